@@ -1,0 +1,23 @@
+# Every third-party package, in one place. All of them are Debian packages (see `./dev setup`).
+find_package(Threads REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(Protobuf REQUIRED)
+find_package(gRPC CONFIG REQUIRED)
+find_package(leveldb CONFIG REQUIRED)
+find_package(spdlog CONFIG REQUIRED)
+find_package(nlohmann_json CONFIG REQUIRED)
+find_package(CLI11 CONFIG REQUIRED)
+find_package(ZLIB REQUIRED)
+if(COHORT_BUILD_TESTS)
+  find_package(GTest CONFIG REQUIRED)
+endif()
+if(COHORT_BUILD_BENCHMARKS)
+  find_package(benchmark CONFIG REQUIRED)
+endif()
+
+# oneDNN: Debian's config file demands OpenCL headers that we do not use, so it is found by hand.
+find_path(COHORT_DNNL_INCLUDE_DIR dnnl.hpp REQUIRED)
+find_library(COHORT_DNNL_LIBRARY dnnl REQUIRED)
+add_library(cohort_dnnl INTERFACE IMPORTED GLOBAL)
+target_include_directories(cohort_dnnl SYSTEM INTERFACE ${COHORT_DNNL_INCLUDE_DIR})
+target_link_libraries(cohort_dnnl INTERFACE ${COHORT_DNNL_LIBRARY})

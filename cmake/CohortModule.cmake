@@ -1,0 +1,35 @@
+include(GNUInstallDirs)
+
+# cohort_module(NAME SOURCES a.cc ... TESTS a_test.cc ... DEPS cohort_core ... PRIVATE_DEPS ...)
+#
+# One static library `cohort_<NAME>` a module and, where it has tests, one test program
+# `<NAME>_test` that ctest runs. Every *_test.cc of a module folder has to be listed.
+function(cohort_module NAME)
+  cmake_parse_arguments(M "" "" "SOURCES;TESTS;DEPS;PRIVATE_DEPS;TEST_DEPS" ${ARGN})
+  set(lib cohort_${NAME})
+  add_library(${lib} STATIC ${M_SOURCES})
+  add_library(cohort::${NAME} ALIAS ${lib})
+  target_include_directories(${lib} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_features(${lib} PUBLIC cxx_std_20)
+  target_link_libraries(${lib} PUBLIC ${M_DEPS} PRIVATE ${M_PRIVATE_DEPS} $<BUILD_INTERFACE:cohort_build_options>)
+  set_property(GLOBAL APPEND PROPERTY COHORT_LIBRARIES ${lib})
+  if(COHORT_BUILD_TESTS AND M_TESTS)
+    cohort_test(${NAME}_test SOURCES ${M_TESTS} DEPS ${lib} ${M_TEST_DEPS} ${M_PRIVATE_DEPS})
+  endif()
+endfunction()
+
+# cohort_test(NAME SOURCES a_test.cc ... DEPS ... [LABELS ...] [TIMEOUT seconds])
+function(cohort_test NAME)
+  cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 600)
+  endif()
+  if(NOT T_LABELS)
+    set(T_LABELS unit)
+  endif()
+  add_executable(${NAME} ${T_SOURCES})
+  target_link_libraries(${NAME} PRIVATE ${T_DEPS} GTest::gmock_main cohort_build_options)
+  add_test(NAME ${NAME} COMMAND ${NAME} WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
+  set_tests_properties(${NAME} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}")
+endfunction()

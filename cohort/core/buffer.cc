@@ -1,0 +1,156 @@
+#include "cohort/core/buffer.h"
+
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "cohort/core/error.h"
+#include "cohort/core/mutex.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort {
+namespace {
+
+constexpr size_t kAlignment = 64;
+constexpr size_t kCachedFrom = 32 * 1024;
+constexpr int kStepsPerDoubling = 8;  // at most 12.5% of a block is slack
+constexpr size_t kClasses = 64 * kStepsPerDoubling;
+
+struct SizeClass {
+  size_t index;
+  size_t bytes;
+};
+
+// The smallest class that holds `bytes`: the sizes 2^k * (8 + j) / 8.
+SizeClass ClassOf(size_t bytes) {
+  const size_t octave = static_cast<size_t>(std::bit_width(bytes - 1)) - 1;  // 2^octave < bytes <= 2^(octave+1)
+  const size_t base = size_t{1} << octave;
+  const size_t step = base / kStepsPerDoubling;
+  const size_t j = (bytes - base + step - 1) / step;  // 1..8
+  return {octave * kStepsPerDoubling + j - 1, base + j * step};
+}
+
+class CachingHostAllocator;
+
+// Header and bytes in one block; the header sits right before the 64-byte aligned data.
+class HostBuffer final : public Buffer {
+ public:
+  HostBuffer(void* data, size_t size, void* block, size_t class_index, size_t class_bytes, CachingHostAllocator* owner)
+      : Buffer(data, size, MemorySpace::kHost),
+        block_(block), class_index_(class_index), class_bytes_(class_bytes), owner_(owner) {}
+
+ private:
+  void Destroy() override;
+
+  void* block_;
+  size_t class_index_;
+  size_t class_bytes_;
+  CachingHostAllocator* owner_;  // null for a small block, which malloc owns
+};
+
+constexpr size_t kOverhead = sizeof(HostBuffer) + kAlignment;
+
+class CachingHostAllocator final : public Allocator {
+ public:
+  MemorySpace space() const override { return MemorySpace::kHost; }
+
+  BufferPtr Allocate(size_t bytes) override {
+    if (bytes < kCachedFrom) return Place(NewBlock(bytes), bytes, 0, bytes, nullptr);
+    if (bytes > (size_t{1} << 60)) Fail(bytes);
+    const SizeClass size_class = ClassOf(bytes);
+    void* block = Pop(size_class);
+    if (block == nullptr) block = NewBlock(size_class.bytes);
+    return Place(block, bytes, size_class.index, size_class.bytes, this);
+  }
+
+  void GiveBack(void* block, size_t class_index, size_t class_bytes) {
+    MutexLock lock(mu_);
+    free_[class_index].push_back(block);
+    stats_.bytes_in_use -= static_cast<int64_t>(class_bytes);
+    stats_.bytes_cached += static_cast<int64_t>(class_bytes);
+  }
+
+  AllocatorStats stats() {
+    MutexLock lock(mu_);
+    return stats_;
+  }
+
+  void Trim() {
+    MutexLock lock(mu_);
+    for (auto& blocks : free_) {
+      for (void* block : blocks) std::free(block);
+      blocks.clear();
+    }
+    stats_.bytes_cached = 0;
+  }
+
+ private:
+  void* Pop(const SizeClass& size_class) {
+    MutexLock lock(mu_);
+    const auto bytes = static_cast<int64_t>(size_class.bytes);
+    stats_.bytes_in_use += bytes;
+    auto& blocks = free_[size_class.index];
+    if (blocks.empty()) {
+      ++stats_.system_allocations;
+      return nullptr;
+    }
+    void* block = blocks.back();
+    blocks.pop_back();
+    stats_.bytes_cached -= bytes;
+    return block;
+  }
+
+  void* NewBlock(size_t bytes) {
+    void* block = std::malloc(bytes + kOverhead);
+    if (block == nullptr) {
+      Trim();
+      block = std::malloc(bytes + kOverhead);
+    }
+    if (block == nullptr) Fail(bytes);
+    return block;
+  }
+
+  static BufferPtr Place(void* block, size_t bytes, size_t class_index, size_t class_bytes,
+                         CachingHostAllocator* owner) {
+    const auto address = reinterpret_cast<uintptr_t>(block) + sizeof(HostBuffer) + kAlignment - 1;
+    auto* data = reinterpret_cast<char*>(address / kAlignment * kAlignment);
+    void* header = data - sizeof(HostBuffer);
+    return BufferPtr::Adopt(new (header) HostBuffer(data, bytes, block, class_index, class_bytes, owner));
+  }
+
+  [[noreturn]] static void Fail(size_t bytes) {
+    throw ResourceExhaustedError(StrCat("[allocator] out of host memory: ", bytes, " bytes could not be had"));
+  }
+
+  Mutex mu_;
+  std::array<std::vector<void*>, kClasses> free_ GUARDED_BY(mu_);
+  AllocatorStats stats_ GUARDED_BY(mu_);
+};
+
+void HostBuffer::Destroy() {
+  void* block = block_;
+  const size_t class_index = class_index_;
+  const size_t class_bytes = class_bytes_;
+  CachingHostAllocator* owner = owner_;
+  this->~HostBuffer();
+  if (owner == nullptr) {
+    std::free(block);
+  } else {
+    owner->GiveBack(block, class_index, class_bytes);
+  }
+}
+
+CachingHostAllocator& TheHostAllocator() {
+  static auto* const allocator = new CachingHostAllocator;  // outlives every static that holds a tensor
+  return *allocator;
+}
+
+}  // namespace
+
+Allocator& HostAllocator() { return TheHostAllocator(); }
+AllocatorStats HostAllocatorStats() { return TheHostAllocator().stats(); }
+void TrimHostAllocator() { TheHostAllocator().Trim(); }
+
+}  // namespace cohort

@@ -1,0 +1,53 @@
+// Element types. The numbers are TensorFlow's DataType numbers; they stand in GraphDefs, checkpoints and frames.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cohort/core/bfloat16.h"
+
+namespace cohort {
+
+enum class DType : int32_t {
+  kInvalid = 0,
+  kFloat32 = 1,
+  kFloat64 = 2,
+  kInt32 = 3,
+  kUint8 = 4,
+  kString = 7,
+  kInt64 = 9,
+  kBool = 10,
+  kBfloat16 = 14,
+  kResource = 20,  // a handle of a resource (variable, ...), never stored or sent
+};
+
+// Bytes of one element; 0 for kString and kResource, whose elements are objects.
+size_t DTypeSize(DType dtype);
+// "float32", "int64", ... (Keras's and numpy's names).
+std::string_view DTypeName(DType dtype);
+// The reverse; also TensorFlow's spellings "float", "double". kInvalid where there is none.
+DType DTypeFromName(std::string_view name);
+// True for a number that names one of our dtypes.
+bool IsKnownDType(int32_t number);
+bool IsFloating(DType dtype);  // float32, float64, bfloat16
+bool IsInteger(DType dtype);   // int32, int64, uint8
+std::ostream& operator<<(std::ostream& out, DType dtype);
+
+template <typename T>
+struct DTypeOf;
+template <> struct DTypeOf<float> { static constexpr DType value = DType::kFloat32; };
+template <> struct DTypeOf<double> { static constexpr DType value = DType::kFloat64; };
+template <> struct DTypeOf<int32_t> { static constexpr DType value = DType::kInt32; };
+template <> struct DTypeOf<uint8_t> { static constexpr DType value = DType::kUint8; };
+template <> struct DTypeOf<std::string> { static constexpr DType value = DType::kString; };
+template <> struct DTypeOf<int64_t> { static constexpr DType value = DType::kInt64; };
+template <> struct DTypeOf<bool> { static constexpr DType value = DType::kBool; };
+template <> struct DTypeOf<bfloat16> { static constexpr DType value = DType::kBfloat16; };
+template <typename T>
+inline constexpr DType kDTypeOf = DTypeOf<T>::value;
+
+}  // namespace cohort

@@ -1,0 +1,97 @@
+// Errors: what the whole library throws, and how a failure crosses a thread or a process.
+#pragma once
+
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace cohort {
+
+// Canonical codes; the numbers are those of gRPC and TensorFlow and travel on the wire.
+enum class Code : int {
+  kOk = 0,
+  kCancelled = 1,
+  kUnknown = 2,
+  kInvalidArgument = 3,
+  kDeadlineExceeded = 4,
+  kNotFound = 5,
+  kAlreadyExists = 6,
+  kPermissionDenied = 7,
+  kResourceExhausted = 8,
+  kFailedPrecondition = 9,
+  kAborted = 10,
+  kOutOfRange = 11,
+  kUnimplemented = 12,
+  kInternal = 13,
+  kUnavailable = 14,
+  kDataLoss = 15,
+  kUnauthenticated = 16,
+};
+
+// "InvalidArgument", "Unavailable", ... ; "Unknown" for a number that is none of the codes.
+std::string_view CodeName(Code code);
+
+// Base of everything Cohort throws. what() is the plain message, without the code's name.
+class Error : public std::runtime_error {
+ public:
+  Error(Code code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  Code code() const { return code_; }
+
+ private:
+  Code code_;
+};
+
+template <Code kCode>
+class CodedError : public Error {
+ public:
+  explicit CodedError(const std::string& message) : Error(kCode, message) {}
+};
+
+using CancelledError = CodedError<Code::kCancelled>;
+using UnknownError = CodedError<Code::kUnknown>;
+using InvalidArgumentError = CodedError<Code::kInvalidArgument>;
+using DeadlineExceededError = CodedError<Code::kDeadlineExceeded>;
+using NotFoundError = CodedError<Code::kNotFound>;
+using AlreadyExistsError = CodedError<Code::kAlreadyExists>;
+using PermissionDeniedError = CodedError<Code::kPermissionDenied>;
+using ResourceExhaustedError = CodedError<Code::kResourceExhausted>;
+using FailedPreconditionError = CodedError<Code::kFailedPrecondition>;
+using AbortedError = CodedError<Code::kAborted>;
+using OutOfRangeError = CodedError<Code::kOutOfRange>;
+using UnimplementedError = CodedError<Code::kUnimplemented>;
+using InternalError = CodedError<Code::kInternal>;
+using UnavailableError = CodedError<Code::kUnavailable>;
+using DataLossError = CodedError<Code::kDataLoss>;
+using UnauthenticatedError = CodedError<Code::kUnauthenticated>;
+
+// Throws the subclass of Error that belongs to `code` (UnknownError for an unknown number).
+[[noreturn]] void ThrowError(Code code, const std::string& message);
+
+// An outcome as a value, for callbacks and frames; thrown again with ThrowIfError().
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}
+
+  // Of an exception in flight; what is not a cohort::Error becomes kInternal (std::bad_alloc: kResourceExhausted).
+  static Status FromException(const std::exception_ptr& error);
+  static Status FromCurrentException() { return FromException(std::current_exception()); }
+
+  bool ok() const { return code_ == Code::kOk; }
+  Code code() const { return code_; }
+  const std::string& message() const { return message_; }
+  void ThrowIfError() const {
+    if (!ok()) ThrowError(code_, message_);
+  }
+  // The same code, with `place` put after the message: "... (from /job:ps/task:0 (127.0.0.1:2222))".
+  Status WithPlace(const std::string& place) const;
+  // "OK" or "InvalidArgument: message".
+  std::string ToString() const;
+
+ private:
+  Code code_ = Code::kOk;
+  std::string message_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,116 @@
+// Locks with clang's thread-safety annotations: std::mutex and std::condition_variable, wrapped.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <shared_mutex>
+
+#if defined(__clang__)
+#define COHORT_TSA(x) __attribute__((x))
+#else
+#define COHORT_TSA(x)
+#endif
+#define COHORT_CAPABILITY(x) COHORT_TSA(capability(x))
+#define COHORT_SCOPED_CAPABILITY COHORT_TSA(scoped_lockable)
+#define GUARDED_BY(x) COHORT_TSA(guarded_by(x))
+#define PT_GUARDED_BY(x) COHORT_TSA(pt_guarded_by(x))
+#define REQUIRES(...) COHORT_TSA(requires_capability(__VA_ARGS__))
+#define REQUIRES_SHARED(...) COHORT_TSA(requires_shared_capability(__VA_ARGS__))
+#define ACQUIRE(...) COHORT_TSA(acquire_capability(__VA_ARGS__))
+#define ACQUIRE_SHARED(...) COHORT_TSA(acquire_shared_capability(__VA_ARGS__))
+#define RELEASE(...) COHORT_TSA(release_capability(__VA_ARGS__))
+#define RELEASE_SHARED(...) COHORT_TSA(release_shared_capability(__VA_ARGS__))
+#define RELEASE_GENERIC(...) COHORT_TSA(release_generic_capability(__VA_ARGS__))
+#define TRY_ACQUIRE(...) COHORT_TSA(try_acquire_capability(__VA_ARGS__))
+#define EXCLUDES(...) COHORT_TSA(locks_excluded(__VA_ARGS__))
+#define NO_THREAD_SAFETY_ANALYSIS COHORT_TSA(no_thread_safety_analysis)
+
+namespace cohort {
+
+class COHORT_CAPABILITY("mutex") Mutex {
+ public:
+  void Lock() ACQUIRE() { mu_.lock(); }
+  void Unlock() RELEASE() { mu_.unlock(); }
+  bool TryLock() TRY_ACQUIRE(true) { return mu_.try_lock(); }
+
+ private:
+  friend class CondVar;
+  std::mutex mu_;
+};
+
+class COHORT_SCOPED_CAPABILITY MutexLock {
+ public:
+  explicit MutexLock(Mutex& mu) ACQUIRE(mu) : mu_(mu) { mu_.Lock(); }
+  ~MutexLock() RELEASE() { mu_.Unlock(); }
+  MutexLock(const MutexLock&) = delete;
+  MutexLock& operator=(const MutexLock&) = delete;
+
+ private:
+  Mutex& mu_;
+};
+
+// Waits always have a deadline or a condition that a failure path also signals (design: no wait without an end).
+class CondVar {
+ public:
+  void Wait(Mutex& mu) REQUIRES(mu) {
+    std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
+    cv_.wait(lock);
+    lock.release();
+  }
+  // False when `deadline` passed. Spurious wake-ups return true: test the condition in a loop.
+  bool WaitUntil(Mutex& mu, std::chrono::steady_clock::time_point deadline) REQUIRES(mu) {
+    std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
+    // Through the system clock: ThreadSanitizer of clang 14 does not know pthread_cond_clockwait.
+    const auto left = deadline - std::chrono::steady_clock::now();
+    const bool in_time =
+        cv_.wait_until(lock, std::chrono::system_clock::now() +
+                                 std::chrono::duration_cast<std::chrono::system_clock::duration>(left)) ==
+        std::cv_status::no_timeout;
+    lock.release();
+    return in_time;
+  }
+  bool WaitFor(Mutex& mu, std::chrono::nanoseconds timeout) REQUIRES(mu) {
+    return WaitUntil(mu, std::chrono::steady_clock::now() + timeout);
+  }
+  void NotifyOne() { cv_.notify_one(); }
+  void NotifyAll() { cv_.notify_all(); }
+
+ private:
+  std::condition_variable cv_;
+};
+
+class COHORT_CAPABILITY("shared mutex") SharedMutex {
+ public:
+  void Lock() ACQUIRE() { mu_.lock(); }
+  void Unlock() RELEASE() { mu_.unlock(); }
+  void LockShared() ACQUIRE_SHARED() { mu_.lock_shared(); }
+  void UnlockShared() RELEASE_SHARED() { mu_.unlock_shared(); }
+
+ private:
+  std::shared_mutex mu_;
+};
+
+class COHORT_SCOPED_CAPABILITY WriterLock {
+ public:
+  explicit WriterLock(SharedMutex& mu) ACQUIRE(mu) : mu_(mu) { mu_.Lock(); }
+  ~WriterLock() RELEASE() { mu_.Unlock(); }
+  WriterLock(const WriterLock&) = delete;
+  WriterLock& operator=(const WriterLock&) = delete;
+
+ private:
+  SharedMutex& mu_;
+};
+
+class COHORT_SCOPED_CAPABILITY ReaderLock {
+ public:
+  explicit ReaderLock(SharedMutex& mu) ACQUIRE_SHARED(mu) : mu_(mu) { mu_.LockShared(); }
+  ~ReaderLock() RELEASE_GENERIC() { mu_.UnlockShared(); }
+  ReaderLock(const ReaderLock&) = delete;
+  ReaderLock& operator=(const ReaderLock&) = delete;
+
+ private:
+  SharedMutex& mu_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,56 @@
+#include "cohort/core/tensor.h"
+
+#include <gtest/gtest.h>
+
+#include "cohort/core/error.h"
+
+namespace cohort {
+namespace {
+
+TEST(TensorTest, SlicesShareBytes) {
+  const Tensor t = Tensor::FromValues<float>({1, 2, 3, 4, 5, 6}, Shape{3, 2});
+  const Tensor rows = t.Slice(1, 3);
+  EXPECT_EQ(rows.shape(), (Shape{2, 2}));
+  EXPECT_EQ(rows.data<float>(), t.data<float>() + 2);
+  EXPECT_EQ(rows.ToVector<float>(), (std::vector<float>{3, 4, 5, 6}));
+  EXPECT_THROW(t.Slice(2, 4), OutOfRangeError);
+}
+
+TEST(TensorTest, LargeBlocksAreReused) {
+  void* first;
+  {
+    Tensor t(DType::kFloat32, Shape{1 << 20});
+    first = t.raw_data();
+  }
+  Tensor again(DType::kFloat32, Shape{1 << 20});
+  EXPECT_EQ(again.raw_data(), first);
+}
+
+TEST(TensorTest, EveryDataStartIsAligned) {
+  for (int64_t n : {0, 1, 7, 100, 5000, 8192, 100000}) {
+    Tensor t(DType::kUint8, Shape{n});
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(t.raw_data()) % 64, 0u) << n;
+  }
+}
+
+TEST(TensorTest, ErrorsNameTheValues) {
+  try {
+    Tensor::FromValues<int32_t>({1, 2, 3}, Shape{2, 2});
+    FAIL();
+  } catch (const InvalidArgumentError& e) {
+    EXPECT_NE(std::string(e.what()).find("3 values"), std::string::npos);
+    EXPECT_NE(std::string(e.what()).find("[2,2]"), std::string::npos);
+  }
+  EXPECT_THROW(Tensor::Scalar(1.0f).data<int32_t>(), InternalError);
+}
+
+TEST(ShapeTest, Broadcasting) {
+  EXPECT_EQ(BroadcastShapes(Shape{2, 1, 3}, Shape{4, 1}), (Shape{2, 4, 3}));
+  EXPECT_EQ(BroadcastShapes(Shape{-1, 3}, Shape{1}), (Shape{-1, 3}));
+  EXPECT_EQ(BroadcastShapes(Shape{-1}, Shape{1}).dim(0), -1);
+  EXPECT_EQ(BroadcastShapes(Shape{-1}, Shape{5}), (Shape{5}));
+  EXPECT_THROW(BroadcastShapes(Shape{2}, Shape{3}), InvalidArgumentError);
+}
+
+}  // namespace
+}  // namespace cohort
