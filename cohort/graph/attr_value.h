@@ -1,0 +1,57 @@
+// AttrValue: the value of an attribute of a node, as TensorFlow's AttrValue without functions.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "cohort/core/dtype.h"
+#include "cohort/core/shape.h"
+#include "cohort/core/tensor.h"
+
+namespace cohort {
+
+class AttrValue {
+ public:
+  using Value = std::variant<std::monostate, int64_t, float, bool, std::string, DType, Shape, Tensor,
+                             std::vector<int64_t>, std::vector<float>, std::vector<bool>, std::vector<std::string>,
+                             std::vector<DType>, std::vector<Shape>>;
+
+  AttrValue() = default;
+  AttrValue(int value) : value_(static_cast<int64_t>(value)) {}
+  AttrValue(int64_t value) : value_(value) {}
+  AttrValue(float value) : value_(value) {}
+  AttrValue(bool value) : value_(value) {}
+  AttrValue(const char* value) : value_(std::string(value)) {}
+  AttrValue(std::string value) : value_(std::move(value)) {}
+  AttrValue(DType value) : value_(value) {}
+  AttrValue(Shape value) : value_(std::move(value)) {}
+  AttrValue(Tensor value) : value_(std::move(value)) {}
+  AttrValue(std::vector<int64_t> value) : value_(std::move(value)) {}
+  AttrValue(std::vector<float> value) : value_(std::move(value)) {}
+  AttrValue(std::vector<bool> value) : value_(std::move(value)) {}
+  AttrValue(std::vector<std::string> value) : value_(std::move(value)) {}
+  AttrValue(std::vector<DType> value) : value_(std::move(value)) {}
+  AttrValue(std::vector<Shape> value) : value_(std::move(value)) {}
+
+  // Null when the attribute is of another type.
+  template <typename T>
+  const T* get() const {
+    return std::get_if<T>(&value_);
+  }
+  const Value& value() const { return value_; }
+  bool empty() const { return value_.index() == 0; }
+  // For error messages: "[1, 2]", "float32", "true".
+  std::string ToString() const;
+
+ private:
+  Value value_;
+};
+
+using AttrMap = std::map<std::string, AttrValue, std::less<>>;
+
+}  // namespace cohort

@@ -1,0 +1,155 @@
+// OpDef: what an operation is - inputs, outputs, attributes, shape rule, gradient, documentation - written once, in
+// ops/<family>.cc, in TensorFlow's notation for the op of the same name. OpRegistry: all of them by name.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cohort/core/dtype.h"
+#include "cohort/core/shape.h"
+#include "cohort/graph/attr_value.h"
+
+namespace cohort {
+
+class Node;
+struct Output;
+class GradientContext;
+
+// One input or output of an op. Exactly one of dtype, type_attr, type_list_attr says what its dtype is.
+struct ArgDef {
+  std::string name;
+  DType dtype = DType::kInvalid;
+  std::string type_attr;       // "x: T"
+  std::string number_attr;     // "values: N * T"
+  std::string type_list_attr;  // "input: Tin" where Tin is a list(type)
+  bool host_memory = false;    // lies in host memory on every device (shapes, axes, ...)
+};
+
+enum class AttrKind { kInt, kFloat, kBool, kString, kType, kShape, kTensor, kListInt, kListFloat, kListBool,
+                      kListString, kListType, kListShape };
+
+struct AttrDef {
+  std::string name;
+  AttrKind kind = AttrKind::kInt;
+  std::optional<AttrValue> default_value;
+  std::vector<DType> allowed_types;         // empty: any
+  std::vector<std::string> allowed_strings;  // empty: any
+  std::optional<int64_t> minimum;           // of an int, of the length of a list
+};
+
+// What a shape rule may ask about the node being added. Index errors are InternalError.
+class ShapeContext {
+ public:
+  ShapeContext(const AttrMap& attrs, const std::vector<Output>& inputs) : attrs_(attrs), inputs_(inputs) {}
+
+  int num_inputs() const { return static_cast<int>(inputs_.size()); }
+  const Shape& input(int i) const;
+  DType input_dtype(int i) const;
+  // The value of input i where it is a constant (or computable from constants and static shapes: Shape, Size, Rank,
+  // Pack, Cast, Identity, ConcatV2 of such); else null.
+  std::optional<Tensor> input_value(int i) const;
+  // Input i read as a shape vector, unknown elements as -1; UnknownRank where even its length is unknown.
+  Shape input_as_shape(int i) const;
+  // Shape of the variable behind the resource handle at input i, and its dtype.
+  Shape handle_shape(int i) const;
+  DType handle_dtype(int i) const;
+
+  template <typename T>
+  const T& attr(std::string_view name) const;
+
+  // Throws InvalidArgumentError "Shape must be rank 2 but is rank 1" unless the rank is `rank` or unknown (then the
+  // result has `rank` unknown dimensions).
+  Shape WithRank(int i, int rank) const;
+  Shape WithRankAtLeast(int i, int rank) const;
+
+ private:
+  [[noreturn]] static void FailAttr(std::string_view name);
+  const AttrMap& attrs_;
+  const std::vector<Output>& inputs_;
+};
+
+template <typename T>
+const T& ShapeContext::attr(std::string_view name) const {
+  const auto it = attrs_.find(name);
+  if (it == attrs_.end() || it->second.get<T>() == nullptr) FailAttr(name);
+  return *it->second.get<T>();
+}
+
+// One shape an output. Throws InvalidArgumentError for inputs that do not fit; the graph adds op and node name.
+using ShapeFn = std::function<std::vector<Shape>(ShapeContext&)>;
+using GradientFn = std::function<void(GradientContext&)>;
+
+class OpDef {
+ public:
+  explicit OpDef(std::string name) : name_(std::move(name)) {}
+
+  // TensorFlow's notation: Input("x: T"), Input("values: N * T"), Input("shape: int32"), Input("data: Tin").
+  OpDef&& Input(const std::string& spec) &&;
+  // The same, in host memory on every device.
+  OpDef&& HostInput(const std::string& spec) &&;
+  OpDef&& Output(const std::string& spec) &&;
+  OpDef&& HostOutput(const std::string& spec) &&;
+  // "T: type", "T: {float32, float64} = float32", "N: int >= 1", "keep_dims: bool = false", "padding: {'SAME','VALID'}",
+  // "axes: list(int) >= 1 = []", "shape: shape", "value: tensor", "name: string = ''".
+  OpDef&& Attr(const std::string& spec) &&;
+  OpDef&& ShapeRule(ShapeFn fn) &&;
+  OpDef&& Gradient(GradientFn fn) &&;
+  // No gradient flows through the op; `reason` is what the reviewed list of such ops says.
+  OpDef&& NotDifferentiable(std::string reason) &&;
+  // Has an effect or a state: never merged with an equal node, never folded.
+  OpDef&& Stateful() &&;
+  // Changes a variable: belongs to the update set of its step.
+  OpDef&& UpdatesVariable() &&;
+  OpDef&& Doc(std::string text) &&;
+
+  const std::string& name() const { return name_; }
+  const std::vector<ArgDef>& inputs() const { return inputs_; }
+  const std::vector<ArgDef>& outputs() const { return outputs_; }
+  const std::vector<AttrDef>& attrs() const { return attrs_; }
+  const AttrDef* FindAttr(std::string_view name) const;
+  const ShapeFn& shape_fn() const { return shape_fn_; }
+  const GradientFn& gradient_fn() const { return gradient_fn_; }
+  const std::string& not_differentiable_reason() const { return not_differentiable_; }
+  bool is_stateful() const { return stateful_; }
+  bool updates_variable() const { return updates_variable_; }
+  const std::string& doc() const { return doc_; }
+  // One line that holds all of the signature; part of the registry's fingerprint.
+  std::string Signature() const;
+
+ private:
+  std::string name_;
+  std::vector<ArgDef> inputs_;
+  std::vector<ArgDef> outputs_;
+  std::vector<AttrDef> attrs_;
+  ShapeFn shape_fn_;
+  GradientFn gradient_fn_;
+  std::string not_differentiable_;
+  bool stateful_ = false;
+  bool updates_variable_ = false;
+  std::string doc_;
+};
+
+// Filled once at start by the explicit registration list (cohort/registration.h), read-only afterwards.
+class OpRegistry {
+ public:
+  static OpRegistry& Global();
+
+  // Throws AlreadyExistsError for a second op of the name.
+  void Register(OpDef&& def);
+  // Throws NotFoundError with the closest names.
+  const OpDef& Get(std::string_view name) const;
+  const OpDef* Find(std::string_view name) const;
+  std::vector<const OpDef*> All() const;  // by name
+  // Hash of all signatures: equal in two processes that know the same ops.
+  uint64_t Fingerprint() const;
+
+ private:
+  std::map<std::string, std::unique_ptr<OpDef>, std::less<>> ops_;
+};
+
+}  // namespace cohort
