@@ -22,6 +22,8 @@ class Rendezvous {
   virtual void Send(EdgeId edge, const Tensor& value) = 0;
   // `done` runs once: at once, or on the thread that sends or aborts. It may run before RecvAsync returns.
   virtual void RecvAsync(EdgeId edge, Done done) = 0;
+  // The partition has nothing runnable: what was held back to be sent together leaves now.
+  virtual void Flush() {}
   // Wakes all receivers with `why`, now and later.
   virtual void Abort(const Status& why) = 0;
 };

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <span>
@@ -71,16 +72,24 @@ class Variable final : public Resource {
   std::atomic<int64_t> version_{0};
 };
 
-// The update sets of a task: a step that changes variables holds the gate shared from its first update to its last; a
-// checkpoint holds it alone while it takes references of all values, and so sees each step's updates as a whole.
+// The update sets of a task. A step that changes variables is inside the gate from its first update to its last; a
+// checkpoint closes the gate while it takes references of all values, and so sees each step's updates as a whole.
+// Thread-safe; a step may leave on another thread than it entered on.
 class UpdateGate {
  public:
-  void EnterStep() NO_THREAD_SAFETY_ANALYSIS { mu_.LockShared(); }
-  void LeaveStep() NO_THREAD_SAFETY_ANALYSIS { mu_.UnlockShared(); }
-  SharedMutex& mutex() { return mu_; }
+  // Waits while the gate is closed or somebody waits to close it.
+  void EnterStep();
+  void LeaveStep();
+  // Waits until no step is inside. Throws DeadlineExceededError with the number of steps inside.
+  void Close(std::chrono::milliseconds timeout);
+  void Open();
 
  private:
-  SharedMutex mu_;
+  Mutex mu_;
+  CondVar changed_;
+  int inside_ GUARDED_BY(mu_) = 0;
+  int closing_ GUARDED_BY(mu_) = 0;
+  bool closed_ GUARDED_BY(mu_) = false;
 };
 
 }  // namespace cohort
