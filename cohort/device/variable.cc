@@ -246,10 +246,11 @@ void Variable::UpdateRows(const Tensor& indices, std::span<Variable* const> slot
     size_t bytes;
   };
   std::vector<Rows> values;
+  const int64_t row_count = RowCount();
   for (Variable* variable : all) {
     variable->CheckInitialized();
-    if (variable->RowCount() != RowCount()) {
-      throw InvalidArgumentError(StrCat("[variable] expected ", RowCount(), " rows in slot '", variable->name_,
+    if (variable->RowCount() != row_count) {
+      throw InvalidArgumentError(StrCat("[variable] expected ", row_count, " rows in slot '", variable->name_,
                                         "' of variable '", name_, "'; got ", variable->RowCount()));
     }
     values.push_back({static_cast<char*>(variable->value_.raw_data()), variable->RowBytes()});
@@ -257,7 +258,7 @@ void Variable::UpdateRows(const Tensor& indices, std::span<Variable* const> slot
   const std::vector<const Variable*> ordered(lock.variables().begin(), lock.variables().end());
   std::vector<void*> rows(values.size());
   WithIndices(indices, name_, [&](auto list) {
-    CheckIndices(list, RowCount(), name_);
+    CheckIndices(list, row_count, name_);
     StripeLock stripe(ordered);
     for (size_t position = 0; position < list.size(); ++position) {
       stripe.MoveTo(list[position]);
