@@ -45,6 +45,14 @@ class Tensor {
   // All bytes zero (strings: empty).
   static Tensor Zeros(DType dtype, const Shape& shape);
 
+  // Gives up the buffer; afterwards not defined().
+  void Reset() {
+    buffer_ = BufferPtr();
+    dtype_ = DType::kInvalid;
+    num_elements_ = 0;
+    data_ = nullptr;
+  }
+
   bool defined() const { return dtype_ != DType::kInvalid; }
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }

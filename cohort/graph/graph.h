@@ -70,6 +70,7 @@ class Node {
   void AddControlInput(Node* node);
   // Rewiring, for passes over a graph of their own; keeps dtype, throws InvalidArgumentError otherwise.
   void ReplaceInput(int i, Output value);
+  void SetAttr(std::string_view name, AttrValue value) { attrs_.insert_or_assign(std::string(name), std::move(value)); }
   void ReplaceControlInputs(std::vector<Node*> nodes) { control_inputs_ = std::move(nodes); }
   // "MatMul node 'dense/MatMul' (inputs: float32[?,4], float32[3,2])".
   std::string Describe() const;

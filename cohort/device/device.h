@@ -1,0 +1,79 @@
+// Device: a place where kernels run - its name, its memory, its compute thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cohort/core/buffer.h"
+#include "cohort/core/thread_pool.h"
+#include "cohort/device/resource.h"
+#include "cohort/device/variable.h"
+#include "cohort/graph/device_name.h"
+
+namespace cohort {
+
+struct DeviceAttributes {
+  DeviceName name;         // full
+  std::string type;        // "CPU", "TEST"
+  uint64_t incarnation = 0;  // random, new at each start of the process
+  int64_t memory_limit = 0;  // bytes, 0 = unknown
+};
+
+// What a task owns once and all its devices share.
+struct TaskResources {
+  ResourceManager resources;
+  UpdateGate update_gate;
+};
+
+// Thread-safe. Belongs to a DeviceSet; kernels may keep a reference as long as their executable lives.
+class Device {
+ public:
+  // `intra_op_threads` is the size of the OpenMP team that the compute thread owns.
+  Device(DeviceAttributes attributes, Allocator& allocator, std::shared_ptr<TaskResources> task, int intra_op_threads);
+  virtual ~Device();
+
+  const DeviceAttributes& attributes() const { return attributes_; }
+  const std::string& name() const { return name_; }  // full text form
+  const std::string& type() const { return attributes_.type; }
+  Allocator& allocator() const { return allocator_; }
+  TaskResources& task() const { return *task_; }
+  ResourceManager& resources() const { return task_->resources; }
+  int intra_op_threads() const { return intra_op_threads_; }
+  // The one thread on which kernels may use an OpenMP team. Kernels elsewhere run on one core.
+  ThreadPool& compute_thread() { return compute_thread_; }
+
+  // Copies between this device's memory and the host's, complete when they return. CPU: shares the bytes.
+  virtual Tensor CopyToHost(const Tensor& value);
+  virtual Tensor CopyFromHost(const Tensor& value);
+
+ private:
+  DeviceAttributes attributes_;
+  std::string name_;
+  Allocator& allocator_;
+  std::shared_ptr<TaskResources> task_;
+  int intra_op_threads_;
+  ThreadPool compute_thread_;
+};
+
+// The devices of one task, by full name.
+class DeviceSet {
+ public:
+  explicit DeviceSet(std::vector<std::unique_ptr<Device>> devices) : devices_(std::move(devices)) {}
+  const std::vector<std::unique_ptr<Device>>& devices() const { return devices_; }
+  // Null where there is none.
+  Device* Find(const std::string& full_name) const;
+  Device* Find(const DeviceName& name) const;
+
+ private:
+  std::vector<std::unique_ptr<Device>> devices_;
+};
+
+// `count` logical CPU devices /job:J/replica:0/task:T/device:CPU:0.. that share `task`.
+std::vector<std::unique_ptr<Device>> MakeCpuDevices(const DeviceName& task_name, int count, int intra_op_threads,
+                                                    const std::shared_ptr<TaskResources>& task);
+// A random incarnation, never 0.
+uint64_t NewIncarnation();
+
+}  // namespace cohort

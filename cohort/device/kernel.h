@@ -1,0 +1,127 @@
+// OpKernel: what an op does on a device. KernelContext: all that a kernel may touch while it runs.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cohort/core/error.h"
+#include "cohort/core/tensor.h"
+#include "cohort/device/cancellation.h"
+#include "cohort/device/device.h"
+#include "cohort/device/rendezvous.h"
+#include "cohort/graph/graph.h"
+
+namespace cohort {
+
+// What a step offers to the kernels of one partition.
+struct StepInfo {
+  int64_t step_id = 0;
+  Rendezvous* rendezvous = nullptr;
+  CancellationManager* cancellation = nullptr;
+  std::span<const Tensor> args;  // values of the partition's _Arg nodes, by their "index"
+  std::span<Tensor> rets;        // where its _Retval nodes put theirs
+};
+
+class KernelContext {
+ public:
+  // Used by the executor. `slots` hold one tensor an output of the plan; `uses` how many consumers each still has.
+  KernelContext(const Node& node, Device& device, const StepInfo& step, Tensor* slots, const int32_t* input_slots,
+                Tensor* outputs, int32_t* uses)
+      : node_(&node), device_(&device), step_(&step), slots_(slots), input_slots_(input_slots), outputs_(outputs),
+        uses_(uses) {}
+
+  const Node& node() const { return *node_; }
+  Device& device() const { return *device_; }
+  const StepInfo& step() const { return *step_; }
+  int num_inputs() const { return node_->num_inputs(); }
+  const Tensor& input(int i) const { return slots_[input_slots_[i]]; }
+  int num_outputs() const { return node_->num_outputs(); }
+
+  // A new tensor as output i, of the node's dtype. The reference stays valid until the kernel ends.
+  Tensor& AllocateOutput(int i, const Shape& shape);
+  // The same, but in the memory of input `input_index` where this kernel is its last user and the bytes fit: then the
+  // output starts with the input's elements.
+  Tensor& ForwardInputOrAllocate(int input_index, int output_index, const Shape& shape);
+  // Tries the inputs in turn.
+  Tensor& ForwardInputOrAllocate(std::initializer_list<int> input_indices, int output_index, const Shape& shape);
+  void SetOutput(int i, Tensor value) { outputs_[i] = std::move(value); }
+  Tensor AllocateTemp(DType dtype, const Shape& shape) { return Tensor(dtype, shape, device_->allocator()); }
+  Allocator& allocator() const { return device_->allocator(); }
+  // Size of the OpenMP team that this kernel may use now: 1 off the compute thread.
+  int num_threads() const { return num_threads_; }
+  void set_num_threads(int n) { num_threads_ = n; }
+
+ private:
+  const Node* node_;
+  Device* device_;
+  const StepInfo* step_;
+  Tensor* slots_;
+  const int32_t* input_slots_;
+  Tensor* outputs_;
+  int32_t* uses_;
+  int num_threads_ = 1;
+};
+
+// One object a node of a plan; Compute may run in several steps at once, so members are constant after construction
+// or guarded.
+class OpKernel {
+ public:
+  virtual ~OpKernel() = default;
+  // Sets every output, or throws cohort::Error; the executor adds op, node and device to the message.
+  virtual void Compute(KernelContext& ctx) = 0;
+  virtual class AsyncOpKernel* AsAsync() { return nullptr; }
+};
+
+// A kernel that waits for something (receive, queue, barrier): it never blocks the thread.
+class AsyncOpKernel : public OpKernel {
+ public:
+  using Done = std::function<void(const Status&)>;
+  // `done` is called exactly once, on any thread, after the outputs are set; `ctx` stays valid until then.
+  virtual void ComputeAsync(KernelContext& ctx, Done done) = 0;
+  void Compute(KernelContext& ctx) final;
+  AsyncOpKernel* AsAsync() final { return this; }
+};
+
+// For the constructor of a kernel: the node (attributes, dtypes, shapes) and the device it stands on.
+struct KernelConstruction {
+  const Node& node;
+  Device& device;
+
+  template <typename T>
+  const T& attr(std::string_view name) const {
+    return node.attr<T>(name);
+  }
+};
+
+using KernelFactory = std::function<std::unique_ptr<OpKernel>(const KernelConstruction&)>;
+
+// Filled once at start by the explicit registration list, read-only afterwards.
+class KernelRegistry {
+ public:
+  static KernelRegistry& Global();
+  void Register(const std::string& op, const std::string& device_type, KernelFactory factory);
+  // Registers class K, whose constructor takes a KernelConstruction.
+  template <typename K>
+  void Register(const std::string& op, const std::string& device_type) {
+    Register(op, device_type, [](const KernelConstruction& c) -> std::unique_ptr<OpKernel> {
+      return std::make_unique<K>(c);
+    });
+  }
+  // A kernel that is a function of its context.
+  void RegisterFn(const std::string& op, const std::string& device_type, void (*fn)(KernelContext&));
+  bool Has(std::string_view op, std::string_view device_type) const;
+  // Throws NotFoundError that names op, node, device type and the types that have one.
+  std::unique_ptr<OpKernel> Create(const KernelConstruction& construction) const;
+  std::vector<std::string> OpsOn(std::string_view device_type) const;
+
+ private:
+  std::map<std::pair<std::string, std::string>, KernelFactory, std::less<>> kernels_;
+};
+
+}  // namespace cohort
