@@ -25,6 +25,7 @@ class AttrValue {
   AttrValue(int value) : value_(static_cast<int64_t>(value)) {}
   AttrValue(int64_t value) : value_(value) {}
   AttrValue(float value) : value_(value) {}
+  AttrValue(double value) : value_(static_cast<float>(value)) {}
   AttrValue(bool value) : value_(value) {}
   AttrValue(const char* value) : value_(std::string(value)) {}
   AttrValue(std::string value) : value_(std::move(value)) {}
@@ -47,6 +48,8 @@ class AttrValue {
   bool empty() const { return value_.index() == 0; }
   // For error messages: "[1, 2]", "float32", "true".
   std::string ToString() const;
+  // The same type and value; tensors are compared bit by bit.
+  friend bool operator==(const AttrValue& a, const AttrValue& b);
 
  private:
   Value value_;

@@ -2,6 +2,7 @@
 // shapes; a mistake throws there with the node's name, its op, the shapes and the dtypes.
 #pragma once
 
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <map>
@@ -69,6 +70,7 @@ class Node {
   void AddControlInput(Node* node);
   // Rewiring, for passes over a graph of their own; keeps dtype, throws InvalidArgumentError otherwise.
   void ReplaceInput(int i, Output value);
+  void SetAttr(std::string_view name, AttrValue value) { attrs_.insert_or_assign(std::string(name), std::move(value)); }
   void ReplaceControlInputs(std::vector<Node*> nodes) { control_inputs_ = std::move(nodes); }
   // "MatMul node 'dense/MatMul' (inputs: float32[?,4], float32[3,2])".
   std::string Describe() const;
@@ -118,9 +120,12 @@ class NodeBuilder {
     std::vector<cohort::Output> values;
     bool is_list;
   };
-  void ResolveInputs(const OpDef& op, Node& node);
+  void ChooseName(Node& node);
+  void CollectInputs(const OpDef& op, Node& node);
+  void InferAttrs(const OpDef& op, Node& node);
   void CheckAttrs(const OpDef& op, Node& node);
   void ResolveOutputs(const OpDef& op, Node& node);
+  void ApplyScopes(Node& node);
 
   Graph& graph_;
   std::string op_;
@@ -168,7 +173,7 @@ struct VariableRequest {
   bool local = false;
 };
 using VariableMaker = std::function<VariableInfo*(const VariableRequest&)>;
-// Called in place of the next creator inwards, which is `next`.
+// The creator of the innermost scope is called first; `next` is that of the scope around it, at last the maker.
 using VariableCreator = std::function<VariableInfo*(const VariableMaker& next, const VariableRequest&)>;
 
 // Thread-safe for adding nodes. Scopes belong to the thread that opened them.
@@ -222,14 +227,23 @@ class Graph {
   struct Scopes {
     std::vector<DeviceFrame> devices;
     std::vector<std::string> names;  // full prefixes: "a", "a/b"
-    std::vector<std::vector<Node*>> controls;
-    std::vector<std::vector<std::string>> colocate;
+    std::vector<std::vector<Node*>> controls;  // a frame {nullptr} hides those outside
+    std::vector<const Node*> colocate;         // a null hides those outside
     std::vector<VariableCreator> creators;
   };
-  Scopes& scopes();
+  // Of the calling thread; what is opened is closed by the same thread.
+  Scopes& scopes() EXCLUDES(mu_);
+  void DropEmptyScopes() EXCLUDES(mu_);
+  // Null where the calling thread has no scope open.
+  const Scopes* FindScopes() const EXCLUDES(mu_);
   std::string UniqueNameLocked(const std::string& name) REQUIRES(mu_);
-  std::string ApplyDeviceScopes(const Scopes& scopes, const NodeDraft& draft);
-  Node* Adopt(std::unique_ptr<Node> node);
+  // Marks `name` as taken. Throws AlreadyExistsError.
+  void TakeName(const std::string& name, const std::string& op) EXCLUDES(mu_);
+  // Of a node that was not added after all.
+  void ReleaseName(const std::string& name) EXCLUDES(mu_);
+  void CheckNotFinal(const Node& node) const REQUIRES(mu_);
+  static std::string ApplyDeviceScopes(const Scopes& scopes, const NodeDraft& draft);
+  Node* Adopt(std::unique_ptr<Node> node) EXCLUDES(mu_);
 
   mutable Mutex mu_;
   std::vector<std::unique_ptr<Node>> nodes_ GUARDED_BY(mu_);
@@ -256,6 +270,8 @@ class DeviceScope {
   Graph& graph_;
 };
 
+// Prefixes the names of nodes with `name`, made unique ("a", then "a_1"). A name that ends in "/" is taken as it is,
+// from the root; "" goes back to the root.
 class NameScope {
  public:
   NameScope(Graph& graph, const std::string& name);
@@ -272,6 +288,8 @@ class NameScope {
 class ControlDependencies {
  public:
   ControlDependencies(Graph& graph, std::vector<Node*> nodes);
+  // Hides all control dependencies outside.
+  ControlDependencies(Graph& graph, std::nullptr_t);
   ~ControlDependencies();
   ControlDependencies(const ControlDependencies&) = delete;
 
@@ -279,10 +297,13 @@ class ControlDependencies {
   Graph& graph_;
 };
 
-// Nodes added in this scope stand on the device of `node`, whatever the device scopes say.
+// Nodes added in this scope stand on the device of `node`, whatever the device scopes say. They are recorded as
+// colocated with what `node` itself is colocated with, else with `node`.
 class ColocateWith {
  public:
   ColocateWith(Graph& graph, const Node& node);
+  // Hides all colocations outside.
+  ColocateWith(Graph& graph, std::nullptr_t);
   ~ColocateWith();
   ColocateWith(const ColocateWith&) = delete;
 

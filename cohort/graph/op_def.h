@@ -47,7 +47,7 @@ class ShapeContext {
  public:
   ShapeContext(const AttrMap& attrs, const std::vector<Output>& inputs) : attrs_(attrs), inputs_(inputs) {}
 
-  int num_inputs() const { return static_cast<int>(inputs_.size()); }
+  int num_inputs() const;
   const Shape& input(int i) const;
   DType input_dtype(int i) const;
   // The value of input i where it is a constant (or computable from constants and static shapes: Shape, Size, Rank,
@@ -122,6 +122,12 @@ class OpDef {
   std::string Signature() const;
 
  private:
+  friend class OpRegistry;
+  // Tells type attributes from type lists once all attributes are known. Throws InvalidArgumentError for an input or
+  // output that names an attribute that the op lacks or that is of the wrong type.
+  void ResolveArgs();
+  void ResolveArg(ArgDef& arg) const;
+
   std::string name_;
   std::vector<ArgDef> inputs_;
   std::vector<ArgDef> outputs_;

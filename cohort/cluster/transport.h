@@ -1,0 +1,101 @@
+// Transport: tagged messages with tensors between two tasks, and the news that a peer is gone. One interface, one
+// contract suite (transport_contract_test.cc), implementations in subfolders: in_process/, grpc/.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cohort/core/error.h"
+#include "cohort/core/tensor.h"
+
+namespace cohort {
+
+// Who a side of a connection says it is; exchanged and checked when the connection is made.
+struct TaskIdentity {
+  std::string task;          // "/job:ps/replica:0/task:0", or "/job:client/replica:0/task:<random>" for one outside the cluster
+  std::string address;       // "host:port" where it listens; empty for a client
+  uint64_t incarnation = 0;  // random at each start of the process
+  uint64_t op_fingerprint = 0;  // OpRegistry::Fingerprint()
+  int32_t protocol_version = 0;
+  std::string cluster;       // the ClusterSpec as JSON, so that a client can learn it
+};
+
+// One unit that arrives whole. Tensors are in host memory; string tensors are allowed.
+struct Message {
+  uint16_t kind = 0;
+  std::string header;  // small; the receiver of `kind` knows its layout
+  std::vector<Tensor> tensors;
+};
+
+struct TransportOptions {
+  std::string token;                 // both sides must have the same; proved by HMAC, never sent
+  std::chrono::milliseconds heartbeat_interval{1000};
+  std::chrono::milliseconds silence_limit{5000};  // no byte from the peer for so long: it is lost
+  std::chrono::milliseconds handshake_timeout{10000};
+  bool allow_insecure = false;       // without TLS off loopback
+};
+
+// One peer, seen from this side. Thread-safe.
+class Connection {
+ public:
+  virtual ~Connection() = default;
+  virtual const TaskIdentity& peer() const = 0;
+  // Queues the message and, where nobody is sending, sends it on this thread; never waits for a peer that does not read
+  // longer than a socket's buffer takes. Messages whose tensors sum to less than 64 KiB arrive in the order of Send;
+  // larger ones travel on a connection of their own, in chunks, and may be overtaken (and overtake). Dropped when the
+  // connection is closed: the handler's OnClosed tells.
+  virtual void Send(Message message) = 0;
+  // Several small messages in one frame, handled in order.
+  virtual void Send(std::vector<Message> messages) = 0;
+  // Closes both ways; the peer sees it at once. OnClosed follows with `why` (on this side) unless it is closed already.
+  virtual void Close(const Status& why) = 0;
+  virtual bool closed() const = 0;
+  // Since the last byte from the peer.
+  virtual std::chrono::milliseconds silent_for() const = 0;
+};
+
+// What a task does with what comes in. Called on network threads: quick work only; a handler that throws closes the
+// connection with that error.
+class TransportHandler {
+ public:
+  virtual ~TransportHandler() = default;
+  // A connection that a peer has made and whose handshake is done. Messages follow.
+  virtual void OnAccepted(const std::shared_ptr<Connection>& connection) = 0;
+  virtual void OnMessage(const std::shared_ptr<Connection>& connection, Message message) = 0;
+  // Once for each connection, made or accepted, after the last OnMessage: kUnavailable with the peer's task and address
+  // and what was seen ("closed by the peer", "no byte for 5.0 s"); or the `why` of Close.
+  virtual void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) = 0;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  // Begins to accept on `address` ("host:port", port 0 = any free one). Returns the bound port. Throws
+  // UnavailableError "port 2222 of 127.0.0.1 is in use", InvalidArgumentError for an address that is not local or does
+  // not resolve, PermissionDeniedError off loopback without TLS unless allow_insecure. At most once.
+  virtual int Listen(const std::string& address) = 0;
+  // Sets what this side says of itself. Before Dial, and before peers' handshakes are answered.
+  virtual void SetIdentity(const TaskIdentity& identity) = 0;
+  // Connects and shakes hands. `expected_task`: whom we want there ("" = whoever). Throws UnavailableError where nobody
+  // listens (yet): the caller decides whether to try again; PermissionDeniedError for another token,
+  // FailedPreconditionError for another protocol version, op registry or task, DeadlineExceededError.
+  virtual std::shared_ptr<Connection> Dial(const std::string& address, const std::string& expected_task,
+                                           std::chrono::steady_clock::time_point deadline) = 0;
+  // Closes all connections and the listener, joins every thread. No handler call comes afterwards. Idempotent.
+  virtual void Shutdown() = 0;
+};
+
+// `handler` outlives the transport's Shutdown.
+std::unique_ptr<Transport> MakeGrpcTransport(TransportHandler& handler, const TransportOptions& options);
+
+// All in-process transports of one network see each other; addresses are names.
+class InProcessNetwork;
+std::shared_ptr<InProcessNetwork> MakeInProcessNetwork();
+std::unique_ptr<Transport> MakeInProcessTransport(std::shared_ptr<InProcessNetwork> network, TransportHandler& handler,
+                                                  const TransportOptions& options);
+
+}  // namespace cohort

@@ -1,0 +1,221 @@
+#include "cohort/runtime/executable.h"
+
+#include <algorithm>
+
+#include "cohort/core/str_cat.h"
+
+namespace cohort {
+namespace {
+
+// Ended steps that are remembered one by one; older ones only by the watermark.
+constexpr size_t kRememberedSteps = 4096;
+
+}  // namespace
+
+struct Executable::Step {
+  explicit Step(const std::vector<EdgeRoute>& routes, int self) : rendezvous(routes, self) {}
+
+  int64_t id = 0;
+  bool started = false;
+  std::vector<Tensor> args;
+  std::vector<Tensor> rets;
+  CancellationManager cancellation;
+  StepRendezvous rendezvous;
+  StepInfo info;
+  StepDone done;
+  std::atomic<int> partitions_left{0};
+  Mutex mu;
+  Status status GUARDED_BY(mu);
+};
+
+Executable::Executable(ExecutableSpec spec, const DeviceSet& devices, RemoteSend remote_send)
+    : key_(spec.key), tasks_(std::move(spec.tasks)), self_(spec.self), edges_(std::move(spec.edges)),
+      num_args_(spec.num_args), num_rets_(spec.num_rets), remote_send_(std::move(remote_send)) {
+  for (ExecutableSpec::Part& part : spec.partitions) {
+    Device* device = devices.Find(part.device);
+    if (device == nullptr) throw NotFoundError(StrCat("[executable] this task has no device ", part.device));
+    executors_.push_back(std::make_unique<Executor>(std::move(part.graph), *device));
+  }
+  for (const EdgeRoute& edge : edges_) {
+    if ((edge.src_task == self_) != (edge.dst_task == self_)) has_remote_edges_ = true;
+  }
+}
+
+Executable::~Executable() = default;
+
+Executable::StepPtr Executable::NewStep(int64_t id) {
+  StepPtr step;
+  if (pool_.empty()) {
+    step = std::make_shared<Step>(edges_, self_);
+  } else {
+    step = std::move(pool_.back());
+    pool_.pop_back();
+  }
+  step->id = id;
+  step->started = false;
+  if (!edges_.empty()) {
+    StepRendezvous::Sink sink;
+    if (has_remote_edges_) {
+      sink = [this, id](int task, std::vector<EdgeValue> values) { remote_send_(task, id, std::move(values)); };
+    }
+    step->rendezvous.Reset(std::move(sink));
+  }
+  if (step->cancellation.cancelled()) step->cancellation.Reset();
+  steps_[id] = step;
+  return step;
+}
+
+Executable::StepPtr Executable::FindOrMakeStep(int64_t id) {
+  const auto it = steps_.find(id);
+  return it != steps_.end() ? it->second : NewStep(id);
+}
+
+bool Executable::HasEnded(int64_t step) const { return step < ended_below_ || ended_.count(step) > 0; }
+
+void Executable::StartStep(int64_t id, std::vector<Tensor> args, Executor::Mode mode, StepDone done) {
+  if (args.size() != static_cast<size_t>(num_args_)) {
+    throw InvalidArgumentError(StrCat("[executable] step ", id, " brings ", args.size(), " fed values; ", num_args_,
+                                      " are needed"));
+  }
+  Step* step;  // the map holds it until its end
+  Status cancelled;
+  {
+    MutexLock lock(mu_);
+    if (HasEnded(id)) throw AlreadyExistsError(StrCat("[executable] step ", id, " has been run before"));
+    step = FindOrMakeStep(id).get();
+    if (step->started) throw AlreadyExistsError(StrCat("[executable] step ", id, " is under way already"));
+    step->started = true;
+    cancelled = cancelled_;
+  }
+  step->args = std::move(args);
+  step->rets.resize(static_cast<size_t>(num_rets_));
+  step->done = std::move(done);
+  step->info = {id, &step->rendezvous, &step->cancellation, step->args, step->rets};
+  step->partitions_left = static_cast<int>(executors_.size()) + 1;
+  {
+    MutexLock lock(step->mu);
+    step->status = step->cancellation.status();
+    if (!cancelled.ok()) step->status = cancelled;
+    cancelled = step->status;
+  }
+  if (cancelled.ok()) {
+    // All but the first one on their devices' threads; the first one here, last, because it may run to its end.
+    for (size_t i = executors_.size(); i-- > 0;) {
+      executors_[i]->RunAsync(step->info, i == 0 ? mode : Executor::Mode::kDevice,
+                              [this, step](const Status& status) { PartitionDone(step, status); });
+    }
+  } else {
+    step->partitions_left = 1;
+  }
+  PartitionDone(step, Status());
+}
+
+void Executable::PartitionDone(Step* step, const Status& status) {
+  if (!status.ok()) {
+    bool first;
+    {
+      MutexLock lock(step->mu);
+      first = step->status.ok();
+      if (first) step->status = status;
+    }
+    if (first) CancelOne(*step, status);
+  }
+  if (step->partitions_left.fetch_sub(1) == 1) EndStep(step);
+}
+
+void Executable::EndStep(Step* step) {
+  Status status;
+  {
+    MutexLock lock(step->mu);
+    status = std::exchange(step->status, Status());
+  }
+  StepDone done = std::exchange(step->done, nullptr);
+  std::vector<Tensor> rets = std::move(step->rets);
+  step->rets.clear();
+  step->args.clear();
+  // `done` first: while it runs the step still counts as under way, so that the executable is not freed.
+  const int64_t id = step->id;
+  done(status, std::move(rets));
+  MutexLock lock(mu_);
+  StepPtr ended = std::move(steps_.extract(id).mapped());
+  ended_.insert(id);
+  while (!ended_.empty() && (*ended_.begin() == ended_below_ || ended_.size() > kRememberedSteps)) {
+    ended_below_ = *ended_.begin() + 1;
+    ended_.erase(ended_.begin());
+  }
+  if (ended.use_count() == 1) pool_.push_back(std::move(ended));  // else a late value or a cancellation still looks at it
+  if (steps_.empty()) idle_.NotifyAll();
+}
+
+void Executable::Deliver(int64_t id, EdgeId edge, const Tensor& value) {
+  if (edge < 0 || static_cast<size_t>(edge) >= edges_.size() || edges_[static_cast<size_t>(edge)].dst_task != self_) {
+    throw InvalidArgumentError(StrCat("[executable] step ", id, " was sent a value for edge ", edge,
+                                      ", which does not end at this task"));
+  }
+  StepPtr step;
+  {
+    MutexLock lock(mu_);
+    if (HasEnded(id) || !cancelled_.ok()) return;
+    step = FindOrMakeStep(id);
+  }
+  step->rendezvous.Send(edge, value);
+}
+
+void Executable::CancelOne(Step& step, const Status& why) {
+  step.cancellation.Cancel(why);
+  step.rendezvous.Abort(why);
+}
+
+void Executable::CancelStep(int64_t id, const Status& why) {
+  StepPtr step;
+  {
+    MutexLock lock(mu_);
+    if (HasEnded(id)) return;
+    step = FindOrMakeStep(id);
+  }
+  CancelOne(*step, why);
+}
+
+void Executable::CancelAll(const Status& why) {
+  std::vector<StepPtr> started;
+  {
+    MutexLock lock(mu_);
+    if (cancelled_.ok()) cancelled_ = why;
+    for (auto it = steps_.begin(); it != steps_.end();) {
+      if (it->second->started) {
+        started.push_back(it->second);
+        ++it;
+      } else {
+        it = steps_.erase(it);  // mentioned, never started: nobody waits for it
+      }
+    }
+    if (steps_.empty()) idle_.NotifyAll();
+  }
+  for (const StepPtr& step : started) CancelOne(*step, why);
+}
+
+bool Executable::UsesTask(const std::string& task) const {
+  return std::find(tasks_.begin(), tasks_.end(), task) != tasks_.end();
+}
+
+bool Executable::WaitIdle(std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  MutexLock lock(mu_);
+  while (!steps_.empty()) {
+    if (!idle_.WaitUntil(mu_, deadline) && !steps_.empty()) return false;
+  }
+  return true;
+}
+
+std::vector<std::string> Executable::DescribeSteps() {
+  std::vector<std::string> lines;
+  MutexLock lock(mu_);
+  for (const auto& [id, step] : steps_) {
+    const std::vector<std::string> awaited = step->rendezvous.Awaited();
+    lines.push_back(awaited.empty() ? StrCat("step ", id, ": running")
+                                    : StrCat("step ", id, ": waits for ", StrJoin(awaited, ", ")));
+  }
+  return lines;
+}
+
+}  // namespace cohort

@@ -1,0 +1,101 @@
+// Executable: what one task runs of one (feeds, fetches) signature of a session - a partition for each of its devices -
+// and the steps of it that are under way.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cohort/core/mutex.h"
+#include "cohort/device/device.h"
+#include "cohort/runtime/executor.h"
+#include "cohort/runtime/step_rendezvous.h"
+
+namespace cohort {
+
+struct ExecutableKey {
+  uint64_t session = 0;
+  int32_t id = 0;
+  friend auto operator<=>(const ExecutableKey&, const ExecutableKey&) = default;
+};
+
+struct ExecutableSpec {
+  struct Part {
+    std::string device;            // full name
+    std::unique_ptr<Graph> graph;  // with _Arg, _Retval, _Send, _Recv
+  };
+  ExecutableKey key;
+  std::vector<std::string> tasks;  // "/job:ps/replica:0/task:0", what EdgeRoute's indices mean
+  int self = 0;                    // index of the task that runs it
+  std::vector<EdgeRoute> edges;
+  std::vector<Part> partitions;
+  int num_args = 0;
+  int num_rets = 0;
+};
+
+// Thread-safe.
+class Executable {
+ public:
+  // Values that a step sends to another task; must not block.
+  using RemoteSend = std::function<void(int dst_task, int64_t step, std::vector<EdgeValue> values)>;
+  using StepDone = std::function<void(const Status&, std::vector<Tensor> rets)>;
+
+  // Compiles. Throws what kernels throw; NotFoundError for a device that is not in `devices`.
+  Executable(ExecutableSpec spec, const DeviceSet& devices, RemoteSend remote_send);
+  // No step may be under way.
+  ~Executable();
+
+  const ExecutableKey& key() const { return key_; }
+  const std::vector<std::string>& tasks() const { return tasks_; }
+  int num_args() const { return num_args_; }
+
+  // `done` is called once, on any thread, perhaps before StartStep returns. Throws InvalidArgumentError for a wrong
+  // number of args, AlreadyExistsError for a step that has been started before.
+  void StartStep(int64_t step, std::vector<Tensor> args, Executor::Mode mode, StepDone done);
+  // A value from another task; may come before the step starts. Ignored for a step that has ended.
+  void Deliver(int64_t step, EdgeId edge, const Tensor& value);
+  // Cancels a step that is under way (or is still to start).
+  void CancelStep(int64_t step, const Status& why);
+  // Cancels all, and whatever starts later.
+  void CancelAll(const Status& why);
+  // Whether a partition of the signature runs on `task`.
+  bool UsesTask(const std::string& task) const;
+  // Returns when no step is under way; false after `timeout`.
+  bool WaitIdle(std::chrono::milliseconds timeout);
+  // "step 12: waits for 'dense/MatMul:0' from /job:worker/replica:0/task:1", one line a step under way.
+  std::vector<std::string> DescribeSteps();
+
+ private:
+  struct Step;
+  using StepPtr = std::shared_ptr<Step>;
+  StepPtr NewStep(int64_t step) REQUIRES(mu_);
+  StepPtr FindOrMakeStep(int64_t step) REQUIRES(mu_);
+  void PartitionDone(Step* step, const Status& status);
+  void EndStep(Step* step);
+  static void CancelOne(Step& step, const Status& why);
+  bool HasEnded(int64_t step) const REQUIRES(mu_);
+
+  const ExecutableKey key_;
+  const std::vector<std::string> tasks_;
+  const int self_;
+  const std::vector<EdgeRoute> edges_;
+  const int num_args_;
+  const int num_rets_;
+  const RemoteSend remote_send_;
+  std::vector<std::unique_ptr<Executor>> executors_;
+  bool has_remote_edges_ = false;
+
+  Mutex mu_;
+  CondVar idle_;
+  std::map<int64_t, StepPtr> steps_ GUARDED_BY(mu_);  // under way, or mentioned before their start
+  std::vector<StepPtr> pool_ GUARDED_BY(mu_);         // nobody else holds these
+  // Ended steps: all below the watermark, and those in the set.
+  int64_t ended_below_ GUARDED_BY(mu_) = 0;
+  std::set<int64_t> ended_ GUARDED_BY(mu_);
+  Status cancelled_ GUARDED_BY(mu_);
+};
+
+}  // namespace cohort

@@ -1,0 +1,420 @@
+#include "cohort/runtime/executor.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "cohort/core/str_cat.h"
+#include "cohort/runtime/topological_order.h"
+
+namespace cohort {
+namespace {
+
+// A slot that holds a constant is never released or written over.
+constexpr int32_t kForEver = 1 << 30;
+// Inputs of this many bytes make a kernel expensive: about 50 us of memory traffic.
+constexpr size_t kExpensiveBytes = 256 * 1024;
+
+// Kernels off the compute thread run on one core, whatever team the thread would get otherwise.
+class OneThreadScope {
+ public:
+  explicit OneThreadScope(bool active) : saved_(active ? omp_get_max_threads() : 0) {
+    if (saved_ > 1) omp_set_num_threads(1);
+  }
+  ~OneThreadScope() {
+    if (saved_ > 1) omp_set_num_threads(saved_);
+  }
+
+ private:
+  int saved_;
+};
+
+std::string DescribeRun(const Node& node, const Device& device, const Tensor* slots, const int32_t* input_slots) {
+  std::string inputs;
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    const Tensor& value = slots[input_slots[i]];
+    inputs += StrCat(i > 0 ? ", " : "", value.dtype(), value.shape());
+  }
+  return StrCat("[[", node.op_name(), " node '", node.name(), "' on ", device.name(), ", inputs: ", inputs, "]]");
+}
+
+}  // namespace
+
+struct Executor::StepState {
+  const StepInfo* step = nullptr;
+  Mode mode = Mode::kInline;
+  Done done;
+  std::vector<Tensor> slots;
+  std::vector<int32_t> uses;
+  int32_t updates_left = 0;
+  bool in_gate = false;
+
+  // What follows is used by plans with asynchronous kernels only.
+  Mutex mu;
+  std::vector<int32_t> pending GUARDED_BY(mu);
+  std::vector<int32_t> ready GUARDED_BY(mu);  // a queue: [ready_head, size)
+  size_t ready_head GUARDED_BY(mu) = 0;
+  int32_t waiting GUARDED_BY(mu) = 0;  // asynchronous kernels that have not called done
+  bool running GUARDED_BY(mu) = false;
+  Status status GUARDED_BY(mu);
+};
+
+struct Executor::AsyncRun {
+  Executor* executor;
+  StepState* state;
+  int32_t index;
+  KernelContext context;
+};
+
+Executor::Executor(std::unique_ptr<Graph> graph, Device& device) : graph_(std::move(graph)), device_(device) {
+  Compile();
+  RunConstants();
+}
+
+Executor::~Executor() = default;
+
+void Executor::Compile() {
+  const std::vector<Node*> order = TopologicalOrder(*graph_);
+  std::unordered_map<const Node*, int32_t> first_slot;
+  std::unordered_map<const Node*, int32_t> index_of;  // constants have none
+  std::vector<std::vector<int32_t>> successors;
+  for (Node* node : order) {
+    first_slot[node] = num_slots_;
+    num_slots_ += node->num_outputs();
+    if (node->op_name() == "Const" && node->control_inputs().empty()) {
+      constants_.emplace_back(first_slot[node], node->attr<Tensor>("value"));
+      continue;
+    }
+    PlanNode plan;
+    plan.node = node;
+    kernels_.push_back(KernelRegistry::Global().Create({*node, device_}));
+    plan.kernel = kernels_.back().get();
+    plan.async = plan.kernel->AsAsync();
+    plan.updates = node->op().updates_variable();
+    plan.input_begin = static_cast<int32_t>(input_slots_.size());
+    plan.num_inputs = node->num_inputs();
+    plan.output_begin = first_slot[node];
+    plan.num_outputs = node->num_outputs();
+    std::vector<int32_t> before;
+    const auto add_before = [&](const Node* producer) {
+      const auto it = index_of.find(producer);
+      if (it != index_of.end()) before.push_back(it->second);
+    };
+    for (const Output& input : node->inputs()) {
+      input_slots_.push_back(first_slot.at(input.node) + input.index);
+      add_before(input.node);
+    }
+    for (const Node* control : node->control_inputs()) add_before(control);
+    std::sort(before.begin(), before.end());
+    before.erase(std::unique(before.begin(), before.end()), before.end());
+    plan.predecessors = static_cast<int32_t>(before.size());
+    const auto index = static_cast<int32_t>(nodes_.size());
+    for (const int32_t producer : before) successors[static_cast<size_t>(producer)].push_back(index);
+    if (before.empty()) sources_.push_back(index);
+    index_of[node] = index;
+    successors.emplace_back();
+    async_nodes_ += plan.async != nullptr ? 1 : 0;
+    update_nodes_ += plan.updates ? 1 : 0;
+    initial_pending_.push_back(plan.predecessors);
+    nodes_.push_back(plan);
+  }
+  initial_uses_.assign(static_cast<size_t>(num_slots_), 0);
+  for (const int32_t slot : input_slots_) ++initial_uses_[static_cast<size_t>(slot)];
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    nodes_[i].successor_begin = static_cast<int32_t>(successors_.size());
+    nodes_[i].num_successors = static_cast<int32_t>(successors[i].size());
+    successors_.insert(successors_.end(), successors[i].begin(), successors[i].end());
+  }
+}
+
+void Executor::RunConstants() {
+  for (auto& [slot, value] : constants_) {
+    if (value.dtype() != DType::kString) value = device_.CopyFromHost(value);
+    initial_uses_[static_cast<size_t>(slot)] = kForEver;
+  }
+}
+
+Executor::StepState* Executor::TakeState() {
+  {
+    MutexLock lock(pool_mu_);
+    if (!pool_.empty()) {
+      StepState* state = pool_.back().release();
+      pool_.pop_back();
+      return state;
+    }
+  }
+  auto state = std::make_unique<StepState>();
+  state->slots.resize(static_cast<size_t>(num_slots_));
+  state->uses.resize(static_cast<size_t>(num_slots_));
+  for (const auto& [slot, value] : constants_) state->slots[static_cast<size_t>(slot)] = value;
+  if (async_nodes_ > 0) {
+    MutexLock lock(state->mu);
+    state->pending.resize(nodes_.size());
+    state->ready.reserve(nodes_.size());
+  }
+  return state.release();
+}
+
+void Executor::GiveBack(StepState* state) {
+  MutexLock lock(pool_mu_);
+  pool_.emplace_back(state);
+}
+
+void Executor::RunAsync(const StepInfo& step, Mode mode, Done done) {
+  StepState* state = TakeState();
+  state->step = &step;
+  state->mode = mode;
+  state->done = std::move(done);
+  state->updates_left = update_nodes_;
+  if (num_slots_ > 0) {
+    std::memcpy(state->uses.data(), initial_uses_.data(), initial_uses_.size() * sizeof(int32_t));
+  }
+  const bool synchronous = async_nodes_ == 0;
+  if (!synchronous) {
+    MutexLock lock(state->mu);
+    std::memcpy(state->pending.data(), initial_pending_.data(), initial_pending_.size() * sizeof(int32_t));
+    state->ready.assign(sources_.begin(), sources_.end());
+    state->ready_head = 0;
+    state->waiting = 0;
+    state->running = true;
+    state->status = Status();
+  }
+  if (mode == Mode::kDevice) {
+    device_.compute_thread().Schedule([this, state, synchronous] {
+      synchronous ? RunLinear(state, 0, true) : Drain(state, true);
+    });
+  } else if (synchronous) {
+    RunLinear(state, 0, false);
+  } else {
+    Drain(state, false);
+  }
+}
+
+bool Executor::ShouldMove(const StepState* state, const PlanNode& plan_node, bool on_compute_thread) const {
+  if (on_compute_thread || (state->mode == Mode::kInline && device_.intra_op_threads() == 1)) return false;
+  size_t bytes = 0;
+  for (int32_t i = 0; i < plan_node.num_inputs; ++i) {
+    bytes += state->slots[static_cast<size_t>(input_slots_[static_cast<size_t>(plan_node.input_begin + i)])].bytes();
+  }
+  return bytes > kExpensiveBytes;
+}
+
+void Executor::RunLinear(StepState* state, size_t from, bool on_compute_thread) {
+  const OneThreadScope one_thread(!on_compute_thread);
+  for (size_t i = from; i < nodes_.size(); ++i) {
+    const PlanNode& plan_node = nodes_[i];
+    if (ShouldMove(state, plan_node, on_compute_thread)) {
+      device_.compute_thread().Schedule([this, state, i] { RunLinear(state, i, true); });
+      return;
+    }
+    if (!RunNode(state, plan_node, on_compute_thread)) break;
+    FinishNode(state, plan_node);
+  }
+  EndStep(state);
+}
+
+bool Executor::RunNode(StepState* state, const PlanNode& plan_node, bool on_compute_thread) {
+  Tensor* slots = state->slots.data();
+  KernelContext context(*plan_node.node, device_, *state->step, slots, input_slots_.data() + plan_node.input_begin,
+                        slots + plan_node.output_begin, state->uses.data());
+  if (on_compute_thread) context.set_num_threads(device_.intra_op_threads());
+  try {
+    if (plan_node.updates) EnterGate(state);
+    plan_node.kernel->Compute(context);
+    for (int32_t i = 0; i < plan_node.num_outputs; ++i) {
+      if (!slots[plan_node.output_begin + i].defined()) [[unlikely]] {
+        throw InternalError(StrCat("the kernel left output ", i, " unset"));
+      }
+    }
+    return true;
+  } catch (...) {
+    Fail(state, plan_node, Status::FromCurrentException());
+    return false;
+  }
+}
+
+void Executor::FinishNode(StepState* state, const PlanNode& plan_node) {
+  Tensor* slots = state->slots.data();
+  int32_t* uses = state->uses.data();
+  const int32_t* inputs = input_slots_.data() + plan_node.input_begin;
+  for (int32_t i = 0; i < plan_node.num_inputs; ++i) {
+    // Relaxed and not a fetch_sub: writers exclude one another; a kernel of this step may look at the same time.
+    std::atomic_ref<int32_t> left(uses[inputs[i]]);
+    const int32_t now = left.load(std::memory_order_relaxed) - 1;
+    left.store(now, std::memory_order_relaxed);
+    if (now == 0) slots[inputs[i]].Reset();
+  }
+  for (int32_t slot = plan_node.output_begin; slot < plan_node.output_begin + plan_node.num_outputs; ++slot) {
+    if (uses[slot] == 0) slots[slot].Reset();
+  }
+  if (plan_node.updates) LeaveGateIfLast(state);
+}
+
+void Executor::PushSuccessors(StepState* state, const PlanNode& plan_node) NO_THREAD_SAFETY_ANALYSIS {
+  const int32_t* successors = successors_.data() + plan_node.successor_begin;
+  for (int32_t i = 0; i < plan_node.num_successors; ++i) {
+    if (--state->pending[static_cast<size_t>(successors[i])] == 0) state->ready.push_back(successors[i]);
+  }
+}
+
+void Executor::Drain(StepState* state, bool on_compute_thread) {
+  const OneThreadScope one_thread(!on_compute_thread);
+  for (;;) {
+    int32_t index;
+    bool ended = false;
+    bool idle = false;
+    {
+      MutexLock lock(state->mu);
+      const bool failed = !state->status.ok();
+      if (failed || state->ready_head == state->ready.size()) {
+        idle = true;
+        index = -1;
+        if (state->waiting == 0) {
+          ended = true;
+        } else if (failed) {
+          state->running = false;
+        }
+      } else {
+        index = state->ready[state->ready_head++];
+      }
+      if (idle && failed && !ended) return;
+    }
+    if (ended) {
+      if (state->step->rendezvous != nullptr) state->step->rendezvous->Flush();
+      EndStep(state);
+      return;
+    }
+    if (idle) {
+      // Before the thread leaves, what it has to send goes out; a value may come in meanwhile.
+      if (state->step->rendezvous != nullptr) state->step->rendezvous->Flush();
+      MutexLock lock(state->mu);
+      if (state->ready_head == state->ready.size() && state->waiting > 0) {
+        state->running = false;
+        return;
+      }
+      continue;
+    }
+    const PlanNode& plan_node = nodes_[static_cast<size_t>(index)];
+    if (plan_node.async != nullptr) {
+      StartAsync(state, index);
+      continue;
+    }
+    if (ShouldMove(state, plan_node, on_compute_thread)) {
+      {
+        MutexLock lock(state->mu);
+        --state->ready_head;
+      }
+      if (state->step->rendezvous != nullptr) state->step->rendezvous->Flush();
+      device_.compute_thread().Schedule([this, state] { Drain(state, true); });
+      return;
+    }
+    if (RunNode(state, plan_node, on_compute_thread)) {
+      MutexLock lock(state->mu);
+      FinishNode(state, plan_node);
+      PushSuccessors(state, plan_node);
+    }
+  }
+}
+
+void Executor::StartAsync(StepState* state, int32_t index) {
+  const PlanNode& plan_node = nodes_[static_cast<size_t>(index)];
+  Tensor* slots = state->slots.data();
+  auto* run = new AsyncRun{this, state, index,
+                           KernelContext(*plan_node.node, device_, *state->step, slots,
+                                         input_slots_.data() + plan_node.input_begin, slots + plan_node.output_begin,
+                                         state->uses.data())};
+  {
+    MutexLock lock(state->mu);
+    ++state->waiting;
+  }
+  try {
+    if (plan_node.updates) EnterGate(state);
+    plan_node.async->ComputeAsync(run->context, [this, run](const Status& status) { AsyncDone(run, status); });
+  } catch (...) {
+    AsyncDone(run, Status::FromCurrentException());  // a kernel throws before it has kept `done`, or not at all
+  }
+}
+
+void Executor::AsyncDone(AsyncRun* run, const Status& status) {
+  StepState* state = run->state;
+  const PlanNode& plan_node = nodes_[static_cast<size_t>(run->index)];
+  delete run;
+  if (!status.ok()) Fail(state, plan_node, status);
+  bool take_over = false;
+  bool move = false;
+  {
+    MutexLock lock(state->mu);
+    if (status.ok()) {
+      FinishNode(state, plan_node);
+      PushSuccessors(state, plan_node);
+    }
+    --state->waiting;
+    if (!state->running) {
+      // A failed step is ended by the last one that was waited for.
+      take_over = state->status.ok() ? state->ready_head < state->ready.size() || state->waiting == 0
+                                     : state->waiting == 0;
+      state->running = take_over;
+      move = take_over && state->mode == Mode::kDevice;
+    }
+  }
+  if (move) {
+    device_.compute_thread().Schedule([this, state] { Drain(state, true); });
+  } else if (take_over) {
+    Drain(state, false);
+  }
+}
+
+void Executor::Fail(StepState* state, const PlanNode& plan_node, const Status& status) {
+  const Tensor* slots = state->slots.data();
+  Status described = status;
+  {
+    MutexLock lock(state->mu);
+    if (!state->status.ok()) return;
+    // A cancelled step tells why it was cancelled; that is already complete.
+    if (state->step->cancellation == nullptr || !state->step->cancellation->cancelled()) {
+      described = Status(status.code(), StrCat(status.message(), "\n  ",
+                                               DescribeRun(*plan_node.node, device_, slots,
+                                                           input_slots_.data() + plan_node.input_begin)));
+    }
+    state->status = described;
+  }
+  if (state->step->cancellation != nullptr) state->step->cancellation->Cancel(described);
+  if (state->step->rendezvous != nullptr) state->step->rendezvous->Abort(described);
+}
+
+void Executor::EnterGate(StepState* state) {
+  if (state->in_gate) return;
+  device_.task().update_gate.EnterStep();
+  state->in_gate = true;
+}
+
+void Executor::LeaveGateIfLast(StepState* state) {
+  if (--state->updates_left > 0) return;
+  device_.task().update_gate.LeaveStep();
+  state->in_gate = false;
+}
+
+void Executor::EndStep(StepState* state) {
+  if (state->in_gate) {
+    device_.task().update_gate.LeaveStep();
+    state->in_gate = false;
+  }
+  Status status;
+  {
+    MutexLock lock(state->mu);
+    status = std::exchange(state->status, Status());
+  }
+  if (!status.ok()) {
+    for (size_t slot = 0; slot < state->slots.size(); ++slot) {
+      if (initial_uses_[slot] < kForEver) state->slots[slot].Reset();
+    }
+  }
+  Done done = std::move(state->done);
+  state->done = nullptr;
+  GiveBack(state);
+  done(status);  // may free the executor: nothing of it is touched after this
+}
+
+}  // namespace cohort

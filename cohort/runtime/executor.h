@@ -1,0 +1,97 @@
+// Executor: one partition compiled into a plan - kernels made, slots assigned, order fixed - and the run of that plan.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cohort/core/mutex.h"
+#include "cohort/device/kernel.h"
+
+namespace cohort {
+
+// Thread-safe: any number of steps run at once. Lives until all of them have ended.
+class Executor {
+ public:
+  // Which thread runs the plan's kernels. kInline: the calling one (and, after a wait, the one that brings the value);
+  // a kernel that is expensive moves the rest of the step to the device's compute thread where that has a team of
+  // several threads. kNetwork: the same, but an expensive kernel always moves, so that network threads stay free.
+  // kDevice: the compute thread from the start.
+  enum class Mode { kInline, kNetwork, kDevice };
+  using Done = std::function<void(const Status&)>;
+
+  // Makes the kernels and runs the constants. Throws what they throw, with node and device; InvalidArgumentError for a
+  // cycle. `device` must outlive the executor.
+  Executor(std::unique_ptr<Graph> graph, Device& device);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // Starts a step. `step` stays valid until `done` is called: once, on any thread, perhaps before RunAsync returns.
+  // A failing kernel cancels the step's CancellationManager and aborts its rendezvous.
+  void RunAsync(const StepInfo& step, Mode mode, Done done);
+
+  Device& device() const { return device_; }
+  const Graph& graph() const { return *graph_; }
+  // No kernel waits: RunAsync in mode kInline has called `done` when it returns, unless a kernel was expensive.
+  bool is_synchronous() const { return async_nodes_ == 0; }
+
+ private:
+  struct PlanNode {
+    OpKernel* kernel = nullptr;
+    AsyncOpKernel* async = nullptr;
+    const Node* node = nullptr;
+    int32_t input_begin = 0;
+    int32_t num_inputs = 0;
+    int32_t output_begin = 0;
+    int32_t num_outputs = 0;
+    int32_t successor_begin = 0;
+    int32_t num_successors = 0;
+    int32_t predecessors = 0;
+    bool updates = false;
+  };
+  struct StepState;
+  struct AsyncRun;
+
+  void Compile();
+  void RunConstants();
+  StepState* TakeState();
+  void GiveBack(StepState* state);
+  // Runs all nodes in order; the caller has taken care of the thread. Returns the index of the node before which it
+  // stopped because the step moved to the compute thread, or the number of nodes.
+  void RunLinear(StepState* state, size_t from, bool on_compute_thread);
+  // Runs what is ready until nothing is; ends the step when nothing is left.
+  void Drain(StepState* state, bool on_compute_thread);
+  // False when the kernel threw (the step is failed then).
+  bool RunNode(StepState* state, const PlanNode& plan_node, bool on_compute_thread);
+  void StartAsync(StepState* state, int32_t index);
+  void FinishNode(StepState* state, const PlanNode& plan_node);
+  void PushSuccessors(StepState* state, const PlanNode& plan_node);
+  void AsyncDone(AsyncRun* run, const Status& status);
+  bool ShouldMove(const StepState* state, const PlanNode& plan_node, bool on_compute_thread) const;
+  void Fail(StepState* state, const PlanNode& plan_node, const Status& status);
+  void EnterGate(StepState* state);
+  void LeaveGateIfLast(StepState* state);
+  void EndStep(StepState* state);
+
+  std::unique_ptr<Graph> graph_;
+  Device& device_;
+  std::vector<PlanNode> nodes_;          // topological order, constants left out
+  std::vector<std::unique_ptr<OpKernel>> kernels_;
+  std::vector<int32_t> input_slots_;
+  std::vector<int32_t> successors_;      // indices into nodes_
+  std::vector<int32_t> initial_pending_;
+  std::vector<int32_t> initial_uses_;    // of each slot
+  std::vector<std::pair<int32_t, Tensor>> constants_;  // slot, value
+  std::vector<int32_t> sources_;         // nodes without predecessors
+  int32_t num_slots_ = 0;
+  int32_t async_nodes_ = 0;
+  int32_t update_nodes_ = 0;
+
+  Mutex pool_mu_;
+  std::vector<std::unique_ptr<StepState>> pool_ GUARDED_BY(pool_mu_);
+};
+
+}  // namespace cohort

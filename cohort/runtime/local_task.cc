@@ -1,0 +1,131 @@
+#include "cohort/core/logging.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/runtime/task_client.h"
+
+namespace cohort {
+namespace {
+
+// A cancelled step ends as soon as its running kernels do.
+constexpr std::chrono::seconds kIdleTimeout{60};
+
+}  // namespace
+
+LocalTask::LocalTask(std::string name, std::shared_ptr<const DeviceSet> devices,
+                     std::shared_ptr<TaskResources> resources, RemoteSend remote_send)
+    : name_(std::move(name)), devices_(std::move(devices)), resources_(std::move(resources)),
+      remote_send_(std::move(remote_send)) {
+  for (const auto& device : devices_->devices()) attributes_.push_back(device->attributes());
+}
+
+LocalTask::~LocalTask() { CloseAll(Status(Code::kCancelled, StrCat("[task] ", name_, " ends"))); }
+
+void LocalTask::Register(ExecutableSpec spec) {
+  const ExecutableKey key = spec.key;
+  const std::vector<std::string> tasks = spec.tasks;
+  Executable::RemoteSend send;
+  if (remote_send_) {
+    send = [this, key, tasks](int task, int64_t step, std::vector<EdgeValue> values) {
+      remote_send_(key, tasks.at(static_cast<size_t>(task)), step, std::move(values));
+    };
+  }
+  auto executable = std::make_shared<Executable>(std::move(spec), *devices_, std::move(send));
+  MutexLock lock(mu_);
+  if (!executables_.emplace(key, std::move(executable)).second) {
+    throw AlreadyExistsError(StrCat("[task] ", name_, " has executable ", key.id, " of session ", key.session));
+  }
+}
+
+std::shared_ptr<Executable> LocalTask::Find(const ExecutableKey& key) const {
+  MutexLock lock(mu_);
+  const auto it = executables_.find(key);
+  return it == executables_.end() ? nullptr : it->second;
+}
+
+void LocalTask::StartStep(const ExecutableKey& key, int64_t step, std::vector<Tensor> args, Executor::Mode mode,
+                          StepDone done) {
+  std::shared_ptr<Executable> executable = Find(key);
+  if (executable == nullptr) {
+    done(Status(Code::kAborted, StrCat("[task] ", name_, " does not know executable ", key.id, " of session ",
+                                       key.session, ": the task was restarted or the session's lease ended")),
+         {});
+    return;
+  }
+  Executable* raw = executable.get();
+  try {
+    // The closure keeps the executable until the step has ended, whatever becomes of the session.
+    raw->StartStep(step, std::move(args), mode,
+                   [executable = std::move(executable), done](const Status& status, std::vector<Tensor> rets) {
+                     done(status, std::move(rets));
+                   });
+  } catch (...) {
+    done(Status::FromCurrentException(), {});
+  }
+}
+
+void LocalTask::CancelStep(const ExecutableKey& key, int64_t step, const Status& why) {
+  if (const auto executable = Find(key)) executable->CancelStep(step, why);
+}
+
+void LocalTask::Deliver(const ExecutableKey& key, int64_t step, EdgeId edge, const Tensor& value) {
+  if (const auto executable = Find(key)) executable->Deliver(step, edge, value);
+}
+
+void LocalTask::CloseExecutables(const std::function<bool(const ExecutableKey&)>& which, const Status& why) {
+  std::vector<std::shared_ptr<Executable>> closed;
+  {
+    MutexLock lock(mu_);
+    for (auto it = executables_.begin(); it != executables_.end();) {
+      if (which(it->first)) {
+        closed.push_back(std::move(it->second));
+        it = executables_.erase(it);
+      } else {
+        ++it;
+      }
+    }
+  }
+  for (const auto& executable : closed) executable->CancelAll(why);
+  for (const auto& executable : closed) {
+    if (!executable->WaitIdle(kIdleTimeout)) {
+      LogError("task", name_, ": a kernel does not end after its session was closed:\n  ",
+               StrJoin(executable->DescribeSteps(), "\n  "));
+    }
+  }
+}
+
+void LocalTask::CloseSession(uint64_t session) {
+  CloseExecutables([session](const ExecutableKey& key) { return key.session == session; },
+                   Status(Code::kCancelled, "the session was closed"));
+}
+
+void LocalTask::CloseAll(const Status& why) {
+  CloseExecutables([](const ExecutableKey&) { return true; }, why);
+}
+
+void LocalTask::TaskLost(const std::string& task, const Status& why) {
+  std::vector<std::shared_ptr<Executable>> affected;
+  {
+    MutexLock lock(mu_);
+    for (const auto& [key, executable] : executables_) {
+      if (executable->UsesTask(task)) affected.push_back(executable);
+    }
+  }
+  for (const auto& executable : affected) executable->CancelAll(why);
+}
+
+void LocalTask::ResetContainer(const std::string& container) { resources_->resources.Clear(container); }
+
+std::vector<std::string> LocalTask::DescribeSteps() const {
+  std::vector<std::string> lines;
+  MutexLock lock(mu_);
+  for (const auto& [key, executable] : executables_) {
+    for (const std::string& line : executable->DescribeSteps()) lines.push_back(line);
+  }
+  return lines;
+}
+
+size_t LocalTask::num_executables() const {
+  MutexLock lock(mu_);
+  return executables_.size();
+}
+
+}  // namespace cohort

@@ -1,0 +1,74 @@
+// Master: the part of a session that plans and directs - it prunes, places, partitions and registers a signature once,
+// and starts its steps on every task that has a part.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cohort/core/mutex.h"
+#include "cohort/runtime/build_graph.h"
+#include "cohort/runtime/session.h"
+#include "cohort/runtime/task_client.h"
+
+namespace cohort {
+
+// What a signature has become: which task takes which feeds and returns which fetches.
+class PreparedSignature {
+ public:
+  struct Part {
+    std::shared_ptr<TaskClient> task;
+    ExecutableKey key;
+    std::vector<int> arg_feeds;    // for each arg of the task's executable the index of the feed
+    std::vector<int> ret_fetches;  // for each of its results the index of the fetch
+  };
+  class Master* master = nullptr;
+  Signature signature;
+  std::vector<Part> parts;       // the default task's part, if it has one, is last
+  std::vector<int> fed_fetch;    // index of the feed that answers a fetch, or -1
+};
+
+class Master {
+ public:
+  Master(const Graph& graph, const std::string& target, const SessionConfig& config);
+  ~Master();
+
+  std::shared_ptr<PreparedSignature> Prepare(const Signature& signature);
+  // `feeds` in the order of the signature.
+  std::vector<Tensor> RunStep(const PreparedSignature& prepared, std::vector<Tensor> feeds, const RunOptions& options);
+  std::vector<DeviceAttributes> ListDevices();
+  void Close();
+  const Graph& graph() const { return graph_; }
+
+ private:
+  struct StepCall;
+  struct Placed {
+    std::unique_ptr<Graph> graph;
+    std::vector<std::string> device_of_node;
+    std::vector<Output> fetches;
+  };
+  std::shared_ptr<PreparedSignature> Build(const Signature& signature) REQUIRES(build_mu_);
+  std::vector<DeviceAttributes> DevicesFor(const Graph& graph) REQUIRES(build_mu_);
+  std::shared_ptr<TaskClient> TaskFor(const DeviceName& task) REQUIRES(build_mu_);
+  void AddArgsPerDevice(Placed& placed, const std::vector<Node*>& args) REQUIRES(build_mu_);
+  void AddRetvals(Placed& placed) REQUIRES(build_mu_);
+  void RegisterParts(Placed placed, PreparedSignature& prepared) REQUIRES(build_mu_);
+  void CheckFeeds(const PreparedSignature& prepared, const std::vector<Tensor>& feeds) const;
+
+  const Graph& graph_;
+  const SessionConfig config_;
+  const uint64_t session_id_;
+  std::unique_ptr<ClusterView> view_;
+  std::atomic<int64_t> next_step_{1};
+  std::atomic<bool> closed_{false};
+
+  Mutex build_mu_;  // one signature is built at a time
+  std::map<std::string, std::shared_ptr<TaskClient>> tasks_ GUARDED_BY(build_mu_);
+  int32_t next_executable_ GUARDED_BY(build_mu_) = 0;
+
+  Mutex mu_;
+  std::unordered_multimap<size_t, std::shared_ptr<PreparedSignature>> prepared_ GUARDED_BY(mu_);
+};
+
+}  // namespace cohort

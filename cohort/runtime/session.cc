@@ -1,0 +1,56 @@
+#include "cohort/runtime/session.h"
+
+#include "cohort/runtime/master.h"
+
+namespace cohort {
+
+std::vector<Tensor> Callable::operator()(const std::vector<Tensor>& feeds) const {
+  return prepared_->master->RunStep(*prepared_, feeds, {});
+}
+
+Session::Session(const Graph& graph, const std::string& target, const SessionConfig& config)
+    : master_(std::make_unique<Master>(graph, target, config)) {}
+
+Session::~Session() = default;
+
+std::vector<Tensor> Session::Run(const FeedList& feeds, const std::vector<Output>& fetches,
+                                 const std::vector<Node*>& targets, const RunOptions& options) {
+  Signature signature;
+  std::vector<Tensor> values;
+  signature.feeds.reserve(feeds.size());
+  values.reserve(feeds.size());
+  for (const auto& [output, value] : feeds) {
+    signature.feeds.push_back(output);
+    values.push_back(value);
+  }
+  signature.fetches = fetches;
+  signature.targets = targets;
+  const std::shared_ptr<PreparedSignature> prepared = master_->Prepare(signature);
+  return master_->RunStep(*prepared, std::move(values), options);
+}
+
+Callable Session::MakeCallable(const std::vector<Output>& feeds, const std::vector<Output>& fetches,
+                               const std::vector<Node*>& targets) {
+  return Callable(master_->Prepare({feeds, fetches, targets}));
+}
+
+std::vector<DeviceAttributes> Session::ListDevices() { return master_->ListDevices(); }
+
+const Graph& Session::graph() const { return master_->graph(); }
+
+void Session::Close() { master_->Close(); }
+
+void Session::Reset(const std::string& target, const std::vector<std::string>& containers,
+                    const SessionConfig& config) {
+  const std::unique_ptr<ClusterView> view = SessionFactories::Global().Make(target, config);
+  const auto timeout = std::chrono::duration<double>(config.connect_timeout_secs);
+  const auto deadline = std::chrono::steady_clock::now() +
+                        std::chrono::duration_cast<std::chrono::steady_clock::duration>(timeout);
+  for (const DeviceName& task : view->tasks()) {
+    const std::shared_ptr<TaskClient> client = view->Connect(task, deadline);
+    if (containers.empty()) client->ResetContainer("");
+    for (const std::string& container : containers) client->ResetContainer(container);
+  }
+}
+
+}  // namespace cohort

@@ -1,0 +1,99 @@
+// Session: runs parts of a graph, in this process or on the tasks of a cluster.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/core/tensor.h"
+#include "cohort/device/device.h"
+#include "cohort/graph/graph.h"
+
+namespace cohort {
+
+struct GpuOptions {
+  bool allow_growth = false;
+  double per_process_gpu_memory_fraction = 0;
+  std::string visible_device_list;
+};
+
+// The fields of TensorFlow's ConfigProto that have a meaning here, with its names and defaults.
+struct SessionConfig {
+  std::map<std::string, int> device_count;   // {"CPU", 2}: two logical CPU devices (local sessions)
+  int intra_op_parallelism_threads = 0;      // OpenMP team of each device; 0 = the cores, divided by the devices
+  int inter_op_parallelism_threads = 0;      // accepted; a device runs one kernel at a time
+  bool use_per_session_threads = false;      // accepted; a session without a target always has its own devices
+  bool allow_soft_placement = false;
+  bool log_device_placement = false;         // one line an op to stdout when a signature is first run
+  std::vector<std::string> device_filters;   // a task that no filter matches is not used; empty: all are
+  int64_t operation_timeout_in_ms = 0;       // of each Run; 0 = none
+  double connect_timeout_secs = 7200;        // how long a task that has not been seen yet is waited for
+  GpuOptions gpu_options;                    // accepted where there is no GPU
+};
+
+struct RunOptions {
+  int64_t timeout_in_ms = 0;  // overrides operation_timeout_in_ms
+};
+
+using FeedList = std::vector<std::pair<Output, Tensor>>;
+
+// A (feeds, fetches, targets) signature resolved once. Valid as long as its session; thread-safe.
+class Callable {
+ public:
+  // Feeds in the order of MakeCallable. Throws as Session::Run.
+  std::vector<Tensor> operator()(const std::vector<Tensor>& feeds) const;
+
+ private:
+  friend class Session;
+  explicit Callable(std::shared_ptr<class PreparedSignature> prepared) : prepared_(std::move(prepared)) {}
+  std::shared_ptr<class PreparedSignature> prepared_;
+};
+
+// Thread-safe. The graph must outlive it; nodes may be added to the graph while the session exists.
+class Session {
+ public:
+  // `target`: "" for devices of its own in this process, a Server's Target() or "grpc://host:port" for a cluster.
+  // Throws NotFoundError for a target of another kind, UnavailableError / DeadlineExceededError where the target's own
+  // task cannot be reached. Other tasks are connected to when a step first needs them.
+  explicit Session(const Graph& graph, const std::string& target = "", const SessionConfig& config = {});
+  // Closes.
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Runs what `fetches` and `targets` need with `feeds` in place of their values, and returns the fetches in order.
+  // Throws InvalidArgumentError (a feed whose dtype or shape does not fit, a placeholder that is not fed, ...), what
+  // kernels throw, UnavailableError for a task that was lost, AbortedError for one that was restarted,
+  // DeadlineExceededError; each names tasks, nodes and shapes.
+  std::vector<Tensor> Run(const FeedList& feeds, const std::vector<Output>& fetches,
+                          const std::vector<Node*>& targets = {}, const RunOptions& options = {});
+  std::vector<Tensor> Run(const std::vector<Output>& fetches) { return Run({}, fetches); }
+  // One fetch.
+  Tensor Run(Output fetch) { return Run({}, {fetch}).front(); }
+  // Targets only.
+  void Run(Node* target) { Run({}, {}, {target}); }
+
+  Callable MakeCallable(const std::vector<Output>& feeds, const std::vector<Output>& fetches,
+                        const std::vector<Node*>& targets = {});
+
+  // Devices of the tasks connected so far and of the default task.
+  std::vector<DeviceAttributes> ListDevices();
+  const Graph& graph() const;
+  // Cancels what is under way, then frees what the tasks hold for this session. Run throws FailedPreconditionError
+  // afterwards. Variables of a cluster stay.
+  void Close();
+
+  // Drops the resources (variables, ...) in `containers` on every task of the target's cluster; {} = the default one.
+  static void Reset(const std::string& target, const std::vector<std::string>& containers = {},
+                    const SessionConfig& config = {});
+
+ private:
+  std::unique_ptr<class Master> master_;
+};
+
+}  // namespace cohort

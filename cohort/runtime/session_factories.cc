@@ -1,0 +1,66 @@
+#include <algorithm>
+#include <thread>
+
+#include "cohort/core/str_cat.h"
+#include "cohort/runtime/session.h"
+#include "cohort/runtime/task_client.h"
+
+namespace cohort {
+namespace {
+
+// The target "": devices of this process that belong to this session alone.
+class OwnDevices final : public ClusterView {
+ public:
+  explicit OwnDevices(const SessionConfig& config) {
+    const auto wanted = config.device_count.find("CPU");
+    const int count = wanted == config.device_count.end() ? 1 : wanted->second;
+    if (count < 1) throw InvalidArgumentError(StrCat("[session] device_count of CPU must be at least 1; got ", count));
+    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    const int threads = config.intra_op_parallelism_threads > 0 ? config.intra_op_parallelism_threads
+                                                                 : std::max(1, cores / count);
+    auto resources = std::make_shared<TaskResources>();
+    auto devices = std::make_shared<DeviceSet>(MakeCpuDevices(default_task(), count, threads, resources));
+    task_ = std::make_shared<LocalTask>(default_task().ToString(), std::move(devices), std::move(resources));
+  }
+
+  DeviceName default_task() const override {
+    DeviceName name;
+    name.job = "localhost";
+    name.replica = 0;
+    name.task = 0;
+    return name;
+  }
+  std::vector<DeviceName> tasks() const override { return {default_task()}; }
+  std::shared_ptr<TaskClient> Connect(const DeviceName& task, std::chrono::steady_clock::time_point) override {
+    if (task != default_task()) {
+      throw InvalidArgumentError(StrCat("[session] ", task.ToString(), " was asked for, but this session has no target: "
+                                        "it runs on ", task_->name(), " alone. Give it a server's Target()"));
+    }
+    return task_;
+  }
+
+ private:
+  std::shared_ptr<LocalTask> task_;
+};
+
+}  // namespace
+
+SessionFactories& SessionFactories::Global() {
+  static auto* const factories = new SessionFactories;
+  return *factories;
+}
+
+void SessionFactories::Register(const std::string& scheme, ClusterViewFactory factory) {
+  factories_[scheme] = std::move(factory);
+}
+
+std::unique_ptr<ClusterView> SessionFactories::Make(const std::string& target, const SessionConfig& config) const {
+  if (target.empty()) return std::make_unique<OwnDevices>(config);
+  for (const auto& [scheme, factory] : factories_) {
+    if (target.rfind(scheme, 0) == 0) return factory(target, config);
+  }
+  throw NotFoundError(StrCat("No session factory registered for the given session options: {target: \"", target,
+                             "\"}; a target is \"\" or begins with grpc://"));
+}
+
+}  // namespace cohort
