@@ -22,6 +22,13 @@ void RegisterOps() {
     RegisterReductionOps(registry);
     RegisterScanOps(registry);
     RegisterMatMulOps(registry);
+    RegisterStateOps(registry);
+    RegisterControlOps(registry);
+    RegisterActivationOps(registry);
+    RegisterSoftmaxOps(registry);
+    RegisterNnOps(registry);
+    RegisterRandomOps(registry);
+    RegisterTrainingOps(registry);
   });
 }
 
