@@ -169,7 +169,28 @@ void NodeBuilder::CollectInputs(const OpDef& op, Node& node) {
   }
 }
 
+// TensorFlow's form of a colocation: attribute _class = ["loc:@name"].
+void NodeBuilder::TakeColocation() {
+  const auto it = attrs_.find("_class");
+  const auto* classes = it == attrs_.end() ? nullptr : it->second.get<std::vector<std::string>>();
+  if (classes == nullptr) return;
+  std::vector<std::string> others;
+  for (const std::string& name : *classes) {
+    if (name.rfind("loc:@", 0) == 0) {
+      AppendNew(colocate_, name.substr(5));
+    } else {
+      others.push_back(name);
+    }
+  }
+  if (others.empty()) {
+    attrs_.erase(it);
+  } else {
+    it->second = AttrValue(std::move(others));
+  }
+}
+
 void NodeBuilder::InferAttrs(const OpDef& op, Node& node) {
+  TakeColocation();
   node.attrs_ = std::move(attrs_);
   AttrInference inference(node, node.attrs_);
   for (size_t i = 0; i < args_.size(); ++i) {
