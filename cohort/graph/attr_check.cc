@@ -26,17 +26,18 @@ static_assert(kMatches<AttrKind::kInt, int64_t> && kMatches<AttrKind::kFloat, fl
 
 bool IsList(AttrKind kind) { return kind >= AttrKind::kListInt; }
 
+template <typename T>
+int64_t LengthOf(const T&) {
+  return -1;
+}
+template <typename T>
+int64_t LengthOf(const std::vector<T>& list) {
+  return static_cast<int64_t>(list.size());
+}
+
 // The length of a list, -1 of anything else.
 int64_t ListLength(const AttrValue& value) {
-  return std::visit(
-      [](const auto& v) -> int64_t {
-        if constexpr (requires { v.push_back(v.front()); } && !std::is_same_v<std::decay_t<decltype(v)>, std::string>) {
-          return static_cast<int64_t>(v.size());
-        } else {
-          return -1;
-        }
-      },
-      value.value());
+  return std::visit([](const auto& v) { return LengthOf(v); }, value.value());
 }
 
 AttrValue EmptyList(AttrKind kind) {

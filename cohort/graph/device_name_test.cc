@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/graph/throws.h"
 
 namespace cohort {
@@ -46,8 +47,8 @@ class DeviceNameErrors : public ::testing::TestWithParam<Case> {};
 
 TEST_P(DeviceNameErrors, QuotesTextAndPart) {
   const std::string message = MessageOf<InvalidArgumentError>([] { DeviceName::Parse(GetParam().text); });
-  EXPECT_THAT(message, HasSubstr("'" + std::string(GetParam().text) + "'"));
-  EXPECT_THAT(message, HasSubstr("part '" + std::string(GetParam().canonical) + "'"));
+  EXPECT_THAT(message, HasSubstr(StrCat("'", GetParam().text, "'")));
+  EXPECT_THAT(message, HasSubstr(StrCat("part '", GetParam().canonical, "'")));
 }
 
 // Here the second is the part that does not fit.

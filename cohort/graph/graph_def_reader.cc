@@ -115,8 +115,8 @@ class Importer {
   // `stack` holds a path of consumers that ends at one whose input is `first`, which is on the path.
   [[noreturn]] void FailCycle(const std::vector<std::pair<int, size_t>>& stack, int first) const {
     auto at = std::find_if(stack.begin(), stack.end(), [first](const auto& entry) { return entry.first == first; });
-    std::string names = "'" + def_.node(first).name() + "'";
-    for (auto entry = stack.end(); entry-- != at;) names += " -> '" + def_.node(entry->first).name() + "'";
+    std::string names = StrCat("'", def_.node(first).name(), "'");
+    for (auto entry = stack.end(); entry-- != at;) names += StrCat(" -> '", def_.node(entry->first).name(), "'");
     throw InvalidArgumentError(
         StrCat("[graph] the GraphDef has a cycle: ", names, "; expected every node to depend on others only"));
   }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/graph/graph.h"
 #include "cohort/graph/throws.h"
 
@@ -61,7 +62,7 @@ TEST(AttrSpec, MalformedOnesNameOpAndSpec) {
         "T: {int32} = DT_FLOAT", "p: {'A','B'} = 'C'", "v: tensor = 1", "l: list", "l: list(int", "l: list(tensor)",
         "a: list(int) >= 1 = []", "1a: int", "a: list(int) = [1"}) {
     const std::string message = MessageOf<InvalidArgumentError>([&] { OpDef("BadOp").Attr(spec); });
-    EXPECT_THAT(message, AllOf(HasSubstr("BadOp"), HasSubstr("'" + std::string(spec) + "'"))) << spec;
+    EXPECT_THAT(message, AllOf(HasSubstr("BadOp"), HasSubstr(StrCat("'", spec, "'")))) << spec;
   }
 }
 
@@ -86,7 +87,7 @@ TEST(ArgSpec, Forms) {
 TEST(ArgSpec, MalformedOnesNameOpAndSpec) {
   for (const char* spec : {"", "x", "x:", ": T", "x: T y", "x: N *", "x: 3 * T", "x: half", "x: Ref(T)"}) {
     const std::string message = MessageOf<InvalidArgumentError>([&] { OpDef("BadOp").Input(spec); });
-    EXPECT_THAT(message, AllOf(HasSubstr("BadOp"), HasSubstr("'" + std::string(spec) + "'"))) << spec;
+    EXPECT_THAT(message, AllOf(HasSubstr("BadOp"), HasSubstr(StrCat("'", spec, "'")))) << spec;
   }
 }
 

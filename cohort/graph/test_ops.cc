@@ -58,14 +58,18 @@ void RegisterArrayOps(OpRegistry& r) {
 
 void RegisterMathOps(OpRegistry& r) {
   for (const char* name : {"OnesLike", "ZerosLike"}) {
-    r.Register(OpDef(name).Input("x: T").Output("y: T").Attr("T: {float, double, int32}").ShapeRule(SameAsFirst));
+    r.Register(OpDef(name).Input("x: T").Output("y: T").Attr("T: {float, double, int32}").ShapeRule(SameAsFirst)
+                   .NotDifferentiable("constant"));
   }
   for (const char* name : {"AddV2", "Sub", "Mul"}) {
     r.Register(OpDef(name).Input("x: T").Input("y: T").Output("z: T").Attr("T: {float, double, int32, int64}").ShapeRule(
         SameAsFirst));
   }
   r.Register(OpDef("AddN").Input("inputs: N * T").Output("sum: T").Attr("N: int >= 1").Attr("T: {float, double}")
-                 .ShapeRule(SameAsFirst));
+                 .ShapeRule(SameAsFirst)
+                 .Gradient([](GradientContext& c) {
+                   for (int i = 0; i < c.node().num_inputs(); ++i) c.SetInput(i, c.grad());
+                 }));
   r.Register(OpDef("UnsortedSegmentSum").Input("data: T").Input("segment_ids: Tindices")
                  .HostInput("num_segments: Tnumsegments").Output("output: T").Attr("T: {float, double}")
                  .Attr("Tindices: {int32, int64}").Attr("Tnumsegments: {int32, int64} = DT_INT32").ShapeRule(Unknown));
