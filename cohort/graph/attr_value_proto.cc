@@ -14,8 +14,8 @@ proto::DataType ToProto(DType dtype) { return static_cast<proto::DataType>(stati
 DType FromProto(int dtype) {
   if (!IsKnownDType(dtype)) {
     const std::string& name = proto::DataType_Name(dtype);
-    throw InvalidArgumentError(StrCat("dtype number ", dtype, name.empty() ? "" : " (" + name + ")",
-                                      " is none that Cohort has"));
+    throw InvalidArgumentError(
+        StrCat("dtype number ", dtype, name.empty() ? "" : " (" + name + ")", " is none that Cohort has"));
   }
   return static_cast<DType>(dtype);
 }
@@ -95,19 +95,28 @@ void ToProto(const AttrValue& value, proto::AttrValue* out) {
 
 AttrValue FromProto(const proto::AttrValue& in) {
   switch (in.value_case()) {
-    case proto::AttrValue::kS: return in.s();
-    case proto::AttrValue::kI: return static_cast<int64_t>(in.i());
-    case proto::AttrValue::kF: return in.f();
-    case proto::AttrValue::kB: return in.b();
-    case proto::AttrValue::kType: return FromProto(static_cast<int>(in.type()));
-    case proto::AttrValue::kShape: return FromProto(in.shape());
-    case proto::AttrValue::kTensor: return FromProto(in.tensor());
-    case proto::AttrValue::kList: return FromList(in.list());
+    case proto::AttrValue::kS:
+      return in.s();
+    case proto::AttrValue::kI:
+      return static_cast<int64_t>(in.i());
+    case proto::AttrValue::kF:
+      return in.f();
+    case proto::AttrValue::kB:
+      return in.b();
+    case proto::AttrValue::kType:
+      return FromProto(static_cast<int>(in.type()));
+    case proto::AttrValue::kShape:
+      return FromProto(in.shape());
+    case proto::AttrValue::kTensor:
+      return FromProto(in.tensor());
+    case proto::AttrValue::kList:
+      return FromList(in.list());
     case proto::AttrValue::kFunc:
       throw InvalidArgumentError(StrCat("the function '", in.func().name(), "' is none of Cohort's values"));
     case proto::AttrValue::kPlaceholder:
       throw InvalidArgumentError(StrCat("the placeholder '", in.placeholder(), "' was never filled in"));
-    case proto::AttrValue::VALUE_NOT_SET: break;
+    case proto::AttrValue::VALUE_NOT_SET:
+      break;
   }
   return AttrValue();
 }

@@ -6,10 +6,11 @@
 
 namespace cohort {
 
-// Clears `out` first. Throws InvalidArgumentError for a tensor that has no message form (see proto/tensor_proto.h).
+// Clears `out` first. Throws InvalidArgumentError for a tensor that has no message form (see
+// proto/tensor_proto.h).
 void ToProto(const AttrValue& value, proto::AttrValue* out);
-// An empty list comes back as one of int (the message does not say of what). Throws InvalidArgumentError for what
-// Cohort does not have: functions, lists of tensors, other dtypes.
+// An empty list comes back as one of int (the message does not say of what). Throws InvalidArgumentError for
+// what Cohort does not have: functions, lists of tensors, other dtypes.
 AttrValue FromProto(const proto::AttrValue& in);
 
 }  // namespace cohort

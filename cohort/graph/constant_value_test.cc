@@ -18,8 +18,15 @@ class ConstantValueTest : public ::testing::Test {
   Output Int(int32_t value) { return TestConst(graph_, Tensor::Scalar(value)); }
   Output Ints(const std::vector<int32_t>& values) { return TestConst(graph_, Tensor::Vector(values)); }
   Output Slice(Output x, int begin, int end, int stride, int begin_mask, int end_mask, int shrink) {
-    return graph_.Op("StridedSlice").Input(x).Input(Ints({begin})).Input(Ints({end})).Input(Ints({stride}))
-        .Attr("begin_mask", begin_mask).Attr("end_mask", end_mask).Attr("shrink_axis_mask", shrink).Finish1();
+    return graph_.Op("StridedSlice")
+        .Input(x)
+        .Input(Ints({begin}))
+        .Input(Ints({end}))
+        .Input(Ints({stride}))
+        .Attr("begin_mask", begin_mask)
+        .Attr("end_mask", end_mask)
+        .Attr("shrink_axis_mask", shrink)
+        .Finish1();
   }
   std::vector<int32_t> Values(Output x) {
     const auto value = ConstantValue(x);
@@ -39,7 +46,8 @@ TEST_F(ConstantValueTest, FoldsConstantsAndStaticShapes) {
   EXPECT_EQ(ConstantValue(Op1("Size", image_))->scalar<int32_t>(), 8 * 28 * 27);
   EXPECT_EQ(ConstantValue(Op1("Rank", batch_))->scalar<int32_t>(), 3);
   EXPECT_THAT(Values(graph_.Op("Pack").Inputs({Int(3), Op1("Rank", image_)}).Finish1()), ElementsAre(3, 3));
-  const Output joined = graph_.Op("ConcatV2").Inputs({Ints({1, 2}), Op1("Shape", image_)}).Input(Int(0)).Finish1();
+  const Output joined =
+      graph_.Op("ConcatV2").Inputs({Ints({1, 2}), Op1("Shape", image_)}).Input(Int(0)).Finish1();
   EXPECT_THAT(Values(joined), ElementsAre(1, 2, 8, 28, 27));
   EXPECT_THAT(Values(graph_.Op("Mul").Input(Ints({2, 3})).Input(Int(5)).Finish1()), ElementsAre(10, 15));
   const Output wide = graph_.Op("Cast").Input(Ints({4, 5})).Attr("DstT", DType::kInt64).Finish1();
@@ -75,7 +83,9 @@ TEST_F(ConstantValueTest, ShapesMayBePartlyKnown) {
   EXPECT_EQ(reshaped(TestInput(graph_, DType::kInt32, Shape{2})), "[?,?]");
   EXPECT_EQ(reshaped(TestInput(graph_, DType::kInt32, Shape{-1})), "<unknown>");
   EXPECT_EQ(reshaped(Op1("Shape", any_)), "<unknown>");
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { reshaped(Ints({1, 2, 3, 4, 5, 6, 7, 8, 9})); }),
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                reshaped(Ints({1, 2, 3, 4, 5, 6, 7, 8, 9}));
+              }),
               HasSubstr("TestReshape"));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { reshaped(Ints({2, -7})); }), HasSubstr("-7"));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { reshaped(Int(2)); }), HasSubstr("int32[]"));

@@ -56,9 +56,9 @@ TEST_F(GradientsTest, SumsOverAllPaths) {
   const Output b = TestMul(a, x_);
   const Output y = TestMul(b, a);  // (x z x)(x z) = x^3 z^2
   const std::vector<Gradient> grads = Gradients({y}, {x_, z_, a});
-  EXPECT_FLOAT_EQ(Eval(grads[0].values, feeds_), 3 * 9 * 25);       // 3 x^2 z^2
-  EXPECT_FLOAT_EQ(Eval(grads[1].values, feeds_), 2 * 27 * 5);       // 2 x^3 z
-  EXPECT_FLOAT_EQ(Eval(grads[2].values, feeds_), 2 * 15 * 3);       // d(a^2 x)/da
+  EXPECT_FLOAT_EQ(Eval(grads[0].values, feeds_), 3 * 9 * 25);  // 3 x^2 z^2
+  EXPECT_FLOAT_EQ(Eval(grads[1].values, feeds_), 2 * 27 * 5);  // 2 x^3 z
+  EXPECT_FLOAT_EQ(Eval(grads[2].values, feeds_), 2 * 15 * 3);  // d(a^2 x)/da
 }
 
 TEST_F(GradientsTest, SecondDerivative) {
@@ -98,7 +98,8 @@ TEST_F(GradientsTest, StopCutsPaths) {
 
 TEST_F(GradientsTest, OutputsWithoutGradientCountAsZeros) {
   const Node* split = graph_.Op("TestSplit").Input(x_).Finish();
-  EXPECT_FLOAT_EQ(Eval(Gradients({split->output(0)}, {x_})[0].values, feeds_), 0);  // its gradient is a product
+  EXPECT_FLOAT_EQ(Eval(Gradients({split->output(0)}, {x_})[0].values, feeds_),
+                  0);  // its gradient is a product
   EXPECT_FLOAT_EQ(Eval(Gradients({split->output(0), split->output(1)}, {x_})[0].values, feeds_), 1);
 }
 
@@ -193,7 +194,8 @@ TEST_F(GradientsTest, SparseAndDenseAddUpDense) {
   EXPECT_FALSE(grad.is_sparse());
   ASSERT_EQ(grad.values.node->op_name(), "AddN");
   int sums = 0;
-  for (const Output& part : grad.values.node->inputs()) sums += part.node->op_name() == "UnsortedSegmentSum" ? 1 : 0;
+  for (const Output& part : grad.values.node->inputs())
+    sums += part.node->op_name() == "UnsortedSegmentSum" ? 1 : 0;
   EXPECT_EQ(sums, 1);
 }
 
@@ -220,9 +222,13 @@ TEST_F(GradientsTest, Errors) {
   EXPECT_THAT(message([&] { Gradients({}, {x_}); }), HasSubstr("at least one y"));
   EXPECT_THAT(message([&] { Gradients({x_}, {Output()}); }), HasSubstr("xs[0]"));
   EXPECT_THAT(message([&] { Gradients({x_}, {foreign}); }), HasSubstr("another graph"));
-  EXPECT_THAT(message([&] { Gradients({x_}, {x_}, {x_, x_}); }), AllOf(HasSubstr("1 ys"), HasSubstr("got 2")));
+  EXPECT_THAT(message([&] {
+                Gradients({x_}, {x_}, {x_, x_});
+              }),
+              AllOf(HasSubstr("1 ys"), HasSubstr("got 2")));
   const Output wide = TestInput(graph_, DType::kFloat32, Shape{9});
-  EXPECT_THAT(message([&] { Gradients({x_}, {x_}, {wide}); }), AllOf(HasSubstr("grad_ys[0]"), HasSubstr("[9]")));
+  EXPECT_THAT(message([&] { Gradients({x_}, {x_}, {wide}); }),
+              AllOf(HasSubstr("grad_ys[0]"), HasSubstr("[9]")));
   const Output m = TestInput(graph_, DType::kFloat32, Shape{2, 2});
   const Output y = graph_.Op("TestMatMul").Input(m).Input(m).Name("product").Finish1();
   EXPECT_THAT(message([&] { Gradients({y}, {m}); }), AllOf(HasSubstr("TestMatMul"), HasSubstr("'product'")));

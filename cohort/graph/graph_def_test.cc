@@ -31,7 +31,8 @@ proto::NodeDef* AddNode(proto::GraphDef& def, const std::string& name, const std
 // A graph with every kind of attribute, colocation, devices, control inputs and a second output.
 void Fill(Graph& graph) {
   const Output x = TestInput(graph, DType::kFloat32, Shape{-1, 3}, "x");
-  const Output c = TestConst(graph, Tensor::FromValues<float>(std::vector<float>{1, -2.5f, 3e-30f}, Shape{3}), "c");
+  const Output c =
+      TestConst(graph, Tensor::FromValues<float>(std::vector<float>{1, -2.5f, 3e-30f}, Shape{3}), "c");
   const Output text = TestConst(graph, Tensor::Vector<std::string>({"a", std::string("\0\xff", 2)}), "text");
   DeviceScope device(graph, "/job:worker/task:1/gpu:0");
   const Output y = TestMul(x, c, "scope/y");
@@ -105,7 +106,8 @@ TEST(GraphDef, WritesTensorFlowsForm) {
   options.output_shapes = true;
   ASSERT_TRUE(def.ParseFromString(SerializeGraphDef(graph, options)));
   EXPECT_EQ(def.node(0).attr().at("_output_shapes").list().shape(0).dim(0).size(), -1);
-  EXPECT_THAT(GraphDefText(graph), AllOf(HasSubstr("name: \"scope/y\""), HasSubstr("op: \"TestMul\""), HasSubstr("DT_FLOAT")));
+  EXPECT_THAT(GraphDefText(graph),
+              AllOf(HasSubstr("name: \"scope/y\""), HasSubstr("op: \"TestMul\""), HasSubstr("DT_FLOAT")));
 }
 
 TEST(GraphDef, ImportsUnderAPrefix) {
@@ -127,7 +129,8 @@ TEST(GraphDef, ImportsUnderAPrefix) {
   EXPECT_THAT(graph.FindNode("copy/ReadVariableOp")->colocate_with(), ElementsAre("copy/v"));
   const int before = graph.num_nodes();
   EXPECT_THAT(MessageOf<AlreadyExistsError>([&] { ImportGraphDef(graph, bytes); }), HasSubstr("'x'"));
-  EXPECT_THAT(MessageOf<AlreadyExistsError>([&] { ImportGraphDef(graph, bytes, "copy"); }), HasSubstr("'copy/x'"));
+  EXPECT_THAT(MessageOf<AlreadyExistsError>([&] { ImportGraphDef(graph, bytes, "copy"); }),
+              HasSubstr("'copy/x'"));
   EXPECT_EQ(graph.num_nodes(), before);
 }
 
@@ -151,7 +154,8 @@ TEST(GraphDef, NamesTheNodesOfACycle) {
   AddNode(def, "q", "Identity", {"r"});
   AddNode(def, "r", "TestMul", {"outside", "outside", "^p"});
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { ParseGraphDef(Bytes(def)); }),
-              AllOf(HasSubstr("cycle: 'p' -> 'r' -> 'q' -> 'p'"), Not(HasSubstr("outside")), Not(HasSubstr("enter"))));
+              AllOf(HasSubstr("cycle: 'p' -> 'r' -> 'q' -> 'p'"), Not(HasSubstr("outside")),
+                    Not(HasSubstr("enter"))));
   proto::GraphDef self;
   AddNode(self, "s", "Identity", {"s"});
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { ParseGraphDef(Bytes(self)); }), HasSubstr("'s' -> 's'"));
@@ -174,19 +178,22 @@ TEST(GraphDef, RefusesWhatDoesNotFit) {
   EXPECT_THAT(failure("Identity", {}), AllOf(HasSubstr("'input'"), HasSubstr("needs 1")));
   EXPECT_THAT(failure("Identity", {"a", "a"}), AllOf(HasSubstr("expected 1"), HasSubstr("got 2")));
   EXPECT_THAT(failure("AddN", {"a", "a"}), AllOf(HasSubstr("'N'"), HasSubstr("missing")));
-  EXPECT_THAT(failure("AddN", {"a", "a"}, "N", [](auto& v) { v.set_i(1LL << 60); }), HasSubstr("1152921504606846976"));
+  EXPECT_THAT(failure("AddN", {"a", "a"}, "N", [](auto& v) { v.set_i(1LL << 60); }),
+              HasSubstr("1152921504606846976"));
   EXPECT_THAT(failure("AddN", {"a", "a"}, "N", [](auto& v) { v.set_i(-1); }), HasSubstr("-1"));
   EXPECT_THAT(failure("Identity", {"a"}, "T", [](auto& v) { v.set_type(proto::DT_HALF); }),
               AllOf(HasSubstr("'T'"), HasSubstr("DT_HALF")));
   EXPECT_THAT(failure("Identity", {"a"}, "T", [](auto& v) { v.set_type(proto::DT_INT32); }),
               AllOf(HasSubstr("int32"), HasSubstr("float32")));
-  EXPECT_THAT(failure("Identity", {"a"}, "f", [](auto& v) { v.mutable_func()->set_name("body"); }), HasSubstr("'body'"));
+  EXPECT_THAT(failure("Identity", {"a"}, "f", [](auto& v) { v.mutable_func()->set_name("body"); }),
+              HasSubstr("'body'"));
   EXPECT_THAT(failure("TestMul", {"a", "a"}, "mode", [](auto& v) { v.set_s("slow"); }), HasSubstr("'slow'"));
   EXPECT_THAT(failure("TestMul", {"a", "a"}, "new", [](auto& v) { v.set_i(4); }), HasSubstr("'new'"));
-  EXPECT_THAT(failure("Identity", {"a"}, "_t", [](auto& v) {
-                v.mutable_tensor()->set_dtype(proto::DT_FLOAT);
-                v.mutable_tensor()->set_tensor_content("123");
-              }),
+  EXPECT_THAT(failure("Identity", {"a"}, "_t",
+                      [](auto& v) {
+                        v.mutable_tensor()->set_dtype(proto::DT_FLOAT);
+                        v.mutable_tensor()->set_tensor_content("123");
+                      }),
               AllOf(HasSubstr("'_t'"), HasSubstr("'bad'")));
 
   proto::GraphDef def;
@@ -207,7 +214,8 @@ TEST(GraphDef, RefusesWhatDoesNotFit) {
 
 TEST(GraphDef, GarbageIsRefusedByName) {
   EXPECT_EQ(ParseGraphDef("")->num_nodes(), 0);
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { ParseGraphDef("this is no graph"); }), HasSubstr("16 bytes"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { ParseGraphDef("this is no graph"); }),
+              HasSubstr("16 bytes"));
   Graph graph;
   Fill(graph);
   const std::string bytes = SerializeGraphDef(graph);

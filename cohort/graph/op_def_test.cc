@@ -31,8 +31,8 @@ TEST(AttrSpec, Sets) {
   EXPECT_THAT(Attr("T: {bfloat16, half, float, double, complex64, int32}").allowed_types,
               ElementsAre(DType::kBfloat16, DType::kFloat32, DType::kFloat64, DType::kInt32));
   EXPECT_THAT(Attr("T: {float32, float64, DT_INT64, uint8, bool, string, resource}").allowed_types,
-              ElementsAre(DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kUint8, DType::kBool, DType::kString,
-                          DType::kResource));
+              ElementsAre(DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kUint8, DType::kBool,
+                          DType::kString, DType::kResource));
   EXPECT_THAT(Attr("padding: {'SAME', \"VALID\"}").allowed_strings, ElementsAre("SAME", "VALID"));
   EXPECT_EQ(Attr("T: list({int32,int64})").kind, AttrKind::kListType);
 }
@@ -56,11 +56,33 @@ TEST(AttrSpec, Defaults) {
 }
 
 TEST(AttrSpec, MalformedOnesNameOpAndSpec) {
-  for (const char* spec :
-       {"", "T", "T:", "T: tipe", "T: {", "T: {}", "T: {float", "T: {float}}", "T: {flota}", "T: {half}", "T: type >= 1",
-        "N: int >= x", "N: int >= 1 = 0", "a: int = x", "a: int = 1 2", "a: bool = yes", "a: string = x", "a: string = 'x",
-        "T: {int32} = DT_FLOAT", "p: {'A','B'} = 'C'", "v: tensor = 1", "l: list", "l: list(int", "l: list(tensor)",
-        "a: list(int) >= 1 = []", "1a: int", "a: list(int) = [1"}) {
+  for (const char* spec : {"",
+                           "T",
+                           "T:",
+                           "T: tipe",
+                           "T: {",
+                           "T: {}",
+                           "T: {float",
+                           "T: {float}}",
+                           "T: {flota}",
+                           "T: {half}",
+                           "T: type >= 1",
+                           "N: int >= x",
+                           "N: int >= 1 = 0",
+                           "a: int = x",
+                           "a: int = 1 2",
+                           "a: bool = yes",
+                           "a: string = x",
+                           "a: string = 'x",
+                           "T: {int32} = DT_FLOAT",
+                           "p: {'A','B'} = 'C'",
+                           "v: tensor = 1",
+                           "l: list",
+                           "l: list(int",
+                           "l: list(tensor)",
+                           "a: list(int) >= 1 = []",
+                           "1a: int",
+                           "a: list(int) = [1"}) {
     const std::string message = MessageOf<InvalidArgumentError>([&] { OpDef("BadOp").Attr(spec); });
     EXPECT_THAT(message, AllOf(HasSubstr("BadOp"), HasSubstr(StrCat("'", spec, "'")))) << spec;
   }
@@ -68,8 +90,17 @@ TEST(AttrSpec, MalformedOnesNameOpAndSpec) {
 
 TEST(ArgSpec, Forms) {
   OpRegistry registry;
-  registry.Register(OpDef("X").Input("a: T").Input("b: N * T").Input("c: Tin").HostInput("d: int32").Input("e: N * float")
-                        .Input("f: resource").Output("g: DT_DOUBLE").Attr("T: type").Attr("N: int").Attr("Tin: list(type)"));
+  registry.Register(OpDef("X")
+                        .Input("a: T")
+                        .Input("b: N * T")
+                        .Input("c: Tin")
+                        .HostInput("d: int32")
+                        .Input("e: N * float")
+                        .Input("f: resource")
+                        .Output("g: DT_DOUBLE")
+                        .Attr("T: type")
+                        .Attr("N: int")
+                        .Attr("Tin: list(type)"));
   const OpDef& op = registry.Get("X");
   EXPECT_EQ(op.inputs()[0].type_attr, "T");
   EXPECT_EQ(op.inputs()[1].number_attr, "N");
@@ -95,7 +126,8 @@ TEST(OpRegistry, RefusesArgumentsWithoutTheirAttributes) {
   OpRegistry registry;
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { registry.Register(OpDef("X").Input("a: T")); }),
               AllOf(HasSubstr("op X"), HasSubstr("'a: T'"), HasSubstr("'T'")));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { registry.Register(OpDef("X").Input("a: N * float").Attr("N: type")); }),
+  EXPECT_THAT(MessageOf<InvalidArgumentError>(
+                  [&] { registry.Register(OpDef("X").Input("a: N * float").Attr("N: type")); }),
               AllOf(HasSubstr("op X"), HasSubstr("'N'"), HasSubstr("int")));
   EXPECT_THROW(registry.Register(OpDef("X").Output("a: N * T").Attr("N: int").Attr("T: list(type)")),
                InvalidArgumentError);
@@ -134,10 +166,16 @@ TEST(OpRegistry, FingerprintSeesEverySignature) {
 
 TEST(OpDef, Signature) {
   OpRegistry registry;
-  registry.Register(OpDef("Pack").Input("values: N * T").HostOutput("output: T").Attr("N: int >= 1").Attr("T: type")
-                        .Attr("mode: {'a', 'b'} = 'a'").Stateful());
-  EXPECT_EQ(registry.Get("Pack").Signature(),
-            "Pack(values: N * T) -> (output: T (host)); N: int >= 1; T: type; mode: {'a', 'b'} = 'a'; stateful");
+  registry.Register(OpDef("Pack")
+                        .Input("values: N * T")
+                        .HostOutput("output: T")
+                        .Attr("N: int >= 1")
+                        .Attr("T: type")
+                        .Attr("mode: {'a', 'b'} = 'a'")
+                        .Stateful());
+  EXPECT_EQ(
+      registry.Get("Pack").Signature(),
+      "Pack(values: N * T) -> (output: T (host)); N: int >= 1; T: type; mode: {'a', 'b'} = 'a'; stateful");
 }
 
 }  // namespace
