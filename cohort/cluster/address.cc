@@ -56,6 +56,9 @@ HostPort ParseAddress(std::string_view address) {
     Refuse(address, StrCat("a cluster's addresses have no protocol; leave out \"",
                            address.substr(0, scheme + 3), "\""));
   }
+  if (address.find(',') != std::string_view::npos) {
+    Refuse(address, "a ',' joins several addresses; give each one its own entry");
+  }
   if (address[0] == '[') {
     const size_t close = address.find(']');
     if (close == std::string_view::npos) Refuse(address, "there is no ']' after '['");

@@ -129,6 +129,7 @@ TEST(AddressTest, BadOnesSayWhy) {
                                                         {"host: 80", "\" 80\" is not a number"},
                                                         {"host:65536", "above 65535"},
                                                         {"host:99999999999999999999", "above 65535"},
+                                                        {"a:1,b:2", "own entry"},
                                                         {"a:b:80", "more than one ':'"},
                                                         {"::1", "write \"[::1]:port\""},
                                                         {"::1:80", "in brackets"},
