@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "cohort/cluster/remote_task.h"
+#include "cohort/cluster/tf_config.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 
@@ -35,7 +36,7 @@ ClusterNode::ClusterNode(ClusterSpec cluster, DeviceName task, std::shared_ptr<c
   identity_.incarnation = NewIncarnation();
   identity_.op_fingerprint = OpRegistry::Global().Fingerprint();
   identity_.protocol_version = kProtocolVersion;
-  identity_.cluster = cluster_.ToJson();
+  identity_.cluster = ClusterToJson(cluster_);
   if (devices != nullptr) {
     local_ = std::make_shared<LocalTask>(
         task_.ToString(), std::move(devices), std::move(resources),

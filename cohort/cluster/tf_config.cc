@@ -211,6 +211,15 @@ TFConfig ParseTFConfig(std::string_view text) {
   return config;
 }
 
+std::string ClusterToJson(const ClusterSpec& cluster) {
+  nlohmann::json jobs = nlohmann::json::object();
+  for (const auto& [job, tasks] : cluster.as_map()) {
+    nlohmann::json& addresses = jobs[job] = nlohmann::json::object();
+    for (const auto& [index, address] : tasks) addresses[std::to_string(index)] = address;
+  }
+  return nlohmann::json{{"cluster", jobs}}.dump();
+}
+
 TFConfigClusterResolver::TFConfigClusterResolver(Options options) : options_(std::move(options)) {}
 TFConfigClusterResolver::TFConfigClusterResolver(std::string json) : json_(std::move(json)) {}
 TFConfigClusterResolver::TFConfigClusterResolver(std::string json, Options options)

@@ -36,6 +36,8 @@ struct TFConfig {
 // missing),
 //   or an index that its job does not have.
 TFConfig ParseTFConfig(std::string_view json);
+// {"cluster": {...}}, which ParseTFConfig reads back.
+std::string ClusterToJson(const ClusterSpec& cluster);
 
 // As tf.distribute.cluster_resolver.TFConfigClusterResolver: reads the environment anew on each access, so
 // that it can be made before TF_CONFIG is set. Every access throws what ParseTFConfig throws. Thread-safe as
