@@ -88,7 +88,7 @@ TEST(VariableRaceTest, VariablesUpdatedTogetherInAnyOrderDoNotDeadlock) {
 
 TEST(VariableRaceTest, RowsAreNeverTorn) {
   constexpr int64_t kRows = 130;
-  constexpr int64_t kColumns = 40;
+  constexpr int64_t kColumns = 600;
   Variable v("v", DType::kFloat32, Shape{kRows, kColumns});
   Variable slot("slot", DType::kFloat32, Shape{kRows, kColumns});
   v.Assign(Tensor::Zeros(DType::kFloat32, Shape{kRows, kColumns}));

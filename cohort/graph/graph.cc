@@ -81,12 +81,12 @@ std::string Graph::UniqueNameLocked(const std::string& name) {
 
 void Graph::TakeName(const std::string& name, const std::string& op) {
   MutexLock lock(mu_);
-  int& count = name_counts_[name];
-  if (count != 0) {
+  if (by_name_.contains(name)) {
     throw AlreadyExistsError(
         StrCat("[graph] the name '", name, "' for a ", op, " node is taken; choose another, or let it be made unique"));
   }
-  count = 1;
+  int& count = name_counts_[name];
+  if (count == 0) count = 1;  // a name that UniqueName has set aside is for the node that comes to take it
 }
 
 void Graph::ReleaseName(const std::string& name) {

@@ -1,0 +1,35 @@
+#include "cohort/ops/register.h"
+
+#include <mutex>
+
+namespace cohort {
+
+void RegisterOps() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    OpRegistry& registry = OpRegistry::Global();
+    RegisterConstantOps(registry);
+    RegisterArrayOps(registry);
+    RegisterLayoutOps(registry);
+    RegisterJoinOps(registry);
+    RegisterSliceOps(registry);
+    RegisterGatherOps(registry);
+    RegisterPartitionOps(registry);
+    RegisterUnaryOps(registry);
+    RegisterArithmeticOps(registry);
+    RegisterComparisonOps(registry);
+    RegisterSelectOps(registry);
+    RegisterReductionOps(registry);
+    RegisterScanOps(registry);
+    RegisterMatMulOps(registry);
+    RegisterStateOps(registry);
+    RegisterControlOps(registry);
+    RegisterActivationOps(registry);
+    RegisterSoftmaxOps(registry);
+    RegisterNnOps(registry);
+    RegisterRandomOps(registry);
+    RegisterTrainingOps(registry);
+  });
+}
+
+}  // namespace cohort
