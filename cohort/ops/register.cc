@@ -29,6 +29,7 @@ void RegisterOps() {
     RegisterNnOps(registry);
     RegisterRandomOps(registry);
     RegisterTrainingOps(registry);
+    RegisterSummaryOps(registry);
   });
 }
 
