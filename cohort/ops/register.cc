@@ -2,6 +2,8 @@
 
 #include <mutex>
 
+#include "cohort/ops/data_flow.h"
+
 namespace cohort {
 
 void RegisterOps() {
@@ -29,6 +31,7 @@ void RegisterOps() {
     RegisterNnOps(registry);
     RegisterRandomOps(registry);
     RegisterTrainingOps(registry);
+    RegisterDataFlowOps(registry);
   });
 }
 
