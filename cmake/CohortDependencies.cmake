@@ -1,4 +1,6 @@
 # Every third-party package, in one place. All of them are Debian packages (see `./dev setup`).
+# Their targets are global, so that a project that adds Cohort as a subfolder can link what our libraries name.
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(Protobuf REQUIRED)
@@ -8,6 +10,7 @@ find_package(spdlog CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)
 find_package(CLI11 CONFIG REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)
 if(COHORT_BUILD_TESTS)
   find_package(GTest CONFIG REQUIRED)
 endif()
@@ -15,9 +18,4 @@ if(COHORT_BUILD_BENCHMARKS)
   find_package(benchmark CONFIG REQUIRED)
 endif()
 
-# oneDNN: Debian's config file demands OpenCL headers that we do not use, so it is found by hand.
-find_path(COHORT_DNNL_INCLUDE_DIR dnnl.hpp REQUIRED)
-find_library(COHORT_DNNL_LIBRARY dnnl REQUIRED)
-add_library(cohort_dnnl INTERFACE IMPORTED GLOBAL)
-target_include_directories(cohort_dnnl SYSTEM INTERFACE ${COHORT_DNNL_INCLUDE_DIR})
-target_link_libraries(cohort_dnnl INTERFACE ${COHORT_DNNL_LIBRARY})
+include(CohortDnnl)

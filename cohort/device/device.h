@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -41,8 +42,8 @@ class Device {
   TaskResources& task() const { return *task_; }
   ResourceManager& resources() const { return task_->resources; }
   int intra_op_threads() const { return intra_op_threads_; }
-  // The one thread on which kernels may use an OpenMP team. Kernels elsewhere run on one core.
-  ThreadPool& compute_thread() { return compute_thread_; }
+  // The one thread on which kernels may use an OpenMP team. Kernels elsewhere run on one core. Started by the first call.
+  ThreadPool& compute_thread();
 
   // Copies between this device's memory and the host's, complete when they return. CPU: shares the bytes.
   virtual Tensor CopyToHost(const Tensor& value);
@@ -54,7 +55,8 @@ class Device {
   Allocator& allocator_;
   std::shared_ptr<TaskResources> task_;
   int intra_op_threads_;
-  ThreadPool compute_thread_;
+  std::once_flag compute_thread_once_;
+  std::unique_ptr<ThreadPool> compute_thread_;
 };
 
 // The devices of one task, by full name.

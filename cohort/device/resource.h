@@ -25,8 +25,9 @@ class ResourceManager {
  public:
   static constexpr const char* kDefaultContainer = "localhost";
 
-  // The resource (container, name), made by `make` where there is none. Throws FailedPreconditionError when there is
-  // one of another C++ type.
+  // The resource (container, name), made by `make` where there is none; "" is the default container. `make` runs once,
+  // under the manager's lock, so it must not call the manager. Throws FailedPreconditionError when there is one of
+  // another C++ type.
   template <typename T>
   std::shared_ptr<T> LookupOrCreate(const std::string& container, const std::string& name,
                                     const std::function<std::shared_ptr<T>()>& make) {

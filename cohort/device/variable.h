@@ -19,7 +19,7 @@ namespace cohort {
 //   dense:   a read shares the buffer; an update writes old + change into a second buffer and swaps (in place when no
 //            reader holds the first one), so two buffers suffice however many readers there are.
 //   by row:  from the first Gather or Scatter on, the buffer stays where it is and never is copied as a whole for an
-//            update: rows are copied out and changed under row-stripe locks; a whole read copies under all stripes. The
+//            update: rows are copied out and changed under row-stripe locks; a whole read copies stripe by stripe. The
 //            guarantee is then per row.
 class Variable final : public Resource {
  public:
@@ -37,6 +37,7 @@ class Variable final : public Resource {
   void Assign(const Tensor& value);
   // Dense update: `change(old, out)` writes all elements of `out` from `old` (both of the variable's shape and dtype;
   // the two may be the same memory). Under the variable's lock: one update after another. Throws FailedPreconditionError.
+  // `change` makes all its checks before it writes: what it has written when it throws may stay.
   void Update(const std::function<void(const Tensor& old, Tensor& out)>& change);
   // The same for a variable with slots that change together (Momentum, Adam): all are locked in the order of their
   // addresses, `outs[i]` belongs to `variables[i]`.
@@ -46,8 +47,10 @@ class Variable final : public Resource {
   // Rows `indices` (int32 or int64) copied out: shape indices.shape + shape[1:]. Throws InvalidArgumentError that names
   // the first index out of range, FailedPreconditionError.
   Tensor Gather(const Tensor& indices, Allocator& allocator);
-  // `change(row_number_in_indices, row, row_bytes)` for each index under its stripe's lock; the indices need not be unique.
-  // With `slots`, the same row of each slot (rows[0] is this variable's) is handed over.
+  // `change(position, rows)` for each index, in the order of `indices` (which need not be unique), under its stripe's
+  // lock: rows[0] is the row of this variable, rows[1..] the same row of each of `slots`. No index is looked at twice
+  // and nothing is changed before all are known to be in range; throws as Gather, and InvalidArgumentError where a slot
+  // has another number of rows.
   void UpdateRows(const Tensor& indices, std::span<Variable* const> slots,
                   const std::function<void(int64_t position, std::span<void* const> rows)>& change);
 
@@ -57,8 +60,14 @@ class Variable final : public Resource {
 
  private:
   static constexpr size_t kStripes = 64;
-  void SwitchToRows();
-  [[noreturn]] void FailUninitialized() const;
+  class StripeLock;
+  class SetLock;
+  void SwitchToRows() EXCLUDES(mu_);
+  Tensor CopyOfRows() const REQUIRES_SHARED(mu_);
+  void CheckInitialized() const REQUIRES_SHARED(mu_);
+  // Rows of the value and bytes of one. Throws where the variable cannot be used by rows.
+  int64_t RowCount() const REQUIRES_SHARED(mu_);
+  size_t RowBytes() const REQUIRES_SHARED(mu_);
 
   const std::string name_;
   const DType dtype_;

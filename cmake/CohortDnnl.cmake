@@ -1,0 +1,13 @@
+# oneDNN as the target cohort_dnnl. Debian's own config file demands OpenCL headers that we do not use, so header and
+# library are found by hand. Installed with the package, whose config file reads it as well.
+find_path(COHORT_DNNL_INCLUDE_DIR dnnl.hpp)
+find_library(COHORT_DNNL_LIBRARY dnnl)
+mark_as_advanced(COHORT_DNNL_INCLUDE_DIR COHORT_DNNL_LIBRARY)
+if(NOT COHORT_DNNL_INCLUDE_DIR OR NOT COHORT_DNNL_LIBRARY)
+  message(FATAL_ERROR "oneDNN (dnnl.hpp, libdnnl) was not found; on Debian: apt-get install libdnnl-dev")
+endif()
+if(NOT TARGET cohort_dnnl)
+  add_library(cohort_dnnl INTERFACE IMPORTED GLOBAL)
+  target_include_directories(cohort_dnnl SYSTEM INTERFACE ${COHORT_DNNL_INCLUDE_DIR})
+  target_link_libraries(cohort_dnnl INTERFACE ${COHORT_DNNL_LIBRARY})
+endif()

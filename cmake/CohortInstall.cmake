@@ -1,0 +1,35 @@
+# The library as others see it: the umbrella target cohort::cohort and, with COHORT_INSTALL, the install rules.
+# Included once the modules are defined; cohort_module() has put each of them into the property COHORT_LIBRARIES.
+include(CMakePackageConfigHelpers)
+
+get_property(_libraries GLOBAL PROPERTY COHORT_LIBRARIES)
+
+# Not named `cohort`: that is the command line program.
+add_library(cohort_umbrella INTERFACE)
+add_library(cohort::cohort ALIAS cohort_umbrella)
+target_link_libraries(cohort_umbrella INTERFACE ${_libraries})
+
+if(NOT COHORT_INSTALL)
+  return()
+endif()
+
+foreach(_library IN LISTS _libraries)
+  string(REGEX REPLACE "^cohort_" "" _name ${_library})
+  set_target_properties(${_library} PROPERTIES EXPORT_NAME ${_name})
+endforeach()
+set_target_properties(cohort_umbrella PROPERTIES EXPORT_NAME cohort)
+
+set(_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/cohort)
+install(TARGETS ${_libraries} cohort_umbrella EXPORT cohortTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT cohortTargets NAMESPACE cohort:: DESTINATION ${_package_dir})
+
+# Headers of the modules; what is internal or for tests stays at home.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/cohort DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.h" PATTERN "*_internal.h" EXCLUDE PATTERN "testing" EXCLUDE)
+
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/cohortConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/cohortConfig.cmake INSTALL_DESTINATION ${_package_dir} NO_SET_AND_CHECK_MACRO)
+# Before 1.0 a minor version may change the API.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/cohortConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/cohortConfig.cmake ${PROJECT_BINARY_DIR}/cohortConfigVersion.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/CohortDnnl.cmake DESTINATION ${_package_dir})

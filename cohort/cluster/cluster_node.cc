@@ -1,0 +1,348 @@
+#include "cohort/cluster/cluster_node.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "cohort/cluster/remote_task.h"
+#include "cohort/cluster/tf_config.h"
+#include "cohort/core/logging.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kSayWhoIsMissing{10};
+constexpr std::chrono::milliseconds kFirstRetry{10};
+constexpr std::chrono::milliseconds kLastRetry{500};
+constexpr std::chrono::seconds kPeerForValues{30};
+constexpr std::chrono::seconds kDevicesTimeout{60};
+
+Status ClosedStatus(const Connection& connection) {
+  const TaskIdentity& peer = connection.peer();
+  return Status(Code::kUnavailable, StrCat("[cluster] ", peer.task, peer.address.empty() ? "" : " (", peer.address,
+                                           peer.address.empty() ? "" : ")", " closed the connection"));
+}
+
+}  // namespace
+
+ClusterNode::ClusterNode(ClusterSpec cluster, DeviceName task, std::shared_ptr<const DeviceSet> devices,
+                         std::shared_ptr<TaskResources> resources, const TransportMaker& make_transport,
+                         std::string chief)
+    : cluster_(std::move(cluster)), task_(std::move(task)), chief_(std::move(chief)),
+      clerk_(std::make_unique<ThreadPool>("cohort-clerk", 1)) {
+  identity_.task = task_.ToString();
+  identity_.incarnation = NewIncarnation();
+  identity_.op_fingerprint = OpRegistry::Global().Fingerprint();
+  identity_.protocol_version = kProtocolVersion;
+  identity_.cluster = ClusterToJson(cluster_);
+  if (devices != nullptr) {
+    local_ = std::make_shared<LocalTask>(
+        task_.ToString(), std::move(devices), std::move(resources),
+        [this](const ExecutableKey& key, const std::string& dst_task, int64_t step, std::vector<EdgeValue> values) {
+          SendValues(key, dst_task, step, std::move(values));
+        });
+  }
+  transport_ = make_transport(*this);
+}
+
+ClusterNode::~ClusterNode() { Stop(Status(Code::kCancelled, StrCat("[cluster] ", task_.ToString(), " ends"))); }
+
+int ClusterNode::Listen(const std::string& address) { return transport_->Listen(address); }
+
+void ClusterNode::Announce(const std::string& address) {
+  identity_.address = address;
+  transport_->SetIdentity(identity_);
+}
+
+void ClusterNode::Stop(const Status& why) {
+  {
+    MutexLock lock(mu_);
+    if (stopped_) return;
+    stopped_ = true;
+  }
+  changed_.NotifyAll();
+  if (local_ != nullptr) local_->CloseAll(why);
+  transport_->Shutdown();
+  clerk_.reset();
+  MutexLock lock(mu_);
+  connections_.clear();
+  remote_tasks_.clear();
+  leases_.clear();
+}
+
+std::shared_ptr<Connection> ClusterNode::FindConnection(const std::string& task) {
+  MutexLock lock(mu_);
+  const auto [begin, end] = connections_.equal_range(task);
+  for (auto it = begin; it != end; ++it) {
+    if (!it->second->closed()) return it->second;
+  }
+  return nullptr;
+}
+
+void ClusterNode::Remember(const std::shared_ptr<Connection>& connection) {
+  {
+    MutexLock lock(mu_);
+    connections_.emplace(connection->peer().task, connection);
+    if (connection->peer().task == chief_ && chief_state_ != ChiefState::kDone) chief_state_ = ChiefState::kConnected;
+  }
+  changed_.NotifyAll();
+  // It may have been closed before it was remembered; OnClosed then found nothing to forget.
+  if (connection->closed()) OnClosed(connection, ClosedStatus(*connection));
+}
+
+std::shared_ptr<Connection> ClusterNode::Reach(const DeviceName& task, Clock::time_point deadline) {
+  const std::string name = task.ToString();
+  if (auto found = FindConnection(name)) return found;
+  if (!task.job || !task.task || !cluster_.has_job(*task.job) || !cluster_.has_task(*task.job, *task.task)) {
+    throw NotFoundError(StrCat("[cluster] there is no ", name, " in ", cluster_.ToString()));
+  }
+  return DialUntil(cluster_.task_address(*task.job, *task.task), name, deadline);
+}
+
+std::shared_ptr<Connection> ClusterNode::ReachAddress(const std::string& address, Clock::time_point deadline) {
+  return DialUntil(address, "", deadline);
+}
+
+std::shared_ptr<Connection> ClusterNode::DialUntil(const std::string& address, const std::string& task,
+                                                   Clock::time_point deadline) {
+  const Clock::time_point start = Clock::now();
+  Clock::time_point say = start + kSayWhoIsMissing;
+  std::chrono::milliseconds pause = kFirstRetry;
+  for (;;) {
+    std::string reason;
+    try {
+      std::shared_ptr<Connection> connection = transport_->Dial(address, task, deadline);
+      Remember(connection);
+      return connection;
+    } catch (const UnavailableError& e) {
+      reason = e.what();
+    }
+    const Clock::time_point now = Clock::now();
+    const auto waited = std::chrono::duration_cast<std::chrono::seconds>(now - start).count();
+    if (now >= deadline) {
+      throw UnavailableError(StrCat("[cluster] ", task.empty() ? "the task" : task, " (", address,
+                                    ") could not be reached for ", waited, " s: ", reason));
+    }
+    if (now >= say) {
+      LogInfo("cluster", identity_.task, " still waits for ", task.empty() ? "the task" : task, " (", address, "), ",
+              waited, " s so far: ", reason);
+      say = now + kSayWhoIsMissing;
+    }
+    // The peer may connect to us meanwhile, or this node stop: both wake us.
+    MutexLock lock(mu_);
+    if (stopped_) throw CancelledError(StrCat("[cluster] ", identity_.task, " was stopped while it waited for ", task));
+    changed_.WaitUntil(mu_, std::min(deadline, now + pause));
+    pause = std::min(pause * 2, kLastRetry);
+    if (!task.empty()) {
+      const auto it = connections_.find(task);
+      if (it != connections_.end() && !it->second->closed()) return it->second;
+    }
+  }
+}
+
+std::shared_ptr<TaskClient> ClusterNode::ClientFor(const DeviceName& task, Clock::time_point deadline) {
+  if (local_ != nullptr && task == task_) return local_;
+  const std::shared_ptr<RemoteTask> remote = RemoteTaskOn(Reach(task, deadline));
+  remote->FetchDevices(std::min(deadline, Clock::now() + kDevicesTimeout));
+  return remote;
+}
+
+std::shared_ptr<RemoteTask> ClusterNode::RemoteTaskOn(const std::shared_ptr<Connection>& connection) {
+  std::shared_ptr<RemoteTask> task;
+  {
+    MutexLock lock(mu_);
+    std::shared_ptr<RemoteTask>& known = remote_tasks_[connection.get()];
+    if (known == nullptr) known = std::make_shared<RemoteTask>(weak_from_this(), connection);
+    task = known;
+  }
+  // It may have been closed before the task was made; OnClosed then told nobody.
+  if (connection->closed()) task->OnLost(ClosedStatus(*connection));
+  return task;
+}
+
+void ClusterNode::AnnounceDone() {
+  for (const std::string& job : cluster_.jobs()) {
+    for (const int index : cluster_.task_indices(job)) {
+      DeviceName task;
+      task.job = job;
+      task.replica = 0;
+      task.task = index;
+      if (task == task_) continue;
+      try {
+        Reach(task, Clock::now() + std::chrono::seconds(1))->Send(EncodeTrainingDone());
+      } catch (const Error& e) {
+        LogDebug("cluster", "not told that training is done: ", e.what());
+      }
+    }
+  }
+}
+
+void ClusterNode::WaitForEnd(std::chrono::milliseconds orphan_timeout) {
+  MutexLock lock(mu_);
+  for (;;) {
+    if (stopped_) return;
+    if (chief_state_ == ChiefState::kDone && leases_.empty()) return;
+    if (chief_state_ == ChiefState::kGone && orphan_timeout.count() > 0) {
+      const Clock::time_point end = chief_gone_since_ + orphan_timeout;
+      if (Clock::now() >= end) {
+        throw UnavailableError(StrCat("[cluster] ", identity_.task, " ends: the chief ", chief_, " has been gone for ",
+                                      orphan_timeout.count() / 1000.0, " s (orphan timeout)"));
+      }
+      changed_.WaitUntil(mu_, end);
+    } else {
+      changed_.Wait(mu_);  // by design for ever: a server serves until it is told to end
+    }
+  }
+}
+
+void ClusterNode::OnAccepted(const std::shared_ptr<Connection>& connection) { Remember(connection); }
+
+void ClusterNode::OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) {
+  const std::string& peer = connection->peer().task;
+  std::vector<uint64_t> ended;
+  {
+    MutexLock lock(mu_);
+    if (stopped_) return;
+    const auto [begin, end] = connections_.equal_range(peer);
+    for (auto it = begin; it != end; ++it) {
+      if (it->second == connection) {
+        connections_.erase(it);
+        break;
+      }
+    }
+    for (const auto& [session, lease] : leases_) {
+      if (lease.master == connection) ended.push_back(session);
+    }
+    if (peer == chief_ && chief_state_ == ChiefState::kConnected && connections_.count(peer) == 0) {
+      chief_state_ = ChiefState::kGone;
+      chief_gone_since_ = Clock::now();
+    }
+  }
+  changed_.NotifyAll();
+  std::shared_ptr<RemoteTask> remote;
+  {
+    MutexLock lock(mu_);
+    const auto it = remote_tasks_.find(connection.get());
+    if (it != remote_tasks_.end()) {
+      remote = std::move(it->second);
+      remote_tasks_.erase(it);
+    }
+  }
+  if (remote != nullptr) remote->OnLost(why);
+  // Even where another connection to the peer lives: what was on its way over this one will not come.
+  if (local_ != nullptr) local_->TaskLost(peer, why);
+  for (const uint64_t session : ended) DropLease(session);
+}
+
+void ClusterNode::DropLease(uint64_t session) {
+  // Closing waits for kernels that are under way.
+  clerk_->Schedule([this, session] {
+    local_->CloseSession(session);
+    {
+      MutexLock lock(mu_);
+      leases_.erase(session);
+    }
+    changed_.NotifyAll();
+  });
+}
+
+void ClusterNode::OnMessage(const std::shared_ptr<Connection>& connection, Message message) {
+  const auto kind = static_cast<MessageKind>(message.kind);
+  const bool to_server = kind != MessageKind::kDevices && kind != MessageKind::kRegistered &&
+                         kind != MessageKind::kStepDone;
+  if (to_server && local_ == nullptr) {
+    throw InvalidArgumentError(StrCat("[protocol] ", identity_.task, " runs no task, but was sent message kind ",
+                                      message.kind));
+  }
+  switch (kind) {
+    case MessageKind::kValues: return HandleValues(std::move(message));
+    case MessageKind::kStartStep: return HandleStart(connection, std::move(message));
+    case MessageKind::kStepDone: {
+      const StepDoneMessage done = DecodeStepDone(message);
+      RemoteTaskOn(connection)->OnStepDone(done, std::move(message.tensors));
+      return;
+    }
+    case MessageKind::kCancelStep: {
+      const StepDoneMessage cancel = DecodeCancelStep(message);
+      local_->CancelStep(cancel.ref.key, cancel.ref.step, cancel.status);
+      return;
+    }
+    case MessageKind::kListDevices:
+      connection->Send(EncodeDevices(DecodeListDevices(message), local_->devices()));
+      return;
+    case MessageKind::kDevices: {
+      RemoteTaskOn(connection)->OnDevices(DecodeDevices(message));
+      return;
+    }
+    case MessageKind::kRegister: {
+      auto request = std::make_shared<RegisterRequest>(DecodeRegister(message));
+      {
+        MutexLock lock(mu_);
+        leases_[request->spec.key.session].master = connection;
+      }
+      clerk_->Schedule([this, connection, request] { HandleRegister(connection, std::move(*request)); });
+      return;
+    }
+    case MessageKind::kRegistered: {
+      RemoteTaskOn(connection)->OnRegistered(DecodeRegistered(message));
+      return;
+    }
+    case MessageKind::kCloseSession: return DropLease(DecodeCloseSession(message));
+    case MessageKind::kResetContainer: return local_->ResetContainer(DecodeResetContainer(message));
+    case MessageKind::kTrainingDone: {
+      LogInfo("cluster", identity_.task, ": ", connection->peer().task, " says that training is done");
+      {
+        MutexLock lock(mu_);
+        chief_state_ = ChiefState::kDone;
+      }
+      changed_.NotifyAll();
+      return;
+    }
+  }
+  throw InvalidArgumentError(StrCat("[protocol] unknown message kind ", message.kind));
+}
+
+void ClusterNode::HandleRegister(const std::shared_ptr<Connection>& connection, RegisterRequest request) {
+  Status status;
+  try {
+    // Whom the steps will send values to is connected now, so that no step has to wait for that.
+    std::set<std::string> receivers;
+    for (const EdgeRoute& edge : request.spec.edges) {
+      if (edge.src_task == request.spec.self && edge.dst_task != request.spec.self) {
+        receivers.insert(request.spec.tasks[static_cast<size_t>(edge.dst_task)]);
+      }
+    }
+    for (const std::string& receiver : receivers) Reach(DeviceName::Parse(receiver), Clock::now() + kPeerForValues);
+    local_->Register(std::move(request.spec));
+  } catch (...) {
+    status = Status::FromCurrentException();
+  }
+  connection->Send(EncodeRegistered(request.request, status));
+}
+
+void ClusterNode::HandleStart(const std::shared_ptr<Connection>& connection, Message message) {
+  const StepRef ref = DecodeStartStep(message);
+  local_->StartStep(ref.key, ref.step, std::move(message.tensors), Executor::Mode::kNetwork,
+                    [connection, ref](const Status& status, std::vector<Tensor> rets) {
+                      connection->Send(EncodeStepDone(ref, status, std::move(rets)));
+                    });
+}
+
+void ClusterNode::HandleValues(Message message) {
+  const ValuesMessage values = DecodeValues(message);
+  for (size_t i = 0; i < values.edges.size(); ++i) {
+    local_->Deliver(values.ref.key, values.ref.step, values.edges[i], message.tensors[i]);
+  }
+}
+
+void ClusterNode::SendValues(const ExecutableKey& key, const std::string& task, int64_t step,
+                             std::vector<EdgeValue> values) {
+  // Without a connection the peer is lost, and the step is being cancelled for that.
+  if (const auto connection = FindConnection(task)) {
+    connection->Send(EncodeValues({key, step}, std::move(values)));
+  }
+}
+
+}  // namespace cohort

@@ -1,0 +1,108 @@
+// ClusterNode: one process in a cluster - its connections, its part of the step protocol, and, where it is a server, the
+// task that it runs. A Server owns one; a program outside the cluster has one as /job:client.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cohort/cluster/cluster_spec.h"
+#include "cohort/cluster/protocol.h"
+#include "cohort/cluster/transport.h"
+#include "cohort/core/mutex.h"
+#include "cohort/core/thread_pool.h"
+#include "cohort/runtime/task_client.h"
+
+namespace cohort {
+
+class RemoteTask;
+
+// What the chief's fate means for a server.
+enum class ChiefState { kNotSeen, kConnected, kGone, kDone };
+
+// Thread-safe.
+class ClusterNode final : public TransportHandler, public std::enable_shared_from_this<ClusterNode> {
+ public:
+  using TransportMaker = std::function<std::unique_ptr<Transport>(TransportHandler&)>;
+
+  // `task`: full task name of this process. `local` is null for a client. `chief`: name of the chief's task, or "".
+  ClusterNode(ClusterSpec cluster, DeviceName task, std::shared_ptr<const DeviceSet> devices,
+              std::shared_ptr<TaskResources> resources, const TransportMaker& make_transport, std::string chief);
+  ~ClusterNode() override;
+
+  // Begins to serve on `address`; returns the bound port.
+  int Listen(const std::string& address);
+  // After Listen (or instead of it, for a client): what peers are told. `address` is "" for a client.
+  void Announce(const std::string& address);
+  // Closes all connections and ends all sessions; no thread of this node runs afterwards. Idempotent.
+  void Stop(const Status& why);
+
+  const ClusterSpec& cluster() const { return cluster_; }
+  // For a client that has learnt it from the task it was pointed at.
+  void set_cluster(ClusterSpec cluster) { cluster_ = std::move(cluster); }
+  const DeviceName& task() const { return task_; }
+  const std::shared_ptr<LocalTask>& local_task() const { return local_; }
+  const TaskIdentity& identity() const { return identity_; }
+
+  // A live connection to `task`, made where there is none; waits for a task that nobody has seen yet and says every 10 s
+  // who is missing. Throws NotFoundError for a task that the spec lacks, DeadlineExceededError, and what a handshake
+  // throws.
+  std::shared_ptr<Connection> Reach(const DeviceName& task, std::chrono::steady_clock::time_point deadline);
+  // The same for an address whose task is not known.
+  std::shared_ptr<Connection> ReachAddress(const std::string& address, std::chrono::steady_clock::time_point deadline);
+  // A client for the steps of `task` over a live connection.
+  std::shared_ptr<TaskClient> ClientFor(const DeviceName& task, std::chrono::steady_clock::time_point deadline);
+
+  // Tells every task of the cluster that can be reached that training is done.
+  void AnnounceDone();
+  // Waits until the node is to end: returns when the chief has said that training is done and no other session holds a
+  // lease here, or when Stop was called. Throws UnavailableError when the chief was there and has been gone for
+  // `orphan_timeout` (zero: for ever).
+  void WaitForEnd(std::chrono::milliseconds orphan_timeout);
+
+  void OnAccepted(const std::shared_ptr<Connection>& connection) override;
+  void OnMessage(const std::shared_ptr<Connection>& connection, Message message) override;
+  void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) override;
+
+ private:
+  struct Lease {
+    std::shared_ptr<Connection> master;
+  };
+
+  std::shared_ptr<Connection> FindConnection(const std::string& task) EXCLUDES(mu_);
+  void Remember(const std::shared_ptr<Connection>& connection) EXCLUDES(mu_);
+  std::shared_ptr<Connection> DialUntil(const std::string& address, const std::string& task,
+                                        std::chrono::steady_clock::time_point deadline);
+  void HandleRegister(const std::shared_ptr<Connection>& connection, RegisterRequest request);
+  void HandleStart(const std::shared_ptr<Connection>& connection, Message message);
+  void HandleValues(Message message);
+  void SendValues(const ExecutableKey& key, const std::string& task, int64_t step, std::vector<EdgeValue> values);
+  void DropLease(uint64_t session);
+  // The one RemoteTask of a connection, made where there is none; all sessions of this process share it.
+  std::shared_ptr<RemoteTask> RemoteTaskOn(const std::shared_ptr<Connection>& connection) EXCLUDES(mu_);
+
+  ClusterSpec cluster_;
+  const DeviceName task_;
+  const std::string chief_;
+  TaskIdentity identity_;
+  std::shared_ptr<LocalTask> local_;
+
+  Mutex mu_;
+  CondVar changed_;
+  std::multimap<std::string, std::shared_ptr<Connection>> connections_ GUARDED_BY(mu_);  // by the peer's task
+  std::map<const Connection*, std::shared_ptr<RemoteTask>> remote_tasks_ GUARDED_BY(mu_);
+  std::map<uint64_t, Lease> leases_ GUARDED_BY(mu_);
+  ChiefState chief_state_ GUARDED_BY(mu_) = ChiefState::kNotSeen;
+  std::chrono::steady_clock::time_point chief_gone_since_ GUARDED_BY(mu_);
+  bool stopped_ GUARDED_BY(mu_) = false;
+
+  std::unique_ptr<Transport> transport_;
+  // Work that may take long and so must not stand on a network thread: registering, closing sessions.
+  std::unique_ptr<ThreadPool> clerk_;
+};
+
+}  // namespace cohort

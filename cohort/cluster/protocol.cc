@@ -1,0 +1,262 @@
+#include "cohort/cluster/protocol.h"
+
+#include "cohort/cluster/wire.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/graph/graph_def.h"
+
+namespace cohort {
+namespace {
+
+constexpr uint64_t kMaxCount = 1 << 24;  // of anything counted in a header
+
+Message Make(MessageKind kind, WireWriter& header, std::vector<Tensor> tensors = {}) {
+  return {static_cast<uint16_t>(kind), header.Take(), std::move(tensors)};
+}
+
+void Put(WireWriter& out, const ExecutableKey& key) {
+  out.Fixed64(key.session);
+  out.Varint(static_cast<uint64_t>(key.id));
+}
+
+ExecutableKey GetKey(WireReader& in) {
+  ExecutableKey key;
+  key.session = in.Fixed64();
+  key.id = static_cast<int32_t>(in.Varint(INT32_MAX));
+  return key;
+}
+
+void Put(WireWriter& out, const StepRef& ref) {
+  Put(out, ref.key);
+  out.Varint(static_cast<uint64_t>(ref.step));
+}
+
+StepRef GetRef(WireReader& in) {
+  StepRef ref;
+  ref.key = GetKey(in);
+  ref.step = static_cast<int64_t>(in.Varint(INT64_MAX));
+  return ref;
+}
+
+void Put(WireWriter& out, const Status& status) {
+  out.Varint(static_cast<uint64_t>(status.code()));
+  if (!status.ok()) out.String(status.message());
+}
+
+Status GetStatus(WireReader& in) {
+  const auto code = static_cast<Code>(in.Varint(16));
+  if (code == Code::kOk) return {};
+  return Status(code, in.String());
+}
+
+}  // namespace
+
+Message EncodeListDevices(uint64_t request) {
+  WireWriter out;
+  out.Varint(request);
+  return Make(MessageKind::kListDevices, out);
+}
+
+uint64_t DecodeListDevices(const Message& message) {
+  WireReader in(message.header);
+  const uint64_t request = in.Varint();
+  in.ExpectEnd();
+  return request;
+}
+
+Message EncodeDevices(uint64_t request, const std::vector<DeviceAttributes>& devices) {
+  WireWriter out;
+  out.Varint(request);
+  out.Varint(devices.size());
+  for (const DeviceAttributes& device : devices) {
+    out.String(device.name.ToString());
+    out.Fixed64(device.incarnation);
+    out.Varint(static_cast<uint64_t>(device.memory_limit));
+  }
+  return Make(MessageKind::kDevices, out);
+}
+
+DevicesReply DecodeDevices(const Message& message) {
+  WireReader in(message.header);
+  DevicesReply reply;
+  reply.request = in.Varint();
+  const uint64_t count = in.Varint(kMaxCount);
+  for (uint64_t i = 0; i < count; ++i) {
+    DeviceAttributes device;
+    device.name = DeviceName::Parse(in.String());
+    if (!device.name.IsFull()) throw DataLossError("[protocol] a device's name is not full");
+    device.type = *device.name.type;
+    device.incarnation = in.Fixed64();
+    device.memory_limit = static_cast<int64_t>(in.Varint(INT64_MAX));
+    reply.devices.push_back(std::move(device));
+  }
+  in.ExpectEnd();
+  return reply;
+}
+
+Message EncodeRegister(uint64_t request, const ExecutableSpec& spec) {
+  WireWriter out;
+  out.Varint(request);
+  Put(out, spec.key);
+  out.Varint(static_cast<uint64_t>(spec.self));
+  out.Varint(static_cast<uint64_t>(spec.num_args));
+  out.Varint(static_cast<uint64_t>(spec.num_rets));
+  out.Varint(spec.tasks.size());
+  for (const std::string& task : spec.tasks) out.String(task);
+  out.Varint(spec.edges.size());
+  for (const EdgeRoute& edge : spec.edges) {
+    out.Varint(static_cast<uint64_t>(edge.src_task));
+    out.Varint(static_cast<uint64_t>(edge.dst_task));
+    out.String(edge.tensor_name);
+  }
+  out.Varint(spec.partitions.size());
+  for (const ExecutableSpec::Part& part : spec.partitions) {
+    out.String(part.device);
+    out.String(SerializeGraphDef(*part.graph));
+  }
+  return Make(MessageKind::kRegister, out);
+}
+
+RegisterRequest DecodeRegister(const Message& message) {
+  WireReader in(message.header);
+  RegisterRequest request;
+  request.request = in.Varint();
+  ExecutableSpec& spec = request.spec;
+  spec.key = GetKey(in);
+  const uint64_t self = in.Varint(kMaxCount);
+  spec.num_args = static_cast<int>(in.Varint(kMaxCount));
+  spec.num_rets = static_cast<int>(in.Varint(kMaxCount));
+  const uint64_t tasks = in.Varint(kMaxCount);
+  for (uint64_t i = 0; i < tasks; ++i) spec.tasks.push_back(in.String());
+  if (self >= tasks) throw DataLossError("[protocol] an executable's own task is none of its tasks");
+  spec.self = static_cast<int>(self);
+  const uint64_t edges = in.Varint(kMaxCount);
+  for (uint64_t i = 0; i < edges; ++i) {
+    EdgeRoute edge;
+    edge.src_task = static_cast<int>(in.Varint(tasks - 1));
+    edge.dst_task = static_cast<int>(in.Varint(tasks - 1));
+    edge.tensor_name = in.String();
+    spec.edges.push_back(std::move(edge));
+  }
+  const uint64_t partitions = in.Varint(kMaxCount);
+  for (uint64_t i = 0; i < partitions; ++i) {
+    ExecutableSpec::Part part;
+    part.device = in.String();
+    part.graph = ParseGraphDef(in.String());
+    spec.partitions.push_back(std::move(part));
+  }
+  in.ExpectEnd();
+  return request;
+}
+
+Message EncodeRegistered(uint64_t request, const Status& status) {
+  WireWriter out;
+  out.Varint(request);
+  Put(out, status);
+  return Make(MessageKind::kRegistered, out);
+}
+
+RegisteredReply DecodeRegistered(const Message& message) {
+  WireReader in(message.header);
+  RegisteredReply reply;
+  reply.request = in.Varint();
+  reply.status = GetStatus(in);
+  in.ExpectEnd();
+  return reply;
+}
+
+Message EncodeStartStep(const StepRef& ref, std::vector<Tensor> args) {
+  WireWriter out;
+  Put(out, ref);
+  return Make(MessageKind::kStartStep, out, std::move(args));
+}
+
+StepRef DecodeStartStep(const Message& message) {
+  WireReader in(message.header);
+  const StepRef ref = GetRef(in);
+  in.ExpectEnd();
+  return ref;
+}
+
+Message EncodeStepDone(const StepRef& ref, const Status& status, std::vector<Tensor> rets) {
+  WireWriter out;
+  Put(out, ref);
+  Put(out, status);
+  return Make(MessageKind::kStepDone, out, std::move(rets));
+}
+
+StepDoneMessage DecodeStepDone(const Message& message) {
+  WireReader in(message.header);
+  StepDoneMessage done;
+  done.ref = GetRef(in);
+  done.status = GetStatus(in);
+  in.ExpectEnd();
+  return done;
+}
+
+Message EncodeValues(const StepRef& ref, std::vector<EdgeValue> values) {
+  WireWriter out;
+  Put(out, ref);
+  out.Varint(values.size());
+  std::vector<Tensor> tensors;
+  tensors.reserve(values.size());
+  for (EdgeValue& value : values) {
+    out.Varint(static_cast<uint64_t>(value.edge));
+    tensors.push_back(std::move(value.value));
+  }
+  return Make(MessageKind::kValues, out, std::move(tensors));
+}
+
+ValuesMessage DecodeValues(const Message& message) {
+  WireReader in(message.header);
+  ValuesMessage values;
+  values.ref = GetRef(in);
+  const uint64_t count = in.Varint(kMaxCount);
+  if (count != message.tensors.size()) {
+    throw DataLossError(StrCat("[protocol] ", count, " edges and ", message.tensors.size(), " tensors"));
+  }
+  for (uint64_t i = 0; i < count; ++i) values.edges.push_back(static_cast<EdgeId>(in.Varint(INT32_MAX)));
+  in.ExpectEnd();
+  return values;
+}
+
+Message EncodeCancelStep(const StepRef& ref, const Status& why) {
+  WireWriter out;
+  Put(out, ref);
+  Put(out, why);
+  return Make(MessageKind::kCancelStep, out);
+}
+
+StepDoneMessage DecodeCancelStep(const Message& message) { return DecodeStepDone(message); }
+
+Message EncodeCloseSession(uint64_t session) {
+  WireWriter out;
+  out.Fixed64(session);
+  return Make(MessageKind::kCloseSession, out);
+}
+
+uint64_t DecodeCloseSession(const Message& message) {
+  WireReader in(message.header);
+  const uint64_t session = in.Fixed64();
+  in.ExpectEnd();
+  return session;
+}
+
+Message EncodeResetContainer(const std::string& container) {
+  WireWriter out;
+  out.String(container);
+  return Make(MessageKind::kResetContainer, out);
+}
+
+std::string DecodeResetContainer(const Message& message) {
+  WireReader in(message.header);
+  std::string container = in.String();
+  in.ExpectEnd();
+  return container;
+}
+
+Message EncodeTrainingDone() {
+  WireWriter out;
+  return Make(MessageKind::kTrainingDone, out);
+}
+
+}  // namespace cohort

@@ -1,0 +1,83 @@
+// The step protocol: the messages that tasks exchange, and their headers. docs/formats.md has the byte layouts.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cohort/cluster/transport.h"
+#include "cohort/device/device.h"
+#include "cohort/runtime/executable.h"
+
+namespace cohort {
+
+inline constexpr int32_t kProtocolVersion = 1;
+
+enum class MessageKind : uint16_t {
+  kListDevices = 1,     // request
+  kDevices = 2,         // reply
+  kRegister = 3,        // request: an executable
+  kRegistered = 4,      // reply
+  kStartStep = 5,       // tensors: the args
+  kStepDone = 6,        // tensors: the results
+  kValues = 7,          // tensors: values of crossing edges
+  kCancelStep = 8,
+  kCloseSession = 9,
+  kResetContainer = 10,
+  kTrainingDone = 11,   // the chief: servers may end
+};
+
+struct StepRef {
+  ExecutableKey key;
+  int64_t step = 0;
+};
+
+// Each Decode throws DataLossError for a header that is not what Encode makes.
+
+Message EncodeListDevices(uint64_t request);
+Message EncodeDevices(uint64_t request, const std::vector<DeviceAttributes>& devices);
+struct DevicesReply {
+  uint64_t request = 0;
+  std::vector<DeviceAttributes> devices;
+};
+uint64_t DecodeListDevices(const Message& message);
+DevicesReply DecodeDevices(const Message& message);
+
+// Graphs travel as GraphDefs.
+Message EncodeRegister(uint64_t request, const ExecutableSpec& spec);
+struct RegisterRequest {
+  uint64_t request = 0;
+  ExecutableSpec spec;
+};
+RegisterRequest DecodeRegister(const Message& message);
+Message EncodeRegistered(uint64_t request, const Status& status);
+struct RegisteredReply {
+  uint64_t request = 0;
+  Status status;
+};
+RegisteredReply DecodeRegistered(const Message& message);
+
+Message EncodeStartStep(const StepRef& ref, std::vector<Tensor> args);
+StepRef DecodeStartStep(const Message& message);
+Message EncodeStepDone(const StepRef& ref, const Status& status, std::vector<Tensor> rets);
+struct StepDoneMessage {
+  StepRef ref;
+  Status status;
+};
+StepDoneMessage DecodeStepDone(const Message& message);
+Message EncodeValues(const StepRef& ref, std::vector<EdgeValue> values);
+struct ValuesMessage {
+  StepRef ref;
+  std::vector<EdgeId> edges;  // one a tensor
+};
+ValuesMessage DecodeValues(const Message& message);
+Message EncodeCancelStep(const StepRef& ref, const Status& why);
+StepDoneMessage DecodeCancelStep(const Message& message);
+Message EncodeCloseSession(uint64_t session);
+uint64_t DecodeCloseSession(const Message& message);
+Message EncodeResetContainer(const std::string& container);
+std::string DecodeResetContainer(const Message& message);
+Message EncodeTrainingDone();
+
+}  // namespace cohort

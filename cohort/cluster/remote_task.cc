@@ -1,0 +1,172 @@
+#include "cohort/cluster/remote_task.h"
+
+#include "cohort/cluster/cluster_node.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort {
+namespace {
+
+// Compiling a partition on a busy machine; the task is alive meanwhile, or its connection ends.
+constexpr std::chrono::minutes kRegisterTimeout{10};
+// To see whether a lost task is back: nobody waits for it any more than this.
+constexpr std::chrono::milliseconds kLookAgain{300};
+
+uint64_t NextRequest() {
+  static std::atomic<uint64_t> next{1};  // unique in the process, so that tasks on one connection do not mix up
+  return next.fetch_add(1);
+}
+
+}  // namespace
+
+void RemoteTask::FetchDevices(std::chrono::steady_clock::time_point deadline) {
+  std::call_once(devices_once_, [&] { devices_ = Ask(EncodeListDevices, "list its devices", deadline).devices; });
+}
+
+RemoteTask::Request RemoteTask::Ask(const std::function<Message(uint64_t)>& encode, const char* what,
+                                    std::chrono::steady_clock::time_point deadline) {
+  const uint64_t number = NextRequest();
+  Request request;
+  {
+    MutexLock lock(mu_);
+    lost_.ThrowIfError();
+    requests_[number] = &request;
+  }
+  connection_->Send(encode(number));
+  {
+    MutexLock lock(mu_);
+    while (!request.answered) {
+      if (!answered_.WaitUntil(mu_, deadline) && !request.answered) {
+        request.status = Status(Code::kDeadlineExceeded, StrCat("[cluster] ", name_, " (", connection_->peer().address,
+                                                                ") was asked to ", what, " and has not answered in time"));
+        request.answered = true;
+      }
+    }
+    requests_.erase(number);
+  }
+  request.status.ThrowIfError();
+  return request;
+}
+
+Status RemoteTask::LostStatus() {
+  Status lost;
+  {
+    MutexLock lock(mu_);
+    lost = lost_;
+  }
+  const std::shared_ptr<ClusterNode> node = node_.lock();
+  if (node == nullptr) return lost;
+  try {
+    const auto now = std::chrono::steady_clock::now();
+    const auto again = node->Reach(DeviceName::Parse(name_), now + kLookAgain);
+    const bool restarted = again->peer().incarnation != connection_->peer().incarnation;
+    return Status(Code::kAborted, StrCat("[cluster] ", name_, " (", again->peer().address, ") ",
+                                         restarted ? "was restarted (another incarnation)"
+                                                   : "ended this session's lease when the connection was lost",
+                                         ": its state for this session is gone; make a new session. Before: ",
+                                         lost.message()));
+  } catch (const Error&) {
+    return lost;
+  }
+}
+
+void RemoteTask::Register(ExecutableSpec spec) {
+  if (connection_->closed()) LostStatus().ThrowIfError();
+  const auto deadline = std::chrono::steady_clock::now() + kRegisterTimeout;
+  Ask([&spec](uint64_t number) { return EncodeRegister(number, spec); }, "prepare a graph", deadline);
+}
+
+void RemoteTask::StartStep(const ExecutableKey& key, int64_t step, std::vector<Tensor> args, Executor::Mode mode,
+                           StepDone done) {
+  bool lost;
+  {
+    MutexLock lock(mu_);
+    lost = !lost_.ok();
+    if (!lost) steps_[{key, step}] = std::move(done);
+  }
+  if (lost) {
+    done(LostStatus(), {});
+    return;
+  }
+  connection_->Send(EncodeStartStep({key, step}, std::move(args)));
+}
+
+void RemoteTask::CancelStep(const ExecutableKey& key, int64_t step, const Status& why) {
+  StepDone done;
+  {
+    MutexLock lock(mu_);
+    const auto it = steps_.find({key, step});
+    if (it == steps_.end()) return;
+    done = std::move(it->second);
+    steps_.erase(it);
+  }
+  connection_->Send(EncodeCancelStep({key, step}, why));
+  done(why, {});
+}
+
+void RemoteTask::CloseSession(uint64_t session) {
+  connection_->Send(EncodeCloseSession(session));
+  std::vector<StepDone> open;
+  {
+    MutexLock lock(mu_);
+    for (auto it = steps_.begin(); it != steps_.end();) {
+      if (it->first.first.session == session) {
+        open.push_back(std::move(it->second));
+        it = steps_.erase(it);
+      } else {
+        ++it;
+      }
+    }
+  }
+  for (const StepDone& done : open) done(Status(Code::kCancelled, "the session was closed"), {});
+}
+
+void RemoteTask::ResetContainer(const std::string& container) { connection_->Send(EncodeResetContainer(container)); }
+
+void RemoteTask::OnDevices(DevicesReply reply) {
+  MutexLock lock(mu_);
+  const auto it = requests_.find(reply.request);
+  if (it == requests_.end()) return;
+  it->second->devices = std::move(reply.devices);
+  it->second->answered = true;
+  answered_.NotifyAll();
+}
+
+void RemoteTask::OnRegistered(const RegisteredReply& reply) {
+  MutexLock lock(mu_);
+  const auto it = requests_.find(reply.request);
+  if (it == requests_.end()) return;
+  it->second->status = reply.status.WithPlace(StrCat(name_, " (", connection_->peer().address, ")"));
+  it->second->answered = true;
+  answered_.NotifyAll();
+}
+
+void RemoteTask::OnStepDone(const StepDoneMessage& message, std::vector<Tensor> rets) {
+  StepDone done;
+  {
+    MutexLock lock(mu_);
+    const auto it = steps_.find({message.ref.key, message.ref.step});
+    if (it == steps_.end()) return;  // cancelled before
+    done = std::move(it->second);
+    steps_.erase(it);
+  }
+  done(message.status.WithPlace(StrCat(name_, " (", connection_->peer().address, ")")), std::move(rets));
+}
+
+void RemoteTask::OnLost(const Status& why) {
+  std::vector<StepDone> open;
+  {
+    MutexLock lock(mu_);
+    if (!lost_.ok()) return;
+    lost_ = why;
+    for (auto& [key, done] : steps_) open.push_back(std::move(done));
+    steps_.clear();
+    for (auto& [number, request] : requests_) {
+      request->status = why;
+      request->answered = true;
+    }
+    answered_.NotifyAll();
+  }
+  for (const StepDone& done : open) done(why, {});
+}
+
+}  // namespace cohort

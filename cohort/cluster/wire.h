@@ -1,0 +1,54 @@
+// WireWriter, WireReader: the encoding inside message headers - varints, fixed words, strings - one after another.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace cohort {
+
+class WireWriter {
+ public:
+  void Varint(uint64_t value) {
+    while (value >= 0x80) {
+      bytes_.push_back(static_cast<char>(value | 0x80));
+      value >>= 7;
+    }
+    bytes_.push_back(static_cast<char>(value));
+  }
+  void Fixed64(uint64_t value) {
+    for (int i = 0; i < 8; ++i) bytes_.push_back(static_cast<char>(value >> (8 * i)));
+  }
+  void String(std::string_view text) {
+    Varint(text.size());
+    bytes_.append(text);
+  }
+  std::string Take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+// Throws DataLossError for bytes that end too early or a varint that is too long. The text has to outlive the reader.
+class WireReader {
+ public:
+  explicit WireReader(std::string_view bytes) : bytes_(bytes) {}
+
+  uint64_t Varint();
+  // Throws DataLossError for a value above `limit`.
+  uint64_t Varint(uint64_t limit);
+  uint64_t Fixed64();
+  std::string String() { return std::string(View()); }
+  // A string without a copy.
+  std::string_view View();
+  bool AtEnd() const { return at_ == bytes_.size(); }
+  void ExpectEnd() const;
+
+ private:
+  [[noreturn]] void Fail(const char* what) const;
+
+  std::string_view bytes_;
+  size_t at_ = 0;
+};
+
+}  // namespace cohort

@@ -1,0 +1,88 @@
+#include "cohort/core/record_io.h"
+
+#include <bit>
+#include <cstring>
+
+#include "cohort/core/crc32c.h"
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "frames are little-endian");
+
+constexpr size_t kHeaderBytes = 12;
+constexpr size_t kFooterBytes = 4;
+constexpr size_t kBufferBytes = 64 << 10;
+
+template <typename T>
+void AppendFixed(T value, std::string* out) {
+  out->append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+void CheckCrc(std::string_view bytes, const char* stored, const char* what, const std::string& path, int64_t offset) {
+  uint32_t masked;
+  std::memcpy(&masked, stored, sizeof(masked));
+  const uint32_t actual = crc32c::Value(bytes);
+  if (crc32c::Unmask(masked) == actual) return;
+  throw DataLossError(StrCat("[record] the ", what, " of the record at offset ", offset, " of ", path,
+                             " is corrupt: crc32c ", crc32c::Unmask(masked), " stored, ", actual, " computed"));
+}
+
+}  // namespace
+
+void EncodeRecord(std::string_view payload, std::string* out) {
+  std::string length;
+  AppendFixed(static_cast<uint64_t>(payload.size()), &length);
+  out->append(length);
+  AppendFixed(crc32c::Mask(crc32c::Value(length)), out);
+  out->append(payload);
+  AppendFixed(crc32c::Mask(crc32c::Value(payload)), out);
+}
+
+RecordWriter::~RecordWriter() {
+  try {
+    Flush();
+  } catch (const Error&) {  // nobody is left to tell
+  }
+}
+
+void RecordWriter::Write(std::string_view payload) {
+  EncodeRecord(payload, &buffer_);
+  if (buffer_.size() >= kBufferBytes) Flush();
+}
+
+void RecordWriter::Flush() {
+  if (buffer_.empty()) return;
+  // Dropped even where the write fails: a record that is half written must not be followed by itself.
+  const std::string bytes = std::move(buffer_);
+  buffer_.clear();
+  file_.Append(bytes);
+}
+
+void RecordWriter::Close() {
+  Flush();
+  file_.Close();
+}
+
+RecordReader::Outcome RecordReader::Read(std::string* payload) {
+  char header[kHeaderBytes];
+  const size_t count = file_.Read(offset_, header);
+  if (count == 0) return Outcome::kEnd;
+  if (count < kHeaderBytes) return Outcome::kTruncated;
+  CheckCrc({header, 8}, header + 8, "length", file_.path(), offset_);
+  uint64_t length;
+  std::memcpy(&length, header, sizeof(length));
+  const int64_t room = file_.Size() - offset_ - static_cast<int64_t>(kHeaderBytes + kFooterBytes);
+  if (room < 0 || length > static_cast<uint64_t>(room)) return Outcome::kTruncated;
+
+  payload->resize(length + kFooterBytes);
+  if (file_.Read(offset_ + static_cast<int64_t>(kHeaderBytes), *payload) < payload->size()) return Outcome::kTruncated;
+  CheckCrc({payload->data(), length}, payload->data() + length, "payload", file_.path(), offset_);
+  payload->resize(length);
+  offset_ += static_cast<int64_t>(kHeaderBytes + length + kFooterBytes);
+  return Outcome::kRecord;
+}
+
+}  // namespace cohort

@@ -1,0 +1,105 @@
+#include "cohort/device/kernel.h"
+
+#include <utility>
+
+#include "cohort/core/str_cat.h"
+
+namespace cohort {
+namespace {
+
+Allocator& OutputAllocator(const Node& node, int output, Device& device) {
+  return node.output_arg(output).host_memory ? HostAllocator() : device.allocator();
+}
+
+// Whether `input` can become a tensor of `bytes` bytes of `space` in place. Elements that are objects (size 0) cannot.
+bool CanForward(const Tensor& input, size_t bytes, MemorySpace space) {
+  return input.OwnsBufferAlone() && input.raw_data() == input.buffer()->data() && input.bytes() == bytes &&
+         DTypeSize(input.dtype()) != 0 && input.space() == space;
+}
+
+}  // namespace
+
+Tensor& KernelContext::AllocateOutput(int i, const Shape& shape) {
+  outputs_[i] = Tensor(node_->output_dtype(i), shape, OutputAllocator(*node_, i, *device_));
+  return outputs_[i];
+}
+
+Tensor& KernelContext::ForwardInputOrAllocate(int input_index, int output_index, const Shape& shape) {
+  return ForwardInputOrAllocate({input_index}, output_index, shape);
+}
+
+Tensor& KernelContext::ForwardInputOrAllocate(std::initializer_list<int> input_indices, int output_index,
+                                              const Shape& shape) {
+  const DType dtype = node_->output_dtype(output_index);
+  const size_t element = DTypeSize(dtype);
+  const int64_t count = shape.num_elements();
+  Allocator& allocator = OutputAllocator(*node_, output_index, *device_);
+  if (element != 0 && count >= 0) {
+    for (const int index : input_indices) {
+      const int32_t slot = input_slots_[index];
+      if (uses_[slot] != 1 || !CanForward(slots_[slot], static_cast<size_t>(count) * element, allocator.space())) continue;
+      // The slot keeps its tensor, so that the kernel can still read its input through it.
+      outputs_[output_index] = Tensor(dtype, shape, slots_[slot].buffer(), 0);
+      return outputs_[output_index];
+    }
+  }
+  outputs_[output_index] = Tensor(dtype, shape, allocator);
+  return outputs_[output_index];
+}
+
+void AsyncOpKernel::Compute(KernelContext& ctx) {
+  throw InternalError(StrCat("[kernel] ", ctx.node().Describe(), " is asynchronous: it is run by ComputeAsync"));
+}
+
+KernelRegistry& KernelRegistry::Global() {
+  static auto* const registry = new KernelRegistry;
+  return *registry;
+}
+
+void KernelRegistry::Register(const std::string& op, const std::string& device_type, KernelFactory factory) {
+  if (!kernels_.emplace(std::make_pair(op, device_type), std::move(factory)).second) {
+    throw AlreadyExistsError(StrCat("[kernel] op ", op, " has a kernel for device type ", device_type, " already"));
+  }
+}
+
+void KernelRegistry::RegisterFn(const std::string& op, const std::string& device_type, void (*fn)(KernelContext&)) {
+  class FnKernel final : public OpKernel {
+   public:
+    explicit FnKernel(void (*fn)(KernelContext&)) : fn_(fn) {}
+    void Compute(KernelContext& ctx) override { fn_(ctx); }
+
+   private:
+    void (*fn_)(KernelContext&);
+  };
+  Register(op, device_type, [fn](const KernelConstruction&) -> std::unique_ptr<OpKernel> {
+    return std::make_unique<FnKernel>(fn);
+  });
+}
+
+bool KernelRegistry::Has(std::string_view op, std::string_view device_type) const {
+  return kernels_.contains(std::make_pair(std::string(op), std::string(device_type)));
+}
+
+std::unique_ptr<OpKernel> KernelRegistry::Create(const KernelConstruction& construction) const {
+  const Node& node = construction.node;
+  const std::string& type = construction.device.type();
+  const auto it = kernels_.find(std::make_pair(node.op_name(), type));
+  if (it != kernels_.end()) return it->second(construction);
+  std::vector<std::string> types;
+  for (const auto& [key, factory] : kernels_) {
+    if (key.first == node.op_name()) types.push_back(key.second);
+  }
+  throw NotFoundError(StrCat("[kernel] op ", node.op_name(), " (node '", node.name(), "') has no kernel for device type ",
+                             type, " (", construction.device.name(), "); types that have one: [", StrJoin(types, ", "),
+                             "]"));
+}
+
+std::vector<std::string> KernelRegistry::OpsOn(std::string_view device_type) const {
+  std::vector<std::string> ops;
+  for (const auto& [key, factory] : kernels_) {
+    if (key.second == device_type) ops.push_back(key.first);
+  }
+  return ops;
+}
+
+}  // namespace cohort

@@ -1,0 +1,56 @@
+// How CPU kernels go over elements: the function for a dtype is picked once, when the kernel is made; bfloat16 is
+// computed in float32; a loop is split over the OpenMP team only where it is long. Internal to kernels/cpu.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "cohort/core/bfloat16.h"
+#include "cohort/core/dtype.h"
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort::cpu {
+
+// What elements of type T are computed in.
+template <typename T>
+using Wide = std::conditional_t<std::is_same_v<T, bfloat16>, float, T>;
+
+// fn(T()) for the dtype's T: float32, float64 or bfloat16. Throws UnimplementedError that names `op`.
+template <typename Fn>
+auto ForFloating(DType dtype, const std::string& op, const Fn& fn) -> decltype(fn(float())) {
+  switch (dtype) {
+    case DType::kFloat32: return fn(float());
+    case DType::kFloat64: return fn(double());
+    case DType::kBfloat16: return fn(bfloat16());
+    default: break;
+  }
+  throw UnimplementedError(StrCat("[kernels/cpu] ", op, " is there for float32, float64 and bfloat16; got ", dtype));
+}
+
+// The same for these and int32, int64.
+template <typename Fn>
+auto ForNumbers(DType dtype, const std::string& op, const Fn& fn) -> decltype(fn(float())) {
+  switch (dtype) {
+    case DType::kInt32: return fn(int32_t());
+    case DType::kInt64: return fn(int64_t());
+    default: return ForFloating(dtype, op, fn);
+  }
+}
+
+inline constexpr int64_t kElementsWorthATeam = 32 * 1024;
+
+// body(begin, end) over [0, n), in one piece or one a thread. `cost` is about how many simple operations an element
+// takes. The body must not throw where it runs on a team.
+template <typename Body>
+void ForBlocks(int64_t n, int threads, const Body& body, int64_t cost = 1) {
+  if (threads <= 1 || n * cost <= kElementsWorthATeam) {
+    body(int64_t{0}, n);
+    return;
+  }
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int i = 0; i < threads; ++i) body(n * i / threads, n * (i + 1) / threads);
+}
+
+}  // namespace cohort::cpu

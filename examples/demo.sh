@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# The tour behind `./dev demo`: two trainings on a local cluster of 2 parameter servers and 2 workers, four processes
+# each. Expects the programs to be built; COHORT_BUILD_DIR names the build folder (default: build/release).
+set -euo pipefail
+
+ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+BIN="${COHORT_BUILD_DIR:-$ROOT/build/release}/bin"
+LOGS="$ROOT/build/demo"
+DATA="${COHORT_DATA_DIR:-$ROOT/../shared/data}"
+CLUSTER=(--ps=2 --workers=2)
+LINEAR_STEPS=2000
+MNIST_STEPS=400
+
+usage_error() {
+  printf 'demo: %s\n      see ./dev demo --help\n' "$1" >&2
+  exit 2
+}
+
+parse_arguments() {
+  while [[ $# -gt 0 ]]; do
+    case $1 in
+      --fresh) rm -rf "$LOGS" ;;
+      --steps | --steps=*)
+        local steps="${1#--steps=}"
+        if [[ $1 == --steps ]]; then
+          [[ $# -gt 1 ]] || usage_error "--steps needs a number"
+          steps="$2" && shift
+        fi
+        [[ $steps =~ ^[1-9][0-9]*$ ]] || usage_error "--steps needs a positive number; got '$steps'"
+        LINEAR_STEPS="$steps" MNIST_STEPS="$steps"
+        ;;
+      *) usage_error "unknown argument '$1'" ;;
+    esac
+    shift
+  done
+}
+
+# train PROGRAM [FLAGS...]: runs it on the cluster and sums up what it printed.
+train() {
+  local program="$1" logdir="$LOGS/$1" output
+  shift
+  mkdir -p "$logdir"
+  output="$logdir/output.log"
+  if [[ -f $logdir/checkpoint ]]; then
+    printf '\n=== %s: going on from the checkpoint in %s\n' "$program" "$logdir"
+  else
+    printf '\n=== %s: 2 parameter servers, 2 workers\n' "$program"
+  fi
+  # The pipe's exit status is the launcher's (pipefail).
+  "$BIN/cohort" launch "${CLUSTER[@]}" -- "$BIN/$program" --logdir="$logdir" "$@" 2>&1 </dev/null | tee "$output" ||
+    { printf 'demo: %s failed; its output is in %s\n' "$program" "$output" >&2 && exit 1; }
+  summarize "$program" "$logdir" "$output"
+}
+
+# The last line of each worker that reports its speed ("[worker 0] ... 1234.5 steps/s"), and the newest checkpoint.
+summarize() {
+  local program="$1" logdir="$2" output="$3" prefix
+  printf -- '--- %s\n' "$program"
+  for prefix in $(grep -oE 'worker[ :/]?(task:)?[0-9]+' "$output" | tr -d ' ' | sort -u); do
+    printf '    %s: %s\n' "$prefix" "$(tr -d '\r' <"$output" | sed 's/worker \([0-9]\)/worker\1/' | grep -F "$prefix" |
+      grep -oE '[0-9.]+ steps/s' | tail -n 1 || true)"
+  done
+  if [[ -f $logdir/checkpoint ]]; then
+    printf '    checkpoint: %s/%s\n' "$logdir" \
+      "$(sed -n 's/^model_checkpoint_path: "\(.*\)"$/\1/p' "$logdir/checkpoint" | sed 's,.*/,,')"
+  fi
+}
+
+main() {
+  parse_arguments "$@"
+  train linear_regression --train_steps="$LINEAR_STEPS"
+  if [[ -d $DATA/fashion-mnist ]]; then
+    train mnist_classifier --train_steps="$MNIST_STEPS" --data_dir="$DATA/fashion-mnist"
+  else
+    printf '\n=== mnist_classifier: skipped, there is no fashion-mnist folder in %s\n' "$DATA"
+    printf '    put the four *-ubyte.gz files of Fashion-MNIST there, or set COHORT_DATA_DIR\n'
+  fi
+  printf '\nLook at the runs:      tensorboard --logdir %s\n' "$LOGS"
+  printf 'Train further:         ./dev demo --steps %s\n' "$((MNIST_STEPS > LINEAR_STEPS ? MNIST_STEPS * 2 : LINEAR_STEPS * 2))"
+}
+
+main "$@"

@@ -1,0 +1,22 @@
+# Run by ctest: installs Cohort (WAY=installed) or points at its source (WAY=subdirectory), builds the consumer project
+# against that in the folder WORK, and runs it.
+set(arguments -G Ninja -S ${COHORT_SOURCE}/tests/consumer -B ${WORK}/build
+  -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -D CMAKE_BUILD_TYPE=${BUILD_TYPE})
+file(REMOVE_RECURSE ${WORK})
+
+if(WAY STREQUAL installed)
+  execute_process(COMMAND ${CMAKE_COMMAND} --install ${COHORT_BUILD} --prefix ${WORK}/prefix
+    OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+  file(GLOB_RECURSE private ${WORK}/prefix/include/*_internal.h ${WORK}/prefix/include/*.pb.h)
+  if(private)
+    message(FATAL_ERROR "internal headers were installed: ${private}")
+  endif()
+  list(APPEND arguments -D CMAKE_PREFIX_PATH=${WORK}/prefix)
+else()
+  list(APPEND arguments -D COHORT_SOURCE_DIR=${COHORT_SOURCE})
+endif()
+
+execute_process(COMMAND ${CMAKE_COMMAND} ${arguments} COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${CMAKE_COMMAND} --build ${WORK}/build --target consumer COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${WORK}/build/consumer OUTPUT_VARIABLE printed COMMAND_ERROR_IS_FATAL ANY)
+message(STATUS "the consumer printed: ${printed}")

@@ -1,0 +1,54 @@
+"""Public headers - those that cohort/cohort.h reaches - show nothing of the libraries that Cohort is built on."""
+
+import posixpath
+import re
+
+UMBRELLA = "cohort/cohort.h"
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
+FOREIGN = re.compile(
+    r"(google/protobuf/|grpc|dnnl|oneapi/dnnl/|spdlog/|fmt/|nlohmann/|leveldb/|CLI/|absl/|openssl/|zlib\.h$"
+    r"|snappy|omp\.h$|gtest/|gmock/|benchmark/|.*\.pb\.h$)")
+
+
+def reachable(tree, start):
+    """{header: the chain of headers that leads to it}, following "cohort/..." includes that exist."""
+    chains, queue = {start: [start]}, [start]
+    while queue:
+        header = queue.pop()
+        for _, line in tree.lines(header):
+            match = INCLUDE.match(line)
+            if match and match.group(2) in tree.files and match.group(2) not in chains:
+                chains[match.group(2)] = chains[header] + [match.group(2)]
+                queue.append(match.group(2))
+    return chains
+
+
+def installed(path):
+    return (path.startswith("cohort/") and path.endswith(".h") and not path.endswith("_internal.h")
+            and "/testing/" not in path)
+
+
+def check(tree):
+    problems = []
+    # Headers that are installed are public too, even where the umbrella does not (yet) reach them.
+    chains = {path: [path] for path in tree.files if installed(path)}
+    if UMBRELLA in tree.files:
+        chains.update(reachable(tree, UMBRELLA))
+    for header, chain in sorted(chains.items()):
+        for number, line in tree.lines(header):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            name = match.group(2)
+            way = f" (reached through {' > '.join(chain)})" if len(chain) > 1 else ""
+            if FOREIGN.match(name):
+                problems.append(f"{header}:{number}: a public header includes <{name}>{way}")
+            elif name.endswith("_internal.h") or "/testing/" in name:
+                problems.append(f"{header}:{number}: a public header includes the internal '{name}'{way}")
+            elif match.group(1) == '"' and not name.startswith("cohort/"):
+                problems.append(f"{header}:{number}: write the path from the root, cohort/..., not '{name}'")
+            elif name.startswith("cohort/") and not tree.exists(posixpath.normpath(name)):
+                problems.append(f"{header}:{number}: includes '{name}', which does not exist")
+        if "#pragma once" not in tree.text(header):
+            problems.append(f"{header}: has no '#pragma once'")
+    return problems
