@@ -22,6 +22,13 @@ void RegisterKernels() {
     RegisterReductionKernels(registry);
     RegisterScanKernels(registry);
     RegisterMatMulKernels(registry);
+    RegisterStateKernels(registry);
+    RegisterControlKernels(registry);
+    RegisterActivationKernels(registry);
+    RegisterSoftmaxKernels(registry);
+    RegisterNnKernels(registry);
+    RegisterRandomKernels(registry);
+    RegisterTrainingKernels(registry);
   });
 }
 

@@ -2,24 +2,21 @@
 
 #include "cohort/graph/gradients.h"
 #include "cohort/graph/op_def.h"
+#include "cohort/ops/arithmetic.h"
+#include "cohort/ops/comparison.h"
+#include "cohort/ops/constant.h"
 #include "cohort/ops/register.h"
+#include "cohort/ops/select.h"
+#include "cohort/ops/shape_rules.h"
 
 namespace cohort {
 namespace {
 
 constexpr char kFloats[] = "T: {float32, float64, bfloat16}";
 
-std::vector<Shape> LikeInput(ShapeContext& c) { return {c.input(0)}; }
 std::vector<Shape> LikeBoth(ShapeContext& c) { return {c.input(0).MergedWith(c.input(1))}; }
 
-Output Unary(const char* op, Output x) { return x.graph().Op(op).Input(x).Finish1(); }
-Output Binary(const char* op, Output a, Output b) { return a.graph().Op(op).Input(a).Input(b).Finish1(); }
-Output Scaled(Output x, double factor) {
-  Tensor value = x.dtype() == DType::kFloat64   ? Tensor::Scalar(factor)
-                 : x.dtype() == DType::kFloat32 ? Tensor::Scalar(static_cast<float>(factor))
-                                                : Tensor::Scalar(bfloat16(static_cast<float>(factor)));
-  return Binary("Mul", x, x.graph().Op("Const").Attr("dtype", x.dtype()).Attr("value", value).Finish1());
-}
+Output Binary(const std::string& op, Output a, Output b) { return a.graph().Op(op).Input(a).Input(b).Finish1(); }
 
 // An activation whose gradient op takes (gradients, features) or (gradients, outputs).
 struct Activation {
@@ -38,9 +35,9 @@ void RegisterActivation(OpRegistry& registry, const Activation& a) {
                         .Input("features: T")
                         .Output("activations: T")
                         .Attr(kFloats)
-                        .ShapeRule(LikeInput)
+                        .ShapeRule(ops::UnchangedShape)
                         .Gradient([grad_op, from_output](GradientContext& c) {
-                          c.SetInput(0, Binary(grad_op.c_str(), c.grad(0), from_output ? c.output(0) : c.input(0)));
+                          c.SetInput(0, Binary(grad_op, c.grad(0), from_output ? c.output(0) : c.input(0)));
                         })
                         .Doc(a.doc));
   registry.Register(OpDef(a.grad_op)
@@ -63,14 +60,9 @@ GradientFn ExponentialPart(const char* op) {
   return [op](GradientContext& c) {
     const Output g = c.grad(0);
     const Output y = c.input(1);
-    const Output zeros = Unary("ZerosLike", y);
+    const Output zero = ops::ScalarLike(y, 0.0);
     c.SetInput(0, Binary(op, g, y));
-    c.SetInput(1, c.graph()
-                      .Op("SelectV2")
-                      .Input(Binary("Less", y, zeros))
-                      .Input(Binary("Mul", g, c.input(0)))
-                      .Input(zeros)
-                      .Finish1());
+    c.SetInput(1, ops::SelectV2(ops::Less(y, zero), ops::Mul(g, c.input(0)), zero));
   };
 }
 
@@ -78,7 +70,7 @@ void SoftplusGradGrad(GradientContext& c) {
   const Output g = c.grad(0);
   const Output x = c.input(1);
   c.SetInput(0, Binary("SoftplusGrad", g, x));
-  c.SetInput(1, Binary("SigmoidGrad", Unary("Sigmoid", x), Binary("Mul", g, c.input(0))));
+  c.SetInput(1, Binary("SigmoidGrad", ops::Sigmoid(x), ops::Mul(g, c.input(0))));
 }
 
 void RegisterLeakyRelu(OpRegistry& registry) {
@@ -90,7 +82,7 @@ void RegisterLeakyRelu(OpRegistry& registry) {
                         .Output("activations: T")
                         .Attr("alpha: float = 0.2")
                         .Attr("T: {float32, float64, bfloat16} = float32")
-                        .ShapeRule(LikeInput)
+                        .ShapeRule(ops::UnchangedShape)
                         .Gradient([gradient](GradientContext& c) { c.SetInput(0, gradient(c, c.grad(0), c.input(0))); })
                         .Doc("x for x > 0, else alpha x."));
   registry.Register(OpDef("LeakyReluGrad")
@@ -111,9 +103,9 @@ void RegisterSquashing(OpRegistry& registry, const char* op, const char* grad_op
                         .Input("x: T")
                         .Output("y: T")
                         .Attr(kFloats)
-                        .ShapeRule(LikeInput)
+                        .ShapeRule(ops::UnchangedShape)
                         .Gradient([grad_name](GradientContext& c) {
-                          c.SetInput(0, Binary(grad_name.c_str(), c.output(0), c.grad(0)));
+                          c.SetInput(0, Binary(grad_name, c.output(0), c.grad(0)));
                         })
                         .Doc(doc));
   registry.Register(OpDef(grad_op)
@@ -130,8 +122,8 @@ void RegisterSquashing(OpRegistry& registry, const char* op, const char* grad_op
 void SigmoidGradGrad(GradientContext& c) {
   const Output g = c.grad(0);
   const Output y = c.input(0);
-  const Output g_dy = Binary("Mul", g, c.input(1));
-  c.SetInput(0, Binary("Sub", g_dy, Scaled(Binary("Mul", g_dy, y), 2.0)));
+  const Output g_dy = ops::Mul(g, c.input(1));
+  c.SetInput(0, ops::Sub(g_dy, ops::Mul(ops::ScalarLike(y, 2.0), ops::Mul(g_dy, y))));
   c.SetInput(1, Binary("SigmoidGrad", y, g));
 }
 
@@ -139,7 +131,7 @@ void SigmoidGradGrad(GradientContext& c) {
 void TanhGradGrad(GradientContext& c) {
   const Output g = c.grad(0);
   const Output y = c.input(0);
-  c.SetInput(0, Scaled(Binary("Mul", Binary("Mul", g, c.input(1)), y), -2.0));
+  c.SetInput(0, ops::Mul(ops::ScalarLike(y, -2.0), ops::Mul(ops::Mul(g, c.input(1)), y)));
   c.SetInput(1, Binary("TanhGrad", y, g));
 }
 

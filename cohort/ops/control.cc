@@ -5,11 +5,10 @@
 #include "cohort/core/error.h"
 #include "cohort/graph/gradients.h"
 #include "cohort/graph/op_def.h"
+#include "cohort/ops/register.h"
+#include "cohort/ops/shape_rules.h"
 
-namespace cohort::ops {
-
-Node* NoOp(Graph& graph, const std::string& name) { return graph.Op("NoOp").Name(name).Finish(); }
-
+namespace cohort {
 namespace {
 
 Node* NoOpAfter(Graph& graph, const std::vector<Node*>& nodes, const std::string& name) {
@@ -27,6 +26,10 @@ std::vector<Shape> ConditionShape(ShapeContext& c) {
 }
 
 }  // namespace
+
+namespace ops {
+
+Node* NoOp(Graph& graph, const std::string& name) { return graph.Op("NoOp").Name(name).Finish(); }
 
 Node* Group(Graph& graph, const std::vector<Node*>& nodes, const std::string& name) {
   std::vector<std::pair<std::string, std::vector<Node*>>> by_device;  // in the order of first use
@@ -73,6 +76,8 @@ Node* PrintV2(Output text, const std::string& stream, const std::string& end, co
   return text.graph().Op("PrintV2").Name(name).Input(text).Attr("output_stream", stream).Attr("end", end).Finish();
 }
 
+}  // namespace ops
+
 void RegisterControlOps(OpRegistry& registry) {
   registry.Register(OpDef("NoOp")
                         .ShapeRule(NoOutputs)
@@ -96,18 +101,18 @@ void RegisterControlOps(OpRegistry& registry) {
                         .Attr("message: string = ''")
                         .Attr("first_n: int = -1")
                         .Attr("summarize: int = 3")
-                        .ShapeRule([](ShapeContext& c) { return std::vector<Shape>{c.input(0)}; })
+                        .ShapeRule(ops::UnchangedShape)
                         .Gradient([](GradientContext& c) { c.SetInput(0, c.raw_grad(0)); })
                         .Stateful()
                         .Doc("Passes `input` on and writes `message` and `data` to stderr."));
   registry.Register(OpDef("PrintV2")
                         .Input("input: string")
                         .Attr("output_stream: string = 'stderr'")
-                        .Attr("end: string = '\\n'")
+                        .Attr("end: string = '\n'")
                         .ShapeRule(ConditionShape)
                         .NotDifferentiable("has no output")
                         .Stateful()
                         .Doc("Writes a string scalar to stdout or stderr."));
 }
 
-}  // namespace cohort::ops
+}  // namespace cohort

@@ -6,10 +6,6 @@
 
 #include "cohort/graph/graph.h"
 
-namespace cohort {
-class OpRegistry;
-}
-
 namespace cohort::ops {
 
 // Does nothing; it has run when its control inputs have.
@@ -27,7 +23,5 @@ Output Print(Output input, const std::vector<Output>& data, const std::string& m
 // Writes the string scalar `text` and `end` to "stdout" or "stderr" (`stream`).
 Node* PrintV2(Output text, const std::string& stream = "stderr", const std::string& end = "\n",
               const std::string& name = "PrintV2");
-
-void RegisterControlOps(OpRegistry& registry);
 
 }  // namespace cohort::ops

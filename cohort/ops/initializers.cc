@@ -5,6 +5,9 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/ops/arithmetic.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/random.h"
 
 namespace cohort::ops {
 namespace {
@@ -16,38 +19,20 @@ uint64_t HashText(const std::string& text) {
   return hash;
 }
 
-Output Const(Graph& graph, const Tensor& value) {
-  return graph.Op("Const").Attr("dtype", value.dtype()).Attr("value", value).Finish1();
-}
-
-Tensor ScalarOf(DType dtype, double value) {
-  switch (dtype) {
-    case DType::kFloat32: return Tensor::Scalar(static_cast<float>(value));
-    case DType::kFloat64: return Tensor::Scalar(value);
-    case DType::kBfloat16: return Tensor::Scalar(bfloat16(static_cast<float>(value)));
-    case DType::kInt32: return Tensor::Scalar(static_cast<int32_t>(value));
-    case DType::kInt64: return Tensor::Scalar(static_cast<int64_t>(value));
-    case DType::kUint8: return Tensor::Scalar(static_cast<uint8_t>(value));
-    case DType::kBool: return Tensor::Scalar(value != 0.0);
-    default: break;
-  }
-  throw InvalidArgumentError(StrCat("[ops/initializers] expected a numeric dtype; got ", dtype));
-}
-
-Output ShapeConst(const InitializerRequest& request) {
+// int64, as the stateless ops take it.
+Output ShapeVector(const InitializerRequest& request) {
   if (!request.shape.IsFullyDefined()) {
     throw InvalidArgumentError(StrCat("[ops/initializers] expected a fully defined shape; got ", request.shape,
                                       " for variable '", request.name, "'"));
   }
   const auto dims = request.shape.dims();
-  return Const(request.graph, Tensor::Vector(std::vector<int64_t>(dims.begin(), dims.end())));
+  return Const(request.graph, std::vector<int64_t>(dims.begin(), dims.end()));
 }
 
-Output Fill(const InitializerRequest& request, double value) {
-  return request.graph.Op("Fill")
-      .Input(ShapeConst(request))
-      .Input(Const(request.graph, ScalarOf(request.dtype, value)))
-      .Finish1();
+Initializer Filled(double value) {
+  return [value](const InitializerRequest& request) {
+    return Fill(ShapeVector(request), Const(request.graph, NumberTensor(request.dtype, value)));
+  };
 }
 
 // op * scale + offset, with `op` a stateless generator.
@@ -58,16 +43,12 @@ Output Scaled(const InitializerRequest& request, const char* op, double scale, d
                                       " for variable '", request.name, "'"));
   }
   Output value = graph.Op(op)
-                     .Input(ShapeConst(request))
+                     .Input(ShapeVector(request))
                      .Input(Const(graph, InitialValueSeed(graph, request.name, seed)))
                      .Attr("dtype", request.dtype)
                      .Finish1();
-  if (scale != 1.0) {
-    value = graph.Op("Mul").Input(value).Input(Const(graph, ScalarOf(request.dtype, scale))).Finish1();
-  }
-  if (offset != 0.0) {
-    value = graph.Op("AddV2").Input(value).Input(Const(graph, ScalarOf(request.dtype, offset))).Finish1();
-  }
+  if (scale != 1.0) value = Mul(value, ScalarLike(value, scale));
+  if (offset != 0.0) value = Add(value, ScalarLike(value, offset));
   return value;
 }
 
@@ -79,11 +60,9 @@ Tensor InitialValueSeed(const Graph& graph, const std::string& name, int64_t see
   return Tensor::Vector(std::vector<int32_t>{first, static_cast<int32_t>(hash)});
 }
 
-Initializer Constant(double value) {
-  return [value](const InitializerRequest& request) { return Fill(request, value); };
-}
-Initializer Zeros() { return Constant(0.0); }
-Initializer Ones() { return Constant(1.0); }
+Initializer Constant(double value) { return Filled(value); }
+Initializer Zeros() { return Filled(0.0); }
+Initializer Ones() { return Filled(1.0); }
 
 Initializer Constant(const Tensor& value) {
   return [value](const InitializerRequest& request) {
@@ -110,12 +89,10 @@ Initializer TruncatedNormal(double mean, double stddev, int64_t seed) {
 Initializer RandomUniform(double minval, double maxval, int64_t seed) {
   return [=](const InitializerRequest& request) {
     if (!IsInteger(request.dtype)) return Scaled(request, "StatelessRandomUniform", maxval - minval, minval, seed);
-    return request.graph.Op("StatelessRandomUniformInt")
-        .Input(ShapeConst(request))
-        .Input(Const(request.graph, InitialValueSeed(request.graph, request.name, seed)))
-        .Input(Const(request.graph, ScalarOf(request.dtype, minval)))
-        .Input(Const(request.graph, ScalarOf(request.dtype, maxval)))
-        .Finish1();
+    Graph& graph = request.graph;
+    return StatelessRandomUniformInt(ShapeVector(request), Const(graph, InitialValueSeed(graph, request.name, seed)),
+                                     Const(graph, NumberTensor(request.dtype, minval)),
+                                     Const(graph, NumberTensor(request.dtype, maxval)));
   };
 }
 

@@ -4,8 +4,14 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/gradients.h"
 #include "cohort/graph/op_def.h"
+#include "cohort/ops/arithmetic.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/comparison.h"
+#include "cohort/ops/constant.h"
 #include "cohort/ops/random.h"
 #include "cohort/ops/register.h"
+#include "cohort/ops/select.h"
+#include "cohort/ops/shape_rules.h"
 
 namespace cohort {
 namespace {
@@ -59,22 +65,17 @@ void RegisterNnOps(OpRegistry& registry) {
                         .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
                         .ShapeRule(BiasAddGradShape)
                         .Gradient([](GradientContext& c) {
-                          const Output zeros = c.graph().Op("ZerosLike").Input(c.input(0)).Finish1();
-                          c.SetInput(0, c.graph()
-                                            .Op("BiasAdd")
-                                            .Input(zeros)
-                                            .Input(c.grad(0))
-                                            .Attr("data_format", c.attr<std::string>("data_format"))
-                                            .Finish1());
+                          c.SetInput(0, ops::BiasAdd(ops::ZerosLike(c.input(0)), c.grad(0),
+                                                     c.attr<std::string>("data_format")));
                         })
                         .Doc("Sum of out_backprop over all axes but the channel axis: the gradient of BiasAdd's bias."));
   registry.Register(OpDef("L2Loss")
                         .Input("t: T")
                         .Output("output: T")
                         .Attr("T: {float32, float64, bfloat16}")
-                        .ShapeRule([](ShapeContext&) { return std::vector<Shape>{Shape()}; })
+                        .ShapeRule(ops::ScalarShape)
                         .Gradient([](GradientContext& c) {
-                          c.SetInput(0, c.graph().Op("Mul").Input(c.input(0)).Input(c.grad(0)).Finish1());
+                          c.SetInput(0, ops::Mul(c.input(0), c.grad(0)));
                         })
                         .Doc("sum(t^2) / 2."));
   registry.Register(OpDef("InTopKV2")
@@ -98,9 +99,8 @@ Output L2Loss(Output t, const std::string& name) { return t.graph().Op("L2Loss")
 
 Output InTopK(Output predictions, Output targets, int64_t k, const std::string& name) {
   Graph& graph = predictions.graph();
-  const Tensor value = targets.dtype() == DType::kInt64 ? Tensor::Scalar(k) : Tensor::Scalar(static_cast<int32_t>(k));
-  const Output k_const = graph.Op("Const").Attr("dtype", value.dtype()).Attr("value", value).Finish1();
-  return graph.Op("InTopKV2").Name(name).Input(predictions).Input(targets).Input(k_const).Finish1();
+  const Output count = ScalarLike(targets, static_cast<double>(k));
+  return graph.Op("InTopKV2").Name(name).Input(predictions).Input(targets).Input(count).Finish1();
 }
 
 Output Dropout(Output x, double rate, int64_t seed, const std::string& name) {
@@ -110,17 +110,9 @@ Output Dropout(Output x, double rate, int64_t seed, const std::string& name) {
   if (rate == 0.0) return x;
   Graph& graph = x.graph();
   const NameScope scope(graph, name);
-  const auto constant = [&](double value) {
-    const Tensor tensor = x.dtype() == DType::kFloat64   ? Tensor::Scalar(value)
-                          : x.dtype() == DType::kFloat32 ? Tensor::Scalar(static_cast<float>(value))
-                                                         : Tensor::Scalar(bfloat16(static_cast<float>(value)));
-    return graph.Op("Const").Attr("dtype", x.dtype()).Attr("value", tensor).Finish1();
-  };
-  const Output shape = graph.Op("Shape").Input(x).Finish1();
-  const Output drawn = RandomUniform(shape, x.dtype(), seed);
-  const Output keep = graph.Op("GreaterEqual").Input(drawn).Input(constant(rate)).Finish1();
-  const Output scaled = graph.Op("Mul").Input(x).Input(constant(1.0 / (1.0 - rate))).Finish1();
-  return graph.Op("SelectV2").Input(keep).Input(scaled).Input(constant(0.0)).Finish1();
+  const Output drawn = RandomUniform(ShapeOf(x), x.dtype(), seed);
+  const Output keep = GreaterEqual(drawn, ScalarLike(x, rate));
+  return SelectV2(keep, Mul(x, ScalarLike(x, 1.0 / (1.0 - rate))), ScalarLike(x, 0.0));
 }
 
 }  // namespace ops

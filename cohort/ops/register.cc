@@ -2,6 +2,8 @@
 
 #include <mutex>
 
+#include "cohort/ops/data_flow.h"
+
 namespace cohort {
 
 void RegisterOps() {
@@ -22,6 +24,14 @@ void RegisterOps() {
     RegisterReductionOps(registry);
     RegisterScanOps(registry);
     RegisterMatMulOps(registry);
+    RegisterStateOps(registry);
+    RegisterControlOps(registry);
+    RegisterActivationOps(registry);
+    RegisterSoftmaxOps(registry);
+    RegisterNnOps(registry);
+    RegisterRandomOps(registry);
+    RegisterTrainingOps(registry);
+    RegisterDataFlowOps(registry);
   });
 }
 

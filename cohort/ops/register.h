@@ -24,5 +24,12 @@ void RegisterSelectOps(OpRegistry& registry);
 void RegisterReductionOps(OpRegistry& registry);
 void RegisterScanOps(OpRegistry& registry);
 void RegisterMatMulOps(OpRegistry& registry);
+void RegisterStateOps(OpRegistry& registry);
+void RegisterControlOps(OpRegistry& registry);
+void RegisterActivationOps(OpRegistry& registry);
+void RegisterSoftmaxOps(OpRegistry& registry);
+void RegisterNnOps(OpRegistry& registry);
+void RegisterRandomOps(OpRegistry& registry);
+void RegisterTrainingOps(OpRegistry& registry);
 
 }  // namespace cohort

@@ -7,38 +7,34 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/gradients.h"
 #include "cohort/graph/op_def.h"
+#include "cohort/ops/arithmetic.h"
+#include "cohort/ops/activation.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/comparison.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/reduction.h"
 #include "cohort/ops/register.h"
+#include "cohort/ops/select.h"
+#include "cohort/ops/unary.h"
 
 namespace cohort {
 namespace {
 
-Output Unary(const char* op, Output x) { return x.graph().Op(op).Input(x).Finish1(); }
-Output Binary(const char* op, Output a, Output b) { return a.graph().Op(op).Input(a).Input(b).Finish1(); }
-Output ConstInts(Graph& graph, const Tensor& value) {
-  return graph.Op("Const").Attr("dtype", value.dtype()).Attr("value", value).Finish1();
-}
-Output SumOfRows(Output x) {
-  const Output axis = ConstInts(x.graph(), Tensor::Vector(std::vector<int32_t>{-1}));
-  return x.graph().Op("Sum").Input(x).Input(axis).Attr("keep_dims", true).Finish1();
-}
-Output AsColumn(Output x) {
-  const Output axis = ConstInts(x.graph(), Tensor::Scalar(int32_t{-1}));
-  return x.graph().Op("ExpandDims").Input(x).Input(axis).Finish1();
-}
+Output SumOfRows(Output x) { return ops::Sum(x, {-1}, /*keep_dims=*/true); }
 
 // J^T g of softmax: (g - sum(g s)) s.
 Output SoftmaxBackprop(Output g, Output softmax) {
-  return Binary("Mul", Binary("Sub", g, SumOfRows(Binary("Mul", g, softmax))), softmax);
+  return ops::Mul(ops::Sub(g, SumOfRows(ops::Mul(g, softmax))), softmax);
 }
 
 // Of loss by features: the backprop output times the loss's gradient; where backprop itself is differentiated, also
 // the second derivative, that of softmax.
 Output CrossEntropyGradient(GradientContext& c) {
   Output result;
-  if (c.has_grad(0)) result = Binary("Mul", AsColumn(c.grad(0)), c.output(1));
+  if (c.has_grad(0)) result = ops::Mul(ops::ExpandDims(c.grad(0), -1), c.output(1));
   if (c.has_grad(1)) {
-    const Output second = SoftmaxBackprop(c.grad(1), Unary("Softmax", c.input(0)));
-    result = result.valid() ? Binary("AddV2", result, second) : second;
+    const Output second = SoftmaxBackprop(c.grad(1), ops::Softmax(c.input(0)));
+    result = result.valid() ? ops::Add(result, second) : second;
   }
   return result;
 }
@@ -74,8 +70,8 @@ void RegisterSoftmaxOps(OpRegistry& registry) {
                         .ShapeRule(SoftmaxShape)
                         .Gradient([](GradientContext& c) {
                           const Output g = c.grad(0);
-                          const Output softmax = Unary("Exp", c.output(0));
-                          c.SetInput(0, Binary("Sub", g, Binary("Mul", SumOfRows(g), softmax)));
+                          const Output softmax = ops::Exp(c.output(0));
+                          c.SetInput(0, ops::Sub(g, ops::Mul(SumOfRows(g), softmax)));
                         })
                         .Doc("x_i - log sum_j exp(x_j) over the last axis."));
   registry.Register(OpDef("SoftmaxCrossEntropyWithLogits")
@@ -88,8 +84,8 @@ void RegisterSoftmaxOps(OpRegistry& registry) {
                         .Gradient([](GradientContext& c) {
                           c.SetInput(0, CrossEntropyGradient(c));
                           if (!c.has_grad(0)) return;
-                          const Output log_softmax = Unary("LogSoftmax", c.input(0));
-                          c.SetInput(1, Binary("Mul", AsColumn(c.grad(0)), Unary("Neg", log_softmax)));
+                          const Output log_softmax = ops::LogSoftmax(c.input(0));
+                          c.SetInput(1, ops::Mul(ops::ExpandDims(c.grad(0), -1), ops::Neg(log_softmax)));
                         })
                         .Doc("loss[b] = -sum_i labels[b,i] log softmax(features[b])[i]; backprop = its derivative by "
                              "features."));
@@ -108,13 +104,9 @@ void RegisterSoftmaxOps(OpRegistry& registry) {
 namespace ops {
 namespace {
 
-Output ReshapeTo(Output x, const std::vector<int32_t>& dims) {
-  return x.graph().Op("Reshape").Input(x).Input(ConstInts(x.graph(), Tensor::Vector(dims))).Finish1();
-}
-
 // The dimensions as a Reshape takes them: one of them may be unknown.
-std::vector<int32_t> ReshapeDims(const Shape& shape, const char* what) {
-  std::vector<int32_t> dims(shape.dims().begin(), shape.dims().end());
+std::vector<int64_t> ReshapeDims(const Shape& shape, const char* what) {
+  std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
   if (std::count(dims.begin(), dims.end(), -1) > 1) {
     throw InvalidArgumentError(StrCat("[ops/softmax] expected at most one unknown dimension in ", what, "; got ", shape));
   }
@@ -131,10 +123,10 @@ Output CrossEntropy(const char* op, Output logits, Output labels, bool sparse, c
   if (classes < 0) {
     throw InvalidArgumentError(StrCat("[ops/softmax] expected a known number of classes; got logits ", logits.shape()));
   }
-  const std::vector<int32_t> rows = {-1, static_cast<int32_t>(classes)};
-  const Output flat_labels = sparse ? ReshapeTo(labels, {-1}) : ReshapeTo(labels, rows);
-  const Output loss = graph.Op(op).Name(name).Input(ReshapeTo(logits, rows)).Input(flat_labels).Finish1();
-  return ReshapeTo(loss, ReshapeDims(logits.shape().Sub(0, rank - 1), "the batch dimensions of logits"));
+  const std::vector<int64_t> rows = {-1, classes};
+  const Output flat_labels = sparse ? Reshape(labels, std::vector<int64_t>{-1}) : Reshape(labels, rows);
+  const Output loss = graph.Op(op).Name(name).Input(Reshape(logits, rows)).Input(flat_labels).Finish1();
+  return Reshape(loss, ReshapeDims(logits.shape().Sub(0, rank - 1), "the batch dimensions of logits"));
 }
 
 }  // namespace
@@ -155,13 +147,10 @@ Output SparseSoftmaxCrossEntropyWithLogits(Output logits, Output labels, const s
 // max(x, 0) - x z + log(1 + e^-|x|), by selection and not by |x|, so that the gradient at x = 0 is s - z as well.
 Output SigmoidCrossEntropyWithLogits(Output logits, Output labels, const std::string& name) {
   const NameScope scope(logits.graph(), name);
-  const Output zeros = Unary("ZerosLike", logits);
-  const Output positive = Binary("GreaterEqual", logits, zeros);
-  const auto select = [&](Output yes, Output no) {
-    return logits.graph().Op("SelectV2").Input(positive).Input(yes).Input(no).Finish1();
-  };
-  const Output linear = Binary("Sub", select(logits, zeros), Binary("Mul", logits, labels));
-  return Binary("AddV2", linear, Unary("Softplus", select(Unary("Neg", logits), logits)));
+  const Output zero = ScalarLike(logits, 0.0);
+  const Output positive = GreaterEqual(logits, zero);
+  const Output linear = Sub(SelectV2(positive, logits, zero), Mul(logits, labels));
+  return Add(linear, Softplus(SelectV2(positive, Neg(logits), logits)));
 }
 
 }  // namespace ops

@@ -4,9 +4,14 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/gradients.h"
 #include "cohort/graph/op_def.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/register.h"
+#include "cohort/ops/shape_rules.h"
 
-namespace cohort::ops {
+namespace cohort {
 namespace {
+
 
 const Node& HandleNode(Output handle) {
   if (!handle.valid() || handle.dtype() != DType::kResource || !handle.node->has_attr("dtype")) {
@@ -22,8 +27,6 @@ NodeBuilder OnVariable(Output handle, const char* op, const std::string& name) {
   builder.Name(name).Input(handle);
   return builder;
 }
-
-std::vector<Shape> NoOutputs(ShapeContext&) { return {}; }
 
 void CheckDType(ShapeContext& c, int handle, DType dtype) {
   const DType have = c.handle_dtype(handle);
@@ -66,29 +69,22 @@ std::vector<Shape> ScatterShape(ShapeContext& c) {
   return {};
 }
 
-Output ConstVector(Graph& graph, const std::vector<int32_t>& values) {
-  return graph.Op("Const").Attr("dtype", DType::kInt32).Attr("value", Tensor::Vector(values)).Finish1();
-}
-
 // Rows of the gradient, and which rows they are; repeated indices are summed where the gradient is applied.
 void GatherGradient(GradientContext& c) {
-  Graph& graph = c.graph();
   const Output handle = c.input(0);
-  const Shape variable = VariableShapeOf(handle);
+  const Shape variable = ops::VariableShapeOf(handle);
   Output indices = c.input(1);
   Output rows = c.grad(0);
-  const Output dense_shape = graph.Op("VariableShape").Input(handle).Attr("out_type", DType::kInt64).Finish1();
+  const Output dense_shape = ops::VariableShape(handle, DType::kInt64);
   if (indices.shape().rank() != 1) {
-    const Output flat = ConstVector(graph, {-1});
-    indices = graph.Op("Reshape").Input(indices).Input(flat).Finish1();
-    if (variable.has_rank() && variable.Sub(1, variable.rank()).IsFullyDefined()) {
-      std::vector<int32_t> shape{-1};
-      for (int i = 1; i < variable.rank(); ++i) shape.push_back(static_cast<int32_t>(variable.dim(i)));
-      rows = graph.Op("Reshape").Input(rows).Input(ConstVector(graph, shape)).Finish1();
-    } else {
+    if (!variable.has_rank() || !variable.Sub(1, variable.rank()).IsFullyDefined()) {
       throw UnimplementedError(StrCat("[ops/state] expected a known row shape for the gradient of ", c.node().Describe(),
                                       "; got variable shape ", variable));
     }
+    std::vector<int64_t> shape(variable.dims().begin(), variable.dims().end());
+    shape[0] = -1;
+    indices = ops::Reshape(indices, std::vector<int64_t>{-1});
+    rows = ops::Reshape(rows, shape);
   }
   c.SetInput(0, Gradient(rows, indices, dense_shape));
 }
@@ -130,6 +126,8 @@ Node* Assign(const char* op, Output handle, Output value, const std::string& nam
 }
 
 }  // namespace
+
+namespace ops {
 
 DType VariableDType(Output handle) { return HandleNode(handle).attr<DType>("dtype"); }
 Shape VariableShapeOf(Output handle) { return HandleNode(handle).attr<Shape>("shape"); }
@@ -185,6 +183,8 @@ Node* ResourceScatterUpdate(Output handle, Output indices, Output updates, const
   return Scatter("ResourceScatterUpdate", handle, indices, updates, name);
 }
 
+}  // namespace ops
+
 void RegisterStateOps(OpRegistry& registry) {
   registry.Register(OpDef("VarHandleOp")
                         .Output("resource: resource")
@@ -192,7 +192,7 @@ void RegisterStateOps(OpRegistry& registry) {
                         .Attr("shared_name: string = ''")
                         .Attr("dtype: type")
                         .Attr("shape: shape")
-                        .ShapeRule([](ShapeContext&) { return std::vector<Shape>{Shape()}; })
+                        .ShapeRule(ops::ScalarShape)
                         .NotDifferentiable("a handle is not a number")
                         .Stateful()
                         .Doc("Handle of the variable (container, shared_name) of this task, made where there is none."));
@@ -215,7 +215,7 @@ void RegisterStateOps(OpRegistry& registry) {
   registry.Register(OpDef("VarIsInitializedOp")
                         .Input("resource: resource")
                         .Output("is_initialized: bool")
-                        .ShapeRule([](ShapeContext&) { return std::vector<Shape>{Shape()}; })
+                        .ShapeRule(ops::ScalarShape)
                         .NotDifferentiable("a truth value")
                         .Stateful()
                         .Doc("Whether the variable has a value."));
@@ -248,4 +248,4 @@ void RegisterStateOps(OpRegistry& registry) {
                   "variable[indices[i], ...] = updates[i, ...]; of repeats the last one stays.");
 }
 
-}  // namespace cohort::ops
+}  // namespace cohort

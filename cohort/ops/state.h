@@ -6,10 +6,6 @@
 
 #include "cohort/graph/graph.h"
 
-namespace cohort {
-class OpRegistry;
-}
-
 namespace cohort::ops {
 
 // Handle (resource scalar) of the variable (container, shared_name); empty: default container, the node's name.
@@ -36,7 +32,5 @@ Node* ResourceScatterUpdate(Output handle, Output indices, Output updates,
 DType VariableDType(Output handle);
 // Its shape attribute.
 Shape VariableShapeOf(Output handle);
-
-void RegisterStateOps(OpRegistry& registry);
 
 }  // namespace cohort::ops

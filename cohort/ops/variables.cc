@@ -4,7 +4,12 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/comparison.h"
+#include "cohort/ops/constant.h"
 #include "cohort/ops/control.h"
+#include "cohort/ops/gather.h"
+#include "cohort/ops/join.h"
 #include "cohort/ops/state.h"
 
 namespace cohort::ops {
@@ -51,6 +56,7 @@ VariableInfo* MakeVariable(Graph& graph, const VariableRequest& request) {
   info.name = request.name;
   info.trainable = request.trainable;
   info.local = request.local;
+  const ControlDependencies none(graph, nullptr);  // a variable does not depend on where in a program it is made
   {
     const NameScope scope(graph, request.name + "/Initializer/");
     info.initial_value = request.initial_value();
@@ -135,11 +141,10 @@ Output ReportUninitializedVariables(Graph& graph, const std::string& name) {
     names.push_back(variable->name);
   }
   const NameScope scope(graph, name);
-  const Output all_names =
-      graph.Op("Const").Name("names").Attr("dtype", DType::kString).Attr("value", Tensor::Vector(names)).Finish1();
+  const Output all_names = Const(graph, names);
   if (initialized.empty()) return all_names;
-  const Output ready = graph.Op("Pack").Inputs(initialized).Finish1();
-  return graph.Op("NamesWhereFalse").Name("report").Input(all_names).Input(ready).Finish1();
+  const Output missing = Where(LogicalNot(Pack(initialized)));
+  return ops::Gather(all_names, Reshape(missing, std::vector<int64_t>{-1}));
 }
 
 std::optional<Variable> GetGlobalStep(Graph& graph) {
