@@ -2,6 +2,8 @@
 
 #include <mutex>
 
+#include "cohort/ops/data_flow.h"
+
 namespace cohort {
 
 void RegisterOps() {
@@ -30,6 +32,7 @@ void RegisterOps() {
     RegisterRandomOps(registry);
     RegisterTrainingOps(registry);
     RegisterSummaryOps(registry);
+    RegisterDataFlowOps(registry);
   });
 }
 

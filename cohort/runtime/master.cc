@@ -8,6 +8,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/runtime/partitioner.h"
 #include "cohort/runtime/placer.h"
+#include "cohort/runtime/update_barrier.h"
 
 namespace cohort {
 namespace {

@@ -1,0 +1,52 @@
+#include "cohort/ops/data_flow.h"
+
+namespace cohort {
+namespace {
+
+std::vector<Shape> NoOutputs(ShapeContext&) { return {}; }
+
+}  // namespace
+
+void RegisterDataFlowOps(OpRegistry& registry) {
+  registry.Register(OpDef("_Arg")
+                        .Output("output: T")
+                        .Attr("T: type")
+                        .Attr("index: int >= 0")
+                        .ShapeRule([](ShapeContext&) { return std::vector<Shape>{Shape::UnknownRank()}; })
+                        .NotDifferentiable("made when a session cuts the graph at its feeds, after gradients")
+                        .Stateful()
+                        .Doc("The fed value number `index` of the step."));
+  registry.Register(OpDef("_Retval")
+                        .Input("input: T")
+                        .Attr("T: type")
+                        .Attr("index: int >= 0")
+                        .ShapeRule(NoOutputs)
+                        .NotDifferentiable("has no output")
+                        .Stateful()
+                        .Doc("Hands `input` out as the fetched value number `index` of the step."));
+  registry.Register(OpDef("_Send")
+                        .Input("tensor: T")
+                        .Attr("T: type")
+                        .Attr("tensor_name: string")
+                        .Attr("edge: int >= 0")
+                        .Attr("send_device: string")
+                        .Attr("recv_device: string")
+                        .ShapeRule(NoOutputs)
+                        .NotDifferentiable("made when a graph is partitioned, after gradients")
+                        .Stateful()
+                        .Doc("Sends `tensor` to the _Recv of the same `edge`, once a step."));
+  registry.Register(OpDef("_Recv")
+                        .Output("tensor: tensor_type")
+                        .Attr("tensor_type: type")
+                        .Attr("shape: shape")
+                        .Attr("tensor_name: string")
+                        .Attr("edge: int >= 0")
+                        .Attr("send_device: string")
+                        .Attr("recv_device: string")
+                        .ShapeRule([](ShapeContext& c) { return std::vector<Shape>{c.attr<Shape>("shape")}; })
+                        .NotDifferentiable("made when a graph is partitioned, after gradients")
+                        .Stateful()
+                        .Doc("Receives what the _Send of the same `edge` sends; `shape` is what is known of its shape."));
+}
+
+}  // namespace cohort

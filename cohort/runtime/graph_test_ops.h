@@ -1,0 +1,76 @@
+// Ops for tests of passes over graphs: TestOp (any number of float32 inputs, one output), TestHandle, TestRead,
+// TestUpdate and TestOnlyOp, besides real ones.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cohort/device/kernel.h"
+#include "cohort/graph/graph.h"
+#include "cohort/ops/data_flow.h"
+
+namespace cohort {
+
+inline void RegisterOnce(OpDef&& def) {
+  if (OpRegistry::Global().Find(def.name()) == nullptr) OpRegistry::Global().Register(std::move(def));
+}
+
+inline std::vector<Shape> TestShape(ShapeContext&) { return {Shape{2}}; }
+inline std::vector<Shape> TestNoShape(ShapeContext&) { return {}; }
+
+// TestOnlyOp has a kernel for TEST alone, the others for CPU; TestOp for both.
+inline void RegisterGraphTestOps() {
+  if (OpRegistry::Global().Find("TestOp") != nullptr) return;
+  if (OpRegistry::Global().Find("_Send") == nullptr) RegisterDataFlowOps(OpRegistry::Global());
+  RegisterOnce(OpDef("NoOp").ShapeRule(TestNoShape));
+  RegisterOnce(OpDef("Const").Output("output: dtype").Attr("value: tensor").Attr("dtype: type").ShapeRule(
+      [](ShapeContext& c) { return std::vector<Shape>{c.attr<Tensor>("value").shape()}; }));
+  RegisterOnce(OpDef("Shape").Input("input: T").Output("output: int32").Attr("T: type").ShapeRule(TestShape));
+  RegisterOnce(OpDef("Identity").Input("input: T").Output("output: T").Attr("T: type").ShapeRule([](ShapeContext& c) {
+    return std::vector<Shape>{c.input(0)};
+  }));
+  OpRegistry& ops = OpRegistry::Global();
+  ops.Register(OpDef("TestOp").Input("in: N * float32").Output("out: float32").Attr("N: int >= 0").ShapeRule(TestShape));
+  ops.Register(OpDef("TestOnlyOp").Output("out: float32").ShapeRule(TestShape));
+  ops.Register(OpDef("TestHandle").Output("handle: resource").ShapeRule([](ShapeContext&) {
+    return std::vector<Shape>{Shape()};
+  }));
+  ops.Register(OpDef("TestRead").Input("handle: resource").Output("value: float32").ShapeRule(TestShape));
+  ops.Register(OpDef("TestUpdate")
+                   .Input("handle: resource")
+                   .Input("value: float32")
+                   .ShapeRule(TestNoShape)
+                   .Stateful()
+                   .UpdatesVariable());
+  KernelRegistry& kernels = KernelRegistry::Global();
+  const auto kernel = [&](const char* op, const char* type) {
+    if (!kernels.Has(op, type)) kernels.RegisterFn(op, type, [](KernelContext&) {});
+  };
+  for (const char* op : {"NoOp", "Const", "Shape", "Identity", "TestOp", "TestHandle", "TestRead", "TestUpdate"}) {
+    kernel(op, "CPU");
+  }
+  kernel("TestOp", "TEST");
+  kernel("TestOnlyOp", "TEST");
+}
+
+inline Node* TestNode(Graph& graph, const std::string& name, const std::vector<Output>& inputs,
+                      const std::string& device = "") {
+  return graph.Op("TestOp").Name(name).Inputs(inputs).Device(device).Finish();
+}
+inline Node* TestHandle(Graph& graph, const std::string& name, const std::string& device = "") {
+  return graph.Op("TestHandle").Name(name).Device(device).Finish();
+}
+inline Node* TestUpdate(Graph& graph, const std::string& name, Node* handle, Output value,
+                        const std::string& device = "") {
+  return graph.Op("TestUpdate").Name(name).Input(handle->output(0)).Input(value).Device(device).Finish();
+}
+inline Node* TestConst(Graph& graph, const std::string& name, const std::string& device = "") {
+  return graph.Op("Const")
+      .Name(name)
+      .Attr("dtype", DType::kFloat32)
+      .Attr("value", Tensor::Vector<float>({1, 2}))
+      .Device(device)
+      .Finish();
+}
+
+}  // namespace cohort
