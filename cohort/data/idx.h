@@ -1,5 +1,5 @@
-// IDX files (MNIST's format): magic 0x0000TTRR (type, rank), RR big-endian uint32 dimensions, elements in row-major
-// order. Plain or gzip.
+// IDX files (MNIST's format): magic 0x0000TTRR (type, rank), RR big-endian uint32 dimensions, elements in
+// row-major order. Plain or gzip.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace cohort::data {
 
-// Any IDX file of uint8, int32, float32 or float64. Throws InvalidArgumentError for a magic number that is none,
-// UnimplementedError for other element types, DataLossError for a file that is shorter or longer than its header says
-// and for damaged gzip. Each names the file, what was expected and what was found.
+// Any IDX file of uint8, int32, float32 or float64. Throws InvalidArgumentError for a magic number that is
+// none, UnimplementedError for other element types, DataLossError for a file that is shorter or longer than
+// its header says and for damaged gzip. Each names the file, what was expected and what was found.
 Tensor ReadIdx(const std::string& path);
 
 // [n, rows, cols] u8, magic 0x00000803. Throws InvalidArgumentError for another magic number.

@@ -17,8 +17,8 @@ class InputFile {
   explicit InputFile(const std::string& path);
   ~InputFile();
 
-  // Fills `out`; fewer bytes only at the end. Returns their count. Throws DataLossError with file and offset for gzip
-  // data that is corrupt or cut off.
+  // Fills `out`; fewer bytes only at the end. Returns their count. Throws DataLossError with file and offset
+  // for gzip data that is corrupt or cut off.
   size_t Read(std::span<char> out);
   const std::string& path() const { return file_.path(); }
   bool compressed() const { return inflater_ != nullptr; }

@@ -23,11 +23,20 @@ struct SummaryValue {
 };
 
 struct Event {
-  enum class Kind { kNone, kFileVersion, kGraph, kMetaGraph, kSummary, kSessionLog, kLogMessage, kRunMetadata };
+  enum class Kind {
+    kNone,
+    kFileVersion,
+    kGraph,
+    kMetaGraph,
+    kSummary,
+    kSessionLog,
+    kLogMessage,
+    kRunMetadata
+  };
   double wall_time = 0;  // seconds since 1970
   int64_t step = 0;
   Kind kind = Kind::kNone;
-  std::string bytes;                 // file version, serialized GraphDef or MetaGraphDef, log message, run metadata
+  std::string bytes;  // file version, serialized GraphDef or MetaGraphDef, log message, run metadata
   std::vector<SummaryValue> values;  // kSummary
   int session_status = 0;            // kSessionLog: 1 start, 2 stop, 3 checkpoint
   std::string checkpoint_path;       // kSessionLog
@@ -37,8 +46,8 @@ struct Event {
 class EventReader {
  public:
   explicit EventReader(const std::string& path) : reader_(path) {}
-  // As RecordReader::Read: a truncated tail may be read again later. Throws DataLossError with file and offset for a
-  // wrong crc and for a record that is no Event.
+  // As RecordReader::Read: a truncated tail may be read again later. Throws DataLossError with file and
+  // offset for a wrong crc and for a record that is no Event.
   RecordReader::Outcome Read(Event* event);
   int64_t offset() const { return reader_.offset(); }
 

@@ -43,10 +43,14 @@ TEST(EventTest, KnownBytes) {
   EventWriter writer(FreshDir("known"), FixedClock());
   writer.Scalar("loss", 0.5f, 3);
   writer.Close();
-  const std::string version("\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22\x09\0\0\0\x40\xfc\x54\xd9\x41\x1a\x0d"
-                            "brain.Event:2\xec\xed\x8f\x9d", 40);
-  const std::string scalar("\x1a\0\0\0\0\0\0\0\x12\x9b\xd8\x2d\x09\0\0\0\x40\xfc\x54\xd9\x41\x10\x03\x2a\x0d\x0a\x0b\x0a\x04"
-                           "loss\x15\0\0\0\x3f\x35\xf1\x32\xef", 42);
+  const std::string version(
+      "\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22\x09\0\0\0\x40\xfc\x54\xd9\x41\x1a\x0d"
+      "brain.Event:2\xec\xed\x8f\x9d",
+      40);
+  const std::string scalar(
+      "\x1a\0\0\0\0\0\0\0\x12\x9b\xd8\x2d\x09\0\0\0\x40\xfc\x54\xd9\x41\x10\x03\x2a\x0d\x0a\x0b\x0a\x04"
+      "loss\x15\0\0\0\x3f\x35\xf1\x32\xef",
+      42);
   EXPECT_EQ(ReadFile(writer.path()), version + scalar);
 }
 
@@ -84,8 +88,10 @@ TEST(EventTest, WhatIsWrittenIsRead) {
 TEST(EventTest, TensorScalarsOfNewerWritersAreScalars) {
   const std::string path = ::testing::TempDir() + "/event_test_v2";
   RecordWriter writer(path);
-  const std::string summary("\x0a\x21\x0a\x04loss\x42\x0a\x08\x01\x12\x00\x2a\x04\x00\x00\x00\x3f\x4a\x0d\x0a\x09\x0a\x07"
-                            "scalars\x20\x01", 35);
+  const std::string summary(
+      "\x0a\x21\x0a\x04loss\x42\x0a\x08\x01\x12\x00\x2a\x04\x00\x00\x00\x3f\x4a\x0d\x0a\x09\x0a\x07"
+      "scalars\x20\x01",
+      35);
   proto::Event event;
   ASSERT_TRUE(event.mutable_summary()->ParseFromString(summary));
   writer.Write(event.SerializeAsString());

@@ -16,8 +16,9 @@ namespace cohort {
 
 enum class SessionStatus { kStart = 1, kStop = 2, kCheckpoint = 3 };
 
-// Thread-safe. Events are buffered; a write flushes when `max_queue` are waiting or `flush_secs` have passed since the
-// last flush, Flush() and Close() always. Errors of the disk are thrown by the call that meets them (core/file.h).
+// Thread-safe. Events are buffered; a write flushes when `max_queue` are waiting or `flush_secs` have passed
+// since the last flush, Flush() and Close() always. Errors of the disk are thrown by the call that meets them
+// (core/file.h).
 class EventWriter {
  public:
   struct Options {
@@ -27,8 +28,8 @@ class EventWriter {
     std::function<double()> now;  // seconds since 1970, for tests; empty: the system's clock
   };
 
-  // Creates the directory where it is missing and in it events.out.tfevents.SSSSSSSSSS.HOSTNAME<suffix>, never a file
-  // that is there already; its first record, the version, is flushed at once.
+  // Creates the directory where it is missing and in it events.out.tfevents.SSSSSSSSSS.HOSTNAME<suffix>,
+  // never a file that is there already; its first record, the version, is flushed at once.
   explicit EventWriter(const std::string& dir) : EventWriter(dir, Options()) {}
   EventWriter(const std::string& dir, Options options);
   ~EventWriter();  // flushes; an error then is only logged

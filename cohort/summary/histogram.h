@@ -1,4 +1,5 @@
-// Histogram with TensorFlow's v1 bucket limits: 1e-12 * 1.1^k below 1e20 and the largest double, their negatives, and 0.
+// Histogram with TensorFlow's v1 bucket limits: 1e-12 * 1.1^k below 1e20 and the largest double, their
+// negatives, and 0.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,8 @@ class Histogram {
 
   // Throws InvalidArgumentError for NaN and infinity.
   void Add(double value);
-  // Every element of a float, integer or bool tensor. Throws InvalidArgumentError for other dtypes, NaN and infinity.
+  // Every element of a float, integer or bool tensor. Throws InvalidArgumentError for other dtypes, NaN and
+  // infinity.
   void Add(const Tensor& values);
   // A run of empty buckets is given as one, with the run's last limit; without values: one bucket.
   HistogramData Encode() const;

@@ -15,7 +15,8 @@ std::string ScalarSummary(std::string_view tag, float value);
 std::string HistogramSummary(std::string_view tag, const HistogramData& histogram);
 // Throws InvalidArgumentError that names the tag for NaN, infinity and tensors without numbers.
 std::string HistogramSummary(std::string_view tag, const Tensor& values);
-// The values of all, in order. Throws InvalidArgumentError for bytes that are no Summary and for a tag that occurs twice.
+// The values of all, in order. Throws InvalidArgumentError for bytes that are no Summary and for a tag that
+// occurs twice.
 std::string MergeSummaries(const std::vector<std::string>& summaries);
 
 }  // namespace cohort
