@@ -6,6 +6,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/proto/tensor.pb.h"
 
 namespace cohort {
 namespace {

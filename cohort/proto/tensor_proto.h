@@ -1,12 +1,16 @@
-// Between Tensor / Shape and their messages. For .cc files only: public headers stay free of protobuf.
+// Between Tensor / Shape and their messages. Whoever calls these includes cohort/proto/tensor.pb.h too.
 #pragma once
 
 #include "cohort/core/dtype.h"
 #include "cohort/core/shape.h"
 #include "cohort/core/tensor.h"
-#include "cohort/proto/tensor.pb.h"
 
 namespace cohort {
+
+namespace proto {
+class TensorProto;
+class TensorShapeProto;
+}  // namespace proto
 
 // Clears `out` first. Unknown dimensions become -1, an unknown rank `unknown_rank`.
 void ToProto(const Shape& shape, proto::TensorShapeProto* out);
