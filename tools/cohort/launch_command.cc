@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
 #include "tools/cohort/command.h"
 #include "tools/cohort/launcher.h"
 #include "tools/cohort/process_tree.h"
@@ -97,6 +98,27 @@ int PrintPlan(const LaunchOptions& options) {
   return 0;
 }
 
+LaunchOptions OptionsOf(const Flags& flags, const std::vector<std::string>& command) {
+  LaunchOptions options = flags.options;
+  options.jobs.chief = flags.chief ? 1 : 0;
+  options.jobs.evaluator = flags.evaluator ? 1 : 0;
+  options.grace = std::chrono::duration<double>(flags.grace);
+  options.kill_after = std::chrono::duration<double>(flags.kill_after);
+  if (flags.threads_per_task > 0) options.threads_per_task = flags.threads_per_task;
+  options.color = ColorOf(flags.color);
+  options.command = command;
+  return options;
+}
+
+// What is wrong with the flags together; empty when nothing is.
+std::string MistakeIn(const LaunchOptions& options, bool dry_run) {
+  const size_t tasks = TasksOf(options.jobs).size();
+  if (tasks == 0) return "expected at least one task; give --workers=N, --ps=N or --chief";
+  if (tasks > kMaxTasks) return StrCat("expected at most ", kMaxTasks, " tasks; got ", tasks);
+  if (options.command.empty() && !dry_run) return "expected -- PROGRAM [ARGS] behind the flags";
+  return "";
+}
+
 }  // namespace
 
 int LaunchCommand(const Arguments& arguments) {
@@ -104,23 +126,11 @@ int LaunchCommand(const Arguments& arguments) {
   Flags flags;
   Declare(&app, &flags);
   if (const auto done = ParseFlags(&app, arguments.flags)) return *done;
-  LaunchOptions& options = flags.options;
-  options.grace = std::chrono::duration<double>(flags.grace);
-  options.kill_after = std::chrono::duration<double>(flags.kill_after);
-  if (flags.threads_per_task > 0) options.threads_per_task = flags.threads_per_task;
-  options.jobs.chief = flags.chief ? 1 : 0;
-  options.jobs.evaluator = flags.evaluator ? 1 : 0;
-  options.color = ColorOf(flags.color);
-  options.command = arguments.rest;
-  const size_t tasks = TasksOf(options.jobs).size();
-  if (tasks == 0)
-    return UsageError(app.get_name(), "expected at least one task; give --workers=N, --ps=N or --chief");
-  if (tasks > kMaxTasks)
-    return UsageError(app.get_name(), "expected at most 1000 tasks; got " + std::to_string(tasks));
+  const LaunchOptions options = OptionsOf(flags, arguments.rest);
+  const std::string mistake = MistakeIn(options, flags.dry_run);
+  if (!mistake.empty()) return UsageError(app.get_name(), mistake);
   try {
     if (flags.dry_run) return PrintPlan(options);
-    if (options.command.empty())
-      return UsageError(app.get_name(), "expected -- PROGRAM [ARGS] behind the flags");
     return RunWatched([&](int parent_fd) { return Launcher(options, parent_fd).Run(); });
   } catch (const Error& e) {
     std::cerr << "cohort launch: " << e.what() << "\n";
