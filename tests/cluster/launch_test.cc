@@ -23,7 +23,8 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 // The shell's condition that it runs as task "worker", 1.
-constexpr char kIsTask[] = "is() { case $TF_CONFIG in *'\"task\":{\"type\":\"'$1'\",\"index\":'$2'}'*) true;; *) false;; esac; }; ";
+constexpr char kIsTask[] =
+    "is() { case $TF_CONFIG in *'\"task\":{\"type\":\"'$1'\",\"index\":'$2'}'*) true;; *) false;; esac; }; ";
 
 std::vector<std::string> Launch(std::vector<std::string> flags, const std::vector<std::string>& program) {
   flags.insert(flags.begin(), {COHORT_PROGRAM, "launch"});
@@ -70,7 +71,8 @@ class LaunchTest : public ::testing::Test {
 };
 
 TEST_F(LaunchTest, OutputIsLabelledAndTheEndIsGood) {
-  LaunchedProgram program(Shell({"--workers=2", "--ps=1", "--chief", "--evaluator"}, "echo out; printf end; printf tail >&2"));
+  LaunchedProgram program(
+      Shell({"--workers=2", "--ps=1", "--chief", "--evaluator"}, "echo out; printf end; printf tail >&2"));
   EXPECT_EQ(program.Wait(), 0);
   std::vector<std::string> out, err;
   for (const char* task : {"chief/0", "evaluator/0", "ps/0", "worker/0", "worker/1"}) {
@@ -85,23 +87,27 @@ TEST_F(LaunchTest, OutputIsLabelledAndTheEndIsGood) {
 TEST_F(LaunchTest, TheFirstFailureIsNamed) {
   LaunchedProgram program(Shell({"--workers=3"}, "is worker 1 && { echo why >&2; exit 3; }; sleep 0"));
   EXPECT_EQ(program.Wait(), 3);
-  EXPECT_THAT(program.err(), ContainsRegex("cohort launch: worker/1 \\(pid [0-9]+\\) exited with code 3 after [0-9]+\\.[0-9] s"));
+  EXPECT_THAT(
+      program.err(),
+      ContainsRegex("cohort launch: worker/1 \\(pid [0-9]+\\) exited with code 3 after [0-9]+\\.[0-9] s"));
   EXPECT_LT(program.err().find("[worker/1] why"), program.err().find("cohort launch: worker/1"));
 }
 
 TEST_F(LaunchTest, ADeathBySignalIsNamed) {
-  LaunchedProgram program(Shell({"--workers=2", "--grace=0", "--kill-after=60"}, "is worker 1 && kill -9 $$; exec sleep 600"));
+  LaunchedProgram program(
+      Shell({"--workers=2", "--grace=0", "--kill-after=60"}, "is worker 1 && kill -9 $$; exec sleep 600"));
   EXPECT_EQ(program.Wait(), 128 + SIGKILL);
-  EXPECT_THAT(program.err(), ContainsRegex("worker/1 \\(pid [0-9]+\\) was killed by signal 9 \\(Killed\\) after [0-9.]+ s"));
+  EXPECT_THAT(program.err(),
+              ContainsRegex("worker/1 \\(pid [0-9]+\\) was killed by signal 9 \\(Killed\\) after [0-9.]+ s"));
   EXPECT_THAT(program.err(), HasSubstr("worker/0 did not end within 0.0 s; sending SIGTERM"));
 }
 
 // worker/0 sees the end of worker/1, as a program that is connected to it would, and ends by itself.
 TEST_F(LaunchTest, OthersMayEndByThemselves) {
   LaunchedProgram program(Shell({"--workers=2", "--grace=600"},
-                                "trap 'echo got TERM' TERM; [ -p " + File("fifo") + " ] || mkfifo " + File("fifo") +
-                                    " 2>&-; is worker 1 && { exec 3>" + File("fifo") + "; exit 4; }; cat " +
-                                    File("fifo") + "; echo noticed; exit 5"));
+                                "trap 'echo got TERM' TERM; [ -p " + File("fifo") + " ] || mkfifo " +
+                                    File("fifo") + " 2>&-; is worker 1 && { exec 3>" + File("fifo") +
+                                    "; exit 4; }; cat " + File("fifo") + "; echo noticed; exit 5"));
   EXPECT_EQ(program.Wait(), 4);
   EXPECT_THAT(program.out(), HasSubstr("[worker/0] noticed\n"));
   EXPECT_THAT(program.out(), Not(HasSubstr("got TERM")));
@@ -110,41 +116,55 @@ TEST_F(LaunchTest, OthersMayEndByThemselves) {
 
 TEST_F(LaunchTest, WhoIgnoresSigtermIsKilled) {
   LaunchedProgram program(Shell({"--workers=2", "--grace=0.1", "--kill_after=0.1"},
-                                "is worker 1 && { until [ -e " + File("deaf") + " ]; do sleep 0.02; done; exit 6; }; "
-                                "trap '' TERM; touch " + File("deaf") + "; sleep 600; sleep 600"));
+                                "is worker 1 && { until [ -e " + File("deaf") +
+                                    " ]; do sleep 0.02; done; exit 6; }; "
+                                    "trap '' TERM; touch " +
+                                    File("deaf") + "; sleep 600; sleep 600"));
   EXPECT_EQ(program.Wait(), 6);
   EXPECT_THAT(program.err(), HasSubstr("worker/0 did not end within 0.1 s of SIGTERM; sending SIGKILL"));
 }
 
 TEST_F(LaunchTest, AStoppedTaskIsEndedToo) {
   LaunchedProgram program(Shell({"--workers=2", "--grace=0", "--kill_after=600"},
-                                "is worker 1 && { until [ -e " + File("pid") + " ]; do sleep 0.02; done; exit 6; }; "
-                                "touch " + File("pid") + "; kill -STOP $$; sleep 600"));
+                                "is worker 1 && { until [ -e " + File("pid") +
+                                    " ]; do sleep 0.02; done; exit 6; }; "
+                                    "touch " +
+                                    File("pid") + "; kill -STOP $$; sleep 600"));
   EXPECT_EQ(program.Wait(), 6);
 }
 
 TEST_F(LaunchTest, ServersThatStayAreEndedAndThatIsNoFailure) {
-  LaunchedProgram program(Shell({"--ps=2", "--workers=2", "--grace=0.1"}, "is worker 0 || is worker 1 || exec sleep 600; exit 0"));
+  LaunchedProgram program(Shell({"--ps=2", "--workers=2", "--grace=0.1"},
+                                "is worker 0 || is worker 1 || exec sleep 600; exit 0"));
   EXPECT_EQ(program.Wait(), 0);
   EXPECT_THAT(program.err(), HasSubstr("ps/0, ps/1 did not end within 0.1 s; sending SIGTERM"));
 }
 
 TEST_F(LaunchTest, AServerThatFailsAfterTheWorkersIsAFailure) {
-  LaunchedProgram program(Shell({"--ps=1", "--workers=1", "--grace=600"},
-                                "is worker 0 && exit 0; sleep 0.3; exit 8"));
+  LaunchedProgram program(
+      Shell({"--ps=1", "--workers=1", "--grace=600"}, "is worker 0 && exit 0; sleep 0.3; exit 8"));
   EXPECT_EQ(program.Wait(), 8);
   EXPECT_THAT(program.err(), HasSubstr("ps/0"));
 }
 
 TEST_F(LaunchTest, AFailedTaskIsStartedAgainAsItself) {
   LaunchedProgram program(Shell({"--ps=1", "--workers=2", "--restart=2"},
-                                "is worker 0 && { until [ -e " + File("2") + " ]; do sleep 0.02; done; exit 0; }; "
-                                "is worker 1 || exit 0; echo $TF_CONFIG $COHORT_TOKEN; "
-                                "[ -e " + File("1") + " ] || { touch " + File("1") + "; exit 9; }; "
-                                "[ -e " + File("2") + " ] || { touch " + File("2") + "; kill -6 $$; }; exit 0"));
+                                "is worker 0 && { until [ -e " + File("2") +
+                                    " ]; do sleep 0.02; done; exit 0; }; "
+                                    "is worker 1 || exit 0; echo $TF_CONFIG $COHORT_TOKEN; "
+                                    "[ -e " +
+                                    File("1") + " ] || { touch " + File("1") +
+                                    "; exit 9; }; "
+                                    "[ -e " +
+                                    File("2") + " ] || { touch " + File("2") + "; kill -6 $$; }; exit 0"));
   EXPECT_EQ(program.Wait(), 0);
-  EXPECT_THAT(program.err(), ContainsRegex("worker/1 \\(pid [0-9]+\\) exited with code 9 after [0-9.]+ s; starting it again \\(1 of 2\\)"));
-  EXPECT_THAT(program.err(), ContainsRegex("was killed by signal 6 \\(Aborted.*\\) after [0-9.]+ s; starting it again \\(2 of 2\\)"));
+  EXPECT_THAT(
+      program.err(),
+      ContainsRegex(
+          "worker/1 \\(pid [0-9]+\\) exited with code 9 after [0-9.]+ s; starting it again \\(1 of 2\\)"));
+  EXPECT_THAT(program.err(),
+              ContainsRegex(
+                  "was killed by signal 6 \\(Aborted.*\\) after [0-9.]+ s; starting it again \\(2 of 2\\)"));
   EXPECT_EQ(SortedLines(program.err()).size(), 2u) << program.err();
   const std::vector<std::string> lives = SortedLines(program.out());
   ASSERT_EQ(lives.size(), 3u);
@@ -161,7 +181,8 @@ TEST_F(LaunchTest, RestartsAreCountedForEachTask) {
 }
 
 TEST_F(LaunchTest, ARestartedTaskListensOnItsPortAgainAtOnce) {
-  LaunchedProgram program(Launch({"--ps=1", "--workers=1", "--restart=1"}, {LAUNCHED_TASK, "reborn", File("life")}));
+  LaunchedProgram program(
+      Launch({"--ps=1", "--workers=1", "--restart=1"}, {LAUNCHED_TASK, "reborn", File("life")}));
   EXPECT_EQ(program.Wait(), 0) << program.err();
   EXPECT_THAT(program.err(), HasSubstr("exited with code 7"));
 }
@@ -169,7 +190,8 @@ TEST_F(LaunchTest, ARestartedTaskListensOnItsPortAgainAtOnce) {
 TEST_F(LaunchTest, FiftyLaunchesAtOnceCollideOnNoPort) {
   std::vector<std::unique_ptr<LaunchedProgram>> programs;
   for (int i = 0; i < 50; ++i) {
-    programs.push_back(std::make_unique<LaunchedProgram>(Launch({"--ps=2", "--workers=2"}, {LAUNCHED_TASK, "ring"})));
+    programs.push_back(
+        std::make_unique<LaunchedProgram>(Launch({"--ps=2", "--workers=2"}, {LAUNCHED_TASK, "ring"})));
   }
   for (auto& program : programs) EXPECT_EQ(program->Wait(), 0) << program->err();
 }
@@ -182,7 +204,8 @@ TEST_F(LaunchTest, AProgramThatCannotRunIsNamedAndNothingStarts) {
     std::filesystem::permissions(File(name), std::filesystem::perms::owner_all);
   }
   for (const auto& [path, code, message] : std::vector<std::tuple<std::string, int, std::string>>{
-           {"no_such_program_anywhere", 127, "cannot run no_such_program_anywhere: there is no such program in PATH"},
+           {"no_such_program_anywhere", 127,
+            "cannot run no_such_program_anywhere: there is no such program in PATH"},
            {File("nothing"), 127, "cannot run " + File("nothing") + ": No such file"},
            {folder_, 126, "cannot run " + folder_ + ": Is a directory"},
            {File("forbidden"), 126, "cannot run " + File("forbidden") + ": Permission denied"},
@@ -199,11 +222,17 @@ TEST_F(LaunchTest, AProgramThatCannotRunIsNamedAndNothingStarts) {
 }
 
 TEST_F(LaunchTest, WrongCommandLinesEndWithTwo) {
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {}, {"lunch"}, {"launch", "--wrkers=2", "--", "true"}, {"launch", "--workers=-1", "--", "true"},
-           {"launch", "--workers=1"}, {"launch", "--", "true"}, {"launch", "--workers=1", "true"},
-           {"launch", "--chief=2", "--", "true"}, {"launch", "--workers=600", "--ps=600", "--", "true"},
-           {"version", "--x"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{},
+                                             {"lunch"},
+                                             {"launch", "--wrkers=2", "--", "true"},
+                                             {"launch", "--workers=-1", "--", "true"},
+                                             {"launch", "--workers=1"},
+                                             {"launch", "--", "true"},
+                                             {"launch", "--workers=1", "true"},
+                                             {"launch", "--chief=2", "--", "true"},
+                                             {"launch", "--workers=600", "--ps=600", "--", "true"},
+                                             {"version", "--x"}}) {
     std::vector<std::string> command = words;
     command.insert(command.begin(), COHORT_PROGRAM);
     LaunchedProgram program(command);
@@ -214,8 +243,12 @@ TEST_F(LaunchTest, WrongCommandLinesEndWithTwo) {
 }
 
 TEST_F(LaunchTest, HelpAndVersion) {
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"--help"}, {"launch", "--help"}, {"launch", "--workers=1", "-h", "--", "true"}, {"version"}, {"version", "--help"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"--help"},
+                                             {"launch", "--help"},
+                                             {"launch", "--workers=1", "-h", "--", "true"},
+                                             {"version"},
+                                             {"version", "--help"}}) {
     std::vector<std::string> command = words;
     command.insert(command.begin(), COHORT_PROGRAM);
     LaunchedProgram program(command);
@@ -228,8 +261,10 @@ TEST_F(LaunchTest, HelpAndVersion) {
 TEST_F(LaunchTest, ADryRunPrintsWhatEveryTaskWouldGet) {
   LaunchedProgram program({COHORT_PROGRAM, "launch", "--ps=1", "--workers=2", "--dry-run"});
   EXPECT_EQ(program.Wait(), 0);
-  const std::regex line("(ps/0|worker/[01]) TF_CONFIG=\\{\"cluster\":\\{\"ps\":\\[\"127.0.0.1:[0-9]+\"\\],\"worker\":"
-                        "\\[\"127.0.0.1:[0-9]+\",\"127.0.0.1:[0-9]+\"\\]\\},\"task\":\\{\"type\":\"(ps|worker)\",\"index\":[01]\\}\\}");
+  const std::regex line(
+      "(ps/0|worker/[01]) TF_CONFIG=\\{\"cluster\":\\{\"ps\":\\[\"127.0.0.1:[0-9]+\"\\],\"worker\":"
+      "\\[\"127.0.0.1:[0-9]+\",\"127.0.0.1:[0-9]+\"\\]\\},\"task\":\\{\"type\":\"(ps|worker)\",\"index\":[01]"
+      "\\}\\}");
   const std::vector<std::string> lines = SortedLines(program.out());
   ASSERT_EQ(lines.size(), 3u);
   for (const std::string& text : lines) EXPECT_TRUE(std::regex_match(text, line)) << text;
@@ -246,8 +281,9 @@ TEST_F(LaunchTest, TasksInheritNothingButTheirOutput) {
 }
 
 TEST_F(LaunchTest, ClosedStandardDescriptorsDoNotMatter) {
-  LaunchedProgram program(Shell({"--workers=1", "--output-dir=" + folder_}, "echo out; echo err >&2; read x; exit 0"),
-                          [] { close(0), close(1), close(2); });
+  LaunchedProgram program(
+      Shell({"--workers=1", "--output-dir=" + folder_}, "echo out; echo err >&2; read x; exit 0"),
+      [] { close(0), close(1), close(2); });
   EXPECT_EQ(program.Wait(), 0);
   EXPECT_THAT(FileText(File("worker-0.log")), HasSubstr("out\n"));
   EXPECT_THAT(FileText(File("worker-0.log")), HasSubstr("err\n"));
@@ -255,7 +291,8 @@ TEST_F(LaunchTest, ClosedStandardDescriptorsDoNotMatter) {
 
 TEST_F(LaunchTest, OutputGoesToFilesToo) {
   const std::string folder = File("a/b");
-  LaunchedProgram program(Launch({"--workers=2", "--output_dir=" + folder, "--color=always"}, {LAUNCHED_TASK, "chatter"}));
+  LaunchedProgram program(
+      Launch({"--workers=2", "--output_dir=" + folder, "--color=always"}, {LAUNCHED_TASK, "chatter"}));
   EXPECT_EQ(program.Wait(), 0);
   for (int i = 0; i < 2; ++i) {
     const std::string text = FileText(folder + "/worker-" + std::to_string(i) + ".log");
@@ -271,10 +308,11 @@ TEST_F(LaunchTest, OutputGoesToFilesToo) {
 }
 
 TEST_F(LaunchTest, TheEnvironmentOfATask) {
-  LaunchedProgram own(Shell({"--workers=1", "--threads_per_task=3"}, "echo $COHORT_TOKEN $OMP_NUM_THREADS"), [] {
-    setenv("COHORT_TOKEN", "mine", 1);
-    setenv("OMP_NUM_THREADS", "7", 1);
-  });
+  LaunchedProgram own(Shell({"--workers=1", "--threads_per_task=3"}, "echo $COHORT_TOKEN $OMP_NUM_THREADS"),
+                      [] {
+                        setenv("COHORT_TOKEN", "mine", 1);
+                        setenv("OMP_NUM_THREADS", "7", 1);
+                      });
   EXPECT_EQ(own.Wait(), 0);
   EXPECT_EQ(own.out(), "[worker/0] mine 3\n");
   LaunchedProgram fresh(Shell({"--workers=2"}, "echo $COHORT_TOKEN"), [] { unsetenv("COHORT_TOKEN"); });
@@ -288,20 +326,24 @@ TEST_F(LaunchTest, AReaderThatLeavesDoesNotEndTheTasks) {
   int fds[2];
   ASSERT_EQ(pipe2(fds, O_CLOEXEC), 0);
   close(fds[0]);
-  LaunchedProgram program(Shell({"--workers=1"}, "i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; touch " + File("end")),
-                          [&] { dup2(fds[1], 1); });
+  LaunchedProgram program(
+      Shell({"--workers=1"},
+            "i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; touch " + File("end")),
+      [&] { dup2(fds[1], 1); });
   EXPECT_EQ(program.Wait(), 0);
   EXPECT_TRUE(std::filesystem::exists(File("end")));
   close(fds[1]);
 }
 
-// What a task starts and leaves behind: in its own process group, in a session of its own, holding its output or not.
+// What a task starts and leaves behind: in its own process group, in a session of its own, holding its output
+// or not.
 constexpr char kStartHelpers[] =
     "sleep 600 & echo helper $!; setsid sleep 600 & sleep 600 >/dev/null 2>&1 & echo helper $!; "
     "setsid /bin/sh -c 'echo helper $$; exec sleep 600' & echo launcher $PPID; echo helper $$; ";
 
 TEST_F(LaunchTest, WhatTasksLeaveBehindIsEnded) {
-  LaunchedProgram program(Shell({"--workers=2", "--kill-after=600"}, std::string(kStartHelpers) + "read x < " + File("go") + "; exit 0"));
+  LaunchedProgram program(Shell({"--workers=2", "--kill-after=600"},
+                                std::string(kStartHelpers) + "read x < " + File("go") + "; exit 0"));
   ASSERT_TRUE(program.WaitForText("No such file", 2)) << program.err();  // both got as far as `read`
   EXPECT_EQ(program.Wait(), 0);
   for (const auto& helper : Watch(NumbersAfter(program.out(), "helper "))) EXPECT_FALSE(helper.running());
@@ -315,7 +357,8 @@ class LaunchKilledTest : public LaunchTest {
              const std::function<void()>& in_child = nullptr) {
     std::vector<std::string> flags{"--workers=2"};
     flags.insert(flags.end(), more_flags.begin(), more_flags.end());
-    program_ = std::make_unique<LaunchedProgram>(Shell(flags, before + kStartHelpers + "while true; do sleep 600; done"), in_child);
+    program_ = std::make_unique<LaunchedProgram>(
+        Shell(flags, before + kStartHelpers + "while true; do sleep 600; done"), in_child);
     ASSERT_TRUE(program_->WaitForText("helper ", 8)) << program_->err();
     ASSERT_TRUE(program_->WaitForText("launcher ", 2));
     std::vector<pid_t> pids = NumbersAfter(program_->out(), "helper ");
@@ -376,7 +419,8 @@ TEST_F(LaunchKilledTest, SignalsEndAll) {
     program_->Signal(signal);
     EXPECT_EQ(program_->Wait(), 128 + signal);
     for (const auto& process : watched_) EXPECT_FALSE(process.running());
-    EXPECT_THAT(program_->err(), HasSubstr(std::string("got SIG") + sigabbrev_np(signal) + "; sending SIGTERM to worker/0, worker/1"));
+    EXPECT_THAT(program_->err(), HasSubstr(std::string("got SIG") + sigabbrev_np(signal) +
+                                           "; sending SIGTERM to worker/0, worker/1"));
   }
 }
 

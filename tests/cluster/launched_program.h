@@ -1,4 +1,5 @@
-// A program that a test runs beside itself: its output is collected, its end is waited for, nothing waits for ever.
+// A program that a test runs beside itself: its output is collected, its end is waited for, nothing waits for
+// ever.
 #pragma once
 
 #include <sys/types.h>
@@ -12,14 +13,16 @@
 
 namespace cohort::testing {
 
-// How long anything in these tests may take before it counts as hanging. Seconds; generous, for loaded machines.
+// How long anything in these tests may take before it counts as hanging. Seconds; generous, for loaded
+// machines.
 constexpr int kPatience = 120;
 
 class LaunchedProgram {
  public:
-  // Runs `command` (a path and arguments) with stdin from /dev/null, stdout and stderr in pipes. `in_child` runs between
-  // fork and exec.
-  explicit LaunchedProgram(const std::vector<std::string>& command, const std::function<void()>& in_child = nullptr);
+  // Runs `command` (a path and arguments) with stdin from /dev/null, stdout and stderr in pipes. `in_child`
+  // runs between fork and exec.
+  explicit LaunchedProgram(const std::vector<std::string>& command,
+                           const std::function<void()>& in_child = nullptr);
   // Kills it if it still runs.
   ~LaunchedProgram();
   LaunchedProgram(const LaunchedProgram&) = delete;
@@ -27,7 +30,8 @@ class LaunchedProgram {
 
   pid_t pid() const { return pid_; }
   void Signal(int signal);
-  // Waits for the end and for the end of the output. The exit code, 128 + signal, or -1 if it does not end in time.
+  // Waits for the end and for the end of the output. The exit code, 128 + signal, or -1 if it does not end in
+  // time.
   int Wait();
   // What it has printed so far; after Wait everything.
   std::string out();

@@ -77,7 +77,8 @@ int Connect(const HostPort& at) {
 std::string ReadToEnd(int fd) {
   std::string text;
   char buffer[256];
-  for (ssize_t count; (count = read(fd, buffer, sizeof(buffer))) > 0;) text.append(buffer, static_cast<size_t>(count));
+  for (ssize_t count; (count = read(fd, buffer, sizeof(buffer))) > 0;)
+    text.append(buffer, static_cast<size_t>(count));
   close(fd);
   return text;
 }
@@ -110,8 +111,8 @@ int Ring() {
   return 1;
 }
 
-// ps/0: accepts one connection, closes it first (TIME_WAIT stays on the port), and fails in its first life, of which the file
-// tells. The worker connects twice.
+// ps/0: accepts one connection, closes it first (TIME_WAIT stays on the port), and fails in its first life,
+// of which the file tells. The worker connects twice.
 int Reborn(const std::string& life_file) {
   const Self self = WhoAmI();
   if (self.job == "worker") {
@@ -147,7 +148,8 @@ int Signals() {
   for (int signal = 1; signal < 32; ++signal) {
     struct sigaction action;
     if (sigismember(&mask, signal) == 1) std::printf("blocked: %d\n", signal);
-    if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_DFL) std::printf("handled: %d\n", signal);
+    if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_DFL)
+      std::printf("handled: %d\n", signal);
   }
   return 0;
 }
@@ -156,7 +158,8 @@ int Signals() {
 int Chatter() {
   const Self self = WhoAmI();
   for (int i = 0; i < 10000; ++i) {
-    std::printf("%s\n", std::string(static_cast<size_t>(i % 150), static_cast<char>('a' + self.index)).c_str());
+    std::printf("%s\n",
+                std::string(static_cast<size_t>(i % 150), static_cast<char>('a' + self.index)).c_str());
   }
   std::fwrite("nul\0end", 1, 7, stdout);
   return 0;

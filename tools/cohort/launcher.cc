@@ -265,8 +265,7 @@ void Launcher::Advance() {
       Enter(Phase::kLeftoversTerm, options_.kill_after);
       return;
     }
-    case Phase::kDone:
-      return;
+    case Phase::kDone: return;
   }
 }
 
