@@ -1,4 +1,6 @@
 # cohort_public_headers(ROOT OUT): the umbrella header and every header of ours that it reaches, relative to ROOT.
+cmake_policy(VERSION 3.25)  # an install script starts without any
+
 function(cohort_public_headers ROOT OUT)
   set(waiting cohort/cohort.h)
   set(found)
