@@ -29,7 +29,7 @@ class LearningRateTest : public ::testing::Test {
       for (const int64_t s : {0, 1, 3, 9, 10, 11, 19, 20, 25, 1000}) {
         const double expected = formula(static_cast<double>(s));
         EXPECT_NEAR(run.Run1(rate, {{step, ops::NumberTensor(dtype, static_cast<double>(s))}}).scalar<float>(), expected,
-                    2e-6 * std::max(1e-3, std::abs(expected)))
+                    1e-5 * std::max(1e-6, std::abs(expected)))
             << "step " << s;
       }
     }

@@ -108,31 +108,34 @@ struct SumChannelsBody {
   }
 };
 
-// Sums block by block and then the blocks in order: less rounding than one long sum, and the same result for any number
-// of threads.
+// Sums blocks of rows and then the blocks in pairs: little rounding, and the same result for any number of threads.
 template <typename T>
 void SumToBias(KernelContext& ctx, const ChannelView& view) {
   using W = Wide<T>;
-  constexpr int64_t kBlockElements = 16 * 1024;
-  const int64_t row = view.channels * view.inner;
-  const int64_t block = row == 0 ? 1 : std::max<int64_t>(1, kBlockElements / row);
-  const int64_t blocks = (view.outer + block - 1) / block;
+  constexpr int64_t kBlock = 128;
+  const int64_t channels = view.channels;
+  const int64_t blocks = std::max<int64_t>(1, (view.outer + kBlock - 1) / kBlock);
   const T* x = ctx.input(0).data<T>();
+  T* out = ctx.AllocateOutput(0, Shape{channels}).data<T>();
   const auto run = cpu::Widest<SumChannelsBody<T>>();
-  std::vector<W> partial(static_cast<size_t>(blocks * view.channels), W(0));
+  std::vector<W> partial(static_cast<size_t>(blocks * channels), W(0));
   cpu::ForBlocks(
       blocks, ctx.num_threads(),
       [&](int64_t begin, int64_t end) {
         for (int64_t b = begin; b < end; ++b) {
-          run(x, partial.data() + b * view.channels, &view, b * block, std::min(view.outer, (b + 1) * block));
+          run(x, partial.data() + b * channels, &view, b * kBlock, std::min(view.outer, (b + 1) * kBlock));
         }
       },
-      block * row);
-  for (int64_t b = 1; b < blocks; ++b) {
-    for (int64_t c = 0; c < view.channels; ++c) partial[static_cast<size_t>(c)] += partial[static_cast<size_t>(b * view.channels + c)];
+      kBlock * channels * view.inner);
+  for (int64_t stride = 1; stride < blocks; stride *= 2) {
+    for (int64_t b = 0; b + stride < blocks; b += 2 * stride) {
+      W* to = partial.data() + b * channels;
+      const W* from = to + stride * channels;
+#pragma omp simd
+      for (int64_t c = 0; c < channels; ++c) to[c] += from[c];
+    }
   }
-  T* out = ctx.AllocateOutput(0, Shape{view.channels}).data<T>();
-  for (int64_t c = 0; c < view.channels; ++c) out[c] = blocks == 0 ? T() : static_cast<T>(partial[static_cast<size_t>(c)]);
+  for (int64_t c = 0; c < channels; ++c) out[c] = static_cast<T>(partial[static_cast<size_t>(c)]);
 }
 
 class BiasAddGradKernel final : public OpKernel {
@@ -155,7 +158,7 @@ void ComputeL2Loss(KernelContext& ctx) {
   const auto values = ctx.input(0).values<T>();
   const T* x = values.data();
   const auto n = static_cast<int64_t>(values.size());
-  constexpr int64_t kBlock = 4096;
+  constexpr int64_t kBlock = 256;
   double total = 0;
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     const int64_t end = std::min(n, begin + kBlock);
