@@ -4,6 +4,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/kernels/register.h"
+#include "cohort/ops/register.h"
 
 namespace cohort::testing {
 namespace {
@@ -34,6 +36,12 @@ std::vector<const Node*> Order(const std::vector<const Node*>& roots, const std:
 }
 
 }  // namespace
+
+bool RegisterForTests() {
+  RegisterOps();
+  RegisterKernels();
+  return true;
+}
 
 Interpreter::Interpreter(int threads)
     : threads_(threads),
