@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "cohort/cluster/remote_task.h"
+#include "cohort/cluster/tf_config.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 
@@ -16,10 +17,12 @@ constexpr std::chrono::seconds kSayWhoIsMissing{10};
 constexpr std::chrono::milliseconds kFirstRetry{10};
 constexpr std::chrono::milliseconds kLastRetry{500};
 constexpr std::chrono::seconds kPeerForValues{30};
+constexpr std::chrono::seconds kDevicesTimeout{60};
 
-std::string Place(const Connection& connection) {
+Status ClosedStatus(const Connection& connection) {
   const TaskIdentity& peer = connection.peer();
-  return peer.address.empty() ? peer.task : StrCat(peer.task, " (", peer.address, ")");
+  return Status(Code::kUnavailable, StrCat("[cluster] ", peer.task, peer.address.empty() ? "" : " (", peer.address,
+                                           peer.address.empty() ? "" : ")", " closed the connection"));
 }
 
 }  // namespace
@@ -33,7 +36,7 @@ ClusterNode::ClusterNode(ClusterSpec cluster, DeviceName task, std::shared_ptr<c
   identity_.incarnation = NewIncarnation();
   identity_.op_fingerprint = OpRegistry::Global().Fingerprint();
   identity_.protocol_version = kProtocolVersion;
-  identity_.cluster = cluster_.ToJson();
+  identity_.cluster = ClusterToJson(cluster_);
   if (devices != nullptr) {
     local_ = std::make_shared<LocalTask>(
         task_.ToString(), std::move(devices), std::move(resources),
@@ -86,8 +89,7 @@ void ClusterNode::Remember(const std::shared_ptr<Connection>& connection) {
   }
   changed_.NotifyAll();
   // It may have been closed before it was remembered; OnClosed then found nothing to forget.
-  if (connection->closed()) OnClosed(connection, Status(Code::kUnavailable, StrCat("[cluster] ", Place(*connection),
-                                                                                  " closed the connection")));
+  if (connection->closed()) OnClosed(connection, ClosedStatus(*connection));
 }
 
 std::shared_ptr<Connection> ClusterNode::Reach(const DeviceName& task, Clock::time_point deadline) {
@@ -142,35 +144,22 @@ std::shared_ptr<Connection> ClusterNode::DialUntil(const std::string& address, c
 
 std::shared_ptr<TaskClient> ClusterNode::ClientFor(const DeviceName& task, Clock::time_point deadline) {
   if (local_ != nullptr && task == task_) return local_;
-  return RemoteTask::Make(shared_from_this(), Reach(task, deadline), task,
-                          std::min(deadline, Clock::now() + std::chrono::seconds(60)));
+  const std::shared_ptr<RemoteTask> remote = RemoteTaskOn(Reach(task, deadline));
+  remote->FetchDevices(std::min(deadline, Clock::now() + kDevicesTimeout));
+  return remote;
 }
 
-void ClusterNode::AddRemoteTask(const std::shared_ptr<RemoteTask>& task) {
-  const Connection* connection = task->connection_.get();
+std::shared_ptr<RemoteTask> ClusterNode::RemoteTaskOn(const std::shared_ptr<Connection>& connection) {
+  std::shared_ptr<RemoteTask> task;
   {
     MutexLock lock(mu_);
-    remote_tasks_[connection].push_back(task);
+    std::shared_ptr<RemoteTask>& known = remote_tasks_[connection.get()];
+    if (known == nullptr) known = std::make_shared<RemoteTask>(weak_from_this(), connection);
+    task = known;
   }
-  if (connection->closed()) task->OnLost(Status(Code::kUnavailable, StrCat("[cluster] ", Place(*connection),
-                                                                           " closed the connection")));
-}
-
-std::vector<std::shared_ptr<RemoteTask>> ClusterNode::RemoteTasksOn(const Connection* connection) {
-  std::vector<std::shared_ptr<RemoteTask>> tasks;
-  MutexLock lock(mu_);
-  const auto it = remote_tasks_.find(connection);
-  if (it == remote_tasks_.end()) return tasks;
-  std::vector<std::weak_ptr<RemoteTask>>& all = it->second;
-  for (size_t i = 0; i < all.size();) {
-    if (auto task = all[i].lock()) {
-      tasks.push_back(std::move(task));
-      ++i;
-    } else {
-      all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
-    }
-  }
-  return tasks;
+  // It may have been closed before the task was made; OnClosed then told nobody.
+  if (connection->closed()) task->OnLost(ClosedStatus(*connection));
+  return task;
 }
 
 void ClusterNode::AnnounceDone() {
@@ -232,12 +221,18 @@ void ClusterNode::OnClosed(const std::shared_ptr<Connection>& connection, const 
     }
   }
   changed_.NotifyAll();
-  for (const auto& task : RemoteTasksOn(connection.get())) task->OnLost(why);
+  std::shared_ptr<RemoteTask> remote;
   {
     MutexLock lock(mu_);
-    remote_tasks_.erase(connection.get());
+    const auto it = remote_tasks_.find(connection.get());
+    if (it != remote_tasks_.end()) {
+      remote = std::move(it->second);
+      remote_tasks_.erase(it);
+    }
   }
-  if (local_ != nullptr && FindConnection(peer) == nullptr) local_->TaskLost(peer, why);
+  if (remote != nullptr) remote->OnLost(why);
+  // Even where another connection to the peer lives: what was on its way over this one will not come.
+  if (local_ != nullptr) local_->TaskLost(peer, why);
   for (const uint64_t session : ended) DropLease(session);
 }
 
@@ -265,9 +260,8 @@ void ClusterNode::OnMessage(const std::shared_ptr<Connection>& connection, Messa
     case MessageKind::kValues: return HandleValues(std::move(message));
     case MessageKind::kStartStep: return HandleStart(connection, std::move(message));
     case MessageKind::kStepDone: {
-      StepDoneMessage done = DecodeStepDone(message);
-      const auto tasks = RemoteTasksOn(connection.get());
-      for (const auto& task : tasks) task->OnStepDone(done, message.tensors);
+      const StepDoneMessage done = DecodeStepDone(message);
+      RemoteTaskOn(connection)->OnStepDone(done, std::move(message.tensors));
       return;
     }
     case MessageKind::kCancelStep: {
@@ -279,8 +273,7 @@ void ClusterNode::OnMessage(const std::shared_ptr<Connection>& connection, Messa
       connection->Send(EncodeDevices(DecodeListDevices(message), local_->devices()));
       return;
     case MessageKind::kDevices: {
-      const DevicesReply reply = DecodeDevices(message);
-      for (const auto& task : RemoteTasksOn(connection.get())) task->OnDevices(reply);
+      RemoteTaskOn(connection)->OnDevices(DecodeDevices(message));
       return;
     }
     case MessageKind::kRegister: {
@@ -293,8 +286,7 @@ void ClusterNode::OnMessage(const std::shared_ptr<Connection>& connection, Messa
       return;
     }
     case MessageKind::kRegistered: {
-      const RegisteredReply reply = DecodeRegistered(message);
-      for (const auto& task : RemoteTasksOn(connection.get())) task->OnRegistered(reply);
+      RemoteTaskOn(connection)->OnRegistered(DecodeRegistered(message));
       return;
     }
     case MessageKind::kCloseSession: return DropLease(DecodeCloseSession(message));

@@ -69,7 +69,6 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
   void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) override;
 
  private:
-  friend class RemoteTask;
   struct Lease {
     std::shared_ptr<Connection> master;
   };
@@ -83,8 +82,8 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
   void HandleValues(Message message);
   void SendValues(const ExecutableKey& key, const std::string& task, int64_t step, std::vector<EdgeValue> values);
   void DropLease(uint64_t session);
-  void AddRemoteTask(const std::shared_ptr<RemoteTask>& task) EXCLUDES(mu_);
-  std::vector<std::shared_ptr<RemoteTask>> RemoteTasksOn(const Connection* connection) EXCLUDES(mu_);
+  // The one RemoteTask of a connection, made where there is none; all sessions of this process share it.
+  std::shared_ptr<RemoteTask> RemoteTaskOn(const std::shared_ptr<Connection>& connection) EXCLUDES(mu_);
 
   ClusterSpec cluster_;
   const DeviceName task_;
@@ -95,7 +94,7 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
   Mutex mu_;
   CondVar changed_;
   std::multimap<std::string, std::shared_ptr<Connection>> connections_ GUARDED_BY(mu_);  // by the peer's task
-  std::map<const Connection*, std::vector<std::weak_ptr<RemoteTask>>> remote_tasks_ GUARDED_BY(mu_);
+  std::map<const Connection*, std::shared_ptr<RemoteTask>> remote_tasks_ GUARDED_BY(mu_);
   std::map<uint64_t, Lease> leases_ GUARDED_BY(mu_);
   ChiefState chief_state_ GUARDED_BY(mu_) = ChiefState::kNotSeen;
   std::chrono::steady_clock::time_point chief_gone_since_ GUARDED_BY(mu_);

@@ -18,13 +18,8 @@ uint64_t NextRequest() {
 
 }  // namespace
 
-std::shared_ptr<RemoteTask> RemoteTask::Make(std::shared_ptr<ClusterNode> node, std::shared_ptr<Connection> connection,
-                                             const DeviceName& task, std::chrono::steady_clock::time_point deadline) {
-  std::shared_ptr<RemoteTask> remote(new RemoteTask(node, std::move(connection), task.ToString()));
-  node->AddRemoteTask(remote);
-  Request reply = remote->Ask(EncodeListDevices, "list its devices", deadline);
-  remote->devices_ = std::move(reply.devices);
-  return remote;
+void RemoteTask::FetchDevices(std::chrono::steady_clock::time_point deadline) {
+  std::call_once(devices_once_, [&] { devices_ = Ask(EncodeListDevices, "list its devices", deadline).devices; });
 }
 
 RemoteTask::Request RemoteTask::Ask(const std::function<Message(uint64_t)>& encode, const char* what,
@@ -58,9 +53,11 @@ Status RemoteTask::LostStatus() {
     MutexLock lock(mu_);
     lost = lost_;
   }
+  const std::shared_ptr<ClusterNode> node = node_.lock();
+  if (node == nullptr) return lost;
   try {
     const auto now = std::chrono::steady_clock::now();
-    const auto again = node_->Reach(DeviceName::Parse(name_), now + kLookAgain);
+    const auto again = node->Reach(DeviceName::Parse(name_), now + kLookAgain);
     const bool restarted = again->peer().incarnation != connection_->peer().incarnation;
     return Status(Code::kAborted, StrCat("[cluster] ", name_, " (", again->peer().address, ") ",
                                          restarted ? "was restarted (another incarnation)"
@@ -143,12 +140,12 @@ void RemoteTask::OnRegistered(const RegisteredReply& reply) {
   answered_.NotifyAll();
 }
 
-void RemoteTask::OnStepDone(StepDoneMessage message, std::vector<Tensor> rets) {
+void RemoteTask::OnStepDone(const StepDoneMessage& message, std::vector<Tensor> rets) {
   StepDone done;
   {
     MutexLock lock(mu_);
     const auto it = steps_.find({message.ref.key, message.ref.step});
-    if (it == steps_.end()) return;  // cancelled before, or of another task on the same connection
+    if (it == steps_.end()) return;  // cancelled before
     done = std::move(it->second);
     steps_.erase(it);
   }

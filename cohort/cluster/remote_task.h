@@ -18,9 +18,11 @@ class ClusterNode;
 
 class RemoteTask final : public TaskClient {
  public:
-  // Bound to one connection and so to one incarnation of the task. `deadline` of the first exchange: its devices.
-  static std::shared_ptr<RemoteTask> Make(std::shared_ptr<ClusterNode> node, std::shared_ptr<Connection> connection,
-                                          const DeviceName& task, std::chrono::steady_clock::time_point deadline);
+  // Bound to one connection and so to one incarnation of the task.
+  RemoteTask(std::weak_ptr<ClusterNode> node, std::shared_ptr<Connection> connection)
+      : node_(std::move(node)), connection_(std::move(connection)), name_(connection_->peer().task) {}
+  // The first exchange, before devices() is asked. Throws DeadlineExceededError, UnavailableError.
+  void FetchDevices(std::chrono::steady_clock::time_point deadline);
 
   const std::string& name() const override { return name_; }
   const std::vector<DeviceAttributes>& devices() const override { return devices_; }
@@ -35,7 +37,7 @@ class RemoteTask final : public TaskClient {
   // From the node.
   void OnDevices(DevicesReply reply);
   void OnRegistered(const RegisteredReply& reply);
-  void OnStepDone(StepDoneMessage done, std::vector<Tensor> rets);
+  void OnStepDone(const StepDoneMessage& done, std::vector<Tensor> rets);
   void OnLost(const Status& why);
 
  private:
@@ -46,17 +48,16 @@ class RemoteTask final : public TaskClient {
   };
   using StepKey = std::pair<ExecutableKey, int64_t>;
 
-  RemoteTask(std::shared_ptr<ClusterNode> node, std::shared_ptr<Connection> connection, std::string name)
-      : node_(std::move(node)), connection_(std::move(connection)), name_(std::move(name)) {}
   // Sends what `encode` makes of a request number and waits for its answer.
   Request Ask(const std::function<Message(uint64_t)>& encode, const char* what,
               std::chrono::steady_clock::time_point deadline);
   // Why nothing can be sent: AbortedError when the task is back as another incarnation, else UnavailableError.
   Status LostStatus();
 
-  const std::shared_ptr<ClusterNode> node_;
+  const std::weak_ptr<ClusterNode> node_;
   const std::shared_ptr<Connection> connection_;
   const std::string name_;
+  std::once_flag devices_once_;
   std::vector<DeviceAttributes> devices_;
 
   Mutex mu_;

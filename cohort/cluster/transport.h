@@ -45,7 +45,7 @@ class Connection {
   virtual ~Connection() = default;
   virtual const TaskIdentity& peer() const = 0;
   // Queues the message and, where nobody is sending, sends it on this thread; never waits for a peer that does not read
-  // longer than a socket's buffer takes. Messages whose tensors sum to less than 64 KiB arrive in the order of Send;
+  // longer than the silence limit. Messages of less than 16 KiB in all arrive in the order of Send;
   // larger ones travel on a connection of their own, in chunks, and may be overtaken (and overtake). Dropped when the
   // connection is closed: the handler's OnClosed tells.
   virtual void Send(Message message) = 0;

@@ -33,10 +33,10 @@ uint64_t WireReader::Fixed64() {
   return value;
 }
 
-std::string WireReader::String() {
+std::string_view WireReader::View() {
   const uint64_t size = Varint();
   if (size > bytes_.size() - at_) Fail("a string is cut off");
-  std::string text(bytes_.substr(at_, size));
+  const std::string_view text = bytes_.substr(at_, size);
   at_ += size;
   return text;
 }

@@ -38,7 +38,9 @@ class WireReader {
   // Throws DataLossError for a value above `limit`.
   uint64_t Varint(uint64_t limit);
   uint64_t Fixed64();
-  std::string String();
+  std::string String() { return std::string(View()); }
+  // A string without a copy.
+  std::string_view View();
   bool AtEnd() const { return at_ == bytes_.size(); }
   void ExpectEnd() const;
 

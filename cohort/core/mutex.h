@@ -13,8 +13,12 @@
 #endif
 #define COHORT_CAPABILITY(x) COHORT_TSA(capability(x))
 #define COHORT_SCOPED_CAPABILITY COHORT_TSA(scoped_lockable)
+#ifndef GUARDED_BY  // abseil, inside gRPC, has the same
 #define GUARDED_BY(x) COHORT_TSA(guarded_by(x))
+#endif
+#ifndef PT_GUARDED_BY  // abseil, inside gRPC, has the same
 #define PT_GUARDED_BY(x) COHORT_TSA(pt_guarded_by(x))
+#endif
 #define REQUIRES(...) COHORT_TSA(requires_capability(__VA_ARGS__))
 #define REQUIRES_SHARED(...) COHORT_TSA(requires_shared_capability(__VA_ARGS__))
 #define ACQUIRE(...) COHORT_TSA(acquire_capability(__VA_ARGS__))
@@ -24,7 +28,9 @@
 #define RELEASE_GENERIC(...) COHORT_TSA(release_generic_capability(__VA_ARGS__))
 #define TRY_ACQUIRE(...) COHORT_TSA(try_acquire_capability(__VA_ARGS__))
 #define EXCLUDES(...) COHORT_TSA(locks_excluded(__VA_ARGS__))
+#ifndef NO_THREAD_SAFETY_ANALYSIS  // abseil, inside gRPC, has the same
 #define NO_THREAD_SAFETY_ANALYSIS COHORT_TSA(no_thread_safety_analysis)
+#endif
 
 namespace cohort {
 

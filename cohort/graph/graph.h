@@ -104,6 +104,7 @@ class NodeBuilder {
   NodeBuilder& ExactName(std::string name);  // without the name scope; AlreadyExistsError where it is taken
   NodeBuilder& Input(Output value);
   NodeBuilder& Inputs(const std::vector<Output>& values);  // an input that is a list
+  // `_class` = {"loc:@name"} is the same as Colocate("name").
   NodeBuilder& Attr(std::string name, AttrValue value);
   NodeBuilder& Attrs(const AttrMap& attrs);
   NodeBuilder& Device(std::string device);
@@ -122,6 +123,7 @@ class NodeBuilder {
   };
   void ChooseName(Node& node);
   void CollectInputs(const OpDef& op, Node& node);
+  void TakeColocation();
   void InferAttrs(const OpDef& op, Node& node);
   void CheckAttrs(const OpDef& op, Node& node);
   void ResolveOutputs(const OpDef& op, Node& node);
@@ -237,9 +239,9 @@ class Graph {
   // Null where the calling thread has no scope open.
   const Scopes* FindScopes() const EXCLUDES(mu_);
   std::string UniqueNameLocked(const std::string& name) REQUIRES(mu_);
-  // Marks `name` as taken. Throws AlreadyExistsError.
+  // Marks `name` as taken, also where UniqueName has set it aside. Throws AlreadyExistsError where a node has it.
   void TakeName(const std::string& name, const std::string& op) EXCLUDES(mu_);
-  // Of a node that was not added after all.
+  // Gives back the name of a node that was not added after all.
   void ReleaseName(const std::string& name) EXCLUDES(mu_);
   void CheckNotFinal(const Node& node) const REQUIRES(mu_);
   static std::string ApplyDeviceScopes(const Scopes& scopes, const NodeDraft& draft);

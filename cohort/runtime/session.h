@@ -33,6 +33,7 @@ struct SessionConfig {
   std::vector<std::string> device_filters;   // a task that no filter matches is not used; empty: all are
   int64_t operation_timeout_in_ms = 0;       // of each Run; 0 = none
   double connect_timeout_secs = 7200;        // how long a task that has not been seen yet is waited for
+  bool allow_insecure = false;               // a client of a cluster off loopback without TLS
   GpuOptions gpu_options;                    // accepted where there is no GPU
 };
 

@@ -1,0 +1,101 @@
+"""How every peer script samples, summarises and prints: one JSON object a line on stdout."""
+
+import json
+import os
+import statistics
+import time
+
+
+def percentile(samples, fraction):
+    """The smallest sample that at least `fraction` of all samples do not exceed."""
+    ordered = sorted(samples)
+    return ordered[min(len(ordered) - 1, max(0, -int(-fraction * len(ordered) // 1) - 1))]
+
+
+def time_rounds(step, seconds, rounds, check=None, warmup=20, min_samples=20):
+    """Calls step(i) for i = 0, 1, ... during `rounds` rounds of `seconds` each.
+
+    Only step is timed; check(i, result) runs outside the clock. Returns a list of lists of seconds.
+    """
+    i = 0
+    for _ in range(warmup):
+        result = step(i)
+        if check:
+            check(i, result)
+        i += 1
+    all_rounds = []
+    for _ in range(rounds):
+        samples = []
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end or len(samples) < min_samples:
+            start = time.perf_counter()
+            result = step(i)
+            samples.append(time.perf_counter() - start)
+            if check:
+                check(i, result)
+            i += 1
+        all_rounds.append(samples)
+    return all_rounds
+
+
+def summarise_us(rounds):
+    """Medians over rounds, and the best round (other jobs may share the machine)."""
+    medians = [statistics.median(r) * 1e6 for r in rounds]
+    return {
+        "us_per_run_median": round(statistics.median(medians), 2),
+        "us_per_run_best": round(min(medians), 2),
+        "p99": round(statistics.median([percentile(r, 0.99) * 1e6 for r in rounds]), 2),
+        "runs": sum(len(r) for r in rounds),
+    }
+
+
+def best_and_median(values, digits=3, best=max):
+    return {"best": round(best(values), digits), "median": round(statistics.median(values), digits)}
+
+
+class ForeignLoad:
+    """CPU seconds that processes other than `pids` (and this one) used, in cores, while it was open."""
+
+    def __init__(self, pids=()):
+        self._pids = set(pids) | {os.getpid()}
+
+    @staticmethod
+    def _busy_ticks():
+        with open("/proc/stat") as f:
+            user, nice, system, _, _, irq, softirq, *_ = (int(x) for x in f.readline().split()[1:])
+        return user + nice + system + irq + softirq
+
+    def _own_ticks(self):
+        total = 0
+        for pid in self._pids:
+            try:
+                with open(f"/proc/{pid}/stat") as f:
+                    fields = f.read().rpartition(")")[2].split()
+                total += int(fields[11]) + int(fields[12])
+            except (FileNotFoundError, ProcessLookupError):
+                pass
+        return total
+
+    def __enter__(self):
+        self._start = time.time(), self._busy_ticks(), self._own_ticks()
+        return self
+
+    def __exit__(self, *_):
+        start, busy, own = self._start
+        ticks = (self._busy_ticks() - busy) - (self._own_ticks() - own)
+        elapsed = max(time.time() - start, 1e-3)
+        self.cores = round(max(0.0, ticks / os.sysconf("SC_CLK_TCK") / elapsed), 2)
+
+
+def wait_until_idle(limit_seconds, max_cores=0.05):
+    """Waits, at most that long, for half a second in which other processes used next to nothing."""
+    end = time.time() + limit_seconds
+    while time.time() < end:
+        with ForeignLoad() as load:
+            time.sleep(0.5)
+        if load.cores <= max_cores:
+            return
+
+
+def emit(**fields):
+    print(json.dumps(fields), flush=True)

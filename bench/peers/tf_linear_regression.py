@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Peer: distributed linear regression, y = 2x + 10, as the classic between-graph TensorFlow program.
+
+Weight and bias live on the parameter servers, every worker builds its own graph and applies plain SGD
+asynchronously. One task a process; tf_cluster.py starts a whole cluster and measures it.
+Events are printed as JSON lines; times are seconds since the epoch.
+"""
+
+import argparse
+import os
+import threading
+import time
+
+from processes import emit_event, stop_requested
+
+PROCESS_START = time.time()
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+
+def parse():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--ps_hosts", required=True, help="comma-separated host:port")
+    p.add_argument("--worker_hosts", required=True, help="comma-separated host:port")
+    p.add_argument("--job_name", required=True, choices=["ps", "worker"])
+    p.add_argument("--task_index", type=int, default=0)
+    p.add_argument("--learning_rate", type=float, default=0.00003)
+    p.add_argument("--max_steps", type=int, default=1_000_000, help="global steps")
+    p.add_argument("--seconds", type=float, default=60, help="of training, from the worker's first step")
+    p.add_argument("--until_stdin_ends", action="store_true", help="train until then, or for --seconds if shorter")
+    p.add_argument("--api", choices=["run", "callable"], default="run", help="Session.run or Session.make_callable")
+    p.add_argument("--executor", default="", help="e.g. SINGLE_THREADED_EXECUTOR")
+    p.add_argument("--resource_variables", action="store_true", help="instead of reference variables")
+    p.add_argument("--recovery_wait_secs", type=float, default=30,
+                   help="how often a worker asks whether the chief has initialised (30 is Supervisor's default)")
+    return p.parse_args()
+
+
+def build(tf, args, cluster):
+    setter = tf.compat.v1.train.replica_device_setter(
+        worker_device=f"/job:worker/task:{args.task_index}", cluster=cluster)
+    with tf.compat.v1.device(setter):
+        v1 = tf.compat.v1
+        step = v1.get_variable("global_step", [], tf.int64, v1.zeros_initializer(), trainable=False)
+        x, label = v1.placeholder(tf.float32, name="input"), v1.placeholder(tf.float32, name="label")
+        weight = v1.get_variable("weight", [1], tf.float32, v1.random_normal_initializer())
+        bias = v1.get_variable("biase", [1], tf.float32, v1.random_normal_initializer())
+        loss = tf.square(label - (tf.multiply(x, weight) + bias))
+        train = v1.train.GradientDescentOptimizer(args.learning_rate).minimize(loss, global_step=step)
+        return train, loss, step, x, label, weight, bias, v1.global_variables_initializer()
+
+
+def train_loop(args, session, np, train, loss, step, x, label):
+    """Steps until --seconds or --max_steps; returns (progress, latencies in us, last loss)."""
+    if args.api == "callable":
+        run = session.make_callable([train, loss, step], feed_list=[x, label])
+    else:
+        def run(value, target):
+            return session.run([train, loss, step], {x: value, label: target})
+    stop = stop_requested() if args.until_stdin_ends else threading.Event()
+    progress, latencies, local_steps = [], [], 0
+    end = next_note = 0.0
+    while True:
+        value = np.random.randn(1)
+        target = 2 * value + np.random.randn(1) * 0.33 + 10
+        start = time.perf_counter()
+        _, last_loss, global_step = run(value, target)
+        now = time.perf_counter()
+        if not local_steps:
+            emit_event("first_step", task=args.task_index)
+            end = now + args.seconds
+        local_steps += 1
+        latencies.append((now - start) * 1e6)
+        if now >= next_note:
+            progress.append((time.time(), local_steps))
+            next_note = now + 0.1
+        if now >= end or stop.is_set() or global_step >= args.max_steps:
+            progress.append((time.time(), local_steps))
+            return progress, latencies, float(np.asarray(last_loss).ravel()[0])
+
+
+def main():
+    args = parse()
+    import numpy as np
+    import tensorflow as tf
+
+    import measure
+
+    tf.compat.v1.disable_v2_behavior()
+    if args.resource_variables:
+        tf.compat.v1.enable_resource_variables()
+    emit_event("imported", process_start=PROCESS_START)
+    cluster = tf.train.ClusterSpec({"ps": args.ps_hosts.split(","), "worker": args.worker_hosts.split(",")})
+    emit_event("constructing_server")
+    server = tf.distribute.Server(cluster, job_name=args.job_name, task_index=args.task_index)
+    emit_event("serving")
+    if args.job_name == "ps":
+        server.join()
+        return
+    with tf.Graph().as_default():
+        train, loss, step, x, label, weight, bias, init = build(tf, args, cluster)
+        supervisor = tf.compat.v1.train.Supervisor(
+            is_chief=args.task_index == 0, logdir=None, init_op=init, summary_op=None, saver=None, global_step=step,
+            save_model_secs=0, recovery_wait_secs=args.recovery_wait_secs)
+        config = tf.compat.v1.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{args.task_index}"])
+        config.experimental.executor_type = args.executor
+        with supervisor.managed_session(server.target, config=config) as session:
+            progress, latencies, last_loss = train_loop(args, session, np, train, loss, step, x, label)
+            w, b = session.run([weight, bias])
+            steady = latencies[len(latencies) // 3:]
+            emit_event("done", task=args.task_index, version=tf.__version__, progress=progress, loss=last_loss,
+                  weight=float(w[0]), bias=float(b[0]), us_median=round(measure.percentile(steady, 0.5), 1),
+                  us_p99=round(measure.percentile(steady, 0.99), 1))
+
+
+if __name__ == "__main__":
+    main()

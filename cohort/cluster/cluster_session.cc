@@ -1,0 +1,104 @@
+#include <unistd.h>
+
+#include "cohort/cluster/cluster_node.h"
+#include "cohort/cluster/server_directory.h"
+#include "cohort/cluster/tf_config.h"
+#include "cohort/cluster/token.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/runtime/session.h"
+
+namespace cohort {
+namespace {
+
+constexpr std::string_view kScheme = "grpc://";
+
+class ClusterTarget final : public ClusterView {
+ public:
+  // `owned`: a client node that ends with the session.
+  ClusterTarget(std::shared_ptr<ClusterNode> node, DeviceName default_task, bool owned)
+      : node_(std::move(node)), default_task_(std::move(default_task)), owned_(owned) {}
+  ~ClusterTarget() override {
+    if (owned_) node_->Stop(Status(Code::kCancelled, "[session] the client's session was closed"));
+  }
+
+  DeviceName default_task() const override { return default_task_; }
+  std::vector<DeviceName> tasks() const override {
+    std::vector<DeviceName> all;
+    for (const std::string& job : node_->cluster().jobs()) {
+      for (const int index : node_->cluster().task_indices(job)) {
+        DeviceName task;
+        task.job = job;
+        task.replica = 0;
+        task.task = index;
+        all.push_back(task);
+      }
+    }
+    return all;
+  }
+  std::shared_ptr<TaskClient> Connect(const DeviceName& task, std::chrono::steady_clock::time_point deadline) override {
+    return node_->ClientFor(task, deadline);
+  }
+
+ private:
+  std::shared_ptr<ClusterNode> node_;
+  DeviceName default_task_;
+  bool owned_;
+};
+
+DeviceName ClientName() {
+  DeviceName name;
+  name.job = "client";
+  name.replica = 0;
+  name.task = static_cast<int>(NewIncarnation() & 0x7fffffff);  // two clients are told apart
+  return name;
+}
+
+std::unique_ptr<ClusterView> MakeClusterView(const std::string& target, const SessionConfig& config) {
+  if (auto node = ServerDirectory::Global().Find(target)) {
+    const DeviceName task = node->task();
+    return std::make_unique<ClusterTarget>(std::move(node), task, false);
+  }
+  const std::string address = target.substr(kScheme.size());
+  ParseAddress(address);
+  TransportOptions transport;
+  transport.token = JobToken();
+  transport.allow_insecure = config.allow_insecure;
+  auto node = std::make_shared<ClusterNode>(
+      ClusterSpec(), ClientName(), nullptr, nullptr,
+      [&transport](TransportHandler& handler) { return MakeGrpcTransport(handler, transport); }, "");
+  node->Announce("");
+  const auto timeout = std::chrono::duration<double>(config.connect_timeout_secs);
+  const auto connection = node->ReachAddress(
+      address, std::chrono::steady_clock::now() +
+                   std::chrono::duration_cast<std::chrono::steady_clock::duration>(timeout));
+  node->set_cluster(ParseTFConfig(connection->peer().cluster).cluster);
+  return std::make_unique<ClusterTarget>(std::move(node), DeviceName::Parse(connection->peer().task), true);
+}
+
+}  // namespace
+
+ServerDirectory& ServerDirectory::Global() {
+  static auto* const directory = new ServerDirectory;
+  return *directory;
+}
+
+void ServerDirectory::Add(const std::string& target, std::shared_ptr<ClusterNode> node) {
+  MutexLock lock(mu_);
+  servers_[target] = node;
+}
+
+void ServerDirectory::Remove(const std::string& target, const ClusterNode* node) {
+  MutexLock lock(mu_);
+  const auto it = servers_.find(target);
+  if (it != servers_.end() && it->second.lock().get() == node) servers_.erase(it);
+}
+
+std::shared_ptr<ClusterNode> ServerDirectory::Find(const std::string& target) {
+  MutexLock lock(mu_);
+  const auto it = servers_.find(target);
+  return it == servers_.end() ? nullptr : it->second.lock();
+}
+
+void RegisterClusterSessions() { SessionFactories::Global().Register(std::string(kScheme), MakeClusterView); }
+
+}  // namespace cohort

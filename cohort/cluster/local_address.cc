@@ -1,0 +1,100 @@
+#include "cohort/cluster/local_address.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort {
+namespace {
+
+struct FreeAddresses {
+  void operator()(addrinfo* list) const { freeaddrinfo(list); }
+};
+using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+
+// Null and `why` where the name does not resolve.
+Addresses Resolve(const HostPort& address, std::string* why) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  const int error = getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &list);
+  if (error != 0) *why = gai_strerror(error);
+  return Addresses(error == 0 ? list : nullptr);
+}
+
+bool IsLoopback(const sockaddr* address) {
+  if (address->sa_family == AF_INET) {
+    return (ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr) >> 24) == 127;
+  }
+  if (address->sa_family == AF_INET6) {
+    const in6_addr& ip = reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
+    return IN6_IS_ADDR_LOOPBACK(&ip);
+  }
+  return false;
+}
+
+void CheckLoopback(const addrinfo* list, const HostPort& address, bool allow_insecure) {
+  if (allow_insecure) return;
+  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
+    if (!IsLoopback(entry->ai_addr)) {
+      throw PermissionDeniedError(StrCat("[transport] ", address.host, ":", address.port, " is not on loopback and the "
+                                         "connection would not be encrypted; set allow_insecure (--allow_insecure) to "
+                                         "run without TLS on a network that you trust"));
+    }
+  }
+}
+
+// 0, or the errno of binding (not listening) there.
+int TryBind(const addrinfo& entry) {
+  const int fd = socket(entry.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return errno;
+  const int on = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  const int error = bind(fd, entry.ai_addr, entry.ai_addrlen) == 0 ? 0 : errno;
+  close(fd);
+  return error;
+}
+
+}  // namespace
+
+void CheckListenAddress(const HostPort& address, bool allow_insecure) {
+  std::string why;
+  const Addresses list = Resolve(address, &why);
+  if (list == nullptr) {
+    throw InvalidArgumentError(StrCat("[transport] cannot listen on ", address.host, ":", address.port, ": ", why,
+                                      "; name a local address with --bind"));
+  }
+  const int error = TryBind(*list);
+  if (error == EADDRINUSE) {
+    throw UnavailableError(StrCat("[transport] port ", address.port, " of ", address.host, " is in use by another "
+                                  "process"));
+  }
+  if (error == EADDRNOTAVAIL) {
+    throw InvalidArgumentError(StrCat("[transport] ", address.host, " is no address of this machine; if the cluster's "
+                                      "address reaches it by other means, name the local one with --bind"));
+  }
+  if (error != 0) {
+    throw UnavailableError(StrCat("[transport] cannot listen on ", address.host, ":", address.port, ": ",
+                                  std::strerror(error)));
+  }
+  CheckLoopback(list.get(), address, allow_insecure);
+}
+
+void CheckDialAddress(const HostPort& address, bool allow_insecure) {
+  std::string why;
+  const Addresses list = Resolve(address, &why);
+  if (list == nullptr) {
+    throw UnavailableError(StrCat("[transport] cannot resolve the host '", address.host, "': ", why));
+  }
+  CheckLoopback(list.get(), address, allow_insecure);
+}
+
+}  // namespace cohort

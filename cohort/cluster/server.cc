@@ -1,0 +1,125 @@
+#include "cohort/cluster/server.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "cohort/cluster/cluster_node.h"
+#include "cohort/cluster/roles.h"
+#include "cohort/cluster/server_directory.h"
+#include "cohort/cluster/token.h"
+#include "cohort/core/logging.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort {
+namespace {
+
+std::string OnlyJob(const ClusterSpec& cluster) {
+  if (cluster.jobs().size() != 1) {
+    throw InvalidArgumentError(StrCat("[server] Must specify an explicit job_name; ", cluster.ToString(), " has ",
+                                      cluster.jobs().size(), " jobs"));
+  }
+  return cluster.jobs().front();
+}
+
+int OnlyTask(const ClusterSpec& cluster, const std::string& job) {
+  if (cluster.num_tasks(job) != 1) {
+    throw InvalidArgumentError(StrCat("[server] Must specify an explicit task_index; job '", job, "' has ",
+                                      cluster.num_tasks(job), " tasks"));
+  }
+  return cluster.task_indices(job).front();
+}
+
+std::string ChiefOf(const ClusterSpec& cluster) {
+  DeviceName chief;
+  chief.replica = 0;
+  chief.task = 0;
+  if (cluster.has_job("chief")) {
+    chief.job = "chief";
+  } else if (cluster.has_job("worker")) {
+    chief.job = "worker";
+  } else {
+    return "";
+  }
+  return chief.ToString();
+}
+
+}  // namespace
+
+Server::Server(const ClusterSpec& cluster, const std::string& job, int task, const ServerOptions& options)
+    : cluster_(cluster), job_(job.empty() ? OnlyJob(cluster) : job),
+      task_(task < 0 ? OnlyTask(cluster, job_) : task), options_(options) {
+  if (!cluster_.has_job(job_) || !cluster_.has_task(job_, task_)) {
+    throw InvalidArgumentError(StrCat("[server] there is no /job:", job_, "/task:", task_, " in ", cluster_.ToString()));
+  }
+  if (options_.protocol != "grpc") {
+    throw InvalidArgumentError(StrCat("[server] unknown protocol '", options_.protocol, "'; there is grpc"));
+  }
+  if (options_.start) Start();
+}
+
+Server::~Server() { Stop(); }
+
+void Server::Start() {
+  if (node_ != nullptr) {
+    LogInfo("server", "Server already started (target: ", target_, ")");
+    return;
+  }
+  DeviceName name;
+  name.job = job_;
+  name.replica = 0;
+  name.task = task_;
+  const auto cpus = options_.config.device_count.find("CPU");
+  const int count = cpus == options_.config.device_count.end() ? 1 : cpus->second;
+  if (count < 1) throw InvalidArgumentError(StrCat("[server] device_count of CPU must be at least 1; got ", count));
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int threads = options_.config.intra_op_parallelism_threads > 0 ? options_.config.intra_op_parallelism_threads
+                                                                        : std::max(1, cores / count);
+  auto resources = std::make_shared<TaskResources>();
+  auto devices = std::make_shared<DeviceSet>(MakeCpuDevices(name, count, threads, resources));
+
+  TransportOptions transport;
+  transport.token = options_.token.empty() ? JobToken() : options_.token;
+  transport.heartbeat_interval = options_.heartbeat_interval;
+  transport.silence_limit = options_.silence_limit;
+  transport.allow_insecure = options_.allow_insecure;
+  auto node = std::make_shared<ClusterNode>(
+      cluster_, name, std::move(devices), std::move(resources),
+      [&transport](TransportHandler& handler) { return MakeGrpcTransport(handler, transport); }, ChiefOf(cluster_));
+
+  const std::string& own = cluster_.task_address(job_, task_);
+  const int port = node->Listen(options_.bind.empty() ? own : options_.bind);
+  const HostPort spec = ParseAddress(own);
+  const std::string host = spec.host.find(':') == std::string::npos ? spec.host : StrCat("[", spec.host, "]");
+  const std::string address = StrCat(host, ":", spec.port != 0 ? spec.port : port);
+  node->Announce(address);
+  node_ = std::move(node);
+  target_ = "grpc://" + address;
+  ServerDirectory::Global().Add(target_, node_);
+  LogInfo("server", "Started server with target: ", target_, " (", name.ToString(), ")");
+}
+
+std::string Server::Target() const {
+  if (node_ == nullptr) throw FailedPreconditionError("[server] the server is not started");
+  return target_;
+}
+
+void Server::Join() {
+  if (node_ == nullptr) throw FailedPreconditionError("[server] the server is not started");
+  node_->WaitForEnd(options_.orphan_timeout);
+}
+
+void Server::AnnounceDone() {
+  if (node_ != nullptr) node_->AnnounceDone();
+}
+
+void Server::Stop() {
+  if (node_ == nullptr) return;
+  ServerDirectory::Global().Remove(target_, node_.get());
+  node_->Stop(Status(Code::kCancelled, StrCat("[server] ", target_, " was stopped")));
+}
+
+const ClusterSpec& Server::cluster() const { return cluster_; }
+
+bool Server::is_chief() const { return IsChief(cluster_, job_, task_); }
+
+}  // namespace cohort

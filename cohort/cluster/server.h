@@ -1,0 +1,71 @@
+// Server: this process's task in a cluster. It serves its devices to sessions of all tasks and gives its own program a
+// target for sessions on the whole cluster.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "cohort/cluster/cluster_spec.h"
+#include "cohort/runtime/session.h"
+
+namespace cohort {
+
+class ClusterNode;
+
+// The arguments of TensorFlow's Server(...), and what is ours.
+struct ServerOptions {
+  std::string protocol = "grpc";
+  SessionConfig config;            // device_count, intra_op_parallelism_threads of this task's devices
+  bool start = true;               // begin to serve in the constructor
+  std::string bind;                // "host:port" to listen on where that is not the spec's address
+  bool allow_insecure = false;     // listen and connect off loopback without TLS
+  std::string token;               // "" = JobToken()
+  std::chrono::milliseconds heartbeat_interval{1000};
+  std::chrono::milliseconds silence_limit{5000};   // a peer without any byte for so long is lost
+  std::chrono::milliseconds orphan_timeout{60000};  // Join fails when the chief has been gone so long; 0 = never
+};
+
+// Thread-safe. Several servers may live in one process.
+class Server {
+ public:
+  // `job` and `task` may be left out ("" and -1) where the spec has only one. Throws InvalidArgumentError for a task
+  // that the spec lacks, and what Start throws.
+  explicit Server(const ClusterSpec& cluster, const std::string& job = "", int task = -1,
+                  const ServerOptions& options = {});
+  // Stops.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Throws UnavailableError for a port in use, InvalidArgumentError for an address that is not local,
+  // PermissionDeniedError off loopback without TLS. A second call does nothing.
+  void Start();
+  // "grpc://host:port", with the port that was bound. For Session's constructor; inside this process no network is used
+  // to reach the server's own task.
+  std::string Target() const;
+  // Serves until the cluster is done: returns when the chief has announced it and no other session is open here, or
+  // after Stop. By design it waits for ever otherwise; but throws UnavailableError when the chief has been seen and then
+  // gone for orphan_timeout.
+  void Join();
+  // Tells all tasks that training is done, so that their Join returns. The chief calls it (Supervisor does).
+  void AnnounceDone();
+  // Ends all sessions on this server's devices, closes all connections. Idempotent; a stopped server stays stopped.
+  void Stop();
+
+  const ClusterSpec& cluster() const;
+  const std::string& job() const { return job_; }
+  int task() const { return task_; }
+  // Whether this task is the cluster's chief ("chief", else worker 0).
+  bool is_chief() const;
+
+ private:
+  ClusterSpec cluster_;
+  std::string job_;
+  int task_ = 0;
+  ServerOptions options_;
+  std::string target_;
+  std::shared_ptr<ClusterNode> node_;
+};
+
+}  // namespace cohort

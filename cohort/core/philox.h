@@ -1,0 +1,107 @@
+// Philox4x32-10: a random generator that is a function of (key, counter), so that any part of a stream can be had without
+// the parts before it. Salmon, Moraes, Dror, Shaw: "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011. The numbers are
+// those of TensorFlow's random ops for the same key and counter.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+namespace cohort {
+
+// A value: copy it to branch off. Counter: 128 bits, the lowest 32 first.
+class Philox {
+ public:
+  static constexpr int kWords = 4;  // of 32 bits, a call
+  using Result = std::array<uint32_t, 4>;
+  using Key = std::array<uint32_t, 2>;
+
+  Philox() = default;
+  // As TensorFlow's stateful random ops: key = seed, upper half of the counter = seed2.
+  Philox(uint64_t seed, uint64_t seed2)
+      : counter_{0, 0, static_cast<uint32_t>(seed2), static_cast<uint32_t>(seed2 >> 32)},
+        key_{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)} {}
+  Philox(const Result& counter, const Key& key) : counter_(counter), key_(key) {}
+  // As TensorFlow's stateless random ops: the two seeds are scrambled first, so that small differences do no harm.
+  static Philox FromStatelessSeed(uint64_t seed0, uint64_t seed1) {
+    const Result counter = {static_cast<uint32_t>(seed0), static_cast<uint32_t>(seed0 >> 32),
+                            static_cast<uint32_t>(seed1), static_cast<uint32_t>(seed1 >> 32)};
+    const Result mix = Philox(counter, Key{0x3ec8f720, 0x02461e29})();
+    return Philox(Result{0, 0, mix[2], mix[3]}, Key{mix[0], mix[1]});
+  }
+
+  // The next four words.
+  Result operator()() {
+    Result x = counter_;
+    Key key = key_;
+    for (int round = 0; round < 10; ++round) {
+      const uint64_t a = uint64_t{0xD2511F53} * x[0];
+      const uint64_t b = uint64_t{0xCD9E8D57} * x[2];
+      x = {static_cast<uint32_t>(b >> 32) ^ x[1] ^ key[0], static_cast<uint32_t>(b),
+           static_cast<uint32_t>(a >> 32) ^ x[3] ^ key[1], static_cast<uint32_t>(a)};
+      key[0] += 0x9E3779B9;
+      key[1] += 0xBB67AE85;
+    }
+    Skip(1);
+    return x;
+  }
+
+  // As if operator() had been called `count` times.
+  void Skip(uint64_t count) {
+    const uint64_t low = (uint64_t{counter_[1]} << 32 | counter_[0]) + count;
+    counter_[0] = static_cast<uint32_t>(low);
+    counter_[1] = static_cast<uint32_t>(low >> 32);
+    if (low < count && ++counter_[2] == 0) ++counter_[3];
+  }
+
+ private:
+  Result counter_{};
+  Key key_{};
+};
+
+// One word after another.
+class PhiloxWords {
+ public:
+  explicit PhiloxWords(const Philox& philox) : philox_(philox) {}
+  uint32_t operator()() {
+    if (used_ == Philox::kWords) {
+      words_ = philox_();
+      used_ = 0;
+    }
+    return words_[static_cast<size_t>(used_++)];
+  }
+
+ private:
+  Philox philox_;
+  Philox::Result words_{};
+  int used_ = Philox::kWords;
+};
+
+// Uniform in [0, 1): 23 random bits become the mantissa of a number in [1, 2).
+inline float UniformFloat(uint32_t bits) {
+  return std::bit_cast<float>(uint32_t{127} << 23 | (bits & 0x7fffffu)) - 1.0f;
+}
+// 52 random bits: the lower 20 of `high` and all of `low`.
+inline double UniformDouble(uint32_t high, uint32_t low) {
+  return std::bit_cast<double>(uint64_t{1023} << 52 | uint64_t{high & 0xfffffu} << 32 | low) - 1.0;
+}
+
+// Two independent standard normal numbers from two uniform ones (Box and Muller 1958).
+inline std::pair<float, float> NormalFloats(uint32_t bits0, uint32_t bits1) {
+  constexpr float kEpsilon = 1.0e-7f;
+  const float uniform = UniformFloat(bits0);
+  const float radius = std::sqrt(-2.0f * std::log(uniform < kEpsilon ? kEpsilon : uniform));
+  const auto angle = static_cast<float>(2.0f * 3.14159265358979323846 * UniformFloat(bits1));
+  return {std::sin(angle) * radius, std::cos(angle) * radius};
+}
+inline std::pair<double, double> NormalDoubles(uint32_t bits0, uint32_t bits1, uint32_t bits2, uint32_t bits3) {
+  constexpr double kEpsilon = 1.0e-7;
+  const double uniform = UniformDouble(bits0, bits1);
+  const double radius = std::sqrt(-2.0 * std::log(uniform < kEpsilon ? kEpsilon : uniform));
+  const double angle = 2 * 3.14159265358979323846 * UniformDouble(bits2, bits3);
+  return {std::sin(angle) * radius, std::cos(angle) * radius};
+}
+
+}  // namespace cohort

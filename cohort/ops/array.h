@@ -1,0 +1,35 @@
+// Ops that look at or change the shape, the dtype or the identity of a tensor, without arithmetic.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cohort/graph/graph.h"
+
+namespace cohort::ops {
+
+Output Identity(Output input, const std::string& name = "");
+// One output an input; all are there before any of them is.
+std::vector<Output> IdentityN(const std::vector<Output>& inputs);
+// The input; no gradient flows back through it.
+Output StopGradient(Output input);
+
+// The shape as a vector [rank], the number of elements and the rank (scalars); `out_type` int32 or int64.
+Output ShapeOf(Output input, DType out_type = DType::kInt32);
+Output Size(Output input, DType out_type = DType::kInt32);
+Output Rank(Output input);
+
+// The same elements in another shape; one dimension may be -1.
+Output Reshape(Output input, const std::vector<int64_t>& shape);
+Output Reshape(Output input, Output shape);
+// A dimension of 1 put in at `axis` (negative: from the end).
+Output ExpandDims(Output input, int axis);
+// Without the dimensions of 1 named, or without all of them.
+Output Squeeze(Output input, const std::vector<int64_t>& axes = {});
+// Converts the elements; floats to integers are truncated, NaN and what does not fit gives an unspecified value.
+Output Cast(Output input, DType dtype);
+Output BroadcastTo(Output input, Output shape);
+Output BroadcastTo(Output input, const std::vector<int64_t>& shape);
+
+}  // namespace cohort::ops

@@ -1,0 +1,45 @@
+#include "cohort/ops/clip.h"
+
+#include <limits>
+
+#include "cohort/core/error.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/math.h"
+
+namespace cohort::ops {
+namespace {
+
+// clip_norm / max(norm, clip_norm), NaN for a norm that is not finite.
+Output ClipFactor(Output norm, float clip_norm) {
+  if (!(clip_norm > 0)) throw InvalidArgumentError("[ops] clip_norm must be positive");
+  const Output factor = clip_norm / Maximum(norm, ScalarLike(norm, clip_norm));
+  return SelectV2(IsFinite(norm), factor, ScalarLike(norm, std::numeric_limits<double>::quiet_NaN()));
+}
+
+}  // namespace
+
+Output GlobalNorm(const std::vector<Gradient>& gradients) {
+  std::vector<Output> squares;
+  for (const Gradient& gradient : gradients) {
+    if (gradient.exists()) squares.push_back(Sum(Square(gradient.values)));
+  }
+  if (squares.empty()) throw InvalidArgumentError("[ops] a global norm needs at least one gradient");
+  for (Output& square : squares) square = Cast(square, squares[0].dtype());
+  return Sqrt(squares.size() == 1 ? squares[0] : AddN(squares));
+}
+
+ClippedGradients ClipByGlobalNorm(const std::vector<Gradient>& gradients, float clip_norm) {
+  ClippedGradients result;
+  result.global_norm = GlobalNorm(gradients);
+  const Output factor = ClipFactor(result.global_norm, clip_norm);
+  for (Gradient gradient : gradients) {
+    if (gradient.exists()) gradient.values = gradient.values * Cast(factor, gradient.values.dtype());
+    result.gradients.push_back(gradient);
+  }
+  return result;
+}
+
+Output ClipByNorm(Output x, float clip_norm) { return x * ClipFactor(Sqrt(Sum(Square(x))), clip_norm); }
+
+}  // namespace cohort::ops

@@ -1,0 +1,69 @@
+#include "cohort/ops/comparison.h"
+
+#include "cohort/ops/register.h"
+#include "cohort/ops/shape_rules.h"
+
+namespace cohort::ops {
+namespace {
+
+Output Apply(const char* op, Output x, Output y) { return x.graph().Op(op).Input(x).Input(y).Finish1(); }
+
+}  // namespace
+
+Output Equal(Output x, Output y) { return Apply("Equal", x, y); }
+Output NotEqual(Output x, Output y) { return Apply("NotEqual", x, y); }
+Output Less(Output x, Output y) { return Apply("Less", x, y); }
+Output LessEqual(Output x, Output y) { return Apply("LessEqual", x, y); }
+Output Greater(Output x, Output y) { return Apply("Greater", x, y); }
+Output GreaterEqual(Output x, Output y) { return Apply("GreaterEqual", x, y); }
+Output LogicalAnd(Output x, Output y) { return Apply("LogicalAnd", x, y); }
+Output LogicalOr(Output x, Output y) { return Apply("LogicalOr", x, y); }
+Output LogicalNot(Output x) { return x.graph().Op("LogicalNot").Input(x).Finish1(); }
+
+namespace {
+
+constexpr const char* kTruth = "a truth value";
+
+OpDef OrderOp(const char* name, const char* doc) {
+  return OpDef(name).Input("x: T").Input("y: T").Output("z: bool").Attr("T: realnumbertype").ShapeRule(BroadcastShape)
+      .NotDifferentiable(kTruth).Doc(doc);
+}
+
+// With incompatible_shape_error = false TensorFlow answers with one scalar where shapes do not broadcast.
+std::vector<Shape> EqualityShape(ShapeContext& c) {
+  if (c.attr<bool>("incompatible_shape_error")) return BroadcastShape(c);
+  if (!c.input(0).IsFullyDefined() || !c.input(1).IsFullyDefined()) return UnknownShapes(1);
+  if (!CanBroadcast(c.input(0), c.input(1))) return {Shape()};
+  return BroadcastShape(c);
+}
+
+OpDef EqualityOp(const char* name, const char* doc) {
+  return OpDef(name).Input("x: T").Input("y: T").Output("z: bool").Attr("T: type")
+      .Attr("incompatible_shape_error: bool = true").ShapeRule(EqualityShape).NotDifferentiable(kTruth).Doc(doc);
+}
+
+OpDef LogicalOp(const char* name, const char* doc) {
+  return OpDef(name).Input("x: bool").Input("y: bool").Output("z: bool").ShapeRule(BroadcastShape)
+      .NotDifferentiable(kTruth).Doc(doc);
+}
+
+}  // namespace
+}  // namespace cohort::ops
+
+namespace cohort {
+
+void RegisterComparisonOps(OpRegistry& registry) {
+  using namespace ops;
+  registry.Register(EqualityOp("Equal", "Whether x is y."));
+  registry.Register(EqualityOp("NotEqual", "Whether x is not y; true for NaN."));
+  registry.Register(OrderOp("Less", "x < y."));
+  registry.Register(OrderOp("LessEqual", "x <= y."));
+  registry.Register(OrderOp("Greater", "x > y."));
+  registry.Register(OrderOp("GreaterEqual", "x >= y."));
+  registry.Register(LogicalOp("LogicalAnd", "x and y."));
+  registry.Register(LogicalOp("LogicalOr", "x or y."));
+  registry.Register(OpDef("LogicalNot").Input("x: bool").Output("y: bool").ShapeRule(UnchangedShape)
+                        .NotDifferentiable("a truth value").Doc("not x."));
+}
+
+}  // namespace cohort

@@ -1,0 +1,134 @@
+#include "cohort/ops/constant.h"
+
+#include <limits>
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/graph/gradients.h"
+#include "cohort/ops/register.h"
+#include "cohort/ops/shape_rules.h"
+
+namespace cohort::ops {
+namespace {
+
+NodeBuilder Named(Graph& graph, const char* op, const std::string& name) {
+  NodeBuilder builder = graph.Op(op);
+  if (!name.empty()) builder.Name(name);
+  return builder;
+}
+
+std::vector<Shape> FillShape(ShapeContext& c) {
+  c.WithRank(0, 1);
+  c.WithRank(1, 0);
+  return {c.input_as_shape(0)};
+}
+
+std::vector<Shape> RangeShape(ShapeContext& c) {
+  for (int i = 0; i < 3; ++i) c.WithRank(i, 0);
+  const auto start = c.input_value(0), limit = c.input_value(1), delta = c.input_value(2);
+  if (!start || !limit || !delta) return {Shape::UnknownDims(1)};
+  return {Shape{RangeLength(*start, *limit, *delta)}};
+}
+
+}  // namespace
+
+Output Const(Graph& graph, const Tensor& value, const std::string& name) {
+  return Named(graph, "Const", name).Attr("value", value).Attr("dtype", value.dtype()).Finish1();
+}
+
+Tensor NumberTensor(DType dtype, double value) {
+  switch (dtype) {
+    case DType::kFloat32: return Tensor::Scalar(static_cast<float>(value));
+    case DType::kFloat64: return Tensor::Scalar(value);
+    case DType::kBfloat16: return Tensor::Scalar(bfloat16(static_cast<float>(value)));
+    case DType::kInt32: return Tensor::Scalar(static_cast<int32_t>(value));
+    case DType::kInt64: return Tensor::Scalar(static_cast<int64_t>(value));
+    case DType::kUint8: return Tensor::Scalar(static_cast<uint8_t>(value));
+    default: throw InvalidArgumentError(StrCat("[ops] no number has dtype ", dtype));
+  }
+}
+
+Output ScalarLike(Output like, double value) { return Const(like.graph(), NumberTensor(like.dtype(), value)); }
+
+Output IntVector(Graph& graph, const std::vector<int64_t>& values) {
+  std::vector<int32_t> narrow;
+  for (const int64_t value : values) {
+    if (value < std::numeric_limits<int32_t>::min() || value > std::numeric_limits<int32_t>::max()) {
+      return Const(graph, Tensor::Vector(values));
+    }
+    narrow.push_back(static_cast<int32_t>(value));
+  }
+  return Const(graph, Tensor::Vector(narrow));
+}
+
+Output ShapeConst(Graph& graph, const Shape& shape) {
+  return IntVector(graph, std::vector<int64_t>(shape.dims().begin(), shape.dims().end()));
+}
+
+Output Placeholder(Graph& graph, DType dtype, const Shape& shape, const std::string& name) {
+  return Named(graph, "Placeholder", name).Attr("dtype", dtype).Attr("shape", shape).Finish1();
+}
+
+Output PlaceholderWithDefault(Output input, const Shape& shape, const std::string& name) {
+  return Named(input.graph(), "PlaceholderWithDefault", name).Input(input).Attr("shape", shape).Finish1();
+}
+
+Output Fill(Output dims, Output value) { return dims.graph().Op("Fill").Input(dims).Input(value).Finish1(); }
+Output Range(Output start, Output limit, Output delta) {
+  return start.graph().Op("Range").Input(start).Input(limit).Input(delta).Finish1();
+}
+Output ZerosLike(Output x) { return x.graph().Op("ZerosLike").Input(x).Finish1(); }
+Output OnesLike(Output x) { return x.graph().Op("OnesLike").Input(x).Finish1(); }
+
+}  // namespace cohort::ops
+
+namespace cohort {
+
+using ops::UnchangedShape;
+
+void RegisterConstantOps(OpRegistry& registry) {
+  registry.Register(OpDef("Const").Output("output: dtype").Attr("value: tensor").Attr("dtype: type")
+                        .ShapeRule([](ShapeContext& c) { return std::vector<Shape>{c.attr<Tensor>("value").shape()}; })
+                        .NotDifferentiable("a constant has no inputs")
+                        .Doc("The tensor in the attribute `value`."));
+  registry.Register(OpDef("Placeholder").Output("output: dtype").Attr("dtype: type")
+                        .Attr("shape: shape = { unknown_rank: true }")
+                        .ShapeRule([](ShapeContext& c) { return std::vector<Shape>{c.attr<Shape>("shape")}; })
+                        .NotDifferentiable("a placeholder has no inputs")
+                        .Doc("A value that must be fed at each step; running it unfed is an error."));
+  registry.Register(OpDef("PlaceholderWithDefault").Input("input: dtype").Output("output: dtype")
+                        .Attr("dtype: type").Attr("shape: shape")
+                        .ShapeRule([](ShapeContext& c) {
+                          const Shape& declared = c.attr<Shape>("shape");
+                          c.input(0).MergedWith(declared);
+                          return std::vector<Shape>{declared};
+                        })
+                        .Gradient([](GradientContext& c) { c.SetInput(0, c.raw_grad()); })
+                        .Doc("The input, unless another value is fed for it."));
+  registry.Register(OpDef("Fill").HostInput("dims: index_type").Input("value: T").Output("output: T")
+                        .Attr("T: type").Attr("index_type: {int32, int64} = DT_INT32").ShapeRule(ops::FillShape)
+                        .Gradient([](GradientContext& c) {
+                          Graph& graph = c.graph();
+                          const Output g = c.grad();
+                          const Output axes = graph.Op("Range").Input(ops::Const(graph, 0))
+                              .Input(graph.Op("Rank").Input(g).Finish1()).Input(ops::Const(graph, 1)).Finish1();
+                          c.SetInput(1, graph.Op("Sum").Input(g).Input(axes).Finish1());
+                        })
+                        .Doc("A tensor of shape `dims` in which every element is the scalar `value`."));
+  registry.Register(OpDef("Range").HostInput("start: Tidx").HostInput("limit: Tidx").HostInput("delta: Tidx")
+                        .Output("output: Tidx")
+                        .Attr("Tidx: {float, double, int32, int64} = DT_INT32")
+                        .ShapeRule(ops::RangeShape)
+                        .NotDifferentiable("a sequence of numbers made from its bounds")
+                        .Doc("The numbers start, start + delta, ... up to but without `limit`."));
+  registry.Register(OpDef("ZerosLike").Input("x: T").Output("y: T").Attr("T: type").ShapeRule(UnchangedShape)
+                        .NotDifferentiable("the value does not depend on that of the input")
+                        .Doc("Zeros (empty strings, false) in the shape and dtype of x."));
+  registry.Register(OpDef("OnesLike").Input("x: T").Output("y: T")
+                        .Attr("T: {bfloat16, half, float, double, int8, uint8, int16, int32, int64, bool}")
+                        .ShapeRule(UnchangedShape)
+                        .NotDifferentiable("the value does not depend on that of the input")
+                        .Doc("Ones (true) in the shape and dtype of x."));
+}
+
+}  // namespace cohort

@@ -1,0 +1,139 @@
+#include "cohort/ops/initializers.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/ops/arithmetic.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/random.h"
+
+namespace cohort::ops {
+namespace {
+
+// FNV-1a, 64 bits.
+uint64_t HashText(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash;
+}
+
+// int64, as the stateless ops take it.
+Output ShapeVector(const InitializerRequest& request) {
+  if (!request.shape.IsFullyDefined()) {
+    throw InvalidArgumentError(StrCat("[ops/initializers] expected a fully defined shape; got ", request.shape,
+                                      " for variable '", request.name, "'"));
+  }
+  const auto dims = request.shape.dims();
+  return Const(request.graph, std::vector<int64_t>(dims.begin(), dims.end()));
+}
+
+Initializer Filled(double value) {
+  return [value](const InitializerRequest& request) {
+    return Fill(ShapeVector(request), Const(request.graph, NumberTensor(request.dtype, value)));
+  };
+}
+
+// op * scale + offset, with `op` a stateless generator.
+Output Scaled(const InitializerRequest& request, const char* op, double scale, double offset, int64_t seed) {
+  Graph& graph = request.graph;
+  if (!IsFloating(request.dtype)) {
+    throw InvalidArgumentError(StrCat("[ops/initializers] expected a floating dtype for ", op, "; got ", request.dtype,
+                                      " for variable '", request.name, "'"));
+  }
+  Output value = graph.Op(op)
+                     .Input(ShapeVector(request))
+                     .Input(Const(graph, InitialValueSeed(graph, request.name, seed)))
+                     .Attr("dtype", request.dtype)
+                     .Finish1();
+  if (scale != 1.0) value = Mul(value, ScalarLike(value, scale));
+  if (offset != 0.0) value = Add(value, ScalarLike(value, offset));
+  return value;
+}
+
+}  // namespace
+
+Tensor InitialValueSeed(const Graph& graph, const std::string& name, int64_t seed) {
+  const uint64_t hash = HashText(name) ^ (static_cast<uint64_t>(seed) * 0x9e3779b97f4a7c15u);
+  const auto first = static_cast<int32_t>(static_cast<uint64_t>(graph.seed()) ^ (hash >> 32));
+  return Tensor::Vector(std::vector<int32_t>{first, static_cast<int32_t>(hash)});
+}
+
+Initializer Constant(double value) { return Filled(value); }
+Initializer Zeros() { return Filled(0.0); }
+Initializer Ones() { return Filled(1.0); }
+
+Initializer Constant(const Tensor& value) {
+  return [value](const InitializerRequest& request) {
+    if (value.dtype() != request.dtype || !request.shape.IsCompatibleWith(value.shape())) {
+      throw InvalidArgumentError(StrCat("[ops/initializers] expected ", request.dtype, request.shape, "; got ",
+                                        value.dtype(), value.shape(), " for variable '", request.name, "'"));
+    }
+    return Const(request.graph, value);
+  };
+}
+
+Initializer RandomNormal(double mean, double stddev, int64_t seed) {
+  return [=](const InitializerRequest& request) {
+    return Scaled(request, "StatelessRandomNormal", stddev, mean, seed);
+  };
+}
+
+Initializer TruncatedNormal(double mean, double stddev, int64_t seed) {
+  return [=](const InitializerRequest& request) {
+    return Scaled(request, "StatelessTruncatedNormal", stddev, mean, seed);
+  };
+}
+
+Initializer RandomUniform(double minval, double maxval, int64_t seed) {
+  return [=](const InitializerRequest& request) {
+    if (!IsInteger(request.dtype)) return Scaled(request, "StatelessRandomUniform", maxval - minval, minval, seed);
+    Graph& graph = request.graph;
+    return StatelessRandomUniformInt(ShapeVector(request), Const(graph, InitialValueSeed(graph, request.name, seed)),
+                                     Const(graph, NumberTensor(request.dtype, minval)),
+                                     Const(graph, NumberTensor(request.dtype, maxval)));
+  };
+}
+
+FanCounts Fans(const Shape& shape) {
+  const int rank = shape.rank();
+  if (rank == 0) return {1.0, 1.0};
+  if (rank == 1) return {static_cast<double>(shape.dim(0)), static_cast<double>(shape.dim(0))};
+  double field = 1.0;
+  for (int i = 0; i < rank - 2; ++i) field *= static_cast<double>(shape.dim(i));
+  return {static_cast<double>(shape.dim(rank - 2)) * field, static_cast<double>(shape.dim(rank - 1)) * field};
+}
+
+Initializer VarianceScaling(double scale, FanMode mode, Distribution distribution, int64_t seed) {
+  return [=](const InitializerRequest& request) {
+    const FanCounts fans = Fans(request.shape);
+    const double n = mode == FanMode::kFanIn ? fans.in : mode == FanMode::kFanOut ? fans.out : (fans.in + fans.out) / 2;
+    const double variance = scale / std::max(1.0, n);
+    if (distribution == Distribution::kUniform) {
+      const double limit = std::sqrt(3.0 * variance);
+      return RandomUniform(-limit, limit, seed)(request);
+    }
+    if (distribution == Distribution::kUntruncatedNormal) return RandomNormal(0.0, std::sqrt(variance), seed)(request);
+    // Standard deviation of a normal distribution cut at two of its own.
+    constexpr double kTruncatedStddev = 0.87962566103423978;
+    return TruncatedNormal(0.0, std::sqrt(variance) / kTruncatedStddev, seed)(request);
+  };
+}
+
+Initializer GlorotUniform(int64_t seed) {
+  return VarianceScaling(1.0, FanMode::kFanAvg, Distribution::kUniform, seed);
+}
+Initializer GlorotNormal(int64_t seed) {
+  return VarianceScaling(1.0, FanMode::kFanAvg, Distribution::kTruncatedNormal, seed);
+}
+Initializer HeNormal(int64_t seed) {
+  return VarianceScaling(2.0, FanMode::kFanIn, Distribution::kTruncatedNormal, seed);
+}
+Initializer HeUniform(int64_t seed) { return VarianceScaling(2.0, FanMode::kFanIn, Distribution::kUniform, seed); }
+Initializer LecunNormal(int64_t seed) {
+  return VarianceScaling(1.0, FanMode::kFanIn, Distribution::kTruncatedNormal, seed);
+}
+Initializer LecunUniform(int64_t seed) { return VarianceScaling(1.0, FanMode::kFanIn, Distribution::kUniform, seed); }
+
+}  // namespace cohort::ops

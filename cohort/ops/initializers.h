@@ -1,0 +1,55 @@
+// Initial values of variables. Random ones are stateless: they follow from the graph's seed, the initializer's seed and
+// the variable's name alone, so that every replica and every run with the same seed starts from the same numbers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "cohort/graph/graph.h"
+
+namespace cohort::ops {
+
+struct InitializerRequest {
+  Graph& graph;
+  Shape shape;  // fully defined
+  DType dtype;
+  std::string name;  // full name of the variable
+};
+// Adds the nodes of one initial value of the shape and dtype asked for.
+using Initializer = std::function<Output(const InitializerRequest&)>;
+
+// Defaults are TensorFlow's v1 initializers'. `seed` distinguishes two initializers for the same name.
+Initializer Zeros();
+Initializer Ones();
+Initializer Constant(double value);
+Initializer Constant(const Tensor& value);
+Initializer RandomNormal(double mean = 0.0, double stddev = 1.0, int64_t seed = 0);
+// Floating: [minval, maxval). Integers: likewise, and maxval has to be given.
+Initializer RandomUniform(double minval = 0.0, double maxval = 1.0, int64_t seed = 0);
+// Numbers further than 2 stddev from the mean are drawn again.
+Initializer TruncatedNormal(double mean = 0.0, double stddev = 1.0, int64_t seed = 0);
+
+// scale / n is the variance, n = fan_in, fan_out or their mean; see Fans().
+enum class FanMode { kFanIn, kFanOut, kFanAvg };
+enum class Distribution { kUniform, kTruncatedNormal, kUntruncatedNormal };
+Initializer VarianceScaling(double scale, FanMode mode, Distribution distribution, int64_t seed = 0);
+Initializer GlorotUniform(int64_t seed = 0);
+Initializer GlorotNormal(int64_t seed = 0);
+Initializer HeNormal(int64_t seed = 0);
+Initializer HeUniform(int64_t seed = 0);
+Initializer LecunNormal(int64_t seed = 0);
+Initializer LecunUniform(int64_t seed = 0);
+
+struct FanCounts {
+  double in;
+  double out;
+};
+// Rank 0: 1, 1; rank 1: n, n; rank 2: rows, columns; more: the last two dimensions times the receptive field, the
+// product of the others (depthwise kernels are no exception, as in TensorFlow).
+FanCounts Fans(const Shape& shape);
+
+// int32[2] seed of a stateless random op for the variable `name`.
+Tensor InitialValueSeed(const Graph& graph, const std::string& name, int64_t seed);
+
+}  // namespace cohort::ops

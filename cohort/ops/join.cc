@@ -1,0 +1,287 @@
+#include "cohort/ops/join.h"
+
+#include <algorithm>
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/graph/gradients.h"
+#include "cohort/ops/arithmetic.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/broadcast_gradient.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/reduction.h"
+#include "cohort/ops/register.h"
+#include "cohort/ops/shape_rules.h"
+#include "cohort/ops/slice.h"
+
+namespace cohort::ops {
+namespace {
+
+std::vector<Output> OutputsOf(Node* node) {
+  std::vector<Output> outputs;
+  for (int i = 0; i < node->num_outputs(); ++i) outputs.push_back(node->output(i));
+  return outputs;
+}
+
+Graph& GraphOf(const char* op, const std::vector<Output>& values) {
+  if (values.empty()) throw InvalidArgumentError(StrCat("[ops] ", op, " needs at least one value"));
+  return values[0].graph();
+}
+
+}  // namespace
+
+Output Concat(const std::vector<Output>& values, int axis) {
+  Graph& graph = GraphOf("Concat", values);
+  if (values.size() == 1) return values[0];
+  return graph.Op("ConcatV2").Inputs(values).Input(Const(graph, axis)).Finish1();
+}
+std::vector<Output> Split(Output value, int axis, int num_split) {
+  Graph& graph = value.graph();
+  return OutputsOf(graph.Op("Split").Input(Const(graph, axis)).Input(value).Attr("num_split", num_split).Finish());
+}
+std::vector<Output> SplitV(Output value, const std::vector<int64_t>& sizes, int axis) {
+  Graph& graph = value.graph();
+  return OutputsOf(graph.Op("SplitV").Input(value).Input(IntVector(graph, sizes)).Input(Const(graph, axis))
+                       .Attr("num_split", static_cast<int64_t>(sizes.size())).Finish());
+}
+Output Pack(const std::vector<Output>& values, int axis) {
+  return GraphOf("Pack", values).Op("Pack").Inputs(values).Attr("axis", axis).Finish1();
+}
+std::vector<Output> Unpack(Output value, int num, int axis) {
+  return OutputsOf(value.graph().Op("Unpack").Input(value).Attr("num", num).Attr("axis", axis).Finish());
+}
+Output Tile(Output input, const std::vector<int64_t>& multiples) {
+  return input.graph().Op("Tile").Input(input).Input(IntVector(input.graph(), multiples)).Finish1();
+}
+
+namespace {
+
+std::vector<Shape> ConcatShape(ShapeContext& c) {
+  const int count = c.num_inputs() - 1;
+  const auto axis = KnownIntegers(c, count);
+  int rank = -1;
+  for (int i = 0; i < count && rank < 0; ++i) rank = c.input(i).rank();
+  if (rank < 0) return UnknownShapes(1);
+  if (rank == 0) throw InvalidArgumentError("scalars cannot be concatenated; use Pack");
+  if (!axis) return {Shape::UnknownDims(rank)};
+  const int at = NormalizeAxis(IntegerScalar(*c.input_value(count), "concat axis"), rank, "concat axis");
+  Shape result = Shape::UnknownDims(rank);
+  int64_t sum = 0;
+  for (int i = 0; i < count; ++i) {
+    Shape part = c.WithRank(i, rank);
+    sum = sum < 0 || part.dim(at) < 0 ? -1 : sum + part.dim(at);
+    part.set_dim(at, -1);
+    result = result.MergedWith(part);
+  }
+  result.set_dim(at, sum);
+  return {result};
+}
+
+std::vector<Shape> ConcatOffsetShape(ShapeContext& c) {
+  Shape shape = Shape::UnknownRank();
+  for (int i = 1; i < c.num_inputs(); ++i) shape = shape.MergedWith(c.WithRank(i, 1));
+  return std::vector<Shape>(static_cast<size_t>(c.num_inputs() - 1), shape);
+}
+
+std::vector<Shape> SplitShape(ShapeContext& c) {
+  const int64_t parts = c.attr<int64_t>("num_split");
+  const Shape& value = c.input(1);
+  const auto axis = KnownIntegers(c, 0);
+  Shape part = value.has_rank() ? Shape::UnknownDims(value.rank()) : value;
+  if (axis && value.has_rank()) {
+    const int at = NormalizeAxis(axis->at(0), value.rank(), "split axis");
+    part = value;
+    if (value.dim(at) >= 0) {
+      if (value.dim(at) % parts != 0) {
+        throw InvalidArgumentError(StrCat("dimension ", at, " of shape ", value, " does not divide into ", parts,
+                                          " equal parts"));
+      }
+      part.set_dim(at, value.dim(at) / parts);
+    }
+  }
+  return std::vector<Shape>(static_cast<size_t>(parts), part);
+}
+
+std::vector<Shape> SplitVShape(ShapeContext& c) {
+  const size_t parts = static_cast<size_t>(c.attr<int64_t>("num_split"));
+  const Shape& value = c.input(0);
+  const auto axis = KnownIntegers(c, 2);
+  const auto sizes = KnownIntegers(c, 1);
+  if (sizes && sizes->size() != parts) {
+    throw InvalidArgumentError(StrCat("size_splits has ", sizes->size(), " elements for num_split = ", parts));
+  }
+  if (!value.has_rank()) return UnknownShapes(static_cast<int>(parts));
+  if (!axis) return std::vector<Shape>(parts, Shape::UnknownDims(value.rank()));
+  const int at = NormalizeAxis(axis->at(0), value.rank(), "split axis");
+  std::vector<Shape> shapes(parts, value);
+  for (Shape& shape : shapes) shape.set_dim(at, -1);
+  if (!sizes) return shapes;
+  const std::vector<int64_t> resolved =
+      value.dim(at) >= 0 ? ResolveSplit(*sizes, value.dim(at)) : *sizes;
+  for (size_t i = 0; i < parts; ++i) shapes[i].set_dim(at, resolved[i]);
+  return shapes;
+}
+
+std::vector<Shape> PackShape(ShapeContext& c) {
+  Shape part = c.input(0);
+  for (int i = 1; i < c.num_inputs(); ++i) part = part.MergedWith(c.input(i));
+  if (!part.has_rank()) return {part};
+  const int axis = NormalizeAxis(c.attr<int64_t>("axis"), part.rank() + 1);
+  return {part.Sub(0, axis).Concat(Shape{c.num_inputs()}).Concat(part.Sub(axis, part.rank()))};
+}
+
+std::vector<Shape> UnpackShape(ShapeContext& c) {
+  const int64_t num = c.attr<int64_t>("num");
+  const Shape& value = c.input(0);
+  if (!value.has_rank()) return UnknownShapes(static_cast<int>(num));
+  const int axis = NormalizeAxis(c.attr<int64_t>("axis"), value.rank());
+  if (value.dim(axis) >= 0 && value.dim(axis) != num) {
+    throw InvalidArgumentError(StrCat("dimension ", axis, " of shape ", value, " must be num = ", num));
+  }
+  return std::vector<Shape>(static_cast<size_t>(num),
+                            value.Sub(0, axis).Concat(value.Sub(axis + 1, value.rank())));
+}
+
+std::vector<Shape> TileShape(ShapeContext& c) {
+  const Shape& in = c.input(0);
+  const Shape multiples = c.input_as_shape(1);
+  if (!in.has_rank()) return {multiples.has_rank() ? Shape::UnknownDims(multiples.rank()) : in};
+  if (!multiples.has_rank()) return {Shape::UnknownDims(in.rank())};
+  if (multiples.rank() != in.rank()) {
+    throw InvalidArgumentError(StrCat("multiples must have one element a dimension of ", in, "; got ", multiples.rank()));
+  }
+  Shape result = Shape::UnknownDims(in.rank());
+  for (int i = 0; i < in.rank(); ++i) {
+    if (in.dim(i) >= 0 && multiples.dim(i) >= 0) result.set_dim(i, in.dim(i) * multiples.dim(i));
+  }
+  return {result};
+}
+
+void ConcatGradient(GradientContext& c) {
+  const int count = c.node().num_inputs() - 1;
+  const Output g = c.grad(), axis = c.input(count);
+  Graph& graph = c.graph();
+  const Node& axis_node = *axis.node;
+  std::vector<int64_t> sizes;
+  if (axis_node.op_name() == "Const") {
+    for (int i = 0; i < count; ++i) {
+      const Shape& shape = c.input(i).shape();
+      if (!shape.has_rank()) break;
+      const int at = NormalizeAxis(IntegerScalar(axis_node.attr<Tensor>("value"), "axis"), shape.rank());
+      if (shape.dim(at) < 0) break;
+      sizes.push_back(shape.dim(at));
+    }
+  }
+  if (static_cast<int>(sizes.size()) == count) {
+    Node* split = graph.Op("SplitV").Input(g).Input(IntVector(graph, sizes)).Input(Cast(axis, DType::kInt32))
+                      .Attr("num_split", count).Finish();
+    for (int i = 0; i < count; ++i) c.SetInput(i, split->output(i));
+    return;
+  }
+  std::vector<Output> shapes;
+  for (int i = 0; i < count; ++i) shapes.push_back(ShapeOf(c.input(i)));
+  const Output at = FloorMod(Cast(axis, DType::kInt32), Rank(g));
+  Node* offsets = graph.Op("ConcatOffset").Input(at).Inputs(shapes).Finish();
+  for (int i = 0; i < count; ++i) {
+    c.SetInput(i, Slice(g, offsets->output(i), shapes[static_cast<size_t>(i)]));
+  }
+}
+
+std::vector<Output> AllGradients(GradientContext& c) {
+  std::vector<Output> gradients;
+  for (int i = 0; i < c.node().num_outputs(); ++i) gradients.push_back(c.grad(i));
+  return gradients;
+}
+
+Output ConcatAlong(Graph& graph, const std::vector<Output>& values, Output axis) {
+  if (values.size() == 1) return values[0];
+  return graph.Op("ConcatV2").Inputs(values).Input(axis).Finish1();
+}
+
+void TileGradient(GradientContext& c) {
+  // [a*m, b*n] -> [m, a, n, b], summed over the multiples.
+  Graph& graph = c.graph();
+  const Output shape = ShapeOf(c.input(0));
+  const Output multiples = Cast(c.input(1), DType::kInt32);
+  const Output interleaved = Reshape(Pack({multiples, shape}, 1), {-1});
+  const Output axes = Range(Const(graph, 0), Size(interleaved), Const(graph, 2));
+  c.SetInput(0, ReshapeLike(Sum(Reshape(c.grad(), interleaved), axes), c.input(0)));
+}
+
+void RegisterSplits(OpRegistry& registry) {
+  registry.Register(OpDef("Split").HostInput("split_dim: int32").Input("value: T").Output("output: num_split * T")
+                        .Attr("num_split: int >= 1").Attr("T: type").ShapeRule(SplitShape)
+                        .Gradient([](GradientContext& c) {
+                          c.SetInput(1, ConcatAlong(c.graph(), AllGradients(c), c.input(0)));
+                        })
+                        .Doc("`num_split` equal parts of the value along `split_dim`."));
+  registry.Register(OpDef("SplitV").Input("value: T").HostInput("size_splits: Tlen").HostInput("split_dim: int32")
+                        .Output("output: num_split * T").Attr("num_split: int >= 1").Attr("T: type")
+                        .Attr("Tlen: {int32, int64} = DT_INT64").ShapeRule(SplitVShape)
+                        .Gradient([](GradientContext& c) {
+                          c.SetInput(0, ConcatAlong(c.graph(), AllGradients(c), c.input(2)));
+                        })
+                        .Doc("Parts of the given sizes along `split_dim`; one size may be -1."));
+  registry.Register(OpDef("Unpack").Input("value: T").Output("output: num * T").Attr("num: int >= 0").Attr("T: type")
+                        .Attr("axis: int = 0").ShapeRule(UnpackShape)
+                        .Gradient([](GradientContext& c) {
+                          if (c.node().num_outputs() == 0) return;
+                          c.SetInput(0, Pack(AllGradients(c), static_cast<int>(c.attr<int64_t>("axis"))));
+                        })
+                        .Doc("The `num` slices of the value along `axis`, which goes away."));
+}
+
+void RegisterJoins(OpRegistry& registry) {
+  registry.Register(OpDef("ConcatV2").Input("values: N * T").HostInput("axis: Tidx").Output("output: T")
+                        .Attr("N: int >= 2").Attr("T: type").Attr("Tidx: {int32, int64} = DT_INT32")
+                        .ShapeRule(ConcatShape).Gradient(ConcatGradient)
+                        .Doc("The values one after another along `axis`."));
+  registry.Register(OpDef("ConcatOffset").HostInput("concat_dim: int32").HostInput("shape: N * shape_type")
+                        .HostOutput("offset: N * shape_type").Attr("N: int >= 2")
+                        .Attr("shape_type: {int32, int64} = DT_INT32").ShapeRule(ConcatOffsetShape)
+                        .NotDifferentiable("positions")
+                        .Doc("Where tensors of the given shapes begin in their concatenation along `concat_dim`."));
+  registry.Register(OpDef("Pack").Input("values: N * T").Output("output: T").Attr("N: int >= 1").Attr("T: type")
+                        .Attr("axis: int = 0").ShapeRule(PackShape)
+                        .Gradient([](GradientContext& c) {
+                          const std::vector<Output> parts = Unpack(c.grad(), c.node().num_inputs(),
+                                                                   static_cast<int>(c.attr<int64_t>("axis")));
+                          for (int i = 0; i < c.node().num_inputs(); ++i) c.SetInput(i, parts[static_cast<size_t>(i)]);
+                        })
+                        .Doc("Tensors of one shape along a new dimension `axis`."));
+  registry.Register(OpDef("Tile").Input("input: T").HostInput("multiples: Tmultiples").Output("output: T")
+                        .Attr("T: type").Attr("Tmultiples: {int32, int64} = DT_INT32").ShapeRule(TileShape)
+                        .Gradient(TileGradient).Doc("The input repeated multiples[i] times along dimension i."));
+}
+
+}  // namespace
+
+std::vector<int64_t> ResolveSplit(std::vector<int64_t> sizes, int64_t total) {
+  int64_t sum = 0;
+  int64_t* rest = nullptr;
+  for (int64_t& size : sizes) {
+    if (size >= 0) {
+      sum += size;
+    } else if (size == -1 && rest == nullptr) {
+      rest = &size;
+    } else {
+      throw InvalidArgumentError(StrCat("sizes must not be negative, but for one -1; got ", StrJoin(sizes, ",")));
+    }
+  }
+  if (rest != nullptr && sum <= total) *rest = total - sum;
+  if (rest == nullptr ? sum != total : sum > total) {
+    throw InvalidArgumentError(StrCat("sizes ", StrJoin(sizes, ","), " do not add up to the dimension ", total));
+  }
+  return sizes;
+}
+
+}  // namespace cohort::ops
+
+namespace cohort {
+
+void RegisterJoinOps(OpRegistry& registry) {
+  ops::RegisterSplits(registry);
+  ops::RegisterJoins(registry);
+}
+
+}  // namespace cohort

@@ -1,0 +1,38 @@
+#include "cohort/ops/register.h"
+
+#include <mutex>
+
+#include "cohort/ops/data_flow.h"
+
+namespace cohort {
+
+void RegisterOps() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    OpRegistry& registry = OpRegistry::Global();
+    RegisterConstantOps(registry);
+    RegisterArrayOps(registry);
+    RegisterLayoutOps(registry);
+    RegisterJoinOps(registry);
+    RegisterSliceOps(registry);
+    RegisterGatherOps(registry);
+    RegisterPartitionOps(registry);
+    RegisterUnaryOps(registry);
+    RegisterArithmeticOps(registry);
+    RegisterComparisonOps(registry);
+    RegisterSelectOps(registry);
+    RegisterReductionOps(registry);
+    RegisterScanOps(registry);
+    RegisterMatMulOps(registry);
+    RegisterStateOps(registry);
+    RegisterControlOps(registry);
+    RegisterActivationOps(registry);
+    RegisterSoftmaxOps(registry);
+    RegisterNnOps(registry);
+    RegisterRandomOps(registry);
+    RegisterTrainingOps(registry);
+    RegisterDataFlowOps(registry);
+  });
+}
+
+}  // namespace cohort

@@ -1,0 +1,35 @@
+// RegisterOps: the explicit list of the op families of this module. Internal; programs reach it through
+// cohort/registration.h.
+#pragma once
+
+#include "cohort/graph/op_def.h"
+
+namespace cohort {
+
+// Adds every op of ops/ to the global registry. Thread-safe; only the first call does anything.
+void RegisterOps();
+
+// One a family, in ops/<family>.cc.
+void RegisterConstantOps(OpRegistry& registry);
+void RegisterArrayOps(OpRegistry& registry);
+void RegisterLayoutOps(OpRegistry& registry);
+void RegisterJoinOps(OpRegistry& registry);
+void RegisterSliceOps(OpRegistry& registry);
+void RegisterGatherOps(OpRegistry& registry);
+void RegisterPartitionOps(OpRegistry& registry);
+void RegisterUnaryOps(OpRegistry& registry);
+void RegisterArithmeticOps(OpRegistry& registry);
+void RegisterComparisonOps(OpRegistry& registry);
+void RegisterSelectOps(OpRegistry& registry);
+void RegisterReductionOps(OpRegistry& registry);
+void RegisterScanOps(OpRegistry& registry);
+void RegisterMatMulOps(OpRegistry& registry);
+void RegisterStateOps(OpRegistry& registry);
+void RegisterControlOps(OpRegistry& registry);
+void RegisterActivationOps(OpRegistry& registry);
+void RegisterSoftmaxOps(OpRegistry& registry);
+void RegisterNnOps(OpRegistry& registry);
+void RegisterRandomOps(OpRegistry& registry);
+void RegisterTrainingOps(OpRegistry& registry);
+
+}  // namespace cohort

@@ -1,0 +1,12 @@
+// Running sums and products along an axis.
+#pragma once
+
+#include "cohort/graph/graph.h"
+
+namespace cohort::ops {
+
+// out[i] = x[0] + ... + x[i] along `axis`; `exclusive` leaves x[i] itself out; `reverse` runs from the end.
+Output Cumsum(Output x, int axis, bool exclusive = false, bool reverse = false);
+Output Cumprod(Output x, int axis, bool exclusive = false, bool reverse = false);
+
+}  // namespace cohort::ops

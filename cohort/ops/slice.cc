@@ -1,0 +1,223 @@
+#include "cohort/ops/slice.h"
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/graph/gradients.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/register.h"
+#include "cohort/ops/shape_rules.h"
+#include "cohort/ops/strided_slice_spec.h"
+
+namespace cohort::ops {
+namespace {
+
+AttrMap MaskAttrs(const StridedSliceMasks& masks) {
+  return {{"begin_mask", masks.begin_mask}, {"end_mask", masks.end_mask}, {"ellipsis_mask", masks.ellipsis_mask},
+          {"new_axis_mask", masks.new_axis_mask}, {"shrink_axis_mask", masks.shrink_axis_mask}};
+}
+
+Output PaddingsConst(Graph& graph, const std::vector<std::pair<int64_t, int64_t>>& paddings) {
+  std::vector<int32_t> flat;
+  for (const auto& [before, after] : paddings) {
+    flat.push_back(static_cast<int32_t>(before));
+    flat.push_back(static_cast<int32_t>(after));
+  }
+  return Const(graph, Tensor::FromValues(flat, Shape{static_cast<int64_t>(paddings.size()), 2}));
+}
+
+}  // namespace
+
+Output Slice(Output input, Output begin, Output size) {
+  return input.graph().Op("Slice").Input(input).Input(begin).Input(size).Finish1();
+}
+Output Slice(Output input, const std::vector<int64_t>& begin, const std::vector<int64_t>& size) {
+  return Slice(input, IntVector(input.graph(), begin), IntVector(input.graph(), size));
+}
+Output StridedSlice(Output input, Output begin, Output end, Output strides, const StridedSliceMasks& masks) {
+  return input.graph().Op("StridedSlice").Input(input).Input(begin).Input(end).Input(strides).Attrs(MaskAttrs(masks))
+      .Finish1();
+}
+Output StridedSlice(Output input, const std::vector<int64_t>& begin, const std::vector<int64_t>& end,
+                    const std::vector<int64_t>& strides, const StridedSliceMasks& masks) {
+  Graph& graph = input.graph();
+  return StridedSlice(input, IntVector(graph, begin), IntVector(graph, end), IntVector(graph, strides), masks);
+}
+Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& paddings) {
+  return input.graph().Op("Pad").Input(input).Input(PaddingsConst(input.graph(), paddings)).Finish1();
+}
+Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& paddings, Output value) {
+  return input.graph().Op("PadV2").Input(input).Input(PaddingsConst(input.graph(), paddings)).Input(value).Finish1();
+}
+
+Shape SlicedShape(const Shape& in, const std::vector<int64_t>& begin, const std::vector<int64_t>& size) {
+  if (static_cast<int>(begin.size()) != in.rank() || begin.size() != size.size()) {
+    throw InvalidArgumentError(StrCat("begin and size must have one element a dimension of ", in, "; got ", begin.size(),
+                                      " and ", size.size()));
+  }
+  Shape result;
+  for (int i = 0; i < in.rank(); ++i) {
+    const int64_t from = begin[static_cast<size_t>(i)], count = size[static_cast<size_t>(i)], dim = in.dim(i);
+    const int64_t taken = count == -1 ? (dim < 0 ? -1 : dim - from) : count;
+    if (from < 0 || count < -1 || (dim >= 0 && (taken < 0 || from + taken > dim))) {
+      throw InvalidArgumentError(StrCat("slice of ", count, " from ", from, " leaves dimension ", i, " of shape ", in));
+    }
+    result.AddDim(taken);
+  }
+  return result;
+}
+
+Shape PaddedShape(const Shape& in, const std::vector<int64_t>& paddings) {
+  if (static_cast<int>(paddings.size()) != 2 * in.rank()) {
+    throw InvalidArgumentError(StrCat("paddings must be [", in.rank(), ",2] for shape ", in, "; got ", paddings.size(),
+                                      " elements"));
+  }
+  Shape result;
+  for (int i = 0; i < in.rank(); ++i) {
+    const int64_t before = paddings[static_cast<size_t>(2 * i)], after = paddings[static_cast<size_t>(2 * i + 1)];
+    if (before < 0 || after < 0) {
+      throw InvalidArgumentError(StrCat("paddings must not be negative; got ", before, " and ", after, " for dimension ", i));
+    }
+    result.AddDim(in.dim(i) < 0 ? -1 : before + in.dim(i) + after);
+  }
+  return result;
+}
+
+namespace {
+
+std::vector<Shape> SliceShape(ShapeContext& c) {
+  const Shape& in = c.input(0);
+  const auto begin = KnownIntegers(c, 1), size = KnownIntegers(c, 2);
+  if (begin && size && in.has_rank()) return {SlicedShape(in, *begin, *size)};
+  if (size) {
+    Shape result;
+    for (const int64_t count : *size) result.AddDim(count);  // -1: what follows an unknown begin
+    return {result};
+  }
+  const Shape partial = c.input_as_shape(2);
+  if (partial.has_rank() && in.has_rank() && partial.rank() != in.rank()) {
+    throw InvalidArgumentError(StrCat("size must have one element a dimension of ", in, "; got ", partial.rank()));
+  }
+  return {partial.has_rank() ? partial : in.has_rank() ? Shape::UnknownDims(in.rank()) : in};
+}
+
+StridedSliceMasks MasksOf(const ShapeContext& c) {
+  return {c.attr<int64_t>("begin_mask"), c.attr<int64_t>("end_mask"), c.attr<int64_t>("ellipsis_mask"),
+          c.attr<int64_t>("new_axis_mask"), c.attr<int64_t>("shrink_axis_mask")};
+}
+
+std::vector<Shape> StridedSliceShape(ShapeContext& c) {
+  const auto strides = KnownIntegers(c, 3);
+  if (!strides || !c.input(0).has_rank()) return UnknownShapes(1);
+  return {ResolveStridedSlice(c.input(0), KnownIntegers(c, 1), KnownIntegers(c, 2), *strides, MasksOf(c)).output};
+}
+
+std::vector<Shape> PadShape(ShapeContext& c) {
+  const Shape& in = c.input(0);
+  c.WithRank(1, 2);
+  const auto paddings = KnownIntegers(c, 1);
+  if (!in.has_rank()) return UnknownShapes(1);
+  if (!paddings) return {Shape::UnknownDims(in.rank())};
+  return {PaddedShape(in, *paddings)};
+}
+
+// The gradient of a slice is the incoming one with zeros around it.
+void SliceGradient(GradientContext& c) {
+  const Shape& in = c.input(0).shape();
+  const Node& begin = *c.input(1).node;
+  const Output g = c.grad();
+  if (in.IsFullyDefined() && g.shape().IsFullyDefined() && begin.op_name() == "Const") {
+    const std::vector<int64_t> from = IntegerValues(begin.attr<Tensor>("value"));
+    std::vector<std::pair<int64_t, int64_t>> paddings;
+    for (int i = 0; i < in.rank(); ++i) {
+      const int64_t before = from[static_cast<size_t>(i)];
+      paddings.emplace_back(before, in.dim(i) - before - g.shape().dim(i));
+    }
+    c.SetInput(0, Pad(g, paddings));
+    return;
+  }
+  Graph& graph = c.graph();
+  const DType index = c.input(1).dtype();
+  const Output end = graph.Op("Sub").Input(graph.Op("Sub").Input(ShapeOf(c.input(0), index)).Input(c.input(1)).Finish1())
+                         .Input(ShapeOf(g, index)).Finish1();
+  const Output paddings = graph.Op("Pack").Inputs({c.input(1), end}).Attr("axis", 1).Finish1();
+  c.SetInput(0, graph.Op("Pad").Input(g).Input(paddings).Finish1());
+}
+
+AttrMap MasksOf(const Node& node) {
+  AttrMap masks;
+  for (const char* name : {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) {
+    masks[name] = node.attr<int64_t>(name);
+  }
+  return masks;
+}
+
+void StridedSliceGradient(GradientContext& c) {
+  c.SetInput(0, c.graph().Op("StridedSliceGrad").Input(ShapeOf(c.input(0), c.input(1).dtype())).Input(c.input(1))
+                    .Input(c.input(2)).Input(c.input(3)).Input(c.grad()).Attrs(MasksOf(c.node())).Finish1());
+}
+
+void StridedSliceGradGradient(GradientContext& c) {
+  c.SetInput(4, c.graph().Op("StridedSlice").Input(c.grad()).Input(c.input(1)).Input(c.input(2)).Input(c.input(3))
+                    .Attrs(MasksOf(c.node())).Finish1());
+}
+
+// What flows to the elements that were not padded.
+Output InnerGradient(GradientContext& c) {
+  Graph& graph = c.graph();
+  const Output column = graph.Op("Pack").Inputs({Rank(c.input(0)), Const(graph, 1)}).Finish1();
+  const Output begin = Cast(Reshape(Slice(c.input(1), IntVector(graph, {0, 0}), column), {-1}), DType::kInt32);
+  return Slice(c.grad(), begin, ShapeOf(c.input(0)));
+}
+
+void PadGradient(GradientContext& c) { c.SetInput(0, InnerGradient(c)); }
+
+Output Total(Output x) {
+  Graph& graph = x.graph();
+  return graph.Op("Sum").Input(x).Input(Range(Const(graph, 0), Rank(x), Const(graph, 1))).Finish1();
+}
+
+void PadV2Gradient(GradientContext& c) {
+  const Output inner = InnerGradient(c);
+  c.SetInput(0, inner);
+  c.SetInput(2, c.graph().Op("Sub").Input(Total(c.grad())).Input(Total(inner)).Finish1());
+}
+
+OpDef WithMasks(OpDef&& def) {
+  return std::move(def).Attr("begin_mask: int = 0").Attr("end_mask: int = 0").Attr("ellipsis_mask: int = 0")
+      .Attr("new_axis_mask: int = 0").Attr("shrink_axis_mask: int = 0");
+}
+
+}  // namespace
+}  // namespace cohort::ops
+
+namespace cohort {
+
+void RegisterSliceOps(OpRegistry& registry) {
+  using namespace ops;
+  registry.Register(OpDef("Slice").Input("input: T").HostInput("begin: Index").HostInput("size: Index")
+                        .Output("output: T").Attr("T: type").Attr("Index: {int32, int64}").ShapeRule(SliceShape)
+                        .Gradient(SliceGradient)
+                        .Doc("`size` elements from `begin` along each dimension; -1 takes all that follow."));
+  registry.Register(WithMasks(OpDef("StridedSlice").Input("input: T").HostInput("begin: Index").HostInput("end: Index")
+                                  .HostInput("strides: Index").Output("output: T").Attr("T: type")
+                                  .Attr("Index: {int32, int64}"))
+                        .ShapeRule(StridedSliceShape).Gradient(StridedSliceGradient)
+                        .Doc("input[begin:end:strides, ...] with Python's meaning; the masks are bit sets by position."));
+  registry.Register(WithMasks(OpDef("StridedSliceGrad").HostInput("shape: Index").HostInput("begin: Index")
+                                  .HostInput("end: Index").HostInput("strides: Index").Input("dy: T")
+                                  .Output("output: T").Attr("T: type").Attr("Index: {int32, int64}"))
+                        .ShapeRule([](ShapeContext& c) { return std::vector<Shape>{c.input_as_shape(0)}; })
+                        .Gradient(StridedSliceGradGradient)
+                        .Doc("Zeros of `shape` with dy where StridedSlice with the same arguments would take elements."));
+  registry.Register(OpDef("Pad").Input("input: T").HostInput("paddings: Tpaddings").Output("output: T").Attr("T: type")
+                        .Attr("Tpaddings: {int32, int64} = DT_INT32").ShapeRule(PadShape).Gradient(PadGradient)
+                        .Doc("The input with paddings[i][0] zeros before and paddings[i][1] after along dimension i."));
+  registry.Register(OpDef("PadV2").Input("input: T").HostInput("paddings: Tpaddings").Input("constant_values: T")
+                        .Output("output: T").Attr("T: type").Attr("Tpaddings: {int32, int64} = DT_INT32")
+                        .ShapeRule(PadShape)
+                        .Gradient(PadV2Gradient)
+                        .Doc("The input with the scalar `constant_values` around it."));
+}
+
+}  // namespace cohort

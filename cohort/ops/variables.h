@@ -1,0 +1,81 @@
+// Variable: a value that outlives steps, as programs use it. What it is made of - handle, shared read, initial value,
+// initializer - is the graph's VariableInfo; this is a pointer to it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cohort/graph/graph.h"
+#include "cohort/ops/initializers.h"
+
+namespace cohort::ops {
+
+struct VariableOptions {
+  std::string name = "Variable";  // made unique under the current name scope
+  bool trainable = true;
+  bool local = false;               // of this worker alone: not saved, not trained, set by LocalVariablesInitializer
+  DType dtype = DType::kInvalid;    // of an Initializer's values; kInvalid: float32
+};
+
+// Cheap to copy; valid as long as its graph. All members but the constructors need a variable: valid().
+class Variable {
+ public:
+  Variable() = default;
+  explicit Variable(VariableInfo* info) : info_(info) {}
+  // Adds a variable through the graph's open variable creators. Its shape and dtype are the initial value's.
+  Variable(Graph& graph, Output initial_value, const VariableOptions& options = {});
+  Variable(Graph& graph, const Tensor& initial_value, const VariableOptions& options = {});
+  Variable(Graph& graph, const Shape& shape, const Initializer& initializer, const VariableOptions& options = {});
+
+  bool valid() const { return info_ != nullptr; }
+  VariableInfo* info() const { return info_; }
+  Graph& graph() const { return info_->handle.graph(); }
+  const std::string& name() const { return info_->name; }
+  DType dtype() const { return info_->dtype; }
+  const Shape& shape() const { return info_->shape; }
+  bool trainable() const { return info_->trainable; }
+  Output handle() const { return info_->handle; }
+  // The read that all users of the variable share: it runs when the step begins to need it, before the updates that
+  // depend on it.
+  Output value() const { return info_->value; }
+  operator Output() const { return value(); }
+  // A read of its own, after the current control dependencies.
+  Output Read() const;
+  // Rows of the variable, read on its device (ResourceGather).
+  Output Gather(Output indices) const;
+  Output initial_value() const { return info_->initial_value; }
+  Node* initializer() const { return info_->initializer; }
+  Output is_initialized() const { return info_->is_initialized; }
+
+  Node* Assign(Output value) const;
+  Node* AssignAdd(Output value) const;
+  Node* AssignSub(Output value) const;
+  friend bool operator==(const Variable&, const Variable&) = default;
+
+ private:
+  VariableInfo* info_ = nullptr;
+};
+
+// A variable called exactly `name` under the current name scope. Without initializer: glorot_uniform for floating
+// dtypes, zeros for others. Throws AlreadyExistsError when the name is taken.
+Variable GetVariable(Graph& graph, const std::string& name, const Shape& shape, DType dtype = DType::kFloat32,
+                     const Initializer& initializer = nullptr, bool trainable = true);
+
+// The innermost maker: adds the nodes of one variable called exactly request.name, past all creators:
+//   <name>                              VarHandleOp, placed by the device scopes (ReplicaDeviceSetter sees it)
+//   <name>/Initializer/...              the initial value, placed by the device scopes
+//   <name>/Assign, <name>/Read/ReadVariableOp, <name>/IsInitialized/VarIsInitializedOp   beside the handle
+// Slots of optimizers are made with it, since they belong to one concrete variable.
+VariableInfo* MakeVariable(Graph& graph, const VariableRequest& request);
+
+// Runs the initializers of all variables that are not local / that are local. Only those that there are by now.
+Node* GlobalVariablesInitializer(Graph& graph, const std::string& name = "init");
+Node* LocalVariablesInitializer(Graph& graph, const std::string& name = "init_local");
+// Names of the variables, of those that there are by now, that have no value yet (string [n]; n = 0: all are ready).
+Output ReportUninitializedVariables(Graph& graph, const std::string& name = "report_uninitialized_variables");
+
+// The int64 scalar variable "global_step" (collection "global_step"); not trainable.
+Variable GetOrCreateGlobalStep(Graph& graph);
+std::optional<Variable> GetGlobalStep(Graph& graph);
+
+}  // namespace cohort::ops

@@ -1,0 +1,191 @@
+#include "tools/cohort/output_mux.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort::tools {
+namespace {
+
+constexpr size_t kReadSize = 64 << 10;  // also what a pipe holds
+
+bool SamePlace(int a, int b) {
+  struct stat x, y;
+  return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+// A terminal may take part of a write and then block for as long as it is stopped (Ctrl-S). Opened anew, it
+// can be made non-blocking without changing the descriptor that the shell shares.
+int NonBlockingTerminal(int fd) {
+  if (isatty(fd) == 0) return -1;
+  return open(StrCat("/proc/self/fd/", fd).c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+// Returns errno, 0 when all is written.
+int WriteAll(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = write(fd, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errno;
+    text.remove_prefix(static_cast<size_t>(count));
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool UseColor(ColorMode mode, int fd) {
+  if (mode != ColorMode::kAuto) return mode == ColorMode::kAlways;
+  const char* term = std::getenv("TERM");
+  const char* no_color = std::getenv("NO_COLOR");
+  if (no_color != nullptr && *no_color != '\0') return false;
+  return isatty(fd) != 0 && (term == nullptr || std::string_view(term) != "dumb");
+}
+
+std::string LinePrefix(std::string_view task, size_t which, bool color) {
+  static constexpr int kColors[] = {36, 33, 32, 35, 34, 31, 96, 93, 92, 95, 94, 91};
+  if (!color) return StrCat("[", task, "] ");
+  return StrCat("\033[", kColors[which % std::size(kColors)], "m[", task, "]\033[0m ");
+}
+
+OutputMux::OutputMux(int out_fd, int err_fd, ColorMode color) : buffer_(kReadSize) {
+  color_[0] = UseColor(color, out_fd);
+  color_[1] = UseColor(color, err_fd);
+  const auto sink = [this](int fd) {
+    const int terminal = NonBlockingTerminal(fd);
+    if (terminal >= 0) own_fds_.push_back(terminal);
+    return std::make_unique<OutputSink>(terminal >= 0 ? terminal : fd);
+  };
+  out_ = sink(out_fd);
+  if (!SamePlace(out_fd, err_fd)) err_ = sink(err_fd);
+}
+
+OutputMux::~OutputMux() {
+  for (const Stream& stream : streams_) close(stream.fd);
+  for (const Task& task : tasks_) {
+    if (task.log_fd >= 0) close(task.log_fd);
+  }
+  for (const int fd : own_fds_) close(fd);
+}
+
+size_t OutputMux::AddTask(const std::string& name, const std::string& log_path) {
+  Task task;
+  task.name = name;
+  for (const bool is_stderr : {false, true}) {
+    task.prefix[is_stderr] = LinePrefix(name, tasks_.size(), color_[is_stderr]);
+  }
+  if (!log_path.empty()) {
+    task.log_path = log_path;
+    task.log_fd = open(log_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+    if (task.log_fd < 0) {
+      throw UnavailableError(StrCat("[launch] expected to write ", name, "'s output to ", log_path,
+                                    "; got: ", std::strerror(errno), "; choose another --output_dir"));
+    }
+  }
+  tasks_.push_back(std::move(task));
+  return tasks_.size() - 1;
+}
+
+void OutputMux::AddStream(size_t task, bool is_stderr, int fd) {
+  streams_.push_back({task, is_stderr, fd, LineSplitter()});
+}
+
+void OutputMux::Say(std::string_view text) {
+  SinkOf(true).Push(StrCat("cohort launch: ", text, "\n"));
+  WriteSinks();
+}
+
+void OutputMux::AddPollEntries(std::vector<pollfd>* entries) const {
+  for (const Stream& stream : streams_) {
+    if (!SinkOf(stream.is_stderr).full()) entries->push_back({stream.fd, POLLIN, 0});
+  }
+  for (const OutputSink* sink : {out_.get(), err_.get()}) {
+    if (sink != nullptr && sink->pending() > 0) entries->push_back({sink->fd(), POLLOUT, 0});
+  }
+}
+
+void OutputMux::HandleEvents(const std::vector<pollfd>& entries) {
+  auto next = entries.begin();  // entries stand in the order of the streams
+  for (auto stream = streams_.begin(); stream != streams_.end();) {
+    const auto entry = std::find_if(next, entries.end(), [&](const pollfd& e) { return e.fd == stream->fd; });
+    const bool ready = entry != entries.end() && entry->revents != 0;
+    if (entry != entries.end()) next = entry + 1;
+    if (ready && !ReadOnce(&*stream)) {
+      Close(&*stream);
+      stream = streams_.erase(stream);
+    } else {
+      ++stream;
+    }
+  }
+  WriteSinks();
+}
+
+bool OutputMux::ReadOnce(Stream* stream) {
+  const ssize_t count = read(stream->fd, buffer_.data(), buffer_.size());
+  if (count < 0) return errno == EAGAIN || errno == EINTR;
+  stream->lines.Append(std::string_view(buffer_.data(), static_cast<size_t>(count)),
+                       [&](std::string_view line, bool complete) { Emit(*stream, line, complete); });
+  return count > 0;
+}
+
+void OutputMux::Emit(const Stream& stream, std::string_view line, bool complete) {
+  Task& task = tasks_[stream.task];
+  OutputSink& sink = SinkOf(stream.is_stderr);
+  sink.Push(task.prefix[stream.is_stderr]);
+  sink.Push(line);
+  sink.Push("\n");
+  if (task.log_fd >= 0) WriteLog(&task, line, complete);
+}
+
+void OutputMux::WriteLog(Task* task, std::string_view line, bool complete) {
+  int error = WriteAll(task->log_fd, line);
+  if (error == 0 && complete) error = WriteAll(task->log_fd, "\n");
+  if (error == 0) return;
+  close(task->log_fd);
+  task->log_fd = -1;
+  Say(StrCat("writing ", task->log_path, " failed: ", std::strerror(error),
+             "; the rest of the output is not in it"));
+}
+
+void OutputMux::Close(Stream* stream) {
+  stream->lines.Finish([&](std::string_view line, bool complete) { Emit(*stream, line, complete); });
+  close(stream->fd);
+}
+
+void OutputMux::DrainTask(size_t task) {
+  for (Stream& stream : streams_) {
+    if (stream.task != task) continue;
+    // Twice a pipe's content, and not for ever: what the task left running may go on writing.
+    pollfd entry{stream.fd, POLLIN, 0};
+    for (int i = 0; i < 2 && poll(&entry, 1, 0) == 1 && ReadOnce(&stream); ++i) {
+    }
+  }
+  WriteSinks();
+}
+
+void OutputMux::CloseStreams() {
+  for (Stream& stream : streams_) {
+    for (int i = 0; i < 2 && ReadOnce(&stream); ++i) {
+    }
+    Close(&stream);
+  }
+  streams_.clear();
+  WriteSinks();
+}
+
+void OutputMux::WriteSinks() {
+  out_->WriteSome();
+  if (err_ != nullptr) err_->WriteSome();
+}
+
+bool OutputMux::flushed() const { return out_->pending() == 0 && (err_ == nullptr || err_->pending() == 0); }
+
+}  // namespace cohort::tools
