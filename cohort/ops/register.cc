@@ -31,6 +31,7 @@ void RegisterOps() {
     RegisterNnOps(registry);
     RegisterRandomOps(registry);
     RegisterTrainingOps(registry);
+    RegisterSummaryOps(registry);
     RegisterDataFlowOps(registry);
   });
 }
