@@ -45,10 +45,12 @@ class IndexDecoder {
 
   void DecodeHeader(const std::string& value, BundleIndex* index) const {
     proto::BundleHeaderProto header;
-    if (!header.ParseFromString(value) || header.num_shards() < 1) Fail("", "is no header with a count of shards");
+    if (!header.ParseFromString(value) || header.num_shards() < 1)
+      Fail("", "is no header with a count of shards");
     if (header.version().min_consumer() > kVersion) {
       throw UnimplementedError(StrCat("[checkpoint] ", file_name_, " can only be read by version ",
-                                      header.version().min_consumer(), " of the format or later; we have ", kVersion));
+                                      header.version().min_consumer(), " of the format or later; we have ",
+                                      kVersion));
     }
     index->num_shards = header.num_shards();
     index->swap_bytes = header.endianness() == proto::BundleHeaderProto::BIG;
@@ -71,21 +73,23 @@ class IndexDecoder {
     entry.crc32c = crc32c::Unmask(message.crc32c());
     if (entry.shard < 0 || entry.shard >= num_shards || entry.offset < 0 || entry.size < 0 ||
         entry.offset > std::numeric_limits<int64_t>::max() - entry.size) {
-      Fail(key, StrCat("lies at offset ", entry.offset, " with ", entry.size, " bytes in shard ", entry.shard, " of ",
-                       num_shards));
+      Fail(key, StrCat("lies at offset ", entry.offset, " with ", entry.size, " bytes in shard ", entry.shard,
+                       " of ", num_shards));
     }
-    for (const proto::TensorSliceProto& slice : message.slices()) entry.slices.push_back(DecodeSlice(key, entry, slice));
+    for (const proto::TensorSliceProto& slice : message.slices())
+      entry.slices.push_back(DecodeSlice(key, entry, slice));
     if (entry.slices.empty()) CheckSize(key, entry);
     return entry;
   }
 
  private:
   [[noreturn]] void Fail(const std::string& key, const std::string& what) const {
-    throw DataLossError(StrCat("[checkpoint] the index file ", file_name_, " is corrupt: its entry \"", PrintableKey(key),
-                               "\" ", what));
+    throw DataLossError(StrCat("[checkpoint] the index file ", file_name_, " is corrupt: its entry \"",
+                               PrintableKey(key), "\" ", what));
   }
 
-  TensorSlice DecodeSlice(const std::string& key, const BundleEntry& entry, const proto::TensorSliceProto& message) const {
+  TensorSlice DecodeSlice(const std::string& key, const BundleEntry& entry,
+                          const proto::TensorSliceProto& message) const {
     TensorSlice slice;
     for (const auto& extent : message.extent()) {
       const bool whole = extent.has_length_case() != proto::TensorSliceProto::Extent::kLength;
@@ -103,7 +107,8 @@ class IndexDecoder {
     const int64_t count = entry.shape.num_elements();
     const auto element = static_cast<int64_t>(DTypeSize(entry.dtype()));
     if (element > 0 && entry.size != count * element) {
-      Fail(key, StrCat("is ", entry.dtype_name(), entry.shape, " of ", count * element, " bytes but has ", entry.size));
+      Fail(key, StrCat("is ", entry.dtype_name(), entry.shape, " of ", count * element, " bytes but has ",
+                       entry.size));
     }
     // A string takes one byte of length at least, and their checksum follows.
     if (entry.dtype() == DType::kString && entry.size - 4 < count) {
@@ -128,7 +133,9 @@ uint32_t ExtendByLength(uint32_t crc, uint64_t length) {
 }  // namespace
 
 std::string BundleEntry::dtype_name() const {
-  return dtype() == DType::kInvalid ? StrCat("dtype ", dtype_number) : std::string(DTypeName(dtype()));
+  if (dtype() != DType::kInvalid) return std::string(DTypeName(dtype()));
+  if (!proto::DataType_IsValid(dtype_number)) return StrCat("dtype ", dtype_number);
+  return proto::DataType_Name(static_cast<proto::DataType>(dtype_number));
 }
 
 std::string IndexFileName(const std::string& prefix) { return prefix + ".index"; }
@@ -205,7 +212,9 @@ uint32_t EncodeStrings(const Tensor& strings, ByteSink* sink) {
 }
 
 void DecodeStrings(std::string_view bytes, uint32_t crc32c, const std::string& where, Tensor* out) {
-  const auto fail = [&](const auto&... what) { throw DataLossError(StrCat(where, " is corrupt: ", what...)); };
+  const auto fail = [&](const auto&... what) {
+    throw DataLossError(StrCat(where, " is corrupt: ", what...));
+  };
   std::string_view left = bytes;
   const auto count = static_cast<size_t>(out->num_elements());
   std::vector<uint64_t> lengths(count);

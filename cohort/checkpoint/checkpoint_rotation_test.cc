@@ -41,9 +41,9 @@ TEST(CheckpointRotationTest, OneInEveryNHoursStays) {
   EXPECT_THAT(rotation.Add("h1", 3600), ElementsAre("h0"));
   EXPECT_THAT(rotation.Add("h2", 7200), ElementsAre("h1"));
   EXPECT_THAT(rotation.Add("h3", 10800), ElementsAre("h2"));  // not later than 7200
-  EXPECT_THAT(rotation.Add("h4", 14400), IsEmpty());           // h3 stays; next after 14400
+  EXPECT_THAT(rotation.Add("h4", 14400), IsEmpty());          // h3 stays; next after 14400
   EXPECT_THAT(rotation.Add("h5", 18000), ElementsAre("h4"));
-  EXPECT_THAT(rotation.Add("h6", 21600), IsEmpty());           // h5 stays
+  EXPECT_THAT(rotation.Add("h6", 21600), IsEmpty());  // h5 stays
   EXPECT_THAT(rotation.StatePaths(), ElementsAre("h6"));
 }
 

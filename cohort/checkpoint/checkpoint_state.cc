@@ -33,7 +33,10 @@ std::string JoinPath(const std::string& dir, const std::string& path) {
 }
 
 std::string RelativeTo(const std::string& dir, const std::string& path) {
-  return fs::absolute(path).lexically_normal().lexically_relative(fs::absolute(dir).lexically_normal()).string();
+  return fs::absolute(path)
+      .lexically_normal()
+      .lexically_relative(fs::absolute(dir).lexically_normal())
+      .string();
 }
 
 // Prefixes of the directory's index files, the last modified first; equal times by descending name.
@@ -92,16 +95,19 @@ std::optional<CheckpointState> ReadCheckpointState(const std::string& dir, const
   return state;
 }
 
-void WriteCheckpointState(const std::string& dir, CheckpointState state, bool relative_paths, const std::string& file) {
+void WriteCheckpointState(const std::string& dir, CheckpointState state, bool relative_paths,
+                          const std::string& file) {
   std::vector<std::string>& paths = state.all_model_checkpoint_paths;
-  if (paths.empty() || paths.back() != state.model_checkpoint_path) paths.push_back(state.model_checkpoint_path);
+  if (paths.empty() || paths.back() != state.model_checkpoint_path)
+    paths.push_back(state.model_checkpoint_path);
   const bool relative = relative_paths || dir.empty() || dir.front() != '/';
   const auto written = [&](const std::string& path) { return relative ? RelativeTo(dir, path) : path; };
 
   proto::CheckpointState message;
   message.set_model_checkpoint_path(written(state.model_checkpoint_path));
   for (const std::string& path : paths) message.add_all_model_checkpoint_paths(written(path));
-  for (const double time : state.all_model_checkpoint_timestamps) message.add_all_model_checkpoint_timestamps(time);
+  for (const double time : state.all_model_checkpoint_timestamps)
+    message.add_all_model_checkpoint_timestamps(time);
   message.set_last_preserved_timestamp(state.last_preserved_timestamp);
   std::string text;
   TextFormat::PrintToString(message, &text);
@@ -134,7 +140,8 @@ std::string LatestCheckpoint(const std::string& dir, const std::string& file) {
     if (std::find(candidates.begin(), candidates.end(), prefix) == candidates.end()) others.push_back(prefix);
   }
   const std::string found = FirstComplete(others);
-  if (!found.empty()) LogWarning("checkpoint", "no state file of ", dir, " names a complete checkpoint; taking ", found);
+  if (!found.empty())
+    LogWarning("checkpoint", "no state file of ", dir, " names a complete checkpoint; taking ", found);
   return found;
 }
 
@@ -147,7 +154,8 @@ void DeleteCheckpoint(const std::string& prefix) {
   for (fs::directory_iterator it(DirectoryOf(prefix), error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     // NNNNN-of-NNNNN and not the temporary file of somebody who writes this prefix now.
-    if (name.starts_with(start) && name.find(".tempstate") == std::string::npos) data_files.push_back(it->path().string());
+    if (name.starts_with(start) && name.find(".tempstate") == std::string::npos)
+      data_files.push_back(it->path().string());
   }
   for (const std::string& name : data_files) RemoveFile(name);
 }
@@ -156,7 +164,8 @@ int RemoveAbandonedFiles(const std::string& dir) {
   std::vector<std::string> abandoned;
   std::error_code error;
   for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().filename().string().find(".tempstate") != std::string::npos) abandoned.push_back(it->path().string());
+    if (it->path().filename().string().find(".tempstate") != std::string::npos)
+      abandoned.push_back(it->path().string());
   }
   for (const std::string& name : abandoned) RemoveFile(name);
   return static_cast<int>(abandoned.size());

@@ -1,5 +1,5 @@
-// Which checkpoints a directory has: the `checkpoint` state file (text form of CheckpointState, as TensorFlow keeps it),
-// the newest complete checkpoint, and deletion.
+// Which checkpoints a directory has: the `checkpoint` state file (text form of CheckpointState, as TensorFlow
+// keeps it), the newest complete checkpoint, and deletion.
 #pragma once
 
 #include <optional>
@@ -19,29 +19,32 @@ struct CheckpointState {
   double last_preserved_timestamp = 0;                  // seconds since 1970, 0: none
 };
 
-// Reads DIR/FILE; relative paths come back joined to `dir`. Nothing where there is no such file or (with a warning) where
-// it cannot be read or parsed.
+// Reads DIR/FILE; relative paths come back joined to `dir`. Nothing where there is no such file or (with a
+// warning) where it cannot be read or parsed.
 std::optional<CheckpointState> ReadCheckpointState(const std::string& dir,
                                                    const std::string& file = kCheckpointStateFile);
 
-// Replaces DIR/FILE atomically. The newest path is put at the end of the list where it is missing. Paths are written
-// relative to `dir` when `relative_paths` is set or `dir` is itself relative, else as given. Throws as core/file.h says.
+// Replaces DIR/FILE atomically. The newest path is put at the end of the list where it is missing. Paths are
+// written relative to `dir` when `relative_paths` is set or `dir` is itself relative, else as given. Throws
+// as core/file.h says.
 void WriteCheckpointState(const std::string& dir, CheckpointState state, bool relative_paths,
                           const std::string& file = kCheckpointStateFile);
 
-// Whether the index can be read and every data file is there with the size that it needs. Without reading the tensors.
+// Whether the index can be read and every data file is there with the size that it needs. Without reading the
+// tensors.
 Status CheckCheckpointComplete(const std::string& prefix);
 
-// The prefix of the newest complete checkpoint; "" where there is none. The state file's word counts: its newest path,
-// then those before it; one that is missing, torn or corrupt is passed over with a warning. Where the state file is
-// missing, or names no complete one, the directory's own *.index files are tried, the last modified first.
+// The prefix of the newest complete checkpoint; "" where there is none. The state file's word counts: its
+// newest path, then those before it; one that is missing, torn or corrupt is passed over with a warning.
+// Where the state file is missing, or names no complete one, the directory's own *.index files are tried, the
+// last modified first.
 std::string LatestCheckpoint(const std::string& dir, const std::string& file = kCheckpointStateFile);
 
 // Removes a checkpoint's files, the index first, so that it never is half there; no error for missing ones.
 void DeleteCheckpoint(const std::string& prefix);
 
-// Removes files under temporary names (*.tempstate*) in `dir` that writers left behind when they were killed; only the
-// one task that writes there may call it. Returns their count.
+// Removes files under temporary names (*.tempstate*) in `dir` that writers left behind when they were killed;
+// only the one task that writes there may call it. Returns their count.
 int RemoveAbandonedFiles(const std::string& dir);
 
 }  // namespace cohort

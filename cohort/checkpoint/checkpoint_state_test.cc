@@ -36,7 +36,8 @@ std::string Save(const std::string& prefix) {
 // Three checkpoints and the state file that names them.
 std::vector<std::string> SaveThree(const std::string& dir) {
   CheckpointState state;
-  for (const char* name : {"/m-1", "/m-2", "/m-3"}) state.all_model_checkpoint_paths.push_back(Save(dir + name));
+  for (const char* name : {"/m-1", "/m-2", "/m-3"})
+    state.all_model_checkpoint_paths.push_back(Save(dir + name));
   state.model_checkpoint_path = dir + "/m-3";
   WriteCheckpointState(dir, state, true);
   return state.all_model_checkpoint_paths;
@@ -55,17 +56,20 @@ TEST(CheckpointStateTest, TextIsTensorFlows) {
   const auto back = ReadCheckpointState(dir);
   ASSERT_TRUE(back.has_value());
   EXPECT_EQ(back->model_checkpoint_path, dir + "/model.ckpt-200");
-  EXPECT_THAT(back->all_model_checkpoint_paths, ElementsAre(dir + "/model.ckpt-100", dir + "/model.ckpt-200"));
+  EXPECT_THAT(back->all_model_checkpoint_paths,
+              ElementsAre(dir + "/model.ckpt-100", dir + "/model.ckpt-200"));
 
   WriteCheckpointState(dir, state, /*relative_paths=*/false, "other");
-  EXPECT_THAT(ReadFile(dir + "/other"), ::testing::StartsWith("model_checkpoint_path: \"" + dir + "/model.ckpt-200\"\n"));
+  EXPECT_THAT(ReadFile(dir + "/other"),
+              ::testing::StartsWith("model_checkpoint_path: \"" + dir + "/model.ckpt-200\"\n"));
 }
 
 TEST(CheckpointStateTest, TimesTravelAndUnknownFieldsAreIgnored) {
   const std::string dir = FreshDir("times");
   Put(dir + "/checkpoint",
       "model_checkpoint_path: \"c-1\"\nall_model_checkpoint_paths: \"c-1\"\n"
-      "all_model_checkpoint_timestamps: 1700000000.25\nlast_preserved_timestamp: 1699999999.5\nlater_field: 3\n");
+      "all_model_checkpoint_timestamps: 1700000000.25\nlast_preserved_timestamp: 1699999999.5\nlater_field: "
+      "3\n");
   const auto state = ReadCheckpointState(dir);
   ASSERT_TRUE(state.has_value());
   EXPECT_THAT(state->all_model_checkpoint_timestamps, ElementsAre(1700000000.25));

@@ -1,5 +1,5 @@
-// OrderedCode: byte strings that sort (memcmp) as the values do that they were made from. Parts of partitioned tensors
-// are found in a checkpoint's index under keys built from these pieces.
+// OrderedCode: byte strings that sort (memcmp) as the values do that they were made from. Parts of
+// partitioned tensors are found in a checkpoint's index under keys built from these pieces.
 #pragma once
 
 #include <cstdint>

@@ -27,8 +27,8 @@ std::string Signed(int64_t value) {
 
 TEST(OrderedCodeTest, SignedVectors) {
   const std::vector<std::pair<int64_t, const char*>> vectors = {
-      {0, "80"},      {1, "81"},       {-1, "7f"},        {63, "bf"},           {64, "c040"},
-      {-64, "40"},    {-65, "3fbf"},   {8191, "dfff"},    {8192, "e02000"},     {0x424242, "f0424242"},
+      {0, "80"},      {1, "81"},     {-1, "7f"},     {63, "bf"},       {64, "c040"},
+      {-64, "40"},    {-65, "3fbf"}, {8191, "dfff"}, {8192, "e02000"}, {0x424242, "f0424242"},
       {-2048, "3800"}};
   for (const auto& [value, hex] : vectors) EXPECT_EQ(Hex(Signed(value)), hex) << value;
 }
@@ -53,7 +53,10 @@ TEST(OrderedCodeTest, SignedSortsAsTheNumbersDo) {
 
 TEST(OrderedCodeTest, StringsAndUnsigned) {
   std::string out;
-  ordered_code::AppendString(std::string("a\0\xff" "b", 4), &out);
+  ordered_code::AppendString(std::string("a\0\xff"
+                                         "b",
+                                         4),
+                             &out);
   EXPECT_EQ(Hex(out), "6100ffff00620001");
   out.clear();
   for (const uint64_t value : {uint64_t{0}, uint64_t{2}, uint64_t{256}, ~uint64_t{0}}) {

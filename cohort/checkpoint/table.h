@@ -1,5 +1,5 @@
-// The sorted string table that a checkpoint's index file is: LevelDB's table format, with the keys as they are (no
-// sequence numbers) and no compression when written. Snappy blocks are read. See docs/formats.md.
+// The sorted string table that a checkpoint's index file is: LevelDB's table format, with the keys as they
+// are (no sequence numbers) and no compression when written. Snappy blocks are read. See docs/formats.md.
 #pragma once
 
 #include <string>

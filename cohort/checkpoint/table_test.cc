@@ -53,7 +53,9 @@ TEST(TableTest, EveryFlippedBitIsDataLossUnlessNobodyReadsIt) {
     } catch (const DataLossError&) {
       EXPECT_TRUE(used || at < footer + 4) << bit;
     }
-    if (at >= footer + 4 && at < good.size() - 8) EXPECT_NO_THROW(DecodeTable(bad, "t")) << "padding";
+    if (at >= footer + 4 && at < good.size() - 8) {
+      EXPECT_NO_THROW(DecodeTable(bad, "t")) << "padding";
+    }
   }
 }
 

@@ -14,9 +14,10 @@ int64_t ParseNumber(std::string_view digits, std::string_view whole_text) {
   int64_t value = -1;
   const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (result.ec != std::errc() || result.ptr != digits.data() + digits.size() || value < 0) {
-    throw InvalidArgumentError(StrCat("[checkpoint] a slice is written as start,length of each dimension ('-' for a "
-                                      "whole one) with ':' between, such as 0,3:-; got \"",
-                                      whole_text, "\""));
+    throw InvalidArgumentError(
+        StrCat("[checkpoint] a slice is written as start,length of each dimension ('-' for a "
+               "whole one) with ':' between, such as 0,3:-; got \"",
+               whole_text, "\""));
   }
   return value;
 }
@@ -70,10 +71,12 @@ TensorSlice TensorSlice::ResolvedIn(const Shape& full) const {
     const int64_t dim = full.dim(static_cast<int>(i));
     Extent& extent = resolved.extents[i];
     if (extent.length == kWhole && extent.start == 0) extent.length = dim;
-    fits = extent.start >= 0 && extent.length >= 0 && extent.start <= dim && extent.length <= dim - extent.start;
+    fits =
+        extent.start >= 0 && extent.length >= 0 && extent.start <= dim && extent.length <= dim - extent.start;
   }
   if (!fits) {
-    throw InvalidArgumentError(StrCat("[checkpoint] the slice ", ToString(), " does not lie in a tensor of shape ", full));
+    throw InvalidArgumentError(
+        StrCat("[checkpoint] the slice ", ToString(), " does not lie in a tensor of shape ", full));
   }
   return resolved;
 }

@@ -22,8 +22,8 @@ struct TensorSlice {
 
   // Every dimension whole.
   static TensorSlice Whole(int rank) { return {std::vector<Extent>(static_cast<size_t>(rank))}; }
-  // Rows [start, start + length) of axis 0 of a tensor of shape `full`, all dimensions explicit as TensorFlow's Saver
-  // writes them.
+  // Rows [start, start + length) of axis 0 of a tensor of shape `full`, all dimensions explicit as
+  // TensorFlow's Saver writes them.
   static TensorSlice Rows(const Shape& full, int64_t start, int64_t length);
   // "5,5:0,3": start,length of each dimension, "-" for a whole one. Throws InvalidArgumentError.
   static TensorSlice Parse(std::string_view text);
@@ -38,8 +38,8 @@ struct TensorSlice {
   friend bool operator==(const TensorSlice&, const TensorSlice&) = default;
 };
 
-// "10 3 5,5:0,3": the full shape and the slice, as attributes of save and restore ops carry it; "" gives nothing
-// (the slice has no extents and the shape no rank). Throws InvalidArgumentError.
+// "10 3 5,5:0,3": the full shape and the slice, as attributes of save and restore ops carry it; "" gives
+// nothing (the slice has no extents and the shape no rank). Throws InvalidArgumentError.
 std::pair<Shape, TensorSlice> ParseShapeAndSlice(std::string_view text);
 
 // The key of a part in the index of a checkpoint; it begins with a zero byte, as no name does.

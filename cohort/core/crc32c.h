@@ -7,7 +7,8 @@
 
 namespace cohort::crc32c {
 
-// The crc of the bytes that gave `crc`, followed by `bytes`. Uses the SSE4.2 instruction where the machine has it.
+// The crc of the bytes that gave `crc`, followed by `bytes`. Uses the SSE4.2 instruction where the machine
+// has it.
 uint32_t Extend(uint32_t crc, std::string_view bytes);
 inline uint32_t Value(std::string_view bytes) { return Extend(0, bytes); }
 
@@ -18,7 +19,8 @@ inline uint32_t Unmask(uint32_t masked) {
   return (rotated >> 17) | (rotated << 15);
 }
 
-// The same function from tables alone, for machines without the instruction and for the tests that compare the two.
+// The same function from tables alone, for machines without the instruction and for the tests that compare
+// the two.
 uint32_t ExtendByTable(uint32_t crc, std::string_view bytes);
 
 }  // namespace cohort::crc32c

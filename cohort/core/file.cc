@@ -87,7 +87,8 @@ size_t RandomAccessFile::Read(int64_t offset, std::span<char> out) const {
                                   offset + static_cast<int64_t>(done));
     if (count < 0) {
       if (errno == EINTR) continue;
-      ThrowErrno(errno, StrCat("[file] cannot read ", out.size(), " bytes at offset ", offset, " of ", path_));
+      ThrowErrno(errno,
+                 StrCat("[file] cannot read ", out.size(), " bytes at offset ", offset, " of ", path_));
     }
     if (count == 0) break;
     done += static_cast<size_t>(count);
@@ -114,7 +115,8 @@ void WritableFile::Append(std::string_view bytes) {
     const ssize_t count = ::write(fd_, bytes.data(), std::min(bytes.size(), kMaxTransfer));
     if (count < 0) {
       if (errno == EINTR) continue;
-      ThrowErrno(errno, StrCat("[file] cannot write ", bytes.size(), " bytes at offset ", size_, " of ", path_));
+      ThrowErrno(errno,
+                 StrCat("[file] cannot write ", bytes.size(), " bytes at offset ", size_, " of ", path_));
     }
     size_ += count;
     bytes.remove_prefix(static_cast<size_t>(count));

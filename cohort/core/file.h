@@ -1,7 +1,7 @@
-// Files as checkpoints, records and readers need them: exact reads, writes that end whole or not at all, and errors
-// that name the file. A failing call throws the Error of its errno: NotFound, PermissionDenied, AlreadyExists,
-// ResourceExhausted (disk or quota full, file too large, too many open files), FailedPrecondition (a directory where a
-// file was expected and the reverse), else Unknown.
+// Files as checkpoints, records and readers need them: exact reads, writes that end whole or not at all, and
+// errors that name the file. A failing call throws the Error of its errno: NotFound, PermissionDenied,
+// AlreadyExists, ResourceExhausted (disk or quota full, file too large, too many open files),
+// FailedPrecondition (a directory where a file was expected and the reverse), else Unknown.
 #pragma once
 
 #include <cstdint>
@@ -57,8 +57,8 @@ class WritableFile {
   int fd_;
 };
 
-// A file that appears under its name only when it is whole: written as `<path>.tempstate<16 hex digits>` beside it,
-// synced, renamed. The temporary file is removed by the destructor unless Publish() succeeded.
+// A file that appears under its name only when it is whole: written as `<path>.tempstate<16 hex digits>`
+// beside it, synced, renamed. The temporary file is removed by the destructor unless Publish() succeeded.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);

@@ -1,5 +1,5 @@
-// TFRecord framing: uint64 length, masked crc32c of the length, payload, masked crc32c of the payload (little-endian),
-// records simply one after another. Uncompressed.
+// TFRecord framing: uint64 length, masked crc32c of the length, payload, masked crc32c of the payload
+// (little-endian), records simply one after another. Uncompressed.
 #pragma once
 
 #include <cstdint>
@@ -45,8 +45,8 @@ class RecordReader {
 
   explicit RecordReader(const std::string& path) : file_(path) {}
 
-  // The next record into `payload`. After kEnd and kTruncated it stays where it is, so that the reader of a growing
-  // file may call it again. Throws DataLossError with file and offset for a wrong crc.
+  // The next record into `payload`. After kEnd and kTruncated it stays where it is, so that the reader of a
+  // growing file may call it again. Throws DataLossError with file and offset for a wrong crc.
   Outcome Read(std::string* payload);
   // Where the next record begins, in bytes.
   int64_t offset() const { return offset_; }

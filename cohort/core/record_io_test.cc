@@ -20,8 +20,10 @@ void Put(const std::string& path, const std::string& bytes) {
 }
 
 TEST(RecordIoTest, KnownFrame) {
-  const std::string payload("\x09\x00\x00\x00\x40\xfc\x54\xd9\x41\x1a\x0d"
-                            "brain.Event:2", 24);
+  const std::string payload(
+      "\x09\x00\x00\x00\x40\xfc\x54\xd9\x41\x1a\x0d"
+      "brain.Event:2",
+      24);
   std::string frame;
   EncodeRecord(payload, &frame);
   EXPECT_EQ(frame, std::string("\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22", 12) + payload + "\xec\xed\x8f\x9d");

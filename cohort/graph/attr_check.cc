@@ -20,33 +20,42 @@ static_assert(kMatches<AttrKind::kInt, int64_t> && kMatches<AttrKind::kFloat, fl
               kMatches<AttrKind::kBool, bool> && kMatches<AttrKind::kString, std::string> &&
               kMatches<AttrKind::kType, DType> && kMatches<AttrKind::kShape, Shape> &&
               kMatches<AttrKind::kTensor, Tensor> && kMatches<AttrKind::kListInt, std::vector<int64_t>> &&
-              kMatches<AttrKind::kListFloat, std::vector<float>> && kMatches<AttrKind::kListBool, std::vector<bool>> &&
+              kMatches<AttrKind::kListFloat, std::vector<float>> &&
+              kMatches<AttrKind::kListBool, std::vector<bool>> &&
               kMatches<AttrKind::kListString, std::vector<std::string>> &&
-              kMatches<AttrKind::kListType, std::vector<DType>> && kMatches<AttrKind::kListShape, std::vector<Shape>>);
+              kMatches<AttrKind::kListType, std::vector<DType>> &&
+              kMatches<AttrKind::kListShape, std::vector<Shape>>);
 
 bool IsList(AttrKind kind) { return kind >= AttrKind::kListInt; }
 
+template <typename T>
+int64_t LengthOf(const T&) {
+  return -1;
+}
+template <typename T>
+int64_t LengthOf(const std::vector<T>& list) {
+  return static_cast<int64_t>(list.size());
+}
+
 // The length of a list, -1 of anything else.
 int64_t ListLength(const AttrValue& value) {
-  return std::visit(
-      [](const auto& v) -> int64_t {
-        if constexpr (requires { v.push_back(v.front()); } && !std::is_same_v<std::decay_t<decltype(v)>, std::string>) {
-          return static_cast<int64_t>(v.size());
-        } else {
-          return -1;
-        }
-      },
-      value.value());
+  return std::visit([](const auto& v) { return LengthOf(v); }, value.value());
 }
 
 AttrValue EmptyList(AttrKind kind) {
   switch (kind) {
-    case AttrKind::kListFloat: return std::vector<float>();
-    case AttrKind::kListBool: return std::vector<bool>();
-    case AttrKind::kListString: return std::vector<std::string>();
-    case AttrKind::kListType: return std::vector<DType>();
-    case AttrKind::kListShape: return std::vector<Shape>();
-    default: return std::vector<int64_t>();
+    case AttrKind::kListFloat:
+      return std::vector<float>();
+    case AttrKind::kListBool:
+      return std::vector<bool>();
+    case AttrKind::kListString:
+      return std::vector<std::string>();
+    case AttrKind::kListType:
+      return std::vector<DType>();
+    case AttrKind::kListShape:
+      return std::vector<Shape>();
+    default:
+      return std::vector<int64_t>();
   }
 }
 
@@ -64,7 +73,8 @@ bool HasAllowedElements(const AttrDef& def, const AttrValue& value) {
   const auto allowed = [&def](const auto& element) { return IsAllowed(def, element); };
   if (const auto* dtype = value.get<DType>()) return allowed(*dtype);
   if (const auto* text = value.get<std::string>()) return allowed(*text);
-  if (const auto* dtypes = value.get<std::vector<DType>>()) return std::all_of(dtypes->begin(), dtypes->end(), allowed);
+  if (const auto* dtypes = value.get<std::vector<DType>>())
+    return std::all_of(dtypes->begin(), dtypes->end(), allowed);
   if (const auto* texts = value.get<std::vector<std::string>>()) {
     return std::all_of(texts->begin(), texts->end(), allowed);
   }
@@ -88,8 +98,8 @@ std::string CheckAttrValue(const AttrDef& def, AttrValue& value) {
   if (value.value().index() != static_cast<size_t>(def.kind) + 1) {
     const std::string_view got =
         value.empty() ? "nothing" : AttrKindName(static_cast<AttrKind>(value.value().index() - 1));
-    return StrCat("attribute '", def.name, "' must be of type ", AttrKindName(def.kind), ", got ", value.ToString(),
-                  " (", got, ")");
+    return StrCat("attribute '", def.name, "' must be of type ", AttrKindName(def.kind), ", got ",
+                  value.ToString(), " (", got, ")");
   }
   if (!HasAllowedElements(def, value)) {
     return StrCat("attribute '", def.name, "' is ", value.ToString(), ", which is not among the allowed ",
@@ -99,8 +109,8 @@ std::string CheckAttrValue(const AttrDef& def, AttrValue& value) {
     const bool list = IsList(def.kind);
     const int64_t number = list ? ListLength(value) : *value.get<int64_t>();
     if (number < *def.minimum) {
-      return StrCat("attribute '", def.name, "' must ", list ? "have a length of" : "be", " at least ", *def.minimum,
-                    ", got ", value.ToString());
+      return StrCat("attribute '", def.name, "' must ", list ? "have a length of" : "be", " at least ",
+                    *def.minimum, ", got ", value.ToString());
     }
   }
   return "";

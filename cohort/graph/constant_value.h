@@ -1,4 +1,5 @@
-// What is known of values while a graph is built: constants and what follows from them and from static shapes.
+// What is known of values while a graph is built: constants and what follows from them and from static
+// shapes.
 #pragma once
 
 #include <optional>
@@ -7,14 +8,14 @@
 
 namespace cohort {
 
-// The value where it is a Const (also behind Identity) or a small int32/int64 scalar or vector that follows from
-// constants and static shapes through Shape, Size, Rank, Pack, ConcatV2, Cast, Identity, StridedSlice, Range, Add,
-// AddV2, Sub, Mul; else nothing.
+// The value where it is a Const (also behind Identity) or a small int32/int64 scalar or vector that follows
+// from constants and static shapes through Shape, Size, Rank, Pack, ConcatV2, Cast, Identity, StridedSlice,
+// Range, Add, AddV2, Sub, Mul; else nothing.
 std::optional<Tensor> ConstantValue(const Output& value);
 
-// `value`, an int32 or int64 vector, read as a shape: elements that are unknown (or -1) as unknown dimensions,
-// UnknownRank where even its length is unknown. Throws InvalidArgumentError for a value that is no shape: another rank
-// or dtype, more than Shape::kMaxRank elements, an element below -1.
+// `value`, an int32 or int64 vector, read as a shape: elements that are unknown (or -1) as unknown
+// dimensions, UnknownRank where even its length is unknown. Throws InvalidArgumentError for a value that is
+// no shape: another rank or dtype, more than Shape::kMaxRank elements, an element below -1.
 Shape ConstantValueAsShape(const Output& value);
 
 // The VarHandleOp (or other source) behind a resource handle, through Identity nodes.

@@ -31,8 +31,8 @@ Output Graph::FindOutput(const std::string& name) const {
                                " nodes of the graph (looking for '", name, "')"));
   }
   if (index >= node->num_outputs()) {
-    throw InvalidArgumentError(StrCat("[graph] '", name, "' asks for output ", index, " of ", node->Describe(),
-                                      ", which has ", node->num_outputs(), " outputs"));
+    throw InvalidArgumentError(StrCat("[graph] '", name, "' asks for output ", index, " of ",
+                                      node->Describe(), ", which has ", node->num_outputs(), " outputs"));
   }
   return {node, index};
 }
@@ -82,8 +82,8 @@ std::string Graph::UniqueNameLocked(const std::string& name) {
 void Graph::TakeName(const std::string& name, const std::string& op) {
   MutexLock lock(mu_);
   if (by_name_.contains(name)) {
-    throw AlreadyExistsError(
-        StrCat("[graph] the name '", name, "' for a ", op, " node is taken; choose another, or let it be made unique"));
+    throw AlreadyExistsError(StrCat("[graph] the name '", name, "' for a ", op,
+                                    " node is taken; choose another, or let it be made unique"));
   }
   int& count = name_counts_[name];
   if (count == 0) count = 1;  // a name that UniqueName has set aside is for the node that comes to take it
@@ -97,8 +97,9 @@ void Graph::ReleaseName(const std::string& name) {
 
 void Graph::CheckNotFinal(const Node& node) const {
   if (finalized_) {
-    throw FailedPreconditionError(StrCat("[graph] cannot add ", node.Describe(),
-                                         ": the graph is finalized; build all of it before the session is made"));
+    throw FailedPreconditionError(
+        StrCat("[graph] cannot add ", node.Describe(),
+               ": the graph is finalized; build all of it before the session is made"));
   }
 }
 

@@ -104,6 +104,7 @@ class NodeBuilder {
   NodeBuilder& ExactName(std::string name);  // without the name scope; AlreadyExistsError where it is taken
   NodeBuilder& Input(Output value);
   NodeBuilder& Inputs(const std::vector<Output>& values);  // an input that is a list
+  // `_class` = {"loc:@name"} is the same as Colocate("name").
   NodeBuilder& Attr(std::string name, AttrValue value);
   NodeBuilder& Attrs(const AttrMap& attrs);
   NodeBuilder& Device(std::string device);
@@ -122,6 +123,7 @@ class NodeBuilder {
   };
   void ChooseName(Node& node);
   void CollectInputs(const OpDef& op, Node& node);
+  void TakeColocation();
   void InferAttrs(const OpDef& op, Node& node);
   void CheckAttrs(const OpDef& op, Node& node);
   void ResolveOutputs(const OpDef& op, Node& node);

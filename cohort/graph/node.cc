@@ -17,13 +17,14 @@ void Node::FailAttr(std::string_view name) const {
   if (it == attrs_.end()) {
     throw InvalidArgumentError(StrCat("[graph] ", Describe(), " has no attribute '", name, "'"));
   }
-  throw InvalidArgumentError(StrCat("[graph] ", Describe(), ": attribute '", name, "' is ", it->second.ToString(),
-                                    ", which is of another type than was asked for"));
+  throw InvalidArgumentError(StrCat("[graph] ", Describe(), ": attribute '", name, "' is ",
+                                    it->second.ToString(), ", which is of another type than was asked for"));
 }
 
 void Node::AddControlInput(Node* node) {
   if (node == nullptr || node == this || node->graph_ != graph_) {
-    throw InvalidArgumentError(StrCat("[graph] ", Describe(), ": expected as control input another node of its graph, got ",
+    throw InvalidArgumentError(StrCat("[graph] ", Describe(),
+                                      ": expected as control input another node of its graph, got ",
                                       node == nullptr ? "none" : node->Describe()));
   }
   if (std::find(control_inputs_.begin(), control_inputs_.end(), node) == control_inputs_.end()) {
@@ -34,12 +35,12 @@ void Node::AddControlInput(Node* node) {
 void Node::ReplaceInput(int i, Output value) {
   if (i < 0 || i >= num_inputs() || !value.valid() || &value.graph() != graph_ || value.index < 0 ||
       value.index >= value.node->num_outputs()) {
-    throw InvalidArgumentError(StrCat("[graph] ", Describe(), ": cannot replace input ", i, " of ", num_inputs(), " by ",
-                                      value.valid() ? value.name() : "nothing"));
+    throw InvalidArgumentError(StrCat("[graph] ", Describe(), ": cannot replace input ", i, " of ",
+                                      num_inputs(), " by ", value.valid() ? value.name() : "nothing"));
   }
   if (value.dtype() != input(i).dtype()) {
-    throw InvalidArgumentError(StrCat("[graph] ", Describe(), ": expected ", input(i).dtype(), " for input ", i, ", got ",
-                                      value.dtype(), " of ", value.name()));
+    throw InvalidArgumentError(StrCat("[graph] ", Describe(), ": expected ", input(i).dtype(), " for input ",
+                                      i, ", got ", value.dtype(), " of ", value.name()));
   }
   inputs_[static_cast<size_t>(i)] = value;
 }

@@ -32,6 +32,7 @@ void RegisterOps() {
     RegisterRandomOps(registry);
     RegisterTrainingOps(registry);
     RegisterDataFlowOps(registry);
+    RegisterSummaryOps(registry);
   });
 }
 

@@ -31,5 +31,6 @@ void RegisterSoftmaxOps(OpRegistry& registry);
 void RegisterNnOps(OpRegistry& registry);
 void RegisterRandomOps(OpRegistry& registry);
 void RegisterTrainingOps(OpRegistry& registry);
+void RegisterSummaryOps(OpRegistry& registry);
 
 }  // namespace cohort

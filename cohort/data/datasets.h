@@ -1,0 +1,31 @@
+// Image data sets of ten classes: Fashion-MNIST from its files, and generated images of the same shapes for
+// where the files are not.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cohort/core/tensor.h"
+
+namespace cohort::data {
+
+struct ImageDataset {
+  Tensor train_images;  // [n, 28, 28] u8, 0 is the background
+  Tensor train_labels;  // [n] u8, 0 to 9
+  Tensor test_images;   // [m, 28, 28] u8
+  Tensor test_labels;   // [m] u8
+  bool generated = false;
+};
+
+// Reads train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte,
+// each with or without .gz, from `dir`. Throws NotFoundError that names the missing file, what ReadIdx
+// throws, and InvalidArgumentError for images that are not 28 x 28, labels above 9, or another count of
+// labels than of images.
+ImageDataset LoadFashionMnist(const std::string& dir);
+
+// Images of smooth blobs, two kinds a class, shifted, scaled and under noise: a softmax classifier gets about
+// nine of ten right, a network more. Equal for equal seeds on every machine; image i does not depend on the
+// counts.
+ImageDataset GeneratedImages(uint64_t seed, int64_t train_n, int64_t test_n);
+
+}  // namespace cohort::data

@@ -1,0 +1,70 @@
+#include "cohort/ops/summary.h"
+
+#include "cohort/graph/op_def.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/register.h"
+#include "cohort/ops/shape_rules.h"
+
+namespace cohort {
+
+void RegisterSummaryOps(OpRegistry& registry) {
+  registry.Register(OpDef("ScalarSummary")
+                        .HostInput("tags: string")
+                        .HostInput("values: T")
+                        .HostOutput("summary: string")
+                        .Attr("T: realnumbertype")
+                        .ShapeRule([](ShapeContext& c) {
+                          c.input(0).MergedWith(c.input(1));
+                          return std::vector<Shape>{Shape()};
+                        })
+                        .NotDifferentiable("a message")
+                        .Doc("A Summary with one scalar a tag; tags and values have one shape."));
+  registry.Register(OpDef("HistogramSummary")
+                        .HostInput("tag: string")
+                        .HostInput("values: T")
+                        .HostOutput("summary: string")
+                        .Attr("T: realnumbertype = float32")
+                        .ShapeRule([](ShapeContext& c) {
+                          c.WithRank(0, 0);
+                          return std::vector<Shape>{Shape()};
+                        })
+                        .NotDifferentiable("a message")
+                        .Doc("A Summary with the histogram of `values` under `tag`."));
+  registry.Register(OpDef("MergeSummary")
+                        .HostInput("inputs: N * string")
+                        .HostOutput("summary: string")
+                        .Attr("N: int >= 1")
+                        .ShapeRule(ops::ScalarShape)
+                        .NotDifferentiable("a message")
+                        .Doc("One Summary with the values of all inputs; no tag may occur twice."));
+}
+
+namespace ops {
+namespace {
+
+Output TaggedSummary(const char* op, const std::string& tag, Output values) {
+  Graph& graph = values.graph();
+  const std::string full = graph.UniqueName(tag);
+  const NameScope root(graph, "");
+  const Output tag_const = Const(graph, full, full + "/tags");
+  const Output summary = graph.Op(op).ExactName(full).Input(tag_const).Input(values).Finish1();
+  graph.AddToCollection(kSummariesCollection, summary);
+  return summary;
+}
+
+}  // namespace
+
+Output ScalarSummary(const std::string& tag, Output value) { return TaggedSummary("ScalarSummary", tag, value); }
+Output HistogramSummary(const std::string& tag, Output values) { return TaggedSummary("HistogramSummary", tag, values); }
+
+Output MergeSummary(const std::vector<Output>& summaries, const std::string& name) {
+  return summaries.at(0).graph().Op("MergeSummary").Name(name).Inputs(summaries).Finish1();
+}
+
+Output MergeAllSummaries(Graph& graph, const std::string& collection) {
+  const std::vector<Output> summaries = graph.collection(collection);
+  return summaries.empty() ? Output() : MergeSummary(summaries);
+}
+
+}  // namespace ops
+}  // namespace cohort

@@ -1,0 +1,100 @@
+#include "tests/ops/interpreter.h"
+
+#include <set>
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort::testing {
+namespace {
+
+// The nodes that `roots` need, inputs and control inputs first; what is fed is not followed.
+std::vector<const Node*> Order(const std::vector<const Node*>& roots, const std::set<const Node*>& fed) {
+  std::vector<const Node*> order;
+  std::set<const Node*> seen;
+  std::vector<std::pair<const Node*, size_t>> stack;
+  const auto push = [&](const Node* node) {
+    if (!fed.contains(node) && seen.insert(node).second) stack.emplace_back(node, 0);
+  };
+  for (const Node* root : roots) {
+    push(root);
+    while (!stack.empty()) {
+      auto& [node, next] = stack.back();
+      const size_t inputs = node->inputs().size();
+      if (next == inputs + node->control_inputs().size()) {
+        order.push_back(node);
+        stack.pop_back();
+        continue;
+      }
+      const size_t i = next++;
+      push(i < inputs ? node->inputs()[i].node : node->control_inputs()[i - inputs]);
+    }
+  }
+  return order;
+}
+
+}  // namespace
+
+Interpreter::Interpreter(int threads)
+    : threads_(threads),
+      task_(std::make_shared<TaskResources>()),
+      devices_(MakeCpuDevices(DeviceName::Parse("/job:localhost/replica:0/task:0"), 1, threads, task_)) {}
+
+Interpreter::~Interpreter() = default;
+
+OpKernel& Interpreter::KernelOf(const Node& node) {
+  std::unique_ptr<OpKernel>& kernel = kernels_[&node];
+  if (kernel == nullptr) kernel = KernelRegistry::Global().Create({node, device()});
+  return *kernel;
+}
+
+std::vector<Tensor> Interpreter::Run(const std::vector<Output>& fetches, const Feeds& feeds,
+                                     const std::vector<Node*>& targets) {
+  std::set<const Node*> fed;
+  for (const auto& [output, value] : feeds) fed.insert(output.node);
+  std::vector<const Node*> roots(targets.begin(), targets.end());
+  for (const Output& fetch : fetches) roots.push_back(fetch.node);
+  const std::vector<const Node*> order = Order(roots, fed);
+
+  std::map<const Node*, int32_t> first_slot;
+  int32_t slot_count = 0;
+  const auto add_slots = [&](const Node* node) {
+    if (first_slot.emplace(node, slot_count).second) slot_count += node->num_outputs();
+  };
+  for (const Node* node : fed) add_slots(node);
+  for (const Node* node : order) add_slots(node);
+  const auto slot_of = [&](const Output& value) { return first_slot.at(value.node) + value.index; };
+
+  std::vector<Tensor> slots(static_cast<size_t>(slot_count) + 1);
+  std::vector<int32_t> uses(slots.size(), 0);
+  for (const Node* node : order) {
+    for (const Output& input : node->inputs()) ++uses[static_cast<size_t>(slot_of(input))];
+  }
+  for (const Output& fetch : fetches) ++uses[static_cast<size_t>(slot_of(fetch))];
+  for (const auto& [output, value] : feeds) {
+    slots[static_cast<size_t>(slot_of(output))] = value;
+    ++uses[static_cast<size_t>(slot_of(output))];  // the caller's
+  }
+
+  CancellationManager cancellation;
+  StepInfo step;
+  step.cancellation = &cancellation;
+  for (const Node* node : order) {
+    std::vector<int32_t> input_slots;
+    for (const Output& input : node->inputs()) input_slots.push_back(slot_of(input));
+    KernelContext context(*node, device(), step, slots.data(), input_slots.data(),
+                          slots.data() + first_slot.at(node), uses.data());
+    context.set_num_threads(threads_);
+    OpKernel& kernel = KernelOf(*node);
+    if (kernel.AsAsync() != nullptr) throw InternalError(StrCat("the interpreter cannot run ", node->Describe()));
+    kernel.Compute(context);
+    for (const int32_t slot : input_slots) {
+      if (--uses[static_cast<size_t>(slot)] == 0) slots[static_cast<size_t>(slot)] = Tensor();
+    }
+  }
+  std::vector<Tensor> results;
+  for (const Output& fetch : fetches) results.push_back(slots[static_cast<size_t>(slot_of(fetch))]);
+  return results;
+}
+
+}  // namespace cohort::testing

@@ -1,0 +1,39 @@
+// Interpreter: runs a graph node by node on one CPU device of its own, for the tests of ops and kernels that need no
+// session. Kernels and variables live as long as it does.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "cohort/device/kernel.h"
+#include "cohort/graph/graph.h"
+
+namespace cohort::testing {
+
+class Interpreter {
+ public:
+  using Feeds = std::vector<std::pair<Output, Tensor>>;
+
+  // `threads`: what kernels are told that their OpenMP team has.
+  explicit Interpreter(int threads = 1);
+  ~Interpreter();
+
+  // Runs what the fetches and targets need, each node once. Inputs are forwarded in place as in a real step.
+  std::vector<Tensor> Run(const std::vector<Output>& fetches, const Feeds& feeds = {},
+                          const std::vector<Node*>& targets = {});
+  Tensor Run1(Output fetch, const Feeds& feeds = {}) { return Run({fetch}, feeds)[0]; }
+  void RunNode(Node* target, const Feeds& feeds = {}) { Run({}, feeds, {target}); }
+  Device& device() { return *devices_[0]; }
+
+ private:
+  OpKernel& KernelOf(const Node& node);
+
+  const int threads_;
+  std::shared_ptr<TaskResources> task_;
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::map<const Node*, std::unique_ptr<OpKernel>> kernels_;
+};
+
+}  // namespace cohort::testing
