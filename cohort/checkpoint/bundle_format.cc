@@ -133,7 +133,9 @@ uint32_t ExtendByLength(uint32_t crc, uint64_t length) {
 }  // namespace
 
 std::string BundleEntry::dtype_name() const {
-  return dtype() == DType::kInvalid ? StrCat("dtype ", dtype_number) : std::string(DTypeName(dtype()));
+  if (dtype() != DType::kInvalid) return std::string(DTypeName(dtype()));
+  if (!proto::DataType_IsValid(dtype_number)) return StrCat("dtype ", dtype_number);
+  return proto::DataType_Name(static_cast<proto::DataType>(dtype_number));
 }
 
 std::string IndexFileName(const std::string& prefix) { return prefix + ".index"; }

@@ -33,7 +33,7 @@ struct BundleEntry {
   DType dtype() const {
     return IsKnownDType(dtype_number) ? static_cast<DType>(dtype_number) : DType::kInvalid;
   }
-  // "float32", or "dtype 19" for one that we lack.
+  // "float32"; "DT_HALF" for one that we lack, "dtype 99" for a number that nobody knows.
   std::string dtype_name() const;
 };
 

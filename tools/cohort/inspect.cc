@@ -1,0 +1,119 @@
+#include "tools/cohort/inspect.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+
+#include "cohort/checkpoint/bundle_format.h"
+#include "cohort/checkpoint/checkpoint_state.h"
+#include "cohort/core/error.h"
+#include "cohort/core/file.h"
+#include "cohort/core/record_io.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/summary/event_reader.h"
+#include "tools/cohort/inspect_kinds.h"
+
+namespace cohort::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool HasEventName(const std::string& path) {
+  return fs::path(path).filename().string().find("tfevents") != std::string::npos;
+}
+
+// An event file under any name begins with the version.
+bool IsEventFile(const std::string& path) {
+  if (HasEventName(path)) return true;
+  try {
+    EventReader reader(path);
+    Event event;
+    return reader.Read(&event) == RecordReader::Outcome::kRecord && event.kind == Event::Kind::kFileVersion;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// The prefix of the checkpoint that `path` names or belongs to; "" where it is none.
+std::string CheckpointPrefix(const std::string& path) {
+  if (FileExists(IndexFileName(path))) return path;
+  const fs::path file(path);
+  std::string prefix = (file.parent_path() / file.stem()).string();
+  const std::string extension = file.extension().string();
+  if (extension == ".index" || extension == ".meta") return prefix;
+  return extension.starts_with(".data-") && FileExists(IndexFileName(prefix)) ? prefix : "";
+}
+
+bool InspectDirectory(const std::string& path, const InspectOptions& options, std::ostream& out,
+                      std::ostream& err) {
+  std::vector<std::string> events;
+  bool has_checkpoint = false;
+  for (const auto& entry : fs::directory_iterator(path)) {
+    if (HasEventName(entry.path().string())) events.push_back(entry.path().string());
+    has_checkpoint = has_checkpoint || entry.path().extension() == ".index";
+  }
+  std::sort(events.begin(), events.end());
+  if (events.empty() && !has_checkpoint) {
+    throw NotFoundError(StrCat("there is no checkpoint (*.index) and no event file (*tfevents*) in ", path));
+  }
+  bool good = true;
+  if (has_checkpoint) {
+    const std::string latest = LatestCheckpoint(path);
+    if (latest.empty()) {
+      err << "cohort inspect: no checkpoint in " << path << " is complete\n";
+      good = false;
+    } else {
+      good = InspectCheckpoint(latest, options, out, err);
+    }
+  }
+  for (const std::string& file : events) good = InspectEvents(file, options, out, err) && good;
+  return good;
+}
+
+bool InspectAny(const std::string& path, const InspectOptions& options, std::ostream& out,
+                std::ostream& err) {
+  const std::string prefix = CheckpointPrefix(path);
+  if (!prefix.empty()) return InspectCheckpoint(prefix, options, out, err);
+  if (!FileExists(path)) {
+    throw NotFoundError(
+        StrCat("expected a checkpoint, an event file, a TFRecord file or a directory of them; neither ", path,
+               " nor ", IndexFileName(path), " exists"));
+  }
+  if (fs::is_directory(path)) return InspectDirectory(path, options, out, err);
+  return IsEventFile(path) ? InspectEvents(path, options, out, err) : InspectRecords(path, options, out, err);
+}
+
+}  // namespace
+
+void TextTable::Print(std::ostream& out) const {
+  std::vector<size_t> widths;
+  for (const std::vector<std::string>& row : rows_) {
+    if (row.size() == 1) continue;
+    widths.resize(std::max(widths.size(), row.size()));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const std::vector<std::string>& row : rows_) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      const bool last = i + 1 == row.size();
+      out << row[i] << (last ? "" : std::string(widths[i] - row[i].size() + 2, ' '));
+    }
+    out << "\n";
+  }
+}
+
+std::string Printable(const std::string& text) { return PrintableKey(text); }
+
+int Inspect(const std::string& path, const InspectOptions& options, std::ostream& out, std::ostream& err) {
+  try {
+    return InspectAny(path, options, out, err) ? 0 : 1;
+  } catch (const std::exception& error) {
+    err << "cohort inspect: " << error.what() << "\n";
+    return 1;
+  }
+}
+
+int Inspect(const std::string& path, const InspectOptions& options) {
+  return Inspect(path, options, std::cout, std::cerr);
+}
+
+}  // namespace cohort::tools

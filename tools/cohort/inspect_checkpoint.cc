@@ -1,0 +1,98 @@
+#include <cstdio>
+#include <iostream>
+
+#include "cohort/checkpoint/tensor_bundle.h"
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "tools/cohort/inspect_kinds.h"
+
+namespace cohort::tools {
+namespace {
+
+std::string Hex(uint32_t value) {
+  char text[11];
+  std::snprintf(text, sizeof(text), "0x%08x", value);
+  return text;
+}
+
+class CheckpointLister {
+ public:
+  CheckpointLister(const std::string& prefix, const InspectOptions& options, std::ostream& out,
+                   std::ostream& err)
+      : reader_(prefix), options_(options), out_(out), err_(err) {}
+
+  bool List() {
+    table_.AddRow(
+        {"tensor", "dtype", "shape", "bytes", "shard", "offset", options_.verify ? "crc" : "crc32c"});
+    for (const auto& [name, entry] : reader_.tensors()) ListTensor(name, entry);
+    out_ << "checkpoint " << reader_.prefix() << ": " << reader_.tensors().size() << " tensors, " << bytes_
+         << " bytes in " << reader_.num_shards() << (reader_.num_shards() == 1 ? " shard\n" : " shards\n");
+    table_.Print(out_);
+    Try([this] { reader_.CheckFiles(); });
+    if (problems_ > 0)
+      err_ << "cohort inspect: " << problems_ << (problems_ == 1 ? " problem\n" : " problems\n");
+    return problems_ == 0;
+  }
+
+ private:
+  // Whether `call` throws nothing; says what it throws, once.
+  template <typename Call>
+  bool Try(const Call& call) {
+    try {
+      call();
+      return true;
+    } catch (const Error& error) {
+      if (error.what() != last_problem_) {
+        err_ << "cohort inspect: " << error.what() << "\n";
+        ++problems_;
+      }
+      last_problem_ = error.what();
+      return false;
+    }
+  }
+
+  void ListTensor(const std::string& name, const BundleEntry& entry) {
+    const bool good = !options_.verify || Try([&] { reader_.Verify(name); });
+    const std::string state = good ? "ok" : "BAD";
+    std::vector<const BundleEntry*> parts;
+    Try([&] { parts = reader_.StoredParts(name); });
+    int64_t bytes = 0;
+    for (const BundleEntry* part : parts) bytes += part->size;
+    bytes_ += bytes;
+    if (entry.slices.empty()) {
+      table_.AddRow({Printable(name), entry.dtype_name(), entry.shape.ToString(), StrCat(bytes),
+                     StrCat(entry.shard), StrCat(entry.offset), options_.verify ? state : Hex(entry.crc32c)});
+    } else {
+      table_.AddRow({Printable(name), entry.dtype_name(), entry.shape.ToString(), StrCat(bytes),
+                     StrCat(entry.slices.size(), " parts"), "", options_.verify ? state : ""});
+    }
+    for (size_t i = 0; i < parts.size() && !entry.slices.empty(); ++i) {
+      table_.AddRow({"  " + entry.slices[i].ToString(), "", parts[i]->shape.ToString(),
+                     StrCat(parts[i]->size), StrCat(parts[i]->shard), StrCat(parts[i]->offset),
+                     options_.verify ? "" : Hex(parts[i]->crc32c)});
+    }
+    if (options_.values && entry.dtype() == DType::kInvalid) {
+      table_.AddLine(StrCat("  (values of ", entry.dtype_name(), " cannot be shown)"));
+    } else if (options_.values && good) {
+      Try([&] { table_.AddLine("  " + Printable(reader_.Read(name).ToString(options_.max_values))); });
+    }
+  }
+
+  const BundleReader reader_;
+  const InspectOptions& options_;
+  std::ostream& out_;
+  std::ostream& err_;
+  TextTable table_;
+  int64_t bytes_ = 0;
+  int problems_ = 0;
+  std::string last_problem_;
+};
+
+}  // namespace
+
+bool InspectCheckpoint(const std::string& prefix, const InspectOptions& options, std::ostream& out,
+                       std::ostream& err) {
+  return CheckpointLister(prefix, options, out, err).List();
+}
+
+}  // namespace cohort::tools

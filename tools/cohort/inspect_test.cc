@@ -1,0 +1,186 @@
+#include "tools/cohort/inspect.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "cohort/checkpoint/tensor_bundle.h"
+#include "cohort/core/file.h"
+#include "cohort/core/record_io.h"
+#include "cohort/proto/example.pb.h"
+#include "cohort/summary/event_writer.h"
+
+namespace cohort::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string FreshDir(const std::string& name) {
+  const std::string dir = ::testing::TempDir() + "/inspect_test_" + name;
+  fs::remove_all(dir);
+  fs::create_directories(dir);
+  return dir;
+}
+
+void Put(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+struct Result {
+  int code;
+  std::string out;
+  std::string err;
+};
+
+Result Inspected(const std::string& path, InspectOptions options = {}) {
+  std::ostringstream out;
+  std::ostringstream err;
+  const int code = Inspect(path, options, out, err);
+  return {code, out.str(), err.str()};
+}
+
+std::string SaveCheckpoint(const std::string& prefix) {
+  BundleWriter writer(prefix);
+  writer.Add("dense/kernel", Tensor::FromValues<float>({1, 2, 3, 4, 5, 6}, Shape{2, 3}));
+  writer.Add("name", Tensor::Scalar("a\nb"));
+  const Shape full{4};
+  writer.AddSlice("v", full, TensorSlice::Rows(full, 0, 3), Tensor::Vector<int32_t>({1, 2, 3}));
+  writer.AddSlice("v", full, TensorSlice::Rows(full, 3, 1), Tensor::Vector<int32_t>({4}));
+  writer.Finish();
+  return prefix;
+}
+
+TEST(InspectTest, CheckpointByAnyOfItsNames) {
+  const std::string dir = FreshDir("checkpoint");
+  const std::string prefix = SaveCheckpoint(dir + "/model.ckpt-7");
+  for (const std::string& path : {prefix, prefix + ".index", prefix + ".data-00000-of-00001", dir}) {
+    const Result result = Inspected(path);
+    EXPECT_EQ(result.code, 0) << path << ": " << result.err;
+    EXPECT_THAT(result.out, HasSubstr("checkpoint " + prefix + ": 3 tensors, 48 bytes in 1 shard\n"));
+    EXPECT_THAT(result.out, ContainsRegex("dense/kernel +float32 +\\[2,3\\] +24 +0 +0 +0x[0-9a-f]+\n"));
+    EXPECT_THAT(result.out, ContainsRegex("v +int32 +\\[4\\] +16 +2 parts"));
+    EXPECT_THAT(result.out, ContainsRegex("\n  3,1 +\\[1\\] +4 +0 "));
+  }
+}
+
+TEST(InspectTest, CheckpointValuesAndVerification) {
+  const std::string prefix = SaveCheckpoint(FreshDir("values") + "/m");
+  InspectOptions options;
+  options.values = true;
+  options.verify = true;
+  options.max_values = 3;
+  const Result good = Inspected(prefix, options);
+  EXPECT_EQ(good.code, 0);
+  EXPECT_THAT(good.out, HasSubstr("float32[2,3] [1, 2, 3, ...]"));
+  EXPECT_THAT(good.out, HasSubstr("int32[4] [1, 2, 3, ...]"));
+  EXPECT_THAT(good.out, HasSubstr("\"a\\x0ab\""));
+  EXPECT_THAT(good.out, ContainsRegex("dense/kernel .* ok\n"));
+
+  const std::string data = prefix + ".data-00000-of-00001";
+  std::string bytes = ReadFile(data);
+  bytes[5] ^= 1;
+  Put(data, bytes);
+  EXPECT_EQ(Inspected(prefix).code, 0) << "nobody asked for a verification";
+  options.values = false;
+  const Result bad = Inspected(prefix, options);
+  EXPECT_EQ(bad.code, 1);
+  EXPECT_THAT(bad.out, ContainsRegex("dense/kernel .* BAD\n"));
+  EXPECT_THAT(bad.out, ContainsRegex("\nv .* ok\n"));
+  EXPECT_THAT(bad.err, AllOf(HasSubstr("\"dense/kernel\""), HasSubstr("at offset 0 of " + data),
+                             HasSubstr("1 problem\n")));
+
+  Put(data, bytes.substr(0, 40));
+  const Result torn = Inspected(prefix);
+  EXPECT_EQ(torn.code, 1);
+  EXPECT_THAT(torn.err, HasSubstr("at least 48 bytes; it has 40"));
+}
+
+TEST(InspectTest, Events) {
+  const std::string dir = FreshDir("events");
+  EventWriter::Options clock;
+  clock.now = [] { return 1.7e9; };
+  EventWriter writer(dir, clock);
+  writer.Scalar("loss", 0.5f, 3);
+  writer.Histogram("w", Tensor::Vector<float>({1, 3}), 4);
+  writer.SessionLog(SessionStatus::kCheckpoint, 5, "/dir/m-5");
+  writer.Close();
+  for (const std::string& path : {writer.path(), dir}) {
+    const Result result = Inspected(path);
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr(": 4 events\n"));
+    EXPECT_THAT(result.out, ContainsRegex("3 +2023-11-14T22:13:20Z +loss +0.5\n"));
+    EXPECT_THAT(result.out, ContainsRegex("4 .* w +histogram: 2 values in \\[1, 3\\], sum 4\n"));
+    EXPECT_THAT(result.out, HasSubstr("session log: CHECKPOINT /dir/m-5"));
+  }
+  const std::string other_name = dir + "/renamed";
+  fs::copy_file(writer.path(), other_name);
+  EXPECT_THAT(Inspected(other_name).out, HasSubstr("event file"));
+
+  const std::string bytes = ReadFile(writer.path());
+  Put(writer.path(), bytes.substr(0, 50));
+  EXPECT_EQ(Inspected(writer.path()).code, 1);
+  EXPECT_THAT(Inspected(writer.path()).err, HasSubstr("cut off inside the record at offset 40"));
+  std::string bad = bytes;
+  bad[60] ^= 1;
+  Put(writer.path(), bad);
+  const Result corrupt = Inspected(writer.path());
+  EXPECT_EQ(corrupt.code, 1);
+  EXPECT_THAT(corrupt.out, HasSubstr(": 1 event\n"));
+  EXPECT_THAT(corrupt.err, HasSubstr("record at offset 40 of " + writer.path()));
+}
+
+TEST(InspectTest, Records) {
+  const std::string path = FreshDir("records") + "/data.tfrecord";
+  proto::Example example;
+  auto& features = *example.mutable_features()->mutable_feature();
+  features["label"].mutable_int64_list()->add_value(7);
+  features["image"].mutable_bytes_list()->add_value("\x01pixels");
+  {
+    RecordWriter writer(path);
+    writer.Write(example.SerializeAsString());
+    writer.Write(example.SerializeAsString());
+    writer.Close();
+  }
+  InspectOptions options;
+  options.values = true;
+  options.max_values = 1;
+  const Result result = Inspected(path, options);
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("2 records of"));
+  EXPECT_THAT(result.out, HasSubstr("every record is a tf.Example with"));
+  EXPECT_THAT(result.out, ContainsRegex("image +bytes\\[1\\]\n +label +int64\\[1\\]\n"));
+  EXPECT_THAT(result.out, HasSubstr("example 0:\n  image: \"\\x01pixels\"\n  label: 7\n"));
+  EXPECT_THAT(result.out, ::testing::Not(HasSubstr("example 1:")));
+  {
+    RecordWriter writer(path);
+    writer.Write("text");
+    writer.Close();
+  }
+  EXPECT_THAT(Inspected(path).out,
+              AllOf(HasSubstr("1 record of 4 to 4 bytes, 4 in all"), HasSubstr("no record is a tf.Example")));
+}
+
+TEST(InspectTest, WhatIsNoneOfThem) {
+  const std::string dir = FreshDir("none");
+  const Result missing = Inspected(dir + "/model");
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_THAT(missing.err, HasSubstr("neither " + dir + "/model nor " + dir + "/model.index exists"));
+  EXPECT_THAT(Inspected(dir).err, HasSubstr("no checkpoint (*.index) and no event file"));
+  Put(dir + "/text", "this is a long enough line of text\n");
+  const Result text = Inspected(dir + "/text");
+  EXPECT_EQ(text.code, 1);
+  EXPECT_THAT(text.err, HasSubstr("no checkpoint, no event file and no TFRecord file"));
+  EXPECT_THAT(text.out, IsEmpty());
+  Put(dir + "/m.index", "not a table");
+  EXPECT_THAT(Inspected(dir + "/m.index").err, HasSubstr("truncated"));
+}
+
+}  // namespace
+}  // namespace cohort::tools
