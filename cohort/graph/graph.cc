@@ -7,6 +7,14 @@
 #include "cohort/core/str_cat.h"
 
 namespace cohort {
+namespace {
+
+[[noreturn]] void FailTaken(const std::string& name, const std::string& op) {
+  throw AlreadyExistsError(StrCat("[graph] the name '", name, "' for a ", op,
+                                  " node is taken; choose another, or let it be made unique"));
+}
+
+}  // namespace
 
 Node* Graph::FindNode(std::string_view name) const {
   MutexLock lock(mu_);
@@ -81,10 +89,7 @@ std::string Graph::UniqueNameLocked(const std::string& name) {
 
 void Graph::TakeName(const std::string& name, const std::string& op) {
   MutexLock lock(mu_);
-  if (by_name_.contains(name)) {
-    throw AlreadyExistsError(StrCat("[graph] the name '", name, "' for a ", op,
-                                    " node is taken; choose another, or let it be made unique"));
-  }
+  if (by_name_.contains(name)) FailTaken(name, op);
   int& count = name_counts_[name];
   if (count == 0) count = 1;  // a name that UniqueName has set aside is for the node that comes to take it
 }
@@ -92,7 +97,7 @@ void Graph::TakeName(const std::string& name, const std::string& op) {
 void Graph::ReleaseName(const std::string& name) {
   MutexLock lock(mu_);
   const auto it = name_counts_.find(name);
-  if (it != name_counts_.end() && it->second == 1) name_counts_.erase(it);
+  if (it != name_counts_.end() && it->second == 1 && !by_name_.contains(name)) name_counts_.erase(it);
 }
 
 void Graph::CheckNotFinal(const Node& node) const {
@@ -108,7 +113,7 @@ Node* Graph::Adopt(std::unique_ptr<Node> node) {
   CheckNotFinal(*node);
   Node* raw = node.get();
   raw->id_ = static_cast<int>(nodes_.size());
-  by_name_.emplace(raw->name(), raw);
+  if (!by_name_.emplace(raw->name(), raw).second) FailTaken(raw->name(), raw->op_name());
   nodes_.push_back(std::move(node));
   return raw;
 }

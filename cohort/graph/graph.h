@@ -239,9 +239,9 @@ class Graph {
   // Null where the calling thread has no scope open.
   const Scopes* FindScopes() const EXCLUDES(mu_);
   std::string UniqueNameLocked(const std::string& name) REQUIRES(mu_);
-  // Marks `name` as taken. Throws AlreadyExistsError.
+  // Marks `name` as taken, also where UniqueName has set it aside. Throws AlreadyExistsError where a node has it.
   void TakeName(const std::string& name, const std::string& op) EXCLUDES(mu_);
-  // Of a node that was not added after all.
+  // Gives back the name of a node that was not added after all.
   void ReleaseName(const std::string& name) EXCLUDES(mu_);
   void CheckNotFinal(const Node& node) const REQUIRES(mu_);
   static std::string ApplyDeviceScopes(const Scopes& scopes, const NodeDraft& draft);

@@ -1,3 +1,5 @@
+#include <google/protobuf/stubs/logging.h>
+
 #include <algorithm>
 #include <charconv>
 #include <limits>
@@ -211,6 +213,7 @@ class Importer {
 }  // namespace
 
 void ImportGraphDef(Graph& graph, std::string_view bytes, const std::string& prefix) {
+  google::protobuf::LogSilencer quiet;  // what is wrong is thrown, not written to stderr
   proto::GraphDef def;
   if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max()) ||
       !def.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {

@@ -141,6 +141,21 @@ TEST(Graph, NamesAreUnique) {
   }
 }
 
+TEST(Graph, ANameSetAsideGoesToTheNodeThatTakesIt) {
+  Graph graph;
+  const Output a = Floats(graph);
+  const auto take = [&](const std::string& name) {
+    return graph.Op("TestMul").Input(a).Input(a).ExactName(name).Finish()->name();
+  };
+  EXPECT_EQ(graph.UniqueName("v"), "v");
+  EXPECT_EQ(graph.UniqueName("v"), "v_1");
+  EXPECT_EQ(take("v"), "v");
+  EXPECT_EQ(take("v_1"), "v_1");
+  EXPECT_THROW(take("v_1"), AlreadyExistsError);
+  EXPECT_EQ(graph.UniqueName("v_1"), "v_1_1");
+  EXPECT_EQ(graph.UniqueName("v"), "v_2");
+}
+
 TEST(Graph, AFailedNodeLeavesNothingBehind) {
   Graph graph;
   const Output a = Floats(graph);

@@ -116,6 +116,7 @@ Node* NodeBuilder::Finish() {
   node->graph_ = &graph_;
   node->op_ = &op;
   ChooseName(*node);
+  const std::string name = node->name_;
   try {
     CollectInputs(op, *node);
     InferAttrs(op, *node);
@@ -125,7 +126,7 @@ Node* NodeBuilder::Finish() {
     ApplyScopes(*node);
     return graph_.Adopt(std::move(node));
   } catch (...) {
-    if (node != nullptr) graph_.ReleaseName(node->name_);
+    graph_.ReleaseName(name);
     throw;
   }
 }

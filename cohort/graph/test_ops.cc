@@ -215,8 +215,8 @@ void RegisterVariableOps(OpRegistry& r) {
                    return {c.input(1).Concat(v.Sub(1, v.rank()))};
                  })
                  .Gradient([](GradientContext& c) {
-                   std::vector<int64_t> dims;
-                   for (const int64_t dim : HandleShape(c.input(0)).dims()) dims.push_back(dim);
+                   const Shape shape = HandleShape(c.input(0));
+                   const std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
                    c.SetInput(0, {c.grad(), c.input(1), TestConst(c.graph(), Tensor::Vector(dims))});
                  }));
 }

@@ -39,6 +39,28 @@ auto ForNumbers(DType dtype, const std::string& op, const Fn& fn) -> decltype(fn
   }
 }
 
+// The same for these and uint8: every dtype that is a number.
+template <typename Fn>
+auto ForAllNumbers(DType dtype, const std::string& op, const Fn& fn) -> decltype(fn(float())) {
+  if (dtype == DType::kUint8) return fn(uint8_t());
+  return ForNumbers(dtype, op, fn);
+}
+
+// fn(T()) for a T of the size of one element, for kernels that only move elements: uint8_t, uint16_t, uint32_t, uint64_t,
+// or std::string for strings.
+template <typename Fn>
+auto ForElements(DType dtype, const std::string& op, const Fn& fn) -> decltype(fn(uint8_t())) {
+  if (dtype == DType::kString) return fn(std::string());
+  switch (DTypeSize(dtype)) {
+    case 1: return fn(uint8_t());
+    case 2: return fn(uint16_t());
+    case 4: return fn(uint32_t());
+    case 8: return fn(uint64_t());
+    default: break;
+  }
+  throw UnimplementedError(StrCat("[kernels/cpu] ", op, " cannot move elements of dtype ", dtype));
+}
+
 inline constexpr int64_t kElementsWorthATeam = 32 * 1024;
 
 // body(begin, end) over [0, n), in one piece or one a thread. `cost` is about how many simple operations an element

@@ -1,0 +1,86 @@
+#include "cohort/kernels/cpu/bfloat16_matmul.h"
+
+#include <dnnl.hpp>
+#include <string>
+#include <unordered_map>
+
+#include "cohort/core/error.h"
+
+namespace cohort::cpu {
+namespace {
+
+using dnnl::memory;
+
+const dnnl::engine& CpuEngine() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+memory::desc MatrixDesc(int64_t rows, int64_t columns, bool transposed) {
+  const memory::dims strides = transposed ? memory::dims{1, rows} : memory::dims{columns, 1};
+  return memory::desc({rows, columns}, memory::data_type::bf16, strides);
+}
+
+dnnl::matmul::primitive_desc Describe(const GemmShape& s) {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return {dnnl::matmul::desc(MatrixDesc(s.m, s.k, s.transpose_a), MatrixDesc(s.k, s.n, s.transpose_b),
+                             MatrixDesc(s.m, s.n, false)),
+          attr, CpuEngine()};
+}
+
+}  // namespace
+
+struct Bfloat16MatMul::Primitive {
+  explicit Primitive(const GemmShape& s) : shape(s) {
+    try {
+      desc = Describe(s);
+      usable = std::string(desc.impl_info_str()).find("ref") == std::string::npos;
+      if (usable) primitive = dnnl::matmul(desc);
+    } catch (const dnnl::error&) {
+      usable = false;
+    }
+  }
+  GemmShape shape;
+  dnnl::matmul::primitive_desc desc;
+  dnnl::matmul primitive;
+  bool usable = false;
+};
+
+Bfloat16MatMul::Bfloat16MatMul() = default;
+Bfloat16MatMul::~Bfloat16MatMul() = default;
+
+std::shared_ptr<Bfloat16MatMul::Primitive> Bfloat16MatMul::Find(const GemmShape& shape) {
+  MutexLock lock(mu_);
+  for (const auto& entry : cache_) {
+    const GemmShape& s = entry->shape;
+    if (s.m == shape.m && s.n == shape.n && s.k == shape.k) return entry;
+  }
+  if (cache_.size() == kCached) cache_.pop_front();
+  cache_.push_back(std::make_shared<Primitive>(shape));
+  return cache_.back();
+}
+
+bool Bfloat16MatMul::Run(KernelContext& ctx, const GemmShape& shape, const bfloat16* a, const bfloat16* b, bfloat16* c) {
+  const std::shared_ptr<Primitive> found = Find(shape);
+  if (!found->usable) return false;
+  const auto wrap = [](const memory::desc& desc, const void* data) {
+    return memory(desc, CpuEngine(), const_cast<void*>(data));
+  };
+  const memory::desc scratch_desc = found->desc.scratchpad_desc();
+  Tensor scratch = ctx.AllocateTemp(DType::kUint8, Shape{static_cast<int64_t>(scratch_desc.get_size())});
+  try {
+    dnnl::stream stream(CpuEngine());
+    found->primitive.execute(stream, {{DNNL_ARG_SRC, wrap(found->desc.src_desc(), a)},
+                                      {DNNL_ARG_WEIGHTS, wrap(found->desc.weights_desc(), b)},
+                                      {DNNL_ARG_DST, wrap(found->desc.dst_desc(), c)},
+                                      {DNNL_ARG_SCRATCHPAD, wrap(scratch_desc, scratch.raw_data())}});
+    stream.wait();
+  } catch (const dnnl::error& error) {
+    throw InternalError(StrCat("[kernels/cpu] oneDNN failed in a bfloat16 product of [", shape.m, ",", shape.k, "] and [",
+                               shape.k, ",", shape.n, "]: ", error.what()));
+  }
+  return true;
+}
+
+}  // namespace cohort::cpu

@@ -1,0 +1,12 @@
+// The one list of what exists: ops, kernels, session factories. Including this header (cohort.h does) registers all of
+// it before main() runs.
+#pragma once
+
+namespace cohort {
+
+// Idempotent and thread-safe. Returns true, so that it can initialise a constant.
+bool RegisterAll();
+
+inline const bool kAllRegistered = RegisterAll();
+
+}  // namespace cohort

@@ -1,0 +1,216 @@
+#include "cohort/runtime/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "cohort/core/error.h"
+#include "cohort/kernels/register.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/control.h"
+#include "cohort/ops/math.h"
+#include "cohort/ops/register.h"
+#include "cohort/ops/state.h"
+#include "cohort/ops/variables.h"
+#include "cohort/runtime/kernels.h"
+
+namespace cohort {
+namespace {
+
+using ::testing::HasSubstr;
+
+const bool kRegistered = [] {
+  RegisterOps();
+  RegisterKernels();
+  RegisterRuntimeKernels(KernelRegistry::Global());
+  return true;
+}();
+
+std::string MessageOf(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const Error& e) {
+    return std::string(CodeName(e.code())) + ": " + e.what();
+  }
+  return "no error";
+}
+
+TEST(SessionTest, FeedsAndFetches) {
+  Graph g;
+  const Output x = ops::Placeholder(g, DType::kFloat32, Shape{-1}, "x");
+  const Output y = x * 2.0f + 1.0f;
+  Session session(g);
+  const auto result = session.Run({{x, Tensor::Vector<float>({1, 2, 3})}}, {y, x});
+  EXPECT_EQ(result[0].ToVector<float>(), (std::vector<float>{3, 5, 7}));
+  EXPECT_EQ(result[1].ToVector<float>(), (std::vector<float>{1, 2, 3}));
+}
+
+TEST(SessionTest, AFedIntermediateValueCutsItsInputsOff) {
+  Graph g;
+  const Output x = ops::Placeholder(g, DType::kFloat32, Shape{});
+  const Output middle = x + 1.0f;
+  const Output y = middle * 10.0f;
+  Session session(g);
+  EXPECT_EQ(session.Run({{middle, Tensor::Scalar(4.0f)}}, {y})[0].scalar<float>(), 40.0f);
+}
+
+TEST(SessionTest, TheCallersFeedIsNeverWrittenInto) {
+  Graph g;
+  const Output x = ops::Placeholder(g, DType::kFloat32, Shape{-1});
+  const Output y = x + 1.0f;
+  Session session(g);
+  const Tensor feed = Tensor::Vector<float>({1, 2});
+  session.Run({{x, feed}}, {y});
+  EXPECT_EQ(feed.ToVector<float>(), (std::vector<float>{1, 2}));
+}
+
+TEST(SessionTest, MistakesAreNamed) {
+  Graph g;
+  const Output x = ops::Placeholder(g, DType::kFloat32, Shape{-1, 3}, "x");
+  const Output y = x * 2.0f;
+  Graph other;
+  const Output stranger = ops::Const(other, 1.0f);
+  Session session(g);
+  EXPECT_THAT(MessageOf([&] { session.Run({}, {y}); }), HasSubstr("placeholder"));
+  EXPECT_THAT(MessageOf([&] { session.Run({}, {y}); }), HasSubstr("'x'"));
+  const std::string shape = MessageOf([&] { session.Run({{x, Tensor::Vector<float>({1})}}, {y}); });
+  EXPECT_THAT(shape, HasSubstr("[?,3]"));
+  EXPECT_THAT(shape, HasSubstr("[1]"));
+  EXPECT_THAT(MessageOf([&] { session.Run({{x, Tensor::Vector<int32_t>({1})}}, {y}); }), HasSubstr("int32"));
+  EXPECT_THAT(MessageOf([&] { session.Run({stranger}); }), HasSubstr("another graph"));
+  const Tensor row = Tensor::FromValues<float>({1, 2, 3}, Shape{1, 3});
+  EXPECT_THAT(MessageOf([&] { session.Run({{x, row}, {x, row}}, {y}); }), HasSubstr("fed twice"));
+}
+
+TEST(SessionTest, AKernelsErrorNamesNodeOpDeviceAndShapes) {
+  Graph g;
+  const Output a = ops::Placeholder(g, DType::kFloat32, Shape::UnknownRank(), "a");
+  const Output b = ops::Placeholder(g, DType::kFloat32, Shape::UnknownRank(), "b");
+  const Output product = ops::MatMul(a, b);
+  Session session(g);
+  const std::string message = MessageOf([&] {
+    session.Run({{a, Tensor::Zeros(DType::kFloat32, Shape{2, 3})}, {b, Tensor::Zeros(DType::kFloat32, Shape{4, 5})}},
+                {product});
+  });
+  EXPECT_THAT(message, HasSubstr("InvalidArgument"));
+  EXPECT_THAT(message, HasSubstr("MatMul"));
+  EXPECT_THAT(message, HasSubstr("[2,3]"));
+  EXPECT_THAT(message, HasSubstr("[4,5]"));
+  EXPECT_THAT(message, HasSubstr("/device:CPU:0"));
+}
+
+TEST(SessionTest, VariablesKeepTheirValueBetweenSteps) {
+  Graph g;
+  const ops::Variable v(g, ops::Const(g, 1.0f), {.name = "v"});
+  Node* add = v.AssignAdd(ops::Const(g, 2.0f));
+  Session session(g);
+  EXPECT_THAT(MessageOf([&] { session.Run(v.value()); }), HasSubstr("uninitialized value v"));
+  session.Run(ops::GlobalVariablesInitializer(g));
+  for (int i = 0; i < 3; ++i) session.Run(add);
+  EXPECT_EQ(session.Run(v.value()).scalar<float>(), 7.0f);
+}
+
+TEST(SessionTest, SessionsWithoutATargetShareNothing) {
+  Graph g;
+  const ops::Variable v(g, ops::Const(g, 1.0f), {.name = "v"});
+  Node* init = ops::GlobalVariablesInitializer(g);
+  Session first(g);
+  first.Run(init);
+  Session second(g);
+  EXPECT_THAT(MessageOf([&] { second.Run(v.value()); }), HasSubstr("FailedPrecondition"));
+}
+
+TEST(SessionTest, SeveralDevicesExchangeValues) {
+  Graph g;
+  Output x;
+  Output y;
+  Output z;
+  {
+    const DeviceScope scope(g, "/cpu:0");
+    x = ops::Placeholder(g, DType::kFloat32, Shape{-1});
+  }
+  {
+    const DeviceScope scope(g, "/cpu:1");
+    y = x * 3.0f;
+  }
+  {
+    const DeviceScope scope(g, "/cpu:0");
+    z = y + x;
+  }
+  SessionConfig config;
+  config.device_count["CPU"] = 2;
+  Session session(g, "", config);
+  EXPECT_EQ(session.ListDevices().size(), 2u);
+  for (int i = 0; i < 200; ++i) {
+    const float value = static_cast<float>(i);
+    EXPECT_EQ(session.Run({{x, Tensor::Vector<float>({value})}}, {z})[0].data<float>()[0], 4 * value);
+  }
+  EXPECT_THAT(MessageOf([&] {
+                Session one(g);
+                one.Run({{x, Tensor::Vector<float>({1})}}, {z});
+              }),
+              HasSubstr("CPU:1"));
+}
+
+TEST(SessionTest, ThreadsRunStepsAtOnce) {
+  Graph g;
+  const ops::Variable v(g, ops::Const(g, int64_t{0}), {.name = "count"});
+  Node* add = v.AssignAdd(ops::Const(g, int64_t{1}));
+  const Output x = ops::Placeholder(g, DType::kFloat32, Shape{});
+  const Output y = x * x;
+  Session session(g);
+  session.Run(ops::GlobalVariablesInitializer(g));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 500; ++i) {
+        const float value = static_cast<float>(t * 1000 + i);
+        EXPECT_EQ(session.Run({{x, Tensor::Scalar(value)}}, {y}, {add})[0].scalar<float>(), value * value);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(session.Run(v.value()).scalar<int64_t>(), 2000);
+}
+
+TEST(SessionTest, ANewRowCountEachStep) {
+  Graph g;
+  const Output x = ops::Placeholder(g, DType::kFloat32, Shape{-1, 4});
+  const ops::Variable w(g, ops::Fill(ops::Const(g, std::vector<int32_t>{4, 2}), ops::Const(g, 0.5f)));
+  const Output y = ops::Sum(ops::MatMul(x, w.value()));
+  Session session(g);
+  session.Run(ops::GlobalVariablesInitializer(g));
+  for (int64_t rows = 0; rows < 10000; ++rows) {
+    const int64_t n = (rows * 37) % 501;
+    const Tensor feed = Tensor::FromValues(std::vector<float>(static_cast<size_t>(n * 4), 1.0f), Shape{n, 4});
+    ASSERT_EQ(session.Run({{x, feed}}, {y})[0].scalar<float>(), static_cast<float>(n * 4));
+  }
+}
+
+TEST(SessionTest, ACallableIsTheSignatureResolvedOnce) {
+  Graph g;
+  const Output x = ops::Placeholder(g, DType::kFloat32, Shape{});
+  const Output y = x + 1.0f;
+  Session session(g);
+  const Callable add = session.MakeCallable({x}, {y});
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(add({Tensor::Scalar(float(i))})[0].scalar<float>(), float(i + 1));
+  EXPECT_THAT(MessageOf([&] { add({}); }), HasSubstr("1 feeds"));
+}
+
+TEST(SessionTest, AClosedSessionSaysSo) {
+  Graph g;
+  const Output x = ops::Const(g, 1.0f);
+  Session session(g);
+  session.Close();
+  EXPECT_THAT(MessageOf([&] { session.Run(x); }), HasSubstr("closed"));
+}
+
+TEST(SessionTest, TargetsOfOtherKindsAreRefused) {
+  Graph g;
+  EXPECT_THAT(MessageOf([&] { Session session(g, "http://127.0.0.1:1"); }), HasSubstr("NotFound"));
+}
+
+}  // namespace
+}  // namespace cohort
