@@ -88,7 +88,8 @@ TEST(GeneratedImagesTest, DependOnSeedAndIndexOnly) {
   EXPECT_EQ(a.test_labels.Slice(0, 10).ToVector<uint8_t>(), b.test_labels.ToVector<uint8_t>());
   EXPECT_NE(a.train_images.ToVector<uint8_t>(), GeneratedImages(8, 100, 20).train_images.ToVector<uint8_t>());
   std::vector<int> counts(kClasses);
-  for (const uint8_t label : GeneratedImages(7, 2000, 0).train_labels.values<uint8_t>()) ++counts.at(label);
+  const ImageDataset many = GeneratedImages(7, 2000, 0);
+  for (const uint8_t label : many.train_labels.values<uint8_t>()) ++counts.at(label);
   for (const int count : counts) EXPECT_GT(count, 140);
 }
 

@@ -2,7 +2,6 @@
 #include <limits>
 #include <memory>
 #include <type_traits>
-#include <vector>
 
 #include "cohort/core/error.h"
 #include "cohort/device/kernel.h"
@@ -37,8 +36,8 @@ class Folder {
       const int split = plan.reduced[0] ? 1 : 0;
       const int64_t cost = plan.in_elements / plan.dims[static_cast<size_t>(split)];
       cpu::ForBlocks(plan.dims[static_cast<size_t>(split)], threads, [&](int64_t begin, int64_t end) {
-        std::vector<A> block(BlockSize(plan));
-        Fold(plan, 0, split, begin, end, in, result, block.data());
+        const auto block = std::make_unique_for_overwrite<A[]>(BlockSize(plan));
+        Fold(plan, 0, split, begin, end, in, result, block.get());
       }, cost);
     }
   }
@@ -72,23 +71,26 @@ class Folder {
   void FoldAll(const T* in, int64_t n, A* result, int threads) const {
     constexpr int64_t kPart = cpu::kElementsWorthATeam;
     if (n <= kPart) return row_(in, n, result);
-    std::vector<A> parts(static_cast<size_t>((n + kPart - 1) / kPart), R::template Start<A>());
-    cpu::ForBlocks(static_cast<int64_t>(parts.size()), threads, [&](int64_t begin, int64_t end) {
+    const int64_t count = (n + kPart - 1) / kPart;
+    const auto parts = std::make_unique_for_overwrite<A[]>(static_cast<size_t>(count));
+    std::fill(parts.get(), parts.get() + count, R::template Start<A>());
+    cpu::ForBlocks(count, threads, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         row_(in + i * kPart, std::min(kPart, n - i * kPart), &parts[static_cast<size_t>(i)]);
       }
     }, kPart);
     using Total = typename R::template Total<A>;
     Total total = static_cast<Total>(*result);
-    for (const A part : parts) total = R::Join(total, static_cast<Total>(part));
+    for (int64_t i = 0; i < count; ++i) total = R::Join(total, static_cast<Total>(parts[static_cast<size_t>(i)]));
     *result = static_cast<A>(total);
   }
 
   void FoldColumns(const ReductionPlan& plan, const T* in, A* result, int threads) const {
     const int64_t rows = plan.dims[0], n = plan.dims[1];
     cpu::ForBlocks(n, threads, [&](int64_t begin, int64_t end) {
-      std::vector<A> block(rows > cpu::ColumnBody<R, T>::kRows ? static_cast<size_t>(end - begin) : 0);
-      column_(in + begin, rows, n, end - begin, result + begin, block.data());
+      const bool blocked = rows > cpu::ColumnBody<R, T>::kRows;
+      const auto block = std::make_unique_for_overwrite<A[]>(blocked ? static_cast<size_t>(end - begin) : 0);
+      column_(in + begin, rows, n, end - begin, result + begin, block.get());
     }, rows);
   }
 

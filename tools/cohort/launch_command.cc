@@ -1,0 +1,141 @@
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "tools/cohort/command.h"
+#include "tools/cohort/launcher.h"
+#include "tools/cohort/process_tree.h"
+
+namespace cohort::tools {
+namespace {
+
+constexpr int kMaxTasks = 1000;
+constexpr double kMaxSeconds = 1e6;
+
+constexpr char kFooter[] =
+    "Each task is a process of PROGRAM with TF_CONFIG, COHORT_TOKEN and OMP_NUM_THREADS in its environment.\n"
+    "The exit code is 0 when all tasks have ended with 0, else that of the first one that failed (128 + "
+    "signal);\n"
+    "2 for a wrong command line, 126 or 127 when PROGRAM cannot be run.\n\n"
+    "Example: cohort launch --ps=2 --workers=2 -- ./mnist_replica --train_steps=200\n";
+
+// The flags with their values, as CLI11 fills them in.
+struct Flags {
+  LaunchOptions options;
+  double grace = options.grace.count();
+  double kill_after = options.kill_after.count();
+  int threads_per_task = 0;  // 0: not given
+  std::string color = "auto";
+  bool chief = false;
+  bool evaluator = false;
+  bool dry_run = false;
+};
+
+class HelpWithProgram : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    return "Usage: cohort launch [FLAGS] -- PROGRAM [ARGS]\n";
+  }
+};
+
+// The bounds do not stand in the help text, which they would crowd.
+template <typename T>
+void AddNumber(CLI::App* app, const char* name, T* value, T low, T high, const char* text) {
+  CLI::Validator range = CLI::Range(low, high);
+  app->add_option(name, *value, text)->check(range.description(""))->type_name("N");
+}
+
+CLI::Validator OneOf(std::vector<std::string> words) {
+  CLI::Validator member = CLI::IsMember(std::move(words));
+  return member.description("");
+}
+
+// At most one task: --chief, --chief=1, --chief=false.
+void AddOptionalTask(CLI::App* app, const char* name, bool* value, const char* text) {
+  app->add_flag(name, *value, text)->check(OneOf({"0", "1", "false", "true"}));
+}
+
+ColorMode ColorOf(const std::string& word) {
+  return word == "auto" ? ColorMode::kAuto : word == "always" ? ColorMode::kAlways : ColorMode::kNever;
+}
+
+void Declare(CLI::App* app, Flags* flags) {
+  LaunchOptions& options = flags->options;
+  app->set_help_flag("-h,--help", "Print this text");
+  app->formatter(std::make_shared<HelpWithProgram>());
+  app->footer(kFooter);
+  app->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  AddNumber(app, "--ps", &options.jobs.ps, 0, kMaxTasks, "Parameter servers");
+  AddNumber(app, "--workers", &options.jobs.workers, 0, kMaxTasks, "Workers");
+  AddOptionalTask(app, "--chief", &flags->chief, "A chief beside the workers");
+  AddOptionalTask(app, "--evaluator", &flags->evaluator, "An evaluator, which stands beside the cluster");
+  AddNumber(app, "--restart,--max_restarts", &options.restarts, 0, 1'000'000,
+            "Start each failed task again, up to N times (0)");
+  AddNumber(app, "--grace", &flags->grace, 0.0, kMaxSeconds,
+            "Seconds that tasks have to end by themselves after a failure (10)");
+  AddNumber(app, "--kill_after", &flags->kill_after, 0.0, kMaxSeconds,
+            "Seconds between SIGTERM and SIGKILL (5)");
+  AddNumber(app, "--threads_per_task", &flags->threads_per_task, 1, 65536,
+            "OMP_NUM_THREADS of every task, instead of a share of the cores");
+  app->add_option("--color", flags->color, "Colour the task names: auto, always or never (auto)")
+      ->check(OneOf({"auto", "always", "never"}))
+      ->type_name("WHEN");
+  app->add_option("--output_dir", options.output_dir,
+                  "Also write each task's output there, to worker-0.log, ...")
+      ->type_name("DIR");
+  app->add_flag("--dry_run", flags->dry_run, "Print each task's TF_CONFIG and start nothing");
+}
+
+int PrintPlan(const LaunchOptions& options) {
+  const LaunchPlan plan(options);
+  for (size_t task = 0; task < plan.tasks().size(); ++task) {
+    std::cout << plan.tasks()[task].Name() << " TF_CONFIG=" << plan.TFConfig(task) << "\n";
+  }
+  return 0;
+}
+
+LaunchOptions OptionsOf(const Flags& flags, const std::vector<std::string>& command) {
+  LaunchOptions options = flags.options;
+  options.jobs.chief = flags.chief ? 1 : 0;
+  options.jobs.evaluator = flags.evaluator ? 1 : 0;
+  options.grace = std::chrono::duration<double>(flags.grace);
+  options.kill_after = std::chrono::duration<double>(flags.kill_after);
+  if (flags.threads_per_task > 0) options.threads_per_task = flags.threads_per_task;
+  options.color = ColorOf(flags.color);
+  options.command = command;
+  return options;
+}
+
+// What is wrong with the flags together; empty when nothing is.
+std::string MistakeIn(const LaunchOptions& options, bool dry_run) {
+  const size_t tasks = TasksOf(options.jobs).size();
+  if (tasks == 0) return "expected at least one task; give --workers=N, --ps=N or --chief";
+  if (tasks > kMaxTasks) return StrCat("expected at most ", kMaxTasks, " tasks; got ", tasks);
+  if (options.command.empty() && !dry_run) return "expected -- PROGRAM [ARGS] behind the flags";
+  return "";
+}
+
+}  // namespace
+
+int LaunchCommand(const Arguments& arguments) {
+  CLI::App app("Starts a local cluster of a program and ends with it.", "cohort launch");
+  Flags flags;
+  Declare(&app, &flags);
+  if (const auto done = ParseFlags(&app, arguments.flags)) return *done;
+  const LaunchOptions options = OptionsOf(flags, arguments.rest);
+  const std::string mistake = MistakeIn(options, flags.dry_run);
+  if (!mistake.empty()) return UsageError(app.get_name(), mistake);
+  try {
+    if (flags.dry_run) return PrintPlan(options);
+    return RunWatched([&](int parent_fd) { return Launcher(options, parent_fd).Run(); });
+  } catch (const Error& e) {
+    std::cerr << "cohort launch: " << e.what() << "\n";
+    return 1;
+  }
+}
+
+}  // namespace cohort::tools

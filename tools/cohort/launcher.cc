@@ -1,0 +1,334 @@
+#include "tools/cohort/launcher.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "tools/cohort/process_tree.h"
+
+namespace cohort::tools {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+// For what a task has started and not waited for, such as a `tee` that is still writing.
+constexpr Seconds kLeftoverTime{1};
+// For processes to be gone after SIGKILL: only one that hangs in the kernel takes longer than a moment.
+constexpr Seconds kKillTime{30};
+
+std::string OneDecimal(Seconds time) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f s", time.count());
+  return text;
+}
+
+std::string LogPath(const std::string& folder, const TaskId& task) {
+  return folder.empty() ? "" : (std::filesystem::path(folder) / task.FileName()).string();
+}
+
+void MakeFolder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) {
+    throw UnavailableError(
+        StrCat("[launch] expected a folder --output_dir=", folder, "; got: ", error.message()));
+  }
+}
+
+}  // namespace
+
+LaunchPlan::LaunchPlan(const LaunchOptions& options)
+    : tasks_(TasksOf(options.jobs)),
+      division_(DivideCores(AvailableCores(), static_cast<int>(tasks_.size()) - options.jobs.ps,
+                            options.jobs.ps, options.threads_per_task)),
+      threads_are_fixed_(options.threads_per_task.has_value()),
+      token_(NewToken()) {
+  for (const TaskId& task : tasks_) {
+    if (task.InCluster()) ports_.emplace_back();
+    addresses_.push_back(task.InCluster() ? ports_.back().Address() : "");
+  }
+}
+
+Environment LaunchPlan::EnvironmentOf(size_t task) const {
+  Environment environment = CurrentEnvironment();
+  SetThreads(tasks_[task], division_, threads_are_fixed_, &environment);
+  SetToken(token_, &environment);
+  environment["TF_CONFIG"] = TFConfig(task);
+  return environment;
+}
+
+Launcher::Launcher(const LaunchOptions& options, int parent_fd)
+    : options_(options),
+      parent_fd_(parent_fd),
+      plan_(options),
+      output_(STDOUT_FILENO, STDERR_FILENO, options.color) {
+  sigset_t blocked;
+  sigprocmask(SIG_BLOCK, nullptr, &blocked);  // what RunWatched wants to be read here
+  signal_fd_ = signalfd(-1, &blocked, SFD_NONBLOCK | SFD_CLOEXEC);
+  if (signal_fd_ < 0) throw UnavailableError(StrCat("[launch] signalfd failed: ", std::strerror(errno)));
+}
+
+Launcher::~Launcher() { close(signal_fd_); }
+
+int Launcher::Run() {
+  if (!options_.output_dir.empty()) MakeFolder(options_.output_dir);
+  for (const TaskId& id : plan_.tasks()) {
+    tasks_.push_back({.id = id});
+    output_.AddTask(id.Name(), LogPath(options_.output_dir, id));
+  }
+  if (StartAll()) {
+    while (phase_ != Phase::kDone) {
+      WaitForEvents();
+      HandleSignals();
+      ReapChildren();
+      Advance();
+    }
+  }
+  KillWhatIsLeft();
+  output_.CloseStreams();
+  FlushOutput();
+  if (stop_signal_ != 0) return 128 + stop_signal_;
+  return failure_.value_or(0);
+}
+
+// False when the program cannot be run: then no task is running.
+bool Launcher::StartAll() {
+  try {
+    program_ = FindProgram(options_.command[0]);
+    for (size_t task = 0; task < tasks_.size(); ++task) Start(task);
+    return true;
+  } catch (const ProgramError& e) {
+    output_.Say(e.message);
+    failure_ = e.exit_code;
+  } catch (const Error& e) {
+    output_.Say(e.what());
+    failure_ = 1;
+  }
+  return false;
+}
+
+void Launcher::Start(size_t task) {
+  const Process process = StartProcess(program_, options_.command, plan_.EnvironmentOf(task));
+  tasks_[task].pid = process.pid;
+  tasks_[task].start = Clock::now();
+  output_.AddStream(task, false, process.out_fd);
+  output_.AddStream(task, true, process.err_fd);
+}
+
+void Launcher::WaitForEvents() {
+  std::vector<pollfd> entries{{signal_fd_, POLLIN, 0}, {parent_gone_ ? -1 : parent_fd_, POLLIN, 0}};
+  output_.AddPollEntries(&entries);
+  int timeout_ms = -1;
+  if (phase_end_ != Clock::time_point::max()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(phase_end_ - Clock::now()).count();
+    timeout_ms = static_cast<int>(std::clamp<int64_t>(left, 0, 1'000'000));
+  }
+  if (poll(entries.data(), entries.size(), timeout_ms) <= 0) return;
+  if (entries[1].revents != 0) {
+    parent_gone_ = true;
+    stop_signal_ = SIGKILL;
+    EnterKill();
+  }
+  output_.HandleEvents(entries);
+}
+
+void Launcher::HandleSignals() {
+  signalfd_siginfo info;
+  while (read(signal_fd_, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
+    if (info.ssi_signo != SIGCHLD) HandleSignal(static_cast<int>(info.ssi_signo));
+  }
+}
+
+void Launcher::HandleSignal(int signal) {
+  const bool second = stop_signal_ != 0;
+  if (!second) stop_signal_ = signal;
+  const std::string name = StrCat("got SIG", sigabbrev_np(signal));
+  if (phase_ == Phase::kDone) return;  // only output is left, which FlushOutput then gives up
+  if (second || phase_ >= Phase::kKill) {
+    output_.Say(StrCat(name, "; killing what is left"));
+    EnterKill();
+  } else if (phase_ == Phase::kTerm) {
+    output_.Say(StrCat(name, "; ", RunningNames(), " got SIGTERM already"));
+  } else {
+    output_.Say(StrCat(name, "; sending SIGTERM to ", RunningNames()));
+    EnterTerm();
+  }
+}
+
+void Launcher::ReapChildren() {
+  while (true) {
+    siginfo_t info{};
+    // The status is looked at first: while the leader is not reaped, no other process group can get its
+    // number.
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
+    const auto task =
+        std::find_if(tasks_.begin(), tasks_.end(), [&](const Task& t) { return t.pid == info.si_pid; });
+    if (task == tasks_.end()) {  // started by a task that has ended
+      waitpid(info.si_pid, nullptr, 0);
+      continue;
+    }
+    const bool failed = info.si_code != CLD_EXITED || info.si_status != 0;
+    if (failed && WillRestart(*task))
+      kill(-task->pid, SIGKILL);  // what it has started must not disturb the next life
+    int wait_status = 0;
+    waitpid(info.si_pid, &wait_status, 0);
+    HandleEnd(static_cast<size_t>(task - tasks_.begin()), wait_status);
+  }
+}
+
+void Launcher::HandleEnd(size_t task, int wait_status) {
+  Task& ended = tasks_[task];
+  const std::string what = StrCat(ended.id.Name(), " (pid ", ended.pid, ") ", DescribeEnd(wait_status),
+                                  " after ", OneDecimal(Clock::now() - ended.start));
+  ended.pid = -1;
+  output_.DrainTask(task);
+  if (wait_status == 0 || phase_ >= Phase::kTerm) return;
+  if (WillRestart(ended)) return Restart(task, what);
+  const bool others_wait = phase_ == Phase::kRunning && AnyRunning(true);
+  output_.Say(others_wait
+                  ? StrCat(what, "; the others have ", OneDecimal(options_.grace), " to end by themselves")
+                  : what);
+  Fail(ExitCodeOf(wait_status));
+}
+
+void Launcher::Fail(int exit_code) {
+  if (!failure_) failure_ = exit_code;
+  if (phase_ == Phase::kRunning) Enter(Phase::kGrace, options_.grace);
+}
+
+bool Launcher::WillRestart(const Task& task) const {
+  return phase_ == Phase::kRunning && task.restarts < options_.restarts;
+}
+
+void Launcher::Restart(size_t task, const std::string& what) {
+  Task& failed = tasks_[task];
+  ++failed.restarts;
+  output_.Say(StrCat(what, "; starting it again (", failed.restarts, " of ", options_.restarts, ")"));
+  try {
+    Start(task);
+  } catch (const ProgramError& e) {
+    output_.Say(e.message);
+    Fail(e.exit_code);
+  } catch (const Error& e) {
+    output_.Say(e.what());
+    Fail(1);
+  }
+}
+
+void Launcher::Advance() {
+  const bool late = Clock::now() >= phase_end_;
+  if (phase_ < Phase::kLeftovers && !AnyRunning(true)) {
+    const bool end_now = phase_ == Phase::kKill || Children().empty();
+    Enter(end_now ? Phase::kDone : Phase::kLeftovers, kLeftoverTime);
+    return;
+  }
+  switch (phase_) {
+    case Phase::kRunning:
+      if (!AnyRunning(false) && tasks_.size() > static_cast<size_t>(options_.jobs.ps)) {
+        Enter(Phase::kGrace, options_.grace);
+      }
+      return;
+    case Phase::kGrace:
+      if (!late) return;
+      output_.Say(
+          StrCat(RunningNames(), " did not end within ", OneDecimal(options_.grace), "; sending SIGTERM"));
+      EnterTerm();
+      return;
+    case Phase::kTerm:
+      if (!late) return;
+      output_.Say(StrCat(RunningNames(), " did not end within ", OneDecimal(options_.kill_after),
+                         " of SIGTERM; sending SIGKILL"));
+      EnterKill();
+      return;
+    case Phase::kKill:
+      if (late) Enter(Phase::kDone, Seconds(0));
+      return;
+    case Phase::kLeftovers:
+    case Phase::kLeftoversTerm: {
+      const std::vector<pid_t> left = Children();
+      if (left.empty() || (late && phase_ == Phase::kLeftoversTerm)) return Enter(Phase::kDone, Seconds(0));
+      if (!late) return;
+      output_.Say(StrCat("tasks have left ", left.size(), " processes behind (pid ", StrJoin(left, ", "),
+                         "); sending SIGTERM"));
+      for (const pid_t pid : left) kill(pid, SIGTERM);
+      Enter(Phase::kLeftoversTerm, options_.kill_after);
+      return;
+    }
+    case Phase::kDone: return;
+  }
+}
+
+void Launcher::Enter(Phase phase, Seconds limit) {
+  phase_ = phase;
+  phase_end_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
+}
+
+void Launcher::EnterTerm() {
+  SignalTasks(SIGTERM);
+  if (phase_ < Phase::kTerm) Enter(Phase::kTerm, options_.kill_after);
+}
+
+void Launcher::EnterKill() {
+  SignalTasks(SIGKILL);
+  if (phase_ < Phase::kKill) {
+    Enter(Phase::kKill, kKillTime);
+  } else if (phase_ > Phase::kKill) {
+    Enter(Phase::kDone, Seconds(0));
+  }
+}
+
+void Launcher::SignalTasks(int signal) {
+  for (const Task& task : tasks_) {
+    if (task.pid < 0) continue;
+    kill(-task.pid, signal);
+    if (signal == SIGTERM) kill(-task.pid, SIGCONT);  // a stopped process would not see it
+  }
+}
+
+void Launcher::KillWhatIsLeft() {
+  const auto limit = std::chrono::duration_cast<Clock::duration>(kKillTime);
+  const std::vector<pid_t> alive = KillDescendants(Clock::now() + limit);
+  if (!alive.empty()) {
+    output_.Say(StrCat("could not kill pid ", StrJoin(alive, ", "), " within ", OneDecimal(kKillTime),
+                       ": the kernel holds it"));
+  }
+}
+
+// Waits for whoever reads the output, as any program does that prints; a signal or the parent's end stops it.
+void Launcher::FlushOutput() {
+  phase_end_ = stop_signal_ == 0
+                   ? Clock::time_point::max()
+                   : Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.kill_after);
+  const int signals_before = stop_signal_;
+  while (!output_.flushed() && !parent_gone_ && Clock::now() < phase_end_) {
+    WaitForEvents();
+    HandleSignals();
+    if (stop_signal_ != signals_before) return;
+  }
+}
+
+bool Launcher::AnyRunning(bool ps_too) const {
+  return std::any_of(tasks_.begin(), tasks_.end(),
+                     [&](const Task& t) { return t.pid >= 0 && (ps_too || !t.id.IsPs()); });
+}
+
+std::string Launcher::RunningNames() const {
+  std::vector<std::string> names;
+  for (const Task& task : tasks_) {
+    if (task.pid >= 0) names.push_back(task.id.Name());
+  }
+  return names.empty() ? "no task" : StrJoin(names, ", ");
+}
+
+}  // namespace cohort::tools

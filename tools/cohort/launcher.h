@@ -1,0 +1,120 @@
+// Launcher: runs the tasks of a local cluster to their common end.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/cohort/launch_layout.h"
+#include "tools/cohort/output_mux.h"
+#include "tools/cohort/port_reservation.h"
+#include "tools/cohort/process.h"
+
+namespace cohort::tools {
+
+struct LaunchOptions {
+  JobCounts jobs;
+  int restarts = 0;                             // how often each failed task is started again
+  std::chrono::duration<double> grace{10};      // for tasks to end by themselves once one has failed
+  std::chrono::duration<double> kill_after{5};  // between SIGTERM and SIGKILL
+  std::optional<int> threads_per_task;          // instead of a share of the cores
+  ColorMode color = ColorMode::kAuto;
+  std::string output_dir;            // also a log file a task there; made where it is missing
+  std::vector<std::string> command;  // PROGRAM ARGS
+};
+
+// What every task is told: address, TF_CONFIG, environment. Holds the tasks' ports until it is destroyed.
+class LaunchPlan {
+ public:
+  explicit LaunchPlan(const LaunchOptions& options);
+
+  const std::vector<TaskId>& tasks() const { return tasks_; }
+  std::string TFConfig(size_t task) const { return TFConfigText(tasks_, addresses_, task); }
+  Environment EnvironmentOf(size_t task) const;
+
+ private:
+  std::vector<TaskId> tasks_;
+  std::vector<PortReservation> ports_;
+  std::vector<std::string> addresses_;
+  CoreDivision division_;
+  bool threads_are_fixed_;
+  std::string token_;
+};
+
+// One launch; one thread. Has to run inside RunWatched (process_tree.h).
+//
+// A task that ends with anything but code 0 has failed. While it has restarts left it is started again, and
+// nobody else is disturbed. Otherwise the launch has failed: the first such task is named, the others have
+// `grace` to end by themselves, then get SIGTERM, and SIGKILL `kill_after` later. Once all but ps tasks have
+// ended well, a ps has `grace` to end too; then it gets SIGTERM, which is no failure. A signal to the
+// launcher skips the grace; a second one means SIGKILL.
+class Launcher {
+ public:
+  // `parent_fd` is RunWatched's.
+  Launcher(const LaunchOptions& options, int parent_fd);
+  ~Launcher();
+  Launcher(const Launcher&) = delete;
+  Launcher& operator=(const Launcher&) = delete;
+
+  // Returns the exit code: 0 when every task has ended well, the first failed task's code (128 + signal), 128
+  // + signal when the launcher got one, 126 or 127 when the program cannot be run. No descendant is left when
+  // it returns.
+  int Run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  enum class Phase {
+    kRunning,
+    kGrace,      // tasks are ending by themselves
+    kTerm,       // SIGTERM is sent
+    kKill,       // SIGKILL is sent
+    kLeftovers,  // no task is left, but processes that tasks have started; they may be about to end
+    kLeftoversTerm,
+    kDone,
+  };
+  struct Task {
+    TaskId id;
+    pid_t pid = -1;  // -1: not running
+    int restarts = 0;
+    Clock::time_point start;
+  };
+
+  bool StartAll();
+  void Start(size_t task);
+  void WaitForEvents();
+  void HandleSignals();
+  void HandleSignal(int signal);
+  void ReapChildren();
+  void HandleEnd(size_t task, int wait_status);
+  void Fail(int exit_code);
+  bool WillRestart(const Task& task) const;
+  void Restart(size_t task, const std::string& what);
+  // Moves on where a phase's condition is met or its time is over.
+  void Advance();
+  void Enter(Phase phase, std::chrono::duration<double> limit);
+  void EnterTerm();
+  void EnterKill();
+  void SignalTasks(int signal);
+  void KillWhatIsLeft();
+  void FlushOutput();
+  bool AnyRunning(bool ps_too) const;
+  std::string RunningNames() const;
+
+  const LaunchOptions options_;
+  const int parent_fd_;
+  int signal_fd_ = -1;
+  bool parent_gone_ = false;
+  int stop_signal_ = 0;  // the first one that the launcher got
+  LaunchPlan plan_;
+  OutputMux output_;
+  std::string program_;
+  std::vector<Task> tasks_;
+  Phase phase_ = Phase::kRunning;
+  Clock::time_point phase_end_ = Clock::time_point::max();
+  std::optional<int> failure_;  // exit code of the first failed task
+};
+
+}  // namespace cohort::tools

@@ -1,0 +1,55 @@
+// The command line: `cohort COMMAND [FLAGS]`.
+#include <fcntl.h>
+
+#include <iomanip>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "tools/cohort/command.h"
+
+namespace cohort::tools {
+namespace {
+
+constexpr Command kCommands[] = {
+    {"launch", "Start a local cluster of a program", LaunchCommand},
+    {"version", "Print the version", VersionCommand},
+};
+
+void PrintHelp(std::ostream& out) {
+  out << "Usage: cohort COMMAND [FLAGS]\n\nDistributed deep-learning training.\n\nCommands:\n";
+  for (const Command& command : kCommands)
+    out << "  " << std::left << std::setw(10) << command.name << command.summary << "\n";
+  out << "\n'cohort COMMAND --help' describes a command.\n";
+}
+
+// A descriptor below 3 that is closed would be given to a pipe and then overwritten.
+void OpenStandardDescriptors() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0) return;
+  }
+}
+
+int Run(const std::vector<std::string>& words) {
+  if (words.empty()) {
+    PrintHelp(std::cerr);
+    return kUsageError;
+  }
+  if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+    PrintHelp(std::cout);
+    return 0;
+  }
+  const std::string name = words[0] == "--version" ? "version" : words[0];
+  for (const Command& command : kCommands) {
+    if (name == command.name) return command.run(SplitArguments({words.begin() + 1, words.end()}));
+  }
+  return UsageError("cohort", "there is no command '" + name + "'");
+}
+
+}  // namespace
+}  // namespace cohort::tools
+
+int main(int argc, char** argv) {
+  cohort::tools::OpenStandardDescriptors();
+  return cohort::tools::Run({argv + 1, argv + argc});
+}
