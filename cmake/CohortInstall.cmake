@@ -23,9 +23,15 @@ set(_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/cohort)
 install(TARGETS ${_libraries} cohort_umbrella EXPORT cohortTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT cohortTargets NAMESPACE cohort:: DESTINATION ${_package_dir})
 
-# Headers of the modules; what is internal or for tests stays at home.
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/cohort DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.h" PATTERN "*_internal.h" EXCLUDE PATTERN "testing" EXCLUDE)
+# What cohort/cohort.h reaches, found out when it is installed.
+install(CODE "
+  include(\"${PROJECT_SOURCE_DIR}/cmake/CohortPublicHeaders.cmake\")
+  cohort_public_headers(\"${PROJECT_SOURCE_DIR}\" headers)
+  foreach(header IN LISTS headers)
+    get_filename_component(folder \${header} DIRECTORY)
+    file(INSTALL \"${PROJECT_SOURCE_DIR}/\${header}\"
+      DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/\${folder}\")
+  endforeach()")
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/cohortConfig.cmake.in
   ${PROJECT_BINARY_DIR}/cohortConfig.cmake INSTALL_DESTINATION ${_package_dir} NO_SET_AND_CHECK_MACRO)

@@ -1,4 +1,5 @@
-// All of Cohort's public interface.
+// The public interface of Cohort: include this, or the single headers that it lists. What it does not reach is not
+// installed and may change at any time.
 #pragma once
 
 #include "cohort/cluster/cluster_spec.h"

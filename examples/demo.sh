@@ -35,48 +35,53 @@ parse_arguments() {
   done
 }
 
-# train PROGRAM [FLAGS...]: runs it on the cluster and sums up what it printed.
+# The newest checkpoint's file name in a folder ("model.ckpt-2000"; nothing where there is none).
+newest_checkpoint() {
+  [[ ! -f $1/checkpoint ]] || sed -n 's/^model_checkpoint_path: "\(.*\)"$/\1/p' "$1/checkpoint" | sed 's,.*/,,'
+}
+
+# train PROGRAM STEPS [FLAGS...]: trains so many steps more on the cluster and sums up what was printed.
 train() {
-  local program="$1" logdir="$LOGS/$1" output
-  shift
+  local program="$1" steps="$2" logdir="$LOGS/$1" output checkpoint
+  shift 2
+  checkpoint="$(newest_checkpoint "$logdir")"
   mkdir -p "$logdir"
   output="$logdir/output.log"
-  if [[ -f $logdir/checkpoint ]]; then
-    printf '\n=== %s: going on from the checkpoint in %s\n' "$program" "$logdir"
+  if [[ $checkpoint =~ -([0-9]+)$ ]]; then
+    printf '\n=== %s: going on from %s/%s\n' "$program" "$logdir" "$checkpoint"
+    steps=$((steps + BASH_REMATCH[1]))
   else
     printf '\n=== %s: 2 parameter servers, 2 workers\n' "$program"
   fi
   # The pipe's exit status is the launcher's (pipefail).
-  "$BIN/cohort" launch "${CLUSTER[@]}" -- "$BIN/$program" --logdir="$logdir" "$@" 2>&1 </dev/null | tee "$output" ||
+  "$BIN/cohort" launch "${CLUSTER[@]}" -- "$BIN/$program" --logdir="$logdir" --train_steps="$steps" "$@" \
+    2>&1 </dev/null | tee "$output" ||
     { printf 'demo: %s failed; its output is in %s\n' "$program" "$output" >&2 && exit 1; }
   summarize "$program" "$logdir" "$output"
 }
 
-# The last line of each worker that reports its speed ("[worker 0] ... 1234.5 steps/s"), and the newest checkpoint.
+# Each worker's last "... 1234.5 steps/s" (the launcher puts "[worker/0] " before its lines), and the newest checkpoint.
 summarize() {
-  local program="$1" logdir="$2" output="$3" prefix
+  local program="$1" logdir="$2" output="$3" worker speed
   printf -- '--- %s\n' "$program"
-  for prefix in $(grep -oE 'worker[ :/]?(task:)?[0-9]+' "$output" | tr -d ' ' | sort -u); do
-    printf '    %s: %s\n' "$prefix" "$(tr -d '\r' <"$output" | sed 's/worker \([0-9]\)/worker\1/' | grep -F "$prefix" |
-      grep -oE '[0-9.]+ steps/s' | tail -n 1 || true)"
-  done
-  if [[ -f $logdir/checkpoint ]]; then
-    printf '    checkpoint: %s/%s\n' "$logdir" \
-      "$(sed -n 's/^model_checkpoint_path: "\(.*\)"$/\1/p' "$logdir/checkpoint" | sed 's,.*/,,')"
-  fi
+  while read -r worker; do
+    speed="$(grep -F "$worker" "$output" | grep -oE '[0-9.]+ steps/s' | tail -n 1 || true)"
+    printf '    %s %s\n' "$worker" "${speed:-printed no steps/s}"
+  done < <(grep -oE '^\[worker/[0-9]+\]' "$output" | sort -u)
+  printf '    checkpoint: %s\n' "$logdir/$(newest_checkpoint "$logdir")"
 }
 
 main() {
   parse_arguments "$@"
-  train linear_regression --train_steps="$LINEAR_STEPS"
+  train linear_regression "$LINEAR_STEPS"
   if [[ -d $DATA/fashion-mnist ]]; then
-    train mnist_classifier --train_steps="$MNIST_STEPS" --data_dir="$DATA/fashion-mnist"
+    train mnist_classifier "$MNIST_STEPS" --data_dir="$DATA/fashion-mnist"
   else
     printf '\n=== mnist_classifier: skipped, there is no fashion-mnist folder in %s\n' "$DATA"
     printf '    put the four *-ubyte.gz files of Fashion-MNIST there, or set COHORT_DATA_DIR\n'
   fi
   printf '\nLook at the runs:      tensorboard --logdir %s\n' "$LOGS"
-  printf 'Train further:         ./dev demo --steps %s\n' "$((MNIST_STEPS > LINEAR_STEPS ? MNIST_STEPS * 2 : LINEAR_STEPS * 2))"
+  printf 'Train further:         ./dev demo      (from the start: ./dev demo --fresh)\n'
 }
 
 main "$@"

@@ -31,8 +31,8 @@ void RegisterOps() {
     RegisterNnOps(registry);
     RegisterRandomOps(registry);
     RegisterTrainingOps(registry);
-    RegisterDataFlowOps(registry);
     RegisterSummaryOps(registry);
+    RegisterDataFlowOps(registry);
   });
 }
 

@@ -3,11 +3,11 @@
 #include <iostream>
 #include <vector>
 
-#include "cohort/core/error.h"
-#include "cohort/core/tensor.h"
+#include "cohort/cohort.h"
 
 int main() {
-  const cohort::Tensor tensor = cohort::Tensor::FromValues(std::vector<float>{1, 2, 3, 4}, cohort::Shape{2, 2});
+  const cohort::Tensor tensor =
+      cohort::Tensor::FromValues(std::vector<float>{1, 2, 3, 4}, cohort::Shape{2, 2});
   try {
     static_cast<void>(tensor.Reshaped(cohort::Shape{3}));
   } catch (const cohort::InvalidArgumentError&) {

@@ -57,14 +57,17 @@ class PublicHeadersTest(unittest.TestCase):
     def test_each_library(self):
         for name in ["google/protobuf/message.h", "grpcpp/grpcpp.h", "dnnl.hpp", "spdlog/spdlog.h",
                      "nlohmann/json.hpp", "cohort/proto/graph.pb.h"]:
-            tree = Tree({"cohort/core/a.h": f"#pragma once\n#include <{name}>\n"})
+            tree = Tree({"cohort/cohort.h": f"#pragma once\n#include <{name}>\n"})
             self.assertEqual(len(public_headers.check(tree)), 1, name)
 
     def test_good_header(self):
-        tree = Tree({"cohort/core/a.h": '#pragma once\n#include <vector>\n#include "cohort/core/b.h"\n',
+        tree = Tree({"cohort/cohort.h": '#pragma once\n#include <vector>\n#include "cohort/core/b.h"\n',
                      "cohort/core/b.h": "#pragma once\n",
                      "cohort/core/c_internal.h": "#pragma once\n#include <dnnl.hpp>\n"})
         self.assertEqual(public_headers.check(tree), [])
+
+    def test_missing_umbrella(self):
+        self.assertEqual(len(public_headers.check(Tree({"cohort/core/b.h": "#pragma once\n"}))), 1)
 
 
 class ListedSourcesTest(unittest.TestCase):

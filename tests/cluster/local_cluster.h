@@ -1,0 +1,37 @@
+// LocalCluster: all servers of a small cluster in this process, over real sockets on loopback.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cohort/cluster/server.h"
+
+namespace cohort::testing {
+
+class LocalCluster {
+ public:
+  // `jobs`: how many tasks of each job. Ports are chosen by the system. Faster heartbeats than the default.
+  explicit LocalCluster(const std::map<std::string, int>& jobs, ServerOptions options = FastOptions());
+  ~LocalCluster();
+
+  Server& server(const std::string& job, int task) { return *servers_.at(job).at(static_cast<size_t>(task)); }
+  const std::string& target(const std::string& job, int task);
+  const ClusterSpec& spec() const { return spec_; }
+  // Ends one server; the others see its connections close.
+  void Stop(const std::string& job, int task);
+  // A new incarnation on the same address.
+  void Restart(const std::string& job, int task);
+
+  static ServerOptions FastOptions();
+
+ private:
+  ServerOptions options_;
+  ClusterSpec spec_;
+  std::vector<std::shared_ptr<void>> reservations_;
+  std::map<std::string, std::vector<std::unique_ptr<Server>>> servers_;
+  std::map<std::string, std::string> targets_;
+};
+
+}  // namespace cohort::testing

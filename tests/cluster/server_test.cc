@@ -1,0 +1,232 @@
+// A cluster of servers in one process: what a step may rely on.
+#include "cohort/cluster/server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "cohort/cohort.h"
+#include "tests/cluster/local_cluster.h"
+
+namespace cohort {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::LocalCluster;
+
+std::string MessageOf(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const Error& e) {
+    return std::string(CodeName(e.code())) + ": " + e.what();
+  }
+  return "no error";
+}
+
+ops::Variable VariableOn(Graph& g, const std::string& device, Output initial, const std::string& name) {
+  const DeviceScope scope(g, device);
+  return ops::Variable(g, initial, {.name = name});
+}
+
+// A small model of one worker: w and b on two ps, gradients computed on the worker.
+struct Model {
+  Graph g;
+  ops::Variable w, b, step;
+  Output gradient;
+  Node* train = nullptr;
+  Node* init = nullptr;
+
+  explicit Model(int worker) {
+    w = VariableOn(g, "/job:ps/task:0", ops::Const(g, std::vector<float>{1, 2}), "w");
+    b = VariableOn(g, "/job:ps/task:1", ops::Const(g, 5.0f), "b");
+    step = VariableOn(g, "/job:ps/task:0", ops::Const(g, int64_t{0}), "global_step");
+    init = ops::GlobalVariablesInitializer(g);
+    const DeviceScope scope(g, "/job:worker/task:" + std::to_string(worker));
+    gradient = ops::Placeholder(g, DType::kFloat32, Shape{2}, "gradient");
+    const Output used = gradient + w.value() * 0.0f;
+    Node* update_w = w.AssignSub(used * 0.5f);
+    Node* update_b = b.AssignSub(ops::Sum(used) * 0.5f);
+    const ControlDependencies after(g, {update_w, update_b});
+    train = step.AssignAdd(ops::Const(g, int64_t{1}));
+  }
+};
+
+TEST(ServerTest, AStepCrossesTasks) {
+  LocalCluster cluster({{"ps", 2}, {"worker", 2}});
+  Model model(0);
+  Session session(model.g, cluster.target("worker", 0));
+  session.Run(model.init);
+  session.Run({{model.gradient, Tensor::Vector<float>({1, 3})}}, {}, {model.train});
+  const auto values = session.Run({model.w.value(), model.b.value(), model.step.value()});
+  EXPECT_EQ(values[0].ToVector<float>(), (std::vector<float>{0.5f, 0.5f}));  // w - lr x g, exactly
+  EXPECT_EQ(values[1].scalar<float>(), 3.0f);
+  EXPECT_EQ(values[2].scalar<int64_t>(), 1);
+}
+
+TEST(ServerTest, SessionsOfAllWorkersShareVariablesAndNoStepIsLost) {
+  LocalCluster cluster({{"ps", 2}, {"worker", 2}});
+  Model models[2] = {Model(0), Model(1)};
+  Session chief(models[0].g, cluster.target("worker", 0));
+  chief.Run(models[0].init);
+  constexpr int kSteps[2] = {150, 90};
+  std::vector<std::thread> threads;
+  for (int w = 0; w < 2; ++w) {
+    threads.emplace_back([&, w] {
+      Session session(models[w].g, cluster.target("worker", w));
+      for (int i = 0; i < kSteps[w]; ++i) {
+        session.Run({{models[w].gradient, Tensor::Vector<float>({1, 0})}}, {}, {models[w].train});
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const auto values = chief.Run({models[0].step.value(), models[0].w.value()});
+  EXPECT_EQ(values[0].scalar<int64_t>(), kSteps[0] + kSteps[1]);
+  EXPECT_EQ(values[1].data<float>()[0], 1.0f - 0.5f * static_cast<float>(kSteps[0] + kSteps[1]));
+}
+
+TEST(ServerTest, AClientOutsideTheClusterRunsOnItsTasks) {
+  LocalCluster cluster({{"ps", 1}, {"worker", 1}});
+  setenv("COHORT_TOKEN", "local-cluster-test", 1);
+  std::string address = cluster.target("worker", 0);
+  address.replace(address.find("127.0.0.1"), 9, "localhost");  // so that it is not found in this process
+  Graph g;
+  const ops::Variable v = VariableOn(g, "/job:ps/task:0", ops::Const(g, 4.0f), "v");
+  Output doubled;
+  {
+    const DeviceScope scope(g, "/job:worker/task:0");
+    doubled = v.value() * 2.0f;
+  }
+  Session session(g, address);
+  session.Run(ops::GlobalVariablesInitializer(g));
+  EXPECT_EQ(session.Run(doubled).scalar<float>(), 8.0f);
+}
+
+TEST(ServerTest, LargeTensorsTravelWhole) {
+  LocalCluster cluster({{"ps", 1}, {"worker", 1}});
+  Graph g;
+  const int64_t n = 3'000'001;
+  Output x;
+  Output y;
+  {
+    const DeviceScope scope(g, "/job:ps/task:0");
+    x = ops::Placeholder(g, DType::kFloat32, Shape{-1});
+    y = x + 1.0f;
+  }
+  Output z;
+  {
+    const DeviceScope scope(g, "/job:worker/task:0");
+    z = y * 2.0f;
+  }
+  Session session(g, cluster.target("worker", 0));
+  std::vector<float> values(static_cast<size_t>(n));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 1000);
+  const Tensor result = session.Run({{x, Tensor::Vector(values)}}, {z})[0];
+  ASSERT_EQ(result.num_elements(), n);
+  for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(result.data<float>()[i], (values[i] + 1) * 2) << i;
+}
+
+TEST(ServerTest, ALostTaskFailsOnlyTheStepsThatUseIt) {
+  LocalCluster cluster({{"ps", 2}, {"worker", 2}});
+  Model models[2] = {Model(0), Model(1)};
+  Session first(models[0].g, cluster.target("worker", 0));
+  first.Run(models[0].init);
+  Session second(models[1].g, cluster.target("worker", 1));
+  const FeedList feed0 = {{models[0].gradient, Tensor::Vector<float>({1, 0})}};
+  second.Run({{models[1].gradient, Tensor::Vector<float>({1, 0})}}, {}, {models[1].train});
+  second.Close();
+  cluster.Stop("worker", 1);
+  for (int i = 0; i < 20; ++i) first.Run(feed0, {}, {models[0].train});  // the other worker's death is nothing to it
+  cluster.Stop("ps", 1);
+  const std::string message = MessageOf([&] { first.Run(feed0, {}, {models[0].train}); });
+  EXPECT_THAT(message, HasSubstr("Unavailable"));
+  EXPECT_THAT(message, HasSubstr("/job:ps/replica:0/task:1"));
+  EXPECT_THAT(message, HasSubstr(cluster.spec().task_address("ps", 1)));
+}
+
+TEST(ServerTest, ARestartedTaskIsToldApart) {
+  LocalCluster cluster({{"ps", 2}, {"worker", 1}});
+  Model model(0);
+  Session session(model.g, cluster.target("worker", 0));
+  session.Run(model.init);
+  cluster.Restart("ps", 1);
+  std::string message;
+  for (int i = 0; i < 2; ++i) {  // the first may still meet the closing connection
+    message = MessageOf([&] { session.Run({{model.gradient, Tensor::Vector<float>({1, 0})}}, {}, {model.train}); });
+  }
+  EXPECT_THAT(message, HasSubstr("Aborted"));
+  EXPECT_THAT(message, HasSubstr("restarted"));
+  Session again(model.g, cluster.target("worker", 0));
+  EXPECT_THAT(MessageOf([&] { again.Run(model.b.value()); }), HasSubstr("uninitialized"));
+}
+
+TEST(ServerTest, UnknownTasksAreNamed) {
+  LocalCluster cluster({{"ps", 1}, {"worker", 1}});
+  Graph g;
+  Output x;
+  {
+    const DeviceScope scope(g, "/job:ps/task:7");
+    x = ops::Const(g, 1.0f) + 1.0f;
+  }
+  Session session(g, cluster.target("worker", 0));
+  EXPECT_THAT(MessageOf([&] { session.Run(x); }), HasSubstr("/job:ps/replica:0/task:7"));
+}
+
+TEST(ServerTest, AnotherTokenIsRefused) {
+  LocalCluster cluster({{"ps", 1}, {"worker", 1}});
+  setenv("COHORT_TOKEN", "somebody-else", 1);
+  std::string address = cluster.target("worker", 0);
+  address.replace(address.find("127.0.0.1"), 9, "localhost");
+  Graph g;
+  const std::string message = MessageOf([&] { Session session(g, address); });
+  EXPECT_THAT(message, HasSubstr("PermissionDenied"));
+  EXPECT_THAT(message, HasSubstr("token"));
+  setenv("COHORT_TOKEN", "local-cluster-test", 1);
+}
+
+TEST(ServerTest, APortInUseIsNamed) {
+  LocalCluster cluster({{"worker", 1}});
+  const std::string message =
+      MessageOf([&] { Server second(cluster.spec(), "worker", 0, LocalCluster::FastOptions()); });
+  EXPECT_THAT(message, HasSubstr("in use"));
+}
+
+TEST(ServerTest, JoinReturnsWhenTheChiefIsDone) {
+  LocalCluster cluster({{"ps", 1}, {"worker", 1}});
+  std::atomic<bool> joined{false};
+  std::thread ps([&] {
+    cluster.server("ps", 0).Join();
+    joined = true;
+  });
+  Graph g;
+  const ops::Variable v = VariableOn(g, "/job:ps/task:0", ops::Const(g, 4.0f), "v");
+  auto session = std::make_unique<Session>(g, cluster.target("worker", 0));
+  session->Run(v.initializer());
+  cluster.server("worker", 0).AnnounceDone();
+  EXPECT_FALSE(joined);  // the session is still open
+  session.reset();
+  ps.join();
+  EXPECT_TRUE(joined);
+}
+
+TEST(ServerTest, JoinFailsWhenTheChiefIsGone) {
+  ServerOptions options = LocalCluster::FastOptions();
+  options.orphan_timeout = std::chrono::milliseconds(300);
+  LocalCluster cluster({{"ps", 1}, {"worker", 1}}, options);
+  std::string message;
+  std::thread ps([&] { message = MessageOf([&] { cluster.server("ps", 0).Join(); }); });
+  {
+    Graph g;
+    const ops::Variable v = VariableOn(g, "/job:ps/task:0", ops::Const(g, 4.0f), "v");
+    Session session(g, cluster.target("worker", 0));
+    session.Run(v.initializer());
+  }
+  cluster.Stop("worker", 0);
+  ps.join();
+  EXPECT_THAT(message, HasSubstr("chief"));
+  EXPECT_THAT(message, HasSubstr("/job:worker/replica:0/task:0"));
+}
+
+}  // namespace
+}  // namespace cohort
