@@ -13,6 +13,11 @@ std::vector<OpCase> AllOpCases() {
   AddMathCases(cases);
   AddReductionCases(cases);
   AddIndexCases(cases);
+  AddNnCases(cases);
+  AddRandomCases(cases);
+  AddStateCases(cases);
+  AddTrainingCases(cases);
+  AddCheckpointCases(cases);
   return cases;
 }
 

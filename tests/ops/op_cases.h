@@ -8,6 +8,7 @@
 
 #include "cohort/core/tensor.h"
 #include "cohort/graph/graph.h"
+#include "cohort/registration.h"
 
 namespace cohort::testing {
 
@@ -38,6 +39,11 @@ void AddSliceCases(std::vector<OpCase>& cases);
 void AddMathCases(std::vector<OpCase>& cases);
 void AddReductionCases(std::vector<OpCase>& cases);
 void AddIndexCases(std::vector<OpCase>& cases);
+void AddNnCases(std::vector<OpCase>& cases);
+void AddRandomCases(std::vector<OpCase>& cases);
+void AddStateCases(std::vector<OpCase>& cases);
+void AddTrainingCases(std::vector<OpCase>& cases);
+void AddCheckpointCases(std::vector<OpCase>& cases);
 
 // "AddV2/broadcast" as a GoogleTest parameter name: "AddV2_broadcast".
 std::string CaseName(const OpCase& op_case);
