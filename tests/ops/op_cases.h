@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,9 @@ void AddIndexCases(std::vector<OpCase>& cases);
 
 // "AddV2/broadcast" as a GoogleTest parameter name: "AddV2_broadcast".
 std::string CaseName(const OpCase& op_case);
+
+// GoogleTest prints a case by its name.
+void PrintTo(const OpCase& op_case, std::ostream* out);
 
 // A graph with one placeholder an input and what `build` adds to it.
 struct CaseGraph {
