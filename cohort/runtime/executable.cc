@@ -133,6 +133,7 @@ void Executable::EndStep(Step* step) {
   std::vector<Tensor> rets = std::move(step->rets);
   step->rets.clear();
   step->args.clear();
+  if (!status.ok()) rets.clear();
   // `done` first: while it runs the step still counts as under way, so that the executable is not freed.
   const int64_t id = step->id;
   done(status, std::move(rets));

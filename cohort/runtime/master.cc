@@ -69,8 +69,8 @@ std::shared_ptr<PreparedSignature> Master::Prepare(const Signature& signature) {
 
 std::shared_ptr<TaskClient> Master::TaskFor(const DeviceName& task) {
   const std::string name = task.ToString();
-  std::shared_ptr<TaskClient>& client = tasks_[name];
-  if (client != nullptr) return client;
+  const auto known = tasks_.find(name);
+  if (known != tasks_.end()) return known->second;
   bool allowed = config_.device_filters.empty() || task == view_->default_task();
   for (const std::string& filter : config_.device_filters) {
     allowed = allowed || DeviceName::Parse(filter).Matches(task);
@@ -80,9 +80,9 @@ std::shared_ptr<TaskClient> Master::TaskFor(const DeviceName& task) {
                                       StrJoin(config_.device_filters, ", "), ")"));
   }
   const auto timeout = std::chrono::duration<double>(config_.connect_timeout_secs);
-  client = view_->Connect(task, std::chrono::steady_clock::now() +
-                                    std::chrono::duration_cast<std::chrono::steady_clock::duration>(timeout));
-  return client;
+  const auto deadline = std::chrono::steady_clock::now() +
+                        std::chrono::duration_cast<std::chrono::steady_clock::duration>(timeout);
+  return tasks_[name] = view_->Connect(task, deadline);
 }
 
 // Devices of the tasks that the graph names, the default task's first.
@@ -345,7 +345,7 @@ std::vector<DeviceAttributes> Master::ListDevices() {
   std::vector<DeviceAttributes> devices;
   MutexLock lock(build_mu_);
   for (const auto& [name, task] : tasks_) {
-    if (task != nullptr) devices.insert(devices.end(), task->devices().begin(), task->devices().end());
+    devices.insert(devices.end(), task->devices().begin(), task->devices().end());
   }
   return devices;
 }
