@@ -135,7 +135,7 @@ void AddBroadcastCases(std::vector<OpCase>& cases) {
   broadcast("middle", {2, 1, 3}, {4, 2, 2, 3});
   broadcast("empty", {1, 3}, {0, 3});
   cases.push_back({"BroadcastTo", "strings", {Tensor::Scalar("s")},
-                   Unary([](Output x) { return ops::BroadcastTo(x, std::vector<int64_t>{2}); })});
+                   Unary([](Output x) { return ops::BroadcastTo(x, {2}); })});
   const auto args = [&](const char* label, std::vector<int32_t> a, std::vector<int32_t> b) {
     cases.push_back({"BroadcastGradientArgs", label, {Tensor::Vector(a), Tensor::Vector(b)},
                      [](Graph& graph, const Outputs& in) {
@@ -166,7 +166,7 @@ void AddLayoutCases(std::vector<OpCase>& cases) {
   transpose("empty", {0, 3}, {1, 0});
   transpose("scalar", {}, {});
   cases.push_back({"Transpose", "strings", {Words()},
-                   [](Graph&, const Outputs& in) { return Outputs{ops::Transpose(in[0], std::vector<int64_t>{1, 0})}; }});
+                   [](Graph&, const Outputs& in) { return Outputs{ops::Transpose(in[0], {1, 0})}; }});
   cases.push_back({"Transpose", "fed_perm", {Ramp({2, 3}), Tensor::Vector(std::vector<int32_t>{1, 0})},
                    [](Graph&, const Outputs& in) { return Outputs{ops::Transpose(in[0], in[1])}; }, {0}});
   cases.push_back({"InvertPermutation", "int32", {Tensor::Vector(std::vector<int32_t>{2, 0, 3, 1})},

@@ -17,6 +17,8 @@ struct GradientCase {
   bool unknown_dims;
 };
 
+void PrintTo(const GradientCase& gradient_case, std::ostream* out) { PrintTo(gradient_case.op_case, out); }
+
 std::vector<GradientCase> GradientCases() {
   std::vector<GradientCase> cases;
   for (const OpCase& op_case : AllOpCases()) {

@@ -1,5 +1,9 @@
 #include "tests/ops/op_cases.h"
 
+#include <ostream>
+#include <type_traits>
+#include <utility>
+
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/ops/constant.h"
@@ -22,6 +26,8 @@ std::vector<OpCase> AllOpCases() {
 }
 
 std::string CaseName(const OpCase& op_case) { return StrCat(op_case.op, "_", op_case.label); }
+
+void PrintTo(const OpCase& op_case, std::ostream* out) { *out << CaseName(op_case); }
 
 CaseGraph::CaseGraph(const OpCase& op_case, bool unknown_dims) {
   for (const Tensor& input : op_case.inputs) {

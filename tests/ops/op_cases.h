@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,9 @@ void AddCheckpointCases(std::vector<OpCase>& cases);
 
 // "AddV2/broadcast" as a GoogleTest parameter name: "AddV2_broadcast".
 std::string CaseName(const OpCase& op_case);
+
+// GoogleTest prints a case by its name.
+void PrintTo(const OpCase& op_case, std::ostream* out);
 
 // A graph with one placeholder an input and what `build` adds to it.
 struct CaseGraph {
