@@ -7,6 +7,15 @@ namespace cohort::cpu {
 // A Loop is a struct with a static function Run, marked COHORT_INLINE so that it takes over the instruction set of the
 // variant that it is compiled into.
 #define COHORT_INLINE inline __attribute__((always_inline))
+#define COHORT_INLINE_LAMBDA __attribute__((always_inline))  // after the parameters
+
+// Before a loop whose passes are independent although pointers may be equal. Unlike `#pragma omp simd` it acts after
+// inlining, so that small arrays and references within the loop are no hindrance.
+#if defined(__clang__)
+#define COHORT_INDEPENDENT_PASSES _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define COHORT_INDEPENDENT_PASSES _Pragma("GCC ivdep")
+#endif
 
 #if defined(__x86_64__)
 

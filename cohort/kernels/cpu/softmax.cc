@@ -1,6 +1,6 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <type_traits>
 #include <vector>
 
 #include "cohort/device/kernel.h"
@@ -16,119 +16,177 @@ using cpu::Wide;
 
 constexpr int64_t kCostOfElement = 12;  // in simple operations, for ForBlocks
 
-template <typename T>
-COHORT_INLINE Wide<T> Largest(const T* row, int64_t n) {
-  Wide<T> largest = -std::numeric_limits<Wide<T>>::infinity();
-#pragma omp simd reduction(max : largest)
-  for (int64_t i = 0; i < n; ++i) {
-    const auto x = static_cast<Wide<T>>(row[i]);
-    largest = x > largest ? x : largest;
-  }
-  return largest;
-}
+// Rows of few classes are worked on kLanes at a time, one a vector lane, since a loop over the classes of one row would be
+// shorter than a vector; rows of many classes one at a time. Scratch then holds e^(x - largest of its row), at
+// [class][row] or [class].
+constexpr int64_t kLanes = 16;
 
-// scratch[i] = e^(row[i] - largest); returns their sum. `scratch` may be `row`.
-template <typename T>
-COHORT_INLINE Wide<T> Exponentials(const T* row, Wide<T> largest, Wide<T>* scratch, int64_t n) {
-  Wide<T> sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; ++i) {
-    const Wide<T> e = cpu::Exp(static_cast<Wide<T>>(row[i]) - largest);
-    scratch[i] = e;
-    sum += e;
-  }
-  return sum;
-}
+template <typename T, bool kFewClasses>
+struct RowBlock {
+  using W = Wide<T>;
+  static constexpr int64_t kRows = kFewClasses ? kLanes : 1;
 
-// All bodies below work on rows [begin, end) of `n` classes; `scratch` has room for n.
+  W* scratch;
+  W largest[kRows];
+  W sum[kRows];
 
-template <typename T>
-struct SoftmaxBody {
-  static COHORT_INLINE void Run(const T* x, T* y, Wide<T>* scratch, int64_t begin, int64_t end, int64_t n) {
-    for (int64_t r = begin; r < end; ++r) {
-      const Wide<T> scale = 1 / Exponentials(x + r * n, Largest(x + r * n, n), scratch, n);
-      T* out = y + r * n;
-  #pragma omp simd
-      for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(scratch[i] * scale);
-    }
-  }
+  COHORT_INLINE W Exponential(int64_t row, int64_t i) const { return scratch[kFewClasses ? i * kLanes + row : i]; }
 };
 
 template <typename T>
-struct LogSoftmaxBody {
-  static COHORT_INLINE void Run(const T* x, T* y, Wide<T>* scratch, int64_t begin, int64_t end, int64_t n) {
-    for (int64_t r = begin; r < end; ++r) {
-      const T* row = x + r * n;
-      const Wide<T> largest = Largest(row, n);
-      const Wide<T> log_sum = std::log(Exponentials(row, largest, scratch, n));
-      T* out = y + r * n;
-  #pragma omp simd
-      for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(static_cast<Wide<T>>(row[i]) - largest - log_sum);
+COHORT_INLINE void Exponentials(const T* x, int64_t, int64_t n, RowBlock<T, false>& block) {
+  using W = Wide<T>;
+  W largest = -std::numeric_limits<W>::infinity();
+#pragma omp simd reduction(max : largest)
+  for (int64_t i = 0; i < n; ++i) {
+    const auto value = static_cast<W>(x[i]);
+    largest = value > largest ? value : largest;
+  }
+  W sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) {
+    const W e = cpu::Exp(static_cast<W>(x[i]) - largest);
+    block.scratch[i] = e;
+    sum += e;
+  }
+  block.largest[0] = largest;
+  block.sum[0] = sum;
+}
+
+// Of `rows` <= kLanes rows; the lanes left over compute something finite that nobody reads.
+template <typename T>
+COHORT_INLINE void Exponentials(const T* x, int64_t rows, int64_t n, RowBlock<T, true>& block) {
+  using W = Wide<T>;
+  for (int64_t r = 0; r < kLanes; ++r) {
+    block.largest[r] = r < rows ? static_cast<W>(x[r * n]) : W(0);
+    block.sum[r] = 0;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    W* lane = block.scratch + i * kLanes;
+    for (int64_t r = 0; r < kLanes; ++r) lane[r] = r < rows ? static_cast<W>(x[r * n + i]) : W(0);
+#pragma omp simd
+    for (int64_t r = 0; r < kLanes; ++r) block.largest[r] = lane[r] > block.largest[r] ? lane[r] : block.largest[r];
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    W* lane = block.scratch + i * kLanes;
+#pragma omp simd
+    for (int64_t r = 0; r < kLanes; ++r) {
+      lane[r] = cpu::Exp(lane[r] - block.largest[r]);
+      block.sum[r] += lane[r];
     }
+  }
+}
+
+// What each op makes of a row, whose number in the block is r. All the outputs may be the memory of x.
+
+template <typename T, bool kFewClasses>
+struct SoftmaxRow {
+  static COHORT_INLINE void Finish(const RowBlock<T, kFewClasses>& block, int64_t r, const T*, T* out, int64_t n) {
+    const Wide<T> scale = 1 / block.sum[r];
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(block.Exponential(r, i) * scale);
+  }
+};
+
+template <typename T, bool kFewClasses>
+struct LogSoftmaxRow {
+  static COHORT_INLINE void Finish(const RowBlock<T, kFewClasses>& block, int64_t r, const T* x, T* out, int64_t n) {
+    const Wide<T> largest = block.largest[r];
+    const Wide<T> log_sum = std::log(block.sum[r]);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(static_cast<Wide<T>>(x[i]) - largest - log_sum);
   }
 };
 
 // loss = sum_i t_i (log sum - (x_i - largest)); backprop = softmax - t.
-template <typename T>
+template <typename T, bool kFewClasses>
+COHORT_INLINE T FinishDenseLoss(const RowBlock<T, kFewClasses>& block, int64_t r, const T* x, const T* target, T* backprop,
+                                int64_t n) {
+  using W = Wide<T>;
+  const W largest = block.largest[r];
+  const W log_sum = std::log(block.sum[r]);
+  const W scale = 1 / block.sum[r];
+  W total = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto t = static_cast<W>(target[i]);
+    const W term = t * (log_sum - (static_cast<W>(x[i]) - largest));
+    total += t == 0 ? W(0) : term;  // 0 log 0 = 0
+    backprop[i] = static_cast<T>(block.Exponential(r, i) * scale - t);
+  }
+  return static_cast<T>(total);
+}
+
+template <typename T, bool kFewClasses>
+COHORT_INLINE T FinishSparseLoss(const RowBlock<T, kFewClasses>& block, int64_t r, const T* x, int64_t label, T* backprop,
+                                 int64_t n) {
+  using W = Wide<T>;
+  const auto chosen = static_cast<W>(x[label]);
+  const W scale = 1 / block.sum[r];
+  const W of_label = block.Exponential(r, label) * scale - 1;
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) backprop[i] = static_cast<T>(block.Exponential(r, i) * scale);
+  backprop[label] = static_cast<T>(of_label);
+  return static_cast<T>(std::log(block.sum[r]) - (chosen - block.largest[r]));
+}
+
+// finish(block, number in the block, row) for rows [begin, end).
+template <typename T, bool kFewClasses, typename Finish>
+COHORT_INLINE void ForEachRow(const T* x, Wide<T>* scratch, int64_t begin, int64_t end, int64_t n, const Finish& finish) {
+  RowBlock<T, kFewClasses> block;
+  block.scratch = scratch;
+  for (int64_t row = begin; row < end; row += block.kRows) {
+    const int64_t rows = std::min(block.kRows, end - row);
+    Exponentials(x + row * n, rows, n, block);
+    for (int64_t r = 0; r < rows; ++r) finish(block, r, row + r);
+  }
+}
+
+template <typename T, bool kFewClasses, template <typename, bool> class Row>
+struct RowsBody {
+  static COHORT_INLINE void Run(const T* x, T* y, Wide<T>* scratch, int64_t begin, int64_t end, int64_t n) {
+    ForEachRow<T, kFewClasses>(x, scratch, begin, end, n, [=](const auto& block, int64_t r, int64_t row) COHORT_INLINE_LAMBDA {
+      Row<T, kFewClasses>::Finish(block, r, x + row * n, y + row * n, n);
+    });
+  }
+};
+
+template <typename T, bool kFewClasses>
 struct DenseLossBody {
-  static COHORT_INLINE void Run(const T* x, const T* labels, T* loss, T* backprop, Wide<T>* scratch, int64_t begin, int64_t end,
-                     int64_t n) {
-    for (int64_t r = begin; r < end; ++r) {
-      const T* row = x + r * n;
-      const T* target = labels + r * n;
-      T* out = backprop + r * n;
-      const Wide<T> largest = Largest(row, n);
-      const Wide<T> sum = Exponentials(row, largest, scratch, n);
-      const Wide<T> log_sum = std::log(sum);
-      const Wide<T> scale = 1 / sum;
-      Wide<T> total = 0;
-      for (int64_t i = 0; i < n; ++i) {
-        const auto t = static_cast<Wide<T>>(target[i]);
-        const Wide<T> term = t * (log_sum - (static_cast<Wide<T>>(row[i]) - largest));
-        total += t == 0 ? Wide<T>(0) : term;  // 0 log 0 = 0
-        out[i] = static_cast<T>(scratch[i] * scale - t);
-      }
-      loss[r] = static_cast<T>(total);
-    }
+  static COHORT_INLINE void Run(const T* x, const T* labels, T* loss, T* backprop, Wide<T>* scratch, int64_t begin,
+                                int64_t end, int64_t n) {
+    ForEachRow<T, kFewClasses>(x, scratch, begin, end, n, [=](const auto& block, int64_t r, int64_t row) COHORT_INLINE_LAMBDA {
+      loss[row] = FinishDenseLoss<T>(block, r, x + row * n, labels + row * n, backprop + row * n, n);
+    });
   }
 };
 
-template <typename T, typename Label>
+template <typename T, bool kFewClasses, typename Label>
 struct SparseLossBody {
-  static COHORT_INLINE void Run(const T* x, const Label* labels, T* loss, T* backprop, Wide<T>* scratch, int64_t begin, int64_t end,
-                      int64_t n) {
-    for (int64_t r = begin; r < end; ++r) {
-      const T* row = x + r * n;
-      T* out = backprop + r * n;
-      const auto label = static_cast<int64_t>(labels[r]);
-      const auto chosen = static_cast<Wide<T>>(row[label]);
-      const Wide<T> largest = Largest(row, n);
-      const Wide<T> sum = Exponentials(row, largest, scratch, n);
-      const Wide<T> scale = 1 / sum;
-      const Wide<T> of_label = scratch[label] * scale - 1;
-  #pragma omp simd
-      for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(scratch[i] * scale);
-      out[label] = static_cast<T>(of_label);
-      loss[r] = static_cast<T>(std::log(sum) - (chosen - largest));
-    }
+  static COHORT_INLINE void Run(const T* x, const Label* labels, T* loss, T* backprop, Wide<T>* scratch, int64_t begin,
+                                int64_t end, int64_t n) {
+    ForEachRow<T, kFewClasses>(x, scratch, begin, end, n, [=](const auto& block, int64_t r, int64_t row) COHORT_INLINE_LAMBDA {
+      loss[row] = FinishSparseLoss<T>(block, r, x + row * n, static_cast<int64_t>(labels[row]), backprop + row * n, n);
+    });
   }
 };
 
-// body(scratch, begin, end) over blocks of rows; `scratch` holds one row.
+bool HasFewClasses(int64_t classes) { return classes < kLanes; }
+
+// body(scratch, begin, end) over blocks of rows, with scratch for a RowBlock.
 template <typename W, typename Body>
 void ForRows(KernelContext& ctx, int64_t rows, int64_t classes, const Body& body) {
   cpu::ForBlocks(
       rows, ctx.num_threads(),
       [&](int64_t begin, int64_t end) {
-        constexpr int64_t kOnStack = 256;
-        W on_stack[kOnStack];
+        constexpr int64_t kOnStack = kLanes * kLanes;
+        alignas(64) W on_stack[kOnStack];
         std::vector<W> on_heap(static_cast<size_t>(classes > kOnStack ? classes : 0));
         body(classes > kOnStack ? on_heap.data() : on_stack, begin, end);
       },
       classes * kCostOfElement);
 }
 
-template <typename T, bool kLog>
+template <typename T, template <typename, bool> class Row>
 void ComputeSoftmax(KernelContext& ctx) {
   const Tensor& logits = ctx.input(0);
   const Shape& shape = logits.shape();
@@ -138,7 +196,8 @@ void ComputeSoftmax(KernelContext& ctx) {
   Tensor& out = ctx.ForwardInputOrAllocate(0, 0, shape);
   const T* x = logits.data<T>();
   T* y = out.data<T>();
-  const auto run = cpu::Widest<std::conditional_t<kLog, LogSoftmaxBody<T>, SoftmaxBody<T>>>(true);
+  const auto run = HasFewClasses(classes) ? cpu::Widest<RowsBody<T, true, Row>>(true)
+                                          : cpu::Widest<RowsBody<T, false, Row>>(true);
   ForRows<Wide<T>>(ctx, rows, classes, [&](Wide<T>* scratch, int64_t begin, int64_t end) {
     run(x, y, scratch, begin, end, classes);
   });
@@ -164,7 +223,8 @@ void ComputeDenseLoss(KernelContext& ctx) {
   Tensor& backprop = ctx.ForwardInputOrAllocate(0, 1, logits.shape());
   const T* x = logits.data<T>();
   const T* t = ctx.input(1).data<T>();
-  const auto run = cpu::Widest<DenseLossBody<T>>(true);
+  const auto run = HasFewClasses(classes) ? cpu::Widest<DenseLossBody<T, true>>(true)
+                                          : cpu::Widest<DenseLossBody<T, false>>(true);
   ForRows<Wide<T>>(ctx, rows, classes, [&](Wide<T>* scratch, int64_t begin, int64_t end) {
     run(x, t, loss.data<T>(), backprop.data<T>(), scratch, begin, end, classes);
   });
@@ -186,7 +246,8 @@ void ComputeSparseLoss(KernelContext& ctx) {
   Tensor& loss = ctx.AllocateOutput(0, Shape{rows});
   Tensor& backprop = ctx.ForwardInputOrAllocate(0, 1, logits.shape());
   const T* x = logits.data<T>();
-  const auto run = cpu::Widest<SparseLossBody<T, Label>>(true);
+  const auto run = HasFewClasses(classes) ? cpu::Widest<SparseLossBody<T, true, Label>>(true)
+                                          : cpu::Widest<SparseLossBody<T, false, Label>>(true);
   ForRows<Wide<T>>(ctx, rows, classes, [&](Wide<T>* scratch, int64_t begin, int64_t end) {
     run(x, labels, loss.data<T>(), backprop.data<T>(), scratch, begin, end, classes);
   });
@@ -219,10 +280,10 @@ ComputeFn PickByT(const KernelConstruction& c, const Fn& fn) {
 
 void RegisterSoftmaxKernels(KernelRegistry& registry) {
   RegisterPicked(registry, "Softmax", [](const KernelConstruction& c) {
-    return PickByT(c, [](auto tag) -> ComputeFn { return &ComputeSoftmax<decltype(tag), false>; });
+    return PickByT(c, [](auto tag) -> ComputeFn { return &ComputeSoftmax<decltype(tag), SoftmaxRow>; });
   });
   RegisterPicked(registry, "LogSoftmax", [](const KernelConstruction& c) {
-    return PickByT(c, [](auto tag) -> ComputeFn { return &ComputeSoftmax<decltype(tag), true>; });
+    return PickByT(c, [](auto tag) -> ComputeFn { return &ComputeSoftmax<decltype(tag), LogSoftmaxRow>; });
   });
   RegisterPicked(registry, "SoftmaxCrossEntropyWithLogits", [](const KernelConstruction& c) {
     return PickByT(c, [](auto tag) -> ComputeFn { return &ComputeDenseLoss<decltype(tag)>; });

@@ -38,7 +38,7 @@ struct StepBody {
       from[k] = olds[k];
       to[k] = outs[k];
     }
-#pragma omp simd
+    COHORT_INDEPENDENT_PASSES
     for (int64_t i = 0; i < n; ++i) {
       Wide<T> values[N];
       for (size_t k = 0; k < N; ++k) values[k] = static_cast<Wide<T>>(from[k][i]);
