@@ -51,18 +51,23 @@ Device* DeviceSet::Find(const DeviceName& name) const {
   return nullptr;
 }
 
+DeviceAttributes AttributesOf(const DeviceName& task_name, const std::string& type, int id) {
+  DeviceAttributes attributes;
+  attributes.name = task_name.Task();
+  if (!attributes.name.replica) attributes.name.replica = 0;
+  attributes.name.type = type;
+  attributes.name.id = id;
+  attributes.type = type;
+  attributes.incarnation = NewIncarnation();
+  return attributes;
+}
+
 std::vector<std::unique_ptr<Device>> MakeCpuDevices(const DeviceName& task_name, int count, int intra_op_threads,
                                                     const std::shared_ptr<TaskResources>& task) {
   std::vector<std::unique_ptr<Device>> devices;
   for (int i = 0; i < count; ++i) {
-    DeviceAttributes attributes;
-    attributes.name = task_name.Task();
-    if (!attributes.name.replica) attributes.name.replica = 0;
-    attributes.name.type = "CPU";
-    attributes.name.id = i;
-    attributes.type = "CPU";
-    attributes.incarnation = NewIncarnation();
-    devices.push_back(std::make_unique<Device>(std::move(attributes), HostAllocator(), task, intra_op_threads));
+    devices.push_back(
+        std::make_unique<Device>(AttributesOf(task_name, "CPU", i), HostAllocator(), task, intra_op_threads));
   }
   return devices;
 }

@@ -72,6 +72,8 @@ class DeviceSet {
   std::vector<std::unique_ptr<Device>> devices_;
 };
 
+// Of device number `id` of a type on a task (replica 0 where the name has none), with a new incarnation.
+DeviceAttributes AttributesOf(const DeviceName& task_name, const std::string& type, int id);
 // `count` logical CPU devices /job:J/replica:0/task:T/device:CPU:0.. that share `task`.
 std::vector<std::unique_ptr<Device>> MakeCpuDevices(const DeviceName& task_name, int count, int intra_op_threads,
                                                     const std::shared_ptr<TaskResources>& task);

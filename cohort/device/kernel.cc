@@ -1,5 +1,6 @@
 #include "cohort/device/kernel.h"
 
+#include <atomic>
 #include <utility>
 
 #include "cohort/core/str_cat.h"
@@ -37,7 +38,9 @@ Tensor& KernelContext::ForwardInputOrAllocate(std::initializer_list<int> input_i
   if (element != 0 && count >= 0) {
     for (const int index : input_indices) {
       const int32_t slot = input_slots_[index];
-      if (uses_[slot] != 1 || !CanForward(slots_[slot], static_cast<size_t>(count) * element, allocator.space())) continue;
+      // Acquire: what another consumer of the slot has read on its thread, it has read before it gave the slot up.
+      if (std::atomic_ref<int32_t>(uses_[slot]).load(std::memory_order_acquire) != 1) continue;
+      if (!CanForward(slots_[slot], static_cast<size_t>(count) * element, allocator.space())) continue;
       // The slot keeps its tensor, so that the kernel can still read its input through it.
       outputs_[output_index] = Tensor(dtype, shape, slots_[slot].buffer(), 0);
       return outputs_[output_index];

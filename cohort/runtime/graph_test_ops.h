@@ -7,13 +7,9 @@
 
 #include "cohort/device/kernel.h"
 #include "cohort/graph/graph.h"
-#include "cohort/ops/data_flow.h"
+#include "cohort/ops/register.h"
 
 namespace cohort {
-
-inline void RegisterOnce(OpDef&& def) {
-  if (OpRegistry::Global().Find(def.name()) == nullptr) OpRegistry::Global().Register(std::move(def));
-}
 
 inline std::vector<Shape> TestShape(ShapeContext&) { return {Shape{2}}; }
 inline std::vector<Shape> TestNoShape(ShapeContext&) { return {}; }
@@ -21,14 +17,7 @@ inline std::vector<Shape> TestNoShape(ShapeContext&) { return {}; }
 // TestOnlyOp has a kernel for TEST alone, the others for CPU; TestOp for both.
 inline void RegisterGraphTestOps() {
   if (OpRegistry::Global().Find("TestOp") != nullptr) return;
-  if (OpRegistry::Global().Find("_Send") == nullptr) RegisterDataFlowOps(OpRegistry::Global());
-  RegisterOnce(OpDef("NoOp").ShapeRule(TestNoShape));
-  RegisterOnce(OpDef("Const").Output("output: dtype").Attr("value: tensor").Attr("dtype: type").ShapeRule(
-      [](ShapeContext& c) { return std::vector<Shape>{c.attr<Tensor>("value").shape()}; }));
-  RegisterOnce(OpDef("Shape").Input("input: T").Output("output: int32").Attr("T: type").ShapeRule(TestShape));
-  RegisterOnce(OpDef("Identity").Input("input: T").Output("output: T").Attr("T: type").ShapeRule([](ShapeContext& c) {
-    return std::vector<Shape>{c.input(0)};
-  }));
+  RegisterOps();
   OpRegistry& ops = OpRegistry::Global();
   ops.Register(OpDef("TestOp").Input("in: N * float32").Output("out: float32").Attr("N: int >= 0").ShapeRule(TestShape));
   ops.Register(OpDef("TestOnlyOp").Output("out: float32").ShapeRule(TestShape));
@@ -43,7 +32,7 @@ inline void RegisterGraphTestOps() {
                    .Stateful()
                    .UpdatesVariable());
   KernelRegistry& kernels = KernelRegistry::Global();
-  const auto kernel = [&](const char* op, const char* type) {
+  const auto kernel = [&](const char* op, const char* type) {  // the real ops' may be there already
     if (!kernels.Has(op, type)) kernels.RegisterFn(op, type, [](KernelContext&) {});
   };
   for (const char* op : {"NoOp", "Const", "Shape", "Identity", "TestOp", "TestHandle", "TestRead", "TestUpdate"}) {
