@@ -8,8 +8,8 @@ BIN="${COHORT_BUILD_DIR:-$ROOT/build/release}/bin"
 LOGS="$ROOT/build/demo"
 DATA="${COHORT_DATA_DIR:-$ROOT/../shared/data}"
 CLUSTER=(--ps=2 --workers=2)
-LINEAR_STEPS=2000
-MNIST_STEPS=400
+LINEAR_STEPS=20000
+MNIST_STEPS=3000
 
 usage_error() {
   printf 'demo: %s\n      see ./dev demo --help\n' "$1" >&2
@@ -54,7 +54,7 @@ train() {
     printf '\n=== %s: 2 parameter servers, 2 workers\n' "$program"
   fi
   # The pipe's exit status is the launcher's (pipefail).
-  "$BIN/cohort" launch "${CLUSTER[@]}" -- "$BIN/$program" --logdir="$logdir" --train_steps="$steps" "$@" \
+  "$BIN/cohort" launch "${CLUSTER[@]}" -- "$BIN/$program" --logdir="$logdir" --max_steps="$steps" "$@" \
     2>&1 </dev/null | tee "$output" ||
     { printf 'demo: %s failed; its output is in %s\n' "$program" "$output" >&2 && exit 1; }
   summarize "$program" "$logdir" "$output"
@@ -68,17 +68,19 @@ summarize() {
     speed="$(grep -F "$worker" "$output" | grep -oE '[0-9.]+ steps/s' | tail -n 1 || true)"
     printf '    %s %s\n' "$worker" "${speed:-printed no steps/s}"
   done < <(grep -oE '^\[worker/[0-9]+\]' "$output" | sort -u)
+  grep -oE 'test accuracy: .*' "$output" | sed 's/^/    /' || true
   printf '    checkpoint: %s\n' "$logdir/$(newest_checkpoint "$logdir")"
 }
 
 main() {
   parse_arguments "$@"
-  train linear_regression "$LINEAR_STEPS"
+  train linear_regression "$LINEAR_STEPS" --steps_to_validate=2000 --learning_rate=0.001
   if [[ -d $DATA/fashion-mnist ]]; then
     train mnist_classifier "$MNIST_STEPS" --data_dir="$DATA/fashion-mnist"
   else
-    printf '\n=== mnist_classifier: skipped, there is no fashion-mnist folder in %s\n' "$DATA"
-    printf '    put the four *-ubyte.gz files of Fashion-MNIST there, or set COHORT_DATA_DIR\n'
+    printf '\nThere is no fashion-mnist folder in %s: the classifier makes pictures of its own. For the real\n' "$DATA"
+    printf 'ones put the four *-ubyte.gz files of Fashion-MNIST there, or set COHORT_DATA_DIR.\n'
+    train mnist_classifier "$MNIST_STEPS"
   fi
   printf '\nLook at the runs:      tensorboard --logdir %s\n' "$LOGS"
   printf 'Train further:         ./dev demo      (from the start: ./dev demo --fresh)\n'
