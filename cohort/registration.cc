@@ -2,10 +2,12 @@
 
 #include <mutex>
 
+#include "cohort/checkpoint/ops.h"
 #include "cohort/cluster/server_directory.h"
 #include "cohort/kernels/register.h"
 #include "cohort/ops/register.h"
 #include "cohort/runtime/kernels.h"
+#include "cohort/summary/kernels.h"
 
 namespace cohort {
 
@@ -13,8 +15,11 @@ bool RegisterAll() {
   static std::once_flag once;
   std::call_once(once, [] {
     RegisterOps();
+    RegisterCheckpointOps(OpRegistry::Global());
     RegisterKernels();
     RegisterRuntimeKernels(KernelRegistry::Global());
+    RegisterCheckpointKernels(KernelRegistry::Global());
+    RegisterSummaryKernels(KernelRegistry::Global());
     RegisterClusterSessions();
   });
   return true;

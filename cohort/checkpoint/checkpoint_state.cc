@@ -124,25 +124,30 @@ Status CheckCheckpointComplete(const std::string& prefix) {
 }
 
 std::string LatestCheckpoint(const std::string& dir, const std::string& file) {
-  const std::optional<CheckpointState> state = ReadCheckpointState(dir, file);
-  std::vector<std::string> candidates;
-  if (state.has_value()) {
-    if (!state->model_checkpoint_path.empty()) candidates.push_back(state->model_checkpoint_path);
-    const std::vector<std::string>& all = state->all_model_checkpoint_paths;
-    for (auto it = all.rbegin(); it != all.rend(); ++it) {
-      if (*it != state->model_checkpoint_path) candidates.push_back(*it);
-    }
-    const std::string named = FirstComplete(candidates);
-    if (!named.empty()) return named;
-  }
-  std::vector<std::string> others;
-  for (const std::string& prefix : IndexedPrefixes(dir)) {
-    if (std::find(candidates.begin(), candidates.end(), prefix) == candidates.end()) others.push_back(prefix);
-  }
-  const std::string found = FirstComplete(others);
+  const CheckpointCandidates candidates = FindCheckpoints(dir, file);
+  const std::string named = FirstComplete(candidates.named);
+  if (!named.empty()) return named;
+  const std::string found = FirstComplete(candidates.others);
   if (!found.empty())
     LogWarning("checkpoint", "no state file of ", dir, " names a complete checkpoint; taking ", found);
   return found;
+}
+
+CheckpointCandidates FindCheckpoints(const std::string& dir, const std::string& file) {
+  CheckpointCandidates candidates;
+  if (const std::optional<CheckpointState> state = ReadCheckpointState(dir, file)) {
+    if (!state->model_checkpoint_path.empty()) candidates.named.push_back(state->model_checkpoint_path);
+    const std::vector<std::string>& all = state->all_model_checkpoint_paths;
+    for (auto it = all.rbegin(); it != all.rend(); ++it) {
+      if (*it != state->model_checkpoint_path) candidates.named.push_back(*it);
+    }
+  }
+  for (const std::string& prefix : IndexedPrefixes(dir)) {
+    if (std::find(candidates.named.begin(), candidates.named.end(), prefix) == candidates.named.end()) {
+      candidates.others.push_back(prefix);
+    }
+  }
+  return candidates;
 }
 
 void DeleteCheckpoint(const std::string& prefix) {

@@ -40,6 +40,14 @@ Status CheckCheckpointComplete(const std::string& prefix);
 // last modified first.
 std::string LatestCheckpoint(const std::string& dir, const std::string& file = kCheckpointStateFile);
 
+// Every checkpoint that a restore may try, newest first: those that the state file names, then the directory's other
+// *.index files. Nothing is said of what they contain.
+struct CheckpointCandidates {
+  std::vector<std::string> named;
+  std::vector<std::string> others;
+};
+CheckpointCandidates FindCheckpoints(const std::string& dir, const std::string& file = kCheckpointStateFile);
+
 // Removes a checkpoint's files, the index first, so that it never is half there; no error for missing ones.
 void DeleteCheckpoint(const std::string& prefix);
 

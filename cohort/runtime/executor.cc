@@ -115,6 +115,7 @@ void Executor::Compile() {
     if (before.empty()) sources_.push_back(index);
     index_of[node] = index;
     successors.emplace_back();
+    has_sends_ = has_sends_ || node->op_name() == "_Send";
     async_nodes_ += plan.async != nullptr ? 1 : 0;
     update_nodes_ += plan.updates ? 1 : 0;
     initial_pending_.push_back(plan.predecessors);
@@ -206,13 +207,19 @@ void Executor::RunLinear(StepState* state, size_t from, bool on_compute_thread) 
   for (size_t i = from; i < nodes_.size(); ++i) {
     const PlanNode& plan_node = nodes_[i];
     if (ShouldMove(state, plan_node, on_compute_thread)) {
+      FlushSends(state);
       device_.compute_thread().Schedule([this, state, i] { RunLinear(state, i, true); });
       return;
     }
     if (!RunNode(state, plan_node, on_compute_thread)) break;
     FinishNode(state, plan_node);
   }
+  FlushSends(state);
   EndStep(state);
+}
+
+void Executor::FlushSends(StepState* state) {
+  if (has_sends_) state->step->rendezvous->Flush();
 }
 
 bool Executor::RunNode(StepState* state, const PlanNode& plan_node, bool on_compute_thread) {
@@ -282,13 +289,13 @@ void Executor::Drain(StepState* state, bool on_compute_thread) {
       if (idle && failed && !ended) return;
     }
     if (ended) {
-      if (state->step->rendezvous != nullptr) state->step->rendezvous->Flush();
+      FlushSends(state);
       EndStep(state);
       return;
     }
     if (idle) {
       // Before the thread leaves, what it has to send goes out; a value may come in meanwhile.
-      if (state->step->rendezvous != nullptr) state->step->rendezvous->Flush();
+      FlushSends(state);
       MutexLock lock(state->mu);
       if (state->ready_head == state->ready.size() && state->waiting > 0) {
         state->running = false;
@@ -306,7 +313,7 @@ void Executor::Drain(StepState* state, bool on_compute_thread) {
         MutexLock lock(state->mu);
         --state->ready_head;
       }
-      if (state->step->rendezvous != nullptr) state->step->rendezvous->Flush();
+      FlushSends(state);
       device_.compute_thread().Schedule([this, state] { Drain(state, true); });
       return;
     }

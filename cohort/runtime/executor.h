@@ -64,6 +64,7 @@ class Executor {
   void RunLinear(StepState* state, size_t from, bool on_compute_thread);
   // Runs what is ready until nothing is; ends the step when nothing is left.
   void Drain(StepState* state, bool on_compute_thread);
+  void FlushSends(StepState* state);
   // False when the kernel threw (the step is failed then).
   bool RunNode(StepState* state, const PlanNode& plan_node, bool on_compute_thread);
   void StartAsync(StepState* state, int32_t index);
@@ -89,6 +90,7 @@ class Executor {
   int32_t num_slots_ = 0;
   int32_t async_nodes_ = 0;
   int32_t update_nodes_ = 0;
+  bool has_sends_ = false;
 
   Mutex pool_mu_;
   std::vector<std::unique_ptr<StepState>> pool_ GUARDED_BY(pool_mu_);

@@ -69,8 +69,8 @@ std::shared_ptr<PreparedSignature> Master::Prepare(const Signature& signature) {
 
 std::shared_ptr<TaskClient> Master::TaskFor(const DeviceName& task) {
   const std::string name = task.ToString();
-  std::shared_ptr<TaskClient>& client = tasks_[name];
-  if (client != nullptr) return client;
+  const auto known = tasks_.find(name);
+  if (known != tasks_.end()) return known->second;
   bool allowed = config_.device_filters.empty() || task == view_->default_task();
   for (const std::string& filter : config_.device_filters) {
     allowed = allowed || DeviceName::Parse(filter).Matches(task);
@@ -80,9 +80,9 @@ std::shared_ptr<TaskClient> Master::TaskFor(const DeviceName& task) {
                                       StrJoin(config_.device_filters, ", "), ")"));
   }
   const auto timeout = std::chrono::duration<double>(config_.connect_timeout_secs);
-  client = view_->Connect(task, std::chrono::steady_clock::now() +
-                                    std::chrono::duration_cast<std::chrono::steady_clock::duration>(timeout));
-  return client;
+  const auto deadline = std::chrono::steady_clock::now() +
+                        std::chrono::duration_cast<std::chrono::steady_clock::duration>(timeout);
+  return tasks_[name] = view_->Connect(task, deadline);
 }
 
 // Devices of the tasks that the graph names, the default task's first.
@@ -250,6 +250,12 @@ struct Master::StepCall {
     }
   }
 
+  // Whether the step has failed already; a part that starts now has to be cancelled.
+  Status Failure() {
+    MutexLock lock(mu);
+    return status;
+  }
+
   void PartDone(size_t index, const Status& part_status, std::vector<Tensor> rets) {
     bool first_failure = false;
     if (!part_status.ok()) {
@@ -313,6 +319,10 @@ std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, std::vect
                              [call, p](const Status& status, std::vector<Tensor> rets) {
                                call->PartDone(p, status, std::move(rets));
                              });
+    // A part that failed meanwhile may have cancelled this one before it was started.
+    if (p > 0) {
+      if (const Status failure = call->Failure(); !failure.ok()) parts[p].task->CancelStep(parts[p].key, step, failure);
+    }
   }
 
   const int64_t timeout = options.timeout_in_ms > 0 ? options.timeout_in_ms : config_.operation_timeout_in_ms;
@@ -345,7 +355,7 @@ std::vector<DeviceAttributes> Master::ListDevices() {
   std::vector<DeviceAttributes> devices;
   MutexLock lock(build_mu_);
   for (const auto& [name, task] : tasks_) {
-    if (task != nullptr) devices.insert(devices.end(), task->devices().begin(), task->devices().end());
+    devices.insert(devices.end(), task->devices().begin(), task->devices().end());
   }
   return devices;
 }

@@ -1,9 +1,10 @@
-// Uses a little of Cohort through its headers, as a program outside of this repository would.
+// The values alone, without graph or session: all that a quick build of cohort::core has.
 #include <exception>
 #include <iostream>
 #include <vector>
 
-#include "cohort/cohort.h"
+#include "cohort/core/error.h"
+#include "cohort/core/tensor.h"
 
 int main() {
   const cohort::Tensor tensor =

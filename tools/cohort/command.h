@@ -23,6 +23,8 @@ struct Command {
 };
 
 int LaunchCommand(const Arguments& arguments);
+int ServeCommand(const Arguments& arguments);
+int InspectCommand(const Arguments& arguments);
 int VersionCommand(const Arguments& arguments);
 
 // Exit code for a command line that is wrong.

@@ -24,8 +24,12 @@ using Seconds = std::chrono::duration<double>;
 
 // For what a task has started and not waited for, such as a `tee` that is still writing.
 constexpr Seconds kLeftoverTime{1};
-// For processes to be gone after SIGKILL: only one that hangs in the kernel takes longer than a moment.
 constexpr Seconds kKillTime{30};
+
+// For processes to be gone after SIGKILL: only one that hangs in the kernel takes longer than a moment.
+std::chrono::steady_clock::time_point KillDeadline() {
+  return std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(kKillTime);
+}
 
 std::string OneDecimal(Seconds time) {
   char text[32];
@@ -179,10 +183,13 @@ void Launcher::ReapChildren() {
       continue;
     }
     const bool failed = info.si_code != CLD_EXITED || info.si_status != 0;
-    if (failed && WillRestart(*task))
-      kill(-task->pid, SIGKILL);  // what it has started must not disturb the next life
     int wait_status = 0;
-    waitpid(info.si_pid, &wait_status, 0);
+    if (failed &&
+        WillRestart(*task)) {  // what it has started must not disturb the next life, or hold its port
+      wait_status = KillGroup(task->pid, KillDeadline());
+    } else {
+      waitpid(info.si_pid, &wait_status, 0);
+    }
     HandleEnd(static_cast<size_t>(task - tasks_.begin()), wait_status);
   }
 }
@@ -230,8 +237,8 @@ void Launcher::Advance() {
   const bool late = Clock::now() >= phase_end_;
   if (phase_ < Phase::kLeftovers && !AnyRunning(true)) {
     const bool end_now = phase_ == Phase::kKill || Children().empty();
-    Enter(end_now ? Phase::kDone : Phase::kLeftovers, kLeftoverTime);
-    return;
+    const Seconds wait = phase_ == Phase::kTerm ? Seconds(0) : kLeftoverTime;
+    return Enter(end_now ? Phase::kDone : Phase::kLeftovers, wait);
   }
   switch (phase_) {
     case Phase::kRunning:
@@ -255,17 +262,22 @@ void Launcher::Advance() {
       if (late) Enter(Phase::kDone, Seconds(0));
       return;
     case Phase::kLeftovers:
-    case Phase::kLeftoversTerm: {
-      const std::vector<pid_t> left = Children();
-      if (left.empty() || (late && phase_ == Phase::kLeftoversTerm)) return Enter(Phase::kDone, Seconds(0));
-      if (!late) return;
-      output_.Say(StrCat("tasks have left ", left.size(), " processes behind (pid ", StrJoin(left, ", "),
-                         "); sending SIGTERM"));
-      for (const pid_t pid : left) kill(pid, SIGTERM);
-      Enter(Phase::kLeftoversTerm, options_.kill_after);
-      return;
-    }
+    case Phase::kLeftoversTerm: return AdvanceLeftovers(late);
     case Phase::kDone: return;
+  }
+}
+
+void Launcher::AdvanceLeftovers(bool late) {
+  const std::vector<pid_t> left = Children();
+  if (left.empty() || (late && phase_ == Phase::kLeftoversTerm)) return Enter(Phase::kDone, Seconds(0));
+  if (phase_ == Phase::kLeftovers) {
+    if (!late) return;
+    output_.Say(StrCat("sending SIGTERM to what the tasks have left behind (pid ", StrJoin(left, ", "), ")"));
+    Enter(Phase::kLeftoversTerm, options_.kill_after);
+  }
+  // One that ends hands its own children over to this process: they get the signal when they appear here.
+  for (const pid_t pid : left) {
+    if (terminated_.insert(pid).second) kill(pid, SIGTERM);
   }
 }
 
@@ -297,8 +309,7 @@ void Launcher::SignalTasks(int signal) {
 }
 
 void Launcher::KillWhatIsLeft() {
-  const auto limit = std::chrono::duration_cast<Clock::duration>(kKillTime);
-  const std::vector<pid_t> alive = KillDescendants(Clock::now() + limit);
+  const std::vector<pid_t> alive = KillDescendants(KillDeadline());
   if (!alive.empty()) {
     output_.Say(StrCat("could not kill pid ", StrJoin(alive, ", "), " within ", OneDecimal(kKillTime),
                        ": the kernel holds it"));

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -94,6 +95,7 @@ class Launcher {
   void Restart(size_t task, const std::string& what);
   // Moves on where a phase's condition is met or its time is over.
   void Advance();
+  void AdvanceLeftovers(bool late);
   void Enter(Phase phase, std::chrono::duration<double> limit);
   void EnterTerm();
   void EnterKill();
@@ -114,6 +116,7 @@ class Launcher {
   std::vector<Task> tasks_;
   Phase phase_ = Phase::kRunning;
   Clock::time_point phase_end_ = Clock::time_point::max();
+  std::set<pid_t> terminated_;  // leftovers that got SIGTERM
   std::optional<int> failure_;  // exit code of the first failed task
 };
 

@@ -13,6 +13,8 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"launch", "Start a local cluster of a program", LaunchCommand},
+    {"serve", "Run a task that only serves", ServeCommand},
+    {"inspect", "List a checkpoint, an event file or a TFRecord file", InspectCommand},
     {"version", "Print the version", VersionCommand},
 };
 

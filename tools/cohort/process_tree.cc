@@ -40,6 +40,15 @@ timespec Until(Clock::time_point deadline) {
   return {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
 }
 
+// Until the next SIGCHLD, of which one may be pending, or the deadline.
+void WaitForChild(Clock::time_point deadline) {
+  sigset_t child_signal;
+  sigemptyset(&child_signal);
+  sigaddset(&child_signal, SIGCHLD);
+  const timespec left = Until(deadline);
+  sigtimedwait(&child_signal, nullptr, &left);
+}
+
 bool IsIgnored(int signal) {
   struct sigaction current;
   return sigaction(signal, nullptr, &current) == 0 && current.sa_handler == SIG_IGN;
@@ -105,9 +114,6 @@ std::vector<pid_t> Children() {
 }
 
 std::vector<pid_t> KillDescendants(Clock::time_point deadline) {
-  sigset_t child_signal;
-  sigemptyset(&child_signal);
-  sigaddset(&child_signal, SIGCHLD);
   // A killed process hands its children over to this one before it can be reaped, so each round sees the next
   // generation.
   while (true) {
@@ -118,9 +124,22 @@ std::vector<pid_t> KillDescendants(Clock::time_point deadline) {
     const std::vector<pid_t> children = Children();
     for (const pid_t child : children) kill(child, SIGKILL);
     if (Clock::now() >= deadline) return children;
-    const timespec left = Until(deadline);
-    sigtimedwait(&child_signal, nullptr, &left);
+    WaitForChild(deadline);
   }
+}
+
+int KillGroup(pid_t leader, Clock::time_point deadline) {
+  kill(-leader, SIGKILL);
+  int status = 0;
+  waitpid(leader, &status, 0);
+  // While the group has members, nobody else gets its number.
+  pid_t reaped;
+  while ((reaped = waitpid(-leader, nullptr, WNOHANG)) >= 0) {
+    if (reaped > 0) continue;
+    if (Clock::now() >= deadline) break;
+    WaitForChild(deadline);
+  }
+  return status;
 }
 
 int RunWatched(const std::function<int(int parent_fd)>& body) {

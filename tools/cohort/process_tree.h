@@ -20,6 +20,11 @@ std::vector<pid_t> Children();
 // thread). Returns those that were not dead at the deadline: in a system call that cannot be interrupted.
 std::vector<pid_t> KillDescendants(std::chrono::steady_clock::time_point deadline);
 
+// SIGKILLs process group `leader`, which this process has started and not reaped yet, and reaps all of it.
+// Returns the leader's status, as of waitpid; it must have ended. Members that are not dead at the deadline
+// are left.
+int KillGroup(pid_t leader, std::chrono::steady_clock::time_point deadline);
+
 // Runs `body` in a child process and returns its exit code, so that two processes watch each other:
 // - SIGINT, SIGTERM and SIGHUP (unless ignored, as under nohup) are passed on to the child, which has a
 // process group

@@ -1,0 +1,106 @@
+#include "cohort/train/coordinator.h"
+
+#include <cmath>
+
+#include "cohort/core/error.h"
+#include "cohort/core/thread_pool.h"
+
+namespace cohort::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Clock::duration Seconds(double seconds) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+bool IsCleanEnd(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const OutOfRangeError&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
+Coordinator::~Coordinator() {
+  RequestStop();
+  Join();
+}
+
+bool Coordinator::should_stop() const {
+  MutexLock lock(mu_);
+  return stop_;
+}
+
+void Coordinator::RequestStop(std::exception_ptr error) {
+  if (error != nullptr && IsCleanEnd(error)) error = nullptr;
+  {
+    MutexLock lock(mu_);
+    stop_ = true;
+    if (error_ == nullptr) error_ = std::move(error);
+  }
+  changed_.NotifyAll();
+}
+
+bool Coordinator::WaitForStop(Clock::time_point deadline) {
+  MutexLock lock(mu_);
+  while (!stop_) {
+    if (!changed_.WaitUntil(mu_, deadline) && !stop_) return false;
+  }
+  return true;
+}
+
+std::exception_ptr Coordinator::exception() const {
+  MutexLock lock(mu_);
+  return error_;
+}
+
+void Coordinator::Loop(const std::string& name, double interval_secs, std::function<void()> work) {
+  {
+    MutexLock lock(mu_);
+    ++running_;
+  }
+  threads_.emplace_back([this, name, interval_secs, work = std::move(work)] {
+    SetThreadName(name);
+    const Clock::time_point start = Clock::now();
+    try {
+      do {
+        work();
+        const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
+        const double turns = std::floor(elapsed / interval_secs) + 1;
+        if (WaitForStop(start + Seconds(turns * interval_secs))) break;
+      } while (true);
+    } catch (...) {
+      RequestStop(std::current_exception());
+    }
+    MutexLock lock(mu_);
+    --running_;
+    changed_.NotifyAll();
+  });
+}
+
+bool Coordinator::AwaitEnd(double grace_secs) {
+  const Clock::time_point deadline = Clock::now() + Seconds(grace_secs);
+  MutexLock lock(mu_);
+  while (running_ > 0) {
+    if (!changed_.WaitUntil(mu_, deadline) && running_ > 0) return false;
+  }
+  return true;
+}
+
+void Coordinator::Join() {
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+void Coordinator::Reset() {
+  MutexLock lock(mu_);
+  stop_ = false;
+  error_ = nullptr;
+}
+
+}  // namespace cohort::train

@@ -1,0 +1,68 @@
+// What the tests of `cohort launch` share: command lines, and a folder a test.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/cluster/launched_program.h"
+
+namespace cohort::testing {
+
+// The shell's condition that it runs as task "worker", 1.
+inline constexpr char kIsTask[] =
+    "is() { case $TF_CONFIG in *'\"task\":{\"type\":\"'$1'\",\"index\":'$2'}'*) true;; *) false;; esac; }; ";
+
+inline std::vector<std::string> Launch(std::vector<std::string> flags,
+                                       const std::vector<std::string>& program) {
+  flags.insert(flags.begin(), {COHORT_PROGRAM, "launch"});
+  flags.push_back("--");
+  flags.insert(flags.end(), program.begin(), program.end());
+  return flags;
+}
+
+inline std::vector<std::string> Shell(std::vector<std::string> flags, const std::string& script) {
+  return Launch(std::move(flags), {"/bin/sh", "-c", kIsTask + script});
+}
+
+inline std::vector<std::string> SortedLines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+inline std::vector<WatchedProcess> Watch(const std::vector<pid_t>& pids) {
+  std::vector<WatchedProcess> watched;
+  for (const pid_t pid : pids) watched.emplace_back(pid);
+  return watched;
+}
+
+inline std::string FileText(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+class LaunchTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = ::testing::TempDir() + "launch_test-" + std::to_string(getpid()) + "-" +
+              ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string File(const std::string& name) const { return folder_ + "/" + name; }
+
+  std::string folder_;
+};
+
+}  // namespace cohort::testing

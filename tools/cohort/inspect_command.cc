@@ -1,0 +1,26 @@
+#include <string>
+
+#include "tools/cohort/command.h"
+#include "tools/cohort/inspect.h"
+
+namespace cohort::tools {
+
+int InspectCommand(const Arguments& arguments) {
+  CLI::App app("Lists what a checkpoint, an event file or a TFRecord file holds.", "cohort inspect");
+  app.set_help_flag("-h,--help", "Print this text");
+  std::string path;
+  InspectOptions options;
+  app.add_option("PATH", path,
+                 "A checkpoint's prefix or one of its files, a folder (its newest complete checkpoint and its event "
+                 "files), an event file or a TFRecord file")
+      ->required();
+  app.add_flag("--values", options.values, "Print values of tensors, buckets of histograms, features of examples");
+  app.add_flag("--verify", options.verify, "Read every tensor and check its checksum");
+  app.add_option("--max_values", options.max_values, "How many values of each tensor (8)")
+      ->check(CLI::Range(1, 1'000'000).description(""))
+      ->type_name("N");
+  if (const auto done = ParseFlags(&app, arguments.flags)) return *done;
+  return Inspect(path, options);
+}
+
+}  // namespace cohort::tools

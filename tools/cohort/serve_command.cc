@@ -1,0 +1,90 @@
+#include <iostream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cohort/cluster/server.h"
+#include "cohort/cluster/tf_config.h"
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/registration.h"
+#include "tools/cohort/command.h"
+
+namespace cohort::tools {
+namespace {
+
+struct ServeFlags {
+  std::string ps_hosts;
+  std::string worker_hosts;
+  std::string job_name;
+  int task_index = -1;
+  ServerOptions server;
+  double orphan_timeout = 60;
+};
+
+std::vector<std::string> SplitAtCommas(const std::string& text) {
+  std::vector<std::string> parts;
+  size_t begin = 0;
+  while (begin < text.size()) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+// Of the flags where they are given, else of TF_CONFIG.
+ClusterSpec ClusterOf(const ServeFlags& flags, const TFConfigClusterResolver& resolver) {
+  if (flags.ps_hosts.empty() && flags.worker_hosts.empty()) return resolver.cluster_spec();
+  std::map<std::string, std::vector<std::string>> jobs;
+  if (!flags.ps_hosts.empty()) jobs["ps"] = SplitAtCommas(flags.ps_hosts);
+  if (!flags.worker_hosts.empty()) jobs["worker"] = SplitAtCommas(flags.worker_hosts);
+  return ClusterSpec(jobs);
+}
+
+int Serve(const ServeFlags& flags) {
+  const TFConfigClusterResolver resolver;
+  const ClusterSpec cluster = ClusterOf(flags, resolver);
+  if (cluster.empty()) {
+    return UsageError("cohort serve", "no cluster: set TF_CONFIG, or give --ps_hosts and --worker_hosts");
+  }
+  ServerOptions options = flags.server;
+  options.orphan_timeout = std::chrono::milliseconds(static_cast<int64_t>(flags.orphan_timeout * 1000));
+  const std::string job = flags.job_name.empty() ? resolver.task_type().value_or("") : flags.job_name;
+  const int task = flags.task_index < 0 ? resolver.task_id().value_or(-1) : flags.task_index;
+  Server server(cluster, job, task, options);
+  std::cout << "serving /job:" << server.job() << "/task:" << server.task() << " at " << server.Target() << std::endl;
+  server.Join();
+  return 0;
+}
+
+}  // namespace
+
+int ServeCommand(const Arguments& arguments) {
+  CLI::App app("Runs a task that only serves its devices to the sessions of other tasks.", "cohort serve");
+  app.set_help_flag("-h,--help", "Print this text");
+  app.footer("The cluster and the task come from TF_CONFIG unless they are given as flags. It ends with 0 when the chief\n"
+             "says that training is done, with 1 when the chief has been gone for the orphan timeout.");
+  ServeFlags flags;
+  app.add_option("--ps_hosts", flags.ps_hosts, "Addresses of the ps tasks, host:port, separated by commas");
+  app.add_option("--worker_hosts", flags.worker_hosts, "Addresses of the workers");
+  app.add_option("--job_name", flags.job_name, "This task's job");
+  app.add_option("--task_index", flags.task_index, "This task's index");
+  app.add_option("--bind", flags.server.bind, "host:port to listen on where that is not the cluster's address");
+  app.add_flag("--allow_insecure", flags.server.allow_insecure, "Listen off loopback without TLS");
+  app.add_option("--orphan_timeout", flags.orphan_timeout, "Seconds without the chief until it ends; 0 = never (60)")
+      ->check(CLI::Range(0.0, 1e9).description(""))
+      ->type_name("SECONDS");
+  app.add_option("--threads", flags.server.config.intra_op_parallelism_threads, "Threads of a kernel; 0 = the cores (0)")
+      ->check(CLI::Range(0, 65536).description(""))
+      ->type_name("N");
+  if (const auto done = ParseFlags(&app, arguments.flags)) return *done;
+  try {
+    return Serve(flags);
+  } catch (const Error& e) {
+    std::cerr << "cohort serve: " << CodeName(e.code()) << ": " << e.what() << "\n";
+    return 1;
+  }
+}
+
+}  // namespace cohort::tools
