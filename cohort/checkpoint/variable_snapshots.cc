@@ -115,9 +115,9 @@ VariableSnapshots::VariableSnapshots(Graph& graph, std::vector<VariableInfo*> va
 }
 
 void VariableSnapshots::AddNodes(Graph& graph, Shard& shard, Node* after) {
-  const auto here = [&](const char* op) {
+  const auto here = [&](const char* op, const char* name) {
     NodeBuilder builder = graph.Op(op);
-    builder.IgnoreScopes().Device(shard.device);
+    builder.Name(name).IgnoreScopes().Device(shard.device);
     return builder;
   };
   std::vector<Output> handles;
@@ -126,22 +126,22 @@ void VariableSnapshots::AddNodes(Graph& graph, Shard& shard, Node* after) {
     handles.push_back(variable->handle);
     names.push_back(variable->name);
   }
-  NodeBuilder take = here("_SnapshotTake");
+  NodeBuilder take = here("_SnapshotTake", "take");
   take.Inputs(handles).Attr("names", names);
   if (after != nullptr) take.Control(after);
   shard.take = take.Finish();
   shard.read_request = Fed(graph, DType::kInt64, Shape{4}, "read_request");
-  shard.read = here("_SnapshotRead").Input(shard.read_request).Finish1();
+  shard.read = here("_SnapshotRead", "read").Input(shard.read_request).Finish1();
   shard.strings_request = Fed(graph, DType::kInt64, Shape{2}, "strings_request");
-  shard.strings = here("_SnapshotReadStrings").Input(shard.strings_request).Finish1();
+  shard.strings = here("_SnapshotReadStrings", "read_strings").Input(shard.strings_request).Finish1();
   shard.write_snapshot = Fed(graph, DType::kInt64, Shape(), "write_snapshot");
   shard.write_prefix = Fed(graph, DType::kString, Shape(), "write_prefix");
-  shard.write = here("_SnapshotWrite").Input(shard.write_snapshot).Input(shard.write_prefix).Finish();
+  shard.write = here("_SnapshotWrite", "write").Input(shard.write_snapshot).Input(shard.write_prefix).Finish();
   shard.drop_snapshot = Fed(graph, DType::kInt64, Shape(), "drop_snapshot");
-  shard.drop = here("_SnapshotDrop").Input(shard.drop_snapshot).Finish();
+  shard.drop = here("_SnapshotDrop", "drop").Input(shard.drop_snapshot).Finish();
   shard.probe_path = Fed(graph, DType::kString, Shape(), "probe_path");
   shard.probe_content = Fed(graph, DType::kString, Shape(), "probe_content");
-  shard.probe = here("_CheckpointProbe").Input(shard.probe_path).Input(shard.probe_content).Finish();
+  shard.probe = here("_CheckpointProbe", "probe").Input(shard.probe_path).Input(shard.probe_content).Finish();
 }
 
 // The bytes of one value, chunk by chunk.

@@ -8,12 +8,15 @@
 #include <fstream>
 #include <thread>
 
+#include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/math.h"
 #include "cohort/ops/summary.h"
 #include "cohort/registration.h"
 #include "cohort/summary/event_reader.h"
+#include "cohort/summary/summary.h"
 #include "cohort/train/device_setter.h"
 #include "cohort/train/optimizer.h"
 #include "tests/cluster/local_cluster.h"
