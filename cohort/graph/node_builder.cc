@@ -132,7 +132,8 @@ Node* NodeBuilder::Finish() {
 }
 
 void NodeBuilder::ChooseName(Node& node) {
-  const std::string& name = name_.empty() ? op_ : name_;
+  // The name of an internal op begins with '_', which a node's name must not.
+  const std::string name = !name_.empty() ? name_ : op_.substr(op_[0] == '_' ? 1 : 0);
   if (!IsNodeName(name, exact_name_ || ignore_scopes_)) {
     throw InvalidArgumentError(
         StrCat("[graph] '", name, "' is not a name for a ", op_,

@@ -7,7 +7,7 @@
 namespace cohort {
 namespace {
 
-// Ended steps that are remembered one by one; older ones only by the watermark.
+// Values of a failed step may come late; for so many failed steps they are recognised.
 constexpr size_t kRememberedSteps = 4096;
 
 }  // namespace
@@ -70,8 +70,6 @@ Executable::StepPtr Executable::FindOrMakeStep(int64_t id) {
   return it != steps_.end() ? it->second : NewStep(id);
 }
 
-bool Executable::HasEnded(int64_t step) const { return step < ended_below_ || ended_.count(step) > 0; }
-
 void Executable::StartStep(int64_t id, std::vector<Tensor> args, Executor::Mode mode, StepDone done) {
   if (args.size() != static_cast<size_t>(num_args_)) {
     throw InvalidArgumentError(StrCat("[executable] step ", id, " brings ", args.size(), " fed values; ", num_args_,
@@ -81,7 +79,6 @@ void Executable::StartStep(int64_t id, std::vector<Tensor> args, Executor::Mode 
   Status cancelled;
   {
     MutexLock lock(mu_);
-    if (HasEnded(id)) throw AlreadyExistsError(StrCat("[executable] step ", id, " has been run before"));
     step = FindOrMakeStep(id).get();
     if (step->started) throw AlreadyExistsError(StrCat("[executable] step ", id, " is under way already"));
     step->started = true;
@@ -139,10 +136,9 @@ void Executable::EndStep(Step* step) {
   done(status, std::move(rets));
   MutexLock lock(mu_);
   StepPtr ended = std::move(steps_.extract(id).mapped());
-  ended_.insert(id);
-  while (!ended_.empty() && (*ended_.begin() == ended_below_ || ended_.size() > kRememberedSteps)) {
-    ended_below_ = *ended_.begin() + 1;
-    ended_.erase(ended_.begin());
+  if (!status.ok()) {
+    failed_.insert(id);
+    if (failed_.size() > kRememberedSteps) failed_.erase(failed_.begin());
   }
   if (ended.use_count() == 1) pool_.push_back(std::move(ended));  // else a late value or a cancellation still looks at it
   if (steps_.empty()) idle_.NotifyAll();
@@ -156,7 +152,7 @@ void Executable::Deliver(int64_t id, EdgeId edge, const Tensor& value) {
   StepPtr step;
   {
     MutexLock lock(mu_);
-    if (HasEnded(id) || !cancelled_.ok()) return;
+    if (failed_.count(id) > 0 || !cancelled_.ok()) return;
     step = FindOrMakeStep(id);
   }
   step->rendezvous.Send(edge, value);
@@ -171,8 +167,9 @@ void Executable::CancelStep(int64_t id, const Status& why) {
   StepPtr step;
   {
     MutexLock lock(mu_);
-    if (HasEnded(id)) return;
-    step = FindOrMakeStep(id);
+    const auto it = steps_.find(id);
+    if (it == steps_.end() || !it->second->started) return;
+    step = it->second;
   }
   CancelOne(*step, why);
 }

@@ -53,11 +53,11 @@ class Executable {
   int num_args() const { return num_args_; }
 
   // `done` is called once, on any thread, perhaps before StartStep returns. Throws InvalidArgumentError for a wrong
-  // number of args, AlreadyExistsError for a step that has been started before.
+  // number of args, AlreadyExistsError for a step that is under way.
   void StartStep(int64_t step, std::vector<Tensor> args, Executor::Mode mode, StepDone done);
-  // A value from another task; may come before the step starts. Ignored for a step that has ended.
+  // A value from another task; may come before the step starts. Ignored for a step that has failed.
   void Deliver(int64_t step, EdgeId edge, const Tensor& value);
-  // Cancels a step that is under way (or is still to start).
+  // Cancels a step that is under way. One that has not been started is not known: whoever starts steps cancels later.
   void CancelStep(int64_t step, const Status& why);
   // Cancels all, and whatever starts later.
   void CancelAll(const Status& why);
@@ -76,7 +76,6 @@ class Executable {
   void PartitionDone(Step* step, const Status& status);
   void EndStep(Step* step);
   static void CancelOne(Step& step, const Status& why);
-  bool HasEnded(int64_t step) const REQUIRES(mu_);
 
   const ExecutableKey key_;
   const std::vector<std::string> tasks_;
@@ -92,9 +91,7 @@ class Executable {
   CondVar idle_;
   std::map<int64_t, StepPtr> steps_ GUARDED_BY(mu_);  // under way, or mentioned before their start
   std::vector<StepPtr> pool_ GUARDED_BY(mu_);         // nobody else holds these
-  // Ended steps: all below the watermark, and those in the set.
-  int64_t ended_below_ GUARDED_BY(mu_) = 0;
-  std::set<int64_t> ended_ GUARDED_BY(mu_);
+  std::set<int64_t> failed_ GUARDED_BY(mu_);  // the latest ones: their late values are dropped
   Status cancelled_ GUARDED_BY(mu_);
 };
 

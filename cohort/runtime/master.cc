@@ -250,6 +250,12 @@ struct Master::StepCall {
     }
   }
 
+  // Whether the step has failed already; a part that starts now has to be cancelled.
+  Status Failure() {
+    MutexLock lock(mu);
+    return status;
+  }
+
   void PartDone(size_t index, const Status& part_status, std::vector<Tensor> rets) {
     bool first_failure = false;
     if (!part_status.ok()) {
@@ -313,6 +319,10 @@ std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, std::vect
                              [call, p](const Status& status, std::vector<Tensor> rets) {
                                call->PartDone(p, status, std::move(rets));
                              });
+    // A part that failed meanwhile may have cancelled this one before it was started.
+    if (p > 0) {
+      if (const Status failure = call->Failure(); !failure.ok()) parts[p].task->CancelStep(parts[p].key, step, failure);
+    }
   }
 
   const int64_t timeout = options.timeout_in_ms > 0 ? options.timeout_in_ms : config_.operation_timeout_in_ms;

@@ -1,0 +1,204 @@
+// Fits y = 2 x + 10 from noisy samples with parameter servers and workers. By hand, each in its own terminal:
+//
+//   linear_regression --ps_hosts=127.0.0.1:2222 --worker_hosts=127.0.0.1:2223,127.0.0.1:2224 --job_name=ps --task_index=0
+//   (the same, --job_name=worker --task_index=0)
+//   (the same, --job_name=worker --task_index=1)
+//
+// or all at once: cohort launch --ps=1 --workers=2 -- linear_regression
+//
+// Between-graph replication: each worker builds the graph for itself and applies its gradients as they come. With
+// --in_graph worker 0 builds one graph with a replica for each worker; the others only serve; with --sync the replicas'
+// gradients are averaged and applied once a step.
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <random>
+#include <thread>
+
+#include "examples/task.h"
+
+namespace {
+
+using namespace cohort;
+
+struct Flags {
+  examples::ClusterFlags cluster;
+  double learning_rate = 0.00003;
+  int64_t steps_to_validate = 1000;
+  int64_t max_steps = 1000000;
+  std::string logdir = "./checkpoint/";
+  double save_model_secs = 60;
+  bool in_graph = false;
+  bool sync = false;
+  bool fresh = false;
+};
+
+struct Replica {
+  Output x, y, loss;
+  std::string device;
+};
+
+struct Model {
+  Graph graph;
+  ops::Variable global_step, weight, biase;
+};
+
+// Replicas that step together, and what a step runs.
+struct Lane {
+  std::vector<Replica> replicas;
+  Node* train = nullptr;
+  Output step_after;  // the global step behind the update
+};
+
+Replica AddReplica(Model& model, const examples::Task& task, const std::string& device) {
+  const DeviceScope scope(model.graph, task.replica_device(device));
+  Replica replica;
+  replica.device = device;
+  replica.x = ops::Placeholder(model.graph, DType::kFloat32, Shape{1}, "input");
+  replica.y = ops::Placeholder(model.graph, DType::kFloat32, Shape{1}, "label");
+  const Output pred = replica.x * model.weight + model.biase;
+  replica.loss = ops::SquaredDifference(replica.y, pred);
+  return replica;
+}
+
+// Applies the mean of the replicas' gradients.
+Lane MakeLane(Model& model, const examples::Task& task, train::Optimizer& optimizer, std::vector<Replica> replicas) {
+  std::vector<train::GradientAndVariable> mean;
+  for (const Replica& replica : replicas) {
+    const DeviceScope scope(model.graph, task.replica_device(replica.device));
+    const auto gradients = optimizer.ComputeGradients(replica.loss, {model.weight, model.biase});
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      if (mean.size() < gradients.size()) {
+        mean.push_back(gradients[i]);
+      } else {
+        mean[i].gradient = mean[i].gradient.values + gradients[i].gradient.values;
+      }
+    }
+  }
+  if (replicas.size() > 1) {
+    for (auto& one : mean) one.gradient = one.gradient.values / static_cast<float>(replicas.size());
+  }
+  Lane lane;
+  lane.train = optimizer.ApplyGradients(mean, model.global_step);
+  const ControlDependencies after(model.graph, {lane.train});
+  lane.step_after = model.global_step.Read();
+  lane.replicas = std::move(replicas);
+  return lane;
+}
+
+std::vector<Lane> BuildModel(const Flags& flags, const examples::Task& task, Model& model) {
+  {
+    const DeviceScope scope(model.graph, task.replica_device());
+    model.global_step = ops::GetOrCreateGlobalStep(model.graph);
+    model.weight = ops::GetVariable(model.graph, "weight", Shape{1}, DType::kFloat32, ops::RandomNormal());
+    model.biase = ops::GetVariable(model.graph, "biase", Shape{1}, DType::kFloat32, ops::RandomNormal());
+  }
+  train::GradientDescentOptimizer optimizer(flags.learning_rate);
+  std::vector<Replica> replicas;
+  if (flags.in_graph && task.server != nullptr) {
+    for (const int worker : task.cluster.task_indices("worker")) {
+      replicas.push_back(AddReplica(model, task, TaskName("worker", worker)));
+    }
+  } else {
+    replicas.push_back(AddReplica(model, task, task.device()));
+  }
+  std::vector<Lane> lanes;
+  if (flags.sync) {
+    lanes.push_back(MakeLane(model, task, optimizer, replicas));
+  } else {
+    for (const Replica& replica : replicas) lanes.push_back(MakeLane(model, task, optimizer, {replica}));
+  }
+  return lanes;
+}
+
+// Steps of one lane until the model has had max_steps. Returns how many it made.
+int64_t Train(const Flags& flags, const Model& model, const Lane& lane, train::Supervisor& supervisor, Session& session) {
+  std::vector<Output> feeds;
+  for (const Replica& replica : lane.replicas) feeds.insert(feeds.end(), {replica.x, replica.y});
+  const Callable run = session.MakeCallable(feeds, {lane.replicas[0].loss, lane.step_after}, {lane.train});
+  std::mt19937_64 random(std::random_device{}());
+  std::normal_distribution<float> normal;
+  int64_t steps = 0;
+  int64_t step = session.Run(model.global_step.value()).scalar<int64_t>();
+  while (step < flags.max_steps && !supervisor.should_stop()) {
+    std::vector<Tensor> values;
+    for (size_t i = 0; i < lane.replicas.size(); ++i) {
+      const float x = normal(random);
+      values.push_back(Tensor::Vector<float>({x}));
+      values.push_back(Tensor::Vector<float>({2 * x + 0.33f * normal(random) + 10}));
+    }
+    const std::vector<Tensor> results = run(values);
+    step = results[1].scalar<int64_t>();
+    ++steps;
+    if (step % flags.steps_to_validate == 0) {
+      const float loss = results[0].data<float>()[0];
+      const std::vector<Tensor> fitted = session.Run({model.weight.value(), model.biase.value()});
+      std::printf("step: %lld, weight: %f, biase: %f, loss: %f\n", static_cast<long long>(step),
+                  fitted[0].data<float>()[0], fitted[1].data<float>()[0], loss);
+      supervisor.SummaryComputed(Tensor::Scalar(ScalarSummary("cost", loss)), step);
+    }
+  }
+  return steps;
+}
+
+// All lanes, each on a thread of its own where there are several.
+int64_t TrainAll(const Flags& flags, const Model& model, const std::vector<Lane>& lanes, train::Supervisor& supervisor,
+                 Session& session) {
+  if (lanes.size() == 1) return Train(flags, model, lanes[0], supervisor, session);
+  std::atomic<int64_t> steps{0};
+  std::vector<std::thread> threads;
+  for (const Lane& lane : lanes) {
+    threads.emplace_back([&] {
+      try {
+        steps += Train(flags, model, lane, supervisor, session);
+      } catch (...) {
+        supervisor.RequestStop(std::current_exception());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return steps;
+}
+
+int Run(const Flags& flags) {
+  if (flags.sync && !flags.in_graph) throw InvalidArgumentError("--sync needs --in_graph: one program that sees all gradients");
+  const examples::Task task = examples::StartTask(flags.cluster);
+  if (task.server != nullptr && (task.job == "ps" || (flags.in_graph && !task.is_chief()))) {
+    task.server->Join();
+    return 0;
+  }
+  Model model;
+  const std::vector<Lane> lanes = BuildModel(flags, task, model);
+  train::Supervisor supervisor(model.graph, {.is_chief = task.is_chief(),
+                                             .logdir = flags.logdir,
+                                             .global_step = model.global_step,
+                                             .summary_op = Output(),
+                                             .save_model_secs = flags.save_model_secs,
+                                             .restore = !flags.fresh,
+                                             .server = task.server.get()});
+  const train::ManagedSession session = supervisor.managed_session(task.target());
+  const auto start = std::chrono::steady_clock::now();
+  const int64_t steps = TrainAll(flags, model, lanes, supervisor, *session);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::printf("%s %d: %lld steps in %.2f s, %.1f steps/s\n", task.job.c_str(), task.index, static_cast<long long>(steps),
+              seconds, static_cast<double>(steps) / seconds);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Fits y = 2 x + 10 from noisy samples with parameter servers and workers.");
+  Flags flags;
+  examples::AddClusterFlags(app, &flags.cluster);
+  app.add_option("--learning_rate", flags.learning_rate, "Initial learning rate.");
+  app.add_option("--steps_to_validate", flags.steps_to_validate, "Steps to validate and print loss")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--max_steps", flags.max_steps, "Global step at which training ends");
+  app.add_option("--logdir", flags.logdir, "Where the chief keeps checkpoints and events; training goes on from them");
+  app.add_option("--save_model_secs", flags.save_model_secs, "Seconds between checkpoints");
+  app.add_flag("--in_graph", flags.in_graph, "Worker 0 drives a replica on each worker; the others only serve");
+  app.add_flag("--sync", flags.sync, "With --in_graph: apply the mean of all replicas' gradients, once a step");
+  app.add_flag("--fresh", flags.fresh, "Do not restore a checkpoint");
+  return examples::Main(argc, argv, app, [&] { return Run(flags); });
+}

@@ -1,0 +1,189 @@
+// Classifies images of ten classes (Fashion-MNIST, or MNIST) with a softmax or one hidden layer, trained by workers that
+// each read their own part of the images and share the variables on parameter servers:
+//
+//   cohort launch --ps=2 --workers=2 -- mnist_classifier --data_dir=fashion-mnist
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <numeric>
+#include <random>
+
+#include "examples/task.h"
+
+namespace {
+
+using namespace cohort;
+
+constexpr int64_t kPixels = 28 * 28;
+constexpr int64_t kClasses = 10;
+
+struct Flags {
+  examples::ClusterFlags cluster;
+  std::string data_dir;
+  int64_t hidden = 0;
+  int64_t batch_size = 100;
+  double learning_rate = 0.001;
+  double epochs = 5;
+  int64_t max_steps = 0;
+  int64_t steps_to_validate = 500;
+  std::string logdir;
+  double save_model_secs = 60;
+  bool fresh = false;
+};
+
+// Batches of one worker's images: every n-th one, in a new order each epoch.
+class Batches {
+ public:
+  Batches(const data::ImageDataset& dataset, int worker, int workers, int64_t batch_size)
+      : dataset_(dataset), batch_size_(batch_size), random_(static_cast<uint64_t>(worker) + 1) {
+    for (int64_t i = worker; i < dataset.train_labels.num_elements(); i += workers) order_.push_back(i);
+    next_ = order_.size();
+  }
+
+  // [batch, 784] f32 from 0 to 1 and [batch] i64.
+  std::pair<Tensor, Tensor> Next() {
+    Tensor images(DType::kFloat32, Shape{batch_size_, kPixels});
+    Tensor labels(DType::kInt64, Shape{batch_size_});
+    for (int64_t row = 0; row < batch_size_; ++row) {
+      if (next_ == order_.size()) {
+        std::shuffle(order_.begin(), order_.end(), random_);
+        next_ = 0;
+      }
+      const int64_t index = order_[next_++];
+      const uint8_t* from = dataset_.train_images.data<uint8_t>() + index * kPixels;
+      std::transform(from, from + kPixels, images.data<float>() + row * kPixels, [](uint8_t v) { return v / 255.0f; });
+      labels.data<int64_t>()[row] = dataset_.train_labels.data<uint8_t>()[index];
+    }
+    return {std::move(images), std::move(labels)};
+  }
+
+ private:
+  const data::ImageDataset& dataset_;
+  const int64_t batch_size_;
+  std::mt19937_64 random_;
+  std::vector<int64_t> order_;
+  size_t next_;
+};
+
+struct Model {
+  Graph graph;
+  ops::Variable global_step;
+  Output images, labels, loss, correct;
+  Node* train = nullptr;
+  Output step_after;
+};
+
+Output Dense(Graph& graph, Output x, const std::string& name, int64_t outputs) {
+  const auto kernel = ops::GetVariable(graph, name + "/kernel", Shape{x.shape().dim(1), outputs});
+  const auto bias = ops::GetVariable(graph, name + "/bias", Shape{outputs}, DType::kFloat32, ops::Zeros());
+  return ops::BiasAdd(ops::MatMul(x, kernel), bias);
+}
+
+void BuildModel(const Flags& flags, const examples::Task& task, Model& model) {
+  Graph& graph = model.graph;
+  const DeviceScope scope(graph, task.replica_device());
+  model.global_step = ops::GetOrCreateGlobalStep(graph);
+  model.images = ops::Placeholder(graph, DType::kFloat32, Shape{-1, kPixels}, "images");
+  model.labels = ops::Placeholder(graph, DType::kInt64, Shape{-1}, "labels");
+  Output x = model.images;
+  if (flags.hidden > 0) x = ops::Relu(Dense(graph, x, "hidden", flags.hidden));
+  const Output logits = Dense(graph, x, "softmax", kClasses);
+  model.loss = ops::Mean(ops::SparseSoftmaxCrossEntropyWithLogits(logits, model.labels));
+  model.correct = ops::Sum(ops::Cast(ops::Equal(ops::ArgMax(logits, 1), model.labels), DType::kInt32));
+  train::AdamOptimizer optimizer(flags.learning_rate);
+  model.train = optimizer.Minimize(model.loss, model.global_step);
+  const ControlDependencies after(graph, {model.train});
+  model.step_after = model.global_step.Read();
+}
+
+int64_t Train(const Flags& flags, const Model& model, Batches& batches, int64_t last_step, train::Supervisor& supervisor,
+              Session& session) {
+  const Callable run = session.MakeCallable({model.images, model.labels}, {model.loss, model.step_after}, {model.train});
+  int64_t steps = 0;
+  int64_t step = session.Run(model.global_step.value()).scalar<int64_t>();
+  while (step < last_step && !supervisor.should_stop()) {
+    auto [images, labels] = batches.Next();
+    const std::vector<Tensor> results = run({std::move(images), std::move(labels)});
+    step = results[1].scalar<int64_t>();
+    ++steps;
+    if (step % flags.steps_to_validate == 0) {
+      const float loss = results[0].scalar<float>();
+      std::printf("step: %lld, loss: %f\n", static_cast<long long>(step), loss);
+      supervisor.SummaryComputed(Tensor::Scalar(ScalarSummary("loss", loss)), step);
+    }
+  }
+  return steps;
+}
+
+double TestAccuracy(const data::ImageDataset& dataset, const Model& model, Session& session) {
+  const int64_t n = dataset.test_labels.num_elements();
+  const Tensor pixels = dataset.test_images.Reshaped(Shape{n, kPixels});
+  int64_t correct = 0;
+  for (int64_t begin = 0; begin < n; begin += 1000) {
+    const int64_t end = std::min(n, begin + 1000);
+    Tensor images(DType::kFloat32, Shape{end - begin, kPixels});
+    Tensor labels(DType::kInt64, Shape{end - begin});
+    const Tensor part = pixels.Slice(begin, end);
+    std::transform(part.data<uint8_t>(), part.data<uint8_t>() + part.num_elements(), images.data<float>(),
+                   [](uint8_t v) { return v / 255.0f; });
+    std::copy_n(dataset.test_labels.data<uint8_t>() + begin, end - begin, labels.data<int64_t>());
+    correct += session.Run({{model.images, images}, {model.labels, labels}}, {model.correct})[0].scalar<int32_t>();
+  }
+  return static_cast<double>(correct) / static_cast<double>(n);
+}
+
+data::ImageDataset LoadImages(const Flags& flags, bool say) {
+  if (!flags.data_dir.empty()) return data::LoadFashionMnist(flags.data_dir);
+  if (say) std::printf("no --data_dir: training on generated images\n");
+  return data::GeneratedImages(/*seed=*/1, /*train_n=*/20000, /*test_n=*/2000);
+}
+
+int Run(const Flags& flags) {
+  const examples::Task task = examples::StartTask(flags.cluster);
+  if (task.job == "ps") {
+    task.server->Join();
+    return 0;
+  }
+  const data::ImageDataset dataset = LoadImages(flags, task.is_chief());
+  const int64_t per_epoch = dataset.train_labels.num_elements() / flags.batch_size;
+  const int64_t last_step =
+      flags.max_steps > 0 ? flags.max_steps : static_cast<int64_t>(flags.epochs * static_cast<double>(per_epoch));
+  Model model;
+  BuildModel(flags, task, model);
+  Batches batches(dataset, IdInCluster(task.cluster, task.job, task.index), task.num_workers(), flags.batch_size);
+  train::Supervisor supervisor(model.graph, {.is_chief = task.is_chief(),
+                                             .logdir = flags.logdir,
+                                             .summary_op = Output(),
+                                             .save_model_secs = flags.save_model_secs,
+                                             .restore = !flags.fresh,
+                                             .server = task.server.get()});
+  train::ManagedSession session = supervisor.managed_session(task.target());
+  const auto start = std::chrono::steady_clock::now();
+  const int64_t steps = Train(flags, model, batches, last_step, supervisor, *session);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::printf("%s %d: %lld steps in %.2f s, %.1f steps/s\n", task.job.c_str(), task.index, static_cast<long long>(steps),
+              seconds, static_cast<double>(steps) / seconds);
+  const double accuracy = task.is_chief() ? TestAccuracy(dataset, model, *session) : 0;
+  session.Close();
+  if (task.is_chief()) std::printf("test accuracy: %.4f\n", accuracy);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Classifies images of ten classes, trained by workers that share variables on parameter servers.");
+  Flags flags;
+  examples::AddClusterFlags(app, &flags.cluster);
+  app.add_option("--data_dir", flags.data_dir, "Folder of the four IDX files, plain or .gz; without it images are generated");
+  app.add_option("--hidden", flags.hidden, "Units of a hidden layer; 0: none")->check(CLI::NonNegativeNumber);
+  app.add_option("--batch_size", flags.batch_size, "Images of one step")->check(CLI::PositiveNumber);
+  app.add_option("--learning_rate", flags.learning_rate, "Adam's learning rate");
+  app.add_option("--epochs", flags.epochs, "Passes over all images, of all workers together")->check(CLI::PositiveNumber);
+  app.add_option("--max_steps", flags.max_steps, "Global step at which training ends, in place of --epochs");
+  app.add_option("--steps_to_validate", flags.steps_to_validate, "Steps between printed losses")->check(CLI::PositiveNumber);
+  app.add_option("--logdir", flags.logdir, "Where the chief keeps checkpoints and events; training goes on from them");
+  app.add_option("--save_model_secs", flags.save_model_secs, "Seconds between checkpoints");
+  app.add_flag("--fresh", flags.fresh, "Do not restore a checkpoint");
+  return examples::Main(argc, argv, app, [&] { return Run(flags); });
+}

@@ -1,0 +1,92 @@
+#include "examples/task.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <sstream>
+#include <vector>
+
+namespace examples {
+namespace {
+
+std::vector<std::string> Split(const std::string& list) {
+  std::vector<std::string> parts;
+  std::stringstream in(list);
+  for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+// The name of a long flag with '_' for '-'.
+std::string Underscored(std::string argument) {
+  if (!argument.starts_with("--")) return argument;
+  const size_t end = std::min(argument.find('='), argument.size());
+  std::replace(argument.begin() + 2, argument.begin() + static_cast<std::ptrdiff_t>(end), '-', '_');
+  return argument;
+}
+
+void TakePlace(const ClusterFlags& flags, Task* task) {
+  if (!flags.ps_hosts.empty() || !flags.worker_hosts.empty()) {
+    std::map<std::string, std::vector<std::string>> jobs;
+    if (!flags.ps_hosts.empty()) jobs["ps"] = Split(flags.ps_hosts);
+    jobs["worker"] = Split(flags.worker_hosts);
+    task->cluster = cohort::ClusterSpec(jobs);
+    task->job = flags.job_name;
+    task->index = flags.task_index;
+    return;
+  }
+  const cohort::TFConfigClusterResolver resolver;
+  task->cluster = resolver.cluster_spec();
+  if (task->cluster.empty()) return;
+  task->job = resolver.task_type().value_or("");
+  task->index = resolver.task_id().value_or(0);
+}
+
+}  // namespace
+
+void AddClusterFlags(CLI::App& app, ClusterFlags* flags) {
+  app.add_option("--ps_hosts", flags->ps_hosts, "Comma-separated list of hostname:port pairs");
+  app.add_option("--worker_hosts", flags->worker_hosts, "Comma-separated list of hostname:port pairs");
+  app.add_option("--job_name", flags->job_name, "One of 'ps', 'worker'");
+  app.add_option("--task_index", flags->task_index, "Index of task within the job")->check(CLI::NonNegativeNumber);
+  app.add_option("--bind", flags->bind, "host:port to listen on, where that is not the address in the hosts");
+  app.add_flag("--allow_insecure", flags->allow_insecure, "Work without TLS beyond this machine");
+  app.footer("Without hosts the cluster is that of TF_CONFIG; without TF_CONFIG the program trains alone.");
+}
+
+cohort::DeviceFunction Task::replica_device(const std::string& worker) const {
+  if (server == nullptr) return [](const cohort::NodeDraft& draft) { return draft.device; };
+  return cohort::train::ReplicaDeviceSetter({.worker_device = worker.empty() ? device() : worker, .cluster = cluster});
+}
+
+Task StartTask(const ClusterFlags& flags) {
+  Task task;
+  TakePlace(flags, &task);
+  if (task.cluster.empty()) return task;
+  cohort::CheckRole(task.cluster, task.job, task.index);
+  cohort::ServerOptions options;
+  options.bind = flags.bind;
+  options.allow_insecure = flags.allow_insecure;
+  task.server = std::make_unique<cohort::Server>(task.cluster, task.job, task.index, options);
+  return task;
+}
+
+int Main(int argc, char** argv, CLI::App& app, const std::function<int()>& run) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  app.option_defaults()->always_capture_default();
+  std::vector<std::string> arguments;  // CLI11 takes them from the back
+  for (int i = argc - 1; i > 0; --i) arguments.push_back(Underscored(argv[i]));
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  try {
+    return run();
+  } catch (const cohort::Error& e) {
+    std::fprintf(stderr, "%s: %s: %s\n", argv[0], std::string(cohort::CodeName(e.code())).c_str(), e.what());
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s: %s\n", argv[0], e.what());
+  }
+  return 1;
+}
+
+}  // namespace examples

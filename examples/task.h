@@ -1,0 +1,47 @@
+// What every example does before its own subject: flags, its place in a cluster, its server.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "cohort/cohort.h"
+
+namespace examples {
+
+struct ClusterFlags {
+  std::string ps_hosts;      // "host:port,host:port"
+  std::string worker_hosts;
+  std::string job_name;      // "ps" or "worker"
+  int task_index = 0;
+  std::string bind;
+  bool allow_insecure = false;
+};
+
+void AddClusterFlags(CLI::App& app, ClusterFlags* flags);
+
+// This process's part of the work. Without flags and TF_CONFIG it is a worker on its own, without a server.
+struct Task {
+  cohort::ClusterSpec cluster;
+  std::string job = "worker";
+  int index = 0;
+  std::unique_ptr<cohort::Server> server;
+
+  std::string target() const { return server == nullptr ? "" : server->Target(); }
+  bool is_chief() const { return cohort::IsChief(cluster, job, index); }
+  int num_workers() const { return cohort::WorkerCount(cluster, job); }
+  // "/job:worker/task:1"; "" without a cluster.
+  std::string device() const { return server == nullptr ? "" : cohort::TaskName(job, index); }
+  // Variables to the parameter servers, all else to `worker` (default: this task).
+  cohort::DeviceFunction replica_device(const std::string& worker = "") const;
+};
+
+// The place that the flags give, else TF_CONFIG. Throws InvalidArgumentError where it is no place.
+Task StartTask(const ClusterFlags& flags);
+
+// The body of main(): reads the flags (also with dashes: --task-index) and calls `run`, which returns the exit code.
+// An error goes to stderr by name, and the exit code is 1; 2 for wrong flags.
+int Main(int argc, char** argv, CLI::App& app, const std::function<int()>& run);
+
+}  // namespace examples
