@@ -68,6 +68,17 @@ class KernelContext {
   int num_threads_ = 1;
 };
 
+// A kernel whose output element i depends on element i of its inputs alone, or on an operand that is one element, as
+// loops over plain memory. An executor strings such kernels together. `x` and the result may be the same memory.
+struct ElementwiseLoops {
+  using Unary = void (*)(const void* x, void* out, int64_t n);
+  using Binary = void (*)(const void* a, const void* b, void* out, int64_t n);
+  Unary unary = nullptr;         // one operand
+  Binary both = nullptr;         // two operands of n elements
+  Binary right_scalar = nullptr;  // the right one is one element
+  Binary left_scalar = nullptr;
+};
+
 // One object a node of a plan; Compute may run in several steps at once, so members are constant after construction
 // or guarded.
 class OpKernel {
@@ -76,6 +87,8 @@ class OpKernel {
   // Sets every output, or throws cohort::Error; the executor adds op, node and device to the message.
   virtual void Compute(KernelContext& ctx) = 0;
   virtual class AsyncOpKernel* AsAsync() { return nullptr; }
+  // Null unless the kernel is elementwise and refuses no values.
+  virtual const ElementwiseLoops* AsElementwise() const { return nullptr; }
 };
 
 // A kernel that waits for something (receive, queue, barrier): it never blocks the thread.

@@ -24,7 +24,8 @@ TEST(ResourceManagerTest, MakesOncePerContainerAndName) {
   int alive = 0;
   ResourceManager manager;
   const auto get = [&](const char* container, const char* name) {
-    return manager.LookupOrCreate<Counter>(container, name, [&] { return std::make_shared<Counter>(&alive); });
+    return manager.LookupOrCreate<Counter>(container, name,
+                                           [&] { return std::make_shared<Counter>(&alive); });
   };
   const auto a = get("", "a");
   EXPECT_EQ(get("localhost", "a"), a);  // "" is the default container

@@ -1,5 +1,5 @@
-// Readers against writers: whoever reads a variable sees a whole value (dense) or whole rows (by row). Meant for
-// ThreadSanitizer as much as for its own assertions.
+// Readers against writers: whoever reads a variable sees a whole value (dense) or whole rows (by row). Meant
+// for ThreadSanitizer as much as for its own assertions.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -29,8 +29,8 @@ bool AllEqual(const Tensor& value, int64_t rows) {
   return true;
 }
 
-// Runs `write` kUpdates times on each of kWriters threads, and `read` on kReaders threads until they are done, each
-// reader at least once.
+// Runs `write` kUpdates times on each of kWriters threads, and `read` on kReaders threads until they are
+// done, each reader at least once.
 void Race(const std::function<void(int round)>& write, const std::function<void(int round)>& read) {
   std::atomic<int> writing{kWriters};
   std::vector<std::thread> threads;
@@ -58,7 +58,8 @@ TEST(VariableRaceTest, DenseReadsSeeWholeValues) {
   Race([&](int) { v.Update(AddOne); },
        [&](int) {
          const Tensor value = v.Read();
-         for (int again = 0; again < 3; ++again) torn += !AllEqual(value, 1);  // nor does it change while it is held
+         for (int again = 0; again < 3; ++again)
+           torn += !AllEqual(value, 1);  // nor does it change while it is held
        });
   EXPECT_EQ(torn, 0);
   EXPECT_EQ(v.Read().data<float>()[999], kWriters * kUpdates);
@@ -73,7 +74,8 @@ TEST(VariableRaceTest, VariablesUpdatedTogetherInAnyOrderDoNotDeadlock) {
   std::atomic<int> wrong{0};
   Race(
       [&](int round) {
-        const std::vector<Variable*> order = round % 2 == 0 ? std::vector<Variable*>{&a, &b} : std::vector{&b, &a};
+        const std::vector<Variable*> order =
+            round % 2 == 0 ? std::vector<Variable*>{&a, &b} : std::vector{&b, &a};
         Variable::UpdateTogether(order, [&](std::span<const Tensor> olds, std::span<Tensor> outs) {
           wrong += olds[0].data<float>()[0] != olds[1].data<float>()[0];
           AddOne(olds[0], outs[0]);

@@ -40,7 +40,8 @@ TEST(VariableTest, ReadBeforeTheFirstAssignNamesTheVariable) {
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { v.Read(); }), HasSubstr(expected));
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { v.Update(AddOne); }), HasSubstr(expected));
   const Tensor index = Tensor::Scalar<int32_t>(0);
-  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { v.Gather(index, HostAllocator()); }), HasSubstr(expected));
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { v.Gather(index, HostAllocator()); }),
+              HasSubstr(expected));
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { v.UpdateRows(index, {}, [](auto, auto) {}); }),
               HasSubstr(expected));
   EXPECT_EQ(v.version(), 0);
@@ -48,8 +49,13 @@ TEST(VariableTest, ReadBeforeTheFirstAssignNamesTheVariable) {
 
 TEST(VariableTest, AssignChecksDtypeAndShape) {
   Variable v("v", DType::kFloat32, Shape{-1, 2});
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { v.Assign(Tensor::Vector<float>({1, 2})); }), HasSubstr("float32[2]"));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { v.Assign(Tensor::Zeros(DType::kInt32, Shape{1, 2})); }),
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                v.Assign(Tensor::Vector<float>({1, 2}));
+              }),
+              HasSubstr("float32[2]"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                v.Assign(Tensor::Zeros(DType::kInt32, Shape{1, 2}));
+              }),
               HasSubstr("int32[1,2]"));
   EXPECT_FALSE(v.initialized());
   v.Assign(Matrix(3, 2));
@@ -79,9 +85,8 @@ TEST(VariableTest, AnAssignedTensorOfSomebodyElseIsNotWrittenInto) {
   a.Assign(constant);
   b.Assign(constant);
   a.Update(AddOne);
-  b.UpdateRows(Tensor::Vector<int32_t>({1}), {}, [](int64_t, std::span<void* const> rows) {
-    *static_cast<float*>(rows[0]) = 9;
-  });
+  b.UpdateRows(Tensor::Vector<int32_t>({1}), {},
+               [](int64_t, std::span<void* const> rows) { *static_cast<float*>(rows[0]) = 9; });
   EXPECT_THAT(constant.ToVector<float>(), ElementsAre(1, 2));
   EXPECT_THAT(a.Read().ToVector<float>(), ElementsAre(2, 3));
   EXPECT_THAT(b.Read().ToVector<float>(), ElementsAre(1, 9));
@@ -140,9 +145,11 @@ TEST(VariableTest, IndicesAreCheckedBeforeAnythingChanges) {
   for (const int64_t bad : {int64_t{3}, int64_t{-1}, int64_t{1} << 40}) {
     const Tensor indices = Tensor::Vector<int64_t>({0, 1, bad});
     const std::string expected = "indices[2] = " + std::to_string(bad) + " is not in [0, 3)";
-    EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { v.Gather(indices, HostAllocator()); }), HasSubstr(expected));
-    EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { v.UpdateRows(indices, {}, [&](auto, auto) { ++changed; }); }),
+    EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { v.Gather(indices, HostAllocator()); }),
                 HasSubstr(expected));
+    EXPECT_THAT(
+        MessageOf<InvalidArgumentError>([&] { v.UpdateRows(indices, {}, [&](auto, auto) { ++changed; }); }),
+        HasSubstr(expected));
   }
   EXPECT_EQ(changed, 0);
   EXPECT_EQ(v.version(), 1);
@@ -157,11 +164,12 @@ TEST(VariableTest, UpdateRowsHandsOverTheRowsOfTheSlotsToo) {
   Variable* const slots[] = {&slot};
   std::vector<int64_t> positions;
   // 5 and 69 share a stripe; 5 comes twice
-  v.UpdateRows(Tensor::Vector<int32_t>({5, 69, 0, 5}), slots, [&](int64_t position, std::span<void* const> rows) {
-    positions.push_back(position);
-    *static_cast<double*>(rows[1]) += 1;
-    static_cast<float*>(rows[0])[1] += static_cast<float>(*static_cast<double*>(rows[1]));
-  });
+  v.UpdateRows(Tensor::Vector<int32_t>({5, 69, 0, 5}), slots,
+               [&](int64_t position, std::span<void* const> rows) {
+                 positions.push_back(position);
+                 *static_cast<double*>(rows[1]) += 1;
+                 static_cast<float*>(rows[0])[1] += static_cast<float>(*static_cast<double*>(rows[1]));
+               });
   EXPECT_THAT(positions, ElementsAre(0, 1, 2, 3));
   const Tensor values = v.Read();
   EXPECT_EQ(values.data<float>()[5 * 2 + 1], 3);
@@ -183,7 +191,8 @@ TEST(VariableTest, UpdateRowsRefusesSlotsThatDoNotFit) {
   const auto never = [](int64_t, std::span<void* const>) { FAIL(); };
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { v.UpdateRows(indices, bad, never); }),
               HasSubstr("expected 4 rows in slot 'short'"));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { v.UpdateRows(indices, twice, never); }), HasSubstr("'v' twice"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { v.UpdateRows(indices, twice, never); }),
+              HasSubstr("'v' twice"));
 }
 
 TEST(VariableTest, RowModeCopiesWholeReadsAndAssigns) {
@@ -194,9 +203,8 @@ TEST(VariableTest, RowModeCopiesWholeReadsAndAssigns) {
   v.Gather(Tensor::Scalar<int32_t>(0), HostAllocator());
   const Tensor copy = v.Read();
   EXPECT_EQ(copy.ToVector<float>(), initial.ToVector<float>());
-  v.UpdateRows(Tensor::Vector<int32_t>({199}), {}, [](int64_t, std::span<void* const> rows) {
-    *static_cast<float*>(rows[0]) = -1;
-  });
+  v.UpdateRows(Tensor::Vector<int32_t>({199}), {},
+               [](int64_t, std::span<void* const> rows) { *static_cast<float*>(rows[0]) = -1; });
   EXPECT_EQ(before.data<float>()[199 * 3], 199 * 3);
   EXPECT_EQ(copy.data<float>()[199 * 3], 199 * 3);
   EXPECT_EQ(v.Read().data<float>()[199 * 3], -1);

@@ -128,9 +128,8 @@ Output Size(Output input, DType out_type) {
   return input.graph().Op("Size").Input(input).Attr("out_type", out_type).Finish1();
 }
 Output Rank(Output input) { return input.graph().Op("Rank").Input(input).Finish1(); }
-Output Reshape(Output input, Output shape) { return input.graph().Op("Reshape").Input(input).Input(shape).Finish1(); }
-Output Reshape(Output input, const std::vector<int64_t>& shape) {
-  return Reshape(input, IntVector(input.graph(), shape));
+Output Reshape(Output input, const IntList& shape) {
+  return input.graph().Op("Reshape").Input(input).Input(shape.In(input.graph())).Finish1();
 }
 Output ExpandDims(Output input, int axis) {
   return input.graph().Op("ExpandDims").Input(input).Input(Const(input.graph(), axis)).Finish1();
@@ -142,11 +141,8 @@ Output Cast(Output input, DType dtype) {
   if (input.dtype() == dtype) return input;
   return input.graph().Op("Cast").Input(input).Attr("DstT", dtype).Finish1();
 }
-Output BroadcastTo(Output input, Output shape) {
-  return input.graph().Op("BroadcastTo").Input(input).Input(shape).Finish1();
-}
-Output BroadcastTo(Output input, const std::vector<int64_t>& shape) {
-  return BroadcastTo(input, IntVector(input.graph(), shape));
+Output BroadcastTo(Output input, const IntList& shape) {
+  return input.graph().Op("BroadcastTo").Input(input).Input(shape.In(input.graph())).Finish1();
 }
 
 namespace {

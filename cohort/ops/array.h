@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cohort/graph/graph.h"
+#include "cohort/ops/int_list.h"
 
 namespace cohort::ops {
 
@@ -21,15 +22,13 @@ Output Size(Output input, DType out_type = DType::kInt32);
 Output Rank(Output input);
 
 // The same elements in another shape; one dimension may be -1.
-Output Reshape(Output input, const std::vector<int64_t>& shape);
-Output Reshape(Output input, Output shape);
+Output Reshape(Output input, const IntList& shape);
 // A dimension of 1 put in at `axis` (negative: from the end).
 Output ExpandDims(Output input, int axis);
 // Without the dimensions of 1 named, or without all of them.
 Output Squeeze(Output input, const std::vector<int64_t>& axes = {});
 // Converts the elements; floats to integers are truncated, NaN and what does not fit gives an unspecified value.
 Output Cast(Output input, DType dtype);
-Output BroadcastTo(Output input, Output shape);
-Output BroadcastTo(Output input, const std::vector<int64_t>& shape);
+Output BroadcastTo(Output input, const IntList& shape);
 
 }  // namespace cohort::ops

@@ -66,7 +66,7 @@ std::vector<Shape> GatherShape(ShapeContext& c) {
 
 // The product of elements [begin, end) of a shape vector.
 Output Product(Output shape, int begin, int end) {
-  return Prod(Slice(shape, std::vector<int64_t>{begin}, std::vector<int64_t>{end - begin}));
+  return Prod(Slice(shape, {begin}, {end - begin}));
 }
 
 // Any axis and batch_dims. With params seen as [batch, outer, dim, inner], indices as [batch, n] and the gradient as
@@ -112,7 +112,7 @@ void GatherGradient(GradientContext& c) {
     values = row.IsFullyDefined() && n >= 0
                  ? Reshape(values, ShapeConst(graph, Shape{n}.Concat(row)))
                  : Reshape(values, Concat({ExpandDims(Size(indices), 0),
-                                           Slice(ShapeOf(params), std::vector<int64_t>{1}, std::vector<int64_t>{-1})}, 0));
+                                           Slice(ShapeOf(params), {1}, {-1})}, 0));
   }
   c.SetInput(0, Gradient(values, flat, dense_shape));
 }

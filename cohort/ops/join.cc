@@ -50,8 +50,8 @@ Output Pack(const std::vector<Output>& values, int axis) {
 std::vector<Output> Unpack(Output value, int num, int axis) {
   return OutputsOf(value.graph().Op("Unpack").Input(value).Attr("num", num).Attr("axis", axis).Finish());
 }
-Output Tile(Output input, const std::vector<int64_t>& multiples) {
-  return input.graph().Op("Tile").Input(input).Input(IntVector(input.graph(), multiples)).Finish1();
+Output Tile(Output input, const IntList& multiples) {
+  return input.graph().Op("Tile").Input(input).Input(multiples.In(input.graph())).Finish1();
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cohort/graph/graph.h"
+#include "cohort/ops/int_list.h"
 
 namespace cohort::ops {
 
@@ -18,6 +19,6 @@ std::vector<Output> SplitV(Output value, const std::vector<int64_t>& sizes, int 
 Output Pack(const std::vector<Output>& values, int axis = 0);
 std::vector<Output> Unpack(Output value, int num, int axis = 0);
 // Repeats dimension i multiples[i] times.
-Output Tile(Output input, const std::vector<int64_t>& multiples);
+Output Tile(Output input, const IntList& multiples);
 
 }  // namespace cohort::ops

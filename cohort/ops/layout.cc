@@ -25,11 +25,12 @@ std::vector<int> CheckedPermutation(const std::vector<int64_t>& perm, int rank) 
   return result;
 }
 
-Output Transpose(Output x, Output perm) { return x.graph().Op("Transpose").Input(x).Input(perm).Finish1(); }
-Output Transpose(Output x, const std::vector<int64_t>& perm) { return Transpose(x, IntVector(x.graph(), perm)); }
+Output Transpose(Output x, const IntList& perm) {
+  return x.graph().Op("Transpose").Input(x).Input(perm.In(x.graph())).Finish1();
+}
 Output InvertPermutation(Output x) { return x.graph().Op("InvertPermutation").Input(x).Finish1(); }
-Output Reverse(Output tensor, const std::vector<int64_t>& axes) {
-  return tensor.graph().Op("ReverseV2").Input(tensor).Input(IntVector(tensor.graph(), axes)).Finish1();
+Output Reverse(Output tensor, const IntList& axes) {
+  return tensor.graph().Op("ReverseV2").Input(tensor).Input(axes.In(tensor.graph())).Finish1();
 }
 
 namespace {

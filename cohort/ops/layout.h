@@ -1,19 +1,16 @@
 // The same elements in another order along the axes.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "cohort/graph/graph.h"
+#include "cohort/ops/int_list.h"
 
 namespace cohort::ops {
 
 // Dimension i of the result is dimension perm[i] of x.
-Output Transpose(Output x, const std::vector<int64_t>& perm);
-Output Transpose(Output x, Output perm);
+Output Transpose(Output x, const IntList& perm);
 // y[x[i]] = i for a vector x that holds 0..n-1 in some order.
 Output InvertPermutation(Output x);
 // Backwards along the axes.
-Output Reverse(Output tensor, const std::vector<int64_t>& axes);  // op ReverseV2
+Output Reverse(Output tensor, const IntList& axes);  // op ReverseV2
 
 }  // namespace cohort::ops

@@ -14,8 +14,8 @@
 namespace cohort::ops {
 namespace {
 
-Output Reduce(const char* op, Output x, Output axes, bool keep_dims) {
-  return x.graph().Op(op).Input(x).Input(axes).Attr("keep_dims", keep_dims).Finish1();
+Output Reduce(const char* op, Output x, const IntList& axes, bool keep_dims) {
+  return x.graph().Op(op).Input(x).Input(axes.In(x.graph())).Attr("keep_dims", keep_dims).Finish1();
 }
 
 Output ReduceAll(const char* op, Output x) {
@@ -24,11 +24,7 @@ Output ReduceAll(const char* op, Output x) {
   if (rank < 0) return Reduce(op, x, Range(Const(graph, 0), Rank(x), Const(graph, 1)), false);
   std::vector<int64_t> axes(static_cast<size_t>(rank));
   std::iota(axes.begin(), axes.end(), 0);
-  return Reduce(op, x, IntVector(graph, axes), false);
-}
-
-Output ReduceSome(const char* op, Output x, const std::vector<int64_t>& axes, bool keep_dims) {
-  return Reduce(op, x, IntVector(x.graph(), axes), keep_dims);
+  return Reduce(op, x, axes, false);
 }
 
 Output ArgExtremum(const char* op, Output x, int axis, DType output_type) {
@@ -38,21 +34,19 @@ Output ArgExtremum(const char* op, Output x, int axis, DType output_type) {
 }  // namespace
 
 Output Sum(Output x) { return ReduceAll("Sum", x); }
-Output Sum(Output x, const std::vector<int64_t>& axes, bool keep) { return ReduceSome("Sum", x, axes, keep); }
-Output Sum(Output x, Output axes, bool keep_dims) { return Reduce("Sum", x, axes, keep_dims); }
+Output Sum(Output x, const IntList& axes, bool keep_dims) { return Reduce("Sum", x, axes, keep_dims); }
 Output Mean(Output x) { return ReduceAll("Mean", x); }
-Output Mean(Output x, const std::vector<int64_t>& axes, bool keep) { return ReduceSome("Mean", x, axes, keep); }
-Output Mean(Output x, Output axes, bool keep_dims) { return Reduce("Mean", x, axes, keep_dims); }
+Output Mean(Output x, const IntList& axes, bool keep_dims) { return Reduce("Mean", x, axes, keep_dims); }
 Output Max(Output x) { return ReduceAll("Max", x); }
-Output Max(Output x, const std::vector<int64_t>& axes, bool keep) { return ReduceSome("Max", x, axes, keep); }
+Output Max(Output x, const IntList& axes, bool keep_dims) { return Reduce("Max", x, axes, keep_dims); }
 Output Min(Output x) { return ReduceAll("Min", x); }
-Output Min(Output x, const std::vector<int64_t>& axes, bool keep) { return ReduceSome("Min", x, axes, keep); }
+Output Min(Output x, const IntList& axes, bool keep_dims) { return Reduce("Min", x, axes, keep_dims); }
 Output Prod(Output x) { return ReduceAll("Prod", x); }
-Output Prod(Output x, const std::vector<int64_t>& axes, bool keep) { return ReduceSome("Prod", x, axes, keep); }
+Output Prod(Output x, const IntList& axes, bool keep_dims) { return Reduce("Prod", x, axes, keep_dims); }
 Output All(Output x) { return ReduceAll("All", x); }
-Output All(Output x, const std::vector<int64_t>& axes, bool keep) { return ReduceSome("All", x, axes, keep); }
+Output All(Output x, const IntList& axes, bool keep_dims) { return Reduce("All", x, axes, keep_dims); }
 Output Any(Output x) { return ReduceAll("Any", x); }
-Output Any(Output x, const std::vector<int64_t>& axes, bool keep) { return ReduceSome("Any", x, axes, keep); }
+Output Any(Output x, const IntList& axes, bool keep_dims) { return Reduce("Any", x, axes, keep_dims); }
 Output ArgMax(Output x, int axis, DType output_type) { return ArgExtremum("ArgMax", x, axis, output_type); }
 Output ArgMin(Output x, int axis, DType output_type) { return ArgExtremum("ArgMin", x, axis, output_type); }
 

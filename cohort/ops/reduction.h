@@ -3,29 +3,25 @@
 // Over no elements Sum is 0, Prod 1, Mean NaN, Max the lowest and Min the highest value (-inf, inf), All true, Any false.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "cohort/graph/graph.h"
+#include "cohort/ops/int_list.h"
 
 namespace cohort::ops {
 
 Output Sum(Output x);
-Output Sum(Output x, const std::vector<int64_t>& axes, bool keep_dims = false);
-Output Sum(Output x, Output axes, bool keep_dims = false);
+Output Sum(Output x, const IntList& axes, bool keep_dims = false);
 Output Mean(Output x);
-Output Mean(Output x, const std::vector<int64_t>& axes, bool keep_dims = false);
-Output Mean(Output x, Output axes, bool keep_dims = false);
+Output Mean(Output x, const IntList& axes, bool keep_dims = false);
 Output Max(Output x);
-Output Max(Output x, const std::vector<int64_t>& axes, bool keep_dims = false);
+Output Max(Output x, const IntList& axes, bool keep_dims = false);
 Output Min(Output x);
-Output Min(Output x, const std::vector<int64_t>& axes, bool keep_dims = false);
+Output Min(Output x, const IntList& axes, bool keep_dims = false);
 Output Prod(Output x);
-Output Prod(Output x, const std::vector<int64_t>& axes, bool keep_dims = false);
+Output Prod(Output x, const IntList& axes, bool keep_dims = false);
 Output All(Output x);  // of bool
-Output All(Output x, const std::vector<int64_t>& axes, bool keep_dims = false);
+Output All(Output x, const IntList& axes, bool keep_dims = false);
 Output Any(Output x);
-Output Any(Output x, const std::vector<int64_t>& axes, bool keep_dims = false);
+Output Any(Output x, const IntList& axes, bool keep_dims = false);
 
 // Position of the first largest (smallest) element along `axis`; the axis goes away.
 Output ArgMax(Output x, int axis, DType output_type = DType::kInt64);

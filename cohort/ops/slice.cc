@@ -28,20 +28,15 @@ Output PaddingsConst(Graph& graph, const std::vector<std::pair<int64_t, int64_t>
 
 }  // namespace
 
-Output Slice(Output input, Output begin, Output size) {
-  return input.graph().Op("Slice").Input(input).Input(begin).Input(size).Finish1();
-}
-Output Slice(Output input, const std::vector<int64_t>& begin, const std::vector<int64_t>& size) {
-  return Slice(input, IntVector(input.graph(), begin), IntVector(input.graph(), size));
-}
-Output StridedSlice(Output input, Output begin, Output end, Output strides, const StridedSliceMasks& masks) {
-  return input.graph().Op("StridedSlice").Input(input).Input(begin).Input(end).Input(strides).Attrs(MaskAttrs(masks))
-      .Finish1();
-}
-Output StridedSlice(Output input, const std::vector<int64_t>& begin, const std::vector<int64_t>& end,
-                    const std::vector<int64_t>& strides, const StridedSliceMasks& masks) {
+Output Slice(Output input, const IntList& begin, const IntList& size) {
   Graph& graph = input.graph();
-  return StridedSlice(input, IntVector(graph, begin), IntVector(graph, end), IntVector(graph, strides), masks);
+  return graph.Op("Slice").Input(input).Input(begin.In(graph)).Input(size.In(graph)).Finish1();
+}
+Output StridedSlice(Output input, const IntList& begin, const IntList& end, const IntList& strides,
+                    const StridedSliceMasks& masks) {
+  Graph& graph = input.graph();
+  return graph.Op("StridedSlice").Input(input).Input(begin.In(graph)).Input(end.In(graph)).Input(strides.In(graph))
+      .Attrs(MaskAttrs(masks)).Finish1();
 }
 Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& paddings) {
   return input.graph().Op("Pad").Input(input).Input(PaddingsConst(input.graph(), paddings)).Finish1();

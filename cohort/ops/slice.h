@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "cohort/graph/graph.h"
+#include "cohort/ops/int_list.h"
 
 namespace cohort::ops {
 
 // `size[i]` elements from `begin[i]` along each dimension; a size of -1 means all that follow.
-Output Slice(Output input, const std::vector<int64_t>& begin, const std::vector<int64_t>& size);
-Output Slice(Output input, Output begin, Output size);
+Output Slice(Output input, const IntList& begin, const IntList& size);
 
 // Python's input[begin:end:stride, ...]. Bit i of a mask speaks of position i: begin_mask and end_mask ignore that
 // bound, ellipsis_mask stands for "...", new_axis_mask puts in a dimension of 1, shrink_axis_mask takes the one element
@@ -23,9 +23,8 @@ struct StridedSliceMasks {
   int64_t new_axis_mask = 0;
   int64_t shrink_axis_mask = 0;
 };
-Output StridedSlice(Output input, const std::vector<int64_t>& begin, const std::vector<int64_t>& end,
-                    const std::vector<int64_t>& strides, const StridedSliceMasks& masks = {});
-Output StridedSlice(Output input, Output begin, Output end, Output strides, const StridedSliceMasks& masks = {});
+Output StridedSlice(Output input, const IntList& begin, const IntList& end, const IntList& strides,
+                    const StridedSliceMasks& masks = {});
 
 // Zeros (or `value`, a scalar: op PadV2) before and after, one pair a dimension.
 Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& paddings);

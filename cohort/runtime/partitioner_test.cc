@@ -40,8 +40,8 @@ class PartitionerTest : public ::testing::Test {
   Graph graph_;
 };
 
-// What has to hold for every partitioning: edges are dense, each has one _Send and one _Recv in the right partitions
-// with the same attributes, and no partition has a cycle.
+// What has to hold for every partitioning: edges are dense, each has one _Send and one _Recv in the right
+// partitions with the same attributes, and no partition has a cycle.
 void CheckEdges(const PartitionedGraph& cut) {
   std::map<int64_t, const Node*> sends;
   std::map<int64_t, const Node*> recvs;
@@ -147,7 +147,7 @@ TEST_F(PartitionerTest, ConstantsAreNotSent) {
   graph_.Op("NoOp").Name("w").Device(b_).Control(constant).Finish();
   PartitionedGraph cut = Partitioned();
   CheckEdges(cut);
-  EXPECT_EQ(cut.edges.size(), 1u);  // y
+  EXPECT_EQ(cut.edges.size(), 1u);       // y
   ASSERT_EQ(cut.partitions.size(), 2u);  // the device of the constant has nothing to do
   for (const Partition& part : cut.partitions) EXPECT_EQ(Count(*part.graph, "Const"), 1);
 
@@ -183,19 +183,21 @@ TEST_F(PartitionerTest, ResourcesDoNotCross) {
     Partitioned();
     FAIL();
   } catch (const InvalidArgumentError& e) {
-    EXPECT_THAT(e.what(), AllOf(HasSubstr("'v:0' is on " + b_), HasSubstr("TestRead node 'read'"), HasSubstr(a_)));
+    EXPECT_THAT(e.what(),
+                AllOf(HasSubstr("'v:0' is on " + b_), HasSubstr("TestRead node 'read'"), HasSubstr(a_)));
   }
 }
 
-// Random graphs on random devices: every node is there once, on its device, with as many inputs as before, and what it
-// depends on inside its partition or through pairs of _Send and _Recv is what it depended on before.
+// Random graphs on random devices: every node is there once, on its device, with as many inputs as before,
+// and what it depends on inside its partition or through pairs of _Send and _Recv is what it depended on
+// before.
 TEST_F(PartitionerTest, RandomGraphsKeepTheirDependencies) {
   std::mt19937 random(7);
   const std::vector<std::string> devices = {a_, b_, c_};
   for (int round = 0; round < 100; ++round) {
     Graph graph;
     std::vector<Node*> nodes;
-    std::set<std::pair<std::string, std::string>> wanted;  // producer, consumer
+    std::set<std::pair<std::string, std::string>> wanted;        // producer, consumer
     std::set<std::pair<std::string, std::string>> wanted_pairs;  // producer that crosses, device
     for (int i = 0; i < 20; ++i) {
       std::vector<Output> inputs;
@@ -237,7 +239,8 @@ TEST_F(PartitionerTest, RandomGraphsKeepTheirDependencies) {
         EXPECT_EQ(node->device(), part.device);
         EXPECT_EQ(node->num_inputs(), graph.FindNode(node->name())->num_inputs());
         const auto add = [&](const Node* from) {
-          found.emplace(from->op_name() == "_Recv" ? sent.at(from->attr<int64_t>("edge")) : from->name(), node->name());
+          found.emplace(from->op_name() == "_Recv" ? sent.at(from->attr<int64_t>("edge")) : from->name(),
+                        node->name());
         };
         for (const Output& input : node->inputs()) add(input.node);
         for (const Node* control : node->control_inputs()) add(control);

@@ -34,7 +34,8 @@ class Barriers {
       AppendSets(LevelsCounting([&](const Node& node) { return DeviceOf(node) == device; }), device, sets);
     }
     if (IsAcyclicWith(sets)) return sets;
-    // Levels over all devices grow along every path that leaves an update, and a cycle would have to leave one.
+    // Levels over all devices grow along every path that leaves an update, and a cycle would have to leave
+    // one.
     sets.clear();
     const std::vector<int> levels = LevelsCounting([](const Node&) { return true; });
     for (const std::string& device : devices_) AppendSets(levels, device, sets);
@@ -42,7 +43,9 @@ class Barriers {
   }
 
  private:
-  const std::string& DeviceOf(const Node& node) const { return device_of_node_[static_cast<size_t>(node.id())]; }
+  const std::string& DeviceOf(const Node& node) const {
+    return device_of_node_[static_cast<size_t>(node.id())];
+  }
 
   template <typename Fn>
   static void ForEachInput(const Node& node, const Fn& fn) {
@@ -72,7 +75,8 @@ class Barriers {
     return node.op_name() == "_Arg" || (node.num_outputs() > 0 && node.output_dtype(0) == DType::kResource);
   }
 
-  void AppendSets(const std::vector<int>& levels, const std::string& device, std::vector<UpdateSet>& sets) const {
+  void AppendSets(const std::vector<int>& levels, const std::string& device,
+                  std::vector<UpdateSet>& sets) const {
     std::map<int, std::vector<Node*>> by_level;
     for (Node* node : order_) {
       if (node->op().updates_variable() && DeviceOf(*node) == device) {
@@ -90,7 +94,8 @@ class Barriers {
           all.emplace(input->id(), input);
         });
       }
-      const bool same = std::all_of(waits.begin(), waits.end(), [&](const auto& w) { return w.size() == all.size(); });
+      const bool same =
+          std::all_of(waits.begin(), waits.end(), [&](const auto& w) { return w.size() == all.size(); });
       if (same) continue;
       UpdateSet set{device, std::move(updates), {}};
       for (const auto& [id, input] : all) set.inputs.push_back(input);
@@ -98,8 +103,8 @@ class Barriers {
     }
   }
 
-  // Whether the graph stays without a cycle when all of `sets` get their barriers (Kahn's algorithm; the barrier of
-  // sets[i] is node order_.size() + i).
+  // Whether the graph stays without a cycle when all of `sets` get their barriers (Kahn's algorithm; the
+  // barrier of sets[i] is node order_.size() + i).
   bool IsAcyclicWith(const std::vector<UpdateSet>& sets) const {
     const size_t size = order_.size() + sets.size();
     std::vector<std::vector<size_t>> consumers(size);
@@ -115,7 +120,8 @@ class Barriers {
     }
     for (size_t i = 0; i < sets.size(); ++i) {
       for (const Node* input : sets[i].inputs) add_edge(static_cast<size_t>(input->id()), order_.size() + i);
-      for (const Node* update : sets[i].updates) add_edge(order_.size() + i, static_cast<size_t>(update->id()));
+      for (const Node* update : sets[i].updates)
+        add_edge(order_.size() + i, static_cast<size_t>(update->id()));
     }
     std::vector<size_t> ready;
     for (size_t i = 0; i < size; ++i) {

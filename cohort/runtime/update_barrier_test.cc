@@ -46,7 +46,9 @@ class UpdateBarrierTest : public ::testing::Test {
     }
     return false;
   }
-  Node* Variable(const std::string& name, const std::string& device) { return TestHandle(graph_, name, device); }
+  Node* Variable(const std::string& name, const std::string& device) {
+    return TestHandle(graph_, name, device);
+  }
   Node* Update(const std::string& name, Node* variable, Node* value) {
     return TestUpdate(graph_, name, variable, value->output(0), variable->device());
   }
@@ -125,8 +127,10 @@ TEST_F(UpdateBarrierTest, SetsThatNeedNothingGetNoBarrier) {
 }
 
 TEST_F(UpdateBarrierTest, FedValuesOfTheSameDeviceAreThere) {
-  Node* here = graph_.Op("_Arg").Name("here").Attr("T", DType::kFloat32).Attr("index", 0).Device(ps0_).Finish();
-  Node* there = graph_.Op("_Arg").Name("there").Attr("T", DType::kFloat32).Attr("index", 1).Device(worker_).Finish();
+  Node* here =
+      graph_.Op("_Arg").Name("here").Attr("T", DType::kFloat32).Attr("index", 0).Device(ps0_).Finish();
+  Node* there =
+      graph_.Op("_Arg").Name("there").Attr("T", DType::kFloat32).Attr("index", 1).Device(worker_).Finish();
   Update("u0", Variable("v0", ps0_), here);
   Update("u1", Variable("v1", ps0_), TestConst(graph_, "one", ps0_));
   EXPECT_EQ(Add(graph_), 0);
@@ -153,8 +157,8 @@ TEST_F(UpdateBarrierTest, CyclesThroughOtherDevicesAreAvoided) {
   EXPECT_FALSE(Reaches(w1, w0));
 }
 
-// Random graphs with random updates. Never a cycle; and where the levels of one device alone close none, each member of
-// a set waits for the inputs of all.
+// Random graphs with random updates. Never a cycle; and where the levels of one device alone close none, each
+// member of a set waits for the inputs of all.
 TEST_F(UpdateBarrierTest, RandomGraphsStayAcyclicAndSetsWhole) {
   std::mt19937 random(11);
   const std::vector<std::string> devices = {worker_, ps0_, ps1_};

@@ -39,12 +39,28 @@ TEST_F(LaunchTest, ADeathBySignalIsNamed) {
   EXPECT_THAT(program.err(), HasSubstr("worker/0 did not end within 0.0 s; sending SIGTERM"));
 }
 
+// The launcher, stopped meanwhile, finds both ends at once. worker/1 was first.
+TEST_F(LaunchTest, TheCauseIsNamedAndNotWhoNoticedIt) {
+  LaunchedProgram program(Shell(
+      {"--workers=3"},
+      "cd " + folder_ +
+          "; has() { until [ -s $1 ]; do sleep 0.02; done; }; "
+          "dead() { has $1; until [ \"$(cut -d' ' -f3 /proc/$(cat $1)/stat)\" = Z ]; do sleep 0.02; done; }; "
+          "is worker 0 && { dead one; echo $$ > zero; exit 5; }; "
+          "is worker 1 && { has all; kill -STOP $PPID; echo $$ > one; exit 4; }; "
+          "echo started > all; dead zero; kill -CONT $PPID"));
+  EXPECT_EQ(program.Wait(), 4);
+  EXPECT_THAT(program.err(),
+              ContainsRegex("worker/1 .*exited with code 4[^\n]*\n.*worker/0 .*exited with code 5"));
+}
+
 // worker/0 sees the end of worker/1, as a program that is connected to it would, and ends by itself.
 TEST_F(LaunchTest, OthersMayEndByThemselves) {
   LaunchedProgram program(Shell({"--workers=2", "--grace=600"},
                                 "trap 'echo got TERM' TERM; [ -p " + File("fifo") + " ] || mkfifo " +
                                     File("fifo") + " 2>&-; is worker 1 && { exec 3>" + File("fifo") +
-                                    "; exit 4; }; cat " + File("fifo") + "; echo noticed; exit 5"));
+                                    "; exit 4; }; cat " + File("fifo") +
+                                    "; sleep 0.2; echo noticed; exit 5"));
   EXPECT_EQ(program.Wait(), 4);
   EXPECT_THAT(program.out(), HasSubstr("[worker/0] noticed\n"));
   EXPECT_THAT(program.out(), Not(HasSubstr("got TERM")));

@@ -111,17 +111,22 @@ int Ring() {
   return 1;
 }
 
-// ps/0: accepts one connection, closes it first (TIME_WAIT stays on the port), and fails in its first life,
-// of which the file tells. The worker connects twice.
+// ps/0: says in which life it is to one connection, closes it first (TIME_WAIT stays on the port), and fails
+// in its first life, of which the file tells. The worker hears both.
 int Reborn(const std::string& life_file) {
   const Self self = WhoAmI();
   if (self.job == "worker") {
-    for (int life = 0; life < 2; ++life) ReadToEnd(Connect(ParseAddress(self.cluster.task_address("ps", 0))));
+    for (const char* life : {"first", "second"}) {
+      while (ReadToEnd(Connect(ParseAddress(self.cluster.task_address("ps", 0)))) != life) {
+      }
+    }
     return 0;
   }
   const bool first = access(life_file.c_str(), F_OK) != 0;
+  const std::string life = first ? "first" : "second";
   const int server = Listen(self.address);
   const int connection = accept(server, nullptr, nullptr);
+  if (write(connection, life.data(), life.size()) < 0) Fail("write");
   shutdown(connection, SHUT_RDWR);
   close(connection);
   close(server);

@@ -1,9 +1,13 @@
 #include "tests/ops/interpreter.h"
 
+#include <chrono>
+#include <future>
 #include <set>
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/kernels/register.h"
+#include "cohort/ops/register.h"
 
 namespace cohort::testing {
 namespace {
@@ -33,7 +37,24 @@ std::vector<const Node*> Order(const std::vector<const Node*>& roots, const std:
   return order;
 }
 
+// Throws what the kernel reports.
+void ComputeAndWait(AsyncOpKernel& kernel, KernelContext& context) {
+  const auto done = std::make_shared<std::promise<Status>>();  // a late kernel may outlive this call
+  std::future<Status> outcome = done->get_future();
+  kernel.ComputeAsync(context, [done](const Status& status) { done->set_value(status); });
+  if (outcome.wait_for(std::chrono::seconds(60)) != std::future_status::ready) {
+    throw DeadlineExceededError(StrCat("[interpreter] ", context.node().Describe(), " did not end within 60 s"));
+  }
+  outcome.get().ThrowIfError();
+}
+
 }  // namespace
+
+bool RegisterForTests() {
+  RegisterOps();
+  RegisterKernels();
+  return true;
+}
 
 Interpreter::Interpreter(int threads)
     : threads_(threads),
@@ -86,8 +107,7 @@ std::vector<Tensor> Interpreter::Run(const std::vector<Output>& fetches, const F
                           slots.data() + first_slot.at(node), uses.data());
     context.set_num_threads(threads_);
     OpKernel& kernel = KernelOf(*node);
-    if (kernel.AsAsync() != nullptr) throw InternalError(StrCat("the interpreter cannot run ", node->Describe()));
-    kernel.Compute(context);
+    kernel.AsAsync() == nullptr ? kernel.Compute(context) : ComputeAndWait(*kernel.AsAsync(), context);
     for (const int32_t slot : input_slots) {
       if (--uses[static_cast<size_t>(slot)] == 0) slots[static_cast<size_t>(slot)] = Tensor();
     }

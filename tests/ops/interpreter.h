@@ -12,6 +12,10 @@
 
 namespace cohort::testing {
 
+// Registers all ops and kernels of ops/ and kernels/; including this header does it before main() runs.
+bool RegisterForTests();
+inline const bool kRegisteredForTests = RegisterForTests();
+
 class Interpreter {
  public:
   using Feeds = std::vector<std::pair<Output, Tensor>>;

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <functional>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
 #include "cohort/core/tensor.h"
 #include "cohort/graph/graph.h"
+#include "cohort/registration.h"
 
 namespace cohort::testing {
 
@@ -16,16 +18,17 @@ struct OpCase {
 
   std::string op;               // the op that the case is about; it must appear in the graph that `build` makes
   std::string label;            // unique for the op: letters, digits, '_'
-  std::vector<Tensor> inputs;   // fed to placeholders of exactly these shapes and dtypes
+  std::vector<Tensor> inputs;   // fed to placeholders of these dtypes
   Build build;                  // adds the op; returns the outputs to look at
-  // Inputs (by number, float64) whose analytic gradient is compared with central differences of
-  // sum over outputs o of sum(w_o * o), with fixed weights w_o that differ by element.
-  std::vector<int> differentiable;
+  // Inputs (by number, float64) whose analytic gradient is compared with central differences of the sum over floating
+  // outputs o of sum(w_o * o), with fixed weights w_o that differ by element: once with placeholders of exactly these
+  // shapes, once with unknown dimensions, so that both ways of making a gradient are seen.
+  std::vector<int> differentiable = {};
   double tolerance = 1e-6;      // of the gradient check, relative to max(1, |numeric|)
-  // Outputs are numbers that nobody else reproduces (random ops, state): TensorFlow's run is not compared.
+  // False: the outputs are numbers that nobody else reproduces (random ops, state); TensorFlow's run is not compared.
   bool compare_values = true;
-  // Feed the placeholders with unknown dimensions, so that the gradient cannot rely on static shapes.
-  bool unknown_shapes = false;
+  // True: the op cannot be built on unknown dimensions.
+  bool known_shapes_only = false;
 };
 
 // All cases: the lists below, in order.
@@ -33,16 +36,45 @@ std::vector<OpCase> AllOpCases();
 
 // One a file.
 void AddArrayCases(std::vector<OpCase>& cases);
+void AddSliceCases(std::vector<OpCase>& cases);
 void AddMathCases(std::vector<OpCase>& cases);
 void AddReductionCases(std::vector<OpCase>& cases);
 void AddIndexCases(std::vector<OpCase>& cases);
+void AddNnCases(std::vector<OpCase>& cases);
+void AddRandomCases(std::vector<OpCase>& cases);
+void AddStateCases(std::vector<OpCase>& cases);
+void AddTrainingCases(std::vector<OpCase>& cases);
+void AddCheckpointCases(std::vector<OpCase>& cases);
 
 // "AddV2/broadcast" as a GoogleTest parameter name: "AddV2_broadcast".
 std::string CaseName(const OpCase& op_case);
+
+// GoogleTest prints a case by its name.
+void PrintTo(const OpCase& op_case, std::ostream* out);
+
+// A graph with one placeholder an input and what `build` adds to it.
+struct CaseGraph {
+  Graph graph;
+  std::vector<Output> inputs;
+  std::vector<Output> outputs;
+  // With `unknown_dims` no dimension of a placeholder is known.
+  CaseGraph(const OpCase& op_case, bool unknown_dims);
+};
 
 // Inputs of cases: float64 values in [low, high], all different, the same in every run.
 Tensor Ramp(const Shape& shape, double low = -1.0, double high = 1.0);
 // The same in scattered order.
 Tensor Scatter(const Shape& shape, double low = -1.0, double high = 1.0, int seed = 1);
+// A bool tensor; without a shape a vector.
+Tensor Flags(const std::vector<bool>& values);
+Tensor Flags(const std::vector<bool>& values, const Shape& shape);
+// Converted as C++ converts (bool: not zero).
+Tensor AsType(const Tensor& float64, DType dtype);
+// Converted to float64; throws InvalidArgumentError for strings.
+Tensor AsFloat64(const Tensor& value);
+
+// Builds that call a function of one or two inputs.
+OpCase::Build Unary(Output (*fn)(Output));
+OpCase::Build Binary(Output (*fn)(Output, Output));
 
 }  // namespace cohort::testing

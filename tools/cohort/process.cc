@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -177,7 +178,15 @@ Process StartProcess(const std::string& path, const std::vector<std::string>& ar
   }
   fcntl(out.read_fd(), F_SETFL, O_NONBLOCK);
   fcntl(err.read_fd(), F_SETFL, O_NONBLOCK);
-  return {pid, out.TakeReadEnd(), err.TakeReadEnd()};
+  const int pid_fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  if (pid_fd < 0) {
+    const int pidfd_error = errno;
+    kill(-pid, SIGKILL);
+    throw UnavailableError(
+        StrCat("[launch] expected a descriptor for a process; got: ", std::strerror(pidfd_error),
+               "; raise the limit of open files (ulimit -n), or use Linux 5.3 or later"));
+  }
+  return {pid, pid_fd, out.TakeReadEnd(), err.TakeReadEnd()};
 }
 
 int ExitCodeOf(int wait_status) {

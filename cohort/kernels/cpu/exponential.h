@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "cohort/kernels/cpu/simd.h"
+
 namespace cohort::cpu {
 
 // x = n ln 2 + r with |r| <= ln 2 / 2; returns e^r - 1 (Taylor to the 7th power, remainder below 6e-9 of the result)
@@ -15,7 +17,7 @@ struct ReducedExp {
   float power;
 };
 
-inline ReducedExp ReduceExp(float x) {
+COHORT_INLINE ReducedExp ReduceExp(float x) {
   constexpr float kLog2E = 1.44269504f;
   constexpr float kLn2High = 0.693359375f;       // few bits, so that n times it is exact
   constexpr float kLn2Low = -2.12194440e-4f;     // ln 2 minus it
@@ -30,13 +32,13 @@ inline ReducedExp ReduceExp(float x) {
 }
 
 // 0 below -87 (no denormal numbers); above 88 the result stays at 1.65e38, so that quotients of it stay finite.
-inline float Exp(float x) {
+COHORT_INLINE float Exp(float x) {
   const ReducedExp e = ReduceExp(x);
   const float result = e.power * e.minus_one + e.power;
   return x < -87.0f ? 0.0f : result;
 }
 // e^x as the op Exp gives it: infinite from 88.73 on, denormal numbers down to -103.9.
-inline float FullExp(float x) {
+COHORT_INLINE float FullExp(float x) {
   // Half the exponent at a time, so that neither power of two leaves the range of normal numbers.
   const float half = x * 0.5f;
   const float low = half < -60.0f ? -60.0f : (half > 60.0f ? 60.0f : half);
@@ -44,13 +46,13 @@ inline float FullExp(float x) {
   const float root = e.power * e.minus_one + e.power;
   return root * root;
 }
-inline double FullExp(double x) { return std::exp(x); }
+COHORT_INLINE double FullExp(double x) { return std::exp(x); }
 // e^x - 1 without loss for small x.
-inline float ExpM1(float x) {
+COHORT_INLINE float ExpM1(float x) {
   const ReducedExp e = ReduceExp(x);
   return e.power * e.minus_one + (e.power - 1.0f);
 }
-inline double Exp(double x) { return std::exp(x); }
-inline double ExpM1(double x) { return std::expm1(x); }
+COHORT_INLINE double Exp(double x) { return std::exp(x); }
+COHORT_INLINE double ExpM1(double x) { return std::expm1(x); }
 
 }  // namespace cohort::cpu

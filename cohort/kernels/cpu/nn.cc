@@ -3,6 +3,7 @@
 
 #include "cohort/device/kernel.h"
 #include "cohort/kernels/cpu/loops.h"
+#include "cohort/kernels/cpu/simd.h"
 #include "cohort/kernels/register.h"
 
 namespace cohort {
@@ -28,34 +29,39 @@ struct ChannelView {
 };
 
 template <typename T>
-void AddBias(const void* value, const void* bias, void* output, const ChannelView& view, int64_t begin, int64_t end) {
-  const T* x = static_cast<const T*>(value);
-  const T* b = static_cast<const T*>(bias);
-  T* y = static_cast<T*>(output);
-  for (int64_t o = begin; o < end; ++o) {
-    const int64_t row = o * view.channels * view.inner;
-    if (view.inner == 1) {
+struct AddBiasBody {
+  static COHORT_INLINE void Run(const void* value, const void* bias, void* output, const ChannelView* view,
+                                int64_t begin, int64_t end) {
+    const T* x = static_cast<const T*>(value);
+    const T* b = static_cast<const T*>(bias);
+    T* y = static_cast<T*>(output);
+    const int64_t channels = view->channels;
+    const int64_t inner = view->inner;
+    for (int64_t o = begin; o < end; ++o) {
+      const int64_t row = o * channels * inner;
+      if (inner == 1) {
 #pragma omp simd
-      for (int64_t c = 0; c < view.channels; ++c) {
-        y[row + c] = static_cast<T>(static_cast<Wide<T>>(x[row + c]) + static_cast<Wide<T>>(b[c]));
+        for (int64_t c = 0; c < channels; ++c) {
+          y[row + c] = static_cast<T>(static_cast<Wide<T>>(x[row + c]) + static_cast<Wide<T>>(b[c]));
+        }
+        continue;
       }
-      continue;
-    }
-    for (int64_t c = 0; c < view.channels; ++c) {
-      const auto shift = static_cast<Wide<T>>(b[c]);
-      const int64_t at = row + c * view.inner;
+      for (int64_t c = 0; c < channels; ++c) {
+        const auto shift = static_cast<Wide<T>>(b[c]);
+        const int64_t at = row + c * inner;
 #pragma omp simd
-      for (int64_t i = 0; i < view.inner; ++i) y[at + i] = static_cast<T>(static_cast<Wide<T>>(x[at + i]) + shift);
+        for (int64_t i = 0; i < inner; ++i) y[at + i] = static_cast<T>(static_cast<Wide<T>>(x[at + i]) + shift);
+      }
     }
   }
-}
+};
 
 class BiasAddKernel final : public OpKernel {
  public:
   explicit BiasAddKernel(const KernelConstruction& c)
       : channels_first_(c.attr<std::string>("data_format") == "NCHW"),
         add_(cpu::ForFloating(c.attr<DType>("T"), c.node.op_name(),
-                              [](auto tag) -> AddFn { return &AddBias<decltype(tag)>; })) {}
+                              []<typename T>(T) -> AddFn { return cpu::Widest<AddBiasBody<T>>(); })) {}
   void Compute(KernelContext& ctx) override {
     const Tensor& value = ctx.input(0);
     const Tensor& bias = ctx.input(1);
@@ -69,59 +75,67 @@ class BiasAddKernel final : public OpKernel {
     void* to = out.raw_data();
     cpu::ForBlocks(
         view.outer, ctx.num_threads(),
-        [&](int64_t begin, int64_t end) { add_(from, bias.raw_data(), to, view, begin, end); },
+        [&](int64_t begin, int64_t end) { add_(from, bias.raw_data(), to, &view, begin, end); },
         view.channels * view.inner);
   }
 
  private:
-  using AddFn = void (*)(const void*, const void*, void*, const ChannelView&, int64_t, int64_t);
+  using AddFn = void (*)(const void*, const void*, void*, const ChannelView*, int64_t, int64_t);
   const bool channels_first_;
   const AddFn add_;
 };
 
 // sums[c] += the elements of channel c in outer rows [begin, end).
 template <typename T>
-void SumChannels(const T* x, Wide<T>* sums, const ChannelView& view, int64_t begin, int64_t end) {
-  for (int64_t o = begin; o < end; ++o) {
-    const T* row = x + o * view.channels * view.inner;
-    if (view.inner == 1) {
+struct SumChannelsBody {
+  static COHORT_INLINE void Run(const T* x, Wide<T>* sums, const ChannelView* view, int64_t begin, int64_t end) {
+    const int64_t channels = view->channels;
+    const int64_t inner = view->inner;
+    for (int64_t o = begin; o < end; ++o) {
+      const T* row = x + o * channels * inner;
+      if (inner == 1) {
 #pragma omp simd
-      for (int64_t c = 0; c < view.channels; ++c) sums[c] += static_cast<Wide<T>>(row[c]);
-      continue;
-    }
-    for (int64_t c = 0; c < view.channels; ++c) {
-      Wide<T> sum = 0;
+        for (int64_t c = 0; c < channels; ++c) sums[c] += static_cast<Wide<T>>(row[c]);
+        continue;
+      }
+      for (int64_t c = 0; c < channels; ++c) {
+        Wide<T> sum = 0;
 #pragma omp simd reduction(+ : sum)
-      for (int64_t i = 0; i < view.inner; ++i) sum += static_cast<Wide<T>>(row[c * view.inner + i]);
-      sums[c] += sum;
+        for (int64_t i = 0; i < inner; ++i) sum += static_cast<Wide<T>>(row[c * inner + i]);
+        sums[c] += sum;
+      }
     }
   }
-}
+};
 
-// Sums block by block and then the blocks in order: less rounding than one long sum, and the same result for any number
-// of threads.
+// Sums blocks of rows and then the blocks in pairs: little rounding, and the same result for any number of threads.
 template <typename T>
 void SumToBias(KernelContext& ctx, const ChannelView& view) {
   using W = Wide<T>;
-  constexpr int64_t kBlockElements = 16 * 1024;
-  const int64_t row = view.channels * view.inner;
-  const int64_t block = row == 0 ? 1 : std::max<int64_t>(1, kBlockElements / row);
-  const int64_t blocks = (view.outer + block - 1) / block;
+  constexpr int64_t kBlock = 128;
+  const int64_t channels = view.channels;
+  const int64_t blocks = std::max<int64_t>(1, (view.outer + kBlock - 1) / kBlock);
   const T* x = ctx.input(0).data<T>();
-  std::vector<W> partial(static_cast<size_t>(blocks * view.channels), W(0));
+  T* out = ctx.AllocateOutput(0, Shape{channels}).data<T>();
+  const auto run = cpu::Widest<SumChannelsBody<T>>();
+  std::vector<W> partial(static_cast<size_t>(blocks * channels), W(0));
   cpu::ForBlocks(
       blocks, ctx.num_threads(),
       [&](int64_t begin, int64_t end) {
         for (int64_t b = begin; b < end; ++b) {
-          SumChannels(x, partial.data() + b * view.channels, view, b * block, std::min(view.outer, (b + 1) * block));
+          run(x, partial.data() + b * channels, &view, b * kBlock, std::min(view.outer, (b + 1) * kBlock));
         }
       },
-      block * row);
-  for (int64_t b = 1; b < blocks; ++b) {
-    for (int64_t c = 0; c < view.channels; ++c) partial[static_cast<size_t>(c)] += partial[static_cast<size_t>(b * view.channels + c)];
+      kBlock * channels * view.inner);
+  for (int64_t stride = 1; stride < blocks; stride *= 2) {
+    for (int64_t b = 0; b + stride < blocks; b += 2 * stride) {
+      W* to = partial.data() + b * channels;
+      const W* from = to + stride * channels;
+#pragma omp simd
+      for (int64_t c = 0; c < channels; ++c) to[c] += from[c];
+    }
   }
-  T* out = ctx.AllocateOutput(0, Shape{view.channels}).data<T>();
-  for (int64_t c = 0; c < view.channels; ++c) out[c] = blocks == 0 ? T() : static_cast<T>(partial[static_cast<size_t>(c)]);
+  for (int64_t c = 0; c < channels; ++c) out[c] = static_cast<T>(partial[static_cast<size_t>(c)]);
 }
 
 class BiasAddGradKernel final : public OpKernel {
@@ -144,7 +158,7 @@ void ComputeL2Loss(KernelContext& ctx) {
   const auto values = ctx.input(0).values<T>();
   const T* x = values.data();
   const auto n = static_cast<int64_t>(values.size());
-  constexpr int64_t kBlock = 4096;
+  constexpr int64_t kBlock = 256;
   double total = 0;
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     const int64_t end = std::min(n, begin + kBlock);

@@ -97,7 +97,7 @@ struct RowBody {
   using A = typename R::template Accumulator<T>;
   using Total = typename R::template Total<A>;
   static constexpr int64_t kLanes = 16;
-  static constexpr int64_t kBlock = 4096;  // elements folded in A before they go into Total
+  static constexpr int64_t kBlock = 1024;  // elements folded in A before they go into Total
 
   static COHORT_INLINE void Run(const T* in, int64_t n, A* result) {
     Total total = static_cast<Total>(*result);

@@ -1,10 +1,12 @@
 #include <cmath>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "cohort/device/kernel.h"
 #include "cohort/kernels/cpu/exponential.h"
 #include "cohort/kernels/cpu/loops.h"
+#include "cohort/kernels/cpu/simd.h"
 #include "cohort/kernels/register.h"
 
 namespace cohort {
@@ -15,7 +17,7 @@ using cpu::Wide;
 constexpr int64_t kCostOfElement = 12;  // in simple operations, for ForBlocks
 
 template <typename T>
-Wide<T> Largest(const T* row, int64_t n) {
+COHORT_INLINE Wide<T> Largest(const T* row, int64_t n) {
   Wide<T> largest = -std::numeric_limits<Wide<T>>::infinity();
 #pragma omp simd reduction(max : largest)
   for (int64_t i = 0; i < n; ++i) {
@@ -27,7 +29,7 @@ Wide<T> Largest(const T* row, int64_t n) {
 
 // scratch[i] = e^(row[i] - largest); returns their sum. `scratch` may be `row`.
 template <typename T>
-Wide<T> Exponentials(const T* row, Wide<T> largest, Wide<T>* scratch, int64_t n) {
+COHORT_INLINE Wide<T> Exponentials(const T* row, Wide<T> largest, Wide<T>* scratch, int64_t n) {
   Wide<T> sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < n; ++i) {
@@ -38,71 +40,79 @@ Wide<T> Exponentials(const T* row, Wide<T> largest, Wide<T>* scratch, int64_t n)
   return sum;
 }
 
-// All functions below work on rows [begin, end) of `n` classes; `scratch` has room for n.
+// All bodies below work on rows [begin, end) of `n` classes; `scratch` has room for n.
 
 template <typename T>
-void SoftmaxRows(const T* x, T* y, Wide<T>* scratch, int64_t begin, int64_t end, int64_t n) {
-  for (int64_t r = begin; r < end; ++r) {
-    const Wide<T> scale = 1 / Exponentials(x + r * n, Largest(x + r * n, n), scratch, n);
-    T* out = y + r * n;
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(scratch[i] * scale);
+struct SoftmaxBody {
+  static COHORT_INLINE void Run(const T* x, T* y, Wide<T>* scratch, int64_t begin, int64_t end, int64_t n) {
+    for (int64_t r = begin; r < end; ++r) {
+      const Wide<T> scale = 1 / Exponentials(x + r * n, Largest(x + r * n, n), scratch, n);
+      T* out = y + r * n;
+  #pragma omp simd
+      for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(scratch[i] * scale);
+    }
   }
-}
+};
 
 template <typename T>
-void LogSoftmaxRows(const T* x, T* y, Wide<T>* scratch, int64_t begin, int64_t end, int64_t n) {
-  for (int64_t r = begin; r < end; ++r) {
-    const T* row = x + r * n;
-    const Wide<T> largest = Largest(row, n);
-    const Wide<T> log_sum = std::log(Exponentials(row, largest, scratch, n));
-    T* out = y + r * n;
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(static_cast<Wide<T>>(row[i]) - largest - log_sum);
+struct LogSoftmaxBody {
+  static COHORT_INLINE void Run(const T* x, T* y, Wide<T>* scratch, int64_t begin, int64_t end, int64_t n) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* row = x + r * n;
+      const Wide<T> largest = Largest(row, n);
+      const Wide<T> log_sum = std::log(Exponentials(row, largest, scratch, n));
+      T* out = y + r * n;
+  #pragma omp simd
+      for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(static_cast<Wide<T>>(row[i]) - largest - log_sum);
+    }
   }
-}
+};
 
 // loss = sum_i t_i (log sum - (x_i - largest)); backprop = softmax - t.
 template <typename T>
-void DenseLossRows(const T* x, const T* labels, T* loss, T* backprop, Wide<T>* scratch, int64_t begin, int64_t end,
-                   int64_t n) {
-  for (int64_t r = begin; r < end; ++r) {
-    const T* row = x + r * n;
-    const T* target = labels + r * n;
-    T* out = backprop + r * n;
-    const Wide<T> largest = Largest(row, n);
-    const Wide<T> sum = Exponentials(row, largest, scratch, n);
-    const Wide<T> log_sum = std::log(sum);
-    const Wide<T> scale = 1 / sum;
-    Wide<T> total = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      const auto t = static_cast<Wide<T>>(target[i]);
-      const Wide<T> term = t * (log_sum - (static_cast<Wide<T>>(row[i]) - largest));
-      total += t == 0 ? Wide<T>(0) : term;  // 0 log 0 = 0
-      out[i] = static_cast<T>(scratch[i] * scale - t);
+struct DenseLossBody {
+  static COHORT_INLINE void Run(const T* x, const T* labels, T* loss, T* backprop, Wide<T>* scratch, int64_t begin, int64_t end,
+                     int64_t n) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* row = x + r * n;
+      const T* target = labels + r * n;
+      T* out = backprop + r * n;
+      const Wide<T> largest = Largest(row, n);
+      const Wide<T> sum = Exponentials(row, largest, scratch, n);
+      const Wide<T> log_sum = std::log(sum);
+      const Wide<T> scale = 1 / sum;
+      Wide<T> total = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        const auto t = static_cast<Wide<T>>(target[i]);
+        const Wide<T> term = t * (log_sum - (static_cast<Wide<T>>(row[i]) - largest));
+        total += t == 0 ? Wide<T>(0) : term;  // 0 log 0 = 0
+        out[i] = static_cast<T>(scratch[i] * scale - t);
+      }
+      loss[r] = static_cast<T>(total);
     }
-    loss[r] = static_cast<T>(total);
   }
-}
+};
 
 template <typename T, typename Label>
-void SparseLossRows(const T* x, const Label* labels, T* loss, T* backprop, Wide<T>* scratch, int64_t begin, int64_t end,
-                    int64_t n) {
-  for (int64_t r = begin; r < end; ++r) {
-    const T* row = x + r * n;
-    T* out = backprop + r * n;
-    const auto label = static_cast<int64_t>(labels[r]);
-    const auto chosen = static_cast<Wide<T>>(row[label]);
-    const Wide<T> largest = Largest(row, n);
-    const Wide<T> sum = Exponentials(row, largest, scratch, n);
-    const Wide<T> scale = 1 / sum;
-    const Wide<T> of_label = scratch[label] * scale - 1;
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(scratch[i] * scale);
-    out[label] = static_cast<T>(of_label);
-    loss[r] = static_cast<T>(std::log(sum) - (chosen - largest));
+struct SparseLossBody {
+  static COHORT_INLINE void Run(const T* x, const Label* labels, T* loss, T* backprop, Wide<T>* scratch, int64_t begin, int64_t end,
+                      int64_t n) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* row = x + r * n;
+      T* out = backprop + r * n;
+      const auto label = static_cast<int64_t>(labels[r]);
+      const auto chosen = static_cast<Wide<T>>(row[label]);
+      const Wide<T> largest = Largest(row, n);
+      const Wide<T> sum = Exponentials(row, largest, scratch, n);
+      const Wide<T> scale = 1 / sum;
+      const Wide<T> of_label = scratch[label] * scale - 1;
+  #pragma omp simd
+      for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(scratch[i] * scale);
+      out[label] = static_cast<T>(of_label);
+      loss[r] = static_cast<T>(std::log(sum) - (chosen - largest));
+    }
   }
-}
+};
 
 // body(scratch, begin, end) over blocks of rows; `scratch` holds one row.
 template <typename W, typename Body>
@@ -128,8 +138,9 @@ void ComputeSoftmax(KernelContext& ctx) {
   Tensor& out = ctx.ForwardInputOrAllocate(0, 0, shape);
   const T* x = logits.data<T>();
   T* y = out.data<T>();
+  const auto run = cpu::Widest<std::conditional_t<kLog, LogSoftmaxBody<T>, SoftmaxBody<T>>>(true);
   ForRows<Wide<T>>(ctx, rows, classes, [&](Wide<T>* scratch, int64_t begin, int64_t end) {
-    kLog ? LogSoftmaxRows(x, y, scratch, begin, end, classes) : SoftmaxRows(x, y, scratch, begin, end, classes);
+    run(x, y, scratch, begin, end, classes);
   });
 }
 
@@ -153,8 +164,9 @@ void ComputeDenseLoss(KernelContext& ctx) {
   Tensor& backprop = ctx.ForwardInputOrAllocate(0, 1, logits.shape());
   const T* x = logits.data<T>();
   const T* t = ctx.input(1).data<T>();
+  const auto run = cpu::Widest<DenseLossBody<T>>(true);
   ForRows<Wide<T>>(ctx, rows, classes, [&](Wide<T>* scratch, int64_t begin, int64_t end) {
-    DenseLossRows(x, t, loss.data<T>(), backprop.data<T>(), scratch, begin, end, classes);
+    run(x, t, loss.data<T>(), backprop.data<T>(), scratch, begin, end, classes);
   });
 }
 
@@ -174,8 +186,9 @@ void ComputeSparseLoss(KernelContext& ctx) {
   Tensor& loss = ctx.AllocateOutput(0, Shape{rows});
   Tensor& backprop = ctx.ForwardInputOrAllocate(0, 1, logits.shape());
   const T* x = logits.data<T>();
+  const auto run = cpu::Widest<SparseLossBody<T, Label>>(true);
   ForRows<Wide<T>>(ctx, rows, classes, [&](Wide<T>* scratch, int64_t begin, int64_t end) {
-    SparseLossRows(x, labels, loss.data<T>(), backprop.data<T>(), scratch, begin, end, classes);
+    run(x, labels, loss.data<T>(), backprop.data<T>(), scratch, begin, end, classes);
   });
 }
 

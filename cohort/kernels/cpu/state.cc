@@ -1,5 +1,7 @@
 #include "cohort/device/kernel.h"
 #include "cohort/kernels/cpu/loops.h"
+#include "cohort/kernels/cpu/simd.h"
+#include "cohort/kernels/cpu/wrapping.h"
 #include "cohort/kernels/register.h"
 
 namespace cohort {
@@ -94,33 +96,35 @@ void Gather(KernelContext& ctx) {
 
 template <typename T>
 struct Add {
-  static T Apply(T a, T b) { return static_cast<T>(static_cast<cpu::Wide<T>>(a) + static_cast<cpu::Wide<T>>(b)); }
+  static COHORT_INLINE T Apply(T a, T b) { return static_cast<T>(cpu::Wrapping<cpu::Wide<T>>::Add(static_cast<cpu::Wide<T>>(a), static_cast<cpu::Wide<T>>(b))); }
 };
 template <typename T>
 struct Sub {
-  static T Apply(T a, T b) { return static_cast<T>(static_cast<cpu::Wide<T>>(a) - static_cast<cpu::Wide<T>>(b)); }
+  static COHORT_INLINE T Apply(T a, T b) { return static_cast<T>(cpu::Wrapping<cpu::Wide<T>>::Sub(static_cast<cpu::Wide<T>>(a), static_cast<cpu::Wide<T>>(b))); }
 };
 template <typename T>
 struct Put {
-  static T Apply(T, T b) { return b; }
+  static COHORT_INLINE T Apply(T, T b) { return b; }
 };
 
 using ChangeFn = void (*)(const void* old, const void* value, void* out, int64_t n);
 
 // `old` and `out` may be the same memory.
 template <typename T, template <typename> class Op>
-void Change(const void* old, const void* value, void* out, int64_t n) {
-  const T* a = static_cast<const T*>(old);
-  const T* b = static_cast<const T*>(value);
-  T* result = static_cast<T*>(out);
+struct ChangeBody {
+  static COHORT_INLINE void Run(const void* old, const void* value, void* out, int64_t n) {
+    const T* a = static_cast<const T*>(old);
+    const T* b = static_cast<const T*>(value);
+    T* result = static_cast<T*>(out);
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) result[i] = Op<T>::Apply(a[i], b[i]);
-}
+    for (int64_t i = 0; i < n; ++i) result[i] = Op<T>::Apply(a[i], b[i]);
+  }
+};
 
 template <template <typename> class Op>
 ChangeFn ChangeFor(const KernelConstruction& c) {
   return cpu::ForNumbers(c.attr<DType>("dtype"), c.node.op_name(),
-                         [](auto tag) -> ChangeFn { return &Change<decltype(tag), Op>; });
+                         []<typename T>(T) -> ChangeFn { return cpu::Widest<ChangeBody<T, Op>>(); });
 }
 
 // variable = Op(variable, value).

@@ -4,6 +4,7 @@
 
 #include "cohort/device/kernel.h"
 #include "cohort/kernels/cpu/loops.h"
+#include "cohort/kernels/cpu/simd.h"
 #include "cohort/kernels/cpu/update_rules.h"
 #include "cohort/kernels/register.h"
 
@@ -26,20 +27,26 @@ std::array<int, N> InputsNamed(const Node& node, const std::array<std::string_vi
   return inputs;
 }
 
-// Elements [begin, end): outs[k][i] from olds[.][i] and g[i]. olds[k] and outs[k] may be the same memory.
+// outs[k][i] from olds[.][i] and g[i]; olds[k] and outs[k] may be the same memory.
 template <typename T, size_t N, typename Step>
-void RunStep(const Step& step, const T* g, const std::array<const T*, N>& olds, const std::array<T*, N>& outs,
-             int64_t begin, int64_t end) {
-  const std::array<const T*, N> from = olds;
-  const std::array<T*, N> to = outs;
+struct StepBody {
+  static COHORT_INLINE void Run(const Step* step, const T* g, const T* const* olds, T* const* outs, int64_t n) {
+    const Step change = *step;
+    std::array<const T*, N> from;
+    std::array<T*, N> to;
+    for (size_t k = 0; k < N; ++k) {
+      from[k] = olds[k];
+      to[k] = outs[k];
+    }
 #pragma omp simd
-  for (int64_t i = begin; i < end; ++i) {
-    Wide<T> values[N];
-    for (size_t k = 0; k < N; ++k) values[k] = static_cast<Wide<T>>(from[k][i]);
-    step(static_cast<Wide<T>>(g[i]), values);
-    for (size_t k = 0; k < N; ++k) to[k][i] = static_cast<T>(values[k]);
+    for (int64_t i = 0; i < n; ++i) {
+      Wide<T> values[N];
+      for (size_t k = 0; k < N; ++k) values[k] = static_cast<Wide<T>>(from[k][i]);
+      change(static_cast<Wide<T>>(g[i]), values);
+      for (size_t k = 0; k < N; ++k) to[k][i] = static_cast<T>(values[k]);
+    }
   }
-}
+};
 
 // What dense and sparse updates by a rule share: where the op's inputs are, and the checks.
 template <typename Rule>
@@ -105,8 +112,16 @@ void ApplyDense(KernelContext& ctx, const Rule& rule, const UpdateInputs<Rule>& 
       to[k] = outs[k].template data<T>();
     }
     const T* g = grad.data<T>();
-    cpu::ForBlocks(grad.num_elements(), ctx.num_threads(),
-                   [&](int64_t begin, int64_t end) { RunStep<T, kCount>(step, g, from, to, begin, end); });
+    const auto run = cpu::Widest<StepBody<T, kCount, decltype(step)>>();
+    cpu::ForBlocks(grad.num_elements(), ctx.num_threads(), [&](int64_t begin, int64_t end) {
+      std::array<const T*, kCount> block_from = from;
+      std::array<T*, kCount> block_to = to;
+      for (size_t k = 0; k < kCount; ++k) {
+        block_from[k] += begin;
+        block_to[k] += begin;
+      }
+      run(&step, g + begin, block_from.data(), block_to.data(), end - begin);
+    });
   };
   if constexpr (kCount == 1) {
     variables[0]->Update([&](const Tensor& old, Tensor& out) { change(&old, &out); });
@@ -136,12 +151,13 @@ void ApplySparse(KernelContext& ctx, const Rule& rule, const UpdateInputs<Rule>&
   if (n == 0) return;
   const int64_t row = grad.num_elements() / n;
   const T* g = grad.data<T>();
+  const auto run = cpu::Widest<StepBody<T, kCount, decltype(step)>>();
   const std::span<Variable* const> slots(variables.data() + 1, kCount - 1);
   variables[0]->UpdateRows(indices, slots, [&](int64_t position, std::span<void* const> rows) {
     std::array<const T*, kCount> from;
     std::array<T*, kCount> to;
     for (size_t k = 0; k < kCount; ++k) from[k] = to[k] = static_cast<T*>(rows[k]);
-    RunStep<T, kCount>(step, g + position * row, from, to, 0, row);
+    run(&step, g + position * row, from.data(), to.data(), row);
   });
 }
 

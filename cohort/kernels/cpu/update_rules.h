@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "cohort/device/kernel.h"
+#include "cohort/kernels/cpu/simd.h"
 
 namespace cohort::cpu {
 
@@ -18,7 +19,7 @@ struct GradientDescentRule {
   explicit GradientDescentRule(const KernelConstruction&) {}
   template <typename W>
   auto Bind(const std::array<W, 1>& s) const {
-    return [alpha = s[0]](W g, W* v) { v[0] -= alpha * g; };
+    return [alpha = s[0]](W g, W* v) __attribute__((always_inline)) { v[0] -= alpha * g; };
   }
 };
 
@@ -29,7 +30,7 @@ struct MomentumRule {
   template <typename W>
   auto Bind(const std::array<W, 2>& s) const {
     // var -= own g + shared accum
-    return [lr = s[0], momentum = s[1], own = nesterov ? s[0] : W(0), shared = nesterov ? s[0] * s[1] : s[0]](W g, W* v) {
+    return [lr = s[0], momentum = s[1], own = nesterov ? s[0] : W(0), shared = nesterov ? s[0] * s[1] : s[0]](W g, W* v) __attribute__((always_inline)) {
       v[1] = v[1] * momentum + g;
       v[0] -= own * g + shared * v[1];
     };
@@ -44,7 +45,7 @@ struct KerasMomentumRule {
   template <typename W>
   auto Bind(const std::array<W, 2>& s) const {
     // var += shared accum - own g
-    return [lr = s[0], momentum = s[1], own = nesterov ? s[0] : W(0), shared = nesterov ? s[1] : W(1)](W g, W* v) {
+    return [lr = s[0], momentum = s[1], own = nesterov ? s[0] : W(0), shared = nesterov ? s[1] : W(1)](W g, W* v) __attribute__((always_inline)) {
       v[1] = v[1] * momentum - lr * g;
       v[0] += shared * v[1] - own * g;
     };
@@ -58,7 +59,7 @@ struct AdagradRule {
   explicit AdagradRule(const KernelConstruction& c) : update_slots(c.attr<bool>("update_slots")) {}
   template <typename W>
   auto Bind(const std::array<W, 1>& s) const {
-    return [lr = s[0], grow = update_slots ? W(1) : W(0)](W g, W* v) {
+    return [lr = s[0], grow = update_slots ? W(1) : W(0)](W g, W* v) __attribute__((always_inline)) {
       v[1] += grow * (g * g);
       v[0] -= lr * g / std::sqrt(v[1]);
     };
@@ -72,7 +73,7 @@ struct AdagradV2Rule {
   explicit AdagradV2Rule(const KernelConstruction& c) : update_slots(c.attr<bool>("update_slots")) {}
   template <typename W>
   auto Bind(const std::array<W, 2>& s) const {
-    return [lr = s[0], epsilon = s[1], grow = update_slots ? W(1) : W(0)](W g, W* v) {
+    return [lr = s[0], epsilon = s[1], grow = update_slots ? W(1) : W(0)](W g, W* v) __attribute__((always_inline)) {
       v[1] += grow * (g * g);
       v[0] -= lr * g / (std::sqrt(v[1]) + epsilon);
     };
@@ -93,7 +94,7 @@ struct AdamRule {
     // The direction is own g + shared m.
     const W own = nesterov ? rest1 : W(0);
     const W shared = nesterov ? s[3] : W(1);
-    return [=, epsilon = s[5]](W g, W* v) {
+    return [=, epsilon = s[5]](W g, W* v) __attribute__((always_inline)) {
       v[1] += (g - v[1]) * rest1;
       v[2] += (g * g - v[2]) * rest2;
       v[0] -= alpha * (own * g + shared * v[1]) / (std::sqrt(v[2]) + epsilon);
@@ -108,7 +109,7 @@ struct RMSPropRule {
   explicit RMSPropRule(const KernelConstruction&) {}
   template <typename W>
   auto Bind(const std::array<W, 4>& s) const {
-    return [lr = s[0], rest = W(1) - s[1], momentum = s[2], epsilon = s[3]](W g, W* v) {
+    return [lr = s[0], rest = W(1) - s[1], momentum = s[2], epsilon = s[3]](W g, W* v) __attribute__((always_inline)) {
       v[1] += (g * g - v[1]) * rest;
       v[2] = v[2] * momentum + lr * g / std::sqrt(v[1] + epsilon);
       v[0] -= v[2];
@@ -122,7 +123,7 @@ struct CenteredRMSPropRule {
   explicit CenteredRMSPropRule(const KernelConstruction&) {}
   template <typename W>
   auto Bind(const std::array<W, 4>& s) const {
-    return [lr = s[0], rest = W(1) - s[1], momentum = s[2], epsilon = s[3]](W g, W* v) {
+    return [lr = s[0], rest = W(1) - s[1], momentum = s[2], epsilon = s[3]](W g, W* v) __attribute__((always_inline)) {
       v[2] += (g * g - v[2]) * rest;
       v[1] += (g - v[1]) * rest;
       v[3] = v[3] * momentum + lr * g / std::sqrt(v[2] - v[1] * v[1] + epsilon);
@@ -143,7 +144,7 @@ struct FtrlRule {
     const W of_power = linear_times_lr ? W(1) : W(1) / lr;
     const W l1 = s[1] * of_grad;
     const W l2 = W(2) * s[2] * of_grad;
-    return [=, power = -s[3], root = s[3] == W(-0.5)](W g, W* v) {
+    return [=, power = -s[3], root = s[3] == W(-0.5)](W g, W* v) __attribute__((always_inline)) {
       const W accum = v[1] + g * g;
       const W now = root ? std::sqrt(accum) : std::pow(accum, power);
       const W before = root ? std::sqrt(v[1]) : std::pow(v[1], power);

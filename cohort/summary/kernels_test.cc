@@ -1,0 +1,71 @@
+#include "cohort/summary/kernels.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "cohort/core/error.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/summary.h"
+#include "cohort/summary/summary.h"
+#include "tests/ops/interpreter.h"
+
+namespace cohort {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::Interpreter;
+
+class SummaryKernelsTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    if (!KernelRegistry::Global().Has("ScalarSummary", "CPU")) RegisterSummaryKernels(KernelRegistry::Global());
+  }
+  std::string Text(Output summary) { return run.Run1(summary).scalar<std::string>(); }
+
+  Graph graph;
+  Interpreter run;
+};
+
+TEST_F(SummaryKernelsTest, ScalarsOfAllNumbers) {
+  const std::string half = ScalarSummary("train/loss", 0.5f);
+  const NameScope scope(graph, "train");
+  EXPECT_EQ(Text(ops::ScalarSummary("loss", ops::Const(graph, 0.5f))), half);
+  EXPECT_EQ(Text(ops::ScalarSummary("loss", ops::Const(graph, 0.5))), ScalarSummary("train/loss_1", 0.5f));
+  EXPECT_EQ(Text(ops::ScalarSummary("step", ops::Const(graph, int64_t{7}))), ScalarSummary("train/step", 7.0f));
+}
+
+TEST_F(SummaryKernelsTest, SeveralTagsAtOnce) {
+  const Output both = graph.Op("ScalarSummary")
+                          .Input(ops::Const(graph, std::vector<std::string>{"a", "b"}))
+                          .Input(ops::Const(graph, std::vector<float>{1, 2}))
+                          .Finish1();
+  EXPECT_EQ(Text(both), MergeSummaries({ScalarSummary("a", 1), ScalarSummary("b", 2)}));
+}
+
+TEST_F(SummaryKernelsTest, HistogramsAndTheirErrors) {
+  const Tensor values = Tensor::Vector<float>({-1, 0, 2, 2});
+  EXPECT_EQ(Text(ops::HistogramSummary("w", ops::Const(graph, values))), HistogramSummary("w", values));
+  const Output bad =
+      ops::HistogramSummary("bad", ops::Const(graph, std::vector<float>{std::numeric_limits<float>::quiet_NaN()}));
+  try {
+    Text(bad);
+    FAIL() << "no error";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("bad"));
+  }
+}
+
+TEST_F(SummaryKernelsTest, TheCollectionIsMerged) {
+  EXPECT_FALSE(ops::MergeAllSummaries(graph).valid());
+  ops::ScalarSummary("a", ops::Const(graph, 1.0f));
+  const Output b = ops::ScalarSummary("b", ops::Const(graph, 2.0f));
+  EXPECT_EQ(Text(ops::MergeAllSummaries(graph)), MergeSummaries({ScalarSummary("a", 1), ScalarSummary("b", 2)}));
+  EXPECT_THROW(Text(ops::MergeSummary({b, b})), InvalidArgumentError);
+}
+
+}  // namespace
+}  // namespace cohort

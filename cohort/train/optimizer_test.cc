@@ -1,0 +1,283 @@
+#include "cohort/train/optimizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cohort/core/error.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/math.h"
+#include "cohort/ops/state.h"
+#include "tests/ops/interpreter.h"
+
+namespace cohort::train {
+namespace {
+
+using ::cohort::testing::Interpreter;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// loss = g . w: the gradient of w is g in every step.
+class OptimizerTest : public ::testing::Test {
+ protected:
+  static constexpr int kSteps = 3;
+  const std::vector<double> start = {1.0, -2.0, 0.5};
+  const std::vector<double> g = {0.5, -1.0, 3.0};
+
+  ops::Variable Weights() {
+    return ops::Variable(graph, Tensor::Vector<float>({1.0f, -2.0f, 0.5f}), {.name = "w"});
+  }
+  Output Loss(const ops::Variable& w) {
+    return ops::Sum(ops::Mul(w, ops::Const(graph, std::vector<float>{0.5f, -1.0f, 3.0f})));
+  }
+  void Initialize() { run.RunNode(ops::GlobalVariablesInitializer(graph)); }
+  std::vector<float> Value(const ops::Variable& variable) { return run.Run1(variable).ToVector<float>(); }
+
+  // Runs the optimizer against `formula(t, i, w)`, which returns the new w[i] of step t = 1, 2, 3.
+  void Check(Optimizer& optimizer, const std::function<double(int, size_t, double)>& formula) {
+    const ops::Variable w = Weights();
+    Node* train = optimizer.Minimize(Loss(w));
+    Initialize();
+    std::vector<double> expected = start;
+    for (int t = 1; t <= kSteps; ++t) {
+      run.RunNode(train);
+      const std::vector<float> actual = Value(w);
+      for (size_t i = 0; i < 3; ++i) {
+        expected[i] = formula(t, i, expected[i]);
+        EXPECT_NEAR(actual[i], expected[i], 2e-6) << "step " << t << ", element " << i;
+      }
+    }
+  }
+
+  Graph graph;
+  Interpreter run;
+};
+
+TEST_F(OptimizerTest, GradientDescent) {
+  GradientDescentOptimizer optimizer(0.1);
+  Check(optimizer, [&](int, size_t i, double w) { return w - 0.1 * g[i]; });
+  EXPECT_TRUE(optimizer.variables().empty());
+}
+
+TEST_F(OptimizerTest, Momentum) {
+  MomentumOptimizer optimizer(0.1, 0.9);
+  std::vector<double> a(3, 0.0);
+  Check(optimizer, [&](int, size_t i, double w) {
+    a[i] = 0.9 * a[i] + g[i];
+    return w - 0.1 * a[i];
+  });
+  EXPECT_THAT(optimizer.slot_names(), ElementsAre("momentum"));
+  EXPECT_EQ(optimizer.variables().at(0).name(), "w/Momentum");
+}
+
+TEST_F(OptimizerTest, NesterovMomentum) {
+  MomentumOptimizer optimizer(0.1, 0.9, /*use_nesterov=*/true);
+  std::vector<double> a(3, 0.0);
+  Check(optimizer, [&](int, size_t i, double w) {
+    a[i] = 0.9 * a[i] + g[i];
+    return w - 0.1 * (g[i] + 0.9 * a[i]);
+  });
+}
+
+TEST_F(OptimizerTest, Adagrad) {
+  AdagradOptimizer optimizer(0.1);
+  std::vector<double> a(3, 0.1);
+  Check(optimizer, [&](int, size_t i, double w) {
+    a[i] += g[i] * g[i];
+    return w - 0.1 * g[i] / std::sqrt(a[i]);
+  });
+  EXPECT_THROW(AdagradOptimizer(0.1, 0.0), InvalidArgumentError);
+}
+
+TEST_F(OptimizerTest, Adam) {
+  AdamOptimizer optimizer(0.1);
+  std::vector<double> m(3, 0.0);
+  std::vector<double> v(3, 0.0);
+  Check(optimizer, [&](int t, size_t i, double w) {
+    m[i] += (g[i] - m[i]) * 0.1;
+    v[i] += (g[i] * g[i] - v[i]) * 0.001;
+    const double rate = 0.1 * std::sqrt(1 - std::pow(0.999, t)) / (1 - std::pow(0.9, t));
+    return w - rate * m[i] / (std::sqrt(v[i]) + 1e-8);
+  });
+  std::vector<std::string> names;
+  for (const ops::Variable& variable : optimizer.variables()) names.push_back(variable.name());
+  EXPECT_THAT(names, ElementsAre("beta1_power", "beta2_power", "w/Adam", "w/Adam_1"));
+  EXPECT_NEAR(run.Run1(optimizer.variables()[0]).scalar<float>(), std::pow(0.9, 4), 1e-6);
+}
+
+TEST_F(OptimizerTest, RMSProp) {
+  RMSPropOptimizer optimizer(0.01, 0.9, 0.5);
+  std::vector<double> rms(3, 1.0);
+  std::vector<double> mom(3, 0.0);
+  Check(optimizer, [&](int, size_t i, double w) {
+    rms[i] += (g[i] * g[i] - rms[i]) * 0.1;
+    mom[i] = 0.5 * mom[i] + 0.01 * g[i] / std::sqrt(rms[i] + 1e-10);
+    return w - mom[i];
+  });
+  EXPECT_EQ(optimizer.variables().at(0).name(), "w/RMSProp");
+  EXPECT_EQ(optimizer.variables().at(1).name(), "w/RMSProp_1");
+}
+
+TEST_F(OptimizerTest, CenteredRMSProp) {
+  RMSPropOptimizer optimizer(0.01, 0.9, 0.0, 1e-3, /*centered=*/true);
+  std::vector<double> rms(3, 1.0);
+  std::vector<double> mean(3, 0.0);
+  Check(optimizer, [&](int, size_t i, double w) {
+    rms[i] += (g[i] * g[i] - rms[i]) * 0.1;
+    mean[i] += (g[i] - mean[i]) * 0.1;
+    return w - 0.01 * g[i] / std::sqrt(rms[i] - mean[i] * mean[i] + 1e-3);
+  });
+  EXPECT_THAT(optimizer.slot_names(), ElementsAre("mg", "momentum", "rms"));
+}
+
+TEST_F(OptimizerTest, TheGlobalStepCountsAndTheRateMayFollowIt) {
+  const ops::Variable step = ops::GetOrCreateGlobalStep(graph);
+  EXPECT_EQ(step, ops::GetOrCreateGlobalStep(graph));
+  EXPECT_FALSE(step.trainable());
+  const ops::Variable w = Weights();
+  const Output rate = ops::Mul(ops::Const(graph, 0.1), ops::Cast(ops::Add(step, ops::Const(graph, int64_t{1})), DType::kFloat64));
+  GradientDescentOptimizer optimizer(rate);
+  Node* train = optimizer.Minimize(Loss(w), step);
+  EXPECT_EQ(train->name(), "GradientDescent");
+  Initialize();
+  double expected = 1.0;
+  for (int t = 1; t <= kSteps; ++t) {
+    run.RunNode(train);
+    expected -= 0.1 * t * 0.5;
+    EXPECT_NEAR(Value(w)[0], expected, 1e-6);
+    EXPECT_EQ(run.Run1(step).scalar<int64_t>(), t);
+  }
+}
+
+TEST_F(OptimizerTest, OnlyTrainableVariablesThatTheLossDependsOnChange) {
+  const ops::Variable w = Weights();
+  const ops::Variable frozen(graph, Tensor::Scalar(3.0f), {.name = "frozen", .trainable = false});
+  const ops::Variable unused(graph, Tensor::Scalar(4.0f), {.name = "unused"});
+  GradientDescentOptimizer optimizer(0.1);
+  const std::vector<GradientAndVariable> pairs = optimizer.ComputeGradients(ops::Mul(Loss(w), frozen));
+  ASSERT_EQ(pairs.size(), 2u);
+  EXPECT_TRUE(pairs[0].gradient.exists());
+  EXPECT_FALSE(pairs[1].gradient.exists());
+  Node* train = optimizer.ApplyGradients(pairs);
+  Initialize();
+  run.RunNode(train);
+  EXPECT_NEAR(Value(w)[0], 1.0 - 0.1 * 3 * 0.5, 1e-6);
+  EXPECT_EQ(Value(frozen)[0], 3.0f);
+  EXPECT_EQ(Value(unused)[0], 4.0f);
+}
+
+TEST_F(OptimizerTest, ErrorsNameTheVariables) {
+  const ops::Variable w = Weights();
+  GradientDescentOptimizer optimizer(0.1);
+  const std::vector<GradientAndVariable> none = optimizer.ComputeGradients(ops::Const(graph, 1.0f), {w});
+  try {
+    optimizer.ApplyGradients(none);
+    FAIL() << "no error";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("No gradients provided for any variable: [w]"));
+  }
+  Graph empty;
+  EXPECT_THROW(optimizer.ComputeGradients(ops::Const(empty, 1.0f)), InvalidArgumentError);
+}
+
+TEST_F(OptimizerTest, UpdatesAndSlotsStandBesideTheirVariable) {
+  int round_robin = 0;
+  ops::Variable a;
+  ops::Variable b;
+  AdamOptimizer optimizer(0.1);
+  Node* train = nullptr;
+  ops::Variable step;
+  {
+    const DeviceScope ps(graph, [&](const NodeDraft& draft) -> std::string {
+      if (draft.op != "VarHandleOp") return MergeDevices("/job:worker", draft.device);
+      return "/job:ps/task:" + std::to_string(round_robin++ % 2);
+    });
+    step = ops::GetOrCreateGlobalStep(graph);
+    a = ops::Variable(graph, Tensor::Scalar(1.0f), {.name = "a"});
+    b = ops::Variable(graph, Tensor::Scalar(2.0f), {.name = "b"});
+    train = optimizer.Minimize(ops::Mul(a, b), step);
+  }
+  EXPECT_EQ(round_robin, 3);  // the slots have asked for no device
+  EXPECT_EQ(a.handle().node->device(), "/job:ps/task:1");
+  for (const ops::Variable& own : optimizer.variables()) {
+    const std::string expected = own.name().substr(0, 2) == "b/" ? "/job:ps/task:0" : "/job:ps/task:1";
+    EXPECT_EQ(own.handle().node->device(), expected) << own.name();
+    EXPECT_EQ(own.initializer()->device(), expected) << own.name();
+    EXPECT_FALSE(own.trainable()) << own.name();
+  }
+  EXPECT_EQ(graph.FindNode("Adam/update_a/ResourceApplyAdam")->device(), "/job:ps/task:1");
+  EXPECT_EQ(graph.FindNode("Adam/update_b/ResourceApplyAdam")->device(), "/job:ps/task:0");
+  EXPECT_EQ(train->device(), step.handle().node->device());
+  // The rate is there on both devices, so that no step sends it.
+  int rates = 0;
+  for (const Node* node : graph.nodes()) rates += node->name().find("learning_rate") != std::string::npos;
+  EXPECT_EQ(rates, 2);
+}
+
+// Sparse gradients give what the dense ones of the same values give, for the rows that they name.
+class SparseOptimizerTest : public OptimizerTest, public ::testing::WithParamInterface<std::string> {
+ protected:
+  std::unique_ptr<Optimizer> Make() {
+    const std::string& name = GetParam();
+    if (name == "GradientDescent") return std::make_unique<GradientDescentOptimizer>(0.1);
+    if (name == "Momentum") return std::make_unique<MomentumOptimizer>(0.1, 0.9, true);
+    if (name == "Adagrad") return std::make_unique<AdagradOptimizer>(0.1);
+    if (name == "Adam") return std::make_unique<AdamOptimizer>(0.1);
+    if (name == "RMSProp") return std::make_unique<RMSPropOptimizer>(0.1, 0.9, 0.5);
+    return std::make_unique<RMSPropOptimizer>(0.1, 0.9, 0.5, 1e-3, true);
+  }
+};
+
+TEST_P(SparseOptimizerTest, RepeatedRowsCountTogether) {
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6};
+  const ops::Variable by_row(graph, Tensor::FromValues(values, Shape{3, 2}), {.name = "by_row"});
+  const ops::Variable dense(graph, Tensor::FromValues(values, Shape{3, 2}), {.name = "dense"});
+  const Output indices = ops::Const(graph, std::vector<int32_t>{2, 0, 2});
+  const Output weights = ops::Const(graph, std::vector<float>{1, 2, 3, 4, 5, 6}, Shape{3, 2});
+  const Output sparse_loss = ops::Sum(ops::Mul(by_row.Gather(indices), weights));
+  // Row 0 has weights 3, 4; row 2 has 1 + 5, 2 + 6.
+  const Output dense_loss =
+      ops::Sum(ops::Mul(dense, ops::Const(graph, std::vector<float>{3, 4, 0, 0, 6, 8}, Shape{3, 2})));
+  const std::unique_ptr<Optimizer> one = Make();
+  const std::unique_ptr<Optimizer> other = Make();
+  const std::vector<GradientAndVariable> gradients = one->ComputeGradients(sparse_loss, {by_row});
+  EXPECT_TRUE(gradients[0].gradient.is_sparse());
+  Node* train_sparse = one->ApplyGradients(gradients);
+  Node* train_dense = other->Minimize(dense_loss, {}, {dense});
+  Initialize();
+  for (int t = 1; t <= kSteps; ++t) {
+    run.RunNode(train_sparse);
+    run.RunNode(train_dense);
+    const std::vector<float> a = Value(by_row);
+    const std::vector<float> b = Value(dense);
+    for (size_t i : {0, 1, 4, 5}) EXPECT_NEAR(a[i], b[i], 2e-6) << "step " << t << ", element " << i;
+    EXPECT_EQ(a[2], 3.0f);
+    EXPECT_EQ(a[3], 4.0f);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SparseOptimizerTest,
+                         ::testing::Values("GradientDescent", "Momentum", "Adagrad", "Adam", "RMSProp", "Centered"),
+                         [](const auto& info) { return info.param; });
+
+TEST_F(OptimizerTest, SlotsOfTwoOptimizersHaveNamesOfTheirOwn) {
+  const ops::Variable w = Weights();
+  MomentumOptimizer first(0.1, 0.9);
+  MomentumOptimizer second(0.1, 0.9);
+  first.Minimize(Loss(w));
+  Node* train = second.Minimize(Loss(w), {}, {w});
+  EXPECT_EQ(train->name(), "Momentum_1");
+  EXPECT_EQ(first.slot(w, "momentum").name(), "w/Momentum");
+  EXPECT_EQ(second.slot(w, "momentum").name(), "w/Momentum_1");
+  EXPECT_FALSE(first.slot(w, "other").valid());
+  first.Minimize(Loss(w), {}, {w});
+  EXPECT_EQ(first.variables().size(), 1u);  // the slot is made once
+}
+
+}  // namespace
+}  // namespace cohort::train

@@ -1,0 +1,87 @@
+"""Op cases: TensorFlow runs the GraphDefs that we write and must compute the same values and gradients."""
+
+import functools
+import json
+import os
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.framework import tensor_pb2
+
+v1 = tf.compat.v1
+
+# What TensorFlow 2.21 does otherwise, and why we do not follow.
+OTHER_VALUES = {
+    "Round_int32": "its kernel gives zeros for integers; tf.round passes them by",
+    "Round_int64": "its kernel gives zeros for integers; tf.round passes them by",
+}
+OTHER_GRADIENTS = {
+    "PadV2": "it has none for constant_values, although the output depends on them",
+}
+
+
+@functools.cache
+def cases():
+    """All cases by name, as interop_ops prints them."""
+    root = pathlib.Path(__file__).resolve().parents[2]
+    build = pathlib.Path(os.environ.get("COHORT_BUILD_DIR", root / "build" / "release"))
+    done = subprocess.run([build / "bin" / "interop_ops"], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    parsed = [json.loads(line) for line in done.stdout.splitlines()]
+    return {case["name"]: case for case in parsed if case["compare"]}
+
+
+def pytest_generate_tests(metafunc):
+    metafunc.parametrize("name", sorted(cases()))
+
+
+def array(hexadecimal):
+    proto = tensor_pb2.TensorProto.FromString(bytes.fromhex(hexadecimal))
+    return tf.make_ndarray(proto)
+
+
+def assert_close(what, theirs, ours):
+    theirs, ours = np.asarray(theirs), np.asarray(ours)
+    assert theirs.shape == ours.shape, what
+    assert theirs.dtype == ours.dtype, what
+    if ours.dtype == tf.bfloat16.as_numpy_dtype:
+        np.testing.assert_allclose(theirs.astype(np.float32), ours.astype(np.float32), rtol=1 / 64, atol=1e-2, err_msg=what)
+    elif np.issubdtype(ours.dtype, np.floating):
+        tolerance = 1e-5 if ours.dtype == np.float32 else 1e-9
+        np.testing.assert_allclose(theirs, ours, rtol=tolerance, atol=tolerance, err_msg=what)
+    else:
+        assert theirs.tolist() == ours.tolist(), what
+
+
+def run_in_tensorflow(case):
+    """Values of the outputs, and of the gradients of the weighted sum of outputs."""
+    graph_def = v1.GraphDef.FromString(bytes.fromhex(case["graph_def"]))
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(graph_def, name="")
+        feeds = {feed["of"]: array(feed["value"]) for feed in case["feeds"]}
+        outputs = [graph.get_tensor_by_name(output["of"]) for output in case["outputs"]]
+        gradients = []
+        if case["gradients"]:
+            ys = [graph.get_tensor_by_name(weight["of"]) for weight in case["weights"]]
+            weights = [tf.constant(array(weight["value"])) for weight in case["weights"]]
+            xs = [graph.get_tensor_by_name(gradient["of"]) for gradient in case["gradients"]]
+            gradients = tf.gradients(ys, xs, grad_ys=weights, unconnected_gradients="zero")
+            gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        with v1.Session(graph=graph) as session:
+            return session.run((outputs, gradients), feeds)
+
+
+def test_op_case(name):
+    case = cases()[name]
+    if name in OTHER_VALUES:
+        pytest.skip(OTHER_VALUES[name])
+    outputs, gradients = run_in_tensorflow(case)
+    for theirs, ours in zip(outputs, case["outputs"], strict=True):
+        assert_close(f"{name}: {ours['of']}", theirs, array(ours["value"]))
+    if case["op"] in OTHER_GRADIENTS:
+        return
+    for theirs, ours in zip(gradients, case["gradients"], strict=True):
+        assert_close(f"{name}: gradient of {ours['of']}", theirs, array(ours["value"]))

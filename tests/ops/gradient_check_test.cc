@@ -1,0 +1,112 @@
+// Every case of the table: the analytic gradient against central differences, in float64.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "cohort/core/str_cat.h"
+#include "cohort/graph/gradients.h"
+#include "cohort/ops/constant.h"
+#include "tests/ops/interpreter.h"
+#include "tests/ops/op_cases.h"
+
+namespace cohort::testing {
+namespace {
+
+struct GradientCase {
+  OpCase op_case;
+  bool unknown_dims;
+};
+
+void PrintTo(const GradientCase& gradient_case, std::ostream* out) { PrintTo(gradient_case.op_case, out); }
+
+std::vector<GradientCase> GradientCases() {
+  std::vector<GradientCase> cases;
+  for (const OpCase& op_case : AllOpCases()) {
+    if (op_case.differentiable.empty()) continue;
+    cases.push_back({op_case, false});
+    if (!op_case.known_shapes_only) cases.push_back({op_case, true});
+  }
+  return cases;
+}
+
+Interpreter::Feeds FeedsOf(const CaseGraph& graph, const std::vector<Tensor>& values) {
+  Interpreter::Feeds feeds;
+  for (size_t i = 0; i < values.size(); ++i) feeds.emplace_back(graph.inputs[i], values[i]);
+  return feeds;
+}
+
+class GradientCheck : public ::testing::TestWithParam<GradientCase> {
+ protected:
+  // Floating outputs, and the weights that make one number of them.
+  std::vector<Output> FloatOutputs() const {
+    std::vector<Output> outputs;
+    for (const Output& output : graph_.outputs) {
+      if (output.dtype() == DType::kFloat64) outputs.push_back(output);
+    }
+    return outputs;
+  }
+
+  double Value(const std::vector<Tensor>& inputs) {
+    const std::vector<Tensor> results = interpreter_.Run(FloatOutputs(), FeedsOf(graph_, inputs));
+    double sum = 0;
+    for (size_t o = 0; o < results.size(); ++o) {
+      for (int64_t i = 0; i < results[o].num_elements(); ++i) {
+        sum += weights_[o].data<double>()[i] * results[o].data<double>()[i];
+      }
+    }
+    return sum;
+  }
+
+  double NumericGradient(int input, int64_t element) {
+    constexpr double kStep = 1e-5;
+    std::vector<Tensor> inputs = op_case_.inputs;
+    Tensor& moved = inputs[static_cast<size_t>(input)];
+    moved = moved.Clone();
+    const double at = moved.data<double>()[element];
+    moved.data<double>()[element] = at + kStep;
+    const double above = Value(inputs);
+    moved = moved.Clone();
+    moved.data<double>()[element] = at - kStep;
+    return (above - Value(inputs)) / (2 * kStep);
+  }
+
+  const OpCase op_case_ = GetParam().op_case;
+  CaseGraph graph_{op_case_, GetParam().unknown_dims};
+  Interpreter interpreter_;
+  std::vector<Tensor> weights_;
+};
+
+TEST_P(GradientCheck, AgreesWithDifferences) {
+  const std::vector<Output> outputs = FloatOutputs();
+  ASSERT_FALSE(outputs.empty());
+  Interpreter::Feeds feeds = FeedsOf(graph_, op_case_.inputs);
+  for (const Tensor& result : interpreter_.Run(outputs, feeds)) {
+    weights_.push_back(Scatter(result.shape(), 0.4, 1.7, static_cast<int>(weights_.size()) + 7));
+  }
+  std::vector<Output> weights, xs;
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    weights.push_back(ops::Placeholder(graph_.graph, DType::kFloat64, weights_[o].shape()));
+    feeds.emplace_back(weights.back(), weights_[o]);
+  }
+  for (const int input : op_case_.differentiable) xs.push_back(graph_.inputs[static_cast<size_t>(input)]);
+  const std::vector<Gradient> gradients = Gradients(outputs, xs, weights);
+  for (size_t x = 0; x < xs.size(); ++x) {
+    const int input = op_case_.differentiable[x];
+    const Tensor& value = op_case_.inputs[static_cast<size_t>(input)];
+    ASSERT_TRUE(gradients[x].exists()) << "no gradient of input " << input;
+    const Tensor analytic = interpreter_.Run1(ToDense(gradients[x]), feeds);
+    ASSERT_EQ(analytic.shape(), value.shape()) << "gradient of input " << input;
+    for (int64_t i = 0; i < value.num_elements(); ++i) {
+      const double numeric = NumericGradient(input, i);
+      EXPECT_NEAR(analytic.data<double>()[i], numeric, op_case_.tolerance * std::max(1.0, std::abs(numeric)))
+          << "input " << input << ", element " << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, GradientCheck, ::testing::ValuesIn(GradientCases()), [](const auto& info) {
+  return CaseName(info.param.op_case) + (info.param.unknown_dims ? "_unknown_dims" : "");
+});
+
+}  // namespace
+}  // namespace cohort::testing

@@ -1,0 +1,127 @@
+#include <string>
+
+#include "cohort/graph/gradients.h"
+#include "cohort/ops/activation.h"
+#include "cohort/ops/nn.h"
+#include "cohort/ops/softmax.h"
+#include "tests/ops/op_cases.h"
+
+namespace cohort::testing {
+namespace {
+
+using Outputs = std::vector<Output>;
+
+OpCase::Build One(const std::string& op) {
+  return [op](Graph& graph, const Outputs& in) { return Outputs{graph.Op(op).Input(in[0]).Finish1()}; };
+}
+OpCase::Build Two(const std::string& op) {
+  return [op](Graph& graph, const Outputs& in) { return Outputs{graph.Op(op).Input(in[0]).Input(in[1]).Finish1()}; };
+}
+
+// The points keep away from the corners at 0 and 6, where differences see the mean of two slopes.
+void AddActivation(std::vector<OpCase>& cases, const std::string& op, const std::vector<int>& grad_inputs) {
+  const Tensor points = Scatter({3, 4}, -3.3, 7.4);
+  cases.push_back({op, "matrix", {points}, One(op), {0}});
+  cases.push_back({op, "scalar", {Tensor::Scalar(-0.7)}, One(op), {0}});
+  cases.push_back({op, "empty", {Tensor(DType::kFloat64, {0, 2})}, One(op), {0}});
+  cases.push_back({op, "float32", {AsType(points, DType::kFloat32)}, One(op)});
+  cases.push_back({op, "bfloat16", {AsType(points, DType::kBfloat16)}, One(op)});
+  const std::string grad = op + "Grad";
+  // As outputs of Elu, Selu, Sigmoid and Tanh the numbers lie in (-1, 1).
+  const Tensor second = Scatter({2, 3}, -0.93, 0.88, 3);
+  cases.push_back({grad, "matrix", {Scatter({2, 3}, -2, 2), second}, Two(grad), grad_inputs});
+  cases.push_back({grad, "float32", {AsType(Scatter({7}, -2, 2), DType::kFloat32), AsType(Scatter({7}, -0.9, 0.8), DType::kFloat32)},
+                   Two(grad)});
+  cases.push_back({grad, "bfloat16",
+                   {AsType(Scatter({7}, -2, 2), DType::kBfloat16), AsType(Scatter({7}, -0.9, 0.8), DType::kBfloat16)},
+                   Two(grad)});
+}
+
+void AddActivationCases(std::vector<OpCase>& cases) {
+  AddActivation(cases, "Relu", {0});
+  AddActivation(cases, "Relu6", {0});
+  AddActivation(cases, "Elu", {0, 1});
+  AddActivation(cases, "Selu", {0, 1});
+  AddActivation(cases, "Softplus", {0, 1});
+  AddActivation(cases, "Sigmoid", {0, 1});
+  AddActivation(cases, "Tanh", {0, 1});
+  const OpCase::Build leaky = [](Graph&, const Outputs& in) { return Outputs{ops::LeakyRelu(in[0], 0.3f)}; };
+  cases.push_back({"LeakyRelu", "matrix", {Scatter({3, 4}, -3, 3)}, leaky, {0}});
+  cases.push_back({"LeakyRelu", "float32", {AsType(Scatter({9}, -3, 3), DType::kFloat32)}, leaky});
+  const OpCase::Build leaky_grad = [](Graph& graph, const Outputs& in) {
+    return Outputs{graph.Op("LeakyReluGrad").Input(in[0]).Input(in[1]).Attr("alpha", 0.3f).Finish1()};
+  };
+  cases.push_back({"LeakyReluGrad", "matrix", {Scatter({3, 2}, -3, 3), Scatter({3, 2}, -1, 1, 4)}, leaky_grad, {0}});
+}
+
+void AddSoftmaxCases(std::vector<OpCase>& cases) {
+  for (const char* op : {"Softmax", "LogSoftmax"}) {
+    cases.push_back({op, "matrix", {Scatter({3, 4}, -2, 3)}, One(op), {0}});
+    cases.push_back({op, "vector", {Scatter({5}, -2, 3)}, One(op), {0}});
+    cases.push_back({op, "rank3", {Scatter({2, 2, 3}, -2, 3)}, One(op), {0}});
+    cases.push_back({op, "many_classes", {AsType(Scatter({2, 700}, -9, 9), DType::kFloat32)}, One(op)});
+    cases.push_back({op, "bfloat16", {AsType(Scatter({2, 5}, -2, 3), DType::kBfloat16)}, One(op)});
+  }
+  const OpCase::Build loss = [](Graph&, const Outputs& in) {
+    return Outputs{ops::SoftmaxCrossEntropyWithLogits(in[0], in[1])};
+  };
+  // Both outputs, so that the gradient of backprop (a second derivative) is checked as well.
+  const OpCase::Build both = [](Graph&, const Outputs& in) {
+    const Output result = ops::SoftmaxCrossEntropyWithLogits(in[0], in[1]);
+    return Outputs{result, result.node->output(1)};
+  };
+  const Tensor logits = Scatter({3, 4}, -2, 3);
+  const Tensor labels = Tensor::FromValues(
+      std::vector<double>{0.1, 0.2, 0.3, 0.4, 1, 0, 0, 0, 0.25, 0.25, 0.25, 0.25}, Shape{3, 4});
+  cases.push_back({"SoftmaxCrossEntropyWithLogits", "loss", {logits, labels}, loss, {0, 1}});
+  cases.push_back({"SoftmaxCrossEntropyWithLogits", "backprop", {logits, labels}, both, {0}});
+  cases.push_back({"SoftmaxCrossEntropyWithLogits", "float32",
+                   {AsType(logits, DType::kFloat32), AsType(labels, DType::kFloat32)}, both});
+  const OpCase::Build sparse = [](Graph&, const Outputs& in) {
+    const Output result = ops::SparseSoftmaxCrossEntropyWithLogits(in[0], in[1]);
+    return Outputs{result, result.node->output(1)};
+  };
+  const Tensor classes = Tensor::Vector(std::vector<int32_t>{3, 0, 2});
+  cases.push_back({"SparseSoftmaxCrossEntropyWithLogits", "int32", {logits, classes}, sparse, {0}});
+  cases.push_back({"SparseSoftmaxCrossEntropyWithLogits", "int64",
+                   {AsType(logits, DType::kFloat32), Tensor::Vector(std::vector<int64_t>{1, 1, 0})}, sparse});
+  // A composite, under the op that gives it its slope.
+  cases.push_back({"Softplus", "sigmoid_cross_entropy", {Scatter({6}, -3, 3), Ramp({6}, 0, 1)},
+                   Binary([](Output a, Output b) { return ops::SigmoidCrossEntropyWithLogits(a, b); }), {0, 1}});
+}
+
+void AddBiasCases(std::vector<OpCase>& cases) {
+  const auto bias_add = [](const char* format) -> OpCase::Build {
+    return [format](Graph&, const Outputs& in) { return Outputs{ops::BiasAdd(in[0], in[1], format)}; };
+  };
+  const auto bias_grad = [](const char* format) -> OpCase::Build {
+    return [format](Graph& graph, const Outputs& in) {
+      return Outputs{graph.Op("BiasAddGrad").Input(in[0]).Attr("data_format", format).Finish1()};
+    };
+  };
+  cases.push_back({"BiasAdd", "matrix", {Ramp({3, 2}), Ramp({2})}, bias_add("NHWC"), {0, 1}});
+  cases.push_back({"BiasAdd", "nhwc", {Ramp({2, 2, 2, 3}), Ramp({3})}, bias_add("NHWC"), {0, 1}});
+  cases.push_back({"BiasAdd", "nchw", {Ramp({2, 3, 2, 2}), Ramp({3})}, bias_add("NCHW"), {0, 1}});
+  cases.push_back({"BiasAdd", "float32", {AsType(Ramp({4, 9}), DType::kFloat32), AsType(Ramp({9}), DType::kFloat32)},
+                   bias_add("NHWC")});
+  cases.push_back({"BiasAddGrad", "matrix", {Ramp({3, 2})}, bias_grad("NHWC"), {0}});
+  cases.push_back({"BiasAddGrad", "nchw", {Ramp({2, 3, 2, 2})}, bias_grad("NCHW"), {0}});
+  cases.push_back({"BiasAddGrad", "long", {AsType(Scatter({1000, 5}), DType::kFloat32)}, bias_grad("NHWC")});
+}
+
+}  // namespace
+
+void AddNnCases(std::vector<OpCase>& cases) {
+  AddActivationCases(cases);
+  AddSoftmaxCases(cases);
+  AddBiasCases(cases);
+  const OpCase::Build l2 = [](Graph&, const Outputs& in) { return Outputs{ops::L2Loss(in[0])}; };
+  cases.push_back({"L2Loss", "matrix", {Ramp({3, 4})}, l2, {0}});
+  cases.push_back({"L2Loss", "float32", {AsType(Ramp({700}), DType::kFloat32)}, l2});
+  const OpCase::Build top2 = [](Graph&, const Outputs& in) { return Outputs{ops::InTopK(in[0], in[1], 2)}; };
+  const Tensor predictions = AsType(Scatter({3, 5}), DType::kFloat32);
+  cases.push_back({"InTopKV2", "int32", {predictions, Tensor::Vector(std::vector<int32_t>{0, 3, 9})}, top2});
+  cases.push_back({"InTopKV2", "int64", {predictions, Tensor::Vector(std::vector<int64_t>{4, 1, 2})}, top2});
+}
+
+}  // namespace cohort::testing
