@@ -18,6 +18,7 @@ constexpr std::chrono::milliseconds kFirstRetry{10};
 constexpr std::chrono::milliseconds kLastRetry{500};
 constexpr std::chrono::seconds kPeerForValues{30};
 constexpr std::chrono::seconds kDevicesTimeout{60};
+constexpr std::chrono::seconds kAnnounceTimeout{1};
 
 Status ClosedStatus(const Connection& connection) {
   const TaskIdentity& peer = connection.peer();
@@ -163,6 +164,7 @@ std::shared_ptr<RemoteTask> ClusterNode::RemoteTaskOn(const std::shared_ptr<Conn
 }
 
 void ClusterNode::AnnounceDone() {
+  const Clock::time_point deadline = Clock::now() + kAnnounceTimeout;  // of all together: some may have ended before
   for (const std::string& job : cluster_.jobs()) {
     for (const int index : cluster_.task_indices(job)) {
       DeviceName task;
@@ -171,7 +173,7 @@ void ClusterNode::AnnounceDone() {
       task.task = index;
       if (task == task_) continue;
       try {
-        Reach(task, Clock::now() + std::chrono::seconds(1))->Send(EncodeTrainingDone());
+        RemoteTaskOn(Reach(task, deadline))->AnnounceDone(Clock::now() + kAnnounceTimeout);
       } catch (const Error& e) {
         LogDebug("cluster", "not told that training is done: ", e.what());
       }

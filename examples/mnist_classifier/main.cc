@@ -20,7 +20,7 @@ constexpr int64_t kClasses = 10;
 struct Flags {
   examples::ClusterFlags cluster;
   std::string data_dir;
-  int64_t hidden = 0;
+  int64_t hidden = 128;
   int64_t batch_size = 100;
   double learning_rate = 0.001;
   double epochs = 5;
