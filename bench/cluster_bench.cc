@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cohort/cohort.h"
+#include "cohort/core/str_cat.h"
 
 namespace cohort {
 namespace {
