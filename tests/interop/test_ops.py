@@ -44,8 +44,8 @@ def array(hexadecimal):
 
 
 def assert_close(what, theirs, ours):
-    # TensorFlow gives a string scalar as plain bytes.
-    theirs = np.asarray(theirs, dtype=object if isinstance(theirs, bytes) else None)
+    # A string scalar comes back as bytes, whose trailing zeros numpy's own string type would drop.
+    theirs = np.asarray(theirs, dtype=object) if isinstance(theirs, bytes) else np.asarray(theirs)
     ours = np.asarray(ours)
     assert theirs.shape == ours.shape, what
     assert theirs.dtype == ours.dtype, what
