@@ -22,6 +22,10 @@ void RemoteTask::FetchDevices(std::chrono::steady_clock::time_point deadline) {
   std::call_once(devices_once_, [&] { devices_ = Ask(EncodeListDevices, "list its devices", deadline).devices; });
 }
 
+void RemoteTask::AwaitHandled(std::chrono::steady_clock::time_point deadline) {
+  Ask(EncodeListDevices, "confirm what it was told", deadline);  // in order: its answer comes after all before it
+}
+
 RemoteTask::Request RemoteTask::Ask(const std::function<Message(uint64_t)>& encode, const char* what,
                                     std::chrono::steady_clock::time_point deadline) {
   const uint64_t number = NextRequest();
