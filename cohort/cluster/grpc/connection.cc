@@ -68,7 +68,7 @@ void GrpcConnection::Pump() {
         control_->Write(batch.empty() ? EncodeFrame(FrameType::kHeartbeat, "") : EncodeMessages(batch));
     MutexLock lock(mu_);
     writing_ = false;
-    if (closed_) write_ended_.NotifyAll();
+    if (closed_) use_ended_.NotifyAll();
     if (!sent) return;  // the reading thread sees the end of the stream and says why
   }
 }
@@ -110,7 +110,7 @@ void GrpcConnection::WriterLoop() {
       WriteBulk(*bulk, message);
       MutexLock lock(mu_);
       writing_bulk_ = false;
-      write_ended_.NotifyAll();
+      use_ended_.NotifyAll();
     }
     SendHeartbeatIfDue();
   }
@@ -149,6 +149,7 @@ void GrpcConnection::CloseLocked(const Status& why) {
   // Under the lock: a stream is alive as long as it has not ended, which is noted under the same lock.
   if (!control_ended_) control_->Cancel();
   if (bulk_ != nullptr) bulk_->Cancel();
+  if (expected_bulk_ != nullptr) expected_bulk_->Cancel();
   wake_writer_.NotifyAll();
 }
 
@@ -179,13 +180,19 @@ void GrpcConnection::ReadControl() {
   {
     MutexLock lock(mu_);
     CloseLocked(LostStatus(ended));
-    while (writing_) write_ended_.Wait(mu_);  // ends: the stream is cancelled
+    while (writing_ || reading_bulk_) use_ended_.Wait(mu_);  // ends: the streams are cancelled
     control_ended_ = true;
     why = why_;
     queued_.clear();
   }
   control_->Finish();
   handler_.OnClosed(shared_from_this(), why);
+}
+
+void GrpcConnection::ExpectBulk(std::shared_ptr<ByteStream> bulk) {
+  MutexLock lock(mu_);
+  if (closed_) bulk->Cancel();
+  expected_bulk_ = std::move(bulk);
 }
 
 void GrpcConnection::ReadBulk(const std::shared_ptr<ByteStream>& bulk) {
@@ -196,6 +203,8 @@ void GrpcConnection::ReadBulk(const std::shared_ptr<ByteStream>& bulk) {
       return;
     }
     bulk_ = bulk;
+    expected_bulk_ = nullptr;
+    reading_bulk_ = true;
     wake_writer_.NotifyAll();
   }
   grpc::ByteBuffer buffer;
@@ -211,9 +220,11 @@ void GrpcConnection::ReadBulk(const std::shared_ptr<ByteStream>& bulk) {
   }
   MutexLock lock(mu_);
   CloseLocked(LostStatus(ended));
-  while (writing_bulk_) write_ended_.Wait(mu_);
+  while (writing_bulk_) use_ended_.Wait(mu_);
   bulk_ = nullptr;
   bulk_queue_.clear();
+  reading_bulk_ = false;
+  use_ended_.NotifyAll();
 }
 
 }  // namespace cohort

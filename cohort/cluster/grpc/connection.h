@@ -38,7 +38,9 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   // Reads the control stream until it ends, on the calling thread; then the connection is closed and OnClosed called.
   // When it returns no thread uses the stream any more.
   void ReadControl();
-  // The same for the bulk stream, which is written to meanwhile. A connection without one holds its bulk back.
+  // A bulk stream that is about to be opened: from now on Close cancels it.
+  void ExpectBulk(std::shared_ptr<ByteStream> bulk);
+  // As ReadControl, for the bulk stream, which is written to meanwhile. A connection without one holds its bulk back.
   void ReadBulk(const std::shared_ptr<ByteStream>& bulk);
   // Closes when the peer has been silent for longer than the limit.
   void CheckSilence();
@@ -64,15 +66,17 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
 
   Mutex mu_;
   CondVar wake_writer_;
-  CondVar write_ended_;
+  CondVar use_ended_;  // of writing_, writing_bulk_, reading_bulk_
   std::vector<Message> queued_ GUARDED_BY(mu_);
   bool writing_ GUARDED_BY(mu_) = false;       // a thread is in control_->Write
   bool writing_bulk_ GUARDED_BY(mu_) = false;  // the writer uses bulk_
+  bool reading_bulk_ GUARDED_BY(mu_) = false;  // a thread is in ReadBulk and may call OnMessage
   bool control_ended_ GUARDED_BY(mu_) = false;
   bool heartbeat_due_ GUARDED_BY(mu_) = false;
   int64_t last_sent_ GUARDED_BY(mu_) = 0;
   std::deque<Message> bulk_queue_ GUARDED_BY(mu_);
   std::shared_ptr<ByteStream> bulk_ GUARDED_BY(mu_);
+  std::shared_ptr<ByteStream> expected_bulk_ GUARDED_BY(mu_);
   Status why_ GUARDED_BY(mu_);
   std::thread writer_;
 };

@@ -5,10 +5,9 @@
 
 namespace cohort {
 
-ClientByteStream::ClientByteStream(std::shared_ptr<grpc::Channel> channel, const char* method)
-    : channel_(std::move(channel)) {
+void ClientByteStream::Open() {
   using Factory = grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>;
-  const grpc::internal::RpcMethod rpc(method, grpc::internal::RpcMethod::BIDI_STREAMING, channel_);
+  const grpc::internal::RpcMethod rpc(method_, grpc::internal::RpcMethod::BIDI_STREAMING, channel_);
   stream_.reset(Factory::Create(channel_.get(), rpc, &context_));
 }
 
@@ -18,7 +17,7 @@ ClientByteStream::~ClientByteStream() {
 }
 
 std::string ClientByteStream::Finish() {
-  if (finished_) return "";
+  if (finished_ || stream_ == nullptr) return "";
   finished_ = true;
   grpc::ByteBuffer rest;
   while (stream_->Read(&rest)) {  // Finish waits until all is read

@@ -41,8 +41,13 @@ class ServerByteStream final : public ByteStream {
 class ClientByteStream final : public ByteStream {
  public:
   using Stream = grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
-  ClientByteStream(std::shared_ptr<grpc::Channel> channel, const char* method);
+  // `method` stays valid. Nothing happens yet.
+  ClientByteStream(std::shared_ptr<grpc::Channel> channel, const char* method)
+      : channel_(std::move(channel)), method_(method) {}
   ~ClientByteStream() override;
+  // Connects; before anything else but Cancel, which ends it (a peer that accepts the connection and then says nothing
+  // would hold it for gRPC's own 20 s). Whether it went well Read and Write tell.
+  void Open();
   bool Read(grpc::ByteBuffer* buffer) override { return stream_->Read(buffer); }
   bool Write(const grpc::ByteBuffer& buffer) override { return stream_->Write(buffer); }
   void Cancel() override { context_.TryCancel(); }
@@ -50,6 +55,7 @@ class ClientByteStream final : public ByteStream {
 
  private:
   std::shared_ptr<grpc::Channel> channel_;
+  const char* method_;
   grpc::ClientContext context_;
   std::unique_ptr<Stream> stream_;
   bool finished_ = false;

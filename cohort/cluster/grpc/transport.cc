@@ -3,6 +3,7 @@
 #include <grpcpp/support/method_handler.h>
 #include <malloc.h>
 
+#include <atomic>
 #include <map>
 #include <set>
 #include <thread>
@@ -52,6 +53,10 @@ constexpr Tuning kTuning[] = {
 
 bool WriteFrame(ByteStream& stream, FrameType type, std::string_view payload) {
   return stream.Write(EncodeFrame(type, payload));
+}
+
+std::string WhomOf(const std::string& expected_task, const std::string& address) {
+  return expected_task.empty() ? address : StrCat(expected_task, " (", address, ")");
 }
 
 // Throws UnavailableError when the stream ends, the refusal when the peer refuses.
@@ -114,7 +119,7 @@ class GrpcTransport final : public Transport {
     std::shared_ptr<GrpcConnection> connection;
     std::thread control_reader;
     std::thread bulk_reader;
-    std::shared_ptr<ByteStream> bulk;
+    std::atomic<int> readers_left{2};
   };
 
   void ServeControl(ServerByteStream& stream);
@@ -126,9 +131,12 @@ class GrpcTransport final : public Transport {
                                                      std::string* bulk_ticket);
   void WatchLoop();
   void Watch(ByteStream* stream, Clock::time_point deadline) EXCLUDES(mu_);
-  void Unwatch(ByteStream* stream) EXCLUDES(mu_);
+  // Whether the stream was cancelled at its deadline.
+  bool Unwatch(ByteStream* stream) EXCLUDES(mu_);
   void StartWatching() REQUIRES(mu_);
-  void JoinFinishedDials() EXCLUDES(mu_);
+  // Of closed connections; those whose readers are still on their way out are left for later, unless `wait`: the
+  // watching thread must not wait for a handler that waits for it to notice another silent peer.
+  void JoinClosedDials(bool wait) EXCLUDES(mu_);
   std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) const;
 
   TransportHandler& handler_;
@@ -197,9 +205,13 @@ void GrpcTransport::Watch(ByteStream* stream, Clock::time_point deadline) {
   changed_.NotifyAll();
 }
 
-void GrpcTransport::Unwatch(ByteStream* stream) {
+bool GrpcTransport::Unwatch(ByteStream* stream) {
   MutexLock lock(mu_);
-  handshakes_.erase(stream);
+  const auto it = handshakes_.find(stream);
+  if (it == handshakes_.end()) return false;
+  const bool late = it->second == Clock::time_point::max();
+  handshakes_.erase(it);
+  return late;
 }
 
 void GrpcTransport::WatchLoop() {
@@ -223,7 +235,7 @@ void GrpcTransport::WatchLoop() {
       }
     }
     for (const auto& connection : connections) connection->CheckSilence();
-    JoinFinishedDials();
+    JoinClosedDials(/*wait=*/false);
   }
 }
 
@@ -311,7 +323,7 @@ std::shared_ptr<GrpcConnection> GrpcTransport::ShakeHandsAsDialer(const std::sha
                                                                   const std::string& address,
                                                                   const std::string& expected_task,
                                                                   std::string* bulk_ticket) {
-  const std::string whom = expected_task.empty() ? address : StrCat(expected_task, " (", address, ")");
+  const std::string whom = WhomOf(expected_task, address);
   Hello mine;
   mine.identity = WaitForIdentity();
   mine.nonce = NewNonce();
@@ -334,40 +346,64 @@ std::shared_ptr<Connection> GrpcTransport::Dial(const std::string& address, cons
                                                 Clock::time_point deadline) {
   CheckDialAddress(ParseAddress(address), options_.allow_insecure);
   auto control = std::make_shared<ClientByteStream>(MakeChannel(address), kControlMethod);
-  Watch(control.get(), std::min(deadline, Clock::now() + options_.handshake_timeout));
+  const Clock::time_point start = Clock::now();
+  Watch(control.get(), std::min(deadline, start + options_.handshake_timeout));
   std::string bulk_ticket;
   std::shared_ptr<GrpcConnection> connection;
   try {
+    control->Open();
     connection = ShakeHandsAsDialer(control, address, expected_task, &bulk_ticket);
   } catch (...) {
-    Unwatch(control.get());
-    throw;
+    if (!Unwatch(control.get())) throw;
+    const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
+    throw UnavailableError(StrCat("[transport] no connection to ", WhomOf(expected_task, address), ": no answer for ",
+                                  static_cast<double>(waited.count()) / 1000.0,
+                                  " s (the process is stopped, or the network is cut)"));
   }
   Unwatch(control.get());
   auto dialed = std::make_unique<Dialed>();
   dialed->connection = connection;
   connection->StartWriter();
-  dialed->bulk_reader = std::thread([connection, address, bulk_ticket, channel = MakeChannel(address)] {
+  auto bulk = std::make_shared<ClientByteStream>(MakeChannel(address), kBulkMethod);
+  connection->ExpectBulk(bulk);
+  dialed->bulk_reader = std::thread([connection, bulk, bulk_ticket, address, left = &dialed->readers_left] {
     SetThreadName("cohort-bulk");
-    auto bulk = std::make_shared<ClientByteStream>(channel, kBulkMethod);
-    if (bulk->Write(EncodeFrame(FrameType::kProof, bulk_ticket))) connection->ReadBulk(bulk);
+    bulk->Open();
+    if (bulk->Write(EncodeFrame(FrameType::kProof, bulk_ticket))) {
+      connection->ReadBulk(bulk);
+    } else {
+      connection->Close(Status(Code::kUnavailable, StrCat("[transport] lost ", connection->peer().task, " (", address,
+                                                          "): its bulk stream could not be opened")));
+    }
     bulk->Cancel();
+    --*left;
   });
-  dialed->control_reader = std::thread([connection] {
+  dialed->control_reader = std::thread([connection, left = &dialed->readers_left] {
     SetThreadName("cohort-control");
     connection->ReadControl();
+    --*left;
   });
-  MutexLock lock(mu_);
-  dialed_.push_back(std::move(dialed));
+  bool stopped;
+  {
+    MutexLock lock(mu_);
+    dialed_.push_back(std::move(dialed));
+    stopped = stopped_;
+  }
+  if (stopped) {  // Shutdown may have looked before the connection was there
+    const Status why(Code::kCancelled, "[transport] this side shuts down");
+    connection->Close(why);
+    JoinClosedDials(/*wait=*/true);
+    why.ThrowIfError();
+  }
   return connection;
 }
 
-void GrpcTransport::JoinFinishedDials() {
+void GrpcTransport::JoinClosedDials(bool wait) {
   std::vector<std::unique_ptr<Dialed>> ended;
   {
     MutexLock lock(mu_);
     for (auto it = dialed_.begin(); it != dialed_.end();) {
-      if ((*it)->connection->closed()) {
+      if ((*it)->connection->closed() && (wait || (*it)->readers_left == 0)) {
         ended.push_back(std::move(*it));
         it = dialed_.erase(it);
       } else {
@@ -397,7 +433,7 @@ void GrpcTransport::Shutdown() {
   for (const auto& connection : connections) {
     connection->Close(Status(Code::kCancelled, "[transport] this side shuts down"));
   }
-  JoinFinishedDials();
+  JoinClosedDials(/*wait=*/true);
   if (server_ != nullptr) {
     server_->Shutdown(std::chrono::system_clock::now());
     server_->Wait();
