@@ -120,6 +120,8 @@ std::shared_ptr<Connection> ClusterNode::DialUntil(const std::string& address, c
       return connection;
     } catch (const UnavailableError& e) {
       reason = e.what();
+    } catch (const DeadlineExceededError& e) {
+      reason = e.what();  // something accepts connections there but is stopped, or is none of ours
     }
     const Clock::time_point now = Clock::now();
     const auto waited = std::chrono::duration_cast<std::chrono::seconds>(now - start).count();

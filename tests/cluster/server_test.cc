@@ -251,7 +251,7 @@ TEST(ServerTest, APeerThatAcceptsAndSaysNothingIsNamedInTime) {
   const std::string message = MessageOf([&] { session.Run(v.initializer()); });
   EXPECT_THAT(message, HasSubstr("Unavailable"));
   EXPECT_THAT(message, HasSubstr("/job:ps/replica:0/task:0 (" + where + ")"));
-  EXPECT_THAT(message, HasSubstr("no answer for "));  // ours: gRPC alone would try for 20 s
+  EXPECT_THAT(message, HasSubstr("has not answered within "));  // ours: gRPC alone would try for 20 s
   // A server that is stopped while it dials does not wait for that either.
   Session patient(g, worker.Target());
   std::thread stopper([&] { worker.Stop(); });
