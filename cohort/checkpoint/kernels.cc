@@ -48,10 +48,11 @@ class GateClosed {
 
 class SnapshotTakeKernel final : public AsideKernel {
  public:
-  explicit SnapshotTakeKernel(const KernelConstruction& c) : names_(c.attr<std::vector<std::string>>("names")) {
+  explicit SnapshotTakeKernel(const KernelConstruction& c)
+      : names_(c.attr<std::vector<std::string>>("names")) {
     if (names_.size() != static_cast<size_t>(c.node.num_inputs())) {
-      throw InvalidArgumentError(StrCat("[checkpoint] expected one name a variable; got ", names_.size(), " names for ",
-                                        c.node.num_inputs(), " variables"));
+      throw InvalidArgumentError(StrCat("[checkpoint] expected one name a variable; got ", names_.size(),
+                                        " names for ", c.node.num_inputs(), " variables"));
     }
   }
 
@@ -92,12 +93,15 @@ class SnapshotTakeKernel final : public AsideKernel {
 Tensor ValueAsked(KernelContext& ctx, int64_t parts) {
   const Tensor& request = ctx.input(0);
   if (request.num_elements() != parts) {
-    throw InvalidArgumentError(StrCat("[checkpoint] expected a request of ", parts, " numbers; got ", request.ToString()));
+    throw InvalidArgumentError(
+        StrCat("[checkpoint] expected a request of ", parts, " numbers; got ", request.ToString()));
   }
-  const std::shared_ptr<const Snapshot> snapshot = SnapshotStore::Of(ctx.device())->Find(request.data<int64_t>()[0]);
+  const std::shared_ptr<const Snapshot> snapshot =
+      SnapshotStore::Of(ctx.device())->Find(request.data<int64_t>()[0]);
   const int64_t index = request.data<int64_t>()[1];
   if (index < 0 || static_cast<size_t>(index) >= snapshot->values.size()) {
-    throw InvalidArgumentError(StrCat("[checkpoint] expected a variable below ", snapshot->values.size(), "; got ", index));
+    throw InvalidArgumentError(
+        StrCat("[checkpoint] expected a variable below ", snapshot->values.size(), "; got ", index));
   }
   return snapshot->values[static_cast<size_t>(index)];
 }
@@ -108,16 +112,19 @@ void SnapshotRead(KernelContext& ctx) {
   const int64_t bytes = ctx.input(0).data<int64_t>()[3];
   const auto size = static_cast<int64_t>(value.bytes());
   if (offset < 0 || bytes < 0 || offset > size || bytes > size - offset) {
-    throw InvalidArgumentError(StrCat("[checkpoint] expected a part of ", size, " bytes; got [", offset, ", ", offset, " + ",
-                                      bytes, ")"));
+    throw InvalidArgumentError(StrCat("[checkpoint] expected a part of ", size, " bytes; got [", offset, ", ",
+                                      offset, " + ", bytes, ")"));
   }
-  const auto start = static_cast<const char*>(value.raw_data()) - static_cast<const char*>(value.buffer()->data());
+  const auto start =
+      static_cast<const char*>(value.raw_data()) - static_cast<const char*>(value.buffer()->data());
   ctx.SetOutput(0, Tensor(DType::kUint8, Shape{bytes}, value.buffer(), static_cast<size_t>(start + offset)));
 }
 
 void SnapshotReadStrings(KernelContext& ctx) { ctx.SetOutput(0, ValueAsked(ctx, 2)); }
 
-void SnapshotDrop(KernelContext& ctx) { SnapshotStore::Of(ctx.device())->Drop(ctx.input(0).scalar<int64_t>()); }
+void SnapshotDrop(KernelContext& ctx) {
+  SnapshotStore::Of(ctx.device())->Drop(ctx.input(0).scalar<int64_t>());
+}
 
 class SnapshotWriteKernel final : public AsideKernel {
  public:
@@ -146,10 +153,11 @@ class ProbeKernel final : public AsideKernel {
     } catch (const Error& e) {
       found = e.what();
     }
-    throw FailedPreconditionError(StrCat("[checkpoint] expected that ", ctx.device().name(), " sees the file ", path,
-                                         ", which the chief has just written; got: ", found,
-                                         "; a sharded save needs a folder that all tasks share: give one, or save without "
-                                         "`sharded`"));
+    throw FailedPreconditionError(
+        StrCat("[checkpoint] expected that ", ctx.device().name(), " sees the file ", path,
+               ", which the chief has just written; got: ", found,
+               "; a sharded save needs a folder that all tasks share: give one, or save without "
+               "`sharded`"));
   }
 };
 
@@ -163,8 +171,9 @@ Named NamesOf(const KernelContext& ctx, size_t tensors) {
   const Named named{ctx.input(0).scalar<std::string>(), ctx.input(1).values<std::string>(),
                     ctx.input(2).values<std::string>()};
   if (named.names.size() != tensors || named.slices.size() != tensors) {
-    throw InvalidArgumentError(StrCat("[checkpoint] expected ", tensors, " names and slices, one a tensor; got ",
-                                      named.names.size(), " and ", named.slices.size()));
+    throw InvalidArgumentError(StrCat("[checkpoint] expected ", tensors,
+                                      " names and slices, one a tensor; got ", named.names.size(), " and ",
+                                      named.slices.size()));
   }
   return named;
 }
@@ -203,13 +212,13 @@ class RestoreKernel final : public AsideKernel {
       const DType expected = ctx.node().output_dtype(static_cast<int>(i));
       const BundleEntry& entry = reader.Find(name);
       if (entry.dtype() != expected) {
-        throw InvalidArgumentError(StrCat("[checkpoint] tensor_name = ", name, "; expected dtype ", expected, "; got ",
-                                          entry.dtype_name(), " in ", named.prefix));
+        throw InvalidArgumentError(StrCat("[checkpoint] tensor_name = ", name, "; expected dtype ", expected,
+                                          "; got ", entry.dtype_name(), " in ", named.prefix));
       }
       const auto [full, slice] = ParseShapeAndSlice(named.slices[i]);
       if (full.has_rank() && full != entry.shape) {
-        throw InvalidArgumentError(StrCat("[checkpoint] tensor_name = ", name, "; expected full shape ", full, "; got ",
-                                          entry.shape, " in ", named.prefix));
+        throw InvalidArgumentError(StrCat("[checkpoint] tensor_name = ", name, "; expected full shape ", full,
+                                          "; got ", entry.shape, " in ", named.prefix));
       }
       ctx.SetOutput(static_cast<int>(i), full.has_rank() ? reader.ReadSlice(name, slice) : reader.Read(name));
     }

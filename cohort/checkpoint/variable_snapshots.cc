@@ -18,7 +18,12 @@ namespace {
 constexpr int64_t kChunkBytes = int64_t{4} << 20;
 
 Output Fed(Graph& graph, DType dtype, const Shape& shape, const char* name) {
-  return graph.Op("Placeholder").Name(name).Attr("dtype", dtype).Attr("shape", shape).IgnoreScopes().Finish1();
+  return graph.Op("Placeholder")
+      .Name(name)
+      .Attr("dtype", dtype)
+      .Attr("shape", shape)
+      .IgnoreScopes()
+      .Finish1();
 }
 
 std::vector<Shape> DecodeShapes(const Tensor& encoded, size_t count) {
@@ -72,7 +77,8 @@ class VariableSnapshots::Snapshots {
     }
     const std::vector<Tensor> values = session.Run(fetches);
     for (size_t i = 0; i < shards.size(); ++i) {
-      taken_.push_back({values[2 * i].scalar<int64_t>(), DecodeShapes(values[2 * i + 1], shards[i].variables.size())});
+      taken_.push_back(
+          {values[2 * i].scalar<int64_t>(), DecodeShapes(values[2 * i + 1], shards[i].variables.size())});
     }
   }
 
@@ -136,7 +142,8 @@ void VariableSnapshots::AddNodes(Graph& graph, Shard& shard, Node* after) {
   shard.strings = here("_SnapshotReadStrings", "read_strings").Input(shard.strings_request).Finish1();
   shard.write_snapshot = Fed(graph, DType::kInt64, Shape(), "write_snapshot");
   shard.write_prefix = Fed(graph, DType::kString, Shape(), "write_prefix");
-  shard.write = here("_SnapshotWrite", "write").Input(shard.write_snapshot).Input(shard.write_prefix).Finish();
+  shard.write =
+      here("_SnapshotWrite", "write").Input(shard.write_snapshot).Input(shard.write_prefix).Finish();
   shard.drop_snapshot = Fed(graph, DType::kInt64, Shape(), "drop_snapshot");
   shard.drop = here("_SnapshotDrop", "drop").Input(shard.drop_snapshot).Finish();
   shard.probe_path = Fed(graph, DType::kString, Shape(), "probe_path");
@@ -148,7 +155,9 @@ void VariableSnapshots::AddNodes(Graph& graph, Shard& shard, Node* after) {
 class VariableSnapshots::Stream {
  public:
   Stream(Session& session, const Source& source, int64_t bytes)
-      : read_(session.MakeCallable({source.shard->read_request}, {source.shard->read})), source_(source), bytes_(bytes) {}
+      : read_(session.MakeCallable({source.shard->read_request}, {source.shard->read})),
+        source_(source),
+        bytes_(bytes) {}
 
   void Fill(std::span<char> out) {
     while (!out.empty()) {
@@ -166,7 +175,8 @@ class VariableSnapshots::Stream {
     chunk_ = read_({Tensor::Vector<int64_t>(
         {source_.taken->snapshot, static_cast<int64_t>(source_.index), offset_, n})})[0];
     if (n <= 0 || chunk_.num_elements() != n) {
-      throw InternalError(StrCat("[saver] expected ", n, " bytes of a value at ", offset_, "; got ", chunk_.num_elements()));
+      throw InternalError(
+          StrCat("[saver] expected ", n, " bytes of a value at ", offset_, "; got ", chunk_.num_elements()));
     }
     offset_ += n;
     left_ = n;
@@ -184,8 +194,10 @@ void VariableSnapshots::Append(Session& session, const Source& source, BundleWri
   const VariableInfo& variable = *source.shard->variables[source.index];
   const Shape& shape = source.taken->shapes[source.index];
   if (variable.dtype == DType::kString) {
-    const Tensor request = Tensor::Vector<int64_t>({source.taken->snapshot, static_cast<int64_t>(source.index)});
-    writer.Add(variable.name, session.Run({{source.shard->strings_request, request}}, {source.shard->strings})[0]);
+    const Tensor request =
+        Tensor::Vector<int64_t>({source.taken->snapshot, static_cast<int64_t>(source.index)});
+    writer.Add(variable.name,
+               session.Run({{source.shard->strings_request, request}}, {source.shard->strings})[0]);
     return;
   }
   Stream stream(session, source, shape.num_elements() * static_cast<int64_t>(DTypeSize(variable.dtype)));
@@ -203,7 +215,8 @@ void VariableSnapshots::Write(Session& session, const std::string& prefix) const
     const auto name = [](const Source& source) -> const std::string& {
       return source.shard->variables[source.index]->name;
     };
-    std::sort(sources.begin(), sources.end(), [&](const Source& a, const Source& b) { return name(a) < name(b); });
+    std::sort(sources.begin(), sources.end(),
+              [&](const Source& a, const Source& b) { return name(a) < name(b); });
     for (const Source& source : sources) Append(session, source, writer);
   }
   writer.Finish();

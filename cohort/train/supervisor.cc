@@ -24,9 +24,10 @@ Clock::duration Seconds(double seconds) {
 }
 
 std::string Listed(const std::vector<std::string>& names) {
-  const std::vector<std::string> shown(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(
-                                                                          std::min(names.size(), kNamesShown)));
-  return StrCat(StrJoin(shown, ", "), names.size() > kNamesShown ? StrCat(" and ", names.size() - kNamesShown, " more") : "");
+  const std::vector<std::string> shown(
+      names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kNamesShown)));
+  return StrCat(StrJoin(shown, ", "),
+                names.size() > kNamesShown ? StrCat(" and ", names.size() - kNamesShown, " more") : "");
 }
 
 void CheckDevices(const Graph& graph) {
@@ -35,9 +36,10 @@ void CheckDevices(const Graph& graph) {
     if (!variable->local && variable->handle.node->device().empty()) without.push_back(variable->name);
   }
   if (without.empty()) return;
-  throw InvalidArgumentError(StrCat("[supervisor] expected a device for each variable of a worker that is not chief, so that "
-                                    "all workers share them; these have none: ", Listed(without),
-                                    "; build the model in DeviceScope(graph, ReplicaDeviceSetter(...))"));
+  throw InvalidArgumentError(
+      StrCat("[supervisor] expected a device for each variable of a worker that is not chief, so that "
+             "all workers share them; these have none: ",
+             Listed(without), "; build the model in DeviceScope(graph, ReplicaDeviceSetter(...))"));
 }
 
 // A placeholder that `value` needs; null where there is none.
@@ -71,7 +73,8 @@ void Supervisor::AddNodes() {
   // The scopes of the model do not concern these nodes.
   const DeviceScope anywhere(graph_, nullptr);
   const ControlDependencies none(graph_, nullptr);
-  if (!options_.global_step.valid()) options_.global_step = ops::GetGlobalStep(graph_).value_or(ops::Variable());
+  if (!options_.global_step.valid())
+    options_.global_step = ops::GetGlobalStep(graph_).value_or(ops::Variable());
   if (options_.init_op == nullptr) options_.init_op = ops::GlobalVariablesInitializer(graph_);
   if (options_.local_init_op == nullptr) options_.local_init_op = ops::LocalVariablesInitializer(graph_);
   if (!options_.ready_op.valid()) options_.ready_op = ops::ReportUninitializedVariables(graph_);
@@ -84,8 +87,9 @@ void Supervisor::AddNodes() {
   summary_op_ = options_.summary_op ? *options_.summary_op : ops::MergeAllSummaries(graph_);
   if (!summary_op_.valid()) return;
   if (const Node* placeholder = FindPlaceholder(summary_op_)) {
-    LogWarning("supervisor", "the summaries need '", placeholder->name(), "' to be fed and so are not recorded here; fetch ",
-               summary_op_.name(), " in the program and give it to SummaryComputed, or set summary_op = Output()");
+    LogWarning("supervisor", "the summaries need '", placeholder->name(),
+               "' to be fed and so are not recorded here; fetch ", summary_op_.name(),
+               " in the program and give it to SummaryComputed, or set summary_op = Output()");
     summary_op_ = Output();
   }
 }
@@ -131,8 +135,9 @@ std::unique_ptr<Session> Supervisor::PrepareSession(const std::string& target, c
   session->Run(options_.local_init_op);
   const std::vector<std::string> missing = Missing(*session, /*with_local=*/true);
   if (!missing.empty()) {
-    throw FailedPreconditionError(StrCat("[supervisor] Init operations did not make model ready: these have no value after ",
-                                         restored.empty() ? "init_op" : "restoring " + restored, ": ", Listed(missing)));
+    throw FailedPreconditionError(
+        StrCat("[supervisor] Init operations did not make model ready: these have no value after ",
+               restored.empty() ? "init_op" : "restoring " + restored, ": ", Listed(missing)));
   }
   return session;
 }
@@ -149,12 +154,13 @@ std::unique_ptr<Session> Supervisor::WaitForSession(const std::string& target, S
     if (missing.empty()) break;
     const Clock::time_point now = Clock::now();
     if (now >= deadline) {
-      throw DeadlineExceededError(StrCat("[supervisor] Session was not ready after waiting ", options_.max_wait_secs,
-                                         " secs. These have no value, which the chief should have given them: ",
-                                         Listed(missing)));
+      throw DeadlineExceededError(
+          StrCat("[supervisor] Session was not ready after waiting ", options_.max_wait_secs,
+                 " secs. These have no value, which the chief should have given them: ", Listed(missing)));
     }
     if (now >= next_log) {
-      LogInfo("supervisor", "Waiting for model to be ready; the chief has yet to initialize: ", Listed(missing));
+      LogInfo("supervisor",
+              "Waiting for model to be ready; the chief has yet to initialize: ", Listed(missing));
       next_log = now + std::chrono::seconds(10);
     }
     if (coordinator_.WaitForStop(std::min(deadline, now + Seconds(pause)))) {
@@ -168,7 +174,8 @@ std::unique_ptr<Session> Supervisor::WaitForSession(const std::string& target, S
 
 ManagedSession Supervisor::managed_session(const std::string& target, const SessionConfig& config) {
   coordinator_.Reset();
-  std::unique_ptr<Session> session = options_.is_chief ? PrepareSession(target, config) : WaitForSession(target, config);
+  std::unique_ptr<Session> session =
+      options_.is_chief ? PrepareSession(target, config) : WaitForSession(target, config);
   if (writes()) StartServices(*session);
   return ManagedSession(*this, std::move(session));
 }
@@ -181,11 +188,13 @@ void Supervisor::StartServices(Session& session) {
   writer_->Graph(SerializeGraphDef(graph_));
   if (options_.save_summaries_secs > 0) {
     if (summary_op_.valid()) {
-      coordinator_.Loop("summaries", options_.save_summaries_secs, [this, &session] { RecordSummary(session); });
+      coordinator_.Loop("summaries", options_.save_summaries_secs,
+                        [this, &session] { RecordSummary(session); });
     }
     if (options_.global_step.valid()) {
       counting_ = false;
-      coordinator_.Loop("step counter", options_.save_summaries_secs, [this, &session] { CountSteps(session); });
+      coordinator_.Loop("step counter", options_.save_summaries_secs,
+                        [this, &session] { CountSteps(session); });
     }
   }
   if (saver_ != nullptr && options_.save_model_secs > 0) {
@@ -194,7 +203,8 @@ void Supervisor::StartServices(Session& session) {
 }
 
 void Supervisor::SaveModel(Session& session) {
-  const std::string path = options_.logdir + (options_.logdir.ends_with('/') ? "" : "/") + options_.checkpoint_basename;
+  const std::string path =
+      options_.logdir + (options_.logdir.ends_with('/') ? "" : "/") + options_.checkpoint_basename;
   std::optional<int64_t> step;
   if (options_.global_step.valid()) step = Step(session);
   {
@@ -260,7 +270,8 @@ void Supervisor::FinishWriting(Session& session, bool clean) {
 void Supervisor::Finish(std::unique_ptr<Session> session, bool clean) {
   coordinator_.RequestStop();
   if (!coordinator_.AwaitEnd(options_.stop_grace_secs)) {
-    LogWarning("supervisor", "a service has not ended within ", options_.stop_grace_secs, " s; its step is cancelled");
+    LogWarning("supervisor", "a service has not ended within ", options_.stop_grace_secs,
+               " s; its step is cancelled");
     session->Close();
   }
   coordinator_.Join();
@@ -269,7 +280,8 @@ void Supervisor::Finish(std::unique_ptr<Session> session, bool clean) {
   session.reset();
   const std::exception_ptr error = coordinator_.exception();
   if (!clean) {
-    if (error != nullptr) LogWarning("supervisor", "beside the program's own error a service had this one: ", Described(error));
+    if (error != nullptr)
+      LogWarning("supervisor", "beside the program's own error a service had this one: ", Described(error));
     return;
   }
   if (error != nullptr) std::rethrow_exception(error);
@@ -280,7 +292,8 @@ ManagedSession::ManagedSession(Supervisor& supervisor, std::unique_ptr<Session> 
     : supervisor_(supervisor), session_(std::move(session)), exceptions_before_(std::uncaught_exceptions()) {}
 
 ManagedSession::~ManagedSession() noexcept(false) {
-  if (session_ != nullptr) supervisor_.Finish(std::move(session_), std::uncaught_exceptions() == exceptions_before_);
+  if (session_ != nullptr)
+    supervisor_.Finish(std::move(session_), std::uncaught_exceptions() == exceptions_before_);
 }
 
 void ManagedSession::Close() {
