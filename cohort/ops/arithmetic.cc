@@ -76,7 +76,13 @@ constexpr const char* kNumbers = "T: {bfloat16, half, float, double, uint8, int3
 constexpr const char* kNumbersAndStrings = "T: {bfloat16, half, float, double, uint8, int32, int64, string}";
 
 OpDef BinaryOp(const char* name, const char* types, const char* doc) {
-  return OpDef(name).Input("x: T").Input("y: T").Output("z: T").Attr(types).ShapeRule(BroadcastShape).Doc(doc);
+  return OpDef(name)
+      .Input("x: T")
+      .Input("y: T")
+      .Output("z: T")
+      .Attr(types)
+      .ShapeRule(BroadcastShape)
+      .Doc(doc);
 }
 
 void RegisterFieldOps(OpRegistry& registry) {
@@ -96,7 +102,8 @@ void RegisterFieldOps(OpRegistry& registry) {
   }));
   registry.Register(BinaryOp("RealDiv", "T: {bfloat16, half, float, double}", "x / y of real numbers.")
                         .Gradient(DivGradient));
-  registry.Register(BinaryOp("Div", kNumbers, "x / y; integers are truncated towards zero.").Gradient(DivGradient));
+  registry.Register(
+      BinaryOp("Div", kNumbers, "x / y; integers are truncated towards zero.").Gradient(DivGradient));
 }
 
 void RegisterOtherBinary(OpRegistry& registry) {
@@ -108,17 +115,25 @@ void RegisterOtherBinary(OpRegistry& registry) {
                           const Output g = c.grad();
                           SetBroadcastGradients(c, g, -(g * FloorDiv(c.input(0), c.input(1))));
                         }));
-  registry.Register(BinaryOp("Maximum", kNumbers, "The larger of x and y; NaN where either is NaN.")
-                        .Gradient([](GradientContext& c) { ExtremumGradient(c, GreaterEqual(c.input(0), c.input(1))); }));
-  registry.Register(BinaryOp("Minimum", kNumbers, "The smaller of x and y; NaN where either is NaN.")
-                        .Gradient([](GradientContext& c) { ExtremumGradient(c, LessEqual(c.input(0), c.input(1))); }));
+  registry.Register(
+      BinaryOp("Maximum", kNumbers, "The larger of x and y; NaN where either is NaN.")
+          .Gradient([](GradientContext& c) { ExtremumGradient(c, GreaterEqual(c.input(0), c.input(1))); }));
+  registry.Register(
+      BinaryOp("Minimum", kNumbers, "The smaller of x and y; NaN where either is NaN.")
+          .Gradient([](GradientContext& c) { ExtremumGradient(c, LessEqual(c.input(0), c.input(1))); }));
   registry.Register(BinaryOp("Pow", "T: {bfloat16, float, half, double, int32, int64}",
                              "x to the power of y. A negative power of an integer is an error.")
                         .Gradient(PowGradient));
-  registry.Register(BinaryOp("SquaredDifference", "T: {bfloat16, half, float, double, int32, int64}", "(x - y)^2.")
-                        .Gradient(SquaredDifferenceGradient));
-  registry.Register(OpDef("AddN").Input("inputs: N * T").Output("sum: T").Attr("N: int >= 1").Attr(kNumbers)
-                        .ShapeRule(AddNShape).Gradient(AddNGradient)
+  registry.Register(
+      BinaryOp("SquaredDifference", "T: {bfloat16, half, float, double, int32, int64}", "(x - y)^2.")
+          .Gradient(SquaredDifferenceGradient));
+  registry.Register(OpDef("AddN")
+                        .Input("inputs: N * T")
+                        .Output("sum: T")
+                        .Attr("N: int >= 1")
+                        .Attr(kNumbers)
+                        .ShapeRule(AddNShape)
+                        .Gradient(AddNGradient)
                         .Doc("The sum of all inputs, which have one shape."));
 }
 

@@ -10,8 +10,8 @@
 namespace cohort::ops {
 namespace {
 
-// Axes of the broadcast shape over which the gradient of an operand `mine` has to be summed; nullopt where static
-// shapes do not decide. `other` is the other operand (or the broadcast shape itself).
+// Axes of the broadcast shape over which the gradient of an operand `mine` has to be summed; nullopt where
+// static shapes do not decide. `other` is the other operand (or the broadcast shape itself).
 std::optional<std::vector<int64_t>> StaticAxes(const Shape& mine, const Shape& other) {
   if (!mine.has_rank() || !other.has_rank()) return std::nullopt;
   const int rank = std::max(mine.rank(), other.rank());

@@ -13,8 +13,8 @@ namespace cohort::ops {
 Output Const(Graph& graph, const Tensor& value, const std::string& name = "");
 // A scalar of exactly the C++ type's dtype: 1.0f is float32, 1.0 float64, 1 int32.
 template <typename T>
-  requires std::is_arithmetic_v<T> || std::same_as<T, std::string>
-Output Const(Graph& graph, T value, const std::string& name = "") {
+requires std::is_arithmetic_v<T> || std::same_as<T, std::string> Output Const(Graph& graph, T value,
+                                                                              const std::string& name = "") {
   return Const(graph, Tensor::Scalar(value), name);
 }
 inline Output Const(Graph& graph, const char* value, const std::string& name = "") {
@@ -40,7 +40,8 @@ Output IntVector(Graph& graph, const std::vector<int64_t>& values);
 Output ShapeConst(Graph& graph, const Shape& shape);
 
 // Fed at each step. Dimensions of `shape` may be unknown.
-Output Placeholder(Graph& graph, DType dtype, const Shape& shape = Shape::UnknownRank(), const std::string& name = "");
+Output Placeholder(Graph& graph, DType dtype, const Shape& shape = Shape::UnknownRank(),
+                   const std::string& name = "");
 // `input` unless it is fed.
 Output PlaceholderWithDefault(Output input, const Shape& shape, const std::string& name = "");
 

@@ -10,7 +10,12 @@
 namespace cohort::ops {
 
 Output MatMul(Output a, Output b, bool transpose_a, bool transpose_b) {
-  return a.graph().Op("MatMul").Input(a).Input(b).Attr("transpose_a", transpose_a).Attr("transpose_b", transpose_b)
+  return a.graph()
+      .Op("MatMul")
+      .Input(a)
+      .Input(b)
+      .Attr("transpose_a", transpose_a)
+      .Attr("transpose_b", transpose_b)
       .Finish1();
 }
 
@@ -26,15 +31,16 @@ Shape ProductShape(const Shape& a, const Shape& b, bool transpose_a, bool transp
   const int64_t m = a.dim(transpose_a ? ra - 1 : ra - 2), ka = a.dim(transpose_a ? ra - 2 : ra - 1);
   const int64_t kb = b.dim(transpose_b ? rb - 1 : rb - 2), n = b.dim(transpose_b ? rb - 2 : rb - 1);
   if (ka >= 0 && kb >= 0 && ka != kb) {
-    throw InvalidArgumentError(StrCat("Matrix size-incompatible: In[0]: ", a, transpose_a ? " transposed" : "",
-                                      ", In[1]: ", b, transpose_b ? " transposed" : "", ": inner dimensions ", ka,
-                                      " and ", kb, " differ"));
+    throw InvalidArgumentError(
+        StrCat("Matrix size-incompatible: In[0]: ", a, transpose_a ? " transposed" : "", ", In[1]: ", b,
+               transpose_b ? " transposed" : "", ": inner dimensions ", ka, " and ", kb, " differ"));
   }
   return Shape{m, n};
 }
 
 std::vector<Shape> MatMulShape(ShapeContext& c) {
-  return {ProductShape(c.WithRank(0, 2), c.WithRank(1, 2), c.attr<bool>("transpose_a"), c.attr<bool>("transpose_b"))};
+  return {ProductShape(c.WithRank(0, 2), c.WithRank(1, 2), c.attr<bool>("transpose_a"),
+                       c.attr<bool>("transpose_b"))};
 }
 
 std::vector<Shape> BatchMatMulShape(ShapeContext& c) {
@@ -80,13 +86,25 @@ namespace cohort {
 
 void RegisterMatMulOps(OpRegistry& registry) {
   const char* types = "T: {bfloat16, half, float, double, int32, int64}";
-  registry.Register(OpDef("MatMul").Input("a: T").Input("b: T").Output("product: T")
-                        .Attr("transpose_a: bool = false").Attr("transpose_b: bool = false").Attr(types)
-                        .ShapeRule(ops::MatMulShape).Gradient(ops::MatMulGradient)
+  registry.Register(OpDef("MatMul")
+                        .Input("a: T")
+                        .Input("b: T")
+                        .Output("product: T")
+                        .Attr("transpose_a: bool = false")
+                        .Attr("transpose_b: bool = false")
+                        .Attr(types)
+                        .ShapeRule(ops::MatMulShape)
+                        .Gradient(ops::MatMulGradient)
                         .Doc("The matrix product of a and b, each transposed first where its flag says so."));
-  registry.Register(OpDef("BatchMatMulV2").Input("x: T").Input("y: T").Output("output: T").Attr(types)
-                        .Attr("adj_x: bool = false").Attr("adj_y: bool = false")
-                        .ShapeRule(ops::BatchMatMulShape).Gradient(ops::BatchMatMulGradient)
+  registry.Register(OpDef("BatchMatMulV2")
+                        .Input("x: T")
+                        .Input("y: T")
+                        .Output("output: T")
+                        .Attr(types)
+                        .Attr("adj_x: bool = false")
+                        .Attr("adj_y: bool = false")
+                        .ShapeRule(ops::BatchMatMulShape)
+                        .Gradient(ops::BatchMatMulGradient)
                         .Doc("Matrix products over the last two dimensions; the leading ones broadcast."));
 }
 

@@ -67,26 +67,46 @@ std::vector<Shape> ArgShape(ShapeContext& c) {
   if (!in.has_rank()) return {Shape::UnknownRank()};
   if (in.rank() == 0) throw InvalidArgumentError("a scalar has no axis to search along");
   if (!axis) return {Shape::UnknownDims(in.rank() - 1)};
-  if (axis->size() != 1) throw InvalidArgumentError(StrCat("dimension must be one integer; got ", axis->size()));
+  if (axis->size() != 1)
+    throw InvalidArgumentError(StrCat("dimension must be one integer; got ", axis->size()));
   return {ReducedShape(in, AxisMask(*axis, in.rank()), false)};
 }
 
 OpDef ReductionOp(const char* name, const char* doc) {
-  return OpDef(name).Input("input: T").HostInput("reduction_indices: Tidx").Output("output: T")
-      .Attr("keep_dims: bool = false").Attr("T: {bfloat16, half, float, double, uint8, int32, int64}")
-      .Attr("Tidx: {int32, int64} = DT_INT32").ShapeRule(ReductionShape).Doc(doc);
+  return OpDef(name)
+      .Input("input: T")
+      .HostInput("reduction_indices: Tidx")
+      .Output("output: T")
+      .Attr("keep_dims: bool = false")
+      .Attr("T: {bfloat16, half, float, double, uint8, int32, int64}")
+      .Attr("Tidx: {int32, int64} = DT_INT32")
+      .ShapeRule(ReductionShape)
+      .Doc(doc);
 }
 
 OpDef LogicalReductionOp(const char* name, const char* doc) {
-  return OpDef(name).Input("input: bool").HostInput("reduction_indices: Tidx").Output("output: bool")
-      .Attr("keep_dims: bool = false").Attr("Tidx: {int32, int64} = DT_INT32").ShapeRule(ReductionShape)
-      .NotDifferentiable("a truth value").Doc(doc);
+  return OpDef(name)
+      .Input("input: bool")
+      .HostInput("reduction_indices: Tidx")
+      .Output("output: bool")
+      .Attr("keep_dims: bool = false")
+      .Attr("Tidx: {int32, int64} = DT_INT32")
+      .ShapeRule(ReductionShape)
+      .NotDifferentiable("a truth value")
+      .Doc(doc);
 }
 
 OpDef ArgOp(const char* name, const char* doc) {
-  return OpDef(name).Input("input: T").HostInput("dimension: Tidx").Output("output: output_type")
-      .Attr("T: {bfloat16, half, float, double, uint8, int32, int64, bool}").Attr("Tidx: {int32, int64} = DT_INT32")
-      .Attr("output_type: {int32, int64} = DT_INT64").ShapeRule(ArgShape).NotDifferentiable("a position").Doc(doc);
+  return OpDef(name)
+      .Input("input: T")
+      .HostInput("dimension: Tidx")
+      .Output("output: output_type")
+      .Attr("T: {bfloat16, half, float, double, uint8, int32, int64, bool}")
+      .Attr("Tidx: {int32, int64} = DT_INT32")
+      .Attr("output_type: {int32, int64} = DT_INT64")
+      .ShapeRule(ArgShape)
+      .NotDifferentiable("a position")
+      .Doc(doc);
 }
 
 }  // namespace
@@ -97,8 +117,9 @@ namespace cohort {
 void RegisterReductionOps(OpRegistry& registry) {
   using namespace ops;
   registry.Register(ReductionOp("Sum", "The sum over the axes `reduction_indices`.").Gradient(SumGradient));
-  registry.Register(ReductionOp("Mean", "The mean over the axes; of no elements it is NaN. Integers are truncated.")
-                        .Gradient(MeanGradient));
+  registry.Register(
+      ReductionOp("Mean", "The mean over the axes; of no elements it is NaN. Integers are truncated.")
+          .Gradient(MeanGradient));
   registry.Register(ReductionOp("Max", "The largest element over the axes; NaN where there is one.")
                         .Gradient(ExtremumReductionGradient));
   registry.Register(ReductionOp("Min", "The smallest element over the axes; NaN where there is one.")

@@ -24,7 +24,8 @@ int EllipsisLength(int rank, size_t length, const StridedSliceMasks& masks) {
     }
   }
   if (ellipses > 1) throw InvalidArgumentError("Multiple ellipses in slice spec not allowed");
-  if (taken > rank) throw InvalidArgumentError(StrCat("Too many indices: ", taken, " for a tensor of rank ", rank));
+  if (taken > rank)
+    throw InvalidArgumentError(StrCat("Too many indices: ", taken, " for a tensor of rank ", rank));
   return rank - taken;
 }
 
@@ -82,8 +83,8 @@ class Resolver {
     if (begin_ && size >= 0) {
       at = HasBit(masks_.begin_mask, i) ? 0 : (*begin_)[i];
       if (at < -size || at >= size) {
-        throw InvalidArgumentError(StrCat("slice index ", at, " of dimension ", spec_.begin.size(), " out of bounds of ",
-                                          input_));
+        throw InvalidArgumentError(
+            StrCat("slice index ", at, " of dimension ", spec_.begin.size(), " out of bounds of ", input_));
       }
       if (at < 0) at += size;
     }
@@ -95,17 +96,19 @@ class Resolver {
     const int64_t size = dim();
     if (stride == 0) throw InvalidArgumentError(StrCat("strides[", i, "] must be non-zero"));
     const bool open_begin = HasBit(masks_.begin_mask, i), open_end = HasBit(masks_.end_mask, i);
-    if ((!begin_ && !open_begin) || (!end_ && !open_end) || size < 0) return TakeUnknown(i, open_begin && open_end);
+    if ((!begin_ && !open_begin) || (!end_ && !open_end) || size < 0)
+      return TakeUnknown(i, open_begin && open_end);
     const int64_t from = open_begin ? (stride > 0 ? 0 : size - 1) : Clamp((*begin_)[i], size, stride);
     const int64_t to = open_end ? (stride > 0 ? size : -1) : Clamp((*end_)[i], size, stride);
     const int64_t span = to - from;
-    const int64_t count = span == 0 || (span < 0) != (stride < 0) ? 0 : (span + stride - (stride > 0 ? 1 : -1)) / stride;
+    const int64_t count =
+        span == 0 || (span < 0) != (stride < 0) ? 0 : (span + stride - (stride > 0 ? 1 : -1)) / stride;
     spec_.output.AddDim(count);
     Push(count > 0 ? from : 0, stride, count);
   }
 
-  // The dimension or a bound is not known. x[a:b] with non-negative a <= b of an unknown dimension is not b - a long for
-  // sure, so nothing is concluded.
+  // The dimension or a bound is not known. x[a:b] with non-negative a <= b of an unknown dimension is not b -
+  // a long for sure, so nothing is concluded.
   void TakeUnknown(size_t i, bool whole) {
     const int64_t count = whole && strides_[i] == 1 ? dim() : -1;
     spec_.output.AddDim(count);
@@ -122,11 +125,13 @@ class Resolver {
 
 }  // namespace
 
-StridedSliceSpec ResolveStridedSlice(const Shape& input, const OptionalIndices& begin, const OptionalIndices& end,
-                                     const std::vector<int64_t>& strides, const StridedSliceMasks& masks) {
+StridedSliceSpec ResolveStridedSlice(const Shape& input, const OptionalIndices& begin,
+                                     const OptionalIndices& end, const std::vector<int64_t>& strides,
+                                     const StridedSliceMasks& masks) {
   if ((begin && begin->size() != strides.size()) || (end && end->size() != strides.size())) {
-    throw InvalidArgumentError(StrCat("begin, end and strides must have one length; got ", begin ? begin->size() : 0, ", ",
-                                      end ? end->size() : 0, " and ", strides.size()));
+    throw InvalidArgumentError(StrCat("begin, end and strides must have one length; got ",
+                                      begin ? begin->size() : 0, ", ", end ? end->size() : 0, " and ",
+                                      strides.size()));
   }
   return Resolver(input, begin, end, strides, masks).Run();
 }

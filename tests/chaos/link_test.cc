@@ -9,6 +9,7 @@
 #include <random>
 
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/support/sync_stream.h>
 
 #include "cohort/cluster/grpc/frame.h"
 #include "cohort/cluster/grpc/stream.h"
@@ -131,17 +132,20 @@ TEST_F(LinkTest, GarbageFramesDisturbNobody) {
   const auto channel = grpc::CreateChannel(cluster.address("ps", 0), grpc::InsecureChannelCredentials());
   for (int i = 0; i < 60; ++i) {
     for (const char* method : {kControlMethod, kBulkMethod}) {
-      ClientByteStream stream(channel, method);
-      stream.Open();
+      using Factory = grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>;
+      const grpc::internal::RpcMethod rpc(method, grpc::internal::RpcMethod::BIDI_STREAMING, channel);
+      grpc::ClientContext context;
+      const std::unique_ptr<grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> stream(
+          Factory::Create(channel.get(), rpc, &context));
       const std::string payload = RandomBytes(random, random() % 2000);
       if (i % 3 == 0) {
         const grpc::Slice slice(payload.data(), payload.size());
-        stream.Write(grpc::ByteBuffer(&slice, 1));
+        stream->Write(grpc::ByteBuffer(&slice, 1));
       } else {
-        stream.Write(EncodeFrame(static_cast<FrameType>(1 + i % 8), payload));
+        stream->Write(EncodeFrame(static_cast<FrameType>(1 + i % 8), payload));
       }
       grpc::ByteBuffer answer;
-      while (stream.Read(&answer)) {  // a refusal, then the end
+      while (stream->Read(&answer)) {  // a refusal, then the end
       }
     }
   }

@@ -41,8 +41,9 @@ Tensor Ramp(const Shape& shape, double low, double high) {
   Tensor tensor(DType::kFloat64, shape);
   const int64_t n = tensor.num_elements();
   for (int64_t i = 0; i < n; ++i) {
-    tensor.data<double>()[i] = n == 1 ? 0.25 * low + 0.75 * high
-                                      : low + (high - low) * static_cast<double>(i) / static_cast<double>(n - 1);
+    tensor.data<double>()[i] = n == 1
+                                   ? 0.25 * low + 0.75 * high
+                                   : low + (high - low) * static_cast<double>(i) / static_cast<double>(n - 1);
   }
   return tensor;
 }
@@ -53,7 +54,8 @@ Tensor Scatter(const Shape& shape, double low, double high, int seed) {
   uint64_t state = static_cast<uint64_t>(seed) * 0x9e3779b97f4a7c15u + 1;
   for (int64_t i = n - 1; i > 0; --i) {
     state = state * 6364136223846793005u + 1442695040888963407u;
-    std::swap(tensor.data<double>()[i], tensor.data<double>()[static_cast<int64_t>((state >> 33) % uint64_t(i + 1))]);
+    std::swap(tensor.data<double>()[i],
+              tensor.data<double>()[static_cast<int64_t>((state >> 33) % uint64_t(i + 1))]);
   }
   return tensor;
 }
@@ -65,8 +67,10 @@ Tensor Convert(const Tensor& value) {
   Tensor result(kDTypeOf<To>, value.shape());
   for (int64_t i = 0; i < value.num_elements(); ++i) {
     const From from = value.data<From>()[i];
-    if constexpr (std::is_same_v<To, bfloat16>) result.data<To>()[i] = bfloat16(static_cast<float>(from));
-    else result.data<To>()[i] = static_cast<To>(from);
+    if constexpr (std::is_same_v<To, bfloat16>)
+      result.data<To>()[i] = bfloat16(static_cast<float>(from));
+    else
+      result.data<To>()[i] = static_cast<To>(from);
   }
   return result;
 }
@@ -105,8 +109,12 @@ Tensor AsFloat64(const Tensor& value) {
   }
 }
 
-Tensor Flags(const std::vector<bool>& values) { return Flags(values, Shape{static_cast<int64_t>(values.size())}); }
-Tensor Flags(const std::vector<bool>& values, const Shape& shape) { return Tensor::FromValues<bool>(values, shape); }
+Tensor Flags(const std::vector<bool>& values) {
+  return Flags(values, Shape{static_cast<int64_t>(values.size())});
+}
+Tensor Flags(const std::vector<bool>& values, const Shape& shape) {
+  return Tensor::FromValues<bool>(values, shape);
+}
 
 OpCase::Build Unary(Output (*fn)(Output)) {
   return [fn](Graph&, const std::vector<Output>& in) { return std::vector<Output>{fn(in[0])}; };

@@ -20,19 +20,27 @@ using cpu::Wrapping;
 // Functions of two elements of the type that they are computed in.
 struct AddFn {
   template <typename W>
-  static COHORT_INLINE W Apply(W x, W y) { return Wrapping<W>::Add(x, y); }
+  static COHORT_INLINE W Apply(W x, W y) {
+    return Wrapping<W>::Add(x, y);
+  }
 };
 struct SubFn {
   template <typename W>
-  static COHORT_INLINE W Apply(W x, W y) { return Wrapping<W>::Sub(x, y); }
+  static COHORT_INLINE W Apply(W x, W y) {
+    return Wrapping<W>::Sub(x, y);
+  }
 };
 struct MulFn {
   template <typename W>
-  static COHORT_INLINE W Apply(W x, W y) { return Wrapping<W>::Mul(x, y); }
+  static COHORT_INLINE W Apply(W x, W y) {
+    return Wrapping<W>::Mul(x, y);
+  }
 };
 struct DivFn {
   template <typename W>
-  static COHORT_INLINE W Apply(W x, W y) { return Wrapping<W>::Div(x, y); }
+  static COHORT_INLINE W Apply(W x, W y) {
+    return Wrapping<W>::Div(x, y);
+  }
 };
 struct FloorDivFn {
   template <typename W>
@@ -59,11 +67,15 @@ struct FloorModFn {
 };
 struct MaximumFn {
   template <typename W>
-  static COHORT_INLINE W Apply(W x, W y) { return x > y || x != x ? x : y; }  // y where it is NaN: x > y is false
+  static COHORT_INLINE W Apply(W x, W y) {
+    return x > y || x != x ? x : y;
+  }  // y where it is NaN: x > y is false
 };
 struct MinimumFn {
   template <typename W>
-  static COHORT_INLINE W Apply(W x, W y) { return x < y || x != x ? x : y; }
+  static COHORT_INLINE W Apply(W x, W y) {
+    return x < y || x != x ? x : y;
+  }
 };
 struct PowFn {
   template <typename W>
@@ -93,8 +105,8 @@ void RefuseZeros(const Tensor& a, const Tensor& b) {
   const T* divisor = b.data<T>();
   for (int64_t i = 0; i < b.num_elements(); ++i) {
     if (divisor[i] == 0) {
-      throw InvalidArgumentError(StrCat("Integer division by zero: element ", i, " of the divisor of shape ", b.shape(),
-                                        " is 0; the dividend has shape ", a.shape()));
+      throw InvalidArgumentError(StrCat("Integer division by zero: element ", i, " of the divisor of shape ",
+                                        b.shape(), " is 0; the dividend has shape ", a.shape()));
     }
   }
 }
@@ -104,8 +116,9 @@ void RefuseNegatives(const Tensor& a, const Tensor& b) {
   const T* power = b.data<T>();
   for (int64_t i = 0; i < b.num_elements(); ++i) {
     if (power[i] < 0) {
-      throw InvalidArgumentError(StrCat("Integers to negative integer powers are not allowed: ", power[i], " at element ", i,
-                                        " of shape ", b.shape(), "; the base has shape ", a.shape()));
+      throw InvalidArgumentError(StrCat("Integers to negative integer powers are not allowed: ", power[i],
+                                        " at element ", i, " of shape ", b.shape(), "; the base has shape ",
+                                        a.shape()));
     }
   }
 }
@@ -113,9 +126,10 @@ void RefuseNegatives(const Tensor& a, const Tensor& b) {
 template <typename Fn>
 void RegisterBinary(KernelRegistry& registry, const char* op, int64_t cost = 1) {
   registry.Register(op, "CPU", [cost](const KernelConstruction& c) {
-    return cpu::ForAllNumbers(c.node.input(0).dtype(), c.node.op_name(), [&]<typename T>(T) -> std::unique_ptr<OpKernel> {
-      return std::make_unique<BinaryKernel>(MakeBinaryLoops<Fn, T>(), cost);
-    });
+    return cpu::ForAllNumbers(c.node.input(0).dtype(), c.node.op_name(),
+                              [&]<typename T>(T) -> std::unique_ptr<OpKernel> {
+                                return std::make_unique<BinaryKernel>(MakeBinaryLoops<Fn, T>(), cost);
+                              });
   });
 }
 
@@ -123,20 +137,22 @@ void RegisterBinary(KernelRegistry& registry, const char* op, int64_t cost = 1) 
 template <typename Fn>
 void RegisterDivision(KernelRegistry& registry, const char* op) {
   registry.Register(op, "CPU", [](const KernelConstruction& c) {
-    return cpu::ForAllNumbers(c.node.input(0).dtype(), c.node.op_name(), []<typename T>(T) -> std::unique_ptr<OpKernel> {
-      cpu::OperandCheck check = nullptr;
-      if constexpr (std::is_integral_v<T>) check = RefuseZeros<T>;
-      return std::make_unique<BinaryKernel>(MakeBinaryLoops<Fn, T>(), 4, check);
-    });
+    return cpu::ForAllNumbers(c.node.input(0).dtype(), c.node.op_name(),
+                              []<typename T>(T) -> std::unique_ptr<OpKernel> {
+                                cpu::OperandCheck check = nullptr;
+                                if constexpr (std::is_integral_v<T>) check = RefuseZeros<T>;
+                                return std::make_unique<BinaryKernel>(MakeBinaryLoops<Fn, T>(), 4, check);
+                              });
   });
 }
 
 std::unique_ptr<OpKernel> MakePow(const KernelConstruction& c) {
-  return cpu::ForNumbers(c.node.input(0).dtype(), c.node.op_name(), []<typename T>(T) -> std::unique_ptr<OpKernel> {
-    cpu::OperandCheck check = nullptr;
-    if constexpr (std::is_integral_v<T>) check = RefuseNegatives<T>;
-    return std::make_unique<BinaryKernel>(MakeBinaryLoops<PowFn, T>(), 32, check);
-  });
+  return cpu::ForNumbers(c.node.input(0).dtype(), c.node.op_name(),
+                         []<typename T>(T) -> std::unique_ptr<OpKernel> {
+                           cpu::OperandCheck check = nullptr;
+                           if constexpr (std::is_integral_v<T>) check = RefuseNegatives<T>;
+                           return std::make_unique<BinaryKernel>(MakeBinaryLoops<PowFn, T>(), 32, check);
+                         });
 }
 
 // Joins strings; broadcasting in the plain way.
@@ -164,9 +180,10 @@ class JoinStringsKernel final : public OpKernel {
 
 std::unique_ptr<OpKernel> MakeAdd(const KernelConstruction& c) {
   if (c.node.input(0).dtype() == DType::kString) return std::make_unique<JoinStringsKernel>();
-  return cpu::ForAllNumbers(c.node.input(0).dtype(), c.node.op_name(), []<typename T>(T) -> std::unique_ptr<OpKernel> {
-    return std::make_unique<BinaryKernel>(MakeBinaryLoops<AddFn, T>(), 1);
-  });
+  return cpu::ForAllNumbers(c.node.input(0).dtype(), c.node.op_name(),
+                            []<typename T>(T) -> std::unique_ptr<OpKernel> {
+                              return std::make_unique<BinaryKernel>(MakeBinaryLoops<AddFn, T>(), 1);
+                            });
 }
 
 // Sums in the order of the inputs, two more at a time in one pass.
@@ -199,20 +216,24 @@ class AddNKernel final : public OpKernel {
     const int count = ctx.num_inputs();
     for (int i = 1; i < count; ++i) {
       if (ctx.input(i).shape() != first.shape()) {
-        throw InvalidArgumentError(StrCat("Inputs to operation AddN must have the same size and shape. Input 0: ",
-                                          first.shape(), " != input ", i, ": ", ctx.input(i).shape()));
+        throw InvalidArgumentError(
+            StrCat("Inputs to operation AddN must have the same size and shape. Input 0: ", first.shape(),
+                   " != input ", i, ": ", ctx.input(i).shape()));
       }
     }
     if (count == 1) return ctx.SetOutput(0, first);
     Tensor& out = ctx.ForwardInputOrAllocate(0, 0, first.shape());
     T* sum = out.data<T>();
-    cpu::ForBlocks(out.num_elements(), ctx.num_threads(), [&](int64_t begin, int64_t end) {
-      const auto part = [&](int i) { return ctx.input(i).data<T>() + begin; };
-      add_one_(sum + begin, part(0), part(1), end - begin);
-      int i = 2;
-      for (; i + 1 < count; i += 2) add_two_(sum + begin, part(i), part(i + 1), end - begin);
-      if (i < count) add_one_(sum + begin, sum + begin, part(i), end - begin);
-    }, count);
+    cpu::ForBlocks(
+        out.num_elements(), ctx.num_threads(),
+        [&](int64_t begin, int64_t end) {
+          const auto part = [&](int i) { return ctx.input(i).data<T>() + begin; };
+          add_one_(sum + begin, part(0), part(1), end - begin);
+          int i = 2;
+          for (; i + 1 < count; i += 2) add_two_(sum + begin, part(i), part(i + 1), end - begin);
+          if (i < count) add_one_(sum + begin, sum + begin, part(i), end - begin);
+        },
+        count);
   }
 
  private:
@@ -236,9 +257,9 @@ void RegisterArithmeticKernels(KernelRegistry& registry) {
   RegisterBinary<SquaredDifferenceFn>(registry, "SquaredDifference");
   registry.Register("Pow", "CPU", MakePow);
   registry.Register("AddN", "CPU", [](const KernelConstruction& c) {
-    return cpu::ForAllNumbers(c.node.input(0).dtype(), c.node.op_name(), []<typename T>(T) -> std::unique_ptr<OpKernel> {
-      return std::make_unique<AddNKernel<T>>();
-    });
+    return cpu::ForAllNumbers(
+        c.node.input(0).dtype(), c.node.op_name(),
+        []<typename T>(T) -> std::unique_ptr<OpKernel> { return std::make_unique<AddNKernel<T>>(); });
   });
 }
 

@@ -26,7 +26,8 @@ void PutInteger(Tensor& out, int64_t at, int64_t value) {
     return;
   }
   if (value > std::numeric_limits<int32_t>::max()) {
-    throw InvalidArgumentError(StrCat("a dimension or size of ", value, " does not fit into int32; ask for int64"));
+    throw InvalidArgumentError(
+        StrCat("a dimension or size of ", value, " does not fit into int32; ask for int64"));
   }
   out.data<int32_t>()[at] = static_cast<int32_t>(value);
 }
@@ -37,8 +38,12 @@ void PutIntegers(KernelContext& ctx, int output, std::span<const int64_t> values
 }
 
 void ShapeOf(KernelContext& ctx) { PutIntegers(ctx, 0, ctx.input(0).shape().dims()); }
-void SizeOf(KernelContext& ctx) { PutInteger(ctx.AllocateOutput(0, Shape()), 0, ctx.input(0).num_elements()); }
-void RankOf(KernelContext& ctx) { *ctx.AllocateOutput(0, Shape()).data<int32_t>() = ctx.input(0).shape().rank(); }
+void SizeOf(KernelContext& ctx) {
+  PutInteger(ctx.AllocateOutput(0, Shape()), 0, ctx.input(0).num_elements());
+}
+void RankOf(KernelContext& ctx) {
+  *ctx.AllocateOutput(0, Shape()).data<int32_t>() = ctx.input(0).shape().rank();
+}
 
 void Reshape(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);
@@ -82,21 +87,24 @@ void BroadcastTo(KernelContext& ctx) {
     const T* from = static_cast<const T*>(x.raw_data());
     T* to = static_cast<T*>(out.raw_data());
     const int64_t inner = plan.inner();
-    cpu::ForBlocks(plan.outer(), ctx.num_threads(), [&](int64_t begin, int64_t end) {
-      cpu::WalkBroadcast(plan, begin, end, [&](int64_t at, const std::array<int64_t, 1>& offsets) {
-        if (plan.inner_repeats(0)) {
-          std::fill(to + at, to + at + inner, from[offsets[0]]);
-        } else {
-          std::copy(from + offsets[0], from + offsets[0] + inner, to + at);
-        }
-      });
-    }, inner);
+    cpu::ForBlocks(
+        plan.outer(), ctx.num_threads(),
+        [&](int64_t begin, int64_t end) {
+          cpu::WalkBroadcast(plan, begin, end, [&](int64_t at, const std::array<int64_t, 1>& offsets) {
+            if (plan.inner_repeats(0)) {
+              std::fill(to + at, to + at + inner, from[offsets[0]]);
+            } else {
+              std::copy(from + offsets[0], from + offsets[0] + inner, to + at);
+            }
+          });
+        },
+        inner);
     return 0;
   });
 }
 
-// Axes, counted in the broadcast shape, over which the gradient of each operand is summed: those where the operand lacks
-// the dimension or has 1. An axis where both have 1 counts for both, as in TensorFlow.
+// Axes, counted in the broadcast shape, over which the gradient of each operand is summed: those where the
+// operand lacks the dimension or has 1. An axis where both have 1 counts for both, as in TensorFlow.
 void BroadcastGradientArgs(KernelContext& ctx) {
   const Shape a(ops::IntegerValues(ctx.input(0))), b(ops::IntegerValues(ctx.input(1)));
   std::vector<int64_t> reduce_a, reduce_b;
@@ -116,8 +124,10 @@ template <typename From, typename To>
 struct CastFn {
   template <typename W>
   static COHORT_INLINE auto Apply(W x) {
-    if constexpr (std::is_same_v<To, bool>) return x != W(0);
-    else return static_cast<cpu::Wide<To>>(x);
+    if constexpr (std::is_same_v<To, bool>)
+      return x != W(0);
+    else
+      return static_cast<cpu::Wide<To>>(x);
   }
 };
 

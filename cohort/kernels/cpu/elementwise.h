@@ -1,5 +1,5 @@
-// Kernels that compute one element from the elements at the same place: of one tensor, or of two that broadcast.
-// Internal to kernels/cpu.
+// Kernels that compute one element from the elements at the same place: of one tensor, or of two that
+// broadcast. Internal to kernels/cpu.
 #pragma once
 
 #include <cstdint>
@@ -88,8 +88,8 @@ struct LeftScalarBody {
 
 template <typename Fn, typename T, typename R = T>
 BinaryLoops MakeBinaryLoops() {
-  return {Widest<BothBody<Fn, T, R>>(), Widest<RightScalarBody<Fn, T, R>>(), Widest<LeftScalarBody<Fn, T, R>>(),
-          sizeof(T), sizeof(R)};
+  return {Widest<BothBody<Fn, T, R>>(), Widest<RightScalarBody<Fn, T, R>>(),
+          Widest<LeftScalarBody<Fn, T, R>>(), sizeof(T), sizeof(R)};
 }
 
 // Refuses operand values before anything is computed (integer division by zero). Throws InvalidArgumentError.

@@ -14,15 +14,15 @@ int64_t ElementsFrom(const Shape& shape, int axis) { return shape.Sub(axis, shap
 int64_t ElementsBefore(const Shape& shape, int axis) { return shape.Sub(0, axis).num_elements(); }
 
 // Copies `outer` rows of `row` elements; from one row to the next is `from_step` and `to_step`.
-void CopyRows(KernelContext& ctx, const Tensor& source, int64_t from, int64_t from_step, Tensor& target, int64_t to,
-              int64_t to_step, int64_t outer, int64_t row) {
+void CopyRows(KernelContext& ctx, const Tensor& source, int64_t from, int64_t from_step, Tensor& target,
+              int64_t to, int64_t to_step, int64_t outer, int64_t row) {
   if (outer * row == 0) return;
   cpu::StridedLayout layout;
   layout.Add(outer, from_step, to_step);
   layout.Add(row, 1, 1);
   cpu::ForElements(source.dtype(), ctx.node().op_name(), [&]<typename T>(T) {
-    cpu::CopyStrided(layout, static_cast<const T*>(source.raw_data()) + from, static_cast<T*>(target.raw_data()) + to,
-                     ctx.num_threads());
+    cpu::CopyStrided(layout, static_cast<const T*>(source.raw_data()) + from,
+                     static_cast<T*>(target.raw_data()) + to, ctx.num_threads());
     return 0;
   });
 }
@@ -30,7 +30,8 @@ void CopyRows(KernelContext& ctx, const Tensor& source, int64_t from, int64_t fr
 void Concat(KernelContext& ctx) {
   const int count = ctx.num_inputs() - 1;
   const Shape& first = ctx.input(0).shape();
-  const int axis = ops::NormalizeAxis(ops::IntegerScalar(ctx.input(count), "concat axis"), first.rank(), "concat axis");
+  const int axis =
+      ops::NormalizeAxis(ops::IntegerScalar(ctx.input(count), "concat axis"), first.rank(), "concat axis");
   Shape shape = first;
   int64_t total = 0;
   for (int i = 0; i < count; ++i) {
@@ -42,7 +43,8 @@ void Concat(KernelContext& ctx) {
     }
     if (!same_rank || part != first) {
       throw InvalidArgumentError(StrCat("ConcatOp : Dimension mismatch: all but dimension ", axis,
-                                        " must agree; shape[0] = ", first, " vs. shape[", i, "] = ", ctx.input(i).shape()));
+                                        " must agree; shape[0] = ", first, " vs. shape[", i,
+                                        "] = ", ctx.input(i).shape()));
     }
   }
   shape.set_dim(axis, total);
@@ -60,12 +62,14 @@ void ConcatOffset(KernelContext& ctx) {
   const int count = ctx.num_inputs() - 1;
   const std::vector<int64_t> first = ops::IntegerValues(ctx.input(1));
   const int rank = static_cast<int>(first.size());
-  const size_t axis = static_cast<size_t>(ops::NormalizeAxis(ops::IntegerScalar(ctx.input(0), "concat_dim"), rank));
+  const size_t axis =
+      static_cast<size_t>(ops::NormalizeAxis(ops::IntegerScalar(ctx.input(0), "concat_dim"), rank));
   int64_t at = 0;
   for (int i = 0; i < count; ++i) {
     const std::vector<int64_t> shape = ops::IntegerValues(ctx.input(i + 1));
     if (shape.size() != first.size()) {
-      throw InvalidArgumentError(StrCat("input ", i, " should contain ", first.size(), " elements, but got ", shape.size()));
+      throw InvalidArgumentError(
+          StrCat("input ", i, " should contain ", first.size(), " elements, but got ", shape.size()));
     }
     Tensor& out = ctx.AllocateOutput(i, Shape{rank});
     cpu::ForNumbers(out.dtype(), "ConcatOffset", [&]<typename T>(T) {
@@ -99,21 +103,25 @@ void SplitInto(KernelContext& ctx, const Tensor& value, int axis, const std::vec
 
 void Split(KernelContext& ctx) {
   const Tensor& value = ctx.input(1);
-  const int axis = ops::NormalizeAxis(ops::IntegerScalar(ctx.input(0), "split_dim"), value.shape().rank(), "split axis");
+  const int axis =
+      ops::NormalizeAxis(ops::IntegerScalar(ctx.input(0), "split_dim"), value.shape().rank(), "split axis");
   const int64_t parts = ctx.num_outputs(), total = value.shape().dim(axis);
   if (total % parts != 0) {
-    throw InvalidArgumentError(StrCat("Number of ways to split should evenly divide the split dimension, but got split_dim ",
-                                      axis, " (size = ", total, ") and num_split ", parts));
+    throw InvalidArgumentError(
+        StrCat("Number of ways to split should evenly divide the split dimension, but got split_dim ", axis,
+               " (size = ", total, ") and num_split ", parts));
   }
   SplitInto(ctx, value, axis, std::vector<int64_t>(static_cast<size_t>(parts), total / parts));
 }
 
 void SplitV(KernelContext& ctx) {
   const Tensor& value = ctx.input(0);
-  const int axis = ops::NormalizeAxis(ops::IntegerScalar(ctx.input(2), "split_dim"), value.shape().rank(), "split axis");
+  const int axis =
+      ops::NormalizeAxis(ops::IntegerScalar(ctx.input(2), "split_dim"), value.shape().rank(), "split axis");
   std::vector<int64_t> sizes = ops::IntegerValues(ctx.input(1));
   if (static_cast<int>(sizes.size()) != ctx.num_outputs()) {
-    throw InvalidArgumentError(StrCat("size_splits has ", sizes.size(), " elements for num_split = ", ctx.num_outputs()));
+    throw InvalidArgumentError(
+        StrCat("size_splits has ", sizes.size(), " elements for num_split = ", ctx.num_outputs()));
   }
   SplitInto(ctx, value, axis, ops::ResolveSplit(std::move(sizes), value.shape().dim(axis)));
 }
@@ -126,15 +134,16 @@ class PackKernel final : public OpKernel {
     const Shape& part = ctx.input(0).shape();
     for (int i = 1; i < count; ++i) {
       if (ctx.input(i).shape() != part) {
-        throw InvalidArgumentError(StrCat("Shapes of all inputs must match: values[0].shape = ", part, " != values[", i,
-                                          "].shape = ", ctx.input(i).shape()));
+        throw InvalidArgumentError(StrCat("Shapes of all inputs must match: values[0].shape = ", part,
+                                          " != values[", i, "].shape = ", ctx.input(i).shape()));
       }
     }
     const int axis = ops::NormalizeAxis(axis_, part.rank() + 1);
     const Shape shape = part.Sub(0, axis).Concat(Shape{count}).Concat(part.Sub(axis, part.rank()));
     Tensor& out = ctx.AllocateOutput(0, shape);
     const int64_t outer = ElementsBefore(part, axis), row = ElementsFrom(part, axis);
-    for (int i = 0; i < count; ++i) CopyRows(ctx, ctx.input(i), 0, row, out, i * row, count * row, outer, row);
+    for (int i = 0; i < count; ++i)
+      CopyRows(ctx, ctx.input(i), 0, row, out, i * row, count * row, outer, row);
   }
 
  private:
@@ -150,7 +159,8 @@ class UnpackKernel final : public OpKernel {
     const int axis = ops::NormalizeAxis(axis_, shape.rank());
     const int count = ctx.num_outputs();
     if (shape.dim(axis) != count) {
-      throw InvalidArgumentError(StrCat("Input shape axis ", axis, " must equal ", count, ", got shape ", shape));
+      throw InvalidArgumentError(
+          StrCat("Input shape axis ", axis, " must equal ", count, ", got shape ", shape));
     }
     const Shape part = shape.Sub(0, axis).Concat(shape.Sub(axis + 1, shape.rank()));
     const int64_t outer = ElementsBefore(part, axis), row = ElementsFrom(part, axis);
@@ -173,7 +183,8 @@ void Tile(KernelContext& ctx) {
   const Shape& in = x.shape();
   const std::vector<int64_t> multiples = ops::IntegerValues(ctx.input(1));
   if (static_cast<int>(multiples.size()) != in.rank()) {
-    throw InvalidArgumentError(StrCat("multiples must have one element a dimension of ", in, "; got ", multiples.size()));
+    throw InvalidArgumentError(
+        StrCat("multiples must have one element a dimension of ", in, "; got ", multiples.size()));
   }
   Shape shape;
   for (int i = 0; i < in.rank(); ++i) {
@@ -191,7 +202,8 @@ void Tile(KernelContext& ctx) {
   }
   Tensor& out = ctx.AllocateOutput(0, shape);
   cpu::ForElements(x.dtype(), "Tile", [&]<typename T>(T) {
-    cpu::CopyStrided(layout, static_cast<const T*>(x.raw_data()), static_cast<T*>(out.raw_data()), ctx.num_threads());
+    cpu::CopyStrided(layout, static_cast<const T*>(x.raw_data()), static_cast<T*>(out.raw_data()),
+                     ctx.num_threads());
     return 0;
   });
 }

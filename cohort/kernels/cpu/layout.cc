@@ -17,13 +17,15 @@ void Transpose(KernelContext& ctx) {
   const auto from = cpu::DenseStrides(x.shape()), to = cpu::DenseStrides(shape);
   cpu::StridedLayout layout;
   for (int i = 0; i < shape.rank(); ++i) {
-    layout.Add(shape.dim(i), from[static_cast<size_t>(perm[static_cast<size_t>(i)])], to[static_cast<size_t>(i)]);
+    layout.Add(shape.dim(i), from[static_cast<size_t>(perm[static_cast<size_t>(i)])],
+               to[static_cast<size_t>(i)]);
   }
   const bool unmoved = layout.rank() == 0 || (layout.rank() == 1 && layout.dim(0).from == 1);
   if (unmoved || x.num_elements() == 0) return ctx.SetOutput(0, x.Reshaped(shape));
   Tensor& y = ctx.AllocateOutput(0, shape);
   cpu::ForElements(x.dtype(), "Transpose", [&]<typename T>(T) {
-    cpu::CopyStrided(layout, static_cast<const T*>(x.raw_data()), static_cast<T*>(y.raw_data()), ctx.num_threads());
+    cpu::CopyStrided(layout, static_cast<const T*>(x.raw_data()), static_cast<T*>(y.raw_data()),
+                     ctx.num_threads());
     return 0;
   });
 }
@@ -58,8 +60,8 @@ void Invert(const Tensor& x, Tensor& y) {
   std::fill(out, out + n, T(-1));
   for (int64_t i = 0; i < n; ++i) {
     if (in[i] < 0 || in[i] >= n || out[in[i]] != T(-1)) {
-      throw InvalidArgumentError(StrCat("x[", i, "] = ", in[i], " is out of [0, ", n, ") or is there twice; shape ",
-                                        x.shape()));
+      throw InvalidArgumentError(
+          StrCat("x[", i, "] = ", in[i], " is out of [0, ", n, ") or is there twice; shape ", x.shape()));
     }
     out[in[i]] = static_cast<T>(i);
   }
@@ -67,10 +69,13 @@ void Invert(const Tensor& x, Tensor& y) {
 
 void InvertPermutation(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);
-  if (x.shape().rank() != 1) throw InvalidArgumentError(StrCat("a permutation is a vector; got shape ", x.shape()));
+  if (x.shape().rank() != 1)
+    throw InvalidArgumentError(StrCat("a permutation is a vector; got shape ", x.shape()));
   Tensor& y = ctx.AllocateOutput(0, x.shape());
-  if (x.dtype() == DType::kInt32) Invert<int32_t>(x, y);
-  else Invert<int64_t>(x, y);
+  if (x.dtype() == DType::kInt32)
+    Invert<int32_t>(x, y);
+  else
+    Invert<int64_t>(x, y);
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include "cohort/ops/matmul.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +11,6 @@
 #include "cohort/core/error.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
-#include "cohort/ops/matmul.h"
 #include "tests/ops/interpreter.h"
 
 namespace cohort {
@@ -27,7 +28,8 @@ Tensor Integers(const Shape& shape, int seed) {
   return tensor;
 }
 
-std::vector<double> PlainProduct(const Tensor& a, const Tensor& b, bool ta, bool tb, int64_t m, int64_t n, int64_t k) {
+std::vector<double> PlainProduct(const Tensor& a, const Tensor& b, bool ta, bool tb, int64_t m, int64_t n,
+                                 int64_t k) {
   std::vector<double> c(static_cast<size_t>(m * n), 0);
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
@@ -52,10 +54,19 @@ TEST_P(MatMulTest, AgreesWithThePlainLoops) {
   const Output c = ops::Cast(ops::MatMul(ops::Cast(a, dtype), ops::Cast(b, dtype), ta, tb), DType::kFloat64);
   for (const int threads : {1, 2}) {
     Interpreter interpreter(threads);
-    for (const auto& [m, n, k] : std::vector<std::tuple<int64_t, int64_t, int64_t>>{
-             {1, 1, 1}, {3, 5, 2}, {16, 16, 16}, {17, 16, 16}, {1, 300, 40}, {300, 1, 40}, {65, 129, 33}, {130, 260, 5},
-             {5, 7, 400}, {0, 3, 2}, {2, 3, 0}}) {
-      const Tensor x = Integers(ta ? Shape{k, m} : Shape{m, k}, 1), y = Integers(tb ? Shape{n, k} : Shape{k, n}, 2);
+    for (const auto& [m, n, k] : std::vector<std::tuple<int64_t, int64_t, int64_t>>{{1, 1, 1},
+                                                                                    {3, 5, 2},
+                                                                                    {16, 16, 16},
+                                                                                    {17, 16, 16},
+                                                                                    {1, 300, 40},
+                                                                                    {300, 1, 40},
+                                                                                    {65, 129, 33},
+                                                                                    {130, 260, 5},
+                                                                                    {5, 7, 400},
+                                                                                    {0, 3, 2},
+                                                                                    {2, 3, 0}}) {
+      const Tensor x = Integers(ta ? Shape{k, m} : Shape{m, k}, 1),
+                   y = Integers(tb ? Shape{n, k} : Shape{k, n}, 2);
       const std::vector<double> expected = PlainProduct(x, y, ta, tb, m, n, k);
       const std::vector<double> actual = interpreter.Run1(c, {{a, x}, {b, y}}).ToVector<double>();
       ASSERT_EQ(actual.size(), expected.size());
@@ -69,17 +80,19 @@ TEST_P(MatMulTest, AgreesWithThePlainLoops) {
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, MatMulTest,
-                         ::testing::Combine(::testing::Values(DType::kFloat32, DType::kFloat64, DType::kBfloat16,
-                                                              DType::kInt32, DType::kInt64),
+                         ::testing::Combine(::testing::Values(DType::kFloat32, DType::kFloat64,
+                                                              DType::kBfloat16, DType::kInt32, DType::kInt64),
                                             ::testing::Bool(), ::testing::Bool()),
                          [](const auto& info) {
                            return std::string(DTypeName(std::get<0>(info.param))) +
-                                  (std::get<1>(info.param) ? "_ta" : "") + (std::get<2>(info.param) ? "_tb" : "");
+                                  (std::get<1>(info.param) ? "_ta" : "") +
+                                  (std::get<2>(info.param) ? "_tb" : "");
                          });
 
 TEST(MatMulTest, InnerDimensionsThatDifferAreNamed) {
   Graph graph;
-  const Output a = ops::Placeholder(graph, DType::kFloat32, Shape{2, 3}), b = ops::Placeholder(graph, DType::kFloat32, Shape{4, 5});
+  const Output a = ops::Placeholder(graph, DType::kFloat32, Shape{2, 3}),
+               b = ops::Placeholder(graph, DType::kFloat32, Shape{4, 5});
   try {
     ops::MatMul(a, b);
     FAIL() << "nothing was thrown";

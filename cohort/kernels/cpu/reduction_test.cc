@@ -1,3 +1,5 @@
+#include "cohort/ops/reduction.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +12,6 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/kernels/cpu/reduction_plan.h"
 #include "cohort/ops/constant.h"
-#include "cohort/ops/reduction.h"
 #include "tests/ops/interpreter.h"
 
 namespace cohort {
@@ -23,7 +24,8 @@ using testing::Interpreter;
 // Element i is i mod 13 - 5.
 Tensor Numbers(const Shape& shape) {
   Tensor tensor(DType::kFloat64, shape);
-  for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.data<double>()[i] = static_cast<double>(i % 13 - 5);
+  for (int64_t i = 0; i < tensor.num_elements(); ++i)
+    tensor.data<double>()[i] = static_cast<double>(i % 13 - 5);
   return tensor;
 }
 
@@ -70,9 +72,11 @@ TEST(ReductionTest, ThreadsDoNotChangeResults) {
   for (int64_t i = 0; i < x.num_elements(); ++i) x.data<float>()[i] = 0.1f * static_cast<float>(i % 97);
   Graph graph;
   const Output input = ops::Placeholder(graph, DType::kFloat32, shape);
-  const std::vector<Output> sums = {ops::Sum(input), ops::Sum(input, {0}), ops::Sum(input, {2}), ops::Sum(input, {1}),
-                                    ops::Sum(input, {0, 2}), ops::Sum(input, {0, 1}), ops::Max(input, {0})};
-  const std::vector<Tensor> one = Interpreter(1).Run(sums, {{input, x}}), three = Interpreter(3).Run(sums, {{input, x}});
+  const std::vector<Output> sums = {ops::Sum(input),      ops::Sum(input, {0}),    ops::Sum(input, {2}),
+                                    ops::Sum(input, {1}), ops::Sum(input, {0, 2}), ops::Sum(input, {0, 1}),
+                                    ops::Max(input, {0})};
+  const std::vector<Tensor> one = Interpreter(1).Run(sums, {{input, x}}),
+                            three = Interpreter(3).Run(sums, {{input, x}});
   for (size_t i = 0; i < sums.size(); ++i) {
     EXPECT_EQ(std::memcmp(one[i].raw_data(), three[i].raw_data(), one[i].bytes()), 0) << "sum " << i;
   }

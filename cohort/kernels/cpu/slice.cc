@@ -23,7 +23,8 @@ void TakeSlice(KernelContext& ctx, const Tensor& x, const StridedSliceSpec& spec
     rows = rows && spec.stride[at] == 1 && spec.count[at] == in.dim(i);
   }
   if (in.rank() == 0) return ctx.SetOutput(0, x.Reshaped(spec.output));
-  if (rows) return ctx.SetOutput(0, x.Slice(spec.begin[0], spec.begin[0] + spec.count[0]).Reshaped(spec.output));
+  if (rows)
+    return ctx.SetOutput(0, x.Slice(spec.begin[0], spec.begin[0] + spec.count[0]).Reshaped(spec.output));
   Tensor& out = ctx.AllocateOutput(0, spec.output);
   Shape taken;
   for (const int64_t count : spec.count) taken.AddDim(count);
@@ -43,7 +44,8 @@ void TakeSlice(KernelContext& ctx, const Tensor& x, const StridedSliceSpec& spec
 }
 
 // `out` of shape `shape` gets `fill` everywhere and x where `spec` would take elements.
-void PutSlice(KernelContext& ctx, const Tensor& x, const Shape& shape, const StridedSliceSpec& spec, const Tensor* fill) {
+void PutSlice(KernelContext& ctx, const Tensor& x, const Shape& shape, const StridedSliceSpec& spec,
+              const Tensor* fill) {
   Tensor& out = ctx.AllocateOutput(0, shape);
   Shape taken;
   for (const int64_t count : spec.count) taken.AddDim(count);
@@ -102,9 +104,10 @@ class StridedSliceKernel final : public OpKernel {
   explicit StridedSliceKernel(const KernelConstruction& c) : masks_(MasksOf(c)) {}
   void Compute(KernelContext& ctx) override {
     const Tensor& x = ctx.input(0);
-    TakeSlice(ctx, x,
-              ops::ResolveStridedSlice(x.shape(), ops::IntegerValues(ctx.input(1)), ops::IntegerValues(ctx.input(2)),
-                                       ops::IntegerValues(ctx.input(3)), masks_));
+    TakeSlice(
+        ctx, x,
+        ops::ResolveStridedSlice(x.shape(), ops::IntegerValues(ctx.input(1)),
+                                 ops::IntegerValues(ctx.input(2)), ops::IntegerValues(ctx.input(3)), masks_));
   }
 
  private:
@@ -121,7 +124,8 @@ class StridedSliceGradKernel final : public OpKernel {
         ops::ResolveStridedSlice(shape, ops::IntegerValues(ctx.input(1)), ops::IntegerValues(ctx.input(2)),
                                  ops::IntegerValues(ctx.input(3)), masks_);
     if (spec.output != dy.shape()) {
-      throw InvalidArgumentError(StrCat("dy of shape ", dy.shape(), " does not have the shape of the slice, ", spec.output));
+      throw InvalidArgumentError(
+          StrCat("dy of shape ", dy.shape(), " does not have the shape of the slice, ", spec.output));
     }
     PutSlice(ctx, dy, shape, spec, nullptr);
   }
