@@ -1,7 +1,8 @@
 // Steps of a cluster, to be run by `cohort launch`:
 //   cohort launch --ps=2 --workers=8 -- cluster_bench null_step     one scalar read from each ps, by every worker
-//   cohort launch --ps=1 --workers=1 -- cluster_bench bulk          100 MB read from the ps, 100 MB of gradients applied
-//   cohort launch --ps=2 --workers=2 -- cluster_bench startup       wall clock from Server() to the first train step
+//   cohort launch --ps=1 --workers=1 -- cluster_bench bulk          100 MB read from the ps, 100 MB of gradients
+//   applied cohort launch --ps=2 --workers=2 -- cluster_bench startup       wall clock from Server() to the first train
+//   step
 // Worker 0 prints one JSON object a line. The peers: bench/peers/tf_null_step.py, tf_bulk.py, tf_cluster.py --startup.
 #include <algorithm>
 #include <chrono>
@@ -72,8 +73,7 @@ void NullStep(const Server& server) {
   const Times times = Times::Of([&] { read({}); });
   if (server.is_chief()) {
     std::printf("{\"bench\":\"null_step\",\"workers\":%d,\"ms_median\":%.4f,\"ms_p99\":%.4f,\"steps\":%zu}\n",
-                server.cluster().num_tasks("worker"), times.At(0.5) / 1000, times.At(0.99) / 1000,
-                times.micros.size());
+                server.cluster().num_tasks("worker"), times.At(0.5) / 1000, times.At(0.99) / 1000, times.micros.size());
   }
 }
 

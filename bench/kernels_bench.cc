@@ -37,11 +37,10 @@ void RunKernel(benchmark::State& state, const std::vector<Tensor>& inputs,
   RegisterKernels();
   Graph graph;
   std::vector<Output> placeholders;
-  for (const Tensor& input : inputs)
-    placeholders.push_back(ops::Placeholder(graph, input.dtype(), input.shape()));
+  for (const Tensor& input : inputs) placeholders.push_back(ops::Placeholder(graph, input.dtype(), input.shape()));
   const Node& node = *build(placeholders).node;
-  const auto devices = MakeCpuDevices(DeviceName::Parse("/job:localhost/replica:0/task:0"), 1, 1,
-                                      std::make_shared<TaskResources>());
+  const auto devices =
+      MakeCpuDevices(DeviceName::Parse("/job:localhost/replica:0/task:0"), 1, 1, std::make_shared<TaskResources>());
   const auto kernel = KernelRegistry::Global().Create({node, *devices[0]});
   std::vector<Tensor> slots = inputs;
   std::vector<int32_t> places, uses;
@@ -85,14 +84,12 @@ void AddRow(benchmark::State& state) {
 BENCHMARK(AddRow)->Arg(2)->Arg(1 << 14);
 
 void Exp(benchmark::State& state) {
-  RunKernel(state, {Filled(DType::kFloat32, {state.range(0)})},
-            [](const auto& in) { return ops::Exp(in[0]); });
+  RunKernel(state, {Filled(DType::kFloat32, {state.range(0)})}, [](const auto& in) { return ops::Exp(in[0]); });
 }
 BENCHMARK(Exp)->Arg(8)->Arg(1 << 20);
 
 void SumAll(benchmark::State& state) {
-  RunKernel(state, {Filled(DType::kFloat32, {state.range(0)})},
-            [](const auto& in) { return ops::Sum(in[0]); });
+  RunKernel(state, {Filled(DType::kFloat32, {state.range(0)})}, [](const auto& in) { return ops::Sum(in[0]); });
 }
 BENCHMARK(SumAll)->Arg(8)->Arg(1 << 20);
 
@@ -131,8 +128,7 @@ void GatherRows(benchmark::State& state) {
 BENCHMARK(GatherRows)->Arg(8)->Arg(1000);
 
 void Reshape(benchmark::State& state) {
-  RunKernel(state, {Filled(DType::kFloat32, {8, 8})},
-            [](const auto& in) { return ops::Reshape(in[0], {64}); });
+  RunKernel(state, {Filled(DType::kFloat32, {8, 8})}, [](const auto& in) { return ops::Reshape(in[0], {64}); });
 }
 BENCHMARK(Reshape);
 

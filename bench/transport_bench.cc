@@ -1,7 +1,8 @@
 // The transport over gRPC beside raw gRPC streams (bench/peers/grpc_stream*), in the same run, each between two fresh
 // processes of this machine:
 //   ping: round trip of a message with 32 bytes; ours answered and sent on by the handlers ("handler"), and by a thread
-//         that waits for each answer ("thread"), which costs one more wake-up; raw: each API that sleeps, the best counts;
+//         that waits for each answer ("thread"), which costs one more wake-up; raw: each API that sleeps, the best
+//         counts;
 //   bulk: a tensor of 100 MiB pulled and pushed; the receiver ends with it in memory of its own.
 // Prints one JSON line a figure, then the ratios. Arguments: --rounds=N --count=N --mib=N.
 #include <fcntl.h>
@@ -184,9 +185,8 @@ void AskOurs(const std::string& address, int count, int64_t bytes) {
   _exit(0);
 }
 
-const std::map<std::string, grpc_stream::Api> kApis = {{"sync", grpc_stream::Api::kSync},
-                                                       {"callback", grpc_stream::Api::kCallback},
-                                                       {"queue", grpc_stream::Api::kQueue}};
+const std::map<std::string, grpc_stream::Api> kApis = {
+    {"sync", grpc_stream::Api::kSync}, {"callback", grpc_stream::Api::kCallback}, {"queue", grpc_stream::Api::kQueue}};
 
 void AskRaw(const std::string& api, const std::string& address, int count, int64_t bytes) {
   PrintLatency("raw_" + api, grpc_stream::PingPong(address, kApis.at(api), true, count + kWarmups, 32));
@@ -229,7 +229,8 @@ using Figures = std::map<std::string, std::vector<double>>;
 // One pair of processes; what the client prints is added to `figures`.
 void RunPair(const std::string& kind, const Flags& flags, Figures& figures) {
   int port_pipe[2], result_pipe[2];
-  if (pipe2(port_pipe, O_CLOEXEC) != 0 || pipe2(result_pipe, O_CLOEXEC) != 0) throw std::runtime_error("cannot make a pipe");
+  if (pipe2(port_pipe, O_CLOEXEC) != 0 || pipe2(result_pipe, O_CLOEXEC) != 0)
+    throw std::runtime_error("cannot make a pipe");
   const pid_t server = StartRole(kind + "-server", "", flags, port_pipe[1]);
   close(port_pipe[1]);
   int port = 0;
@@ -277,11 +278,12 @@ void Report(const Figures& figures) {
                 *std::max_element(values.begin(), values.end()));
   }
   const double raw_ping = std::min({medians["raw_sync_us"], medians["raw_callback_us"], medians["raw_queue_us"]});
-  std::printf("{\"figure\": \"ratios\", \"ping ours/raw\": %.2f, \"ping by a thread ours/raw\": %.2f, "
-              "\"pull ours/raw\": %.2f, \"push ours/raw\": %.2f}\n",
-              medians["ours_handler_us"] / raw_ping, medians["ours_thread_us"] / raw_ping,
-              medians["ours_pull_gb_per_s"] / medians["raw_pull_gb_per_s"],
-              medians["ours_push_gb_per_s"] / medians["raw_push_gb_per_s"]);
+  std::printf(
+      "{\"figure\": \"ratios\", \"ping ours/raw\": %.2f, \"ping by a thread ours/raw\": %.2f, "
+      "\"pull ours/raw\": %.2f, \"push ours/raw\": %.2f}\n",
+      medians["ours_handler_us"] / raw_ping, medians["ours_thread_us"] / raw_ping,
+      medians["ours_pull_gb_per_s"] / medians["raw_pull_gb_per_s"],
+      medians["ours_push_gb_per_s"] / medians["raw_push_gb_per_s"]);
 }
 
 Flags Parse(int argc, char** argv) {

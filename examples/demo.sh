@@ -6,7 +6,7 @@ set -euo pipefail
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 BIN="${COHORT_BUILD_DIR:-$ROOT/build/release}/bin"
 LOGS="$ROOT/build/demo"
-DATA="${COHORT_DATA_DIR:-$ROOT/../shared/data}"
+DATA="${COHORT_DATA_DIR:-}"
 CLUSTER=(--ps=2 --workers=2)
 LINEAR_STEPS=20000
 MNIST_STEPS=3000
@@ -78,8 +78,8 @@ main() {
   if [[ -d $DATA/fashion-mnist ]]; then
     train mnist_classifier "$MNIST_STEPS" --data_dir="$DATA/fashion-mnist"
   else
-    printf '\nThere is no fashion-mnist folder in %s: the classifier makes pictures of its own. For the real\n' "$DATA"
-    printf 'ones put the four *-ubyte.gz files of Fashion-MNIST there, or set COHORT_DATA_DIR.\n'
+    printf '\nCOHORT_DATA_DIR names no folder with fashion-mnist/ in it: the classifier makes pictures of its own.\n'
+    printf 'For the real ones put the four *-ubyte.gz files of Fashion-MNIST into such a folder.\n'
     train mnist_classifier "$MNIST_STEPS"
   fi
   printf '\nLook at the runs:      tensorboard --logdir %s\n' "$LOGS"

@@ -46,8 +46,7 @@ void AddClusterFlags(CLI::App& app, ClusterFlags* flags) {
   app.add_option("--ps_hosts", flags->ps_hosts, "Comma-separated list of hostname:port pairs");
   app.add_option("--worker_hosts", flags->worker_hosts, "Comma-separated list of hostname:port pairs");
   app.add_option("--job_name", flags->job_name, "One of 'ps', 'worker'");
-  app.add_option("--task_index", flags->task_index, "Index of task within the job")
-      ->check(CLI::NonNegativeNumber);
+  app.add_option("--task_index", flags->task_index, "Index of task within the job")->check(CLI::NonNegativeNumber);
   app.add_option("--bind", flags->bind, "host:port to listen on, where that is not the address in the hosts");
   app.add_flag("--allow_insecure", flags->allow_insecure, "Work without TLS beyond this machine");
   app.footer("Without hosts the cluster is that of TF_CONFIG; without TF_CONFIG the program trains alone.");
@@ -55,8 +54,7 @@ void AddClusterFlags(CLI::App& app, ClusterFlags* flags) {
 
 cohort::DeviceFunction Task::replica_device(const std::string& worker) const {
   if (server == nullptr) return [](const cohort::NodeDraft& draft) { return draft.device; };
-  return cohort::train::ReplicaDeviceSetter(
-      {.worker_device = worker.empty() ? device() : worker, .cluster = cluster});
+  return cohort::train::ReplicaDeviceSetter({.worker_device = worker.empty() ? device() : worker, .cluster = cluster});
 }
 
 Task StartTask(const ClusterFlags& flags) {

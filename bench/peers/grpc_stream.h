@@ -59,4 +59,3 @@ struct Bulk {
 Bulk MeasureBulk(const std::string& target, bool tuned, size_t bytes, size_t chunk, int repeats);
 
 }  // namespace grpc_stream
-

@@ -48,11 +48,10 @@ class GateClosed {
 
 class SnapshotTakeKernel final : public AsideKernel {
  public:
-  explicit SnapshotTakeKernel(const KernelConstruction& c)
-      : names_(c.attr<std::vector<std::string>>("names")) {
+  explicit SnapshotTakeKernel(const KernelConstruction& c) : names_(c.attr<std::vector<std::string>>("names")) {
     if (names_.size() != static_cast<size_t>(c.node.num_inputs())) {
-      throw InvalidArgumentError(StrCat("[checkpoint] expected one name a variable; got ", names_.size(),
-                                        " names for ", c.node.num_inputs(), " variables"));
+      throw InvalidArgumentError(StrCat("[checkpoint] expected one name a variable; got ", names_.size(), " names for ",
+                                        c.node.num_inputs(), " variables"));
     }
   }
 
@@ -68,9 +67,7 @@ class SnapshotTakeKernel final : public AsideKernel {
     return true;
   }
 
-  void RunAside(KernelContext& ctx) override {
-    Take(ctx, GateClosed(ctx.device().task().update_gate, kCutTimeout));
-  }
+  void RunAside(KernelContext& ctx) override { Take(ctx, GateClosed(ctx.device().task().update_gate, kCutTimeout)); }
 
   // Only references are taken while the gate is closed.
   void Take(KernelContext& ctx, const GateClosed&) const {
@@ -96,8 +93,7 @@ Tensor ValueAsked(KernelContext& ctx, int64_t parts) {
     throw InvalidArgumentError(
         StrCat("[checkpoint] expected a request of ", parts, " numbers; got ", request.ToString()));
   }
-  const std::shared_ptr<const Snapshot> snapshot =
-      SnapshotStore::Of(ctx.device())->Find(request.data<int64_t>()[0]);
+  const std::shared_ptr<const Snapshot> snapshot = SnapshotStore::Of(ctx.device())->Find(request.data<int64_t>()[0]);
   const int64_t index = request.data<int64_t>()[1];
   if (index < 0 || static_cast<size_t>(index) >= snapshot->values.size()) {
     throw InvalidArgumentError(
@@ -112,19 +108,16 @@ void SnapshotRead(KernelContext& ctx) {
   const int64_t bytes = ctx.input(0).data<int64_t>()[3];
   const auto size = static_cast<int64_t>(value.bytes());
   if (offset < 0 || bytes < 0 || offset > size || bytes > size - offset) {
-    throw InvalidArgumentError(StrCat("[checkpoint] expected a part of ", size, " bytes; got [", offset, ", ",
-                                      offset, " + ", bytes, ")"));
+    throw InvalidArgumentError(
+        StrCat("[checkpoint] expected a part of ", size, " bytes; got [", offset, ", ", offset, " + ", bytes, ")"));
   }
-  const auto start =
-      static_cast<const char*>(value.raw_data()) - static_cast<const char*>(value.buffer()->data());
+  const auto start = static_cast<const char*>(value.raw_data()) - static_cast<const char*>(value.buffer()->data());
   ctx.SetOutput(0, Tensor(DType::kUint8, Shape{bytes}, value.buffer(), static_cast<size_t>(start + offset)));
 }
 
 void SnapshotReadStrings(KernelContext& ctx) { ctx.SetOutput(0, ValueAsked(ctx, 2)); }
 
-void SnapshotDrop(KernelContext& ctx) {
-  SnapshotStore::Of(ctx.device())->Drop(ctx.input(0).scalar<int64_t>());
-}
+void SnapshotDrop(KernelContext& ctx) { SnapshotStore::Of(ctx.device())->Drop(ctx.input(0).scalar<int64_t>()); }
 
 class SnapshotWriteKernel final : public AsideKernel {
  public:
@@ -171,9 +164,8 @@ Named NamesOf(const KernelContext& ctx, size_t tensors) {
   const Named named{ctx.input(0).scalar<std::string>(), ctx.input(1).values<std::string>(),
                     ctx.input(2).values<std::string>()};
   if (named.names.size() != tensors || named.slices.size() != tensors) {
-    throw InvalidArgumentError(StrCat("[checkpoint] expected ", tensors,
-                                      " names and slices, one a tensor; got ", named.names.size(), " and ",
-                                      named.slices.size()));
+    throw InvalidArgumentError(StrCat("[checkpoint] expected ", tensors, " names and slices, one a tensor; got ",
+                                      named.names.size(), " and ", named.slices.size()));
   }
   return named;
 }
@@ -212,13 +204,13 @@ class RestoreKernel final : public AsideKernel {
       const DType expected = ctx.node().output_dtype(static_cast<int>(i));
       const BundleEntry& entry = reader.Find(name);
       if (entry.dtype() != expected) {
-        throw InvalidArgumentError(StrCat("[checkpoint] tensor_name = ", name, "; expected dtype ", expected,
-                                          "; got ", entry.dtype_name(), " in ", named.prefix));
+        throw InvalidArgumentError(StrCat("[checkpoint] tensor_name = ", name, "; expected dtype ", expected, "; got ",
+                                          entry.dtype_name(), " in ", named.prefix));
       }
       const auto [full, slice] = ParseShapeAndSlice(named.slices[i]);
       if (full.has_rank() && full != entry.shape) {
-        throw InvalidArgumentError(StrCat("[checkpoint] tensor_name = ", name, "; expected full shape ", full,
-                                          "; got ", entry.shape, " in ", named.prefix));
+        throw InvalidArgumentError(StrCat("[checkpoint] tensor_name = ", name, "; expected full shape ", full, "; got ",
+                                          entry.shape, " in ", named.prefix));
       }
       ctx.SetOutput(static_cast<int>(i), full.has_rank() ? reader.ReadSlice(name, slice) : reader.Read(name));
     }

@@ -16,8 +16,7 @@ void CheckNames(ShapeContext& c, size_t tensors) {
   for (const int i : {1, 2}) {
     const int64_t have = c.WithRank(i, 1).dim(0);
     if (have >= 0 && have != n) {
-      throw InvalidArgumentError(
-          StrCat("[checkpoint] expected ", n, " names and slices, one a tensor; got ", have));
+      throw InvalidArgumentError(StrCat("[checkpoint] expected ", n, " names and slices, one a tensor; got ", have));
     }
   }
 }
@@ -72,20 +71,19 @@ void RegisterSaveAndRestore(OpRegistry& registry) {
 
 void RegisterSnapshots(OpRegistry& registry) {
   const char* not_a_number = "handles and bytes of a checkpoint";
-  registry.Register(
-      OpDef("_SnapshotTake")
-          .Input("resources: N * resource")
-          .HostOutput("snapshot: int64")
-          .HostOutput("shapes: int64")
-          .Attr("N: int >= 1")
-          .Attr("names: list(string) >= 1")
-          .ShapeRule([](ShapeContext&) {
-            return std::vector<Shape>{Shape(), Shape{Shape::kUnknownDim}};
-          })
-          .NotDifferentiable(not_a_number)
-          .Stateful()
-          .Doc("Keeps the present values of variables, as they are between two update sets of this task, "
-               "under a new number; `shapes` has rank and dimensions of each, one after another."));
+  registry.Register(OpDef("_SnapshotTake")
+                        .Input("resources: N * resource")
+                        .HostOutput("snapshot: int64")
+                        .HostOutput("shapes: int64")
+                        .Attr("N: int >= 1")
+                        .Attr("names: list(string) >= 1")
+                        .ShapeRule([](ShapeContext&) {
+                          return std::vector<Shape>{Shape(), Shape{Shape::kUnknownDim}};
+                        })
+                        .NotDifferentiable(not_a_number)
+                        .Stateful()
+                        .Doc("Keeps the present values of variables, as they are between two update sets of this task, "
+                             "under a new number; `shapes` has rank and dimensions of each, one after another."));
   registry.Register(OpDef("_SnapshotRead")
                         .HostInput("request: int64")
                         .HostOutput("data: uint8")

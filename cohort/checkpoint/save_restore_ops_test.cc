@@ -21,8 +21,7 @@ using ::testing::HasSubstr;
 class SaveRestoreOpsTest : public ::testing::Test {
  protected:
   SaveRestoreOpsTest()
-      : dir_(std::filesystem::path(::testing::TempDir()) / ("save_restore_ops_" + std::to_string(getpid()))) {
-  }
+      : dir_(std::filesystem::path(::testing::TempDir()) / ("save_restore_ops_" + std::to_string(getpid()))) {}
   ~SaveRestoreOpsTest() override { std::filesystem::remove_all(dir_); }
   std::string Path(const std::string& name) const { return (dir_ / name).string(); }
   Output Strings(const std::vector<std::string>& texts) { return ops::Const(g_, texts); }
@@ -62,16 +61,12 @@ TEST_F(SaveRestoreOpsTest, WholeTensorsAndSlicesComeBack) {
 TEST_F(SaveRestoreOpsTest, MistakesAreNamed) {
   const Output prefix = ops::Const(g_, Path("m"));
   const Output value = ops::Const(g_, std::vector<float>{1, 2});
-  EXPECT_THAT(ErrorOf([&] {
-                ops::SaveV2(prefix, Strings({"a", "b"}), Strings({""}), {value});
-              }),
-              HasSubstr("got 2"));
+  EXPECT_THAT(ErrorOf([&] { ops::SaveV2(prefix, Strings({"a", "b"}), Strings({""}), {value}); }), HasSubstr("got 2"));
   Node* save = ops::SaveV2(prefix, Strings({"a"}), Strings({""}), {value});
   const Output missing = ops::RestoreV2(prefix, Strings({"b"}), Strings({""}), {DType::kFloat32})[0];
   const Output other_type = ops::RestoreV2(prefix, Strings({"a"}), Strings({""}), {DType::kInt32})[0];
   const Output other_shape = ops::RestoreV2(prefix, Strings({"a"}), Strings({"3 0,1"}), {DType::kFloat32})[0];
-  const Output no_file =
-      ops::RestoreV2(ops::Const(g_, Path("x")), Strings({"a"}), Strings({""}), {DType::kFloat32})[0];
+  const Output no_file = ops::RestoreV2(ops::Const(g_, Path("x")), Strings({"a"}), Strings({""}), {DType::kFloat32})[0];
   Session session(g_);
   session.Run(save);
   EXPECT_THAT(ErrorOf([&] { session.Run(missing); }), HasSubstr("Key b not found in checkpoint"));
@@ -104,10 +99,8 @@ TEST_F(SaveRestoreOpsTest, AProbeTellsAFolderThatIsNotShared) {
 }
 
 TEST_F(SaveRestoreOpsTest, ASnapshotThatIsNotThereIsNamed) {
-  const Output read = g_.Op("_SnapshotRead")
-                          .Name("SnapshotRead")
-                          .Input(ops::Const(g_, std::vector<int64_t>{99, 0, 0, 4}))
-                          .Finish1();
+  const Output read =
+      g_.Op("_SnapshotRead").Name("SnapshotRead").Input(ops::Const(g_, std::vector<int64_t>{99, 0, 0, 4})).Finish1();
   Node* drop = g_.Op("_SnapshotDrop").Name("SnapshotDrop").Input(ops::Const(g_, int64_t{99})).Finish();
   Session session(g_);
   EXPECT_THAT(ErrorOf([&] { session.Run(read); }), HasSubstr("snapshot 99"));

@@ -38,8 +38,8 @@ std::vector<VariableInfo*> VariablesOf(const Graph& graph, const SaverOptions& o
   if (variables.empty())
     throw InvalidArgumentError("[saver] expected at least one variable; the graph has none to save");
   std::sort(variables.begin(), variables.end(), [](auto* a, auto* b) { return a->name < b->name; });
-  const auto twice = std::adjacent_find(variables.begin(), variables.end(),
-                                        [](auto* a, auto* b) { return a->name == b->name; });
+  const auto twice =
+      std::adjacent_find(variables.begin(), variables.end(), [](auto* a, auto* b) { return a->name == b->name; });
   if (twice != variables.end()) {
     throw InvalidArgumentError(
         StrCat("[saver] expected variables of different names; got '", (*twice)->name, "' twice"));
@@ -129,8 +129,7 @@ std::string Saver::Save(Session& session, const std::string& save_path, std::opt
   CheckpointState state;
   state.model_checkpoint_path = prefix;
   state.all_model_checkpoint_paths = rotation_.StatePaths();
-  WriteCheckpointState(DirectoryOf(prefix), std::move(state), options_.save_relative_paths,
-                       options_.latest_filename);
+  WriteCheckpointState(DirectoryOf(prefix), std::move(state), options_.save_relative_paths, options_.latest_filename);
   for (const std::string& old : outdated) {
     try {
       DeleteCheckpoint(old);
@@ -145,9 +144,9 @@ void Saver::CheckFits(const BundleReader& reader) const {
   for (const VariableInfo* variable : variables_) {
     const BundleEntry& entry = reader.Find(variable->name);
     if (entry.dtype() != variable->dtype) {
-      throw InvalidArgumentError(StrCat("[saver] expected variable '", variable->name, "' as ",
-                                        variable->dtype, variable->shape, "; got ", entry.dtype_name(),
-                                        entry.shape, " in checkpoint ", reader.prefix()));
+      throw InvalidArgumentError(StrCat("[saver] expected variable '", variable->name, "' as ", variable->dtype,
+                                        variable->shape, "; got ", entry.dtype_name(), entry.shape, " in checkpoint ",
+                                        reader.prefix()));
     }
     if (!variable->shape.IsCompatibleWith(entry.shape)) {
       throw InvalidArgumentError(StrCat("[saver] Assign requires shapes of both tensors to match: variable '",

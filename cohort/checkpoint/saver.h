@@ -48,8 +48,8 @@ class Saver {
   // stay. Throws what the session throws (FailedPreconditionError for a variable without a value;
   // DeadlineExceededError where a step has been in the middle of its updates for 30 s) and what the files
   // throw (ResourceExhaustedError for a full disk).
-  std::string Save(Session& session, const std::string& save_path,
-                   std::optional<int64_t> global_step = std::nullopt) EXCLUDES(mu_);
+  std::string Save(Session& session, const std::string& save_path, std::optional<int64_t> global_step = std::nullopt)
+      EXCLUDES(mu_);
 
   // Gives every variable its value from the checkpoint; they need not be initialized. Everything is read and
   // checked before the first one is assigned: NotFoundError "Key X not found in checkpoint",

@@ -40,8 +40,7 @@ const bool kRegistered = [] {
 
 class SaverTest : public ::testing::Test {
  protected:
-  SaverTest()
-      : dir_(fs::path(::testing::TempDir()) / ("saver_" + TestName() + "_" + std::to_string(getpid()))) {
+  SaverTest() : dir_(fs::path(::testing::TempDir()) / ("saver_" + TestName() + "_" + std::to_string(getpid()))) {
     fs::remove_all(dir_);
   }
   ~SaverTest() override { fs::remove_all(dir_); }
@@ -67,8 +66,7 @@ std::string MessageOf(const std::function<void()>& run) {
 }
 
 ops::Variable Make(Graph& g, const std::string& name, const Tensor& initial) {
-  return ops::Variable(g, initial,
-                       {.name = name, .trainable = true, .local = false, .dtype = initial.dtype()});
+  return ops::Variable(g, initial, {.name = name, .trainable = true, .local = false, .dtype = initial.dtype()});
 }
 
 Tensor Ramp(int64_t n, float start) {
@@ -119,8 +117,7 @@ TEST_F(SaverTest, AnotherSessionGetsTheValuesThatWereSaved) {
   Model second;  // nothing is initialized here
   second.saver->Restore(*second.session, prefix);
   EXPECT_EQ(second.Step(), 7);
-  EXPECT_EQ(second.session->Run(second.large.value()).ToVector<float>(),
-            Ramp(1'300'001, 0.5f).ToVector<float>());
+  EXPECT_EQ(second.session->Run(second.large.value()).ToVector<float>(), Ramp(1'300'001, 0.5f).ToVector<float>());
   EXPECT_EQ(second.session->Run(second.small.value()).ToVector<double>(), (std::vector<double>{1, 2, 3, 4}));
   EXPECT_TRUE(second.session->Run(second.flag.value()).scalar<bool>());
   EXPECT_EQ(second.session->Run(second.empty.value()).shape(), (Shape{0, 3}));
@@ -143,13 +140,12 @@ TEST_F(SaverTest, AShardedSaveHoldsTheSameAndLeavesNoFolder) {
   model.session->Run(model.init);
   model.SetStep(3);
   const std::string prefix = model.saver->Save(*model.session, Path("m"), 3);
-  EXPECT_THAT(Files(), UnorderedElementsAre("checkpoint", "m-3.index", "m-3.data-00000-of-00002",
-                                            "m-3.data-00001-of-00002"));
+  EXPECT_THAT(Files(),
+              UnorderedElementsAre("checkpoint", "m-3.index", "m-3.data-00000-of-00002", "m-3.data-00001-of-00002"));
   Model other;
   other.saver->Restore(*other.session, prefix);
   EXPECT_EQ(other.Step(), 3);
-  EXPECT_EQ(other.session->Run(other.large.value()).ToVector<float>(),
-            Ramp(1'300'001, 0.5f).ToVector<float>());
+  EXPECT_EQ(other.session->Run(other.large.value()).ToVector<float>(), Ramp(1'300'001, 0.5f).ToVector<float>());
 }
 
 TEST_F(SaverTest, KeepsTheNewestAndListsThem) {
@@ -259,8 +255,7 @@ TEST_F(SaverTest, WhatDoesNotFitIsNamed) {
 
 TEST_F(SaverTest, AVariableWithoutAValueFailsTheSaveAndLeavesNoFile) {
   Model model;
-  EXPECT_THAT(MessageOf([&] { model.saver->Save(*model.session, Path("m"), 1); }),
-              HasSubstr("uninitialized value"));
+  EXPECT_THAT(MessageOf([&] { model.saver->Save(*model.session, Path("m"), 1); }), HasSubstr("uninitialized value"));
   EXPECT_THAT(Files(), ElementsAre());
   model.session->Run(model.init);
   model.saver->Save(*model.session, Path("m"), 1);
@@ -291,8 +286,7 @@ TEST_F(SaverTest, AFullDiskIsAnErrorAndTheEarlierCheckpointStays) {
     const std::vector<std::string> before = Files();
     {
       const FileSizeLimit limit(100'000);
-      EXPECT_THAT(MessageOf([&] { model.saver->Save(*model.session, Path("m"), 2); }),
-                  HasSubstr("ResourceExhausted"));
+      EXPECT_THAT(MessageOf([&] { model.saver->Save(*model.session, Path("m"), 2); }), HasSubstr("ResourceExhausted"));
     }
     EXPECT_THAT(Files(), ::testing::UnorderedElementsAreArray(before));
     EXPECT_EQ(model.saver->RestoreLatest(*model.session, dir_.string()), Path("m-1"));

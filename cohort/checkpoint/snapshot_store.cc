@@ -21,8 +21,8 @@ int64_t SnapshotStore::Put(Snapshot snapshot) {
       ++it;
       continue;
     }
-    LogWarning("checkpoint", "snapshot ", it->first, " is dropped: nobody has read it for ",
-               kIdleLimit.count(), " minutes");
+    LogWarning("checkpoint", "snapshot ", it->first, " is dropped: nobody has read it for ", kIdleLimit.count(),
+               " minutes");
     dropped.push_back(std::move(it->second));
     it = kept_.erase(it);
   }

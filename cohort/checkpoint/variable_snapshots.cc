@@ -18,12 +18,7 @@ namespace {
 constexpr int64_t kChunkBytes = int64_t{4} << 20;
 
 Output Fed(Graph& graph, DType dtype, const Shape& shape, const char* name) {
-  return graph.Op("Placeholder")
-      .Name(name)
-      .Attr("dtype", dtype)
-      .Attr("shape", shape)
-      .IgnoreScopes()
-      .Finish1();
+  return graph.Op("Placeholder").Name(name).Attr("dtype", dtype).Attr("shape", shape).IgnoreScopes().Finish1();
 }
 
 std::vector<Shape> DecodeShapes(const Tensor& encoded, size_t count) {
@@ -77,8 +72,7 @@ class VariableSnapshots::Snapshots {
     }
     const std::vector<Tensor> values = session.Run(fetches);
     for (size_t i = 0; i < shards.size(); ++i) {
-      taken_.push_back(
-          {values[2 * i].scalar<int64_t>(), DecodeShapes(values[2 * i + 1], shards[i].variables.size())});
+      taken_.push_back({values[2 * i].scalar<int64_t>(), DecodeShapes(values[2 * i + 1], shards[i].variables.size())});
     }
   }
 
@@ -142,8 +136,7 @@ void VariableSnapshots::AddNodes(Graph& graph, Shard& shard, Node* after) {
   shard.strings = here("_SnapshotReadStrings", "read_strings").Input(shard.strings_request).Finish1();
   shard.write_snapshot = Fed(graph, DType::kInt64, Shape(), "write_snapshot");
   shard.write_prefix = Fed(graph, DType::kString, Shape(), "write_prefix");
-  shard.write =
-      here("_SnapshotWrite", "write").Input(shard.write_snapshot).Input(shard.write_prefix).Finish();
+  shard.write = here("_SnapshotWrite", "write").Input(shard.write_snapshot).Input(shard.write_prefix).Finish();
   shard.drop_snapshot = Fed(graph, DType::kInt64, Shape(), "drop_snapshot");
   shard.drop = here("_SnapshotDrop", "drop").Input(shard.drop_snapshot).Finish();
   shard.probe_path = Fed(graph, DType::kString, Shape(), "probe_path");
@@ -172,8 +165,8 @@ class VariableSnapshots::Stream {
  private:
   void Next() {
     const int64_t n = std::min(kChunkBytes, bytes_ - offset_);
-    chunk_ = read_({Tensor::Vector<int64_t>(
-        {source_.taken->snapshot, static_cast<int64_t>(source_.index), offset_, n})})[0];
+    chunk_ =
+        read_({Tensor::Vector<int64_t>({source_.taken->snapshot, static_cast<int64_t>(source_.index), offset_, n})})[0];
     if (n <= 0 || chunk_.num_elements() != n) {
       throw InternalError(
           StrCat("[saver] expected ", n, " bytes of a value at ", offset_, "; got ", chunk_.num_elements()));
@@ -194,10 +187,8 @@ void VariableSnapshots::Append(Session& session, const Source& source, BundleWri
   const VariableInfo& variable = *source.shard->variables[source.index];
   const Shape& shape = source.taken->shapes[source.index];
   if (variable.dtype == DType::kString) {
-    const Tensor request =
-        Tensor::Vector<int64_t>({source.taken->snapshot, static_cast<int64_t>(source.index)});
-    writer.Add(variable.name,
-               session.Run({{source.shard->strings_request, request}}, {source.shard->strings})[0]);
+    const Tensor request = Tensor::Vector<int64_t>({source.taken->snapshot, static_cast<int64_t>(source.index)});
+    writer.Add(variable.name, session.Run({{source.shard->strings_request, request}}, {source.shard->strings})[0]);
     return;
   }
   Stream stream(session, source, shape.num_elements() * static_cast<int64_t>(DTypeSize(variable.dtype)));
@@ -215,8 +206,7 @@ void VariableSnapshots::Write(Session& session, const std::string& prefix) const
     const auto name = [](const Source& source) -> const std::string& {
       return source.shard->variables[source.index]->name;
     };
-    std::sort(sources.begin(), sources.end(),
-              [&](const Source& a, const Source& b) { return name(a) < name(b); });
+    std::sort(sources.begin(), sources.end(), [&](const Source& a, const Source& b) { return name(a) < name(b); });
     for (const Source& source : sources) Append(session, source, writer);
   }
   writer.Finish();
@@ -224,8 +214,7 @@ void VariableSnapshots::Write(Session& session, const std::string& prefix) const
 
 void VariableSnapshots::WriteSharded(Session& session, const std::string& prefix) const {
   const std::string hex = RandomHex();
-  const TemporaryFolder folder(
-      std::filesystem::absolute(StrCat(prefix, "_temp_", hex)).lexically_normal().string());
+  const TemporaryFolder folder(std::filesystem::absolute(StrCat(prefix, "_temp_", hex)).lexically_normal().string());
   const std::string probe = folder.path() + "/probe";
   WriteFileAtomically(probe, hex);
   FeedList probe_feeds;

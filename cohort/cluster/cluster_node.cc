@@ -32,7 +32,9 @@ Status ClosedStatus(const Connection& connection) {
 ClusterNode::ClusterNode(ClusterSpec cluster, DeviceName task, std::shared_ptr<const DeviceSet> devices,
                          std::shared_ptr<TaskResources> resources, const TransportMaker& make_transport,
                          std::string chief)
-    : cluster_(std::move(cluster)), task_(std::move(task)), chief_(std::move(chief)),
+    : cluster_(std::move(cluster)),
+      task_(std::move(task)),
+      chief_(std::move(chief)),
       clerk_(std::make_unique<ThreadPool>("cohort-clerk", 1)) {
   identity_.task = task_.ToString();
   identity_.incarnation = NewIncarnation();
@@ -266,11 +268,11 @@ void ClusterNode::DropLease(uint64_t session) {
 
 void ClusterNode::OnMessage(const std::shared_ptr<Connection>& connection, Message message) {
   const auto kind = static_cast<MessageKind>(message.kind);
-  const bool to_server = kind != MessageKind::kDevices && kind != MessageKind::kRegistered &&
-                         kind != MessageKind::kStepDone;
+  const bool to_server =
+      kind != MessageKind::kDevices && kind != MessageKind::kRegistered && kind != MessageKind::kStepDone;
   if (to_server && local_ == nullptr) {
-    throw InvalidArgumentError(StrCat("[protocol] ", identity_.task, " runs no task, but was sent message kind ",
-                                      message.kind));
+    throw InvalidArgumentError(
+        StrCat("[protocol] ", identity_.task, " runs no task, but was sent message kind ", message.kind));
   }
   switch (kind) {
     case MessageKind::kValues: return HandleValues(std::move(message));

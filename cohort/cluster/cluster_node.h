@@ -1,5 +1,5 @@
-// ClusterNode: one process in a cluster - its connections, its part of the step protocol, and, where it is a server, the
-// task that it runs. A Server owns one; a program outside the cluster has one as /job:client.
+// ClusterNode: one process in a cluster - its connections, its part of the step protocol, and, where it is a server,
+// the task that it runs. A Server owns one; a program outside the cluster has one as /job:client.
 #pragma once
 
 #include <chrono>
@@ -48,8 +48,8 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
   const std::shared_ptr<LocalTask>& local_task() const { return local_; }
   const TaskIdentity& identity() const { return identity_; }
 
-  // A live connection to `task`, made where there is none; waits for a task that nobody has seen yet and says every 10 s
-  // who is missing. Throws NotFoundError for a task that the spec lacks, DeadlineExceededError, and what a handshake
+  // A live connection to `task`, made where there is none; waits for a task that nobody has seen yet and says every 10
+  // s who is missing. Throws NotFoundError for a task that the spec lacks, DeadlineExceededError, and what a handshake
   // throws.
   std::shared_ptr<Connection> Reach(const DeviceName& task, std::chrono::steady_clock::time_point deadline);
   // The same for an address whose task is not known.

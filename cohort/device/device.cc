@@ -65,8 +65,7 @@ DeviceAttributes AttributesOf(const DeviceName& task_name, const std::string& ty
   return attributes;
 }
 
-std::vector<std::unique_ptr<Device>> MakeCpuDevices(const DeviceName& task_name, int count,
-                                                    int intra_op_threads,
+std::vector<std::unique_ptr<Device>> MakeCpuDevices(const DeviceName& task_name, int count, int intra_op_threads,
                                                     const std::shared_ptr<TaskResources>& task) {
   std::vector<std::unique_ptr<Device>> devices;
   for (int i = 0; i < count; ++i) {

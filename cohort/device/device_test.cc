@@ -24,8 +24,7 @@ int NumThreads() {
 }
 
 DeviceSet TwoCpus() {
-  return DeviceSet(
-      MakeCpuDevices(DeviceName::Parse("/job:worker/task:3"), 2, 2, std::make_shared<TaskResources>()));
+  return DeviceSet(MakeCpuDevices(DeviceName::Parse("/job:worker/task:3"), 2, 2, std::make_shared<TaskResources>()));
 }
 
 TEST(DeviceTest, CpuDevicesAreNumberedAndShareTheTask) {

@@ -53,8 +53,7 @@ Tensor& KernelContext::ForwardInputOrAllocate(std::initializer_list<int> input_i
 }
 
 void AsyncOpKernel::Compute(KernelContext& ctx) {
-  throw InternalError(
-      StrCat("[kernel] ", ctx.node().Describe(), " is asynchronous: it is run by ComputeAsync"));
+  throw InternalError(StrCat("[kernel] ", ctx.node().Describe(), " is asynchronous: it is run by ComputeAsync"));
 }
 
 KernelRegistry& KernelRegistry::Global() {
@@ -64,13 +63,11 @@ KernelRegistry& KernelRegistry::Global() {
 
 void KernelRegistry::Register(const std::string& op, const std::string& device_type, KernelFactory factory) {
   if (!kernels_.emplace(std::make_pair(op, device_type), std::move(factory)).second) {
-    throw AlreadyExistsError(
-        StrCat("[kernel] op ", op, " has a kernel for device type ", device_type, " already"));
+    throw AlreadyExistsError(StrCat("[kernel] op ", op, " has a kernel for device type ", device_type, " already"));
   }
 }
 
-void KernelRegistry::RegisterFn(const std::string& op, const std::string& device_type,
-                                void (*fn)(KernelContext&)) {
+void KernelRegistry::RegisterFn(const std::string& op, const std::string& device_type, void (*fn)(KernelContext&)) {
   class FnKernel final : public OpKernel {
    public:
     explicit FnKernel(void (*fn)(KernelContext&)) : fn_(fn) {}
@@ -79,9 +76,8 @@ void KernelRegistry::RegisterFn(const std::string& op, const std::string& device
    private:
     void (*fn_)(KernelContext&);
   };
-  Register(op, device_type, [fn](const KernelConstruction&) -> std::unique_ptr<OpKernel> {
-    return std::make_unique<FnKernel>(fn);
-  });
+  Register(op, device_type,
+           [fn](const KernelConstruction&) -> std::unique_ptr<OpKernel> { return std::make_unique<FnKernel>(fn); });
 }
 
 bool KernelRegistry::Has(std::string_view op, std::string_view device_type) const {

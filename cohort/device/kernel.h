@@ -33,7 +33,12 @@ class KernelContext {
   // Used by the executor. `slots` hold one tensor an output of the plan; `uses` how many consumers each still has.
   KernelContext(const Node& node, Device& device, const StepInfo& step, Tensor* slots, const int32_t* input_slots,
                 Tensor* outputs, int32_t* uses)
-      : node_(&node), device_(&device), step_(&step), slots_(slots), input_slots_(input_slots), outputs_(outputs),
+      : node_(&node),
+        device_(&device),
+        step_(&step),
+        slots_(slots),
+        input_slots_(input_slots),
+        outputs_(outputs),
         uses_(uses) {}
 
   const Node& node() const { return *node_; }
@@ -73,8 +78,8 @@ class KernelContext {
 struct ElementwiseLoops {
   using Unary = void (*)(const void* x, void* out, int64_t n);
   using Binary = void (*)(const void* a, const void* b, void* out, int64_t n);
-  Unary unary = nullptr;         // one operand
-  Binary both = nullptr;         // two operands of n elements
+  Unary unary = nullptr;          // one operand
+  Binary both = nullptr;          // two operands of n elements
   Binary right_scalar = nullptr;  // the right one is one element
   Binary left_scalar = nullptr;
 };
@@ -122,9 +127,8 @@ class KernelRegistry {
   // Registers class K, whose constructor takes a KernelConstruction.
   template <typename K>
   void Register(const std::string& op, const std::string& device_type) {
-    Register(op, device_type, [](const KernelConstruction& c) -> std::unique_ptr<OpKernel> {
-      return std::make_unique<K>(c);
-    });
+    Register(op, device_type,
+             [](const KernelConstruction& c) -> std::unique_ptr<OpKernel> { return std::make_unique<K>(c); });
   }
   // A kernel that is a function of its context.
   void RegisterFn(const std::string& op, const std::string& device_type, void (*fn)(KernelContext&));

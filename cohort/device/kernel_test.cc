@@ -12,25 +12,22 @@ using ::testing::HasSubstr;
 
 void RegisterTestOps() {
   if (OpRegistry::Global().Find("KernelTestOp") != nullptr) return;
-  OpRegistry::Global().Register(
-      OpDef("KernelTestOp")
-          .Input("x: T")
-          .Input("y: T")
-          .Output("z: U")
-          .Attr("T: type")
-          .Attr("U: type")
-          .ShapeRule([](ShapeContext&) { return std::vector<Shape>{Shape::UnknownRank()}; }));
-  OpRegistry::Global().Register(
-      OpDef("KernelTestSource").Output("x: T").Attr("T: type").ShapeRule([](ShapeContext&) {
-        return std::vector<Shape>{Shape::UnknownRank()};
-      }));
+  OpRegistry::Global().Register(OpDef("KernelTestOp")
+                                    .Input("x: T")
+                                    .Input("y: T")
+                                    .Output("z: U")
+                                    .Attr("T: type")
+                                    .Attr("U: type")
+                                    .ShapeRule([](ShapeContext&) { return std::vector<Shape>{Shape::UnknownRank()}; }));
+  OpRegistry::Global().Register(OpDef("KernelTestSource").Output("x: T").Attr("T: type").ShapeRule([](ShapeContext&) {
+    return std::vector<Shape>{Shape::UnknownRank()};
+  }));
 }
 
 // A context with two inputs and one output, and what an executor would keep for it.
 struct Harness {
   explicit Harness(DType in = DType::kFloat32, DType out = DType::kFloat32)
-      : devices(MakeCpuDevices(DeviceName::Parse("/job:localhost/task:0"), 1, 1,
-                               std::make_shared<TaskResources>())) {
+      : devices(MakeCpuDevices(DeviceName::Parse("/job:localhost/task:0"), 1, 1, std::make_shared<TaskResources>())) {
     RegisterTestOps();
     const Output x = graph.Op("KernelTestSource").Attr("T", in).Finish1();
     node = graph.Op("KernelTestOp").Name("node").Input(x).Input(x).Attr("U", out).Finish();
@@ -90,9 +87,7 @@ TEST(KernelContextTest, DoesNotForwardWhatOthersUse) {
   EXPECT_FALSE(forwarded([](Harness& h) { h.slots[1] = h.slots[0]; }));
   EXPECT_FALSE(forwarded([](Harness&) {}, Shape{3}));
   EXPECT_FALSE(forwarded([](Harness&) {}, Shape{5}));
-  EXPECT_FALSE(forwarded([](Harness& h) {
-    h.slots[0] = Tensor::Vector<float>({0, 1, 2, 3, 4}).Slice(1, 5);
-  }));
+  EXPECT_FALSE(forwarded([](Harness& h) { h.slots[0] = Tensor::Vector<float>({0, 1, 2, 3, 4}).Slice(1, 5); }));
   EXPECT_FALSE(forwarded([](Harness& h) { h.slots[0].Reset(); }));
 }
 
@@ -131,8 +126,8 @@ TEST(KernelRegistryTest, MakesWhatIsRegisteredAndNamesWhatIsNot) {
     registry.Create({*h.node, *h.devices[0]});
     FAIL();
   } catch (const NotFoundError& e) {
-    EXPECT_THAT(e.what(), AllOf(HasSubstr("op KernelTestOp (node 'node')"), HasSubstr("device type CPU"),
-                                HasSubstr("[TEST]")));
+    EXPECT_THAT(e.what(),
+                AllOf(HasSubstr("op KernelTestOp (node 'node')"), HasSubstr("device type CPU"), HasSubstr("[TEST]")));
   }
   registry.Register<Waits>("KernelTestOp", "CPU");
   EXPECT_TRUE(registry.Has("KernelTestOp", "CPU"));
@@ -140,8 +135,7 @@ TEST(KernelRegistryTest, MakesWhatIsRegisteredAndNamesWhatIsNot) {
   EXPECT_THROW(registry.Register<Waits>("KernelTestOp", "CPU"), AlreadyExistsError);
   registry.RegisterFn("Another", "CPU", [](KernelContext& ctx) { ctx.AllocateOutput(0, Shape()); });
   EXPECT_THAT(registry.OpsOn("CPU"), ElementsAre("Another", "KernelTestOp"));
-  registry.RegisterFn("KernelTestSource", "CPU",
-                      [](KernelContext& ctx) { ctx.SetOutput(0, Tensor::Scalar(1.0f)); });
+  registry.RegisterFn("KernelTestSource", "CPU", [](KernelContext& ctx) { ctx.SetOutput(0, Tensor::Scalar(1.0f)); });
 }
 
 }  // namespace

@@ -26,9 +26,8 @@ std::pair<std::string, std::string> KeyOf(const std::string& container, const st
 
 }  // namespace
 
-std::shared_ptr<Resource> ResourceManager::LookupOrCreateAny(
-    const std::string& container, const std::string& name,
-    const std::function<std::shared_ptr<Resource>()>& make) {
+std::shared_ptr<Resource> ResourceManager::LookupOrCreateAny(const std::string& container, const std::string& name,
+                                                             const std::function<std::shared_ptr<Resource>()>& make) {
   MutexLock lock(mu_);
   auto key = KeyOf(container, name);
   const auto it = resources_.find(key);
@@ -38,8 +37,7 @@ std::shared_ptr<Resource> ResourceManager::LookupOrCreateAny(
   return made;
 }
 
-std::shared_ptr<Resource> ResourceManager::Lookup(const std::string& container,
-                                                  const std::string& name) const {
+std::shared_ptr<Resource> ResourceManager::Lookup(const std::string& container, const std::string& name) const {
   MutexLock lock(mu_);
   const auto it = resources_.find(KeyOf(container, name));
   return it == resources_.end() ? nullptr : it->second;
@@ -50,8 +48,7 @@ std::vector<std::pair<std::string, std::shared_ptr<Resource>>> ResourceManager::
   std::vector<std::pair<std::string, std::shared_ptr<Resource>>> found;
   const auto first = KeyOf(container, "");
   MutexLock lock(mu_);
-  for (auto it = resources_.lower_bound(first); it != resources_.end() && it->first.first == first.first;
-       ++it) {
+  for (auto it = resources_.lower_bound(first); it != resources_.end() && it->first.first == first.first; ++it) {
     found.emplace_back(it->first.second, it->second);
   }
   return found;
@@ -81,8 +78,7 @@ Tensor MakeResourceHandle(std::shared_ptr<Resource> resource) {
 
 const std::shared_ptr<Resource>& ResourceOfHandle(const Tensor& handle) {
   if (handle.dtype() != DType::kResource || handle.raw_data() == nullptr) {
-    throw InvalidArgumentError(
-        StrCat("[resource] expected a resource handle; got ", handle.dtype(), handle.shape()));
+    throw InvalidArgumentError(StrCat("[resource] expected a resource handle; got ", handle.dtype(), handle.shape()));
   }
   return *static_cast<const std::shared_ptr<Resource>*>(handle.raw_data());
 }

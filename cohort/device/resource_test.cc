@@ -24,8 +24,7 @@ TEST(ResourceManagerTest, MakesOncePerContainerAndName) {
   int alive = 0;
   ResourceManager manager;
   const auto get = [&](const char* container, const char* name) {
-    return manager.LookupOrCreate<Counter>(container, name,
-                                           [&] { return std::make_shared<Counter>(&alive); });
+    return manager.LookupOrCreate<Counter>(container, name, [&] { return std::make_shared<Counter>(&alive); });
   };
   const auto a = get("", "a");
   EXPECT_EQ(get("localhost", "a"), a);  // "" is the default container
@@ -76,9 +75,8 @@ TEST(ResourceManagerTest, ThreadsGetTheSameResource) {
   std::vector<std::shared_ptr<Counter>> got(4);
   std::vector<std::thread> threads;
   for (auto& mine : got) {
-    threads.emplace_back([&] {
-      mine = manager.LookupOrCreate<Counter>("", "a", [&] { return std::make_shared<Counter>(&alive); });
-    });
+    threads.emplace_back(
+        [&] { mine = manager.LookupOrCreate<Counter>("", "a", [&] { return std::make_shared<Counter>(&alive); }); });
   }
   for (std::thread& thread : threads) thread.join();
   for (const auto& one : got) EXPECT_EQ(one, got[0]);

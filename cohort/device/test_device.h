@@ -23,8 +23,7 @@ Tensor TestDeviceViewOfHost(const Tensor& value);
 class TestDevice final : public Device {
  public:
   // Each kernel starts `delay` after its turn on the stream has come.
-  TestDevice(DeviceAttributes attributes, std::shared_ptr<TaskResources> task,
-             std::chrono::microseconds delay);
+  TestDevice(DeviceAttributes attributes, std::shared_ptr<TaskResources> task, std::chrono::microseconds delay);
   // Runs what is still on the stream.
   ~TestDevice() override;
 
@@ -44,9 +43,9 @@ class TestDevice final : public Device {
 };
 
 // `count` devices /job:J/replica:0/task:T/device:TEST:0.. that share `task`.
-std::vector<std::unique_ptr<Device>> MakeTestDevices(
-    const DeviceName& task_name, int count, const std::shared_ptr<TaskResources>& task,
-    std::chrono::microseconds delay = std::chrono::microseconds(50));
+std::vector<std::unique_ptr<Device>> MakeTestDevices(const DeviceName& task_name, int count,
+                                                     const std::shared_ptr<TaskResources>& task,
+                                                     std::chrono::microseconds delay = std::chrono::microseconds(50));
 
 // Gives every op that has a CPU kernel so far one for TEST: it runs the CPU's on the stream, on views of the
 // device's memory, and is asynchronous. Ops with a TEST kernel of their own and those of the runtime ("_...")

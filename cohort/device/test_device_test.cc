@@ -14,8 +14,7 @@ using ::testing::HasSubstr;
 
 constexpr std::chrono::seconds kLong{60};
 
-std::vector<std::unique_ptr<Device>> OneDevice(const std::shared_ptr<TaskResources>& task,
-                                               int delay_us = 1000) {
+std::vector<std::unique_ptr<Device>> OneDevice(const std::shared_ptr<TaskResources>& task, int delay_us = 1000) {
   return MakeTestDevices(DeviceName::Parse("/job:worker/task:0"), 1, task, microseconds(delay_us));
 }
 
@@ -89,11 +88,8 @@ class TestDeviceKernelTest : public ::testing::Test {
       const auto nothing = [](ShapeContext&) { return std::vector<Shape>{}; };
       const auto two = [](ShapeContext&) { return std::vector<Shape>{Shape::UnknownRank(), Shape{-1}}; };
       ops.Register(OpDef("TestDeviceSource").Output("x: float32").ShapeRule(unknown));
-      ops.Register(OpDef("TestDeviceDouble")
-                       .Input("x: float32")
-                       .Output("y: float32")
-                       .HostOutput("shape: int64")
-                       .ShapeRule(two));
+      ops.Register(
+          OpDef("TestDeviceDouble").Input("x: float32").Output("y: float32").HostOutput("shape: int64").ShapeRule(two));
       ops.Register(OpDef("TestDeviceAssign").Input("x: float32").ShapeRule(nothing));
       ops.Register(OpDef("TestDeviceRead").Output("x: float32").ShapeRule(unknown));
     }
@@ -104,8 +100,7 @@ class TestDeviceKernelTest : public ::testing::Test {
       for (int64_t i = 0; i < x.num_elements(); ++i) y.data<float>()[i] = 2 * x.data<float>()[i];
       ctx.AllocateOutput(1, Shape{1}).data<int64_t>()[0] = x.num_elements();
     });
-    registry_.RegisterFn("TestDeviceAssign", "CPU",
-                         [](KernelContext& ctx) { VariableOf(ctx)->Assign(ctx.input(0)); });
+    registry_.RegisterFn("TestDeviceAssign", "CPU", [](KernelContext& ctx) { VariableOf(ctx)->Assign(ctx.input(0)); });
     registry_.RegisterFn("TestDeviceRead", "CPU",
                          [](KernelContext& ctx) { ctx.SetOutput(0, VariableOf(ctx)->Read()); });
     registry_.RegisterFn("_Internal", "CPU", [](KernelContext&) {});
@@ -129,13 +124,12 @@ class TestDeviceKernelTest : public ::testing::Test {
     std::vector<int32_t> input_slots(inputs.size(), 0);
     std::vector<int32_t> uses(slots.size(), 1);
     const StepInfo step;
-    KernelContext ctx(*node, *devices_[0], step, slots.data(), input_slots.data(),
-                      slots.data() + inputs.size(), uses.data());
+    KernelContext ctx(*node, *devices_[0], step, slots.data(), input_slots.data(), slots.data() + inputs.size(),
+                      uses.data());
     std::promise<Status> ended;
     std::future<Status> end = ended.get_future();
     kernel->AsAsync()->ComputeAsync(ctx, [&](const Status& status) { ended.set_value(status); });
-    if (end.wait_for(kLong) != std::future_status::ready)
-      throw DeadlineExceededError("the kernel did not end");
+    if (end.wait_for(kLong) != std::future_status::ready) throw DeadlineExceededError("the kernel did not end");
     end.get().ThrowIfError();
     return {slots.begin() + static_cast<std::ptrdiff_t>(inputs.size()), slots.end()};
   }

@@ -30,8 +30,8 @@ void WithIndices(const Tensor& indices, const std::string& variable, const Fn& f
   } else if (indices.dtype() == DType::kInt64) {
     fn(indices.values<int64_t>());
   } else {
-    throw InvalidArgumentError(StrCat("[variable] expected int32 or int64 indices into variable '", variable,
-                                      "'; got ", indices.dtype(), indices.shape()));
+    throw InvalidArgumentError(StrCat("[variable] expected int32 or int64 indices into variable '", variable, "'; got ",
+                                      indices.dtype(), indices.shape()));
   }
 }
 
@@ -47,14 +47,13 @@ class Variable::SetLock {
  public:
   enum class Mode { kShared, kExclusive };
 
-  SetLock(std::vector<Variable*> variables, Mode mode) NO_THREAD_SAFETY_ANALYSIS
-      : variables_(std::move(variables)),
-        mode_(mode) {
+  SetLock(std::vector<Variable*> variables, Mode mode) NO_THREAD_SAFETY_ANALYSIS : variables_(std::move(variables)),
+                                                                                   mode_(mode) {
     std::sort(variables_.begin(), variables_.end(), std::less<>());
     const auto twice = std::adjacent_find(variables_.begin(), variables_.end());
     if (twice != variables_.end()) {
-      throw InvalidArgumentError(StrCat("[variable] expected different variables in one update; got '",
-                                        (*twice)->name(), "' twice"));
+      throw InvalidArgumentError(
+          StrCat("[variable] expected different variables in one update; got '", (*twice)->name(), "' twice"));
     }
     for (Variable* variable : variables_) {
       mode_ == Mode::kShared ? variable->mu_.LockShared() : variable->mu_.Lock();
@@ -116,8 +115,8 @@ void Variable::CheckInitialized() const {
 
 int64_t Variable::RowCount() const {
   if (value_.shape().rank() < 1 || DTypeSize(dtype_) == 0) {
-    throw InvalidArgumentError(StrCat("[variable] expected a variable with rows of numbers; got '", name_,
-                                      "' of ", dtype_, value_.shape()));
+    throw InvalidArgumentError(
+        StrCat("[variable] expected a variable with rows of numbers; got '", name_, "' of ", dtype_, value_.shape()));
   }
   return value_.shape().dim(0);
 }
@@ -154,13 +153,12 @@ Tensor Variable::CopyOfRows() const {
 
 void Variable::Assign(const Tensor& value) {
   if (value.dtype() != dtype_ || !shape_.IsCompatibleWith(value.shape())) {
-    throw InvalidArgumentError(StrCat("[variable] expected ", dtype_, shape_, " as value of variable '",
-                                      name_, "'; got ", value.dtype(), value.shape()));
+    throw InvalidArgumentError(StrCat("[variable] expected ", dtype_, shape_, " as value of variable '", name_,
+                                      "'; got ", value.dtype(), value.shape()));
   }
   WriterLock lock(mu_);
   if (by_row_ && value.shape().rank() < 1) {
-    throw InvalidArgumentError(
-        StrCat("[variable] variable '", name_, "' is used by rows; got a scalar for it"));
+    throw InvalidArgumentError(StrCat("[variable] variable '", name_, "' is used by rows; got a scalar for it"));
   }
   value_ = by_row_ ? value.Clone() : value;  // rows change in place, so nobody else may hold the buffer
   initialized_.store(true, std::memory_order_release);
@@ -177,8 +175,8 @@ void Variable::Update(const std::function<void(const Tensor& old, Tensor& out)>&
 }
 
 void Variable::UpdateTogether(std::span<Variable* const> variables,
-                              const std::function<void(std::span<const Tensor> olds, std::span<Tensor> outs)>&
-                                  change) NO_THREAD_SAFETY_ANALYSIS {
+                              const std::function<void(std::span<const Tensor> olds, std::span<Tensor> outs)>& change)
+    NO_THREAD_SAFETY_ANALYSIS {
   const SetLock lock({variables.begin(), variables.end()}, SetLock::Mode::kExclusive);
   std::vector<Tensor> outs;
   std::vector<Tensor> olds;
@@ -216,8 +214,7 @@ Tensor Variable::Gather(const Tensor& indices, Allocator& allocator) {
       if (by_row_) {
         const int64_t rows = RowCount();
         const size_t bytes = RowBytes();
-        Tensor result(dtype_, indices.shape().Concat(value_.shape().Sub(1, value_.shape().rank())),
-                      allocator);
+        Tensor result(dtype_, indices.shape().Concat(value_.shape().Sub(1, value_.shape().rank())), allocator);
         const auto* from = static_cast<const char*>(value_.raw_data());
         auto* to = static_cast<char*>(result.raw_data());
         const Variable* const self = this;

@@ -58,8 +58,7 @@ TEST(VariableRaceTest, DenseReadsSeeWholeValues) {
   Race([&](int) { v.Update(AddOne); },
        [&](int) {
          const Tensor value = v.Read();
-         for (int again = 0; again < 3; ++again)
-           torn += !AllEqual(value, 1);  // nor does it change while it is held
+         for (int again = 0; again < 3; ++again) torn += !AllEqual(value, 1);  // nor does it change while it is held
        });
   EXPECT_EQ(torn, 0);
   EXPECT_EQ(v.Read().data<float>()[999], kWriters * kUpdates);
@@ -74,8 +73,7 @@ TEST(VariableRaceTest, VariablesUpdatedTogetherInAnyOrderDoNotDeadlock) {
   std::atomic<int> wrong{0};
   Race(
       [&](int round) {
-        const std::vector<Variable*> order =
-            round % 2 == 0 ? std::vector<Variable*>{&a, &b} : std::vector{&b, &a};
+        const std::vector<Variable*> order = round % 2 == 0 ? std::vector<Variable*>{&a, &b} : std::vector{&b, &a};
         Variable::UpdateTogether(order, [&](std::span<const Tensor> olds, std::span<Tensor> outs) {
           wrong += olds[0].data<float>()[0] != olds[1].data<float>()[0];
           AddOne(olds[0], outs[0]);

@@ -40,8 +40,7 @@ TEST(VariableTest, ReadBeforeTheFirstAssignNamesTheVariable) {
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { v.Read(); }), HasSubstr(expected));
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { v.Update(AddOne); }), HasSubstr(expected));
   const Tensor index = Tensor::Scalar<int32_t>(0);
-  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { v.Gather(index, HostAllocator()); }),
-              HasSubstr(expected));
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { v.Gather(index, HostAllocator()); }), HasSubstr(expected));
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { v.UpdateRows(index, {}, [](auto, auto) {}); }),
               HasSubstr(expected));
   EXPECT_EQ(v.version(), 0);
@@ -145,11 +144,9 @@ TEST(VariableTest, IndicesAreCheckedBeforeAnythingChanges) {
   for (const int64_t bad : {int64_t{3}, int64_t{-1}, int64_t{1} << 40}) {
     const Tensor indices = Tensor::Vector<int64_t>({0, 1, bad});
     const std::string expected = "indices[2] = " + std::to_string(bad) + " is not in [0, 3)";
-    EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { v.Gather(indices, HostAllocator()); }),
+    EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { v.Gather(indices, HostAllocator()); }), HasSubstr(expected));
+    EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { v.UpdateRows(indices, {}, [&](auto, auto) { ++changed; }); }),
                 HasSubstr(expected));
-    EXPECT_THAT(
-        MessageOf<InvalidArgumentError>([&] { v.UpdateRows(indices, {}, [&](auto, auto) { ++changed; }); }),
-        HasSubstr(expected));
   }
   EXPECT_EQ(changed, 0);
   EXPECT_EQ(v.version(), 1);
@@ -164,12 +161,11 @@ TEST(VariableTest, UpdateRowsHandsOverTheRowsOfTheSlotsToo) {
   Variable* const slots[] = {&slot};
   std::vector<int64_t> positions;
   // 5 and 69 share a stripe; 5 comes twice
-  v.UpdateRows(Tensor::Vector<int32_t>({5, 69, 0, 5}), slots,
-               [&](int64_t position, std::span<void* const> rows) {
-                 positions.push_back(position);
-                 *static_cast<double*>(rows[1]) += 1;
-                 static_cast<float*>(rows[0])[1] += static_cast<float>(*static_cast<double*>(rows[1]));
-               });
+  v.UpdateRows(Tensor::Vector<int32_t>({5, 69, 0, 5}), slots, [&](int64_t position, std::span<void* const> rows) {
+    positions.push_back(position);
+    *static_cast<double*>(rows[1]) += 1;
+    static_cast<float*>(rows[0])[1] += static_cast<float>(*static_cast<double*>(rows[1]));
+  });
   EXPECT_THAT(positions, ElementsAre(0, 1, 2, 3));
   const Tensor values = v.Read();
   EXPECT_EQ(values.data<float>()[5 * 2 + 1], 3);
@@ -191,8 +187,7 @@ TEST(VariableTest, UpdateRowsRefusesSlotsThatDoNotFit) {
   const auto never = [](int64_t, std::span<void* const>) { FAIL(); };
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { v.UpdateRows(indices, bad, never); }),
               HasSubstr("expected 4 rows in slot 'short'"));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { v.UpdateRows(indices, twice, never); }),
-              HasSubstr("'v' twice"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { v.UpdateRows(indices, twice, never); }), HasSubstr("'v' twice"));
 }
 
 TEST(VariableTest, RowModeCopiesWholeReadsAndAssigns) {

@@ -76,13 +76,7 @@ constexpr const char* kNumbers = "T: {bfloat16, half, float, double, uint8, int3
 constexpr const char* kNumbersAndStrings = "T: {bfloat16, half, float, double, uint8, int32, int64, string}";
 
 OpDef BinaryOp(const char* name, const char* types, const char* doc) {
-  return OpDef(name)
-      .Input("x: T")
-      .Input("y: T")
-      .Output("z: T")
-      .Attr(types)
-      .ShapeRule(BroadcastShape)
-      .Doc(doc);
+  return OpDef(name).Input("x: T").Input("y: T").Output("z: T").Attr(types).ShapeRule(BroadcastShape).Doc(doc);
 }
 
 void RegisterFieldOps(OpRegistry& registry) {
@@ -100,10 +94,9 @@ void RegisterFieldOps(OpRegistry& registry) {
     const Output g = c.grad();
     SetBroadcastGradients(c, g * c.input(1), g * c.input(0));
   }));
-  registry.Register(BinaryOp("RealDiv", "T: {bfloat16, half, float, double}", "x / y of real numbers.")
-                        .Gradient(DivGradient));
   registry.Register(
-      BinaryOp("Div", kNumbers, "x / y; integers are truncated towards zero.").Gradient(DivGradient));
+      BinaryOp("RealDiv", "T: {bfloat16, half, float, double}", "x / y of real numbers.").Gradient(DivGradient));
+  registry.Register(BinaryOp("Div", kNumbers, "x / y; integers are truncated towards zero.").Gradient(DivGradient));
 }
 
 void RegisterOtherBinary(OpRegistry& registry) {
@@ -116,17 +109,16 @@ void RegisterOtherBinary(OpRegistry& registry) {
                           SetBroadcastGradients(c, g, -(g * FloorDiv(c.input(0), c.input(1))));
                         }));
   registry.Register(
-      BinaryOp("Maximum", kNumbers, "The larger of x and y; NaN where either is NaN.")
-          .Gradient([](GradientContext& c) { ExtremumGradient(c, GreaterEqual(c.input(0), c.input(1))); }));
-  registry.Register(
-      BinaryOp("Minimum", kNumbers, "The smaller of x and y; NaN where either is NaN.")
-          .Gradient([](GradientContext& c) { ExtremumGradient(c, LessEqual(c.input(0), c.input(1))); }));
+      BinaryOp("Maximum", kNumbers, "The larger of x and y; NaN where either is NaN.").Gradient([](GradientContext& c) {
+        ExtremumGradient(c, GreaterEqual(c.input(0), c.input(1)));
+      }));
+  registry.Register(BinaryOp("Minimum", kNumbers, "The smaller of x and y; NaN where either is NaN.")
+                        .Gradient([](GradientContext& c) { ExtremumGradient(c, LessEqual(c.input(0), c.input(1))); }));
   registry.Register(BinaryOp("Pow", "T: {bfloat16, float, half, double, int32, int64}",
                              "x to the power of y. A negative power of an integer is an error.")
                         .Gradient(PowGradient));
-  registry.Register(
-      BinaryOp("SquaredDifference", "T: {bfloat16, half, float, double, int32, int64}", "(x - y)^2.")
-          .Gradient(SquaredDifferenceGradient));
+  registry.Register(BinaryOp("SquaredDifference", "T: {bfloat16, half, float, double, int32, int64}", "(x - y)^2.")
+                        .Gradient(SquaredDifferenceGradient));
   registry.Register(OpDef("AddN")
                         .Input("inputs: N * T")
                         .Output("sum: T")

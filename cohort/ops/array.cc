@@ -87,9 +87,8 @@ Shape ResolveReshape(const Shape& from, const Shape& wanted) {
   if (unknown >= 0 && product > 0 && elements % product == 0) {
     result.set_dim(unknown, elements / product);
   } else if (unknown >= 0 || product != elements) {
-    throw InvalidArgumentError(StrCat("cannot reshape a tensor of shape ", from, " (", elements,
-                                      " elements) to ", wanted, " (", product,
-                                      unknown >= 0 ? " times n elements)" : " elements)"));
+    throw InvalidArgumentError(StrCat("cannot reshape a tensor of shape ", from, " (", elements, " elements) to ",
+                                      wanted, " (", product, unknown >= 0 ? " times n elements)" : " elements)"));
   }
   return result;
 }
@@ -100,8 +99,7 @@ Shape SqueezedShape(const Shape& shape, const std::vector<int64_t>& axes) {
   for (const int64_t axis : axes) {
     const int i = NormalizeAxis(axis, shape.rank(), "squeeze dimension");
     if (shape.dim(i) > 1 || shape.dim(i) == 0) {
-      throw InvalidArgumentError(
-          StrCat("cannot squeeze dimension ", axis, " of shape ", shape, ": it is not 1"));
+      throw InvalidArgumentError(StrCat("cannot squeeze dimension ", axis, " of shape ", shape, ": it is not 1"));
     }
     drop[static_cast<size_t>(i)] = true;
   }
@@ -172,16 +170,15 @@ void RegisterIdentities(OpRegistry& registry) {
                         .ShapeRule(UnchangedShape)
                         .NotDifferentiable("made to stop gradients")
                         .Doc("The input; gradients end here."));
-  registry.Register(
-      OpDef("Cast")
-          .Input("x: SrcT")
-          .Output("y: DstT")
-          .Attr("SrcT: type")
-          .Attr("DstT: type")
-          .Attr("Truncate: bool = false")
-          .ShapeRule(UnchangedShape)
-          .Gradient(CastGradient)
-          .Doc("x converted to DstT. Floats to integers lose their fraction; to bool, nonzero is true."));
+  registry.Register(OpDef("Cast")
+                        .Input("x: SrcT")
+                        .Output("y: DstT")
+                        .Attr("SrcT: type")
+                        .Attr("DstT: type")
+                        .Attr("Truncate: bool = false")
+                        .ShapeRule(UnchangedShape)
+                        .Gradient(CastGradient)
+                        .Doc("x converted to DstT. Floats to integers lose their fraction; to bool, nonzero is true."));
 }
 
 void RegisterShapeQueries(OpRegistry& registry) {
@@ -225,16 +222,15 @@ void RegisterShapeQueries(OpRegistry& registry) {
 }
 
 void RegisterReshapes(OpRegistry& registry) {
-  registry.Register(
-      OpDef("Reshape")
-          .Input("tensor: T")
-          .HostInput("shape: Tshape")
-          .Output("output: T")
-          .Attr("T: type")
-          .Attr("Tshape: {int32, int64} = DT_INT32")
-          .ShapeRule(ReshapeShape)
-          .Gradient(ReshapeGradient)
-          .Doc("The elements in a new shape, of which one dimension may be -1 (what is left)."));
+  registry.Register(OpDef("Reshape")
+                        .Input("tensor: T")
+                        .HostInput("shape: Tshape")
+                        .Output("output: T")
+                        .Attr("T: type")
+                        .Attr("Tshape: {int32, int64} = DT_INT32")
+                        .ShapeRule(ReshapeShape)
+                        .Gradient(ReshapeGradient)
+                        .Doc("The elements in a new shape, of which one dimension may be -1 (what is left)."));
   registry.Register(OpDef("ExpandDims")
                         .Input("input: T")
                         .HostInput("dim: Tdim")
@@ -244,25 +240,23 @@ void RegisterReshapes(OpRegistry& registry) {
                         .ShapeRule(ExpandDimsShape)
                         .Gradient(ReshapeGradient)
                         .Doc("The input with a dimension of 1 before axis `dim`, in [-rank - 1, rank]."));
-  registry.Register(
-      OpDef("Squeeze")
-          .Input("input: T")
-          .Output("output: T")
-          .Attr("T: type")
-          .Attr("squeeze_dims: list(int) >= 0 = []")
-          .ShapeRule(SqueezeShape)
-          .Gradient(ReshapeGradient)
-          .Doc("The input without the dimensions `squeeze_dims`, or without all dimensions of 1."));
-  registry.Register(
-      OpDef("BroadcastTo")
-          .Input("input: T")
-          .HostInput("shape: Tidx")
-          .Output("output: T")
-          .Attr("T: type")
-          .Attr("Tidx: {int32, int64} = DT_INT32")
-          .ShapeRule(BroadcastToShape)
-          .Gradient([](GradientContext& c) { c.SetInput(0, SumToShapeOf(c.grad(), c.input(0))); })
-          .Doc("The input repeated along dimensions of 1 and new leading ones until it has `shape`."));
+  registry.Register(OpDef("Squeeze")
+                        .Input("input: T")
+                        .Output("output: T")
+                        .Attr("T: type")
+                        .Attr("squeeze_dims: list(int) >= 0 = []")
+                        .ShapeRule(SqueezeShape)
+                        .Gradient(ReshapeGradient)
+                        .Doc("The input without the dimensions `squeeze_dims`, or without all dimensions of 1."));
+  registry.Register(OpDef("BroadcastTo")
+                        .Input("input: T")
+                        .HostInput("shape: Tidx")
+                        .Output("output: T")
+                        .Attr("T: type")
+                        .Attr("Tidx: {int32, int64} = DT_INT32")
+                        .ShapeRule(BroadcastToShape)
+                        .Gradient([](GradientContext& c) { c.SetInput(0, SumToShapeOf(c.grad(), c.input(0))); })
+                        .Doc("The input repeated along dimensions of 1 and new leading ones until it has `shape`."));
 }
 
 }  // namespace

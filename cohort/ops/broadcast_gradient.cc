@@ -36,9 +36,7 @@ Output SumAxes(Output value, const std::vector<int64_t>& axes) {
   return graph.Op("Sum").Input(value).Input(IntVector(graph, axes)).Finish1();
 }
 
-bool OnlyLeading(const std::vector<int64_t>& axes, int missing) {
-  return axes.size() == static_cast<size_t>(missing);
-}
+bool OnlyLeading(const std::vector<int64_t>& axes, int missing) { return axes.size() == static_cast<size_t>(missing); }
 
 // Where static shapes decide; else an invalid Output.
 Output SumStatically(Output grad, Output target, const Shape& other) {

@@ -48,9 +48,7 @@ Tensor NumberTensor(DType dtype, double value) {
   }
 }
 
-Output ScalarLike(Output like, double value) {
-  return Const(like.graph(), NumberTensor(like.dtype(), value));
-}
+Output ScalarLike(Output like, double value) { return Const(like.graph(), NumberTensor(like.dtype(), value)); }
 
 Output IntVector(Graph& graph, const std::vector<int64_t>& values) {
   std::vector<int32_t> narrow;
@@ -89,14 +87,13 @@ namespace cohort {
 using ops::UnchangedShape;
 
 void RegisterConstantOps(OpRegistry& registry) {
-  registry.Register(
-      OpDef("Const")
-          .Output("output: dtype")
-          .Attr("value: tensor")
-          .Attr("dtype: type")
-          .ShapeRule([](ShapeContext& c) { return std::vector<Shape>{c.attr<Tensor>("value").shape()}; })
-          .NotDifferentiable("a constant has no inputs")
-          .Doc("The tensor in the attribute `value`."));
+  registry.Register(OpDef("Const")
+                        .Output("output: dtype")
+                        .Attr("value: tensor")
+                        .Attr("dtype: type")
+                        .ShapeRule([](ShapeContext& c) { return std::vector<Shape>{c.attr<Tensor>("value").shape()}; })
+                        .NotDifferentiable("a constant has no inputs")
+                        .Doc("The tensor in the attribute `value`."));
   registry.Register(OpDef("Placeholder")
                         .Output("output: dtype")
                         .Attr("dtype: type")

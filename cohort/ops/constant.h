@@ -40,8 +40,7 @@ Output IntVector(Graph& graph, const std::vector<int64_t>& values);
 Output ShapeConst(Graph& graph, const Shape& shape);
 
 // Fed at each step. Dimensions of `shape` may be unknown.
-Output Placeholder(Graph& graph, DType dtype, const Shape& shape = Shape::UnknownRank(),
-                   const std::string& name = "");
+Output Placeholder(Graph& graph, DType dtype, const Shape& shape = Shape::UnknownRank(), const std::string& name = "");
 // `input` unless it is fed.
 Output PlaceholderWithDefault(Output input, const Shape& shape, const std::string& name = "");
 

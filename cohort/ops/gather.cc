@@ -68,8 +68,8 @@ std::vector<Shape> GatherShape(ShapeContext& c) {
   if (!axis) return {Shape::UnknownDims(params.rank() + indices.rank() - 1 - batch_dims)};
   const int at = NormalizeAxis(axis->at(0), params.rank());
   if (batch_dims < 0 || batch_dims > indices.rank() || batch_dims > at) {
-    throw InvalidArgumentError(StrCat("batch_dims ", batch, " must be at most the axis ", at,
-                                      " and the rank of indices ", indices.rank()));
+    throw InvalidArgumentError(
+        StrCat("batch_dims ", batch, " must be at most the axis ", at, " and the rank of indices ", indices.rank()));
   }
   const Shape shared = params.Sub(0, batch_dims).MergedWith(indices.Sub(0, batch_dims));
   return {shared.Concat(params.Sub(batch_dims, at))
@@ -106,8 +106,7 @@ void GatherGradient(GradientContext& c) {
   if (axis_node.op_name() != "Const" || !params.shape().has_rank() || !indices.shape().has_rank()) {
     throw InvalidArgumentError("the gradient of GatherV2 needs a constant axis and known ranks");
   }
-  const int axis =
-      NormalizeAxis(IntegerScalar(axis_node.attr<Tensor>("value"), "axis"), params.shape().rank());
+  const int axis = NormalizeAxis(IntegerScalar(axis_node.attr<Tensor>("value"), "axis"), params.shape().rank());
   int batch_dims = static_cast<int>(c.attr<int64_t>("batch_dims"));
   if (batch_dims < 0) batch_dims += indices.shape().rank();
   if (axis != 0 || batch_dims != 0) {
@@ -121,10 +120,9 @@ void GatherGradient(GradientContext& c) {
     flat = Reshape(indices, {-1});
     const Shape row = shape.Sub(1, shape.rank());
     const int64_t n = indices.shape().num_elements();
-    values =
-        row.IsFullyDefined() && n >= 0
-            ? Reshape(values, ShapeConst(graph, Shape{n}.Concat(row)))
-            : Reshape(values, Concat({ExpandDims(Size(indices), 0), Slice(ShapeOf(params), {1}, {-1})}, 0));
+    values = row.IsFullyDefined() && n >= 0
+                 ? Reshape(values, ShapeConst(graph, Shape{n}.Concat(row)))
+                 : Reshape(values, Concat({ExpandDims(Size(indices), 0), Slice(ShapeOf(params), {1}, {-1})}, 0));
   }
   c.SetInput(0, Gradient(values, flat, dense_shape));
 }
@@ -135,18 +133,14 @@ std::vector<Shape> OneHotShape(ShapeContext& c) {
   if (depth && depth->at(0) < 0) throw InvalidArgumentError(StrCat("depth must be >= 0; got ", depth->at(0)));
   if (!indices.has_rank()) return UnknownShapes(1);
   const int axis = NormalizeAxis(c.attr<int64_t>("axis"), indices.rank() + 1);
-  return {indices.Sub(0, axis)
-              .Concat(Shape{depth ? depth->at(0) : -1})
-              .Concat(indices.Sub(axis, indices.rank()))};
+  return {indices.Sub(0, axis).Concat(Shape{depth ? depth->at(0) : -1}).Concat(indices.Sub(axis, indices.rank()))};
 }
 
 std::vector<Shape> UniqueShape(ShapeContext& c) { return {Shape::UnknownDims(1), c.WithRank(0, 1)}; }
 std::vector<Shape> UniqueCountsShape(ShapeContext& c) {
   return {Shape::UnknownDims(1), c.WithRank(0, 1), Shape::UnknownDims(1)};
 }
-std::vector<Shape> WhereShape(ShapeContext& c) {
-  return {Shape{-1, c.input(0).has_rank() ? c.input(0).rank() : -1}};
-}
+std::vector<Shape> WhereShape(ShapeContext& c) { return {Shape{-1, c.input(0).has_rank() ? c.input(0).rank() : -1}}; }
 
 }  // namespace
 }  // namespace cohort::ops
@@ -155,19 +149,18 @@ namespace cohort {
 
 void RegisterGatherOps(OpRegistry& registry) {
   using namespace ops;
-  registry.Register(
-      OpDef("GatherV2")
-          .Input("params: Tparams")
-          .Input("indices: Tindices")
-          .HostInput("axis: Taxis")
-          .Output("output: Tparams")
-          .Attr("batch_dims: int = 0")
-          .Attr("Tparams: type")
-          .Attr("Tindices: {int32, int64}")
-          .Attr("Taxis: {int32, int64}")
-          .ShapeRule(GatherShape)
-          .Gradient(GatherGradient)
-          .Doc("The slices of params at the indices along `axis`. The gradient for axis 0 is sparse."));
+  registry.Register(OpDef("GatherV2")
+                        .Input("params: Tparams")
+                        .Input("indices: Tindices")
+                        .HostInput("axis: Taxis")
+                        .Output("output: Tparams")
+                        .Attr("batch_dims: int = 0")
+                        .Attr("Tparams: type")
+                        .Attr("Tindices: {int32, int64}")
+                        .Attr("Taxis: {int32, int64}")
+                        .ShapeRule(GatherShape)
+                        .Gradient(GatherGradient)
+                        .Doc("The slices of params at the indices along `axis`. The gradient for axis 0 is sparse."));
   registry.Register(
       OpDef("OneHot")
           .Input("indices: TI")
@@ -180,19 +173,17 @@ void RegisterGatherOps(OpRegistry& registry) {
           .Attr("TI: {uint8, int32, int64} = DT_INT64")
           .ShapeRule(OneHotShape)
           .NotDifferentiable("made from positions; on_value and off_value are taken as constants")
-          .Doc(
-              "on_value at each index along a new dimension `axis` of length `depth`, off_value elsewhere."));
-  registry.Register(
-      OpDef("Unique")
-          .Input("x: T")
-          .Output("y: T")
-          .Output("idx: out_idx")
-          .Attr("T: type")
-          .Attr("out_idx: {int32, int64} = DT_INT32")
-          .ShapeRule(UniqueShape)
-          .NotDifferentiable("positions")
-          .Doc("The different values of the vector x in order of first appearance, and for each element "
-               "which it is."));
+          .Doc("on_value at each index along a new dimension `axis` of length `depth`, off_value elsewhere."));
+  registry.Register(OpDef("Unique")
+                        .Input("x: T")
+                        .Output("y: T")
+                        .Output("idx: out_idx")
+                        .Attr("T: type")
+                        .Attr("out_idx: {int32, int64} = DT_INT32")
+                        .ShapeRule(UniqueShape)
+                        .NotDifferentiable("positions")
+                        .Doc("The different values of the vector x in order of first appearance, and for each element "
+                             "which it is."));
   registry.Register(OpDef("UniqueWithCounts")
                         .Input("x: T")
                         .Output("y: T")

@@ -37,8 +37,7 @@ Output Concat(const std::vector<Output>& values, int axis) {
 }
 std::vector<Output> Split(Output value, int axis, int num_split) {
   Graph& graph = value.graph();
-  return OutputsOf(
-      graph.Op("Split").Input(Const(graph, axis)).Input(value).Attr("num_split", num_split).Finish());
+  return OutputsOf(graph.Op("Split").Input(Const(graph, axis)).Input(value).Attr("num_split", num_split).Finish());
 }
 std::vector<Output> SplitV(Output value, const std::vector<int64_t>& sizes, int axis) {
   Graph& graph = value.graph();
@@ -113,8 +112,7 @@ std::vector<Shape> SplitVShape(ShapeContext& c) {
   const auto axis = KnownIntegers(c, 2);
   const auto sizes = KnownIntegers(c, 1);
   if (sizes && sizes->size() != parts) {
-    throw InvalidArgumentError(
-        StrCat("size_splits has ", sizes->size(), " elements for num_split = ", parts));
+    throw InvalidArgumentError(StrCat("size_splits has ", sizes->size(), " elements for num_split = ", parts));
   }
   if (!value.has_rank()) return UnknownShapes(static_cast<int>(parts));
   if (!axis) return std::vector<Shape>(parts, Shape::UnknownDims(value.rank()));
@@ -143,8 +141,7 @@ std::vector<Shape> UnpackShape(ShapeContext& c) {
   if (value.dim(axis) >= 0 && value.dim(axis) != num) {
     throw InvalidArgumentError(StrCat("dimension ", axis, " of shape ", value, " must be num = ", num));
   }
-  return std::vector<Shape>(static_cast<size_t>(num),
-                            value.Sub(0, axis).Concat(value.Sub(axis + 1, value.rank())));
+  return std::vector<Shape>(static_cast<size_t>(num), value.Sub(0, axis).Concat(value.Sub(axis + 1, value.rank())));
 }
 
 std::vector<Shape> TileShape(ShapeContext& c) {
@@ -219,30 +216,28 @@ void TileGradient(GradientContext& c) {
 }
 
 void RegisterSplits(OpRegistry& registry) {
-  registry.Register(OpDef("Split")
-                        .HostInput("split_dim: int32")
-                        .Input("value: T")
-                        .Output("output: num_split * T")
-                        .Attr("num_split: int >= 1")
-                        .Attr("T: type")
-                        .ShapeRule(SplitShape)
-                        .Gradient([](GradientContext& c) {
-                          c.SetInput(1, ConcatAlong(c.graph(), AllGradients(c), c.input(0)));
-                        })
-                        .Doc("`num_split` equal parts of the value along `split_dim`."));
-  registry.Register(OpDef("SplitV")
-                        .Input("value: T")
-                        .HostInput("size_splits: Tlen")
-                        .HostInput("split_dim: int32")
-                        .Output("output: num_split * T")
-                        .Attr("num_split: int >= 1")
-                        .Attr("T: type")
-                        .Attr("Tlen: {int32, int64} = DT_INT64")
-                        .ShapeRule(SplitVShape)
-                        .Gradient([](GradientContext& c) {
-                          c.SetInput(0, ConcatAlong(c.graph(), AllGradients(c), c.input(2)));
-                        })
-                        .Doc("Parts of the given sizes along `split_dim`; one size may be -1."));
+  registry.Register(
+      OpDef("Split")
+          .HostInput("split_dim: int32")
+          .Input("value: T")
+          .Output("output: num_split * T")
+          .Attr("num_split: int >= 1")
+          .Attr("T: type")
+          .ShapeRule(SplitShape)
+          .Gradient([](GradientContext& c) { c.SetInput(1, ConcatAlong(c.graph(), AllGradients(c), c.input(0))); })
+          .Doc("`num_split` equal parts of the value along `split_dim`."));
+  registry.Register(
+      OpDef("SplitV")
+          .Input("value: T")
+          .HostInput("size_splits: Tlen")
+          .HostInput("split_dim: int32")
+          .Output("output: num_split * T")
+          .Attr("num_split: int >= 1")
+          .Attr("T: type")
+          .Attr("Tlen: {int32, int64} = DT_INT64")
+          .ShapeRule(SplitVShape)
+          .Gradient([](GradientContext& c) { c.SetInput(0, ConcatAlong(c.graph(), AllGradients(c), c.input(2))); })
+          .Doc("Parts of the given sizes along `split_dim`; one size may be -1."));
   registry.Register(OpDef("Unpack")
                         .Input("value: T")
                         .Output("output: num * T")
@@ -268,16 +263,15 @@ void RegisterJoins(OpRegistry& registry) {
                         .ShapeRule(ConcatShape)
                         .Gradient(ConcatGradient)
                         .Doc("The values one after another along `axis`."));
-  registry.Register(
-      OpDef("ConcatOffset")
-          .HostInput("concat_dim: int32")
-          .HostInput("shape: N * shape_type")
-          .HostOutput("offset: N * shape_type")
-          .Attr("N: int >= 2")
-          .Attr("shape_type: {int32, int64} = DT_INT32")
-          .ShapeRule(ConcatOffsetShape)
-          .NotDifferentiable("positions")
-          .Doc("Where tensors of the given shapes begin in their concatenation along `concat_dim`."));
+  registry.Register(OpDef("ConcatOffset")
+                        .HostInput("concat_dim: int32")
+                        .HostInput("shape: N * shape_type")
+                        .HostOutput("offset: N * shape_type")
+                        .Attr("N: int >= 2")
+                        .Attr("shape_type: {int32, int64} = DT_INT32")
+                        .ShapeRule(ConcatOffsetShape)
+                        .NotDifferentiable("positions")
+                        .Doc("Where tensors of the given shapes begin in their concatenation along `concat_dim`."));
   registry.Register(OpDef("Pack")
                         .Input("values: N * T")
                         .Output("output: T")
@@ -286,10 +280,9 @@ void RegisterJoins(OpRegistry& registry) {
                         .Attr("axis: int = 0")
                         .ShapeRule(PackShape)
                         .Gradient([](GradientContext& c) {
-                          const std::vector<Output> parts = Unpack(c.grad(), c.node().num_inputs(),
-                                                                   static_cast<int>(c.attr<int64_t>("axis")));
-                          for (int i = 0; i < c.node().num_inputs(); ++i)
-                            c.SetInput(i, parts[static_cast<size_t>(i)]);
+                          const std::vector<Output> parts =
+                              Unpack(c.grad(), c.node().num_inputs(), static_cast<int>(c.attr<int64_t>("axis")));
+                          for (int i = 0; i < c.node().num_inputs(); ++i) c.SetInput(i, parts[static_cast<size_t>(i)]);
                         })
                         .Doc("Tensors of one shape along a new dimension `axis`."));
   registry.Register(OpDef("Tile")
@@ -314,14 +307,12 @@ std::vector<int64_t> ResolveSplit(std::vector<int64_t> sizes, int64_t total) {
     } else if (size == -1 && rest == nullptr) {
       rest = &size;
     } else {
-      throw InvalidArgumentError(
-          StrCat("sizes must not be negative, but for one -1; got ", StrJoin(sizes, ",")));
+      throw InvalidArgumentError(StrCat("sizes must not be negative, but for one -1; got ", StrJoin(sizes, ",")));
     }
   }
   if (rest != nullptr && sum <= total) *rest = total - sum;
   if (rest == nullptr ? sum != total : sum > total) {
-    throw InvalidArgumentError(
-        StrCat("sizes ", StrJoin(sizes, ","), " do not add up to the dimension ", total));
+    throw InvalidArgumentError(StrCat("sizes ", StrJoin(sizes, ","), " do not add up to the dimension ", total));
   }
   return sizes;
 }

@@ -100,8 +100,7 @@ void RegisterLayoutOps(OpRegistry& registry) {
                         .Attr("T: type")
                         .ShapeRule(ReverseShape)
                         .Gradient([](GradientContext& c) {
-                          c.SetInput(0,
-                                     c.graph().Op("ReverseV2").Input(c.grad()).Input(c.input(1)).Finish1());
+                          c.SetInput(0, c.graph().Op("ReverseV2").Input(c.grad()).Input(c.input(1)).Finish1());
                         })
                         .Doc("The tensor backwards along the axes."));
 }

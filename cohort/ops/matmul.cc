@@ -31,16 +31,15 @@ Shape ProductShape(const Shape& a, const Shape& b, bool transpose_a, bool transp
   const int64_t m = a.dim(transpose_a ? ra - 1 : ra - 2), ka = a.dim(transpose_a ? ra - 2 : ra - 1);
   const int64_t kb = b.dim(transpose_b ? rb - 1 : rb - 2), n = b.dim(transpose_b ? rb - 2 : rb - 1);
   if (ka >= 0 && kb >= 0 && ka != kb) {
-    throw InvalidArgumentError(
-        StrCat("Matrix size-incompatible: In[0]: ", a, transpose_a ? " transposed" : "", ", In[1]: ", b,
-               transpose_b ? " transposed" : "", ": inner dimensions ", ka, " and ", kb, " differ"));
+    throw InvalidArgumentError(StrCat("Matrix size-incompatible: In[0]: ", a, transpose_a ? " transposed" : "",
+                                      ", In[1]: ", b, transpose_b ? " transposed" : "", ": inner dimensions ", ka,
+                                      " and ", kb, " differ"));
   }
   return Shape{m, n};
 }
 
 std::vector<Shape> MatMulShape(ShapeContext& c) {
-  return {ProductShape(c.WithRank(0, 2), c.WithRank(1, 2), c.attr<bool>("transpose_a"),
-                       c.attr<bool>("transpose_b"))};
+  return {ProductShape(c.WithRank(0, 2), c.WithRank(1, 2), c.attr<bool>("transpose_a"), c.attr<bool>("transpose_b"))};
 }
 
 std::vector<Shape> BatchMatMulShape(ShapeContext& c) {
@@ -73,8 +72,8 @@ void MatMulGradient(GradientContext& c) {
 }
 
 void BatchMatMulGradient(GradientContext& c) {
-  const Products gradients = ProductGradients(c.grad(), c.input(0), c.input(1), c.attr<bool>("adj_x"),
-                                              c.attr<bool>("adj_y"), BatchMatMul);
+  const Products gradients =
+      ProductGradients(c.grad(), c.input(0), c.input(1), c.attr<bool>("adj_x"), c.attr<bool>("adj_y"), BatchMatMul);
   c.SetInput(0, SumToShapeOf(gradients.a, c.input(0)));
   c.SetInput(1, SumToShapeOf(gradients.b, c.input(1)));
 }

@@ -23,12 +23,8 @@ Output UnsortedSegmentSum(Output data, Output segment_ids, Output num_segments) 
 }
 
 std::vector<Output> DynamicPartition(Output data, Output partitions, int num_partitions) {
-  Node* node = data.graph()
-                   .Op("DynamicPartition")
-                   .Input(data)
-                   .Input(partitions)
-                   .Attr("num_partitions", num_partitions)
-                   .Finish();
+  Node* node =
+      data.graph().Op("DynamicPartition").Input(data).Input(partitions).Attr("num_partitions", num_partitions).Finish();
   std::vector<Output> parts;
   for (int i = 0; i < num_partitions; ++i) parts.push_back(node->output(i));
   return parts;
@@ -45,8 +41,7 @@ namespace {
 Shape RowShape(const Shape& data, const Shape& ids, const char* what) {
   if (!data.has_rank() || !ids.has_rank()) return Shape::UnknownRank();
   if (ids.rank() > data.rank() || !data.Sub(0, ids.rank()).IsCompatibleWith(ids)) {
-    throw InvalidArgumentError(
-        StrCat("data of shape ", data, " must begin with the shape of ", what, ", ", ids));
+    throw InvalidArgumentError(StrCat("data of shape ", data, " must begin with the shape of ", what, ", ", ids));
   }
   return data.Sub(ids.rank(), data.rank());
 }
@@ -54,8 +49,7 @@ Shape RowShape(const Shape& data, const Shape& ids, const char* what) {
 std::vector<Shape> SegmentShape(ShapeContext& c) {
   const Shape row = RowShape(c.input(0), c.input(1), "segment_ids");
   const auto count = KnownIntegers(c, 2);
-  if (count && count->at(0) < 0)
-    throw InvalidArgumentError(StrCat("num_segments must be >= 0; got ", count->at(0)));
+  if (count && count->at(0) < 0) throw InvalidArgumentError(StrCat("num_segments must be >= 0; got ", count->at(0)));
   return {Shape{count ? count->at(0) : -1}.Concat(row)};
 }
 
@@ -79,8 +73,7 @@ void PartitionGradient(GradientContext& c) {
   Graph& graph = c.graph();
   const Output data = c.input(0), partitions = c.input(1);
   const int count = c.node().num_outputs();
-  const Output positions =
-      Reshape(Range(Const(graph, 0), Size(partitions), Const(graph, 1)), ShapeOf(partitions));
+  const Output positions = Reshape(Range(Const(graph, 0), Size(partitions), Const(graph, 1)), ShapeOf(partitions));
   const std::vector<Output> places = DynamicPartition(positions, partitions, count);
   std::vector<Output> gradients;
   for (int i = 0; i < count; ++i) gradients.push_back(c.grad(i));
@@ -127,26 +120,24 @@ void RegisterPartitionOps(OpRegistry& registry) {
           .ShapeRule(SegmentShape)
           .Gradient(SegmentGradient)
           .Doc("The sums of the rows of `data` that have the same segment id; negative ids are dropped."));
-  registry.Register(
-      OpDef("DynamicPartition")
-          .Input("data: T")
-          .Input("partitions: int32")
-          .Output("outputs: num_partitions * T")
-          .Attr("num_partitions: int >= 1")
-          .Attr("T: type")
-          .ShapeRule(PartitionShape)
-          .Gradient(PartitionGradient)
-          .Doc("Rows of `data` sorted into `num_partitions` tensors by the number in `partitions`."));
-  registry.Register(
-      OpDef("DynamicStitch")
-          .Input("indices: N * int32")
-          .Input("data: N * T")
-          .Output("merged: T")
-          .Attr("N: int >= 1")
-          .Attr("T: type")
-          .ShapeRule(StitchShape)
-          .Gradient(StitchGradient)
-          .Doc("Rows of all data put where the indices say: merged[indices[m][i]] = data[m][i]."));
+  registry.Register(OpDef("DynamicPartition")
+                        .Input("data: T")
+                        .Input("partitions: int32")
+                        .Output("outputs: num_partitions * T")
+                        .Attr("num_partitions: int >= 1")
+                        .Attr("T: type")
+                        .ShapeRule(PartitionShape)
+                        .Gradient(PartitionGradient)
+                        .Doc("Rows of `data` sorted into `num_partitions` tensors by the number in `partitions`."));
+  registry.Register(OpDef("DynamicStitch")
+                        .Input("indices: N * int32")
+                        .Input("data: N * T")
+                        .Output("merged: T")
+                        .Attr("N: int >= 1")
+                        .Attr("T: type")
+                        .ShapeRule(StitchShape)
+                        .Gradient(StitchGradient)
+                        .Doc("Rows of all data put where the indices say: merged[indices[m][i]] = data[m][i]."));
 }
 
 }  // namespace cohort

@@ -67,8 +67,7 @@ std::vector<Shape> ArgShape(ShapeContext& c) {
   if (!in.has_rank()) return {Shape::UnknownRank()};
   if (in.rank() == 0) throw InvalidArgumentError("a scalar has no axis to search along");
   if (!axis) return {Shape::UnknownDims(in.rank() - 1)};
-  if (axis->size() != 1)
-    throw InvalidArgumentError(StrCat("dimension must be one integer; got ", axis->size()));
+  if (axis->size() != 1) throw InvalidArgumentError(StrCat("dimension must be one integer; got ", axis->size()));
   return {ReducedShape(in, AxisMask(*axis, in.rank()), false)};
 }
 
@@ -117,9 +116,8 @@ namespace cohort {
 void RegisterReductionOps(OpRegistry& registry) {
   using namespace ops;
   registry.Register(ReductionOp("Sum", "The sum over the axes `reduction_indices`.").Gradient(SumGradient));
-  registry.Register(
-      ReductionOp("Mean", "The mean over the axes; of no elements it is NaN. Integers are truncated.")
-          .Gradient(MeanGradient));
+  registry.Register(ReductionOp("Mean", "The mean over the axes; of no elements it is NaN. Integers are truncated.")
+                        .Gradient(MeanGradient));
   registry.Register(ReductionOp("Max", "The largest element over the axes; NaN where there is one.")
                         .Gradient(ExtremumReductionGradient));
   registry.Register(ReductionOp("Min", "The smallest element over the axes; NaN where there is one.")

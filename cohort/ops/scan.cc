@@ -10,13 +10,7 @@ namespace cohort::ops {
 namespace {
 
 Output Scan(const char* op, Output x, Output axis, bool exclusive, bool reverse) {
-  return x.graph()
-      .Op(op)
-      .Input(x)
-      .Input(axis)
-      .Attr("exclusive", exclusive)
-      .Attr("reverse", reverse)
-      .Finish1();
+  return x.graph().Op(op).Input(x).Input(axis).Attr("exclusive", exclusive).Attr("reverse", reverse).Finish1();
 }
 
 std::vector<Shape> ScanShape(ShapeContext& c) {
@@ -33,8 +27,7 @@ void CumsumGradient(GradientContext& c) {
 // As TensorFlow: cumsum of (output * gradient) the other way, divided by x; NaN where x is zero.
 void CumprodGradient(GradientContext& c) {
   const Output weighted = c.output(0) * c.grad();
-  const Output sums =
-      Scan("Cumsum", weighted, c.input(1), c.attr<bool>("exclusive"), !c.attr<bool>("reverse"));
+  const Output sums = Scan("Cumsum", weighted, c.input(1), c.attr<bool>("exclusive"), !c.attr<bool>("reverse"));
   c.SetInput(0, sums / c.input(0));
 }
 

@@ -34,8 +34,8 @@ std::vector<Shape> SelectShape(ShapeContext& c) {
   const bool rows = condition.rank() == 1 && value.rank() >= 1;
   if (!condition.IsCompatibleWith(rows ? value.Sub(0, 1) : value)) {
     throw InvalidArgumentError(StrCat("the condition of shape ", condition,
-                                      " must be a scalar, one flag a row or have the ",
-                                      "shape of the values, ", value));
+                                      " must be a scalar, one flag a row or have the ", "shape of the values, ",
+                                      value));
   }
   return {value};
 }
@@ -44,8 +44,7 @@ std::vector<Shape> ClipShape(ShapeContext& c) {
   const Shape& t = c.input(0);
   for (int i = 1; i < 3; ++i) {
     if (!c.input(i).IsScalar() && !c.input(i).IsCompatibleWith(t)) {
-      throw InvalidArgumentError(
-          StrCat("bounds must be scalars or have the shape ", t, "; got ", c.input(i)));
+      throw InvalidArgumentError(StrCat("bounds must be scalars or have the shape ", t, "; got ", c.input(i)));
     }
   }
   return {t};

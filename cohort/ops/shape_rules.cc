@@ -17,8 +17,8 @@ int64_t LengthOfRange(T start, T limit, T delta) {
     throw InvalidArgumentError(StrCat("Requires start ", delta > 0 ? "<=" : ">=", " limit when delta ",
                                       delta > 0 ? "> 0" : "< 0", ": ", start, "/", limit));
   }
-  const double length = std::ceil(
-      std::abs((static_cast<double>(limit) - static_cast<double>(start)) / static_cast<double>(delta)));
+  const double length =
+      std::ceil(std::abs((static_cast<double>(limit) - static_cast<double>(start)) / static_cast<double>(delta)));
   if (!(length < 1e15)) throw InvalidArgumentError(StrCat("a range of ", length, " elements is too long"));
   return static_cast<int64_t>(length);
 }
@@ -35,8 +35,7 @@ std::vector<Shape> UnknownShapes(int count) {
 std::vector<int64_t> IntegerValues(const Tensor& tensor) {
   if (tensor.dtype() == DType::kInt64) return tensor.ToVector<int64_t>();
   if (tensor.dtype() != DType::kInt32) {
-    throw InvalidArgumentError(
-        StrCat("expected an int32 or int64 tensor; got ", tensor.dtype(), tensor.shape()));
+    throw InvalidArgumentError(StrCat("expected an int32 or int64 tensor; got ", tensor.dtype(), tensor.shape()));
   }
   const int32_t* values = tensor.data<int32_t>();
   return std::vector<int64_t>(values, values + tensor.num_elements());
@@ -47,8 +46,7 @@ int64_t IntegerScalar(const Tensor& tensor, const char* what) {
     if (tensor.dtype() == DType::kInt32) return tensor.scalar<int32_t>();
     if (tensor.dtype() == DType::kInt64) return tensor.scalar<int64_t>();
   }
-  throw InvalidArgumentError(
-      StrCat(what, " must be an integer scalar; got ", tensor.dtype(), tensor.shape()));
+  throw InvalidArgumentError(StrCat(what, " must be an integer scalar; got ", tensor.dtype(), tensor.shape()));
 }
 
 int NormalizeAxis(int64_t axis, int rank, const char* what) {

@@ -50,12 +50,7 @@ Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& padding
   return input.graph().Op("Pad").Input(input).Input(PaddingsConst(input.graph(), paddings)).Finish1();
 }
 Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& paddings, Output value) {
-  return input.graph()
-      .Op("PadV2")
-      .Input(input)
-      .Input(PaddingsConst(input.graph(), paddings))
-      .Input(value)
-      .Finish1();
+  return input.graph().Op("PadV2").Input(input).Input(PaddingsConst(input.graph(), paddings)).Input(value).Finish1();
 }
 
 Shape SlicedShape(const Shape& in, const std::vector<int64_t>& begin, const std::vector<int64_t>& size) {
@@ -68,8 +63,7 @@ Shape SlicedShape(const Shape& in, const std::vector<int64_t>& begin, const std:
     const int64_t from = begin[static_cast<size_t>(i)], count = size[static_cast<size_t>(i)], dim = in.dim(i);
     const int64_t taken = count == -1 ? (dim < 0 ? -1 : dim - from) : count;
     if (from < 0 || count < -1 || (dim >= 0 && (taken < 0 || from + taken > dim))) {
-      throw InvalidArgumentError(
-          StrCat("slice of ", count, " from ", from, " leaves dimension ", i, " of shape ", in));
+      throw InvalidArgumentError(StrCat("slice of ", count, " from ", from, " leaves dimension ", i, " of shape ", in));
     }
     result.AddDim(taken);
   }
@@ -78,13 +72,12 @@ Shape SlicedShape(const Shape& in, const std::vector<int64_t>& begin, const std:
 
 Shape PaddedShape(const Shape& in, const std::vector<int64_t>& paddings) {
   if (static_cast<int>(paddings.size()) != 2 * in.rank()) {
-    throw InvalidArgumentError(StrCat("paddings must be [", in.rank(), ",2] for shape ", in, "; got ",
-                                      paddings.size(), " elements"));
+    throw InvalidArgumentError(
+        StrCat("paddings must be [", in.rank(), ",2] for shape ", in, "; got ", paddings.size(), " elements"));
   }
   Shape result;
   for (int i = 0; i < in.rank(); ++i) {
-    const int64_t before = paddings[static_cast<size_t>(2 * i)],
-                  after = paddings[static_cast<size_t>(2 * i + 1)];
+    const int64_t before = paddings[static_cast<size_t>(2 * i)], after = paddings[static_cast<size_t>(2 * i + 1)];
     if (before < 0 || after < 0) {
       throw InvalidArgumentError(
           StrCat("paddings must not be negative; got ", before, " and ", after, " for dimension ", i));
@@ -107,8 +100,7 @@ std::vector<Shape> SliceShape(ShapeContext& c) {
   }
   const Shape partial = c.input_as_shape(2);
   if (partial.has_rank() && in.has_rank() && partial.rank() != in.rank()) {
-    throw InvalidArgumentError(
-        StrCat("size must have one element a dimension of ", in, "; got ", partial.rank()));
+    throw InvalidArgumentError(StrCat("size must have one element a dimension of ", in, "; got ", partial.rank()));
   }
   return {partial.has_rank() ? partial : in.has_rank() ? Shape::UnknownDims(in.rank()) : in};
 }
@@ -121,8 +113,7 @@ StridedSliceMasks MasksOf(const ShapeContext& c) {
 std::vector<Shape> StridedSliceShape(ShapeContext& c) {
   const auto strides = KnownIntegers(c, 3);
   if (!strides || !c.input(0).has_rank()) return UnknownShapes(1);
-  return {
-      ResolveStridedSlice(c.input(0), KnownIntegers(c, 1), KnownIntegers(c, 2), *strides, MasksOf(c)).output};
+  return {ResolveStridedSlice(c.input(0), KnownIntegers(c, 1), KnownIntegers(c, 2), *strides, MasksOf(c)).output};
 }
 
 std::vector<Shape> PadShape(ShapeContext& c) {
@@ -194,8 +185,7 @@ void StridedSliceGradGradient(GradientContext& c) {
 Output InnerGradient(GradientContext& c) {
   Graph& graph = c.graph();
   const Output column = graph.Op("Pack").Inputs({Rank(c.input(0)), Const(graph, 1)}).Finish1();
-  const Output begin =
-      Cast(Reshape(Slice(c.input(1), IntVector(graph, {0, 0}), column), {-1}), DType::kInt32);
+  const Output begin = Cast(Reshape(Slice(c.input(1), IntVector(graph, {0, 0}), column), {-1}), DType::kInt32);
   return Slice(c.grad(), begin, ShapeOf(c.input(0)));
 }
 
@@ -263,16 +253,15 @@ void RegisterSliceOps(OpRegistry& registry) {
           .ShapeRule([](ShapeContext& c) { return std::vector<Shape>{c.input_as_shape(0)}; })
           .Gradient(StridedSliceGradGradient)
           .Doc("Zeros of `shape` with dy where StridedSlice with the same arguments would take elements."));
-  registry.Register(
-      OpDef("Pad")
-          .Input("input: T")
-          .HostInput("paddings: Tpaddings")
-          .Output("output: T")
-          .Attr("T: type")
-          .Attr("Tpaddings: {int32, int64} = DT_INT32")
-          .ShapeRule(PadShape)
-          .Gradient(PadGradient)
-          .Doc("The input with paddings[i][0] zeros before and paddings[i][1] after along dimension i."));
+  registry.Register(OpDef("Pad")
+                        .Input("input: T")
+                        .HostInput("paddings: Tpaddings")
+                        .Output("output: T")
+                        .Attr("T: type")
+                        .Attr("Tpaddings: {int32, int64} = DT_INT32")
+                        .ShapeRule(PadShape)
+                        .Gradient(PadGradient)
+                        .Doc("The input with paddings[i][0] zeros before and paddings[i][1] after along dimension i."));
   registry.Register(OpDef("PadV2")
                         .Input("input: T")
                         .HostInput("paddings: Tpaddings")

@@ -24,8 +24,7 @@ int EllipsisLength(int rank, size_t length, const StridedSliceMasks& masks) {
     }
   }
   if (ellipses > 1) throw InvalidArgumentError("Multiple ellipses in slice spec not allowed");
-  if (taken > rank)
-    throw InvalidArgumentError(StrCat("Too many indices: ", taken, " for a tensor of rank ", rank));
+  if (taken > rank) throw InvalidArgumentError(StrCat("Too many indices: ", taken, " for a tensor of rank ", rank));
   return rank - taken;
 }
 
@@ -96,8 +95,7 @@ class Resolver {
     const int64_t size = dim();
     if (stride == 0) throw InvalidArgumentError(StrCat("strides[", i, "] must be non-zero"));
     const bool open_begin = HasBit(masks_.begin_mask, i), open_end = HasBit(masks_.end_mask, i);
-    if ((!begin_ && !open_begin) || (!end_ && !open_end) || size < 0)
-      return TakeUnknown(i, open_begin && open_end);
+    if ((!begin_ && !open_begin) || (!end_ && !open_end) || size < 0) return TakeUnknown(i, open_begin && open_end);
     const int64_t from = open_begin ? (stride > 0 ? 0 : size - 1) : Clamp((*begin_)[i], size, stride);
     const int64_t to = open_end ? (stride > 0 ? size : -1) : Clamp((*end_)[i], size, stride);
     const int64_t span = to - from;
@@ -125,13 +123,11 @@ class Resolver {
 
 }  // namespace
 
-StridedSliceSpec ResolveStridedSlice(const Shape& input, const OptionalIndices& begin,
-                                     const OptionalIndices& end, const std::vector<int64_t>& strides,
-                                     const StridedSliceMasks& masks) {
+StridedSliceSpec ResolveStridedSlice(const Shape& input, const OptionalIndices& begin, const OptionalIndices& end,
+                                     const std::vector<int64_t>& strides, const StridedSliceMasks& masks) {
   if ((begin && begin->size() != strides.size()) || (end && end->size() != strides.size())) {
-    throw InvalidArgumentError(StrCat("begin, end and strides must have one length; got ",
-                                      begin ? begin->size() : 0, ", ", end ? end->size() : 0, " and ",
-                                      strides.size()));
+    throw InvalidArgumentError(StrCat("begin, end and strides must have one length; got ", begin ? begin->size() : 0,
+                                      ", ", end ? end->size() : 0, " and ", strides.size()));
   }
   return Resolver(input, begin, end, strides, masks).Run();
 }

@@ -64,8 +64,7 @@ std::vector<std::string> ColocatedRequests(const Graph& graph) {
     }
     for (const Node* node : group) {
       requests[static_cast<size_t>(node->id())] =
-          group.size() > 1 ? DeviceName::Parse(node->device()).CompletedFrom(merged).ToString()
-                           : node->device();
+          group.size() > 1 ? DeviceName::Parse(node->device()).CompletedFrom(merged).ToString() : node->device();
     }
   }
   return requests;

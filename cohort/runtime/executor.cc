@@ -173,8 +173,8 @@ void Executor::FuseChains(std::vector<std::vector<int32_t>>& predecessors) {
           const int32_t slot = input_slots_[static_cast<size_t>(member.input_begin + k)];
           return slot == value ? -1 : slot;
         };
-        chain.stages.insert(chain.stages.begin(), {member.kernel->AsElementwise(), operand(0),
-                                                   member.num_inputs > 1 ? operand(1) : -1});
+        chain.stages.insert(chain.stages.begin(),
+                            {member.kernel->AsElementwise(), operand(0), member.num_inputs > 1 ? operand(1) : -1});
         const auto& more = predecessors[static_cast<size_t>(at)];
         before.insert(before.end(), more.begin(), more.end());
       }
@@ -297,9 +297,8 @@ void Executor::RunAsync(const StepInfo& step, Mode mode, Done done) {
     state->status = Status();
   }
   if (mode == Mode::kDevice) {
-    device_.compute_thread().Schedule([this, state, synchronous] {
-      synchronous ? RunLinearAsync(state, 0, true) : Drain(state, true);
-    });
+    device_.compute_thread().Schedule(
+        [this, state, synchronous] { synchronous ? RunLinearAsync(state, 0, true) : Drain(state, true); });
   } else if (synchronous) {
     RunLinearAsync(state, 0, false);
   } else {
@@ -481,10 +480,10 @@ void Executor::Drain(StepState* state, bool on_compute_thread) {
 void Executor::StartAsync(StepState* state, int32_t index) {
   const PlanNode& plan_node = nodes_[static_cast<size_t>(index)];
   Tensor* slots = state->slots.data();
-  auto* run = new AsyncRun{this, state, index,
-                           KernelContext(*plan_node.node, device_, *state->step, slots,
-                                         input_slots_.data() + plan_node.input_begin, slots + plan_node.output_begin,
-                                         state->uses.data())};
+  auto* run = new AsyncRun{
+      this, state, index,
+      KernelContext(*plan_node.node, device_, *state->step, slots, input_slots_.data() + plan_node.input_begin,
+                    slots + plan_node.output_begin, state->uses.data())};
   {
     MutexLock lock(state->mu);
     ++state->waiting;
@@ -513,8 +512,8 @@ void Executor::AsyncDone(AsyncRun* run, const Status& status) {
     --state->waiting;
     if (!state->running) {
       // A failed step is ended by the last one that was waited for.
-      take_over = state->status.ok() ? state->ready_head < state->ready.size() || state->waiting == 0
-                                     : state->waiting == 0;
+      take_over =
+          state->status.ok() ? state->ready_head < state->ready.size() || state->waiting == 0 : state->waiting == 0;
       state->running = take_over;
       move = take_over && state->mode == Mode::kDevice;
     }
@@ -534,9 +533,10 @@ void Executor::Fail(StepState* state, const PlanNode& plan_node, const Status& s
     if (!state->status.ok()) return;
     // A cancelled step tells why it was cancelled; that is already complete.
     if (state->step->cancellation == nullptr || !state->step->cancellation->cancelled()) {
-      described = Status(status.code(), StrCat(status.message(), "\n  ",
-                                               DescribeRun(*plan_node.node, device_, slots,
-                                                           input_slots_.data() + plan_node.input_begin)));
+      described =
+          Status(status.code(),
+                 StrCat(status.message(), "\n  ",
+                        DescribeRun(*plan_node.node, device_, slots, input_slots_.data() + plan_node.input_begin)));
     }
     state->status = described;
   }

@@ -101,15 +101,15 @@ class Executor {
 
   std::unique_ptr<Graph> graph_;
   Device& device_;
-  std::vector<PlanNode> nodes_;          // topological order, constants left out
+  std::vector<PlanNode> nodes_;  // topological order, constants left out
   std::vector<Chain> chains_;
   std::vector<std::unique_ptr<OpKernel>> kernels_;
   std::vector<int32_t> input_slots_;
-  std::vector<int32_t> successors_;      // indices into nodes_
+  std::vector<int32_t> successors_;  // indices into nodes_
   std::vector<int32_t> initial_pending_;
-  std::vector<int32_t> initial_uses_;    // of each slot
+  std::vector<int32_t> initial_uses_;                  // of each slot
   std::vector<std::pair<int32_t, Tensor>> constants_;  // slot, value
-  std::vector<int32_t> sources_;         // nodes without predecessors
+  std::vector<int32_t> sources_;                       // nodes without predecessors
   int32_t num_slots_ = 0;
   int32_t async_nodes_ = 0;
   int32_t update_nodes_ = 0;

@@ -19,11 +19,8 @@ inline void RegisterGraphTestOps() {
   if (OpRegistry::Global().Find("TestOp") != nullptr) return;
   RegisterOps();
   OpRegistry& ops = OpRegistry::Global();
-  ops.Register(OpDef("TestOp")
-                   .Input("in: N * float32")
-                   .Output("out: float32")
-                   .Attr("N: int >= 0")
-                   .ShapeRule(TestShape));
+  ops.Register(
+      OpDef("TestOp").Input("in: N * float32").Output("out: float32").Attr("N: int >= 0").ShapeRule(TestShape));
   ops.Register(OpDef("TestOnlyOp").Output("out: float32").ShapeRule(TestShape));
   ops.Register(OpDef("TestHandle").Output("handle: resource").ShapeRule([](ShapeContext&) {
     return std::vector<Shape>{Shape()};
@@ -39,8 +36,7 @@ inline void RegisterGraphTestOps() {
   const auto kernel = [&](const char* op, const char* type) {  // the real ops' may be there already
     if (!kernels.Has(op, type)) kernels.RegisterFn(op, type, [](KernelContext&) {});
   };
-  for (const char* op :
-       {"NoOp", "Const", "Shape", "Identity", "TestOp", "TestHandle", "TestRead", "TestUpdate"}) {
+  for (const char* op : {"NoOp", "Const", "Shape", "Identity", "TestOp", "TestHandle", "TestRead", "TestUpdate"}) {
     kernel(op, "CPU");
   }
   kernel("TestOp", "TEST");

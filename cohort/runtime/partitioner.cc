@@ -28,13 +28,9 @@ class Partitioner {
   }
 
  private:
-  static bool IsFreeConst(const Node& node) {
-    return node.op_name() == "Const" && node.control_inputs().empty();
-  }
+  static bool IsFreeConst(const Node& node) { return node.op_name() == "Const" && node.control_inputs().empty(); }
 
-  const std::string& DeviceOf(const Node& node) const {
-    return device_of_node_[static_cast<size_t>(node.id())];
-  }
+  const std::string& DeviceOf(const Node& node) const { return device_of_node_[static_cast<size_t>(node.id())]; }
 
   void FindDataCrossings() {
     for (const Node* node : order_) {
@@ -42,10 +38,9 @@ class Partitioner {
         has_consumer_.insert(input.node);
         if (IsFreeConst(*input.node) || DeviceOf(*input.node) == DeviceOf(*node)) continue;
         if (input.dtype() == DType::kResource) {
-          throw InvalidArgumentError(StrCat("[partitioner] a resource handle cannot leave its device: '",
-                                            input.name(), "' is on ", DeviceOf(*input.node), " and ",
-                                            node->Describe(), " on ", DeviceOf(*node),
-                                            "; place the two together"));
+          throw InvalidArgumentError(StrCat("[partitioner] a resource handle cannot leave its device: '", input.name(),
+                                            "' is on ", DeviceOf(*input.node), " and ", node->Describe(), " on ",
+                                            DeviceOf(*node), "; place the two together"));
         }
         crossing_.emplace(std::make_pair(input.node, DeviceOf(*node)), input.index);
       }
@@ -55,8 +50,7 @@ class Partitioner {
 
   int PartitionOf(const Node& node) {
     const std::string& device = DeviceOf(node);
-    const auto [it, added] =
-        partition_of_device_.emplace(device, static_cast<int>(result_.partitions.size()));
+    const auto [it, added] = partition_of_device_.emplace(device, static_cast<int>(result_.partitions.size()));
     if (added) result_.partitions.push_back({device, std::make_unique<Graph>()});
     return it->second;
   }
@@ -82,8 +76,7 @@ class Partitioner {
   }
 
   Output ValueIn(const Output& value, int partition) {
-    if (IsFreeConst(*value.node) && FindCopy(*value.node, partition) == nullptr)
-      CopyTo(*value.node, partition);
+    if (IsFreeConst(*value.node) && FindCopy(*value.node, partition) == nullptr) CopyTo(*value.node, partition);
     if (Node* copy = FindCopy(*value.node, partition)) return {copy, value.index};
     return {RecvOf(*value.node, value.index, partition), 0};
   }
@@ -170,8 +163,8 @@ class Partitioner {
 
 PartitionedGraph PartitionByDevice(const Graph& graph, const std::vector<std::string>& device_of_node) {
   if (device_of_node.size() != static_cast<size_t>(graph.num_nodes())) {
-    throw InternalError(StrCat("[partitioner] expected the devices of ", graph.num_nodes(), " nodes; got ",
-                               device_of_node.size()));
+    throw InternalError(
+        StrCat("[partitioner] expected the devices of ", graph.num_nodes(), " nodes; got ", device_of_node.size()));
   }
   return Partitioner(graph, device_of_node).Run();
 }

@@ -57,10 +57,8 @@ void CheckEdges(const PartitionedGraph& cut) {
       EXPECT_EQ(edge.id, id);
       EXPECT_EQ(send ? edge.src_partition : edge.dst_partition, static_cast<int>(p));
       EXPECT_EQ(node->attr<std::string>("tensor_name"), edge.tensor_name);
-      EXPECT_EQ(node->attr<std::string>("send_device"),
-                cut.partitions[static_cast<size_t>(edge.src_partition)].device);
-      EXPECT_EQ(node->attr<std::string>("recv_device"),
-                cut.partitions[static_cast<size_t>(edge.dst_partition)].device);
+      EXPECT_EQ(node->attr<std::string>("send_device"), cut.partitions[static_cast<size_t>(edge.src_partition)].device);
+      EXPECT_EQ(node->attr<std::string>("recv_device"), cut.partitions[static_cast<size_t>(edge.dst_partition)].device);
       EXPECT_EQ(send ? node->input(0).dtype() : node->output_dtype(0), edge.dtype);
     }
   }
@@ -183,8 +181,7 @@ TEST_F(PartitionerTest, ResourcesDoNotCross) {
     Partitioned();
     FAIL();
   } catch (const InvalidArgumentError& e) {
-    EXPECT_THAT(e.what(),
-                AllOf(HasSubstr("'v:0' is on " + b_), HasSubstr("TestRead node 'read'"), HasSubstr(a_)));
+    EXPECT_THAT(e.what(), AllOf(HasSubstr("'v:0' is on " + b_), HasSubstr("TestRead node 'read'"), HasSubstr(a_)));
   }
 }
 
@@ -239,8 +236,7 @@ TEST_F(PartitionerTest, RandomGraphsKeepTheirDependencies) {
         EXPECT_EQ(node->device(), part.device);
         EXPECT_EQ(node->num_inputs(), graph.FindNode(node->name())->num_inputs());
         const auto add = [&](const Node* from) {
-          found.emplace(from->op_name() == "_Recv" ? sent.at(from->attr<int64_t>("edge")) : from->name(),
-                        node->name());
+          found.emplace(from->op_name() == "_Recv" ? sent.at(from->attr<int64_t>("edge")) : from->name(), node->name());
         };
         for (const Output& input : node->inputs()) add(input.node);
         for (const Node* control : node->control_inputs()) add(control);

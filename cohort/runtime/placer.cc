@@ -28,8 +28,7 @@ class GroupRequest {
     // Soft placement drops a type or number that the group does not agree on; a number without its type says
     // nothing.
     type_dropped_ = type_dropped_ || !Merge(&DeviceName::type, "types", request, node, owners_[3], soft_);
-    id_dropped_ =
-        id_dropped_ || type_dropped_ || !Merge(&DeviceName::id, "numbers", request, node, owners_[4], soft_);
+    id_dropped_ = id_dropped_ || type_dropped_ || !Merge(&DeviceName::id, "numbers", request, node, owners_[4], soft_);
     if (type_dropped_) device_.type.reset();
     if (id_dropped_) device_.id.reset();
   }
@@ -37,8 +36,8 @@ class GroupRequest {
  private:
   // False where the requests differ and the field may be dropped.
   template <typename T>
-  bool Merge(std::optional<T> DeviceName::*field, const char* what, const DeviceName& request,
-             const Node& node, const Node*& owner, bool may_drop) {
+  bool Merge(std::optional<T> DeviceName::*field, const char* what, const DeviceName& request, const Node& node,
+             const Node*& owner, bool may_drop) {
     if (!(request.*field) || device_.*field == request.*field) return true;
     if (!(device_.*field)) {
       device_.*field = request.*field;
@@ -48,8 +47,7 @@ class GroupRequest {
     if (may_drop) return false;
     throw InvalidArgumentError(StrCat(
         "[placer] Cannot colocate nodes '", owner->name(), "' (op ", owner->op_name(), ", requested device '",
-        owner->device(), "') and '", node.name(), "' (op ", node.op_name(), ", requested device '",
-        node.device(),
+        owner->device(), "') and '", node.name(), "' (op ", node.op_name(), ", requested device '", node.device(),
         "'): they share a resource or were asked to stand together, and name different device ", what));
   }
 
@@ -70,8 +68,7 @@ class Placer {
       return std::make_tuple(!options_.default_task.Matches(name), name.job, name.replica, name.task,
                              device->type != "CPU", name.type, name.id);
     };
-    std::sort(ranked_.begin(), ranked_.end(),
-              [&](const auto* a, const auto* b) { return rank(a) < rank(b); });
+    std::sort(ranked_.begin(), ranked_.end(), [&](const auto* a, const auto* b) { return rank(a) < rank(b); });
   }
 
   std::vector<const DeviceAttributes*> Run() {
@@ -102,9 +99,7 @@ class Placer {
     return node.num_inputs() == 0 && node.num_outputs() == 1 && node.output_dtype(0) != DType::kResource;
   }
 
-  const DeviceAttributes* DeviceOf(const Node& node) const {
-    return placement_[static_cast<size_t>(node.id())];
-  }
+  const DeviceAttributes* DeviceOf(const Node& node) const { return placement_[static_cast<size_t>(node.id())]; }
 
   // By node id: where all consumers of the node's values are, null where that is not one place.
   std::vector<const DeviceAttributes*> DeviceOfConsumers() const {
@@ -151,9 +146,8 @@ class Placer {
   }
 
   bool Fits(const std::vector<Node*>& group, const DeviceName& request, const DeviceAttributes& device) {
-    return IsEligible(request, device) && std::all_of(group.begin(), group.end(), [&](const Node* node) {
-             return HasKernel(*node, device.type);
-           });
+    return IsEligible(request, device) &&
+           std::all_of(group.begin(), group.end(), [&](const Node* node) { return HasKernel(*node, device.type); });
   }
 
   static bool IsEligible(const DeviceName& request, const DeviceAttributes& device) {
@@ -173,28 +167,26 @@ class Placer {
     const auto eligible = [](const DeviceName& wanted) {
       return [&wanted](const DeviceAttributes* device) { return IsEligible(wanted, *device); };
     };
-    if (std::none_of(ranked_.begin(), ranked_.end(), eligible(request)))
-      FailRequest(group, request, available);
+    if (std::none_of(ranked_.begin(), ranked_.end(), eligible(request))) FailRequest(group, request, available);
     for (const Node* node : group) {
       if (std::none_of(ranked_.begin(), ranked_.end(), [&](const DeviceAttributes* device) {
             return IsEligible(request, *device) && HasKernel(*node, device->type);
           })) {
-        throw InvalidArgumentError(
-            StrCat(Prefix(*node), "it was requested on '", request.ToString(),
-                   "', where no device has a kernel for op ", node->op_name(), "; available devices are ",
-                   available, "; types with a kernel for it: [", StrJoin(TypesWithKernel(*node), ", "), "]"));
+        throw InvalidArgumentError(StrCat(Prefix(*node), "it was requested on '", request.ToString(),
+                                          "', where no device has a kernel for op ", node->op_name(),
+                                          "; available devices are ", available, "; types with a kernel for it: [",
+                                          StrJoin(TypesWithKernel(*node), ", "), "]"));
       }
     }
-    throw InvalidArgumentError(
-        StrCat(Prefix(*group.front()), "no device of '", request.ToString(), "' has kernels for all ",
-               group.size(), " operations that stand together with it; available devices are ", available));
+    throw InvalidArgumentError(StrCat(Prefix(*group.front()), "no device of '", request.ToString(),
+                                      "' has kernels for all ", group.size(),
+                                      " operations that stand together with it; available devices are ", available));
   }
 
   [[noreturn]] static void FailRequest(const std::vector<Node*>& group, const DeviceName& request,
                                        const std::string& available) {
     if (request.IsEmpty()) {
-      throw InvalidArgumentError(StrCat(Prefix(*group.front()),
-                                        "it asks for no device and there is none of type CPU; ",
+      throw InvalidArgumentError(StrCat(Prefix(*group.front()), "it asks for no device and there is none of type CPU; ",
                                         "available devices are ", available));
     }
     // The member whose own words ask for the most of it.
@@ -204,16 +196,14 @@ class Placer {
     }
     const std::string own = culprit->device();
     std::string together;
-    if (own != request.ToString())
-      together = StrCat(" (with the operations beside it: ", request.ToString(), ")");
-    throw InvalidArgumentError(StrCat(Prefix(*culprit), "Operation was explicitly assigned to ", own,
-                                      together, " but available devices are ", available,
+    if (own != request.ToString()) together = StrCat(" (with the operations beside it: ", request.ToString(), ")");
+    throw InvalidArgumentError(StrCat(Prefix(*culprit), "Operation was explicitly assigned to ", own, together,
+                                      " but available devices are ", available,
                                       ". Make sure the device specification refers to a valid device."));
   }
 
   static std::string Prefix(const Node& node) {
-    return StrCat("[placer] Cannot assign a device for operation ", node.name(), " (op ", node.op_name(),
-                  "): ");
+    return StrCat("[placer] Cannot assign a device for operation ", node.name(), " (op ", node.op_name(), "): ");
   }
 
   std::vector<std::string> TypesWithKernel(const Node& node) {

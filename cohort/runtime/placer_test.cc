@@ -19,11 +19,10 @@ class PlacerTest : public ::testing::Test {
  protected:
   PlacerTest() {
     RegisterGraphTestOps();
-    for (const char* name :
-         {"/job:ps/replica:0/task:0/device:CPU:0", "/job:ps/replica:0/task:1/device:CPU:0",
-          "/job:worker/replica:0/task:0/device:CPU:1", "/job:worker/replica:0/task:0/device:CPU:0",
-          "/job:worker/replica:0/task:0/device:TEST:0", "/job:worker/replica:0/task:10/device:CPU:0",
-          "/job:worker/replica:0/task:2/device:CPU:0"}) {
+    for (const char* name : {"/job:ps/replica:0/task:0/device:CPU:0", "/job:ps/replica:0/task:1/device:CPU:0",
+                             "/job:worker/replica:0/task:0/device:CPU:1", "/job:worker/replica:0/task:0/device:CPU:0",
+                             "/job:worker/replica:0/task:0/device:TEST:0", "/job:worker/replica:0/task:10/device:CPU:0",
+                             "/job:worker/replica:0/task:2/device:CPU:0"}) {
       DeviceAttributes device;
       device.name = DeviceName::Parse(name);
       device.type = *device.name.type;
@@ -93,22 +92,20 @@ TEST_F(PlacerTest, ColocationIsTransitiveAndTakesEveryonesFields) {
   Node* a = TestNode(graph_, "a", {}, "/job:ps");
   Node* b = graph_.Op("TestOp").Name("b").Inputs({}).Colocate("a").Finish();
   Node* c = graph_.Op("TestOp").Name("c").Inputs({}).Device("/task:1").Colocate("b").IgnoreScopes().Finish();
-  Node* x =
-      graph_.Op("TestOp").Name("x").Inputs({}).Device("/cpu:1").Colocate("absent").IgnoreScopes().Finish();
+  Node* x = graph_.Op("TestOp").Name("x").Inputs({}).Device("/cpu:1").Colocate("absent").IgnoreScopes().Finish();
   Node* y = graph_.Op("TestOp").Name("y").Inputs({}).Colocate("absent").IgnoreScopes().Finish();
   for (Node* node : {a, b, c}) EXPECT_EQ(DeviceOf(node), "ps:1:CPU:0") << node->name();
   EXPECT_EQ(DeviceOf(x), "worker:0:CPU:1");
   EXPECT_EQ(DeviceOf(y), "worker:0:CPU:1");
-  EXPECT_THAT(ColocatedRequests(graph_), ElementsAre("/job:ps/task:1", "/job:ps/task:1", "/job:ps/task:1",
-                                                     "/device:CPU:1", "/device:CPU:1"));
+  EXPECT_THAT(ColocatedRequests(graph_),
+              ElementsAre("/job:ps/task:1", "/job:ps/task:1", "/job:ps/task:1", "/device:CPU:1", "/device:CPU:1"));
 }
 
 TEST_F(PlacerTest, GeneratorsFollowTheirConsumers) {
   Node* constant = TestConst(graph_, "constant");
   Node* bound = TestConst(graph_, "bound", "/job:worker");
   Node* shared = TestConst(graph_, "shared");
-  Node* a =
-      TestNode(graph_, "a", {constant->output(0), bound->output(0), shared->output(0)}, "/job:ps/task:1");
+  Node* a = TestNode(graph_, "a", {constant->output(0), bound->output(0), shared->output(0)}, "/job:ps/task:1");
   Node* b = TestNode(graph_, "b", {constant->output(0)}, "/job:ps/task:1");
   TestNode(graph_, "c", {shared->output(0), a->output(0), b->output(0)}, "/job:ps/task:0");
   EXPECT_EQ(DeviceOf(constant), "ps:1:CPU:0");
@@ -129,14 +126,12 @@ TEST_F(PlacerTest, MetadataStandsWithItsProducer) {
 
 TEST_F(PlacerTest, AnAbsentDeviceIsAnErrorThatListsWhatThereIs) {
   TestNode(graph_, "dense/MatMul", {}, "/job:ps/task:7");
-  EXPECT_THAT(
-      Failure(),
-      AllOf(
-          HasSubstr("Cannot assign a device for operation dense/MatMul (op TestOp): Operation was explicitly "
-                    "assigned to /job:ps/task:7 but available devices are [ /job:worker/replica:0/task:0/"
-                    "device:CPU:0, /job:worker/replica:0/task:0/device:CPU:1, "),
-          HasSubstr("/job:ps/replica:0/task:1/device:CPU:0"),
-          HasSubstr("Make sure the device specification refers to a valid device.")));
+  EXPECT_THAT(Failure(),
+              AllOf(HasSubstr("Cannot assign a device for operation dense/MatMul (op TestOp): Operation was explicitly "
+                              "assigned to /job:ps/task:7 but available devices are [ /job:worker/replica:0/task:0/"
+                              "device:CPU:0, /job:worker/replica:0/task:0/device:CPU:1, "),
+                    HasSubstr("/job:ps/replica:0/task:1/device:CPU:0"),
+                    HasSubstr("Make sure the device specification refers to a valid device.")));
   options_.allow_soft_placement = true;  // frees type and number, not the task
   EXPECT_THAT(Failure(), HasSubstr("explicitly assigned to /job:ps/task:7"));
 }
@@ -150,9 +145,8 @@ TEST_F(PlacerTest, SoftPlacementStaysInTheTask) {
                         .Finish();
   EXPECT_THAT(Failure(), HasSubstr("explicitly assigned to /job:ps/task:1/device:GPU:3 but"));
   gpu->set_device("");
-  EXPECT_THAT(Failure(),
-              AllOf(HasSubstr("no device has a kernel for op TestHandle"), HasSubstr("'/device:TEST:0'"),
-                    HasSubstr("types with a kernel for it: [CPU]")));
+  EXPECT_THAT(Failure(), AllOf(HasSubstr("no device has a kernel for op TestHandle"), HasSubstr("'/device:TEST:0'"),
+                               HasSubstr("types with a kernel for it: [CPU]")));
   gpu->set_device("/job:ps/task:1/device:GPU:3");
   options_.allow_soft_placement = true;
   EXPECT_EQ(DeviceOf(gpu), "ps:1:CPU:0");

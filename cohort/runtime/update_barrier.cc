@@ -43,9 +43,7 @@ class Barriers {
   }
 
  private:
-  const std::string& DeviceOf(const Node& node) const {
-    return device_of_node_[static_cast<size_t>(node.id())];
-  }
+  const std::string& DeviceOf(const Node& node) const { return device_of_node_[static_cast<size_t>(node.id())]; }
 
   template <typename Fn>
   static void ForEachInput(const Node& node, const Fn& fn) {
@@ -75,8 +73,7 @@ class Barriers {
     return node.op_name() == "_Arg" || (node.num_outputs() > 0 && node.output_dtype(0) == DType::kResource);
   }
 
-  void AppendSets(const std::vector<int>& levels, const std::string& device,
-                  std::vector<UpdateSet>& sets) const {
+  void AppendSets(const std::vector<int>& levels, const std::string& device, std::vector<UpdateSet>& sets) const {
     std::map<int, std::vector<Node*>> by_level;
     for (Node* node : order_) {
       if (node->op().updates_variable() && DeviceOf(*node) == device) {
@@ -94,8 +91,7 @@ class Barriers {
           all.emplace(input->id(), input);
         });
       }
-      const bool same =
-          std::all_of(waits.begin(), waits.end(), [&](const auto& w) { return w.size() == all.size(); });
+      const bool same = std::all_of(waits.begin(), waits.end(), [&](const auto& w) { return w.size() == all.size(); });
       if (same) continue;
       UpdateSet set{device, std::move(updates), {}};
       for (const auto& [id, input] : all) set.inputs.push_back(input);
@@ -120,8 +116,7 @@ class Barriers {
     }
     for (size_t i = 0; i < sets.size(); ++i) {
       for (const Node* input : sets[i].inputs) add_edge(static_cast<size_t>(input->id()), order_.size() + i);
-      for (const Node* update : sets[i].updates)
-        add_edge(order_.size() + i, static_cast<size_t>(update->id()));
+      for (const Node* update : sets[i].updates) add_edge(order_.size() + i, static_cast<size_t>(update->id()));
     }
     std::vector<size_t> ready;
     for (size_t i = 0; i < size; ++i) {
@@ -147,8 +142,8 @@ class Barriers {
 
 int AddUpdateBarriers(Graph& graph, std::vector<std::string>& device_of_node) {
   if (device_of_node.size() != static_cast<size_t>(graph.num_nodes())) {
-    throw InternalError(StrCat("[update barrier] expected the devices of ", graph.num_nodes(), " nodes; got ",
-                               device_of_node.size()));
+    throw InternalError(
+        StrCat("[update barrier] expected the devices of ", graph.num_nodes(), " nodes; got ", device_of_node.size()));
   }
   const std::vector<UpdateSet> sets = Barriers(graph, device_of_node).Choose();
   for (const UpdateSet& set : sets) {

@@ -46,9 +46,7 @@ class UpdateBarrierTest : public ::testing::Test {
     }
     return false;
   }
-  Node* Variable(const std::string& name, const std::string& device) {
-    return TestHandle(graph_, name, device);
-  }
+  Node* Variable(const std::string& name, const std::string& device) { return TestHandle(graph_, name, device); }
   Node* Update(const std::string& name, Node* variable, Node* value) {
     return TestUpdate(graph_, name, variable, value->output(0), variable->device());
   }
@@ -127,10 +125,8 @@ TEST_F(UpdateBarrierTest, SetsThatNeedNothingGetNoBarrier) {
 }
 
 TEST_F(UpdateBarrierTest, FedValuesOfTheSameDeviceAreThere) {
-  Node* here =
-      graph_.Op("_Arg").Name("here").Attr("T", DType::kFloat32).Attr("index", 0).Device(ps0_).Finish();
-  Node* there =
-      graph_.Op("_Arg").Name("there").Attr("T", DType::kFloat32).Attr("index", 1).Device(worker_).Finish();
+  Node* here = graph_.Op("_Arg").Name("here").Attr("T", DType::kFloat32).Attr("index", 0).Device(ps0_).Finish();
+  Node* there = graph_.Op("_Arg").Name("there").Attr("T", DType::kFloat32).Attr("index", 1).Device(worker_).Finish();
   Update("u0", Variable("v0", ps0_), here);
   Update("u1", Variable("v1", ps0_), TestConst(graph_, "one", ps0_));
   EXPECT_EQ(Add(graph_), 0);

@@ -15,8 +15,7 @@ namespace {
 
 void CheckTasks(const char* what, int num_tasks) {
   if (num_tasks < 1) {
-    throw InvalidArgumentError(
-        StrCat("[device_setter] expected at least one task for ", what, "; got ", num_tasks));
+    throw InvalidArgumentError(StrCat("[device_setter] expected at least one task for ", what, "; got ", num_tasks));
   }
 }
 
@@ -59,8 +58,8 @@ class Setter {
   int ChooseTask(const NodeDraft& draft) const {
     const int task = strategy_(draft);
     if (task < 0 || task >= ps_tasks_) {
-      throw InvalidArgumentError(StrCat("[device_setter] expected a task below ", ps_tasks_,
-                                        " from ps_strategy; got ", task, " for '", draft.name, "'"));
+      throw InvalidArgumentError(StrCat("[device_setter] expected a task below ", ps_tasks_, " from ps_strategy; got ",
+                                        task, " for '", draft.name, "'"));
     }
     return task;
   }
@@ -97,8 +96,8 @@ PsStrategy RoundRobin(int num_tasks) {
 double ByteSizeLoad(const NodeDraft& draft) {
   const int64_t elements = draft.shape.num_elements();
   if (elements < 0) {
-    throw InvalidArgumentError(StrCat("[device_setter] expected a fully known shape to balance '", draft.name,
-                                      "' (", draft.op, ") by bytes; got ", draft.shape));
+    throw InvalidArgumentError(StrCat("[device_setter] expected a fully known shape to balance '", draft.name, "' (",
+                                      draft.op, ") by bytes; got ", draft.shape));
   }
   return static_cast<double>(elements) * static_cast<double>(DTypeSize(draft.dtype));
 }

@@ -123,10 +123,10 @@ TEST(ReplicaDeviceSetterTest, DoesNothingWithoutParameterServers) {
 
 TEST(ReplicaDeviceSetterTest, OtherJobsAndOpsMayPlayTheParameterServer) {
   Graph graph;
-  const DeviceScope scope(graph, ReplicaDeviceSetter({.ps_tasks = 2,
-                                                      .ps_device = "/job:store/cpu:0",
-                                                      .worker_device = "/job:compute",
-                                                      .ps_ops = {"Const"}}));
+  const DeviceScope scope(
+      graph,
+      ReplicaDeviceSetter(
+          {.ps_tasks = 2, .ps_device = "/job:store/cpu:0", .worker_device = "/job:compute", .ps_ops = {"Const"}}));
   EXPECT_EQ(ops::Const(graph, 1.0f).node->device(), "/job:store/task:0/device:CPU:0");
   EXPECT_EQ(ops::Const(graph, 1.0f).node->device(), "/job:store/task:1/device:CPU:0");
   EXPECT_EQ(graph.Op("NoOp").Finish()->device(), "/job:compute");
@@ -135,8 +135,7 @@ TEST(ReplicaDeviceSetterTest, OtherJobsAndOpsMayPlayTheParameterServer) {
 TEST(GreedyLoadBalancingTest, PlacesOnTheLeastLoadedTaskAndTheFirstOfEquals) {
   Graph graph;
   const DeviceScope scope(
-      graph,
-      ReplicaDeviceSetter({.ps_tasks = 2, .ps_strategy = GreedyLoadBalancingStrategy(2, ByteSizeLoad)}));
+      graph, ReplicaDeviceSetter({.ps_tasks = 2, .ps_strategy = GreedyLoadBalancingStrategy(2, ByteSizeLoad)}));
   std::vector<std::string> devices;
   // Bytes:                          400      4      4    392       8 -> loads (400 | 400), then (408 | 400),
   // (408 | 404)
@@ -163,8 +162,8 @@ TEST(ReplicaDeviceSetterTest, MistakesAreNamed) {
   EXPECT_THROW(ReplicaDeviceSetter({.ps_tasks = 1, .worker_device = "/jab:worker"}), InvalidArgumentError);
   EXPECT_THROW(RoundRobin(0), InvalidArgumentError);
   Graph graph;
-  const DeviceScope scope(
-      graph, ReplicaDeviceSetter({.ps_tasks = 2, .ps_strategy = [](const NodeDraft&) { return 2; }}));
+  const DeviceScope scope(graph,
+                          ReplicaDeviceSetter({.ps_tasks = 2, .ps_strategy = [](const NodeDraft&) { return 2; }}));
   try {
     Make(graph, "a");
     FAIL() << "no error";

@@ -73,8 +73,7 @@ void Supervisor::AddNodes() {
   // The scopes of the model do not concern these nodes.
   const DeviceScope anywhere(graph_, nullptr);
   const ControlDependencies none(graph_, nullptr);
-  if (!options_.global_step.valid())
-    options_.global_step = ops::GetGlobalStep(graph_).value_or(ops::Variable());
+  if (!options_.global_step.valid()) options_.global_step = ops::GetGlobalStep(graph_).value_or(ops::Variable());
   if (options_.init_op == nullptr) options_.init_op = ops::GlobalVariablesInitializer(graph_);
   if (options_.local_init_op == nullptr) options_.local_init_op = ops::LocalVariablesInitializer(graph_);
   if (!options_.ready_op.valid()) options_.ready_op = ops::ReportUninitializedVariables(graph_);
@@ -159,8 +158,7 @@ std::unique_ptr<Session> Supervisor::WaitForSession(const std::string& target, S
                  " secs. These have no value, which the chief should have given them: ", Listed(missing)));
     }
     if (now >= next_log) {
-      LogInfo("supervisor",
-              "Waiting for model to be ready; the chief has yet to initialize: ", Listed(missing));
+      LogInfo("supervisor", "Waiting for model to be ready; the chief has yet to initialize: ", Listed(missing));
       next_log = now + std::chrono::seconds(10);
     }
     if (coordinator_.WaitForStop(std::min(deadline, now + Seconds(pause)))) {
@@ -188,13 +186,11 @@ void Supervisor::StartServices(Session& session) {
   writer_->Graph(SerializeGraphDef(graph_));
   if (options_.save_summaries_secs > 0) {
     if (summary_op_.valid()) {
-      coordinator_.Loop("summaries", options_.save_summaries_secs,
-                        [this, &session] { RecordSummary(session); });
+      coordinator_.Loop("summaries", options_.save_summaries_secs, [this, &session] { RecordSummary(session); });
     }
     if (options_.global_step.valid()) {
       counting_ = false;
-      coordinator_.Loop("step counter", options_.save_summaries_secs,
-                        [this, &session] { CountSteps(session); });
+      coordinator_.Loop("step counter", options_.save_summaries_secs, [this, &session] { CountSteps(session); });
     }
   }
   if (saver_ != nullptr && options_.save_model_secs > 0) {
@@ -203,8 +199,7 @@ void Supervisor::StartServices(Session& session) {
 }
 
 void Supervisor::SaveModel(Session& session) {
-  const std::string path =
-      options_.logdir + (options_.logdir.ends_with('/') ? "" : "/") + options_.checkpoint_basename;
+  const std::string path = options_.logdir + (options_.logdir.ends_with('/') ? "" : "/") + options_.checkpoint_basename;
   std::optional<int64_t> step;
   if (options_.global_step.valid()) step = Step(session);
   {
@@ -270,8 +265,7 @@ void Supervisor::FinishWriting(Session& session, bool clean) {
 void Supervisor::Finish(std::unique_ptr<Session> session, bool clean) {
   coordinator_.RequestStop();
   if (!coordinator_.AwaitEnd(options_.stop_grace_secs)) {
-    LogWarning("supervisor", "a service has not ended within ", options_.stop_grace_secs,
-               " s; its step is cancelled");
+    LogWarning("supervisor", "a service has not ended within ", options_.stop_grace_secs, " s; its step is cancelled");
     session->Close();
   }
   coordinator_.Join();
@@ -292,8 +286,7 @@ ManagedSession::ManagedSession(Supervisor& supervisor, std::unique_ptr<Session> 
     : supervisor_(supervisor), session_(std::move(session)), exceptions_before_(std::uncaught_exceptions()) {}
 
 ManagedSession::~ManagedSession() noexcept(false) {
-  if (session_ != nullptr)
-    supervisor_.Finish(std::move(session_), std::uncaught_exceptions() == exceptions_before_);
+  if (session_ != nullptr) supervisor_.Finish(std::move(session_), std::uncaught_exceptions() == exceptions_before_);
 }
 
 void ManagedSession::Close() {

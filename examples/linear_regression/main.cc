@@ -62,8 +62,7 @@ Replica AddReplica(Model& model, const examples::Task& task, const std::string& 
 }
 
 // Applies the mean of the replicas' gradients.
-Lane MakeLane(Model& model, const examples::Task& task, train::Optimizer& optimizer,
-              std::vector<Replica> replicas) {
+Lane MakeLane(Model& model, const examples::Task& task, train::Optimizer& optimizer, std::vector<Replica> replicas) {
   std::vector<train::GradientAndVariable> mean;
   for (const Replica& replica : replicas) {
     const DeviceScope scope(model.graph, task.replica_device(replica.device));
@@ -144,8 +143,8 @@ int64_t Train(const Flags& flags, const Model& model, const Lane& lane, train::S
 }
 
 // All lanes, each on a thread of its own where there are several.
-int64_t TrainAll(const Flags& flags, const Model& model, const std::vector<Lane>& lanes,
-                 train::Supervisor& supervisor, Session& session) {
+int64_t TrainAll(const Flags& flags, const Model& model, const std::vector<Lane>& lanes, train::Supervisor& supervisor,
+                 Session& session) {
   if (lanes.size() == 1) return Train(flags, model, lanes[0], supervisor, session);
   std::atomic<int64_t> steps{0};
   std::vector<std::thread> threads;
@@ -198,13 +197,10 @@ int main(int argc, char** argv) {
   app.add_option("--steps_to_validate", flags.steps_to_validate, "Steps to validate and print loss")
       ->check(CLI::PositiveNumber);
   app.add_option("--max_steps", flags.max_steps, "Global step at which training ends");
-  app.add_option("--logdir", flags.logdir,
-                 "Where the chief keeps checkpoints and events; training goes on from them");
+  app.add_option("--logdir", flags.logdir, "Where the chief keeps checkpoints and events; training goes on from them");
   app.add_option("--save_model_secs", flags.save_model_secs, "Seconds between checkpoints");
-  app.add_flag("--in_graph", flags.in_graph,
-               "Worker 0 drives a replica on each worker; the others only serve");
-  app.add_flag("--sync", flags.sync,
-               "With --in_graph: apply the mean of all replicas' gradients, once a step");
+  app.add_flag("--in_graph", flags.in_graph, "Worker 0 drives a replica on each worker; the others only serve");
+  app.add_flag("--sync", flags.sync, "With --in_graph: apply the mean of all replicas' gradients, once a step");
   app.add_flag("--fresh", flags.fresh, "Do not restore a checkpoint");
   return examples::Main(argc, argv, app, [&] { return Run(flags); });
 }

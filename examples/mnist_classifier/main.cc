@@ -51,8 +51,7 @@ class Batches {
       }
       const int64_t index = order_[next_++];
       const uint8_t* from = dataset_.train_images.data<uint8_t>() + index * kPixels;
-      std::transform(from, from + kPixels, images.data<float>() + row * kPixels,
-                     [](uint8_t v) { return v / 255.0f; });
+      std::transform(from, from + kPixels, images.data<float>() + row * kPixels, [](uint8_t v) { return v / 255.0f; });
       labels.data<int64_t>()[row] = dataset_.train_labels.data<uint8_t>()[index];
     }
     return {std::move(images), std::move(labels)};
@@ -129,8 +128,7 @@ double TestAccuracy(const data::ImageDataset& dataset, const Model& model, Sessi
     std::transform(part.data<uint8_t>(), part.data<uint8_t>() + part.num_elements(), images.data<float>(),
                    [](uint8_t v) { return v / 255.0f; });
     std::copy_n(dataset.test_labels.data<uint8_t>() + begin, end - begin, labels.data<int64_t>());
-    correct +=
-        session.Run({{model.images, images}, {model.labels, labels}}, {model.correct})[0].scalar<int32_t>();
+    correct += session.Run({{model.images, images}, {model.labels, labels}}, {model.correct})[0].scalar<int32_t>();
   }
   return static_cast<double>(correct) / static_cast<double>(n);
 }
@@ -149,13 +147,11 @@ int Run(const Flags& flags) {
   }
   const data::ImageDataset dataset = LoadImages(flags, task.is_chief());
   const int64_t per_epoch = dataset.train_labels.num_elements() / flags.batch_size;
-  const int64_t last_step = flags.max_steps > 0
-                                ? flags.max_steps
-                                : static_cast<int64_t>(flags.epochs * static_cast<double>(per_epoch));
+  const int64_t last_step =
+      flags.max_steps > 0 ? flags.max_steps : static_cast<int64_t>(flags.epochs * static_cast<double>(per_epoch));
   Model model;
   BuildModel(flags, task, model);
-  Batches batches(dataset, IdInCluster(task.cluster, task.job, task.index), task.num_workers(),
-                  flags.batch_size);
+  Batches batches(dataset, IdInCluster(task.cluster, task.job, task.index), task.num_workers(), flags.batch_size);
   train::Supervisor supervisor(model.graph, {.is_chief = task.is_chief(),
                                              .logdir = flags.logdir,
                                              .summary_op = Output(),
@@ -177,8 +173,7 @@ int Run(const Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app(
-      "Classifies images of ten classes, trained by workers that share variables on parameter servers.");
+  CLI::App app("Classifies images of ten classes, trained by workers that share variables on parameter servers.");
   Flags flags;
   examples::AddClusterFlags(app, &flags.cluster);
   app.add_option("--data_dir", flags.data_dir,
@@ -191,8 +186,7 @@ int main(int argc, char** argv) {
   app.add_option("--max_steps", flags.max_steps, "Global step at which training ends, in place of --epochs");
   app.add_option("--steps_to_validate", flags.steps_to_validate, "Steps between printed losses")
       ->check(CLI::PositiveNumber);
-  app.add_option("--logdir", flags.logdir,
-                 "Where the chief keeps checkpoints and events; training goes on from them");
+  app.add_option("--logdir", flags.logdir, "Where the chief keeps checkpoints and events; training goes on from them");
   app.add_option("--save_model_secs", flags.save_model_secs, "Seconds between checkpoints");
   app.add_flag("--fresh", flags.fresh, "Do not restore a checkpoint");
   return examples::Main(argc, argv, app, [&] { return Run(flags); });

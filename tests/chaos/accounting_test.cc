@@ -1,4 +1,5 @@
-// What training in processes has done to the variables, to the bit: no step is lost, none is applied twice, none by halves.
+// What training in processes has done to the variables, to the bit: no step is lost, none is applied twice, none by
+// halves.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -49,7 +49,8 @@ TEST_F(BadInputTest, Configurations) {
       {"no port", Cluster("\"worker\": [\"127.0.0.1\"]", first), {"127.0.0.1", "port"}},
       {"a port that is none", Cluster("\"worker\": [\"127.0.0.1:99999\"]", first), {"99999"}},
       {"two tasks at one address", Cluster("\"worker\": [\"127.0.0.1:5\", \"127.0.0.1:5\"]", first), {"127.0.0.1:5"}},
-      {"an own host that does not resolve", Cluster("\"worker\": [\"no-such-host.invalid:2222\"]", first),
+      {"an own host that does not resolve",
+       Cluster("\"worker\": [\"no-such-host.invalid:2222\"]", first),
        {"no-such-host.invalid:2222", "--bind"}},
       {"an own host that is not local", Cluster("\"worker\": [\"192.0.2.1:2222\"]", first), {"192.0.2.1", "--bind"}},
       {"nothing", "", {"job"}},
@@ -148,7 +149,8 @@ TEST_F(BadInputTest, NaNIsAValueUntilSomebodyChecks) {
     session.Run({{x, Tensor::Scalar(std::numeric_limits<float>::quiet_NaN())}}, {checked});
     FAIL() << "nobody checked";
   } catch (const InvalidArgumentError& e) {
-    EXPECT_THAT(e.what(), AllOf(HasSubstr("assertion failed"), HasSubstr("nan"), HasSubstr("/job:ps/replica:0/task:0")));
+    EXPECT_THAT(e.what(),
+                AllOf(HasSubstr("assertion failed"), HasSubstr("nan"), HasSubstr("/job:ps/replica:0/task:0")));
   }
 }
 
@@ -171,8 +173,8 @@ TEST_F(BadInputTest, AFullDisk) {
   std::filesystem::remove_all(folder);
   if (code == kNoMounts) GTEST_SKIP() << "this user may not mount a small disk";
   EXPECT_EQ(code, 1) << cluster.Describe();
-  EXPECT_THAT(cluster.task("worker", 0).err(),
-              AllOf(HasSubstr("chaos_task: ResourceExhausted"), HasSubstr(folder), HasSubstr("No space left on device")));
+  EXPECT_THAT(cluster.task("worker", 0).err(), AllOf(HasSubstr("chaos_task: ResourceExhausted"), HasSubstr(folder),
+                                                     HasSubstr("No space left on device")));
   EXPECT_EQ(cluster.task("ps", 0).Wait(), 1) << cluster.Describe();
 }
 

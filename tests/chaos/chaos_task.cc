@@ -10,7 +10,8 @@
 //   --steps (0: no end)  --pause_ms (between steps)  --variables --size (of the model)  --logdir  --save_secs
 //   --silence_ms --heartbeat_ms --orphan_ms --bind (of the server)  --connect_secs --timeout_ms (of the session)
 //   --recover=1: a failed step is followed by a new session, for ever  --read_step=1: fetch global_step after each step
-//   --x (value that is fed, 1)  --feed=0: nothing is fed  --serve=1: a worker that only serves  --x_size (of what is fed)
+//   --x (value that is fed, 1)  --feed=0: nothing is fed  --serve=1: a worker that only serves  --x_size (of what is
+//   fed)
 #include <unistd.h>
 
 #include <chrono>
@@ -62,7 +63,8 @@ std::string Described() { return Status::FromCurrentException().ToString(); }
 class Worker {
  public:
   Worker(const Flags& flags, Server& server)
-      : flags_(flags), server_(server),
+      : flags_(flags),
+        server_(server),
         model_(server.cluster(), server.task(), static_cast<int>(flags.Integer("variables", 4)),
                flags.Integer("size", 4)),
         x_(Tensor::Vector(std::vector<float>(static_cast<size_t>(flags.Integer("x_size", flags.Integer("size", 4))),

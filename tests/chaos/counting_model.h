@@ -20,8 +20,8 @@ struct CountingModel {
   CountingModel(const ClusterSpec& cluster, int worker, int variables, int64_t size);
 
   Tensor Ones() const;
-  // How many steps have been applied to a variable with this value. Throws InternalError where its elements differ or are
-  // no whole number of steps.
+  // How many steps have been applied to a variable with this value. Throws InternalError where its elements differ or
+  // are no whole number of steps.
   static int64_t Applied(const Tensor& value);
 
   Graph graph;

@@ -1,5 +1,6 @@
-// SIGSTOP of each kind of task: a process that is there and does nothing. Who needs it hears so within the silence limit;
-// when it goes on it learns that it was given up, nothing is applied twice, and training goes on in new sessions.
+// SIGSTOP of each kind of task: a process that is there and does nothing. Who needs it hears so within the silence
+// limit; when it goes on it learns that it was given up, nothing is applied twice, and training goes on in new
+// sessions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,8 +32,8 @@ class FreezeTest : public ::testing::Test {
   void SetUp() override { UseTestToken(); }
 };
 
-// The closed form of a killed asynchronous training: every acknowledged step is in every variable, and beyond these only
-// steps that failed at their worker, or that it had no time to acknowledge, may be.
+// The closed form of a killed asynchronous training: every acknowledged step is in every variable, and beyond these
+// only steps that failed at their worker, or that it had no time to acknowledge, may be.
 void ExpectEveryStepOnce(ProcessCluster& cluster, int variables = 4, int64_t size = 4) {
   int64_t acknowledged = 0;
   int64_t failed = 0;
@@ -63,10 +64,10 @@ TEST_F(FreezeTest, AParameterServer) {
   }
   // While it is frozen new sessions name it too.
   ASSERT_TRUE(cluster.WaitForLines("worker", 0, "failed", 2)) << cluster.Describe();
-  EXPECT_THAT(cluster.LastLine("worker", 0, "failed"),
-              AllOf(AnyOf(HasSubstr("Unavailable"), HasSubstr("DeadlineExceeded")),
-                    HasSubstr("/job:ps/replica:0/task:1"), HasSubstr(cluster.address("ps", 1)),
-                    HasSubstr("has not answered within ")));
+  EXPECT_THAT(
+      cluster.LastLine("worker", 0, "failed"),
+      AllOf(AnyOf(HasSubstr("Unavailable"), HasSubstr("DeadlineExceeded")), HasSubstr("/job:ps/replica:0/task:1"),
+            HasSubstr(cluster.address("ps", 1)), HasSubstr("has not answered within ")));
   cluster.Thaw("ps", 1);
   for (int w = 0; w < 2; ++w) {
     const int before = cluster.CountLines("worker", w, "acked");
@@ -114,8 +115,8 @@ TEST_F(FreezeTest, TheChiefUntilItsServersGiveUp) {
   ASSERT_TRUE(cluster.WaitForLines("worker", 0, "acked", 10)) << cluster.Describe();
   cluster.Freeze("worker", 0);
   EXPECT_EQ(cluster.task("ps", 0).Wait(), 1) << cluster.Describe();
-  EXPECT_THAT(cluster.task("ps", 0).err(), AllOf(HasSubstr("the chief /job:worker/replica:0/task:0 has been gone"),
-                                                 HasSubstr("orphan timeout")));
+  EXPECT_THAT(cluster.task("ps", 0).err(),
+              AllOf(HasSubstr("the chief /job:worker/replica:0/task:0 has been gone"), HasSubstr("orphan timeout")));
   cluster.Thaw("worker", 0);
   EXPECT_EQ(cluster.task("worker", 0).Wait(), 1) << cluster.Describe();
   EXPECT_THAT(cluster.LastLine("worker", 0, "failed"),

@@ -81,7 +81,8 @@ TEST_P(LaunchKillTest, TheFirstFailureIsNamedAndEverythingEnds) {
   EXPECT_TRUE(Processes().empty());
   if (std::string(job) == "ps") {  // both workers say for themselves why they ended
     for (int w = 0; w < 2; ++w) {
-      EXPECT_THAT(program_->err(), ContainsRegex(StrCat("\\[worker/", w, "\\] .*Unavailable.*/job:ps/replica:0/task:", index)));
+      EXPECT_THAT(program_->err(),
+                  ContainsRegex(StrCat("\\[worker/", w, "\\] .*Unavailable.*/job:ps/replica:0/task:", index)));
     }
   }
 }
@@ -108,8 +109,8 @@ TEST_F(LaunchChaosTest, AParameterServerIsStartedAgainAndTrainingGoesOnFromTheCh
   }
   KillTask("ps", 0);
   EXPECT_EQ(program_->Wait(), 0) << program_->err();
-  EXPECT_THAT(program_->err(), AllOf(HasSubstr("ps/0"), HasSubstr("was killed by signal 9"),
-                                     HasSubstr("Restoring parameters from")));
+  EXPECT_THAT(program_->err(),
+              AllOf(HasSubstr("ps/0"), HasSubstr("was killed by signal 9"), HasSubstr("Restoring parameters from")));
   EXPECT_TRUE(Processes().empty());
 }
 

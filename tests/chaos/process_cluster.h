@@ -1,5 +1,5 @@
-// ProcessCluster: a cluster whose tasks are processes of this machine, over real sockets, to be killed, frozen and started
-// again one by one. Whatever becomes of the test, no process outlives it.
+// ProcessCluster: a cluster whose tasks are processes of this machine, over real sockets, to be killed, frozen and
+// started again one by one. Whatever becomes of the test, no process outlives it.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@ using Arguments = std::vector<std::string>;
 
 class ProcessCluster {
  public:
-  // `jobs`: how many tasks of each job. Their ports of 127.0.0.1 are reserved until the end. `program`: path and arguments
-  // of every task. Nothing is started yet.
+  // `jobs`: how many tasks of each job. Their ports of 127.0.0.1 are reserved until the end. `program`: path and
+  // arguments of every task. Nothing is started yet.
   explicit ProcessCluster(const std::map<std::string, int>& jobs, Arguments program = ChaosTask());
   ~ProcessCluster();
 

@@ -77,8 +77,7 @@ int Connect(const HostPort& at) {
 std::string ReadToEnd(int fd) {
   std::string text;
   char buffer[256];
-  for (ssize_t count; (count = read(fd, buffer, sizeof(buffer))) > 0;)
-    text.append(buffer, static_cast<size_t>(count));
+  for (ssize_t count; (count = read(fd, buffer, sizeof(buffer))) > 0;) text.append(buffer, static_cast<size_t>(count));
   close(fd);
   return text;
 }
@@ -153,8 +152,7 @@ int Signals() {
   for (int signal = 1; signal < 32; ++signal) {
     struct sigaction action;
     if (sigismember(&mask, signal) == 1) std::printf("blocked: %d\n", signal);
-    if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_DFL)
-      std::printf("handled: %d\n", signal);
+    if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_DFL) std::printf("handled: %d\n", signal);
   }
   return 0;
 }
@@ -163,8 +161,7 @@ int Signals() {
 int Chatter() {
   const Self self = WhoAmI();
   for (int i = 0; i < 10000; ++i) {
-    std::printf("%s\n",
-                std::string(static_cast<size_t>(i % 150), static_cast<char>('a' + self.index)).c_str());
+    std::printf("%s\n", std::string(static_cast<size_t>(i % 150), static_cast<char>('a' + self.index)).c_str());
   }
   std::fwrite("nul\0end", 1, 7, stdout);
   return 0;

@@ -17,8 +17,8 @@ namespace cohort {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 using testing::LocalCluster;
+using ::testing::Not;
 
 std::string MessageOf(const std::function<void()>& run) {
   try {

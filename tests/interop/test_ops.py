@@ -44,15 +44,9 @@ def array(hexadecimal):
 
 
 def assert_close(what, theirs, ours):
-<<<<<<< HEAD
     # A string scalar comes back as bytes, whose trailing zeros numpy's own string type would drop.
     theirs = np.asarray(theirs, dtype=object) if isinstance(theirs, bytes) else np.asarray(theirs)
     ours = np.asarray(ours)
-=======
-    ours = np.asarray(ours)
-    # A scalar string arrives as bytes, of which numpy would make an array of another type.
-    theirs = np.asarray(theirs, object if ours.dtype == object else None)
->>>>>>> ops_a
     assert theirs.shape == ours.shape, what
     assert theirs.dtype == ours.dtype, what
     if ours.dtype == tf.bfloat16.as_numpy_dtype:

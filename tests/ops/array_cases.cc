@@ -12,16 +12,14 @@ namespace {
 using Outputs = std::vector<Output>;
 
 const Tensor& Words() {
-  static const auto* const words =
-      new Tensor(Tensor::FromValues(std::vector<std::string>{"a", "", "c", "d"}, {2, 2}));
+  static const auto* const words = new Tensor(Tensor::FromValues(std::vector<std::string>{"a", "", "c", "d"}, {2, 2}));
   return *words;
 }
 
 void AddConstantCases(std::vector<OpCase>& cases) {
   const auto constant = [&](const char* label, const Tensor& value) {
-    cases.push_back({"Const", label, {}, [value](Graph& graph, const Outputs&) {
-                       return Outputs{ops::Const(graph, value)};
-                     }});
+    cases.push_back(
+        {"Const", label, {}, [value](Graph& graph, const Outputs&) { return Outputs{ops::Const(graph, value)}; }});
   };
   constant("float32", AsType(Ramp({2, 3}), DType::kFloat32));
   constant("scalar", Tensor::Scalar(int64_t{1} << 40));
@@ -30,8 +28,7 @@ void AddConstantCases(std::vector<OpCase>& cases) {
   constant("bfloat16", AsType(Ramp({3}), DType::kBfloat16));
   cases.push_back({"Placeholder", "fed", {Ramp({2})}, Unary([](Output x) { return x; }), {0}});
   const OpCase::Build with_default = [](Graph& graph, const Outputs& in) {
-    return Outputs{
-        ops::PlaceholderWithDefault(in.empty() ? ops::Const(graph, 2.5f) : in[0], Shape::UnknownRank())};
+    return Outputs{ops::PlaceholderWithDefault(in.empty() ? ops::Const(graph, 2.5f) : in[0], Shape::UnknownRank())};
   };
   cases.push_back({"PlaceholderWithDefault", "default", {}, with_default});
   cases.push_back({"PlaceholderWithDefault", "gradient", {Ramp({2, 2})}, with_default, {0}});
@@ -39,12 +36,9 @@ void AddConstantCases(std::vector<OpCase>& cases) {
   const Tensor dims = Tensor::Vector(std::vector<int32_t>{2, 3});
   cases.push_back({"Fill", "matrix", {dims, Ramp({})}, fill, {1}});
   cases.push_back({"Fill", "scalar", {Tensor(DType::kInt32, {0}), Ramp({})}, fill, {1}});
-  cases.push_back(
-      {"Fill", "int64_dims", {Tensor::Vector(std::vector<int64_t>{0, 3}), Tensor::Scalar("x")}, fill});
+  cases.push_back({"Fill", "int64_dims", {Tensor::Vector(std::vector<int64_t>{0, 3}), Tensor::Scalar("x")}, fill});
   cases.push_back({"Fill", "bool", {dims, Tensor::Scalar(true)}, fill});
-  const OpCase::Build range = [](Graph&, const Outputs& in) {
-    return Outputs{ops::Range(in[0], in[1], in[2])};
-  };
+  const OpCase::Build range = [](Graph&, const Outputs& in) { return Outputs{ops::Range(in[0], in[1], in[2])}; };
   const auto ranges = [&](const char* label, double start, double limit, double delta, DType dtype) {
     const auto scalar = [dtype](double value) { return ops::NumberTensor(dtype, value); };
     cases.push_back({"Range", label, {scalar(start), scalar(limit), scalar(delta)}, range});
@@ -54,8 +48,8 @@ void AddConstantCases(std::vector<OpCase>& cases) {
   ranges("none", 3, 3, 1, DType::kInt32);
   ranges("float", 0.5, 2.25, 0.5, DType::kFloat32);
   ranges("double", 1, 0, -0.25, DType::kFloat64);
-  for (const auto& [op, fn] : std::vector<std::pair<const char*, Output (*)(Output)>>{
-           {"ZerosLike", ops::ZerosLike}, {"OnesLike", ops::OnesLike}}) {
+  for (const auto& [op, fn] : std::vector<std::pair<const char*, Output (*)(Output)>>{{"ZerosLike", ops::ZerosLike},
+                                                                                      {"OnesLike", ops::OnesLike}}) {
     cases.push_back({op, "float64", {Ramp({2, 3})}, Unary(fn)});
     cases.push_back({op, "int32", {AsType(Ramp({3}), DType::kInt32)}, Unary(fn)});
     cases.push_back({op, "bool", {AsType(Ramp({3}), DType::kBool)}, Unary(fn)});
@@ -83,8 +77,7 @@ void AddIdentityCases(std::vector<OpCase>& cases) {
     cases.push_back({"Size", label, {Ramp(s)}, Unary(size)});
     cases.push_back({"Rank", label, {Ramp(s)}, Unary(ops::Rank)});
   }
-  cases.push_back(
-      {"Shape", "int64", {Words()}, Unary([](Output x) { return ops::ShapeOf(x, DType::kInt64); })});
+  cases.push_back({"Shape", "int64", {Words()}, Unary([](Output x) { return ops::ShapeOf(x, DType::kInt64); })});
   cases.push_back({"Size", "int32", {Words()}, Unary([](Output x) { return ops::Size(x); })});
 }
 
@@ -161,17 +154,14 @@ void AddBroadcastCases(std::vector<OpCase>& cases) {
   broadcast("column", {2, 1}, {2, 3});
   broadcast("middle", {2, 1, 3}, {4, 2, 2, 3});
   broadcast("empty", {1, 3}, {0, 3});
-  cases.push_back({"BroadcastTo", "strings", {Tensor::Scalar("s")}, Unary([](Output x) {
-                     return ops::BroadcastTo(x, {2});
-                   })});
+  cases.push_back(
+      {"BroadcastTo", "strings", {Tensor::Scalar("s")}, Unary([](Output x) { return ops::BroadcastTo(x, {2}); })});
   const auto args = [&](const char* label, std::vector<int32_t> a, std::vector<int32_t> b) {
-    cases.push_back({"BroadcastGradientArgs",
-                     label,
-                     {Tensor::Vector(a), Tensor::Vector(b)},
-                     [](Graph& graph, const Outputs& in) {
-                       Node* node = graph.Op("BroadcastGradientArgs").Input(in[0]).Input(in[1]).Finish();
-                       return Outputs{node->output(0), node->output(1)};
-                     }});
+    cases.push_back(
+        {"BroadcastGradientArgs", label, {Tensor::Vector(a), Tensor::Vector(b)}, [](Graph& graph, const Outputs& in) {
+           Node* node = graph.Op("BroadcastGradientArgs").Input(in[0]).Input(in[1]).Finish();
+           return Outputs{node->output(0), node->output(1)};
+         }});
   };
   args("same", {2, 3}, {2, 3});
   args("row", {4, 3}, {3});
@@ -210,10 +200,8 @@ void AddLayoutCases(std::vector<OpCase>& cases) {
                    "int32",
                    {Tensor::Vector(std::vector<int32_t>{2, 0, 3, 1})},
                    Unary(ops::InvertPermutation)});
-  cases.push_back({"InvertPermutation",
-                   "int64",
-                   {Tensor::Vector(std::vector<int64_t>{0})},
-                   Unary(ops::InvertPermutation)});
+  cases.push_back(
+      {"InvertPermutation", "int64", {Tensor::Vector(std::vector<int64_t>{0})}, Unary(ops::InvertPermutation)});
   const auto reverse = [&](const char* label, const Shape& shape, const std::vector<int64_t>& axes) {
     cases.push_back({"ReverseV2",
                      label,

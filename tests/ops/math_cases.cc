@@ -65,17 +65,15 @@ void AddUnaryCases(std::vector<OpCase>& cases) {
     if (row.integers) add("int32", AsType(Ramp({9}, -4, 4), DType::kInt32), {});
     if (row.integers) add("int64", AsType(Ramp({9}, -4, 4), DType::kInt64), {});
   }
-  const Tensor special =
-      Tensor::Vector(std::vector<float>{NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 1e-30f, 3e38f});
-  for (const auto& [op, fn] :
-       std::vector<std::pair<const char*, Output (*)(Output)>>{{"IsNan", ops::IsNan},
-                                                               {"IsInf", ops::IsInf},
-                                                               {"IsFinite", ops::IsFinite},
-                                                               {"Sign", ops::Sign},
-                                                               {"Abs", ops::Abs},
-                                                               {"Exp", ops::Exp},
-                                                               {"Floor", ops::Floor},
-                                                               {"Square", ops::Square}}) {
+  const Tensor special = Tensor::Vector(std::vector<float>{NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 1e-30f, 3e38f});
+  for (const auto& [op, fn] : std::vector<std::pair<const char*, Output (*)(Output)>>{{"IsNan", ops::IsNan},
+                                                                                      {"IsInf", ops::IsInf},
+                                                                                      {"IsFinite", ops::IsFinite},
+                                                                                      {"Sign", ops::Sign},
+                                                                                      {"Abs", ops::Abs},
+                                                                                      {"Exp", ops::Exp},
+                                                                                      {"Floor", ops::Floor},
+                                                                                      {"Square", ops::Square}}) {
     cases.push_back({op, "special_values", {special}, Unary(fn)});
   }
   cases.push_back({"LogicalNot", "flags", {Flags({true, false, true})}, Unary(ops::LogicalNot)});
@@ -92,11 +90,8 @@ struct BinaryRow {
 void AddBinaryShapes(const BinaryRow& row, std::vector<OpCase>& cases) {
   const std::vector<int> both = row.differentiable ? std::vector<int>{0, 1} : std::vector<int>{};
   const auto add = [&](const char* label, const Shape& x, const Shape& y) {
-    cases.push_back({row.op,
-                     label,
-                     {Scatter(x, row.x_low, row.x_high, 3), Scatter(y, row.y_low, row.y_high, 5)},
-                     row.build,
-                     both});
+    cases.push_back(
+        {row.op, label, {Scatter(x, row.x_low, row.x_high, 3), Scatter(y, row.y_low, row.y_high, 5)}, row.build, both});
   };
   add("same", {3, 5}, {3, 5});
   add("scalars", {}, {});
@@ -161,8 +156,7 @@ void AddBinaryCases(std::vector<OpCase>& cases) {
   }
   // -7 / 2 and -7 mod 2: the signs where truncation and floor differ, and the number that has no positive
   // counterpart.
-  const Tensor x =
-      Tensor::Vector(std::vector<int32_t>{7, -7, 7, -7, 6, -6, 0, std::numeric_limits<int32_t>::min()});
+  const Tensor x = Tensor::Vector(std::vector<int32_t>{7, -7, 7, -7, 6, -6, 0, std::numeric_limits<int32_t>::min()});
   const Tensor y = Tensor::Vector(std::vector<int32_t>{2, 2, -2, -2, 3, 3, 5, 3});
   cases.push_back({"Div", "signs", {x, y}, Named("Div")});
   cases.push_back({"FloorDiv", "signs", {x, y}, Binary(ops::FloorDiv)});
@@ -184,8 +178,7 @@ void AddBinaryCases(std::vector<OpCase>& cases) {
   cases.push_back({"LogicalOr", "flags", {flags, row}, Binary(ops::LogicalOr)});
   cases.push_back(
       {"Equal", "shapes_that_do_not_broadcast", {Ramp({2}), Ramp({3})}, [](Graph& graph, const Outputs& in) {
-         return Outputs{
-             graph.Op("Equal").Input(in[0]).Input(in[1]).Attr("incompatible_shape_error", false).Finish1()};
+         return Outputs{graph.Op("Equal").Input(in[0]).Input(in[1]).Attr("incompatible_shape_error", false).Finish1()};
        }});
 }
 
@@ -198,49 +191,31 @@ void AddAddNCases(std::vector<OpCase>& cases) {
                    {Ramp({7}), Scatter({7}), Ramp({7}, 2, 3), Ramp({7}, 5, 9), Ramp({7}, 0, 1)},
                    build,
                    {0, 1, 2, 3, 4}});
-  cases.push_back({"AddN",
-                   "int64",
-                   {AsType(Ramp({3}, 1, 9), DType::kInt64), AsType(Ramp({3}, 4, 5), DType::kInt64)},
-                   build});
+  cases.push_back(
+      {"AddN", "int64", {AsType(Ramp({3}, 1, 9), DType::kInt64), AsType(Ramp({3}, 4, 5), DType::kInt64)}, build});
 }
 
 void AddSelectCases(std::vector<OpCase>& cases) {
-  const OpCase::Build v2 = [](Graph&, const Outputs& in) {
-    return Outputs{ops::SelectV2(in[0], in[1], in[2])};
-  };
-  const OpCase::Build v1 = [](Graph&, const Outputs& in) {
-    return Outputs{ops::Select(in[0], in[1], in[2])};
-  };
+  const OpCase::Build v2 = [](Graph&, const Outputs& in) { return Outputs{ops::SelectV2(in[0], in[1], in[2])}; };
+  const OpCase::Build v1 = [](Graph&, const Outputs& in) { return Outputs{ops::Select(in[0], in[1], in[2])}; };
   const Tensor mask = Flags({true, false, false, true, true, false}, {2, 3});
   const Tensor rows = Flags({false, true});
   const Tensor columns = Flags({false, true, true});
   cases.push_back({"SelectV2", "same", {mask, Ramp({2, 3}), Scatter({2, 3})}, v2, {1, 2}});
   cases.push_back({"SelectV2", "scalars", {mask, Ramp({}), Ramp({}, 3, 4)}, v2, {1, 2}});
-  cases.push_back(
-      {"SelectV2", "scalar_condition", {Tensor::Scalar(true), Ramp({2, 3}), Ramp({3})}, v2, {1, 2}});
+  cases.push_back({"SelectV2", "scalar_condition", {Tensor::Scalar(true), Ramp({2, 3}), Ramp({3})}, v2, {1, 2}});
   cases.push_back({"SelectV2", "broadcast", {columns, Ramp({2, 1}), Scatter({4, 1, 3})}, v2, {1, 2}});
   cases.push_back({"SelectV2", "strings", {rows, Tensor::Scalar("yes"), Tensor::Scalar("no")}, v2});
   cases.push_back({"Select", "same", {mask, Ramp({2, 3}), Scatter({2, 3})}, v1, {1, 2}});
   cases.push_back({"Select", "rows", {rows, Ramp({2, 3}), Scatter({2, 3})}, v1, {1, 2}});
+  cases.push_back({"Select", "scalar_condition", {Tensor::Scalar(false), Ramp({2}), Scatter({2})}, v1, {1, 2}});
+  const OpCase::Build clip = [](Graph&, const Outputs& in) { return Outputs{ops::ClipByValue(in[0], in[1], in[2])}; };
   cases.push_back(
-      {"Select", "scalar_condition", {Tensor::Scalar(false), Ramp({2}), Scatter({2})}, v1, {1, 2}});
-  const OpCase::Build clip = [](Graph&, const Outputs& in) {
-    return Outputs{ops::ClipByValue(in[0], in[1], in[2])};
-  };
-  cases.push_back({"ClipByValue",
-                   "scalars",
-                   {Scatter({3, 4}, -3, 3), Ramp({}, -1, -1), Ramp({}, 1.5, 1.5)},
-                   clip,
-                   {0, 1, 2}});
-  cases.push_back({"ClipByValue",
-                   "tensors",
-                   {Scatter({7}, -3, 3), Ramp({7}, -2, -0.5), Ramp({7}, 0.6, 2.1)},
-                   clip,
-                   {0, 1, 2}});
-  cases.push_back({"ClipByValue",
-                   "int32",
-                   {AsType(Ramp({9}, -4, 4), DType::kInt32), Tensor::Scalar(-2), Tensor::Scalar(3)},
-                   clip});
+      {"ClipByValue", "scalars", {Scatter({3, 4}, -3, 3), Ramp({}, -1, -1), Ramp({}, 1.5, 1.5)}, clip, {0, 1, 2}});
+  cases.push_back(
+      {"ClipByValue", "tensors", {Scatter({7}, -3, 3), Ramp({7}, -2, -0.5), Ramp({7}, 0.6, 2.1)}, clip, {0, 1, 2}});
+  cases.push_back(
+      {"ClipByValue", "int32", {AsType(Ramp({9}, -4, 4), DType::kInt32), Tensor::Scalar(-2), Tensor::Scalar(3)}, clip});
 }
 
 void AddProductCases(std::vector<OpCase>& cases) {
@@ -273,18 +248,14 @@ void AddProductCases(std::vector<OpCase>& cases) {
       typed("float64_blocked", DType::kFloat64, 9, 300, 270, 1);
       typed("int32", DType::kInt32, 7, 5, 6, 9);
       typed("int64", DType::kInt64, 4, 5, 3, 9);
-      cases.push_back({"BatchMatMulV2",
-                       "batch" + suffix,
-                       {Ramp(lead({2}, a(3, 2))), Scatter(lead({2}, b(2, 4)))},
-                       batch,
-                       {0, 1}});
+      cases.push_back(
+          {"BatchMatMulV2", "batch" + suffix, {Ramp(lead({2}, a(3, 2))), Scatter(lead({2}, b(2, 4)))}, batch, {0, 1}});
       cases.push_back({"BatchMatMulV2",
                        "broadcast" + suffix,
                        {Ramp(lead({2, 1}, a(3, 2))), Scatter(lead({3}, b(2, 2)))},
                        batch,
                        {0, 1}});
-      cases.push_back(
-          {"BatchMatMulV2", "matrices" + suffix, {Ramp(a(3, 2)), Scatter(b(2, 2))}, batch, {0, 1}});
+      cases.push_back({"BatchMatMulV2", "matrices" + suffix, {Ramp(a(3, 2)), Scatter(b(2, 2))}, batch, {0, 1}});
     }
   }
 }

@@ -41,9 +41,8 @@ Tensor Ramp(const Shape& shape, double low, double high) {
   Tensor tensor(DType::kFloat64, shape);
   const int64_t n = tensor.num_elements();
   for (int64_t i = 0; i < n; ++i) {
-    tensor.data<double>()[i] = n == 1
-                                   ? 0.25 * low + 0.75 * high
-                                   : low + (high - low) * static_cast<double>(i) / static_cast<double>(n - 1);
+    tensor.data<double>()[i] =
+        n == 1 ? 0.25 * low + 0.75 * high : low + (high - low) * static_cast<double>(i) / static_cast<double>(n - 1);
   }
   return tensor;
 }
@@ -54,8 +53,7 @@ Tensor Scatter(const Shape& shape, double low, double high, int seed) {
   uint64_t state = static_cast<uint64_t>(seed) * 0x9e3779b97f4a7c15u + 1;
   for (int64_t i = n - 1; i > 0; --i) {
     state = state * 6364136223846793005u + 1442695040888963407u;
-    std::swap(tensor.data<double>()[i],
-              tensor.data<double>()[static_cast<int64_t>((state >> 33) % uint64_t(i + 1))]);
+    std::swap(tensor.data<double>()[i], tensor.data<double>()[static_cast<int64_t>((state >> 33) % uint64_t(i + 1))]);
   }
   return tensor;
 }
@@ -109,12 +107,8 @@ Tensor AsFloat64(const Tensor& value) {
   }
 }
 
-Tensor Flags(const std::vector<bool>& values) {
-  return Flags(values, Shape{static_cast<int64_t>(values.size())});
-}
-Tensor Flags(const std::vector<bool>& values, const Shape& shape) {
-  return Tensor::FromValues<bool>(values, shape);
-}
+Tensor Flags(const std::vector<bool>& values) { return Flags(values, Shape{static_cast<int64_t>(values.size())}); }
+Tensor Flags(const std::vector<bool>& values, const Shape& shape) { return Tensor::FromValues<bool>(values, shape); }
 
 OpCase::Build Unary(Output (*fn)(Output)) {
   return [fn](Graph&, const std::vector<Output>& in) { return std::vector<Output>{fn(in[0])}; };

@@ -16,8 +16,8 @@ namespace cohort::testing {
 struct OpCase {
   using Build = std::function<std::vector<Output>(Graph&, const std::vector<Output>&)>;
 
-  std::string op;     // the op that the case is about; it must appear in the graph that `build` makes
-  std::string label;  // unique for the op: letters, digits, '_'
+  std::string op;              // the op that the case is about; it must appear in the graph that `build` makes
+  std::string label;           // unique for the op: letters, digits, '_'
   std::vector<Tensor> inputs;  // fed to placeholders of these dtypes
   Build build;                 // adds the op; returns the outputs to look at
   // Inputs (by number, float64) whose analytic gradient is compared with central differences of the sum over

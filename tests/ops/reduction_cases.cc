@@ -12,8 +12,7 @@ using Outputs = std::vector<Output>;
 
 OpCase::Build Reduce(const std::string& op, const std::vector<int64_t>& axes, bool keep_dims) {
   return [=](Graph& graph, const Outputs& in) {
-    return Outputs{
-        graph.Op(op).Input(in[0]).Input(ops::IntVector(graph, axes)).Attr("keep_dims", keep_dims).Finish1()};
+    return Outputs{graph.Op(op).Input(in[0]).Input(ops::IntVector(graph, axes)).Attr("keep_dims", keep_dims).Finish1()};
   };
 }
 
@@ -53,13 +52,10 @@ void AddFloatCases(const char* op, bool differentiable, std::vector<OpCase>& cas
   for (const Axes& a : AllAxes()) {
     cases.push_back({op, a.label, {Scatter(a.shape, -1.5, 1.7)}, Reduce(op, a.axes, a.keep_dims), inputs});
   }
-  const auto typed = [&](const char* label, const Shape& shape, const std::vector<int64_t>& axes,
-                         DType dtype) {
+  const auto typed = [&](const char* label, const Shape& shape, const std::vector<int64_t>& axes, DType dtype) {
     const double high = IsInteger(dtype) ? 3.9 : 1.1;
-    cases.push_back({op,
-                     label,
-                     {AsType(Scatter(shape, IsInteger(dtype) ? 1 : 0.9, high), dtype)},
-                     Reduce(op, axes, false)});
+    cases.push_back(
+        {op, label, {AsType(Scatter(shape, IsInteger(dtype) ? 1 : 0.9, high), dtype)}, Reduce(op, axes, false)});
   };
   typed("float32_long_row", {3, 67}, {1}, DType::kFloat32);
   typed("float32_long_column", {67, 5}, {0}, DType::kFloat32);
@@ -120,8 +116,7 @@ void AddArgCases(std::vector<OpCase>& cases) {
     cases.push_back({op, "rows", {Scatter({3, 5})}, build(1, DType::kInt64)});
     cases.push_back({op, "columns", {AsType(Scatter({3, 5}), DType::kFloat32)}, build(0, DType::kInt32)});
     cases.push_back({op, "middle", {Scatter({2, 3, 2})}, build(-2, DType::kInt64)});
-    cases.push_back(
-        {op, "ties", {Tensor::FromValues(std::vector<int32_t>{2, 1, 2, 1}, {4})}, build(0, DType::kInt64)});
+    cases.push_back({op, "ties", {Tensor::FromValues(std::vector<int32_t>{2, 1, 2, 1}, {4})}, build(0, DType::kInt64)});
     cases.push_back({op, "nothing_left", {Ramp({0, 3})}, build(1, DType::kInt64)});
   };
   add("ArgMax", ops::ArgMax);

@@ -54,14 +54,12 @@ TEST(RegistryTest, EveryOpHasAShapeRule) {
 }
 
 TEST(RegistryTest, EveryOpHasAGradientOrSaysWhyNot) {
-  EXPECT_THAT(
-      Offenders([](const OpDef& op) { return !op.gradient_fn() && op.not_differentiable_reason().empty(); }),
-      IsEmpty());
+  EXPECT_THAT(Offenders([](const OpDef& op) { return !op.gradient_fn() && op.not_differentiable_reason().empty(); }),
+              IsEmpty());
 }
 
 TEST(RegistryTest, EveryOpHasACpuKernel) {
-  EXPECT_THAT(Offenders([](const OpDef& op) { return !KernelRegistry::Global().Has(op.name(), "CPU"); }),
-              IsEmpty());
+  EXPECT_THAT(Offenders([](const OpDef& op) { return !KernelRegistry::Global().Has(op.name(), "CPU"); }), IsEmpty());
 }
 
 TEST(RegistryTest, EveryKernelBelongsToAnOp) {
@@ -77,9 +75,8 @@ TEST(RegistryTest, EveryOpHasACase) {
 }
 
 TEST(RegistryTest, EveryGradientIsCheckedNumerically) {
-  EXPECT_THAT(
-      Offenders([](const OpDef& op) { return op.gradient_fn() && !OpsWithCases(true).contains(op.name()); }),
-      IsEmpty());
+  EXPECT_THAT(Offenders([](const OpDef& op) { return op.gradient_fn() && !OpsWithCases(true).contains(op.name()); }),
+              IsEmpty());
 }
 
 TEST(RegistryTest, CasesHaveNamesOfTheirOwn) {

@@ -19,19 +19,17 @@ void AddJoinCases(std::vector<OpCase>& cases) {
     };
   };
   cases.push_back({"ConcatV2", "rows", {Ramp({2, 3}), Scatter({1, 3})}, concat(0), {0, 1}});
-  cases.push_back(
-      {"ConcatV2", "columns", {Ramp({2, 3}), Scatter({2, 1}), Ramp({2, 0})}, concat(-1), {0, 1, 2}});
+  cases.push_back({"ConcatV2", "columns", {Ramp({2, 3}), Scatter({2, 1}), Ramp({2, 0})}, concat(-1), {0, 1, 2}});
   cases.push_back({"ConcatV2", "middle", {Ramp({2, 1, 2}), Scatter({2, 3, 2})}, concat(1), {0, 1}});
   cases.push_back({"ConcatV2", "strings", {Words({"a", "b"}), Words({"c"})}, concat(0)});
-  cases.push_back(
-      {"ConcatOffset",
-       "rows",
-       {Tensor::Vector(std::vector<int32_t>{2, 2, 7}), Tensor::Vector(std::vector<int32_t>{2, 3, 7}),
-        Tensor::Vector(std::vector<int32_t>{2, 9, 7})},
-       [](Graph& graph, const Outputs& in) {
-         Node* node = graph.Op("ConcatOffset").Input(ops::Const(graph, 1)).Inputs(in).Finish();
-         return Outputs{node->output(0), node->output(1), node->output(2)};
-       }});
+  cases.push_back({"ConcatOffset",
+                   "rows",
+                   {Tensor::Vector(std::vector<int32_t>{2, 2, 7}), Tensor::Vector(std::vector<int32_t>{2, 3, 7}),
+                    Tensor::Vector(std::vector<int32_t>{2, 9, 7})},
+                   [](Graph& graph, const Outputs& in) {
+                     Node* node = graph.Op("ConcatOffset").Input(ops::Const(graph, 1)).Inputs(in).Finish();
+                     return Outputs{node->output(0), node->output(1), node->output(2)};
+                   }});
   const auto split = [](int axis, int parts) -> OpCase::Build {
     return [=](Graph&, const Outputs& in) { return ops::Split(in[0], axis, parts); };
   };
@@ -46,8 +44,7 @@ void AddJoinCases(std::vector<OpCase>& cases) {
   cases.push_back({"SplitV", "rest", {Ramp({2, 6})}, split_v({2, -1, 1}, 1), {0}});
   cases.push_back({"SplitV", "with_empty", {Ramp({2, 3})}, split_v({0, 3}, -1), {0}});
   for (const int axis : {0, 1, 2, -1}) {
-    const std::string label =
-        "axis_" + std::string(axis < 0 ? "minus_" : "") + std::to_string(std::abs(axis));
+    const std::string label = "axis_" + std::string(axis < 0 ? "minus_" : "") + std::to_string(std::abs(axis));
     cases.push_back({"Pack",
                      label,
                      {Ramp({2, 3}), Scatter({2, 3})},
@@ -64,11 +61,8 @@ void AddJoinCases(std::vector<OpCase>& cases) {
                    {Ramp({}), Ramp({}, 2, 3), Ramp({}, 4, 5)},
                    [](Graph&, const Outputs& in) { return Outputs{ops::Pack(in)}; },
                    {0, 1, 2}});
-  cases.push_back({"Unpack",
-                   "vector",
-                   {Ramp({3})},
-                   [](Graph&, const Outputs& in) { return ops::Unpack(in[0], 3); },
-                   {0}});
+  cases.push_back(
+      {"Unpack", "vector", {Ramp({3})}, [](Graph&, const Outputs& in) { return ops::Unpack(in[0], 3); }, {0}});
   const auto tile = [&](const char* label, const Shape& shape, const std::vector<int64_t>& multiples) {
     cases.push_back({"Tile",
                      label,
@@ -100,13 +94,12 @@ void AddSliceAndPadCases(std::vector<OpCase>& cases) {
   slice("rest", {3, 4}, {0, 2}, {-1, -1});
   slice("empty", {3, 4}, {3, 0}, {0, 4});
   slice("scalar", {}, {}, {});
-  cases.push_back({"Slice",
-                   "fed_begin",
-                   {Ramp({5}), Tensor::Vector(std::vector<int32_t>{1})},
-                   [](Graph& graph, const Outputs& in) {
-                     return Outputs{ops::Slice(in[0], in[1], ops::IntVector(graph, {3}))};
-                   },
-                   {0}});
+  cases.push_back(
+      {"Slice",
+       "fed_begin",
+       {Ramp({5}), Tensor::Vector(std::vector<int32_t>{1})},
+       [](Graph& graph, const Outputs& in) { return Outputs{ops::Slice(in[0], in[1], ops::IntVector(graph, {3}))}; },
+       {0}});
   const auto pad = [&](const char* label, const Shape& shape,
                        const std::vector<std::pair<int64_t, int64_t>>& paddings) {
     cases.push_back({"Pad",
@@ -179,8 +172,7 @@ void AddStridedCases(std::vector<OpCase>& cases) {
                          .Finish1()};
     };
   };
-  cases.push_back(
-      {"StridedSliceGrad", "steps", {Ramp({2, 2})}, grad({4, 3}, {0, 2}, {4, -4}, {2, -2}, 0), {0}});
+  cases.push_back({"StridedSliceGrad", "steps", {Ramp({2, 2})}, grad({4, 3}, {0, 2}, {4, -4}, {2, -2}, 0), {0}});
   cases.push_back({"StridedSliceGrad", "one_row", {Ramp({3})}, grad({4, 3}, {1, 0}, {2, 3}, {1, 1}, 1), {0}});
 }
 

@@ -46,8 +46,7 @@ void MakeFolder(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) {
-    throw UnavailableError(
-        StrCat("[launch] expected a folder --output_dir=", folder, "; got: ", error.message()));
+    throw UnavailableError(StrCat("[launch] expected a folder --output_dir=", folder, "; got: ", error.message()));
   }
 }
 
@@ -55,8 +54,8 @@ void MakeFolder(const std::string& folder) {
 
 LaunchPlan::LaunchPlan(const LaunchOptions& options)
     : tasks_(TasksOf(options.jobs)),
-      division_(DivideCores(AvailableCores(), static_cast<int>(tasks_.size()) - options.jobs.ps,
-                            options.jobs.ps, options.threads_per_task)),
+      division_(DivideCores(AvailableCores(), static_cast<int>(tasks_.size()) - options.jobs.ps, options.jobs.ps,
+                            options.threads_per_task)),
       threads_are_fixed_(options.threads_per_task.has_value()),
       token_(NewToken()) {
   for (const TaskId& task : tasks_) {
@@ -74,10 +73,7 @@ Environment LaunchPlan::EnvironmentOf(size_t task) const {
 }
 
 Launcher::Launcher(const LaunchOptions& options, int parent_fd)
-    : options_(options),
-      parent_fd_(parent_fd),
-      plan_(options),
-      output_(STDOUT_FILENO, STDERR_FILENO, options.color) {
+    : options_(options), parent_fd_(parent_fd), plan_(options), output_(STDOUT_FILENO, STDERR_FILENO, options.color) {
   sigset_t blocked;
   sigprocmask(SIG_BLOCK, nullptr, &blocked);  // what RunWatched wants to be read here
   signal_fd_ = signalfd(-1, &blocked, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -192,8 +188,7 @@ void Launcher::ReapTasks() {
     Task& task = tasks_[which];
     // Looked at before it is reaped: until then no other process group can get its number.
     siginfo_t info{};
-    if (waitid(P_PID, static_cast<id_t>(task.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-        info.si_pid == 0)
+    if (waitid(P_PID, static_cast<id_t>(task.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
       continue;
     const bool failed = info.si_code != CLD_EXITED || info.si_status != 0;
     int wait_status = 0;
@@ -223,16 +218,15 @@ void Launcher::ReapOrphans() {
 
 void Launcher::HandleEnd(size_t task, int wait_status) {
   Task& ended = tasks_[task];
-  const std::string what = StrCat(ended.id.Name(), " (pid ", ended.pid, ") ", DescribeEnd(wait_status),
-                                  " after ", OneDecimal(Clock::now() - ended.start));
+  const std::string what = StrCat(ended.id.Name(), " (pid ", ended.pid, ") ", DescribeEnd(wait_status), " after ",
+                                  OneDecimal(Clock::now() - ended.start));
   ended.pid = -1;
   output_.DrainTask(task);
   if (wait_status == 0 || phase_ >= Phase::kTerm) return;
   if (WillRestart(ended)) return Restart(task, what);
   const bool others_wait = phase_ == Phase::kRunning && AnyRunning(true);
-  output_.Say(others_wait
-                  ? StrCat(what, "; the others have ", OneDecimal(options_.grace), " to end by themselves")
-                  : what);
+  output_.Say(others_wait ? StrCat(what, "; the others have ", OneDecimal(options_.grace), " to end by themselves")
+                          : what);
   Fail(ExitCodeOf(wait_status));
 }
 
@@ -275,8 +269,7 @@ void Launcher::Advance() {
       return;
     case Phase::kGrace:
       if (!late) return;
-      output_.Say(
-          StrCat(RunningNames(), " did not end within ", OneDecimal(options_.grace), "; sending SIGTERM"));
+      output_.Say(StrCat(RunningNames(), " did not end within ", OneDecimal(options_.grace), "; sending SIGTERM"));
       EnterTerm();
       return;
     case Phase::kTerm:
@@ -345,9 +338,8 @@ void Launcher::KillWhatIsLeft() {
 
 // Waits for whoever reads the output, as any program does that prints; a signal or the parent's end stops it.
 void Launcher::FlushOutput() {
-  phase_end_ = stop_signal_ == 0
-                   ? Clock::time_point::max()
-                   : Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.kill_after);
+  phase_end_ = stop_signal_ == 0 ? Clock::time_point::max()
+                                 : Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.kill_after);
   const int signals_before = stop_signal_;
   while (!output_.flushed() && !parent_gone_ && Clock::now() < phase_end_) {
     WaitForEvents();

@@ -38,8 +38,7 @@ class ArgKernel final : public OpKernel {
   void Compute(KernelContext& ctx) override {
     const Tensor& x = ctx.input(0);
     const Shape& shape = x.shape();
-    const int axis =
-        ops::NormalizeAxis(ops::IntegerScalar(ctx.input(1), "dimension"), shape.rank(), "dimension");
+    const int axis = ops::NormalizeAxis(ops::IntegerScalar(ctx.input(1), "dimension"), shape.rank(), "dimension");
     const int64_t n = shape.dim(axis);
     if (n == 0) throw InvalidArgumentError(StrCat("Reduction axis ", axis, " is empty in shape ", shape));
     const int64_t inner = shape.Sub(axis + 1, shape.rank()).num_elements();
@@ -50,8 +49,7 @@ class ArgKernel final : public OpKernel {
     ForBlocks(
         out.num_elements(), ctx.num_threads(),
         [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i)
-            to[i] = Find(in + i / inner * n * inner + i % inner, n, inner);
+          for (int64_t i = begin; i < end; ++i) to[i] = Find(in + i / inner * n * inner + i % inner, n, inner);
         },
         n);
   }

@@ -105,8 +105,8 @@ void RefuseZeros(const Tensor& a, const Tensor& b) {
   const T* divisor = b.data<T>();
   for (int64_t i = 0; i < b.num_elements(); ++i) {
     if (divisor[i] == 0) {
-      throw InvalidArgumentError(StrCat("Integer division by zero: element ", i, " of the divisor of shape ",
-                                        b.shape(), " is 0; the dividend has shape ", a.shape()));
+      throw InvalidArgumentError(StrCat("Integer division by zero: element ", i, " of the divisor of shape ", b.shape(),
+                                        " is 0; the dividend has shape ", a.shape()));
     }
   }
 }
@@ -147,12 +147,11 @@ void RegisterDivision(KernelRegistry& registry, const char* op) {
 }
 
 std::unique_ptr<OpKernel> MakePow(const KernelConstruction& c) {
-  return cpu::ForNumbers(c.node.input(0).dtype(), c.node.op_name(),
-                         []<typename T>(T) -> std::unique_ptr<OpKernel> {
-                           cpu::OperandCheck check = nullptr;
-                           if constexpr (std::is_integral_v<T>) check = RefuseNegatives<T>;
-                           return std::make_unique<BinaryKernel>(MakeBinaryLoops<PowFn, T>(), 32, check);
-                         });
+  return cpu::ForNumbers(c.node.input(0).dtype(), c.node.op_name(), []<typename T>(T) -> std::unique_ptr<OpKernel> {
+    cpu::OperandCheck check = nullptr;
+    if constexpr (std::is_integral_v<T>) check = RefuseNegatives<T>;
+    return std::make_unique<BinaryKernel>(MakeBinaryLoops<PowFn, T>(), 32, check);
+  });
 }
 
 // Joins strings; broadcasting in the plain way.
@@ -180,10 +179,9 @@ class JoinStringsKernel final : public OpKernel {
 
 std::unique_ptr<OpKernel> MakeAdd(const KernelConstruction& c) {
   if (c.node.input(0).dtype() == DType::kString) return std::make_unique<JoinStringsKernel>();
-  return cpu::ForAllNumbers(c.node.input(0).dtype(), c.node.op_name(),
-                            []<typename T>(T) -> std::unique_ptr<OpKernel> {
-                              return std::make_unique<BinaryKernel>(MakeBinaryLoops<AddFn, T>(), 1);
-                            });
+  return cpu::ForAllNumbers(c.node.input(0).dtype(), c.node.op_name(), []<typename T>(T) -> std::unique_ptr<OpKernel> {
+    return std::make_unique<BinaryKernel>(MakeBinaryLoops<AddFn, T>(), 1);
+  });
 }
 
 // Sums in the order of the inputs, two more at a time in one pass.
@@ -216,9 +214,8 @@ class AddNKernel final : public OpKernel {
     const int count = ctx.num_inputs();
     for (int i = 1; i < count; ++i) {
       if (ctx.input(i).shape() != first.shape()) {
-        throw InvalidArgumentError(
-            StrCat("Inputs to operation AddN must have the same size and shape. Input 0: ", first.shape(),
-                   " != input ", i, ": ", ctx.input(i).shape()));
+        throw InvalidArgumentError(StrCat("Inputs to operation AddN must have the same size and shape. Input 0: ",
+                                          first.shape(), " != input ", i, ": ", ctx.input(i).shape()));
       }
     }
     if (count == 1) return ctx.SetOutput(0, first);

@@ -26,8 +26,7 @@ void PutInteger(Tensor& out, int64_t at, int64_t value) {
     return;
   }
   if (value > std::numeric_limits<int32_t>::max()) {
-    throw InvalidArgumentError(
-        StrCat("a dimension or size of ", value, " does not fit into int32; ask for int64"));
+    throw InvalidArgumentError(StrCat("a dimension or size of ", value, " does not fit into int32; ask for int64"));
   }
   out.data<int32_t>()[at] = static_cast<int32_t>(value);
 }
@@ -38,12 +37,8 @@ void PutIntegers(KernelContext& ctx, int output, std::span<const int64_t> values
 }
 
 void ShapeOf(KernelContext& ctx) { PutIntegers(ctx, 0, ctx.input(0).shape().dims()); }
-void SizeOf(KernelContext& ctx) {
-  PutInteger(ctx.AllocateOutput(0, Shape()), 0, ctx.input(0).num_elements());
-}
-void RankOf(KernelContext& ctx) {
-  *ctx.AllocateOutput(0, Shape()).data<int32_t>() = ctx.input(0).shape().rank();
-}
+void SizeOf(KernelContext& ctx) { PutInteger(ctx.AllocateOutput(0, Shape()), 0, ctx.input(0).num_elements()); }
+void RankOf(KernelContext& ctx) { *ctx.AllocateOutput(0, Shape()).data<int32_t>() = ctx.input(0).shape().rank(); }
 
 void Reshape(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);

@@ -78,8 +78,8 @@ bool Bfloat16MatMul::Run(KernelContext& ctx, const GemmShape& shape, const bfloa
                                       {DNNL_ARG_SCRATCHPAD, wrap(scratch_desc, scratch.raw_data())}});
     stream.wait();
   } catch (const dnnl::error& error) {
-    throw InternalError(StrCat("[kernels/cpu] oneDNN failed in a bfloat16 product of [", shape.m, ",",
-                               shape.k, "] and [", shape.k, ",", shape.n, "]: ", error.what()));
+    throw InternalError(StrCat("[kernels/cpu] oneDNN failed in a bfloat16 product of [", shape.m, ",", shape.k,
+                               "] and [", shape.k, ",", shape.n, "]: ", error.what()));
   }
   return true;
 }

@@ -103,8 +103,7 @@ class StringEquality final : public OpKernel {
 // equal.
 class LenientEquality final : public OpKernel {
  public:
-  LenientEquality(std::unique_ptr<OpKernel> strict, bool negated)
-      : strict_(std::move(strict)), negated_(negated) {}
+  LenientEquality(std::unique_ptr<OpKernel> strict, bool negated) : strict_(std::move(strict)), negated_(negated) {}
   void Compute(KernelContext& ctx) override {
     if (ops::CanBroadcast(ctx.input(0).shape(), ctx.input(1).shape())) return strict_->Compute(ctx);
     *ctx.AllocateOutput(0, Shape()).data<bool>() = negated_;

@@ -14,8 +14,7 @@ namespace {
 
 class ConstKernel final : public OpKernel {
  public:
-  explicit ConstKernel(const KernelConstruction& c)
-      : value_(c.device.CopyFromHost(c.attr<Tensor>("value"))) {}
+  explicit ConstKernel(const KernelConstruction& c) : value_(c.device.CopyFromHost(c.attr<Tensor>("value"))) {}
   void Compute(KernelContext& ctx) override { ctx.SetOutput(0, value_); }
 
  private:

@@ -15,15 +15,14 @@ void UnaryKernel::Compute(KernelContext& ctx) {
   ForBlocks(
       n, ctx.num_threads(),
       [&](int64_t begin, int64_t end) {
-        loop_(in + static_cast<size_t>(begin) * in_size, out + static_cast<size_t>(begin) * out_size,
-              end - begin);
+        loop_(in + static_cast<size_t>(begin) * in_size, out + static_cast<size_t>(begin) * out_size, end - begin);
       },
       cost_);
 }
 
 // `a_step` and `b_step` are the bytes from one element to the next: 0 for a scalar operand.
-void BinaryKernel::RunLoop(KernelContext& ctx, BinaryLoops::Loop loop, const Tensor& a, const Tensor& b,
-                           Tensor& out, size_t a_step, size_t b_step) const {
+void BinaryKernel::RunLoop(KernelContext& ctx, BinaryLoops::Loop loop, const Tensor& a, const Tensor& b, Tensor& out,
+                           size_t a_step, size_t b_step) const {
   const char* x = static_cast<const char*>(a.raw_data());
   const char* y = static_cast<const char*>(b.raw_data());
   char* z = static_cast<char*>(out.raw_data());

@@ -88,8 +88,8 @@ struct LeftScalarBody {
 
 template <typename Fn, typename T, typename R = T>
 BinaryLoops MakeBinaryLoops() {
-  return {Widest<BothBody<Fn, T, R>>(), Widest<RightScalarBody<Fn, T, R>>(),
-          Widest<LeftScalarBody<Fn, T, R>>(), sizeof(T), sizeof(R)};
+  return {Widest<BothBody<Fn, T, R>>(), Widest<RightScalarBody<Fn, T, R>>(), Widest<LeftScalarBody<Fn, T, R>>(),
+          sizeof(T), sizeof(R)};
 }
 
 // Refuses operand values before anything is computed (integer division by zero). Throws InvalidArgumentError.
@@ -99,15 +99,17 @@ using OperandCheck = void (*)(const Tensor& a, const Tensor& b);
 class BinaryKernel final : public OpKernel {
  public:
   BinaryKernel(BinaryLoops loops, int64_t cost, OperandCheck check = nullptr)
-      : loops_(loops), cost_(cost), check_(check),
+      : loops_(loops),
+        cost_(cost),
+        check_(check),
         elementwise_{nullptr, loops.both, loops.right_scalar, loops.left_scalar} {}
   void Compute(KernelContext& ctx) override;
   const ElementwiseLoops* AsElementwise() const override { return check_ == nullptr ? &elementwise_ : nullptr; }
 
  private:
   void Broadcast(KernelContext& ctx, const Tensor& a, const Tensor& b) const;
-  void RunLoop(KernelContext& ctx, BinaryLoops::Loop loop, const Tensor& a, const Tensor& b, Tensor& out,
-               size_t a_step, size_t b_step) const;
+  void RunLoop(KernelContext& ctx, BinaryLoops::Loop loop, const Tensor& a, const Tensor& b, Tensor& out, size_t a_step,
+               size_t b_step) const;
 
   BinaryLoops loops_;
   int64_t cost_;

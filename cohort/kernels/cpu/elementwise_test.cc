@@ -85,8 +85,7 @@ TEST(ElementwiseTest, ThreadsDoNotChangeResults) {
                                        ops::BroadcastTo(row, {300, 401})};
   const Interpreter::Feeds feeds = {
       {x, Floats({300, 401}, 0.01f)}, {row, Floats({401}, 0.1f)}, {column, Floats({300, 1}, -0.3f)}};
-  const std::vector<Tensor> one = Interpreter(1).Run(fetches, feeds),
-                            three = Interpreter(3).Run(fetches, feeds);
+  const std::vector<Tensor> one = Interpreter(1).Run(fetches, feeds), three = Interpreter(3).Run(fetches, feeds);
   for (size_t i = 0; i < one.size(); ++i) {
     ASSERT_EQ(one[i].bytes(), three[i].bytes());
     EXPECT_EQ(std::memcmp(one[i].raw_data(), three[i].raw_data(), one[i].bytes()), 0) << "fetch " << i;
@@ -96,8 +95,7 @@ TEST(ElementwiseTest, ThreadsDoNotChangeResults) {
 TEST(ElementwiseTest, IntegerArithmeticIsDefinedEverywhere) {
   constexpr int32_t kLow = std::numeric_limits<int32_t>::min(), kHigh = std::numeric_limits<int32_t>::max();
   Graph graph;
-  const Output low = ops::Const(graph, std::vector<int32_t>{kLow}),
-               minus = ops::Const(graph, std::vector<int32_t>{-1});
+  const Output low = ops::Const(graph, std::vector<int32_t>{kLow}), minus = ops::Const(graph, std::vector<int32_t>{-1});
   const Output high = ops::Const(graph, std::vector<int32_t>{kHigh});
   Interpreter interpreter;
   const auto run = [&](Output value) { return interpreter.Run1(value).ToVector<int32_t>()[0]; };
@@ -127,16 +125,11 @@ TEST(ElementwiseTest, IntegerDivisionByZeroIsAnErrorThatNamesShapes) {
 TEST(ElementwiseTest, ShapesThatDoNotBroadcastAreRefusedInBothPlaces) {
   Graph graph;
   const Output x = ops::Placeholder(graph, DType::kFloat32, Shape{2, 3});
-  EXPECT_THAT(MessageOf([&] {
-                x + ops::Const(graph, std::vector<float>{1, 2});
-              }),
-              HasSubstr("[2,3] vs. [2]"));
+  EXPECT_THAT(MessageOf([&] { x + ops::Const(graph, std::vector<float>{1, 2}); }), HasSubstr("[2,3] vs. [2]"));
   const Output u = ops::Placeholder(graph, DType::kFloat32, Shape{-1}),
                v = ops::Placeholder(graph, DType::kFloat32, Shape{-1});
   Interpreter interpreter;
-  const std::string message = MessageOf([&] {
-    interpreter.Run1(u + v, {{u, Floats({2}, 1)}, {v, Floats({3}, 1)}});
-  });
+  const std::string message = MessageOf([&] { interpreter.Run1(u + v, {{u, Floats({2}, 1)}, {v, Floats({3}, 1)}}); });
   EXPECT_THAT(message, HasSubstr("[2] vs. [3]"));
 }
 
@@ -171,8 +164,7 @@ TEST(ClipTest, ByGlobalNormScalesAllAlikeAndKeepsSparseOnes) {
   Graph graph;
   const Output a = ops::Const(graph, std::vector<float>{3, 0}),
                b = ops::Const(graph, std::vector<float>{0, 4}, Shape{1, 2});
-  const Gradient sparse(b, ops::Const(graph, std::vector<int32_t>{7}),
-                        ops::Const(graph, std::vector<int32_t>{9, 2}));
+  const Gradient sparse(b, ops::Const(graph, std::vector<int32_t>{7}), ops::Const(graph, std::vector<int32_t>{9, 2}));
   const auto clipped = ops::ClipByGlobalNorm({Gradient(a), Gradient(), sparse}, 2.5f);
   Interpreter interpreter;
   EXPECT_FLOAT_EQ(interpreter.Run1(clipped.global_norm).scalar<float>(), 5);

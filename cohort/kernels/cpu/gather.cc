@@ -23,8 +23,7 @@ void CheckIndices(const Tensor& indices, int64_t dim, const Tensor& params) {
   for (int64_t i = 0; i < indices.num_elements(); ++i) {
     if (values[i] < 0 || values[i] >= dim) {
       throw InvalidArgumentError(StrCat("indices[", i, "] = ", values[i], " is not in [0, ", dim,
-                                        "); indices have shape ", indices.shape(), ", params ",
-                                        params.shape()));
+                                        "); indices have shape ", indices.shape(), ", params ", params.shape()));
     }
   }
 }
@@ -49,8 +48,7 @@ void CopyGathered(const GatherSizes& s, const T* params, const Index* indices, T
 
 class GatherKernel final : public OpKernel {
  public:
-  explicit GatherKernel(const KernelConstruction& c)
-      : batch_dims_(static_cast<int>(c.attr<int64_t>("batch_dims"))) {}
+  explicit GatherKernel(const KernelConstruction& c) : batch_dims_(static_cast<int>(c.attr<int64_t>("batch_dims"))) {}
 
   void Compute(KernelContext& ctx) override {
     const Tensor& params = ctx.input(0);
@@ -66,8 +64,8 @@ class GatherKernel final : public OpKernel {
     }
     const GatherSizes s{p.Sub(0, batch).num_elements(), p.Sub(batch, axis).num_elements(), p.dim(axis),
                         p.Sub(axis + 1, p.rank()).num_elements(), x.Sub(batch, x.rank()).num_elements()};
-    Tensor& out = ctx.AllocateOutput(
-        0, p.Sub(0, axis).Concat(x.Sub(batch, x.rank())).Concat(p.Sub(axis + 1, p.rank())));
+    Tensor& out =
+        ctx.AllocateOutput(0, p.Sub(0, axis).Concat(x.Sub(batch, x.rank())).Concat(p.Sub(axis + 1, p.rank())));
     if (indices.dtype() == DType::kInt32)
       Copy<int32_t>(ctx, s, params, indices, out);
     else
@@ -76,13 +74,12 @@ class GatherKernel final : public OpKernel {
 
  private:
   template <typename Index>
-  static void Copy(KernelContext& ctx, const GatherSizes& s, const Tensor& params, const Tensor& indices,
-                   Tensor& out) {
+  static void Copy(KernelContext& ctx, const GatherSizes& s, const Tensor& params, const Tensor& indices, Tensor& out) {
     CheckIndices<Index>(indices, s.dim, params);
     if (out.num_elements() == 0) return;
     cpu::ForElements(params.dtype(), "GatherV2", [&]<typename T>(T) {
-      CopyGathered(s, static_cast<const T*>(params.raw_data()), indices.data<Index>(),
-                   static_cast<T*>(out.raw_data()), ctx.num_threads());
+      CopyGathered(s, static_cast<const T*>(params.raw_data()), indices.data<Index>(), static_cast<T*>(out.raw_data()),
+                   ctx.num_threads());
       return 0;
     });
   }
@@ -100,8 +97,8 @@ class OneHotKernel final : public OpKernel {
     const int64_t depth = ops::IntegerScalar(ctx.input(1), "depth");
     if (depth < 0) throw InvalidArgumentError(StrCat("depth must be non-negative, got: ", depth));
     if (ctx.input(2).num_elements() != 1 || ctx.input(3).num_elements() != 1) {
-      throw InvalidArgumentError(StrCat("on_value and off_value must be scalars; got shapes ",
-                                        ctx.input(2).shape(), " and ", ctx.input(3).shape()));
+      throw InvalidArgumentError(StrCat("on_value and off_value must be scalars; got shapes ", ctx.input(2).shape(),
+                                        " and ", ctx.input(3).shape()));
     }
     const int axis = ops::NormalizeAxis(axis_, in.rank() + 1);
     Tensor& out = ctx.AllocateOutput(0, in.Sub(0, axis).Concat(Shape{depth}).Concat(in.Sub(axis, in.rank())));
@@ -111,12 +108,8 @@ class OneHotKernel final : public OpKernel {
       std::fill(to, to + out.num_elements(), *static_cast<const T*>(ctx.input(3).raw_data()));
       const T& on = *static_cast<const T*>(ctx.input(2).raw_data());
       switch (indices.dtype()) {
-        case DType::kInt32:
-          Mark(indices.data<int32_t>(), indices.num_elements(), depth, inner, on, to);
-          break;
-        case DType::kInt64:
-          Mark(indices.data<int64_t>(), indices.num_elements(), depth, inner, on, to);
-          break;
+        case DType::kInt32: Mark(indices.data<int32_t>(), indices.num_elements(), depth, inner, on, to); break;
+        case DType::kInt64: Mark(indices.data<int64_t>(), indices.num_elements(), depth, inner, on, to); break;
         default: Mark(indices.data<uint8_t>(), indices.num_elements(), depth, inner, on, to); break;
       }
       return 0;

@@ -27,12 +27,11 @@ struct GemmShape {
 // b.
 template <typename T, typename A>
 struct GemmRowsBody {
-  static constexpr int64_t kColumns =
-      256;  // a block of b, kDepth x kColumns, stays in the second-level cache
+  static constexpr int64_t kColumns = 256;  // a block of b, kDepth x kColumns, stays in the second-level cache
   static constexpr int64_t kDepth = 128;
 
-  static COHORT_INLINE void Run(const T* a, int64_t row_step, int64_t k_step, const A* b, A* c, int64_t rows,
-                                int64_t n, int64_t k) {
+  static COHORT_INLINE void Run(const T* a, int64_t row_step, int64_t k_step, const A* b, A* c, int64_t rows, int64_t n,
+                                int64_t k) {
     for (int64_t j0 = 0; j0 < n; j0 += kColumns) {
       const int64_t width = n - j0 < kColumns ? n - j0 : kColumns;
       for (int64_t p0 = 0; p0 < k; p0 += kDepth) {
@@ -43,8 +42,7 @@ struct GemmRowsBody {
         for (; i + 4 <= rows; i += 4) {
           Rows<4>(from + i * row_step, row_step, k_step, b_block, c + i * n + j0, n, width, depth);
         }
-        for (; i < rows; ++i)
-          Rows<1>(from + i * row_step, row_step, k_step, b_block, c + i * n + j0, n, width, depth);
+        for (; i < rows; ++i) Rows<1>(from + i * row_step, row_step, k_step, b_block, c + i * n + j0, n, width, depth);
       }
     }
   }
@@ -88,8 +86,7 @@ class Gemm {
           } else {
             std::vector<A> sums(static_cast<size_t>(count), A(0));
             rows_(left, row_step, k_step, right, sums.data(), end - begin, s.n, s.k);
-            for (int64_t i = 0; i < count; ++i)
-              c[begin * s.n + i] = static_cast<T>(sums[static_cast<size_t>(i)]);
+            for (int64_t i = 0; i < count; ++i) c[begin * s.n + i] = static_cast<T>(sums[static_cast<size_t>(i)]);
           }
         },
         s.n * s.k);
@@ -104,15 +101,13 @@ class Gemm {
     packed.resize(static_cast<size_t>(s.k * s.n));
     for (int64_t p = 0; p < s.k; ++p) {
       for (int64_t j = 0; j < s.n; ++j) {
-        packed[static_cast<size_t>(p * s.n + j)] =
-            static_cast<A>(s.transpose_b ? b[j * s.k + p] : b[p * s.n + j]);
+        packed[static_cast<size_t>(p * s.n + j)] = static_cast<A>(s.transpose_b ? b[j * s.k + p] : b[p * s.n + j]);
       }
     }
     return packed.data();
   }
 
-  void (*rows_)(const T*, int64_t, int64_t, const A*, A*, int64_t, int64_t,
-                int64_t) = Widest<GemmRowsBody<T, A>>(true);
+  void (*rows_)(const T*, int64_t, int64_t, const A*, A*, int64_t, int64_t, int64_t) = Widest<GemmRowsBody<T, A>>(true);
 };
 
 }  // namespace cohort::cpu

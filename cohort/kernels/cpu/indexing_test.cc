@@ -54,8 +54,7 @@ TEST_F(IndexingTest, AnIndexOutOfRangeIsNamed) {
   const Output params = Unknown(DType::kInt32, 2), indices = Unknown(DType::kInt32, 1);
   const Output rows = ops::Gather(params, indices);
   for (const int32_t bad : {-1, 3}) {
-    EXPECT_THAT(RunMessage(rows, {{params, Counting({3, 2})},
-                                  {indices, Tensor::Vector(std::vector<int32_t>{0, bad})}}),
+    EXPECT_THAT(RunMessage(rows, {{params, Counting({3, 2})}, {indices, Tensor::Vector(std::vector<int32_t>{0, bad})}}),
                 HasSubstr("indices[1] = " + std::to_string(bad) + " is not in [0, 3)"));
   }
 }
@@ -71,13 +70,12 @@ TEST_F(IndexingTest, SegmentAndPartitionNumbersOutOfRangeAreNamed) {
 }
 
 TEST_F(IndexingTest, ShapesThatDoNotFitAreNamed) {
-  const Output x = Unknown(DType::kInt32, 2), y = Unknown(DType::kInt32, 2),
-               shape = Unknown(DType::kInt32, 1);
+  const Output x = Unknown(DType::kInt32, 2), y = Unknown(DType::kInt32, 2), shape = Unknown(DType::kInt32, 1);
   EXPECT_THAT(RunMessage(ops::Concat({x, y}, 1), {{x, Counting({2, 3})}, {y, Counting({3, 3})}}),
               AllOf(HasSubstr("[2,3]"), HasSubstr("[3,3]")));
-  EXPECT_THAT(RunMessage(ops::Reshape(x, shape),
-                         {{x, Counting({2, 3})}, {shape, Tensor::Vector(std::vector<int32_t>{4, -1})}}),
-              AllOf(HasSubstr("[2,3]"), HasSubstr("[4,?]")));
+  EXPECT_THAT(
+      RunMessage(ops::Reshape(x, shape), {{x, Counting({2, 3})}, {shape, Tensor::Vector(std::vector<int32_t>{4, -1})}}),
+      AllOf(HasSubstr("[2,3]"), HasSubstr("[4,?]")));
   EXPECT_THAT(RunMessage(ops::Slice(x, {0, 2}, {1, 2}), {{x, Counting({2, 3})}}),
               HasSubstr("dimension 1 of shape [2,3]"));
   EXPECT_THAT(RunMessage(ops::Transpose(x, shape),
@@ -90,8 +88,7 @@ TEST_F(IndexingTest, MistakesAreRefusedWhileTheGraphIsBuilt) {
   EXPECT_THAT(MessageOf([&] { ops::Reshape(x, {4, 2}); }), HasSubstr("cannot reshape"));
   EXPECT_THAT(MessageOf([&] { ops::Reshape(x, {-1, -1}); }), HasSubstr("only one dimension"));
   EXPECT_THAT(MessageOf([&] { ops::Split(x, 1, 2); }), HasSubstr("2 equal parts"));
-  EXPECT_THAT(MessageOf([&] { ops::StridedSlice(x, {0}, {1}, {0}); }),
-              HasSubstr("strides[0] must be non-zero"));
+  EXPECT_THAT(MessageOf([&] { ops::StridedSlice(x, {0}, {1}, {0}); }), HasSubstr("strides[0] must be non-zero"));
   EXPECT_THAT(MessageOf([&] { ops::StridedSlice(x, {5}, {6}, {1}, {.shrink_axis_mask = 1}); }),
               HasSubstr("out of bounds"));
   EXPECT_THAT(MessageOf([&] { ops::Pad(x, {{1, 1}}); }), HasSubstr("paddings"));
@@ -102,11 +99,10 @@ TEST_F(IndexingTest, WholeRowsShareTheBytesOfTheirTensor) {
   const Output x = ops::Placeholder(graph_, DType::kInt32, Shape{4, 3});
   const Tensor value = Counting({4, 3});
   const std::vector<Output> parts = ops::Split(x, 0, 2);
-  const std::vector<Tensor> results =
-      interpreter_.Run({ops::Slice(x, {1, 0}, {2, -1}), parts[1],
-                        ops::StridedSlice(x, {-1}, {0}, {1}, {.shrink_axis_mask = 1}), ops::Reshape(x, {12}),
-                        ops::ExpandDims(x, 0)},
-                       {{x, value}});
+  const std::vector<Tensor> results = interpreter_.Run(
+      {ops::Slice(x, {1, 0}, {2, -1}), parts[1], ops::StridedSlice(x, {-1}, {0}, {1}, {.shrink_axis_mask = 1}),
+       ops::Reshape(x, {12}), ops::ExpandDims(x, 0)},
+      {{x, value}});
   const auto offset = [&](const Tensor& t) {
     return static_cast<const int32_t*>(t.raw_data()) - value.data<int32_t>();
   };
@@ -132,8 +128,7 @@ TEST_F(IndexingTest, ThreadsDoNotChangeResults) {
       ops::Concat({x, x}, 2),
       ops::StridedSlice(x, {1, 29, 0}, {70, 0, 40}, {2, -3, 5})};
   const Interpreter::Feeds feeds = {{x, Counting(shape)}};
-  const std::vector<Tensor> one = Interpreter(1).Run(fetches, feeds),
-                            three = Interpreter(3).Run(fetches, feeds);
+  const std::vector<Tensor> one = Interpreter(1).Run(fetches, feeds), three = Interpreter(3).Run(fetches, feeds);
   for (size_t i = 0; i < fetches.size(); ++i) {
     EXPECT_EQ(std::memcmp(one[i].raw_data(), three[i].raw_data(), one[i].bytes()), 0) << "fetch " << i;
   }

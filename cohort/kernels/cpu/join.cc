@@ -14,15 +14,15 @@ int64_t ElementsFrom(const Shape& shape, int axis) { return shape.Sub(axis, shap
 int64_t ElementsBefore(const Shape& shape, int axis) { return shape.Sub(0, axis).num_elements(); }
 
 // Copies `outer` rows of `row` elements; from one row to the next is `from_step` and `to_step`.
-void CopyRows(KernelContext& ctx, const Tensor& source, int64_t from, int64_t from_step, Tensor& target,
-              int64_t to, int64_t to_step, int64_t outer, int64_t row) {
+void CopyRows(KernelContext& ctx, const Tensor& source, int64_t from, int64_t from_step, Tensor& target, int64_t to,
+              int64_t to_step, int64_t outer, int64_t row) {
   if (outer * row == 0) return;
   cpu::StridedLayout layout;
   layout.Add(outer, from_step, to_step);
   layout.Add(row, 1, 1);
   cpu::ForElements(source.dtype(), ctx.node().op_name(), [&]<typename T>(T) {
-    cpu::CopyStrided(layout, static_cast<const T*>(source.raw_data()) + from,
-                     static_cast<T*>(target.raw_data()) + to, ctx.num_threads());
+    cpu::CopyStrided(layout, static_cast<const T*>(source.raw_data()) + from, static_cast<T*>(target.raw_data()) + to,
+                     ctx.num_threads());
     return 0;
   });
 }
@@ -30,8 +30,7 @@ void CopyRows(KernelContext& ctx, const Tensor& source, int64_t from, int64_t fr
 void Concat(KernelContext& ctx) {
   const int count = ctx.num_inputs() - 1;
   const Shape& first = ctx.input(0).shape();
-  const int axis =
-      ops::NormalizeAxis(ops::IntegerScalar(ctx.input(count), "concat axis"), first.rank(), "concat axis");
+  const int axis = ops::NormalizeAxis(ops::IntegerScalar(ctx.input(count), "concat axis"), first.rank(), "concat axis");
   Shape shape = first;
   int64_t total = 0;
   for (int i = 0; i < count; ++i) {
@@ -62,8 +61,7 @@ void ConcatOffset(KernelContext& ctx) {
   const int count = ctx.num_inputs() - 1;
   const std::vector<int64_t> first = ops::IntegerValues(ctx.input(1));
   const int rank = static_cast<int>(first.size());
-  const size_t axis =
-      static_cast<size_t>(ops::NormalizeAxis(ops::IntegerScalar(ctx.input(0), "concat_dim"), rank));
+  const size_t axis = static_cast<size_t>(ops::NormalizeAxis(ops::IntegerScalar(ctx.input(0), "concat_dim"), rank));
   int64_t at = 0;
   for (int i = 0; i < count; ++i) {
     const std::vector<int64_t> shape = ops::IntegerValues(ctx.input(i + 1));
@@ -134,16 +132,15 @@ class PackKernel final : public OpKernel {
     const Shape& part = ctx.input(0).shape();
     for (int i = 1; i < count; ++i) {
       if (ctx.input(i).shape() != part) {
-        throw InvalidArgumentError(StrCat("Shapes of all inputs must match: values[0].shape = ", part,
-                                          " != values[", i, "].shape = ", ctx.input(i).shape()));
+        throw InvalidArgumentError(StrCat("Shapes of all inputs must match: values[0].shape = ", part, " != values[", i,
+                                          "].shape = ", ctx.input(i).shape()));
       }
     }
     const int axis = ops::NormalizeAxis(axis_, part.rank() + 1);
     const Shape shape = part.Sub(0, axis).Concat(Shape{count}).Concat(part.Sub(axis, part.rank()));
     Tensor& out = ctx.AllocateOutput(0, shape);
     const int64_t outer = ElementsBefore(part, axis), row = ElementsFrom(part, axis);
-    for (int i = 0; i < count; ++i)
-      CopyRows(ctx, ctx.input(i), 0, row, out, i * row, count * row, outer, row);
+    for (int i = 0; i < count; ++i) CopyRows(ctx, ctx.input(i), 0, row, out, i * row, count * row, outer, row);
   }
 
  private:
@@ -159,8 +156,7 @@ class UnpackKernel final : public OpKernel {
     const int axis = ops::NormalizeAxis(axis_, shape.rank());
     const int count = ctx.num_outputs();
     if (shape.dim(axis) != count) {
-      throw InvalidArgumentError(
-          StrCat("Input shape axis ", axis, " must equal ", count, ", got shape ", shape));
+      throw InvalidArgumentError(StrCat("Input shape axis ", axis, " must equal ", count, ", got shape ", shape));
     }
     const Shape part = shape.Sub(0, axis).Concat(shape.Sub(axis + 1, shape.rank()));
     const int64_t outer = ElementsBefore(part, axis), row = ElementsFrom(part, axis);
@@ -202,8 +198,7 @@ void Tile(KernelContext& ctx) {
   }
   Tensor& out = ctx.AllocateOutput(0, shape);
   cpu::ForElements(x.dtype(), "Tile", [&]<typename T>(T) {
-    cpu::CopyStrided(layout, static_cast<const T*>(x.raw_data()), static_cast<T*>(out.raw_data()),
-                     ctx.num_threads());
+    cpu::CopyStrided(layout, static_cast<const T*>(x.raw_data()), static_cast<T*>(out.raw_data()), ctx.num_threads());
     return 0;
   });
 }

@@ -17,15 +17,13 @@ void Transpose(KernelContext& ctx) {
   const auto from = cpu::DenseStrides(x.shape()), to = cpu::DenseStrides(shape);
   cpu::StridedLayout layout;
   for (int i = 0; i < shape.rank(); ++i) {
-    layout.Add(shape.dim(i), from[static_cast<size_t>(perm[static_cast<size_t>(i)])],
-               to[static_cast<size_t>(i)]);
+    layout.Add(shape.dim(i), from[static_cast<size_t>(perm[static_cast<size_t>(i)])], to[static_cast<size_t>(i)]);
   }
   const bool unmoved = layout.rank() == 0 || (layout.rank() == 1 && layout.dim(0).from == 1);
   if (unmoved || x.num_elements() == 0) return ctx.SetOutput(0, x.Reshaped(shape));
   Tensor& y = ctx.AllocateOutput(0, shape);
   cpu::ForElements(x.dtype(), "Transpose", [&]<typename T>(T) {
-    cpu::CopyStrided(layout, static_cast<const T*>(x.raw_data()), static_cast<T*>(y.raw_data()),
-                     ctx.num_threads());
+    cpu::CopyStrided(layout, static_cast<const T*>(x.raw_data()), static_cast<T*>(y.raw_data()), ctx.num_threads());
     return 0;
   });
 }
@@ -69,8 +67,7 @@ void Invert(const Tensor& x, Tensor& y) {
 
 void InvertPermutation(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);
-  if (x.shape().rank() != 1)
-    throw InvalidArgumentError(StrCat("a permutation is a vector; got shape ", x.shape()));
+  if (x.shape().rank() != 1) throw InvalidArgumentError(StrCat("a permutation is a vector; got shape ", x.shape()));
   Tensor& y = ctx.AllocateOutput(0, x.shape());
   if (x.dtype() == DType::kInt32)
     Invert<int32_t>(x, y);

@@ -50,9 +50,8 @@ class Product {
 
   static void RunFloat(KernelContext& ctx, const GemmShape& s, const float* a, const float* b, float* c) {
     UseThreads(ctx.num_threads());
-    const dnnl_status_t status =
-        dnnl_sgemm(s.transpose_a ? 'T' : 'N', s.transpose_b ? 'T' : 'N', s.m, s.n, s.k, 1.0f, a,
-                   s.transpose_a ? s.m : s.k, b, s.transpose_b ? s.k : s.n, 0.0f, c, s.n);
+    const dnnl_status_t status = dnnl_sgemm(s.transpose_a ? 'T' : 'N', s.transpose_b ? 'T' : 'N', s.m, s.n, s.k, 1.0f,
+                                            a, s.transpose_a ? s.m : s.k, b, s.transpose_b ? s.k : s.n, 0.0f, c, s.n);
     if (status != dnnl_success) {
       throw InternalError(StrCat("[kernels/cpu] dnnl_sgemm of [", s.m, ",", s.k, "] and [", s.k, ",", s.n,
                                  "] failed with status ", static_cast<int>(status)));
@@ -71,9 +70,9 @@ GemmShape ProductShape(const Shape& a, const Shape& b, bool transpose_a, bool tr
               a.dim(transpose_a ? ra - 2 : ra - 1), transpose_a, transpose_b};
   const int64_t kb = b.dim(transpose_b ? rb - 1 : rb - 2);
   if (s.k != kb) {
-    throw InvalidArgumentError(
-        StrCat("Matrix size-incompatible: In[0]: ", a, transpose_a ? " transposed" : "", ", In[1]: ", b,
-               transpose_b ? " transposed" : "", ": inner dimensions ", s.k, " and ", kb, " differ"));
+    throw InvalidArgumentError(StrCat("Matrix size-incompatible: In[0]: ", a, transpose_a ? " transposed" : "",
+                                      ", In[1]: ", b, transpose_b ? " transposed" : "", ": inner dimensions ", s.k,
+                                      " and ", kb, " differ"));
   }
   return s;
 }
@@ -88,8 +87,7 @@ class MatMulKernel final : public OpKernel {
     const Tensor& a = ctx.input(0);
     const Tensor& b = ctx.input(1);
     if (a.shape().rank() != 2 || b.shape().rank() != 2) {
-      throw InvalidArgumentError(
-          StrCat("MatMul takes two matrices; got shapes ", a.shape(), " and ", b.shape()));
+      throw InvalidArgumentError(StrCat("MatMul takes two matrices; got shapes ", a.shape(), " and ", b.shape()));
     }
     const GemmShape s = ProductShape(a.shape(), b.shape(), transpose_a_, transpose_b_);
     Tensor& out = ctx.AllocateOutput(0, Shape{s.m, s.n});
@@ -112,8 +110,7 @@ class BatchMatMulKernel final : public OpKernel {
     const Shape& x = ctx.input(0).shape();
     const Shape& y = ctx.input(1).shape();
     if (x.rank() < 2 || y.rank() < 2) {
-      throw InvalidArgumentError(
-          StrCat("BatchMatMulV2 takes tensors of rank 2 or more; got shapes ", x, " and ", y));
+      throw InvalidArgumentError(StrCat("BatchMatMulV2 takes tensors of rank 2 or more; got shapes ", x, " and ", y));
     }
     const GemmShape s = ProductShape(x, y, adj_x_, adj_y_);
     const Shape batch_x = x.Sub(0, x.rank() - 2), batch_y = y.Sub(0, y.rank() - 2);
@@ -124,8 +121,7 @@ class BatchMatMulKernel final : public OpKernel {
     const T* b = ctx.input(1).data<T>();
     T* c = out.data<T>();
     const auto plan = cpu::PlanBroadcast<2>(batch, {&batch_x, &batch_y});
-    const int64_t step_a = plan.inner_repeats(0) ? 0 : s.m * s.k,
-                  step_b = plan.inner_repeats(1) ? 0 : s.k * s.n;
+    const int64_t step_a = plan.inner_repeats(0) ? 0 : s.m * s.k, step_b = plan.inner_repeats(1) ? 0 : s.k * s.n;
     cpu::WalkBroadcast(plan, 0, plan.outer(), [&](int64_t at, const std::array<int64_t, 2>& offsets) {
       for (int64_t i = 0; i < plan.inner(); ++i) {
         product_.Run(ctx, s, a + offsets[0] * s.m * s.k + i * step_a, b + offsets[1] * s.k * s.n + i * step_b,
@@ -143,9 +139,8 @@ class BatchMatMulKernel final : public OpKernel {
 template <template <typename> class Kernel>
 void RegisterProduct(KernelRegistry& registry, const char* op) {
   registry.Register(op, "CPU", [](const KernelConstruction& c) {
-    return cpu::ForNumbers(
-        c.node.input(0).dtype(), c.node.op_name(),
-        [&]<typename T>(T) -> std::unique_ptr<OpKernel> { return std::make_unique<Kernel<T>>(c); });
+    return cpu::ForNumbers(c.node.input(0).dtype(), c.node.op_name(),
+                           [&]<typename T>(T) -> std::unique_ptr<OpKernel> { return std::make_unique<Kernel<T>>(c); });
   });
 }
 

@@ -28,8 +28,7 @@ Tensor Integers(const Shape& shape, int seed) {
   return tensor;
 }
 
-std::vector<double> PlainProduct(const Tensor& a, const Tensor& b, bool ta, bool tb, int64_t m, int64_t n,
-                                 int64_t k) {
+std::vector<double> PlainProduct(const Tensor& a, const Tensor& b, bool ta, bool tb, int64_t m, int64_t n, int64_t k) {
   std::vector<double> c(static_cast<size_t>(m * n), 0);
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
@@ -65,8 +64,7 @@ TEST_P(MatMulTest, AgreesWithThePlainLoops) {
                                                                                     {5, 7, 400},
                                                                                     {0, 3, 2},
                                                                                     {2, 3, 0}}) {
-      const Tensor x = Integers(ta ? Shape{k, m} : Shape{m, k}, 1),
-                   y = Integers(tb ? Shape{n, k} : Shape{k, n}, 2);
+      const Tensor x = Integers(ta ? Shape{k, m} : Shape{m, k}, 1), y = Integers(tb ? Shape{n, k} : Shape{k, n}, 2);
       const std::vector<double> expected = PlainProduct(x, y, ta, tb, m, n, k);
       const std::vector<double> actual = interpreter.Run1(c, {{a, x}, {b, y}}).ToVector<double>();
       ASSERT_EQ(actual.size(), expected.size());
@@ -80,13 +78,12 @@ TEST_P(MatMulTest, AgreesWithThePlainLoops) {
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, MatMulTest,
-                         ::testing::Combine(::testing::Values(DType::kFloat32, DType::kFloat64,
-                                                              DType::kBfloat16, DType::kInt32, DType::kInt64),
+                         ::testing::Combine(::testing::Values(DType::kFloat32, DType::kFloat64, DType::kBfloat16,
+                                                              DType::kInt32, DType::kInt64),
                                             ::testing::Bool(), ::testing::Bool()),
                          [](const auto& info) {
                            return std::string(DTypeName(std::get<0>(info.param))) +
-                                  (std::get<1>(info.param) ? "_ta" : "") +
-                                  (std::get<2>(info.param) ? "_tb" : "");
+                                  (std::get<1>(info.param) ? "_ta" : "") + (std::get<2>(info.param) ? "_tb" : "");
                          });
 
 TEST(MatMulTest, InnerDimensionsThatDifferAreNamed) {

@@ -68,11 +68,10 @@ class SegmentSumKernel final : public OpKernel {
 
 std::unique_ptr<OpKernel> MakeSegmentSum(const KernelConstruction& c) {
   const bool narrow = c.node.input(1).dtype() == DType::kInt32;
-  return cpu::ForAllNumbers(c.node.input(0).dtype(), c.node.op_name(),
-                            [&]<typename T>(T) -> std::unique_ptr<OpKernel> {
-                              if (narrow) return std::make_unique<SegmentSumKernel<T, int32_t>>();
-                              return std::make_unique<SegmentSumKernel<T, int64_t>>();
-                            });
+  return cpu::ForAllNumbers(c.node.input(0).dtype(), c.node.op_name(), [&]<typename T>(T) -> std::unique_ptr<OpKernel> {
+    if (narrow) return std::make_unique<SegmentSumKernel<T, int32_t>>();
+    return std::make_unique<SegmentSumKernel<T, int64_t>>();
+  });
 }
 
 void DynamicPartition(KernelContext& ctx) {
@@ -92,8 +91,7 @@ void DynamicPartition(KernelContext& ctx) {
   cpu::ForElements(data.dtype(), "DynamicPartition", [&]<typename T>(T) {
     std::vector<T*> to;
     for (int i = 0; i < count; ++i) {
-      to.push_back(static_cast<T*>(
-          ctx.AllocateOutput(i, Shape{sizes[static_cast<size_t>(i)]}.Concat(row)).raw_data()));
+      to.push_back(static_cast<T*>(ctx.AllocateOutput(i, Shape{sizes[static_cast<size_t>(i)]}.Concat(row)).raw_data()));
     }
     const T* from = static_cast<const T*>(data.raw_data());
     const int64_t n = row.num_elements();

@@ -66,8 +66,7 @@ class Folder {
       return column_(in + low, plan.dims[at], plan.in_stride[at], high - low, result + low, block);
     }
     for (int64_t i = first; i < last; ++i) {
-      Fold(plan, d + 1, split, begin, end, in + i * plan.in_stride[at], result + i * plan.out_stride[at],
-           block);
+      Fold(plan, d + 1, split, begin, end, in + i * plan.in_stride[at], result + i * plan.out_stride[at], block);
     }
   }
 
@@ -88,8 +87,7 @@ class Folder {
         kPart);
     using Total = typename R::template Total<A>;
     Total total = static_cast<Total>(*result);
-    for (int64_t i = 0; i < count; ++i)
-      total = R::Join(total, static_cast<Total>(parts[static_cast<size_t>(i)]));
+    for (int64_t i = 0; i < count; ++i) total = R::Join(total, static_cast<Total>(parts[static_cast<size_t>(i)]));
     *result = static_cast<A>(total);
   }
 
@@ -99,8 +97,7 @@ class Folder {
         n, threads,
         [&](int64_t begin, int64_t end) {
           const bool blocked = rows > cpu::ColumnBody<R, T>::kRows;
-          const auto block =
-              std::make_unique_for_overwrite<A[]>(blocked ? static_cast<size_t>(end - begin) : 0);
+          const auto block = std::make_unique_for_overwrite<A[]>(blocked ? static_cast<size_t>(end - begin) : 0);
           column_(in + begin, rows, n, end - begin, result + begin, block.get());
         },
         rows);
@@ -155,10 +152,9 @@ class ReductionKernel final : public OpKernel {
 template <typename R, bool kMean = false>
 void RegisterReduction(KernelRegistry& registry, const char* op) {
   registry.Register(op, "CPU", [](const KernelConstruction& c) {
-    return cpu::ForAllNumbers(c.node.input(0).dtype(), c.node.op_name(),
-                              [&]<typename T>(T) -> std::unique_ptr<OpKernel> {
-                                return std::make_unique<ReductionKernel<R, T, kMean>>(c);
-                              });
+    return cpu::ForAllNumbers(
+        c.node.input(0).dtype(), c.node.op_name(),
+        [&]<typename T>(T) -> std::unique_ptr<OpKernel> { return std::make_unique<ReductionKernel<R, T, kMean>>(c); });
   });
 }
 

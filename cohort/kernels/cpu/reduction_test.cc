@@ -24,8 +24,7 @@ using testing::Interpreter;
 // Element i is i mod 13 - 5.
 Tensor Numbers(const Shape& shape) {
   Tensor tensor(DType::kFloat64, shape);
-  for (int64_t i = 0; i < tensor.num_elements(); ++i)
-    tensor.data<double>()[i] = static_cast<double>(i % 13 - 5);
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.data<double>()[i] = static_cast<double>(i % 13 - 5);
   return tensor;
 }
 

@@ -30,8 +30,7 @@ class ScanKernel final : public OpKernel {
         outer, ctx.num_threads(),
         [&](int64_t begin, int64_t end) {
           for (int64_t o = begin; o < end; ++o) {
-            for (int64_t i = 0; i < inner; ++i)
-              Scan(in + o * n * inner + i, to + o * n * inner + i, n, inner);
+            for (int64_t i = 0; i < inner; ++i) Scan(in + o * n * inner + i, to + o * n * inner + i, n, inner);
           }
         },
         n * inner);

@@ -26,8 +26,8 @@ using ChooseLoop = void (*)(const bool*, const T*, const T*, T*, int64_t);
 template <typename T>
 class Chooser {
  public:
-  void Run(const bool* condition, bool c_repeats, const T* t, bool t_repeats, const T* e, bool e_repeats,
-           T* out, int64_t n) const {
+  void Run(const bool* condition, bool c_repeats, const T* t, bool t_repeats, const T* e, bool e_repeats, T* out,
+           int64_t n) const {
     if (c_repeats) {
       const T* from = *condition ? t : e;
       const bool repeats = *condition ? t_repeats : e_repeats;
@@ -74,9 +74,8 @@ class SelectV2Kernel final : public OpKernel {
         plan.outer(), ctx.num_threads(),
         [&](int64_t begin, int64_t end) {
           cpu::WalkBroadcast(plan, begin, end, [&](int64_t at, const std::array<int64_t, 3>& offsets) {
-            chooser_.Run(condition + offsets[0], plan.inner_repeats(0), from_t + offsets[1],
-                         plan.inner_repeats(1), from_e + offsets[2], plan.inner_repeats(2), to + at,
-                         plan.inner());
+            chooser_.Run(condition + offsets[0], plan.inner_repeats(0), from_t + offsets[1], plan.inner_repeats(1),
+                         from_e + offsets[2], plan.inner_repeats(2), to + at, plan.inner());
           });
         },
         plan.inner());
@@ -104,8 +103,7 @@ class SelectKernel final : public OpKernel {
     const Tensor& e = ctx.input(2);
     const Shape& shape = t.shape();
     if (e.shape() != shape) {
-      throw InvalidArgumentError(
-          StrCat("t of shape ", shape, " and e of shape ", e.shape(), " must have one shape"));
+      throw InvalidArgumentError(StrCat("t of shape ", shape, " and e of shape ", e.shape(), " must have one shape"));
     }
     const bool rows = c.shape().rank() == 1 && shape.rank() > 1 && c.shape().dim(0) == shape.dim(0);
     if (!c.shape().IsScalar() && c.shape() != shape && !rows) {
@@ -135,9 +133,8 @@ class SelectKernel final : public OpKernel {
 template <template <typename> class Kernel>
 void RegisterChoice(KernelRegistry& registry, const char* op) {
   registry.Register(op, "CPU", [](const KernelConstruction& c) {
-    return cpu::ForElements(
-        c.node.input(1).dtype(), c.node.op_name(),
-        []<typename T>(T) -> std::unique_ptr<OpKernel> { return std::make_unique<Kernel<T>>(); });
+    return cpu::ForElements(c.node.input(1).dtype(), c.node.op_name(),
+                            []<typename T>(T) -> std::unique_ptr<OpKernel> { return std::make_unique<Kernel<T>>(); });
   });
 }
 
@@ -151,13 +148,13 @@ struct ClipFn {
 
 template <typename T>
 struct ClipBody {
-  static COHORT_INLINE void Run(const T* x, const T* low, int64_t low_step, const T* high, int64_t high_step,
-                                T* out, int64_t n) {
+  static COHORT_INLINE void Run(const T* x, const T* low, int64_t low_step, const T* high, int64_t high_step, T* out,
+                                int64_t n) {
     using W = cpu::Wide<T>;
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) {
-      out[i] = static_cast<T>(ClipFn::Apply(static_cast<W>(x[i]), static_cast<W>(low[i * low_step]),
-                                            static_cast<W>(high[i * high_step])));
+      out[i] = static_cast<T>(
+          ClipFn::Apply(static_cast<W>(x[i]), static_cast<W>(low[i * low_step]), static_cast<W>(high[i * high_step])));
     }
   }
 };

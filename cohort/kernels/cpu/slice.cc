@@ -23,8 +23,7 @@ void TakeSlice(KernelContext& ctx, const Tensor& x, const StridedSliceSpec& spec
     rows = rows && spec.stride[at] == 1 && spec.count[at] == in.dim(i);
   }
   if (in.rank() == 0) return ctx.SetOutput(0, x.Reshaped(spec.output));
-  if (rows)
-    return ctx.SetOutput(0, x.Slice(spec.begin[0], spec.begin[0] + spec.count[0]).Reshaped(spec.output));
+  if (rows) return ctx.SetOutput(0, x.Slice(spec.begin[0], spec.begin[0] + spec.count[0]).Reshaped(spec.output));
   Tensor& out = ctx.AllocateOutput(0, spec.output);
   Shape taken;
   for (const int64_t count : spec.count) taken.AddDim(count);
@@ -104,10 +103,9 @@ class StridedSliceKernel final : public OpKernel {
   explicit StridedSliceKernel(const KernelConstruction& c) : masks_(MasksOf(c)) {}
   void Compute(KernelContext& ctx) override {
     const Tensor& x = ctx.input(0);
-    TakeSlice(
-        ctx, x,
-        ops::ResolveStridedSlice(x.shape(), ops::IntegerValues(ctx.input(1)),
-                                 ops::IntegerValues(ctx.input(2)), ops::IntegerValues(ctx.input(3)), masks_));
+    TakeSlice(ctx, x,
+              ops::ResolveStridedSlice(x.shape(), ops::IntegerValues(ctx.input(1)), ops::IntegerValues(ctx.input(2)),
+                                       ops::IntegerValues(ctx.input(3)), masks_));
   }
 
  private:

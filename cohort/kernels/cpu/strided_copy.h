@@ -47,8 +47,7 @@ class StridedLayout {
       return false;
     for (size_t i = 0; i + 1 < rank_; ++i) {
       if (dims_[i].from != 1 || dims_[i].size < kTile) continue;
-      std::rotate(dims_.begin() + static_cast<std::ptrdiff_t>(i),
-                  dims_.begin() + static_cast<std::ptrdiff_t>(i + 1),
+      std::rotate(dims_.begin() + static_cast<std::ptrdiff_t>(i), dims_.begin() + static_cast<std::ptrdiff_t>(i + 1),
                   dims_.begin() + static_cast<std::ptrdiff_t>(rank_ - 1));
       return true;
     }

@@ -204,8 +204,7 @@ class IntegerReciprocal final : public OpKernel {
     Tensor& y = ctx.AllocateOutput(0, x.shape());
     T* out = y.data<T>();
     for (int64_t i = 0; i < x.num_elements(); ++i) {
-      if (in[i] == 0)
-        throw InvalidArgumentError(StrCat("integer division by zero: element ", i, " of ", x.shape()));
+      if (in[i] == 0) throw InvalidArgumentError(StrCat("integer division by zero: element ", i, " of ", x.shape()));
       out[i] = static_cast<T>(T(1) / in[i]);
     }
   }
@@ -246,8 +245,7 @@ void RegisterUnaryKernels(KernelRegistry& registry) {
   RegisterTest<IsNanFn>(registry, "IsNan");
   RegisterTest<IsInfFn>(registry, "IsInf");
   RegisterTest<IsFiniteFn>(registry, "IsFinite");
-  registry.Register("LogicalNot", "CPU",
-                    [](const KernelConstruction&) { return MakeUnary<NotFn, bool, bool>(); });
+  registry.Register("LogicalNot", "CPU", [](const KernelConstruction&) { return MakeUnary<NotFn, bool, bool>(); });
 }
 
 }  // namespace cohort

@@ -82,8 +82,7 @@ void FindUnique(KernelContext& ctx, const Tensor& x) {
 
 void Unique(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);
-  if (x.shape().rank() != 1)
-    throw InvalidArgumentError(StrCat("unique expects a 1D vector; got shape ", x.shape()));
+  if (x.shape().rank() != 1) throw InvalidArgumentError(StrCat("unique expects a 1D vector; got shape ", x.shape()));
   if (x.dtype() == DType::kString) return FindUnique<std::string>(ctx, x);
   if (x.dtype() == DType::kBool) {
     throw UnimplementedError("[kernels/cpu] Unique is there for numbers and strings; got bool");
