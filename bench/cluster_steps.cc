@@ -1,7 +1,7 @@
 // Steps of a cluster, to be run by `cohort launch`:
-//   cohort launch --ps=2 --workers=8 -- cluster_bench null_step     one scalar read from each ps, by every worker
-//   cohort launch --ps=1 --workers=1 -- cluster_bench bulk          100 MB read from the ps, 100 MB of gradients
-//   applied cohort launch --ps=2 --workers=2 -- cluster_bench startup       wall clock from Server() to the first train
+//   cohort launch --ps=2 --workers=8 -- cluster_steps null_step     one scalar read from each ps, by every worker
+//   cohort launch --ps=1 --workers=1 -- cluster_steps bulk          100 MB read from the ps, 100 MB of gradients
+//   applied cohort launch --ps=2 --workers=2 -- cluster_steps startup       wall clock from Server() to the first train
 //   step
 // Worker 0 prints one JSON object a line. The peers: bench/peers/tf_null_step.py, tf_bulk.py, tf_cluster.py --startup.
 #include <algorithm>
@@ -143,7 +143,7 @@ int Main(const std::string& what) {
   } else if (what == "startup") {
     Startup(server, begin);
   } else {
-    std::cerr << "cluster_bench: there is no benchmark '" << what << "'; there are null_step, bulk, startup\n";
+    std::cerr << "cluster_steps: there is no benchmark '" << what << "'; there are null_step, bulk, startup\n";
     return 2;
   }
   std::fflush(stdout);
@@ -160,7 +160,7 @@ int main(int argc, char** argv) {
   try {
     return cohort::Main(argc > 1 ? argv[1] : "");
   } catch (const cohort::Error& e) {
-    std::cerr << "cluster_bench: " << e.what() << "\n";
+    std::cerr << "cluster_steps: " << e.what() << "\n";
     return 1;
   }
 }
