@@ -1,4 +1,5 @@
-// What one kernel costs, without an executor around it: tiny tensors (the overhead of an op) and large ones (the rate).
+// What one kernel costs, without an executor around it: tiny tensors (the overhead of an op) and large ones
+// (the rate).
 #include <benchmark/benchmark.h>
 
 #include <functional>
@@ -20,14 +21,16 @@ namespace {
 Tensor Filled(DType dtype, const Shape& shape) {
   Tensor tensor(dtype, shape);
   for (int64_t i = 0; i < tensor.num_elements(); ++i) {
-    if (dtype == DType::kFloat32) tensor.data<float>()[i] = 0.01f * static_cast<float>(i % 100 + 1);
-    else tensor.data<int32_t>()[i] = static_cast<int32_t>(i % shape.dim(shape.rank() - 1));
+    if (dtype == DType::kFloat32)
+      tensor.data<float>()[i] = 0.01f * static_cast<float>(i % 100 + 1);
+    else
+      tensor.data<int32_t>()[i] = static_cast<int32_t>(i % shape.dim(shape.rank() - 1));
   }
   return tensor;
 }
 
-// Runs the kernel of the node that `build` returns over and over on the given float32 inputs (in-place results are not
-// possible, as the inputs stay).
+// Runs the kernel of the node that `build` returns over and over on the given float32 inputs (in-place
+// results are not possible, as the inputs stay).
 void RunKernel(benchmark::State& state, const std::vector<Tensor>& inputs,
                const std::function<Output(const std::vector<Output>&)>& build) {
   RegisterOps();
@@ -36,8 +39,8 @@ void RunKernel(benchmark::State& state, const std::vector<Tensor>& inputs,
   std::vector<Output> placeholders;
   for (const Tensor& input : inputs) placeholders.push_back(ops::Placeholder(graph, input.dtype(), input.shape()));
   const Node& node = *build(placeholders).node;
-  const auto devices = MakeCpuDevices(DeviceName::Parse("/job:localhost/replica:0/task:0"), 1, 1,
-                                      std::make_shared<TaskResources>());
+  const auto devices =
+      MakeCpuDevices(DeviceName::Parse("/job:localhost/replica:0/task:0"), 1, 1, std::make_shared<TaskResources>());
   const auto kernel = KernelRegistry::Global().Create({node, *devices[0]});
   std::vector<Tensor> slots = inputs;
   std::vector<int32_t> places, uses;
@@ -91,26 +94,30 @@ void SumAll(benchmark::State& state) {
 BENCHMARK(SumAll)->Arg(8)->Arg(1 << 20);
 
 void SumRows(benchmark::State& state) {
-  RunKernel(state, {Filled(DType::kFloat32, {state.range(0), 32})}, [](const auto& in) { return ops::Sum(in[0], {1}); });
+  RunKernel(state, {Filled(DType::kFloat32, {state.range(0), 32})},
+            [](const auto& in) { return ops::Sum(in[0], {1}); });
 }
 BENCHMARK(SumRows)->Arg(2)->Arg(1 << 15);
 
 void SumColumns(benchmark::State& state) {
-  RunKernel(state, {Filled(DType::kFloat32, {state.range(0), 32})}, [](const auto& in) { return ops::Sum(in[0], {0}); });
+  RunKernel(state, {Filled(DType::kFloat32, {state.range(0), 32})},
+            [](const auto& in) { return ops::Sum(in[0], {0}); });
 }
 BENCHMARK(SumColumns)->Arg(2)->Arg(1 << 15);
 
 void MatMul(benchmark::State& state) {
   const Tensor x = Filled(DType::kFloat32, {state.range(0), state.range(0)});
   RunKernel(state, {x, x}, [](const auto& in) { return ops::MatMul(in[0], in[1]); });
-  state.counters["flops"] = benchmark::Counter(2.0 * static_cast<double>(state.range(0) * state.range(0) * state.range(0)),
-                                               benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["flops"] =
+      benchmark::Counter(2.0 * static_cast<double>(state.range(0) * state.range(0) * state.range(0)),
+                         benchmark::Counter::kIsIterationInvariantRate);
 }
 BENCHMARK(MatMul)->Arg(4)->Arg(8)->Arg(12)->Arg(16)->Arg(20)->Arg(32)->Arg(512);
 
 void Transpose(benchmark::State& state) {
-  RunKernel(state, {Filled(DType::kFloat32, {state.range(0), state.range(0)})},
-            [](const auto& in) { return ops::Transpose(in[0], {1, 0}); });
+  RunKernel(state, {Filled(DType::kFloat32, {state.range(0), state.range(0)})}, [](const auto& in) {
+    return ops::Transpose(in[0], {1, 0});
+  });
 }
 BENCHMARK(Transpose)->Arg(4)->Arg(1024);
 

@@ -6,7 +6,7 @@ set -euo pipefail
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 BIN="${COHORT_BUILD_DIR:-$ROOT/build/release}/bin"
 LOGS="$ROOT/build/demo"
-DATA="${COHORT_DATA_DIR:-$ROOT/../shared/data}"
+DATA="${COHORT_DATA_DIR:-}"
 CLUSTER=(--ps=2 --workers=2)
 LINEAR_STEPS=20000
 MNIST_STEPS=3000
@@ -35,39 +35,41 @@ parse_arguments() {
   done
 }
 
-# The prefix of the newest checkpoint in a folder; nothing where there is none.
+# The newest checkpoint's file name in a folder ("model.ckpt-2000"; nothing where there is none).
 newest_checkpoint() {
-  [[ -f $1/checkpoint ]] || return 0
-  sed -n 's/^model_checkpoint_path: "\(.*\)"$/\1/p' "$1/checkpoint"
+  [[ ! -f $1/checkpoint ]] || sed -n 's/^model_checkpoint_path: "\(.*\)"$/\1/p' "$1/checkpoint" | sed 's,.*/,,'
 }
 
-# train PROGRAM STEPS [FLAGS...]: so many steps more than the checkpoint has, then a summary of what was printed.
+# train PROGRAM STEPS [FLAGS...]: trains so many steps more on the cluster and sums up what was printed.
 train() {
-  local program="$1" steps="$2" logdir="$LOGS/$1" output before
+  local program="$1" steps="$2" logdir="$LOGS/$1" output checkpoint
   shift 2
+  checkpoint="$(newest_checkpoint "$logdir")"
   mkdir -p "$logdir"
   output="$logdir/output.log"
-  before="$(newest_checkpoint "$logdir")"
-  if [[ -n $before ]]; then
-    printf '\n=== %s: 2 parameter servers, 2 workers, going on from %s\n' "$program" "$before"
-    steps=$((${before##*-} + steps))
+  if [[ $checkpoint =~ -([0-9]+)$ ]]; then
+    printf '\n=== %s: going on from %s/%s\n' "$program" "$logdir" "$checkpoint"
+    steps=$((steps + BASH_REMATCH[1]))
   else
     printf '\n=== %s: 2 parameter servers, 2 workers\n' "$program"
   fi
   # The pipe's exit status is the launcher's (pipefail).
-  "$BIN/cohort" launch "${CLUSTER[@]}" -- "$BIN/$program" --logdir="$logdir" --max_steps="$steps" "$@" 2>&1 </dev/null |
-    tee "$output" ||
+  "$BIN/cohort" launch "${CLUSTER[@]}" -- "$BIN/$program" --logdir="$logdir" --max_steps="$steps" "$@" \
+    2>&1 </dev/null | tee "$output" ||
     { printf 'demo: %s failed; its output is in %s\n' "$program" "$output" >&2 && exit 1; }
   summarize "$program" "$logdir" "$output"
 }
 
-# What each worker says of its speed ("worker 0: 1000 steps in 1.00 s, 1000.0 steps/s"), and the newest checkpoint.
+# Each worker's last "... 1234.5 steps/s" (the launcher puts "[worker/0] " before its lines), and the newest checkpoint.
 summarize() {
-  local program="$1" logdir="$2" output="$3"
+  local program="$1" logdir="$2" output="$3" worker speed
   printf -- '--- %s\n' "$program"
-  grep -oE 'worker [0-9]+: .* steps/s' "$output" | sort -u | sed 's/^/    /'
+  while read -r worker; do
+    speed="$(grep -F "$worker" "$output" | grep -oE '[0-9.]+ steps/s' | tail -n 1 || true)"
+    printf '    %s %s\n' "$worker" "${speed:-printed no steps/s}"
+  done < <(grep -oE '^\[worker/[0-9]+\]' "$output" | sort -u)
   grep -oE 'test accuracy: .*' "$output" | sed 's/^/    /' || true
-  printf '    checkpoint: %s\n' "$(newest_checkpoint "$logdir")"
+  printf '    checkpoint: %s\n' "$logdir/$(newest_checkpoint "$logdir")"
 }
 
 main() {
@@ -76,13 +78,12 @@ main() {
   if [[ -d $DATA/fashion-mnist ]]; then
     train mnist_classifier "$MNIST_STEPS" --data_dir="$DATA/fashion-mnist"
   else
-    printf '\nThere is no fashion-mnist folder in %s: mnist_classifier makes images of its own.\n' "$DATA"
-    printf 'For the real ones put the four *-ubyte.gz files of Fashion-MNIST there, or set COHORT_DATA_DIR.\n'
+    printf '\nCOHORT_DATA_DIR names no folder with fashion-mnist/ in it: the classifier makes pictures of its own.\n'
+    printf 'For the real ones put the four *-ubyte.gz files of Fashion-MNIST into such a folder.\n'
     train mnist_classifier "$MNIST_STEPS"
   fi
   printf '\nLook at the runs:      tensorboard --logdir %s\n' "$LOGS"
-  printf 'Train further:         ./dev demo\n'
-  printf 'Start anew:            ./dev demo --fresh\n'
+  printf 'Train further:         ./dev demo      (from the start: ./dev demo --fresh)\n'
 }
 
 main "$@"

@@ -11,9 +11,9 @@
 namespace examples {
 
 struct ClusterFlags {
-  std::string ps_hosts;      // "host:port,host:port"
+  std::string ps_hosts;  // "host:port,host:port"
   std::string worker_hosts;
-  std::string job_name;      // "ps" or "worker"
+  std::string job_name;  // "ps" or "worker"
   int task_index = 0;
   std::string bind;
   bool allow_insecure = false;
@@ -40,8 +40,8 @@ struct Task {
 // The place that the flags give, else TF_CONFIG. Throws InvalidArgumentError where it is no place.
 Task StartTask(const ClusterFlags& flags);
 
-// The body of main(): reads the flags (also with dashes: --task-index) and calls `run`, which returns the exit code.
-// An error goes to stderr by name, and the exit code is 1; 2 for wrong flags.
+// The body of main(): reads the flags (also with dashes: --task-index) and calls `run`, which returns the
+// exit code. An error goes to stderr by name, and the exit code is 1; 2 for wrong flags.
 int Main(int argc, char** argv, CLI::App& app, const std::function<int()>& run);
 
 }  // namespace examples

@@ -57,8 +57,7 @@ Flags Parse(int argc, char** argv) {
       std::exit(0);
     }
     const size_t equals = arg.find('=');
-    if (arg.rfind("--", 0) != 0 || equals == std::string::npos ||
-        flags.count(arg.substr(2, equals - 2)) == 0) {
+    if (arg.rfind("--", 0) != 0 || equals == std::string::npos || flags.count(arg.substr(2, equals - 2)) == 0) {
       throw std::invalid_argument("unknown argument: " + arg);
     }
     flags[arg.substr(2, equals - 2)] = arg.substr(equals + 1);
@@ -139,16 +138,14 @@ void RunPair(const std::string& net, Api server_api, const Flags& flags,
 
 double Percentile(std::vector<double> samples, double fraction) {
   std::sort(samples.begin(), samples.end());
-  return samples[std::min(samples.size() - 1,
-                          static_cast<size_t>(fraction * static_cast<double>(samples.size())))];
+  return samples[std::min(samples.size() - 1, static_cast<size_t>(fraction * static_cast<double>(samples.size())))];
 }
 
 void Ping(const std::string& net, const std::string& apis, const Flags& flags) {
   const size_t dash = apis.find('-');
   const Api client = kApis.at(apis.substr(0, dash)), server = kApis.at(apis.substr(dash + 1));
   if (flags.at("pin") == "same" && (client == Api::kSpin || server == Api::kSpin)) {
-    std::fprintf(stderr, "grpc_stream: skipped %s: a spinning side starves the other on one core\n",
-                 apis.c_str());
+    std::fprintf(stderr, "grpc_stream: skipped %s: a spinning side starves the other on one core\n", apis.c_str());
     return;
   }
   RunPair(net, server, flags, [&](const std::string& target) {
@@ -166,9 +163,9 @@ void Ping(const std::string& net, const std::string& apis, const Flags& flags) {
         "\"%s\", \"payload\": %s, \"arguments\": \"%s\", \"pin\": \"%s\", \"us_median\": %.1f, \"us_best\": "
         "%.1f, "
         "\"us_p99\": %.1f}\n",
-        grpc::Version().c_str(), net.c_str(), apis.c_str(), flags.at("payload").c_str(),
-        flags.at("arguments").c_str(), flags.at("pin").c_str(), Percentile(medians, 0.5),
-        *std::min_element(medians.begin(), medians.end()), Percentile(p99s, 0.5));
+        grpc::Version().c_str(), net.c_str(), apis.c_str(), flags.at("payload").c_str(), flags.at("arguments").c_str(),
+        flags.at("pin").c_str(), Percentile(medians, 0.5), *std::min_element(medians.begin(), medians.end()),
+        Percentile(p99s, 0.5));
   });
 }
 
@@ -178,8 +175,7 @@ void BulkCase(const std::string& net, size_t chunk, const Flags& flags) {
     const int repeats = std::stoi(flags.at("repeats")) * std::stoi(flags.at("rounds"));
     const grpc_stream::Bulk bulk =
         grpc_stream::MeasureBulk(target, flags.at("arguments") == "tuned", bytes, chunk, repeats);
-    for (const auto& [name, seconds] :
-         {std::pair("pull", bulk.pull_seconds), std::pair("push", bulk.push_seconds)}) {
+    for (const auto& [name, seconds] : {std::pair("pull", bulk.pull_seconds), std::pair("push", bulk.push_seconds)}) {
       std::printf(
           "{\"peer\": \"grpc\", \"version\": \"%s\", \"figure\": \"%s\", \"net\": \"%s\", \"bytes\": %zu, "
           "\"chunk\": %zu, \"malloc\": \"%s\", \"arguments\": \"%s\", \"pin\": \"%s\", \"gb_per_s_median\": "

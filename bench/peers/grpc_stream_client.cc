@@ -40,8 +40,7 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& target, bool tuned) {
 std::unique_ptr<SyncStream> OpenSync(grpc::Channel* channel, grpc::ClientContext* context) {
   const grpc::internal::RpcMethod method(kMethod, grpc::internal::RpcMethod::BIDI_STREAMING);
   return std::unique_ptr<SyncStream>(
-      grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>::Create(channel, method,
-                                                                                            context));
+      grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>::Create(channel, method, context));
 }
 
 void Require(bool ok, const char* what) {
@@ -152,8 +151,8 @@ class PingReactor : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteB
   bool finished_ = false;
 };
 
-std::vector<double> PingPongQueue(std::shared_ptr<grpc::Channel> channel, const Hello& hello, int count,
-                                  size_t size, bool spin) {
+std::vector<double> PingPongQueue(std::shared_ptr<grpc::Channel> channel, const Hello& hello, int count, size_t size,
+                                  bool spin) {
   grpc::CompletionQueue queue;
   grpc::ClientContext context;
   auto stream = grpc::GenericStub(channel).PrepareCall(&context, kMethod, &queue);
@@ -162,8 +161,7 @@ std::vector<double> PingPongQueue(std::shared_ptr<grpc::Channel> channel, const 
     bool ok = false;
     auto status = grpc::CompletionQueue::TIMEOUT;
     while (status == grpc::CompletionQueue::TIMEOUT) {
-      status = queue.AsyncNext(&tag, &ok,
-                               spin ? gpr_time_0(GPR_CLOCK_MONOTONIC) : gpr_inf_future(GPR_CLOCK_MONOTONIC));
+      status = queue.AsyncNext(&tag, &ok, spin ? gpr_time_0(GPR_CLOCK_MONOTONIC) : gpr_inf_future(GPR_CLOCK_MONOTONIC));
     }
     Require(ok, what);
   };

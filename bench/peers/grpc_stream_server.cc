@@ -177,8 +177,7 @@ void Serve(const std::string& address, Api api, bool tuned, int port_fd) {
   builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
   builder.SetMaxReceiveMessageSize(-1);
   if (tuned) {
-    for (const Argument& argument : TunedArguments())
-      builder.AddChannelArgument(argument.name, argument.value);
+    for (const Argument& argument : TunedArguments()) builder.AddChannelArgument(argument.name, argument.value);
   }
   SyncService sync;
   CallbackService callback;

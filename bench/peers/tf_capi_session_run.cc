@@ -40,10 +40,7 @@ std::vector<Setting> Settings() {
   const std::string executor = "SINGLE_THREADED_EXECUTOR";
   const std::string single = one_thread + "\x82\x01" + static_cast<char>(executor.size() + 2) + "\x1a" +
                              static_cast<char>(executor.size()) + executor;
-  return {{"default", ""},
-          {"threads_1", one_thread},
-          {"caller_thread", caller},
-          {"single_threaded_executor", single}};
+  return {{"default", ""}, {"threads_1", one_thread}, {"caller_thread", caller}, {"single_threaded_executor", single}};
 }
 
 class Status {
@@ -93,8 +90,7 @@ class Chain {
     TF_SessionRun(session_, nullptr, &x_, &input, 1, &y_, &output, 1, nullptr, 0, nullptr, status_);
     TF_DeleteTensor(input);
     status_.Check("TF_SessionRun");
-    std::memcpy(out->data(), TF_TensorData(output),
-                std::min(TF_TensorByteSize(output), out->size() * sizeof(float)));
+    std::memcpy(out->data(), TF_TensorData(output), std::min(TF_TensorByteSize(output), out->size() * sizeof(float)));
     TF_DeleteTensor(output);
   }
 
@@ -146,8 +142,7 @@ class Chain {
 };
 
 double Percentile(std::vector<double> samples, double fraction) {
-  const size_t at =
-      std::min(samples.size() - 1, static_cast<size_t>(fraction * static_cast<double>(samples.size())));
+  const size_t at = std::min(samples.size() - 1, static_cast<size_t>(fraction * static_cast<double>(samples.size())));
   std::nth_element(samples.begin(), samples.begin() + static_cast<long>(at), samples.end());
   return samples[at];
 }
@@ -164,9 +159,8 @@ void Measure(int ops, const Setting& setting, const Options& options) {
     const double us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
     for (size_t k = 0; k < x.size(); ++k) {
       if (y[k] != chain.Expected(x[k])) {
-        throw std::runtime_error(std::to_string(ops) + " ops, run " + std::to_string(run) + ": y[" +
-                                 std::to_string(k) + "] is " + std::to_string(y[k]) + ", expected " +
-                                 std::to_string(chain.Expected(x[k])));
+        throw std::runtime_error(std::to_string(ops) + " ops, run " + std::to_string(run) + ": y[" + std::to_string(k) +
+                                 "] is " + std::to_string(y[k]) + ", expected " + std::to_string(chain.Expected(x[k])));
       }
     }
     return us;
@@ -209,8 +203,7 @@ Options Parse(int argc, char** argv) {
       for (char* at = value.data(); *at != '\0'; at += *at == ',') {
         char* end = at;
         options.ops.push_back(static_cast<int>(std::strtol(at, &end, 10)));
-        if (end == at || options.ops.back() < 1)
-          throw std::invalid_argument("--ops wants positive numbers: " + value);
+        if (end == at || options.ops.back() < 1) throw std::invalid_argument("--ops wants positive numbers: " + value);
         at = end;
       }
     } else if (key == "--rows") {

@@ -45,12 +45,10 @@ class IndexDecoder {
 
   void DecodeHeader(const std::string& value, BundleIndex* index) const {
     proto::BundleHeaderProto header;
-    if (!header.ParseFromString(value) || header.num_shards() < 1)
-      Fail("", "is no header with a count of shards");
+    if (!header.ParseFromString(value) || header.num_shards() < 1) Fail("", "is no header with a count of shards");
     if (header.version().min_consumer() > kVersion) {
       throw UnimplementedError(StrCat("[checkpoint] ", file_name_, " can only be read by version ",
-                                      header.version().min_consumer(), " of the format or later; we have ",
-                                      kVersion));
+                                      header.version().min_consumer(), " of the format or later; we have ", kVersion));
     }
     index->num_shards = header.num_shards();
     index->swap_bytes = header.endianness() == proto::BundleHeaderProto::BIG;
@@ -73,8 +71,8 @@ class IndexDecoder {
     entry.crc32c = crc32c::Unmask(message.crc32c());
     if (entry.shard < 0 || entry.shard >= num_shards || entry.offset < 0 || entry.size < 0 ||
         entry.offset > std::numeric_limits<int64_t>::max() - entry.size) {
-      Fail(key, StrCat("lies at offset ", entry.offset, " with ", entry.size, " bytes in shard ", entry.shard,
-                       " of ", num_shards));
+      Fail(key, StrCat("lies at offset ", entry.offset, " with ", entry.size, " bytes in shard ", entry.shard, " of ",
+                       num_shards));
     }
     for (const proto::TensorSliceProto& slice : message.slices())
       entry.slices.push_back(DecodeSlice(key, entry, slice));
@@ -107,8 +105,7 @@ class IndexDecoder {
     const int64_t count = entry.shape.num_elements();
     const auto element = static_cast<int64_t>(DTypeSize(entry.dtype()));
     if (element > 0 && entry.size != count * element) {
-      Fail(key, StrCat("is ", entry.dtype_name(), entry.shape, " of ", count * element, " bytes but has ",
-                       entry.size));
+      Fail(key, StrCat("is ", entry.dtype_name(), entry.shape, " of ", count * element, " bytes but has ", entry.size));
     }
     // A string takes one byte of length at least, and their checksum follows.
     if (entry.dtype() == DType::kString && entry.size - 4 < count) {
@@ -212,9 +209,7 @@ uint32_t EncodeStrings(const Tensor& strings, ByteSink* sink) {
 }
 
 void DecodeStrings(std::string_view bytes, uint32_t crc32c, const std::string& where, Tensor* out) {
-  const auto fail = [&](const auto&... what) {
-    throw DataLossError(StrCat(where, " is corrupt: ", what...));
-  };
+  const auto fail = [&](const auto&... what) { throw DataLossError(StrCat(where, " is corrupt: ", what...)); };
   std::string_view left = bytes;
   const auto count = static_cast<size_t>(out->num_elements());
   std::vector<uint64_t> lengths(count);

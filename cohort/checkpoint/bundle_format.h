@@ -30,9 +30,7 @@ struct BundleEntry {
   std::vector<TensorSlice> slices;  // not empty: partitioned; shard, offset, size and crc32c mean nothing
 
   // kInvalid for a dtype that we lack: such a tensor can be listed and its checksum verified, not read.
-  DType dtype() const {
-    return IsKnownDType(dtype_number) ? static_cast<DType>(dtype_number) : DType::kInvalid;
-  }
+  DType dtype() const { return IsKnownDType(dtype_number) ? static_cast<DType>(dtype_number) : DType::kInvalid; }
   // "float32"; "DT_HALF" for one that we lack, "dtype 99" for a number that nobody knows.
   std::string dtype_name() const;
 };

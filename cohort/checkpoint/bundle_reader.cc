@@ -25,13 +25,12 @@ void NormaliseBools(Tensor* tensor) {
 }
 
 // Boxes of one tensor must not share elements: then equal counts mean full coverage.
-void CheckDisjoint(const std::string& name, const std::string& prefix,
-                   const std::vector<TensorSlice>& boxes) {
+void CheckDisjoint(const std::string& name, const std::string& prefix, const std::vector<TensorSlice>& boxes) {
   for (size_t i = 0; i < boxes.size(); ++i) {
     for (size_t j = i + 1; j < boxes.size(); ++j) {
       if (SliceOverlap(boxes[i], boxes[j]).size() == 0) continue;
-      throw DataLossError(StrCat("[checkpoint] the parts ", boxes[i].ToString(), " and ", boxes[j].ToString(),
-                                 " of \"", name, "\" in ", prefix, " overlap"));
+      throw DataLossError(StrCat("[checkpoint] the parts ", boxes[i].ToString(), " and ", boxes[j].ToString(), " of \"",
+                                 name, "\" in ", prefix, " overlap"));
     }
   }
 }
@@ -41,8 +40,7 @@ void CheckDisjoint(const std::string& name, const std::string& prefix,
 BundleReader::BundleReader(const std::string& prefix) : prefix_(prefix) {
   const std::string file = IndexFileName(prefix);
   if (!FileExists(file)) {
-    throw NotFoundError(
-        StrCat("[checkpoint] there is no checkpoint ", prefix, ": ", file, " does not exist"));
+    throw NotFoundError(StrCat("[checkpoint] there is no checkpoint ", prefix, ": ", file, " does not exist"));
   }
   index_ = DecodeIndex(ReadFile(file), file);
   for (auto it = index_.entries.begin(); it != index_.entries.end();) {
@@ -96,20 +94,17 @@ std::vector<const BundleEntry*> BundleReader::StoredParts(const std::string& nam
 
 std::string BundleReader::Where(const std::string& name, const BundleEntry& entry) const {
   return StrCat("[checkpoint] the tensor \"", name, "\" (", entry.dtype_name(), entry.shape, ", ", entry.size,
-                " bytes at offset ", entry.offset, " of ",
-                DataFileName(prefix_, entry.shard, index_.num_shards), ")");
+                " bytes at offset ", entry.offset, " of ", DataFileName(prefix_, entry.shard, index_.num_shards), ")");
 }
 
 void BundleReader::ReadChunks(const std::string& name, const BundleEntry& entry, std::span<char> buffer,
                               const std::function<void(std::string_view)>& consume) const {
   const RandomAccessFile& file = Shard(entry.shard);
   for (int64_t done = 0; done < entry.size;) {
-    const auto want =
-        static_cast<size_t>(std::min<int64_t>(entry.size - done, static_cast<int64_t>(buffer.size())));
+    const auto want = static_cast<size_t>(std::min<int64_t>(entry.size - done, static_cast<int64_t>(buffer.size())));
     const size_t got = file.Read(entry.offset + done, buffer.subspan(0, want));
     if (got < want) {
-      throw DataLossError(
-          StrCat(Where(name, entry), " is cut off: the file has only ", file.Size(), " bytes"));
+      throw DataLossError(StrCat(Where(name, entry), " is cut off: the file has only ", file.Size(), " bytes"));
     }
     consume({buffer.data(), got});
     done += static_cast<int64_t>(got);
@@ -127,8 +122,7 @@ void BundleReader::CheckedChunks(const std::string& name, const BundleEntry& ent
     consume(bytes);
   });
   if (crc == entry.crc32c) return;
-  throw DataLossError(
-      StrCat(Where(name, entry), " is corrupt: crc32c ", entry.crc32c, " stored, ", crc, " computed"));
+  throw DataLossError(StrCat(Where(name, entry), " is corrupt: crc32c ", entry.crc32c, " stored, ", crc, " computed"));
 }
 
 void BundleReader::CheckReadable(const std::string& name, const BundleEntry& entry) const {
@@ -139,15 +133,13 @@ void BundleReader::CheckReadable(const std::string& name, const BundleEntry& ent
   for (const BundleEntry* part : StoredParts(name)) {
     const RandomAccessFile& file = Shard(part->shard);
     if (file.Size() < part->offset + part->size) {
-      throw DataLossError(
-          StrCat(Where(name, *part), " is cut off: the file has only ", file.Size(), " bytes"));
+      throw DataLossError(StrCat(Where(name, *part), " is cut off: the file has only ", file.Size(), " bytes"));
     }
   }
 }
 
 Tensor BundleReader::ReadStrings(const std::string& name, const BundleEntry& entry) const {
-  if (index_.swap_bytes)
-    throw UnimplementedError(StrCat(Where(name, entry), " holds strings of a big-endian machine"));
+  if (index_.swap_bytes) throw UnimplementedError(StrCat(Where(name, entry), " holds strings of a big-endian machine"));
   std::string bytes(static_cast<size_t>(entry.size), '\0');
   ReadChunks(name, entry, bytes, [](std::string_view) {});
   Tensor out(DType::kString, entry.shape);
@@ -217,9 +209,8 @@ Tensor BundleReader::ReadSlice(const std::string& name, const TensorSlice& slice
   for (const TensorSlice& box : boxes) covered += SliceOverlap(box, wanted).size();
   const Shape shape = wanted.ShapeIn(entry.shape);
   if (covered != shape.num_elements()) {
-    throw InvalidArgumentError(StrCat("[checkpoint] the parts of \"", name, "\" stored in ", prefix_,
-                                      " cover only ", covered, " of the ", shape.num_elements(),
-                                      " elements of ", wanted.ToString()));
+    throw InvalidArgumentError(StrCat("[checkpoint] the parts of \"", name, "\" stored in ", prefix_, " cover only ",
+                                      covered, " of the ", shape.num_elements(), " elements of ", wanted.ToString()));
   }
   Tensor out(entry.dtype(), shape);
   const std::vector<const BundleEntry*> parts = StoredParts(name);
@@ -230,13 +221,11 @@ Tensor BundleReader::ReadSlice(const std::string& name, const TensorSlice& slice
   return out;
 }
 
-void BundleReader::Stream(const std::string& name,
-                          const std::function<void(std::string_view)>& consume) const {
+void BundleReader::Stream(const std::string& name, const std::function<void(std::string_view)>& consume) const {
   const BundleEntry& entry = Find(name);
   CheckReadable(name, entry);
   if (!entry.slices.empty() || entry.dtype() == DType::kString) {
-    throw InvalidArgumentError(
-        StrCat(Where(name, entry), " is partitioned or holds strings and cannot be streamed"));
+    throw InvalidArgumentError(StrCat(Where(name, entry), " is partitioned or holds strings and cannot be streamed"));
   }
   CheckedChunks(name, entry, consume);
 }

@@ -47,13 +47,12 @@ void BundleWriter::CheckNotBroken() const {
   throw FailedPreconditionError(StrCat("[checkpoint] writing ", prefix_, " failed before; it cannot go on"));
 }
 
-BundleEntry& BundleWriter::Insert(const std::string& key, const std::string& name, DType dtype,
-                                  const Shape& shape) {
+BundleEntry& BundleWriter::Insert(const std::string& key, const std::string& name, DType dtype, const Shape& shape) {
   CheckNotBroken();
   if (name.empty() || IsSliceKey(name)) {
     throw InvalidArgumentError(
-        StrCat("[checkpoint] a tensor's name must not be empty or begin with a zero byte; got \"", name,
-               "\" for ", dtype, shape));
+        StrCat("[checkpoint] a tensor's name must not be empty or begin with a zero byte; got \"", name, "\" for ",
+               dtype, shape));
   }
   const auto [it, inserted] = index_.entries.try_emplace(key);
   if (!inserted) {
@@ -79,10 +78,9 @@ BundleEntry& BundleWriter::NewSliceEntry(const std::string& name, DType dtype, c
   if (whole == index_.entries.end()) {
     Insert(name, name, dtype, full);
     whole = index_.entries.find(name);
-  } else if (whole->second.slices.empty() || whole->second.dtype() != dtype ||
-             !(whole->second.shape == full)) {
-    throw InvalidArgumentError(StrCat("[checkpoint] the parts of \"", name, "\" must agree; got ", dtype,
-                                      full, " after ", whole->second.dtype_name(), whole->second.shape,
+  } else if (whole->second.slices.empty() || whole->second.dtype() != dtype || !(whole->second.shape == full)) {
+    throw InvalidArgumentError(StrCat("[checkpoint] the parts of \"", name, "\" must agree; got ", dtype, full,
+                                      " after ", whole->second.dtype_name(), whole->second.shape,
                                       whole->second.slices.empty() ? " that is not in parts" : ""));
   }
   BundleEntry& entry = Insert(SliceKey(name, slice), name, dtype, part);
@@ -129,13 +127,11 @@ void BundleWriter::Add(const std::string& name, const Tensor& tensor) {
   WriteTensor(tensor, &NewEntry(name, tensor.dtype(), tensor.shape()));
 }
 
-void BundleWriter::AddSlice(const std::string& name, const Shape& full, const TensorSlice& slice,
-                            const Tensor& part) {
+void BundleWriter::AddSlice(const std::string& name, const Shape& full, const TensorSlice& slice, const Tensor& part) {
   CheckStorable(name, part);
   if (!(slice.ShapeIn(full) == part.shape())) {
-    throw InvalidArgumentError(StrCat("[checkpoint] the part ", slice.ToString(), " of \"", name,
-                                      "\" of shape ", full, " has shape ", slice.ShapeIn(full), "; got ",
-                                      part.shape()));
+    throw InvalidArgumentError(StrCat("[checkpoint] the part ", slice.ToString(), " of \"", name, "\" of shape ", full,
+                                      " has shape ", slice.ShapeIn(full), "; got ", part.shape()));
   }
   WriteTensor(part, &NewSliceEntry(name, part.dtype(), full, slice));
 }
@@ -144,8 +140,8 @@ void BundleWriter::Append(const std::string& name, DType dtype, const Shape& sha
   AppendSlice(name, dtype, shape, TensorSlice::Whole(shape.rank()), fill);
 }
 
-void BundleWriter::AppendSlice(const std::string& name, DType dtype, const Shape& full,
-                               const TensorSlice& slice, const Fill& fill) {
+void BundleWriter::AppendSlice(const std::string& name, DType dtype, const Shape& full, const TensorSlice& slice,
+                               const Fill& fill) {
   if (DTypeSize(dtype) == 0 || !full.IsFullyDefined()) {
     throw InvalidArgumentError(
         StrCat("[checkpoint] only tensors of a known shape and fixed-size elements can be "
@@ -181,10 +177,9 @@ void MergeEntries(Part* part, BundleIndex* merged) {
     BundleEntry& present = it->second;
     if (entry.slices.empty() || present.slices.empty() || present.dtype_number != entry.dtype_number ||
         !(present.shape == entry.shape)) {
-      throw InvalidArgumentError(StrCat("[checkpoint] two checkpoints that are merged hold \"",
-                                        PrintableKey(key), "\": ", entry.dtype_name(), entry.shape, " in ",
-                                        part->prefix, " and ", present.dtype_name(), present.shape,
-                                        " in one before it"));
+      throw InvalidArgumentError(StrCat("[checkpoint] two checkpoints that are merged hold \"", PrintableKey(key),
+                                        "\": ", entry.dtype_name(), entry.shape, " in ", part->prefix, " and ",
+                                        present.dtype_name(), present.shape, " in one before it"));
     }
     present.slices.insert(present.slices.end(), entry.slices.begin(), entry.slices.end());
   }
@@ -212,8 +207,7 @@ void MergeBundles(const std::vector<std::string>& parts, const std::string& pref
     sources.push_back({part, DecodeIndex(ReadFile(file), file), merged.num_shards});
     merged.num_shards += sources.back().index.num_shards;
     if (sources.back().index.swap_bytes != sources.front().index.swap_bytes) {
-      throw InvalidArgumentError(
-          StrCat("[checkpoint] ", part, " and ", parts.front(), " differ in their byte order"));
+      throw InvalidArgumentError(StrCat("[checkpoint] ", part, " and ", parts.front(), " differ in their byte order"));
     }
     MergeEntries(&sources.back(), &merged);
   }

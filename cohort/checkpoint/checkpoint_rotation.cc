@@ -7,15 +7,13 @@
 
 namespace cohort {
 
-CheckpointRotation::CheckpointRotation(int max_to_keep, double keep_checkpoint_every_n_hours,
-                                       double start_time)
+CheckpointRotation::CheckpointRotation(int max_to_keep, double keep_checkpoint_every_n_hours, double start_time)
     : max_to_keep_(max_to_keep),
       interval_s_(keep_checkpoint_every_n_hours * 3600),
       next_keep_time_(start_time + keep_checkpoint_every_n_hours * 3600) {
   if (max_to_keep >= 0 && keep_checkpoint_every_n_hours >= 0) return;
-  throw InvalidArgumentError(
-      StrCat("[checkpoint] max_to_keep and keep_checkpoint_every_n_hours must be >= 0; got ", max_to_keep,
-             " and ", keep_checkpoint_every_n_hours));
+  throw InvalidArgumentError(StrCat("[checkpoint] max_to_keep and keep_checkpoint_every_n_hours must be >= 0; got ",
+                                    max_to_keep, " and ", keep_checkpoint_every_n_hours));
 }
 
 std::vector<std::string> CheckpointRotation::Add(const std::string& prefix, double time) {

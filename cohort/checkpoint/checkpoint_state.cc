@@ -33,10 +33,7 @@ std::string JoinPath(const std::string& dir, const std::string& path) {
 }
 
 std::string RelativeTo(const std::string& dir, const std::string& path) {
-  return fs::absolute(path)
-      .lexically_normal()
-      .lexically_relative(fs::absolute(dir).lexically_normal())
-      .string();
+  return fs::absolute(path).lexically_normal().lexically_relative(fs::absolute(dir).lexically_normal()).string();
 }
 
 // Prefixes of the directory's index files, the last modified first; equal times by descending name.
@@ -95,19 +92,16 @@ std::optional<CheckpointState> ReadCheckpointState(const std::string& dir, const
   return state;
 }
 
-void WriteCheckpointState(const std::string& dir, CheckpointState state, bool relative_paths,
-                          const std::string& file) {
+void WriteCheckpointState(const std::string& dir, CheckpointState state, bool relative_paths, const std::string& file) {
   std::vector<std::string>& paths = state.all_model_checkpoint_paths;
-  if (paths.empty() || paths.back() != state.model_checkpoint_path)
-    paths.push_back(state.model_checkpoint_path);
+  if (paths.empty() || paths.back() != state.model_checkpoint_path) paths.push_back(state.model_checkpoint_path);
   const bool relative = relative_paths || dir.empty() || dir.front() != '/';
   const auto written = [&](const std::string& path) { return relative ? RelativeTo(dir, path) : path; };
 
   proto::CheckpointState message;
   message.set_model_checkpoint_path(written(state.model_checkpoint_path));
   for (const std::string& path : paths) message.add_all_model_checkpoint_paths(written(path));
-  for (const double time : state.all_model_checkpoint_timestamps)
-    message.add_all_model_checkpoint_timestamps(time);
+  for (const double time : state.all_model_checkpoint_timestamps) message.add_all_model_checkpoint_timestamps(time);
   message.set_last_preserved_timestamp(state.last_preserved_timestamp);
   std::string text;
   TextFormat::PrintToString(message, &text);

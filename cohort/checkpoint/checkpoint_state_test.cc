@@ -36,8 +36,7 @@ std::string Save(const std::string& prefix) {
 // Three checkpoints and the state file that names them.
 std::vector<std::string> SaveThree(const std::string& dir) {
   CheckpointState state;
-  for (const char* name : {"/m-1", "/m-2", "/m-3"})
-    state.all_model_checkpoint_paths.push_back(Save(dir + name));
+  for (const char* name : {"/m-1", "/m-2", "/m-3"}) state.all_model_checkpoint_paths.push_back(Save(dir + name));
   state.model_checkpoint_path = dir + "/m-3";
   WriteCheckpointState(dir, state, true);
   return state.all_model_checkpoint_paths;
@@ -56,8 +55,7 @@ TEST(CheckpointStateTest, TextIsTensorFlows) {
   const auto back = ReadCheckpointState(dir);
   ASSERT_TRUE(back.has_value());
   EXPECT_EQ(back->model_checkpoint_path, dir + "/model.ckpt-200");
-  EXPECT_THAT(back->all_model_checkpoint_paths,
-              ElementsAre(dir + "/model.ckpt-100", dir + "/model.ckpt-200"));
+  EXPECT_THAT(back->all_model_checkpoint_paths, ElementsAre(dir + "/model.ckpt-100", dir + "/model.ckpt-200"));
 
   WriteCheckpointState(dir, state, /*relative_paths=*/false, "other");
   EXPECT_THAT(ReadFile(dir + "/other"),

@@ -67,9 +67,7 @@ class SnapshotTakeKernel final : public AsideKernel {
     return true;
   }
 
-  void RunAside(KernelContext& ctx) override {
-    Take(ctx, GateClosed(ctx.device().task().update_gate, kCutTimeout));
-  }
+  void RunAside(KernelContext& ctx) override { Take(ctx, GateClosed(ctx.device().task().update_gate, kCutTimeout)); }
 
   // Only references are taken while the gate is closed.
   void Take(KernelContext& ctx, const GateClosed&) const {
@@ -92,12 +90,14 @@ class SnapshotTakeKernel final : public AsideKernel {
 Tensor ValueAsked(KernelContext& ctx, int64_t parts) {
   const Tensor& request = ctx.input(0);
   if (request.num_elements() != parts) {
-    throw InvalidArgumentError(StrCat("[checkpoint] expected a request of ", parts, " numbers; got ", request.ToString()));
+    throw InvalidArgumentError(
+        StrCat("[checkpoint] expected a request of ", parts, " numbers; got ", request.ToString()));
   }
   const std::shared_ptr<const Snapshot> snapshot = SnapshotStore::Of(ctx.device())->Find(request.data<int64_t>()[0]);
   const int64_t index = request.data<int64_t>()[1];
   if (index < 0 || static_cast<size_t>(index) >= snapshot->values.size()) {
-    throw InvalidArgumentError(StrCat("[checkpoint] expected a variable below ", snapshot->values.size(), "; got ", index));
+    throw InvalidArgumentError(
+        StrCat("[checkpoint] expected a variable below ", snapshot->values.size(), "; got ", index));
   }
   return snapshot->values[static_cast<size_t>(index)];
 }
@@ -108,8 +108,8 @@ void SnapshotRead(KernelContext& ctx) {
   const int64_t bytes = ctx.input(0).data<int64_t>()[3];
   const auto size = static_cast<int64_t>(value.bytes());
   if (offset < 0 || bytes < 0 || offset > size || bytes > size - offset) {
-    throw InvalidArgumentError(StrCat("[checkpoint] expected a part of ", size, " bytes; got [", offset, ", ", offset, " + ",
-                                      bytes, ")"));
+    throw InvalidArgumentError(
+        StrCat("[checkpoint] expected a part of ", size, " bytes; got [", offset, ", ", offset, " + ", bytes, ")"));
   }
   const auto start = static_cast<const char*>(value.raw_data()) - static_cast<const char*>(value.buffer()->data());
   ctx.SetOutput(0, Tensor(DType::kUint8, Shape{bytes}, value.buffer(), static_cast<size_t>(start + offset)));
@@ -146,10 +146,11 @@ class ProbeKernel final : public AsideKernel {
     } catch (const Error& e) {
       found = e.what();
     }
-    throw FailedPreconditionError(StrCat("[checkpoint] expected that ", ctx.device().name(), " sees the file ", path,
-                                         ", which the chief has just written; got: ", found,
-                                         "; a sharded save needs a folder that all tasks share: give one, or save without "
-                                         "`sharded`"));
+    throw FailedPreconditionError(
+        StrCat("[checkpoint] expected that ", ctx.device().name(), " sees the file ", path,
+               ", which the chief has just written; got: ", found,
+               "; a sharded save needs a folder that all tasks share: give one, or save without "
+               "`sharded`"));
   }
 };
 

@@ -59,13 +59,14 @@ void RegisterSaveAndRestore(OpRegistry& registry) {
                         .NotDifferentiable("reads files; its inputs are texts")
                         .Stateful()
                         .Doc("Reads tensors, or slices of them, from the checkpoint `prefix`."));
-  registry.Register(OpDef("_CheckpointProbe")
-                        .HostInput("path: string")
-                        .HostInput("content: string")
-                        .ShapeRule(NoOutputs)
-                        .NotDifferentiable("has no output")
-                        .Stateful()
-                        .Doc("Fails with FailedPreconditionError unless this task sees the file `path` with `content`."));
+  registry.Register(
+      OpDef("_CheckpointProbe")
+          .HostInput("path: string")
+          .HostInput("content: string")
+          .ShapeRule(NoOutputs)
+          .NotDifferentiable("has no output")
+          .Stateful()
+          .Doc("Fails with FailedPreconditionError unless this task sees the file `path` with `content`."));
 }
 
 void RegisterSnapshots(OpRegistry& registry) {
@@ -76,7 +77,9 @@ void RegisterSnapshots(OpRegistry& registry) {
                         .HostOutput("shapes: int64")
                         .Attr("N: int >= 1")
                         .Attr("names: list(string) >= 1")
-                        .ShapeRule([](ShapeContext&) { return std::vector<Shape>{Shape(), Shape{Shape::kUnknownDim}}; })
+                        .ShapeRule([](ShapeContext&) {
+                          return std::vector<Shape>{Shape(), Shape{Shape::kUnknownDim}};
+                        })
                         .NotDifferentiable(not_a_number)
                         .Stateful()
                         .Doc("Keeps the present values of variables, as they are between two update sets of this task, "

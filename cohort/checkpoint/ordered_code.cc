@@ -13,9 +13,8 @@ int SignedLength(int64_t value) {
 }
 
 // What the first two bytes are XORed with, by length: n ones and a zero, cut to 16 bits.
-constexpr unsigned char kSignedHeader[11][2] = {{0, 0},    {0x80, 0},    {0xc0, 0},   {0xe0, 0},
-                                                {0xf0, 0}, {0xf8, 0},    {0xfc, 0},   {0xfe, 0},
-                                                {0xff, 0}, {0xff, 0x80}, {0xff, 0xc0}};
+constexpr unsigned char kSignedHeader[11][2] = {{0, 0},    {0x80, 0}, {0xc0, 0}, {0xe0, 0},    {0xf0, 0},   {0xf8, 0},
+                                                {0xfc, 0}, {0xfe, 0}, {0xff, 0}, {0xff, 0x80}, {0xff, 0xc0}};
 
 }  // namespace
 

@@ -77,7 +77,11 @@ TEST_F(SaveRestoreOpsTest, MistakesAreNamed) {
 
 TEST_F(SaveRestoreOpsTest, AProbeTellsAFolderThatIsNotShared) {
   const auto probe = [&](const std::string& path, const std::string& content) {
-    return g_.Op("_CheckpointProbe").Input(ops::Const(g_, path)).Input(ops::Const(g_, content)).Finish();
+    return g_.Op("_CheckpointProbe")
+        .Name("CheckpointProbe")
+        .Input(ops::Const(g_, path))
+        .Input(ops::Const(g_, content))
+        .Finish();
   };
   Node* right = probe(Path("probe"), "abc");
   Node* other = probe(Path("probe"), "xyz");
@@ -95,8 +99,9 @@ TEST_F(SaveRestoreOpsTest, AProbeTellsAFolderThatIsNotShared) {
 }
 
 TEST_F(SaveRestoreOpsTest, ASnapshotThatIsNotThereIsNamed) {
-  const Output read = g_.Op("_SnapshotRead").Input(ops::Const(g_, std::vector<int64_t>{99, 0, 0, 4})).Finish1();
-  Node* drop = g_.Op("_SnapshotDrop").Input(ops::Const(g_, int64_t{99})).Finish();
+  const Output read =
+      g_.Op("_SnapshotRead").Name("SnapshotRead").Input(ops::Const(g_, std::vector<int64_t>{99, 0, 0, 4})).Finish1();
+  Node* drop = g_.Op("_SnapshotDrop").Name("SnapshotDrop").Input(ops::Const(g_, int64_t{99})).Finish();
   Session session(g_);
   EXPECT_THAT(ErrorOf([&] { session.Run(read); }), HasSubstr("snapshot 99"));
   session.Run(drop);

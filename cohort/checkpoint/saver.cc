@@ -25,7 +25,8 @@ std::vector<VariableInfo*> VariablesOf(const Graph& graph, const SaverOptions& o
   std::vector<VariableInfo*> variables;
   for (const ops::Variable& variable : options.var_list) {
     if (!variable.valid() || &variable.graph() != &graph) {
-      throw InvalidArgumentError("[saver] expected variables of the graph in var_list; got one of none or of another graph");
+      throw InvalidArgumentError(
+          "[saver] expected variables of the graph in var_list; got one of none or of another graph");
     }
     variables.push_back(variable.info());
   }
@@ -34,12 +35,14 @@ std::vector<VariableInfo*> VariablesOf(const Graph& graph, const SaverOptions& o
       if (!variable->local) variables.push_back(variable);
     }
   }
-  if (variables.empty()) throw InvalidArgumentError("[saver] expected at least one variable; the graph has none to save");
+  if (variables.empty())
+    throw InvalidArgumentError("[saver] expected at least one variable; the graph has none to save");
   std::sort(variables.begin(), variables.end(), [](auto* a, auto* b) { return a->name < b->name; });
-  const auto twice = std::adjacent_find(variables.begin(), variables.end(),
-                                        [](auto* a, auto* b) { return a->name == b->name; });
+  const auto twice =
+      std::adjacent_find(variables.begin(), variables.end(), [](auto* a, auto* b) { return a->name == b->name; });
   if (twice != variables.end()) {
-    throw InvalidArgumentError(StrCat("[saver] expected variables of different names; got '", (*twice)->name, "' twice"));
+    throw InvalidArgumentError(
+        StrCat("[saver] expected variables of different names; got '", (*twice)->name, "' twice"));
   }
   return variables;
 }
@@ -104,8 +107,8 @@ Saver::~Saver() = default;
 
 std::string Saver::PrefixOf(const std::string& save_path, std::optional<int64_t> global_step) const {
   if (save_path.empty() || save_path.back() == '/') {
-    throw InvalidArgumentError(StrCat("[saver] expected a path with a file name, as in 'logdir/model.ckpt'; got '", save_path,
-                                      "'"));
+    throw InvalidArgumentError(
+        StrCat("[saver] expected a path with a file name, as in 'logdir/model.ckpt'; got '", save_path, "'"));
   }
   if (!global_step) return save_path;
   char number[32];
@@ -146,9 +149,10 @@ void Saver::CheckFits(const BundleReader& reader) const {
                                         reader.prefix()));
     }
     if (!variable->shape.IsCompatibleWith(entry.shape)) {
-      throw InvalidArgumentError(StrCat("[saver] Assign requires shapes of both tensors to match: variable '", variable->name,
-                                        "' has shape ", variable->shape, ", checkpoint ", reader.prefix(), " has ",
-                                        entry.shape, "; restore a checkpoint of this model, or use another logdir"));
+      throw InvalidArgumentError(StrCat("[saver] Assign requires shapes of both tensors to match: variable '",
+                                        variable->name, "' has shape ", variable->shape, ", checkpoint ",
+                                        reader.prefix(), " has ", entry.shape,
+                                        "; restore a checkpoint of this model, or use another logdir"));
     }
   }
 }

@@ -140,7 +140,8 @@ TEST_F(SaverTest, AShardedSaveHoldsTheSameAndLeavesNoFolder) {
   model.session->Run(model.init);
   model.SetStep(3);
   const std::string prefix = model.saver->Save(*model.session, Path("m"), 3);
-  EXPECT_THAT(Files(), UnorderedElementsAre("checkpoint", "m-3.index", "m-3.data-00000-of-00002", "m-3.data-00001-of-00002"));
+  EXPECT_THAT(Files(),
+              UnorderedElementsAre("checkpoint", "m-3.index", "m-3.data-00000-of-00002", "m-3.data-00001-of-00002"));
   Model other;
   other.saver->Restore(*other.session, prefix);
   EXPECT_EQ(other.Step(), 3);
@@ -355,7 +356,8 @@ TEST_F(SaverTest, StringsAreSavedToo) {
   const std::string prefix = saver.Save(session, Path("m"));
   Session other(g);
   saver.Restore(other, prefix);
-  EXPECT_EQ(other.Run(s.value()).ToVector<std::string>(), (std::vector<std::string>{"one", std::string("t\0o", 3), ""}));
+  EXPECT_EQ(other.Run(s.value()).ToVector<std::string>(),
+            (std::vector<std::string>{"one", std::string("t\0o", 3), ""}));
 }
 
 }  // namespace

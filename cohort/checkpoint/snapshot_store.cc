@@ -21,7 +21,8 @@ int64_t SnapshotStore::Put(Snapshot snapshot) {
       ++it;
       continue;
     }
-    LogWarning("checkpoint", "snapshot ", it->first, " is dropped: nobody has read it for ", kIdleLimit.count(), " minutes");
+    LogWarning("checkpoint", "snapshot ", it->first, " is dropped: nobody has read it for ", kIdleLimit.count(),
+               " minutes");
     dropped.push_back(std::move(it->second));
     it = kept_.erase(it);
   }
@@ -34,8 +35,10 @@ std::shared_ptr<const Snapshot> SnapshotStore::Find(int64_t id) {
   MutexLock lock(mu_);
   const auto it = kept_.find(id);
   if (it == kept_.end()) {
-    throw NotFoundError(StrCat("[checkpoint] expected snapshot ", id, " on this task; there is none: it was dropped, or not "
-                               "read for ", kIdleLimit.count(), " minutes; save again"));
+    throw NotFoundError(StrCat("[checkpoint] expected snapshot ", id,
+                               " on this task; there is none: it was dropped, or not "
+                               "read for ",
+                               kIdleLimit.count(), " minutes; save again"));
   }
   it->second.last_use = std::chrono::steady_clock::now();
   return it->second.snapshot;

@@ -1,5 +1,5 @@
-// SnapshotStore: what a task keeps for the checkpoints that are being taken of its variables, and the threads on which its
-// checkpoint kernels do what takes long. Internal.
+// SnapshotStore: what a task keeps for the checkpoints that are being taken of its variables, and the threads
+// on which its checkpoint kernels do what takes long. Internal.
 #pragma once
 
 #include <chrono>

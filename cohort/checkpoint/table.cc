@@ -80,30 +80,27 @@ bool TakeVarint(std::string_view* bytes, uint64_t* value) {
 // The footer has no checksum of its own, so its two block handles are checked before anything follows them.
 void CheckFooter(std::string_view bytes, const std::string& file_name) {
   const auto fail = [&](const auto&... what) {
-    throw DataLossError(
-        StrCat("[checkpoint] the index file ", file_name, " (", bytes.size(), " bytes) is ", what...));
+    throw DataLossError(StrCat("[checkpoint] the index file ", file_name, " (", bytes.size(), " bytes) is ", what...));
   };
   if (bytes.size() < kFooterBytes) fail("truncated: a table has a footer of ", kFooterBytes, " bytes");
   const uint64_t footer_at = bytes.size() - kFooterBytes;
   uint64_t magic;
   std::memcpy(&magic, bytes.data() + bytes.size() - sizeof(magic), sizeof(magic));
-  if (magic != kMagic)
-    fail("truncated or no table: wrong magic number at offset ", bytes.size() - sizeof(magic));
+  if (magic != kMagic) fail("truncated or no table: wrong magic number at offset ", bytes.size() - sizeof(magic));
   std::string_view handles = bytes.substr(footer_at, kFooterBytes - sizeof(magic));
   for (const char* block : {"metaindex", "index"}) {
     uint64_t offset;
     uint64_t size;
     if (!TakeVarint(&handles, &offset) || !TakeVarint(&handles, &size) || offset > footer_at ||
-        size > footer_at - offset || size < kMinBlockBytes ||
-        footer_at - offset - size < kBlockTrailerBytes) {
+        size > footer_at - offset || size < kMinBlockBytes || footer_at - offset - size < kBlockTrailerBytes) {
       fail("corrupt: the footer at offset ", footer_at, " places the ", block, " block outside the file");
     }
   }
 }
 
 [[noreturn]] void ThrowCorrupt(const std::string& file_name, uint64_t offset, const std::string& why) {
-  throw DataLossError(StrCat("[checkpoint] the index file ", file_name, " is corrupt in its block at offset ",
-                             offset, ": ", why));
+  throw DataLossError(
+      StrCat("[checkpoint] the index file ", file_name, " is corrupt in its block at offset ", offset, ": ", why));
 }
 
 TableEntries ReadEntries(const std::string& bytes, const std::string& file_name) {
@@ -119,8 +116,7 @@ TableEntries ReadEntries(const std::string& bytes, const std::string& file_name)
   read.fill_cache = false;
   const std::unique_ptr<leveldb::Iterator> it(table->NewIterator(read));
   TableEntries entries;
-  for (it->SeekToFirst(); it->Valid(); it->Next())
-    entries.emplace_back(it->key().ToString(), it->value().ToString());
+  for (it->SeekToFirst(); it->Valid(); it->Next()) entries.emplace_back(it->key().ToString(), it->value().ToString());
   if (!it->status().ok()) ThrowCorrupt(file_name, source.last_offset, it->status().ToString());
   return entries;
 }
@@ -146,8 +142,8 @@ TableEntries DecodeTable(const std::string& bytes, const std::string& file_name)
   try {
     return ReadEntries(bytes, file_name);
   } catch (const std::bad_alloc&) {  // a handle that claims more than there is memory
-    throw DataLossError(StrCat("[checkpoint] the index file ", file_name,
-                               " is corrupt: it claims a block of impossible size"));
+    throw DataLossError(
+        StrCat("[checkpoint] the index file ", file_name, " is corrupt: it claims a block of impossible size"));
   }
 }
 

@@ -43,8 +43,7 @@ class BundleWriter {
   // For tensors that are never in memory as a whole. Not for strings. Where `fill` (or the disk) throws, the
   // writer can only be destroyed; its other calls throw FailedPreconditionError.
   void Append(const std::string& name, DType dtype, const Shape& shape, const Fill& fill);
-  void AppendSlice(const std::string& name, DType dtype, const Shape& full, const TensorSlice& slice,
-                   const Fill& fill);
+  void AppendSlice(const std::string& name, DType dtype, const Shape& full, const TensorSlice& slice, const Fill& fill);
 
   // Data and index are synced, then renamed (an index of this prefix that was there goes first, the new one
   // comes last), then the directory is synced.
@@ -56,8 +55,7 @@ class BundleWriter {
  private:
   struct Sink;
   BundleEntry& NewEntry(const std::string& name, DType dtype, const Shape& shape);
-  BundleEntry& NewSliceEntry(const std::string& name, DType dtype, const Shape& full,
-                             const TensorSlice& slice);
+  BundleEntry& NewSliceEntry(const std::string& name, DType dtype, const Shape& full, const TensorSlice& slice);
   BundleEntry& Insert(const std::string& key, const std::string& name, DType dtype, const Shape& shape);
   void CheckNotBroken() const;
   void WriteTensor(const Tensor& tensor, BundleEntry* entry);
@@ -112,8 +110,7 @@ class BundleReader {
 
  private:
   const RandomAccessFile& Shard(int shard) const EXCLUDES(mu_);
-  const BundleEntry& SliceEntry(const std::string& name, const BundleEntry& full,
-                                const TensorSlice& slice) const;
+  const BundleEntry& SliceEntry(const std::string& name, const BundleEntry& full, const TensorSlice& slice) const;
   std::string Where(const std::string& name, const BundleEntry& entry) const;
   void ReadChunks(const std::string& name, const BundleEntry& entry, std::span<char> buffer,
                   const std::function<void(std::string_view)>& consume) const;

@@ -73,16 +73,15 @@ TEST(TensorBundleTest, KnownBytes) {
   writer.Finish();
   EXPECT_THAT(FilesIn(dir), ElementsAre("m.data-00000-of-00001", "m.index"));
   EXPECT_EQ(ReadFile(dir + "/m.data-00000-of-00001"), std::string("\0\0\x80\x3f\0\0\0\x40", 8));
-  const unsigned char expected[] = {
-      0x00, 0x00, 0x06, 0x08, 0x01, 0x1a, 0x02, 0x08, 0x01, 0x00, 0x01, 0x0f, 0x77, 0x08, 0x01, 0x12,
-      0x04, 0x12, 0x02, 0x08, 0x02, 0x28, 0x08, 0x35, 0x59, 0x3c, 0xe5, 0x35, 0x00, 0x00, 0x00, 0x00,
-      0x01, 0x00, 0x00, 0x00, 0x00, 0x09, 0x21, 0xad, 0xc3, 0x00, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00,
-      0x00, 0x00, 0xc0, 0xf2, 0xa1, 0xb0, 0x00, 0x01, 0x02, 0x78, 0x00, 0x24, 0x00, 0x00, 0x00, 0x00,
-      0x01, 0x00, 0x00, 0x00, 0x00, 0xab, 0x30, 0x70, 0x7f, 0x29, 0x08, 0x36, 0x0e};
+  const unsigned char expected[] = {0x00, 0x00, 0x06, 0x08, 0x01, 0x1a, 0x02, 0x08, 0x01, 0x00, 0x01, 0x0f, 0x77,
+                                    0x08, 0x01, 0x12, 0x04, 0x12, 0x02, 0x08, 0x02, 0x28, 0x08, 0x35, 0x59, 0x3c,
+                                    0xe5, 0x35, 0x00, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x09, 0x21,
+                                    0xad, 0xc3, 0x00, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0xc0, 0xf2,
+                                    0xa1, 0xb0, 0x00, 0x01, 0x02, 0x78, 0x00, 0x24, 0x00, 0x00, 0x00, 0x00, 0x01,
+                                    0x00, 0x00, 0x00, 0x00, 0xab, 0x30, 0x70, 0x7f, 0x29, 0x08, 0x36, 0x0e};
   const std::string index = ReadFile(dir + "/m.index");
   ASSERT_EQ(index.size(), 121u);
-  EXPECT_EQ(index.substr(0, sizeof(expected)),
-            std::string(reinterpret_cast<const char*>(expected), sizeof(expected)));
+  EXPECT_EQ(index.substr(0, sizeof(expected)), std::string(reinterpret_cast<const char*>(expected), sizeof(expected)));
   EXPECT_EQ(index.substr(113), "\x57\xfb\x80\x8b\x24\x75\x47\xdb");
 }
 
@@ -215,10 +214,8 @@ TEST(TensorBundleTest, MissingCoverageIsAnErrorOnlyWhereItMatters) {
   writer.AddSlice("v", full, TensorSlice::Rows(full, 0, 3), Counting({3}));
   writer.Finish();
   const BundleReader reader(prefix);
-  EXPECT_EQ(reader.ReadSlice("v", TensorSlice::Rows(full, 1, 2)).ToVector<float>(),
-            (std::vector<float>{1, 2}));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { reader.Read("v"); }),
-              HasSubstr("cover only 3 of the 4 elements"));
+  EXPECT_EQ(reader.ReadSlice("v", TensorSlice::Rows(full, 1, 2)).ToVector<float>(), (std::vector<float>{1, 2}));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { reader.Read("v"); }), HasSubstr("cover only 3 of the 4 elements"));
 }
 
 TEST(TensorBundleTest, WrongUseOfTheWriter) {
@@ -233,14 +230,10 @@ TEST(TensorBundleTest, WrongUseOfTheWriter) {
   EXPECT_THROW(writer.Append("text", DType::kString, Shape{1}, [](std::span<char>) {}), InvalidArgumentError);
   const Shape full{4};
   writer.AddSlice("v", full, TensorSlice::Rows(full, 0, 2), Counting({2}));
-  EXPECT_THROW(writer.AddSlice("v", full, TensorSlice::Rows(full, 0, 2), Counting({2})),
-               InvalidArgumentError);
-  EXPECT_THROW(writer.AddSlice("v", full, TensorSlice::Rows(full, 2, 2), Counting({1})),
-               InvalidArgumentError);
-  EXPECT_THROW(writer.AddSlice("v", Shape{5}, TensorSlice::Rows(Shape{5}, 2, 2), Counting({2})),
-               InvalidArgumentError);
-  EXPECT_THROW(writer.AddSlice("w", full, TensorSlice::Rows(full, 2, 2), Counting({2})),
-               InvalidArgumentError);
+  EXPECT_THROW(writer.AddSlice("v", full, TensorSlice::Rows(full, 0, 2), Counting({2})), InvalidArgumentError);
+  EXPECT_THROW(writer.AddSlice("v", full, TensorSlice::Rows(full, 2, 2), Counting({1})), InvalidArgumentError);
+  EXPECT_THROW(writer.AddSlice("v", Shape{5}, TensorSlice::Rows(Shape{5}, 2, 2), Counting({2})), InvalidArgumentError);
+  EXPECT_THROW(writer.AddSlice("w", full, TensorSlice::Rows(full, 2, 2), Counting({2})), InvalidArgumentError);
   writer.Finish();
   EXPECT_EQ(BundleReader(dir + "/m").tensors().size(), 2u);
 }
@@ -251,9 +244,9 @@ TEST(TensorBundleTest, NothingIsVisibleBeforeFinishNorLeftWithoutIt) {
     BundleWriter writer(dir + "/m");
     writer.Add("w", Tensor::Scalar(1.f));
     EXPECT_THROW(BundleReader(dir + "/m"), NotFoundError);
-    EXPECT_THROW(writer.Append("x", DType::kFloat32, Shape{4},
-                               [](std::span<char>) { throw AbortedError("source died"); }),
-                 AbortedError);
+    EXPECT_THROW(
+        writer.Append("x", DType::kFloat32, Shape{4}, [](std::span<char>) { throw AbortedError("source died"); }),
+        AbortedError);
     EXPECT_THROW(writer.Finish(), FailedPreconditionError);
   }
   EXPECT_THAT(FilesIn(dir), ElementsAre());
@@ -311,12 +304,10 @@ TEST(TensorBundleTest, CorruptionIsNamed) {
   Put(data, good.substr(0, 60));
   const BundleReader reader(prefix);
   EXPECT_THAT(MessageOf<DataLossError>([&] { reader.Read("b"); }), HasSubstr("at offset 40 of " + data));
-  EXPECT_THAT(MessageOf<DataLossError>([&] { reader.CheckFiles(); }),
-              HasSubstr("at least 92 bytes; it has 60"));
+  EXPECT_THAT(MessageOf<DataLossError>([&] { reader.CheckFiles(); }), HasSubstr("at least 92 bytes; it has 60"));
   fs::remove(data);
   EXPECT_THAT(MessageOf<DataLossError>([&] { BundleReader(prefix).Read("a"); }), HasSubstr(data));
-  EXPECT_THAT(MessageOf<NotFoundError>([&] { reader.Read("c"); }),
-              HasSubstr("Key c not found in checkpoint"));
+  EXPECT_THAT(MessageOf<NotFoundError>([&] { reader.Read("c"); }), HasSubstr("Key c not found in checkpoint"));
 }
 
 TEST(TensorBundleTest, MergeOfParts) {
@@ -334,13 +325,12 @@ TEST(TensorBundleTest, MergeOfParts) {
   parts.push_back(dir + "/m_temp/part-3");
   BundleWriter(parts.back()).Finish();
   MergeBundles(parts, dir + "/m");
-  EXPECT_THAT(FilesIn(dir), ElementsAre("m.data-00000-of-00004", "m.data-00001-of-00004",
-                                        "m.data-00002-of-00004", "m.data-00003-of-00004", "m.index"));
+  EXPECT_THAT(FilesIn(dir), ElementsAre("m.data-00000-of-00004", "m.data-00001-of-00004", "m.data-00002-of-00004",
+                                        "m.data-00003-of-00004", "m.index"));
   const BundleReader reader(dir + "/m");
   EXPECT_EQ(reader.num_shards(), 4);
   ExpectHolds<float>(reader, "v", all);
-  for (int i = 0; i < 3; ++i)
-    ExpectHolds<float>(reader, StrCat("own", i), Tensor::Scalar(static_cast<float>(i)));
+  for (int i = 0; i < 3; ++i) ExpectHolds<float>(reader, StrCat("own", i), Tensor::Scalar(static_cast<float>(i)));
   VerifyCheckpoint(dir + "/m");
 }
 

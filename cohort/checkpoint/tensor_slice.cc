@@ -71,8 +71,7 @@ TensorSlice TensorSlice::ResolvedIn(const Shape& full) const {
     const int64_t dim = full.dim(static_cast<int>(i));
     Extent& extent = resolved.extents[i];
     if (extent.length == kWhole && extent.start == 0) extent.length = dim;
-    fits =
-        extent.start >= 0 && extent.length >= 0 && extent.start <= dim && extent.length <= dim - extent.start;
+    fits = extent.start >= 0 && extent.length >= 0 && extent.start <= dim && extent.length <= dim - extent.start;
   }
   if (!fits) {
     throw InvalidArgumentError(

@@ -13,8 +13,7 @@ TEST(TensorSliceTest, ParsesWhatItPrints) {
   for (const char* text : {"5,5:0,3", "-", "-:-", "0,0:-:7,1", ""}) {
     EXPECT_EQ(TensorSlice::Parse(text).ToString(), text);
   }
-  for (const char* text :
-       {"5", "5,", ",5", "a,1", "-1,2", "1,2:", "1,2 ", "1,2,3", "99999999999999999999,1"}) {
+  for (const char* text : {"5", "5,", ",5", "a,1", "-1,2", "1,2:", "1,2 ", "1,2,3", "99999999999999999999,1"}) {
     EXPECT_THROW(TensorSlice::Parse(text), InvalidArgumentError) << text;
   }
 }
@@ -33,10 +32,8 @@ TEST(TensorSliceTest, ShapeAndSlice) {
 
 TEST(TensorSliceTest, KeyOfKnownParts) {
   const Shape full{10, 3};
-  EXPECT_EQ(SliceKey("v", TensorSlice::Rows(full, 5, 5)),
-            std::string("\x00v\x00\x01\x01\x02\x85\x85\x80\x83", 10));
-  EXPECT_EQ(SliceKey("v", TensorSlice::Parse("5,5:-")),
-            std::string("\x00v\x00\x01\x01\x02\x85\x85\x80\x7f", 10));
+  EXPECT_EQ(SliceKey("v", TensorSlice::Rows(full, 5, 5)), std::string("\x00v\x00\x01\x01\x02\x85\x85\x80\x83", 10));
+  EXPECT_EQ(SliceKey("v", TensorSlice::Parse("5,5:-")), std::string("\x00v\x00\x01\x01\x02\x85\x85\x80\x7f", 10));
 }
 
 // Every element of a box, by its coordinates, in row-major order.
@@ -89,8 +86,7 @@ TEST(SliceOverlapTest, CopiesExactlyTheSharedElementsOfEveryPairOfBoxes) {
         ForEach(to, [&](const auto& at) {
           bool inside = true;
           for (size_t d = 0; d < at.size(); ++d) {
-            inside = inside && at[d] >= from.extents[d].start &&
-                     at[d] < from.extents[d].start + from.extents[d].length;
+            inside = inside && at[d] >= from.extents[d].start && at[d] < from.extents[d].start + from.extents[d].length;
           }
           shared += inside;
           expected.push_back(inside ? ValueAt(at) : -1);

@@ -115,9 +115,9 @@ VariableSnapshots::VariableSnapshots(Graph& graph, std::vector<VariableInfo*> va
 }
 
 void VariableSnapshots::AddNodes(Graph& graph, Shard& shard, Node* after) {
-  const auto here = [&](const char* op) {
+  const auto here = [&](const char* op, const char* name) {
     NodeBuilder builder = graph.Op(op);
-    builder.IgnoreScopes().Device(shard.device);
+    builder.Name(name).IgnoreScopes().Device(shard.device);
     return builder;
   };
   std::vector<Output> handles;
@@ -126,29 +126,31 @@ void VariableSnapshots::AddNodes(Graph& graph, Shard& shard, Node* after) {
     handles.push_back(variable->handle);
     names.push_back(variable->name);
   }
-  NodeBuilder take = here("_SnapshotTake");
+  NodeBuilder take = here("_SnapshotTake", "take");
   take.Inputs(handles).Attr("names", names);
   if (after != nullptr) take.Control(after);
   shard.take = take.Finish();
   shard.read_request = Fed(graph, DType::kInt64, Shape{4}, "read_request");
-  shard.read = here("_SnapshotRead").Input(shard.read_request).Finish1();
+  shard.read = here("_SnapshotRead", "read").Input(shard.read_request).Finish1();
   shard.strings_request = Fed(graph, DType::kInt64, Shape{2}, "strings_request");
-  shard.strings = here("_SnapshotReadStrings").Input(shard.strings_request).Finish1();
+  shard.strings = here("_SnapshotReadStrings", "read_strings").Input(shard.strings_request).Finish1();
   shard.write_snapshot = Fed(graph, DType::kInt64, Shape(), "write_snapshot");
   shard.write_prefix = Fed(graph, DType::kString, Shape(), "write_prefix");
-  shard.write = here("_SnapshotWrite").Input(shard.write_snapshot).Input(shard.write_prefix).Finish();
+  shard.write = here("_SnapshotWrite", "write").Input(shard.write_snapshot).Input(shard.write_prefix).Finish();
   shard.drop_snapshot = Fed(graph, DType::kInt64, Shape(), "drop_snapshot");
-  shard.drop = here("_SnapshotDrop").Input(shard.drop_snapshot).Finish();
+  shard.drop = here("_SnapshotDrop", "drop").Input(shard.drop_snapshot).Finish();
   shard.probe_path = Fed(graph, DType::kString, Shape(), "probe_path");
   shard.probe_content = Fed(graph, DType::kString, Shape(), "probe_content");
-  shard.probe = here("_CheckpointProbe").Input(shard.probe_path).Input(shard.probe_content).Finish();
+  shard.probe = here("_CheckpointProbe", "probe").Input(shard.probe_path).Input(shard.probe_content).Finish();
 }
 
 // The bytes of one value, chunk by chunk.
 class VariableSnapshots::Stream {
  public:
   Stream(Session& session, const Source& source, int64_t bytes)
-      : read_(session.MakeCallable({source.shard->read_request}, {source.shard->read})), source_(source), bytes_(bytes) {}
+      : read_(session.MakeCallable({source.shard->read_request}, {source.shard->read})),
+        source_(source),
+        bytes_(bytes) {}
 
   void Fill(std::span<char> out) {
     while (!out.empty()) {
@@ -163,10 +165,11 @@ class VariableSnapshots::Stream {
  private:
   void Next() {
     const int64_t n = std::min(kChunkBytes, bytes_ - offset_);
-    chunk_ = read_({Tensor::Vector<int64_t>(
-        {source_.taken->snapshot, static_cast<int64_t>(source_.index), offset_, n})})[0];
+    chunk_ =
+        read_({Tensor::Vector<int64_t>({source_.taken->snapshot, static_cast<int64_t>(source_.index), offset_, n})})[0];
     if (n <= 0 || chunk_.num_elements() != n) {
-      throw InternalError(StrCat("[saver] expected ", n, " bytes of a value at ", offset_, "; got ", chunk_.num_elements()));
+      throw InternalError(
+          StrCat("[saver] expected ", n, " bytes of a value at ", offset_, "; got ", chunk_.num_elements()));
     }
     offset_ += n;
     left_ = n;
@@ -211,8 +214,7 @@ void VariableSnapshots::Write(Session& session, const std::string& prefix) const
 
 void VariableSnapshots::WriteSharded(Session& session, const std::string& prefix) const {
   const std::string hex = RandomHex();
-  const TemporaryFolder folder(
-      std::filesystem::absolute(StrCat(prefix, "_temp_", hex)).lexically_normal().string());
+  const TemporaryFolder folder(std::filesystem::absolute(StrCat(prefix, "_temp_", hex)).lexically_normal().string());
   const std::string probe = folder.path() + "/probe";
   WriteFileAtomically(probe, hex);
   FeedList probe_feeds;

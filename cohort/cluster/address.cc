@@ -10,8 +10,7 @@ namespace cohort {
 namespace {
 
 [[noreturn]] void Refuse(std::string_view address, const std::string& why) {
-  throw InvalidArgumentError(
-      StrCat("[ClusterSpec] expected an address \"host:port\"; got \"", address, "\": ", why));
+  throw InvalidArgumentError(StrCat("[ClusterSpec] expected an address \"host:port\"; got \"", address, "\": ", why));
 }
 
 bool IsIpv6(const std::string& host) {
@@ -53,8 +52,8 @@ HostPort ParseAddress(std::string_view address) {
   if (address.empty()) Refuse(address, "it is empty");
   const size_t scheme = address.find("://");
   if (scheme != std::string_view::npos) {
-    Refuse(address, StrCat("a cluster's addresses have no protocol; leave out \"",
-                           address.substr(0, scheme + 3), "\""));
+    Refuse(address,
+           StrCat("a cluster's addresses have no protocol; leave out \"", address.substr(0, scheme + 3), "\""));
   }
   if (address.find(',') != std::string_view::npos) {
     Refuse(address, "a ',' joins several addresses; give each one its own entry");

@@ -18,6 +18,8 @@ constexpr std::chrono::milliseconds kFirstRetry{10};
 constexpr std::chrono::milliseconds kLastRetry{500};
 constexpr std::chrono::seconds kPeerForValues{30};
 constexpr std::chrono::seconds kDevicesTimeout{60};
+constexpr std::chrono::seconds kReachForDone{1};
+constexpr std::chrono::seconds kConfirmDone{5};
 
 Status ClosedStatus(const Connection& connection) {
   const TaskIdentity& peer = connection.peer();
@@ -30,7 +32,9 @@ Status ClosedStatus(const Connection& connection) {
 ClusterNode::ClusterNode(ClusterSpec cluster, DeviceName task, std::shared_ptr<const DeviceSet> devices,
                          std::shared_ptr<TaskResources> resources, const TransportMaker& make_transport,
                          std::string chief)
-    : cluster_(std::move(cluster)), task_(std::move(task)), chief_(std::move(chief)),
+    : cluster_(std::move(cluster)),
+      task_(std::move(task)),
+      chief_(std::move(chief)),
       clerk_(std::make_unique<ThreadPool>("cohort-clerk", 1)) {
   identity_.task = task_.ToString();
   identity_.incarnation = NewIncarnation();
@@ -118,6 +122,8 @@ std::shared_ptr<Connection> ClusterNode::DialUntil(const std::string& address, c
       return connection;
     } catch (const UnavailableError& e) {
       reason = e.what();
+    } catch (const DeadlineExceededError& e) {
+      reason = e.what();  // something accepts connections there but is stopped, or is none of ours
     }
     const Clock::time_point now = Clock::now();
     const auto waited = std::chrono::duration_cast<std::chrono::seconds>(now - start).count();
@@ -163,6 +169,7 @@ std::shared_ptr<RemoteTask> ClusterNode::RemoteTaskOn(const std::shared_ptr<Conn
 }
 
 void ClusterNode::AnnounceDone() {
+  std::vector<std::shared_ptr<RemoteTask>> told;
   for (const std::string& job : cluster_.jobs()) {
     for (const int index : cluster_.task_indices(job)) {
       DeviceName task;
@@ -171,10 +178,21 @@ void ClusterNode::AnnounceDone() {
       task.task = index;
       if (task == task_) continue;
       try {
-        Reach(task, Clock::now() + std::chrono::seconds(1))->Send(EncodeTrainingDone());
+        const std::shared_ptr<Connection> connection = Reach(task, Clock::now() + kReachForDone);
+        connection->Send(EncodeTrainingDone());
+        told.push_back(RemoteTaskOn(connection));
       } catch (const Error& e) {
         LogDebug("cluster", "not told that training is done: ", e.what());
       }
+    }
+  }
+  // The caller may end its process next, and what is still on its way would be lost.
+  const Clock::time_point deadline = Clock::now() + kConfirmDone;
+  for (const auto& task : told) {
+    try {
+      task->AwaitHandled(deadline);
+    } catch (const Error& e) {
+      LogWarning("cluster", task->name(), " may not know that training is done: ", e.what());
     }
   }
 }
@@ -250,11 +268,11 @@ void ClusterNode::DropLease(uint64_t session) {
 
 void ClusterNode::OnMessage(const std::shared_ptr<Connection>& connection, Message message) {
   const auto kind = static_cast<MessageKind>(message.kind);
-  const bool to_server = kind != MessageKind::kDevices && kind != MessageKind::kRegistered &&
-                         kind != MessageKind::kStepDone;
+  const bool to_server =
+      kind != MessageKind::kDevices && kind != MessageKind::kRegistered && kind != MessageKind::kStepDone;
   if (to_server && local_ == nullptr) {
-    throw InvalidArgumentError(StrCat("[protocol] ", identity_.task, " runs no task, but was sent message kind ",
-                                      message.kind));
+    throw InvalidArgumentError(
+        StrCat("[protocol] ", identity_.task, " runs no task, but was sent message kind ", message.kind));
   }
   switch (kind) {
     case MessageKind::kValues: return HandleValues(std::move(message));

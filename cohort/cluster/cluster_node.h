@@ -1,5 +1,5 @@
-// ClusterNode: one process in a cluster - its connections, its part of the step protocol, and, where it is a server, the
-// task that it runs. A Server owns one; a program outside the cluster has one as /job:client.
+// ClusterNode: one process in a cluster - its connections, its part of the step protocol, and, where it is a server,
+// the task that it runs. A Server owns one; a program outside the cluster has one as /job:client.
 #pragma once
 
 #include <chrono>
@@ -48,8 +48,8 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
   const std::shared_ptr<LocalTask>& local_task() const { return local_; }
   const TaskIdentity& identity() const { return identity_; }
 
-  // A live connection to `task`, made where there is none; waits for a task that nobody has seen yet and says every 10 s
-  // who is missing. Throws NotFoundError for a task that the spec lacks, DeadlineExceededError, and what a handshake
+  // A live connection to `task`, made where there is none; waits for a task that nobody has seen yet and says every 10
+  // s who is missing. Throws NotFoundError for a task that the spec lacks, DeadlineExceededError, and what a handshake
   // throws.
   std::shared_ptr<Connection> Reach(const DeviceName& task, std::chrono::steady_clock::time_point deadline);
   // The same for an address whose task is not known.
@@ -57,7 +57,8 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
   // A client for the steps of `task` over a live connection.
   std::shared_ptr<TaskClient> ClientFor(const DeviceName& task, std::chrono::steady_clock::time_point deadline);
 
-  // Tells every task of the cluster that can be reached that training is done.
+  // Tells every task of the cluster that can be reached that training is done, and waits a few seconds for all to have
+  // heard it. Does not throw.
   void AnnounceDone();
   // Waits until the node is to end: returns when the chief has said that training is done and no other session holds a
   // lease here, or when Stop was called. Throws UnavailableError when the chief was there and has been gone for

@@ -68,9 +68,9 @@ std::unique_ptr<ClusterView> MakeClusterView(const std::string& target, const Se
       [&transport](TransportHandler& handler) { return MakeGrpcTransport(handler, transport); }, "");
   node->Announce("");
   const auto timeout = std::chrono::duration<double>(config.connect_timeout_secs);
-  const auto connection = node->ReachAddress(
-      address, std::chrono::steady_clock::now() +
-                   std::chrono::duration_cast<std::chrono::steady_clock::duration>(timeout));
+  const auto connection =
+      node->ReachAddress(address, std::chrono::steady_clock::now() +
+                                      std::chrono::duration_cast<std::chrono::steady_clock::duration>(timeout));
   node->set_cluster(ParseTFConfig(connection->peer().cluster).cluster);
   return std::make_unique<ClusterTarget>(std::move(node), DeviceName::Parse(connection->peer().task), true);
 }

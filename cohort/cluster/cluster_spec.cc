@@ -15,16 +15,15 @@ void CheckJobName(const std::string& job) {
   for (const char c : job) good = good && (letter(c) || (c >= '0' && c <= '9') || c == '_');
   if (!good) {
     throw InvalidArgumentError(StrCat(
-        "[ClusterSpec] expected a job name that is a letter followed by letters, digits or '_'; got \"", job,
-        "\""));
+        "[ClusterSpec] expected a job name that is a letter followed by letters, digits or '_'; got \"", job, "\""));
   }
 }
 
 void CheckTasks(const std::string& job, const ClusterSpec::Tasks& tasks) {
   for (const auto& [index, address] : tasks) {
     if (index < 0 || index > ClusterSpec::kMaxTaskIndex) {
-      throw InvalidArgumentError(StrCat("[ClusterSpec] expected task indices from 0 to ",
-                                        ClusterSpec::kMaxTaskIndex, "; got ", index, " in job '", job, "'"));
+      throw InvalidArgumentError(StrCat("[ClusterSpec] expected task indices from 0 to ", ClusterSpec::kMaxTaskIndex,
+                                        "; got ", index, " in job '", job, "'"));
     }
     try {
       ParseAddress(address);

@@ -24,13 +24,10 @@ std::string MessageOf(F&& f) {
 }
 
 ClusterSpec Dense() {
-  return ClusterSpec(
-      {{"worker", {"localhost:2224", "localhost:2225"}}, {"ps", {"localhost:2222", "[::1]:2223"}}});
+  return ClusterSpec({{"worker", {"localhost:2224", "localhost:2225"}}, {"ps", {"localhost:2222", "[::1]:2223"}}});
 }
 
-ClusterSpec Sparse() {
-  return ClusterSpec::FromSparse({{"worker", {{1, "w1:1"}, {3, "w3:1"}}}, {"ps", {{0, "p:1"}}}});
-}
+ClusterSpec Sparse() { return ClusterSpec::FromSparse({{"worker", {{1, "w1:1"}, {3, "w3:1"}}}, {"ps", {{0, "p:1"}}}}); }
 
 TEST(ClusterSpecTest, DenseJobs) {
   const ClusterSpec cluster = Dense();
@@ -82,8 +79,7 @@ TEST(ClusterSpecTest, EmptyAndEquality) {
 TEST(ClusterSpecTest, UnknownJobAndTaskNameWhatThereIs) {
   EXPECT_THAT(MessageOf<NotFoundError>([] { Dense().num_tasks("chief"); }),
               HasSubstr("No such job in cluster: 'chief'; the cluster has ps, worker"));
-  EXPECT_THAT(MessageOf<NotFoundError>([] { ClusterSpec().job_tasks("ps"); }),
-              HasSubstr("the cluster has no jobs"));
+  EXPECT_THAT(MessageOf<NotFoundError>([] { ClusterSpec().job_tasks("ps"); }), HasSubstr("the cluster has no jobs"));
   EXPECT_THAT(MessageOf<NotFoundError>([] { Sparse().task_address("worker", 2); }),
               HasSubstr("No task with index 2 in job 'worker'; it has indices 1, 3"));
   EXPECT_THROW(Dense().task_indices("x"), NotFoundError);

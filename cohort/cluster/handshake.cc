@@ -75,7 +75,8 @@ std::string ProveToken(const std::string& token, std::string_view side, std::str
 
 void CheckProof(const std::string& proof, const std::string& expected, const TaskIdentity& peer) {
   if (proof.size() == expected.size() && CRYPTO_memcmp(proof.data(), expected.data(), proof.size()) == 0) return;
-  throw PermissionDeniedError(StrCat("[handshake] ", NameOf(peer), " has another job token; give all tasks of a job the "
+  throw PermissionDeniedError(StrCat("[handshake] ", NameOf(peer),
+                                     " has another job token; give all tasks of a job the "
                                      "same COHORT_TOKEN or COHORT_TOKEN_FILE"));
 }
 

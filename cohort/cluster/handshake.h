@@ -11,9 +11,9 @@ namespace cohort {
 
 struct Hello {
   TaskIdentity identity;
-  std::string nonce;   // 16 random bytes
+  std::string nonce;          // 16 random bytes
   std::string expected_task;  // whom the dialer wants to reach, "" = whoever
-  std::string proof;   // of the acceptor; empty in the dialer's hello
+  std::string proof;          // of the acceptor; empty in the dialer's hello
 };
 
 std::string EncodeHello(const Hello& hello);

@@ -71,17 +71,14 @@ json ParseJson(std::string_view text, std::string_view source) {
   DuplicateKeys duplicates;
   json value;
   try {
-    value =
-        json::parse(text, [&](int, json::parse_event_t event, json& v) { return duplicates.See(event, v); });
+    value = json::parse(text, [&](int, json::parse_event_t event, json& v) { return duplicates.See(event, v); });
   } catch (const json::parse_error& error) {
     // byte counts from 1 and points at the last character read.
     const Place place = FindPlace(text, error.byte == 0 ? 0 : error.byte - 1);
-    const bool unquoted =
-        text.find('"') == std::string_view::npos;  // a Python dict, or quotes lost to a shell
-    throw InvalidArgumentError(
-        StrCat("[", source, "] expected JSON; got a syntax error at line ", place.line, ", column ",
-               place.column, ": ", Reason(error), "\n", place.excerpt,
-               unquoted ? "\n    JSON's keys and strings stand in double quotes" : ""));
+    const bool unquoted = text.find('"') == std::string_view::npos;  // a Python dict, or quotes lost to a shell
+    throw InvalidArgumentError(StrCat("[", source, "] expected JSON; got a syntax error at line ", place.line,
+                                      ", column ", place.column, ": ", Reason(error), "\n", place.excerpt,
+                                      unquoted ? "\n    JSON's keys and strings stand in double quotes" : ""));
   }
   if (!duplicates.found().empty()) {
     throw InvalidArgumentError(
@@ -92,18 +89,12 @@ json ParseJson(std::string_view text, std::string_view source) {
 
 std::string JsonKind(const json& value) {
   switch (value.type()) {
-    case json::value_t::null:
-      return "null";
-    case json::value_t::object:
-      return "an object";
-    case json::value_t::array:
-      return "a list";
-    case json::value_t::string:
-      return "a string";
-    case json::value_t::boolean:
-      return "a boolean";
-    default:
-      return "a number";
+    case json::value_t::null: return "null";
+    case json::value_t::object: return "an object";
+    case json::value_t::array: return "a list";
+    case json::value_t::string: return "a string";
+    case json::value_t::boolean: return "a boolean";
+    default: return "a number";
   }
 }
 

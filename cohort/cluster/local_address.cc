@@ -45,7 +45,8 @@ void CheckLoopback(const addrinfo* list, const HostPort& address, bool allow_ins
   if (allow_insecure) return;
   for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
     if (!IsLoopback(entry->ai_addr)) {
-      throw PermissionDeniedError(StrCat("[transport] ", address.host, ":", address.port, " is not on loopback and the "
+      throw PermissionDeniedError(StrCat("[transport] ", address.host, ":", address.port,
+                                         " is not on loopback and the "
                                          "connection would not be encrypted; set allow_insecure (--allow_insecure) to "
                                          "run without TLS on a network that you trust"));
     }
@@ -74,16 +75,18 @@ void CheckListenAddress(const HostPort& address, bool allow_insecure) {
   }
   const int error = TryBind(*list);
   if (error == EADDRINUSE) {
-    throw UnavailableError(StrCat("[transport] port ", address.port, " of ", address.host, " is in use by another "
+    throw UnavailableError(StrCat("[transport] port ", address.port, " of ", address.host,
+                                  " is in use by another "
                                   "process"));
   }
   if (error == EADDRNOTAVAIL) {
-    throw InvalidArgumentError(StrCat("[transport] ", address.host, " is no address of this machine; if the cluster's "
+    throw InvalidArgumentError(StrCat("[transport] ", address.host,
+                                      " is no address of this machine; if the cluster's "
                                       "address reaches it by other means, name the local one with --bind"));
   }
   if (error != 0) {
-    throw UnavailableError(StrCat("[transport] cannot listen on ", address.host, ":", address.port, ": ",
-                                  std::strerror(error)));
+    throw UnavailableError(
+        StrCat("[transport] cannot listen on ", address.host, ":", address.port, ": ", std::strerror(error)));
   }
   CheckLoopback(list.get(), address, allow_insecure);
 }

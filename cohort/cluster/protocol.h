@@ -15,17 +15,17 @@ namespace cohort {
 inline constexpr int32_t kProtocolVersion = 1;
 
 enum class MessageKind : uint16_t {
-  kListDevices = 1,     // request
-  kDevices = 2,         // reply
-  kRegister = 3,        // request: an executable
-  kRegistered = 4,      // reply
-  kStartStep = 5,       // tensors: the args
-  kStepDone = 6,        // tensors: the results
-  kValues = 7,          // tensors: values of crossing edges
+  kListDevices = 1,  // request
+  kDevices = 2,      // reply
+  kRegister = 3,     // request: an executable
+  kRegistered = 4,   // reply
+  kStartStep = 5,    // tensors: the args
+  kStepDone = 6,     // tensors: the results
+  kValues = 7,       // tensors: values of crossing edges
   kCancelStep = 8,
   kCloseSession = 9,
   kResetContainer = 10,
-  kTrainingDone = 11,   // the chief: servers may end
+  kTrainingDone = 11,  // the chief: servers may end
 };
 
 struct StepRef {

@@ -22,6 +22,10 @@ void RemoteTask::FetchDevices(std::chrono::steady_clock::time_point deadline) {
   std::call_once(devices_once_, [&] { devices_ = Ask(EncodeListDevices, "list its devices", deadline).devices; });
 }
 
+void RemoteTask::AwaitHandled(std::chrono::steady_clock::time_point deadline) {
+  Ask(EncodeListDevices, "confirm what it was told", deadline);  // in order: its answer comes after all before it
+}
+
 RemoteTask::Request RemoteTask::Ask(const std::function<Message(uint64_t)>& encode, const char* what,
                                     std::chrono::steady_clock::time_point deadline) {
   const uint64_t number = NextRequest();
@@ -36,8 +40,9 @@ RemoteTask::Request RemoteTask::Ask(const std::function<Message(uint64_t)>& enco
     MutexLock lock(mu_);
     while (!request.answered) {
       if (!answered_.WaitUntil(mu_, deadline) && !request.answered) {
-        request.status = Status(Code::kDeadlineExceeded, StrCat("[cluster] ", name_, " (", connection_->peer().address,
-                                                                ") was asked to ", what, " and has not answered in time"));
+        request.status =
+            Status(Code::kDeadlineExceeded, StrCat("[cluster] ", name_, " (", connection_->peer().address,
+                                                   ") was asked to ", what, " and has not answered in time"));
         request.answered = true;
       }
     }
@@ -59,11 +64,11 @@ Status RemoteTask::LostStatus() {
     const auto now = std::chrono::steady_clock::now();
     const auto again = node->Reach(DeviceName::Parse(name_), now + kLookAgain);
     const bool restarted = again->peer().incarnation != connection_->peer().incarnation;
-    return Status(Code::kAborted, StrCat("[cluster] ", name_, " (", again->peer().address, ") ",
-                                         restarted ? "was restarted (another incarnation)"
-                                                   : "ended this session's lease when the connection was lost",
-                                         ": its state for this session is gone; make a new session. Before: ",
-                                         lost.message()));
+    return Status(Code::kAborted,
+                  StrCat("[cluster] ", name_, " (", again->peer().address, ") ",
+                         restarted ? "was restarted (another incarnation)"
+                                   : "ended this session's lease when the connection was lost",
+                         ": its state for this session is gone; make a new session. Before: ", lost.message()));
   } catch (const Error&) {
     return lost;
   }

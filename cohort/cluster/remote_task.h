@@ -24,6 +24,10 @@ class RemoteTask final : public TaskClient {
   // The first exchange, before devices() is asked. Throws DeadlineExceededError, UnavailableError.
   void FetchDevices(std::chrono::steady_clock::time_point deadline);
 
+  // Returns when the task has handled all small messages sent to it so far. Throws DeadlineExceededError,
+  // UnavailableError.
+  void AwaitHandled(std::chrono::steady_clock::time_point deadline);
+
   const std::string& name() const override { return name_; }
   const std::vector<DeviceAttributes>& devices() const override { return devices_; }
   void Register(ExecutableSpec spec) override;

@@ -17,8 +17,8 @@ int Count(const ClusterSpec& cluster, std::string_view job) {
 void CheckCluster(const ClusterSpec& cluster) {
   for (const std::string& job : cluster.jobs()) {
     if (!IsRole(job)) {
-      throw InvalidArgumentError(StrCat("[cluster] expected the jobs chief, worker, ps and evaluator; got '",
-                                        job, "' in ", cluster));
+      throw InvalidArgumentError(
+          StrCat("[cluster] expected the jobs chief, worker, ps and evaluator; got '", job, "' in ", cluster));
     }
   }
   for (const char* job : {"chief", "evaluator"}) {
@@ -31,8 +31,7 @@ void CheckCluster(const ClusterSpec& cluster) {
 
 void CheckTrains(std::string_view type) {
   if (type == "chief" || type == "worker" || type == "evaluator") return;
-  throw InvalidArgumentError(
-      StrCat("[cluster] expected a task of chief, worker or evaluator; got '", type, "'"));
+  throw InvalidArgumentError(StrCat("[cluster] expected a task of chief, worker or evaluator; got '", type, "'"));
 }
 
 }  // namespace
@@ -82,8 +81,7 @@ std::string CollectiveLeader(const ClusterSpec& cluster, std::string_view type, 
   if (type == "evaluator") return "";
   if (cluster.has_job("chief")) return "/job:chief/replica:0/task:0";
   if (cluster.has_job("worker")) return "/job:worker/replica:0/task:0";
-  throw InvalidArgumentError(
-      StrCat("[cluster] expected a chief or a worker to lead collectives; got ", cluster));
+  throw InvalidArgumentError(StrCat("[cluster] expected a chief or a worker to lead collectives; got ", cluster));
 }
 
 }  // namespace cohort

@@ -49,10 +49,8 @@ TEST(RolesTest, ChecksNameWhatIsWrong) {
   EXPECT_THAT(Refusal(WithChief(), "worker", 2), HasSubstr("job 'worker' (0, 1); got index 2"));
   EXPECT_THAT(Refusal(WithChief(), "worker", -1), HasSubstr("got index -1"));
   EXPECT_THAT(Refusal(ClusterSpec{{"master", {"m:1"}}}, "worker", 0), HasSubstr("got 'master'"));
-  EXPECT_THAT(Refusal(ClusterSpec{{"chief", {"a:1", "b:1"}}}, "chief", 0),
-              HasSubstr("at most one chief; got 2"));
-  EXPECT_THAT(Refusal(ClusterSpec{{"evaluator", {"a:1", "b:1"}}}, "evaluator", 0),
-              HasSubstr("evaluator; got 2"));
+  EXPECT_THAT(Refusal(ClusterSpec{{"chief", {"a:1", "b:1"}}}, "chief", 0), HasSubstr("at most one chief; got 2"));
+  EXPECT_THAT(Refusal(ClusterSpec{{"evaluator", {"a:1", "b:1"}}}, "evaluator", 0), HasSubstr("evaluator; got 2"));
 }
 
 TEST(RolesTest, WorkersAreCountedFromTheChiefOn) {

@@ -23,8 +23,8 @@ std::string OnlyJob(const ClusterSpec& cluster) {
 
 int OnlyTask(const ClusterSpec& cluster, const std::string& job) {
   if (cluster.num_tasks(job) != 1) {
-    throw InvalidArgumentError(StrCat("[server] Must specify an explicit task_index; job '", job, "' has ",
-                                      cluster.num_tasks(job), " tasks"));
+    throw InvalidArgumentError(
+        StrCat("[server] Must specify an explicit task_index; job '", job, "' has ", cluster.num_tasks(job), " tasks"));
   }
   return cluster.task_indices(job).front();
 }
@@ -46,10 +46,13 @@ std::string ChiefOf(const ClusterSpec& cluster) {
 }  // namespace
 
 Server::Server(const ClusterSpec& cluster, const std::string& job, int task, const ServerOptions& options)
-    : cluster_(cluster), job_(job.empty() ? OnlyJob(cluster) : job),
-      task_(task < 0 ? OnlyTask(cluster, job_) : task), options_(options) {
+    : cluster_(cluster),
+      job_(job.empty() ? OnlyJob(cluster) : job),
+      task_(task < 0 ? OnlyTask(cluster, job_) : task),
+      options_(options) {
   if (!cluster_.has_job(job_) || !cluster_.has_task(job_, task_)) {
-    throw InvalidArgumentError(StrCat("[server] there is no /job:", job_, "/task:", task_, " in ", cluster_.ToString()));
+    throw InvalidArgumentError(
+        StrCat("[server] there is no /job:", job_, "/task:", task_, " in ", cluster_.ToString()));
   }
   if (options_.protocol != "grpc") {
     throw InvalidArgumentError(StrCat("[server] unknown protocol '", options_.protocol, "'; there is grpc"));
@@ -73,7 +76,7 @@ void Server::Start() {
   if (count < 1) throw InvalidArgumentError(StrCat("[server] device_count of CPU must be at least 1; got ", count));
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const int threads = options_.config.intra_op_parallelism_threads > 0 ? options_.config.intra_op_parallelism_threads
-                                                                        : std::max(1, cores / count);
+                                                                       : std::max(1, cores / count);
   auto resources = std::make_shared<TaskResources>();
   auto devices = std::make_shared<DeviceSet>(MakeCpuDevices(name, count, threads, resources));
 
@@ -115,7 +118,7 @@ void Server::AnnounceDone() {
 void Server::Stop() {
   if (node_ == nullptr) return;
   ServerDirectory::Global().Remove(target_, node_.get());
-  node_->Stop(Status(Code::kCancelled, StrCat("[server] ", target_, " was stopped")));
+  node_->Stop(Status(Code::kUnavailable, StrCat("[server] ", target_, " was stopped")));
 }
 
 const ClusterSpec& Server::cluster() const { return cluster_; }

@@ -16,13 +16,13 @@ class ClusterNode;
 // The arguments of TensorFlow's Server(...), and what is ours.
 struct ServerOptions {
   std::string protocol = "grpc";
-  SessionConfig config;            // device_count, intra_op_parallelism_threads of this task's devices
-  bool start = true;               // begin to serve in the constructor
-  std::string bind;                // "host:port" to listen on where that is not the spec's address
-  bool allow_insecure = false;     // listen and connect off loopback without TLS
-  std::string token;               // "" = JobToken()
+  SessionConfig config;         // device_count, intra_op_parallelism_threads of this task's devices
+  bool start = true;            // begin to serve in the constructor
+  std::string bind;             // "host:port" to listen on where that is not the spec's address
+  bool allow_insecure = false;  // listen and connect off loopback without TLS
+  std::string token;            // "" = JobToken()
   std::chrono::milliseconds heartbeat_interval{1000};
-  std::chrono::milliseconds silence_limit{5000};   // a peer without any byte for so long is lost
+  std::chrono::milliseconds silence_limit{5000};    // a peer without any byte for so long is lost
   std::chrono::milliseconds orphan_timeout{60000};  // Join fails when the chief has been gone so long; 0 = never
 };
 
@@ -45,8 +45,8 @@ class Server {
   // to reach the server's own task.
   std::string Target() const;
   // Serves until the cluster is done: returns when the chief has announced it and no other session is open here, or
-  // after Stop. By design it waits for ever otherwise; but throws UnavailableError when the chief has been seen and then
-  // gone for orphan_timeout.
+  // after Stop. By design it waits for ever otherwise; but throws UnavailableError when the chief has been seen and
+  // then gone for orphan_timeout.
   void Join();
   // Tells all tasks that training is done, so that their Join returns. The chief calls it (Supervisor does).
   void AnnounceDone();

@@ -1,4 +1,5 @@
-// ServerDirectory: the servers of this process by target, so that a session on one of them needs no network to reach it.
+// ServerDirectory: the servers of this process by target, so that a session on one of them needs no network to reach
+// it.
 #pragma once
 
 #include <map>

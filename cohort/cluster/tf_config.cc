@@ -23,8 +23,8 @@ using nlohmann::json;
 
 [[noreturn]] void WrongType(const std::string& field, const char* expected, const json& got,
                             const std::string& advice = "") {
-  throw InvalidArgumentError(StrCat("[TF_CONFIG] expected ", expected, " as ", field, "; got ", JsonKind(got),
-                                    ": ", JsonExcerpt(got), advice));
+  throw InvalidArgumentError(StrCat("[TF_CONFIG] expected ", expected, " as ", field, "; got ", JsonKind(got), ": ",
+                                    JsonExcerpt(got), advice));
 }
 
 std::string Lower(std::string text) {
@@ -48,8 +48,7 @@ bool LooksLike(const std::string& word, const std::string& name) {
   for (const char* suffix : {"", "s", "_hosts", "_host", "hosts", "-hosts", "_servers", "_tasks"}) {
     if (lower == name + suffix) return true;
   }
-  const bool letters =
-      std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isalpha(c) != 0; });
+  const bool letters = std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isalpha(c) != 0; });
   return letters && name.size() > 3 && OneEditApart(lower, name);
 }
 
@@ -59,8 +58,8 @@ void CheckSpelling(const json& object, const std::string& where, const char* wha
     if (std::find(known.begin(), known.end(), item.key()) != known.end()) continue;
     for (const std::string& name : known) {
       if (LooksLike(item.key(), name)) {
-        throw InvalidArgumentError(StrCat("[TF_CONFIG] ", where, " has a ", what, " \"", item.key(),
-                                          "\"; did you mean \"", name, "\"?"));
+        throw InvalidArgumentError(
+            StrCat("[TF_CONFIG] ", where, " has a ", what, " \"", item.key(), "\"; did you mean \"", name, "\"?"));
       }
     }
   }
@@ -68,8 +67,7 @@ void CheckSpelling(const json& object, const std::string& where, const char* wha
 
 // A whole number, or one in a string; nullopt for anything else.
 std::optional<int64_t> AsInteger(const json& value) {
-  if (value.is_number_unsigned() && value.get<uint64_t>() > std::numeric_limits<int32_t>::max())
-    return std::nullopt;
+  if (value.is_number_unsigned() && value.get<uint64_t>() > std::numeric_limits<int32_t>::max()) return std::nullopt;
   if (value.is_number_integer()) return value.get<int64_t>();
   if (!value.is_string()) return std::nullopt;
   const std::string& text = value.get_ref<const std::string&>();
@@ -94,21 +92,18 @@ ClusterSpec::Tasks TasksOf(const std::string& job, const json& value) {
     return tasks;
   }
   if (!value.is_object()) {
-    WrongType(field, "a list of addresses", value,
-              value.is_string() ? "; write [" + JsonExcerpt(value) + "]" : "");
+    WrongType(field, "a list of addresses", value, value.is_string() ? "; write [" + JsonExcerpt(value) + "]" : "");
   }
   for (const auto& item : value.items()) {
     const std::optional<int64_t> index = AsInteger(json(item.key()));
     if (!index || *index < 0 || *index > ClusterSpec::kMaxTaskIndex) {
-      throw InvalidArgumentError(StrCat("[TF_CONFIG] expected task indices from 0 to ",
-                                        ClusterSpec::kMaxTaskIndex, " as keys of ", field, "; got \"",
-                                        item.key(), "\""));
+      throw InvalidArgumentError(StrCat("[TF_CONFIG] expected task indices from 0 to ", ClusterSpec::kMaxTaskIndex,
+                                        " as keys of ", field, "; got \"", item.key(), "\""));
     }
     const bool first =
         tasks.emplace(static_cast<int>(*index), AddressOf(field + "." + item.key(), item.value())).second;
     if (!first) {
-      throw InvalidArgumentError(
-          StrCat("[TF_CONFIG] expected each index once in ", field, "; got ", *index, " twice"));
+      throw InvalidArgumentError(StrCat("[TF_CONFIG] expected each index once in ", field, "; got ", *index, " twice"));
     }
   }
   return tasks;
@@ -122,8 +117,8 @@ void CheckNoAddressTwice(const ClusterSpec& cluster) {
       if (at.port == 0) continue;
       const auto [other, first] = seen.emplace(std::pair(Lower(at.host), at.port), TaskName(job, index));
       if (!first) {
-        throw InvalidArgumentError(StrCat("[TF_CONFIG] expected one address a task; got \"", address,
-                                          "\" for both ", other->second, " and ", TaskName(job, index)));
+        throw InvalidArgumentError(StrCat("[TF_CONFIG] expected one address a task; got \"", address, "\" for both ",
+                                          other->second, " and ", TaskName(job, index)));
       }
     }
   }
@@ -168,20 +163,18 @@ void CheckTaskInCluster(const TFConfig& config) {
   if (!config.task_type) {
     if (!config.task_index) return;
     throw InvalidArgumentError(StrCat("[TF_CONFIG] expected task.type beside task.index ", *config.task_index,
-                                      "; got none; the cluster's jobs are ",
-                                      StrJoin(config.cluster.jobs(), ", ")));
+                                      "; got none; the cluster's jobs are ", StrJoin(config.cluster.jobs(), ", ")));
   }
   const std::string& type = *config.task_type;
   if (!config.cluster.has_job(type)) {
     if (type == "evaluator") return;
     throw InvalidArgumentError(StrCat("[TF_CONFIG] expected a job of the cluster (",
-                                      StrJoin(config.cluster.jobs(), ", "), ") as task.type; got \"", type,
-                                      "\""));
+                                      StrJoin(config.cluster.jobs(), ", "), ") as task.type; got \"", type, "\""));
   }
   if (config.task_index && !config.cluster.has_task(type, *config.task_index)) {
-    throw InvalidArgumentError(StrCat(
-        "[TF_CONFIG] expected as task.index one of job \"", type, "\"'s ", config.cluster.num_tasks(type),
-        " tasks (", StrJoin(config.cluster.task_indices(type), ", "), "); got ", *config.task_index));
+    throw InvalidArgumentError(StrCat("[TF_CONFIG] expected as task.index one of job \"", type, "\"'s ",
+                                      config.cluster.num_tasks(type), " tasks (",
+                                      StrJoin(config.cluster.task_indices(type), ", "), "); got ", *config.task_index));
   }
 }
 
@@ -199,8 +192,7 @@ TFConfig ParseTFConfig(std::string_view text) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return config;
   const json value = ParseJson(text, "TF_CONFIG");
   if (!value.is_object()) WrongType("the whole", "an object", value);
-  CheckSpelling(value, "the top", "key",
-                {"cluster", "task", "rpc_layer", "session_master", "eval_session_master"});
+  CheckSpelling(value, "the top", "key", {"cluster", "task", "rpc_layer", "session_master", "eval_session_master"});
   if (value.contains("cluster")) config.cluster = ClusterOf(value["cluster"]);
   if (value.contains("task")) ReadTask(value["task"], &config);
   config.rpc_layer = StringOf(value, "rpc_layer");

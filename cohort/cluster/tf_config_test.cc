@@ -113,20 +113,19 @@ TEST(ParseTFConfigTest, FieldErrors) {
 TEST(ParseTFConfigTest, MisspeltKeysAreNoticed) {
   EXPECT_THAT(MessageFor(Json("{'cluster': {'ps_hosts': ['h:1']}}")),
               HasSubstr(R"([TF_CONFIG] cluster has a job "ps_hosts"; did you mean "ps"?)"));
-  for (const auto& [job, meant] :
-       std::vector<std::pair<std::string, std::string>>{{"workers", "worker"},
-                                                        {"Worker", "worker"},
-                                                        {"wroker", ""},
-                                                        {"worke", "worker"},
-                                                        {"workerr", "worker"},
-                                                        {"wurker", "worker"},
-                                                        {"PS", "ps"},
-                                                        {"pss", "ps"},
-                                                        {"chief_hosts", "chief"},
-                                                        {"evaluators", "evaluator"},
-                                                        {"worker2", ""},
-                                                        {"client", ""},
-                                                        {"px", ""}}) {
+  for (const auto& [job, meant] : std::vector<std::pair<std::string, std::string>>{{"workers", "worker"},
+                                                                                   {"Worker", "worker"},
+                                                                                   {"wroker", ""},
+                                                                                   {"worke", "worker"},
+                                                                                   {"workerr", "worker"},
+                                                                                   {"wurker", "worker"},
+                                                                                   {"PS", "ps"},
+                                                                                   {"pss", "ps"},
+                                                                                   {"chief_hosts", "chief"},
+                                                                                   {"evaluators", "evaluator"},
+                                                                                   {"worker2", ""},
+                                                                                   {"client", ""},
+                                                                                   {"px", ""}}) {
     const std::string json = R"({"cluster": {")" + job + R"(": ["h:1"]}})";
     if (meant.empty()) {
       EXPECT_NO_THROW(ParseTFConfig(json)) << job;
@@ -134,8 +133,7 @@ TEST(ParseTFConfigTest, MisspeltKeysAreNoticed) {
       EXPECT_THAT(MessageFor(json), HasSubstr("did you mean \"" + meant + "\"?")) << job;
     }
   }
-  EXPECT_THAT(MessageFor(Json("{'clusters': {}}")),
-              HasSubstr("has a key \"clusters\"; did you mean \"cluster\"?"));
+  EXPECT_THAT(MessageFor(Json("{'clusters': {}}")), HasSubstr("has a key \"clusters\"; did you mean \"cluster\"?"));
   EXPECT_THAT(MessageFor(Json("{'Task': {}}")), HasSubstr("did you mean \"task\"?"));
   EXPECT_THAT(MessageFor(Json("{'task': {'types': 'ps'}}")), HasSubstr("task has a key \"types\""));
 }
@@ -215,8 +213,7 @@ TEST_F(ResolverTest, Master) {
                    "'rpc_layer': 'grpc'}"),
             "grpc://h:1");
   EXPECT_THROW(master("{'cluster': {'worker': ['h:1', 'h:2']}}"), InvalidArgumentError);
-  EXPECT_THROW(master("{'cluster': {'worker': ['h:1', 'h:2']}, 'task': {'type': 'worker'}}"),
-               InvalidArgumentError);
+  EXPECT_THROW(master("{'cluster': {'worker': ['h:1', 'h:2']}, 'task': {'type': 'worker'}}"), InvalidArgumentError);
 }
 
 }  // namespace

@@ -45,8 +45,8 @@ std::string ReadTokenFile(const std::string& path) {
     throw NotFoundError(StrCat("[token] cannot read the token file ", path, ": ", std::strerror(errno)));
   }
   if ((info.st_mode & 077) != 0) {
-    throw PermissionDeniedError(StrCat("[token] other users can read ", path, " (mode ", std::oct,
-                                       info.st_mode & 0777, "); run: chmod 600 ", path));
+    throw PermissionDeniedError(StrCat("[token] other users can read ", path, " (mode ", std::oct, info.st_mode & 0777,
+                                       "); run: chmod 600 ", path));
   }
   std::ifstream in(path);
   std::string line;

@@ -39,7 +39,10 @@ class HostBuffer final : public Buffer {
  public:
   HostBuffer(void* data, size_t size, void* block, size_t class_index, size_t class_bytes, CachingHostAllocator* owner)
       : Buffer(data, size, MemorySpace::kHost),
-        block_(block), class_index_(class_index), class_bytes_(class_bytes), owner_(owner) {}
+        block_(block),
+        class_index_(class_index),
+        class_bytes_(class_bytes),
+        owner_(owner) {}
 
  private:
   void Destroy() override;

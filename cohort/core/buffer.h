@@ -81,8 +81,8 @@ class Allocator {
 };
 
 struct AllocatorStats {
-  int64_t bytes_in_use = 0;   // of large blocks held by someone
-  int64_t bytes_cached = 0;   // of large blocks kept for the next caller
+  int64_t bytes_in_use = 0;  // of large blocks held by someone
+  int64_t bytes_cached = 0;  // of large blocks kept for the next caller
   int64_t system_allocations = 0;
 };
 

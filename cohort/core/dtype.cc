@@ -65,9 +65,7 @@ bool IsFloating(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kBfloat16;
 }
 
-bool IsInteger(DType dtype) {
-  return dtype == DType::kInt32 || dtype == DType::kInt64 || dtype == DType::kUint8;
-}
+bool IsInteger(DType dtype) { return dtype == DType::kInt32 || dtype == DType::kInt64 || dtype == DType::kUint8; }
 
 std::ostream& operator<<(std::ostream& out, DType dtype) { return out << DTypeName(dtype); }
 

@@ -68,8 +68,6 @@ Status Status::WithPlace(const std::string& place) const {
   return ok() ? *this : Status(code_, message_ + " (from " + place + ")");
 }
 
-std::string Status::ToString() const {
-  return ok() ? "OK" : std::string(CodeName(code_)) + ": " + message_;
-}
+std::string Status::ToString() const { return ok() ? "OK" : std::string(CodeName(code_)) + ": " + message_; }
 
 }  // namespace cohort

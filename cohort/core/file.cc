@@ -63,8 +63,7 @@ void ThrowErrno(int error, const std::string& message) {
   ThrowError(CodeOfErrno(error), StrCat(message, ": ", std::generic_category().message(error)));
 }
 
-RandomAccessFile::RandomAccessFile(const std::string& path)
-    : path_(path), fd_(OpenOrThrow(path, O_RDONLY, "reading")) {
+RandomAccessFile::RandomAccessFile(const std::string& path) : path_(path), fd_(OpenOrThrow(path, O_RDONLY, "reading")) {
   struct stat info;
   if (::fstat(fd_, &info) == 0 && S_ISDIR(info.st_mode)) {
     ::close(fd_);
@@ -83,12 +82,11 @@ int64_t RandomAccessFile::Size() const {
 size_t RandomAccessFile::Read(int64_t offset, std::span<char> out) const {
   size_t done = 0;
   while (done < out.size()) {
-    const ssize_t count = ::pread(fd_, out.data() + done, std::min(out.size() - done, kMaxTransfer),
-                                  offset + static_cast<int64_t>(done));
+    const ssize_t count =
+        ::pread(fd_, out.data() + done, std::min(out.size() - done, kMaxTransfer), offset + static_cast<int64_t>(done));
     if (count < 0) {
       if (errno == EINTR) continue;
-      ThrowErrno(errno,
-                 StrCat("[file] cannot read ", out.size(), " bytes at offset ", offset, " of ", path_));
+      ThrowErrno(errno, StrCat("[file] cannot read ", out.size(), " bytes at offset ", offset, " of ", path_));
     }
     if (count == 0) break;
     done += static_cast<size_t>(count);
@@ -115,8 +113,7 @@ void WritableFile::Append(std::string_view bytes) {
     const ssize_t count = ::write(fd_, bytes.data(), std::min(bytes.size(), kMaxTransfer));
     if (count < 0) {
       if (errno == EINTR) continue;
-      ThrowErrno(errno,
-                 StrCat("[file] cannot write ", bytes.size(), " bytes at offset ", size_, " of ", path_));
+      ThrowErrno(errno, StrCat("[file] cannot write ", bytes.size(), " bytes at offset ", size_, " of ", path_));
     }
     size_ += count;
     bytes.remove_prefix(static_cast<size_t>(count));

@@ -1,6 +1,6 @@
-// Philox4x32-10: a random generator that is a function of (key, counter), so that any part of a stream can be had without
-// the parts before it. Salmon, Moraes, Dror, Shaw: "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011. The numbers are
-// those of TensorFlow's random ops for the same key and counter.
+// Philox4x32-10: a random generator that is a function of (key, counter), so that any part of a stream can be had
+// without the parts before it. Salmon, Moraes, Dror, Shaw: "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011. The
+// numbers are those of TensorFlow's random ops for the same key and counter.
 #pragma once
 
 #include <array>

@@ -21,15 +21,13 @@ void AppendFixed(T value, std::string* out) {
   out->append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-void CheckCrc(std::string_view bytes, const char* stored, const char* what, const std::string& path,
-              int64_t offset) {
+void CheckCrc(std::string_view bytes, const char* stored, const char* what, const std::string& path, int64_t offset) {
   uint32_t masked;
   std::memcpy(&masked, stored, sizeof(masked));
   const uint32_t actual = crc32c::Value(bytes);
   if (crc32c::Unmask(masked) == actual) return;
   throw DataLossError(StrCat("[record] the ", what, " of the record at offset ", offset, " of ", path,
-                             " is corrupt: crc32c ", crc32c::Unmask(masked), " stored, ", actual,
-                             " computed"));
+                             " is corrupt: crc32c ", crc32c::Unmask(masked), " stored, ", actual, " computed"));
 }
 
 }  // namespace
@@ -80,8 +78,7 @@ RecordReader::Outcome RecordReader::Read(std::string* payload) {
   if (room < 0 || length > static_cast<uint64_t>(room)) return Outcome::kTruncated;
 
   payload->resize(length + kFooterBytes);
-  if (file_.Read(offset_ + static_cast<int64_t>(kHeaderBytes), *payload) < payload->size())
-    return Outcome::kTruncated;
+  if (file_.Read(offset_ + static_cast<int64_t>(kHeaderBytes), *payload) < payload->size()) return Outcome::kTruncated;
   CheckCrc({payload->data(), length}, payload->data() + length, "payload", file_.path(), offset_);
   payload->resize(length);
   offset_ += static_cast<int64_t>(kHeaderBytes + length + kFooterBytes);

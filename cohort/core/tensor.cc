@@ -50,11 +50,17 @@ void PrintValues(std::ostream& out, const Tensor& tensor, int64_t count) {
 }  // namespace
 
 Tensor::Tensor(DType dtype, const Shape& shape, Allocator& allocator)
-    : dtype_(dtype), shape_(shape), num_elements_(shape.num_elements()),
-      buffer_(AllocateFor(dtype, shape, num_elements_, allocator)), data_(buffer_->data()) {}
+    : dtype_(dtype),
+      shape_(shape),
+      num_elements_(shape.num_elements()),
+      buffer_(AllocateFor(dtype, shape, num_elements_, allocator)),
+      data_(buffer_->data()) {}
 
 Tensor::Tensor(DType dtype, const Shape& shape, BufferPtr buffer, size_t byte_offset)
-    : dtype_(dtype), shape_(shape), num_elements_(shape.num_elements()), buffer_(std::move(buffer)),
+    : dtype_(dtype),
+      shape_(shape),
+      num_elements_(shape.num_elements()),
+      buffer_(std::move(buffer)),
       data_(static_cast<char*>(buffer_->data()) + byte_offset) {}
 
 Tensor Tensor::Zeros(DType dtype, const Shape& shape) {
@@ -78,7 +84,8 @@ Tensor Tensor::Slice(int64_t begin, int64_t end) const {
 
 Tensor Tensor::Reshaped(const Shape& shape) const {
   if (shape.num_elements() != num_elements_) {
-    throw InvalidArgumentError(StrCat("[tensor] cannot reshape ", shape_, " (", num_elements_, " elements) to ", shape));
+    throw InvalidArgumentError(
+        StrCat("[tensor] cannot reshape ", shape_, " (", num_elements_, " elements) to ", shape));
   }
   Tensor other = *this;
   other.shape_ = shape;

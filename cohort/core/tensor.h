@@ -104,7 +104,8 @@ class Tensor {
 
  private:
   void CheckType(DType expected) const {
-    if (dtype_ != expected) [[unlikely]] FailType(expected);
+    if (dtype_ != expected) [[unlikely]]
+      FailType(expected);
   }
   [[noreturn]] void FailType(DType expected) const;
   void CheckScalar(DType expected) const;

@@ -61,8 +61,7 @@ void AddBlob(Random* random, Canvas* canvas) {
     for (int column = 0; column < kCanvas; ++column) {
       const float dy = (static_cast<float>(row) - y) / height;
       const float dx = (static_cast<float>(column) - x) / width;
-      (*canvas)[static_cast<size_t>(row * kCanvas + column)] +=
-          weight * std::exp(-0.5f * (dx * dx + dy * dy));
+      (*canvas)[static_cast<size_t>(row * kCanvas + column)] += weight * std::exp(-0.5f * (dx * dx + dy * dy));
     }
   }
 }
@@ -93,8 +92,8 @@ void DrawImage(const Canvas& kind, Random* random, uint8_t* out) {
   }
 }
 
-void Generate(uint64_t seed, uint64_t first_stream, const std::vector<Canvas>& kinds, int64_t n,
-              Tensor* images, Tensor* labels) {
+void Generate(uint64_t seed, uint64_t first_stream, const std::vector<Canvas>& kinds, int64_t n, Tensor* images,
+              Tensor* labels) {
   *images = Tensor(DType::kUint8, Shape{n, kSide, kSide});
   *labels = Tensor(DType::kUint8, Shape{n});
   for (int64_t i = 0; i < n; ++i) {
@@ -121,19 +120,17 @@ void LoadPart(const std::string& dir, const std::string& part, Tensor* images, T
   *images = ReadIdxImages(images_path);
   *labels = ReadIdxLabels(labels_path);
   if (images->shape().dim(1) != kSide || images->shape().dim(2) != kSide) {
-    throw InvalidArgumentError(
-        StrCat("[data] expected images of 28 x 28 in ", images_path, "; got ", images->shape()));
+    throw InvalidArgumentError(StrCat("[data] expected images of 28 x 28 in ", images_path, "; got ", images->shape()));
   }
   if (images->shape().dim(0) != labels->shape().dim(0)) {
     throw InvalidArgumentError(StrCat("[data] expected a label for each image; got ", images->shape().dim(0),
-                                      " images in ", images_path, " and ", labels->shape().dim(0),
-                                      " labels in ", labels_path));
+                                      " images in ", images_path, " and ", labels->shape().dim(0), " labels in ",
+                                      labels_path));
   }
   for (const uint8_t& label : labels->values<uint8_t>()) {
     if (label < kClasses) continue;
     throw InvalidArgumentError(StrCat("[data] expected labels 0 to 9 in ", labels_path, "; got ",
-                                      static_cast<int>(label), " at position ",
-                                      &label - labels->data<uint8_t>()));
+                                      static_cast<int>(label), " at position ", &label - labels->data<uint8_t>()));
   }
 }
 

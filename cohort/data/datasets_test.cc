@@ -127,8 +127,7 @@ TEST(FashionMnistTest, WrongFilesAreNamed) {
   const std::string dir = WriteSmall("wrong");
   WriteIdx(dir + "/train-labels-idx1-ubyte", Tensor::Zeros(DType::kUint8, Shape{9}));
   EXPECT_THAT(LoadError<InvalidArgumentError>(dir), HasSubstr("10 images"));
-  EXPECT_THAT(LoadError<InvalidArgumentError>(dir),
-              HasSubstr("9 labels in " + dir + "/train-labels-idx1-ubyte"));
+  EXPECT_THAT(LoadError<InvalidArgumentError>(dir), HasSubstr("9 labels in " + dir + "/train-labels-idx1-ubyte"));
   Tensor labels = Tensor::Zeros(DType::kUint8, Shape{10});
   labels.data<uint8_t>()[3] = 10;
   WriteIdx(dir + "/train-labels-idx1-ubyte", labels);

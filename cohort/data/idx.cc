@@ -26,8 +26,8 @@ uint32_t ReadBigEndian(InputFile* file, const char* what) {
   char bytes[4];
   const size_t count = file->Read(bytes);
   if (count < sizeof(bytes)) {
-    throw DataLossError(StrCat("[data] the IDX file ", file->path(), " is cut off in its ", what,
-                               ": expected 4 bytes, got ", count));
+    throw DataLossError(
+        StrCat("[data] the IDX file ", file->path(), " is cut off in its ", what, ": expected 4 bytes, got ", count));
   }
   uint32_t value = 0;
   for (const char byte : bytes) value = (value << 8) | static_cast<unsigned char>(byte);
@@ -42,9 +42,8 @@ DType TypeOf(uint32_t magic, const std::string& path) {
     case 0x0e: return DType::kFloat64;
     case 0x09:
     case 0x0b:
-      throw UnimplementedError(StrCat("[data] the IDX file ", path,
-                                      " holds 8 or 16 bit signed integers (magic ", Hex(magic),
-                                      "), which we lack"));
+      throw UnimplementedError(StrCat("[data] the IDX file ", path, " holds 8 or 16 bit signed integers (magic ",
+                                      Hex(magic), "), which we lack"));
     default:
       throw InvalidArgumentError(
           StrCat("[data] expected an IDX file, whose magic number is 0x0000 with a type (08 uint8, "
@@ -58,17 +57,15 @@ Shape ReadShape(InputFile* file, uint32_t magic, DType dtype) {
   Shape shape;
   const auto rank = static_cast<int>(magic & 0xffu);
   if (rank > Shape::kMaxRank) {
-    throw InvalidArgumentError(StrCat("[data] the IDX file ", file->path(), " has ", rank,
-                                      " dimensions (magic ", Hex(magic), "); at most ", Shape::kMaxRank,
-                                      " are supported"));
+    throw InvalidArgumentError(StrCat("[data] the IDX file ", file->path(), " has ", rank, " dimensions (magic ",
+                                      Hex(magic), "); at most ", Shape::kMaxRank, " are supported"));
   }
   for (int i = 0; i < rank; ++i) shape.AddDim(ReadBigEndian(file, "dimensions"));
   int64_t bytes = static_cast<int64_t>(DTypeSize(dtype));
   for (const int64_t dim : shape.dims()) {
     if (dim > 0 && bytes > file->MaxSize() / dim) {
-      throw DataLossError(StrCat("[data] the IDX file ", file->path(), " says that it holds ", shape, " of ",
-                                 dtype, "; expected more bytes than the ", file->MaxSize(),
-                                 " that can be in it"));
+      throw DataLossError(StrCat("[data] the IDX file ", file->path(), " says that it holds ", shape, " of ", dtype,
+                                 "; expected more bytes than the ", file->MaxSize(), " that can be in it"));
     }
     bytes *= dim;
   }
@@ -78,8 +75,7 @@ Shape ReadShape(InputFile* file, uint32_t magic, DType dtype) {
 void SwapBytes(Tensor* tensor) {
   const size_t width = DTypeSize(tensor->dtype());
   char* bytes = static_cast<char*>(tensor->raw_data());
-  for (size_t at = 0; width > 1 && at < tensor->bytes(); at += width)
-    std::reverse(bytes + at, bytes + at + width);
+  for (size_t at = 0; width > 1 && at < tensor->bytes(); at += width) std::reverse(bytes + at, bytes + at + width);
 }
 
 Tensor Read(const std::string& path, uint32_t expected_magic) {
@@ -94,8 +90,8 @@ Tensor Read(const std::string& path, uint32_t expected_magic) {
   Tensor tensor(dtype, shape);
   const size_t count = file.Read({static_cast<char*>(tensor.raw_data()), tensor.bytes()});
   if (count < tensor.bytes()) {
-    throw DataLossError(StrCat("[data] the IDX file ", path, " is cut off: expected ", tensor.bytes(),
-                               " bytes for ", shape, ", got ", count));
+    throw DataLossError(StrCat("[data] the IDX file ", path, " is cut off: expected ", tensor.bytes(), " bytes for ",
+                               shape, ", got ", count));
   }
   char more;
   if (file.Read({&more, 1}) > 0) {
@@ -124,8 +120,7 @@ void WriteIdx(const std::string& path, const Tensor& tensor) {
   put(0x0800u | static_cast<uint32_t>(tensor.shape().rank()));
   for (const int64_t dim : tensor.shape().dims()) {
     if (dim > std::numeric_limits<uint32_t>::max()) {
-      throw InvalidArgumentError(
-          StrCat("[data] a dimension of an IDX file fits 32 bits; got ", tensor.shape()));
+      throw InvalidArgumentError(StrCat("[data] a dimension of an IDX file fits 32 bits; got ", tensor.shape()));
     }
     put(static_cast<uint32_t>(dim));
   }

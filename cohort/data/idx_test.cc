@@ -54,8 +54,7 @@ TEST(IdxTest, PlainAndGzip) {
     const Tensor images = ReadIdxImages(Put("images", gzip ? Gzip(kImages) : kImages));
     EXPECT_EQ(images.shape(), (Shape{2, 1, 3}));
     EXPECT_THAT(images.ToVector<uint8_t>(), ElementsAre('a', 'b', 'c', 'd', 'e', 'f'));
-    EXPECT_THAT(ReadIdxLabels(Put("labels", gzip ? Gzip(kLabels) : kLabels)).ToVector<uint8_t>(),
-                ElementsAre(7, 9));
+    EXPECT_THAT(ReadIdxLabels(Put("labels", gzip ? Gzip(kLabels) : kLabels)).ToVector<uint8_t>(), ElementsAre(7, 9));
   }
 }
 
@@ -91,8 +90,7 @@ TEST(IdxTest, EveryTruncationIsNamed) {
   }
   EXPECT_THAT(MessageOf<DataLossError>([&] { ReadIdxImages(Put("cut", kImages.substr(0, 20))); }),
               HasSubstr("expected 6 bytes for [2,1,3], got 4"));
-  EXPECT_THAT(MessageOf<DataLossError>([&] { ReadIdxImages(Put("long", kImages + "x")); }),
-              HasSubstr("longer"));
+  EXPECT_THAT(MessageOf<DataLossError>([&] { ReadIdxImages(Put("long", kImages + "x")); }), HasSubstr("longer"));
   const std::string claims("\0\0\x08\x03\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 16);
   EXPECT_THROW(ReadIdxImages(Put("claims", claims)), DataLossError);
   EXPECT_THROW(ReadIdxImages(Put("claims", Gzip(claims))), DataLossError);

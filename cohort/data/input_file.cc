@@ -19,8 +19,7 @@ constexpr int kGzipWindow = 15 + 16;  // largest window, gzip header
 
 struct InputFile::Inflater {
   Inflater() : input(kInputBytes) {
-    if (inflateInit2(&stream, kGzipWindow) != Z_OK)
-      throw ResourceExhaustedError("[data] no memory to unpack gzip");
+    if (inflateInit2(&stream, kGzipWindow) != Z_OK) throw ResourceExhaustedError("[data] no memory to unpack gzip");
   }
   ~Inflater() { inflateEnd(&stream); }
 
@@ -31,8 +30,7 @@ struct InputFile::Inflater {
 
 InputFile::InputFile(const std::string& path) : file_(path) {
   char magic[2];
-  if (file_.Read(0, magic) == 2 && magic[0] == '\x1f' && magic[1] == '\x8b')
-    inflater_ = std::make_unique<Inflater>();
+  if (file_.Read(0, magic) == 2 && magic[0] == '\x1f' && magic[1] == '\x8b') inflater_ = std::make_unique<Inflater>();
 }
 
 InputFile::~InputFile() = default;
@@ -62,17 +60,15 @@ size_t InputFile::ReadInflated(std::span<char> out) {
       stream.avail_in = static_cast<uInt>(count);
       if (count == 0 && !inflater_->in_member) break;
       if (count == 0) {
-        throw DataLossError(StrCat("[data] the gzip file ", path(), " is cut off: it ends at offset ",
-                                   offset_, " in the middle of its data (", stream.total_out,
-                                   " bytes came out)"));
+        throw DataLossError(StrCat("[data] the gzip file ", path(), " is cut off: it ends at offset ", offset_,
+                                   " in the middle of its data (", stream.total_out, " bytes came out)"));
       }
     }
     if (!inflater_->in_member) {  // files may be gzip members one after another
       inflateReset(&stream);
       inflater_->in_member = true;
     }
-    const auto room =
-        static_cast<uInt>(std::min<size_t>(out.size() - done, std::numeric_limits<uInt>::max()));
+    const auto room = static_cast<uInt>(std::min<size_t>(out.size() - done, std::numeric_limits<uInt>::max()));
     stream.next_out = reinterpret_cast<Bytef*>(out.data() + done);
     stream.avail_out = room;
     const int result = inflate(&stream, Z_NO_FLUSH);

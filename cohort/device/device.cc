@@ -12,14 +12,17 @@ namespace cohort {
 
 Device::Device(DeviceAttributes attributes, Allocator& allocator, std::shared_ptr<TaskResources> task,
                int intra_op_threads)
-    : attributes_(std::move(attributes)), name_(attributes_.name.ToString()), allocator_(allocator),
-      task_(std::move(task)), intra_op_threads_(intra_op_threads) {
+    : attributes_(std::move(attributes)),
+      name_(attributes_.name.ToString()),
+      allocator_(allocator),
+      task_(std::move(task)),
+      intra_op_threads_(intra_op_threads) {
   if (!attributes_.name.IsFull()) {
     throw InvalidArgumentError(StrCat("[device] expected a full device name; got '", name_, "'"));
   }
   if (intra_op_threads < 1) {
-    throw InvalidArgumentError(StrCat("[device] expected intra_op_threads of at least 1; got ", intra_op_threads,
-                                      " for ", name_));
+    throw InvalidArgumentError(
+        StrCat("[device] expected intra_op_threads of at least 1; got ", intra_op_threads, " for ", name_));
   }
 }
 

@@ -16,8 +16,8 @@
 namespace cohort {
 
 struct DeviceAttributes {
-  DeviceName name;         // full
-  std::string type;        // "CPU", "TEST"
+  DeviceName name;           // full
+  std::string type;          // "CPU", "TEST"
   uint64_t incarnation = 0;  // random, new at each start of the process
   int64_t memory_limit = 0;  // bytes, 0 = unknown
 };
@@ -42,7 +42,8 @@ class Device {
   TaskResources& task() const { return *task_; }
   ResourceManager& resources() const { return task_->resources; }
   int intra_op_threads() const { return intra_op_threads_; }
-  // The one thread on which kernels may use an OpenMP team. Kernels elsewhere run on one core. Started by the first call.
+  // The one thread on which kernels may use an OpenMP team. Kernels elsewhere run on one core. Started by the first
+  // call.
   ThreadPool& compute_thread();
 
   // Copies between this device's memory and the host's, complete when they return. CPU: shares the bytes.

@@ -12,7 +12,8 @@ Allocator& OutputAllocator(const Node& node, int output, Device& device) {
   return node.output_arg(output).host_memory ? HostAllocator() : device.allocator();
 }
 
-// Whether `input` can become a tensor of `bytes` bytes of `space` in place. Elements that are objects (size 0) cannot.
+// Whether `input` can become a tensor of `bytes` bytes of `space` in place. Elements that are objects (size
+// 0) cannot.
 bool CanForward(const Tensor& input, size_t bytes, MemorySpace space) {
   return input.OwnsBufferAlone() && input.raw_data() == input.buffer()->data() && input.bytes() == bytes &&
          DTypeSize(input.dtype()) != 0 && input.space() == space;
@@ -38,7 +39,8 @@ Tensor& KernelContext::ForwardInputOrAllocate(std::initializer_list<int> input_i
   if (element != 0 && count >= 0) {
     for (const int index : input_indices) {
       const int32_t slot = input_slots_[index];
-      // Acquire: what another consumer of the slot has read on its thread, it has read before it gave the slot up.
+      // Acquire: what another consumer of the slot has read on its thread, it has read before it gave the
+      // slot up.
       if (std::atomic_ref<int32_t>(uses_[slot]).load(std::memory_order_acquire) != 1) continue;
       if (!CanForward(slots_[slot], static_cast<size_t>(count) * element, allocator.space())) continue;
       // The slot keeps its tensor, so that the kernel can still read its input through it.
@@ -74,9 +76,8 @@ void KernelRegistry::RegisterFn(const std::string& op, const std::string& device
    private:
     void (*fn_)(KernelContext&);
   };
-  Register(op, device_type, [fn](const KernelConstruction&) -> std::unique_ptr<OpKernel> {
-    return std::make_unique<FnKernel>(fn);
-  });
+  Register(op, device_type,
+           [fn](const KernelConstruction&) -> std::unique_ptr<OpKernel> { return std::make_unique<FnKernel>(fn); });
 }
 
 bool KernelRegistry::Has(std::string_view op, std::string_view device_type) const {
@@ -92,9 +93,9 @@ std::unique_ptr<OpKernel> KernelRegistry::Create(const KernelConstruction& const
   for (const auto& [key, factory] : kernels_) {
     if (key.first == node.op_name()) types.push_back(key.second);
   }
-  throw NotFoundError(StrCat("[kernel] op ", node.op_name(), " (node '", node.name(), "') has no kernel for device type ",
-                             type, " (", construction.device.name(), "); types that have one: [", StrJoin(types, ", "),
-                             "]"));
+  throw NotFoundError(StrCat("[kernel] op ", node.op_name(), " (node '", node.name(),
+                             "') has no kernel for device type ", type, " (", construction.device.name(),
+                             "); types that have one: [", StrJoin(types, ", "), "]"));
 }
 
 std::vector<std::string> KernelRegistry::OpsOn(std::string_view device_type) const {

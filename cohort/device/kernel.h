@@ -33,7 +33,12 @@ class KernelContext {
   // Used by the executor. `slots` hold one tensor an output of the plan; `uses` how many consumers each still has.
   KernelContext(const Node& node, Device& device, const StepInfo& step, Tensor* slots, const int32_t* input_slots,
                 Tensor* outputs, int32_t* uses)
-      : node_(&node), device_(&device), step_(&step), slots_(slots), input_slots_(input_slots), outputs_(outputs),
+      : node_(&node),
+        device_(&device),
+        step_(&step),
+        slots_(slots),
+        input_slots_(input_slots),
+        outputs_(outputs),
         uses_(uses) {}
 
   const Node& node() const { return *node_; }
@@ -68,6 +73,17 @@ class KernelContext {
   int num_threads_ = 1;
 };
 
+// A kernel whose output element i depends on element i of its inputs alone, or on an operand that is one element, as
+// loops over plain memory. An executor strings such kernels together. `x` and the result may be the same memory.
+struct ElementwiseLoops {
+  using Unary = void (*)(const void* x, void* out, int64_t n);
+  using Binary = void (*)(const void* a, const void* b, void* out, int64_t n);
+  Unary unary = nullptr;          // one operand
+  Binary both = nullptr;          // two operands of n elements
+  Binary right_scalar = nullptr;  // the right one is one element
+  Binary left_scalar = nullptr;
+};
+
 // One object a node of a plan; Compute may run in several steps at once, so members are constant after construction
 // or guarded.
 class OpKernel {
@@ -76,6 +92,8 @@ class OpKernel {
   // Sets every output, or throws cohort::Error; the executor adds op, node and device to the message.
   virtual void Compute(KernelContext& ctx) = 0;
   virtual class AsyncOpKernel* AsAsync() { return nullptr; }
+  // Null unless the kernel is elementwise and refuses no values.
+  virtual const ElementwiseLoops* AsElementwise() const { return nullptr; }
 };
 
 // A kernel that waits for something (receive, queue, barrier): it never blocks the thread.
@@ -109,9 +127,8 @@ class KernelRegistry {
   // Registers class K, whose constructor takes a KernelConstruction.
   template <typename K>
   void Register(const std::string& op, const std::string& device_type) {
-    Register(op, device_type, [](const KernelConstruction& c) -> std::unique_ptr<OpKernel> {
-      return std::make_unique<K>(c);
-    });
+    Register(op, device_type,
+             [](const KernelConstruction& c) -> std::unique_ptr<OpKernel> { return std::make_unique<K>(c); });
   }
   // A kernel that is a function of its context.
   void RegisterFn(const std::string& op, const std::string& device_type, void (*fn)(KernelContext&));

@@ -19,10 +19,9 @@ void RegisterTestOps() {
                                     .Attr("T: type")
                                     .Attr("U: type")
                                     .ShapeRule([](ShapeContext&) { return std::vector<Shape>{Shape::UnknownRank()}; }));
-  OpRegistry::Global().Register(
-      OpDef("KernelTestSource").Output("x: T").Attr("T: type").ShapeRule([](ShapeContext&) {
-        return std::vector<Shape>{Shape::UnknownRank()};
-      }));
+  OpRegistry::Global().Register(OpDef("KernelTestSource").Output("x: T").Attr("T: type").ShapeRule([](ShapeContext&) {
+    return std::vector<Shape>{Shape::UnknownRank()};
+  }));
 }
 
 // A context with two inputs and one output, and what an executor would keep for it.
@@ -127,8 +126,8 @@ TEST(KernelRegistryTest, MakesWhatIsRegisteredAndNamesWhatIsNot) {
     registry.Create({*h.node, *h.devices[0]});
     FAIL();
   } catch (const NotFoundError& e) {
-    EXPECT_THAT(e.what(), AllOf(HasSubstr("op KernelTestOp (node 'node')"), HasSubstr("device type CPU"),
-                                HasSubstr("[TEST]")));
+    EXPECT_THAT(e.what(),
+                AllOf(HasSubstr("op KernelTestOp (node 'node')"), HasSubstr("device type CPU"), HasSubstr("[TEST]")));
   }
   registry.Register<Waits>("KernelTestOp", "CPU");
   EXPECT_TRUE(registry.Has("KernelTestOp", "CPU"));

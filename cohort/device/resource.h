@@ -64,7 +64,8 @@ const std::shared_ptr<Resource>& ResourceOfHandle(const Tensor& handle);
 template <typename T>
 T& ResourceOf(const Tensor& handle) {
   T* typed = dynamic_cast<T*>(ResourceOfHandle(handle).get());
-  if (typed == nullptr) throw InvalidArgumentError("[resource] the handle is one of " + ResourceOfHandle(handle)->Describe());
+  if (typed == nullptr)
+    throw InvalidArgumentError("[resource] the handle is one of " + ResourceOfHandle(handle)->Describe());
   return *typed;
 }
 

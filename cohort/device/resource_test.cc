@@ -75,9 +75,8 @@ TEST(ResourceManagerTest, ThreadsGetTheSameResource) {
   std::vector<std::shared_ptr<Counter>> got(4);
   std::vector<std::thread> threads;
   for (auto& mine : got) {
-    threads.emplace_back([&] {
-      mine = manager.LookupOrCreate<Counter>("", "a", [&] { return std::make_shared<Counter>(&alive); });
-    });
+    threads.emplace_back(
+        [&] { mine = manager.LookupOrCreate<Counter>("", "a", [&] { return std::make_shared<Counter>(&alive); }); });
   }
   for (std::thread& thread : threads) thread.join();
   for (const auto& one : got) EXPECT_EQ(one, got[0]);

@@ -10,14 +10,14 @@
 namespace cohort {
 namespace {
 
-// With this bit changed no address of a process is one: not canonical on x86-64, in the kernel's half on AArch64 (whose
-// top byte would be ignored).
+// With this bit changed no address of a process is one: not canonical on x86-64, in the kernel's half on
+// AArch64 (whose top byte would be ignored).
 constexpr uintptr_t kTag = uintptr_t{1} << 55;
 
 void* Tagged(void* address) { return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(address) ^ kTag); }
 
-// Holds the true buffer. Views in both directions share that one, so that its count tells whether anybody else sees the
-// bytes.
+// Holds the true buffer. Views in both directions share that one, so that its count tells whether anybody
+// else sees the bytes.
 class TaggedBuffer final : public Buffer {
  public:
   explicit TaggedBuffer(BufferPtr real)
@@ -76,8 +76,11 @@ class OnStream final : public AsyncOpKernel {
   // What an executor would keep for the CPU kernel: views of the inputs, and its outputs.
   struct Run {
     Run(KernelContext& outer, Device& host, Done done)
-        : outer(outer), done(std::move(done)), num_inputs(static_cast<size_t>(outer.num_inputs())),
-          slots(num_inputs + static_cast<size_t>(outer.num_outputs())), input_slots(num_inputs),
+        : outer(outer),
+          done(std::move(done)),
+          num_inputs(static_cast<size_t>(outer.num_inputs())),
+          slots(num_inputs + static_cast<size_t>(outer.num_outputs())),
+          input_slots(num_inputs),
           uses(slots.size(), 2),  // not to be worked on in place: the device's tensors see the same bytes
           inner(outer.node(), host, outer.step(), slots.data(), input_slots.data(), slots.data() + num_inputs,
                 uses.data()) {
@@ -130,7 +133,8 @@ Tensor TestDeviceViewOfHost(const Tensor& value) {
 
 TestDevice::TestDevice(DeviceAttributes attributes, std::shared_ptr<TaskResources> task,
                        std::chrono::microseconds delay)
-    : Device(attributes, TestDeviceAllocator(), task, 1), delay_(delay),
+    : Device(attributes, TestDeviceAllocator(), task, 1),
+      delay_(delay),
       host_(HostAttributes(attributes), HostAllocator(), task, 1),
       stream_(StrCat("TEST:", *attributes.name.id, " stream"), 1) {}
 

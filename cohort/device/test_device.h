@@ -1,5 +1,5 @@
-// The device of type "TEST": memory that the host cannot read and a stream that is a delayed thread, so that whatever
-// runs on it is fit for an accelerator. It computes with the CPU's kernels. For tests.
+// The device of type "TEST": memory that the host cannot read and a stream that is a delayed thread, so that
+// whatever runs on it is fit for an accelerator. It computes with the CPU's kernels. For tests.
 #pragma once
 
 #include <chrono>
@@ -13,11 +13,11 @@ namespace cohort {
 
 // Memory whose addresses fault when they are followed. Lives as long as the process.
 Allocator& TestDeviceAllocator();
-// `value` as the host's kernels may see it: the same bytes at their true address. Tensors in host memory come back as
-// they are.
+// `value` as the host's kernels may see it: the same bytes at their true address. Tensors in host memory come
+// back as they are.
 Tensor HostViewOfTestDevice(const Tensor& value);
-// The reverse: the same bytes at an address that the host cannot follow. Tensors of objects (strings, handles) come back
-// as they are, they lie in host memory on every device.
+// The reverse: the same bytes at an address that the host cannot follow. Tensors of objects (strings,
+// handles) come back as they are, they lie in host memory on every device.
 Tensor TestDeviceViewOfHost(const Tensor& value);
 
 class TestDevice final : public Device {
@@ -43,12 +43,13 @@ class TestDevice final : public Device {
 };
 
 // `count` devices /job:J/replica:0/task:T/device:TEST:0.. that share `task`.
-std::vector<std::unique_ptr<Device>> MakeTestDevices(
-    const DeviceName& task_name, int count, const std::shared_ptr<TaskResources>& task,
-    std::chrono::microseconds delay = std::chrono::microseconds(50));
+std::vector<std::unique_ptr<Device>> MakeTestDevices(const DeviceName& task_name, int count,
+                                                     const std::shared_ptr<TaskResources>& task,
+                                                     std::chrono::microseconds delay = std::chrono::microseconds(50));
 
-// Gives every op that has a CPU kernel so far one for TEST: it runs the CPU's on the stream, on views of the device's
-// memory, and is asynchronous. Ops with a TEST kernel of their own and those of the runtime ("_...") are left alone.
+// Gives every op that has a CPU kernel so far one for TEST: it runs the CPU's on the stream, on views of the
+// device's memory, and is asynchronous. Ops with a TEST kernel of their own and those of the runtime ("_...")
+// are left alone.
 void RegisterTestDeviceKernels(KernelRegistry& registry);
 
 }  // namespace cohort

@@ -8,9 +8,9 @@
 namespace cohort {
 namespace {
 
+using std::chrono::microseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using std::chrono::microseconds;
 
 constexpr std::chrono::seconds kLong{60};
 
@@ -88,8 +88,8 @@ class TestDeviceKernelTest : public ::testing::Test {
       const auto nothing = [](ShapeContext&) { return std::vector<Shape>{}; };
       const auto two = [](ShapeContext&) { return std::vector<Shape>{Shape::UnknownRank(), Shape{-1}}; };
       ops.Register(OpDef("TestDeviceSource").Output("x: float32").ShapeRule(unknown));
-      ops.Register(OpDef("TestDeviceDouble").Input("x: float32").Output("y: float32").HostOutput("shape: int64")
-                       .ShapeRule(two));
+      ops.Register(
+          OpDef("TestDeviceDouble").Input("x: float32").Output("y: float32").HostOutput("shape: int64").ShapeRule(two));
       ops.Register(OpDef("TestDeviceAssign").Input("x: float32").ShapeRule(nothing));
       ops.Register(OpDef("TestDeviceRead").Output("x: float32").ShapeRule(unknown));
     }

@@ -26,8 +26,8 @@ void UpdateGate::Close(std::chrono::milliseconds timeout) {
     if (!changed_.WaitUntil(mu_, deadline) && (closed_ || inside_ > 0)) {
       --closing_;
       changed_.NotifyAll();
-      throw DeadlineExceededError(StrCat("[state] no cut between update sets within ", timeout.count(), " ms: ",
-                                         inside_, " steps are in the middle of their updates"));
+      throw DeadlineExceededError(StrCat("[state] no cut between update sets within ", timeout.count(),
+                                         " ms: ", inside_, " steps are in the middle of their updates"));
     }
   }
   --closing_;

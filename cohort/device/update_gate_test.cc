@@ -12,8 +12,8 @@
 namespace cohort {
 namespace {
 
-using ::testing::HasSubstr;
 using std::chrono::milliseconds;
+using ::testing::HasSubstr;
 
 constexpr milliseconds kLong{60000};
 
@@ -44,8 +44,8 @@ TEST(UpdateGateTest, AStepMayLeaveOnAnotherThread) {
   gate.Open();
 }
 
-// Steps add 1 to two cells, one after the other; whoever has closed the gate sees them equal. Steps come without a
-// pause, and the gate can be closed all the same.
+// Steps add 1 to two cells, one after the other; whoever has closed the gate sees them equal. Steps come
+// without a pause, and the gate can be closed all the same.
 TEST(UpdateGateTest, ACutNeverSeesHalfASetOfUpdates) {
   UpdateGate gate;
   std::array<std::atomic<int>, 2> cells{};

@@ -52,8 +52,8 @@ class Variable::SetLock {
     std::sort(variables_.begin(), variables_.end(), std::less<>());
     const auto twice = std::adjacent_find(variables_.begin(), variables_.end());
     if (twice != variables_.end()) {
-      throw InvalidArgumentError(StrCat("[variable] expected different variables in one update; got '",
-                                        (*twice)->name(), "' twice"));
+      throw InvalidArgumentError(
+          StrCat("[variable] expected different variables in one update; got '", (*twice)->name(), "' twice"));
     }
     for (Variable* variable : variables_) {
       mode_ == Mode::kShared ? variable->mu_.LockShared() : variable->mu_.Lock();
@@ -74,8 +74,9 @@ class Variable::SetLock {
   Mode mode_;
 };
 
-// The same stripe of one or several variables (`variables` in the order of their addresses, unchanged meanwhile); held
-// from row to row while the stripe stays the same. A thread holds at most one stripe of each variable.
+// The same stripe of one or several variables (`variables` in the order of their addresses, unchanged
+// meanwhile); held from row to row while the stripe stays the same. A thread holds at most one stripe of each
+// variable.
 class Variable::StripeLock {
  public:
   explicit StripeLock(std::span<const Variable* const> variables) : variables_(variables) {}
@@ -114,8 +115,8 @@ void Variable::CheckInitialized() const {
 
 int64_t Variable::RowCount() const {
   if (value_.shape().rank() < 1 || DTypeSize(dtype_) == 0) {
-    throw InvalidArgumentError(StrCat("[variable] expected a variable with rows of numbers; got '", name_, "' of ",
-                                      dtype_, value_.shape()));
+    throw InvalidArgumentError(
+        StrCat("[variable] expected a variable with rows of numbers; got '", name_, "' of ", dtype_, value_.shape()));
   }
   return value_.shape().dim(0);
 }

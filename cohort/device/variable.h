@@ -36,8 +36,9 @@ class Variable final : public Resource {
   // Throws InvalidArgumentError when dtype or shape do not fit the declaration.
   void Assign(const Tensor& value);
   // Dense update: `change(old, out)` writes all elements of `out` from `old` (both of the variable's shape and dtype;
-  // the two may be the same memory). Under the variable's lock: one update after another. Throws FailedPreconditionError.
-  // `change` makes all its checks before it writes: what it has written when it throws may stay.
+  // the two may be the same memory). Under the variable's lock: one update after another. Throws
+  // FailedPreconditionError. `change` makes all its checks before it writes: what it has written when it throws may
+  // stay.
   void Update(const std::function<void(const Tensor& old, Tensor& out)>& change);
   // The same for a variable with slots that change together (Momentum, Adam): all are locked in the order of their
   // addresses, `outs[i]` belongs to `variables[i]`.

@@ -1,5 +1,5 @@
-// Readers against writers: whoever reads a variable sees a whole value (dense) or whole rows (by row). Meant for
-// ThreadSanitizer as much as for its own assertions.
+// Readers against writers: whoever reads a variable sees a whole value (dense) or whole rows (by row). Meant
+// for ThreadSanitizer as much as for its own assertions.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -29,8 +29,8 @@ bool AllEqual(const Tensor& value, int64_t rows) {
   return true;
 }
 
-// Runs `write` kUpdates times on each of kWriters threads, and `read` on kReaders threads until they are done, each
-// reader at least once.
+// Runs `write` kUpdates times on each of kWriters threads, and `read` on kReaders threads until they are
+// done, each reader at least once.
 void Race(const std::function<void(int round)>& write, const std::function<void(int round)>& read) {
   std::atomic<int> writing{kWriters};
   std::vector<std::thread> threads;

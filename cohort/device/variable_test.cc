@@ -48,8 +48,13 @@ TEST(VariableTest, ReadBeforeTheFirstAssignNamesTheVariable) {
 
 TEST(VariableTest, AssignChecksDtypeAndShape) {
   Variable v("v", DType::kFloat32, Shape{-1, 2});
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { v.Assign(Tensor::Vector<float>({1, 2})); }), HasSubstr("float32[2]"));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { v.Assign(Tensor::Zeros(DType::kInt32, Shape{1, 2})); }),
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                v.Assign(Tensor::Vector<float>({1, 2}));
+              }),
+              HasSubstr("float32[2]"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                v.Assign(Tensor::Zeros(DType::kInt32, Shape{1, 2}));
+              }),
               HasSubstr("int32[1,2]"));
   EXPECT_FALSE(v.initialized());
   v.Assign(Matrix(3, 2));
@@ -79,9 +84,8 @@ TEST(VariableTest, AnAssignedTensorOfSomebodyElseIsNotWrittenInto) {
   a.Assign(constant);
   b.Assign(constant);
   a.Update(AddOne);
-  b.UpdateRows(Tensor::Vector<int32_t>({1}), {}, [](int64_t, std::span<void* const> rows) {
-    *static_cast<float*>(rows[0]) = 9;
-  });
+  b.UpdateRows(Tensor::Vector<int32_t>({1}), {},
+               [](int64_t, std::span<void* const> rows) { *static_cast<float*>(rows[0]) = 9; });
   EXPECT_THAT(constant.ToVector<float>(), ElementsAre(1, 2));
   EXPECT_THAT(a.Read().ToVector<float>(), ElementsAre(2, 3));
   EXPECT_THAT(b.Read().ToVector<float>(), ElementsAre(1, 9));
@@ -194,9 +198,8 @@ TEST(VariableTest, RowModeCopiesWholeReadsAndAssigns) {
   v.Gather(Tensor::Scalar<int32_t>(0), HostAllocator());
   const Tensor copy = v.Read();
   EXPECT_EQ(copy.ToVector<float>(), initial.ToVector<float>());
-  v.UpdateRows(Tensor::Vector<int32_t>({199}), {}, [](int64_t, std::span<void* const> rows) {
-    *static_cast<float*>(rows[0]) = -1;
-  });
+  v.UpdateRows(Tensor::Vector<int32_t>({199}), {},
+               [](int64_t, std::span<void* const> rows) { *static_cast<float*>(rows[0]) = -1; });
   EXPECT_EQ(before.data<float>()[199 * 3], 199 * 3);
   EXPECT_EQ(copy.data<float>()[199 * 3], 199 * 3);
   EXPECT_EQ(v.Read().data<float>()[199 * 3], -1);

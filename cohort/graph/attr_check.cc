@@ -20,11 +20,9 @@ static_assert(kMatches<AttrKind::kInt, int64_t> && kMatches<AttrKind::kFloat, fl
               kMatches<AttrKind::kBool, bool> && kMatches<AttrKind::kString, std::string> &&
               kMatches<AttrKind::kType, DType> && kMatches<AttrKind::kShape, Shape> &&
               kMatches<AttrKind::kTensor, Tensor> && kMatches<AttrKind::kListInt, std::vector<int64_t>> &&
-              kMatches<AttrKind::kListFloat, std::vector<float>> &&
-              kMatches<AttrKind::kListBool, std::vector<bool>> &&
+              kMatches<AttrKind::kListFloat, std::vector<float>> && kMatches<AttrKind::kListBool, std::vector<bool>> &&
               kMatches<AttrKind::kListString, std::vector<std::string>> &&
-              kMatches<AttrKind::kListType, std::vector<DType>> &&
-              kMatches<AttrKind::kListShape, std::vector<Shape>>);
+              kMatches<AttrKind::kListType, std::vector<DType>> && kMatches<AttrKind::kListShape, std::vector<Shape>>);
 
 bool IsList(AttrKind kind) { return kind >= AttrKind::kListInt; }
 
@@ -44,18 +42,12 @@ int64_t ListLength(const AttrValue& value) {
 
 AttrValue EmptyList(AttrKind kind) {
   switch (kind) {
-    case AttrKind::kListFloat:
-      return std::vector<float>();
-    case AttrKind::kListBool:
-      return std::vector<bool>();
-    case AttrKind::kListString:
-      return std::vector<std::string>();
-    case AttrKind::kListType:
-      return std::vector<DType>();
-    case AttrKind::kListShape:
-      return std::vector<Shape>();
-    default:
-      return std::vector<int64_t>();
+    case AttrKind::kListFloat: return std::vector<float>();
+    case AttrKind::kListBool: return std::vector<bool>();
+    case AttrKind::kListString: return std::vector<std::string>();
+    case AttrKind::kListType: return std::vector<DType>();
+    case AttrKind::kListShape: return std::vector<Shape>();
+    default: return std::vector<int64_t>();
   }
 }
 
@@ -73,8 +65,7 @@ bool HasAllowedElements(const AttrDef& def, const AttrValue& value) {
   const auto allowed = [&def](const auto& element) { return IsAllowed(def, element); };
   if (const auto* dtype = value.get<DType>()) return allowed(*dtype);
   if (const auto* text = value.get<std::string>()) return allowed(*text);
-  if (const auto* dtypes = value.get<std::vector<DType>>())
-    return std::all_of(dtypes->begin(), dtypes->end(), allowed);
+  if (const auto* dtypes = value.get<std::vector<DType>>()) return std::all_of(dtypes->begin(), dtypes->end(), allowed);
   if (const auto* texts = value.get<std::vector<std::string>>()) {
     return std::all_of(texts->begin(), texts->end(), allowed);
   }
@@ -98,8 +89,8 @@ std::string CheckAttrValue(const AttrDef& def, AttrValue& value) {
   if (value.value().index() != static_cast<size_t>(def.kind) + 1) {
     const std::string_view got =
         value.empty() ? "nothing" : AttrKindName(static_cast<AttrKind>(value.value().index() - 1));
-    return StrCat("attribute '", def.name, "' must be of type ", AttrKindName(def.kind), ", got ",
-                  value.ToString(), " (", got, ")");
+    return StrCat("attribute '", def.name, "' must be of type ", AttrKindName(def.kind), ", got ", value.ToString(),
+                  " (", got, ")");
   }
   if (!HasAllowedElements(def, value)) {
     return StrCat("attribute '", def.name, "' is ", value.ToString(), ", which is not among the allowed ",
@@ -109,8 +100,8 @@ std::string CheckAttrValue(const AttrDef& def, AttrValue& value) {
     const bool list = IsList(def.kind);
     const int64_t number = list ? ListLength(value) : *value.get<int64_t>();
     if (number < *def.minimum) {
-      return StrCat("attribute '", def.name, "' must ", list ? "have a length of" : "be", " at least ",
-                    *def.minimum, ", got ", value.ToString());
+      return StrCat("attribute '", def.name, "' must ", list ? "have a length of" : "be", " at least ", *def.minimum,
+                    ", got ", value.ToString());
     }
   }
   return "";

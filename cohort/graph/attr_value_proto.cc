@@ -1,9 +1,8 @@
-#include "cohort/graph/attr_value_proto.h"
-
 #include <utility>
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/graph/attr_value_proto_internal.h"
 #include "cohort/proto/tensor_proto.h"
 
 namespace cohort {
@@ -95,28 +94,19 @@ void ToProto(const AttrValue& value, proto::AttrValue* out) {
 
 AttrValue FromProto(const proto::AttrValue& in) {
   switch (in.value_case()) {
-    case proto::AttrValue::kS:
-      return in.s();
-    case proto::AttrValue::kI:
-      return static_cast<int64_t>(in.i());
-    case proto::AttrValue::kF:
-      return in.f();
-    case proto::AttrValue::kB:
-      return in.b();
-    case proto::AttrValue::kType:
-      return FromProto(static_cast<int>(in.type()));
-    case proto::AttrValue::kShape:
-      return FromProto(in.shape());
-    case proto::AttrValue::kTensor:
-      return FromProto(in.tensor());
-    case proto::AttrValue::kList:
-      return FromList(in.list());
+    case proto::AttrValue::kS: return in.s();
+    case proto::AttrValue::kI: return static_cast<int64_t>(in.i());
+    case proto::AttrValue::kF: return in.f();
+    case proto::AttrValue::kB: return in.b();
+    case proto::AttrValue::kType: return FromProto(static_cast<int>(in.type()));
+    case proto::AttrValue::kShape: return FromProto(in.shape());
+    case proto::AttrValue::kTensor: return FromProto(in.tensor());
+    case proto::AttrValue::kList: return FromList(in.list());
     case proto::AttrValue::kFunc:
       throw InvalidArgumentError(StrCat("the function '", in.func().name(), "' is none of Cohort's values"));
     case proto::AttrValue::kPlaceholder:
       throw InvalidArgumentError(StrCat("the placeholder '", in.placeholder(), "' was never filled in"));
-    case proto::AttrValue::VALUE_NOT_SET:
-      break;
+    case proto::AttrValue::VALUE_NOT_SET: break;
   }
   return AttrValue();
 }

@@ -64,12 +64,10 @@ class Folder {
   }
 
   static MaybeInts OfConst(const Tensor& tensor) {
-    if (tensor.shape().rank() > 1 || static_cast<size_t>(tensor.num_elements()) > kMaxElements)
-      return std::nullopt;
+    if (tensor.shape().rank() > 1 || static_cast<size_t>(tensor.num_elements()) > kMaxElements) return std::nullopt;
     PartialInts ints{tensor.shape().IsScalar(), {}};
     for (int64_t i = 0; i < tensor.num_elements(); ++i) {
-      ints.values.emplace_back(tensor.dtype() == DType::kInt32 ? tensor.data<int32_t>()[i]
-                                                               : tensor.data<int64_t>()[i]);
+      ints.values.emplace_back(tensor.dtype() == DType::kInt32 ? tensor.data<int32_t>()[i] : tensor.data<int64_t>()[i]);
     }
     return ints;
   }
@@ -98,8 +96,7 @@ class Folder {
       const MaybeInts part = Eval(node.input(i));
       if (part && !part->is_scalar) {
         all.values.insert(all.values.end(), part->values.begin(), part->values.end());
-      } else if (shape.rank() == 1 && shape.dim(0) >= 0 &&
-                 static_cast<size_t>(shape.dim(0)) <= kMaxElements) {
+      } else if (shape.rank() == 1 && shape.dim(0) >= 0 && static_cast<size_t>(shape.dim(0)) <= kMaxElements) {
         all.values.resize(all.values.size() + static_cast<size_t>(shape.dim(0)));
       } else {
         return std::nullopt;
@@ -121,8 +118,7 @@ class Folder {
     const std::optional<int64_t> end = EvalOne(node.input(2));
     const std::optional<int64_t> stride = EvalOne(node.input(3));
     if (!data || data->is_scalar || !begin || !end || !stride || *stride == 0) return std::nullopt;
-    if (node.attr<int64_t>("ellipsis_mask") != 0 || node.attr<int64_t>("new_axis_mask") != 0)
-      return std::nullopt;
+    if (node.attr<int64_t>("ellipsis_mask") != 0 || node.attr<int64_t>("new_axis_mask") != 0) return std::nullopt;
     const int64_t size = static_cast<int64_t>(data->values.size());
     if (node.attr<int64_t>("shrink_axis_mask") & 1) {
       const int64_t at = *begin < 0 ? *begin + size : *begin;
@@ -162,8 +158,7 @@ class Folder {
   MaybeInts OfBinary(const Node& node, Function overflows) {
     const MaybeInts a = Eval(node.input(0));
     const MaybeInts b = Eval(node.input(1));
-    if (!a || !b || (a->values.size() != b->values.size() && !a->is_scalar && !b->is_scalar))
-      return std::nullopt;
+    if (!a || !b || (a->values.size() != b->values.size() && !a->is_scalar && !b->is_scalar)) return std::nullopt;
     PartialInts result{a->is_scalar && b->is_scalar, {}};
     const size_t count = a->is_scalar ? b->values.size() : a->values.size();
     for (size_t i = 0; i < count; ++i) {
@@ -202,15 +197,15 @@ std::optional<Tensor> ConstantValue(const Output& value) {
 Shape ConstantValueAsShape(const Output& value) {
   const Shape& shape = value.shape();
   if (!IsIndexType(value.dtype()) || (shape.has_rank() && shape.rank() != 1)) {
-    throw InvalidArgumentError(StrCat("[graph] expected a shape as an int32 or int64 vector, got ",
-                                      value.dtype(), shape, " (", value.name(), ")"));
+    throw InvalidArgumentError(StrCat("[graph] expected a shape as an int32 or int64 vector, got ", value.dtype(),
+                                      shape, " (", value.name(), ")"));
   }
   const MaybeInts ints = Folder().Eval(value);
   if (!ints || ints->is_scalar) {
     if (!shape.has_rank() || shape.dim(0) < 0) return Shape::UnknownRank();
     if (shape.dim(0) > Shape::kMaxRank) {
-      throw InvalidArgumentError(StrCat("[graph] ", value.name(), " is a shape of rank ", shape.dim(0),
-                                        ", above ", Shape::kMaxRank));
+      throw InvalidArgumentError(
+          StrCat("[graph] ", value.name(), " is a shape of rank ", shape.dim(0), ", above ", Shape::kMaxRank));
     }
     return Shape::UnknownDims(static_cast<int>(shape.dim(0)));
   }

@@ -46,8 +46,7 @@ TEST_F(ConstantValueTest, FoldsConstantsAndStaticShapes) {
   EXPECT_EQ(ConstantValue(Op1("Size", image_))->scalar<int32_t>(), 8 * 28 * 27);
   EXPECT_EQ(ConstantValue(Op1("Rank", batch_))->scalar<int32_t>(), 3);
   EXPECT_THAT(Values(graph_.Op("Pack").Inputs({Int(3), Op1("Rank", image_)}).Finish1()), ElementsAre(3, 3));
-  const Output joined =
-      graph_.Op("ConcatV2").Inputs({Ints({1, 2}), Op1("Shape", image_)}).Input(Int(0)).Finish1();
+  const Output joined = graph_.Op("ConcatV2").Inputs({Ints({1, 2}), Op1("Shape", image_)}).Input(Int(0)).Finish1();
   EXPECT_THAT(Values(joined), ElementsAre(1, 2, 8, 28, 27));
   EXPECT_THAT(Values(graph_.Op("Mul").Input(Ints({2, 3})).Input(Int(5)).Finish1()), ElementsAre(10, 15));
   const Output wide = graph_.Op("Cast").Input(Ints({4, 5})).Attr("DstT", DType::kInt64).Finish1();

@@ -56,9 +56,8 @@ class Parser {
 
  private:
   [[noreturn]] void Fail(std::string_view part, std::string_view why) const {
-    throw InvalidArgumentError(
-        StrCat("[graph] device name '", text_, "': part '", part, "' ", why,
-               "; expected a form like /job:worker/replica:0/task:1/device:CPU:0 or /cpu:0"));
+    throw InvalidArgumentError(StrCat("[graph] device name '", text_, "': part '", part, "' ", why,
+                                      "; expected a form like /job:worker/replica:0/task:1/device:CPU:0 or /cpu:0"));
   }
 
   void ParsePart(std::string_view part) {
@@ -84,8 +83,7 @@ class Parser {
   void SetJob(std::string_view part, std::string_view value) {
     Once(part, seen_job_);
     if (value == "*") return;
-    if (!IsIdentifier(value))
-      Fail(part, "has a job name that is not a letter followed by letters, digits or '_'");
+    if (!IsIdentifier(value)) Fail(part, "has a job name that is not a letter followed by letters, digits or '_'");
     name_.job = std::string(value);
   }
 
@@ -99,8 +97,7 @@ class Parser {
     const size_t colon = value.find(':');
     const std::string_view type = value.substr(0, colon);
     if (type != "*") {
-      if (!IsIdentifier(type))
-        Fail(part, "has a device type that is not a letter followed by letters, digits or '_'");
+      if (!IsIdentifier(type)) Fail(part, "has a device type that is not a letter followed by letters, digits or '_'");
       name_.type = ToUpper(type);
     }
     if (colon != std::string_view::npos) name_.id = Number(part, value.substr(colon + 1));
@@ -158,8 +155,8 @@ DeviceName DeviceName::OverriddenBy(const DeviceName& inner) const {
 }
 
 bool DeviceName::Matches(const DeviceName& other) const {
-  return FieldMatches(job, other.job) && FieldMatches(replica, other.replica) &&
-         FieldMatches(task, other.task) && FieldMatches(type, other.type) && FieldMatches(id, other.id);
+  return FieldMatches(job, other.job) && FieldMatches(replica, other.replica) && FieldMatches(task, other.task) &&
+         FieldMatches(type, other.type) && FieldMatches(id, other.id);
 }
 
 std::string MergeDevices(std::string_view outer, std::string_view inner) {

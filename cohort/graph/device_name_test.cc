@@ -32,19 +32,16 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"/job:worker", "/job:worker"}, Case{"/replica:3", "/replica:3"}, Case{"/task:12", "/task:12"},
         Case{"/device:GPU:2", "/device:GPU:2"}, Case{"/device:GPU", "/device:GPU:*"},
         Case{"/device:GPU:*", "/device:GPU:*"}, Case{"/device:*:1", "/device:*:1"}, Case{"/device:*", ""},
-        Case{"/device:*:*", ""}, Case{"/device:My_Dev2:1", "/device:MY_DEV2:1"},
-        Case{"/device:gpu:1", "/device:GPU:1"}, Case{"/cpu:0", "/device:CPU:0"},
-        Case{"/CPU:0", "/device:CPU:0"}, Case{"/gpu:0", "/device:GPU:0"}, Case{"/GPU:7", "/device:GPU:7"},
-        Case{"/gpu", "/device:GPU:*"}, Case{"/cpu:*", "/device:CPU:*"}, Case{"CPU:0", "/device:CPU:0"},
-        Case{"GPU:1", "/device:GPU:1"}, Case{"test:0", "/device:TEST:0"},
+        Case{"/device:*:*", ""}, Case{"/device:My_Dev2:1", "/device:MY_DEV2:1"}, Case{"/device:gpu:1", "/device:GPU:1"},
+        Case{"/cpu:0", "/device:CPU:0"}, Case{"/CPU:0", "/device:CPU:0"}, Case{"/gpu:0", "/device:GPU:0"},
+        Case{"/GPU:7", "/device:GPU:7"}, Case{"/gpu", "/device:GPU:*"}, Case{"/cpu:*", "/device:CPU:*"},
+        Case{"CPU:0", "/device:CPU:0"}, Case{"GPU:1", "/device:GPU:1"}, Case{"test:0", "/device:TEST:0"},
         Case{"job:worker/task:0/cpu:0/", "/job:worker/task:0/device:CPU:0"},
         Case{"/job:worker//task:0", "/job:worker/task:0"}, Case{"/task:1/job:ps", "/job:ps/task:1"},
         Case{"/device:CPU:0/job:ps", "/job:ps/device:CPU:0"}, Case{"/job:*/replica:*/task:*", ""},
-        Case{"/job:w_1/task:0", "/job:w_1/task:0"},
-        Case{"/job:*/task:2/device:CPU:*", "/task:2/device:CPU:*"},
+        Case{"/job:w_1/task:0", "/job:w_1/task:0"}, Case{"/job:*/task:2/device:CPU:*", "/task:2/device:CPU:*"},
         Case{"/task:2147483647", "/task:2147483647"},
-        Case{"/job:localhost/replica:0/task:0/device:GPU:0",
-             "/job:localhost/replica:0/task:0/device:GPU:0"}));
+        Case{"/job:localhost/replica:0/task:0/device:GPU:0", "/job:localhost/replica:0/task:0/device:GPU:0"}));
 
 class DeviceNameErrors : public ::testing::TestWithParam<Case> {};
 
@@ -58,11 +55,10 @@ TEST_P(DeviceNameErrors, QuotesTextAndPart) {
 INSTANTIATE_TEST_SUITE_P(
     Grammar, DeviceNameErrors,
     ::testing::Values(Case{"/job:1worker", "job:1worker"}, Case{"/job:", "job:"}, Case{"/job", "job"},
-                      Case{"/job:a-b", "job:a-b"}, Case{"/job:worker:0", "job:worker:0"},
-                      Case{"/task:x", "task:x"}, Case{"/task:-1", "task:-1"}, Case{"/task:+1", "task:+1"},
-                      Case{"/task:", "task:"}, Case{"/task:1x", "task:1x"},
-                      Case{"/task:2147483648", "task:2147483648"}, Case{"/replica:1.5", "replica:1.5"},
-                      Case{"/device:", "device:"}, Case{"/device::0", "device::0"},
+                      Case{"/job:a-b", "job:a-b"}, Case{"/job:worker:0", "job:worker:0"}, Case{"/task:x", "task:x"},
+                      Case{"/task:-1", "task:-1"}, Case{"/task:+1", "task:+1"}, Case{"/task:", "task:"},
+                      Case{"/task:1x", "task:1x"}, Case{"/task:2147483648", "task:2147483648"},
+                      Case{"/replica:1.5", "replica:1.5"}, Case{"/device:", "device:"}, Case{"/device::0", "device::0"},
                       Case{"/device:0", "device:0"}, Case{"/device:CPU:", "device:CPU:"},
                       Case{"/device:CPU:a", "device:CPU:a"}, Case{"/device:CPU:0:1", "device:CPU:0:1"},
                       Case{"/cpu:x", "cpu:x"}, Case{"/machine:3", "machine:3"}, Case{"worker", "worker"},
@@ -91,8 +87,7 @@ TEST(DeviceName, InnerWinsFieldByField) {
   EXPECT_EQ(MergeDevices("", "/gpu:0"), "/device:GPU:0");
   EXPECT_EQ(MergeDevices("/gpu:0", ""), "/device:GPU:0");
   const DeviceName base = DeviceName::Parse("/job:worker/replica:0/task:1/device:CPU:0");
-  EXPECT_EQ(DeviceName::Parse("/job:ps").CompletedFrom(base).ToString(),
-            "/job:ps/replica:0/task:1/device:CPU:0");
+  EXPECT_EQ(DeviceName::Parse("/job:ps").CompletedFrom(base).ToString(), "/job:ps/replica:0/task:1/device:CPU:0");
 }
 
 TEST(DeviceName, MatchesWhatIsSet) {

@@ -25,8 +25,7 @@ std::vector<Output> AlignIndices(Graph& graph, const std::vector<Gradient>& part
                                 [&](const Output& value) { return value.dtype() == indices[0].dtype(); });
   if (same) return indices;
   for (Output& value : indices) {
-    if (value.dtype() != DType::kInt64)
-      value = graph.Op("Cast").Input(value).Attr("DstT", DType::kInt64).Finish1();
+    if (value.dtype() != DType::kInt64) value = graph.Op("Cast").Input(value).Attr("DstT", DType::kInt64).Finish1();
   }
   return indices;
 }
@@ -72,8 +71,8 @@ Gradient SumGradients(const std::vector<Gradient>& parts) {
   std::vector<std::pair<std::string, std::vector<Gradient>>> by_device;
   for (const Gradient& part : parts) {
     const std::string& device = part.values.node->device();
-    const auto it = std::find_if(by_device.begin(), by_device.end(),
-                                 [&](const auto& row) { return row.first == device; });
+    const auto it =
+        std::find_if(by_device.begin(), by_device.end(), [&](const auto& row) { return row.first == device; });
     if (it != by_device.end()) {
       it->second.push_back(part);
     } else {

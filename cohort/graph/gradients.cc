@@ -22,17 +22,16 @@ using OutputSet = std::unordered_set<Output, OutputHash>;
 
 bool CarriesGradient(DType dtype) { return IsFloating(dtype) || dtype == DType::kResource; }
 
-void CheckArguments(const std::vector<Output>& ys, const std::vector<Output>& xs,
-                    const std::vector<Output>& grad_ys, const std::vector<Output>& stop) {
+void CheckArguments(const std::vector<Output>& ys, const std::vector<Output>& xs, const std::vector<Output>& grad_ys,
+                    const std::vector<Output>& stop) {
   if (ys.empty()) throw InvalidArgumentError("[graph] Gradients: expected at least one y, got none");
   if (!grad_ys.empty() && grad_ys.size() != ys.size()) {
-    throw InvalidArgumentError(StrCat("[graph] Gradients: expected one grad_y for each of the ", ys.size(),
-                                      " ys, got ", grad_ys.size()));
+    throw InvalidArgumentError(
+        StrCat("[graph] Gradients: expected one grad_y for each of the ", ys.size(), " ys, got ", grad_ys.size()));
   }
   const auto check = [&ys](const std::vector<Output>& values, const char* what) {
     for (size_t i = 0; i < values.size(); ++i) {
-      if (!values[i].valid())
-        throw InvalidArgumentError(StrCat("[graph] Gradients: ", what, "[", i, "] is no value"));
+      if (!values[i].valid()) throw InvalidArgumentError(StrCat("[graph] Gradients: ", what, "[", i, "] is no value"));
       if (&values[i].graph() != &ys[0].graph()) {
         throw InvalidArgumentError(StrCat("[graph] Gradients: ", what, "[", i, "], ", values[i].name(),
                                           ", is of another graph than ", ys[0].name()));
@@ -53,8 +52,8 @@ void CheckArguments(const std::vector<Output>& ys, const std::vector<Output>& xs
     if (!grad.valid()) continue;
     if (grad.dtype() != ys[i].dtype() || !grad.shape().IsCompatibleWith(ys[i].shape())) {
       throw InvalidArgumentError(StrCat("[graph] Gradients: expected for grad_ys[", i, "] ", ys[i].dtype(),
-                                        ys[i].shape(), " as ", ys[i].name(), " has, got ", grad.dtype(),
-                                        grad.shape(), " of ", grad.name()));
+                                        ys[i].shape(), " as ", ys[i].name(), " has, got ", grad.dtype(), grad.shape(),
+                                        " of ", grad.name()));
     }
   }
 }
@@ -111,8 +110,7 @@ class Backprop {
         continue;
       }
       const Output& input = node->input(next++);
-      if (CarriesGradient(input.dtype()) && seen_.insert(input.node).second)
-        stack.emplace_back(input.node, 0);
+      if (CarriesGradient(input.dtype()) && seen_.insert(input.node).second) stack.emplace_back(input.node, 0);
     }
   }
 
@@ -164,9 +162,9 @@ class Backprop {
     const Output& values = gradient.values;
     const bool fits_dtype = dtype == DType::kInvalid || values.dtype() == dtype;
     if (!fits_dtype || (!gradient.is_sparse() && !values.shape().IsCompatibleWith(shape))) {
-      throw InternalError(StrCat("[graph] the gradient function of ", node.op_name(), " gave ",
-                                 values.dtype(), values.shape(), " for input ", i, ", expected ", dtype,
-                                 shape, "; at ", node.Describe()));
+      throw InternalError(StrCat("[graph] the gradient function of ", node.op_name(), " gave ", values.dtype(),
+                                 values.shape(), " for input ", i, ", expected ", dtype, shape, "; at ",
+                                 node.Describe()));
     }
   }
 

@@ -194,8 +194,7 @@ TEST_F(GradientsTest, SparseAndDenseAddUpDense) {
   EXPECT_FALSE(grad.is_sparse());
   ASSERT_EQ(grad.values.node->op_name(), "AddN");
   int sums = 0;
-  for (const Output& part : grad.values.node->inputs())
-    sums += part.node->op_name() == "UnsortedSegmentSum" ? 1 : 0;
+  for (const Output& part : grad.values.node->inputs()) sums += part.node->op_name() == "UnsortedSegmentSum" ? 1 : 0;
   EXPECT_EQ(sums, 1);
 }
 
@@ -222,13 +221,9 @@ TEST_F(GradientsTest, Errors) {
   EXPECT_THAT(message([&] { Gradients({}, {x_}); }), HasSubstr("at least one y"));
   EXPECT_THAT(message([&] { Gradients({x_}, {Output()}); }), HasSubstr("xs[0]"));
   EXPECT_THAT(message([&] { Gradients({x_}, {foreign}); }), HasSubstr("another graph"));
-  EXPECT_THAT(message([&] {
-                Gradients({x_}, {x_}, {x_, x_});
-              }),
-              AllOf(HasSubstr("1 ys"), HasSubstr("got 2")));
+  EXPECT_THAT(message([&] { Gradients({x_}, {x_}, {x_, x_}); }), AllOf(HasSubstr("1 ys"), HasSubstr("got 2")));
   const Output wide = TestInput(graph_, DType::kFloat32, Shape{9});
-  EXPECT_THAT(message([&] { Gradients({x_}, {x_}, {wide}); }),
-              AllOf(HasSubstr("grad_ys[0]"), HasSubstr("[9]")));
+  EXPECT_THAT(message([&] { Gradients({x_}, {x_}, {wide}); }), AllOf(HasSubstr("grad_ys[0]"), HasSubstr("[9]")));
   const Output m = TestInput(graph_, DType::kFloat32, Shape{2, 2});
   const Output y = graph_.Op("TestMatMul").Input(m).Input(m).Name("product").Finish1();
   EXPECT_THAT(message([&] { Gradients({y}, {m}); }), AllOf(HasSubstr("TestMatMul"), HasSubstr("'product'")));

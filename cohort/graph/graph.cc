@@ -10,8 +10,8 @@ namespace cohort {
 namespace {
 
 [[noreturn]] void FailTaken(const std::string& name, const std::string& op) {
-  throw AlreadyExistsError(StrCat("[graph] the name '", name, "' for a ", op,
-                                  " node is taken; choose another, or let it be made unique"));
+  throw AlreadyExistsError(
+      StrCat("[graph] the name '", name, "' for a ", op, " node is taken; choose another, or let it be made unique"));
 }
 
 }  // namespace
@@ -39,8 +39,8 @@ Output Graph::FindOutput(const std::string& name) const {
                                " nodes of the graph (looking for '", name, "')"));
   }
   if (index >= node->num_outputs()) {
-    throw InvalidArgumentError(StrCat("[graph] '", name, "' asks for output ", index, " of ",
-                                      node->Describe(), ", which has ", node->num_outputs(), " outputs"));
+    throw InvalidArgumentError(StrCat("[graph] '", name, "' asks for output ", index, " of ", node->Describe(),
+                                      ", which has ", node->num_outputs(), " outputs"));
   }
   return {node, index};
 }
@@ -102,9 +102,8 @@ void Graph::ReleaseName(const std::string& name) {
 
 void Graph::CheckNotFinal(const Node& node) const {
   if (finalized_) {
-    throw FailedPreconditionError(
-        StrCat("[graph] cannot add ", node.Describe(),
-               ": the graph is finalized; build all of it before the session is made"));
+    throw FailedPreconditionError(StrCat("[graph] cannot add ", node.Describe(),
+                                         ": the graph is finalized; build all of it before the session is made"));
   }
 }
 

@@ -100,7 +100,7 @@ class Node {
 class NodeBuilder {
  public:
   NodeBuilder(Graph& graph, std::string op) : graph_(graph), op_(std::move(op)) {}
-  NodeBuilder& Name(std::string name);  // made unique; default: the op's name
+  NodeBuilder& Name(std::string name);       // made unique; default: the op's name
   NodeBuilder& ExactName(std::string name);  // without the name scope; AlreadyExistsError where it is taken
   NodeBuilder& Input(Output value);
   NodeBuilder& Inputs(const std::vector<Output>& values);  // an input that is a list
@@ -157,13 +157,13 @@ struct VariableInfo {
   std::string name;
   DType dtype = DType::kInvalid;
   Shape shape;
-  Output handle;             // VarHandleOp
-  Output value;              // ReadVariableOp
+  Output handle;                // VarHandleOp
+  Output value;                 // ReadVariableOp
   Node* initializer = nullptr;  // AssignVariableOp of the initial value
   Output initial_value;
-  Output is_initialized;     // VarIsInitializedOp
+  Output is_initialized;  // VarIsInitializedOp
   bool trainable = true;
-  bool local = false;        // neither saved nor shared: initialised by the local init op of each worker
+  bool local = false;  // neither saved nor shared: initialised by the local init op of each worker
 };
 
 struct VariableRequest {
@@ -222,13 +222,13 @@ class Graph {
   friend class ColocateWith;
   friend class VariableCreatorScope;
   struct DeviceFrame {
-    std::string device;       // used where `function` is empty
+    std::string device;  // used where `function` is empty
     DeviceFunction function;
-    bool clear = false;       // hides the frames outside
+    bool clear = false;  // hides the frames outside
   };
   struct Scopes {
     std::vector<DeviceFrame> devices;
-    std::vector<std::string> names;  // full prefixes: "a", "a/b"
+    std::vector<std::string> names;            // full prefixes: "a", "a/b"
     std::vector<std::vector<Node*>> controls;  // a frame {nullptr} hides those outside
     std::vector<const Node*> colocate;         // a null hides those outside
     std::vector<VariableCreator> creators;

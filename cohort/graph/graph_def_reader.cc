@@ -8,7 +8,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/graph/attr_value_proto.h"
+#include "cohort/graph/attr_value_proto_internal.h"
 #include "cohort/graph/graph_def.h"
 
 namespace cohort {
@@ -34,8 +34,8 @@ class Importer {
       try {
         added_[static_cast<size_t>(i)] = Add(i);
       } catch (const Error& error) {
-        ThrowError(error.code(), StrCat("[graph] GraphDef node '", def_.node(i).name(), "' (",
-                                        def_.node(i).op(), ") cannot be imported: ", error.what()));
+        ThrowError(error.code(), StrCat("[graph] GraphDef node '", def_.node(i).name(), "' (", def_.node(i).op(),
+                                        ") cannot be imported: ", error.what()));
       }
     }
   }
@@ -56,8 +56,8 @@ class Importer {
   }
 
   [[noreturn]] void FailInput(int node, const std::string& text, const char* why) const {
-    throw InvalidArgumentError(StrCat("[graph] GraphDef node '", def_.node(node).name(), "' (",
-                                      def_.node(node).op(), "): input '", text, "' ", why));
+    throw InvalidArgumentError(StrCat("[graph] GraphDef node '", def_.node(node).name(), "' (", def_.node(node).op(),
+                                      "): input '", text, "' ", why));
   }
 
   void ReadInputs(int node) {
@@ -71,8 +71,7 @@ class Importer {
       } else if (const size_t colon = text.rfind(':'); colon != std::string::npos) {
         const char* end = text.data() + text.size();
         const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, ref.output);
-        if (error != std::errc() || stop != end || ref.output < 0)
-          FailInput(node, text, "has no output number");
+        if (error != std::errc() || stop != end || ref.output < 0) FailInput(node, text, "has no output number");
         name = text.substr(0, colon);
       }
       const auto it = by_name_.find(name);
@@ -117,13 +116,11 @@ class Importer {
 
   // `stack` holds a path of consumers that ends at one whose input is `first`, which is on the path.
   [[noreturn]] void FailCycle(const std::vector<std::pair<int, size_t>>& stack, int first) const {
-    auto at =
-        std::find_if(stack.begin(), stack.end(), [first](const auto& entry) { return entry.first == first; });
+    auto at = std::find_if(stack.begin(), stack.end(), [first](const auto& entry) { return entry.first == first; });
     std::string names = StrCat("'", def_.node(first).name(), "'");
-    for (auto entry = stack.end(); entry-- != at;)
-      names += StrCat(" -> '", def_.node(entry->first).name(), "'");
-    throw InvalidArgumentError(StrCat("[graph] the GraphDef has a cycle: ", names,
-                                      "; expected every node to depend on others only"));
+    for (auto entry = stack.end(); entry-- != at;) names += StrCat(" -> '", def_.node(entry->first).name(), "'");
+    throw InvalidArgumentError(
+        StrCat("[graph] the GraphDef has a cycle: ", names, "; expected every node to depend on others only"));
   }
 
   AttrMap ReadAttrs(const proto::NodeDef& def) const {
@@ -162,8 +159,8 @@ class Importer {
       if (const auto* types = value->get<std::vector<DType>>()) return types->size();
       if (const auto* none = value->get<std::vector<int64_t>>(); none != nullptr && none->empty()) return 0;
     }
-    throw InvalidArgumentError(StrCat("attribute '", attr, "', which says how long input '", arg.name,
-                                      "' is, is ", value == nullptr ? "missing" : value->ToString()));
+    throw InvalidArgumentError(StrCat("attribute '", attr, "', which says how long input '", arg.name, "' is, is ",
+                                      value == nullptr ? "missing" : value->ToString()));
   }
 
   Output ValueOf(const InputRef& ref) const { return {added_[static_cast<size_t>(ref.node)], ref.output}; }
@@ -183,8 +180,8 @@ class Importer {
       const bool list = !arg.number_attr.empty() || !arg.type_list_attr.empty();
       const size_t count = list ? CountOf(op, arg, attrs) : 1;
       if (count > num_values - next) {
-        throw InvalidArgumentError(StrCat("input '", arg.name, "' needs ", count, " values, ",
-                                          num_values - next, " of ", num_values, " are left"));
+        throw InvalidArgumentError(StrCat("input '", arg.name, "' needs ", count, " values, ", num_values - next,
+                                          " of ", num_values, " are left"));
       }
       std::vector<Output> values;
       for (size_t i = 0; i < count; ++i) values.push_back(ValueOf(refs[next++]));
@@ -222,8 +219,7 @@ void ImportGraphDef(Graph& graph, std::string_view bytes, const std::string& pre
   }
   if (def.versions().min_consumer() > kGraphDefVersion) {
     throw InvalidArgumentError(StrCat("[graph] the GraphDef asks for readers of version ",
-                                      def.versions().min_consumer(), " or later, this one is ",
-                                      kGraphDefVersion));
+                                      def.versions().min_consumer(), " or later, this one is ", kGraphDefVersion));
   }
   Importer(graph, def, prefix).Run();
 }

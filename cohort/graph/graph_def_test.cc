@@ -31,8 +31,7 @@ proto::NodeDef* AddNode(proto::GraphDef& def, const std::string& name, const std
 // A graph with every kind of attribute, colocation, devices, control inputs and a second output.
 void Fill(Graph& graph) {
   const Output x = TestInput(graph, DType::kFloat32, Shape{-1, 3}, "x");
-  const Output c =
-      TestConst(graph, Tensor::FromValues<float>(std::vector<float>{1, -2.5f, 3e-30f}, Shape{3}), "c");
+  const Output c = TestConst(graph, Tensor::FromValues<float>(std::vector<float>{1, -2.5f, 3e-30f}, Shape{3}), "c");
   const Output text = TestConst(graph, Tensor::Vector<std::string>({"a", std::string("\0\xff", 2)}), "text");
   DeviceScope device(graph, "/job:worker/task:1/gpu:0");
   const Output y = TestMul(x, c, "scope/y");
@@ -129,8 +128,7 @@ TEST(GraphDef, ImportsUnderAPrefix) {
   EXPECT_THAT(graph.FindNode("copy/ReadVariableOp")->colocate_with(), ElementsAre("copy/v"));
   const int before = graph.num_nodes();
   EXPECT_THAT(MessageOf<AlreadyExistsError>([&] { ImportGraphDef(graph, bytes); }), HasSubstr("'x'"));
-  EXPECT_THAT(MessageOf<AlreadyExistsError>([&] { ImportGraphDef(graph, bytes, "copy"); }),
-              HasSubstr("'copy/x'"));
+  EXPECT_THAT(MessageOf<AlreadyExistsError>([&] { ImportGraphDef(graph, bytes, "copy"); }), HasSubstr("'copy/x'"));
   EXPECT_EQ(graph.num_nodes(), before);
 }
 
@@ -154,8 +152,7 @@ TEST(GraphDef, NamesTheNodesOfACycle) {
   AddNode(def, "q", "Identity", {"r"});
   AddNode(def, "r", "TestMul", {"outside", "outside", "^p"});
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { ParseGraphDef(Bytes(def)); }),
-              AllOf(HasSubstr("cycle: 'p' -> 'r' -> 'q' -> 'p'"), Not(HasSubstr("outside")),
-                    Not(HasSubstr("enter"))));
+              AllOf(HasSubstr("cycle: 'p' -> 'r' -> 'q' -> 'p'"), Not(HasSubstr("outside")), Not(HasSubstr("enter"))));
   proto::GraphDef self;
   AddNode(self, "s", "Identity", {"s"});
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { ParseGraphDef(Bytes(self)); }), HasSubstr("'s' -> 's'"));
@@ -178,8 +175,7 @@ TEST(GraphDef, RefusesWhatDoesNotFit) {
   EXPECT_THAT(failure("Identity", {}), AllOf(HasSubstr("'input'"), HasSubstr("needs 1")));
   EXPECT_THAT(failure("Identity", {"a", "a"}), AllOf(HasSubstr("expected 1"), HasSubstr("got 2")));
   EXPECT_THAT(failure("AddN", {"a", "a"}), AllOf(HasSubstr("'N'"), HasSubstr("missing")));
-  EXPECT_THAT(failure("AddN", {"a", "a"}, "N", [](auto& v) { v.set_i(1LL << 60); }),
-              HasSubstr("1152921504606846976"));
+  EXPECT_THAT(failure("AddN", {"a", "a"}, "N", [](auto& v) { v.set_i(1LL << 60); }), HasSubstr("1152921504606846976"));
   EXPECT_THAT(failure("AddN", {"a", "a"}, "N", [](auto& v) { v.set_i(-1); }), HasSubstr("-1"));
   EXPECT_THAT(failure("Identity", {"a"}, "T", [](auto& v) { v.set_type(proto::DT_HALF); }),
               AllOf(HasSubstr("'T'"), HasSubstr("DT_HALF")));
@@ -214,8 +210,7 @@ TEST(GraphDef, RefusesWhatDoesNotFit) {
 
 TEST(GraphDef, GarbageIsRefusedByName) {
   EXPECT_EQ(ParseGraphDef("")->num_nodes(), 0);
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { ParseGraphDef("this is no graph"); }),
-              HasSubstr("16 bytes"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { ParseGraphDef("this is no graph"); }), HasSubstr("16 bytes"));
   Graph graph;
   Fill(graph);
   const std::string bytes = SerializeGraphDef(graph);

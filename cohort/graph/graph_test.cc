@@ -64,8 +64,7 @@ TEST(Graph, RefusesInputsThatDoNotFit) {
               AllOf(HasSubstr("float64 by the caller"), HasSubstr("input 'a'")));
   EXPECT_THAT(message([&] { graph.Op("TestMul").Input(f).Finish(); }),
               AllOf(HasSubstr("expected 2"), HasSubstr("got 1")));
-  EXPECT_THAT(message([&] { graph.Op("TestMul").Inputs({f}).Input(f).Finish(); }),
-              HasSubstr("expects one value"));
+  EXPECT_THAT(message([&] { graph.Op("TestMul").Inputs({f}).Input(f).Finish(); }), HasSubstr("expects one value"));
   EXPECT_THAT(message([&] { graph.Op("AddN").Input(f).Finish(); }), HasSubstr("expects a list"));
   EXPECT_THAT(message([&] {
                 graph.Op("AddN").Inputs({f, i}).Finish();
@@ -85,18 +84,15 @@ TEST(Graph, RefusesAttributesThatDoNotFit) {
   Graph graph;
   const Output f = Floats(graph);
   const auto message = [&](const char* name, AttrValue value) {
-    return MessageOf<InvalidArgumentError>(
-        [&] { graph.Op("TestMul").Input(f).Input(f).Attr(name, value).Finish(); });
+    return MessageOf<InvalidArgumentError>([&] { graph.Op("TestMul").Input(f).Input(f).Attr(name, value).Finish(); });
   };
   EXPECT_THAT(message("speed", 3), AllOf(HasSubstr("'speed'"), HasSubstr("3"), HasSubstr("T, mode")));
-  EXPECT_THAT(message("mode", "slow"),
-              AllOf(HasSubstr("'mode'"), HasSubstr("'slow'"), HasSubstr("{'fast', 'exact'}")));
+  EXPECT_THAT(message("mode", "slow"), AllOf(HasSubstr("'mode'"), HasSubstr("'slow'"), HasSubstr("{'fast', 'exact'}")));
   EXPECT_THAT(message("mode", 7), AllOf(HasSubstr("'mode'"), HasSubstr("string"), HasSubstr("7 (int)")));
-  EXPECT_THAT(
-      MessageOf<InvalidArgumentError>([&] {
-        graph.Op("OnesLike").Input(TestRead(TestVariable(graph, Shape{2}))).Attr("T", DType::kBool).Finish();
-      }),
-      HasSubstr("bool"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                graph.Op("OnesLike").Input(TestRead(TestVariable(graph, Shape{2}))).Attr("T", DType::kBool).Finish();
+              }),
+              HasSubstr("bool"));
   const Output text = TestInput(graph, DType::kString, Shape());
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { TestMul(text, text); }),
               AllOf(HasSubstr("'T' is string"), HasSubstr("{float32, float64, int32}")));
@@ -114,9 +110,8 @@ TEST(Graph, ShapeErrorsNameTheNode) {
   Graph graph;
   const Output a = Floats(graph, Shape{2, 3});
   const Output b = Floats(graph, Shape{4});
-  EXPECT_THAT(
-      MessageOf<InvalidArgumentError>([&] { TestMul(a, b, "x"); }),
-      AllOf(HasSubstr("TestMul node 'x' (inputs: float32[2,3], float32[4])"), HasSubstr("[2,3] vs. [4]")));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { TestMul(a, b, "x"); }),
+              AllOf(HasSubstr("TestMul node 'x' (inputs: float32[2,3], float32[4])"), HasSubstr("[2,3] vs. [4]")));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { graph.Op("TestMatMul").Input(a).Input(b).Finish(); }),
               AllOf(HasSubstr("TestMatMul"), HasSubstr("rank 2 but is rank 1")));
   EXPECT_EQ(graph.num_nodes(), 2);
@@ -133,8 +128,7 @@ TEST(Graph, NamesAreUnique) {
   EXPECT_EQ(TestMul(a, a, "x").node->name(), "x_2");
   EXPECT_EQ(graph.UniqueName("x"), "x_3");
   EXPECT_EQ(graph.Op("TestMul").Input(a).Input(a).ExactName("exact").Finish()->name(), "exact");
-  EXPECT_THAT(MessageOf<AlreadyExistsError>(
-                  [&] { graph.Op("TestMul").Input(a).Input(a).ExactName("exact").Finish(); }),
+  EXPECT_THAT(MessageOf<AlreadyExistsError>([&] { graph.Op("TestMul").Input(a).Input(a).ExactName("exact").Finish(); }),
               HasSubstr("'exact'"));
   for (const char* bad : {"a b", "_a", "a:0", "^a", "ü", "-a"}) {
     EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { TestMul(a, a, bad); }), HasSubstr(bad)) << bad;

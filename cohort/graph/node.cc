@@ -17,8 +17,8 @@ void Node::FailAttr(std::string_view name) const {
   if (it == attrs_.end()) {
     throw InvalidArgumentError(StrCat("[graph] ", Describe(), " has no attribute '", name, "'"));
   }
-  throw InvalidArgumentError(StrCat("[graph] ", Describe(), ": attribute '", name, "' is ",
-                                    it->second.ToString(), ", which is of another type than was asked for"));
+  throw InvalidArgumentError(StrCat("[graph] ", Describe(), ": attribute '", name, "' is ", it->second.ToString(),
+                                    ", which is of another type than was asked for"));
 }
 
 void Node::AddControlInput(Node* node) {
@@ -35,12 +35,12 @@ void Node::AddControlInput(Node* node) {
 void Node::ReplaceInput(int i, Output value) {
   if (i < 0 || i >= num_inputs() || !value.valid() || &value.graph() != graph_ || value.index < 0 ||
       value.index >= value.node->num_outputs()) {
-    throw InvalidArgumentError(StrCat("[graph] ", Describe(), ": cannot replace input ", i, " of ",
-                                      num_inputs(), " by ", value.valid() ? value.name() : "nothing"));
+    throw InvalidArgumentError(StrCat("[graph] ", Describe(), ": cannot replace input ", i, " of ", num_inputs(),
+                                      " by ", value.valid() ? value.name() : "nothing"));
   }
   if (value.dtype() != input(i).dtype()) {
-    throw InvalidArgumentError(StrCat("[graph] ", Describe(), ": expected ", input(i).dtype(), " for input ",
-                                      i, ", got ", value.dtype(), " of ", value.name()));
+    throw InvalidArgumentError(StrCat("[graph] ", Describe(), ": expected ", input(i).dtype(), " for input ", i,
+                                      ", got ", value.dtype(), " of ", value.name()));
   }
   inputs_[static_cast<size_t>(i)] = value;
 }

@@ -44,9 +44,8 @@ class AttrInference {
     if (added) {
       origin_[attr] = "input '" + input + "'";
     } else if (!(it->second == value)) {
-      Fail(node_,
-           StrCat("input '", input, "' has ", property, " ", value.ToString(), ", but attribute '", attr,
-                  "' is ", it->second.ToString(), " by ", origin_[attr], "; they must be the same"));
+      Fail(node_, StrCat("input '", input, "' has ", property, " ", value.ToString(), ", but attribute '", attr,
+                         "' is ", it->second.ToString(), " by ", origin_[attr], "; they must be the same"));
     }
   }
 
@@ -135,9 +134,8 @@ void NodeBuilder::ChooseName(Node& node) {
   // The name of an internal op begins with '_', which a node's name must not.
   const std::string name = !name_.empty() ? name_ : op_.substr(op_[0] == '_' ? 1 : 0);
   if (!IsNodeName(name, exact_name_ || ignore_scopes_)) {
-    throw InvalidArgumentError(
-        StrCat("[graph] '", name, "' is not a name for a ", op_,
-               " node; expected a letter, digit or '.', then letters, digits and _.-/\\>"));
+    throw InvalidArgumentError(StrCat("[graph] '", name, "' is not a name for a ", op_,
+                                      " node; expected a letter, digit or '.', then letters, digits and _.-/\\>"));
   }
   if (exact_name_) {
     graph_.TakeName(name, op_);
@@ -154,22 +152,20 @@ void NodeBuilder::CollectInputs(const OpDef& op, Node& node) {
         Fail(node, StrCat("argument ", i, " is no value: ",
                           value.valid() ? "there is no output " + value.name() : "it is an empty Output"));
       }
-      if (&value.graph() != &graph_)
-        Fail(node, StrCat("argument ", i, ", ", value.name(), ", is of another graph"));
+      if (&value.graph() != &graph_) Fail(node, StrCat("argument ", i, ", ", value.name(), ", is of another graph"));
       node.inputs_.push_back(value);
       node.input_args_.push_back(i);
     }
   }
   if (args_.size() != op.inputs().size()) {
-    Fail(node, StrCat("expected ", op.inputs().size(), " arguments, got ", args_.size(), "; the op is ",
-                      op.Signature()));
+    Fail(node,
+         StrCat("expected ", op.inputs().size(), " arguments, got ", args_.size(), "; the op is ", op.Signature()));
   }
   for (size_t i = 0; i < args_.size(); ++i) {
     const ArgDef& arg = op.inputs()[i];
     if (args_[i].is_list != IsListArg(arg)) {
-      Fail(node, StrCat("input '", FormatArgDef(arg), "' expects ",
-                        IsListArg(arg) ? "a list (Inputs)" : "one value", ", got ",
-                        args_[i].is_list ? "a list" : "one value (Input)"));
+      Fail(node, StrCat("input '", FormatArgDef(arg), "' expects ", IsListArg(arg) ? "a list (Inputs)" : "one value",
+                        ", got ", args_[i].is_list ? "a list" : "one value (Input)"));
     }
   }
 }
@@ -214,8 +210,8 @@ void NodeBuilder::InferAttrs(const OpDef& op, Node& node) {
       if (!arg.type_attr.empty()) {
         inference.Set(arg.type_attr, value.dtype(), arg.name, "dtype");
       } else if (value.dtype() != arg.dtype) {
-        Fail(node, StrCat("input '", arg.name, "' must be ", arg.dtype, ", got ", value.dtype(), " (",
-                          value.name(), ")"));
+        Fail(node,
+             StrCat("input '", arg.name, "' must be ", arg.dtype, ", got ", value.dtype(), " (", value.name(), ")"));
       }
     }
   }
@@ -226,8 +222,7 @@ void NodeBuilder::CheckAttrs(const OpDef& op, Node& node) {
     const auto it = node.attrs_.find(def.name);
     if (it == node.attrs_.end()) {
       if (!def.default_value) {
-        Fail(node,
-             StrCat("attribute '", FormatAttrDef(def), "' is missing and follows from no input; give it"));
+        Fail(node, StrCat("attribute '", FormatAttrDef(def), "' is missing and follows from no input; give it"));
       }
       node.attrs_.emplace(def.name, *def.default_value);
       continue;
@@ -252,10 +247,8 @@ void NodeBuilder::ResolveOutputs(const OpDef& op, Node& node) {
       dtypes = node.attr<std::vector<DType>>(arg.type_list_attr);
     } else {
       const int64_t count = arg.number_attr.empty() ? 1 : node.attr<int64_t>(arg.number_attr);
-      if (count < 0)
-        Fail(node, StrCat("attribute '", arg.number_attr, "' must not be negative, got ", count));
-      dtypes.assign(static_cast<size_t>(count),
-                    arg.type_attr.empty() ? arg.dtype : node.attr<DType>(arg.type_attr));
+      if (count < 0) Fail(node, StrCat("attribute '", arg.number_attr, "' must not be negative, got ", count));
+      dtypes.assign(static_cast<size_t>(count), arg.type_attr.empty() ? arg.dtype : node.attr<DType>(arg.type_attr));
     }
     node.output_dtypes_.insert(node.output_dtypes_.end(), dtypes.begin(), dtypes.end());
     node.output_args_.insert(node.output_args_.end(), dtypes.size(), i);
@@ -272,8 +265,8 @@ void NodeBuilder::ResolveOutputs(const OpDef& op, Node& node) {
     ThrowError(error.code(), StrCat("[graph] ", node.Describe(), ": ", error.what()));
   }
   if (node.output_shapes_.size() != count) {
-    throw InternalError(StrCat("[graph] ", node.Describe(), ": the shape rule gave ",
-                               node.output_shapes_.size(), " shapes for ", count, " outputs"));
+    throw InternalError(StrCat("[graph] ", node.Describe(), ": the shape rule gave ", node.output_shapes_.size(),
+                               " shapes for ", count, " outputs"));
   }
 }
 
@@ -287,8 +280,7 @@ void NodeBuilder::ApplyScopes(Node& node) {
       if (frame->size() == 1 && frame->front() == nullptr) break;
       for (Node* control : *frame) node.AddControlInput(control);
     }
-    for (auto target = open->colocate.rbegin(); target != open->colocate.rend() && *target != nullptr;
-         ++target) {
+    for (auto target = open->colocate.rbegin(); target != open->colocate.rend() && *target != nullptr; ++target) {
       colocated = true;
       if (device.empty()) device = (*target)->device();
       if ((*target)->colocate_with_.empty()) AppendNew(node.colocate_with_, (*target)->name_);

@@ -11,8 +11,7 @@ namespace {
 
 void CheckNewName(const std::string& op, const std::vector<ArgDef>& args, const std::string& name) {
   for (const ArgDef& arg : args) {
-    if (arg.name == name)
-      throw InvalidArgumentError(StrCat("[graph] op ", op, ": '", name, "' is declared twice"));
+    if (arg.name == name) throw InvalidArgumentError(StrCat("[graph] op ", op, ": '", name, "' is declared twice"));
   }
 }
 
@@ -118,9 +117,8 @@ void OpDef::ResolveArgs() {
 
 void OpDef::ResolveArg(ArgDef& arg) const {
   const auto fail = [&](const std::string& attr, const std::string& why) {
-    throw InvalidArgumentError(StrCat("[graph] op ", name_, ": '", FormatArgDef(arg),
-                                      "' needs an attribute '", attr, "' ", why, "; the op has ",
-                                      attrs_.size(), " attributes"));
+    throw InvalidArgumentError(StrCat("[graph] op ", name_, ": '", FormatArgDef(arg), "' needs an attribute '", attr,
+                                      "' ", why, "; the op has ", attrs_.size(), " attributes"));
   };
   if (!arg.number_attr.empty()) {
     const AttrDef* number = FindAttr(arg.number_attr);

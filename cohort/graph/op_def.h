@@ -30,16 +30,29 @@ struct ArgDef {
   bool host_memory = false;    // lies in host memory on every device (shapes, axes, ...)
 };
 
-enum class AttrKind { kInt, kFloat, kBool, kString, kType, kShape, kTensor, kListInt, kListFloat, kListBool,
-                      kListString, kListType, kListShape };
+enum class AttrKind {
+  kInt,
+  kFloat,
+  kBool,
+  kString,
+  kType,
+  kShape,
+  kTensor,
+  kListInt,
+  kListFloat,
+  kListBool,
+  kListString,
+  kListType,
+  kListShape
+};
 
 struct AttrDef {
   std::string name;
   AttrKind kind = AttrKind::kInt;
   std::optional<AttrValue> default_value;
-  std::vector<DType> allowed_types;         // empty: any
+  std::vector<DType> allowed_types;          // empty: any
   std::vector<std::string> allowed_strings;  // empty: any
-  std::optional<int64_t> minimum;           // of an int, of the length of a list
+  std::optional<int64_t> minimum;            // of an int, of the length of a list
 };
 
 // What a shape rule may ask about the node being added. Index errors are InternalError.
@@ -94,8 +107,8 @@ class OpDef {
   OpDef&& HostInput(const std::string& spec) &&;
   OpDef&& Output(const std::string& spec) &&;
   OpDef&& HostOutput(const std::string& spec) &&;
-  // "T: type", "T: {float32, float64} = float32", "N: int >= 1", "keep_dims: bool = false", "padding: {'SAME','VALID'}",
-  // "axes: list(int) >= 1 = []", "shape: shape", "value: tensor", "name: string = ''".
+  // "T: type", "T: {float32, float64} = float32", "N: int >= 1", "keep_dims: bool = false", "padding:
+  // {'SAME','VALID'}", "axes: list(int) >= 1 = []", "shape: shape", "value: tensor", "name: string = ''".
   OpDef&& Attr(const std::string& spec) &&;
   OpDef&& ShapeRule(ShapeFn fn) &&;
   OpDef&& Gradient(GradientFn fn) &&;

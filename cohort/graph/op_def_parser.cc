@@ -41,12 +41,11 @@ bool IsForeignType(std::string_view name) {
 
 class Scanner {
  public:
-  Scanner(const std::string& op, const std::string& spec, const char* what)
-      : op_(op), spec_(spec), what_(what) {}
+  Scanner(const std::string& op, const std::string& spec, const char* what) : op_(op), spec_(spec), what_(what) {}
 
   [[noreturn]] void Fail(const std::string& expected) const {
-    throw InvalidArgumentError(StrCat("[graph] op ", op_, ": the ", what_, " '", spec_,
-                                      "' is malformed at character ", pos_, ": expected ", expected));
+    throw InvalidArgumentError(StrCat("[graph] op ", op_, ": the ", what_, " '", spec_, "' is malformed at character ",
+                                      pos_, ": expected ", expected));
   }
   void SkipSpace() {
     while (pos_ < spec_.size() && (spec_[pos_] == ' ' || spec_[pos_] == '\n' || spec_[pos_] == '\t')) ++pos_;
@@ -134,8 +133,7 @@ void ParseSet(Scanner& scan, AttrDef& def) {
     }
   } while (scan.Accept(","));
   scan.Expect("}");
-  if (def.allowed_types.empty() && def.allowed_strings.empty())
-    scan.Fail("a set with at least one known dtype");
+  if (def.allowed_types.empty() && def.allowed_strings.empty()) scan.Fail("a set with at least one known dtype");
 }
 
 void ParseSimpleType(Scanner& scan, AttrDef& def) {
@@ -146,8 +144,8 @@ void ParseSimpleType(Scanner& scan, AttrDef& def) {
     def.allowed_types.assign(kNumberTypes.begin(), kNumberTypes.end());
     return;
   }
-  for (const AttrKind kind : {AttrKind::kInt, AttrKind::kFloat, AttrKind::kBool, AttrKind::kString,
-                              AttrKind::kType, AttrKind::kShape, AttrKind::kTensor}) {
+  for (const AttrKind kind : {AttrKind::kInt, AttrKind::kFloat, AttrKind::kBool, AttrKind::kString, AttrKind::kType,
+                              AttrKind::kShape, AttrKind::kTensor}) {
     if (word == AttrKindName(kind)) {
       def.kind = kind;
       return;
@@ -158,20 +156,13 @@ void ParseSimpleType(Scanner& scan, AttrDef& def) {
 
 AttrKind ListOf(Scanner& scan, AttrKind kind) {
   switch (kind) {
-    case AttrKind::kInt:
-      return AttrKind::kListInt;
-    case AttrKind::kFloat:
-      return AttrKind::kListFloat;
-    case AttrKind::kBool:
-      return AttrKind::kListBool;
-    case AttrKind::kString:
-      return AttrKind::kListString;
-    case AttrKind::kType:
-      return AttrKind::kListType;
-    case AttrKind::kShape:
-      return AttrKind::kListShape;
-    default:
-      scan.Fail("a list of int, float, bool, string, type or shape");
+    case AttrKind::kInt: return AttrKind::kListInt;
+    case AttrKind::kFloat: return AttrKind::kListFloat;
+    case AttrKind::kBool: return AttrKind::kListBool;
+    case AttrKind::kString: return AttrKind::kListString;
+    case AttrKind::kType: return AttrKind::kListType;
+    case AttrKind::kShape: return AttrKind::kListShape;
+    default: scan.Fail("a list of int, float, bool, string, type or shape");
   }
 }
 
@@ -221,32 +212,19 @@ AttrValue ParseDefault(Scanner& scan, AttrKind kind) {
   const auto parse_float = [](Scanner& s) { return s.Float(); };
   const auto parse_string = [](Scanner& s) { return s.Quoted(); };
   switch (kind) {
-    case AttrKind::kInt:
-      return scan.Int();
-    case AttrKind::kFloat:
-      return scan.Float();
-    case AttrKind::kBool:
-      return ParseBool(scan);
-    case AttrKind::kString:
-      return scan.Quoted();
-    case AttrKind::kType:
-      return ParseType(scan);
-    case AttrKind::kShape:
-      return ParseShape(scan);
-    case AttrKind::kListInt:
-      return ParseList<int64_t>(scan, parse_int);
-    case AttrKind::kListFloat:
-      return ParseList<float>(scan, parse_float);
-    case AttrKind::kListBool:
-      return ParseList<bool>(scan, ParseBool);
-    case AttrKind::kListString:
-      return ParseList<std::string>(scan, parse_string);
-    case AttrKind::kListType:
-      return ParseList<DType>(scan, ParseType);
-    case AttrKind::kListShape:
-      return ParseList<Shape>(scan, ParseShape);
-    case AttrKind::kTensor:
-      break;
+    case AttrKind::kInt: return scan.Int();
+    case AttrKind::kFloat: return scan.Float();
+    case AttrKind::kBool: return ParseBool(scan);
+    case AttrKind::kString: return scan.Quoted();
+    case AttrKind::kType: return ParseType(scan);
+    case AttrKind::kShape: return ParseShape(scan);
+    case AttrKind::kListInt: return ParseList<int64_t>(scan, parse_int);
+    case AttrKind::kListFloat: return ParseList<float>(scan, parse_float);
+    case AttrKind::kListBool: return ParseList<bool>(scan, ParseBool);
+    case AttrKind::kListString: return ParseList<std::string>(scan, parse_string);
+    case AttrKind::kListType: return ParseList<DType>(scan, ParseType);
+    case AttrKind::kListShape: return ParseList<Shape>(scan, ParseShape);
+    case AttrKind::kTensor: break;
   }
   scan.Fail("no default for a tensor");
 }
@@ -285,8 +263,7 @@ AttrDef ParseAttrSpec(const std::string& op, const std::string& spec) {
     ParseSimpleType(scan, def);
   }
   if (scan.Accept(">=")) {
-    if (def.kind != AttrKind::kInt && def.kind < AttrKind::kListInt)
-      scan.Fail("'>=' only after int or list(...)");
+    if (def.kind != AttrKind::kInt && def.kind < AttrKind::kListInt) scan.Fail("'>=' only after int or list(...)");
     def.minimum = scan.Int();
   }
   if (scan.Accept("=")) def.default_value = ParseDefault(scan, def.kind);

@@ -31,8 +31,8 @@ TEST(AttrSpec, Sets) {
   EXPECT_THAT(Attr("T: {bfloat16, half, float, double, complex64, int32}").allowed_types,
               ElementsAre(DType::kBfloat16, DType::kFloat32, DType::kFloat64, DType::kInt32));
   EXPECT_THAT(Attr("T: {float32, float64, DT_INT64, uint8, bool, string, resource}").allowed_types,
-              ElementsAre(DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kUint8, DType::kBool,
-                          DType::kString, DType::kResource));
+              ElementsAre(DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kUint8, DType::kBool, DType::kString,
+                          DType::kResource));
   EXPECT_THAT(Attr("padding: {'SAME', \"VALID\"}").allowed_strings, ElementsAre("SAME", "VALID"));
   EXPECT_EQ(Attr("T: list({int32,int64})").kind, AttrKind::kListType);
 }
@@ -126,9 +126,9 @@ TEST(OpRegistry, RefusesArgumentsWithoutTheirAttributes) {
   OpRegistry registry;
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { registry.Register(OpDef("X").Input("a: T")); }),
               AllOf(HasSubstr("op X"), HasSubstr("'a: T'"), HasSubstr("'T'")));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>(
-                  [&] { registry.Register(OpDef("X").Input("a: N * float").Attr("N: type")); }),
-              AllOf(HasSubstr("op X"), HasSubstr("'N'"), HasSubstr("int")));
+  EXPECT_THAT(
+      MessageOf<InvalidArgumentError>([&] { registry.Register(OpDef("X").Input("a: N * float").Attr("N: type")); }),
+      AllOf(HasSubstr("op X"), HasSubstr("'N'"), HasSubstr("int")));
   EXPECT_THROW(registry.Register(OpDef("X").Output("a: N * T").Attr("N: int").Attr("T: list(type)")),
                InvalidArgumentError);
   EXPECT_THROW(OpDef("X").Input("a: float").Input("a: float"), InvalidArgumentError);
@@ -173,9 +173,8 @@ TEST(OpDef, Signature) {
                         .Attr("T: type")
                         .Attr("mode: {'a', 'b'} = 'a'")
                         .Stateful());
-  EXPECT_EQ(
-      registry.Get("Pack").Signature(),
-      "Pack(values: N * T) -> (output: T (host)); N: int >= 1; T: type; mode: {'a', 'b'} = 'a'; stateful");
+  EXPECT_EQ(registry.Get("Pack").Signature(),
+            "Pack(values: N * T) -> (output: T (host)); N: int >= 1; T: type; mode: {'a', 'b'} = 'a'; stateful");
 }
 
 }  // namespace

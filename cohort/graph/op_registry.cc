@@ -34,8 +34,7 @@ OpRegistry& OpRegistry::Global() {
 void OpRegistry::Register(OpDef&& def) {
   def.ResolveArgs();
   if (ops_.find(def.name()) != ops_.end()) {
-    throw AlreadyExistsError(
-        StrCat("[graph] op '", def.name(), "' is registered twice; register each op once"));
+    throw AlreadyExistsError(StrCat("[graph] op '", def.name(), "' is registered twice; register each op once"));
   }
   std::string name = def.name();
   ops_.emplace(std::move(name), std::make_unique<OpDef>(std::move(def)));
@@ -55,11 +54,9 @@ const OpDef& OpRegistry::Get(std::string_view name) const {
   }
   std::sort(close.begin(), close.end());
   std::string hint;
-  for (size_t i = 0; i < std::min<size_t>(close.size(), 3); ++i)
-    hint += (i == 0 ? "" : ", ") + close[i].second;
-  throw NotFoundError(StrCat("[graph] there is no op '", name, "' among the ", ops_.size(),
-                             " registered ones", hint.empty() ? "" : "; did you mean ", hint,
-                             hint.empty() ? "" : "?"));
+  for (size_t i = 0; i < std::min<size_t>(close.size(), 3); ++i) hint += (i == 0 ? "" : ", ") + close[i].second;
+  throw NotFoundError(StrCat("[graph] there is no op '", name, "' among the ", ops_.size(), " registered ones",
+                             hint.empty() ? "" : "; did you mean ", hint, hint.empty() ? "" : "?"));
 }
 
 std::vector<const OpDef*> OpRegistry::All() const {

@@ -11,8 +11,8 @@ namespace {
 
 bool IsScopeName(const std::string& name) {
   return std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '.' || c == '-' || c == '/' || c == '>';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+           c == '-' || c == '/' || c == '>';
   });
 }
 
@@ -65,8 +65,7 @@ DeviceScope::~DeviceScope() {
 
 NameScope::NameScope(Graph& graph, const std::string& name) : graph_(graph) {
   if (!IsScopeName(name)) {
-    throw InvalidArgumentError(
-        StrCat("[graph] '", name, "' is not a name scope; expected letters, digits and _.-/>"));
+    throw InvalidArgumentError(StrCat("[graph] '", name, "' is not a name scope; expected letters, digits and _.-/>"));
   }
   if (!name.empty()) prefix_ = name.back() == '/' ? name.substr(0, name.size() - 1) : graph_.UniqueName(name);
   graph_.scopes().names.push_back(prefix_);
@@ -79,9 +78,8 @@ NameScope::~NameScope() {
 ControlDependencies::ControlDependencies(Graph& graph, std::vector<Node*> nodes) : graph_(graph) {
   for (const Node* node : nodes) {
     if (node == nullptr || &node->graph() != &graph) {
-      throw InvalidArgumentError(
-          StrCat("[graph] expected control dependencies on nodes of the same graph, got ",
-                 node == nullptr ? "none" : node->Describe() + " of another graph"));
+      throw InvalidArgumentError(StrCat("[graph] expected control dependencies on nodes of the same graph, got ",
+                                        node == nullptr ? "none" : node->Describe() + " of another graph"));
     }
   }
   graph_.scopes().controls.push_back(std::move(nodes));

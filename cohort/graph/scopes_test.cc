@@ -89,8 +89,7 @@ TEST_F(Scopes, ControlDependenciesAddUp) {
     EXPECT_THAT(Add()->control_inputs(), IsEmpty());
   }
   EXPECT_THAT(graph_.Op("TestInput").Control(second).Finish()->control_inputs(), ElementsAre(second, first));
-  EXPECT_THAT(graph_.Op("TestInput").Control(second).IgnoreScopes().Finish()->control_inputs(),
-              ElementsAre(second));
+  EXPECT_THAT(graph_.Op("TestInput").Control(second).IgnoreScopes().Finish()->control_inputs(), ElementsAre(second));
   EXPECT_THROW(ControlDependencies(other, {first}), InvalidArgumentError);
   EXPECT_THROW(ControlDependencies(graph_, {static_cast<Node*>(nullptr)}), InvalidArgumentError);
 }

@@ -28,8 +28,8 @@ Shape ShapeContext::WithRank(int i, int rank) const {
   const Shape& shape = input(i);
   if (!shape.has_rank()) return Shape::UnknownDims(rank);
   if (shape.rank() != rank) {
-    throw InvalidArgumentError(StrCat("Shape must be rank ", rank, " but is rank ", shape.rank(),
-                                      " for input ", i, ", got ", shape));
+    throw InvalidArgumentError(
+        StrCat("Shape must be rank ", rank, " but is rank ", shape.rank(), " for input ", i, ", got ", shape));
   }
   return shape;
 }
@@ -37,15 +37,15 @@ Shape ShapeContext::WithRank(int i, int rank) const {
 Shape ShapeContext::WithRankAtLeast(int i, int rank) const {
   const Shape& shape = input(i);
   if (shape.has_rank() && shape.rank() < rank) {
-    throw InvalidArgumentError(StrCat("Shape must be at least rank ", rank, " but is rank ", shape.rank(),
-                                      " for input ", i, ", got ", shape));
+    throw InvalidArgumentError(
+        StrCat("Shape must be at least rank ", rank, " but is rank ", shape.rank(), " for input ", i, ", got ", shape));
   }
   return shape;
 }
 
 void ShapeContext::FailAttr(std::string_view name) {
-  throw InternalError(StrCat("[graph] the shape rule asks for attribute '", name,
-                             "', which the op lacks or has with another type"));
+  throw InternalError(
+      StrCat("[graph] the shape rule asks for attribute '", name, "', which the op lacks or has with another type"));
 }
 
 }  // namespace cohort

@@ -17,9 +17,7 @@ void RegisterSources(OpRegistry& r) {
                  .Attr("dtype: type")
                  .Attr("value: tensor")
                  .Output("output: dtype")
-                 .ShapeRule([](ShapeContext& c) -> std::vector<Shape> {
-                   return {c.attr<Tensor>("value").shape()};
-                 }));
+                 .ShapeRule([](ShapeContext& c) -> std::vector<Shape> { return {c.attr<Tensor>("value").shape()}; }));
   r.Register(OpDef("TestInput")
                  .Attr("dtype: type = DT_FLOAT")
                  .Attr("shape: shape = []")
@@ -34,12 +32,8 @@ void RegisterSources(OpRegistry& r) {
 }
 
 void RegisterArrayOps(OpRegistry& r) {
-  r.Register(OpDef("Identity")
-                 .Input("input: T")
-                 .Output("output: T")
-                 .Attr("T: type")
-                 .ShapeRule(SameAsFirst)
-                 .Gradient(PassOn));
+  r.Register(
+      OpDef("Identity").Input("input: T").Output("output: T").Attr("T: type").ShapeRule(SameAsFirst).Gradient(PassOn));
   r.Register(OpDef("Cast")
                  .Input("x: SrcT")
                  .Output("y: DstT")
@@ -63,15 +57,14 @@ void RegisterArrayOps(OpRegistry& r) {
                  .ShapeRule([](ShapeContext& c) -> std::vector<Shape> {
                    return {c.input(0).has_rank() ? Shape{c.input(0).rank()} : Shape::UnknownDims(1)};
                  }));
-  r.Register(OpDef("Pack")
-                 .Input("values: N * T")
-                 .Output("output: T")
-                 .Attr("N: int >= 1")
-                 .Attr("T: type")
-                 .Attr("axis: int = 0")
-                 .ShapeRule([](ShapeContext& c) -> std::vector<Shape> {
-                   return {Shape{c.num_inputs()}.Concat(c.input(0))};
-                 }));
+  r.Register(
+      OpDef("Pack")
+          .Input("values: N * T")
+          .Output("output: T")
+          .Attr("N: int >= 1")
+          .Attr("T: type")
+          .Attr("axis: int = 0")
+          .ShapeRule([](ShapeContext& c) -> std::vector<Shape> { return {Shape{c.num_inputs()}.Concat(c.input(0))}; }));
   r.Register(OpDef("ConcatV2")
                  .Input("values: N * T")
                  .HostInput("axis: Tidx")
@@ -143,19 +136,18 @@ void RegisterMathOps(OpRegistry& r) {
                  .Attr("Tindices: {int32, int64}")
                  .Attr("Tnumsegments: {int32, int64} = DT_INT32")
                  .ShapeRule(Unknown));
-  r.Register(OpDef("TestMul")
-                 .Input("a: T")
-                 .Input("b: T")
-                 .Output("product: T")
-                 .Attr("T: {half, float, double, int32}")
-                 .Attr("mode: {'fast', 'exact'} = 'fast'")
-                 .ShapeRule([](ShapeContext& c) -> std::vector<Shape> {
-                   return {BroadcastShapes(c.input(0), c.input(1))};
-                 })
-                 .Gradient([](GradientContext& c) {
-                   c.SetInput(0, TestMul(c.grad(), c.input(1)));
-                   c.SetInput(1, TestMul(c.grad(), c.input(0)));
-                 }));
+  r.Register(
+      OpDef("TestMul")
+          .Input("a: T")
+          .Input("b: T")
+          .Output("product: T")
+          .Attr("T: {half, float, double, int32}")
+          .Attr("mode: {'fast', 'exact'} = 'fast'")
+          .ShapeRule([](ShapeContext& c) -> std::vector<Shape> { return {BroadcastShapes(c.input(0), c.input(1))}; })
+          .Gradient([](GradientContext& c) {
+            c.SetInput(0, TestMul(c.grad(), c.input(1)));
+            c.SetInput(1, TestMul(c.grad(), c.input(0)));
+          }));
   r.Register(OpDef("TestMatMul")
                  .Input("a: T")
                  .Input("b: T")
@@ -183,9 +175,7 @@ void RegisterMathOps(OpRegistry& r) {
                  .Input("x: float")
                  .Output("y: float")
                  .ShapeRule(SameAsFirst)
-                 .Gradient([](GradientContext& c) {
-                   c.SetInput(0, TestInput(c.graph(), DType::kFloat32, Shape{7}));
-                 }));
+                 .Gradient([](GradientContext& c) { c.SetInput(0, TestInput(c.graph(), DType::kFloat32, Shape{7})); }));
   r.Register(OpDef("TestMany")
                  .Input("data: Tin")
                  .Output("out: Tin")

@@ -75,7 +75,12 @@ void SoftplusGradGrad(GradientContext& c) {
 
 void RegisterLeakyRelu(OpRegistry& registry) {
   const auto gradient = [](GradientContext& c, Output gradients, Output features) -> Output {
-    return c.graph().Op("LeakyReluGrad").Input(gradients).Input(features).Attr("alpha", c.attr<float>("alpha")).Finish1();
+    return c.graph()
+        .Op("LeakyReluGrad")
+        .Input(gradients)
+        .Input(features)
+        .Attr("alpha", c.attr<float>("alpha"))
+        .Finish1();
   };
   registry.Register(OpDef("LeakyRelu")
                         .Input("features: T")
@@ -97,17 +102,17 @@ void RegisterLeakyRelu(OpRegistry& registry) {
 }
 
 // Sigmoid and Tanh: TensorFlow's gradient ops take (y, dy), and its schemas call the input x.
-void RegisterSquashing(OpRegistry& registry, const char* op, const char* grad_op, const char* doc, GradientFn grad_grad) {
+void RegisterSquashing(OpRegistry& registry, const char* op, const char* grad_op, const char* doc,
+                       GradientFn grad_grad) {
   const std::string grad_name = grad_op;
-  registry.Register(OpDef(op)
-                        .Input("x: T")
-                        .Output("y: T")
-                        .Attr(kFloats)
-                        .ShapeRule(ops::UnchangedShape)
-                        .Gradient([grad_name](GradientContext& c) {
-                          c.SetInput(0, Binary(grad_name, c.output(0), c.grad(0)));
-                        })
-                        .Doc(doc));
+  registry.Register(
+      OpDef(op)
+          .Input("x: T")
+          .Output("y: T")
+          .Attr(kFloats)
+          .ShapeRule(ops::UnchangedShape)
+          .Gradient([grad_name](GradientContext& c) { c.SetInput(0, Binary(grad_name, c.output(0), c.grad(0))); })
+          .Doc(doc));
   registry.Register(OpDef(grad_op)
                         .Input("y: T")
                         .Input("dy: T")
@@ -139,11 +144,13 @@ void TanhGradGrad(GradientContext& c) {
 
 void RegisterActivationOps(OpRegistry& registry) {
   RegisterActivation(registry, {"Relu", "max(x, 0).", "ReluGrad", false, "features", SameOpOnly("ReluGrad")});
-  RegisterActivation(registry, {"Relu6", "min(max(x, 0), 6).", "Relu6Grad", false, "features", SameOpOnly("Relu6Grad")});
-  RegisterActivation(registry, {"Elu", "x for x > 0, else e^x - 1.", "EluGrad", true, "outputs",
-                                ExponentialPart("EluGrad")});
-  RegisterActivation(registry, {"Selu", "scale x for x > 0, else scale alpha (e^x - 1), alpha 1.67326324, scale 1.05070098.",
-                                "SeluGrad", true, "outputs", ExponentialPart("SeluGrad")});
+  RegisterActivation(registry,
+                     {"Relu6", "min(max(x, 0), 6).", "Relu6Grad", false, "features", SameOpOnly("Relu6Grad")});
+  RegisterActivation(registry,
+                     {"Elu", "x for x > 0, else e^x - 1.", "EluGrad", true, "outputs", ExponentialPart("EluGrad")});
+  RegisterActivation(registry,
+                     {"Selu", "scale x for x > 0, else scale alpha (e^x - 1), alpha 1.67326324, scale 1.05070098.",
+                      "SeluGrad", true, "outputs", ExponentialPart("SeluGrad")});
   RegisterActivation(registry, {"Softplus", "log(1 + e^x).", "SoftplusGrad", false, "features", SoftplusGradGrad});
   RegisterLeakyRelu(registry);
   RegisterSquashing(registry, "Sigmoid", "SigmoidGrad", "1 / (1 + e^-x).", SigmoidGradGrad);

@@ -94,8 +94,8 @@ void RegisterFieldOps(OpRegistry& registry) {
     const Output g = c.grad();
     SetBroadcastGradients(c, g * c.input(1), g * c.input(0));
   }));
-  registry.Register(BinaryOp("RealDiv", "T: {bfloat16, half, float, double}", "x / y of real numbers.")
-                        .Gradient(DivGradient));
+  registry.Register(
+      BinaryOp("RealDiv", "T: {bfloat16, half, float, double}", "x / y of real numbers.").Gradient(DivGradient));
   registry.Register(BinaryOp("Div", kNumbers, "x / y; integers are truncated towards zero.").Gradient(DivGradient));
 }
 
@@ -108,8 +108,10 @@ void RegisterOtherBinary(OpRegistry& registry) {
                           const Output g = c.grad();
                           SetBroadcastGradients(c, g, -(g * FloorDiv(c.input(0), c.input(1))));
                         }));
-  registry.Register(BinaryOp("Maximum", kNumbers, "The larger of x and y; NaN where either is NaN.")
-                        .Gradient([](GradientContext& c) { ExtremumGradient(c, GreaterEqual(c.input(0), c.input(1))); }));
+  registry.Register(
+      BinaryOp("Maximum", kNumbers, "The larger of x and y; NaN where either is NaN.").Gradient([](GradientContext& c) {
+        ExtremumGradient(c, GreaterEqual(c.input(0), c.input(1)));
+      }));
   registry.Register(BinaryOp("Minimum", kNumbers, "The smaller of x and y; NaN where either is NaN.")
                         .Gradient([](GradientContext& c) { ExtremumGradient(c, LessEqual(c.input(0), c.input(1))); }));
   registry.Register(BinaryOp("Pow", "T: {bfloat16, float, half, double, int32, int64}",
@@ -117,8 +119,13 @@ void RegisterOtherBinary(OpRegistry& registry) {
                         .Gradient(PowGradient));
   registry.Register(BinaryOp("SquaredDifference", "T: {bfloat16, half, float, double, int32, int64}", "(x - y)^2.")
                         .Gradient(SquaredDifferenceGradient));
-  registry.Register(OpDef("AddN").Input("inputs: N * T").Output("sum: T").Attr("N: int >= 1").Attr(kNumbers)
-                        .ShapeRule(AddNShape).Gradient(AddNGradient)
+  registry.Register(OpDef("AddN")
+                        .Input("inputs: N * T")
+                        .Output("sum: T")
+                        .Attr("N: int >= 1")
+                        .Attr(kNumbers)
+                        .ShapeRule(AddNShape)
+                        .Gradient(AddNGradient)
                         .Doc("The sum of all inputs, which have one shape."));
 }
 

@@ -1,5 +1,6 @@
-// Element by element functions of two tensors of one dtype, which broadcast against each other, and operators on
-// Output. Integers wrap around on overflow; integer division by zero is an InvalidArgumentError when the step runs.
+// Element by element functions of two tensors of one dtype, which broadcast against each other, and operators
+// on Output. Integers wrap around on overflow; integer division by zero is an InvalidArgumentError when the
+// step runs.
 #pragma once
 
 #include <vector>

@@ -87,8 +87,8 @@ Shape ResolveReshape(const Shape& from, const Shape& wanted) {
   if (unknown >= 0 && product > 0 && elements % product == 0) {
     result.set_dim(unknown, elements / product);
   } else if (unknown >= 0 || product != elements) {
-    throw InvalidArgumentError(StrCat("cannot reshape a tensor of shape ", from, " (", elements, " elements) to ", wanted,
-                                      " (", product, unknown >= 0 ? " times n elements)" : " elements)"));
+    throw InvalidArgumentError(StrCat("cannot reshape a tensor of shape ", from, " (", elements, " elements) to ",
+                                      wanted, " (", product, unknown >= 0 ? " times n elements)" : " elements)"));
   }
   return result;
 }
@@ -149,54 +149,113 @@ namespace {
 
 void RegisterIdentities(OpRegistry& registry) {
   const auto forward = [](GradientContext& c) { c.SetInput(0, c.raw_grad()); };
-  registry.Register(OpDef("Identity").Input("input: T").Output("output: T").Attr("T: type").ShapeRule(UnchangedShape)
-                        .Gradient(forward).Doc("The input, under another name."));
-  registry.Register(OpDef("IdentityN").Input("input: T").Output("output: T").Attr("T: list(type) >= 1")
-                        .ShapeRule(AllShapes).Gradient(IdentityNGradient)
+  registry.Register(OpDef("Identity")
+                        .Input("input: T")
+                        .Output("output: T")
+                        .Attr("T: type")
+                        .ShapeRule(UnchangedShape)
+                        .Gradient(forward)
+                        .Doc("The input, under another name."));
+  registry.Register(OpDef("IdentityN")
+                        .Input("input: T")
+                        .Output("output: T")
+                        .Attr("T: list(type) >= 1")
+                        .ShapeRule(AllShapes)
+                        .Gradient(IdentityNGradient)
                         .Doc("All inputs, unchanged, once all of them are there."));
-  registry.Register(OpDef("StopGradient").Input("input: T").Output("output: T").Attr("T: type")
-                        .ShapeRule(UnchangedShape).NotDifferentiable("made to stop gradients")
+  registry.Register(OpDef("StopGradient")
+                        .Input("input: T")
+                        .Output("output: T")
+                        .Attr("T: type")
+                        .ShapeRule(UnchangedShape)
+                        .NotDifferentiable("made to stop gradients")
                         .Doc("The input; gradients end here."));
-  registry.Register(OpDef("Cast").Input("x: SrcT").Output("y: DstT").Attr("SrcT: type").Attr("DstT: type")
-                        .Attr("Truncate: bool = false").ShapeRule(UnchangedShape).Gradient(CastGradient)
+  registry.Register(OpDef("Cast")
+                        .Input("x: SrcT")
+                        .Output("y: DstT")
+                        .Attr("SrcT: type")
+                        .Attr("DstT: type")
+                        .Attr("Truncate: bool = false")
+                        .ShapeRule(UnchangedShape)
+                        .Gradient(CastGradient)
                         .Doc("x converted to DstT. Floats to integers lose their fraction; to bool, nonzero is true."));
 }
 
 void RegisterShapeQueries(OpRegistry& registry) {
-  registry.Register(OpDef("Shape").Input("input: T").HostOutput("output: out_type").Attr("T: type")
+  registry.Register(OpDef("Shape")
+                        .Input("input: T")
+                        .HostOutput("output: out_type")
+                        .Attr("T: type")
                         .Attr("out_type: {int32, int64} = DT_INT32")
                         .ShapeRule([](ShapeContext& c) {
                           const int rank = c.input(0).rank();
                           return std::vector<Shape>{Shape{rank >= 0 ? rank : -1}};
                         })
-                        .NotDifferentiable("a shape").Doc("The shape of the input as a vector."));
-  registry.Register(OpDef("Size").Input("input: T").HostOutput("output: out_type").Attr("T: type")
-                        .Attr("out_type: {int32, int64} = DT_INT32").ShapeRule(ScalarShape)
-                        .NotDifferentiable("a shape").Doc("The number of elements of the input."));
-  registry.Register(OpDef("Rank").Input("input: T").HostOutput("output: int32").Attr("T: type").ShapeRule(ScalarShape)
-                        .NotDifferentiable("a shape").Doc("The number of dimensions of the input."));
-  registry.Register(OpDef("BroadcastGradientArgs").HostInput("s0: T").HostInput("s1: T").HostOutput("r0: T")
-                        .HostOutput("r1: T").Attr("T: {int32, int64} = DT_INT32").ShapeRule(GradientArgsShape)
-                        .NotDifferentiable("axes")
-                        .Doc("For operands of shapes s0 and s1: the axes of their broadcast shape over which the gradient "
-                             "of each has to be summed."));
+                        .NotDifferentiable("a shape")
+                        .Doc("The shape of the input as a vector."));
+  registry.Register(OpDef("Size")
+                        .Input("input: T")
+                        .HostOutput("output: out_type")
+                        .Attr("T: type")
+                        .Attr("out_type: {int32, int64} = DT_INT32")
+                        .ShapeRule(ScalarShape)
+                        .NotDifferentiable("a shape")
+                        .Doc("The number of elements of the input."));
+  registry.Register(OpDef("Rank")
+                        .Input("input: T")
+                        .HostOutput("output: int32")
+                        .Attr("T: type")
+                        .ShapeRule(ScalarShape)
+                        .NotDifferentiable("a shape")
+                        .Doc("The number of dimensions of the input."));
+  registry.Register(
+      OpDef("BroadcastGradientArgs")
+          .HostInput("s0: T")
+          .HostInput("s1: T")
+          .HostOutput("r0: T")
+          .HostOutput("r1: T")
+          .Attr("T: {int32, int64} = DT_INT32")
+          .ShapeRule(GradientArgsShape)
+          .NotDifferentiable("axes")
+          .Doc("For operands of shapes s0 and s1: the axes of their broadcast shape over which the gradient "
+               "of each has to be summed."));
 }
 
 void RegisterReshapes(OpRegistry& registry) {
-  registry.Register(OpDef("Reshape").Input("tensor: T").HostInput("shape: Tshape").Output("output: T").Attr("T: type")
-                        .Attr("Tshape: {int32, int64} = DT_INT32").ShapeRule(ReshapeShape).Gradient(ReshapeGradient)
+  registry.Register(OpDef("Reshape")
+                        .Input("tensor: T")
+                        .HostInput("shape: Tshape")
+                        .Output("output: T")
+                        .Attr("T: type")
+                        .Attr("Tshape: {int32, int64} = DT_INT32")
+                        .ShapeRule(ReshapeShape)
+                        .Gradient(ReshapeGradient)
                         .Doc("The elements in a new shape, of which one dimension may be -1 (what is left)."));
-  registry.Register(OpDef("ExpandDims").Input("input: T").HostInput("dim: Tdim").Output("output: T").Attr("T: type")
-                        .Attr("Tdim: {int32, int64} = DT_INT32").ShapeRule(ExpandDimsShape).Gradient(ReshapeGradient)
+  registry.Register(OpDef("ExpandDims")
+                        .Input("input: T")
+                        .HostInput("dim: Tdim")
+                        .Output("output: T")
+                        .Attr("T: type")
+                        .Attr("Tdim: {int32, int64} = DT_INT32")
+                        .ShapeRule(ExpandDimsShape)
+                        .Gradient(ReshapeGradient)
                         .Doc("The input with a dimension of 1 before axis `dim`, in [-rank - 1, rank]."));
-  registry.Register(OpDef("Squeeze").Input("input: T").Output("output: T").Attr("T: type")
-                        .Attr("squeeze_dims: list(int) >= 0 = []").ShapeRule(SqueezeShape).Gradient(ReshapeGradient)
+  registry.Register(OpDef("Squeeze")
+                        .Input("input: T")
+                        .Output("output: T")
+                        .Attr("T: type")
+                        .Attr("squeeze_dims: list(int) >= 0 = []")
+                        .ShapeRule(SqueezeShape)
+                        .Gradient(ReshapeGradient)
                         .Doc("The input without the dimensions `squeeze_dims`, or without all dimensions of 1."));
-  registry.Register(OpDef("BroadcastTo").Input("input: T").HostInput("shape: Tidx").Output("output: T").Attr("T: type")
-                        .Attr("Tidx: {int32, int64} = DT_INT32").ShapeRule(BroadcastToShape)
-                        .Gradient([](GradientContext& c) {
-                          c.SetInput(0, SumToShapeOf(c.grad(), c.input(0)));
-                        })
+  registry.Register(OpDef("BroadcastTo")
+                        .Input("input: T")
+                        .HostInput("shape: Tidx")
+                        .Output("output: T")
+                        .Attr("T: type")
+                        .Attr("Tidx: {int32, int64} = DT_INT32")
+                        .ShapeRule(BroadcastToShape)
+                        .Gradient([](GradientContext& c) { c.SetInput(0, SumToShapeOf(c.grad(), c.input(0))); })
                         .Doc("The input repeated along dimensions of 1 and new leading ones until it has `shape`."));
 }
 

@@ -10,8 +10,8 @@
 namespace cohort::ops {
 namespace {
 
-// Axes of the broadcast shape over which the gradient of an operand `mine` has to be summed; nullopt where static
-// shapes do not decide. `other` is the other operand (or the broadcast shape itself).
+// Axes of the broadcast shape over which the gradient of an operand `mine` has to be summed; nullopt where
+// static shapes do not decide. `other` is the other operand (or the broadcast shape itself).
 std::optional<std::vector<int64_t>> StaticAxes(const Shape& mine, const Shape& other) {
   if (!mine.has_rank() || !other.has_rank()) return std::nullopt;
   const int rank = std::max(mine.rank(), other.rank());
@@ -36,9 +36,7 @@ Output SumAxes(Output value, const std::vector<int64_t>& axes) {
   return graph.Op("Sum").Input(value).Input(IntVector(graph, axes)).Finish1();
 }
 
-bool OnlyLeading(const std::vector<int64_t>& axes, int missing) {
-  return axes.size() == static_cast<size_t>(missing);
-}
+bool OnlyLeading(const std::vector<int64_t>& axes, int missing) { return axes.size() == static_cast<size_t>(missing); }
 
 // Where static shapes decide; else an invalid Output.
 Output SumStatically(Output grad, Output target, const Shape& other) {

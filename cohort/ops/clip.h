@@ -7,8 +7,8 @@
 
 namespace cohort::ops {
 
-// sqrt(sum over all tensors of the sum of squares); sparse gradients count their rows as they are, gradients that do
-// not exist are left out. A scalar. Throws InvalidArgumentError where none exists.
+// sqrt(sum over all tensors of the sum of squares); sparse gradients count their rows as they are, gradients
+// that do not exist are left out. A scalar. Throws InvalidArgumentError where none exists.
 Output GlobalNorm(const std::vector<Gradient>& gradients);
 
 struct ClippedGradients {

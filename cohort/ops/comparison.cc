@@ -25,8 +25,14 @@ namespace {
 constexpr const char* kTruth = "a truth value";
 
 OpDef OrderOp(const char* name, const char* doc) {
-  return OpDef(name).Input("x: T").Input("y: T").Output("z: bool").Attr("T: realnumbertype").ShapeRule(BroadcastShape)
-      .NotDifferentiable(kTruth).Doc(doc);
+  return OpDef(name)
+      .Input("x: T")
+      .Input("y: T")
+      .Output("z: bool")
+      .Attr("T: realnumbertype")
+      .ShapeRule(BroadcastShape)
+      .NotDifferentiable(kTruth)
+      .Doc(doc);
 }
 
 // With incompatible_shape_error = false TensorFlow answers with one scalar where shapes do not broadcast.
@@ -38,13 +44,25 @@ std::vector<Shape> EqualityShape(ShapeContext& c) {
 }
 
 OpDef EqualityOp(const char* name, const char* doc) {
-  return OpDef(name).Input("x: T").Input("y: T").Output("z: bool").Attr("T: type")
-      .Attr("incompatible_shape_error: bool = true").ShapeRule(EqualityShape).NotDifferentiable(kTruth).Doc(doc);
+  return OpDef(name)
+      .Input("x: T")
+      .Input("y: T")
+      .Output("z: bool")
+      .Attr("T: type")
+      .Attr("incompatible_shape_error: bool = true")
+      .ShapeRule(EqualityShape)
+      .NotDifferentiable(kTruth)
+      .Doc(doc);
 }
 
 OpDef LogicalOp(const char* name, const char* doc) {
-  return OpDef(name).Input("x: bool").Input("y: bool").Output("z: bool").ShapeRule(BroadcastShape)
-      .NotDifferentiable(kTruth).Doc(doc);
+  return OpDef(name)
+      .Input("x: bool")
+      .Input("y: bool")
+      .Output("z: bool")
+      .ShapeRule(BroadcastShape)
+      .NotDifferentiable(kTruth)
+      .Doc(doc);
 }
 
 }  // namespace
@@ -62,8 +80,12 @@ void RegisterComparisonOps(OpRegistry& registry) {
   registry.Register(OrderOp("GreaterEqual", "x >= y."));
   registry.Register(LogicalOp("LogicalAnd", "x and y."));
   registry.Register(LogicalOp("LogicalOr", "x or y."));
-  registry.Register(OpDef("LogicalNot").Input("x: bool").Output("y: bool").ShapeRule(UnchangedShape)
-                        .NotDifferentiable("a truth value").Doc("not x."));
+  registry.Register(OpDef("LogicalNot")
+                        .Input("x: bool")
+                        .Output("y: bool")
+                        .ShapeRule(UnchangedShape)
+                        .NotDifferentiable("a truth value")
+                        .Doc("not x."));
 }
 
 }  // namespace cohort

@@ -87,17 +87,25 @@ namespace cohort {
 using ops::UnchangedShape;
 
 void RegisterConstantOps(OpRegistry& registry) {
-  registry.Register(OpDef("Const").Output("output: dtype").Attr("value: tensor").Attr("dtype: type")
+  registry.Register(OpDef("Const")
+                        .Output("output: dtype")
+                        .Attr("value: tensor")
+                        .Attr("dtype: type")
                         .ShapeRule([](ShapeContext& c) { return std::vector<Shape>{c.attr<Tensor>("value").shape()}; })
                         .NotDifferentiable("a constant has no inputs")
                         .Doc("The tensor in the attribute `value`."));
-  registry.Register(OpDef("Placeholder").Output("output: dtype").Attr("dtype: type")
+  registry.Register(OpDef("Placeholder")
+                        .Output("output: dtype")
+                        .Attr("dtype: type")
                         .Attr("shape: shape = { unknown_rank: true }")
                         .ShapeRule([](ShapeContext& c) { return std::vector<Shape>{c.attr<Shape>("shape")}; })
                         .NotDifferentiable("a placeholder has no inputs")
                         .Doc("A value that must be fed at each step; running it unfed is an error."));
-  registry.Register(OpDef("PlaceholderWithDefault").Input("input: dtype").Output("output: dtype")
-                        .Attr("dtype: type").Attr("shape: shape")
+  registry.Register(OpDef("PlaceholderWithDefault")
+                        .Input("input: dtype")
+                        .Output("output: dtype")
+                        .Attr("dtype: type")
+                        .Attr("shape: shape")
                         .ShapeRule([](ShapeContext& c) {
                           const Shape& declared = c.attr<Shape>("shape");
                           c.input(0).MergedWith(declared);
@@ -105,26 +113,43 @@ void RegisterConstantOps(OpRegistry& registry) {
                         })
                         .Gradient([](GradientContext& c) { c.SetInput(0, c.raw_grad()); })
                         .Doc("The input, unless another value is fed for it."));
-  registry.Register(OpDef("Fill").HostInput("dims: index_type").Input("value: T").Output("output: T")
-                        .Attr("T: type").Attr("index_type: {int32, int64} = DT_INT32").ShapeRule(ops::FillShape)
+  registry.Register(OpDef("Fill")
+                        .HostInput("dims: index_type")
+                        .Input("value: T")
+                        .Output("output: T")
+                        .Attr("T: type")
+                        .Attr("index_type: {int32, int64} = DT_INT32")
+                        .ShapeRule(ops::FillShape)
                         .Gradient([](GradientContext& c) {
                           Graph& graph = c.graph();
                           const Output g = c.grad();
-                          const Output axes = graph.Op("Range").Input(ops::Const(graph, 0))
-                              .Input(graph.Op("Rank").Input(g).Finish1()).Input(ops::Const(graph, 1)).Finish1();
+                          const Output axes = graph.Op("Range")
+                                                  .Input(ops::Const(graph, 0))
+                                                  .Input(graph.Op("Rank").Input(g).Finish1())
+                                                  .Input(ops::Const(graph, 1))
+                                                  .Finish1();
                           c.SetInput(1, graph.Op("Sum").Input(g).Input(axes).Finish1());
                         })
                         .Doc("A tensor of shape `dims` in which every element is the scalar `value`."));
-  registry.Register(OpDef("Range").HostInput("start: Tidx").HostInput("limit: Tidx").HostInput("delta: Tidx")
+  registry.Register(OpDef("Range")
+                        .HostInput("start: Tidx")
+                        .HostInput("limit: Tidx")
+                        .HostInput("delta: Tidx")
                         .Output("output: Tidx")
                         .Attr("Tidx: {float, double, int32, int64} = DT_INT32")
                         .ShapeRule(ops::RangeShape)
                         .NotDifferentiable("a sequence of numbers made from its bounds")
                         .Doc("The numbers start, start + delta, ... up to but without `limit`."));
-  registry.Register(OpDef("ZerosLike").Input("x: T").Output("y: T").Attr("T: type").ShapeRule(UnchangedShape)
+  registry.Register(OpDef("ZerosLike")
+                        .Input("x: T")
+                        .Output("y: T")
+                        .Attr("T: type")
+                        .ShapeRule(UnchangedShape)
                         .NotDifferentiable("the value does not depend on that of the input")
                         .Doc("Zeros (empty strings, false) in the shape and dtype of x."));
-  registry.Register(OpDef("OnesLike").Input("x: T").Output("y: T")
+  registry.Register(OpDef("OnesLike")
+                        .Input("x: T")
+                        .Output("y: T")
                         .Attr("T: {bfloat16, half, float, double, int8, uint8, int16, int32, int64, bool}")
                         .ShapeRule(UnchangedShape)
                         .NotDifferentiable("the value does not depend on that of the input")

@@ -13,8 +13,8 @@ namespace cohort::ops {
 Output Const(Graph& graph, const Tensor& value, const std::string& name = "");
 // A scalar of exactly the C++ type's dtype: 1.0f is float32, 1.0 float64, 1 int32.
 template <typename T>
-  requires std::is_arithmetic_v<T> || std::same_as<T, std::string>
-Output Const(Graph& graph, T value, const std::string& name = "") {
+requires std::is_arithmetic_v<T> || std::same_as<T, std::string> Output Const(Graph& graph, T value,
+                                                                              const std::string& name = "") {
   return Const(graph, Tensor::Scalar(value), name);
 }
 inline Output Const(Graph& graph, const char* value, const std::string& name = "") {

@@ -35,18 +35,19 @@ void RegisterDataFlowOps(OpRegistry& registry) {
                         .NotDifferentiable("made when a graph is partitioned, after gradients")
                         .Stateful()
                         .Doc("Sends `tensor` to the _Recv of the same `edge`, once a step."));
-  registry.Register(OpDef("_Recv")
-                        .Output("tensor: tensor_type")
-                        .Attr("tensor_type: type")
-                        .Attr("shape: shape")
-                        .Attr("tensor_name: string")
-                        .Attr("edge: int >= 0")
-                        .Attr("send_device: string")
-                        .Attr("recv_device: string")
-                        .ShapeRule([](ShapeContext& c) { return std::vector<Shape>{c.attr<Shape>("shape")}; })
-                        .NotDifferentiable("made when a graph is partitioned, after gradients")
-                        .Stateful()
-                        .Doc("Receives what the _Send of the same `edge` sends; `shape` is what is known of its shape."));
+  registry.Register(
+      OpDef("_Recv")
+          .Output("tensor: tensor_type")
+          .Attr("tensor_type: type")
+          .Attr("shape: shape")
+          .Attr("tensor_name: string")
+          .Attr("edge: int >= 0")
+          .Attr("send_device: string")
+          .Attr("recv_device: string")
+          .ShapeRule([](ShapeContext& c) { return std::vector<Shape>{c.attr<Shape>("shape")}; })
+          .NotDifferentiable("made when a graph is partitioned, after gradients")
+          .Stateful()
+          .Doc("Receives what the _Send of the same `edge` sends; `shape` is what is known of its shape."));
 }
 
 }  // namespace cohort

@@ -17,18 +17,30 @@
 namespace cohort::ops {
 
 Output Gather(Output params, Output indices, int axis, int batch_dims) {
-  return params.graph().Op("GatherV2").Input(params).Input(indices).Input(Const(params.graph(), axis))
-      .Attr("batch_dims", batch_dims).Finish1();
+  return params.graph()
+      .Op("GatherV2")
+      .Input(params)
+      .Input(indices)
+      .Input(Const(params.graph(), axis))
+      .Attr("batch_dims", batch_dims)
+      .Finish1();
 }
 
 Output OneHot(Output indices, Output depth, Output on_value, Output off_value, int axis) {
-  return indices.graph().Op("OneHot").Input(indices).Input(depth).Input(on_value).Input(off_value).Attr("axis", axis)
+  return indices.graph()
+      .Op("OneHot")
+      .Input(indices)
+      .Input(depth)
+      .Input(on_value)
+      .Input(off_value)
+      .Attr("axis", axis)
       .Finish1();
 }
 
 Output OneHot(Output indices, int depth, DType dtype) {
   Graph& graph = indices.graph();
-  return OneHot(indices, Const(graph, depth), Const(graph, NumberTensor(dtype, 1)), Const(graph, NumberTensor(dtype, 0)));
+  return OneHot(indices, Const(graph, depth), Const(graph, NumberTensor(dtype, 1)),
+                Const(graph, NumberTensor(dtype, 0)));
 }
 
 UniqueResult Unique(Output x, DType out_idx) {
@@ -56,21 +68,20 @@ std::vector<Shape> GatherShape(ShapeContext& c) {
   if (!axis) return {Shape::UnknownDims(params.rank() + indices.rank() - 1 - batch_dims)};
   const int at = NormalizeAxis(axis->at(0), params.rank());
   if (batch_dims < 0 || batch_dims > indices.rank() || batch_dims > at) {
-    throw InvalidArgumentError(StrCat("batch_dims ", batch, " must be at most the axis ", at, " and the rank of indices ",
-                                      indices.rank()));
+    throw InvalidArgumentError(
+        StrCat("batch_dims ", batch, " must be at most the axis ", at, " and the rank of indices ", indices.rank()));
   }
   const Shape shared = params.Sub(0, batch_dims).MergedWith(indices.Sub(0, batch_dims));
-  return {shared.Concat(params.Sub(batch_dims, at)).Concat(indices.Sub(batch_dims, indices.rank()))
+  return {shared.Concat(params.Sub(batch_dims, at))
+              .Concat(indices.Sub(batch_dims, indices.rank()))
               .Concat(params.Sub(at + 1, params.rank()))};
 }
 
 // The product of elements [begin, end) of a shape vector.
-Output Product(Output shape, int begin, int end) {
-  return Prod(Slice(shape, {begin}, {end - begin}));
-}
+Output Product(Output shape, int begin, int end) { return Prod(Slice(shape, {begin}, {end - begin})); }
 
-// Any axis and batch_dims. With params seen as [batch, outer, dim, inner], indices as [batch, n] and the gradient as
-// [batch, outer, n, inner]: rows (batch, n) are summed into rows (batch, dim).
+// Any axis and batch_dims. With params seen as [batch, outer, dim, inner], indices as [batch, n] and the
+// gradient as [batch, outer, n, inner]: rows (batch, n) are summed into rows (batch, dim).
 void DenseGatherGradient(GradientContext& c, int axis, int batch_dims, int params_rank, int indices_rank) {
   Graph& graph = c.graph();
   const Output params_shape = ShapeOf(c.input(0)), indices_shape = ShapeOf(c.input(1));
@@ -111,8 +122,7 @@ void GatherGradient(GradientContext& c) {
     const int64_t n = indices.shape().num_elements();
     values = row.IsFullyDefined() && n >= 0
                  ? Reshape(values, ShapeConst(graph, Shape{n}.Concat(row)))
-                 : Reshape(values, Concat({ExpandDims(Size(indices), 0),
-                                           Slice(ShapeOf(params), {1}, {-1})}, 0));
+                 : Reshape(values, Concat({ExpandDims(Size(indices), 0), Slice(ShapeOf(params), {1}, {-1})}, 0));
   }
   c.SetInput(0, Gradient(values, flat, dense_shape));
 }
@@ -139,27 +149,56 @@ namespace cohort {
 
 void RegisterGatherOps(OpRegistry& registry) {
   using namespace ops;
-  registry.Register(OpDef("GatherV2").Input("params: Tparams").Input("indices: Tindices").HostInput("axis: Taxis")
-                        .Output("output: Tparams").Attr("batch_dims: int = 0").Attr("Tparams: type")
-                        .Attr("Tindices: {int32, int64}").Attr("Taxis: {int32, int64}").ShapeRule(GatherShape)
+  registry.Register(OpDef("GatherV2")
+                        .Input("params: Tparams")
+                        .Input("indices: Tindices")
+                        .HostInput("axis: Taxis")
+                        .Output("output: Tparams")
+                        .Attr("batch_dims: int = 0")
+                        .Attr("Tparams: type")
+                        .Attr("Tindices: {int32, int64}")
+                        .Attr("Taxis: {int32, int64}")
+                        .ShapeRule(GatherShape)
                         .Gradient(GatherGradient)
                         .Doc("The slices of params at the indices along `axis`. The gradient for axis 0 is sparse."));
-  registry.Register(OpDef("OneHot").Input("indices: TI").HostInput("depth: int32").Input("on_value: T")
-                        .Input("off_value: T").Output("output: T").Attr("axis: int = -1").Attr("T: type")
-                        .Attr("TI: {uint8, int32, int64} = DT_INT64").ShapeRule(OneHotShape)
-                        .NotDifferentiable("made from positions; on_value and off_value are taken as constants")
-                        .Doc("on_value at each index along a new dimension `axis` of length `depth`, off_value elsewhere."));
-  registry.Register(OpDef("Unique").Input("x: T").Output("y: T").Output("idx: out_idx").Attr("T: type")
-                        .Attr("out_idx: {int32, int64} = DT_INT32").ShapeRule(UniqueShape)
+  registry.Register(
+      OpDef("OneHot")
+          .Input("indices: TI")
+          .HostInput("depth: int32")
+          .Input("on_value: T")
+          .Input("off_value: T")
+          .Output("output: T")
+          .Attr("axis: int = -1")
+          .Attr("T: type")
+          .Attr("TI: {uint8, int32, int64} = DT_INT64")
+          .ShapeRule(OneHotShape)
+          .NotDifferentiable("made from positions; on_value and off_value are taken as constants")
+          .Doc("on_value at each index along a new dimension `axis` of length `depth`, off_value elsewhere."));
+  registry.Register(OpDef("Unique")
+                        .Input("x: T")
+                        .Output("y: T")
+                        .Output("idx: out_idx")
+                        .Attr("T: type")
+                        .Attr("out_idx: {int32, int64} = DT_INT32")
+                        .ShapeRule(UniqueShape)
                         .NotDifferentiable("positions")
                         .Doc("The different values of the vector x in order of first appearance, and for each element "
                              "which it is."));
-  registry.Register(OpDef("UniqueWithCounts").Input("x: T").Output("y: T").Output("idx: out_idx")
-                        .Output("count: out_idx").Attr("T: type").Attr("out_idx: {int32, int64} = DT_INT32")
-                        .ShapeRule(UniqueCountsShape).NotDifferentiable("positions")
+  registry.Register(OpDef("UniqueWithCounts")
+                        .Input("x: T")
+                        .Output("y: T")
+                        .Output("idx: out_idx")
+                        .Output("count: out_idx")
+                        .Attr("T: type")
+                        .Attr("out_idx: {int32, int64} = DT_INT32")
+                        .ShapeRule(UniqueCountsShape)
+                        .NotDifferentiable("positions")
                         .Doc("Unique, and how often each value appears."));
-  registry.Register(OpDef("Where").Input("input: T").Output("index: int64")
-                        .Attr("T: {float, double, int32, uint8, int64, bfloat16, bool} = DT_BOOL").ShapeRule(WhereShape)
+  registry.Register(OpDef("Where")
+                        .Input("input: T")
+                        .Output("index: int64")
+                        .Attr("T: {float, double, int32, uint8, int64, bfloat16, bool} = DT_BOOL")
+                        .ShapeRule(WhereShape)
                         .NotDifferentiable("positions")
                         .Doc("The positions of elements that are true or not zero, one row each."));
 }

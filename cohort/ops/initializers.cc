@@ -75,9 +75,8 @@ Initializer Constant(const Tensor& value) {
 }
 
 Initializer RandomNormal(double mean, double stddev, int64_t seed) {
-  return [=](const InitializerRequest& request) {
-    return Scaled(request, "StatelessRandomNormal", stddev, mean, seed);
-  };
+  return
+      [=](const InitializerRequest& request) { return Scaled(request, "StatelessRandomNormal", stddev, mean, seed); };
 }
 
 Initializer TruncatedNormal(double mean, double stddev, int64_t seed) {
@@ -121,9 +120,7 @@ Initializer VarianceScaling(double scale, FanMode mode, Distribution distributio
   };
 }
 
-Initializer GlorotUniform(int64_t seed) {
-  return VarianceScaling(1.0, FanMode::kFanAvg, Distribution::kUniform, seed);
-}
+Initializer GlorotUniform(int64_t seed) { return VarianceScaling(1.0, FanMode::kFanAvg, Distribution::kUniform, seed); }
 Initializer GlorotNormal(int64_t seed) {
   return VarianceScaling(1.0, FanMode::kFanAvg, Distribution::kTruncatedNormal, seed);
 }

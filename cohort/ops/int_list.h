@@ -1,4 +1,5 @@
-// IntList: integers that an op takes as an input - axes, shapes, permutations - either known now or computed in the step.
+// IntList: integers that an op takes as an input - axes, shapes, permutations - either known now or computed
+// in the step.
 #pragma once
 
 #include <cstdint>

@@ -41,8 +41,12 @@ std::vector<Output> Split(Output value, int axis, int num_split) {
 }
 std::vector<Output> SplitV(Output value, const std::vector<int64_t>& sizes, int axis) {
   Graph& graph = value.graph();
-  return OutputsOf(graph.Op("SplitV").Input(value).Input(IntVector(graph, sizes)).Input(Const(graph, axis))
-                       .Attr("num_split", static_cast<int64_t>(sizes.size())).Finish());
+  return OutputsOf(graph.Op("SplitV")
+                       .Input(value)
+                       .Input(IntVector(graph, sizes))
+                       .Input(Const(graph, axis))
+                       .Attr("num_split", static_cast<int64_t>(sizes.size()))
+                       .Finish());
 }
 Output Pack(const std::vector<Output>& values, int axis) {
   return GraphOf("Pack", values).Op("Pack").Inputs(values).Attr("axis", axis).Finish1();
@@ -93,8 +97,8 @@ std::vector<Shape> SplitShape(ShapeContext& c) {
     part = value;
     if (value.dim(at) >= 0) {
       if (value.dim(at) % parts != 0) {
-        throw InvalidArgumentError(StrCat("dimension ", at, " of shape ", value, " does not divide into ", parts,
-                                          " equal parts"));
+        throw InvalidArgumentError(
+            StrCat("dimension ", at, " of shape ", value, " does not divide into ", parts, " equal parts"));
       }
       part.set_dim(at, value.dim(at) / parts);
     }
@@ -116,8 +120,7 @@ std::vector<Shape> SplitVShape(ShapeContext& c) {
   std::vector<Shape> shapes(parts, value);
   for (Shape& shape : shapes) shape.set_dim(at, -1);
   if (!sizes) return shapes;
-  const std::vector<int64_t> resolved =
-      value.dim(at) >= 0 ? ResolveSplit(*sizes, value.dim(at)) : *sizes;
+  const std::vector<int64_t> resolved = value.dim(at) >= 0 ? ResolveSplit(*sizes, value.dim(at)) : *sizes;
   for (size_t i = 0; i < parts; ++i) shapes[i].set_dim(at, resolved[i]);
   return shapes;
 }
@@ -138,8 +141,7 @@ std::vector<Shape> UnpackShape(ShapeContext& c) {
   if (value.dim(axis) >= 0 && value.dim(axis) != num) {
     throw InvalidArgumentError(StrCat("dimension ", axis, " of shape ", value, " must be num = ", num));
   }
-  return std::vector<Shape>(static_cast<size_t>(num),
-                            value.Sub(0, axis).Concat(value.Sub(axis + 1, value.rank())));
+  return std::vector<Shape>(static_cast<size_t>(num), value.Sub(0, axis).Concat(value.Sub(axis + 1, value.rank())));
 }
 
 std::vector<Shape> TileShape(ShapeContext& c) {
@@ -148,7 +150,8 @@ std::vector<Shape> TileShape(ShapeContext& c) {
   if (!in.has_rank()) return {multiples.has_rank() ? Shape::UnknownDims(multiples.rank()) : in};
   if (!multiples.has_rank()) return {Shape::UnknownDims(in.rank())};
   if (multiples.rank() != in.rank()) {
-    throw InvalidArgumentError(StrCat("multiples must have one element a dimension of ", in, "; got ", multiples.rank()));
+    throw InvalidArgumentError(
+        StrCat("multiples must have one element a dimension of ", in, "; got ", multiples.rank()));
   }
   Shape result = Shape::UnknownDims(in.rank());
   for (int i = 0; i < in.rank(); ++i) {
@@ -173,8 +176,12 @@ void ConcatGradient(GradientContext& c) {
     }
   }
   if (static_cast<int>(sizes.size()) == count) {
-    Node* split = graph.Op("SplitV").Input(g).Input(IntVector(graph, sizes)).Input(Cast(axis, DType::kInt32))
-                      .Attr("num_split", count).Finish();
+    Node* split = graph.Op("SplitV")
+                      .Input(g)
+                      .Input(IntVector(graph, sizes))
+                      .Input(Cast(axis, DType::kInt32))
+                      .Attr("num_split", count)
+                      .Finish();
     for (int i = 0; i < count; ++i) c.SetInput(i, split->output(i));
     return;
   }
@@ -209,21 +216,35 @@ void TileGradient(GradientContext& c) {
 }
 
 void RegisterSplits(OpRegistry& registry) {
-  registry.Register(OpDef("Split").HostInput("split_dim: int32").Input("value: T").Output("output: num_split * T")
-                        .Attr("num_split: int >= 1").Attr("T: type").ShapeRule(SplitShape)
-                        .Gradient([](GradientContext& c) {
-                          c.SetInput(1, ConcatAlong(c.graph(), AllGradients(c), c.input(0)));
-                        })
-                        .Doc("`num_split` equal parts of the value along `split_dim`."));
-  registry.Register(OpDef("SplitV").Input("value: T").HostInput("size_splits: Tlen").HostInput("split_dim: int32")
-                        .Output("output: num_split * T").Attr("num_split: int >= 1").Attr("T: type")
-                        .Attr("Tlen: {int32, int64} = DT_INT64").ShapeRule(SplitVShape)
-                        .Gradient([](GradientContext& c) {
-                          c.SetInput(0, ConcatAlong(c.graph(), AllGradients(c), c.input(2)));
-                        })
-                        .Doc("Parts of the given sizes along `split_dim`; one size may be -1."));
-  registry.Register(OpDef("Unpack").Input("value: T").Output("output: num * T").Attr("num: int >= 0").Attr("T: type")
-                        .Attr("axis: int = 0").ShapeRule(UnpackShape)
+  registry.Register(
+      OpDef("Split")
+          .HostInput("split_dim: int32")
+          .Input("value: T")
+          .Output("output: num_split * T")
+          .Attr("num_split: int >= 1")
+          .Attr("T: type")
+          .ShapeRule(SplitShape)
+          .Gradient([](GradientContext& c) { c.SetInput(1, ConcatAlong(c.graph(), AllGradients(c), c.input(0))); })
+          .Doc("`num_split` equal parts of the value along `split_dim`."));
+  registry.Register(
+      OpDef("SplitV")
+          .Input("value: T")
+          .HostInput("size_splits: Tlen")
+          .HostInput("split_dim: int32")
+          .Output("output: num_split * T")
+          .Attr("num_split: int >= 1")
+          .Attr("T: type")
+          .Attr("Tlen: {int32, int64} = DT_INT64")
+          .ShapeRule(SplitVShape)
+          .Gradient([](GradientContext& c) { c.SetInput(0, ConcatAlong(c.graph(), AllGradients(c), c.input(2))); })
+          .Doc("Parts of the given sizes along `split_dim`; one size may be -1."));
+  registry.Register(OpDef("Unpack")
+                        .Input("value: T")
+                        .Output("output: num * T")
+                        .Attr("num: int >= 0")
+                        .Attr("T: type")
+                        .Attr("axis: int = 0")
+                        .ShapeRule(UnpackShape)
                         .Gradient([](GradientContext& c) {
                           if (c.node().num_outputs() == 0) return;
                           c.SetInput(0, Pack(AllGradients(c), static_cast<int>(c.attr<int64_t>("axis"))));
@@ -232,26 +253,47 @@ void RegisterSplits(OpRegistry& registry) {
 }
 
 void RegisterJoins(OpRegistry& registry) {
-  registry.Register(OpDef("ConcatV2").Input("values: N * T").HostInput("axis: Tidx").Output("output: T")
-                        .Attr("N: int >= 2").Attr("T: type").Attr("Tidx: {int32, int64} = DT_INT32")
-                        .ShapeRule(ConcatShape).Gradient(ConcatGradient)
+  registry.Register(OpDef("ConcatV2")
+                        .Input("values: N * T")
+                        .HostInput("axis: Tidx")
+                        .Output("output: T")
+                        .Attr("N: int >= 2")
+                        .Attr("T: type")
+                        .Attr("Tidx: {int32, int64} = DT_INT32")
+                        .ShapeRule(ConcatShape)
+                        .Gradient(ConcatGradient)
                         .Doc("The values one after another along `axis`."));
-  registry.Register(OpDef("ConcatOffset").HostInput("concat_dim: int32").HostInput("shape: N * shape_type")
-                        .HostOutput("offset: N * shape_type").Attr("N: int >= 2")
-                        .Attr("shape_type: {int32, int64} = DT_INT32").ShapeRule(ConcatOffsetShape)
+  registry.Register(OpDef("ConcatOffset")
+                        .HostInput("concat_dim: int32")
+                        .HostInput("shape: N * shape_type")
+                        .HostOutput("offset: N * shape_type")
+                        .Attr("N: int >= 2")
+                        .Attr("shape_type: {int32, int64} = DT_INT32")
+                        .ShapeRule(ConcatOffsetShape)
                         .NotDifferentiable("positions")
                         .Doc("Where tensors of the given shapes begin in their concatenation along `concat_dim`."));
-  registry.Register(OpDef("Pack").Input("values: N * T").Output("output: T").Attr("N: int >= 1").Attr("T: type")
-                        .Attr("axis: int = 0").ShapeRule(PackShape)
+  registry.Register(OpDef("Pack")
+                        .Input("values: N * T")
+                        .Output("output: T")
+                        .Attr("N: int >= 1")
+                        .Attr("T: type")
+                        .Attr("axis: int = 0")
+                        .ShapeRule(PackShape)
                         .Gradient([](GradientContext& c) {
-                          const std::vector<Output> parts = Unpack(c.grad(), c.node().num_inputs(),
-                                                                   static_cast<int>(c.attr<int64_t>("axis")));
+                          const std::vector<Output> parts =
+                              Unpack(c.grad(), c.node().num_inputs(), static_cast<int>(c.attr<int64_t>("axis")));
                           for (int i = 0; i < c.node().num_inputs(); ++i) c.SetInput(i, parts[static_cast<size_t>(i)]);
                         })
                         .Doc("Tensors of one shape along a new dimension `axis`."));
-  registry.Register(OpDef("Tile").Input("input: T").HostInput("multiples: Tmultiples").Output("output: T")
-                        .Attr("T: type").Attr("Tmultiples: {int32, int64} = DT_INT32").ShapeRule(TileShape)
-                        .Gradient(TileGradient).Doc("The input repeated multiples[i] times along dimension i."));
+  registry.Register(OpDef("Tile")
+                        .Input("input: T")
+                        .HostInput("multiples: Tmultiples")
+                        .Output("output: T")
+                        .Attr("T: type")
+                        .Attr("Tmultiples: {int32, int64} = DT_INT32")
+                        .ShapeRule(TileShape)
+                        .Gradient(TileGradient)
+                        .Doc("The input repeated multiples[i] times along dimension i."));
 }
 
 }  // namespace

@@ -11,14 +11,15 @@ namespace cohort::ops {
 
 std::vector<int> CheckedPermutation(const std::vector<int64_t>& perm, int rank) {
   if (static_cast<int>(perm.size()) != rank) {
-    throw InvalidArgumentError(StrCat("a permutation of ", rank, " dimensions must have as many elements; got ",
-                                      perm.size()));
+    throw InvalidArgumentError(
+        StrCat("a permutation of ", rank, " dimensions must have as many elements; got ", perm.size()));
   }
   std::vector<int> result;
   std::vector<bool> seen(perm.size(), false);
   for (const int64_t axis : perm) {
     const int at = NormalizeAxis(axis, rank, "permutation element");
-    if (seen[static_cast<size_t>(at)]) throw InvalidArgumentError(StrCat("permutation element ", axis, " is given twice"));
+    if (seen[static_cast<size_t>(at)])
+      throw InvalidArgumentError(StrCat("permutation element ", axis, " is given twice"));
     seen[static_cast<size_t>(at)] = true;
     result.push_back(at);
   }
@@ -75,14 +76,29 @@ namespace cohort {
 
 void RegisterLayoutOps(OpRegistry& registry) {
   using namespace ops;
-  registry.Register(OpDef("Transpose").Input("x: T").HostInput("perm: Tperm").Output("y: T").Attr("T: type")
-                        .Attr("Tperm: {int32, int64} = DT_INT32").ShapeRule(TransposeShape).Gradient(TransposeGradient)
+  registry.Register(OpDef("Transpose")
+                        .Input("x: T")
+                        .HostInput("perm: Tperm")
+                        .Output("y: T")
+                        .Attr("T: type")
+                        .Attr("Tperm: {int32, int64} = DT_INT32")
+                        .ShapeRule(TransposeShape)
+                        .Gradient(TransposeGradient)
                         .Doc("x with its dimensions permuted: dimension i of y is dimension perm[i] of x."));
-  registry.Register(OpDef("InvertPermutation").Input("x: T").Output("y: T").Attr("T: {int32, int64} = DT_INT32")
+  registry.Register(OpDef("InvertPermutation")
+                        .Input("x: T")
+                        .Output("y: T")
+                        .Attr("T: {int32, int64} = DT_INT32")
                         .ShapeRule([](ShapeContext& c) { return std::vector<Shape>{c.WithRank(0, 1)}; })
-                        .NotDifferentiable("positions").Doc("The permutation that undoes x: y[x[i]] = i."));
-  registry.Register(OpDef("ReverseV2").Input("tensor: T").HostInput("axis: Tidx").Output("output: T")
-                        .Attr("Tidx: {int32, int64} = DT_INT32").Attr("T: type").ShapeRule(ReverseShape)
+                        .NotDifferentiable("positions")
+                        .Doc("The permutation that undoes x: y[x[i]] = i."));
+  registry.Register(OpDef("ReverseV2")
+                        .Input("tensor: T")
+                        .HostInput("axis: Tidx")
+                        .Output("output: T")
+                        .Attr("Tidx: {int32, int64} = DT_INT32")
+                        .Attr("T: type")
+                        .ShapeRule(ReverseShape)
                         .Gradient([](GradientContext& c) {
                           c.SetInput(0, c.graph().Op("ReverseV2").Input(c.grad()).Input(c.input(1)).Finish1());
                         })

@@ -10,7 +10,12 @@
 namespace cohort::ops {
 
 Output MatMul(Output a, Output b, bool transpose_a, bool transpose_b) {
-  return a.graph().Op("MatMul").Input(a).Input(b).Attr("transpose_a", transpose_a).Attr("transpose_b", transpose_b)
+  return a.graph()
+      .Op("MatMul")
+      .Input(a)
+      .Input(b)
+      .Attr("transpose_a", transpose_a)
+      .Attr("transpose_b", transpose_b)
       .Finish1();
 }
 
@@ -67,8 +72,8 @@ void MatMulGradient(GradientContext& c) {
 }
 
 void BatchMatMulGradient(GradientContext& c) {
-  const Products gradients = ProductGradients(c.grad(), c.input(0), c.input(1), c.attr<bool>("adj_x"),
-                                              c.attr<bool>("adj_y"), BatchMatMul);
+  const Products gradients =
+      ProductGradients(c.grad(), c.input(0), c.input(1), c.attr<bool>("adj_x"), c.attr<bool>("adj_y"), BatchMatMul);
   c.SetInput(0, SumToShapeOf(gradients.a, c.input(0)));
   c.SetInput(1, SumToShapeOf(gradients.b, c.input(1)));
 }
@@ -80,13 +85,25 @@ namespace cohort {
 
 void RegisterMatMulOps(OpRegistry& registry) {
   const char* types = "T: {bfloat16, half, float, double, int32, int64}";
-  registry.Register(OpDef("MatMul").Input("a: T").Input("b: T").Output("product: T")
-                        .Attr("transpose_a: bool = false").Attr("transpose_b: bool = false").Attr(types)
-                        .ShapeRule(ops::MatMulShape).Gradient(ops::MatMulGradient)
+  registry.Register(OpDef("MatMul")
+                        .Input("a: T")
+                        .Input("b: T")
+                        .Output("product: T")
+                        .Attr("transpose_a: bool = false")
+                        .Attr("transpose_b: bool = false")
+                        .Attr(types)
+                        .ShapeRule(ops::MatMulShape)
+                        .Gradient(ops::MatMulGradient)
                         .Doc("The matrix product of a and b, each transposed first where its flag says so."));
-  registry.Register(OpDef("BatchMatMulV2").Input("x: T").Input("y: T").Output("output: T").Attr(types)
-                        .Attr("adj_x: bool = false").Attr("adj_y: bool = false")
-                        .ShapeRule(ops::BatchMatMulShape).Gradient(ops::BatchMatMulGradient)
+  registry.Register(OpDef("BatchMatMulV2")
+                        .Input("x: T")
+                        .Input("y: T")
+                        .Output("output: T")
+                        .Attr(types)
+                        .Attr("adj_x: bool = false")
+                        .Attr("adj_y: bool = false")
+                        .ShapeRule(ops::BatchMatMulShape)
+                        .Gradient(ops::BatchMatMulGradient)
                         .Doc("Matrix products over the last two dimensions; the leading ones broadcast."));
 }
 

@@ -41,42 +41,39 @@ std::vector<Shape> InTopKShape(ShapeContext& c) {
 }  // namespace
 
 void RegisterNnOps(OpRegistry& registry) {
-  registry.Register(OpDef("BiasAdd")
-                        .Input("value: T")
-                        .Input("bias: T")
-                        .Output("output: T")
-                        .Attr("T: {float32, float64, bfloat16}")
-                        .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-                        .ShapeRule(BiasAddShape)
-                        .Gradient([](GradientContext& c) {
-                          const Output g = c.grad(0);
-                          c.SetInput(0, g);
-                          c.SetInput(1, c.graph()
-                                            .Op("BiasAddGrad")
-                                            .Input(g)
-                                            .Attr("data_format", c.attr<std::string>("data_format"))
-                                            .Finish1());
-                        })
-                        .Doc("value + bias, bias along the channel axis: the last one (NHWC) or axis 1 (NCHW)."));
-  registry.Register(OpDef("BiasAddGrad")
-                        .Input("out_backprop: T")
-                        .Output("output: T")
-                        .Attr("T: {float32, float64, bfloat16}")
-                        .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-                        .ShapeRule(BiasAddGradShape)
-                        .Gradient([](GradientContext& c) {
-                          c.SetInput(0, ops::BiasAdd(ops::ZerosLike(c.input(0)), c.grad(0),
-                                                     c.attr<std::string>("data_format")));
-                        })
-                        .Doc("Sum of out_backprop over all axes but the channel axis: the gradient of BiasAdd's bias."));
+  registry.Register(
+      OpDef("BiasAdd")
+          .Input("value: T")
+          .Input("bias: T")
+          .Output("output: T")
+          .Attr("T: {float32, float64, bfloat16}")
+          .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+          .ShapeRule(BiasAddShape)
+          .Gradient([](GradientContext& c) {
+            const Output g = c.grad(0);
+            c.SetInput(0, g);
+            c.SetInput(
+                1,
+                c.graph().Op("BiasAddGrad").Input(g).Attr("data_format", c.attr<std::string>("data_format")).Finish1());
+          })
+          .Doc("value + bias, bias along the channel axis: the last one (NHWC) or axis 1 (NCHW)."));
+  registry.Register(
+      OpDef("BiasAddGrad")
+          .Input("out_backprop: T")
+          .Output("output: T")
+          .Attr("T: {float32, float64, bfloat16}")
+          .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+          .ShapeRule(BiasAddGradShape)
+          .Gradient([](GradientContext& c) {
+            c.SetInput(0, ops::BiasAdd(ops::ZerosLike(c.input(0)), c.grad(0), c.attr<std::string>("data_format")));
+          })
+          .Doc("Sum of out_backprop over all axes but the channel axis: the gradient of BiasAdd's bias."));
   registry.Register(OpDef("L2Loss")
                         .Input("t: T")
                         .Output("output: T")
                         .Attr("T: {float32, float64, bfloat16}")
                         .ShapeRule(ops::ScalarShape)
-                        .Gradient([](GradientContext& c) {
-                          c.SetInput(0, ops::Mul(c.input(0), c.grad(0)));
-                        })
+                        .Gradient([](GradientContext& c) { c.SetInput(0, ops::Mul(c.input(0), c.grad(0))); })
                         .Doc("sum(t^2) / 2."));
   registry.Register(OpDef("InTopKV2")
                         .Input("predictions: float32")

@@ -23,8 +23,8 @@ Output UnsortedSegmentSum(Output data, Output segment_ids, Output num_segments) 
 }
 
 std::vector<Output> DynamicPartition(Output data, Output partitions, int num_partitions) {
-  Node* node = data.graph().Op("DynamicPartition").Input(data).Input(partitions)
-                   .Attr("num_partitions", num_partitions).Finish();
+  Node* node =
+      data.graph().Op("DynamicPartition").Input(data).Input(partitions).Attr("num_partitions", num_partitions).Finish();
   std::vector<Output> parts;
   for (int i = 0; i < num_partitions; ++i) parts.push_back(node->output(i));
   return parts;
@@ -108,18 +108,35 @@ namespace cohort {
 
 void RegisterPartitionOps(OpRegistry& registry) {
   using namespace ops;
-  registry.Register(OpDef("UnsortedSegmentSum").Input("data: T").Input("segment_ids: Tindices")
-                        .HostInput("num_segments: Tnumsegments").Output("output: T")
-                        .Attr("T: {bfloat16, half, float, double, uint8, int32, int64}")
-                        .Attr("Tindices: {int32, int64}").Attr("Tnumsegments: {int32, int64} = DT_INT32")
-                        .ShapeRule(SegmentShape).Gradient(SegmentGradient)
-                        .Doc("The sums of the rows of `data` that have the same segment id; negative ids are dropped."));
-  registry.Register(OpDef("DynamicPartition").Input("data: T").Input("partitions: int32")
-                        .Output("outputs: num_partitions * T").Attr("num_partitions: int >= 1").Attr("T: type")
-                        .ShapeRule(PartitionShape).Gradient(PartitionGradient)
+  registry.Register(
+      OpDef("UnsortedSegmentSum")
+          .Input("data: T")
+          .Input("segment_ids: Tindices")
+          .HostInput("num_segments: Tnumsegments")
+          .Output("output: T")
+          .Attr("T: {bfloat16, half, float, double, uint8, int32, int64}")
+          .Attr("Tindices: {int32, int64}")
+          .Attr("Tnumsegments: {int32, int64} = DT_INT32")
+          .ShapeRule(SegmentShape)
+          .Gradient(SegmentGradient)
+          .Doc("The sums of the rows of `data` that have the same segment id; negative ids are dropped."));
+  registry.Register(OpDef("DynamicPartition")
+                        .Input("data: T")
+                        .Input("partitions: int32")
+                        .Output("outputs: num_partitions * T")
+                        .Attr("num_partitions: int >= 1")
+                        .Attr("T: type")
+                        .ShapeRule(PartitionShape)
+                        .Gradient(PartitionGradient)
                         .Doc("Rows of `data` sorted into `num_partitions` tensors by the number in `partitions`."));
-  registry.Register(OpDef("DynamicStitch").Input("indices: N * int32").Input("data: N * T").Output("merged: T")
-                        .Attr("N: int >= 1").Attr("T: type").ShapeRule(StitchShape).Gradient(StitchGradient)
+  registry.Register(OpDef("DynamicStitch")
+                        .Input("indices: N * int32")
+                        .Input("data: N * T")
+                        .Output("merged: T")
+                        .Attr("N: int >= 1")
+                        .Attr("T: type")
+                        .ShapeRule(StitchShape)
+                        .Gradient(StitchGradient)
                         .Doc("Rows of all data put where the indices say: merged[indices[m][i]] = data[m][i]."));
 }
 

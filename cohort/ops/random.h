@@ -1,9 +1,9 @@
-// Random numbers. They come from Philox4x32-10 with TensorFlow's keys, so that the same seeds give TensorFlow's numbers,
-// on any device and with any number of threads.
+// Random numbers. They come from Philox4x32-10 with TensorFlow's keys, so that the same seeds give TensorFlow's
+// numbers, on any device and with any number of threads.
 //
-// Stateful ops draw new numbers every time they run. Their two seed attributes follow from the graph's seed and `seed` as
-// in TensorFlow's v1 get_seed: both 0 (unset): different in every session; only the graph's: that and the number of nodes
-// so far; only `seed`: 87654321 and it; both: the two.
+// Stateful ops draw new numbers every time they run. Their two seed attributes follow from the graph's seed and `seed`
+// as in TensorFlow's v1 get_seed: both 0 (unset): different in every session; only the graph's: that and the number of
+// nodes so far; only `seed`: 87654321 and it; both: the two.
 #pragma once
 
 #include <cstdint>

@@ -72,21 +72,40 @@ std::vector<Shape> ArgShape(ShapeContext& c) {
 }
 
 OpDef ReductionOp(const char* name, const char* doc) {
-  return OpDef(name).Input("input: T").HostInput("reduction_indices: Tidx").Output("output: T")
-      .Attr("keep_dims: bool = false").Attr("T: {bfloat16, half, float, double, uint8, int32, int64}")
-      .Attr("Tidx: {int32, int64} = DT_INT32").ShapeRule(ReductionShape).Doc(doc);
+  return OpDef(name)
+      .Input("input: T")
+      .HostInput("reduction_indices: Tidx")
+      .Output("output: T")
+      .Attr("keep_dims: bool = false")
+      .Attr("T: {bfloat16, half, float, double, uint8, int32, int64}")
+      .Attr("Tidx: {int32, int64} = DT_INT32")
+      .ShapeRule(ReductionShape)
+      .Doc(doc);
 }
 
 OpDef LogicalReductionOp(const char* name, const char* doc) {
-  return OpDef(name).Input("input: bool").HostInput("reduction_indices: Tidx").Output("output: bool")
-      .Attr("keep_dims: bool = false").Attr("Tidx: {int32, int64} = DT_INT32").ShapeRule(ReductionShape)
-      .NotDifferentiable("a truth value").Doc(doc);
+  return OpDef(name)
+      .Input("input: bool")
+      .HostInput("reduction_indices: Tidx")
+      .Output("output: bool")
+      .Attr("keep_dims: bool = false")
+      .Attr("Tidx: {int32, int64} = DT_INT32")
+      .ShapeRule(ReductionShape)
+      .NotDifferentiable("a truth value")
+      .Doc(doc);
 }
 
 OpDef ArgOp(const char* name, const char* doc) {
-  return OpDef(name).Input("input: T").HostInput("dimension: Tidx").Output("output: output_type")
-      .Attr("T: {bfloat16, half, float, double, uint8, int32, int64, bool}").Attr("Tidx: {int32, int64} = DT_INT32")
-      .Attr("output_type: {int32, int64} = DT_INT64").ShapeRule(ArgShape).NotDifferentiable("a position").Doc(doc);
+  return OpDef(name)
+      .Input("input: T")
+      .HostInput("dimension: Tidx")
+      .Output("output: output_type")
+      .Attr("T: {bfloat16, half, float, double, uint8, int32, int64, bool}")
+      .Attr("Tidx: {int32, int64} = DT_INT32")
+      .Attr("output_type: {int32, int64} = DT_INT64")
+      .ShapeRule(ArgShape)
+      .NotDifferentiable("a position")
+      .Doc(doc);
 }
 
 }  // namespace

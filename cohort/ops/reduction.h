@@ -1,6 +1,6 @@
-// Reductions over some or all axes. Axes may be negative and must not repeat. Without axes all are reduced; with an
-// empty list none is. keep_dims leaves a dimension of 1 for each reduced one.
-// Over no elements Sum is 0, Prod 1, Mean NaN, Max the lowest and Min the highest value (-inf, inf), All true, Any false.
+// Reductions over some or all axes. Axes may be negative and must not repeat. Without axes all are reduced;
+// with an empty list none is. keep_dims leaves a dimension of 1 for each reduced one. Over no elements Sum is
+// 0, Prod 1, Mean NaN, Max the lowest and Min the highest value (-inf, inf), All true, Any false.
 #pragma once
 
 #include "cohort/graph/graph.h"

@@ -25,8 +25,8 @@ std::optional<std::vector<bool>> KnownAxes(GradientContext& c) {
   return AxisMask(IntegerValues(axes.attr<Tensor>("value")), rank);
 }
 
-// Shape of the result with the reduced dimensions kept as 1, computed while the step runs: the input's shape with
-// ones stitched over the reduced axes.
+// Shape of the result with the reduced dimensions kept as 1, computed while the step runs: the input's shape
+// with ones stitched over the reduced axes.
 Output KeptShape(GradientContext& c) {
   Graph& graph = c.graph();
   const Output x = c.input(0);
@@ -37,7 +37,8 @@ Output KeptShape(GradientContext& c) {
   return DynamicStitch({all, axes}, {shape, OnesLike(axes)});
 }
 
-// `value`, shaped as the output, with a dimension of 1 where one was reduced, so that it broadcasts to the input.
+// `value`, shaped as the output, with a dimension of 1 where one was reduced, so that it broadcasts to the
+// input.
 Output WithKeptDims(GradientContext& c, Output value) {
   if (c.attr<bool>("keep_dims")) return value;
   const auto reduced = KnownAxes(c);
@@ -86,8 +87,8 @@ void ExtremumReductionGradient(GradientContext& c) {
   c.SetInput(0, hits / ties * WithKeptDims(c, c.grad()));
 }
 
-// d prod / d x_i = the product of all others = (product of those before i) * (product of those after i), along one axis
-// into which the reduced axes have been merged.
+// d prod / d x_i = the product of all others = (product of those before i) * (product of those after i),
+// along one axis into which the reduced axes have been merged.
 void ProdGradient(GradientContext& c) {
   const auto reduced = KnownAxes(c);
   if (!reduced) {

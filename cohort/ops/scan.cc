@@ -32,9 +32,16 @@ void CumprodGradient(GradientContext& c) {
 }
 
 OpDef ScanOp(const char* name, const char* doc) {
-  return OpDef(name).Input("x: T").HostInput("axis: Tidx").Output("out: T").Attr("exclusive: bool = false")
-      .Attr("reverse: bool = false").Attr("T: {bfloat16, half, float, double, uint8, int32, int64}")
-      .Attr("Tidx: {int32, int64} = DT_INT32").ShapeRule(ScanShape).Doc(doc);
+  return OpDef(name)
+      .Input("x: T")
+      .HostInput("axis: Tidx")
+      .Output("out: T")
+      .Attr("exclusive: bool = false")
+      .Attr("reverse: bool = false")
+      .Attr("T: {bfloat16, half, float, double, uint8, int32, int64}")
+      .Attr("Tidx: {int32, int64} = DT_INT32")
+      .ShapeRule(ScanShape)
+      .Doc(doc);
 }
 
 }  // namespace

@@ -33,8 +33,9 @@ std::vector<Shape> SelectShape(ShapeContext& c) {
   if (!value.has_rank() || !condition.has_rank() || condition.IsScalar()) return {value};
   const bool rows = condition.rank() == 1 && value.rank() >= 1;
   if (!condition.IsCompatibleWith(rows ? value.Sub(0, 1) : value)) {
-    throw InvalidArgumentError(StrCat("the condition of shape ", condition, " must be a scalar, one flag a row or have the ",
-                                      "shape of the values, ", value));
+    throw InvalidArgumentError(StrCat("the condition of shape ", condition,
+                                      " must be a scalar, one flag a row or have the ", "shape of the values, ",
+                                      value));
   }
   return {value};
 }
@@ -79,16 +80,34 @@ namespace cohort {
 
 void RegisterSelectOps(OpRegistry& registry) {
   using namespace ops;
-  registry.Register(OpDef("SelectV2").Input("condition: bool").Input("t: T").Input("e: T").Output("output: T")
-                        .Attr("T: type").ShapeRule(SelectV2Shape).Gradient(SelectV2Gradient)
+  registry.Register(OpDef("SelectV2")
+                        .Input("condition: bool")
+                        .Input("t: T")
+                        .Input("e: T")
+                        .Output("output: T")
+                        .Attr("T: type")
+                        .ShapeRule(SelectV2Shape)
+                        .Gradient(SelectV2Gradient)
                         .Doc("t where the condition holds, e elsewhere; all three broadcast."));
-  registry.Register(OpDef("Select").Input("condition: bool").Input("t: T").Input("e: T").Output("output: T")
-                        .Attr("T: type").ShapeRule(SelectShape).Gradient(SelectGradient)
-                        .Doc("t where the condition holds, e elsewhere. The condition is a scalar, one flag a row, or has the "
+  registry.Register(OpDef("Select")
+                        .Input("condition: bool")
+                        .Input("t: T")
+                        .Input("e: T")
+                        .Output("output: T")
+                        .Attr("T: type")
+                        .ShapeRule(SelectShape)
+                        .Gradient(SelectGradient)
+                        .Doc("t where the condition holds, e elsewhere. The condition is a scalar, one flag "
+                             "a row, or has the "
                              "shape of t and e."));
-  registry.Register(OpDef("ClipByValue").Input("t: T").Input("clip_value_min: T").Input("clip_value_max: T")
-                        .Output("output: T").Attr("T: {bfloat16, half, float, double, uint8, int32, int64}")
-                        .ShapeRule(ClipShape).Gradient(ClipGradient)
+  registry.Register(OpDef("ClipByValue")
+                        .Input("t: T")
+                        .Input("clip_value_min: T")
+                        .Input("clip_value_max: T")
+                        .Output("output: T")
+                        .Attr("T: {bfloat16, half, float, double, uint8, int32, int64}")
+                        .ShapeRule(ClipShape)
+                        .Gradient(ClipGradient)
                         .Doc("t, but not below clip_value_min and not above clip_value_max."));
 }
 

@@ -17,8 +17,8 @@ int64_t LengthOfRange(T start, T limit, T delta) {
     throw InvalidArgumentError(StrCat("Requires start ", delta > 0 ? "<=" : ">=", " limit when delta ",
                                       delta > 0 ? "> 0" : "< 0", ": ", start, "/", limit));
   }
-  const double length = std::ceil(std::abs((static_cast<double>(limit) - static_cast<double>(start)) /
-                                           static_cast<double>(delta)));
+  const double length =
+      std::ceil(std::abs((static_cast<double>(limit) - static_cast<double>(start)) / static_cast<double>(delta)));
   if (!(length < 1e15)) throw InvalidArgumentError(StrCat("a range of ", length, " elements is too long"));
   return static_cast<int64_t>(length);
 }
@@ -51,8 +51,8 @@ int64_t IntegerScalar(const Tensor& tensor, const char* what) {
 
 int NormalizeAxis(int64_t axis, int rank, const char* what) {
   if (axis < -rank || axis >= rank) {
-    throw InvalidArgumentError(StrCat(what, " ", axis, " is out of range for rank ", rank, ": expected [", -rank, ", ",
-                                      rank, ")"));
+    throw InvalidArgumentError(
+        StrCat(what, " ", axis, " is out of range for rank ", rank, ": expected [", -rank, ", ", rank, ")"));
   }
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }

@@ -13,8 +13,11 @@ namespace cohort::ops {
 namespace {
 
 AttrMap MaskAttrs(const StridedSliceMasks& masks) {
-  return {{"begin_mask", masks.begin_mask}, {"end_mask", masks.end_mask}, {"ellipsis_mask", masks.ellipsis_mask},
-          {"new_axis_mask", masks.new_axis_mask}, {"shrink_axis_mask", masks.shrink_axis_mask}};
+  return {{"begin_mask", masks.begin_mask},
+          {"end_mask", masks.end_mask},
+          {"ellipsis_mask", masks.ellipsis_mask},
+          {"new_axis_mask", masks.new_axis_mask},
+          {"shrink_axis_mask", masks.shrink_axis_mask}};
 }
 
 Output PaddingsConst(Graph& graph, const std::vector<std::pair<int64_t, int64_t>>& paddings) {
@@ -35,8 +38,13 @@ Output Slice(Output input, const IntList& begin, const IntList& size) {
 Output StridedSlice(Output input, const IntList& begin, const IntList& end, const IntList& strides,
                     const StridedSliceMasks& masks) {
   Graph& graph = input.graph();
-  return graph.Op("StridedSlice").Input(input).Input(begin.In(graph)).Input(end.In(graph)).Input(strides.In(graph))
-      .Attrs(MaskAttrs(masks)).Finish1();
+  return graph.Op("StridedSlice")
+      .Input(input)
+      .Input(begin.In(graph))
+      .Input(end.In(graph))
+      .Input(strides.In(graph))
+      .Attrs(MaskAttrs(masks))
+      .Finish1();
 }
 Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& paddings) {
   return input.graph().Op("Pad").Input(input).Input(PaddingsConst(input.graph(), paddings)).Finish1();
@@ -47,8 +55,8 @@ Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& padding
 
 Shape SlicedShape(const Shape& in, const std::vector<int64_t>& begin, const std::vector<int64_t>& size) {
   if (static_cast<int>(begin.size()) != in.rank() || begin.size() != size.size()) {
-    throw InvalidArgumentError(StrCat("begin and size must have one element a dimension of ", in, "; got ", begin.size(),
-                                      " and ", size.size()));
+    throw InvalidArgumentError(StrCat("begin and size must have one element a dimension of ", in, "; got ",
+                                      begin.size(), " and ", size.size()));
   }
   Shape result;
   for (int i = 0; i < in.rank(); ++i) {
@@ -64,14 +72,15 @@ Shape SlicedShape(const Shape& in, const std::vector<int64_t>& begin, const std:
 
 Shape PaddedShape(const Shape& in, const std::vector<int64_t>& paddings) {
   if (static_cast<int>(paddings.size()) != 2 * in.rank()) {
-    throw InvalidArgumentError(StrCat("paddings must be [", in.rank(), ",2] for shape ", in, "; got ", paddings.size(),
-                                      " elements"));
+    throw InvalidArgumentError(
+        StrCat("paddings must be [", in.rank(), ",2] for shape ", in, "; got ", paddings.size(), " elements"));
   }
   Shape result;
   for (int i = 0; i < in.rank(); ++i) {
     const int64_t before = paddings[static_cast<size_t>(2 * i)], after = paddings[static_cast<size_t>(2 * i + 1)];
     if (before < 0 || after < 0) {
-      throw InvalidArgumentError(StrCat("paddings must not be negative; got ", before, " and ", after, " for dimension ", i));
+      throw InvalidArgumentError(
+          StrCat("paddings must not be negative; got ", before, " and ", after, " for dimension ", i));
     }
     result.AddDim(in.dim(i) < 0 ? -1 : before + in.dim(i) + after);
   }
@@ -133,8 +142,10 @@ void SliceGradient(GradientContext& c) {
   }
   Graph& graph = c.graph();
   const DType index = c.input(1).dtype();
-  const Output end = graph.Op("Sub").Input(graph.Op("Sub").Input(ShapeOf(c.input(0), index)).Input(c.input(1)).Finish1())
-                         .Input(ShapeOf(g, index)).Finish1();
+  const Output end = graph.Op("Sub")
+                         .Input(graph.Op("Sub").Input(ShapeOf(c.input(0), index)).Input(c.input(1)).Finish1())
+                         .Input(ShapeOf(g, index))
+                         .Finish1();
   const Output paddings = graph.Op("Pack").Inputs({c.input(1), end}).Attr("axis", 1).Finish1();
   c.SetInput(0, graph.Op("Pad").Input(g).Input(paddings).Finish1());
 }
@@ -148,13 +159,26 @@ AttrMap MasksOf(const Node& node) {
 }
 
 void StridedSliceGradient(GradientContext& c) {
-  c.SetInput(0, c.graph().Op("StridedSliceGrad").Input(ShapeOf(c.input(0), c.input(1).dtype())).Input(c.input(1))
-                    .Input(c.input(2)).Input(c.input(3)).Input(c.grad()).Attrs(MasksOf(c.node())).Finish1());
+  c.SetInput(0, c.graph()
+                    .Op("StridedSliceGrad")
+                    .Input(ShapeOf(c.input(0), c.input(1).dtype()))
+                    .Input(c.input(1))
+                    .Input(c.input(2))
+                    .Input(c.input(3))
+                    .Input(c.grad())
+                    .Attrs(MasksOf(c.node()))
+                    .Finish1());
 }
 
 void StridedSliceGradGradient(GradientContext& c) {
-  c.SetInput(4, c.graph().Op("StridedSlice").Input(c.grad()).Input(c.input(1)).Input(c.input(2)).Input(c.input(3))
-                    .Attrs(MasksOf(c.node())).Finish1());
+  c.SetInput(4, c.graph()
+                    .Op("StridedSlice")
+                    .Input(c.grad())
+                    .Input(c.input(1))
+                    .Input(c.input(2))
+                    .Input(c.input(3))
+                    .Attrs(MasksOf(c.node()))
+                    .Finish1());
 }
 
 // What flows to the elements that were not padded.
@@ -179,8 +203,12 @@ void PadV2Gradient(GradientContext& c) {
 }
 
 OpDef WithMasks(OpDef&& def) {
-  return std::move(def).Attr("begin_mask: int = 0").Attr("end_mask: int = 0").Attr("ellipsis_mask: int = 0")
-      .Attr("new_axis_mask: int = 0").Attr("shrink_axis_mask: int = 0");
+  return std::move(def)
+      .Attr("begin_mask: int = 0")
+      .Attr("end_mask: int = 0")
+      .Attr("ellipsis_mask: int = 0")
+      .Attr("new_axis_mask: int = 0")
+      .Attr("shrink_axis_mask: int = 0");
 }
 
 }  // namespace
@@ -190,26 +218,57 @@ namespace cohort {
 
 void RegisterSliceOps(OpRegistry& registry) {
   using namespace ops;
-  registry.Register(OpDef("Slice").Input("input: T").HostInput("begin: Index").HostInput("size: Index")
-                        .Output("output: T").Attr("T: type").Attr("Index: {int32, int64}").ShapeRule(SliceShape)
+  registry.Register(OpDef("Slice")
+                        .Input("input: T")
+                        .HostInput("begin: Index")
+                        .HostInput("size: Index")
+                        .Output("output: T")
+                        .Attr("T: type")
+                        .Attr("Index: {int32, int64}")
+                        .ShapeRule(SliceShape)
                         .Gradient(SliceGradient)
                         .Doc("`size` elements from `begin` along each dimension; -1 takes all that follow."));
-  registry.Register(WithMasks(OpDef("StridedSlice").Input("input: T").HostInput("begin: Index").HostInput("end: Index")
-                                  .HostInput("strides: Index").Output("output: T").Attr("T: type")
-                                  .Attr("Index: {int32, int64}"))
-                        .ShapeRule(StridedSliceShape).Gradient(StridedSliceGradient)
-                        .Doc("input[begin:end:strides, ...] with Python's meaning; the masks are bit sets by position."));
-  registry.Register(WithMasks(OpDef("StridedSliceGrad").HostInput("shape: Index").HostInput("begin: Index")
-                                  .HostInput("end: Index").HostInput("strides: Index").Input("dy: T")
-                                  .Output("output: T").Attr("T: type").Attr("Index: {int32, int64}"))
-                        .ShapeRule([](ShapeContext& c) { return std::vector<Shape>{c.input_as_shape(0)}; })
-                        .Gradient(StridedSliceGradGradient)
-                        .Doc("Zeros of `shape` with dy where StridedSlice with the same arguments would take elements."));
-  registry.Register(OpDef("Pad").Input("input: T").HostInput("paddings: Tpaddings").Output("output: T").Attr("T: type")
-                        .Attr("Tpaddings: {int32, int64} = DT_INT32").ShapeRule(PadShape).Gradient(PadGradient)
+  registry.Register(
+      WithMasks(OpDef("StridedSlice")
+                    .Input("input: T")
+                    .HostInput("begin: Index")
+                    .HostInput("end: Index")
+                    .HostInput("strides: Index")
+                    .Output("output: T")
+                    .Attr("T: type")
+                    .Attr("Index: {int32, int64}"))
+          .ShapeRule(StridedSliceShape)
+          .Gradient(StridedSliceGradient)
+          .Doc("input[begin:end:strides, ...] with Python's meaning; the masks are bit sets by position."));
+  registry.Register(
+      WithMasks(OpDef("StridedSliceGrad")
+                    .HostInput("shape: Index")
+                    .HostInput("begin: Index")
+                    .HostInput("end: Index")
+                    .HostInput("strides: Index")
+                    .Input("dy: T")
+                    .Output("output: T")
+                    .Attr("T: type")
+                    .Attr("Index: {int32, int64}"))
+          .ShapeRule([](ShapeContext& c) { return std::vector<Shape>{c.input_as_shape(0)}; })
+          .Gradient(StridedSliceGradGradient)
+          .Doc("Zeros of `shape` with dy where StridedSlice with the same arguments would take elements."));
+  registry.Register(OpDef("Pad")
+                        .Input("input: T")
+                        .HostInput("paddings: Tpaddings")
+                        .Output("output: T")
+                        .Attr("T: type")
+                        .Attr("Tpaddings: {int32, int64} = DT_INT32")
+                        .ShapeRule(PadShape)
+                        .Gradient(PadGradient)
                         .Doc("The input with paddings[i][0] zeros before and paddings[i][1] after along dimension i."));
-  registry.Register(OpDef("PadV2").Input("input: T").HostInput("paddings: Tpaddings").Input("constant_values: T")
-                        .Output("output: T").Attr("T: type").Attr("Tpaddings: {int32, int64} = DT_INT32")
+  registry.Register(OpDef("PadV2")
+                        .Input("input: T")
+                        .HostInput("paddings: Tpaddings")
+                        .Input("constant_values: T")
+                        .Output("output: T")
+                        .Attr("T: type")
+                        .Attr("Tpaddings: {int32, int64} = DT_INT32")
                         .ShapeRule(PadShape)
                         .Gradient(PadV2Gradient)
                         .Doc("The input with the scalar `constant_values` around it."));

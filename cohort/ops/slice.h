@@ -13,9 +13,9 @@ namespace cohort::ops {
 // `size[i]` elements from `begin[i]` along each dimension; a size of -1 means all that follow.
 Output Slice(Output input, const IntList& begin, const IntList& size);
 
-// Python's input[begin:end:stride, ...]. Bit i of a mask speaks of position i: begin_mask and end_mask ignore that
-// bound, ellipsis_mask stands for "...", new_axis_mask puts in a dimension of 1, shrink_axis_mask takes the one element
-// at begin and drops the dimension.
+// Python's input[begin:end:stride, ...]. Bit i of a mask speaks of position i: begin_mask and end_mask ignore
+// that bound, ellipsis_mask stands for "...", new_axis_mask puts in a dimension of 1, shrink_axis_mask takes
+// the one element at begin and drops the dimension.
 struct StridedSliceMasks {
   int64_t begin_mask = 0;
   int64_t end_mask = 0;

@@ -7,8 +7,8 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/gradients.h"
 #include "cohort/graph/op_def.h"
-#include "cohort/ops/arithmetic.h"
 #include "cohort/ops/activation.h"
+#include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
@@ -108,7 +108,8 @@ namespace {
 std::vector<int64_t> ReshapeDims(const Shape& shape, const char* what) {
   std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
   if (std::count(dims.begin(), dims.end(), -1) > 1) {
-    throw InvalidArgumentError(StrCat("[ops/softmax] expected at most one unknown dimension in ", what, "; got ", shape));
+    throw InvalidArgumentError(
+        StrCat("[ops/softmax] expected at most one unknown dimension in ", what, "; got ", shape));
   }
   return dims;
 }
@@ -118,7 +119,8 @@ Output CrossEntropy(const char* op, Output logits, Output labels, bool sparse, c
   Graph& graph = logits.graph();
   const int rank = logits.shape().rank();
   if (rank < 0 || rank == 2) return graph.Op(op).Name(name).Input(logits).Input(labels).Finish1();
-  if (rank == 0) throw InvalidArgumentError(StrCat("[ops/softmax] expected logits of rank 1 or more; got ", logits.shape()));
+  if (rank == 0)
+    throw InvalidArgumentError(StrCat("[ops/softmax] expected logits of rank 1 or more; got ", logits.shape()));
   const int64_t classes = logits.shape().dim(rank - 1);
   if (classes < 0) {
     throw InvalidArgumentError(StrCat("[ops/softmax] expected a known number of classes; got logits ", logits.shape()));

@@ -13,8 +13,8 @@ Output LogSoftmax(Output logits, const std::string& name = "LogSoftmax");
 // -sum_i labels_i log softmax(logits)_i: shape logits.shape[:-1]. labels: as logits, rows that sum to 1.
 Output SoftmaxCrossEntropyWithLogits(Output logits, Output labels,
                                      const std::string& name = "SoftmaxCrossEntropyWithLogits");
-// -log softmax(logits)[label]: shape of labels = logits.shape[:-1], int32 or int64. A label outside [0, classes) fails the
-// step with InvalidArgumentError that names it.
+// -log softmax(logits)[label]: shape of labels = logits.shape[:-1], int32 or int64. A label outside [0, classes) fails
+// the step with InvalidArgumentError that names it.
 Output SparseSoftmaxCrossEntropyWithLogits(Output logits, Output labels,
                                            const std::string& name = "SparseSoftmaxCrossEntropyWithLogits");
 // Element by element -(z log s + (1 - z) log(1 - s)), s = sigmoid(logits), without overflow; labels as logits.

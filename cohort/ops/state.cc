@@ -12,7 +12,6 @@
 namespace cohort {
 namespace {
 
-
 const Node& HandleNode(Output handle) {
   if (!handle.valid() || handle.dtype() != DType::kResource || !handle.node->has_attr("dtype")) {
     throw InvalidArgumentError(StrCat("[ops/state] expected the handle of a variable; got ",
@@ -38,8 +37,8 @@ void CheckDType(ShapeContext& c, int handle, DType dtype) {
 std::vector<Shape> AssignShape(ShapeContext& c) {
   CheckDType(c, 0, c.input_dtype(1));
   if (!c.handle_shape(0).IsCompatibleWith(c.input(1))) {
-    throw InvalidArgumentError(StrCat("[ops/state] expected a value of the variable's shape ", c.handle_shape(0),
-                                      "; got ", c.input(1)));
+    throw InvalidArgumentError(
+        StrCat("[ops/state] expected a value of the variable's shape ", c.handle_shape(0), "; got ", c.input(1)));
   }
   return {};
 }
@@ -63,8 +62,8 @@ std::vector<Shape> ScatterShape(ShapeContext& c) {
   CheckDType(c, 0, c.attr<DType>("dtype"));
   const Shape rows = RowsShape(c);
   if (!c.input(2).IsScalar() && !rows.IsCompatibleWith(c.input(2))) {
-    throw InvalidArgumentError(StrCat("[ops/state] expected updates of shape indices.shape + variable.shape[1:] = ", rows,
-                                      "; got ", c.input(2)));
+    throw InvalidArgumentError(StrCat(
+        "[ops/state] expected updates of shape indices.shape + variable.shape[1:] = ", rows, "; got ", c.input(2)));
   }
   return {};
 }
@@ -78,8 +77,8 @@ void GatherGradient(GradientContext& c) {
   const Output dense_shape = ops::VariableShape(handle, DType::kInt64);
   if (indices.shape().rank() != 1) {
     if (!variable.has_rank() || !variable.Sub(1, variable.rank()).IsFullyDefined()) {
-      throw UnimplementedError(StrCat("[ops/state] expected a known row shape for the gradient of ", c.node().Describe(),
-                                      "; got variable shape ", variable));
+      throw UnimplementedError(StrCat("[ops/state] expected a known row shape for the gradient of ",
+                                      c.node().Describe(), "; got variable shape ", variable));
     }
     std::vector<int64_t> shape(variable.dims().begin(), variable.dims().end());
     shape[0] = -1;
@@ -186,16 +185,17 @@ Node* ResourceScatterUpdate(Output handle, Output indices, Output updates, const
 }  // namespace ops
 
 void RegisterStateOps(OpRegistry& registry) {
-  registry.Register(OpDef("VarHandleOp")
-                        .Output("resource: resource")
-                        .Attr("container: string = ''")
-                        .Attr("shared_name: string = ''")
-                        .Attr("dtype: type")
-                        .Attr("shape: shape")
-                        .ShapeRule(ops::ScalarShape)
-                        .NotDifferentiable("a handle is not a number")
-                        .Stateful()
-                        .Doc("Handle of the variable (container, shared_name) of this task, made where there is none."));
+  registry.Register(
+      OpDef("VarHandleOp")
+          .Output("resource: resource")
+          .Attr("container: string = ''")
+          .Attr("shared_name: string = ''")
+          .Attr("dtype: type")
+          .Attr("shape: shape")
+          .ShapeRule(ops::ScalarShape)
+          .NotDifferentiable("a handle is not a number")
+          .Stateful()
+          .Doc("Handle of the variable (container, shared_name) of this task, made where there is none."));
   registry.Register(OpDef("ReadVariableOp")
                         .Input("resource: resource")
                         .Output("value: dtype")

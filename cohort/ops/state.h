@@ -19,7 +19,8 @@ Node* AssignAddVariableOp(Output handle, Output value, const std::string& name =
 Node* AssignSubVariableOp(Output handle, Output value, const std::string& name = "AssignSubVariableOp");
 Output VarIsInitializedOp(Output handle, const std::string& name = "VarIsInitializedOp");  // bool scalar
 Output VariableShape(Output handle, DType out_type = DType::kInt32, const std::string& name = "VariableShape");
-// Rows `indices` (int32/int64, any shape): shape indices.shape + variable.shape[1:]. Only rows leave the variable's device.
+// Rows `indices` (int32/int64, any shape): shape indices.shape + variable.shape[1:]. Only rows leave the variable's
+// device.
 Output ResourceGather(Output handle, Output indices, const std::string& name = "ResourceGather");
 // variable[indices[i]] += / -= / = updates[i]; `updates` is a scalar or of shape indices.shape + variable.shape[1:].
 // Repeated indices add up.

@@ -82,8 +82,8 @@ class Resolver {
     if (begin_ && size >= 0) {
       at = HasBit(masks_.begin_mask, i) ? 0 : (*begin_)[i];
       if (at < -size || at >= size) {
-        throw InvalidArgumentError(StrCat("slice index ", at, " of dimension ", spec_.begin.size(), " out of bounds of ",
-                                          input_));
+        throw InvalidArgumentError(
+            StrCat("slice index ", at, " of dimension ", spec_.begin.size(), " out of bounds of ", input_));
       }
       if (at < 0) at += size;
     }
@@ -99,13 +99,14 @@ class Resolver {
     const int64_t from = open_begin ? (stride > 0 ? 0 : size - 1) : Clamp((*begin_)[i], size, stride);
     const int64_t to = open_end ? (stride > 0 ? size : -1) : Clamp((*end_)[i], size, stride);
     const int64_t span = to - from;
-    const int64_t count = span == 0 || (span < 0) != (stride < 0) ? 0 : (span + stride - (stride > 0 ? 1 : -1)) / stride;
+    const int64_t count =
+        span == 0 || (span < 0) != (stride < 0) ? 0 : (span + stride - (stride > 0 ? 1 : -1)) / stride;
     spec_.output.AddDim(count);
     Push(count > 0 ? from : 0, stride, count);
   }
 
-  // The dimension or a bound is not known. x[a:b] with non-negative a <= b of an unknown dimension is not b - a long for
-  // sure, so nothing is concluded.
+  // The dimension or a bound is not known. x[a:b] with non-negative a <= b of an unknown dimension is not b -
+  // a long for sure, so nothing is concluded.
   void TakeUnknown(size_t i, bool whole) {
     const int64_t count = whole && strides_[i] == 1 ? dim() : -1;
     spec_.output.AddDim(count);
@@ -125,8 +126,8 @@ class Resolver {
 StridedSliceSpec ResolveStridedSlice(const Shape& input, const OptionalIndices& begin, const OptionalIndices& end,
                                      const std::vector<int64_t>& strides, const StridedSliceMasks& masks) {
   if ((begin && begin->size() != strides.size()) || (end && end->size() != strides.size())) {
-    throw InvalidArgumentError(StrCat("begin, end and strides must have one length; got ", begin ? begin->size() : 0, ", ",
-                                      end ? end->size() : 0, " and ", strides.size()));
+    throw InvalidArgumentError(StrCat("begin, end and strides must have one length; got ", begin ? begin->size() : 0,
+                                      ", ", end ? end->size() : 0, " and ", strides.size()));
   }
   return Resolver(input, begin, end, strides, masks).Run();
 }

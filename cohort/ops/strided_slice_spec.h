@@ -1,4 +1,5 @@
-// The index arithmetic of StridedSlice, shared by its shape rule and its kernels. Internal to ops/ and kernels/.
+// The index arithmetic of StridedSlice, shared by its shape rule and its kernels. Internal to ops/ and
+// kernels/.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,9 @@ struct StridedSliceSpec {
   Shape output;
 };
 
-// `begin` and `end` are nullopt where they are not known while the graph is built; `length` is their common length.
-// Throws InvalidArgumentError for a stride of 0, too many dimensions, two ellipses or an index out of range.
+// `begin` and `end` are nullopt where they are not known while the graph is built; `length` is their common
+// length. Throws InvalidArgumentError for a stride of 0, too many dimensions, two ellipses or an index out of
+// range.
 StridedSliceSpec ResolveStridedSlice(const Shape& input, const std::optional<std::vector<int64_t>>& begin,
                                      const std::optional<std::vector<int64_t>>& end,
                                      const std::vector<int64_t>& strides, const StridedSliceMasks& masks);

@@ -55,7 +55,9 @@ Output TaggedSummary(const char* op, const std::string& tag, Output values) {
 }  // namespace
 
 Output ScalarSummary(const std::string& tag, Output value) { return TaggedSummary("ScalarSummary", tag, value); }
-Output HistogramSummary(const std::string& tag, Output values) { return TaggedSummary("HistogramSummary", tag, values); }
+Output HistogramSummary(const std::string& tag, Output values) {
+  return TaggedSummary("HistogramSummary", tag, values);
+}
 
 Output MergeSummary(const std::vector<Output>& summaries, const std::string& name) {
   return summaries.at(0).graph().Op("MergeSummary").Name(name).Inputs(summaries).Finish1();

@@ -1,5 +1,5 @@
-// Summaries: values for TensorBoard as serialized Summary messages (string scalars), which an EventWriter or a session's
-// hooks write. The functions put what they add into the graph's collection "summaries".
+// Summaries: values for TensorBoard as serialized Summary messages (string scalars), which an EventWriter or a
+// session's hooks write. The functions put what they add into the graph's collection "summaries".
 #pragma once
 
 #include <string>

@@ -84,12 +84,13 @@ void RegisterDenseUpdates(OpRegistry& registry) {
   RegisterUpdate(registry, "ResourceApplyGradientDescent", {"var", "alpha", "delta"}, {}, {}, "var -= alpha delta.");
   RegisterUpdate(registry, "ResourceApplyMomentum", {"var", "accum", "lr", "grad", "momentum"}, {"accum"}, {kNesterov},
                  "accum = momentum accum + grad; var -= lr accum (Nesterov: var -= lr (grad + momentum accum)).");
-  RegisterUpdate(registry, "ResourceApplyKerasMomentum", {"var", "accum", "lr", "grad", "momentum"}, {"accum"}, {kNesterov},
+  RegisterUpdate(registry, "ResourceApplyKerasMomentum", {"var", "accum", "lr", "grad", "momentum"}, {"accum"},
+                 {kNesterov},
                  "accum = momentum accum - lr grad; var += accum (Nesterov: var += momentum accum - lr grad).");
   RegisterUpdate(registry, "ResourceApplyAdagrad", {"var", "accum", "lr", "grad"}, {"accum"}, {kUpdateSlots},
                  "accum += grad^2; var -= lr grad / sqrt(accum).");
-  RegisterUpdate(registry, "ResourceApplyAdagradV2", {"var", "accum", "lr", "epsilon", "grad"}, {"accum"}, {kUpdateSlots},
-                 "accum += grad^2; var -= lr grad / (sqrt(accum) + epsilon).");
+  RegisterUpdate(registry, "ResourceApplyAdagradV2", {"var", "accum", "lr", "epsilon", "grad"}, {"accum"},
+                 {kUpdateSlots}, "accum += grad^2; var -= lr grad / (sqrt(accum) + epsilon).");
   RegisterUpdate(registry, "ResourceApplyAdam",
                  {"var", "m", "v", "beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon", "grad"}, {"m", "v"},
                  {kNesterov},
@@ -98,10 +99,11 @@ void RegisterDenseUpdates(OpRegistry& registry) {
   RegisterUpdate(registry, "ResourceApplyRMSProp", {"var", "ms", "mom", "lr", "rho", "momentum", "epsilon", "grad"},
                  {"ms", "mom"}, {},
                  "ms += (grad^2 - ms)(1 - rho); mom = momentum mom + lr grad / sqrt(ms + epsilon); var -= mom.");
-  RegisterUpdate(registry, "ResourceApplyCenteredRMSProp",
-                 {"var", "mg", "ms", "mom", "lr", "rho", "momentum", "epsilon", "grad"}, {"mg", "ms", "mom"}, {},
-                 "ms += (grad^2 - ms)(1 - rho); mg += (grad - mg)(1 - rho); mom = momentum mom + lr grad / sqrt(ms - mg^2 "
-                 "+ epsilon); var -= mom.");
+  RegisterUpdate(
+      registry, "ResourceApplyCenteredRMSProp", {"var", "mg", "ms", "mom", "lr", "rho", "momentum", "epsilon", "grad"},
+      {"mg", "ms", "mom"}, {},
+      "ms += (grad^2 - ms)(1 - rho); mg += (grad - mg)(1 - rho); mom = momentum mom + lr grad / sqrt(ms - mg^2 "
+      "+ epsilon); var -= mom.");
   RegisterUpdate(registry, "ResourceApplyFtrl", {"var", "accum", "linear", "grad", "lr", "l1", "l2", "lr_power"},
                  {"accum", "linear"}, {kMultiplyLinear},
                  "a' = accum + grad^2; linear += grad - (a'^-lr_power - accum^-lr_power) / lr var; var = (clip(linear, "
@@ -109,20 +111,20 @@ void RegisterDenseUpdates(OpRegistry& registry) {
 }
 
 void RegisterSparseUpdates(OpRegistry& registry) {
-  RegisterUpdate(registry, "ResourceSparseApplyMomentum", {"var", "accum", "lr", "grad", "indices", "momentum"}, {"accum"},
-                 {kNesterov}, "ResourceApplyMomentum for rows `indices`.");
+  RegisterUpdate(registry, "ResourceSparseApplyMomentum", {"var", "accum", "lr", "grad", "indices", "momentum"},
+                 {"accum"}, {kNesterov}, "ResourceApplyMomentum for rows `indices`.");
   RegisterUpdate(registry, "ResourceSparseApplyKerasMomentum", {"var", "accum", "lr", "grad", "indices", "momentum"},
                  {"accum"}, {kNesterov}, "ResourceApplyKerasMomentum for rows `indices`.");
   RegisterUpdate(registry, "ResourceSparseApplyAdagrad", {"var", "accum", "lr", "grad", "indices"}, {"accum"},
                  {kUpdateSlots}, "ResourceApplyAdagrad for rows `indices`.");
-  RegisterUpdate(registry, "ResourceSparseApplyAdagradV2", {"var", "accum", "lr", "epsilon", "grad", "indices"}, {"accum"},
-                 {kUpdateSlots}, "ResourceApplyAdagradV2 for rows `indices`.");
+  RegisterUpdate(registry, "ResourceSparseApplyAdagradV2", {"var", "accum", "lr", "epsilon", "grad", "indices"},
+                 {"accum"}, {kUpdateSlots}, "ResourceApplyAdagradV2 for rows `indices`.");
   RegisterUpdate(registry, "ResourceSparseApplyRMSProp",
                  {"var", "ms", "mom", "lr", "rho", "momentum", "epsilon", "grad", "indices"}, {"ms", "mom"}, {},
                  "ResourceApplyRMSProp for rows `indices`.");
   RegisterUpdate(registry, "ResourceSparseApplyCenteredRMSProp",
-                 {"var", "mg", "ms", "mom", "lr", "rho", "momentum", "epsilon", "grad", "indices"}, {"mg", "ms", "mom"}, {},
-                 "ResourceApplyCenteredRMSProp for rows `indices`.");
+                 {"var", "mg", "ms", "mom", "lr", "rho", "momentum", "epsilon", "grad", "indices"}, {"mg", "ms", "mom"},
+                 {}, "ResourceApplyCenteredRMSProp for rows `indices`.");
   RegisterUpdate(registry, "ResourceSparseApplyFtrl",
                  {"var", "accum", "linear", "grad", "indices", "lr", "l1", "l2", "lr_power"}, {"accum", "linear"},
                  {kMultiplyLinear}, "ResourceApplyFtrl for rows `indices`.");
@@ -170,8 +172,8 @@ Node* ResourceApplyAdagradV2(Output var, Output accum, Output lr, Output epsilon
   return FinishBeside(var, Update("ResourceApplyAdagradV2", {var, accum, lr, epsilon, grad}));
 }
 Node* ResourceApplyAdam(Output var, Output m, Output v, const AdamScalars& s, Output grad, bool use_nesterov) {
-  return FinishBeside(var, Update("ResourceApplyAdam", {var, m, v, s.beta1_power, s.beta2_power, s.lr, s.beta1, s.beta2,
-                                                        s.epsilon, grad})
+  return FinishBeside(var, Update("ResourceApplyAdam",
+                                  {var, m, v, s.beta1_power, s.beta2_power, s.lr, s.beta1, s.beta2, s.epsilon, grad})
                                .Attr("use_nesterov", use_nesterov));
 }
 Node* ResourceApplyRMSProp(Output var, Output ms, Output mom, const RMSPropScalars& s, Output grad) {
@@ -190,8 +192,8 @@ Node* ResourceSparseApplyMomentum(Output var, Output accum, Output lr, Output gr
   return FinishBeside(var, Update("ResourceSparseApplyMomentum", {var, accum, lr, grad, indices, momentum})
                                .Attr("use_nesterov", use_nesterov));
 }
-Node* ResourceSparseApplyKerasMomentum(Output var, Output accum, Output lr, Output grad, Output indices, Output momentum,
-                                       bool use_nesterov) {
+Node* ResourceSparseApplyKerasMomentum(Output var, Output accum, Output lr, Output grad, Output indices,
+                                       Output momentum, bool use_nesterov) {
   return FinishBeside(var, Update("ResourceSparseApplyKerasMomentum", {var, accum, lr, grad, indices, momentum})
                                .Attr("use_nesterov", use_nesterov));
 }
@@ -201,16 +203,18 @@ Node* ResourceSparseApplyAdagrad(Output var, Output accum, Output lr, Output gra
 Node* ResourceSparseApplyAdagradV2(Output var, Output accum, Output lr, Output epsilon, Output grad, Output indices) {
   return FinishBeside(var, Update("ResourceSparseApplyAdagradV2", {var, accum, lr, epsilon, grad, indices}));
 }
-Node* ResourceSparseApplyRMSProp(Output var, Output ms, Output mom, const RMSPropScalars& s, Output grad, Output indices) {
+Node* ResourceSparseApplyRMSProp(Output var, Output ms, Output mom, const RMSPropScalars& s, Output grad,
+                                 Output indices) {
   return FinishBeside(
       var, Update("ResourceSparseApplyRMSProp", {var, ms, mom, s.lr, s.rho, s.momentum, s.epsilon, grad, indices}));
 }
-Node* ResourceSparseApplyCenteredRMSProp(Output var, Output mg, Output ms, Output mom, const RMSPropScalars& s, Output grad,
-                                         Output indices) {
+Node* ResourceSparseApplyCenteredRMSProp(Output var, Output mg, Output ms, Output mom, const RMSPropScalars& s,
+                                         Output grad, Output indices) {
   return FinishBeside(var, Update("ResourceSparseApplyCenteredRMSProp",
                                   {var, mg, ms, mom, s.lr, s.rho, s.momentum, s.epsilon, grad, indices}));
 }
-Node* ResourceSparseApplyFtrl(Output var, Output accum, Output linear, Output grad, Output indices, const FtrlScalars& s) {
+Node* ResourceSparseApplyFtrl(Output var, Output accum, Output linear, Output grad, Output indices,
+                              const FtrlScalars& s) {
   return FinishBeside(
       var, Update("ResourceSparseApplyFtrl", {var, accum, linear, grad, indices, s.lr, s.l1, s.l2, s.lr_power}));
 }

@@ -12,7 +12,8 @@ namespace cohort::ops {
 // var -= alpha delta
 Node* ResourceApplyGradientDescent(Output var, Output alpha, Output delta);
 // accum = momentum accum + g;  var -= lr accum, with Nesterov: var -= lr (g + momentum accum)
-Node* ResourceApplyMomentum(Output var, Output accum, Output lr, Output grad, Output momentum, bool use_nesterov = false);
+Node* ResourceApplyMomentum(Output var, Output accum, Output lr, Output grad, Output momentum,
+                            bool use_nesterov = false);
 // accum = momentum accum - lr g;  var += accum, with Nesterov: var += momentum accum - lr g
 Node* ResourceApplyKerasMomentum(Output var, Output accum, Output lr, Output grad, Output momentum,
                                  bool use_nesterov = false);
@@ -48,8 +49,8 @@ Node* ResourceApplyFtrl(Output var, Output accum, Output linear, Output grad, co
 // The same for rows `indices` [n] (int32 or int64) of the variable; grad [n, ...row].
 Node* ResourceSparseApplyMomentum(Output var, Output accum, Output lr, Output grad, Output indices, Output momentum,
                                   bool use_nesterov = false);
-Node* ResourceSparseApplyKerasMomentum(Output var, Output accum, Output lr, Output grad, Output indices, Output momentum,
-                                       bool use_nesterov = false);
+Node* ResourceSparseApplyKerasMomentum(Output var, Output accum, Output lr, Output grad, Output indices,
+                                       Output momentum, bool use_nesterov = false);
 Node* ResourceSparseApplyAdagrad(Output var, Output accum, Output lr, Output grad, Output indices);
 Node* ResourceSparseApplyAdagradV2(Output var, Output accum, Output lr, Output epsilon, Output grad, Output indices);
 Node* ResourceSparseApplyRMSProp(Output var, Output ms, Output mom, const RMSPropScalars& scalars, Output grad,

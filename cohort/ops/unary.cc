@@ -45,8 +45,13 @@ OpDef UnaryOp(const char* name, const char* types, const char* doc) {
 }
 
 OpDef TestOp(const char* name, const char* doc) {
-  return OpDef(name).Input("x: T").Output("y: bool").Attr(kFloats).ShapeRule(UnchangedShape)
-      .NotDifferentiable("a truth value").Doc(doc);
+  return OpDef(name)
+      .Input("x: T")
+      .Output("y: bool")
+      .Attr(kFloats)
+      .ShapeRule(UnchangedShape)
+      .NotDifferentiable("a truth value")
+      .Doc(doc);
 }
 
 // A gradient that is the incoming one times a function of the node's input x and output y.
@@ -57,35 +62,49 @@ GradientFn Chain(Fn fn) {
 
 void RegisterAlgebra(OpRegistry& registry) {
   registry.Register(UnaryOp("Neg", kNumbers, "-x.").Gradient(Chain([](Output g, Output, Output) { return -g; })));
-  registry.Register(UnaryOp("Abs", kNumbers, "|x|.")
-                        .Gradient(Chain([](Output g, Output x, Output) { return g * Sign(x); })));
+  registry.Register(
+      UnaryOp("Abs", kNumbers, "|x|.").Gradient(Chain([](Output g, Output x, Output) { return g * Sign(x); })));
   registry.Register(UnaryOp("Sign", kNumbers, "-1, 0 or 1 as x is negative, zero or positive; NaN for NaN.")
                         .Gradient(Chain([](Output g, Output, Output) { return ZerosLike(g); })));
-  registry.Register(UnaryOp("Square", kNumbers, "x * x.")
-                        .Gradient(Chain([](Output g, Output x, Output) { return g * (x * 2.0f); })));
+  registry.Register(
+      UnaryOp("Square", kNumbers, "x * x.").Gradient(Chain([](Output g, Output x, Output) { return g * (x * 2.0f); })));
   registry.Register(UnaryOp("Reciprocal", kNumbers, "1 / x; integers divide as integers, and 1 / 0 is an error there.")
                         .Gradient(Chain([](Output g, Output, Output y) { return g * -(y * y); })));
-  registry.Register(UnaryOp("Sqrt", kFloats, "The square root of x.")
-                        .Gradient(Chain([](Output g, Output, Output y) { return g * 0.5f / y; })));
-  registry.Register(UnaryOp("Rsqrt", kFloats, "1 / sqrt(x).")
-                        .Gradient(Chain([](Output g, Output, Output y) { return g * -0.5f * (y * y * y); })));
+  registry.Register(UnaryOp("Sqrt", kFloats, "The square root of x.").Gradient(Chain([](Output g, Output, Output y) {
+    return g * 0.5f / y;
+  })));
+  registry.Register(UnaryOp("Rsqrt", kFloats, "1 / sqrt(x).").Gradient(Chain([](Output g, Output, Output y) {
+    return g * -0.5f * (y * y * y);
+  })));
 }
 
 void RegisterTranscendental(OpRegistry& registry) {
-  registry.Register(UnaryOp("Exp", kFloats, "e to the power of x.")
-                        .Gradient(Chain([](Output g, Output, Output y) { return g * y; })));
-  registry.Register(UnaryOp("Expm1", kFloats, "e^x - 1, exact also for small x.")
-                        .Gradient(Chain([](Output g, Output x, Output) { return g * Exp(x); })));
-  registry.Register(UnaryOp("Log", kFloats, "The natural logarithm of x.")
-                        .Gradient(Chain([](Output g, Output x, Output) { return g / x; })));
-  registry.Register(UnaryOp("Log1p", kFloats, "ln(1 + x), exact also for small x.")
-                        .Gradient(Chain([](Output g, Output x, Output) { return g / (x + 1.0f); })));
-  registry.Register(UnaryOp("Sin", kFloats, "The sine of x (radians).")
-                        .Gradient(Chain([](Output g, Output x, Output) { return g * Cos(x); })));
-  registry.Register(UnaryOp("Cos", kFloats, "The cosine of x (radians).")
-                        .Gradient(Chain([](Output g, Output x, Output) { return -(g * Sin(x)); })));
-  registry.Register(UnaryOp("Tan", kFloats, "The tangent of x (radians).")
-                        .Gradient(Chain([](Output g, Output, Output y) { return g * (y * y + 1.0f); })));
+  registry.Register(UnaryOp("Exp", kFloats, "e to the power of x.").Gradient(Chain([](Output g, Output, Output y) {
+    return g * y;
+  })));
+  registry.Register(
+      UnaryOp("Expm1", kFloats, "e^x - 1, exact also for small x.").Gradient(Chain([](Output g, Output x, Output) {
+        return g * Exp(x);
+      })));
+  registry.Register(
+      UnaryOp("Log", kFloats, "The natural logarithm of x.").Gradient(Chain([](Output g, Output x, Output) {
+        return g / x;
+      })));
+  registry.Register(
+      UnaryOp("Log1p", kFloats, "ln(1 + x), exact also for small x.").Gradient(Chain([](Output g, Output x, Output) {
+        return g / (x + 1.0f);
+      })));
+  registry.Register(UnaryOp("Sin", kFloats, "The sine of x (radians).").Gradient(Chain([](Output g, Output x, Output) {
+    return g * Cos(x);
+  })));
+  registry.Register(
+      UnaryOp("Cos", kFloats, "The cosine of x (radians).").Gradient(Chain([](Output g, Output x, Output) {
+        return -(g * Sin(x));
+      })));
+  registry.Register(
+      UnaryOp("Tan", kFloats, "The tangent of x (radians).").Gradient(Chain([](Output g, Output, Output y) {
+        return g * (y * y + 1.0f);
+      })));
   registry.Register(UnaryOp("Erf", kFloats, "The error function 2 / sqrt(pi) * integral of exp(-t^2) from 0 to x.")
                         .Gradient(Chain([](Output g, Output x, Output) {
                           return g * (Exp(-Square(x)) * ScalarLike(x, 1.1283791670955126));  // 2 / sqrt(pi)
@@ -96,8 +115,8 @@ void RegisterRounding(OpRegistry& registry) {
   const char* flat = "constant between its steps";
   registry.Register(UnaryOp("Floor", kFloats, "The largest integer not above x.").NotDifferentiable(flat));
   registry.Register(UnaryOp("Ceil", kFloats, "The smallest integer not below x.").NotDifferentiable(flat));
-  registry.Register(UnaryOp("Round", kNumbers, "The nearest integer; halves go to the even neighbour.")
-                        .NotDifferentiable(flat));
+  registry.Register(
+      UnaryOp("Round", kNumbers, "The nearest integer; halves go to the even neighbour.").NotDifferentiable(flat));
   registry.Register(TestOp("IsNan", "Whether x is NaN."));
   registry.Register(TestOp("IsInf", "Whether x is infinite."));
   registry.Register(TestOp("IsFinite", "Whether x is neither infinite nor NaN."));

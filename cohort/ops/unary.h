@@ -1,4 +1,5 @@
-// Element by element functions of one tensor. The result has the shape and, unless said otherwise, the dtype of x.
+// Element by element functions of one tensor. The result has the shape and, unless said otherwise, the dtype
+// of x.
 #pragma once
 
 #include "cohort/graph/graph.h"
@@ -7,13 +8,13 @@ namespace cohort::ops {
 
 Output Neg(Output x);
 Output Abs(Output x);
-Output Sign(Output x);        // -1, 0 or 1; NaN stays NaN
+Output Sign(Output x);  // -1, 0 or 1; NaN stays NaN
 Output Exp(Output x);
-Output Expm1(Output x);       // e^x - 1
+Output Expm1(Output x);  // e^x - 1
 Output Log(Output x);
-Output Log1p(Output x);       // ln(1 + x)
+Output Log1p(Output x);  // ln(1 + x)
 Output Sqrt(Output x);
-Output Rsqrt(Output x);       // 1 / sqrt(x)
+Output Rsqrt(Output x);  // 1 / sqrt(x)
 Output Square(Output x);
 Output Reciprocal(Output x);  // 1 / x
 Output Sin(Output x);
@@ -22,10 +23,10 @@ Output Tan(Output x);
 Output Erf(Output x);
 Output Floor(Output x);
 Output Ceil(Output x);
-Output Round(Output x);       // halves to the even neighbour
-Output IsNan(Output x);       // bool
-Output IsInf(Output x);       // bool
-Output IsFinite(Output x);    // bool
+Output Round(Output x);     // halves to the even neighbour
+Output IsNan(Output x);     // bool
+Output IsInf(Output x);     // bool
+Output IsFinite(Output x);  // bool
 
 }  // namespace cohort::ops
 

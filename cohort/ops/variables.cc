@@ -98,8 +98,8 @@ Variable::Variable(Graph& graph, Output initial_value, const VariableOptions& op
     throw InvalidArgumentError(StrCat("[ops/variables] expected an initial value of this graph for variable '",
                                       options.name, "'; got ", initial_value.valid() ? "another graph's" : "none"));
   }
-  VariableRequest request = RequestFor(graph, graph.UniqueName(options.name), options, initial_value.dtype(),
-                                       initial_value.shape());
+  VariableRequest request =
+      RequestFor(graph, graph.UniqueName(options.name), options, initial_value.dtype(), initial_value.shape());
   request.initial_value = [initial_value] { return initial_value; };
   info_ = Create(graph, request);
 }

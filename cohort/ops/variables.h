@@ -13,8 +13,8 @@ namespace cohort::ops {
 struct VariableOptions {
   std::string name = "Variable";  // made unique under the current name scope
   bool trainable = true;
-  bool local = false;               // of this worker alone: not saved, not trained, set by LocalVariablesInitializer
-  DType dtype = DType::kInvalid;    // of an Initializer's values; kInvalid: float32
+  bool local = false;             // of this worker alone: not saved, not trained, set by LocalVariablesInitializer
+  DType dtype = DType::kInvalid;  // of an Initializer's values; kInvalid: float32
 };
 
 // Cheap to copy; valid as long as its graph. All members but the constructors need a variable: valid().

@@ -20,8 +20,8 @@ namespace cohort {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using testing::Interpreter;
+using ::testing::IsEmpty;
 
 std::vector<std::string> Names(const std::vector<VariableInfo*>& variables) {
   std::vector<std::string> names;
@@ -69,8 +69,8 @@ TEST(VariablesTest, OnlyTheHandleAndTheInitialValueAskTheDeviceFunction) {
   });
   const ops::Variable w(graph, Shape{4}, ops::Zeros(), {.name = "w"});
   EXPECT_THAT(asked, ElementsAre("Const", "Const", "Fill", "VarHandleOp"));
-  for (const Node* node : {w.handle().node, w.value().node, w.initializer(), w.is_initialized().node, w.Read().node,
-                           w.AssignAdd(w)}) {
+  for (const Node* node :
+       {w.handle().node, w.value().node, w.initializer(), w.is_initialized().node, w.Read().node, w.AssignAdd(w)}) {
     EXPECT_EQ(node->device(), "/job:ps/task:1") << node->name();
   }
   EXPECT_EQ(w.initial_value().node->device(), "/job:worker");
@@ -236,7 +236,8 @@ TEST(ControlTest, GroupsByDevice) {
 TEST(ControlTest, AssertShowsItsData) {
   Graph graph;
   const Output condition = ops::Placeholder(graph, DType::kBool, Shape());
-  Node* check = ops::Assert(condition, {ops::Const(graph, "limit"), ops::Const(graph, std::vector<int32_t>{1, 2, 3, 4})}, 2);
+  Node* check =
+      ops::Assert(condition, {ops::Const(graph, "limit"), ops::Const(graph, std::vector<int32_t>{1, 2, 3, 4})}, 2);
   Interpreter run;
   run.RunNode(check, {{condition, Tensor::Scalar(true)}});
   try {

@@ -15,22 +15,20 @@ static_assert(std::endian::native == std::endian::little, "tensor_content is lit
 
 Tensor NewTensor(const proto::TensorProto& in) {
   if (!IsKnownDType(in.dtype()) || in.dtype() == proto::DT_RESOURCE || in.dtype() == proto::DT_INVALID) {
-    throw InvalidArgumentError(
-        StrCat("[tensor] a TensorProto of a dtype that we have was expected; got dtype number ",
-               static_cast<int>(in.dtype()), " of shape ", FromProto(in.tensor_shape())));
+    throw InvalidArgumentError(StrCat("[tensor] a TensorProto of a dtype that we have was expected; got dtype number ",
+                                      static_cast<int>(in.dtype()), " of shape ", FromProto(in.tensor_shape())));
   }
   const Shape shape = FromProto(in.tensor_shape());
   if (!shape.IsFullyDefined()) {
-    throw InvalidArgumentError(
-        StrCat("[tensor] the shape of a TensorProto must be fully defined; got ", shape));
+    throw InvalidArgumentError(StrCat("[tensor] the shape of a TensorProto must be fully defined; got ", shape));
   }
   return Tensor(static_cast<DType>(in.dtype()), shape);
 }
 
 void CopyContent(const std::string& content, Tensor* out) {
   if (content.size() != out->bytes()) {
-    throw InvalidArgumentError(StrCat("[tensor] tensor_content of ", out->dtype(), out->shape(),
-                                      " must have ", out->bytes(), " bytes; got ", content.size()));
+    throw InvalidArgumentError(StrCat("[tensor] tensor_content of ", out->dtype(), out->shape(), " must have ",
+                                      out->bytes(), " bytes; got ", content.size()));
   }
   if (content.empty()) return;
   if (out->dtype() == DType::kBool) {
@@ -46,8 +44,8 @@ void CopyList(const List& list, Convert convert, Tensor* out) {
   const int64_t count = out->num_elements();
   const int64_t given = list.size();
   if (given > count) {
-    throw InvalidArgumentError(StrCat("[tensor] a TensorProto of ", out->dtype(), out->shape(),
-                                      " holds at most ", count, " values; got ", given));
+    throw InvalidArgumentError(StrCat("[tensor] a TensorProto of ", out->dtype(), out->shape(), " holds at most ",
+                                      count, " values; got ", given));
   }
   T* data = out->data<T>();
   for (int64_t i = 0; i < given; ++i) data[i] = convert(list.Get(static_cast<int>(i)));
@@ -87,9 +85,8 @@ Shape FromProto(const proto::TensorShapeProto& in) {
     shape.AddDim(dim.size());
     if (dim.size() > 1) {
       if (product > kMaxElements / dim.size()) {
-        throw InvalidArgumentError(StrCat("[tensor] a shape must have fewer than ", kMaxElements,
-                                          " elements; got ", shape,
-                                          in.dim_size() > shape.rank() ? " and more" : ""));
+        throw InvalidArgumentError(StrCat("[tensor] a shape must have fewer than ", kMaxElements, " elements; got ",
+                                          shape, in.dim_size() > shape.rank() ? " and more" : ""));
       }
       product *= dim.size();
     }
@@ -99,9 +96,8 @@ Shape FromProto(const proto::TensorShapeProto& in) {
 
 void ToProto(const Tensor& tensor, proto::TensorProto* out) {
   if (!tensor.defined() || tensor.dtype() == DType::kResource || tensor.space() != MemorySpace::kHost) {
-    throw InvalidArgumentError(
-        StrCat("[tensor] only host tensors of plain elements can be written as a TensorProto; got ",
-               tensor.ToString(0)));
+    throw InvalidArgumentError(StrCat(
+        "[tensor] only host tensors of plain elements can be written as a TensorProto; got ", tensor.ToString(0)));
   }
   out->Clear();
   out->set_dtype(static_cast<proto::DataType>(tensor.dtype()));

@@ -55,8 +55,7 @@ TEST(TensorProtoTest, EveryDTypeTravels) {
   ExpectTrips<int64_t>({1, -2, 3, 0, int64_t{1} << 60, 5});
   ExpectTrips<bool>({true, true, false, false, true, false});
   ExpectTrips<std::string>({"a", "", std::string("\0x", 2), "long enough to leave the object", "\xff", "z"});
-  ExpectTrips<bfloat16>(
-      {bfloat16(1.f), bfloat16(-2.f), bfloat16(3.f), bfloat16(0.f), bfloat16(1e30f), bfloat16(5.f)});
+  ExpectTrips<bfloat16>({bfloat16(1.f), bfloat16(-2.f), bfloat16(3.f), bfloat16(0.f), bfloat16(1e30f), bfloat16(5.f)});
 }
 
 TEST(TensorProtoTest, ShortListRepeatsItsLastValueAndAnEmptyOneIsZeros) {
@@ -95,8 +94,7 @@ TEST(TensorProtoTest, BadSizesAreNamed) {
   EXPECT_THAT(ErrorOf(Message(proto::DT_COMPLEX64, {1})), HasSubstr("dtype number 8"));
   EXPECT_THAT(ErrorOf(Message(proto::DT_FLOAT, {-1})), HasSubstr("fully defined; got [?]"));
   EXPECT_THAT(ErrorOf(Message(proto::DT_FLOAT, {int64_t{1} << 40, int64_t{1} << 40})), HasSubstr("elements"));
-  EXPECT_THAT(ErrorOf(Message(proto::DT_FLOAT, {int64_t{1} << 40, 0, int64_t{1} << 40})),
-              HasSubstr("elements"));
+  EXPECT_THAT(ErrorOf(Message(proto::DT_FLOAT, {int64_t{1} << 40, 0, int64_t{1} << 40})), HasSubstr("elements"));
   EXPECT_THAT(ErrorOf(Message(proto::DT_FLOAT, {1, 1, 1, 1, 1, 1, 1, 1, 1})), HasSubstr("8 dimensions"));
   EXPECT_THROW(FromProto(Message(proto::DT_FLOAT, {-5})), InvalidArgumentError);
   proto::TensorProto message;

@@ -63,7 +63,8 @@ class Pruner {
     for (const Output& fetch : signature_.fetches) {
       CheckOwner(fetch.node, "fetch");
       if (fetch.dtype() == DType::kResource) {
-        throw InvalidArgumentError(StrCat("[session] ", fetch.name(), " is a resource handle, which cannot be fetched"));
+        throw InvalidArgumentError(
+            StrCat("[session] ", fetch.name(), " is a resource handle, which cannot be fetched"));
       }
       if (FeedIndex(fetch) < 0) need(fetch.node);
     }

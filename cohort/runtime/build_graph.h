@@ -19,9 +19,9 @@ struct Signature {
 
 struct PrunedGraph {
   std::unique_ptr<Graph> graph;
-  std::vector<Node*> args;          // the _Arg of each feed in `graph`; null where no fetch depends on the feed
-  std::vector<Output> fetches;      // in `graph`; invalid where the fetch is fed (fed_fetch says by which feed)
-  std::vector<int> fed_fetch;       // index of the feed that a fetch is answered by, or -1
+  std::vector<Node*> args;      // the _Arg of each feed in `graph`; null where no fetch depends on the feed
+  std::vector<Output> fetches;  // in `graph`; invalid where the fetch is fed (fed_fetch says by which feed)
+  std::vector<int> fed_fetch;   // index of the feed that a fetch is answered by, or -1
 };
 
 // Copies the ancestors of fetches and targets, cut at the feeds. Throws InvalidArgumentError for a feed or fetch of

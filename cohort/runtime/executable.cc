@@ -29,8 +29,13 @@ struct Executable::Step {
 };
 
 Executable::Executable(ExecutableSpec spec, const DeviceSet& devices, RemoteSend remote_send)
-    : key_(spec.key), tasks_(std::move(spec.tasks)), self_(spec.self), edges_(std::move(spec.edges)),
-      num_args_(spec.num_args), num_rets_(spec.num_rets), remote_send_(std::move(remote_send)) {
+    : key_(spec.key),
+      tasks_(std::move(spec.tasks)),
+      self_(spec.self),
+      edges_(std::move(spec.edges)),
+      num_args_(spec.num_args),
+      num_rets_(spec.num_rets),
+      remote_send_(std::move(remote_send)) {
   for (ExecutableSpec::Part& part : spec.partitions) {
     Device* device = devices.Find(part.device);
     if (device == nullptr) throw NotFoundError(StrCat("[executable] this task has no device ", part.device));
@@ -72,8 +77,8 @@ Executable::StepPtr Executable::FindOrMakeStep(int64_t id) {
 
 void Executable::StartStep(int64_t id, std::vector<Tensor> args, Executor::Mode mode, StepDone done) {
   if (args.size() != static_cast<size_t>(num_args_)) {
-    throw InvalidArgumentError(StrCat("[executable] step ", id, " brings ", args.size(), " fed values; ", num_args_,
-                                      " are needed"));
+    throw InvalidArgumentError(
+        StrCat("[executable] step ", id, " brings ", args.size(), " fed values; ", num_args_, " are needed"));
   }
   Step* step;  // the map holds it until its end
   Status cancelled;
@@ -140,14 +145,15 @@ void Executable::EndStep(Step* step) {
     failed_.insert(id);
     if (failed_.size() > kRememberedSteps) failed_.erase(failed_.begin());
   }
-  if (ended.use_count() == 1) pool_.push_back(std::move(ended));  // else a late value or a cancellation still looks at it
+  if (ended.use_count() == 1)
+    pool_.push_back(std::move(ended));  // else a late value or a cancellation still looks at it
   if (steps_.empty()) idle_.NotifyAll();
 }
 
 void Executable::Deliver(int64_t id, EdgeId edge, const Tensor& value) {
   if (edge < 0 || static_cast<size_t>(edge) >= edges_.size() || edges_[static_cast<size_t>(edge)].dst_task != self_) {
-    throw InvalidArgumentError(StrCat("[executable] step ", id, " was sent a value for edge ", edge,
-                                      ", which does not end at this task"));
+    throw InvalidArgumentError(
+        StrCat("[executable] step ", id, " was sent a value for edge ", edge, ", which does not end at this task"));
   }
   StepPtr step;
   {

@@ -91,7 +91,7 @@ class Executable {
   CondVar idle_;
   std::map<int64_t, StepPtr> steps_ GUARDED_BY(mu_);  // under way, or mentioned before their start
   std::vector<StepPtr> pool_ GUARDED_BY(mu_);         // nobody else holds these
-  std::set<int64_t> failed_ GUARDED_BY(mu_);  // the latest ones: their late values are dropped
+  std::set<int64_t> failed_ GUARDED_BY(mu_);          // the latest ones: their late values are dropped
   Status cancelled_ GUARDED_BY(mu_);
 };
 

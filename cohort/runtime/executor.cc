@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
+#include <utility>
 
 #include "cohort/core/str_cat.h"
 #include "cohort/runtime/topological_order.h"
@@ -79,7 +80,7 @@ void Executor::Compile() {
   const std::vector<Node*> order = TopologicalOrder(*graph_);
   std::unordered_map<const Node*, int32_t> first_slot;
   std::unordered_map<const Node*, int32_t> index_of;  // constants have none
-  std::vector<std::vector<int32_t>> successors;
+  std::vector<std::vector<int32_t>> predecessors;
   for (Node* node : order) {
     first_slot[node] = num_slots_;
     num_slots_ += node->num_outputs();
@@ -109,20 +110,106 @@ void Executor::Compile() {
     for (const Node* control : node->control_inputs()) add_before(control);
     std::sort(before.begin(), before.end());
     before.erase(std::unique(before.begin(), before.end()), before.end());
-    plan.predecessors = static_cast<int32_t>(before.size());
-    const auto index = static_cast<int32_t>(nodes_.size());
-    for (const int32_t producer : before) successors[static_cast<size_t>(producer)].push_back(index);
-    if (before.empty()) sources_.push_back(index);
-    index_of[node] = index;
-    successors.emplace_back();
+    index_of[node] = static_cast<int32_t>(nodes_.size());
+    predecessors.push_back(std::move(before));
     has_sends_ = has_sends_ || node->op_name() == "_Send";
     async_nodes_ += plan.async != nullptr ? 1 : 0;
     update_nodes_ += plan.updates ? 1 : 0;
-    initial_pending_.push_back(plan.predecessors);
     nodes_.push_back(plan);
   }
   initial_uses_.assign(static_cast<size_t>(num_slots_), 0);
   for (const int32_t slot : input_slots_) ++initial_uses_[static_cast<size_t>(slot)];
+  FuseChains(predecessors);
+  LinkSuccessors(predecessors);
+}
+
+// A chain takes the place of its last node, so that all that its members need stands before it.
+void Executor::FuseChains(std::vector<std::vector<int32_t>>& predecessors) {
+  const size_t count = nodes_.size();
+  std::vector<int32_t> consumers(count, 0);  // of any kind, control edges included
+  for (const auto& before : predecessors) {
+    for (const int32_t producer : before) ++consumers[static_cast<size_t>(producer)];
+  }
+  std::vector<int32_t> producer_of_slot(static_cast<size_t>(num_slots_), -1);
+  for (size_t i = 0; i < count; ++i) {
+    for (int32_t k = 0; k < nodes_[i].num_outputs; ++k) {
+      producer_of_slot[static_cast<size_t>(nodes_[i].output_begin + k)] = static_cast<int32_t>(i);
+    }
+  }
+  // before[i]: the node that i follows in a chain; each node is followed by at most one.
+  std::vector<int32_t> follows(count, -1);
+  std::vector<bool> followed(count, false);
+  for (size_t i = 0; i < count; ++i) {
+    for (int32_t k = 0; k < nodes_[i].num_inputs && follows[i] < 0; ++k) {
+      const int32_t slot = input_slots_[static_cast<size_t>(nodes_[i].input_begin + k)];
+      const int32_t producer = producer_of_slot[static_cast<size_t>(slot)];
+      if (producer < 0 || consumers[static_cast<size_t>(producer)] != 1) continue;
+      const PlanNode& before = nodes_[static_cast<size_t>(producer)];
+      if (!CanChain(*before.node, *before.kernel, *nodes_[i].node, *nodes_[i].kernel,
+                    initial_uses_[static_cast<size_t>(slot)])) {
+        continue;
+      }
+      follows[i] = producer;
+      followed[static_cast<size_t>(producer)] = true;
+    }
+  }
+  std::vector<int32_t> new_index(count, -1);
+  std::vector<PlanNode> kept;
+  std::vector<std::vector<int32_t>> kept_predecessors;
+  for (size_t i = 0; i < count; ++i) {
+    if (followed[i]) continue;  // inside a chain that ends later
+    PlanNode plan = nodes_[i];
+    std::vector<int32_t> before = predecessors[i];
+    if (follows[i] >= 0) {
+      Chain chain;
+      chain.dtype = plan.node->output_dtype(0);
+      for (int32_t at = static_cast<int32_t>(i); at >= 0; at = follows[static_cast<size_t>(at)]) {
+        const PlanNode& member = nodes_[static_cast<size_t>(at)];
+        chain.members.insert(chain.members.begin(), member);
+        const int32_t value = follows[static_cast<size_t>(at)] < 0
+                                  ? -1
+                                  : nodes_[static_cast<size_t>(follows[static_cast<size_t>(at)])].output_begin;
+        const auto operand = [&](int32_t k) {
+          const int32_t slot = input_slots_[static_cast<size_t>(member.input_begin + k)];
+          return slot == value ? -1 : slot;
+        };
+        chain.stages.insert(chain.stages.begin(),
+                            {member.kernel->AsElementwise(), operand(0), member.num_inputs > 1 ? operand(1) : -1});
+        const auto& more = predecessors[static_cast<size_t>(at)];
+        before.insert(before.end(), more.begin(), more.end());
+      }
+      for (const ChainStage& stage : chain.stages) {
+        for (const int32_t slot : {stage.left, stage.right}) {
+          const bool unary = stage.loops->unary != nullptr;
+          if (slot >= 0 && !(unary && slot == stage.right)) chain.inputs.push_back(slot);
+        }
+      }
+      plan.chain = static_cast<int32_t>(chains_.size());
+      chains_.push_back(std::move(chain));
+    }
+    std::vector<int32_t> renumbered;
+    for (const int32_t producer : before) {
+      if (new_index[static_cast<size_t>(producer)] >= 0) renumbered.push_back(new_index[static_cast<size_t>(producer)]);
+    }
+    std::sort(renumbered.begin(), renumbered.end());
+    renumbered.erase(std::unique(renumbered.begin(), renumbered.end()), renumbered.end());
+    new_index[i] = static_cast<int32_t>(kept.size());
+    kept.push_back(plan);
+    kept_predecessors.push_back(std::move(renumbered));
+  }
+  nodes_ = std::move(kept);
+  predecessors = std::move(kept_predecessors);
+}
+
+void Executor::LinkSuccessors(const std::vector<std::vector<int32_t>>& predecessors) {
+  std::vector<std::vector<int32_t>> successors(nodes_.size());
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    initial_pending_.push_back(static_cast<int32_t>(predecessors[i].size()));
+    if (predecessors[i].empty()) sources_.push_back(static_cast<int32_t>(i));
+    for (const int32_t producer : predecessors[i]) {
+      successors[static_cast<size_t>(producer)].push_back(static_cast<int32_t>(i));
+    }
+  }
   for (size_t i = 0; i < nodes_.size(); ++i) {
     nodes_[i].successor_begin = static_cast<int32_t>(successors_.size());
     nodes_[i].num_successors = static_cast<int32_t>(successors[i].size());
@@ -134,6 +221,9 @@ void Executor::RunConstants() {
   for (auto& [slot, value] : constants_) {
     if (value.dtype() != DType::kString) value = device_.CopyFromHost(value);
     initial_uses_[static_cast<size_t>(slot)] = kForEver;
+  }
+  for (Chain& chain : chains_) {
+    std::erase_if(chain.inputs, [this](int32_t slot) { return initial_uses_[static_cast<size_t>(slot)] == kForEver; });
   }
 }
 
@@ -163,16 +253,40 @@ void Executor::GiveBack(StepState* state) {
   pool_.emplace_back(state);
 }
 
-void Executor::RunAsync(const StepInfo& step, Mode mode, Done done) {
-  StepState* state = TakeState();
+void Executor::BeginStep(StepState* state, const StepInfo& step, Mode mode) {
   state->step = &step;
   state->mode = mode;
-  state->done = std::move(done);
   state->updates_left = update_nodes_;
   if (num_slots_ > 0) {
     std::memcpy(state->uses.data(), initial_uses_.data(), initial_uses_.size() * sizeof(int32_t));
   }
-  const bool synchronous = async_nodes_ == 0;
+}
+
+Status Executor::RunSync(const StepInfo& step) {
+  StepState* state = TakeState();
+  BeginStep(state, step, Mode::kInline);
+  const size_t stopped = RunLinear(state, 0, false);
+  if (stopped < nodes_.size()) {
+    Mutex mu;
+    CondVar changed;
+    bool ended = false;
+    device_.compute_thread().Schedule([&, state, stopped] {
+      RunLinear(state, stopped, true);
+      MutexLock lock(mu);
+      ended = true;
+      changed.NotifyAll();
+    });
+    MutexLock lock(mu);
+    while (!ended) changed.Wait(mu);  // ends: kernels of a synchronous plan wait for nobody
+  }
+  return CloseStep(state);
+}
+
+void Executor::RunAsync(const StepInfo& step, Mode mode, Done done) {
+  StepState* state = TakeState();
+  BeginStep(state, step, mode);
+  state->done = std::move(done);
+  const bool synchronous = is_synchronous();
   if (!synchronous) {
     MutexLock lock(state->mu);
     std::memcpy(state->pending.data(), initial_pending_.data(), initial_pending_.size() * sizeof(int32_t));
@@ -183,11 +297,10 @@ void Executor::RunAsync(const StepInfo& step, Mode mode, Done done) {
     state->status = Status();
   }
   if (mode == Mode::kDevice) {
-    device_.compute_thread().Schedule([this, state, synchronous] {
-      synchronous ? RunLinear(state, 0, true) : Drain(state, true);
-    });
+    device_.compute_thread().Schedule(
+        [this, state, synchronous] { synchronous ? RunLinearAsync(state, 0, true) : Drain(state, true); });
   } else if (synchronous) {
-    RunLinear(state, 0, false);
+    RunLinearAsync(state, 0, false);
   } else {
     Drain(state, false);
   }
@@ -196,26 +309,62 @@ void Executor::RunAsync(const StepInfo& step, Mode mode, Done done) {
 bool Executor::ShouldMove(const StepState* state, const PlanNode& plan_node, bool on_compute_thread) const {
   if (on_compute_thread || (state->mode == Mode::kInline && device_.intra_op_threads() == 1)) return false;
   size_t bytes = 0;
-  for (int32_t i = 0; i < plan_node.num_inputs; ++i) {
-    bytes += state->slots[static_cast<size_t>(input_slots_[static_cast<size_t>(plan_node.input_begin + i)])].bytes();
-  }
+  for (const int32_t slot : InputSlots(plan_node)) bytes += state->slots[static_cast<size_t>(slot)].bytes();
   return bytes > kExpensiveBytes;
 }
 
-void Executor::RunLinear(StepState* state, size_t from, bool on_compute_thread) {
+size_t Executor::RunLinear(StepState* state, size_t from, bool on_compute_thread) {
   const OneThreadScope one_thread(!on_compute_thread);
   for (size_t i = from; i < nodes_.size(); ++i) {
-    const PlanNode& plan_node = nodes_[i];
-    if (ShouldMove(state, plan_node, on_compute_thread)) {
+    if (ShouldMove(state, nodes_[i], on_compute_thread)) {
       FlushSends(state);
-      device_.compute_thread().Schedule([this, state, i] { RunLinear(state, i, true); });
-      return;
+      return i;
     }
-    if (!RunNode(state, plan_node, on_compute_thread)) break;
-    FinishNode(state, plan_node);
+    if (!RunAndFinish(state, nodes_[i], on_compute_thread)) break;
   }
   FlushSends(state);
-  EndStep(state);
+  return nodes_.size();
+}
+
+void Executor::RunLinearAsync(StepState* state, size_t from, bool on_compute_thread) {
+  const size_t stopped = RunLinear(state, from, on_compute_thread);
+  if (stopped == nodes_.size()) return EndStep(state);
+  device_.compute_thread().Schedule([this, state, stopped] { RunLinearAsync(state, stopped, true); });
+}
+
+bool Executor::RunAndFinish(StepState* state, const PlanNode& plan_node, bool on_compute_thread) {
+  if (plan_node.chain >= 0) return RunFused(state, plan_node, on_compute_thread);
+  if (!RunNode(state, plan_node, on_compute_thread)) return false;
+  FinishNode(state, plan_node);
+  return true;
+}
+
+bool Executor::RunFused(StepState* state, const PlanNode& plan_node, bool on_compute_thread) {
+  const Chain& chain = chains_[static_cast<size_t>(plan_node.chain)];
+  bool fused;
+  try {
+    fused = RunChain(chain.stages, chain.dtype, state->slots.data(), state->uses.data(), device_.allocator(),
+                     on_compute_thread ? device_.intra_op_threads() : 1,
+                     state->slots[static_cast<size_t>(plan_node.output_begin)]);
+  } catch (...) {
+    Fail(state, plan_node, Status::FromCurrentException());
+    return false;
+  }
+  if (fused) {
+    FinishNode(state, plan_node);
+    return true;
+  }
+  for (PlanNode member : chain.members) {
+    member.chain = -1;  // on its own, for once
+    if (!RunNode(state, member, on_compute_thread)) return false;
+    FinishNode(state, member);
+  }
+  return true;
+}
+
+std::span<const int32_t> Executor::InputSlots(const PlanNode& plan_node) const {
+  if (plan_node.chain >= 0) return chains_[static_cast<size_t>(plan_node.chain)].inputs;
+  return {input_slots_.data() + plan_node.input_begin, static_cast<size_t>(plan_node.num_inputs)};
 }
 
 void Executor::FlushSends(StepState* state) {
@@ -245,13 +394,17 @@ bool Executor::RunNode(StepState* state, const PlanNode& plan_node, bool on_comp
 void Executor::FinishNode(StepState* state, const PlanNode& plan_node) {
   Tensor* slots = state->slots.data();
   int32_t* uses = state->uses.data();
-  const int32_t* inputs = input_slots_.data() + plan_node.input_begin;
-  for (int32_t i = 0; i < plan_node.num_inputs; ++i) {
-    // Relaxed and not a fetch_sub: writers exclude one another; a kernel of this step may look at the same time.
-    std::atomic_ref<int32_t> left(uses[inputs[i]]);
-    const int32_t now = left.load(std::memory_order_relaxed) - 1;
-    left.store(now, std::memory_order_relaxed);
-    if (now == 0) slots[inputs[i]].Reset();
+  const bool shared = !is_synchronous();  // another thread may give up the same slot at the same time
+  for (const int32_t slot : InputSlots(plan_node)) {
+    std::atomic_ref<int32_t> left(uses[slot]);
+    int32_t now;
+    if (shared) {
+      now = left.fetch_sub(1, std::memory_order_acq_rel) - 1;
+    } else {
+      now = left.load(std::memory_order_relaxed) - 1;
+      left.store(now, std::memory_order_release);
+    }
+    if (now == 0) slots[slot].Reset();
   }
   for (int32_t slot = plan_node.output_begin; slot < plan_node.output_begin + plan_node.num_outputs; ++slot) {
     if (uses[slot] == 0) slots[slot].Reset();
@@ -317,9 +470,8 @@ void Executor::Drain(StepState* state, bool on_compute_thread) {
       device_.compute_thread().Schedule([this, state] { Drain(state, true); });
       return;
     }
-    if (RunNode(state, plan_node, on_compute_thread)) {
+    if (RunAndFinish(state, plan_node, on_compute_thread)) {
       MutexLock lock(state->mu);
-      FinishNode(state, plan_node);
       PushSuccessors(state, plan_node);
     }
   }
@@ -328,10 +480,10 @@ void Executor::Drain(StepState* state, bool on_compute_thread) {
 void Executor::StartAsync(StepState* state, int32_t index) {
   const PlanNode& plan_node = nodes_[static_cast<size_t>(index)];
   Tensor* slots = state->slots.data();
-  auto* run = new AsyncRun{this, state, index,
-                           KernelContext(*plan_node.node, device_, *state->step, slots,
-                                         input_slots_.data() + plan_node.input_begin, slots + plan_node.output_begin,
-                                         state->uses.data())};
+  auto* run = new AsyncRun{
+      this, state, index,
+      KernelContext(*plan_node.node, device_, *state->step, slots, input_slots_.data() + plan_node.input_begin,
+                    slots + plan_node.output_begin, state->uses.data())};
   {
     MutexLock lock(state->mu);
     ++state->waiting;
@@ -360,8 +512,8 @@ void Executor::AsyncDone(AsyncRun* run, const Status& status) {
     --state->waiting;
     if (!state->running) {
       // A failed step is ended by the last one that was waited for.
-      take_over = state->status.ok() ? state->ready_head < state->ready.size() || state->waiting == 0
-                                     : state->waiting == 0;
+      take_over =
+          state->status.ok() ? state->ready_head < state->ready.size() || state->waiting == 0 : state->waiting == 0;
       state->running = take_over;
       move = take_over && state->mode == Mode::kDevice;
     }
@@ -381,9 +533,10 @@ void Executor::Fail(StepState* state, const PlanNode& plan_node, const Status& s
     if (!state->status.ok()) return;
     // A cancelled step tells why it was cancelled; that is already complete.
     if (state->step->cancellation == nullptr || !state->step->cancellation->cancelled()) {
-      described = Status(status.code(), StrCat(status.message(), "\n  ",
-                                               DescribeRun(*plan_node.node, device_, slots,
-                                                           input_slots_.data() + plan_node.input_begin)));
+      described =
+          Status(status.code(),
+                 StrCat(status.message(), "\n  ",
+                        DescribeRun(*plan_node.node, device_, slots, input_slots_.data() + plan_node.input_begin)));
     }
     state->status = described;
   }
@@ -403,7 +556,7 @@ void Executor::LeaveGateIfLast(StepState* state) {
   state->in_gate = false;
 }
 
-void Executor::EndStep(StepState* state) {
+Status Executor::CloseStep(StepState* state) {
   if (state->in_gate) {
     device_.task().update_gate.LeaveStep();
     state->in_gate = false;
@@ -411,16 +564,20 @@ void Executor::EndStep(StepState* state) {
   Status status;
   {
     MutexLock lock(state->mu);
-    status = std::exchange(state->status, Status());
+    std::swap(status, state->status);
   }
   if (!status.ok()) {
     for (size_t slot = 0; slot < state->slots.size(); ++slot) {
       if (initial_uses_[slot] < kForEver) state->slots[slot].Reset();
     }
   }
-  Done done = std::move(state->done);
-  state->done = nullptr;
   GiveBack(state);
+  return status;
+}
+
+void Executor::EndStep(StepState* state) {
+  const Done done = std::exchange(state->done, nullptr);
+  const Status status = CloseStep(state);
   done(status);  // may free the executor: nothing of it is touched after this
 }
 

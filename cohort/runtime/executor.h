@@ -9,6 +9,7 @@
 
 #include "cohort/core/mutex.h"
 #include "cohort/device/kernel.h"
+#include "cohort/runtime/elementwise_chain.h"
 
 namespace cohort {
 
@@ -29,6 +30,9 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
+  // Runs a step of a synchronous plan on the calling thread (a part of it on the compute thread where it is worth that)
+  // and returns its outcome.
+  Status RunSync(const StepInfo& step);
   // Starts a step. `step` stays valid until `done` is called: once, on any thread, perhaps before RunAsync returns.
   // A failing kernel cancels the step's CancellationManager and aborts its rendezvous.
   void RunAsync(const StepInfo& step, Mode mode, Done done);
@@ -49,23 +53,39 @@ class Executor {
     int32_t num_outputs = 0;
     int32_t successor_begin = 0;
     int32_t num_successors = 0;
-    int32_t predecessors = 0;
     bool updates = false;
+    int32_t chain = -1;  // index into chains_: this is the last node of one
+  };
+  // Neighbours that run as one (see elementwise_chain.h); where a step's shapes forbid it they run one by one.
+  struct Chain {
+    std::vector<ChainStage> stages;
+    std::vector<PlanNode> members;  // in order
+    std::vector<int32_t> inputs;    // slots from outside that a step gives up, constants left out
+    DType dtype;
   };
   struct StepState;
   struct AsyncRun;
 
   void Compile();
+  void FuseChains(std::vector<std::vector<int32_t>>& predecessors);
+  void LinkSuccessors(const std::vector<std::vector<int32_t>>& predecessors);
   void RunConstants();
   StepState* TakeState();
   void GiveBack(StepState* state);
-  // Runs all nodes in order; the caller has taken care of the thread. Returns the index of the node before which it
-  // stopped because the step moved to the compute thread, or the number of nodes.
-  void RunLinear(StepState* state, size_t from, bool on_compute_thread);
+  void BeginStep(StepState* state, const StepInfo& step, Mode mode);
+  // Runs nodes in order from `from` on. Returns the index of the node that should run on the compute thread, or the
+  // number of nodes when the step has ended, well or not.
+  size_t RunLinear(StepState* state, size_t from, bool on_compute_thread);
+  // RunLinear to the end, with the move to the compute thread; then ends the step.
+  void RunLinearAsync(StepState* state, size_t from, bool on_compute_thread);
   // Runs what is ready until nothing is; ends the step when nothing is left.
   void Drain(StepState* state, bool on_compute_thread);
   void FlushSends(StepState* state);
-  // False when the kernel threw (the step is failed then).
+  // Runs a node or a whole chain, and gives up what they used. False when a kernel threw (the step is failed then).
+  bool RunAndFinish(StepState* state, const PlanNode& plan_node, bool on_compute_thread);
+  // What the node, or the chain that it ends, reads.
+  std::span<const int32_t> InputSlots(const PlanNode& plan_node) const;
+  bool RunFused(StepState* state, const PlanNode& plan_node, bool on_compute_thread);
   bool RunNode(StepState* state, const PlanNode& plan_node, bool on_compute_thread);
   void StartAsync(StepState* state, int32_t index);
   void FinishNode(StepState* state, const PlanNode& plan_node);
@@ -75,18 +95,21 @@ class Executor {
   void Fail(StepState* state, const PlanNode& plan_node, const Status& status);
   void EnterGate(StepState* state);
   void LeaveGateIfLast(StepState* state);
+  // Cleans up and gives the state back; returns the step's outcome.
+  Status CloseStep(StepState* state);
   void EndStep(StepState* state);
 
   std::unique_ptr<Graph> graph_;
   Device& device_;
-  std::vector<PlanNode> nodes_;          // topological order, constants left out
+  std::vector<PlanNode> nodes_;  // topological order, constants left out
+  std::vector<Chain> chains_;
   std::vector<std::unique_ptr<OpKernel>> kernels_;
   std::vector<int32_t> input_slots_;
-  std::vector<int32_t> successors_;      // indices into nodes_
+  std::vector<int32_t> successors_;  // indices into nodes_
   std::vector<int32_t> initial_pending_;
-  std::vector<int32_t> initial_uses_;    // of each slot
+  std::vector<int32_t> initial_uses_;                  // of each slot
   std::vector<std::pair<int32_t, Tensor>> constants_;  // slot, value
-  std::vector<int32_t> sources_;         // nodes without predecessors
+  std::vector<int32_t> sources_;                       // nodes without predecessors
   int32_t num_slots_ = 0;
   int32_t async_nodes_ = 0;
   int32_t update_nodes_ = 0;

@@ -1,5 +1,5 @@
-// Ops for tests of passes over graphs: TestOp (any number of float32 inputs, one output), TestHandle, TestRead,
-// TestUpdate and TestOnlyOp, besides real ones.
+// Ops for tests of passes over graphs: TestOp (any number of float32 inputs, one output), TestHandle,
+// TestRead, TestUpdate and TestOnlyOp, besides real ones.
 #pragma once
 
 #include <string>
@@ -19,7 +19,8 @@ inline void RegisterGraphTestOps() {
   if (OpRegistry::Global().Find("TestOp") != nullptr) return;
   RegisterOps();
   OpRegistry& ops = OpRegistry::Global();
-  ops.Register(OpDef("TestOp").Input("in: N * float32").Output("out: float32").Attr("N: int >= 0").ShapeRule(TestShape));
+  ops.Register(
+      OpDef("TestOp").Input("in: N * float32").Output("out: float32").Attr("N: int >= 0").ShapeRule(TestShape));
   ops.Register(OpDef("TestOnlyOp").Output("out: float32").ShapeRule(TestShape));
   ops.Register(OpDef("TestHandle").Output("handle: resource").ShapeRule([](ShapeContext&) {
     return std::vector<Shape>{Shape()};

@@ -32,8 +32,7 @@ class SendKernel final : public OpKernel {
   explicit SendKernel(const KernelConstruction& c) : edge_(static_cast<EdgeId>(c.attr<int64_t>("edge"))) {}
   void Compute(KernelContext& ctx) override {
     const Tensor& value = ctx.input(0);
-    ctx.step().rendezvous->Send(edge_,
-                                value.space() == MemorySpace::kHost ? value : ctx.device().CopyToHost(value));
+    ctx.step().rendezvous->Send(edge_, value.space() == MemorySpace::kHost ? value : ctx.device().CopyToHost(value));
   }
 
  private:

@@ -12,7 +12,9 @@ constexpr std::chrono::seconds kIdleTimeout{60};
 
 LocalTask::LocalTask(std::string name, std::shared_ptr<const DeviceSet> devices,
                      std::shared_ptr<TaskResources> resources, RemoteSend remote_send)
-    : name_(std::move(name)), devices_(std::move(devices)), resources_(std::move(resources)),
+    : name_(std::move(name)),
+      devices_(std::move(devices)),
+      resources_(std::move(resources)),
       remote_send_(std::move(remote_send)) {
   for (const auto& device : devices_->devices()) attributes_.push_back(device->attributes());
 }

@@ -6,6 +6,7 @@
 
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/runtime/colocation.h"
 #include "cohort/runtime/partitioner.h"
 #include "cohort/runtime/placer.h"
 #include "cohort/runtime/update_barrier.h"
@@ -29,7 +30,9 @@ std::string TaskOf(const std::string& device) { return DeviceName::Parse(device)
 }  // namespace
 
 Master::Master(const Graph& graph, const std::string& target, const SessionConfig& config)
-    : graph_(graph), config_(config), session_id_(NewIncarnation()),
+    : graph_(graph),
+      config_(config),
+      session_id_(NewIncarnation()),
       view_(SessionFactories::Global().Make(target, config)) {
   MutexLock lock(build_mu_);
   TaskFor(view_->default_task());
@@ -80,8 +83,8 @@ std::shared_ptr<TaskClient> Master::TaskFor(const DeviceName& task) {
                                       StrJoin(config_.device_filters, ", "), ")"));
   }
   const auto timeout = std::chrono::duration<double>(config_.connect_timeout_secs);
-  const auto deadline = std::chrono::steady_clock::now() +
-                        std::chrono::duration_cast<std::chrono::steady_clock::duration>(timeout);
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(timeout);
   return tasks_[name] = view_->Connect(task, deadline);
 }
 
@@ -116,6 +119,14 @@ std::shared_ptr<PreparedSignature> Master::Build(const Signature& signature) {
   prepared->master = this;
   prepared->signature = signature;
   prepared->fed_fetch = pruned.fed_fetch;
+  // A request of a node that was pruned holds for those that stand with it.
+  const std::vector<std::string> requests = ColocatedRequests(graph_);
+  for (Node* node : pruned.graph->nodes()) {
+    const Node* original = graph_.FindNode(node->name());
+    if (original != nullptr && static_cast<size_t>(original->id()) < requests.size()) {
+      node->set_device(requests[static_cast<size_t>(original->id())]);
+    }
+  }
 
   const std::vector<DeviceAttributes> devices = DevicesFor(*pruned.graph);
   PlacementOptions options;
@@ -232,8 +243,8 @@ void Master::RegisterParts(Placed placed, PreparedSignature& prepared) {
   }
 }
 
-// One step as its caller waits for it. The callbacks of the parts share it, because the last of them may still be on its
-// way out when the caller goes on.
+// One step as its caller waits for it. The callbacks of the parts share it, because the last of them may still be on
+// its way out when the caller goes on.
 struct Master::StepCall {
   const std::vector<PreparedSignature::Part>* parts = nullptr;  // outlives the step's last part
   int64_t step = 0;
@@ -277,8 +288,8 @@ struct Master::StepCall {
 void Master::CheckFeeds(const PreparedSignature& prepared, const std::vector<Tensor>& feeds) const {
   const std::vector<Output>& wanted = prepared.signature.feeds;
   if (feeds.size() != wanted.size()) {
-    throw InvalidArgumentError(StrCat("[session] ", feeds.size(), " values were fed; the signature has ", wanted.size(),
-                                      " feeds"));
+    throw InvalidArgumentError(
+        StrCat("[session] ", feeds.size(), " values were fed; the signature has ", wanted.size(), " feeds"));
   }
   for (size_t i = 0; i < feeds.size(); ++i) {
     if (feeds[i].dtype() != wanted[i].dtype()) {
@@ -315,10 +326,9 @@ std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, std::vect
     args.reserve(parts[p].arg_feeds.size());
     for (const int feed : parts[p].arg_feeds) args.push_back(feeds[static_cast<size_t>(feed)]);
     if (p + 1 == parts.size()) feeds.clear();  // the last user may work in the memory that the caller gave up
-    parts[p].task->StartStep(parts[p].key, step, std::move(args), Executor::Mode::kInline,
-                             [call, p](const Status& status, std::vector<Tensor> rets) {
-                               call->PartDone(p, status, std::move(rets));
-                             });
+    parts[p].task->StartStep(
+        parts[p].key, step, std::move(args), Executor::Mode::kInline,
+        [call, p](const Status& status, std::vector<Tensor> rets) { call->PartDone(p, status, std::move(rets)); });
     // A part that failed meanwhile may have cancelled this one before it was started.
     if (p > 0) {
       if (const Status failure = call->Failure(); !failure.ok()) parts[p].task->CancelStep(parts[p].key, step, failure);

@@ -25,8 +25,8 @@ class PreparedSignature {
   };
   class Master* master = nullptr;
   Signature signature;
-  std::vector<Part> parts;       // the default task's part, if it has one, is last
-  std::vector<int> fed_fetch;    // index of the feed that answers a fetch, or -1
+  std::vector<Part> parts;     // the default task's part, if it has one, is last
+  std::vector<int> fed_fetch;  // index of the feed that answers a fetch, or -1
 };
 
 class Master {

@@ -88,7 +88,8 @@ class Partitioner {
     return RecvOf(node, data == crossing_.end() ? kControl : data->second, partition);
   }
 
-  // The _Recv of output `index` (or kControl) of `node` in `partition`, made with its _Send where there is none yet.
+  // The _Recv of output `index` (or kControl) of `node` in `partition`, made with its _Send where there is
+  // none yet.
   Node* RecvOf(const Node& node, int index, int partition) {
     Node*& recv = recvs_[{&node, index, partition}];
     if (recv != nullptr) return recv;
@@ -162,8 +163,8 @@ class Partitioner {
 
 PartitionedGraph PartitionByDevice(const Graph& graph, const std::vector<std::string>& device_of_node) {
   if (device_of_node.size() != static_cast<size_t>(graph.num_nodes())) {
-    throw InternalError(StrCat("[partitioner] expected the devices of ", graph.num_nodes(), " nodes; got ",
-                               device_of_node.size()));
+    throw InternalError(
+        StrCat("[partitioner] expected the devices of ", graph.num_nodes(), " nodes; got ", device_of_node.size()));
   }
   return Partitioner(graph, device_of_node).Run();
 }

@@ -30,11 +30,11 @@ struct PartitionedGraph {
   std::vector<CrossingEdge> edges;
 };
 
-// Splits `graph`, all of whose nodes stand on the devices `device_of_node` (full names, by node id). A value is sent
-// once to each other device that uses it. A control edge uses the value of its source that crosses to the same device
-// anyway; only where there is none a dummy scalar is sent, once a source node and device. A Const that waits for
-// nothing is not sent but made part of each partition that uses it.
-// Throws InvalidArgumentError for a resource handle that would have to cross, and for a cycle.
+// Splits `graph`, all of whose nodes stand on the devices `device_of_node` (full names, by node id). A value
+// is sent once to each other device that uses it. A control edge uses the value of its source that crosses to
+// the same device anyway; only where there is none a dummy scalar is sent, once a source node and device. A
+// Const that waits for nothing is not sent but made part of each partition that uses it. Throws
+// InvalidArgumentError for a resource handle that would have to cross, and for a cycle.
 PartitionedGraph PartitionByDevice(const Graph& graph, const std::vector<std::string>& device_of_node);
 
 }  // namespace cohort

@@ -40,8 +40,8 @@ class PartitionerTest : public ::testing::Test {
   Graph graph_;
 };
 
-// What has to hold for every partitioning: edges are dense, each has one _Send and one _Recv in the right partitions
-// with the same attributes, and no partition has a cycle.
+// What has to hold for every partitioning: edges are dense, each has one _Send and one _Recv in the right
+// partitions with the same attributes, and no partition has a cycle.
 void CheckEdges(const PartitionedGraph& cut) {
   std::map<int64_t, const Node*> sends;
   std::map<int64_t, const Node*> recvs;
@@ -57,10 +57,8 @@ void CheckEdges(const PartitionedGraph& cut) {
       EXPECT_EQ(edge.id, id);
       EXPECT_EQ(send ? edge.src_partition : edge.dst_partition, static_cast<int>(p));
       EXPECT_EQ(node->attr<std::string>("tensor_name"), edge.tensor_name);
-      EXPECT_EQ(node->attr<std::string>("send_device"),
-                cut.partitions[static_cast<size_t>(edge.src_partition)].device);
-      EXPECT_EQ(node->attr<std::string>("recv_device"),
-                cut.partitions[static_cast<size_t>(edge.dst_partition)].device);
+      EXPECT_EQ(node->attr<std::string>("send_device"), cut.partitions[static_cast<size_t>(edge.src_partition)].device);
+      EXPECT_EQ(node->attr<std::string>("recv_device"), cut.partitions[static_cast<size_t>(edge.dst_partition)].device);
       EXPECT_EQ(send ? node->input(0).dtype() : node->output_dtype(0), edge.dtype);
     }
   }
@@ -147,7 +145,7 @@ TEST_F(PartitionerTest, ConstantsAreNotSent) {
   graph_.Op("NoOp").Name("w").Device(b_).Control(constant).Finish();
   PartitionedGraph cut = Partitioned();
   CheckEdges(cut);
-  EXPECT_EQ(cut.edges.size(), 1u);  // y
+  EXPECT_EQ(cut.edges.size(), 1u);       // y
   ASSERT_EQ(cut.partitions.size(), 2u);  // the device of the constant has nothing to do
   for (const Partition& part : cut.partitions) EXPECT_EQ(Count(*part.graph, "Const"), 1);
 
@@ -187,15 +185,16 @@ TEST_F(PartitionerTest, ResourcesDoNotCross) {
   }
 }
 
-// Random graphs on random devices: every node is there once, on its device, with as many inputs as before, and what it
-// depends on inside its partition or through pairs of _Send and _Recv is what it depended on before.
+// Random graphs on random devices: every node is there once, on its device, with as many inputs as before,
+// and what it depends on inside its partition or through pairs of _Send and _Recv is what it depended on
+// before.
 TEST_F(PartitionerTest, RandomGraphsKeepTheirDependencies) {
   std::mt19937 random(7);
   const std::vector<std::string> devices = {a_, b_, c_};
   for (int round = 0; round < 100; ++round) {
     Graph graph;
     std::vector<Node*> nodes;
-    std::set<std::pair<std::string, std::string>> wanted;  // producer, consumer
+    std::set<std::pair<std::string, std::string>> wanted;        // producer, consumer
     std::set<std::pair<std::string, std::string>> wanted_pairs;  // producer that crosses, device
     for (int i = 0; i < 20; ++i) {
       std::vector<Output> inputs;

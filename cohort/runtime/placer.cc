@@ -25,7 +25,8 @@ class GroupRequest {
     Merge(&DeviceName::job, "jobs", request, node, owners_[0], false);
     Merge(&DeviceName::replica, "replicas", request, node, owners_[1], false);
     Merge(&DeviceName::task, "tasks", request, node, owners_[2], false);
-    // Soft placement drops a type or number that the group does not agree on; a number without its type says nothing.
+    // Soft placement drops a type or number that the group does not agree on; a number without its type says
+    // nothing.
     type_dropped_ = type_dropped_ || !Merge(&DeviceName::type, "types", request, node, owners_[3], soft_);
     id_dropped_ = id_dropped_ || type_dropped_ || !Merge(&DeviceName::id, "numbers", request, node, owners_[4], soft_);
     if (type_dropped_) device_.type.reset();
@@ -91,7 +92,8 @@ class Placer {
 
  private:
   static bool IsMetadata(const Node& node) {
-    return node.num_inputs() == 1 && (node.op_name() == "Shape" || node.op_name() == "Size" || node.op_name() == "Rank");
+    return node.num_inputs() == 1 &&
+           (node.op_name() == "Shape" || node.op_name() == "Size" || node.op_name() == "Rank");
   }
   static bool IsGenerator(const Node& node) {
     return node.num_inputs() == 0 && node.num_outputs() == 1 && node.output_dtype(0) != DType::kResource;
@@ -144,9 +146,8 @@ class Placer {
   }
 
   bool Fits(const std::vector<Node*>& group, const DeviceName& request, const DeviceAttributes& device) {
-    return IsEligible(request, device) && std::all_of(group.begin(), group.end(), [&](const Node* node) {
-             return HasKernel(*node, device.type);
-           });
+    return IsEligible(request, device) &&
+           std::all_of(group.begin(), group.end(), [&](const Node* node) { return HasKernel(*node, device.type); });
   }
 
   static bool IsEligible(const DeviceName& request, const DeviceAttributes& device) {
@@ -171,10 +172,10 @@ class Placer {
       if (std::none_of(ranked_.begin(), ranked_.end(), [&](const DeviceAttributes* device) {
             return IsEligible(request, *device) && HasKernel(*node, device->type);
           })) {
-        throw InvalidArgumentError(StrCat(
-            Prefix(*node), "it was requested on '", request.ToString(), "', where no device has a kernel for op ",
-            node->op_name(), "; available devices are ", available, "; types with a kernel for it: [",
-            StrJoin(TypesWithKernel(*node), ", "), "]"));
+        throw InvalidArgumentError(StrCat(Prefix(*node), "it was requested on '", request.ToString(),
+                                          "', where no device has a kernel for op ", node->op_name(),
+                                          "; available devices are ", available, "; types with a kernel for it: [",
+                                          StrJoin(TypesWithKernel(*node), ", "), "]"));
       }
     }
     throw InvalidArgumentError(StrCat(Prefix(*group.front()), "no device of '", request.ToString(),

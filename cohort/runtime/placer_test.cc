@@ -138,8 +138,11 @@ TEST_F(PlacerTest, AnAbsentDeviceIsAnErrorThatListsWhatThereIs) {
 
 TEST_F(PlacerTest, SoftPlacementStaysInTheTask) {
   Node* gpu = TestNode(graph_, "gpu", {TestConst(graph_, "x")->output(0)}, "/job:ps/task:1/device:GPU:3");
-  Node* no_kernel = graph_.Op("TestRead").Name("no_kernel").Input(TestHandle(graph_, "v")->output(0))
-                        .Device("/device:TEST:0").Finish();
+  Node* no_kernel = graph_.Op("TestRead")
+                        .Name("no_kernel")
+                        .Input(TestHandle(graph_, "v")->output(0))
+                        .Device("/device:TEST:0")
+                        .Finish();
   EXPECT_THAT(Failure(), HasSubstr("explicitly assigned to /job:ps/task:1/device:GPU:3 but"));
   gpu->set_device("");
   EXPECT_THAT(Failure(), AllOf(HasSubstr("no device has a kernel for op TestHandle"), HasSubstr("'/device:TEST:0'"),

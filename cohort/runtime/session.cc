@@ -44,8 +44,8 @@ void Session::Reset(const std::string& target, const std::vector<std::string>& c
                     const SessionConfig& config) {
   const std::unique_ptr<ClusterView> view = SessionFactories::Global().Make(target, config);
   const auto timeout = std::chrono::duration<double>(config.connect_timeout_secs);
-  const auto deadline = std::chrono::steady_clock::now() +
-                        std::chrono::duration_cast<std::chrono::steady_clock::duration>(timeout);
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(timeout);
   for (const DeviceName& task : view->tasks()) {
     const std::shared_ptr<TaskClient> client = view->Connect(task, deadline);
     if (containers.empty()) client->ResetContainer("");

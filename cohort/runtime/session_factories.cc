@@ -16,8 +16,8 @@ class OwnDevices final : public ClusterView {
     const int count = wanted == config.device_count.end() ? 1 : wanted->second;
     if (count < 1) throw InvalidArgumentError(StrCat("[session] device_count of CPU must be at least 1; got ", count));
     const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    const int threads = config.intra_op_parallelism_threads > 0 ? config.intra_op_parallelism_threads
-                                                                 : std::max(1, cores / count);
+    const int threads =
+        config.intra_op_parallelism_threads > 0 ? config.intra_op_parallelism_threads : std::max(1, cores / count);
     auto resources = std::make_shared<TaskResources>();
     auto devices = std::make_shared<DeviceSet>(MakeCpuDevices(default_task(), count, threads, resources));
     task_ = std::make_shared<LocalTask>(default_task().ToString(), std::move(devices), std::move(resources));
@@ -33,8 +33,10 @@ class OwnDevices final : public ClusterView {
   std::vector<DeviceName> tasks() const override { return {default_task()}; }
   std::shared_ptr<TaskClient> Connect(const DeviceName& task, std::chrono::steady_clock::time_point) override {
     if (task != default_task()) {
-      throw InvalidArgumentError(StrCat("[session] ", task.ToString(), " was asked for, but this session has no target: "
-                                        "it runs on ", task_->name(), " alone. Give it a server's Target()"));
+      throw InvalidArgumentError(StrCat("[session] ", task.ToString(),
+                                        " was asked for, but this session has no target: "
+                                        "it runs on ",
+                                        task_->name(), " alone. Give it a server's Target()"));
     }
     return task_;
   }

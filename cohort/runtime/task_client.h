@@ -84,7 +84,8 @@ class LocalTask : public TaskClient {
   void CloseSession(uint64_t session) override;
   void ResetContainer(const std::string& container) override;
 
-  // A value of `step` from another task. A value for an executable that is not there (its session has ended) is dropped.
+  // A value of `step` from another task. A value for an executable that is not there (its session has ended) is
+  // dropped.
   void Deliver(const ExecutableKey& key, int64_t step, EdgeId edge, const Tensor& value);
   // Null where there is none.
   std::shared_ptr<Executable> Find(const ExecutableKey& key) const;

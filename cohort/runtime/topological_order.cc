@@ -42,8 +42,7 @@ std::vector<Node*> TopologicalOrder(const Graph& graph) {
   for (Node* node : nodes) {
     for (const Output& input : node->inputs()) consumers[static_cast<size_t>(input.node->id())].push_back(node);
     for (const Node* control : node->control_inputs()) consumers[static_cast<size_t>(control->id())].push_back(node);
-    pending[static_cast<size_t>(node->id())] =
-        node->num_inputs() + static_cast<int>(node->control_inputs().size());
+    pending[static_cast<size_t>(node->id())] = node->num_inputs() + static_cast<int>(node->control_inputs().size());
   }
   const auto later = [](const Node* a, const Node* b) { return a->id() > b->id(); };
   std::priority_queue<Node*, std::vector<Node*>, decltype(later)> ready(later);

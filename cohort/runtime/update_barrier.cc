@@ -34,7 +34,8 @@ class Barriers {
       AppendSets(LevelsCounting([&](const Node& node) { return DeviceOf(node) == device; }), device, sets);
     }
     if (IsAcyclicWith(sets)) return sets;
-    // Levels over all devices grow along every path that leaves an update, and a cycle would have to leave one.
+    // Levels over all devices grow along every path that leaves an update, and a cycle would have to leave
+    // one.
     sets.clear();
     const std::vector<int> levels = LevelsCounting([](const Node&) { return true; });
     for (const std::string& device : devices_) AppendSets(levels, device, sets);
@@ -98,8 +99,8 @@ class Barriers {
     }
   }
 
-  // Whether the graph stays without a cycle when all of `sets` get their barriers (Kahn's algorithm; the barrier of
-  // sets[i] is node order_.size() + i).
+  // Whether the graph stays without a cycle when all of `sets` get their barriers (Kahn's algorithm; the
+  // barrier of sets[i] is node order_.size() + i).
   bool IsAcyclicWith(const std::vector<UpdateSet>& sets) const {
     const size_t size = order_.size() + sets.size();
     std::vector<std::vector<size_t>> consumers(size);
@@ -141,8 +142,8 @@ class Barriers {
 
 int AddUpdateBarriers(Graph& graph, std::vector<std::string>& device_of_node) {
   if (device_of_node.size() != static_cast<size_t>(graph.num_nodes())) {
-    throw InternalError(StrCat("[update barrier] expected the devices of ", graph.num_nodes(), " nodes; got ",
-                               device_of_node.size()));
+    throw InternalError(
+        StrCat("[update barrier] expected the devices of ", graph.num_nodes(), " nodes; got ", device_of_node.size()));
   }
   const std::vector<UpdateSet> sets = Barriers(graph, device_of_node).Choose();
   for (const UpdateSet& set : sets) {

@@ -153,8 +153,8 @@ TEST_F(UpdateBarrierTest, CyclesThroughOtherDevicesAreAvoided) {
   EXPECT_FALSE(Reaches(w1, w0));
 }
 
-// Random graphs with random updates. Never a cycle; and where the levels of one device alone close none, each member of
-// a set waits for the inputs of all.
+// Random graphs with random updates. Never a cycle; and where the levels of one device alone close none, each
+// member of a set waits for the inputs of all.
 TEST_F(UpdateBarrierTest, RandomGraphsStayAcyclicAndSetsWhole) {
   std::mt19937 random(11);
   const std::vector<std::string> devices = {worker_, ps0_, ps1_};

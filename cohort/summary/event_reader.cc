@@ -72,8 +72,7 @@ void ReadWhat(const proto::Event& in, Event* out) {
       return set(Event::Kind::kRunMetadata, in.tagged_run_metadata().run_metadata());
     case proto::Event::kSummary:
       out->kind = Event::Kind::kSummary;
-      for (const proto::Summary::Value& value : in.summary().value())
-        out->values.push_back(DecodeValue(value));
+      for (const proto::Summary::Value& value : in.summary().value()) out->values.push_back(DecodeValue(value));
       return;
     case proto::Event::kSessionLog:
       set(Event::Kind::kSessionLog, in.session_log().msg());
@@ -93,8 +92,8 @@ RecordReader::Outcome EventReader::Read(Event* event) {
   if (outcome != RecordReader::Outcome::kRecord) return outcome;
   proto::Event message;
   if (!message.ParseFromString(payload)) {
-    throw DataLossError(StrCat("[summary] the record at offset ", offset, " of ", reader_.path(), " (",
-                               payload.size(), " bytes) is no Event"));
+    throw DataLossError(StrCat("[summary] the record at offset ", offset, " of ", reader_.path(), " (", payload.size(),
+                               " bytes) is no Event"));
   }
   *event = Event();
   event->wall_time = message.wall_time();

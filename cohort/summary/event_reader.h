@@ -23,20 +23,11 @@ struct SummaryValue {
 };
 
 struct Event {
-  enum class Kind {
-    kNone,
-    kFileVersion,
-    kGraph,
-    kMetaGraph,
-    kSummary,
-    kSessionLog,
-    kLogMessage,
-    kRunMetadata
-  };
+  enum class Kind { kNone, kFileVersion, kGraph, kMetaGraph, kSummary, kSessionLog, kLogMessage, kRunMetadata };
   double wall_time = 0;  // seconds since 1970
   int64_t step = 0;
   Kind kind = Kind::kNone;
-  std::string bytes;  // file version, serialized GraphDef or MetaGraphDef, log message, run metadata
+  std::string bytes;                 // file version, serialized GraphDef or MetaGraphDef, log message, run metadata
   std::vector<SummaryValue> values;  // kSummary
   int session_status = 0;            // kSessionLog: 1 start, 2 stop, 3 checkpoint
   std::string checkpoint_path;       // kSessionLog

@@ -60,16 +60,15 @@ std::string EventWriter::ChoosePath(const std::string& dir) const {
   for (auto seconds = static_cast<int64_t>(Now());; ++seconds) {
     char number[24];
     std::snprintf(number, sizeof(number), "%010lld", static_cast<long long>(seconds));
-    const std::string path = StrCat(dir, dir.ends_with('/') ? "" : "/", "events.out.tfevents.", number, ".",
-                                    host, options_.filename_suffix);
+    const std::string path =
+        StrCat(dir, dir.ends_with('/') ? "" : "/", "events.out.tfevents.", number, ".", host, options_.filename_suffix);
     if (!FileExists(path)) return path;
   }
 }
 
 void EventWriter::Write(const std::string& event) {
   MutexLock lock(mu_);
-  if (writer_ == nullptr)
-    throw FailedPreconditionError(StrCat("[summary] the event file ", path_, " is closed"));
+  if (writer_ == nullptr) throw FailedPreconditionError(StrCat("[summary] the event file ", path_, " is closed"));
   writer_->Write(event);
   ++waiting_;
   const std::chrono::duration<double> age = std::chrono::steady_clock::now() - last_flush_;
@@ -84,8 +83,7 @@ void EventWriter::FlushLocked() {
 
 void EventWriter::Flush() {
   MutexLock lock(mu_);
-  if (writer_ == nullptr)
-    throw FailedPreconditionError(StrCat("[summary] the event file ", path_, " is closed"));
+  if (writer_ == nullptr) throw FailedPreconditionError(StrCat("[summary] the event file ", path_, " is closed"));
   FlushLocked();
 }
 
@@ -96,9 +94,7 @@ void EventWriter::Close() {
   writer->Close();
 }
 
-void EventWriter::Scalar(std::string_view tag, float value, int64_t step) {
-  Summary(ScalarSummary(tag, value), step);
-}
+void EventWriter::Scalar(std::string_view tag, float value, int64_t step) { Summary(ScalarSummary(tag, value), step); }
 
 void EventWriter::Histogram(std::string_view tag, const Tensor& values, int64_t step) {
   Summary(HistogramSummary(tag, values), step);
@@ -107,8 +103,8 @@ void EventWriter::Histogram(std::string_view tag, const Tensor& values, int64_t 
 void EventWriter::Summary(std::string_view summary, int64_t step) {
   proto::Event event = NewEvent(Now(), step);
   if (!event.mutable_summary()->ParseFromArray(summary.data(), static_cast<int>(summary.size()))) {
-    throw InvalidArgumentError(StrCat("[summary] expected a serialized Summary for step ", step, "; got ",
-                                      summary.size(), " other bytes"));
+    throw InvalidArgumentError(
+        StrCat("[summary] expected a serialized Summary for step ", step, "; got ", summary.size(), " other bytes"));
   }
   Write(event.SerializeAsString());
 }

@@ -47,8 +47,7 @@ void Histogram::Add(double value) {
   if (!std::isfinite(value))
     throw InvalidArgumentError(StrCat("[summary] a histogram takes finite values; got ", value));
   const std::span<const double> limits = BucketLimits();
-  const auto bucket =
-      static_cast<size_t>(std::upper_bound(limits.begin(), limits.end(), value) - limits.begin());
+  const auto bucket = static_cast<size_t>(std::upper_bound(limits.begin(), limits.end(), value) - limits.begin());
   counts_[std::min(bucket, counts_.size() - 1)] += 1;  // the largest double has no limit above it
   min_ = std::min(min_, value);
   max_ = std::max(max_, value);
@@ -66,8 +65,7 @@ void Histogram::Add(const Tensor& values) {
     case DType::kInt64: return AddValues<int64_t>(values, this);
     case DType::kUint8: return AddValues<uint8_t>(values, this);
     case DType::kBool: return AddValues<bool>(values, this);
-    default:
-      throw InvalidArgumentError(StrCat("[summary] a histogram takes numbers; got ", values.ToString(1)));
+    default: throw InvalidArgumentError(StrCat("[summary] a histogram takes numbers; got ", values.ToString(1)));
   }
 }
 

@@ -31,8 +31,8 @@ void Scalar(KernelContext& ctx) {
   const Tensor& tags = ctx.input(0);
   const Tensor& values = ctx.input(1);
   if (tags.shape() != values.shape()) {
-    throw InvalidArgumentError(StrCat("[summary] tags and values are not the same shape: ", tags.shape(), " != ",
-                                      values.shape(), " (", tags.ToString(), ")"));
+    throw InvalidArgumentError(StrCat("[summary] tags and values are not the same shape: ", tags.shape(),
+                                      " != ", values.shape(), " (", tags.ToString(), ")"));
   }
   if (tags.num_elements() == 1) return SetText(ctx, ScalarSummary(tags.data<std::string>()[0], NumberAt(values, 0)));
   std::vector<std::string> parts;

@@ -47,8 +47,7 @@ std::string MergeSummaries(const std::vector<std::string>& summaries) {
   for (const std::string& bytes : summaries) {
     proto::Summary one;
     if (!one.ParseFromString(bytes)) {
-      throw InvalidArgumentError(
-          StrCat("[summary] expected a serialized Summary; got ", bytes.size(), " other bytes"));
+      throw InvalidArgumentError(StrCat("[summary] expected a serialized Summary; got ", bytes.size(), " other bytes"));
     }
     for (proto::Summary::Value& value : *one.mutable_value()) {
       if (!tags.insert(value.tag()).second) {

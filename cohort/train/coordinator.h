@@ -1,4 +1,5 @@
-// Coordinator: threads that work until one of them, or the program, asks all to stop. After TensorFlow's Coordinator.
+// Coordinator: threads that work until one of them, or the program, asks all to stop. After TensorFlow's
+// Coordinator.
 #pragma once
 
 #include <chrono>
@@ -22,18 +23,20 @@ class Coordinator {
   Coordinator& operator=(const Coordinator&) = delete;
 
   bool should_stop() const EXCLUDES(mu_);
-  // Asks all threads to stop. The first error given is kept for exception(); an OutOfRangeError is a clean end and counts
-  // as none.
+  // Asks all threads to stop. The first error given is kept for exception(); an OutOfRangeError is a clean
+  // end and counts as none.
   void RequestStop(std::exception_ptr error = nullptr) EXCLUDES(mu_);
   // Waits until RequestStop or `deadline`; true for the first.
   bool WaitForStop(std::chrono::steady_clock::time_point deadline) EXCLUDES(mu_);
   // Null where none was given.
   std::exception_ptr exception() const EXCLUDES(mu_);
 
-  // Calls `work` at once and then every `interval_secs`, counted from the start (a call that takes longer skips turns),
-  // on a thread of its own until the stop. What it throws is a RequestStop. `name` is for debuggers.
+  // Calls `work` at once and then every `interval_secs`, counted from the start (a call that takes longer
+  // skips turns), on a thread of its own until the stop. What it throws is a RequestStop. `name` is for
+  // debuggers.
   void Loop(const std::string& name, double interval_secs, std::function<void()> work) EXCLUDES(mu_);
-  // Waits for the threads of Loop to see the stop and end; false when `grace_secs` are over and some still run.
+  // Waits for the threads of Loop to see the stop and end; false when `grace_secs` are over and some still
+  // run.
   bool AwaitEnd(double grace_secs) EXCLUDES(mu_);
   // Joins them, however long it takes.
   void Join() EXCLUDES(mu_);

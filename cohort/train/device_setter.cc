@@ -58,8 +58,8 @@ class Setter {
   int ChooseTask(const NodeDraft& draft) const {
     const int task = strategy_(draft);
     if (task < 0 || task >= ps_tasks_) {
-      throw InvalidArgumentError(StrCat("[device_setter] expected a task below ", ps_tasks_, " from ps_strategy; got ", task,
-                                        " for '", draft.name, "'"));
+      throw InvalidArgumentError(StrCat("[device_setter] expected a task below ", ps_tasks_, " from ps_strategy; got ",
+                                        task, " for '", draft.name, "'"));
     }
     return task;
   }
@@ -96,8 +96,8 @@ PsStrategy RoundRobin(int num_tasks) {
 double ByteSizeLoad(const NodeDraft& draft) {
   const int64_t elements = draft.shape.num_elements();
   if (elements < 0) {
-    throw InvalidArgumentError(StrCat("[device_setter] expected a fully known shape to balance '", draft.name, "' (", draft.op,
-                                      ") by bytes; got ", draft.shape));
+    throw InvalidArgumentError(StrCat("[device_setter] expected a fully known shape to balance '", draft.name, "' (",
+                                      draft.op, ") by bytes; got ", draft.shape));
   }
   return static_cast<double>(elements) * static_cast<double>(DTypeSize(draft.dtype));
 }
@@ -109,9 +109,16 @@ PsStrategy GreedyLoadBalancingStrategy(int num_tasks, PsLoad load) {
 }
 
 std::vector<std::string> DefaultPsOps() {
-  return {"Variable",           "VariableV2",           "AutoReloadVariable",        "MutableHashTable",
-          "MutableHashTableV2", "MutableHashTableOfTensors", "MutableHashTableOfTensorsV2", "MutableDenseHashTable",
-          "MutableDenseHashTableV2", "VarHandleOp"};
+  return {"Variable",
+          "VariableV2",
+          "AutoReloadVariable",
+          "MutableHashTable",
+          "MutableHashTableV2",
+          "MutableHashTableOfTensors",
+          "MutableHashTableOfTensorsV2",
+          "MutableDenseHashTable",
+          "MutableDenseHashTableV2",
+          "VarHandleOp"};
 }
 
 DeviceFunction ReplicaDeviceSetter(const ReplicaDeviceSetterOptions& options) {

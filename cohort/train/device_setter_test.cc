@@ -112,8 +112,9 @@ TEST(ReplicaDeviceSetterTest, CountsTheClustersParameterServers) {
 
 TEST(ReplicaDeviceSetterTest, DoesNothingWithoutParameterServers) {
   const ClusterSpec only_workers({{"worker", {"h:4"}}});
-  for (const DeviceFunction& setter : {ReplicaDeviceSetter({.ps_tasks = 0}), ReplicaDeviceSetter({.cluster = only_workers}),
-                                       ReplicaDeviceSetter({.ps_device = "/cpu:0", .cluster = only_workers})}) {
+  for (const DeviceFunction& setter :
+       {ReplicaDeviceSetter({.ps_tasks = 0}), ReplicaDeviceSetter({.cluster = only_workers}),
+        ReplicaDeviceSetter({.ps_device = "/cpu:0", .cluster = only_workers})}) {
     Graph graph;
     const DeviceScope scope(graph, setter);
     EXPECT_EQ(DeviceOf(Make(graph, "a")), "");
@@ -122,8 +123,10 @@ TEST(ReplicaDeviceSetterTest, DoesNothingWithoutParameterServers) {
 
 TEST(ReplicaDeviceSetterTest, OtherJobsAndOpsMayPlayTheParameterServer) {
   Graph graph;
-  const DeviceScope scope(graph, ReplicaDeviceSetter({.ps_tasks = 2, .ps_device = "/job:store/cpu:0",
-                                                      .worker_device = "/job:compute", .ps_ops = {"Const"}}));
+  const DeviceScope scope(
+      graph,
+      ReplicaDeviceSetter(
+          {.ps_tasks = 2, .ps_device = "/job:store/cpu:0", .worker_device = "/job:compute", .ps_ops = {"Const"}}));
   EXPECT_EQ(ops::Const(graph, 1.0f).node->device(), "/job:store/task:0/device:CPU:0");
   EXPECT_EQ(ops::Const(graph, 1.0f).node->device(), "/job:store/task:1/device:CPU:0");
   EXPECT_EQ(graph.Op("NoOp").Finish()->device(), "/job:compute");
@@ -134,7 +137,8 @@ TEST(GreedyLoadBalancingTest, PlacesOnTheLeastLoadedTaskAndTheFirstOfEquals) {
   const DeviceScope scope(
       graph, ReplicaDeviceSetter({.ps_tasks = 2, .ps_strategy = GreedyLoadBalancingStrategy(2, ByteSizeLoad)}));
   std::vector<std::string> devices;
-  // Bytes:                          400      4      4    392       8 -> loads (400 | 400), then (408 | 400), (408 | 404)
+  // Bytes:                          400      4      4    392       8 -> loads (400 | 400), then (408 | 400),
+  // (408 | 404)
   for (const int64_t elements : {100, 1, 1, 98, 2, 1}) {
     devices.push_back(DeviceOf(Make(graph, "v" + std::to_string(devices.size()), Shape{elements})));
   }

@@ -16,8 +16,8 @@ class Hyperparameter {
   // A scalar of any floating dtype.
   Hyperparameter(Output value) : tensor_(value) {}
 
-  // The number as a scalar of `dtype` for an update of `variable`. A fixed one becomes one constant `name` for each device
-  // that holds variables, so that no step sends it anywhere.
+  // The number as a scalar of `dtype` for an update of `variable`. A fixed one becomes one constant `name` for each
+  // device that holds variables, so that no step sends it anywhere.
   Output For(const ops::Variable& variable, DType dtype, const std::string& name);
   Output For(const ops::Variable& variable, const std::string& name) { return For(variable, variable.dtype(), name); }
   bool is_fixed() const { return !tensor_.valid(); }

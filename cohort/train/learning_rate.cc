@@ -2,9 +2,9 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/ops/math.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/math.h"
 
 namespace cohort::train {
 namespace {
@@ -69,10 +69,11 @@ Output CosineDecay(double rate, Output global_step, double decay_steps, double a
   return ops::Mul(Number(step, rate), factor);
 }
 
-Output PiecewiseConstant(Output global_step, const std::vector<int64_t>& boundaries, const std::vector<double>& values) {
+Output PiecewiseConstant(Output global_step, const std::vector<int64_t>& boundaries,
+                         const std::vector<double>& values) {
   if (values.size() != boundaries.size() + 1) {
-    throw InvalidArgumentError(StrCat("[train/learning_rate] expected one value more than boundaries; got ", values.size(),
-                                      " values and ", boundaries.size(), " boundaries"));
+    throw InvalidArgumentError(StrCat("[train/learning_rate] expected one value more than boundaries; got ",
+                                      values.size(), " values and ", boundaries.size(), " boundaries"));
   }
   for (size_t i = 1; i < boundaries.size(); ++i) {
     if (boundaries[i] <= boundaries[i - 1]) {

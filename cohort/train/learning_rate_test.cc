@@ -28,8 +28,8 @@ class LearningRateTest : public ::testing::Test {
       Interpreter run;
       for (const int64_t s : {0, 1, 3, 9, 10, 11, 19, 20, 25, 1000}) {
         const double expected = formula(static_cast<double>(s));
-        EXPECT_NEAR(run.Run1(rate, {{step, ops::NumberTensor(dtype, static_cast<double>(s))}}).scalar<float>(), expected,
-                    1e-5 * std::max(1e-6, std::abs(expected)))
+        EXPECT_NEAR(run.Run1(rate, {{step, ops::NumberTensor(dtype, static_cast<double>(s))}}).scalar<float>(),
+                    expected, 1e-5 * std::max(1e-6, std::abs(expected)))
             << "step " << s;
       }
     }
@@ -54,22 +54,27 @@ TEST_F(LearningRateTest, PolynomialDecay) {
     Check([&](Output s) { return PolynomialDecay(0.1, s, 20, 0.01, power); },
           [&](double s) { return 0.09 * std::pow(1 - std::min(s, 20.0) / 20, power) + 0.01; });
   }
-  Check([](Output s) { return PolynomialDecay(0.1, s, 10, 0.01, 1.0, true); }, [](double s) {
-    const double total = 10 * std::max(1.0, std::ceil(s / 10));
-    return 0.09 * (1 - s / total) + 0.01;
-  });
+  Check([](Output s) { return PolynomialDecay(0.1, s, 10, 0.01, 1.0, true); },
+        [](double s) {
+          const double total = 10 * std::max(1.0, std::ceil(s / 10));
+          return 0.09 * (1 - s / total) + 0.01;
+        });
 }
 
 TEST_F(LearningRateTest, CosineDecay) {
-  Check([](Output s) { return CosineDecay(0.1, s, 20, 0.1); }, [](double s) {
-    const double cosine = 0.5 * (1 + std::cos(3.14159265358979 * std::min(s, 20.0) / 20));
-    return 0.1 * (0.9 * cosine + 0.1);
-  });
+  Check([](Output s) { return CosineDecay(0.1, s, 20, 0.1); },
+        [](double s) {
+          const double cosine = 0.5 * (1 + std::cos(3.14159265358979 * std::min(s, 20.0) / 20));
+          return 0.1 * (0.9 * cosine + 0.1);
+        });
 }
 
 TEST_F(LearningRateTest, PiecewiseConstantIncludesItsBoundaries) {
-  Check([](Output s) { return PiecewiseConstant(s, {10, 20}, {1.0, 0.5, 0.1}); },
-        [](double s) { return s <= 10 ? 1.0 : (s <= 20 ? 0.5 : 0.1); });
+  Check(
+      [](Output s) {
+        return PiecewiseConstant(s, {10, 20}, {1.0, 0.5, 0.1});
+      },
+      [](double s) { return s <= 10 ? 1.0 : (s <= 20 ? 0.5 : 0.1); });
   Check([](Output s) { return PiecewiseConstant(s, {}, {0.3}); }, [](double) { return 0.3; });
 }
 

@@ -39,7 +39,8 @@ VariableRequest RequestBeside(const ops::Variable& variable, std::string name, D
 }
 
 // What runs after `nodes`, under exactly this name: the increment of `global_step`, or nothing more.
-Node* FinalNode(Graph& graph, const std::vector<Node*>& nodes, const ops::Variable& global_step, const std::string& name) {
+Node* FinalNode(Graph& graph, const std::vector<Node*>& nodes, const ops::Variable& global_step,
+                const std::string& name) {
   if (!global_step.valid()) {
     Node* all = ops::Group(graph, nodes, name + "/update");
     return graph.Op("NoOp").ExactName(name).Control(all).Device(all->device()).Finish();
@@ -85,8 +86,8 @@ Node* Optimizer::ApplyGradients(const std::vector<GradientAndVariable>& gradient
     if (pair.gradient.exists()) variables.push_back(pair.variable);
   }
   if (variables.empty()) {
-    throw InvalidArgumentError(StrCat("[train/optimizer] No gradients provided for any variable: [", StrJoin(names, ", "),
-                                      "]; the loss of ", name_, " depends on none of them"));
+    throw InvalidArgumentError(StrCat("[train/optimizer] No gradients provided for any variable: [",
+                                      StrJoin(names, ", "), "]; the loss of ", name_, " depends on none of them"));
   }
   Graph& graph = variables[0].graph();
   CreateSlots(variables);

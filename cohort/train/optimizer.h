@@ -1,9 +1,9 @@
-// Optimizers, after TensorFlow's v1 classes: gradients of a loss, and one update op for each variable. Updates and slots
-// (variables such as a momentum, one for each variable) stand on the device of their variable; the slot of variable "w" is
-// called "w/Momentum", of Adam "w/Adam" and "w/Adam_1". Formulas: ops/training.h.
+// Optimizers, after TensorFlow's v1 classes: gradients of a loss, and one update op for each variable. Updates and
+// slots (variables such as a momentum, one for each variable) stand on the device of their variable; the slot of
+// variable "w" is called "w/Momentum", of Adam "w/Adam" and "w/Adam_1". Formulas: ops/training.h.
 //
-// Sparse gradients change only their rows; rows whose index repeats are summed first. (Adam is the exception: its moments
-// fade in every row, so it makes the gradient dense.)
+// Sparse gradients change only their rows; rows whose index repeats are summed first. (Adam is the exception: its
+// moments fade in every row, so it makes the gradient dense.)
 #pragma once
 
 #include <map>
@@ -35,9 +35,10 @@ class Optimizer {
 
   // Gradients of `loss` (its sum, if it is no scalar) for `variables`; none given: all trainable ones of the graph.
   // Throws InvalidArgumentError where there is no variable at all.
-  std::vector<GradientAndVariable> ComputeGradients(Output loss, const std::vector<ops::Variable>& variables = {}) const;
-  // Updates the variables that have a gradient, then adds 1 to `global_step` where one is given. The node has run when all
-  // this is done. Throws InvalidArgumentError that lists the variables where none has a gradient.
+  std::vector<GradientAndVariable> ComputeGradients(Output loss,
+                                                    const std::vector<ops::Variable>& variables = {}) const;
+  // Updates the variables that have a gradient, then adds 1 to `global_step` where one is given. The node has run when
+  // all this is done. Throws InvalidArgumentError that lists the variables where none has a gradient.
   Node* ApplyGradients(const std::vector<GradientAndVariable>& gradients, const ops::Variable& global_step = {});
   // Both.
   Node* Minimize(Output loss, const ops::Variable& global_step = {}, const std::vector<ops::Variable>& variables = {});

@@ -29,9 +29,7 @@ class OptimizerTest : public ::testing::Test {
   const std::vector<double> start = {1.0, -2.0, 0.5};
   const std::vector<double> g = {0.5, -1.0, 3.0};
 
-  ops::Variable Weights() {
-    return ops::Variable(graph, Tensor::Vector<float>({1.0f, -2.0f, 0.5f}), {.name = "w"});
-  }
+  ops::Variable Weights() { return ops::Variable(graph, Tensor::Vector<float>({1.0f, -2.0f, 0.5f}), {.name = "w"}); }
   Output Loss(const ops::Variable& w) {
     return ops::Sum(ops::Mul(w, ops::Const(graph, std::vector<float>{0.5f, -1.0f, 3.0f})));
   }
@@ -140,7 +138,8 @@ TEST_F(OptimizerTest, TheGlobalStepCountsAndTheRateMayFollowIt) {
   EXPECT_EQ(step, ops::GetOrCreateGlobalStep(graph));
   EXPECT_FALSE(step.trainable());
   const ops::Variable w = Weights();
-  const Output rate = ops::Mul(ops::Const(graph, 0.1), ops::Cast(ops::Add(step, ops::Const(graph, int64_t{1})), DType::kFloat64));
+  const Output rate =
+      ops::Mul(ops::Const(graph, 0.1), ops::Cast(ops::Add(step, ops::Const(graph, int64_t{1})), DType::kFloat64));
   GradientDescentOptimizer optimizer(rate);
   Node* train = optimizer.Minimize(Loss(w), step);
   EXPECT_EQ(train->name(), "GradientDescent");

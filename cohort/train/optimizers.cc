@@ -45,12 +45,10 @@ Node* MomentumOptimizer::ApplySparse(const Gradient& gradient, const ops::Variab
 
 AdagradOptimizer::AdagradOptimizer(Hyperparameter learning_rate, double initial_accumulator_value,
                                    const std::string& name)
-    : Optimizer(name),
-      learning_rate_(std::move(learning_rate)),
-      initial_accumulator_value_(initial_accumulator_value) {
+    : Optimizer(name), learning_rate_(std::move(learning_rate)), initial_accumulator_value_(initial_accumulator_value) {
   if (!(initial_accumulator_value > 0.0)) {
-    throw InvalidArgumentError(StrCat("[train/optimizer] initial_accumulator_value must be positive; got ",
-                                      initial_accumulator_value));
+    throw InvalidArgumentError(
+        StrCat("[train/optimizer] initial_accumulator_value must be positive; got ", initial_accumulator_value));
   }
 }
 
@@ -75,16 +73,17 @@ AdamOptimizer::AdamOptimizer(Hyperparameter learning_rate, Hyperparameter beta1,
       beta2_(std::move(beta2)),
       epsilon_(std::move(epsilon)) {
   if (!beta1_.is_fixed() || !beta2_.is_fixed()) {
-    throw InvalidArgumentError("[train/optimizer] expected beta1 and beta2 of Adam as numbers, since their powers are "
-                               "variables that start from them; got values of a graph");
+    throw InvalidArgumentError(
+        "[train/optimizer] expected beta1 and beta2 of Adam as numbers, since their powers are "
+        "variables that start from them; got values of a graph");
   }
 }
 
 void AdamOptimizer::CreateSlots(const std::vector<ops::Variable>& variables) {
   if (!beta1_power_.valid()) {
-    const ops::Variable& first = *std::min_element(
-        variables.begin(), variables.end(),
-        [](const ops::Variable& a, const ops::Variable& b) { return a.name() < b.name(); });
+    const ops::Variable& first =
+        *std::min_element(variables.begin(), variables.end(),
+                          [](const ops::Variable& a, const ops::Variable& b) { return a.name() < b.name(); });
     beta1_power_ = MakeScalar("beta1_power", beta1_.value(), first);
     beta2_power_ = MakeScalar("beta2_power", beta2_.value(), first);
   }
@@ -98,13 +97,11 @@ Node* AdamOptimizer::ApplyDense(Output gradient, const ops::Variable& variable) 
   const auto power = [&](const ops::Variable& value) {
     return value.dtype() == variable.dtype() ? value.value() : ops::Cast(value.value(), variable.dtype());
   };
-  const ops::AdamScalars scalars = {power(beta1_power_),
-                                    power(beta2_power_),
-                                    learning_rate_.For(variable, "learning_rate"),
-                                    beta1_.For(variable, "beta1"),
-                                    beta2_.For(variable, "beta2"),
-                                    epsilon_.For(variable, "epsilon")};
-  return ops::ResourceApplyAdam(variable.handle(), SlotHandle(variable, "m"), SlotHandle(variable, "v"), scalars, gradient);
+  const ops::AdamScalars scalars = {
+      power(beta1_power_),           power(beta2_power_),           learning_rate_.For(variable, "learning_rate"),
+      beta1_.For(variable, "beta1"), beta2_.For(variable, "beta2"), epsilon_.For(variable, "epsilon")};
+  return ops::ResourceApplyAdam(variable.handle(), SlotHandle(variable, "m"), SlotHandle(variable, "v"), scalars,
+                                gradient);
 }
 
 // The moments of every row fade, whether it has a gradient or not.
@@ -147,7 +144,8 @@ Node* RMSPropOptimizer::ApplyDense(Output gradient, const ops::Variable& variabl
   const Output rms = SlotHandle(variable, "rms");
   const Output momentum = SlotHandle(variable, "momentum");
   if (!centered_) return ops::ResourceApplyRMSProp(variable.handle(), rms, momentum, scalars, gradient);
-  return ops::ResourceApplyCenteredRMSProp(variable.handle(), SlotHandle(variable, "mg"), rms, momentum, scalars, gradient);
+  return ops::ResourceApplyCenteredRMSProp(variable.handle(), SlotHandle(variable, "mg"), rms, momentum, scalars,
+                                           gradient);
 }
 
 Node* RMSPropOptimizer::ApplySparse(const Gradient& gradient, const ops::Variable& variable) {
@@ -156,7 +154,8 @@ Node* RMSPropOptimizer::ApplySparse(const Gradient& gradient, const ops::Variabl
   const Output rms = SlotHandle(variable, "rms");
   const Output momentum = SlotHandle(variable, "momentum");
   if (!centered_) {
-    return ops::ResourceSparseApplyRMSProp(variable.handle(), rms, momentum, scalars, gradient.values, gradient.indices);
+    return ops::ResourceSparseApplyRMSProp(variable.handle(), rms, momentum, scalars, gradient.values,
+                                           gradient.indices);
   }
   return ops::ResourceSparseApplyCenteredRMSProp(variable.handle(), SlotHandle(variable, "mg"), rms, momentum, scalars,
                                                  gradient.values, gradient.indices);

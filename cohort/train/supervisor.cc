@@ -24,9 +24,10 @@ Clock::duration Seconds(double seconds) {
 }
 
 std::string Listed(const std::vector<std::string>& names) {
-  const std::vector<std::string> shown(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(
-                                                                          std::min(names.size(), kNamesShown)));
-  return StrCat(StrJoin(shown, ", "), names.size() > kNamesShown ? StrCat(" and ", names.size() - kNamesShown, " more") : "");
+  const std::vector<std::string> shown(
+      names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kNamesShown)));
+  return StrCat(StrJoin(shown, ", "),
+                names.size() > kNamesShown ? StrCat(" and ", names.size() - kNamesShown, " more") : "");
 }
 
 void CheckDevices(const Graph& graph) {
@@ -35,9 +36,10 @@ void CheckDevices(const Graph& graph) {
     if (!variable->local && variable->handle.node->device().empty()) without.push_back(variable->name);
   }
   if (without.empty()) return;
-  throw InvalidArgumentError(StrCat("[supervisor] expected a device for each variable of a worker that is not chief, so that "
-                                    "all workers share them; these have none: ", Listed(without),
-                                    "; build the model in DeviceScope(graph, ReplicaDeviceSetter(...))"));
+  throw InvalidArgumentError(
+      StrCat("[supervisor] expected a device for each variable of a worker that is not chief, so that "
+             "all workers share them; these have none: ",
+             Listed(without), "; build the model in DeviceScope(graph, ReplicaDeviceSetter(...))"));
 }
 
 // A placeholder that `value` needs; null where there is none.
@@ -84,8 +86,9 @@ void Supervisor::AddNodes() {
   summary_op_ = options_.summary_op ? *options_.summary_op : ops::MergeAllSummaries(graph_);
   if (!summary_op_.valid()) return;
   if (const Node* placeholder = FindPlaceholder(summary_op_)) {
-    LogWarning("supervisor", "the summaries need '", placeholder->name(), "' to be fed and so are not recorded here; fetch ",
-               summary_op_.name(), " in the program and give it to SummaryComputed, or set summary_op = Output()");
+    LogWarning("supervisor", "the summaries need '", placeholder->name(),
+               "' to be fed and so are not recorded here; fetch ", summary_op_.name(),
+               " in the program and give it to SummaryComputed, or set summary_op = Output()");
     summary_op_ = Output();
   }
 }
@@ -131,8 +134,9 @@ std::unique_ptr<Session> Supervisor::PrepareSession(const std::string& target, c
   session->Run(options_.local_init_op);
   const std::vector<std::string> missing = Missing(*session, /*with_local=*/true);
   if (!missing.empty()) {
-    throw FailedPreconditionError(StrCat("[supervisor] Init operations did not make model ready: these have no value after ",
-                                         restored.empty() ? "init_op" : "restoring " + restored, ": ", Listed(missing)));
+    throw FailedPreconditionError(
+        StrCat("[supervisor] Init operations did not make model ready: these have no value after ",
+               restored.empty() ? "init_op" : "restoring " + restored, ": ", Listed(missing)));
   }
   return session;
 }
@@ -149,9 +153,9 @@ std::unique_ptr<Session> Supervisor::WaitForSession(const std::string& target, S
     if (missing.empty()) break;
     const Clock::time_point now = Clock::now();
     if (now >= deadline) {
-      throw DeadlineExceededError(StrCat("[supervisor] Session was not ready after waiting ", options_.max_wait_secs,
-                                         " secs. These have no value, which the chief should have given them: ",
-                                         Listed(missing)));
+      throw DeadlineExceededError(
+          StrCat("[supervisor] Session was not ready after waiting ", options_.max_wait_secs,
+                 " secs. These have no value, which the chief should have given them: ", Listed(missing)));
     }
     if (now >= next_log) {
       LogInfo("supervisor", "Waiting for model to be ready; the chief has yet to initialize: ", Listed(missing));
@@ -168,7 +172,8 @@ std::unique_ptr<Session> Supervisor::WaitForSession(const std::string& target, S
 
 ManagedSession Supervisor::managed_session(const std::string& target, const SessionConfig& config) {
   coordinator_.Reset();
-  std::unique_ptr<Session> session = options_.is_chief ? PrepareSession(target, config) : WaitForSession(target, config);
+  std::unique_ptr<Session> session =
+      options_.is_chief ? PrepareSession(target, config) : WaitForSession(target, config);
   if (writes()) StartServices(*session);
   return ManagedSession(*this, std::move(session));
 }
@@ -269,7 +274,8 @@ void Supervisor::Finish(std::unique_ptr<Session> session, bool clean) {
   session.reset();
   const std::exception_ptr error = coordinator_.exception();
   if (!clean) {
-    if (error != nullptr) LogWarning("supervisor", "beside the program's own error a service had this one: ", Described(error));
+    if (error != nullptr)
+      LogWarning("supervisor", "beside the program's own error a service had this one: ", Described(error));
     return;
   }
   if (error != nullptr) std::rethrow_exception(error);

@@ -1,5 +1,6 @@
-// Supervisor: what a training program needs around its loop - initial values or a checkpoint, checkpoints and summaries
-// while it runs - in a cluster where one worker (the chief) does this for all. After TensorFlow's tf.train.Supervisor.
+// Supervisor: what a training program needs around its loop - initial values or a checkpoint, checkpoints and
+// summaries while it runs - in a cluster where one worker (the chief) does this for all. After TensorFlow's
+// tf.train.Supervisor.
 //
 //   train::Supervisor supervisor(graph, {.is_chief = task == 0, .logdir = "checkpoint/", .server = &server});
 //   train::ManagedSession session = supervisor.managed_session(server.Target());
@@ -25,54 +26,56 @@ namespace cohort::train {
 
 struct SupervisorOptions {
   bool is_chief = true;
-  std::string logdir;               // of the chief: checkpoints, events, graph.pbtxt; "": nothing is written
-  Node* init_op = nullptr;          // default: the initializers of all variables that are not local
+  std::string logdir;       // of the chief: checkpoints, events, graph.pbtxt; "": nothing is written
+  Node* init_op = nullptr;  // default: the initializers of all variables that are not local
   FeedList init_feed;
-  Node* local_init_op = nullptr;    // default: those of the local ones
-  Output ready_op;                  // string [n], what is missing yet; default: variables without a value
-  Saver* saver = nullptr;           // not owned; default: one for all variables, as Saver's options say
-  ops::Variable global_step;        // default: the graph's, where it has one
-  // Default: all of the graph's summaries in one. Output(): none. One that needs a feed is not run here (a warning says
-  // so): fetch it in the program and give it to SummaryComputed.
+  Node* local_init_op = nullptr;  // default: those of the local ones
+  Output ready_op;                // string [n], what is missing yet; default: variables without a value
+  Saver* saver = nullptr;         // not owned; default: one for all variables, as Saver's options say
+  ops::Variable global_step;      // default: the graph's, where it has one
+  // Default: all of the graph's summaries in one. Output(): none. One that needs a feed is not run here (a
+  // warning says so): fetch it in the program and give it to SummaryComputed.
   std::optional<Output> summary_op;
-  double save_model_secs = 600;     // 0: no checkpoints
+  double save_model_secs = 600;      // 0: no checkpoints
   double save_summaries_secs = 120;  // also of the step counter; 0: none
-  // Longest pause between two looks whether the chief is ready. TensorFlow's default is 30 s, because it makes a new
-  // session for each look; here a look is one step of an open session, so that waiting begins with 10 ms and doubles.
+  // Longest pause between two looks whether the chief is ready. TensorFlow's default is 30 s, because it
+  // makes a new session for each look; here a look is one step of an open session, so that waiting begins
+  // with 10 ms and doubles.
   double recovery_wait_secs = 1;
   double max_wait_secs = 7200;
   double stop_grace_secs = 120;
   std::string checkpoint_basename = "model.ckpt";
-  // false: start from the initial values even where logdir has checkpoints. They stay as they are; new ones join them, and
-  // the state file then lists the new ones only.
+  // false: start from the initial values even where logdir has checkpoints. They stay as they are; new ones
+  // join them, and the state file then lists the new ones only.
   bool restore = true;
-  Server* server = nullptr;         // not owned; the chief calls its AnnounceDone at the end
+  Server* server = nullptr;  // not owned; the chief calls its AnnounceDone at the end
 };
 
 class ManagedSession;
 
-// One a program. managed_session, Stop and the end of a ManagedSession belong to one thread; the rest is thread-safe.
+// One a program. managed_session, Stop and the end of a ManagedSession belong to one thread; the rest is
+// thread-safe.
 class Supervisor {
  public:
-  // Adds the nodes it needs and finalizes the graph. Throws InvalidArgumentError for a worker that is not chief and has
-  // variables without a device, which it could not share.
+  // Adds the nodes it needs and finalizes the graph. Throws InvalidArgumentError for a worker that is not
+  // chief and has variables without a device, which it could not share.
   Supervisor(Graph& graph, const SupervisorOptions& options);
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  // Chief: restores the newest intact checkpoint of logdir, else runs init_op; then starts the services: a checkpoint at
-  // once and every save_model_secs, summaries and `global_step/sec` every save_summaries_secs. Others wait until the chief
-  // is done with it. One session at a time.
-  // Throws what the session throws (UnavailableError, ... name the task); DeadlineExceededError with the names of what is
-  // missing after max_wait_secs; FailedPreconditionError where the chief's initialization leaves something out;
+  // Chief: restores the newest intact checkpoint of logdir, else runs init_op; then starts the services: a
+  // checkpoint at once and every save_model_secs, summaries and `global_step/sec` every save_summaries_secs.
+  // Others wait until the chief is done with it. One session at a time. Throws what the session throws
+  // (UnavailableError, ... name the task); DeadlineExceededError with the names of what is missing after
+  // max_wait_secs; FailedPreconditionError where the chief's initialization leaves something out;
   // CancelledError when RequestStop came while it waited.
   ManagedSession managed_session(const std::string& target = "", const SessionConfig& config = {});
 
   // True after RequestStop, and when a service has failed.
   bool should_stop() const { return coordinator_.should_stop(); }
-  // Ends the services and, through should_stop, the program's loop. `error` is thrown at the end of the managed session,
-  // unless it is an OutOfRangeError, which is a clean end.
+  // Ends the services and, through should_stop, the program's loop. `error` is thrown at the end of the
+  // managed session, unless it is an OutOfRangeError, which is a clean end.
   void RequestStop(std::exception_ptr error = nullptr) { coordinator_.RequestStop(std::move(error)); }
   // RequestStop, then waits up to stop_grace_secs for the services.
   void Stop();
@@ -119,10 +122,11 @@ class Supervisor {
   bool counting_ = false;
 };
 
-// A session under a supervisor, as the block of a `with` statement. At its end the services stop and the session closes; if
-// the block is left normally, the chief first saves a last checkpoint (TensorFlow does not), then says through
-// options.server that training is done, and an error of a service, or one given to RequestStop, is thrown from here: the
-// destructor throws. If it is left by an exception, that one goes on and others are only logged.
+// A session under a supervisor, as the block of a `with` statement. At its end the services stop and the
+// session closes; if the block is left normally, the chief first saves a last checkpoint (TensorFlow does
+// not), then says through options.server that training is done, and an error of a service, or one given to
+// RequestStop, is thrown from here: the destructor throws. If it is left by an exception, that one goes on
+// and others are only logged.
 class [[nodiscard]] ManagedSession {
  public:
   ~ManagedSession() noexcept(false);

@@ -36,7 +36,8 @@ int Run(const examples::ClusterFlags& cluster, int64_t last_step) {
   do {
     values = session->Run({product, step_after});
   } while (values[1].scalar<int64_t>() < last_step && !supervisor.should_stop());
-  std::printf("step: %lld, product: %d\n", static_cast<long long>(values[1].scalar<int64_t>()), values[0].scalar<int32_t>());
+  std::printf("step: %lld, product: %d\n", static_cast<long long>(values[1].scalar<int64_t>()),
+              values[0].scalar<int32_t>());
   return 0;
 }
 

@@ -1,14 +1,14 @@
 // Fits y = 2 x + 10 from noisy samples with parameter servers and workers. By hand, each in its own terminal:
 //
-//   linear_regression --ps_hosts=127.0.0.1:2222 --worker_hosts=127.0.0.1:2223,127.0.0.1:2224 --job_name=ps --task_index=0
-//   (the same, --job_name=worker --task_index=0)
-//   (the same, --job_name=worker --task_index=1)
+//   linear_regression --ps_hosts=127.0.0.1:2222 --worker_hosts=127.0.0.1:2223,127.0.0.1:2224 --job_name=ps
+//   --task_index=0 (the same, --job_name=worker --task_index=0) (the same, --job_name=worker --task_index=1)
 //
 // or all at once: cohort launch --ps=1 --workers=2 -- linear_regression
 //
-// Between-graph replication: each worker builds the graph for itself and applies its gradients as they come. With
-// --in_graph worker 0 builds one graph with a replica for each worker; the others only serve; with --sync the replicas'
-// gradients are averaged and applied once a step.
+// Between-graph replication: each worker builds the graph for itself and applies its gradients as they come.
+// With
+// --in_graph worker 0 builds one graph with a replica for each worker; the others only serve; with --sync the
+// replicas' gradients are averaged and applied once a step.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -112,7 +112,8 @@ std::vector<Lane> BuildModel(const Flags& flags, const examples::Task& task, Mod
 }
 
 // Steps of one lane until the model has had max_steps. Returns how many it made.
-int64_t Train(const Flags& flags, const Model& model, const Lane& lane, train::Supervisor& supervisor, Session& session) {
+int64_t Train(const Flags& flags, const Model& model, const Lane& lane, train::Supervisor& supervisor,
+              Session& session) {
   std::vector<Output> feeds;
   for (const Replica& replica : lane.replicas) feeds.insert(feeds.end(), {replica.x, replica.y});
   const Callable run = session.MakeCallable(feeds, {lane.replicas[0].loss, lane.step_after}, {lane.train});
@@ -161,7 +162,8 @@ int64_t TrainAll(const Flags& flags, const Model& model, const std::vector<Lane>
 }
 
 int Run(const Flags& flags) {
-  if (flags.sync && !flags.in_graph) throw InvalidArgumentError("--sync needs --in_graph: one program that sees all gradients");
+  if (flags.sync && !flags.in_graph)
+    throw InvalidArgumentError("--sync needs --in_graph: one program that sees all gradients");
   const examples::Task task = examples::StartTask(flags.cluster);
   if (task.server != nullptr && (task.job == "ps" || (flags.in_graph && !task.is_chief()))) {
     task.server->Join();
@@ -180,8 +182,8 @@ int Run(const Flags& flags) {
   const auto start = std::chrono::steady_clock::now();
   const int64_t steps = TrainAll(flags, model, lanes, supervisor, *session);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::printf("%s %d: %lld steps in %.2f s, %.1f steps/s\n", task.job.c_str(), task.index, static_cast<long long>(steps),
-              seconds, static_cast<double>(steps) / seconds);
+  std::printf("%s %d: %lld steps in %.2f s, %.1f steps/s\n", task.job.c_str(), task.index,
+              static_cast<long long>(steps), seconds, static_cast<double>(steps) / seconds);
   return 0;
 }
 

@@ -1,5 +1,5 @@
-// Classifies images of ten classes (Fashion-MNIST, or MNIST) with a softmax or one hidden layer, trained by workers that
-// each read their own part of the images and share the variables on parameter servers:
+// Classifies images of ten classes (Fashion-MNIST, or MNIST) with a softmax or one hidden layer, trained by
+// workers that each read their own part of the images and share the variables on parameter servers:
 //
 //   cohort launch --ps=2 --workers=2 -- mnist_classifier --data_dir=fashion-mnist
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr int64_t kClasses = 10;
 struct Flags {
   examples::ClusterFlags cluster;
   std::string data_dir;
-  int64_t hidden = 0;
+  int64_t hidden = 128;
   int64_t batch_size = 100;
   double learning_rate = 0.001;
   double epochs = 5;
@@ -96,9 +96,10 @@ void BuildModel(const Flags& flags, const examples::Task& task, Model& model) {
   model.step_after = model.global_step.Read();
 }
 
-int64_t Train(const Flags& flags, const Model& model, Batches& batches, int64_t last_step, train::Supervisor& supervisor,
-              Session& session) {
-  const Callable run = session.MakeCallable({model.images, model.labels}, {model.loss, model.step_after}, {model.train});
+int64_t Train(const Flags& flags, const Model& model, Batches& batches, int64_t last_step,
+              train::Supervisor& supervisor, Session& session) {
+  const Callable run =
+      session.MakeCallable({model.images, model.labels}, {model.loss, model.step_after}, {model.train});
   int64_t steps = 0;
   int64_t step = session.Run(model.global_step.value()).scalar<int64_t>();
   while (step < last_step && !supervisor.should_stop()) {
@@ -161,8 +162,8 @@ int Run(const Flags& flags) {
   const auto start = std::chrono::steady_clock::now();
   const int64_t steps = Train(flags, model, batches, last_step, supervisor, *session);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::printf("%s %d: %lld steps in %.2f s, %.1f steps/s\n", task.job.c_str(), task.index, static_cast<long long>(steps),
-              seconds, static_cast<double>(steps) / seconds);
+  std::printf("%s %d: %lld steps in %.2f s, %.1f steps/s\n", task.job.c_str(), task.index,
+              static_cast<long long>(steps), seconds, static_cast<double>(steps) / seconds);
   const double accuracy = task.is_chief() ? TestAccuracy(dataset, model, *session) : 0;
   session.Close();
   if (task.is_chief()) std::printf("test accuracy: %.4f\n", accuracy);
@@ -175,13 +176,16 @@ int main(int argc, char** argv) {
   CLI::App app("Classifies images of ten classes, trained by workers that share variables on parameter servers.");
   Flags flags;
   examples::AddClusterFlags(app, &flags.cluster);
-  app.add_option("--data_dir", flags.data_dir, "Folder of the four IDX files, plain or .gz; without it images are generated");
+  app.add_option("--data_dir", flags.data_dir,
+                 "Folder of the four IDX files, plain or .gz; without it images are generated");
   app.add_option("--hidden", flags.hidden, "Units of a hidden layer; 0: none")->check(CLI::NonNegativeNumber);
   app.add_option("--batch_size", flags.batch_size, "Images of one step")->check(CLI::PositiveNumber);
   app.add_option("--learning_rate", flags.learning_rate, "Adam's learning rate");
-  app.add_option("--epochs", flags.epochs, "Passes over all images, of all workers together")->check(CLI::PositiveNumber);
+  app.add_option("--epochs", flags.epochs, "Passes over all images, of all workers together")
+      ->check(CLI::PositiveNumber);
   app.add_option("--max_steps", flags.max_steps, "Global step at which training ends, in place of --epochs");
-  app.add_option("--steps_to_validate", flags.steps_to_validate, "Steps between printed losses")->check(CLI::PositiveNumber);
+  app.add_option("--steps_to_validate", flags.steps_to_validate, "Steps between printed losses")
+      ->check(CLI::PositiveNumber);
   app.add_option("--logdir", flags.logdir, "Where the chief keeps checkpoints and events; training goes on from them");
   app.add_option("--save_model_secs", flags.save_model_secs, "Seconds between checkpoints");
   app.add_flag("--fresh", flags.fresh, "Do not restore a checkpoint");

@@ -20,8 +20,7 @@ namespace cohort::testing {
 inline constexpr char kIsTask[] =
     "is() { case $TF_CONFIG in *'\"task\":{\"type\":\"'$1'\",\"index\":'$2'}'*) true;; *) false;; esac; }; ";
 
-inline std::vector<std::string> Launch(std::vector<std::string> flags,
-                                       const std::vector<std::string>& program) {
+inline std::vector<std::string> Launch(std::vector<std::string> flags, const std::vector<std::string>& program) {
   flags.insert(flags.begin(), {COHORT_PROGRAM, "launch"});
   flags.push_back("--");
   flags.insert(flags.end(), program.begin(), program.end());

@@ -38,8 +38,7 @@ TEST_F(LaunchTest, WhatTasksLeaveBehindIsEnded) {
   std::ofstream(File("go")) << "";
   EXPECT_EQ(program.Wait(), 0);
   for (const WatchedProcess& helper : helpers) EXPECT_FALSE(helper.running());
-  EXPECT_THAT(program.err(),
-              HasSubstr("cohort launch: sending SIGTERM to what the tasks have left behind (pid "));
+  EXPECT_THAT(program.err(), HasSubstr("cohort launch: sending SIGTERM to what the tasks have left behind (pid "));
 }
 
 TEST_F(LaunchTest, WhatATaskHasStartedDoesNotOutliveItsRestart) {
@@ -140,8 +139,8 @@ TEST_F(LaunchKilledTest, SignalsEndAll) {
     program_->Signal(signal);
     EXPECT_EQ(program_->Wait(), 128 + signal);
     ExpectAllEnded();
-    EXPECT_THAT(program_->err(), HasSubstr(std::string("got SIG") + sigabbrev_np(signal) +
-                                           "; sending SIGTERM to worker/0, worker/1"));
+    EXPECT_THAT(program_->err(),
+                HasSubstr(std::string("got SIG") + sigabbrev_np(signal) + "; sending SIGTERM to worker/0, worker/1"));
   }
 }
 

@@ -26,12 +26,11 @@ TEST_F(LaunchTest, OutputIsLabelledAndTheEndIsGood) {
       Shell({"--workers=2", "--ps=1", "--chief", "--evaluator"}, "echo out; printf end; printf tail >&2"));
   EXPECT_EQ(program.Wait(), 0);
   EXPECT_EQ(SortedLines(program.out()),
-            (std::vector<std::string>{"[chief/0] end", "[chief/0] out", "[evaluator/0] end",
-                                      "[evaluator/0] out", "[ps/0] end", "[ps/0] out", "[worker/0] end",
-                                      "[worker/0] out", "[worker/1] end", "[worker/1] out"}));
-  EXPECT_EQ(SortedLines(program.err()),
-            (std::vector<std::string>{"[chief/0] tail", "[evaluator/0] tail", "[ps/0] tail",
-                                      "[worker/0] tail", "[worker/1] tail"}));
+            (std::vector<std::string>{"[chief/0] end", "[chief/0] out", "[evaluator/0] end", "[evaluator/0] out",
+                                      "[ps/0] end", "[ps/0] out", "[worker/0] end", "[worker/0] out", "[worker/1] end",
+                                      "[worker/1] out"}));
+  EXPECT_EQ(SortedLines(program.err()), (std::vector<std::string>{"[chief/0] tail", "[evaluator/0] tail", "[ps/0] tail",
+                                                                  "[worker/0] tail", "[worker/1] tail"}));
 }
 
 TEST_F(LaunchTest, TasksInheritNothingButTheirOutput) {
@@ -45,9 +44,8 @@ TEST_F(LaunchTest, TasksInheritNothingButTheirOutput) {
 }
 
 TEST_F(LaunchTest, ClosedStandardDescriptorsDoNotMatter) {
-  LaunchedProgram program(
-      Shell({"--workers=1", "--output-dir=" + folder_}, "echo out; echo err >&2; read x; exit 0"),
-      [] { close(0), close(1), close(2); });
+  LaunchedProgram program(Shell({"--workers=1", "--output-dir=" + folder_}, "echo out; echo err >&2; read x; exit 0"),
+                          [] { close(0), close(1), close(2); });
   EXPECT_EQ(program.Wait(), 0);
   EXPECT_THAT(FileText(File("worker-0.log")), HasSubstr("out\n"));
   EXPECT_THAT(FileText(File("worker-0.log")), HasSubstr("err\n"));
@@ -72,11 +70,10 @@ TEST_F(LaunchTest, OutputGoesToFilesToo) {
 }
 
 TEST_F(LaunchTest, TheEnvironmentOfATask) {
-  LaunchedProgram own(Shell({"--workers=1", "--threads_per_task=3"}, "echo $COHORT_TOKEN $OMP_NUM_THREADS"),
-                      [] {
-                        setenv("COHORT_TOKEN", "mine", 1);
-                        setenv("OMP_NUM_THREADS", "7", 1);
-                      });
+  LaunchedProgram own(Shell({"--workers=1", "--threads_per_task=3"}, "echo $COHORT_TOKEN $OMP_NUM_THREADS"), [] {
+    setenv("COHORT_TOKEN", "mine", 1);
+    setenv("OMP_NUM_THREADS", "7", 1);
+  });
   EXPECT_EQ(own.Wait(), 0);
   EXPECT_EQ(own.out(), "[worker/0] mine 3\n");
   LaunchedProgram fresh(Shell({"--workers=2"}, "echo $COHORT_TOKEN"), [] { unsetenv("COHORT_TOKEN"); });
@@ -91,8 +88,7 @@ TEST_F(LaunchTest, AReaderThatLeavesDoesNotEndTheTasks) {
   ASSERT_EQ(pipe2(fds, O_CLOEXEC), 0);
   close(fds[0]);
   LaunchedProgram program(
-      Shell({"--workers=1"},
-            "i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; touch " + File("end")),
+      Shell({"--workers=1"}, "i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; touch " + File("end")),
       [&] { dup2(fds[1], 1); });
   EXPECT_EQ(program.Wait(), 0);
   EXPECT_TRUE(std::filesystem::exists(File("end")));

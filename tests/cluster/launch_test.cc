@@ -24,9 +24,8 @@ using ::testing::Not;
 TEST_F(LaunchTest, TheFirstFailureIsNamed) {
   LaunchedProgram program(Shell({"--workers=3"}, "is worker 1 && { echo why >&2; exit 3; }; sleep 0"));
   EXPECT_EQ(program.Wait(), 3);
-  EXPECT_THAT(
-      program.err(),
-      ContainsRegex("cohort launch: worker/1 \\(pid [0-9]+\\) exited with code 3 after [0-9]+\\.[0-9] s"));
+  EXPECT_THAT(program.err(),
+              ContainsRegex("cohort launch: worker/1 \\(pid [0-9]+\\) exited with code 3 after [0-9]+\\.[0-9] s"));
   EXPECT_LT(program.err().find("[worker/1] why"), program.err().find("cohort launch: worker/1"));
 }
 
@@ -39,12 +38,26 @@ TEST_F(LaunchTest, ADeathBySignalIsNamed) {
   EXPECT_THAT(program.err(), HasSubstr("worker/0 did not end within 0.0 s; sending SIGTERM"));
 }
 
+// The launcher, stopped meanwhile, finds both ends at once. worker/1 was first.
+TEST_F(LaunchTest, TheCauseIsNamedAndNotWhoNoticedIt) {
+  LaunchedProgram program(
+      Shell({"--workers=3"},
+            "cd " + folder_ +
+                "; has() { until [ -s $1 ]; do sleep 0.02; done; }; "
+                "dead() { has $1; until [ \"$(cut -d' ' -f3 /proc/$(cat $1)/stat)\" = Z ]; do sleep 0.02; done; }; "
+                "is worker 0 && { dead one; echo $$ > zero; exit 5; }; "
+                "is worker 1 && { has all; kill -STOP $PPID; echo $$ > one; exit 4; }; "
+                "echo started > all; dead zero; kill -CONT $PPID"));
+  EXPECT_EQ(program.Wait(), 4);
+  EXPECT_THAT(program.err(), ContainsRegex("worker/1 .*exited with code 4[^\n]*\n.*worker/0 .*exited with code 5"));
+}
+
 // worker/0 sees the end of worker/1, as a program that is connected to it would, and ends by itself.
 TEST_F(LaunchTest, OthersMayEndByThemselves) {
   LaunchedProgram program(Shell({"--workers=2", "--grace=600"},
-                                "trap 'echo got TERM' TERM; [ -p " + File("fifo") + " ] || mkfifo " +
-                                    File("fifo") + " 2>&-; is worker 1 && { exec 3>" + File("fifo") +
-                                    "; exit 4; }; cat " + File("fifo") + "; echo noticed; exit 5"));
+                                "trap 'echo got TERM' TERM; [ -p " + File("fifo") + " ] || mkfifo " + File("fifo") +
+                                    " 2>&-; is worker 1 && { exec 3>" + File("fifo") + "; exit 4; }; cat " +
+                                    File("fifo") + "; sleep 0.2; echo noticed; exit 5"));
   EXPECT_EQ(program.Wait(), 4);
   EXPECT_THAT(program.out(), HasSubstr("[worker/0] noticed\n"));
   EXPECT_THAT(program.out(), Not(HasSubstr("got TERM")));
@@ -52,34 +65,33 @@ TEST_F(LaunchTest, OthersMayEndByThemselves) {
 }
 
 TEST_F(LaunchTest, WhoIgnoresSigtermIsKilled) {
-  LaunchedProgram program(Shell({"--workers=2", "--grace=0.1", "--kill_after=0.1"},
-                                "is worker 1 && { until [ -e " + File("deaf") +
-                                    " ]; do sleep 0.02; done; exit 6; }; "
-                                    "trap '' TERM; touch " +
-                                    File("deaf") + "; sleep 600; sleep 600"));
+  LaunchedProgram program(
+      Shell({"--workers=2", "--grace=0.1", "--kill_after=0.1"}, "is worker 1 && { until [ -e " + File("deaf") +
+                                                                    " ]; do sleep 0.02; done; exit 6; }; "
+                                                                    "trap '' TERM; touch " +
+                                                                    File("deaf") + "; sleep 600; sleep 600"));
   EXPECT_EQ(program.Wait(), 6);
   EXPECT_THAT(program.err(), HasSubstr("worker/0 did not end within 0.1 s of SIGTERM; sending SIGKILL"));
 }
 
 TEST_F(LaunchTest, AStoppedTaskIsEndedToo) {
-  LaunchedProgram program(Shell({"--workers=2", "--grace=0", "--kill_after=600"},
-                                "is worker 1 && { until [ -e " + File("pid") +
-                                    " ]; do sleep 0.02; done; exit 6; }; "
-                                    "touch " +
-                                    File("pid") + "; kill -STOP $$; sleep 600"));
+  LaunchedProgram program(
+      Shell({"--workers=2", "--grace=0", "--kill_after=600"}, "is worker 1 && { until [ -e " + File("pid") +
+                                                                  " ]; do sleep 0.02; done; exit 6; }; "
+                                                                  "touch " +
+                                                                  File("pid") + "; kill -STOP $$; sleep 600"));
   EXPECT_EQ(program.Wait(), 6);
 }
 
 TEST_F(LaunchTest, ServersThatStayAreEndedAndThatIsNoFailure) {
-  LaunchedProgram program(Shell({"--ps=2", "--workers=2", "--grace=0.1"},
-                                "is worker 0 || is worker 1 || exec sleep 600; exit 0"));
+  LaunchedProgram program(
+      Shell({"--ps=2", "--workers=2", "--grace=0.1"}, "is worker 0 || is worker 1 || exec sleep 600; exit 0"));
   EXPECT_EQ(program.Wait(), 0);
   EXPECT_THAT(program.err(), HasSubstr("ps/0, ps/1 did not end within 0.1 s; sending SIGTERM"));
 }
 
 TEST_F(LaunchTest, AServerThatFailsAfterTheWorkersIsAFailure) {
-  LaunchedProgram program(
-      Shell({"--ps=1", "--workers=1", "--grace=600"}, "is worker 0 && exit 0; sleep 0.3; exit 8"));
+  LaunchedProgram program(Shell({"--ps=1", "--workers=1", "--grace=600"}, "is worker 0 && exit 0; sleep 0.3; exit 8"));
   EXPECT_EQ(program.Wait(), 8);
   EXPECT_THAT(program.err(), HasSubstr("ps/0"));
 }
@@ -97,11 +109,9 @@ TEST_F(LaunchTest, AFailedTaskIsStartedAgainAsItself) {
   EXPECT_EQ(program.Wait(), 0);
   EXPECT_THAT(
       program.err(),
-      ContainsRegex(
-          "worker/1 \\(pid [0-9]+\\) exited with code 9 after [0-9.]+ s; starting it again \\(1 of 2\\)"));
+      ContainsRegex("worker/1 \\(pid [0-9]+\\) exited with code 9 after [0-9.]+ s; starting it again \\(1 of 2\\)"));
   EXPECT_THAT(program.err(),
-              ContainsRegex(
-                  "was killed by signal 6 \\(Aborted.*\\) after [0-9.]+ s; starting it again \\(2 of 2\\)"));
+              ContainsRegex("was killed by signal 6 \\(Aborted.*\\) after [0-9.]+ s; starting it again \\(2 of 2\\)"));
   EXPECT_EQ(SortedLines(program.err()).size(), 2u) << program.err();
   const std::vector<std::string> lives = SortedLines(program.out());
   ASSERT_EQ(lives.size(), 3u);
@@ -118,8 +128,7 @@ TEST_F(LaunchTest, RestartsAreCountedForEachTask) {
 }
 
 TEST_F(LaunchTest, ARestartedTaskListensOnItsPortAgainAtOnce) {
-  LaunchedProgram program(
-      Launch({"--ps=1", "--workers=1", "--restart=1"}, {LAUNCHED_TASK, "reborn", File("life")}));
+  LaunchedProgram program(Launch({"--ps=1", "--workers=1", "--restart=1"}, {LAUNCHED_TASK, "reborn", File("life")}));
   EXPECT_EQ(program.Wait(), 0) << program.err();
   EXPECT_THAT(program.err(), HasSubstr("exited with code 7"));
 }
@@ -127,8 +136,7 @@ TEST_F(LaunchTest, ARestartedTaskListensOnItsPortAgainAtOnce) {
 TEST_F(LaunchTest, FiftyLaunchesAtOnceCollideOnNoPort) {
   std::vector<std::unique_ptr<LaunchedProgram>> programs;
   for (int i = 0; i < 50; ++i) {
-    programs.push_back(
-        std::make_unique<LaunchedProgram>(Launch({"--ps=2", "--workers=2"}, {LAUNCHED_TASK, "ring"})));
+    programs.push_back(std::make_unique<LaunchedProgram>(Launch({"--ps=2", "--workers=2"}, {LAUNCHED_TASK, "ring"})));
   }
   for (auto& program : programs) EXPECT_EQ(program->Wait(), 0) << program->err();
 }
@@ -141,8 +149,7 @@ TEST_F(LaunchTest, AProgramThatCannotRunIsNamedAndNothingStarts) {
     std::filesystem::permissions(File(name), std::filesystem::perms::owner_all);
   }
   for (const auto& [path, code, message] : std::vector<std::tuple<std::string, int, std::string>>{
-           {"no_such_program_anywhere", 127,
-            "cannot run no_such_program_anywhere: there is no such program in PATH"},
+           {"no_such_program_anywhere", 127, "cannot run no_such_program_anywhere: there is no such program in PATH"},
            {File("nothing"), 127, "cannot run " + File("nothing") + ": No such file"},
            {folder_, 126, "cannot run " + folder_ + ": Is a directory"},
            {File("forbidden"), 126, "cannot run " + File("forbidden") + ": Permission denied"},

@@ -62,7 +62,9 @@ LaunchedProgram::~LaunchedProgram() {
   for (std::thread& reader : readers_) reader.join();
 }
 
-void LaunchedProgram::Signal(int signal) { kill(pid_, signal); }
+void LaunchedProgram::Signal(int signal) {
+  if (!ended_) kill(pid_, signal);
+}
 
 int LaunchedProgram::Wait() {
   if (ended_) return code_;

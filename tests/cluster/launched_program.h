@@ -21,8 +21,7 @@ class LaunchedProgram {
  public:
   // Runs `command` (a path and arguments) with stdin from /dev/null, stdout and stderr in pipes. `in_child`
   // runs between fork and exec.
-  explicit LaunchedProgram(const std::vector<std::string>& command,
-                           const std::function<void()>& in_child = nullptr);
+  explicit LaunchedProgram(const std::vector<std::string>& command, const std::function<void()>& in_child = nullptr);
   // Kills it if it still runs.
   ~LaunchedProgram();
   LaunchedProgram(const LaunchedProgram&) = delete;

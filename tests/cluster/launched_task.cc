@@ -77,8 +77,7 @@ int Connect(const HostPort& at) {
 std::string ReadToEnd(int fd) {
   std::string text;
   char buffer[256];
-  for (ssize_t count; (count = read(fd, buffer, sizeof(buffer))) > 0;)
-    text.append(buffer, static_cast<size_t>(count));
+  for (ssize_t count; (count = read(fd, buffer, sizeof(buffer))) > 0;) text.append(buffer, static_cast<size_t>(count));
   close(fd);
   return text;
 }
@@ -111,17 +110,22 @@ int Ring() {
   return 1;
 }
 
-// ps/0: accepts one connection, closes it first (TIME_WAIT stays on the port), and fails in its first life,
-// of which the file tells. The worker connects twice.
+// ps/0: says in which life it is to one connection, closes it first (TIME_WAIT stays on the port), and fails
+// in its first life, of which the file tells. The worker hears both.
 int Reborn(const std::string& life_file) {
   const Self self = WhoAmI();
   if (self.job == "worker") {
-    for (int life = 0; life < 2; ++life) ReadToEnd(Connect(ParseAddress(self.cluster.task_address("ps", 0))));
+    for (const char* life : {"first", "second"}) {
+      while (ReadToEnd(Connect(ParseAddress(self.cluster.task_address("ps", 0)))) != life) {
+      }
+    }
     return 0;
   }
   const bool first = access(life_file.c_str(), F_OK) != 0;
+  const std::string life = first ? "first" : "second";
   const int server = Listen(self.address);
   const int connection = accept(server, nullptr, nullptr);
+  if (write(connection, life.data(), life.size()) < 0) Fail("write");
   shutdown(connection, SHUT_RDWR);
   close(connection);
   close(server);
@@ -148,8 +152,7 @@ int Signals() {
   for (int signal = 1; signal < 32; ++signal) {
     struct sigaction action;
     if (sigismember(&mask, signal) == 1) std::printf("blocked: %d\n", signal);
-    if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_DFL)
-      std::printf("handled: %d\n", signal);
+    if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_DFL) std::printf("handled: %d\n", signal);
   }
   return 0;
 }
@@ -158,8 +161,7 @@ int Signals() {
 int Chatter() {
   const Self self = WhoAmI();
   for (int i = 0; i < 10000; ++i) {
-    std::printf("%s\n",
-                std::string(static_cast<size_t>(i % 150), static_cast<char>('a' + self.index)).c_str());
+    std::printf("%s\n", std::string(static_cast<size_t>(i % 150), static_cast<char>('a' + self.index)).c_str());
   }
   std::fwrite("nul\0end", 1, 7, stdout);
   return 0;

@@ -7,8 +7,7 @@
 #include "cohort/core/tensor.h"
 
 int main() {
-  const cohort::Tensor tensor =
-      cohort::Tensor::FromValues(std::vector<float>{1, 2, 3, 4}, cohort::Shape{2, 2});
+  const cohort::Tensor tensor = cohort::Tensor::FromValues(std::vector<float>{1, 2, 3, 4}, cohort::Shape{2, 2});
   try {
     static_cast<void>(tensor.Reshaped(cohort::Shape{3}));
   } catch (const cohort::InvalidArgumentError&) {

@@ -58,8 +58,8 @@ void WriteTensors(BundleWriter* writer) {
     std::memcpy(out.data(), static_cast<const char*>(values.raw_data()) + at, out.size());
     at += out.size();
   });
-  writer->Add("strings", Tensor::FromValues<std::string>(
-                             {"a", "", std::string(300, 'x'), std::string("\0\xff", 2)}, Shape{2, 2}));
+  writer->Add("strings",
+              Tensor::FromValues<std::string>({"a", "", std::string(300, 'x'), std::string("\0\xff", 2)}, Shape{2, 2}));
   writer->Add("strings/none", Tensor(DType::kString, Shape{0}));
   writer->Add("strings/one", Tensor::Scalar("hi"));
   writer->Add("uint8", Counting<uint8_t>(Shape{256}));
@@ -135,9 +135,7 @@ void DumpCheckpoint(const Arguments& arguments) {
 }
 
 // latest DIR
-void Latest(const Arguments& arguments) {
-  std::cout << Json(LatestCheckpoint(arguments.at(0))).dump() << "\n";
-}
+void Latest(const Arguments& arguments) { std::cout << Json(LatestCheckpoint(arguments.at(0))).dump() << "\n"; }
 
 // write-events DIR: prints the file's path.
 void WriteEvents(const Arguments& arguments) {

@@ -1,5 +1,5 @@
-// Prints one line of JSON an op case: the graph as GraphDef, what is fed, what we compute, and the gradients of the
-// weighted sum of the floating outputs. test_ops.py runs the same graph in TensorFlow.
+// Prints one line of JSON an op case: the graph as GraphDef, what is fed, what we compute, and the gradients
+// of the weighted sum of the floating outputs. test_ops.py runs the same graph in TensorFlow.
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -56,9 +56,14 @@ void AddGradients(const OpCase& op_case, CaseGraph& graph, Interpreter& interpre
 Json Describe(const OpCase& op_case) {
   CaseGraph graph(op_case, false);
   Interpreter interpreter;
-  Json line = {{"name", CaseName(op_case)},    {"op", op_case.op},           {"feeds", Json::array()},
-               {"outputs", Json::array()},     {"weights", Json::array()},   {"gradients", Json::array()},
-               {"compare", op_case.compare_values}, {"graph_def", Hex(SerializeGraphDef(graph.graph))}};
+  Json line = {{"name", CaseName(op_case)},
+               {"op", op_case.op},
+               {"feeds", Json::array()},
+               {"outputs", Json::array()},
+               {"weights", Json::array()},
+               {"gradients", Json::array()},
+               {"compare", op_case.compare_values},
+               {"graph_def", Hex(SerializeGraphDef(graph.graph))}};
   Interpreter::Feeds feeds;
   for (size_t i = 0; i < op_case.inputs.size(); ++i) {
     feeds.emplace_back(graph.inputs[i], op_case.inputs[i]);

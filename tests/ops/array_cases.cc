@@ -18,9 +18,8 @@ const Tensor& Words() {
 
 void AddConstantCases(std::vector<OpCase>& cases) {
   const auto constant = [&](const char* label, const Tensor& value) {
-    cases.push_back({"Const", label, {}, [value](Graph& graph, const Outputs&) {
-                       return Outputs{ops::Const(graph, value)};
-                     }});
+    cases.push_back(
+        {"Const", label, {}, [value](Graph& graph, const Outputs&) { return Outputs{ops::Const(graph, value)}; }});
   };
   constant("float32", AsType(Ramp({2, 3}), DType::kFloat32));
   constant("scalar", Tensor::Scalar(int64_t{1} << 40));
@@ -63,8 +62,11 @@ void AddIdentityCases(std::vector<OpCase>& cases) {
   const auto identity = [](Output x) { return ops::Identity(x); };
   cases.push_back({"Identity", "matrix", {Ramp({2, 3})}, Unary(identity), {0}});
   cases.push_back({"Identity", "strings", {Words()}, Unary(identity)});
-  cases.push_back({"IdentityN", "mixed", {Ramp({2}), Words(), Scatter({3, 1})},
-                   [](Graph&, const Outputs& in) { return ops::IdentityN(in); }, {0, 2}});
+  cases.push_back({"IdentityN",
+                   "mixed",
+                   {Ramp({2}), Words(), Scatter({3, 1})},
+                   [](Graph&, const Outputs& in) { return ops::IdentityN(in); },
+                   {0, 2}});
   // The gradient flows through the factor that is not stopped only.
   cases.push_back({"StopGradient", "value", {Ramp({2, 2})}, Unary(ops::StopGradient)});
   const auto shape = [](Output x) { return ops::ShapeOf(x); };
@@ -81,23 +83,34 @@ void AddIdentityCases(std::vector<OpCase>& cases) {
 
 void AddReshapeCases(std::vector<OpCase>& cases) {
   const auto reshape = [&](const char* label, const Shape& from, const std::vector<int64_t>& to) {
-    cases.push_back({"Reshape", label, {Ramp(from)},
-                     [to](Graph&, const Outputs& in) { return Outputs{ops::Reshape(in[0], to)}; }, {0}});
+    cases.push_back({"Reshape",
+                     label,
+                     {Ramp(from)},
+                     [to](Graph&, const Outputs& in) { return Outputs{ops::Reshape(in[0], to)}; },
+                     {0}});
   };
   reshape("matrix", {2, 6}, {3, 4});
   reshape("rest", {2, 6}, {-1, 3});
   reshape("scalar", {1, 1}, {});
   reshape("empty", {0, 3}, {3, -1});
-  cases.push_back({"Reshape", "fed_shape", {Ramp({6}), Tensor::Vector(std::vector<int64_t>{2, -1})},
-                   [](Graph&, const Outputs& in) { return Outputs{ops::Reshape(in[0], in[1])}; }, {0}});
+  cases.push_back({"Reshape",
+                   "fed_shape",
+                   {Ramp({6}), Tensor::Vector(std::vector<int64_t>{2, -1})},
+                   [](Graph&, const Outputs& in) { return Outputs{ops::Reshape(in[0], in[1])}; },
+                   {0}});
   for (const int axis : {0, 1, 2, -1, -3}) {
-    cases.push_back({"ExpandDims", "axis_" + std::string(axis < 0 ? "minus_" : "") + std::to_string(std::abs(axis)),
+    cases.push_back({"ExpandDims",
+                     "axis_" + std::string(axis < 0 ? "minus_" : "") + std::to_string(std::abs(axis)),
                      {Ramp({2, 3})},
-                     [axis](Graph&, const Outputs& in) { return Outputs{ops::ExpandDims(in[0], axis)}; }, {0}});
+                     [axis](Graph&, const Outputs& in) { return Outputs{ops::ExpandDims(in[0], axis)}; },
+                     {0}});
   }
   const auto squeeze = [&](const char* label, const Shape& from, const std::vector<int64_t>& axes) {
-    cases.push_back({"Squeeze", label, {Ramp(from)},
-                     [axes](Graph&, const Outputs& in) { return Outputs{ops::Squeeze(in[0], axes)}; }, {0}});
+    cases.push_back({"Squeeze",
+                     label,
+                     {Ramp(from)},
+                     [axes](Graph&, const Outputs& in) { return Outputs{ops::Squeeze(in[0], axes)}; },
+                     {0}});
   };
   squeeze("all", {1, 3, 1}, {});
   squeeze("one", {1, 3, 1}, {-1});
@@ -111,22 +124,29 @@ void AddCastCases(std::vector<OpCase>& cases) {
   for (const DType from : all) {
     for (const DType to : all) {
       const double low = from == DType::kUint8 || to == DType::kUint8 ? 0 : -3.6;
-      cases.push_back({"Cast", std::string(DTypeName(from)) + "_to_" + std::string(DTypeName(to)),
+      cases.push_back({"Cast",
+                       std::string(DTypeName(from)) + "_to_" + std::string(DTypeName(to)),
                        {AsType(Ramp({13}, low, 3.6), from)},
                        [to](Graph& graph, const Outputs& in) {
                          return Outputs{graph.Op("Cast").Input(in[0]).Attr("DstT", to).Finish1()};
                        }});
     }
   }
-  cases.push_back({"Cast", "and_back", {Ramp({4})}, Unary([](Output x) {
-                     return ops::Cast(ops::Cast(x, DType::kFloat32), DType::kFloat64);
-                   }), {0}, 2e-2});
+  cases.push_back({"Cast",
+                   "and_back",
+                   {Ramp({4})},
+                   Unary([](Output x) { return ops::Cast(ops::Cast(x, DType::kFloat32), DType::kFloat64); }),
+                   {0},
+                   2e-2});
 }
 
 void AddBroadcastCases(std::vector<OpCase>& cases) {
   const auto broadcast = [&](const char* label, const Shape& from, const std::vector<int64_t>& to) {
-    cases.push_back({"BroadcastTo", label, {Ramp(from)},
-                     [to](Graph&, const Outputs& in) { return Outputs{ops::BroadcastTo(in[0], to)}; }, {0}});
+    cases.push_back({"BroadcastTo",
+                     label,
+                     {Ramp(from)},
+                     [to](Graph&, const Outputs& in) { return Outputs{ops::BroadcastTo(in[0], to)}; },
+                     {0}});
   };
   broadcast("same", {2, 3}, {2, 3});
   broadcast("scalar", {}, {2, 3});
@@ -134,14 +154,14 @@ void AddBroadcastCases(std::vector<OpCase>& cases) {
   broadcast("column", {2, 1}, {2, 3});
   broadcast("middle", {2, 1, 3}, {4, 2, 2, 3});
   broadcast("empty", {1, 3}, {0, 3});
-  cases.push_back({"BroadcastTo", "strings", {Tensor::Scalar("s")},
-                   Unary([](Output x) { return ops::BroadcastTo(x, {2}); })});
+  cases.push_back(
+      {"BroadcastTo", "strings", {Tensor::Scalar("s")}, Unary([](Output x) { return ops::BroadcastTo(x, {2}); })});
   const auto args = [&](const char* label, std::vector<int32_t> a, std::vector<int32_t> b) {
-    cases.push_back({"BroadcastGradientArgs", label, {Tensor::Vector(a), Tensor::Vector(b)},
-                     [](Graph& graph, const Outputs& in) {
-                       Node* node = graph.Op("BroadcastGradientArgs").Input(in[0]).Input(in[1]).Finish();
-                       return Outputs{node->output(0), node->output(1)};
-                     }});
+    cases.push_back(
+        {"BroadcastGradientArgs", label, {Tensor::Vector(a), Tensor::Vector(b)}, [](Graph& graph, const Outputs& in) {
+           Node* node = graph.Op("BroadcastGradientArgs").Input(in[0]).Input(in[1]).Finish();
+           return Outputs{node->output(0), node->output(1)};
+         }});
   };
   args("same", {2, 3}, {2, 3});
   args("row", {4, 3}, {3});
@@ -152,8 +172,11 @@ void AddBroadcastCases(std::vector<OpCase>& cases) {
 
 void AddLayoutCases(std::vector<OpCase>& cases) {
   const auto transpose = [&](const char* label, const Shape& shape, const std::vector<int64_t>& perm) {
-    cases.push_back({"Transpose", label, {Ramp(shape)},
-                     [perm](Graph&, const Outputs& in) { return Outputs{ops::Transpose(in[0], perm)}; }, {0}});
+    cases.push_back({"Transpose",
+                     label,
+                     {Ramp(shape)},
+                     [perm](Graph&, const Outputs& in) { return Outputs{ops::Transpose(in[0], perm)}; },
+                     {0}});
   };
   transpose("matrix", {3, 4}, {1, 0});
   transpose("tiles", {17, 19}, {1, 0});
@@ -165,17 +188,26 @@ void AddLayoutCases(std::vector<OpCase>& cases) {
   transpose("of_one", {1, 3, 1}, {2, 1, 0});
   transpose("empty", {0, 3}, {1, 0});
   transpose("scalar", {}, {});
-  cases.push_back({"Transpose", "strings", {Words()},
-                   [](Graph&, const Outputs& in) { return Outputs{ops::Transpose(in[0], {1, 0})}; }});
-  cases.push_back({"Transpose", "fed_perm", {Ramp({2, 3}), Tensor::Vector(std::vector<int32_t>{1, 0})},
-                   [](Graph&, const Outputs& in) { return Outputs{ops::Transpose(in[0], in[1])}; }, {0}});
-  cases.push_back({"InvertPermutation", "int32", {Tensor::Vector(std::vector<int32_t>{2, 0, 3, 1})},
+  cases.push_back({"Transpose", "strings", {Words()}, [](Graph&, const Outputs& in) {
+                     return Outputs{ops::Transpose(in[0], {1, 0})};
+                   }});
+  cases.push_back({"Transpose",
+                   "fed_perm",
+                   {Ramp({2, 3}), Tensor::Vector(std::vector<int32_t>{1, 0})},
+                   [](Graph&, const Outputs& in) { return Outputs{ops::Transpose(in[0], in[1])}; },
+                   {0}});
+  cases.push_back({"InvertPermutation",
+                   "int32",
+                   {Tensor::Vector(std::vector<int32_t>{2, 0, 3, 1})},
                    Unary(ops::InvertPermutation)});
-  cases.push_back({"InvertPermutation", "int64", {Tensor::Vector(std::vector<int64_t>{0})},
-                   Unary(ops::InvertPermutation)});
+  cases.push_back(
+      {"InvertPermutation", "int64", {Tensor::Vector(std::vector<int64_t>{0})}, Unary(ops::InvertPermutation)});
   const auto reverse = [&](const char* label, const Shape& shape, const std::vector<int64_t>& axes) {
-    cases.push_back({"ReverseV2", label, {Ramp(shape)},
-                     [axes](Graph&, const Outputs& in) { return Outputs{ops::Reverse(in[0], axes)}; }, {0}});
+    cases.push_back({"ReverseV2",
+                     label,
+                     {Ramp(shape)},
+                     [axes](Graph&, const Outputs& in) { return Outputs{ops::Reverse(in[0], axes)}; },
+                     {0}});
   };
   reverse("vector", {5}, {0});
   reverse("both", {2, 3}, {0, -1});

@@ -26,12 +26,14 @@ void AddGatherCases(std::vector<OpCase>& cases) {
   cases.push_back({"GatherV2", "columns", {Ramp({3, 4}), Ints({3, 0, 3})}, gather(1, 0), {0}});
   cases.push_back({"GatherV2", "middle", {Ramp({2, 3, 2}), Ints({2, 0, 2, 1}, {2, 2})}, gather(-2, 0), {0}});
   cases.push_back({"GatherV2", "batch", {Ramp({2, 3}), Ints({2, 0, 1, 1}, {2, 2})}, gather(1, 1), {0}});
-  cases.push_back({"GatherV2", "batch_and_middle", {Ramp({2, 2, 3, 2}), Ints({2, 0, 1, 1, 0, 2}, {2, 3})},
-                   gather(2, 1), {0}});
-  cases.push_back({"GatherV2", "int64", {AsType(Ramp({4}, 0, 8), DType::kInt64),
-                                         Tensor::Vector(std::vector<int64_t>{3, 0})}, gather(0, 0)});
-  cases.push_back({"GatherV2", "strings", {Tensor::Vector(std::vector<std::string>{"a", "b"}), Ints({1, 1, 0})},
+  cases.push_back(
+      {"GatherV2", "batch_and_middle", {Ramp({2, 2, 3, 2}), Ints({2, 0, 1, 1, 0, 2}, {2, 3})}, gather(2, 1), {0}});
+  cases.push_back({"GatherV2",
+                   "int64",
+                   {AsType(Ramp({4}, 0, 8), DType::kInt64), Tensor::Vector(std::vector<int64_t>{3, 0})},
                    gather(0, 0)});
+  cases.push_back(
+      {"GatherV2", "strings", {Tensor::Vector(std::vector<std::string>{"a", "b"}), Ints({1, 1, 0})}, gather(0, 0)});
   const auto one_hot = [](int axis, DType dtype) -> OpCase::Build {
     return [=](Graph& graph, const Outputs& in) {
       return Outputs{ops::OneHot(in[0], ops::Const(graph, 4), ops::Const(graph, ops::NumberTensor(dtype, 5)),
@@ -77,24 +79,28 @@ void AddPartitionCases(std::vector<OpCase>& cases) {
   };
   cases.push_back({"UnsortedSegmentSum", "rows", {Ramp({4, 3}), Ints({1, 0, 1, 3})}, segments(4), {0}});
   cases.push_back({"UnsortedSegmentSum", "negative_ids", {Ramp({3, 2}), Ints({-1, 0, 0})}, segments(2), {0}});
-  cases.push_back({"UnsortedSegmentSum", "elements", {Ramp({2, 3}), Ints({0, 1, 2, 0, 1, 2}, {2, 3})}, segments(3), {0}});
+  cases.push_back(
+      {"UnsortedSegmentSum", "elements", {Ramp({2, 3}), Ints({0, 1, 2, 0, 1, 2}, {2, 3})}, segments(3), {0}});
   cases.push_back({"UnsortedSegmentSum", "empty", {Ramp({0, 2}), Tensor(DType::kInt32, {0})}, segments(2), {0}});
-  cases.push_back({"UnsortedSegmentSum", "bfloat16", {AsType(Ramp({4, 3}), DType::kBfloat16), Ints({1, 0, 1, 1})},
-                   segments(2)});
+  cases.push_back(
+      {"UnsortedSegmentSum", "bfloat16", {AsType(Ramp({4, 3}), DType::kBfloat16), Ints({1, 0, 1, 1})}, segments(2)});
   const auto partition = [](int count) -> OpCase::Build {
     return [count](Graph&, const Outputs& in) { return ops::DynamicPartition(in[0], in[1], count); };
   };
   cases.push_back({"DynamicPartition", "rows", {Ramp({5, 2}), Ints({1, 0, 1, 2, 1})}, partition(3), {0}});
   cases.push_back({"DynamicPartition", "one_empty", {Ramp({3}), Ints({0, 0, 2})}, partition(3), {0}});
   cases.push_back({"DynamicPartition", "matrix", {Ramp({2, 2}), Ints({1, 0, 0, 1}, {2, 2})}, partition(2), {0}});
-  cases.push_back({"DynamicPartition", "strings", {Tensor::Vector(std::vector<std::string>{"a", "b"}), Ints({1, 0})},
+  cases.push_back({"DynamicPartition",
+                   "strings",
+                   {Tensor::Vector(std::vector<std::string>{"a", "b"}), Ints({1, 0})},
                    partition(2)});
   const OpCase::Build stitch = [](Graph&, const Outputs& in) {
     return Outputs{ops::DynamicStitch({in[0], in[1]}, {in[2], in[3]})};
   };
-  cases.push_back({"DynamicStitch", "rows", {Ints({0, 3}), Ints({2, 1}), Ramp({2, 2}), Scatter({2, 2})}, stitch, {2, 3}});
-  cases.push_back({"DynamicStitch", "scalar_index", {Ints({2}, {}), Ints({0, 1}), Ramp({3}), Scatter({2, 3})}, stitch,
-                   {2, 3}});
+  cases.push_back(
+      {"DynamicStitch", "rows", {Ints({0, 3}), Ints({2, 1}), Ramp({2, 2}), Scatter({2, 2})}, stitch, {2, 3}});
+  cases.push_back(
+      {"DynamicStitch", "scalar_index", {Ints({2}, {}), Ints({0, 1}), Ramp({3}), Scatter({2, 3})}, stitch, {2, 3}});
 }
 
 }  // namespace

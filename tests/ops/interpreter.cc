@@ -103,8 +103,8 @@ std::vector<Tensor> Interpreter::Run(const std::vector<Output>& fetches, const F
   for (const Node* node : order) {
     std::vector<int32_t> input_slots;
     for (const Output& input : node->inputs()) input_slots.push_back(slot_of(input));
-    KernelContext context(*node, device(), step, slots.data(), input_slots.data(),
-                          slots.data() + first_slot.at(node), uses.data());
+    KernelContext context(*node, device(), step, slots.data(), input_slots.data(), slots.data() + first_slot.at(node),
+                          uses.data());
     context.set_num_threads(threads_);
     OpKernel& kernel = KernelOf(*node);
     kernel.AsAsync() == nullptr ? kernel.Compute(context) : ComputeAndWait(*kernel.AsAsync(), context);

@@ -30,16 +30,26 @@ void AddUnaryCases(std::vector<OpCase>& cases) {
     bool integers;
   };
   const Row rows[] = {
-      {"Neg", ops::Neg, -2, 2, true, true},       {"Abs", ops::Abs, -2.1, 2, true, true},
-      {"Sign", ops::Sign, -2.1, 2, true, true},   {"Square", ops::Square, -2, 2, true, true},
-      {"Exp", ops::Exp, -3, 3, true, false},      {"Expm1", ops::Expm1, -3, 3, true, false},
-      {"Log", ops::Log, 0.2, 5, true, false},     {"Log1p", ops::Log1p, -0.8, 5, true, false},
-      {"Sqrt", ops::Sqrt, 0.3, 5, true, false},   {"Rsqrt", ops::Rsqrt, 0.4, 5, true, false},
-      {"Sin", ops::Sin, -4, 4, true, false},      {"Cos", ops::Cos, -4, 4, true, false},
-      {"Tan", ops::Tan, -1.2, 1.2, true, false},  {"Erf", ops::Erf, -2, 2, true, false},
-      {"Floor", ops::Floor, -2.6, 2.6, false, false}, {"Ceil", ops::Ceil, -2.6, 2.6, false, false},
-      {"Round", ops::Round, -2.5, 2.5, false, true}, {"Reciprocal", ops::Reciprocal, 0.5, 4, true, false},
-      {"IsNan", ops::IsNan, -1, 1, false, false}, {"IsInf", ops::IsInf, -1, 1, false, false},
+      {"Neg", ops::Neg, -2, 2, true, true},
+      {"Abs", ops::Abs, -2.1, 2, true, true},
+      {"Sign", ops::Sign, -2.1, 2, true, true},
+      {"Square", ops::Square, -2, 2, true, true},
+      {"Exp", ops::Exp, -3, 3, true, false},
+      {"Expm1", ops::Expm1, -3, 3, true, false},
+      {"Log", ops::Log, 0.2, 5, true, false},
+      {"Log1p", ops::Log1p, -0.8, 5, true, false},
+      {"Sqrt", ops::Sqrt, 0.3, 5, true, false},
+      {"Rsqrt", ops::Rsqrt, 0.4, 5, true, false},
+      {"Sin", ops::Sin, -4, 4, true, false},
+      {"Cos", ops::Cos, -4, 4, true, false},
+      {"Tan", ops::Tan, -1.2, 1.2, true, false},
+      {"Erf", ops::Erf, -2, 2, true, false},
+      {"Floor", ops::Floor, -2.6, 2.6, false, false},
+      {"Ceil", ops::Ceil, -2.6, 2.6, false, false},
+      {"Round", ops::Round, -2.5, 2.5, false, true},
+      {"Reciprocal", ops::Reciprocal, 0.5, 4, true, false},
+      {"IsNan", ops::IsNan, -1, 1, false, false},
+      {"IsInf", ops::IsInf, -1, 1, false, false},
       {"IsFinite", ops::IsFinite, -1, 1, false, false},
   };
   for (const Row& row : rows) {
@@ -56,9 +66,14 @@ void AddUnaryCases(std::vector<OpCase>& cases) {
     if (row.integers) add("int64", AsType(Ramp({9}, -4, 4), DType::kInt64), {});
   }
   const Tensor special = Tensor::Vector(std::vector<float>{NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 1e-30f, 3e38f});
-  for (const auto& [op, fn] : std::vector<std::pair<const char*, Output (*)(Output)>>{
-           {"IsNan", ops::IsNan}, {"IsInf", ops::IsInf}, {"IsFinite", ops::IsFinite}, {"Sign", ops::Sign},
-           {"Abs", ops::Abs}, {"Exp", ops::Exp}, {"Floor", ops::Floor}, {"Square", ops::Square}}) {
+  for (const auto& [op, fn] : std::vector<std::pair<const char*, Output (*)(Output)>>{{"IsNan", ops::IsNan},
+                                                                                      {"IsInf", ops::IsInf},
+                                                                                      {"IsFinite", ops::IsFinite},
+                                                                                      {"Sign", ops::Sign},
+                                                                                      {"Abs", ops::Abs},
+                                                                                      {"Exp", ops::Exp},
+                                                                                      {"Floor", ops::Floor},
+                                                                                      {"Square", ops::Square}}) {
     cases.push_back({op, "special_values", {special}, Unary(fn)});
   }
   cases.push_back({"LogicalNot", "flags", {Flags({true, false, true})}, Unary(ops::LogicalNot)});
@@ -75,8 +90,8 @@ struct BinaryRow {
 void AddBinaryShapes(const BinaryRow& row, std::vector<OpCase>& cases) {
   const std::vector<int> both = row.differentiable ? std::vector<int>{0, 1} : std::vector<int>{};
   const auto add = [&](const char* label, const Shape& x, const Shape& y) {
-    cases.push_back({row.op, label, {Scatter(x, row.x_low, row.x_high, 3), Scatter(y, row.y_low, row.y_high, 5)},
-                     row.build, both});
+    cases.push_back(
+        {row.op, label, {Scatter(x, row.x_low, row.x_high, 3), Scatter(y, row.y_low, row.y_high, 5)}, row.build, both});
   };
   add("same", {3, 5}, {3, 5});
   add("scalars", {}, {});
@@ -128,21 +143,29 @@ void AddBinaryCases(std::vector<OpCase>& cases) {
   for (const BinaryRow& row : rows) AddBinaryShapes(row, cases);
   const Tensor a = Tensor::Vector(std::vector<float>{NAN, 1, NAN, INFINITY, -0.0f, 2});
   const Tensor b = Tensor::Vector(std::vector<float>{1, NAN, NAN, 3, 0.0f, -INFINITY});
-  for (const auto& [op, build] : std::vector<std::pair<const char*, OpCase::Build>>{
-           {"Maximum", Binary(ops::Maximum)}, {"Minimum", Binary(ops::Minimum)}, {"Equal", Binary(ops::Equal)},
-           {"NotEqual", Binary(ops::NotEqual)}, {"Less", Binary(ops::Less)}, {"GreaterEqual", Binary(ops::GreaterEqual)},
-           {"RealDiv", Binary(ops::Div)}, {"Pow", Binary(ops::Pow)}}) {
+  for (const auto& [op, build] :
+       std::vector<std::pair<const char*, OpCase::Build>>{{"Maximum", Binary(ops::Maximum)},
+                                                          {"Minimum", Binary(ops::Minimum)},
+                                                          {"Equal", Binary(ops::Equal)},
+                                                          {"NotEqual", Binary(ops::NotEqual)},
+                                                          {"Less", Binary(ops::Less)},
+                                                          {"GreaterEqual", Binary(ops::GreaterEqual)},
+                                                          {"RealDiv", Binary(ops::Div)},
+                                                          {"Pow", Binary(ops::Pow)}}) {
     cases.push_back({op, "special_values", {a, b}, build});
   }
-  // -7 / 2 and -7 mod 2: the signs where truncation and floor differ, and the number that has no positive counterpart.
+  // -7 / 2 and -7 mod 2: the signs where truncation and floor differ, and the number that has no positive
+  // counterpart.
   const Tensor x = Tensor::Vector(std::vector<int32_t>{7, -7, 7, -7, 6, -6, 0, std::numeric_limits<int32_t>::min()});
   const Tensor y = Tensor::Vector(std::vector<int32_t>{2, 2, -2, -2, 3, 3, 5, 3});
   cases.push_back({"Div", "signs", {x, y}, Named("Div")});
   cases.push_back({"FloorDiv", "signs", {x, y}, Binary(ops::FloorDiv)});
   cases.push_back({"FloorMod", "signs", {x, y}, Binary(ops::FloorMod)});
-  cases.push_back({"FloorMod", "float_signs",
+  cases.push_back({"FloorMod",
+                   "float_signs",
                    {AsType(Tensor::Vector(std::vector<double>{7.5, -7.5, 7.5, -7.5}), DType::kFloat32),
-                    Tensor::Vector(std::vector<float>{2, 2, -2, -2})}, Binary(ops::FloorMod)});
+                    Tensor::Vector(std::vector<float>{2, 2, -2, -2})},
+                   Binary(ops::FloorMod)});
   const Tensor words = Tensor::Vector(std::vector<std::string>{"a", "bc", ""});
   const Tensor word = Tensor::Scalar("bc");
   cases.push_back({"Equal", "strings", {words, word}, Binary(ops::Equal)});
@@ -153,21 +176,23 @@ void AddBinaryCases(std::vector<OpCase>& cases) {
   cases.push_back({"Equal", "flags", {flags, row}, Binary(ops::Equal)});
   cases.push_back({"LogicalAnd", "flags", {flags, row}, Binary(ops::LogicalAnd)});
   cases.push_back({"LogicalOr", "flags", {flags, row}, Binary(ops::LogicalOr)});
-  cases.push_back({"Equal", "shapes_that_do_not_broadcast", {Ramp({2}), Ramp({3})},
-                   [](Graph& graph, const Outputs& in) {
-                     return Outputs{graph.Op("Equal").Input(in[0]).Input(in[1]).Attr("incompatible_shape_error", false)
-                                        .Finish1()};
-                   }});
+  cases.push_back(
+      {"Equal", "shapes_that_do_not_broadcast", {Ramp({2}), Ramp({3})}, [](Graph& graph, const Outputs& in) {
+         return Outputs{graph.Op("Equal").Input(in[0]).Input(in[1]).Attr("incompatible_shape_error", false).Finish1()};
+       }});
 }
 
 void AddAddNCases(std::vector<OpCase>& cases) {
   const OpCase::Build build = [](Graph&, const Outputs& in) { return Outputs{ops::AddN(in)}; };
   cases.push_back({"AddN", "one", {Ramp({2, 2})}, build, {0}});
   cases.push_back({"AddN", "two", {Ramp({2, 2}), Scatter({2, 2})}, build, {0, 1}});
-  cases.push_back({"AddN", "five", {Ramp({7}), Scatter({7}), Ramp({7}, 2, 3), Ramp({7}, 5, 9), Ramp({7}, 0, 1)}, build,
+  cases.push_back({"AddN",
+                   "five",
+                   {Ramp({7}), Scatter({7}), Ramp({7}, 2, 3), Ramp({7}, 5, 9), Ramp({7}, 0, 1)},
+                   build,
                    {0, 1, 2, 3, 4}});
-  cases.push_back({"AddN", "int64", {AsType(Ramp({3}, 1, 9), DType::kInt64), AsType(Ramp({3}, 4, 5), DType::kInt64)},
-                   build});
+  cases.push_back(
+      {"AddN", "int64", {AsType(Ramp({3}, 1, 9), DType::kInt64), AsType(Ramp({3}, 4, 5), DType::kInt64)}, build});
 }
 
 void AddSelectCases(std::vector<OpCase>& cases) {
@@ -185,12 +210,12 @@ void AddSelectCases(std::vector<OpCase>& cases) {
   cases.push_back({"Select", "rows", {rows, Ramp({2, 3}), Scatter({2, 3})}, v1, {1, 2}});
   cases.push_back({"Select", "scalar_condition", {Tensor::Scalar(false), Ramp({2}), Scatter({2})}, v1, {1, 2}});
   const OpCase::Build clip = [](Graph&, const Outputs& in) { return Outputs{ops::ClipByValue(in[0], in[1], in[2])}; };
-  cases.push_back({"ClipByValue", "scalars", {Scatter({3, 4}, -3, 3), Ramp({}, -1, -1), Ramp({}, 1.5, 1.5)}, clip,
-                   {0, 1, 2}});
-  cases.push_back({"ClipByValue", "tensors", {Scatter({7}, -3, 3), Ramp({7}, -2, -0.5), Ramp({7}, 0.6, 2.1)}, clip,
-                   {0, 1, 2}});
-  cases.push_back({"ClipByValue", "int32", {AsType(Ramp({9}, -4, 4), DType::kInt32), Tensor::Scalar(-2),
-                                            Tensor::Scalar(3)}, clip});
+  cases.push_back(
+      {"ClipByValue", "scalars", {Scatter({3, 4}, -3, 3), Ramp({}, -1, -1), Ramp({}, 1.5, 1.5)}, clip, {0, 1, 2}});
+  cases.push_back(
+      {"ClipByValue", "tensors", {Scatter({7}, -3, 3), Ramp({7}, -2, -0.5), Ramp({7}, 0.6, 2.1)}, clip, {0, 1, 2}});
+  cases.push_back(
+      {"ClipByValue", "int32", {AsType(Ramp({9}, -4, 4), DType::kInt32), Tensor::Scalar(-2), Tensor::Scalar(3)}, clip});
 }
 
 void AddProductCases(std::vector<OpCase>& cases) {
@@ -211,8 +236,11 @@ void AddProductCases(std::vector<OpCase>& cases) {
       cases.push_back({"MatMul", "no_inner" + suffix, {Ramp(a(2, 0)), Ramp(b(0, 3))}, build, {0, 1}});
       cases.push_back({"MatMul", "no_rows" + suffix, {Ramp(a(0, 2)), Ramp(b(2, 3))}, build, {0, 1}});
       const auto typed = [&](const char* label, DType dtype, int64_t m, int64_t k, int64_t n, double high) {
-        cases.push_back({"MatMul", label + suffix, {AsType(Scatter(a(m, k), -high, high), dtype),
-                                                    AsType(Scatter(b(k, n), -high, high, 2), dtype)}, build});
+        cases.push_back(
+            {"MatMul",
+             label + suffix,
+             {AsType(Scatter(a(m, k), -high, high), dtype), AsType(Scatter(b(k, n), -high, high, 2), dtype)},
+             build});
       };
       typed("float32", DType::kFloat32, 33, 70, 41, 1);
       typed("float32_tiny", DType::kFloat32, 5, 3, 7, 1);
@@ -220,10 +248,13 @@ void AddProductCases(std::vector<OpCase>& cases) {
       typed("float64_blocked", DType::kFloat64, 9, 300, 270, 1);
       typed("int32", DType::kInt32, 7, 5, 6, 9);
       typed("int64", DType::kInt64, 4, 5, 3, 9);
-      cases.push_back({"BatchMatMulV2", "batch" + suffix, {Ramp(lead({2}, a(3, 2))), Scatter(lead({2}, b(2, 4)))}, batch,
+      cases.push_back(
+          {"BatchMatMulV2", "batch" + suffix, {Ramp(lead({2}, a(3, 2))), Scatter(lead({2}, b(2, 4)))}, batch, {0, 1}});
+      cases.push_back({"BatchMatMulV2",
+                       "broadcast" + suffix,
+                       {Ramp(lead({2, 1}, a(3, 2))), Scatter(lead({3}, b(2, 2)))},
+                       batch,
                        {0, 1}});
-      cases.push_back({"BatchMatMulV2", "broadcast" + suffix,
-                       {Ramp(lead({2, 1}, a(3, 2))), Scatter(lead({3}, b(2, 2)))}, batch, {0, 1}});
       cases.push_back({"BatchMatMulV2", "matrices" + suffix, {Ramp(a(3, 2)), Scatter(b(2, 2))}, batch, {0, 1}});
     }
   }

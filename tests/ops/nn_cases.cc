@@ -30,9 +30,12 @@ void AddActivation(std::vector<OpCase>& cases, const std::string& op, const std:
   // As outputs of Elu, Selu, Sigmoid and Tanh the numbers lie in (-1, 1).
   const Tensor second = Scatter({2, 3}, -0.93, 0.88, 3);
   cases.push_back({grad, "matrix", {Scatter({2, 3}, -2, 2), second}, Two(grad), grad_inputs});
-  cases.push_back({grad, "float32", {AsType(Scatter({7}, -2, 2), DType::kFloat32), AsType(Scatter({7}, -0.9, 0.8), DType::kFloat32)},
+  cases.push_back({grad,
+                   "float32",
+                   {AsType(Scatter({7}, -2, 2), DType::kFloat32), AsType(Scatter({7}, -0.9, 0.8), DType::kFloat32)},
                    Two(grad)});
-  cases.push_back({grad, "bfloat16",
+  cases.push_back({grad,
+                   "bfloat16",
                    {AsType(Scatter({7}, -2, 2), DType::kBfloat16), AsType(Scatter({7}, -0.9, 0.8), DType::kBfloat16)},
                    Two(grad)});
 }
@@ -71,23 +74,30 @@ void AddSoftmaxCases(std::vector<OpCase>& cases) {
     return Outputs{result, result.node->output(1)};
   };
   const Tensor logits = Scatter({3, 4}, -2, 3);
-  const Tensor labels = Tensor::FromValues(
-      std::vector<double>{0.1, 0.2, 0.3, 0.4, 1, 0, 0, 0, 0.25, 0.25, 0.25, 0.25}, Shape{3, 4});
+  const Tensor labels =
+      Tensor::FromValues(std::vector<double>{0.1, 0.2, 0.3, 0.4, 1, 0, 0, 0, 0.25, 0.25, 0.25, 0.25}, Shape{3, 4});
   cases.push_back({"SoftmaxCrossEntropyWithLogits", "loss", {logits, labels}, loss, {0, 1}});
   cases.push_back({"SoftmaxCrossEntropyWithLogits", "backprop", {logits, labels}, both, {0}});
-  cases.push_back({"SoftmaxCrossEntropyWithLogits", "float32",
-                   {AsType(logits, DType::kFloat32), AsType(labels, DType::kFloat32)}, both});
+  cases.push_back({"SoftmaxCrossEntropyWithLogits",
+                   "float32",
+                   {AsType(logits, DType::kFloat32), AsType(labels, DType::kFloat32)},
+                   both});
   const OpCase::Build sparse = [](Graph&, const Outputs& in) {
     const Output result = ops::SparseSoftmaxCrossEntropyWithLogits(in[0], in[1]);
     return Outputs{result, result.node->output(1)};
   };
   const Tensor classes = Tensor::Vector(std::vector<int32_t>{3, 0, 2});
   cases.push_back({"SparseSoftmaxCrossEntropyWithLogits", "int32", {logits, classes}, sparse, {0}});
-  cases.push_back({"SparseSoftmaxCrossEntropyWithLogits", "int64",
-                   {AsType(logits, DType::kFloat32), Tensor::Vector(std::vector<int64_t>{1, 1, 0})}, sparse});
+  cases.push_back({"SparseSoftmaxCrossEntropyWithLogits",
+                   "int64",
+                   {AsType(logits, DType::kFloat32), Tensor::Vector(std::vector<int64_t>{1, 1, 0})},
+                   sparse});
   // A composite, under the op that gives it its slope.
-  cases.push_back({"Softplus", "sigmoid_cross_entropy", {Scatter({6}, -3, 3), Ramp({6}, 0, 1)},
-                   Binary([](Output a, Output b) { return ops::SigmoidCrossEntropyWithLogits(a, b); }), {0, 1}});
+  cases.push_back({"Softplus",
+                   "sigmoid_cross_entropy",
+                   {Scatter({6}, -3, 3), Ramp({6}, 0, 1)},
+                   Binary([](Output a, Output b) { return ops::SigmoidCrossEntropyWithLogits(a, b); }),
+                   {0, 1}});
 }
 
 void AddBiasCases(std::vector<OpCase>& cases) {
@@ -102,7 +112,9 @@ void AddBiasCases(std::vector<OpCase>& cases) {
   cases.push_back({"BiasAdd", "matrix", {Ramp({3, 2}), Ramp({2})}, bias_add("NHWC"), {0, 1}});
   cases.push_back({"BiasAdd", "nhwc", {Ramp({2, 2, 2, 3}), Ramp({3})}, bias_add("NHWC"), {0, 1}});
   cases.push_back({"BiasAdd", "nchw", {Ramp({2, 3, 2, 2}), Ramp({3})}, bias_add("NCHW"), {0, 1}});
-  cases.push_back({"BiasAdd", "float32", {AsType(Ramp({4, 9}), DType::kFloat32), AsType(Ramp({9}), DType::kFloat32)},
+  cases.push_back({"BiasAdd",
+                   "float32",
+                   {AsType(Ramp({4, 9}), DType::kFloat32), AsType(Ramp({9}), DType::kFloat32)},
                    bias_add("NHWC")});
   cases.push_back({"BiasAddGrad", "matrix", {Ramp({3, 2})}, bias_grad("NHWC"), {0}});
   cases.push_back({"BiasAddGrad", "nchw", {Ramp({2, 3, 2, 2})}, bias_grad("NCHW"), {0}});

@@ -41,8 +41,8 @@ Tensor Ramp(const Shape& shape, double low, double high) {
   Tensor tensor(DType::kFloat64, shape);
   const int64_t n = tensor.num_elements();
   for (int64_t i = 0; i < n; ++i) {
-    tensor.data<double>()[i] = n == 1 ? 0.25 * low + 0.75 * high
-                                      : low + (high - low) * static_cast<double>(i) / static_cast<double>(n - 1);
+    tensor.data<double>()[i] =
+        n == 1 ? 0.25 * low + 0.75 * high : low + (high - low) * static_cast<double>(i) / static_cast<double>(n - 1);
   }
   return tensor;
 }
@@ -65,8 +65,10 @@ Tensor Convert(const Tensor& value) {
   Tensor result(kDTypeOf<To>, value.shape());
   for (int64_t i = 0; i < value.num_elements(); ++i) {
     const From from = value.data<From>()[i];
-    if constexpr (std::is_same_v<To, bfloat16>) result.data<To>()[i] = bfloat16(static_cast<float>(from));
-    else result.data<To>()[i] = static_cast<To>(from);
+    if constexpr (std::is_same_v<To, bfloat16>)
+      result.data<To>()[i] = bfloat16(static_cast<float>(from));
+    else
+      result.data<To>()[i] = static_cast<To>(from);
   }
   return result;
 }

@@ -1,5 +1,5 @@
-// OpCase: one way of calling an op. One table of them serves the gradient check, the registry test (every op needs
-// a case) and the comparison with TensorFlow.
+// OpCase: one way of calling an op. One table of them serves the gradient check, the registry test (every op
+// needs a case) and the comparison with TensorFlow.
 #pragma once
 
 #include <functional>
@@ -16,16 +16,17 @@ namespace cohort::testing {
 struct OpCase {
   using Build = std::function<std::vector<Output>(Graph&, const std::vector<Output>&)>;
 
-  std::string op;               // the op that the case is about; it must appear in the graph that `build` makes
-  std::string label;            // unique for the op: letters, digits, '_'
-  std::vector<Tensor> inputs;   // fed to placeholders of these dtypes
-  Build build;                  // adds the op; returns the outputs to look at
-  // Inputs (by number, float64) whose analytic gradient is compared with central differences of the sum over floating
-  // outputs o of sum(w_o * o), with fixed weights w_o that differ by element: once with placeholders of exactly these
-  // shapes, once with unknown dimensions, so that both ways of making a gradient are seen.
+  std::string op;              // the op that the case is about; it must appear in the graph that `build` makes
+  std::string label;           // unique for the op: letters, digits, '_'
+  std::vector<Tensor> inputs;  // fed to placeholders of these dtypes
+  Build build;                 // adds the op; returns the outputs to look at
+  // Inputs (by number, float64) whose analytic gradient is compared with central differences of the sum over
+  // floating outputs o of sum(w_o * o), with fixed weights w_o that differ by element: once with placeholders
+  // of exactly these shapes, once with unknown dimensions, so that both ways of making a gradient are seen.
   std::vector<int> differentiable = {};
-  double tolerance = 1e-6;      // of the gradient check, relative to max(1, |numeric|)
-  // False: the outputs are numbers that nobody else reproduces (random ops, state); TensorFlow's run is not compared.
+  double tolerance = 1e-6;  // of the gradient check, relative to max(1, |numeric|)
+  // False: the outputs are numbers that nobody else reproduces (random ops, state); TensorFlow's run is not
+  // compared.
   bool compare_values = true;
   // True: the op cannot be built on unknown dimensions.
   bool known_shapes_only = false;

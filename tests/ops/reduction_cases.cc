@@ -54,8 +54,8 @@ void AddFloatCases(const char* op, bool differentiable, std::vector<OpCase>& cas
   }
   const auto typed = [&](const char* label, const Shape& shape, const std::vector<int64_t>& axes, DType dtype) {
     const double high = IsInteger(dtype) ? 3.9 : 1.1;
-    cases.push_back({op, label, {AsType(Scatter(shape, IsInteger(dtype) ? 1 : 0.9, high), dtype)},
-                     Reduce(op, axes, false)});
+    cases.push_back(
+        {op, label, {AsType(Scatter(shape, IsInteger(dtype) ? 1 : 0.9, high), dtype)}, Reduce(op, axes, false)});
   };
   typed("float32_long_row", {3, 67}, {1}, DType::kFloat32);
   typed("float32_long_column", {67, 5}, {0}, DType::kFloat32);
@@ -74,15 +74,28 @@ void AddSpecialCases(std::vector<OpCase>& cases) {
     cases.push_back({op, "empty_int32", {Tensor(DType::kInt32, {0, 2})}, Reduce(op, {0}, false)});
   }
   // Zeros, which a gradient by division would not survive.
-  cases.push_back({"Prod", "zeros", {Tensor::FromValues(std::vector<double>{2, 0, 3, 0, 0, 5, 1, 4, 6}, {3, 3})},
-                   Reduce("Prod", {1}, false), {0}});
-  cases.push_back({"Sum", "int64_axes", {Ramp({2, 3})}, [](Graph& graph, const Outputs& in) {
+  cases.push_back({"Prod",
+                   "zeros",
+                   {Tensor::FromValues(std::vector<double>{2, 0, 3, 0, 0, 5, 1, 4, 6}, {3, 3})},
+                   Reduce("Prod", {1}, false),
+                   {0}});
+  cases.push_back({"Sum",
+                   "int64_axes",
+                   {Ramp({2, 3})},
+                   [](Graph& graph, const Outputs& in) {
                      return Outputs{ops::Sum(in[0], ops::Const(graph, std::vector<int64_t>{1}))};
-                   }, {0}});
-  cases.push_back({"Sum", "fed_axes", {Ramp({2, 3, 2}), Tensor::Vector(std::vector<int32_t>{-1, 0})},
-                   [](Graph&, const Outputs& in) { return Outputs{ops::Sum(in[0], in[1])}; }, {0}});
-  cases.push_back({"Mean", "fed_axes", {Ramp({2, 3, 2}), Tensor::Vector(std::vector<int32_t>{1})},
-                   [](Graph&, const Outputs& in) { return Outputs{ops::Mean(in[0], in[1])}; }, {0}});
+                   },
+                   {0}});
+  cases.push_back({"Sum",
+                   "fed_axes",
+                   {Ramp({2, 3, 2}), Tensor::Vector(std::vector<int32_t>{-1, 0})},
+                   [](Graph&, const Outputs& in) { return Outputs{ops::Sum(in[0], in[1])}; },
+                   {0}});
+  cases.push_back({"Mean",
+                   "fed_axes",
+                   {Ramp({2, 3, 2}), Tensor::Vector(std::vector<int32_t>{1})},
+                   [](Graph&, const Outputs& in) { return Outputs{ops::Mean(in[0], in[1])}; },
+                   {0}});
 }
 
 void AddLogicalCases(std::vector<OpCase>& cases) {

@@ -1,5 +1,5 @@
-// Every case of the table is run, with known and with unknown dimensions: what the shape rule said when the op was added
-// must agree with what the kernel makes.
+// Every case of the table is run, with known and with unknown dimensions: what the shape rule said when the
+// op was added must agree with what the kernel makes.
 #include <gtest/gtest.h>
 
 #include "tests/ops/interpreter.h"

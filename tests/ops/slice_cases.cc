@@ -22,7 +22,8 @@ void AddJoinCases(std::vector<OpCase>& cases) {
   cases.push_back({"ConcatV2", "columns", {Ramp({2, 3}), Scatter({2, 1}), Ramp({2, 0})}, concat(-1), {0, 1, 2}});
   cases.push_back({"ConcatV2", "middle", {Ramp({2, 1, 2}), Scatter({2, 3, 2})}, concat(1), {0, 1}});
   cases.push_back({"ConcatV2", "strings", {Words({"a", "b"}), Words({"c"})}, concat(0)});
-  cases.push_back({"ConcatOffset", "rows",
+  cases.push_back({"ConcatOffset",
+                   "rows",
                    {Tensor::Vector(std::vector<int32_t>{2, 2, 7}), Tensor::Vector(std::vector<int32_t>{2, 3, 7}),
                     Tensor::Vector(std::vector<int32_t>{2, 9, 7})},
                    [](Graph& graph, const Outputs& in) {
@@ -44,48 +45,73 @@ void AddJoinCases(std::vector<OpCase>& cases) {
   cases.push_back({"SplitV", "with_empty", {Ramp({2, 3})}, split_v({0, 3}, -1), {0}});
   for (const int axis : {0, 1, 2, -1}) {
     const std::string label = "axis_" + std::string(axis < 0 ? "minus_" : "") + std::to_string(std::abs(axis));
-    cases.push_back({"Pack", label, {Ramp({2, 3}), Scatter({2, 3})},
-                     [axis](Graph&, const Outputs& in) { return Outputs{ops::Pack(in, axis)}; }, {0, 1}});
-    cases.push_back({"Unpack", label, {Ramp({2, 2, 2})},
-                     [axis](Graph&, const Outputs& in) { return ops::Unpack(in[0], 2, axis); }, {0}});
+    cases.push_back({"Pack",
+                     label,
+                     {Ramp({2, 3}), Scatter({2, 3})},
+                     [axis](Graph&, const Outputs& in) { return Outputs{ops::Pack(in, axis)}; },
+                     {0, 1}});
+    cases.push_back({"Unpack",
+                     label,
+                     {Ramp({2, 2, 2})},
+                     [axis](Graph&, const Outputs& in) { return ops::Unpack(in[0], 2, axis); },
+                     {0}});
   }
-  cases.push_back({"Pack", "scalars", {Ramp({}), Ramp({}, 2, 3), Ramp({}, 4, 5)},
-                   [](Graph&, const Outputs& in) { return Outputs{ops::Pack(in)}; }, {0, 1, 2}});
-  cases.push_back({"Unpack", "vector", {Ramp({3})}, [](Graph&, const Outputs& in) { return ops::Unpack(in[0], 3); }, {0}});
+  cases.push_back({"Pack",
+                   "scalars",
+                   {Ramp({}), Ramp({}, 2, 3), Ramp({}, 4, 5)},
+                   [](Graph&, const Outputs& in) { return Outputs{ops::Pack(in)}; },
+                   {0, 1, 2}});
+  cases.push_back(
+      {"Unpack", "vector", {Ramp({3})}, [](Graph&, const Outputs& in) { return ops::Unpack(in[0], 3); }, {0}});
   const auto tile = [&](const char* label, const Shape& shape, const std::vector<int64_t>& multiples) {
-    cases.push_back({"Tile", label, {Ramp(shape)},
-                     [multiples](Graph&, const Outputs& in) { return Outputs{ops::Tile(in[0], multiples)}; }, {0}});
+    cases.push_back({"Tile",
+                     label,
+                     {Ramp(shape)},
+                     [multiples](Graph&, const Outputs& in) { return Outputs{ops::Tile(in[0], multiples)}; },
+                     {0}});
   };
   tile("both", {2, 3}, {2, 3});
   tile("none", {2, 3}, {1, 1});
   tile("inner", {2, 3}, {1, 2});
   tile("empty", {2, 3}, {0, 2});
   tile("three", {2, 1, 2}, {2, 3, 2});
-  cases.push_back({"Tile", "strings", {Words({"a", "b"})},
-                   [](Graph&, const Outputs& in) { return Outputs{ops::Tile(in[0], {2})}; }});
+  cases.push_back({"Tile", "strings", {Words({"a", "b"})}, [](Graph&, const Outputs& in) {
+                     return Outputs{ops::Tile(in[0], {2})};
+                   }});
 }
 
 void AddSliceAndPadCases(std::vector<OpCase>& cases) {
   const auto slice = [&](const char* label, const Shape& shape, const std::vector<int64_t>& begin,
                          const std::vector<int64_t>& size) {
-    cases.push_back({"Slice", label, {Ramp(shape)},
-                     [=](Graph&, const Outputs& in) { return Outputs{ops::Slice(in[0], begin, size)}; }, {0}});
+    cases.push_back({"Slice",
+                     label,
+                     {Ramp(shape)},
+                     [=](Graph&, const Outputs& in) { return Outputs{ops::Slice(in[0], begin, size)}; },
+                     {0}});
   };
   slice("matrix", {3, 4}, {1, 1}, {2, 2});
   slice("rows", {3, 4}, {1, 0}, {1, -1});
   slice("rest", {3, 4}, {0, 2}, {-1, -1});
   slice("empty", {3, 4}, {3, 0}, {0, 4});
   slice("scalar", {}, {}, {});
-  cases.push_back({"Slice", "fed_begin", {Ramp({5}), Tensor::Vector(std::vector<int32_t>{1})},
-                   [](Graph& graph, const Outputs& in) {
-                     return Outputs{ops::Slice(in[0], in[1], ops::IntVector(graph, {3}))};
-                   }, {0}});
+  cases.push_back(
+      {"Slice",
+       "fed_begin",
+       {Ramp({5}), Tensor::Vector(std::vector<int32_t>{1})},
+       [](Graph& graph, const Outputs& in) { return Outputs{ops::Slice(in[0], in[1], ops::IntVector(graph, {3}))}; },
+       {0}});
   const auto pad = [&](const char* label, const Shape& shape,
                        const std::vector<std::pair<int64_t, int64_t>>& paddings) {
-    cases.push_back({"Pad", label, {Ramp(shape)},
-                     [=](Graph&, const Outputs& in) { return Outputs{ops::Pad(in[0], paddings)}; }, {0}});
-    cases.push_back({"PadV2", label, {Ramp(shape), Ramp({}, 4, 5)},
-                     [=](Graph&, const Outputs& in) { return Outputs{ops::Pad(in[0], paddings, in[1])}; }, {0, 1}});
+    cases.push_back({"Pad",
+                     label,
+                     {Ramp(shape)},
+                     [=](Graph&, const Outputs& in) { return Outputs{ops::Pad(in[0], paddings)}; },
+                     {0}});
+    cases.push_back({"PadV2",
+                     label,
+                     {Ramp(shape), Ramp({}, 4, 5)},
+                     [=](Graph&, const Outputs& in) { return Outputs{ops::Pad(in[0], paddings, in[1])}; },
+                     {0, 1}});
   };
   pad("matrix", {2, 3}, {{1, 2}, {0, 1}});
   pad("nothing", {2, 3}, {{0, 0}, {0, 0}});
@@ -115,23 +141,35 @@ void AddStridedCases(std::vector<OpCase>& cases) {
       {"last_row", {3, 4}, {-1}, {0}, {1}, {.shrink_axis_mask = 1}},
       {"new_axes", {2, 3}, {0, 0, 0}, {0, 2, 0}, {1, 1, 1}, {.new_axis_mask = 5}},
       {"ellipsis", {2, 3, 2}, {0, 1}, {0, 2}, {1, 1}, {.ellipsis_mask = 1}},
-      {"ellipsis_in_the_middle", {2, 3, 2, 2}, {1, 0, 1}, {2, 0, 2}, {1, 1, 1},
+      {"ellipsis_in_the_middle",
+       {2, 3, 2, 2},
+       {1, 0, 1},
+       {2, 0, 2},
+       {1, 1, 1},
        {.ellipsis_mask = 2, .shrink_axis_mask = 4}},
       {"ellipsis_of_nothing", {2, 3}, {0, 0, 1}, {2, 0, 3}, {1, 1, 1}, {.ellipsis_mask = 2}},
       {"empty_input", {0, 3}, {0, 0}, {5, 2}, {1, 1}, {}},
   };
   for (const StridedRow& r : rows) {
-    cases.push_back({"StridedSlice", r.label, {Ramp(r.shape)},
+    cases.push_back({"StridedSlice",
+                     r.label,
+                     {Ramp(r.shape)},
                      [r](Graph&, const Outputs& in) {
                        return Outputs{ops::StridedSlice(in[0], r.begin, r.end, r.strides, r.masks)};
-                     }, {0}});
+                     },
+                     {0}});
   }
   const auto grad = [](std::vector<int64_t> shape, std::vector<int64_t> begin, std::vector<int64_t> end,
                        std::vector<int64_t> strides, int64_t shrink) -> OpCase::Build {
     return [=](Graph& graph, const Outputs& in) {
-      return Outputs{graph.Op("StridedSliceGrad").Input(ops::IntVector(graph, shape)).Input(ops::IntVector(graph, begin))
-                         .Input(ops::IntVector(graph, end)).Input(ops::IntVector(graph, strides)).Input(in[0])
-                         .Attr("shrink_axis_mask", shrink).Finish1()};
+      return Outputs{graph.Op("StridedSliceGrad")
+                         .Input(ops::IntVector(graph, shape))
+                         .Input(ops::IntVector(graph, begin))
+                         .Input(ops::IntVector(graph, end))
+                         .Input(ops::IntVector(graph, strides))
+                         .Input(in[0])
+                         .Attr("shrink_axis_mask", shrink)
+                         .Finish1()};
     };
   };
   cases.push_back({"StridedSliceGrad", "steps", {Ramp({2, 2})}, grad({4, 3}, {0, 2}, {4, -4}, {2, -2}, 0), {0}});

@@ -77,9 +77,8 @@ void AddDenseCases(std::vector<OpCase>& cases) {
       return ops::ResourceApplyAdam(v[0], v[1], v[2], scalars, g, nesterov);
     });
   }
-  AddCase(cases, "ResourceApplyAdagrad", "dense", 2, false, [](const Outputs& v, Output g, Output) {
-    return ops::ResourceApplyAdagrad(v[0], v[1], Number(g, 0.1), g);
-  });
+  AddCase(cases, "ResourceApplyAdagrad", "dense", 2, false,
+          [](const Outputs& v, Output g, Output) { return ops::ResourceApplyAdagrad(v[0], v[1], Number(g, 0.1), g); });
   AddCase(cases, "ResourceApplyAdagradV2", "dense", 2, false, [](const Outputs& v, Output g, Output) {
     return ops::ResourceApplyAdagradV2(v[0], v[1], Number(g, 0.1), Number(g, 0.01), g);
   });
@@ -106,9 +105,10 @@ void AddSparseCases(std::vector<OpCase>& cases) {
     AddCase(cases, "ResourceSparseApplyMomentum", label, 2, true, [nesterov](const Outputs& v, Output g, Output i) {
       return ops::ResourceSparseApplyMomentum(v[0], v[1], Number(g, 0.1), g, i, Number(g, 0.9), nesterov);
     });
-    AddCase(cases, "ResourceSparseApplyKerasMomentum", label, 2, true, [nesterov](const Outputs& v, Output g, Output i) {
-      return ops::ResourceSparseApplyKerasMomentum(v[0], v[1], Number(g, 0.1), g, i, Number(g, 0.9), nesterov);
-    });
+    AddCase(cases, "ResourceSparseApplyKerasMomentum", label, 2, true,
+            [nesterov](const Outputs& v, Output g, Output i) {
+              return ops::ResourceSparseApplyKerasMomentum(v[0], v[1], Number(g, 0.1), g, i, Number(g, 0.9), nesterov);
+            });
   }
   AddCase(cases, "ResourceSparseApplyAdagrad", "rows", 2, true, [](const Outputs& v, Output g, Output i) {
     return ops::ResourceSparseApplyAdagrad(v[0], v[1], Number(g, 0.1), g, i);

@@ -9,8 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 
 TEST(SplitArgumentsTest, FlagsAreSpeltWithUnderscores) {
-  const Arguments arguments =
-      SplitArguments({"--max-restarts=2-3", "-x-y", "--output-dir", "a-b", "--dry-run"});
+  const Arguments arguments = SplitArguments({"--max-restarts=2-3", "-x-y", "--output-dir", "a-b", "--dry-run"});
   EXPECT_THAT(arguments.flags, ElementsAre("--max_restarts=2-3", "-x-y", "--output_dir", "a-b", "--dry_run"));
   EXPECT_FALSE(arguments.has_rest);
 }

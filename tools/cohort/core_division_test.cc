@@ -17,8 +17,7 @@ TEST(DivideCoresTest, ComputingTasksShareTheCores) {
                                                          {4, 0, 2, 4, false},
                                                          {1, 0, 2, 1, true}}) {
     const CoreDivision division = DivideCores(cores, compute, ps, std::nullopt);
-    EXPECT_EQ(division.threads_per_task, threads)
-        << cores << " cores, " << compute << " tasks, " << ps << " ps";
+    EXPECT_EQ(division.threads_per_task, threads) << cores << " cores, " << compute << " tasks, " << ps << " ps";
     EXPECT_EQ(division.threads_per_ps, 1);
     EXPECT_EQ(division.shared_cores, shared) << cores << " cores, " << compute << " tasks, " << ps << " ps";
   }
@@ -47,8 +46,7 @@ TEST(CoresOfQuotaTest, ReadsTheGroupsFile) {
   EXPECT_EQ(CoresOfQuota("200000 100000\n"), 2);
   EXPECT_EQ(CoresOfQuota("150000 100000"), 2);
   EXPECT_EQ(CoresOfQuota("1000 100000"), 1);
-  for (const char* none :
-       {"max 100000", "", "max", "100000", "100000 ", "100000 0", "-1 100000", "0 100000"}) {
+  for (const char* none : {"max 100000", "", "max", "100000", "100000 ", "100000 0", "-1 100000", "0 100000"}) {
     EXPECT_EQ(CoresOfQuota(none), std::nullopt) << none;
   }
 }

@@ -44,8 +44,7 @@ std::string CheckpointPrefix(const std::string& path) {
   return extension.starts_with(".data-") && FileExists(IndexFileName(prefix)) ? prefix : "";
 }
 
-bool InspectDirectory(const std::string& path, const InspectOptions& options, std::ostream& out,
-                      std::ostream& err) {
+bool InspectDirectory(const std::string& path, const InspectOptions& options, std::ostream& out, std::ostream& err) {
   std::vector<std::string> events;
   bool has_checkpoint = false;
   for (const auto& entry : fs::directory_iterator(path)) {
@@ -70,14 +69,12 @@ bool InspectDirectory(const std::string& path, const InspectOptions& options, st
   return good;
 }
 
-bool InspectAny(const std::string& path, const InspectOptions& options, std::ostream& out,
-                std::ostream& err) {
+bool InspectAny(const std::string& path, const InspectOptions& options, std::ostream& out, std::ostream& err) {
   const std::string prefix = CheckpointPrefix(path);
   if (!prefix.empty()) return InspectCheckpoint(prefix, options, out, err);
   if (!FileExists(path)) {
-    throw NotFoundError(
-        StrCat("expected a checkpoint, an event file, a TFRecord file or a directory of them; neither ", path,
-               " nor ", IndexFileName(path), " exists"));
+    throw NotFoundError(StrCat("expected a checkpoint, an event file, a TFRecord file or a directory of them; neither ",
+                               path, " nor ", IndexFileName(path), " exists"));
   }
   if (fs::is_directory(path)) return InspectDirectory(path, options, out, err);
   return IsEventFile(path) ? InspectEvents(path, options, out, err) : InspectRecords(path, options, out, err);

@@ -17,20 +17,17 @@ std::string Hex(uint32_t value) {
 
 class CheckpointLister {
  public:
-  CheckpointLister(const std::string& prefix, const InspectOptions& options, std::ostream& out,
-                   std::ostream& err)
+  CheckpointLister(const std::string& prefix, const InspectOptions& options, std::ostream& out, std::ostream& err)
       : reader_(prefix), options_(options), out_(out), err_(err) {}
 
   bool List() {
-    table_.AddRow(
-        {"tensor", "dtype", "shape", "bytes", "shard", "offset", options_.verify ? "crc" : "crc32c"});
+    table_.AddRow({"tensor", "dtype", "shape", "bytes", "shard", "offset", options_.verify ? "crc" : "crc32c"});
     for (const auto& [name, entry] : reader_.tensors()) ListTensor(name, entry);
     out_ << "checkpoint " << reader_.prefix() << ": " << reader_.tensors().size() << " tensors, " << bytes_
          << " bytes in " << reader_.num_shards() << (reader_.num_shards() == 1 ? " shard\n" : " shards\n");
     table_.Print(out_);
     Try([this] { reader_.CheckFiles(); });
-    if (problems_ > 0)
-      err_ << "cohort inspect: " << problems_ << (problems_ == 1 ? " problem\n" : " problems\n");
+    if (problems_ > 0) err_ << "cohort inspect: " << problems_ << (problems_ == 1 ? " problem\n" : " problems\n");
     return problems_ == 0;
   }
 
@@ -60,16 +57,15 @@ class CheckpointLister {
     for (const BundleEntry* part : parts) bytes += part->size;
     bytes_ += bytes;
     if (entry.slices.empty()) {
-      table_.AddRow({Printable(name), entry.dtype_name(), entry.shape.ToString(), StrCat(bytes),
-                     StrCat(entry.shard), StrCat(entry.offset), options_.verify ? state : Hex(entry.crc32c)});
+      table_.AddRow({Printable(name), entry.dtype_name(), entry.shape.ToString(), StrCat(bytes), StrCat(entry.shard),
+                     StrCat(entry.offset), options_.verify ? state : Hex(entry.crc32c)});
     } else {
       table_.AddRow({Printable(name), entry.dtype_name(), entry.shape.ToString(), StrCat(bytes),
                      StrCat(entry.slices.size(), " parts"), "", options_.verify ? state : ""});
     }
     for (size_t i = 0; i < parts.size() && !entry.slices.empty(); ++i) {
-      table_.AddRow({"  " + entry.slices[i].ToString(), "", parts[i]->shape.ToString(),
-                     StrCat(parts[i]->size), StrCat(parts[i]->shard), StrCat(parts[i]->offset),
-                     options_.verify ? "" : Hex(parts[i]->crc32c)});
+      table_.AddRow({"  " + entry.slices[i].ToString(), "", parts[i]->shape.ToString(), StrCat(parts[i]->size),
+                     StrCat(parts[i]->shard), StrCat(parts[i]->offset), options_.verify ? "" : Hex(parts[i]->crc32c)});
     }
     if (options_.values && entry.dtype() == DType::kInvalid) {
       table_.AddLine(StrCat("  (values of ", entry.dtype_name(), " cannot be shown)"));
@@ -90,8 +86,7 @@ class CheckpointLister {
 
 }  // namespace
 
-bool InspectCheckpoint(const std::string& prefix, const InspectOptions& options, std::ostream& out,
-                       std::ostream& err) {
+bool InspectCheckpoint(const std::string& prefix, const InspectOptions& options, std::ostream& out, std::ostream& err) {
   return CheckpointLister(prefix, options, out, err).List();
 }
 

@@ -10,12 +10,9 @@
 
 namespace cohort::tools {
 
-bool InspectCheckpoint(const std::string& prefix, const InspectOptions& options, std::ostream& out,
-                       std::ostream& err);
-bool InspectEvents(const std::string& path, const InspectOptions& options, std::ostream& out,
-                   std::ostream& err);
-bool InspectRecords(const std::string& path, const InspectOptions& options, std::ostream& out,
-                    std::ostream& err);
+bool InspectCheckpoint(const std::string& prefix, const InspectOptions& options, std::ostream& out, std::ostream& err);
+bool InspectEvents(const std::string& path, const InspectOptions& options, std::ostream& out, std::ostream& err);
+bool InspectRecords(const std::string& path, const InspectOptions& options, std::ostream& out, std::ostream& err);
 
 // Lines of cells, printed in columns.
 class TextTable {

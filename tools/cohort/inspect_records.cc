@@ -55,15 +55,13 @@ std::string ValueText(const SummaryValue& value, const InspectOptions& options) 
 std::string SessionText(const Event& event) {
   constexpr const char* kNames[] = {"unspecified", "START", "STOP", "CHECKPOINT"};
   const bool known = event.session_status >= 0 && event.session_status < 4;
-  return StrCat("session log: ", known ? kNames[event.session_status] : "?",
-                event.checkpoint_path.empty() ? "" : " ", Printable(event.checkpoint_path),
-                event.bytes.empty() ? "" : " ", Printable(event.bytes));
+  return StrCat("session log: ", known ? kNames[event.session_status] : "?", event.checkpoint_path.empty() ? "" : " ",
+                Printable(event.checkpoint_path), event.bytes.empty() ? "" : " ", Printable(event.bytes));
 }
 
 std::string GraphText(const Event& event) {
   proto::GraphDef graph;
-  const std::string nodes =
-      graph.ParseFromString(event.bytes) ? StrCat(graph.node_size(), " nodes") : "unreadable";
+  const std::string nodes = graph.ParseFromString(event.bytes) ? StrCat(graph.node_size(), " nodes") : "unreadable";
   return StrCat("graph: ", nodes, " (", event.bytes.size(), " bytes)");
 }
 
@@ -105,8 +103,7 @@ struct RecordStatistics {
   size_t smallest = std::numeric_limits<size_t>::max();
   size_t largest = 0;
   int64_t examples = 0;
-  std::map<std::string, std::string>
-      features;  // name -> kind and count of values in the first example that has it
+  std::map<std::string, std::string> features;  // name -> kind and count of values in the first example that has it
 
   void Add(const std::string& record) {
     ++count;
@@ -166,8 +163,7 @@ bool AddExample(const std::string& record, const InspectOptions& options, Record
 void PrintStatistics(const std::string& path, const RecordStatistics& statistics, std::ostream& out) {
   out << "TFRecord file " << path << ": " << Count(statistics.count, "record");
   if (statistics.count > 0) {
-    out << " of " << statistics.smallest << " to " << statistics.largest << " bytes, " << statistics.bytes
-        << " in all";
+    out << " of " << statistics.smallest << " to " << statistics.largest << " bytes, " << statistics.bytes << " in all";
   }
   out << "\n";
   if (statistics.examples == 0) {
@@ -183,8 +179,7 @@ void PrintStatistics(const std::string& path, const RecordStatistics& statistics
 
 }  // namespace
 
-bool InspectEvents(const std::string& path, const InspectOptions& options, std::ostream& out,
-                   std::ostream& err) {
+bool InspectEvents(const std::string& path, const InspectOptions& options, std::ostream& out, std::ostream& err) {
   EventReader reader(path);
   TextTable table;
   table.AddRow({"step", "wall time", "tag", "value"});
@@ -207,8 +202,7 @@ bool InspectEvents(const std::string& path, const InspectOptions& options, std::
   return false;
 }
 
-bool InspectRecords(const std::string& path, const InspectOptions& options, std::ostream& out,
-                    std::ostream& err) {
+bool InspectRecords(const std::string& path, const InspectOptions& options, std::ostream& out, std::ostream& err) {
   RecordReader reader(path);
   RecordStatistics statistics;
   std::string record;

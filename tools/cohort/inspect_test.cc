@@ -93,8 +93,8 @@ TEST(InspectTest, CheckpointValuesAndVerification) {
   EXPECT_EQ(bad.code, 1);
   EXPECT_THAT(bad.out, ContainsRegex("dense/kernel .* BAD\n"));
   EXPECT_THAT(bad.out, ContainsRegex("\nv .* ok\n"));
-  EXPECT_THAT(bad.err, AllOf(HasSubstr("\"dense/kernel\""), HasSubstr("at offset 0 of " + data),
-                             HasSubstr("1 problem\n")));
+  EXPECT_THAT(bad.err,
+              AllOf(HasSubstr("\"dense/kernel\""), HasSubstr("at offset 0 of " + data), HasSubstr("1 problem\n")));
 
   Put(data, bytes.substr(0, 40));
   const Result torn = Inspected(prefix);

@@ -77,15 +77,13 @@ void Declare(CLI::App* app, Flags* flags) {
             "Start each failed task again, up to N times (0)");
   AddNumber(app, "--grace", &flags->grace, 0.0, kMaxSeconds,
             "Seconds that tasks have to end by themselves after a failure (10)");
-  AddNumber(app, "--kill_after", &flags->kill_after, 0.0, kMaxSeconds,
-            "Seconds between SIGTERM and SIGKILL (5)");
+  AddNumber(app, "--kill_after", &flags->kill_after, 0.0, kMaxSeconds, "Seconds between SIGTERM and SIGKILL (5)");
   AddNumber(app, "--threads_per_task", &flags->threads_per_task, 1, 65536,
             "OMP_NUM_THREADS of every task, instead of a share of the cores");
   app->add_option("--color", flags->color, "Colour the task names: auto, always or never (auto)")
       ->check(OneOf({"auto", "always", "never"}))
       ->type_name("WHEN");
-  app->add_option("--output_dir", options.output_dir,
-                  "Also write each task's output there, to worker-0.log, ...")
+  app->add_option("--output_dir", options.output_dir, "Also write each task's output there, to worker-0.log, ...")
       ->type_name("DIR");
   app->add_flag("--dry_run", flags->dry_run, "Print each task's TF_CONFIG and start nothing");
 }

@@ -24,8 +24,7 @@ std::vector<TaskId> TasksOf(const JobCounts& counts) {
   return tasks;
 }
 
-std::string TFConfigText(const std::vector<TaskId>& tasks, const std::vector<std::string>& addresses,
-                         size_t which) {
+std::string TFConfigText(const std::vector<TaskId>& tasks, const std::vector<std::string>& addresses, size_t which) {
   nlohmann::ordered_json config;
   config["cluster"] = nlohmann::ordered_json::object();
   for (size_t i = 0; i < tasks.size(); ++i) {
@@ -47,10 +46,8 @@ Environment CurrentEnvironment() {
   return current;
 }
 
-void SetThreads(const TaskId& task, const CoreDivision& division, bool threads_are_fixed,
-                Environment* current) {
-  const std::string threads =
-      std::to_string(task.IsPs() ? division.threads_per_ps : division.threads_per_task);
+void SetThreads(const TaskId& task, const CoreDivision& division, bool threads_are_fixed, Environment* current) {
+  const std::string threads = std::to_string(task.IsPs() ? division.threads_per_ps : division.threads_per_task);
   if (threads_are_fixed) {
     (*current)["OMP_NUM_THREADS"] = threads;
   } else {

@@ -32,8 +32,7 @@ std::vector<TaskId> TasksOf(const JobCounts& counts);
 
 // TF_CONFIG of `tasks[which]`: {"cluster":{"ps":["127.0.0.1:1"],...},"task":{"type":"ps","index":0}}.
 // `addresses[i]` is that of `tasks[i]`; unused for tasks outside the cluster.
-std::string TFConfigText(const std::vector<TaskId>& tasks, const std::vector<std::string>& addresses,
-                         size_t which);
+std::string TFConfigText(const std::vector<TaskId>& tasks, const std::vector<std::string>& addresses, size_t which);
 
 using Environment = std::map<std::string, std::string>;
 
@@ -43,8 +42,7 @@ Environment CurrentEnvironment();
 // OMP_NUM_THREADS and OMP_WAIT_POLICY for `task`; what `current` sets stays, except that a fixed number of
 // threads
 // (`threads_are_fixed`) wins over OMP_NUM_THREADS.
-void SetThreads(const TaskId& task, const CoreDivision& division, bool threads_are_fixed,
-                Environment* current);
+void SetThreads(const TaskId& task, const CoreDivision& division, bool threads_are_fixed, Environment* current);
 
 // 128 random bits as 32 hexadecimal digits. Throws UnavailableError where the system gives none.
 std::string NewToken();

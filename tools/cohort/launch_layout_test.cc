@@ -38,11 +38,9 @@ TEST(LaunchLayoutTest, TheResolverReadsEveryTask) {
   for (int chief = 0; chief <= 1; ++chief) {
     for (int evaluator = 0; evaluator <= 1; ++evaluator) {
       for (int ps = 0; ps <= 3; ++ps) {
-        const std::vector<TaskId> tasks =
-            TasksOf({.ps = ps, .workers = 2, .chief = chief, .evaluator = evaluator});
+        const std::vector<TaskId> tasks = TasksOf({.ps = ps, .workers = 2, .chief = chief, .evaluator = evaluator});
         std::vector<std::string> addresses;
-        for (size_t i = 0; i < tasks.size(); ++i)
-          addresses.push_back("127.0.0.1:" + std::to_string(1000 + i));
+        for (size_t i = 0; i < tasks.size(); ++i) addresses.push_back("127.0.0.1:" + std::to_string(1000 + i));
         for (size_t i = 0; i < tasks.size(); ++i) {
           const TFConfig config = ParseTFConfig(TFConfigText(tasks, addresses, i));
           EXPECT_EQ(config.task_type, tasks[i].job);
@@ -70,8 +68,7 @@ TEST(LaunchLayoutTest, ThreadsOfATaskUnlessTheUserSetThem) {
   EXPECT_THAT(set, UnorderedElementsAre(Pair("OMP_NUM_THREADS", "7"), Pair("OMP_WAIT_POLICY", "active")));
   EXPECT_THAT(fixed, UnorderedElementsAre(Pair("OMP_NUM_THREADS", "4"), Pair("OMP_WAIT_POLICY", "active")));
   Environment alone;
-  SetThreads({"worker", 0}, {.threads_per_task = 2, .threads_per_ps = 1, .shared_cores = false}, false,
-             &alone);
+  SetThreads({"worker", 0}, {.threads_per_task = 2, .threads_per_ps = 1, .shared_cores = false}, false, &alone);
   EXPECT_THAT(alone, UnorderedElementsAre(Pair("OMP_NUM_THREADS", "2")));
 }
 

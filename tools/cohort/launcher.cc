@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,8 +46,7 @@ void MakeFolder(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) {
-    throw UnavailableError(
-        StrCat("[launch] expected a folder --output_dir=", folder, "; got: ", error.message()));
+    throw UnavailableError(StrCat("[launch] expected a folder --output_dir=", folder, "; got: ", error.message()));
   }
 }
 
@@ -54,8 +54,8 @@ void MakeFolder(const std::string& folder) {
 
 LaunchPlan::LaunchPlan(const LaunchOptions& options)
     : tasks_(TasksOf(options.jobs)),
-      division_(DivideCores(AvailableCores(), static_cast<int>(tasks_.size()) - options.jobs.ps,
-                            options.jobs.ps, options.threads_per_task)),
+      division_(DivideCores(AvailableCores(), static_cast<int>(tasks_.size()) - options.jobs.ps, options.jobs.ps,
+                            options.threads_per_task)),
       threads_are_fixed_(options.threads_per_task.has_value()),
       token_(NewToken()) {
   for (const TaskId& task : tasks_) {
@@ -73,17 +73,21 @@ Environment LaunchPlan::EnvironmentOf(size_t task) const {
 }
 
 Launcher::Launcher(const LaunchOptions& options, int parent_fd)
-    : options_(options),
-      parent_fd_(parent_fd),
-      plan_(options),
-      output_(STDOUT_FILENO, STDERR_FILENO, options.color) {
+    : options_(options), parent_fd_(parent_fd), plan_(options), output_(STDOUT_FILENO, STDERR_FILENO, options.color) {
   sigset_t blocked;
   sigprocmask(SIG_BLOCK, nullptr, &blocked);  // what RunWatched wants to be read here
   signal_fd_ = signalfd(-1, &blocked, SFD_NONBLOCK | SFD_CLOEXEC);
-  if (signal_fd_ < 0) throw UnavailableError(StrCat("[launch] signalfd failed: ", std::strerror(errno)));
+  ended_fd_ = epoll_create1(EPOLL_CLOEXEC);
+  if (signal_fd_ < 0 || ended_fd_ < 0) {
+    throw UnavailableError(
+        StrCat("[launch] expected descriptors for events; got: ", std::strerror(errno), "; see ulimit -n"));
+  }
 }
 
-Launcher::~Launcher() { close(signal_fd_); }
+Launcher::~Launcher() {
+  close(signal_fd_);
+  close(ended_fd_);
+}
 
 int Launcher::Run() {
   if (!options_.output_dir.empty()) MakeFolder(options_.output_dir);
@@ -95,7 +99,8 @@ int Launcher::Run() {
     while (phase_ != Phase::kDone) {
       WaitForEvents();
       HandleSignals();
-      ReapChildren();
+      ReapTasks();
+      ReapOrphans();
       Advance();
     }
   }
@@ -125,13 +130,17 @@ bool Launcher::StartAll() {
 void Launcher::Start(size_t task) {
   const Process process = StartProcess(program_, options_.command, plan_.EnvironmentOf(task));
   tasks_[task].pid = process.pid;
+  tasks_[task].pid_fd = process.pid_fd;
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = task}};
+  epoll_ctl(ended_fd_, EPOLL_CTL_ADD, process.pid_fd, &event);
   tasks_[task].start = Clock::now();
   output_.AddStream(task, false, process.out_fd);
   output_.AddStream(task, true, process.err_fd);
 }
 
 void Launcher::WaitForEvents() {
-  std::vector<pollfd> entries{{signal_fd_, POLLIN, 0}, {parent_gone_ ? -1 : parent_fd_, POLLIN, 0}};
+  std::vector<pollfd> entries{
+      {signal_fd_, POLLIN, 0}, {parent_gone_ ? -1 : parent_fd_, POLLIN, 0}, {ended_fd_, POLLIN, 0}};
   output_.AddPollEntries(&entries);
   int timeout_ms = -1;
   if (phase_end_ != Clock::time_point::max()) {
@@ -170,42 +179,54 @@ void Launcher::HandleSignal(int signal) {
   }
 }
 
-void Launcher::ReapChildren() {
-  while (true) {
+// In the order of their ends, so that it is the cause that gets named and not a task that noticed it.
+void Launcher::ReapTasks() {
+  epoll_event events[64];
+  const int count = epoll_wait(ended_fd_, events, std::size(events), 0);
+  for (int i = 0; i < count; ++i) {
+    const size_t which = events[i].data.u64;
+    Task& task = tasks_[which];
+    // Looked at before it is reaped: until then no other process group can get its number.
     siginfo_t info{};
-    // The status is looked at first: while the leader is not reaped, no other process group can get its
-    // number.
-    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
-    const auto task =
-        std::find_if(tasks_.begin(), tasks_.end(), [&](const Task& t) { return t.pid == info.si_pid; });
-    if (task == tasks_.end()) {  // started by a task that has ended
-      waitpid(info.si_pid, nullptr, 0);
+    if (waitid(P_PID, static_cast<id_t>(task.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
       continue;
-    }
     const bool failed = info.si_code != CLD_EXITED || info.si_status != 0;
     int wait_status = 0;
-    if (failed &&
-        WillRestart(*task)) {  // what it has started must not disturb the next life, or hold its port
-      wait_status = KillGroup(task->pid, KillDeadline());
+    if (failed && WillRestart(task)) {
+      // What it has started must not disturb its next life, or hold its port.
+      wait_status = KillGroup(task.pid, KillDeadline());
     } else {
-      waitpid(info.si_pid, &wait_status, 0);
+      waitpid(task.pid, &wait_status, 0);
     }
-    HandleEnd(static_cast<size_t>(task - tasks_.begin()), wait_status);
+    close(task.pid_fd);  // and so out of ended_fd_
+    HandleEnd(which, wait_status);
+  }
+}
+
+// What tasks have started and left to this process.
+void Launcher::ReapOrphans() {
+  const auto is_task = [this](pid_t pid) {
+    return std::any_of(tasks_.begin(), tasks_.end(), [pid](const Task& task) { return task.pid == pid; });
+  };
+  siginfo_t info{};
+  while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
+    if (is_task(info.si_pid)) return;  // ended since ReapTasks, which comes first
+    waitpid(info.si_pid, nullptr, 0);
+    info = {};
   }
 }
 
 void Launcher::HandleEnd(size_t task, int wait_status) {
   Task& ended = tasks_[task];
-  const std::string what = StrCat(ended.id.Name(), " (pid ", ended.pid, ") ", DescribeEnd(wait_status),
-                                  " after ", OneDecimal(Clock::now() - ended.start));
+  const std::string what = StrCat(ended.id.Name(), " (pid ", ended.pid, ") ", DescribeEnd(wait_status), " after ",
+                                  OneDecimal(Clock::now() - ended.start));
   ended.pid = -1;
   output_.DrainTask(task);
   if (wait_status == 0 || phase_ >= Phase::kTerm) return;
   if (WillRestart(ended)) return Restart(task, what);
   const bool others_wait = phase_ == Phase::kRunning && AnyRunning(true);
-  output_.Say(others_wait
-                  ? StrCat(what, "; the others have ", OneDecimal(options_.grace), " to end by themselves")
-                  : what);
+  output_.Say(others_wait ? StrCat(what, "; the others have ", OneDecimal(options_.grace), " to end by themselves")
+                          : what);
   Fail(ExitCodeOf(wait_status));
 }
 
@@ -248,8 +269,7 @@ void Launcher::Advance() {
       return;
     case Phase::kGrace:
       if (!late) return;
-      output_.Say(
-          StrCat(RunningNames(), " did not end within ", OneDecimal(options_.grace), "; sending SIGTERM"));
+      output_.Say(StrCat(RunningNames(), " did not end within ", OneDecimal(options_.grace), "; sending SIGTERM"));
       EnterTerm();
       return;
     case Phase::kTerm:
@@ -318,9 +338,8 @@ void Launcher::KillWhatIsLeft() {
 
 // Waits for whoever reads the output, as any program does that prints; a signal or the parent's end stops it.
 void Launcher::FlushOutput() {
-  phase_end_ = stop_signal_ == 0
-                   ? Clock::time_point::max()
-                   : Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.kill_after);
+  phase_end_ = stop_signal_ == 0 ? Clock::time_point::max()
+                                 : Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.kill_after);
   const int signals_before = stop_signal_;
   while (!output_.flushed() && !parent_gone_ && Clock::now() < phase_end_) {
     WaitForEvents();

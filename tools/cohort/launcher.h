@@ -79,6 +79,7 @@ class Launcher {
   struct Task {
     TaskId id;
     pid_t pid = -1;  // -1: not running
+    int pid_fd = -1;
     int restarts = 0;
     Clock::time_point start;
   };
@@ -88,7 +89,8 @@ class Launcher {
   void WaitForEvents();
   void HandleSignals();
   void HandleSignal(int signal);
-  void ReapChildren();
+  void ReapTasks();
+  void ReapOrphans();
   void HandleEnd(size_t task, int wait_status);
   void Fail(int exit_code);
   bool WillRestart(const Task& task) const;
@@ -108,6 +110,7 @@ class Launcher {
   const LaunchOptions options_;
   const int parent_fd_;
   int signal_fd_ = -1;
+  int ended_fd_ = -1;  // epoll over the tasks' pid_fd: gives them in the order in which they end
   bool parent_gone_ = false;
   int stop_signal_ = 0;  // the first one that the launcher got
   LaunchPlan plan_;

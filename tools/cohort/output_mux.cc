@@ -151,8 +151,7 @@ void OutputMux::WriteLog(Task* task, std::string_view line, bool complete) {
   if (error == 0) return;
   close(task->log_fd);
   task->log_fd = -1;
-  Say(StrCat("writing ", task->log_path, " failed: ", std::strerror(error),
-             "; the rest of the output is not in it"));
+  Say(StrCat("writing ", task->log_path, " failed: ", std::strerror(error), "; the rest of the output is not in it"));
 }
 
 void OutputMux::Close(Stream* stream) {

@@ -43,11 +43,9 @@ TEST(LineSplitterTest, LongLinesComeInPieces) {
     EXPECT_THAT(Split({std::string(size, 'a') + "\n"}), ElementsAre(std::string(size, 'a')));
     EXPECT_THAT(Split({std::string(size, 'a'), "\n"}), ElementsAre(std::string(size, 'a')));
   }
-  EXPECT_THAT(Split({std::string(max + 1, 'a'), "\nb\n"}),
-              ElementsAre(std::string(max, 'a') + "<cut>", "a", "b"));
-  EXPECT_THAT(
-      Split({std::string(max, 'a'), std::string(2 * max, 'b')}),
-      ElementsAre(std::string(max, 'a') + "<cut>", std::string(max, 'b') + "<cut>", std::string(max, 'b')));
+  EXPECT_THAT(Split({std::string(max + 1, 'a'), "\nb\n"}), ElementsAre(std::string(max, 'a') + "<cut>", "a", "b"));
+  EXPECT_THAT(Split({std::string(max, 'a'), std::string(2 * max, 'b')}),
+              ElementsAre(std::string(max, 'a') + "<cut>", std::string(max, 'b') + "<cut>", std::string(max, 'b')));
 }
 
 TEST(LineSplitterTest, EveryCuttingGivesTheSameLines) {
@@ -81,8 +79,7 @@ struct Pipe {
 std::string ReadAll(int fd) {
   std::string text;
   char buffer[4096];
-  for (ssize_t count; (count = read(fd, buffer, sizeof(buffer))) > 0;)
-    text.append(buffer, static_cast<size_t>(count));
+  for (ssize_t count; (count = read(fd, buffer, sizeof(buffer))) > 0;) text.append(buffer, static_cast<size_t>(count));
   return text;
 }
 

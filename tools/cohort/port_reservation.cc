@@ -16,8 +16,7 @@ namespace cohort::tools {
 namespace {
 
 [[noreturn]] void Fail(const char* call) {
-  throw UnavailableError(StrCat("[launch] expected a free port on 127.0.0.1; ", call,
-                                " failed: ", std::strerror(errno),
+  throw UnavailableError(StrCat("[launch] expected a free port on 127.0.0.1; ", call, " failed: ", std::strerror(errno),
                                 "; close programs that hold ports or raise the limit of open files"));
 }
 

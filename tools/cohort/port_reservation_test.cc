@@ -141,9 +141,7 @@ TEST(PortReservationTest, NobodyElseIsGivenAReservedPort) {
     for (int i = 0; i < 1000; ++i) {
       Socket s;
       if (kind % 2 == 1) s.ReuseAddress();
-      const bool ok = kind < 2   ? s.Bind(0) && s.Listen()
-                      : kind < 4 ? s.Bind(0, INADDR_ANY)
-                                 : s.Connect(sink_port);
+      const bool ok = kind < 2 ? s.Bind(0) && s.Listen() : kind < 4 ? s.Bind(0, INADDR_ANY) : s.Connect(sink_port);
       ++asked;
       if (!ok) {
         ++failed;

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,8 +39,8 @@ class Pipe {
  public:
   Pipe() {
     if (pipe2(fds_, O_CLOEXEC) != 0) {
-      throw UnavailableError(StrCat("[launch] expected a pipe for a task's output; got: ",
-                                    std::strerror(errno), "; raise the limit of open files (ulimit -n)"));
+      throw UnavailableError(StrCat("[launch] expected a pipe for a task's output; got: ", std::strerror(errno),
+                                    "; raise the limit of open files (ulimit -n)"));
     }
   }
   ~Pipe() {
@@ -74,8 +75,7 @@ void ResetSignals() {
   plain.sa_handler = SIG_DFL;
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction current;
-    const bool nohup =
-        signal == SIGHUP && sigaction(signal, nullptr, &current) == 0 && current.sa_handler == SIG_IGN;
+    const bool nohup = signal == SIGHUP && sigaction(signal, nullptr, &current) == 0 && current.sa_handler == SIG_IGN;
     if (!nohup) sigaction(signal, &plain, nullptr);
   }
   sigset_t none;
@@ -109,12 +109,10 @@ std::string InterpreterOf(const std::string& path) {
 [[noreturn]] void RefuseExec(const std::string& path, int error) {
   if (error == ENOENT && WhyNotExecutable(path) == 0) {
     const std::string interpreter = InterpreterOf(path);
-    Refuse(
-        127, path,
-        interpreter.empty() ? "its loader is not there" : "there is no " + interpreter + " (its first line)");
+    Refuse(127, path,
+           interpreter.empty() ? "its loader is not there" : "there is no " + interpreter + " (its first line)");
   }
-  if (error == ENOEXEC)
-    Refuse(126, path, "it is neither a program of this machine nor a script with a \"#!\" line");
+  if (error == ENOEXEC) Refuse(126, path, "it is neither a program of this machine nor a script with a \"#!\" line");
   Refuse(ShellCodeOf(error), path, std::strerror(error));
 }
 
@@ -156,8 +154,7 @@ Process StartProcess(const std::string& path, const std::vector<std::string>& ar
                                   "; raise the limit of processes (ulimit -u)"));
   }
   if (pid == 0) {
-    const int error =
-        BecomeProgram(launcher, out.write_fd(), err.write_fd(), path.c_str(), argv.data(), envp.data());
+    const int error = BecomeProgram(launcher, out.write_fd(), err.write_fd(), path.c_str(), argv.data(), envp.data());
     const ssize_t ignored = write(failure.write_fd(), &error, sizeof(error));
     (void)ignored;
     _exit(127);
@@ -177,7 +174,14 @@ Process StartProcess(const std::string& path, const std::vector<std::string>& ar
   }
   fcntl(out.read_fd(), F_SETFL, O_NONBLOCK);
   fcntl(err.read_fd(), F_SETFL, O_NONBLOCK);
-  return {pid, out.TakeReadEnd(), err.TakeReadEnd()};
+  const int pid_fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  if (pid_fd < 0) {
+    const int pidfd_error = errno;
+    kill(-pid, SIGKILL);
+    throw UnavailableError(StrCat("[launch] expected a descriptor for a process; got: ", std::strerror(pidfd_error),
+                                  "; raise the limit of open files (ulimit -n), or use Linux 5.3 or later"));
+  }
+  return {pid, pid_fd, out.TakeReadEnd(), err.TakeReadEnd()};
 }
 
 int ExitCodeOf(int wait_status) {
@@ -187,8 +191,8 @@ int ExitCodeOf(int wait_status) {
 std::string DescribeEnd(int wait_status) {
   if (!WIFSIGNALED(wait_status)) return StrCat("exited with code ", WEXITSTATUS(wait_status));
   const int signal = WTERMSIG(wait_status);
-  return StrCat("was killed by signal ", signal, " (", strsignal(signal),
-                WCOREDUMP(wait_status) ? ", core dumped" : "", ")");
+  return StrCat("was killed by signal ", signal, " (", strsignal(signal), WCOREDUMP(wait_status) ? ", core dumped" : "",
+                ")");
 }
 
 }  // namespace cohort::tools

@@ -22,7 +22,9 @@ std::string FindProgram(const std::string& program);
 
 struct Process {
   pid_t pid = -1;
-  int out_fd = -1;  // read ends, non-blocking and close-on-exec; owned by the caller
+  // Close-on-exec and owned by the caller:
+  int pid_fd = -1;  // readable once the process has ended
+  int out_fd = -1;  // read ends, non-blocking
   int err_fd = -1;
 };
 

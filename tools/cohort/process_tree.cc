@@ -145,8 +145,7 @@ int KillGroup(pid_t leader, Clock::time_point deadline) {
 int RunWatched(const std::function<int(int parent_fd)>& body) {
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) {
-    throw UnavailableError(
-        StrCat("[launch] expected a pipe; got: ", std::strerror(errno), "; see ulimit -n"));
+    throw UnavailableError(StrCat("[launch] expected a pipe; got: ", std::strerror(errno), "; see ulimit -n"));
   }
   AdoptOrphans();
   const sigset_t signals = BlockSignals();

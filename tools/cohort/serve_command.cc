@@ -63,8 +63,9 @@ int Serve(const ServeFlags& flags) {
 int ServeCommand(const Arguments& arguments) {
   CLI::App app("Runs a task that only serves its devices to the sessions of other tasks.", "cohort serve");
   app.set_help_flag("-h,--help", "Print this text");
-  app.footer("The cluster and the task come from TF_CONFIG unless they are given as flags. It ends with 0 when the chief\n"
-             "says that training is done, with 1 when the chief has been gone for the orphan timeout.");
+  app.footer(
+      "The cluster and the task come from TF_CONFIG unless they are given as flags. It ends with 0 when the chief\n"
+      "says that training is done, with 1 when the chief has been gone for the orphan timeout.");
   ServeFlags flags;
   app.add_option("--ps_hosts", flags.ps_hosts, "Addresses of the ps tasks, host:port, separated by commas");
   app.add_option("--worker_hosts", flags.worker_hosts, "Addresses of the workers");
@@ -75,7 +76,8 @@ int ServeCommand(const Arguments& arguments) {
   app.add_option("--orphan_timeout", flags.orphan_timeout, "Seconds without the chief until it ends; 0 = never (60)")
       ->check(CLI::Range(0.0, 1e9).description(""))
       ->type_name("SECONDS");
-  app.add_option("--threads", flags.server.config.intra_op_parallelism_threads, "Threads of a kernel; 0 = the cores (0)")
+  app.add_option("--threads", flags.server.config.intra_op_parallelism_threads,
+                 "Threads of a kernel; 0 = the cores (0)")
       ->check(CLI::Range(0, 65536).description(""))
       ->type_name("N");
   if (const auto done = ParseFlags(&app, arguments.flags)) return *done;

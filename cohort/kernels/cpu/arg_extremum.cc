@@ -1,8 +1,9 @@
+#include "cohort/kernels/cpu/arg_extremum.h"
+
 #include <memory>
 
 #include "cohort/core/error.h"
 #include "cohort/device/kernel.h"
-#include "cohort/kernels/cpu/arg_extremum.h"
 #include "cohort/kernels/cpu/reducers.h"
 #include "cohort/ops/shape_rules.h"
 
@@ -11,15 +12,23 @@ namespace {
 
 struct Larger {
   template <typename W>
-  static W Start() { return Lowest<W>(); }
+  static W Start() {
+    return Lowest<W>();
+  }
   template <typename W>
-  static bool Beats(W a, W b) { return a > b; }
+  static bool Beats(W a, W b) {
+    return a > b;
+  }
 };
 struct Smaller {
   template <typename W>
-  static W Start() { return Highest<W>(); }
+  static W Start() {
+    return Highest<W>();
+  }
   template <typename W>
-  static bool Beats(W a, W b) { return a < b; }
+  static bool Beats(W a, W b) {
+    return a < b;
+  }
 };
 
 // The first extreme element of [outer, n, inner] along the middle; NaN never wins.
@@ -37,9 +46,12 @@ class ArgKernel final : public OpKernel {
     Tensor& out = ctx.AllocateOutput(0, result);
     const T* in = x.data<T>();
     Index* to = out.data<Index>();
-    ForBlocks(out.num_elements(), ctx.num_threads(), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) to[i] = Find(in + i / inner * n * inner + i % inner, n, inner);
-    }, n);
+    ForBlocks(
+        out.num_elements(), ctx.num_threads(),
+        [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) to[i] = Find(in + i / inner * n * inner + i % inner, n, inner);
+        },
+        n);
   }
 
  private:

@@ -20,19 +20,27 @@ using cpu::Wrapping;
 // Functions of two elements of the type that they are computed in.
 struct AddFn {
   template <typename W>
-  static COHORT_INLINE W Apply(W x, W y) { return Wrapping<W>::Add(x, y); }
+  static COHORT_INLINE W Apply(W x, W y) {
+    return Wrapping<W>::Add(x, y);
+  }
 };
 struct SubFn {
   template <typename W>
-  static COHORT_INLINE W Apply(W x, W y) { return Wrapping<W>::Sub(x, y); }
+  static COHORT_INLINE W Apply(W x, W y) {
+    return Wrapping<W>::Sub(x, y);
+  }
 };
 struct MulFn {
   template <typename W>
-  static COHORT_INLINE W Apply(W x, W y) { return Wrapping<W>::Mul(x, y); }
+  static COHORT_INLINE W Apply(W x, W y) {
+    return Wrapping<W>::Mul(x, y);
+  }
 };
 struct DivFn {
   template <typename W>
-  static COHORT_INLINE W Apply(W x, W y) { return Wrapping<W>::Div(x, y); }
+  static COHORT_INLINE W Apply(W x, W y) {
+    return Wrapping<W>::Div(x, y);
+  }
 };
 struct FloorDivFn {
   template <typename W>
@@ -59,11 +67,15 @@ struct FloorModFn {
 };
 struct MaximumFn {
   template <typename W>
-  static COHORT_INLINE W Apply(W x, W y) { return x > y || x != x ? x : y; }  // y where it is NaN: x > y is false
+  static COHORT_INLINE W Apply(W x, W y) {
+    return x > y || x != x ? x : y;
+  }  // y where it is NaN: x > y is false
 };
 struct MinimumFn {
   template <typename W>
-  static COHORT_INLINE W Apply(W x, W y) { return x < y || x != x ? x : y; }
+  static COHORT_INLINE W Apply(W x, W y) {
+    return x < y || x != x ? x : y;
+  }
 };
 struct PowFn {
   template <typename W>
@@ -104,8 +116,9 @@ void RefuseNegatives(const Tensor& a, const Tensor& b) {
   const T* power = b.data<T>();
   for (int64_t i = 0; i < b.num_elements(); ++i) {
     if (power[i] < 0) {
-      throw InvalidArgumentError(StrCat("Integers to negative integer powers are not allowed: ", power[i], " at element ", i,
-                                        " of shape ", b.shape(), "; the base has shape ", a.shape()));
+      throw InvalidArgumentError(StrCat("Integers to negative integer powers are not allowed: ", power[i],
+                                        " at element ", i, " of shape ", b.shape(), "; the base has shape ",
+                                        a.shape()));
     }
   }
 }
@@ -113,9 +126,10 @@ void RefuseNegatives(const Tensor& a, const Tensor& b) {
 template <typename Fn>
 void RegisterBinary(KernelRegistry& registry, const char* op, int64_t cost = 1) {
   registry.Register(op, "CPU", [cost](const KernelConstruction& c) {
-    return cpu::ForAllNumbers(c.node.input(0).dtype(), c.node.op_name(), [&]<typename T>(T) -> std::unique_ptr<OpKernel> {
-      return std::make_unique<BinaryKernel>(MakeBinaryLoops<Fn, T>(), cost);
-    });
+    return cpu::ForAllNumbers(c.node.input(0).dtype(), c.node.op_name(),
+                              [&]<typename T>(T) -> std::unique_ptr<OpKernel> {
+                                return std::make_unique<BinaryKernel>(MakeBinaryLoops<Fn, T>(), cost);
+                              });
   });
 }
 
@@ -123,11 +137,12 @@ void RegisterBinary(KernelRegistry& registry, const char* op, int64_t cost = 1) 
 template <typename Fn>
 void RegisterDivision(KernelRegistry& registry, const char* op) {
   registry.Register(op, "CPU", [](const KernelConstruction& c) {
-    return cpu::ForAllNumbers(c.node.input(0).dtype(), c.node.op_name(), []<typename T>(T) -> std::unique_ptr<OpKernel> {
-      cpu::OperandCheck check = nullptr;
-      if constexpr (std::is_integral_v<T>) check = RefuseZeros<T>;
-      return std::make_unique<BinaryKernel>(MakeBinaryLoops<Fn, T>(), 4, check);
-    });
+    return cpu::ForAllNumbers(c.node.input(0).dtype(), c.node.op_name(),
+                              []<typename T>(T) -> std::unique_ptr<OpKernel> {
+                                cpu::OperandCheck check = nullptr;
+                                if constexpr (std::is_integral_v<T>) check = RefuseZeros<T>;
+                                return std::make_unique<BinaryKernel>(MakeBinaryLoops<Fn, T>(), 4, check);
+                              });
   });
 }
 
@@ -206,13 +221,16 @@ class AddNKernel final : public OpKernel {
     if (count == 1) return ctx.SetOutput(0, first);
     Tensor& out = ctx.ForwardInputOrAllocate(0, 0, first.shape());
     T* sum = out.data<T>();
-    cpu::ForBlocks(out.num_elements(), ctx.num_threads(), [&](int64_t begin, int64_t end) {
-      const auto part = [&](int i) { return ctx.input(i).data<T>() + begin; };
-      add_one_(sum + begin, part(0), part(1), end - begin);
-      int i = 2;
-      for (; i + 1 < count; i += 2) add_two_(sum + begin, part(i), part(i + 1), end - begin);
-      if (i < count) add_one_(sum + begin, sum + begin, part(i), end - begin);
-    }, count);
+    cpu::ForBlocks(
+        out.num_elements(), ctx.num_threads(),
+        [&](int64_t begin, int64_t end) {
+          const auto part = [&](int i) { return ctx.input(i).data<T>() + begin; };
+          add_one_(sum + begin, part(0), part(1), end - begin);
+          int i = 2;
+          for (; i + 1 < count; i += 2) add_two_(sum + begin, part(i), part(i + 1), end - begin);
+          if (i < count) add_one_(sum + begin, sum + begin, part(i), end - begin);
+        },
+        count);
   }
 
  private:
@@ -236,9 +254,9 @@ void RegisterArithmeticKernels(KernelRegistry& registry) {
   RegisterBinary<SquaredDifferenceFn>(registry, "SquaredDifference");
   registry.Register("Pow", "CPU", MakePow);
   registry.Register("AddN", "CPU", [](const KernelConstruction& c) {
-    return cpu::ForAllNumbers(c.node.input(0).dtype(), c.node.op_name(), []<typename T>(T) -> std::unique_ptr<OpKernel> {
-      return std::make_unique<AddNKernel<T>>();
-    });
+    return cpu::ForAllNumbers(
+        c.node.input(0).dtype(), c.node.op_name(),
+        []<typename T>(T) -> std::unique_ptr<OpKernel> { return std::make_unique<AddNKernel<T>>(); });
   });
 }
 

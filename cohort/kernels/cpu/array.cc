@@ -82,21 +82,24 @@ void BroadcastTo(KernelContext& ctx) {
     const T* from = static_cast<const T*>(x.raw_data());
     T* to = static_cast<T*>(out.raw_data());
     const int64_t inner = plan.inner();
-    cpu::ForBlocks(plan.outer(), ctx.num_threads(), [&](int64_t begin, int64_t end) {
-      cpu::WalkBroadcast(plan, begin, end, [&](int64_t at, const std::array<int64_t, 1>& offsets) {
-        if (plan.inner_repeats(0)) {
-          std::fill(to + at, to + at + inner, from[offsets[0]]);
-        } else {
-          std::copy(from + offsets[0], from + offsets[0] + inner, to + at);
-        }
-      });
-    }, inner);
+    cpu::ForBlocks(
+        plan.outer(), ctx.num_threads(),
+        [&](int64_t begin, int64_t end) {
+          cpu::WalkBroadcast(plan, begin, end, [&](int64_t at, const std::array<int64_t, 1>& offsets) {
+            if (plan.inner_repeats(0)) {
+              std::fill(to + at, to + at + inner, from[offsets[0]]);
+            } else {
+              std::copy(from + offsets[0], from + offsets[0] + inner, to + at);
+            }
+          });
+        },
+        inner);
     return 0;
   });
 }
 
-// Axes, counted in the broadcast shape, over which the gradient of each operand is summed: those where the operand lacks
-// the dimension or has 1. An axis where both have 1 counts for both, as in TensorFlow.
+// Axes, counted in the broadcast shape, over which the gradient of each operand is summed: those where the
+// operand lacks the dimension or has 1. An axis where both have 1 counts for both, as in TensorFlow.
 void BroadcastGradientArgs(KernelContext& ctx) {
   const Shape a(ops::IntegerValues(ctx.input(0))), b(ops::IntegerValues(ctx.input(1)));
   std::vector<int64_t> reduce_a, reduce_b;
@@ -116,8 +119,10 @@ template <typename From, typename To>
 struct CastFn {
   template <typename W>
   static COHORT_INLINE auto Apply(W x) {
-    if constexpr (std::is_same_v<To, bool>) return x != W(0);
-    else return static_cast<cpu::Wide<To>>(x);
+    if constexpr (std::is_same_v<To, bool>)
+      return x != W(0);
+    else
+      return static_cast<cpu::Wide<To>>(x);
   }
 };
 

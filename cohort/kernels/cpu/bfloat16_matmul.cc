@@ -61,7 +61,8 @@ std::shared_ptr<Bfloat16MatMul::Primitive> Bfloat16MatMul::Find(const GemmShape&
   return cache_.back();
 }
 
-bool Bfloat16MatMul::Run(KernelContext& ctx, const GemmShape& shape, const bfloat16* a, const bfloat16* b, bfloat16* c) {
+bool Bfloat16MatMul::Run(KernelContext& ctx, const GemmShape& shape, const bfloat16* a, const bfloat16* b,
+                         bfloat16* c) {
   const std::shared_ptr<Primitive> found = Find(shape);
   if (!found->usable) return false;
   const auto wrap = [](const memory::desc& desc, const void* data) {
@@ -77,8 +78,8 @@ bool Bfloat16MatMul::Run(KernelContext& ctx, const GemmShape& shape, const bfloa
                                       {DNNL_ARG_SCRATCHPAD, wrap(scratch_desc, scratch.raw_data())}});
     stream.wait();
   } catch (const dnnl::error& error) {
-    throw InternalError(StrCat("[kernels/cpu] oneDNN failed in a bfloat16 product of [", shape.m, ",", shape.k, "] and [",
-                               shape.k, ",", shape.n, "]: ", error.what()));
+    throw InternalError(StrCat("[kernels/cpu] oneDNN failed in a bfloat16 product of [", shape.m, ",", shape.k,
+                               "] and [", shape.k, ",", shape.n, "]: ", error.what()));
   }
   return true;
 }

@@ -1,5 +1,5 @@
-// How N operands that broadcast against each other are walked: dimensions that all of them step through alike are
-// merged, so that the loops are few and long. Internal to kernels/cpu.
+// How N operands that broadcast against each other are walked: dimensions that all of them step through alike
+// are merged, so that the loops are few and long. Internal to kernels/cpu.
 #pragma once
 
 #include <array>
@@ -9,8 +9,8 @@
 
 namespace cohort::cpu {
 
-// `rank` >= 1 merged dimensions; operand o moves by strides[o][d] elements along dimension d (0: it is repeated). Along
-// the last dimension every stride is 0 or 1.
+// `rank` >= 1 merged dimensions; operand o moves by strides[o][d] elements along dimension d (0: it is
+// repeated). Along the last dimension every stride is 0 or 1.
 template <int N>
 struct BroadcastPlan {
   int rank = 0;

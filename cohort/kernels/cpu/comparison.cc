@@ -16,27 +16,39 @@ using cpu::MakeBinaryLoops;
 
 struct EqualFn {
   template <typename W>
-  static COHORT_INLINE bool Apply(W x, W y) { return x == y; }
+  static COHORT_INLINE bool Apply(W x, W y) {
+    return x == y;
+  }
 };
 struct NotEqualFn {
   template <typename W>
-  static COHORT_INLINE bool Apply(W x, W y) { return x != y; }
+  static COHORT_INLINE bool Apply(W x, W y) {
+    return x != y;
+  }
 };
 struct LessFn {
   template <typename W>
-  static COHORT_INLINE bool Apply(W x, W y) { return x < y; }
+  static COHORT_INLINE bool Apply(W x, W y) {
+    return x < y;
+  }
 };
 struct LessEqualFn {
   template <typename W>
-  static COHORT_INLINE bool Apply(W x, W y) { return x <= y; }
+  static COHORT_INLINE bool Apply(W x, W y) {
+    return x <= y;
+  }
 };
 struct GreaterFn {
   template <typename W>
-  static COHORT_INLINE bool Apply(W x, W y) { return x > y; }
+  static COHORT_INLINE bool Apply(W x, W y) {
+    return x > y;
+  }
 };
 struct GreaterEqualFn {
   template <typename W>
-  static COHORT_INLINE bool Apply(W x, W y) { return x >= y; }
+  static COHORT_INLINE bool Apply(W x, W y) {
+    return x >= y;
+  }
 };
 struct AndFn {
   static COHORT_INLINE bool Apply(bool x, bool y) { return x & y; }
@@ -48,9 +60,10 @@ struct OrFn {
 template <typename Fn>
 void RegisterOrder(KernelRegistry& registry, const char* op) {
   registry.Register(op, "CPU", [](const KernelConstruction& c) {
-    return cpu::ForAllNumbers(c.node.input(0).dtype(), c.node.op_name(), []<typename T>(T) -> std::unique_ptr<OpKernel> {
-      return std::make_unique<BinaryKernel>(MakeBinaryLoops<Fn, T, bool>(), 1);
-    });
+    return cpu::ForAllNumbers(c.node.input(0).dtype(), c.node.op_name(),
+                              []<typename T>(T) -> std::unique_ptr<OpKernel> {
+                                return std::make_unique<BinaryKernel>(MakeBinaryLoops<Fn, T, bool>(), 1);
+                              });
   });
 }
 
@@ -86,7 +99,8 @@ class StringEquality final : public OpKernel {
   bool negated_;
 };
 
-// Where shapes do not broadcast and the node says that this is no error, the answer is one scalar: never equal.
+// Where shapes do not broadcast and the node says that this is no error, the answer is one scalar: never
+// equal.
 class LenientEquality final : public OpKernel {
  public:
   LenientEquality(std::unique_ptr<OpKernel> strict, bool negated) : strict_(std::move(strict)), negated_(negated) {}
@@ -115,7 +129,8 @@ void RegisterEquality(KernelRegistry& registry, const char* op) {
         return std::make_unique<BinaryKernel>(MakeBinaryLoops<Fn, T, bool>(), 1);
       });
     }
-    if (!c.attr<bool>("incompatible_shape_error")) kernel = std::make_unique<LenientEquality>(std::move(kernel), negated);
+    if (!c.attr<bool>("incompatible_shape_error"))
+      kernel = std::make_unique<LenientEquality>(std::move(kernel), negated);
     return kernel;
   });
 }

@@ -22,8 +22,9 @@ class ConstKernel final : public OpKernel {
 };
 
 [[noreturn]] void FailUnfed(KernelContext& ctx) {
-  throw InvalidArgumentError(StrCat("You must feed a value for placeholder tensor '", ctx.node().name(), "' with dtype ",
-                                    ctx.node().output_dtype(0), " and shape ", ctx.node().output_shape(0)));
+  throw InvalidArgumentError(StrCat("You must feed a value for placeholder tensor '", ctx.node().name(),
+                                    "' with dtype ", ctx.node().output_dtype(0), " and shape ",
+                                    ctx.node().output_shape(0)));
 }
 
 void PassDefault(KernelContext& ctx) { ctx.SetOutput(0, ctx.input(0)); }

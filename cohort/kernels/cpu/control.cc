@@ -1,8 +1,8 @@
 #include <atomic>
 #include <cstdio>
 
-#include "cohort/device/kernel.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/device/kernel.h"
 #include "cohort/kernels/register.h"
 
 namespace cohort {
@@ -41,7 +41,9 @@ class AssertKernel final : public OpKernel {
 class PrintKernel final : public OpKernel {
  public:
   explicit PrintKernel(const KernelConstruction& c)
-      : message_(c.attr<std::string>("message")), left_(c.attr<int64_t>("first_n")), limited_(left_ >= 0),
+      : message_(c.attr<std::string>("message")),
+        left_(c.attr<int64_t>("first_n")),
+        limited_(left_ >= 0),
         summarize_(c.attr<int64_t>("summarize")) {}
   void Compute(KernelContext& ctx) override {
     ctx.SetOutput(0, ctx.input(0));

@@ -12,9 +12,12 @@ void UnaryKernel::Compute(KernelContext& ctx) {
   const int64_t n = x.num_elements();
   if (ctx.num_threads() <= 1 || n * cost_ <= kElementsWorthATeam) return loop_(in, out, n);
   const size_t in_size = DTypeSize(x.dtype()), out_size = DTypeSize(y.dtype());
-  ForBlocks(n, ctx.num_threads(), [&](int64_t begin, int64_t end) {
-    loop_(in + static_cast<size_t>(begin) * in_size, out + static_cast<size_t>(begin) * out_size, end - begin);
-  }, cost_);
+  ForBlocks(
+      n, ctx.num_threads(),
+      [&](int64_t begin, int64_t end) {
+        loop_(in + static_cast<size_t>(begin) * in_size, out + static_cast<size_t>(begin) * out_size, end - begin);
+      },
+      cost_);
 }
 
 // `a_step` and `b_step` are the bytes from one element to the next: 0 for a scalar operand.
@@ -25,10 +28,13 @@ void BinaryKernel::RunLoop(KernelContext& ctx, BinaryLoops::Loop loop, const Ten
   char* z = static_cast<char*>(out.raw_data());
   const int64_t n = out.num_elements();
   if (ctx.num_threads() <= 1 || n * cost_ <= kElementsWorthATeam) return loop(x, y, z, n);
-  ForBlocks(n, ctx.num_threads(), [&](int64_t begin, int64_t end) {
-    const size_t at = static_cast<size_t>(begin);
-    loop(x + at * a_step, y + at * b_step, z + at * loops_.result_size, end - begin);
-  }, cost_);
+  ForBlocks(
+      n, ctx.num_threads(),
+      [&](int64_t begin, int64_t end) {
+        const size_t at = static_cast<size_t>(begin);
+        loop(x + at * a_step, y + at * b_step, z + at * loops_.result_size, end - begin);
+      },
+      cost_);
 }
 
 void BinaryKernel::Compute(KernelContext& ctx) {
@@ -62,13 +68,16 @@ void BinaryKernel::Broadcast(KernelContext& ctx, const Tensor& a, const Tensor& 
   const char* y = static_cast<const char*>(b.raw_data());
   char* z = static_cast<char*>(out.raw_data());
   const int64_t inner = plan.inner();
-  ForBlocks(plan.outer(), ctx.num_threads(), [&](int64_t begin, int64_t end) {
-    WalkBroadcast(plan, begin, end, [&](int64_t at, const std::array<int64_t, 2>& offsets) {
-      loop(x + static_cast<size_t>(offsets[0]) * loops_.element_size,
-           y + static_cast<size_t>(offsets[1]) * loops_.element_size,
-           z + static_cast<size_t>(at) * loops_.result_size, inner);
-    });
-  }, cost_ * inner);
+  ForBlocks(
+      plan.outer(), ctx.num_threads(),
+      [&](int64_t begin, int64_t end) {
+        WalkBroadcast(plan, begin, end, [&](int64_t at, const std::array<int64_t, 2>& offsets) {
+          loop(x + static_cast<size_t>(offsets[0]) * loops_.element_size,
+               y + static_cast<size_t>(offsets[1]) * loops_.element_size,
+               z + static_cast<size_t>(at) * loops_.result_size, inner);
+        });
+      },
+      cost_ * inner);
 }
 
 }  // namespace cohort::cpu

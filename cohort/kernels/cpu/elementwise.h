@@ -1,5 +1,5 @@
-// Kernels that compute one element from the elements at the same place: of one tensor, or of two that broadcast.
-// Internal to kernels/cpu.
+// Kernels that compute one element from the elements at the same place: of one tensor, or of two that
+// broadcast. Internal to kernels/cpu.
 #pragma once
 
 #include <cstdint>
@@ -33,12 +33,14 @@ struct UnaryBody {
 // y = fn(x), in x's memory where that can be. `cost` is about how many simple operations an element takes.
 class UnaryKernel final : public OpKernel {
  public:
-  UnaryKernel(UnaryLoop loop, int64_t cost) : loop_(loop), cost_(cost) {}
+  UnaryKernel(UnaryLoop loop, int64_t cost) : loop_(loop), cost_(cost) { elementwise_.unary = loop; }
   void Compute(KernelContext& ctx) override;
+  const ElementwiseLoops* AsElementwise() const override { return &elementwise_; }
 
  private:
   UnaryLoop loop_;
   int64_t cost_;
+  ElementwiseLoops elementwise_;
 };
 
 // Both operands run, the right one is a scalar, the left one is.
@@ -97,17 +99,22 @@ using OperandCheck = void (*)(const Tensor& a, const Tensor& b);
 class BinaryKernel final : public OpKernel {
  public:
   BinaryKernel(BinaryLoops loops, int64_t cost, OperandCheck check = nullptr)
-      : loops_(loops), cost_(cost), check_(check) {}
+      : loops_(loops),
+        cost_(cost),
+        check_(check),
+        elementwise_{nullptr, loops.both, loops.right_scalar, loops.left_scalar} {}
   void Compute(KernelContext& ctx) override;
+  const ElementwiseLoops* AsElementwise() const override { return check_ == nullptr ? &elementwise_ : nullptr; }
 
  private:
   void Broadcast(KernelContext& ctx, const Tensor& a, const Tensor& b) const;
-  void RunLoop(KernelContext& ctx, BinaryLoops::Loop loop, const Tensor& a, const Tensor& b, Tensor& out,
-               size_t a_step, size_t b_step) const;
+  void RunLoop(KernelContext& ctx, BinaryLoops::Loop loop, const Tensor& a, const Tensor& b, Tensor& out, size_t a_step,
+               size_t b_step) const;
 
   BinaryLoops loops_;
   int64_t cost_;
   OperandCheck check_;
+  ElementwiseLoops elementwise_;
 };
 
 }  // namespace cohort::cpu

@@ -59,8 +59,8 @@ TEST(ElementwiseTest, ResultsInOperandsMemoryAreRight) {
   Graph graph;
   const Output x = ops::Placeholder(graph, DType::kFloat32, Shape{5});
   const Output row = ops::Placeholder(graph, DType::kFloat32, Shape{1});
-  Output a = x + x;                  // 2x
-  Output b = ops::Square(x);         // x^2
+  Output a = x + x;                    // 2x
+  Output b = ops::Square(x);           // x^2
   const Output c = (a * b - a) / row;  // (2x^3 - 2x) / r
   const Output d = row - c;
   Interpreter interpreter;
@@ -75,9 +75,14 @@ TEST(ElementwiseTest, ThreadsDoNotChangeResults) {
   const Output x = ops::Placeholder(graph, DType::kFloat32, Shape{300, 401});
   const Output row = ops::Placeholder(graph, DType::kFloat32, Shape{401});
   const Output column = ops::Placeholder(graph, DType::kFloat32, Shape{300, 1});
-  const std::vector<Output> fetches = {
-      x + row, x * column, column - row, ops::Exp(x), ops::SelectV2(ops::Greater(x, row), x, column),
-      ops::AddN({x, x, x}), ops::Cast(x, DType::kFloat64), ops::BroadcastTo(row, {300, 401})};
+  const std::vector<Output> fetches = {x + row,
+                                       x * column,
+                                       column - row,
+                                       ops::Exp(x),
+                                       ops::SelectV2(ops::Greater(x, row), x, column),
+                                       ops::AddN({x, x, x}),
+                                       ops::Cast(x, DType::kFloat64),
+                                       ops::BroadcastTo(row, {300, 401})};
   const Interpreter::Feeds feeds = {
       {x, Floats({300, 401}, 0.01f)}, {row, Floats({401}, 0.1f)}, {column, Floats({300, 1}, -0.3f)}};
   const std::vector<Tensor> one = Interpreter(1).Run(fetches, feeds), three = Interpreter(3).Run(fetches, feeds);
@@ -121,10 +126,10 @@ TEST(ElementwiseTest, ShapesThatDoNotBroadcastAreRefusedInBothPlaces) {
   Graph graph;
   const Output x = ops::Placeholder(graph, DType::kFloat32, Shape{2, 3});
   EXPECT_THAT(MessageOf([&] { x + ops::Const(graph, std::vector<float>{1, 2}); }), HasSubstr("[2,3] vs. [2]"));
-  const Output u = ops::Placeholder(graph, DType::kFloat32, Shape{-1}), v = ops::Placeholder(graph, DType::kFloat32, Shape{-1});
+  const Output u = ops::Placeholder(graph, DType::kFloat32, Shape{-1}),
+               v = ops::Placeholder(graph, DType::kFloat32, Shape{-1});
   Interpreter interpreter;
-  const std::string message =
-      MessageOf([&] { interpreter.Run1(u + v, {{u, Floats({2}, 1)}, {v, Floats({3}, 1)}}); });
+  const std::string message = MessageOf([&] { interpreter.Run1(u + v, {{u, Floats({2}, 1)}, {v, Floats({3}, 1)}}); });
   EXPECT_THAT(message, HasSubstr("[2] vs. [3]"));
 }
 
@@ -145,7 +150,8 @@ TEST(ElementwiseTest, ExponentialIsGoodOverTheWholeRange) {
 
 TEST(ElementwiseTest, GradientsOfEqualShapesNeedNoReduction) {
   Graph graph;
-  const Output x = ops::Placeholder(graph, DType::kFloat32, Shape{8}), y = ops::Placeholder(graph, DType::kFloat32, Shape{8});
+  const Output x = ops::Placeholder(graph, DType::kFloat32, Shape{8}),
+               y = ops::Placeholder(graph, DType::kFloat32, Shape{8});
   Gradients({x * y + x}, {x, y});
   for (const Node* node : graph.nodes()) {
     EXPECT_NE(node->op_name(), "Sum");
@@ -156,7 +162,8 @@ TEST(ElementwiseTest, GradientsOfEqualShapesNeedNoReduction) {
 
 TEST(ClipTest, ByGlobalNormScalesAllAlikeAndKeepsSparseOnes) {
   Graph graph;
-  const Output a = ops::Const(graph, std::vector<float>{3, 0}), b = ops::Const(graph, std::vector<float>{0, 4}, Shape{1, 2});
+  const Output a = ops::Const(graph, std::vector<float>{3, 0}),
+               b = ops::Const(graph, std::vector<float>{0, 4}, Shape{1, 2});
   const Gradient sparse(b, ops::Const(graph, std::vector<int32_t>{7}), ops::Const(graph, std::vector<int32_t>{9, 2}));
   const auto clipped = ops::ClipByGlobalNorm({Gradient(a), Gradient(), sparse}, 2.5f);
   Interpreter interpreter;
@@ -174,7 +181,8 @@ TEST(ClipTest, AnInfiniteNormMakesAllNan) {
   const Output a = ops::Const(graph, std::vector<float>{INFINITY, 1});
   const auto clipped = ops::ClipByGlobalNorm({Gradient(a)}, 1);
   Interpreter interpreter;
-  for (const float value : interpreter.Run1(clipped.gradients[0].values).values<float>()) EXPECT_TRUE(std::isnan(value));
+  for (const float value : interpreter.Run1(clipped.gradients[0].values).values<float>())
+    EXPECT_TRUE(std::isnan(value));
 }
 
 }  // namespace

@@ -19,14 +19,13 @@ struct ReducedExp {
 
 COHORT_INLINE ReducedExp ReduceExp(float x) {
   constexpr float kLog2E = 1.44269504f;
-  constexpr float kLn2High = 0.693359375f;       // few bits, so that n times it is exact
-  constexpr float kLn2Low = -2.12194440e-4f;     // ln 2 minus it
-  constexpr float kMagic = 12582912.0f;          // 1.5 2^23: adding it rounds to an integer
+  constexpr float kLn2High = 0.693359375f;                              // few bits, so that n times it is exact
+  constexpr float kLn2Low = -2.12194440e-4f;                            // ln 2 minus it
+  constexpr float kMagic = 12582912.0f;                                 // 1.5 2^23: adding it rounds to an integer
   const float clamped = x < -87.0f ? -87.0f : (x > 88.0f ? 88.0f : x);  // NaN stays
   const float n = (clamped * kLog2E + kMagic) - kMagic;
   const float r = (clamped - n * kLn2High) - n * kLn2Low;
-  const float p =
-      1.0f / 2 + r * (1.0f / 6 + r * (1.0f / 24 + r * (1.0f / 120 + r * (1.0f / 720 + r * (1.0f / 5040)))));
+  const float p = 1.0f / 2 + r * (1.0f / 6 + r * (1.0f / 24 + r * (1.0f / 120 + r * (1.0f / 720 + r * (1.0f / 5040)))));
   const auto exponent = static_cast<int32_t>(n == n ? n : 0.0f);
   return {r + r * r * p, std::bit_cast<float>((exponent + 127) << 23)};
 }

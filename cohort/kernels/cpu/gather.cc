@@ -22,23 +22,28 @@ void CheckIndices(const Tensor& indices, int64_t dim, const Tensor& params) {
   const Index* values = indices.data<Index>();
   for (int64_t i = 0; i < indices.num_elements(); ++i) {
     if (values[i] < 0 || values[i] >= dim) {
-      throw InvalidArgumentError(StrCat("indices[", i, "] = ", values[i], " is not in [0, ", dim, "); indices have shape ",
-                                        indices.shape(), ", params ", params.shape()));
+      throw InvalidArgumentError(StrCat("indices[", i, "] = ", values[i], " is not in [0, ", dim,
+                                        "); indices have shape ", indices.shape(), ", params ", params.shape()));
     }
   }
 }
 
 template <typename T, typename Index>
 void CopyGathered(const GatherSizes& s, const T* params, const Index* indices, T* out, int threads) {
-  cpu::ForBlocks(s.batch * s.outer * s.n, threads, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t block = i / s.n;  // batch * outer
-      const int64_t row = indices[block / s.outer * s.n + i % s.n];
-      const T* from = params + (block * s.dim + row) * s.inner;
-      if (s.inner == 1) out[i] = *from;
-      else std::copy(from, from + s.inner, out + i * s.inner);
-    }
-  }, s.inner);
+  cpu::ForBlocks(
+      s.batch * s.outer * s.n, threads,
+      [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t block = i / s.n;  // batch * outer
+          const int64_t row = indices[block / s.outer * s.n + i % s.n];
+          const T* from = params + (block * s.dim + row) * s.inner;
+          if (s.inner == 1)
+            out[i] = *from;
+          else
+            std::copy(from, from + s.inner, out + i * s.inner);
+        }
+      },
+      s.inner);
 }
 
 class GatherKernel final : public OpKernel {
@@ -59,9 +64,12 @@ class GatherKernel final : public OpKernel {
     }
     const GatherSizes s{p.Sub(0, batch).num_elements(), p.Sub(batch, axis).num_elements(), p.dim(axis),
                         p.Sub(axis + 1, p.rank()).num_elements(), x.Sub(batch, x.rank()).num_elements()};
-    Tensor& out = ctx.AllocateOutput(0, p.Sub(0, axis).Concat(x.Sub(batch, x.rank())).Concat(p.Sub(axis + 1, p.rank())));
-    if (indices.dtype() == DType::kInt32) Copy<int32_t>(ctx, s, params, indices, out);
-    else Copy<int64_t>(ctx, s, params, indices, out);
+    Tensor& out =
+        ctx.AllocateOutput(0, p.Sub(0, axis).Concat(x.Sub(batch, x.rank())).Concat(p.Sub(axis + 1, p.rank())));
+    if (indices.dtype() == DType::kInt32)
+      Copy<int32_t>(ctx, s, params, indices, out);
+    else
+      Copy<int64_t>(ctx, s, params, indices, out);
   }
 
  private:
@@ -89,8 +97,8 @@ class OneHotKernel final : public OpKernel {
     const int64_t depth = ops::IntegerScalar(ctx.input(1), "depth");
     if (depth < 0) throw InvalidArgumentError(StrCat("depth must be non-negative, got: ", depth));
     if (ctx.input(2).num_elements() != 1 || ctx.input(3).num_elements() != 1) {
-      throw InvalidArgumentError(StrCat("on_value and off_value must be scalars; got shapes ", ctx.input(2).shape(), " and ",
-                                        ctx.input(3).shape()));
+      throw InvalidArgumentError(StrCat("on_value and off_value must be scalars; got shapes ", ctx.input(2).shape(),
+                                        " and ", ctx.input(3).shape()));
     }
     const int axis = ops::NormalizeAxis(axis_, in.rank() + 1);
     Tensor& out = ctx.AllocateOutput(0, in.Sub(0, axis).Concat(Shape{depth}).Concat(in.Sub(axis, in.rank())));

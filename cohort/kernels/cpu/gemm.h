@@ -1,5 +1,5 @@
-// Matrix product of row-major matrices, for the element types and sizes that oneDNN does not serve (or serves slowly).
-// Internal to kernels/cpu.
+// Matrix product of row-major matrices, for the element types and sizes that oneDNN does not serve (or serves
+// slowly). Internal to kernels/cpu.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,8 @@
 
 namespace cohort::cpu {
 
-// Sizes and layout of c[m,n] = a'[m,k] b'[k,n]; a is stored as [k,m] where transpose_a, b as [n,k] where transpose_b.
+// Sizes and layout of c[m,n] = a'[m,k] b'[k,n]; a is stored as [k,m] where transpose_a, b as [n,k] where
+// transpose_b.
 struct GemmShape {
   int64_t m = 0;
   int64_t n = 0;
@@ -22,7 +23,8 @@ struct GemmShape {
   bool transpose_b = false;
 };
 
-// c[rows, n] += a b with a's element (i, p) at a[i * row_step + p * k_step]; four rows of c share each row of b.
+// c[rows, n] += a b with a's element (i, p) at a[i * row_step + p * k_step]; four rows of c share each row of
+// b.
 template <typename T, typename A>
 struct GemmRowsBody {
   static constexpr int64_t kColumns = 256;  // a block of b, kDepth x kColumns, stays in the second-level cache
@@ -47,8 +49,8 @@ struct GemmRowsBody {
 
  private:
   template <int kRows>
-  static COHORT_INLINE void Rows(const T* a, int64_t row_step, int64_t k_step, const A* b, A* c, int64_t n, int64_t width,
-                                 int64_t depth) {
+  static COHORT_INLINE void Rows(const T* a, int64_t row_step, int64_t k_step, const A* b, A* c, int64_t n,
+                                 int64_t width, int64_t depth) {
     for (int64_t p = 0; p < depth; ++p) {
       A factor[kRows];
       for (int r = 0; r < kRows; ++r) factor[r] = static_cast<A>(a[r * row_step + p * k_step]);
@@ -73,18 +75,21 @@ class Gemm {
     std::vector<A> packed;
     const A* right = PackB(s, b, packed);
     const int64_t row_step = s.transpose_a ? 1 : s.k, k_step = s.transpose_a ? s.m : 1;
-    ForBlocks(s.m, threads, [&](int64_t begin, int64_t end) {
-      const T* left = a + begin * row_step;
-      const int64_t count = (end - begin) * s.n;
-      if constexpr (std::is_same_v<A, T>) {
-        std::fill(c + begin * s.n, c + end * s.n, T(0));
-        rows_(left, row_step, k_step, right, c + begin * s.n, end - begin, s.n, s.k);
-      } else {
-        std::vector<A> sums(static_cast<size_t>(count), A(0));
-        rows_(left, row_step, k_step, right, sums.data(), end - begin, s.n, s.k);
-        for (int64_t i = 0; i < count; ++i) c[begin * s.n + i] = static_cast<T>(sums[static_cast<size_t>(i)]);
-      }
-    }, s.n * s.k);
+    ForBlocks(
+        s.m, threads,
+        [&](int64_t begin, int64_t end) {
+          const T* left = a + begin * row_step;
+          const int64_t count = (end - begin) * s.n;
+          if constexpr (std::is_same_v<A, T>) {
+            std::fill(c + begin * s.n, c + end * s.n, T(0));
+            rows_(left, row_step, k_step, right, c + begin * s.n, end - begin, s.n, s.k);
+          } else {
+            std::vector<A> sums(static_cast<size_t>(count), A(0));
+            rows_(left, row_step, k_step, right, sums.data(), end - begin, s.n, s.k);
+            for (int64_t i = 0; i < count; ++i) c[begin * s.n + i] = static_cast<T>(sums[static_cast<size_t>(i)]);
+          }
+        },
+        s.n * s.k);
   }
 
  private:
@@ -102,8 +107,7 @@ class Gemm {
     return packed.data();
   }
 
-  void (*rows_)(const T*, int64_t, int64_t, const A*, A*, int64_t, int64_t, int64_t) =
-      Widest<GemmRowsBody<T, A>>(true);
+  void (*rows_)(const T*, int64_t, int64_t, const A*, A*, int64_t, int64_t, int64_t) = Widest<GemmRowsBody<T, A>>(true);
 };
 
 }  // namespace cohort::cpu

@@ -65,17 +65,21 @@ TEST_F(IndexingTest, SegmentAndPartitionNumbersOutOfRangeAreNamed) {
                                     {ids, Tensor::Vector(std::vector<int32_t>{0, 5})}};
   EXPECT_THAT(RunMessage(ops::UnsortedSegmentSum(data, ids, ops::Const(graph_, 4)), feeds),
               HasSubstr("segment_ids[1] = 5 is out of range [0, 4)"));
-  EXPECT_THAT(RunMessage(ops::DynamicPartition(data, ids, 2)[0], feeds), HasSubstr("partitions[1] = 5 is not in [0, 2)"));
+  EXPECT_THAT(RunMessage(ops::DynamicPartition(data, ids, 2)[0], feeds),
+              HasSubstr("partitions[1] = 5 is not in [0, 2)"));
 }
 
 TEST_F(IndexingTest, ShapesThatDoNotFitAreNamed) {
   const Output x = Unknown(DType::kInt32, 2), y = Unknown(DType::kInt32, 2), shape = Unknown(DType::kInt32, 1);
   EXPECT_THAT(RunMessage(ops::Concat({x, y}, 1), {{x, Counting({2, 3})}, {y, Counting({3, 3})}}),
               AllOf(HasSubstr("[2,3]"), HasSubstr("[3,3]")));
-  EXPECT_THAT(RunMessage(ops::Reshape(x, shape), {{x, Counting({2, 3})}, {shape, Tensor::Vector(std::vector<int32_t>{4, -1})}}),
-              AllOf(HasSubstr("[2,3]"), HasSubstr("[4,?]")));
-  EXPECT_THAT(RunMessage(ops::Slice(x, {0, 2}, {1, 2}), {{x, Counting({2, 3})}}), HasSubstr("dimension 1 of shape [2,3]"));
-  EXPECT_THAT(RunMessage(ops::Transpose(x, shape), {{x, Counting({2, 3})}, {shape, Tensor::Vector(std::vector<int32_t>{1, 1})}}),
+  EXPECT_THAT(
+      RunMessage(ops::Reshape(x, shape), {{x, Counting({2, 3})}, {shape, Tensor::Vector(std::vector<int32_t>{4, -1})}}),
+      AllOf(HasSubstr("[2,3]"), HasSubstr("[4,?]")));
+  EXPECT_THAT(RunMessage(ops::Slice(x, {0, 2}, {1, 2}), {{x, Counting({2, 3})}}),
+              HasSubstr("dimension 1 of shape [2,3]"));
+  EXPECT_THAT(RunMessage(ops::Transpose(x, shape),
+                         {{x, Counting({2, 3})}, {shape, Tensor::Vector(std::vector<int32_t>{1, 1})}}),
               HasSubstr("permutation element 1 is given twice"));
 }
 
@@ -85,7 +89,8 @@ TEST_F(IndexingTest, MistakesAreRefusedWhileTheGraphIsBuilt) {
   EXPECT_THAT(MessageOf([&] { ops::Reshape(x, {-1, -1}); }), HasSubstr("only one dimension"));
   EXPECT_THAT(MessageOf([&] { ops::Split(x, 1, 2); }), HasSubstr("2 equal parts"));
   EXPECT_THAT(MessageOf([&] { ops::StridedSlice(x, {0}, {1}, {0}); }), HasSubstr("strides[0] must be non-zero"));
-  EXPECT_THAT(MessageOf([&] { ops::StridedSlice(x, {5}, {6}, {1}, {.shrink_axis_mask = 1}); }), HasSubstr("out of bounds"));
+  EXPECT_THAT(MessageOf([&] { ops::StridedSlice(x, {5}, {6}, {1}, {.shrink_axis_mask = 1}); }),
+              HasSubstr("out of bounds"));
   EXPECT_THAT(MessageOf([&] { ops::Pad(x, {{1, 1}}); }), HasSubstr("paddings"));
   EXPECT_THAT(MessageOf([&] { ops::Squeeze(x, {0}); }), HasSubstr("it is not 1"));
 }
@@ -98,7 +103,9 @@ TEST_F(IndexingTest, WholeRowsShareTheBytesOfTheirTensor) {
       {ops::Slice(x, {1, 0}, {2, -1}), parts[1], ops::StridedSlice(x, {-1}, {0}, {1}, {.shrink_axis_mask = 1}),
        ops::Reshape(x, {12}), ops::ExpandDims(x, 0)},
       {{x, value}});
-  const auto offset = [&](const Tensor& t) { return static_cast<const int32_t*>(t.raw_data()) - value.data<int32_t>(); };
+  const auto offset = [&](const Tensor& t) {
+    return static_cast<const int32_t*>(t.raw_data()) - value.data<int32_t>();
+  };
   EXPECT_EQ(offset(results[0]), 3);
   EXPECT_EQ(offset(results[1]), 6);
   EXPECT_EQ(offset(results[2]), 9);
@@ -111,9 +118,15 @@ TEST_F(IndexingTest, ThreadsDoNotChangeResults) {
   const Output x = ops::Placeholder(graph_, DType::kInt32, shape);
   const Output indices = ops::Const(graph_, Tensor::Vector(std::vector<int32_t>{5, 69, 0, 33}));
   const std::vector<Output> fetches = {
-      ops::Transpose(x, {2, 1, 0}), ops::Transpose(x, {0, 2, 1}), ops::Reverse(x, {1, 2}), ops::Gather(x, indices, 0),
-      ops::Gather(x, ops::Const(graph_, Tensor::Vector(std::vector<int32_t>{1, 1, 29})), 1), ops::Tile(x, {1, 2, 2}),
-      ops::Pad(x, {{1, 0}, {0, 2}, {3, 3}}), ops::Concat({x, x}, 2), ops::StridedSlice(x, {1, 29, 0}, {70, 0, 40}, {2, -3, 5})};
+      ops::Transpose(x, {2, 1, 0}),
+      ops::Transpose(x, {0, 2, 1}),
+      ops::Reverse(x, {1, 2}),
+      ops::Gather(x, indices, 0),
+      ops::Gather(x, ops::Const(graph_, Tensor::Vector(std::vector<int32_t>{1, 1, 29})), 1),
+      ops::Tile(x, {1, 2, 2}),
+      ops::Pad(x, {{1, 0}, {0, 2}, {3, 3}}),
+      ops::Concat({x, x}, 2),
+      ops::StridedSlice(x, {1, 29, 0}, {70, 0, 40}, {2, -3, 5})};
   const Interpreter::Feeds feeds = {{x, Counting(shape)}};
   const std::vector<Tensor> one = Interpreter(1).Run(fetches, feeds), three = Interpreter(3).Run(fetches, feeds);
   for (size_t i = 0; i < fetches.size(); ++i) {
@@ -124,11 +137,13 @@ TEST_F(IndexingTest, ThreadsDoNotChangeResults) {
 }
 
 TEST_F(IndexingTest, StitchOfAPartitionGivesTheRowsBack) {
-  const Output rows = ops::Const(graph_, Counting({5, 2})), numbers = ops::Const(graph_, std::vector<int32_t>{2, 0, 1, 0, 2});
+  const Output rows = ops::Const(graph_, Counting({5, 2})),
+               numbers = ops::Const(graph_, std::vector<int32_t>{2, 0, 1, 0, 2});
   const std::vector<Output> parts = ops::DynamicPartition(rows, numbers, 3);
   const std::vector<Output> places = ops::DynamicPartition(ops::Const(graph_, Counting({5})), numbers, 3);
   EXPECT_THAT(interpreter_.Run1(parts[0]).ToVector<int32_t>(), ElementsAre(2, 3, 6, 7));
-  EXPECT_EQ(interpreter_.Run1(ops::DynamicStitch(places, parts)).ToVector<int32_t>(), Counting({5, 2}).ToVector<int32_t>());
+  EXPECT_EQ(interpreter_.Run1(ops::DynamicStitch(places, parts)).ToVector<int32_t>(),
+            Counting({5, 2}).ToVector<int32_t>());
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ void Concat(KernelContext& ctx) {
     }
     if (!same_rank || part != first) {
       throw InvalidArgumentError(StrCat("ConcatOp : Dimension mismatch: all but dimension ", axis,
-                                        " must agree; shape[0] = ", first, " vs. shape[", i, "] = ", ctx.input(i).shape()));
+                                        " must agree; shape[0] = ", first, " vs. shape[", i,
+                                        "] = ", ctx.input(i).shape()));
     }
   }
   shape.set_dim(axis, total);
@@ -65,7 +66,8 @@ void ConcatOffset(KernelContext& ctx) {
   for (int i = 0; i < count; ++i) {
     const std::vector<int64_t> shape = ops::IntegerValues(ctx.input(i + 1));
     if (shape.size() != first.size()) {
-      throw InvalidArgumentError(StrCat("input ", i, " should contain ", first.size(), " elements, but got ", shape.size()));
+      throw InvalidArgumentError(
+          StrCat("input ", i, " should contain ", first.size(), " elements, but got ", shape.size()));
     }
     Tensor& out = ctx.AllocateOutput(i, Shape{rank});
     cpu::ForNumbers(out.dtype(), "ConcatOffset", [&]<typename T>(T) {
@@ -99,21 +101,25 @@ void SplitInto(KernelContext& ctx, const Tensor& value, int axis, const std::vec
 
 void Split(KernelContext& ctx) {
   const Tensor& value = ctx.input(1);
-  const int axis = ops::NormalizeAxis(ops::IntegerScalar(ctx.input(0), "split_dim"), value.shape().rank(), "split axis");
+  const int axis =
+      ops::NormalizeAxis(ops::IntegerScalar(ctx.input(0), "split_dim"), value.shape().rank(), "split axis");
   const int64_t parts = ctx.num_outputs(), total = value.shape().dim(axis);
   if (total % parts != 0) {
-    throw InvalidArgumentError(StrCat("Number of ways to split should evenly divide the split dimension, but got split_dim ",
-                                      axis, " (size = ", total, ") and num_split ", parts));
+    throw InvalidArgumentError(
+        StrCat("Number of ways to split should evenly divide the split dimension, but got split_dim ", axis,
+               " (size = ", total, ") and num_split ", parts));
   }
   SplitInto(ctx, value, axis, std::vector<int64_t>(static_cast<size_t>(parts), total / parts));
 }
 
 void SplitV(KernelContext& ctx) {
   const Tensor& value = ctx.input(0);
-  const int axis = ops::NormalizeAxis(ops::IntegerScalar(ctx.input(2), "split_dim"), value.shape().rank(), "split axis");
+  const int axis =
+      ops::NormalizeAxis(ops::IntegerScalar(ctx.input(2), "split_dim"), value.shape().rank(), "split axis");
   std::vector<int64_t> sizes = ops::IntegerValues(ctx.input(1));
   if (static_cast<int>(sizes.size()) != ctx.num_outputs()) {
-    throw InvalidArgumentError(StrCat("size_splits has ", sizes.size(), " elements for num_split = ", ctx.num_outputs()));
+    throw InvalidArgumentError(
+        StrCat("size_splits has ", sizes.size(), " elements for num_split = ", ctx.num_outputs()));
   }
   SplitInto(ctx, value, axis, ops::ResolveSplit(std::move(sizes), value.shape().dim(axis)));
 }
@@ -173,7 +179,8 @@ void Tile(KernelContext& ctx) {
   const Shape& in = x.shape();
   const std::vector<int64_t> multiples = ops::IntegerValues(ctx.input(1));
   if (static_cast<int>(multiples.size()) != in.rank()) {
-    throw InvalidArgumentError(StrCat("multiples must have one element a dimension of ", in, "; got ", multiples.size()));
+    throw InvalidArgumentError(
+        StrCat("multiples must have one element a dimension of ", in, "; got ", multiples.size()));
   }
   Shape shape;
   for (int i = 0; i < in.rank(); ++i) {

@@ -58,8 +58,8 @@ void Invert(const Tensor& x, Tensor& y) {
   std::fill(out, out + n, T(-1));
   for (int64_t i = 0; i < n; ++i) {
     if (in[i] < 0 || in[i] >= n || out[in[i]] != T(-1)) {
-      throw InvalidArgumentError(StrCat("x[", i, "] = ", in[i], " is out of [0, ", n, ") or is there twice; shape ",
-                                        x.shape()));
+      throw InvalidArgumentError(
+          StrCat("x[", i, "] = ", in[i], " is out of [0, ", n, ") or is there twice; shape ", x.shape()));
     }
     out[in[i]] = static_cast<T>(i);
   }
@@ -69,8 +69,10 @@ void InvertPermutation(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);
   if (x.shape().rank() != 1) throw InvalidArgumentError(StrCat("a permutation is a vector; got shape ", x.shape()));
   Tensor& y = ctx.AllocateOutput(0, x.shape());
-  if (x.dtype() == DType::kInt32) Invert<int32_t>(x, y);
-  else Invert<int64_t>(x, y);
+  if (x.dtype() == DType::kInt32)
+    Invert<int32_t>(x, y);
+  else
+    Invert<int64_t>(x, y);
 }
 
 }  // namespace

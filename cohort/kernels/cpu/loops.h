@@ -46,8 +46,8 @@ auto ForAllNumbers(DType dtype, const std::string& op, const Fn& fn) -> decltype
   return ForNumbers(dtype, op, fn);
 }
 
-// fn(T()) for a T of the size of one element, for kernels that only move elements: uint8_t, uint16_t, uint32_t, uint64_t,
-// or std::string for strings.
+// fn(T()) for a T of the size of one element, for kernels that only move elements: uint8_t, uint16_t, uint32_t,
+// uint64_t, or std::string for strings.
 template <typename Fn>
 auto ForElements(DType dtype, const std::string& op, const Fn& fn) -> decltype(fn(uint8_t())) {
   if (dtype == DType::kString) return fn(std::string());

@@ -50,9 +50,8 @@ class Product {
 
   static void RunFloat(KernelContext& ctx, const GemmShape& s, const float* a, const float* b, float* c) {
     UseThreads(ctx.num_threads());
-    const dnnl_status_t status =
-        dnnl_sgemm(s.transpose_a ? 'T' : 'N', s.transpose_b ? 'T' : 'N', s.m, s.n, s.k, 1.0f, a,
-                   s.transpose_a ? s.m : s.k, b, s.transpose_b ? s.k : s.n, 0.0f, c, s.n);
+    const dnnl_status_t status = dnnl_sgemm(s.transpose_a ? 'T' : 'N', s.transpose_b ? 'T' : 'N', s.m, s.n, s.k, 1.0f,
+                                            a, s.transpose_a ? s.m : s.k, b, s.transpose_b ? s.k : s.n, 0.0f, c, s.n);
     if (status != dnnl_success) {
       throw InternalError(StrCat("[kernels/cpu] dnnl_sgemm of [", s.m, ",", s.k, "] and [", s.k, ",", s.n,
                                  "] failed with status ", static_cast<int>(status)));
@@ -72,8 +71,8 @@ GemmShape ProductShape(const Shape& a, const Shape& b, bool transpose_a, bool tr
   const int64_t kb = b.dim(transpose_b ? rb - 1 : rb - 2);
   if (s.k != kb) {
     throw InvalidArgumentError(StrCat("Matrix size-incompatible: In[0]: ", a, transpose_a ? " transposed" : "",
-                                      ", In[1]: ", b, transpose_b ? " transposed" : "", ": inner dimensions ", s.k, " and ",
-                                      kb, " differ"));
+                                      ", In[1]: ", b, transpose_b ? " transposed" : "", ": inner dimensions ", s.k,
+                                      " and ", kb, " differ"));
   }
   return s;
 }
@@ -140,9 +139,8 @@ class BatchMatMulKernel final : public OpKernel {
 template <template <typename> class Kernel>
 void RegisterProduct(KernelRegistry& registry, const char* op) {
   registry.Register(op, "CPU", [](const KernelConstruction& c) {
-    return cpu::ForNumbers(c.node.input(0).dtype(), c.node.op_name(), [&]<typename T>(T) -> std::unique_ptr<OpKernel> {
-      return std::make_unique<Kernel<T>>(c);
-    });
+    return cpu::ForNumbers(c.node.input(0).dtype(), c.node.op_name(),
+                           [&]<typename T>(T) -> std::unique_ptr<OpKernel> { return std::make_unique<Kernel<T>>(c); });
   });
 }
 

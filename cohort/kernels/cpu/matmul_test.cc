@@ -1,3 +1,5 @@
+#include "cohort/ops/matmul.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +11,6 @@
 #include "cohort/core/error.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
-#include "cohort/ops/matmul.h"
 #include "tests/ops/interpreter.h"
 
 namespace cohort {
@@ -52,9 +53,17 @@ TEST_P(MatMulTest, AgreesWithThePlainLoops) {
   const Output c = ops::Cast(ops::MatMul(ops::Cast(a, dtype), ops::Cast(b, dtype), ta, tb), DType::kFloat64);
   for (const int threads : {1, 2}) {
     Interpreter interpreter(threads);
-    for (const auto& [m, n, k] : std::vector<std::tuple<int64_t, int64_t, int64_t>>{
-             {1, 1, 1}, {3, 5, 2}, {16, 16, 16}, {17, 16, 16}, {1, 300, 40}, {300, 1, 40}, {65, 129, 33}, {130, 260, 5},
-             {5, 7, 400}, {0, 3, 2}, {2, 3, 0}}) {
+    for (const auto& [m, n, k] : std::vector<std::tuple<int64_t, int64_t, int64_t>>{{1, 1, 1},
+                                                                                    {3, 5, 2},
+                                                                                    {16, 16, 16},
+                                                                                    {17, 16, 16},
+                                                                                    {1, 300, 40},
+                                                                                    {300, 1, 40},
+                                                                                    {65, 129, 33},
+                                                                                    {130, 260, 5},
+                                                                                    {5, 7, 400},
+                                                                                    {0, 3, 2},
+                                                                                    {2, 3, 0}}) {
       const Tensor x = Integers(ta ? Shape{k, m} : Shape{m, k}, 1), y = Integers(tb ? Shape{n, k} : Shape{k, n}, 2);
       const std::vector<double> expected = PlainProduct(x, y, ta, tb, m, n, k);
       const std::vector<double> actual = interpreter.Run1(c, {{a, x}, {b, y}}).ToVector<double>();
@@ -79,7 +88,8 @@ INSTANTIATE_TEST_SUITE_P(DTypes, MatMulTest,
 
 TEST(MatMulTest, InnerDimensionsThatDifferAreNamed) {
   Graph graph;
-  const Output a = ops::Placeholder(graph, DType::kFloat32, Shape{2, 3}), b = ops::Placeholder(graph, DType::kFloat32, Shape{4, 5});
+  const Output a = ops::Placeholder(graph, DType::kFloat32, Shape{2, 3}),
+               b = ops::Placeholder(graph, DType::kFloat32, Shape{4, 5});
   try {
     ops::MatMul(a, b);
     FAIL() << "nothing was thrown";

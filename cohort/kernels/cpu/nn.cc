@@ -67,8 +67,8 @@ class BiasAddKernel final : public OpKernel {
     const Tensor& bias = ctx.input(1);
     const ChannelView view(value.shape(), channels_first_);
     if (bias.shape().rank() != 1 || bias.shape().dim(0) != view.channels) {
-      throw InvalidArgumentError(StrCat("[kernels/nn] expected a bias of shape [", view.channels, "] for a value of shape ",
-                                        value.shape(), "; got ", bias.shape()));
+      throw InvalidArgumentError(StrCat("[kernels/nn] expected a bias of shape [", view.channels,
+                                        "] for a value of shape ", value.shape(), "; got ", bias.shape()));
     }
     Tensor& out = ctx.ForwardInputOrAllocate(0, 0, value.shape());
     const void* from = value.raw_data();

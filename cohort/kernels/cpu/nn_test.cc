@@ -1,3 +1,5 @@
+#include "cohort/ops/nn.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,19 +13,18 @@
 #include "cohort/kernels/cpu/exponential.h"
 #include "cohort/ops/activation.h"
 #include "cohort/ops/constant.h"
-#include "cohort/ops/nn.h"
 #include "cohort/ops/softmax.h"
 #include "tests/ops/interpreter.h"
 
 namespace cohort {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::FloatNear;
 using ::testing::HasSubstr;
-using ::testing::Pointwise;
 using testing::Interpreter;
+using ::testing::Pointwise;
 
 std::vector<float> Floats(const Tensor& tensor) { return tensor.ToVector<float>(); }
 MATCHER_P(RelativelyNear, tolerance, "") {
@@ -52,8 +53,7 @@ TEST(ActivationTest, AgreesWithFormulasEverywhere) {
       {"Relu", [](double x) { return x > 0 ? x : 0.0; }, 0},
       {"Relu6", [](double x) { return x > 6 ? 6.0 : (x > 0 ? x : 0.0); }, 0},
       {"Elu", [](double x) { return x > 0 ? x : std::expm1(x); }, 4e-7},
-      {"Selu",
-       [](double x) { return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * std::expm1(x)); }, 5e-7},
+      {"Selu", [](double x) { return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * std::expm1(x)); }, 5e-7},
       {"Sigmoid", [](double x) { return x < -87 ? 0.0 : 1 / (1 + std::exp(-x)); }, 5e-7},
       {"Tanh", [](double x) { return std::tanh(x); }, 6e-7},
       {"Softplus", [](double x) { return std::log1p(std::exp(x)); }, 2e-6},
@@ -109,7 +109,7 @@ TEST(SoftmaxTest, RowsSumToOneAndDoNotOverflow) {
   const std::vector<float> p = Floats(Interpreter().Run1(ops::Softmax(logits)));
   const double e = std::exp(-1.0);
   EXPECT_THAT(p, Pointwise(FloatNear(1e-6f), std::vector<float>{0.25f, 0.25f, 0.25f, 0.25f, float(1 / (2 + e)),
-                                                               float(1 / (2 + e)), 0, float(e / (2 + e))}));
+                                                                float(1 / (2 + e)), 0, float(e / (2 + e))}));
   const std::vector<float> log_p = Floats(Interpreter().Run1(ops::LogSoftmax(logits)));
   EXPECT_NEAR(log_p[0], -std::log(4.0), 1e-6);
   EXPECT_NEAR(log_p[6], -2000 - std::log(2 + e), 1e-3);
@@ -140,8 +140,12 @@ TEST(CrossEntropyTest, SparseAndDenseAgreeWithTheFormula) {
   const std::vector<float> losses = {float(std::log(sum) - 3), float(std::log(3))};
   EXPECT_THAT(Floats(run.Run1(sparse)), Pointwise(FloatNear(1e-6f), losses));
   EXPECT_THAT(Floats(run.Run1(dense)), Pointwise(FloatNear(1e-6f), losses));
-  const std::vector<float> backprop = {float(std::exp(1) / sum), float(std::exp(2) / sum), float(std::exp(3) / sum - 1),
-                                       1.0f / 3 - 1, 1.0f / 3, 1.0f / 3};
+  const std::vector<float> backprop = {float(std::exp(1) / sum),
+                                       float(std::exp(2) / sum),
+                                       float(std::exp(3) / sum - 1),
+                                       1.0f / 3 - 1,
+                                       1.0f / 3,
+                                       1.0f / 3};
   EXPECT_THAT(Floats(run.Run1(sparse.node->output(1))), Pointwise(FloatNear(1e-6f), backprop));
   EXPECT_THAT(Floats(run.Run1(dense.node->output(1))), Pointwise(FloatNear(1e-6f), backprop));
   const std::vector<Gradient> gradients = Gradients({sparse}, {logits});
@@ -161,13 +165,14 @@ TEST(CrossEntropyTest, ALabelOutOfRangeIsNamed) {
   Graph graph;
   const Output logits = ops::Const(graph, std::vector<float>{1, 2, 3, 0, 0, 0}, Shape{2, 3});
   for (const int32_t label : {3, -1}) {
-    const Output loss = ops::SparseSoftmaxCrossEntropyWithLogits(logits, ops::Const(graph, std::vector<int32_t>{2, label}));
+    const Output loss =
+        ops::SparseSoftmaxCrossEntropyWithLogits(logits, ops::Const(graph, std::vector<int32_t>{2, label}));
     try {
       Interpreter().Run1(loss);
       FAIL() << "no error";
     } catch (const InvalidArgumentError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("label value of " + std::to_string(label) +
-                                          " which is outside the valid range of [0, 3)"));
+      EXPECT_THAT(error.what(),
+                  HasSubstr("label value of " + std::to_string(label) + " which is outside the valid range of [0, 3)"));
       EXPECT_THAT(error.what(), HasSubstr("labels[1]"));
     }
   }
@@ -231,8 +236,8 @@ TEST(L2LossTest, IsHalfTheSumOfSquares) {
 TEST(InTopKTest, TiesCountAndWhatCannotBeSaidDoesNot) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   Graph graph;
-  const Output predictions = ops::Const(
-      graph, std::vector<float>{0.1f, 0.8f, 0.1f, 0.3f, 0.3f, 0.3f, 0.1f, 0.2f, nan, 1, 2, 3}, Shape{4, 3});
+  const Output predictions =
+      ops::Const(graph, std::vector<float>{0.1f, 0.8f, 0.1f, 0.3f, 0.3f, 0.3f, 0.1f, 0.2f, nan, 1, 2, 3}, Shape{4, 3});
   const Output targets = ops::Const(graph, std::vector<int32_t>{0, 2, 1, 7});
   const Tensor top1 = Interpreter().Run1(ops::InTopK(predictions, targets, 1));
   EXPECT_THAT(std::vector<bool>(top1.data<bool>(), top1.data<bool>() + 4), ElementsAre(false, true, false, false));
@@ -260,8 +265,9 @@ TEST(DropoutTest, KeepsTheExpectedValue) {
 TEST(NnTest, OtherFloatingDTypes) {
   Graph graph;
   const Output x64 = ops::Const(graph, std::vector<double>{-1, 1});
-  EXPECT_THAT(Interpreter().Run1(ops::Sigmoid(x64)).ToVector<double>(),
-              Pointwise(::testing::DoubleNear(1e-15), std::vector<double>{1 / (1 + std::exp(1)), 1 / (1 + std::exp(-1))}));
+  EXPECT_THAT(
+      Interpreter().Run1(ops::Sigmoid(x64)).ToVector<double>(),
+      Pointwise(::testing::DoubleNear(1e-15), std::vector<double>{1 / (1 + std::exp(1)), 1 / (1 + std::exp(-1))}));
   const Output x16 = ops::Const(graph, Tensor::Vector<bfloat16>({bfloat16(-3.0f), bfloat16(5.0f)}));
   const Tensor y16 = Interpreter().Run1(ops::Relu(x16));
   EXPECT_EQ(float(y16.data<bfloat16>()[0]), 0.0f);

@@ -19,8 +19,8 @@ namespace {
 Shape RowShape(const Tensor& data, const Tensor& ids, const char* what) {
   const int rank = ids.shape().rank();
   if (rank > data.shape().rank() || data.shape().Sub(0, rank) != ids.shape()) {
-    throw InvalidArgumentError(StrCat("data.shape = ", data.shape(), " does not start with ", what, ".shape = ",
-                                      ids.shape()));
+    throw InvalidArgumentError(
+        StrCat("data.shape = ", data.shape(), " does not start with ", what, ".shape = ", ids.shape()));
   }
   return data.shape().Sub(rank, data.shape().rank());
 }

@@ -10,8 +10,8 @@
 namespace cohort {
 namespace {
 
-// A distribution fills groups of kGroup numbers; group g is drawn from the generator skipped by g * kSkip, so that groups
-// can be drawn in any order. Group sizes and skips are those of TensorFlow's CPU kernels.
+// A distribution fills groups of kGroup numbers; group g is drawn from the generator skipped by g * kSkip, so that
+// groups can be drawn in any order. Group sizes and skips are those of TensorFlow's CPU kernels.
 
 template <typename T>
 struct Uniform {
@@ -115,23 +115,22 @@ void FillWith(const D& distribution, const Philox& start, Tensor& out, int threa
   constexpr int64_t kCostOfGroup = 60;  // in simple operations
   const int64_t n = out.num_elements();
   T* data = out.data<T>();
-  cpu::ForBlocks(
-      (n + D::kGroup - 1) / D::kGroup, threads,
-      [&](int64_t begin, int64_t end) {
-        Philox philox = start;
-        philox.Skip(static_cast<uint64_t>(begin) * D::kSkip);
-        for (int64_t group = begin; group < end; ++group) {
-          const int64_t at = group * D::kGroup;
-          if (at + D::kGroup <= n) {
-            distribution.Draw(philox, data + at);
-            continue;
-          }
-          T last[D::kGroup];
-          distribution.Draw(philox, last);
-          std::copy(last, last + (n - at), data + at);
-        }
-      },
-      kCostOfGroup);
+  cpu::ForBlocks((n + D::kGroup - 1) / D::kGroup, threads,
+                 [&](int64_t begin, int64_t end) {
+                   Philox philox = start;
+                   philox.Skip(static_cast<uint64_t>(begin) * D::kSkip);
+                   for (int64_t group = begin; group < end; ++group) {
+                     const int64_t at = group * D::kGroup;
+                     if (at + D::kGroup <= n) {
+                       distribution.Draw(philox, data + at);
+                       continue;
+                     }
+                     T last[D::kGroup];
+                     distribution.Draw(philox, last);
+                     std::copy(last, last + (n - at), data + at);
+                   }
+                 },
+                 kCostOfGroup);
 }
 
 // A generator that advances; members of the kernel are guarded, since several steps may draw at once.
@@ -185,7 +184,8 @@ Philox FromSeedInput(const Tensor& seed) {
   if (seed.num_elements() != 2) {
     throw InvalidArgumentError(StrCat("[kernels/random] expected a seed of shape [2]; got ", seed.shape()));
   }
-  return Philox::FromStatelessSeed(static_cast<uint64_t>(IntegerAt(seed, 0)), static_cast<uint64_t>(IntegerAt(seed, 1)));
+  return Philox::FromStatelessSeed(static_cast<uint64_t>(IntegerAt(seed, 0)),
+                                   static_cast<uint64_t>(IntegerAt(seed, 1)));
 }
 
 using FillFn = void (*)(const Philox& start, Tensor& out, int threads);

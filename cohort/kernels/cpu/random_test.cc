@@ -1,4 +1,6 @@
 // Golden values come from TensorFlow 2.21's ops of the same name, seeds and shapes.
+#include "cohort/ops/random.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +11,6 @@
 
 #include "cohort/core/error.h"
 #include "cohort/ops/constant.h"
-#include "cohort/ops/random.h"
 #include "tests/ops/interpreter.h"
 
 namespace cohort {
@@ -44,38 +45,66 @@ struct Golden {
 
 std::vector<Golden> GoldenNumbers() {
   return {
-      {"StatelessRandomUniform", DType::kFloat32,
+      {"StatelessRandomUniform",
+       DType::kFloat32,
        {0.5455765724182129, 0.19691693782806396, 0.2314612865447998, 0.44334709644317627, 0.20777475833892822,
         0.3836883306503296},
-       {0.9068924188613892, 0.9686079025268555}, 495.7031488418579, 0},
-      {"StatelessRandomUniform", DType::kFloat64,
+       {0.9068924188613892, 0.9686079025268555},
+       495.7031488418579,
+       0},
+      {"StatelessRandomUniform",
+       DType::kFloat64,
        {0.36461347005687084, 0.8516906247350333, 0.6621983878010667, 0.8380658777576167, 0.35022816897442977,
         0.45263589570984464},
-       {0.6235299361101025, 0.42646076629006124}, 515.5594989223089, 0},
-      {"StatelessRandomUniform", DType::kBfloat16, {0.90625, 0.1484375, 0.046875, 0.1953125, 0.7265625, 0.3984375},
-       {0.1015625, 0.6875}, 500.5625, 0},
-      {"StatelessRandomNormal", DType::kFloat32,
+       {0.6235299361101025, 0.42646076629006124},
+       515.5594989223089,
+       0},
+      {"StatelessRandomUniform",
+       DType::kBfloat16,
+       {0.90625, 0.1484375, 0.046875, 0.1953125, 0.7265625, 0.3984375},
+       {0.1015625, 0.6875},
+       500.5625,
+       0},
+      {"StatelessRandomNormal",
+       DType::kFloat32,
        {1.040164828300476, 0.36039069294929504, 0.5961830615997314, -1.603512167930603, 1.183251976966858,
         -1.320043921470642},
-       {0.3714517652988434, -0.22946548461914062}, 28.935358849645127, 1e-6},
-      {"StatelessRandomNormal", DType::kFloat64,
+       {0.3714517652988434, -0.22946548461914062},
+       28.935358849645127,
+       1e-6},
+      {"StatelessRandomNormal",
+       DType::kFloat64,
        {-1.1402788707455378, 0.8471121780884222, -0.7724662697401937, 0.4771541041195787, 0.4247542076626247,
         -1.384891589317744},
-       {-0.2840009683151146, -1.116942936536679}, -38.4319152481586, 1e-14},
-      {"StatelessRandomNormal", DType::kBfloat16,
-       {1.0390625, 0.361328125, 0.59765625, -1.6015625, 1.1796875, -1.3203125}, {0.37109375, -0.2294921875},
-       28.898502349853516, 0},
-      {"StatelessTruncatedNormal", DType::kFloat32,
+       {-0.2840009683151146, -1.116942936536679},
+       -38.4319152481586,
+       1e-14},
+      {"StatelessRandomNormal",
+       DType::kBfloat16,
+       {1.0390625, 0.361328125, 0.59765625, -1.6015625, 1.1796875, -1.3203125},
+       {0.37109375, -0.2294921875},
+       28.898502349853516,
+       0},
+      {"StatelessTruncatedNormal",
+       DType::kFloat32,
        {1.040164828300476, 0.36039069294929504, 0.5961830615997314, -1.603512167930603, 0.600432813167572,
         -0.23023304343223572},
-       {-0.6667643785476685, -0.6537147164344788}, -2.5042230810504407, 1e-6},
-      {"StatelessTruncatedNormal", DType::kFloat64,
+       {-0.6667643785476685, -0.6537147164344788},
+       -2.5042230810504407,
+       1e-6},
+      {"StatelessTruncatedNormal",
+       DType::kFloat64,
        {-1.1402788707455378, 0.8471121780884222, -0.9776330920775179, 0.6296017743337661, -0.7956929046290458,
         -0.8546977899634592},
-       {-0.6964388204273556, 1.5597257316784716}, 2.3146684982647905, 1e-14},
-      {"StatelessTruncatedNormal", DType::kBfloat16,
-       {1.0390625, 0.361328125, 0.59765625, -1.6015625, 0.6015625, -0.23046875}, {-0.66796875, -0.65234375},
-       -2.5217361450195312, 0},
+       {-0.6964388204273556, 1.5597257316784716},
+       2.3146684982647905,
+       1e-14},
+      {"StatelessTruncatedNormal",
+       DType::kBfloat16,
+       {1.0390625, 0.361328125, 0.59765625, -1.6015625, 0.6015625, -0.23046875},
+       {-0.66796875, -0.65234375},
+       -2.5217361450195312,
+       0},
   };
 }
 
@@ -83,11 +112,8 @@ TEST(RandomTest, StatelessNumbersAreTensorFlows) {
   for (const Golden& golden : GoldenNumbers()) {
     SCOPED_TRACE(golden.op + " " + std::string(DTypeName(golden.dtype)));
     Graph graph;
-    const Output out = graph.Op(golden.op)
-                           .Input(ShapeVector(graph, {1003}))
-                           .Input(Seed(graph))
-                           .Attr("dtype", golden.dtype)
-                           .Finish1();
+    const Output out =
+        graph.Op(golden.op).Input(ShapeVector(graph, {1003})).Input(Seed(graph)).Attr("dtype", golden.dtype).Finish1();
     const std::vector<double> values = AsDoubles(Interpreter().Run1(out));
     ASSERT_EQ(values.size(), 1003u);
     double sum = 0;
@@ -102,8 +128,9 @@ template <typename T>
 std::vector<T> StatelessInts(T low, T high, int count) {
   Graph graph;
   const Output seed = ops::Const(graph, std::vector<int32_t>{5, -7});
-  const Output out = ops::StatelessRandomUniformInt(ShapeVector(graph, {count}), seed, ops::Const(graph, Tensor::Scalar(low)),
-                                                    ops::Const(graph, Tensor::Scalar(high)));
+  const Output out =
+      ops::StatelessRandomUniformInt(ShapeVector(graph, {count}), seed, ops::Const(graph, Tensor::Scalar(low)),
+                                     ops::Const(graph, Tensor::Scalar(high)));
   return Interpreter().Run1(out).ToVector<T>();
 }
 
@@ -123,28 +150,35 @@ TEST(RandomTest, StatelessIntegersAreTensorFlows) {
 }
 
 Node* Stateful(Graph& graph, const std::string& op, DType dtype) {
-  return graph.Op(op)
-      .Input(ShapeVector(graph, {5}))
-      .Attr("dtype", dtype)
-      .Attr("seed", 11)
-      .Attr("seed2", 22)
-      .Finish();
+  return graph.Op(op).Input(ShapeVector(graph, {5})).Attr("dtype", dtype).Attr("seed", 11).Attr("seed2", 22).Finish();
 }
 
 TEST(RandomTest, StatefulNumbersAreTensorFlowsInEveryRun) {
   const std::vector<Golden> two_runs = {
-      {"RandomUniform", DType::kFloat32,
+      {"RandomUniform",
+       DType::kFloat32,
        {0.12248075008392334, 0.993476390838623, 0.5753567218780518, 0.3502579927444458, 0.8236185312271118},
-       {0.29779303073883057, 0.8336230516433716, 0.3900117874145508, 0.9489850997924805, 0.8055928945541382}, 0, 0},
-      {"RandomStandardNormal", DType::kFloat32,
+       {0.29779303073883057, 0.8336230516433716, 0.3900117874145508, 0.9489850997924805, 0.8055928945541382},
+       0,
+       0},
+      {"RandomStandardNormal",
+       DType::kFloat32,
        {-0.0839754194021225, 2.047571897506714, 0.8496314883232117, -0.6194000244140625, 0.11621642857789993},
-       {-1.346555233001709, 0.780705988407135, -0.43237200379371643, 1.30238676071167, -0.6151050329208374}, 0, 1e-6},
-      {"TruncatedNormal", DType::kFloat32,
+       {-1.346555233001709, 0.780705988407135, -0.43237200379371643, 1.30238676071167, -0.6151050329208374},
+       0,
+       1e-6},
+      {"TruncatedNormal",
+       DType::kFloat32,
        {-0.0839754194021225, 0.8496314883232117, -0.6194000244140625, 0.11621642857789993, -1.4444817304611206},
-       {-1.346555233001709, 0.780705988407135, -0.43237200379371643, 1.30238676071167, -0.6600343585014343}, 0, 1e-6},
-      {"RandomUniform", DType::kFloat64,
+       {-1.346555233001709, 0.780705988407135, -0.43237200379371643, 1.30238676071167, -0.6600343585014343},
+       0,
+       1e-6},
+      {"RandomUniform",
+       DType::kFloat64,
        {0.9798463974026523, 0.6028539917436577, 0.5889484630341353, 0.08693854364297149, 0.5047025613675449},
-       {0.38234424746338846, 0.12009466988776829, 0.44474334212487854, 0.6127418545799361, 0.21046129112682577}, 0, 0},
+       {0.38234424746338846, 0.12009466988776829, 0.44474334212487854, 0.6127418545799361, 0.21046129112682577},
+       0,
+       0},
   };
   for (const Golden& golden : two_runs) {
     SCOPED_TRACE(golden.op);
@@ -246,7 +280,8 @@ TEST(RandomTest, RefusesWhatMakesNoSense) {
   } catch (const InvalidArgumentError& error) {
     EXPECT_THAT(error.what(), HasSubstr("Need minval < maxval, got 7 >= 7"));
   }
-  EXPECT_THROW(ops::StatelessRandomUniform(shape, ops::Const(graph, std::vector<int32_t>{1, 2, 3})), InvalidArgumentError);
+  EXPECT_THROW(ops::StatelessRandomUniform(shape, ops::Const(graph, std::vector<int32_t>{1, 2, 3})),
+               InvalidArgumentError);
   EXPECT_THROW(ops::RandomUniform(ops::Const(graph, 3)), InvalidArgumentError);  // a scalar is no shape
   EXPECT_EQ(Interpreter().Run1(ops::RandomUniform(ShapeVector(graph, {3, 0}))).shape(), (Shape{3, 0}));
 }

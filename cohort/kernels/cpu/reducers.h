@@ -1,6 +1,6 @@
-// What the reduction kernels fold elements with. A, the Accumulator, is the type that elements are folded in. Sixteen lanes are
-// folded side by side and joined in a fixed order, so that results do not depend on the width of vectors or the number
-// of threads. Internal to kernels/cpu.
+// What the reduction kernels fold elements with. A, the Accumulator, is the type that elements are folded in.
+// Sixteen lanes are folded side by side and joined in a fixed order, so that results do not depend on the
+// width of vectors or the number of threads. Internal to kernels/cpu.
 #pragma once
 
 #include <array>
@@ -15,13 +15,17 @@ namespace cohort::cpu {
 
 template <typename A>
 constexpr A Lowest() {
-  if constexpr (std::numeric_limits<A>::has_infinity) return -std::numeric_limits<A>::infinity();
-  else return std::numeric_limits<A>::lowest();
+  if constexpr (std::numeric_limits<A>::has_infinity)
+    return -std::numeric_limits<A>::infinity();
+  else
+    return std::numeric_limits<A>::lowest();
 }
 template <typename A>
 constexpr A Highest() {
-  if constexpr (std::numeric_limits<A>::has_infinity) return std::numeric_limits<A>::infinity();
-  else return std::numeric_limits<A>::max();
+  if constexpr (std::numeric_limits<A>::has_infinity)
+    return std::numeric_limits<A>::infinity();
+  else
+    return std::numeric_limits<A>::max();
 }
 
 // Total is the type, per A, in which the sums of long rows' parts are added.
@@ -31,9 +35,13 @@ struct SumReducer {
   template <typename A>
   using Total = std::conditional_t<std::is_same_v<A, float>, double, A>;
   template <typename A>
-  static constexpr A Start() { return A(0); }
+  static constexpr A Start() {
+    return A(0);
+  }
   template <typename A>
-  static COHORT_INLINE A Join(A a, A b) { return Wrapping<A>::Add(a, b); }
+  static COHORT_INLINE A Join(A a, A b) {
+    return Wrapping<A>::Add(a, b);
+  }
 };
 // The sum below a mean: of integers it must not wrap around.
 struct MeanReducer : SumReducer {
@@ -46,9 +54,13 @@ struct ProdReducer {
   template <typename A>
   using Total = A;
   template <typename A>
-  static constexpr A Start() { return A(1); }
+  static constexpr A Start() {
+    return A(1);
+  }
   template <typename A>
-  static COHORT_INLINE A Join(A a, A b) { return Wrapping<A>::Mul(a, b); }
+  static COHORT_INLINE A Join(A a, A b) {
+    return Wrapping<A>::Mul(a, b);
+  }
 };
 struct MaxReducer {
   template <typename T>
@@ -56,9 +68,13 @@ struct MaxReducer {
   template <typename A>
   using Total = A;
   template <typename A>
-  static constexpr A Start() { return Lowest<A>(); }
+  static constexpr A Start() {
+    return Lowest<A>();
+  }
   template <typename A>
-  static COHORT_INLINE A Join(A a, A b) { return a > b || a != a ? a : b; }
+  static COHORT_INLINE A Join(A a, A b) {
+    return a > b || a != a ? a : b;
+  }
 };
 struct MinReducer {
   template <typename T>
@@ -66,9 +82,13 @@ struct MinReducer {
   template <typename A>
   using Total = A;
   template <typename A>
-  static constexpr A Start() { return Highest<A>(); }
+  static constexpr A Start() {
+    return Highest<A>();
+  }
   template <typename A>
-  static COHORT_INLINE A Join(A a, A b) { return a < b || a != a ? a : b; }
+  static COHORT_INLINE A Join(A a, A b) {
+    return a < b || a != a ? a : b;
+  }
 };
 struct AllReducer {
   template <typename T>
@@ -76,9 +96,13 @@ struct AllReducer {
   template <typename A>
   using Total = A;
   template <typename A>
-  static constexpr A Start() { return true; }
+  static constexpr A Start() {
+    return true;
+  }
   template <typename A>
-  static COHORT_INLINE A Join(A a, A b) { return a & b; }
+  static COHORT_INLINE A Join(A a, A b) {
+    return a & b;
+  }
 };
 struct AnyReducer {
   template <typename T>
@@ -86,9 +110,13 @@ struct AnyReducer {
   template <typename A>
   using Total = A;
   template <typename A>
-  static constexpr A Start() { return false; }
+  static constexpr A Start() {
+    return false;
+  }
   template <typename A>
-  static COHORT_INLINE A Join(A a, A b) { return a | b; }
+  static COHORT_INLINE A Join(A a, A b) {
+    return a | b;
+  }
 };
 
 // *result = Join(*result, fold of the n elements).

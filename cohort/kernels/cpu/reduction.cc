@@ -35,10 +35,13 @@ class Folder {
       // Kept and reduced dimensions alternate: the first kept one is dimension 0 or 1.
       const int split = plan.reduced[0] ? 1 : 0;
       const int64_t cost = plan.in_elements / plan.dims[static_cast<size_t>(split)];
-      cpu::ForBlocks(plan.dims[static_cast<size_t>(split)], threads, [&](int64_t begin, int64_t end) {
-        const auto block = std::make_unique_for_overwrite<A[]>(BlockSize(plan));
-        Fold(plan, 0, split, begin, end, in, result, block.get());
-      }, cost);
+      cpu::ForBlocks(
+          plan.dims[static_cast<size_t>(split)], threads,
+          [&](int64_t begin, int64_t end) {
+            const auto block = std::make_unique_for_overwrite<A[]>(BlockSize(plan));
+            Fold(plan, 0, split, begin, end, in, result, block.get());
+          },
+          cost);
     }
   }
 
@@ -74,11 +77,14 @@ class Folder {
     const int64_t count = (n + kPart - 1) / kPart;
     const auto parts = std::make_unique_for_overwrite<A[]>(static_cast<size_t>(count));
     std::fill(parts.get(), parts.get() + count, R::template Start<A>());
-    cpu::ForBlocks(count, threads, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        row_(in + i * kPart, std::min(kPart, n - i * kPart), &parts[static_cast<size_t>(i)]);
-      }
-    }, kPart);
+    cpu::ForBlocks(
+        count, threads,
+        [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            row_(in + i * kPart, std::min(kPart, n - i * kPart), &parts[static_cast<size_t>(i)]);
+          }
+        },
+        kPart);
     using Total = typename R::template Total<A>;
     Total total = static_cast<Total>(*result);
     for (int64_t i = 0; i < count; ++i) total = R::Join(total, static_cast<Total>(parts[static_cast<size_t>(i)]));
@@ -87,11 +93,14 @@ class Folder {
 
   void FoldColumns(const ReductionPlan& plan, const T* in, A* result, int threads) const {
     const int64_t rows = plan.dims[0], n = plan.dims[1];
-    cpu::ForBlocks(n, threads, [&](int64_t begin, int64_t end) {
-      const bool blocked = rows > cpu::ColumnBody<R, T>::kRows;
-      const auto block = std::make_unique_for_overwrite<A[]>(blocked ? static_cast<size_t>(end - begin) : 0);
-      column_(in + begin, rows, n, end - begin, result + begin, block.get());
-    }, rows);
+    cpu::ForBlocks(
+        n, threads,
+        [&](int64_t begin, int64_t end) {
+          const bool blocked = rows > cpu::ColumnBody<R, T>::kRows;
+          const auto block = std::make_unique_for_overwrite<A[]>(blocked ? static_cast<size_t>(end - begin) : 0);
+          column_(in + begin, rows, n, end - begin, result + begin, block.get());
+        },
+        rows);
   }
 
   void (*row_)(const T*, int64_t, A*) = cpu::Widest<cpu::RowBody<R, T>>(true);
@@ -143,9 +152,9 @@ class ReductionKernel final : public OpKernel {
 template <typename R, bool kMean = false>
 void RegisterReduction(KernelRegistry& registry, const char* op) {
   registry.Register(op, "CPU", [](const KernelConstruction& c) {
-    return cpu::ForAllNumbers(c.node.input(0).dtype(), c.node.op_name(), [&]<typename T>(T) -> std::unique_ptr<OpKernel> {
-      return std::make_unique<ReductionKernel<R, T, kMean>>(c);
-    });
+    return cpu::ForAllNumbers(
+        c.node.input(0).dtype(), c.node.op_name(),
+        [&]<typename T>(T) -> std::unique_ptr<OpKernel> { return std::make_unique<ReductionKernel<R, T, kMean>>(c); });
   });
 }
 

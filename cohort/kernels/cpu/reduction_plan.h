@@ -1,5 +1,5 @@
-// The dimensions of a reduction, with neighbours of the same kind merged and those of 1 dropped, so that kept and
-// reduced ones alternate. Internal to kernels/cpu.
+// The dimensions of a reduction, with neighbours of the same kind merged and those of 1 dropped, so that kept
+// and reduced ones alternate. Internal to kernels/cpu.
 #pragma once
 
 #include <array>
@@ -21,7 +21,8 @@ struct ReductionPlan {
   int64_t out_elements = 0;
 };
 
-// `axes` int32 or int64, negative ones from the end. Throws InvalidArgumentError for one out of range or given twice.
+// `axes` int32 or int64, negative ones from the end. Throws InvalidArgumentError for one out of range or
+// given twice.
 ReductionPlan PlanReduction(const Shape& input, const Tensor& axes, bool keep_dims);
 
 }  // namespace cohort::cpu

@@ -1,3 +1,5 @@
+#include "cohort/ops/reduction.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +12,6 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/kernels/cpu/reduction_plan.h"
 #include "cohort/ops/constant.h"
-#include "cohort/ops/reduction.h"
 #include "tests/ops/interpreter.h"
 
 namespace cohort {
@@ -70,9 +71,11 @@ TEST(ReductionTest, ThreadsDoNotChangeResults) {
   for (int64_t i = 0; i < x.num_elements(); ++i) x.data<float>()[i] = 0.1f * static_cast<float>(i % 97);
   Graph graph;
   const Output input = ops::Placeholder(graph, DType::kFloat32, shape);
-  const std::vector<Output> sums = {ops::Sum(input), ops::Sum(input, {0}), ops::Sum(input, {2}), ops::Sum(input, {1}),
-                                    ops::Sum(input, {0, 2}), ops::Sum(input, {0, 1}), ops::Max(input, {0})};
-  const std::vector<Tensor> one = Interpreter(1).Run(sums, {{input, x}}), three = Interpreter(3).Run(sums, {{input, x}});
+  const std::vector<Output> sums = {ops::Sum(input),      ops::Sum(input, {0}),    ops::Sum(input, {2}),
+                                    ops::Sum(input, {1}), ops::Sum(input, {0, 2}), ops::Sum(input, {0, 1}),
+                                    ops::Max(input, {0})};
+  const std::vector<Tensor> one = Interpreter(1).Run(sums, {{input, x}}),
+                            three = Interpreter(3).Run(sums, {{input, x}});
   for (size_t i = 0; i < sums.size(); ++i) {
     EXPECT_EQ(std::memcmp(one[i].raw_data(), three[i].raw_data(), one[i].bytes()), 0) << "sum " << i;
   }

@@ -26,11 +26,14 @@ class ScanKernel final : public OpKernel {
     const T* in = x.data<T>();
     T* to = out.data<T>();
     const int64_t outer = out.num_elements() / (n * inner);
-    cpu::ForBlocks(outer, ctx.num_threads(), [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; ++o) {
-        for (int64_t i = 0; i < inner; ++i) Scan(in + o * n * inner + i, to + o * n * inner + i, n, inner);
-      }
-    }, n * inner);
+    cpu::ForBlocks(
+        outer, ctx.num_threads(),
+        [&](int64_t begin, int64_t end) {
+          for (int64_t o = begin; o < end; ++o) {
+            for (int64_t i = 0; i < inner; ++i) Scan(in + o * n * inner + i, to + o * n * inner + i, n, inner);
+          }
+        },
+        n * inner);
   }
 
  private:
@@ -52,9 +55,9 @@ class ScanKernel final : public OpKernel {
 template <typename R>
 void RegisterScan(KernelRegistry& registry, const char* op) {
   registry.Register(op, "CPU", [](const KernelConstruction& c) {
-    return cpu::ForAllNumbers(c.node.input(0).dtype(), c.node.op_name(), [&]<typename T>(T) -> std::unique_ptr<OpKernel> {
-      return std::make_unique<ScanKernel<R, T>>(c);
-    });
+    return cpu::ForAllNumbers(
+        c.node.input(0).dtype(), c.node.op_name(),
+        [&]<typename T>(T) -> std::unique_ptr<OpKernel> { return std::make_unique<ScanKernel<R, T>>(c); });
   });
 }
 

@@ -31,8 +31,10 @@ class Chooser {
     if (c_repeats) {
       const T* from = *condition ? t : e;
       const bool repeats = *condition ? t_repeats : e_repeats;
-      if (repeats) std::fill(out, out + n, T(*from));
-      else if (from != out) std::copy(from, from + n, out);
+      if (repeats)
+        std::fill(out, out + n, T(*from));
+      else if (from != out)
+        std::copy(from, from + n, out);
       return;
     }
     loops_[t_repeats][e_repeats](condition, t, e, out, n);
@@ -43,8 +45,8 @@ class Chooser {
     if (t) return e ? cpu::Widest<ChooseBody<T, true, true>>() : cpu::Widest<ChooseBody<T, true, false>>();
     return e ? cpu::Widest<ChooseBody<T, false, true>>() : cpu::Widest<ChooseBody<T, false, false>>();
   }
-  std::array<std::array<ChooseLoop<T>, 2>, 2> loops_ = {{{Pick(false, false), Pick(false, true)},
-                                                         {Pick(true, false), Pick(true, true)}}};
+  std::array<std::array<ChooseLoop<T>, 2>, 2> loops_ = {
+      {{Pick(false, false), Pick(false, true)}, {Pick(true, false), Pick(true, true)}}};
 };
 
 template <typename T>
@@ -64,16 +66,19 @@ class SelectV2Kernel final : public OpKernel {
     T* to = static_cast<T*>(out.raw_data());
     const auto simple = [&](const Tensor& x) { return x.num_elements() == 1 || x.shape() == shape; };
     if (simple(c) && simple(t) && simple(e)) {
-      return chooser_.Run(condition, c.num_elements() != n, from_t, t.num_elements() != n, from_e, e.num_elements() != n,
-                          to, n);
+      return chooser_.Run(condition, c.num_elements() != n, from_t, t.num_elements() != n, from_e,
+                          e.num_elements() != n, to, n);
     }
     const auto plan = cpu::PlanBroadcast<3>(shape, {&c.shape(), &t.shape(), &e.shape()});
-    cpu::ForBlocks(plan.outer(), ctx.num_threads(), [&](int64_t begin, int64_t end) {
-      cpu::WalkBroadcast(plan, begin, end, [&](int64_t at, const std::array<int64_t, 3>& offsets) {
-        chooser_.Run(condition + offsets[0], plan.inner_repeats(0), from_t + offsets[1], plan.inner_repeats(1),
-                     from_e + offsets[2], plan.inner_repeats(2), to + at, plan.inner());
-      });
-    }, plan.inner());
+    cpu::ForBlocks(
+        plan.outer(), ctx.num_threads(),
+        [&](int64_t begin, int64_t end) {
+          cpu::WalkBroadcast(plan, begin, end, [&](int64_t at, const std::array<int64_t, 3>& offsets) {
+            chooser_.Run(condition + offsets[0], plan.inner_repeats(0), from_t + offsets[1], plan.inner_repeats(1),
+                         from_e + offsets[2], plan.inner_repeats(2), to + at, plan.inner());
+          });
+        },
+        plan.inner());
   }
 
  private:
@@ -102,8 +107,10 @@ class SelectKernel final : public OpKernel {
     }
     const bool rows = c.shape().rank() == 1 && shape.rank() > 1 && c.shape().dim(0) == shape.dim(0);
     if (!c.shape().IsScalar() && c.shape() != shape && !rows) {
-      throw InvalidArgumentError(StrCat("the condition of shape ", c.shape(), " must be a scalar, one flag a row or have "
-                                        "the shape of the values, ", shape));
+      throw InvalidArgumentError(StrCat("the condition of shape ", c.shape(),
+                                        " must be a scalar, one flag a row or have "
+                                        "the shape of the values, ",
+                                        shape));
     }
     Tensor& out = ctx.ForwardInputOrAllocate({1, 2}, 0, shape);
     const bool* condition = static_cast<const bool*>(c.raw_data());
@@ -126,9 +133,8 @@ class SelectKernel final : public OpKernel {
 template <template <typename> class Kernel>
 void RegisterChoice(KernelRegistry& registry, const char* op) {
   registry.Register(op, "CPU", [](const KernelConstruction& c) {
-    return cpu::ForElements(c.node.input(1).dtype(), c.node.op_name(), []<typename T>(T) -> std::unique_ptr<OpKernel> {
-      return std::make_unique<Kernel<T>>();
-    });
+    return cpu::ForElements(c.node.input(1).dtype(), c.node.op_name(),
+                            []<typename T>(T) -> std::unique_ptr<OpKernel> { return std::make_unique<Kernel<T>>(); });
   });
 }
 
@@ -147,8 +153,8 @@ struct ClipBody {
     using W = cpu::Wide<T>;
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) {
-      out[i] = static_cast<T>(ClipFn::Apply(static_cast<W>(x[i]), static_cast<W>(low[i * low_step]),
-                                            static_cast<W>(high[i * high_step])));
+      out[i] = static_cast<T>(
+          ClipFn::Apply(static_cast<W>(x[i]), static_cast<W>(low[i * low_step]), static_cast<W>(high[i * high_step])));
     }
   }
 };
@@ -170,7 +176,8 @@ class ClipKernel final : public OpKernel {
   static int64_t Step(const Tensor& bound, const Tensor& x) {
     if (bound.shape().IsScalar()) return 0;
     if (bound.shape() == x.shape()) return 1;
-    throw InvalidArgumentError(StrCat("a bound must be a scalar or have the shape ", x.shape(), "; got ", bound.shape()));
+    throw InvalidArgumentError(
+        StrCat("a bound must be a scalar or have the shape ", x.shape(), "; got ", bound.shape()));
   }
   void (*loop_)(const T*, const T*, int64_t, const T*, int64_t, T*, int64_t) = cpu::Widest<ClipBody<T>>();
 };
@@ -181,9 +188,9 @@ void RegisterSelectKernels(KernelRegistry& registry) {
   RegisterChoice<SelectV2Kernel>(registry, "SelectV2");
   RegisterChoice<SelectKernel>(registry, "Select");
   registry.Register("ClipByValue", "CPU", [](const KernelConstruction& c) {
-    return cpu::ForAllNumbers(c.node.input(0).dtype(), c.node.op_name(), []<typename T>(T) -> std::unique_ptr<OpKernel> {
-      return std::make_unique<ClipKernel<T>>();
-    });
+    return cpu::ForAllNumbers(
+        c.node.input(0).dtype(), c.node.op_name(),
+        []<typename T>(T) -> std::unique_ptr<OpKernel> { return std::make_unique<ClipKernel<T>>(); });
   });
 }
 

@@ -43,7 +43,8 @@ void TakeSlice(KernelContext& ctx, const Tensor& x, const StridedSliceSpec& spec
 }
 
 // `out` of shape `shape` gets `fill` everywhere and x where `spec` would take elements.
-void PutSlice(KernelContext& ctx, const Tensor& x, const Shape& shape, const StridedSliceSpec& spec, const Tensor* fill) {
+void PutSlice(KernelContext& ctx, const Tensor& x, const Shape& shape, const StridedSliceSpec& spec,
+              const Tensor* fill) {
   Tensor& out = ctx.AllocateOutput(0, shape);
   Shape taken;
   for (const int64_t count : spec.count) taken.AddDim(count);
@@ -121,7 +122,8 @@ class StridedSliceGradKernel final : public OpKernel {
         ops::ResolveStridedSlice(shape, ops::IntegerValues(ctx.input(1)), ops::IntegerValues(ctx.input(2)),
                                  ops::IntegerValues(ctx.input(3)), masks_);
     if (spec.output != dy.shape()) {
-      throw InvalidArgumentError(StrCat("dy of shape ", dy.shape(), " does not have the shape of the slice, ", spec.output));
+      throw InvalidArgumentError(
+          StrCat("dy of shape ", dy.shape(), " does not have the shape of the slice, ", spec.output));
     }
     PutSlice(ctx, dy, shape, spec, nullptr);
   }

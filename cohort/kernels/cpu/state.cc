@@ -34,8 +34,10 @@ class VarHandleKernel final : public OpKernel {
     auto variable = resources.LookupOrCreate<Variable>(
         container_, name_, [this] { return std::make_shared<Variable>(name_, dtype_, shape_); });
     if (variable->dtype() != dtype_ || !variable->shape().IsCompatibleWith(shape_)) {
-      throw InvalidArgumentError(StrCat("[kernels/state] expected variable '", name_, "' as ", dtype_, shape_, "; the one in "
-                                        "container '", container_, "' is ", variable->dtype(), variable->shape(),
+      throw InvalidArgumentError(StrCat("[kernels/state] expected variable '", name_, "' as ", dtype_, shape_,
+                                        "; the one in "
+                                        "container '",
+                                        container_, "' is ", variable->dtype(), variable->shape(),
                                         "; clear the container or use another name"));
     }
     return variable;
@@ -54,8 +56,8 @@ Variable& VariableAt(KernelContext& ctx, int i) { return ResourceOf<Variable>(ct
 
 void CheckDType(const Variable& variable, DType dtype) {
   if (variable.dtype() != dtype) [[unlikely]] {
-    throw InvalidArgumentError(StrCat("[kernels/state] expected ", dtype, "; variable '", variable.name(), "' is ",
-                                      variable.dtype()));
+    throw InvalidArgumentError(
+        StrCat("[kernels/state] expected ", dtype, "; variable '", variable.name(), "' is ", variable.dtype()));
   }
 }
 
@@ -96,11 +98,15 @@ void Gather(KernelContext& ctx) {
 
 template <typename T>
 struct Add {
-  static COHORT_INLINE T Apply(T a, T b) { return static_cast<T>(cpu::Wrapping<cpu::Wide<T>>::Add(static_cast<cpu::Wide<T>>(a), static_cast<cpu::Wide<T>>(b))); }
+  static COHORT_INLINE T Apply(T a, T b) {
+    return static_cast<T>(cpu::Wrapping<cpu::Wide<T>>::Add(static_cast<cpu::Wide<T>>(a), static_cast<cpu::Wide<T>>(b)));
+  }
 };
 template <typename T>
 struct Sub {
-  static COHORT_INLINE T Apply(T a, T b) { return static_cast<T>(cpu::Wrapping<cpu::Wide<T>>::Sub(static_cast<cpu::Wide<T>>(a), static_cast<cpu::Wide<T>>(b))); }
+  static COHORT_INLINE T Apply(T a, T b) {
+    return static_cast<T>(cpu::Wrapping<cpu::Wide<T>>::Sub(static_cast<cpu::Wide<T>>(a), static_cast<cpu::Wide<T>>(b)));
+  }
 };
 template <typename T>
 struct Put {
@@ -187,7 +193,8 @@ class ScatterKernel final : public OpKernel {
   static int64_t RowElements(const Variable& variable, const Tensor& indices, const Tensor& updates) {
     const Shape whole = variable.shape().IsFullyDefined() ? variable.shape() : variable.Read().shape();
     if (whole.rank() < 1) {
-      throw InvalidArgumentError(StrCat("[kernels/state] expected a variable with rows; '", variable.name(), "' is a scalar"));
+      throw InvalidArgumentError(
+          StrCat("[kernels/state] expected a variable with rows; '", variable.name(), "' is a scalar"));
     }
     const Shape row = whole.Sub(1, whole.rank());
     const Shape expected = indices.shape().Concat(row);

@@ -1,3 +1,5 @@
+#include "cohort/ops/state.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,7 +8,6 @@
 
 #include "cohort/core/error.h"
 #include "cohort/ops/constant.h"
-#include "cohort/ops/state.h"
 #include "cohort/ops/variables.h"
 #include "tests/ops/interpreter.h"
 
@@ -110,7 +111,8 @@ TEST_F(StateTest, ScatterChangesRows) {
   EXPECT_THAT(Floats(run.Run1(table)), ElementsAre(0, 0, 0, 0, 0, 0));
   run.RunNode(ops::ResourceScatterUpdate(table.handle(), repeated, rows));
   EXPECT_THAT(Floats(run.Run1(table)), ElementsAre(0, 0, 10, 20, 5, 6));
-  run.RunNode(ops::ResourceScatterAdd(table.handle(), ops::Const(graph, std::vector<int32_t>{0, 2}), ops::Const(graph, 1.0f)));
+  run.RunNode(
+      ops::ResourceScatterAdd(table.handle(), ops::Const(graph, std::vector<int32_t>{0, 2}), ops::Const(graph, 1.0f)));
   EXPECT_THAT(Floats(run.Run1(table)), ElementsAre(1, 1, 10, 20, 6, 7));
   run.RunNode(ops::ResourceScatterAdd(table.handle(), ops::Const(graph, Tensor(DType::kInt32, Shape{0})),
                                       ops::Const(graph, Tensor(DType::kFloat32, Shape{0, 2}))));
@@ -155,8 +157,9 @@ TEST_F(StateTest, RefusesAnotherDTypeOrShape) {
   const Output fed = ops::Placeholder(graph, DType::kFloat32, Shape{Shape::kUnknownDim});
   Node* add = w.AssignAdd(fed);
   run.RunNode(w.initializer());
-  const std::string message =
-      MessageOf<InvalidArgumentError>([&] { run.RunNode(add, {{fed, Tensor::Vector<float>({1, 2, 3})}}); });
+  const std::string message = MessageOf<InvalidArgumentError>([&] {
+    run.RunNode(add, {{fed, Tensor::Vector<float>({1, 2, 3})}});
+  });
   EXPECT_THAT(message, HasSubstr("[2]"));
   EXPECT_THAT(message, HasSubstr("[3]"));
   EXPECT_THAT(message, HasSubstr("'w'"));

@@ -1,5 +1,5 @@
-// One engine for all ops that move elements between regular places: transpose, slices, padding, tiles, reversal.
-// Internal to kernels/cpu.
+// One engine for all ops that move elements between regular places: transpose, slices, padding, tiles,
+// reversal. Internal to kernels/cpu.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,9 @@
 
 namespace cohort::cpu {
 
-// Dimensions from the outermost to the innermost, each with the elements from one index to the next in the source and in
-// the target; a source step of 0 repeats. Neighbours that move as one are merged, dimensions of 1 dropped.
+// Dimensions from the outermost to the innermost, each with the elements from one index to the next in the
+// source and in the target; a source step of 0 repeats. Neighbours that move as one are merged, dimensions of
+// 1 dropped.
 class StridedLayout {
  public:
   static constexpr size_t kMaxDims = 2 * Shape::kMaxRank;
@@ -39,10 +40,11 @@ class StridedLayout {
   size_t rank() const { return rank_; }
   const Dim& dim(size_t i) const { return dims_[i]; }
 
-  // Where the source runs on along another dimension than the target, that one becomes the last but one, and the two can
-  // be copied in square tiles.
+  // Where the source runs on along another dimension than the target, that one becomes the last but one, and
+  // the two can be copied in square tiles.
   bool PrepareTiles() {
-    if (rank_ < 2 || dims_[rank_ - 1].from == 1 || dims_[rank_ - 1].to != 1 || dims_[rank_ - 1].size < kTile) return false;
+    if (rank_ < 2 || dims_[rank_ - 1].from == 1 || dims_[rank_ - 1].to != 1 || dims_[rank_ - 1].size < kTile)
+      return false;
     for (size_t i = 0; i + 1 < rank_; ++i) {
       if (dims_[i].from != 1 || dims_[i].size < kTile) continue;
       std::rotate(dims_.begin() + static_cast<std::ptrdiff_t>(i), dims_.begin() + static_cast<std::ptrdiff_t>(i + 1),
@@ -97,31 +99,34 @@ void CopyStrided(StridedLayout layout, const T* from, T* to, int threads) {
   const size_t outer_rank = layout.rank() - inner;
   int64_t outer = 1;
   for (size_t d = 0; d < outer_rank; ++d) outer *= layout.dim(d).size;
-  ForBlocks(outer, threads, [&](int64_t begin, int64_t end) {
-    std::array<int64_t, StridedLayout::kMaxDims> index{};
-    int64_t source = 0, target = 0, rest = begin;
-    for (size_t d = outer_rank; d-- > 0;) {
-      index[d] = rest % layout.dim(d).size;
-      rest /= layout.dim(d).size;
-      source += index[d] * layout.dim(d).from;
-      target += index[d] * layout.dim(d).to;
-    }
-    for (int64_t run = begin; run < end; ++run) {
-      if (tiles) {
-        CopyTiles(layout.dim(outer_rank), layout.dim(outer_rank + 1), from + source, to + target);
-      } else {
-        CopyRun(layout.dim(outer_rank), from + source, to + target);
-      }
-      for (size_t d = outer_rank; d-- > 0;) {
-        source += layout.dim(d).from;
-        target += layout.dim(d).to;
-        if (++index[d] < layout.dim(d).size) break;
-        source -= layout.dim(d).size * layout.dim(d).from;
-        target -= layout.dim(d).size * layout.dim(d).to;
-        index[d] = 0;
-      }
-    }
-  }, layout.elements() / outer);
+  ForBlocks(
+      outer, threads,
+      [&](int64_t begin, int64_t end) {
+        std::array<int64_t, StridedLayout::kMaxDims> index{};
+        int64_t source = 0, target = 0, rest = begin;
+        for (size_t d = outer_rank; d-- > 0;) {
+          index[d] = rest % layout.dim(d).size;
+          rest /= layout.dim(d).size;
+          source += index[d] * layout.dim(d).from;
+          target += index[d] * layout.dim(d).to;
+        }
+        for (int64_t run = begin; run < end; ++run) {
+          if (tiles) {
+            CopyTiles(layout.dim(outer_rank), layout.dim(outer_rank + 1), from + source, to + target);
+          } else {
+            CopyRun(layout.dim(outer_rank), from + source, to + target);
+          }
+          for (size_t d = outer_rank; d-- > 0;) {
+            source += layout.dim(d).from;
+            target += layout.dim(d).to;
+            if (++index[d] < layout.dim(d).size) break;
+            source -= layout.dim(d).size * layout.dim(d).from;
+            target -= layout.dim(d).size * layout.dim(d).to;
+            index[d] = 0;
+          }
+        }
+      },
+      layout.elements() / outer);
 }
 
 // Elements from one index of dimension i to the next in a dense row-major tensor.

@@ -1,5 +1,7 @@
 // Update ops against their formulas, dense and by row, for the rules that no optimizer class uses; the others are in
 // train/optimizer_test.cc.
+#include "cohort/ops/training.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +11,6 @@
 
 #include "cohort/core/error.h"
 #include "cohort/ops/constant.h"
-#include "cohort/ops/training.h"
 #include "cohort/ops/variables.h"
 #include "tests/ops/interpreter.h"
 
@@ -19,8 +20,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
 using ::testing::HasSubstr;
-using ::testing::Pointwise;
 using testing::Interpreter;
+using ::testing::Pointwise;
 
 class TrainingTest : public ::testing::Test {
  protected:
@@ -45,8 +46,8 @@ TEST_F(TrainingTest, KerasMomentumWithAndWithoutNesterov) {
     const ops::Variable w = Var("w", {1, 2});
     const ops::Variable a = Var("a", {0, 0});
     Initialize();
-    Node* update = ops::ResourceApplyKerasMomentum(w.handle(), a.handle(), Number(0.1f), Vector({1, -1}), Number(0.5f),
-                                                   nesterov);
+    Node* update =
+        ops::ResourceApplyKerasMomentum(w.handle(), a.handle(), Number(0.1f), Vector({1, -1}), Number(0.5f), nesterov);
     std::vector<double> weight = {1, 2};
     std::vector<double> accum = {0, 0};
     const std::vector<double> g = {1, -1};
@@ -158,8 +159,8 @@ TEST_F(TrainingTest, RowUpdatesLeaveOtherRowsAlone) {
   run.RunNode(ops::ResourceSparseApplyAdagradV2(w.handle(), a.handle(), Number(1), Number(0.5f), rows, indices));
   EXPECT_THAT(Value(a), ElementsAre(1, 2, 1, 1, 2, 5));
   const auto moved = [](double from, double g, double accum) { return float(from - g / (std::sqrt(accum) + 0.5)); };
-  EXPECT_THAT(Value(w), Pointwise(FloatNear(1e-6f), std::vector<float>{1, moved(1, -1, 2), 2, 2, moved(3, 1, 2),
-                                                                       moved(3, 2, 5)}));
+  EXPECT_THAT(Value(w), Pointwise(FloatNear(1e-6f),
+                                  std::vector<float>{1, moved(1, -1, 2), 2, 2, moved(3, 1, 2), moved(3, 2, 5)}));
 }
 
 // Every rule, by row over all rows, gives what the dense form gives.
@@ -171,7 +172,9 @@ TEST_F(TrainingTest, RowUpdatesOfAllRowsAreTheDenseUpdate) {
   const Output lr = Number(0.1f);
   const ops::RMSPropScalars rms = {lr, Number(0.8f), Number(0.5f), Number(0.01f)};
   const ops::FtrlScalars ftrl = {lr, Number(0.01f), Number(0.02f), Number(-0.5f)};
-  const auto table = [&](const std::string& name, const std::vector<float>& values) { return Table(name, values).handle(); };
+  const auto table = [&](const std::string& name, const std::vector<float>& values) {
+    return Table(name, values).handle();
+  };
   const auto check = [&](const char* rule, auto make) {
     SCOPED_TRACE(rule);
     std::vector<std::vector<Output>> sets;
@@ -200,7 +203,8 @@ TEST_F(TrainingTest, RowUpdatesOfAllRowsAreTheDenseUpdate) {
                 : ops::ResourceApplyKerasMomentum(s[0], s[1], lr, grad, Number(0.9f));
   });
   check("Adagrad", [&](const Set& s, bool rows) {
-    return rows ? ops::ResourceSparseApplyAdagrad(s[0], s[1], lr, grad, all) : ops::ResourceApplyAdagrad(s[0], s[1], lr, grad);
+    return rows ? ops::ResourceSparseApplyAdagrad(s[0], s[1], lr, grad, all)
+                : ops::ResourceApplyAdagrad(s[0], s[1], lr, grad);
   });
   check("RMSProp", [&](const Set& s, bool rows) {
     return rows ? ops::ResourceSparseApplyRMSProp(s[0], s[1], s[2], rms, grad, all)
@@ -237,8 +241,9 @@ TEST_F(TrainingTest, RefusesShapesThatDoNotFit) {
   EXPECT_THROW(ops::ResourceApplyGradientDescent(w.handle(), Number(1), Vector({1})), InvalidArgumentError);
   EXPECT_THROW(ops::ResourceApplyGradientDescent(w.handle(), Vector({1}), Vector({1, 2})), InvalidArgumentError);
   EXPECT_THROW(ops::ResourceApplyAdagrad(w.handle(), a.handle(), Number(1), Vector({1, 2})), InvalidArgumentError);
-  EXPECT_THROW(ops::ResourceApplyAdagrad(w.handle(), w.handle(), Number(1), ops::Const(graph, std::vector<double>{1, 2})),
-               InvalidArgumentError);
+  EXPECT_THROW(
+      ops::ResourceApplyAdagrad(w.handle(), w.handle(), Number(1), ops::Const(graph, std::vector<double>{1, 2})),
+      InvalidArgumentError);
   const Output fed = ops::Placeholder(graph, DType::kFloat32);
   Node* update = ops::ResourceApplyGradientDescent(w.handle(), Number(1), fed);
   Initialize();

@@ -16,8 +16,8 @@ using cpu::UnaryKernel;
 using cpu::Widest;
 using cpu::Wrapping;
 
-// Functions of one element of the type that it is computed in. kCost is in simple operations, kWide says whether AVX-512
-// pays.
+// Functions of one element of the type that it is computed in. kCost is in simple operations, kWide says
+// whether AVX-512 pays.
 struct Cheap {
   static constexpr int64_t kCost = 1;
   static constexpr bool kWide = false;
@@ -30,15 +30,19 @@ struct Costly {
 struct NegFn : Cheap {
   template <typename W>
   static COHORT_INLINE W Apply(W x) {
-    if constexpr (std::is_integral_v<W>) return Wrapping<W>::Sub(W(0), x);
-    else return -x;
+    if constexpr (std::is_integral_v<W>)
+      return Wrapping<W>::Sub(W(0), x);
+    else
+      return -x;
   }
 };
 struct AbsFn : Cheap {
   template <typename W>
   static COHORT_INLINE W Apply(W x) {
-    if constexpr (std::is_integral_v<W>) return x < W(0) ? Wrapping<W>::Sub(W(0), x) : x;
-    else return std::abs(x);
+    if constexpr (std::is_integral_v<W>)
+      return x < W(0) ? Wrapping<W>::Sub(W(0), x) : x;
+    else
+      return std::abs(x);
   }
 };
 struct SignFn : Cheap {
@@ -50,78 +54,114 @@ struct SignFn : Cheap {
 };
 struct SquareFn : Cheap {
   template <typename W>
-  static COHORT_INLINE W Apply(W x) { return Wrapping<W>::Mul(x, x); }
+  static COHORT_INLINE W Apply(W x) {
+    return Wrapping<W>::Mul(x, x);
+  }
 };
 struct ReciprocalFn : Cheap {
   template <typename W>
-  static COHORT_INLINE W Apply(W x) { return W(1) / x; }
+  static COHORT_INLINE W Apply(W x) {
+    return W(1) / x;
+  }
 };
 struct SqrtFn : Cheap {
   template <typename W>
-  static COHORT_INLINE W Apply(W x) { return std::sqrt(x); }
+  static COHORT_INLINE W Apply(W x) {
+    return std::sqrt(x);
+  }
 };
 struct RsqrtFn : Cheap {
   template <typename W>
-  static COHORT_INLINE W Apply(W x) { return W(1) / std::sqrt(x); }
+  static COHORT_INLINE W Apply(W x) {
+    return W(1) / std::sqrt(x);
+  }
 };
 struct FloorFn : Cheap {
   template <typename W>
-  static COHORT_INLINE W Apply(W x) { return std::floor(x); }
+  static COHORT_INLINE W Apply(W x) {
+    return std::floor(x);
+  }
 };
 struct CeilFn : Cheap {
   template <typename W>
-  static COHORT_INLINE W Apply(W x) { return std::ceil(x); }
+  static COHORT_INLINE W Apply(W x) {
+    return std::ceil(x);
+  }
 };
 struct RoundFn : Cheap {
   template <typename W>
   static COHORT_INLINE W Apply(W x) {
-    if constexpr (std::is_integral_v<W>) return x;
-    else return std::rint(x);  // the rounding mode is to nearest, halves to even
+    if constexpr (std::is_integral_v<W>)
+      return x;
+    else
+      return std::rint(x);  // the rounding mode is to nearest, halves to even
   }
 };
 struct ExpFn : Costly {
   template <typename W>
-  static COHORT_INLINE W Apply(W x) { return cpu::FullExp(x); }
+  static COHORT_INLINE W Apply(W x) {
+    return cpu::FullExp(x);
+  }
 };
 struct Expm1Fn : Costly {
   template <typename W>
-  static COHORT_INLINE W Apply(W x) { return std::expm1(x); }
+  static COHORT_INLINE W Apply(W x) {
+    return std::expm1(x);
+  }
 };
 struct LogFn : Costly {
   template <typename W>
-  static COHORT_INLINE W Apply(W x) { return std::log(x); }
+  static COHORT_INLINE W Apply(W x) {
+    return std::log(x);
+  }
 };
 struct Log1pFn : Costly {
   template <typename W>
-  static COHORT_INLINE W Apply(W x) { return std::log1p(x); }
+  static COHORT_INLINE W Apply(W x) {
+    return std::log1p(x);
+  }
 };
 struct SinFn : Costly {
   template <typename W>
-  static COHORT_INLINE W Apply(W x) { return std::sin(x); }
+  static COHORT_INLINE W Apply(W x) {
+    return std::sin(x);
+  }
 };
 struct CosFn : Costly {
   template <typename W>
-  static COHORT_INLINE W Apply(W x) { return std::cos(x); }
+  static COHORT_INLINE W Apply(W x) {
+    return std::cos(x);
+  }
 };
 struct TanFn : Costly {
   template <typename W>
-  static COHORT_INLINE W Apply(W x) { return std::tan(x); }
+  static COHORT_INLINE W Apply(W x) {
+    return std::tan(x);
+  }
 };
 struct ErfFn : Costly {
   template <typename W>
-  static COHORT_INLINE W Apply(W x) { return std::erf(x); }
+  static COHORT_INLINE W Apply(W x) {
+    return std::erf(x);
+  }
 };
 struct IsNanFn : Cheap {
   template <typename W>
-  static COHORT_INLINE bool Apply(W x) { return x != x; }
+  static COHORT_INLINE bool Apply(W x) {
+    return x != x;
+  }
 };
 struct IsInfFn : Cheap {
   template <typename W>
-  static COHORT_INLINE bool Apply(W x) { return std::abs(x) == std::numeric_limits<W>::infinity(); }
+  static COHORT_INLINE bool Apply(W x) {
+    return std::abs(x) == std::numeric_limits<W>::infinity();
+  }
 };
 struct IsFiniteFn : Cheap {
   template <typename W>
-  static COHORT_INLINE bool Apply(W x) { return std::abs(x) < std::numeric_limits<W>::infinity(); }
+  static COHORT_INLINE bool Apply(W x) {
+    return std::abs(x) < std::numeric_limits<W>::infinity();
+  }
 };
 struct NotFn : Cheap {
   static COHORT_INLINE bool Apply(bool x) { return !x; }
@@ -135,7 +175,8 @@ std::unique_ptr<OpKernel> MakeUnary() {
 template <typename Fn>
 void RegisterFloats(KernelRegistry& registry, const char* op) {
   registry.Register(op, "CPU", [](const KernelConstruction& c) {
-    return cpu::ForFloating(c.node.input(0).dtype(), c.node.op_name(), []<typename T>(T) { return MakeUnary<Fn, T, T>(); });
+    return cpu::ForFloating(c.node.input(0).dtype(), c.node.op_name(),
+                            []<typename T>(T) { return MakeUnary<Fn, T, T>(); });
   });
 }
 template <typename Fn>

@@ -38,8 +38,10 @@ class ValueTable {
 
   static size_t Hash(const T& value) {
     size_t hash = 0;
-    if constexpr (std::is_same_v<T, bfloat16>) hash = std::hash<float>()(static_cast<float>(value));
-    else hash = std::hash<T>()(value);
+    if constexpr (std::is_same_v<T, bfloat16>)
+      hash = std::hash<float>()(static_cast<float>(value));
+    else
+      hash = std::hash<T>()(value);
     return (hash * 0x9e3779b97f4a7c15u) >> 17;  // std::hash of integers is the integer
   }
 
@@ -49,8 +51,10 @@ class ValueTable {
 };
 
 void PutIndex(Tensor& out, int64_t at, int64_t value) {
-  if (out.dtype() == DType::kInt32) out.data<int32_t>()[at] = static_cast<int32_t>(value);
-  else out.data<int64_t>()[at] = value;
+  if (out.dtype() == DType::kInt32)
+    out.data<int32_t>()[at] = static_cast<int32_t>(value);
+  else
+    out.data<int64_t>()[at] = value;
 }
 
 template <typename T>

@@ -15,21 +15,29 @@ using Bits = std::conditional_t<sizeof(T) <= 4, unsigned, unsigned long>;
 template <typename T>
 struct Wrapping {
   static COHORT_INLINE T Add(T a, T b) {
-    if constexpr (std::is_integral_v<T>) return static_cast<T>(Bits<T>(a) + Bits<T>(b));
-    else return a + b;
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(Bits<T>(a) + Bits<T>(b));
+    else
+      return a + b;
   }
   static COHORT_INLINE T Sub(T a, T b) {
-    if constexpr (std::is_integral_v<T>) return static_cast<T>(Bits<T>(a) - Bits<T>(b));
-    else return a - b;
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(Bits<T>(a) - Bits<T>(b));
+    else
+      return a - b;
   }
   static COHORT_INLINE T Mul(T a, T b) {
-    if constexpr (std::is_integral_v<T>) return static_cast<T>(Bits<T>(a) * Bits<T>(b));
-    else return a * b;
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(Bits<T>(a) * Bits<T>(b));
+    else
+      return a * b;
   }
   // Truncated towards zero; `b` is not 0. The lowest number divided by -1 is itself.
   static COHORT_INLINE T Div(T a, T b) {
-    if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) return b == T(-1) ? Sub(T(0), a) : static_cast<T>(a / b);
-    else return static_cast<T>(a / b);
+    if constexpr (std::is_integral_v<T> && std::is_signed_v<T>)
+      return b == T(-1) ? Sub(T(0), a) : static_cast<T>(a / b);
+    else
+      return static_cast<T>(a / b);
   }
 };
 

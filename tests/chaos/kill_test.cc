@@ -1,0 +1,139 @@
+// kill -9 of each kind of task in the middle of training: who is told what, who goes on, who ends.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <thread>
+
+#include "cohort/cluster/cluster_node.h"
+#include "cohort/cluster/server_directory.h"
+#include "tests/chaos/counting_model.h"
+#include "tests/chaos/process_cluster.h"
+
+namespace cohort::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// Silence is out of the question as what ends a step here: only the closed connection is left.
+const char* const kNeverSilent = "--silence_ms=600000";
+
+class KillTest : public ::testing::Test {
+ protected:
+  void SetUp() override { UseTestToken(); }
+};
+
+// What a worker says of a dead task.
+auto Names(const ProcessCluster& cluster, const std::string& job, int index) {
+  return AllOf(HasSubstr("Unavailable"), HasSubstr(ProcessCluster::FullName(job, index)),
+               HasSubstr(cluster.address(job, index)));
+}
+
+// `size`: elements of each variable; the larger ones travel in chunks on the bulk streams.
+void KillAParameterServerInAStep(int64_t size) {
+  ProcessCluster cluster({{"ps", 2}, {"worker", 2}});
+  cluster.StartAll({kNeverSilent, "--orphan_ms=500", "--pause_ms=2", "--size=" + std::to_string(size)});
+  for (int w = 0; w < 2; ++w) ASSERT_TRUE(cluster.WaitForLines("worker", w, "acked", 10)) << cluster.Describe();
+  // Both workers' next steps get stuck in the frozen task: they are in the middle of a step when it is killed.
+  cluster.Freeze("ps", 1);
+  cluster.Kill("ps", 1);
+  for (int w = 0; w < 2; ++w) {
+    EXPECT_EQ(cluster.task("worker", w).Wait(), 1) << cluster.Describe();
+    EXPECT_THAT(cluster.LastLine("worker", w, "failed"), Names(cluster, "ps", 1));
+    EXPECT_THAT(cluster.task("worker", w).err(), HasSubstr("chaos_task: Unavailable"));
+  }
+  EXPECT_EQ(cluster.task("ps", 0).Wait(), 1) << cluster.Describe();  // its chief is gone
+  EXPECT_THAT(cluster.task("ps", 0).err(),
+              AllOf(HasSubstr("the chief /job:worker/replica:0/task:0 has been gone"), HasSubstr("orphan timeout")));
+}
+
+TEST_F(KillTest, AParameterServer) { KillAParameterServerInAStep(4); }
+TEST_F(KillTest, AParameterServerWithLargeTensorsUnderWay) { KillAParameterServerInAStep(1'000'000); }
+
+TEST_F(KillTest, AWorkerIsNothingToTheOthers) {
+  ProcessCluster cluster({{"ps", 2}, {"worker", 2}});
+  cluster.StartAll({kNeverSilent, "--pause_ms=2", "--steps=600"});
+  for (int w = 0; w < 2; ++w) ASSERT_TRUE(cluster.WaitForLines("worker", w, "acked", 20)) << cluster.Describe();
+  cluster.Kill("worker", 1);
+  EXPECT_EQ(cluster.task("worker", 0).Wait(), 0) << cluster.Describe();
+  EXPECT_EQ(cluster.CountLines("worker", 0, "acked"), 600);
+  EXPECT_EQ(cluster.CountLines("worker", 0, "failed"), 0);
+  for (int p = 0; p < 2; ++p) {  // the chief has said that training is done, and the dead worker holds no lease
+    EXPECT_EQ(cluster.task("ps", p).Wait(), 0) << cluster.Describe();
+    EXPECT_THAT(cluster.task("ps", p).out(), HasSubstr("joined"));
+  }
+}
+
+TEST_F(KillTest, AWorkerLeavesTheOthersTheirRate) {
+  constexpr auto kWindow = std::chrono::seconds(2);
+  ProcessCluster cluster({{"ps", 1}, {"worker", 2}});
+  cluster.StartAll({kNeverSilent, "--pause_ms=2"});
+  for (int w = 0; w < 2; ++w) ASSERT_TRUE(cluster.WaitForLines("worker", w, "acked", 20)) << cluster.Describe();
+  const auto steps_in_window = [&] {
+    const int before = cluster.CountLines("worker", 0, "acked");
+    std::this_thread::sleep_for(kWindow);
+    return cluster.CountLines("worker", 0, "acked") - before;
+  };
+  const int together = steps_in_window();
+  cluster.Kill("worker", 1);
+  const int alone = steps_in_window();
+  EXPECT_GT(together, 0);
+  EXPECT_GE(alone, together / 2);  // it should be no less; half of it, for a machine that is busy with other things
+  EXPECT_EQ(cluster.CountLines("worker", 0, "failed"), 0);
+}
+
+TEST_F(KillTest, TheParameterServerFreesWhatADeadWorkerHeld) {
+  ProcessCluster cluster({{"ps", 1}, {"worker", 2}});
+  ServerOptions options;
+  options.silence_limit = std::chrono::minutes(10);
+  Server ps(cluster.spec(), "ps", 0, options);  // in this process, where we can look into it
+  const auto node = ServerDirectory::Global().Find(ps.Target());
+  cluster.Start("worker", 0, {kNeverSilent, "--pause_ms=2"});
+  ASSERT_TRUE(cluster.WaitForLines("worker", 0, "acked", 5)) << cluster.Describe();
+  const size_t of_one = node->local_task()->num_executables();
+  EXPECT_GT(of_one, 0u);
+  cluster.Start("worker", 1, {kNeverSilent, "--pause_ms=2"});
+  ASSERT_TRUE(cluster.WaitForLines("worker", 1, "acked", 5)) << cluster.Describe();
+  EXPECT_GT(node->local_task()->num_executables(), of_one);
+  cluster.Kill("worker", 1);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kPatience);
+  while (node->local_task()->num_executables() != of_one && std::chrono::steady_clock::now() < deadline) {
+    cluster.WaitForLines("worker", 0, "acked", cluster.CountLines("worker", 0, "acked") + 1);
+  }
+  EXPECT_EQ(node->local_task()->num_executables(), of_one);
+  EXPECT_TRUE(node->local_task()->DescribeSteps().size() <= 1) << "more steps than the living worker has";
+}
+
+TEST_F(KillTest, TheChief) {
+  ProcessCluster cluster({{"ps", 2}, {"worker", 2}});
+  cluster.StartAll({kNeverSilent, "--orphan_ms=1000", "--pause_ms=2"});
+  for (int w = 0; w < 2; ++w) ASSERT_TRUE(cluster.WaitForLines("worker", w, "acked", 20)) << cluster.Describe();
+  cluster.Kill("worker", 0);
+  for (int p = 0; p < 2; ++p) {
+    EXPECT_EQ(cluster.task("ps", p).Wait(), 1) << cluster.Describe();
+    EXPECT_THAT(cluster.task("ps", p).err(), AllOf(HasSubstr("chaos_task: Unavailable"), HasSubstr("orphan timeout"),
+                                                   HasSubstr("/job:worker/replica:0/task:0")));
+  }
+  // The other worker had nothing to do with the chief; it ends with the parameter servers.
+  EXPECT_EQ(cluster.task("worker", 1).Wait(), 1) << cluster.Describe();
+  EXPECT_THAT(cluster.LastLine("worker", 1, "failed"), AllOf(HasSubstr("Unavailable"), HasSubstr("/job:ps/")));
+}
+
+TEST_F(KillTest, TheChiefBeforeItHasInitialized) {
+  ProcessCluster cluster({{"ps", 1}, {"worker", 2}});
+  cluster.Start("ps", 0, {"--orphan_ms=500"});
+  cluster.Start("worker", 1);
+  ASSERT_TRUE(cluster.task("worker", 1).WaitForText("Waiting for model to be ready")) << cluster.Describe();
+  cluster.Start("worker", 0, {"--serve=1"});  // is there, and never initializes
+  ASSERT_TRUE(cluster.task("worker", 0).WaitForText("serving"));
+  cluster.Kill("worker", 0);
+  // ps/0 has not seen it; worker 1 waits for its limit of 2 h, or until the chief is back.
+  EXPECT_EQ(cluster.CountLines("worker", 1, "failed"), 0);
+  cluster.Start("worker", 0, {"--steps=20"});
+  EXPECT_TRUE(cluster.WaitForLines("worker", 1, "acked", 5)) << cluster.Describe();
+  EXPECT_EQ(cluster.task("worker", 0).Wait(), 0) << cluster.Describe();
+}
+
+}  // namespace
+}  // namespace cohort::testing

@@ -1,0 +1,158 @@
+// Tasks that come late, come back, or never come.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "cohort/checkpoint/tensor_bundle.h"
+#include "cohort/core/str_cat.h"
+#include "tests/chaos/counting_model.h"
+#include "tests/chaos/process_cluster.h"
+
+namespace cohort::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class RestartTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    UseTestToken();
+    folder_ = StrCat(::testing::TempDir(), "restart_test-", getpid(), "-",
+                     ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // Trains until a checkpoint of step `at_least` or later is there, then kills a ps: everything ends.
+  void TrainAndCrash(int64_t at_least);
+  // The step of the first acknowledged step of a new cluster, and what its chief says.
+  int64_t FirstStepOfANewRun(std::string* said);
+
+  std::string folder_;
+};
+
+// The global step that a checkpoint holds; -1 for "". With asynchronous workers it may be a few steps beyond the one in
+// the checkpoint's name, which is read first.
+int64_t StepOf(const std::string& checkpoint) {
+  return checkpoint.empty() ? -1 : BundleReader(checkpoint).Read("global_step").scalar<int64_t>();
+}
+
+void RestartTest::TrainAndCrash(int64_t at_least) {
+  ProcessCluster cluster({{"ps", 2}, {"worker", 2}});
+  cluster.StartAll({"--logdir=" + folder_, "--save_secs=0.1", "--pause_ms=5", "--orphan_ms=300"});
+  const auto newest_name = [this] {
+    const std::string prefix = LatestCheckpoint(folder_);
+    return prefix.empty() ? -1 : std::stoll(prefix.substr(prefix.rfind('-') + 1));
+  };
+  for (int steps = 50; newest_name() < at_least; steps += 50) {
+    ASSERT_TRUE(cluster.WaitForLines("worker", 0, "acked", steps)) << cluster.Describe();
+  }
+  cluster.Kill("ps", 1);
+  for (const auto& [job, index] : {std::pair{"worker", 0}, {"worker", 1}, {"ps", 0}}) {
+    EXPECT_EQ(cluster.task(job, index).Wait(), 1) << cluster.Describe();
+  }
+}
+
+int64_t RestartTest::FirstStepOfANewRun(std::string* said) {
+  ProcessCluster cluster({{"ps", 2}, {"worker", 1}});
+  cluster.StartAll({"--logdir=" + folder_, "--steps=1", "--read_step=1"});
+  for (const auto& [job, index] : {std::pair{"worker", 0}, {"ps", 0}, {"ps", 1}}) {
+    EXPECT_EQ(cluster.task(job, index).Wait(), 0) << cluster.Describe();
+  }
+  *said = cluster.task("worker", 0).err();
+  const std::string line = cluster.LastLine("worker", 0, "acked 1 ");
+  return line.empty() ? -1 : std::stoll(line.substr(8));
+}
+
+TEST_F(RestartTest, AWorkerJoinsAgain) {
+  ProcessCluster cluster({{"ps", 2}, {"worker", 2}});
+  cluster.StartAll({"--pause_ms=2"});
+  for (int round = 0; round < 3; ++round) {
+    for (int w = 0; w < 2; ++w) {
+      const int before = cluster.CountLines("worker", w, "acked");
+      ASSERT_TRUE(cluster.WaitForLines("worker", w, "acked", before + 10)) << cluster.Describe();
+    }
+    cluster.Kill("worker", 1);
+    cluster.Start("worker", 1, {"--pause_ms=2"});
+  }
+  ASSERT_TRUE(cluster.WaitForLines("worker", 1, "acked", 10)) << cluster.Describe();
+  EXPECT_EQ(cluster.CountLines("worker", 0, "failed") + cluster.CountLines("worker", 1, "failed"), 0);
+}
+
+TEST_F(RestartTest, ARestartedParameterServerIsToldApart) {
+  ProcessCluster cluster({{"ps", 2}, {"worker", 2}});
+  cluster.StartAll({"--pause_ms=3000"});  // long enough for what follows, so that no step is under way
+  for (int w = 0; w < 2; ++w) ASSERT_TRUE(cluster.WaitForLines("worker", w, "acked", 1)) << cluster.Describe();
+  cluster.Kill("ps", 1);
+  cluster.Start("ps", 1);
+  ASSERT_TRUE(cluster.task("ps", 1).WaitForText("serving"));
+  for (int w = 0; w < 2; ++w) {
+    EXPECT_EQ(cluster.task("worker", w).Wait(), 1) << cluster.Describe();
+    EXPECT_THAT(cluster.LastLine("worker", w, "failed"),
+                AllOf(HasSubstr("Aborted"), HasSubstr("was restarted"), HasSubstr("/job:ps/replica:0/task:1"),
+                      HasSubstr(cluster.address("ps", 1))));
+  }
+}
+
+TEST_F(RestartTest, ANewRunFollowsTheCheckpoint) {
+  TrainAndCrash(20);
+  if (HasFatalFailure()) return;
+  const int64_t saved = StepOf(LatestCheckpoint(folder_));
+  std::string said;
+  EXPECT_EQ(FirstStepOfANewRun(&said), saved + 1) << said;
+}
+
+TEST_F(RestartTest, ADamagedCheckpointIsPassedOver) {
+  TrainAndCrash(60);
+  if (HasFatalFailure()) return;
+  const auto all = ReadCheckpointState(folder_)->all_model_checkpoint_paths;
+  ASSERT_GE(all.size(), 3u);
+  const std::string newest = all[all.size() - 1];
+  const std::string before = all[all.size() - 2];
+  const std::string data = newest + ".data-00000-of-00001";
+  {
+    std::fstream file(data, std::ios::in | std::ios::out | std::ios::binary);
+    ASSERT_TRUE(file.good()) << data;
+    const int byte = file.get();
+    file.seekp(0);
+    file.put(static_cast<char>(byte ^ 0x10));  // one bit
+  }
+  std::filesystem::resize_file(before + ".index", std::filesystem::file_size(before + ".index") / 2);
+  std::string said;
+  EXPECT_EQ(FirstStepOfANewRun(&said), StepOf(all[all.size() - 3]) + 1) << said;
+  EXPECT_THAT(said, AllOf(HasSubstr(newest), HasSubstr(before)));
+}
+
+TEST_F(RestartTest, AWorkerWaitsForALateParameterServer) {
+  ProcessCluster cluster({{"ps", 2}, {"worker", 1}});
+  cluster.Start("worker", 0, {"--steps=20"});
+  cluster.Start("ps", 0);
+  ASSERT_TRUE(cluster.task("worker", 0).WaitForText("serving"));
+  std::this_thread::sleep_for(std::chrono::seconds(3));  // that is how late it is
+  EXPECT_EQ(cluster.CountLines("worker", 0, "ready"), 0);
+  cluster.Start("ps", 1);
+  EXPECT_EQ(cluster.task("worker", 0).Wait(), 0) << cluster.Describe();
+  EXPECT_EQ(cluster.CountLines("worker", 0, "acked"), 20);
+}
+
+TEST_F(RestartTest, WhoNeverComesIsNamed) {
+  ProcessCluster cluster({{"ps", 2}, {"worker", 1}});
+  cluster.Start("ps", 0, {"--orphan_ms=300"});
+  cluster.Start("worker", 0, {"--connect_secs=1"});
+  EXPECT_EQ(cluster.task("worker", 0).Wait(), 1) << cluster.Describe();
+  EXPECT_THAT(cluster.task("worker", 0).err(),
+              AllOf(AnyOf(HasSubstr("chaos_task: Unavailable"), HasSubstr("chaos_task: DeadlineExceeded")),
+                    HasSubstr("/job:ps/replica:0/task:1"), HasSubstr(cluster.address("ps", 1)),
+                    Not(HasSubstr(cluster.address("ps", 0) + ") could not"))));
+  EXPECT_EQ(cluster.task("ps", 0).Wait(), 1) << cluster.Describe();
+}
+
+}  // namespace
+}  // namespace cohort::testing
