@@ -4,6 +4,7 @@
 //         that waits for each answer ("thread"), which costs one more wake-up; raw: each API that sleeps, the best counts;
 //   bulk: a tensor of 100 MiB pulled and pushed; the receiver ends with it in memory of its own.
 // Prints one JSON line a figure, then the ratios. Arguments: --rounds=N --count=N --mib=N.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -228,7 +229,7 @@ using Figures = std::map<std::string, std::vector<double>>;
 // One pair of processes; what the client prints is added to `figures`.
 void RunPair(const std::string& kind, const Flags& flags, Figures& figures) {
   int port_pipe[2], result_pipe[2];
-  if (pipe(port_pipe) != 0 || pipe(result_pipe) != 0) throw std::runtime_error("cannot make a pipe");
+  if (pipe2(port_pipe, O_CLOEXEC) != 0 || pipe2(result_pipe, O_CLOEXEC) != 0) throw std::runtime_error("cannot make a pipe");
   const pid_t server = StartRole(kind + "-server", "", flags, port_pipe[1]);
   close(port_pipe[1]);
   int port = 0;

@@ -1,7 +1,6 @@
 // Peer: raw gRPC ByteBuffer streams, without protobuf and generated code. See grpc_stream.cc for what is
 // measured.
-#ifndef COHORT_BENCH_PEERS_GRPC_STREAM_H_
-#define COHORT_BENCH_PEERS_GRPC_STREAM_H_
+#pragma once
 
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/support/byte_buffer.h>
@@ -61,4 +60,3 @@ Bulk MeasureBulk(const std::string& target, bool tuned, size_t bytes, size_t chu
 
 }  // namespace grpc_stream
 
-#endif  // COHORT_BENCH_PEERS_GRPC_STREAM_H_

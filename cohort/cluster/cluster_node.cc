@@ -18,7 +18,8 @@ constexpr std::chrono::milliseconds kFirstRetry{10};
 constexpr std::chrono::milliseconds kLastRetry{500};
 constexpr std::chrono::seconds kPeerForValues{30};
 constexpr std::chrono::seconds kDevicesTimeout{60};
-constexpr std::chrono::seconds kAnnounceTimeout{1};
+constexpr std::chrono::seconds kReachForDone{1};
+constexpr std::chrono::seconds kConfirmDone{5};
 
 Status ClosedStatus(const Connection& connection) {
   const TaskIdentity& peer = connection.peer();
@@ -119,6 +120,8 @@ std::shared_ptr<Connection> ClusterNode::DialUntil(const std::string& address, c
       return connection;
     } catch (const UnavailableError& e) {
       reason = e.what();
+    } catch (const DeadlineExceededError& e) {
+      reason = e.what();  // something accepts connections there but is stopped, or is none of ours
     }
     const Clock::time_point now = Clock::now();
     const auto waited = std::chrono::duration_cast<std::chrono::seconds>(now - start).count();
@@ -164,7 +167,7 @@ std::shared_ptr<RemoteTask> ClusterNode::RemoteTaskOn(const std::shared_ptr<Conn
 }
 
 void ClusterNode::AnnounceDone() {
-  const Clock::time_point deadline = Clock::now() + kAnnounceTimeout;  // of all together: some may have ended before
+  std::vector<std::shared_ptr<RemoteTask>> told;
   for (const std::string& job : cluster_.jobs()) {
     for (const int index : cluster_.task_indices(job)) {
       DeviceName task;
@@ -173,10 +176,21 @@ void ClusterNode::AnnounceDone() {
       task.task = index;
       if (task == task_) continue;
       try {
-        RemoteTaskOn(Reach(task, deadline))->AnnounceDone(Clock::now() + kAnnounceTimeout);
+        const std::shared_ptr<Connection> connection = Reach(task, Clock::now() + kReachForDone);
+        connection->Send(EncodeTrainingDone());
+        told.push_back(RemoteTaskOn(connection));
       } catch (const Error& e) {
         LogDebug("cluster", "not told that training is done: ", e.what());
       }
+    }
+  }
+  // The caller may end its process next, and what is still on its way would be lost.
+  const Clock::time_point deadline = Clock::now() + kConfirmDone;
+  for (const auto& task : told) {
+    try {
+      task->AwaitHandled(deadline);
+    } catch (const Error& e) {
+      LogWarning("cluster", task->name(), " may not know that training is done: ", e.what());
     }
   }
 }

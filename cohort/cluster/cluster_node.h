@@ -57,7 +57,8 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
   // A client for the steps of `task` over a live connection.
   std::shared_ptr<TaskClient> ClientFor(const DeviceName& task, std::chrono::steady_clock::time_point deadline);
 
-  // Tells every task of the cluster that can be reached that training is done.
+  // Tells every task of the cluster that can be reached that training is done, and waits a few seconds for all to have
+  // heard it. Does not throw.
   void AnnounceDone();
   // Waits until the node is to end: returns when the chief has said that training is done and no other session holds a
   // lease here, or when Stop was called. Throws UnavailableError when the chief was there and has been gone for

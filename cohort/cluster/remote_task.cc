@@ -22,10 +22,8 @@ void RemoteTask::FetchDevices(std::chrono::steady_clock::time_point deadline) {
   std::call_once(devices_once_, [&] { devices_ = Ask(EncodeListDevices, "list its devices", deadline).devices; });
 }
 
-void RemoteTask::AnnounceDone(std::chrono::steady_clock::time_point deadline) {
-  connection_->Send(EncodeTrainingDone());
-  // Small messages are handled in order: the answer to this one says that the one before has arrived.
-  Ask(EncodeListDevices, "say that it knows of the end of the training", deadline);
+void RemoteTask::AwaitHandled(std::chrono::steady_clock::time_point deadline) {
+  Ask(EncodeListDevices, "confirm what it was told", deadline);  // in order: its answer comes after all before it
 }
 
 RemoteTask::Request RemoteTask::Ask(const std::function<Message(uint64_t)>& encode, const char* what,

@@ -23,9 +23,10 @@ class RemoteTask final : public TaskClient {
       : node_(std::move(node)), connection_(std::move(connection)), name_(connection_->peer().task) {}
   // The first exchange, before devices() is asked. Throws DeadlineExceededError, UnavailableError.
   void FetchDevices(std::chrono::steady_clock::time_point deadline);
-  // Tells the task that training is done, and waits until it has been told: the sender may close its connections at once.
-  // Throws DeadlineExceededError, UnavailableError.
-  void AnnounceDone(std::chrono::steady_clock::time_point deadline);
+
+  // Returns when the task has handled all small messages sent to it so far. Throws DeadlineExceededError,
+  // UnavailableError.
+  void AwaitHandled(std::chrono::steady_clock::time_point deadline);
 
   const std::string& name() const override { return name_; }
   const std::vector<DeviceAttributes>& devices() const override { return devices_; }

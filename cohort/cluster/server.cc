@@ -115,7 +115,7 @@ void Server::AnnounceDone() {
 void Server::Stop() {
   if (node_ == nullptr) return;
   ServerDirectory::Global().Remove(target_, node_.get());
-  node_->Stop(Status(Code::kCancelled, StrCat("[server] ", target_, " was stopped")));
+  node_->Stop(Status(Code::kUnavailable, StrCat("[server] ", target_, " was stopped")));
 }
 
 const ClusterSpec& Server::cluster() const { return cluster_; }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace cohort {
 
@@ -24,6 +25,13 @@ class WireWriter {
     bytes_.append(text);
   }
   std::string Take() { return std::move(bytes_); }
+  // What is written so far; valid until the next call.
+  std::string_view view() const { return bytes_; }
+  // Begins anew in the same memory (but keeps no more than 64 KiB of it).
+  void Clear() {
+    bytes_.clear();
+    if (bytes_.capacity() > 64 * 1024) bytes_.shrink_to_fit();
+  }
 
  private:
   std::string bytes_;
@@ -41,6 +49,8 @@ class WireReader {
   std::string String() { return std::string(View()); }
   // A string without a copy.
   std::string_view View();
+  // All that is left, without a copy.
+  std::string_view Rest() { return bytes_.substr(std::exchange(at_, bytes_.size())); }
   bool AtEnd() const { return at_ == bytes_.size(); }
   void ExpectEnd() const;
 

@@ -1,4 +1,4 @@
-#include "cohort/graph/attr_value_proto.h"
+#include "cohort/graph/attr_value_proto_internal.h"
 
 #include <utility>
 

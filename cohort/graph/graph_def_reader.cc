@@ -8,7 +8,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/graph/attr_value_proto.h"
+#include "cohort/graph/attr_value_proto_internal.h"
 #include "cohort/graph/graph_def.h"
 
 namespace cohort {

@@ -6,6 +6,7 @@
 
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/runtime/colocation.h"
 #include "cohort/runtime/partitioner.h"
 #include "cohort/runtime/placer.h"
 #include "cohort/runtime/update_barrier.h"
@@ -116,6 +117,14 @@ std::shared_ptr<PreparedSignature> Master::Build(const Signature& signature) {
   prepared->master = this;
   prepared->signature = signature;
   prepared->fed_fetch = pruned.fed_fetch;
+  // A request of a node that was pruned holds for those that stand with it.
+  const std::vector<std::string> requests = ColocatedRequests(graph_);
+  for (Node* node : pruned.graph->nodes()) {
+    const Node* original = graph_.FindNode(node->name());
+    if (original != nullptr && static_cast<size_t>(original->id()) < requests.size()) {
+      node->set_device(requests[static_cast<size_t>(original->id())]);
+    }
+  }
 
   const std::vector<DeviceAttributes> devices = DevicesFor(*pruned.graph);
   PlacementOptions options;

@@ -65,7 +65,8 @@ TEST_F(FreezeTest, AParameterServer) {
   ASSERT_TRUE(cluster.WaitForLines("worker", 0, "failed", 2)) << cluster.Describe();
   EXPECT_THAT(cluster.LastLine("worker", 0, "failed"),
               AllOf(AnyOf(HasSubstr("Unavailable"), HasSubstr("DeadlineExceeded")),
-                    HasSubstr("/job:ps/replica:0/task:1"), HasSubstr(cluster.address("ps", 1))));
+                    HasSubstr("/job:ps/replica:0/task:1"), HasSubstr(cluster.address("ps", 1)),
+                    HasSubstr("has not answered within ")));
   cluster.Thaw("ps", 1);
   for (int w = 0; w < 2; ++w) {
     const int before = cluster.CountLines("worker", w, "acked");

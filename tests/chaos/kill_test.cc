@@ -53,11 +53,11 @@ TEST_F(KillTest, AParameterServerWithLargeTensorsUnderWay) { KillAParameterServe
 
 TEST_F(KillTest, AWorkerIsNothingToTheOthers) {
   ProcessCluster cluster({{"ps", 2}, {"worker", 2}});
-  cluster.StartAll({kNeverSilent, "--pause_ms=2", "--steps=1500"});
+  cluster.StartAll({kNeverSilent, "--pause_ms=2", "--steps=600"});
   for (int w = 0; w < 2; ++w) ASSERT_TRUE(cluster.WaitForLines("worker", w, "acked", 20)) << cluster.Describe();
   cluster.Kill("worker", 1);
   EXPECT_EQ(cluster.task("worker", 0).Wait(), 0) << cluster.Describe();
-  EXPECT_EQ(cluster.CountLines("worker", 0, "acked"), 1500);
+  EXPECT_EQ(cluster.CountLines("worker", 0, "acked"), 600);
   EXPECT_EQ(cluster.CountLines("worker", 0, "failed"), 0);
   for (int p = 0; p < 2; ++p) {  // the chief has said that training is done, and the dead worker holds no lease
     EXPECT_EQ(cluster.task("ps", p).Wait(), 0) << cluster.Describe();

@@ -36,11 +36,7 @@ ProcessCluster::ProcessCluster(const std::map<std::string, int>& jobs, Arguments
 
 ProcessCluster::~ProcessCluster() = default;
 
-Arguments ProcessCluster::ChaosTask(const Arguments& flags) {
-  Arguments command{CHAOS_TASK};
-  command.insert(command.end(), flags.begin(), flags.end());
-  return command;
-}
+Arguments ProcessCluster::ChaosTask() { return {CHAOS_TASK}; }
 
 std::string ProcessCluster::FullName(const std::string& job, int index) {
   return StrCat("/job:", job, "/replica:0/task:", index);

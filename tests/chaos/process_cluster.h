@@ -24,8 +24,7 @@ class ProcessCluster {
   explicit ProcessCluster(const std::map<std::string, int>& jobs, Arguments program = ChaosTask());
   ~ProcessCluster();
 
-  // The program chaos_task with these flags.
-  static Arguments ChaosTask(const Arguments& flags = {});
+  static Arguments ChaosTask();
 
   const ClusterSpec& spec() const { return spec_; }
   const std::string& address(const std::string& job, int index) const { return spec_.task_address(job, index); }

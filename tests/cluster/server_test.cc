@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <thread>
@@ -14,6 +17,7 @@ namespace cohort {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::LocalCluster;
 
 std::string MessageOf(const std::function<void()>& run) {
@@ -208,6 +212,52 @@ TEST(ServerTest, JoinReturnsWhenTheChiefIsDone) {
   session.reset();
   ps.join();
   EXPECT_TRUE(joined);
+}
+
+// The chief's process may end right after it has said that training is done: everybody has heard it by then.
+TEST(ServerTest, ThatTrainingIsDoneIsHeardBeforeTheChiefStops) {
+  for (int round = 0; round < 20; ++round) {
+    ServerOptions options = LocalCluster::FastOptions();
+    options.orphan_timeout = std::chrono::milliseconds(1);
+    LocalCluster cluster({{"ps", 3}, {"worker", 1}}, options);
+    std::string messages[3];
+    std::vector<std::thread> servers;
+    for (int p = 0; p < 3; ++p) {
+      servers.emplace_back([&, p] { messages[p] = MessageOf([&] { cluster.server("ps", p).Join(); }); });
+    }
+    cluster.server("worker", 0).AnnounceDone();
+    cluster.Stop("worker", 0);
+    for (std::thread& server : servers) server.join();
+    for (const std::string& message : messages) ASSERT_EQ(message, "no error") << "round " << round;
+  }
+}
+
+// A stopped process still accepts connections, by the kernel's hand.
+TEST(ServerTest, APeerThatAcceptsAndSaysNothingIsNamedInTime) {
+  const int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(bind(silent, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(silent, 8), 0);
+  ASSERT_EQ(getsockname(silent, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const std::string where = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  const ClusterSpec spec({{"ps", {where}}, {"worker", {"127.0.0.1:0"}}});
+  Server worker(spec, "worker", 0, LocalCluster::FastOptions());
+  Graph g;
+  const ops::Variable v = VariableOn(g, "/job:ps/task:0", ops::Const(g, 4.0f), "v");
+  Session session(g, worker.Target(), {.connect_timeout_secs = 0.5});
+  const std::string message = MessageOf([&] { session.Run(v.initializer()); });
+  EXPECT_THAT(message, HasSubstr("Unavailable"));
+  EXPECT_THAT(message, HasSubstr("/job:ps/replica:0/task:0 (" + where + ")"));
+  EXPECT_THAT(message, HasSubstr("has not answered within "));  // ours: gRPC alone would try for 20 s
+  // A server that is stopped while it dials does not wait for that either.
+  Session patient(g, worker.Target());
+  std::thread stopper([&] { worker.Stop(); });
+  EXPECT_THAT(MessageOf([&] { patient.Run(v.initializer()); }), Not(HasSubstr("no error")));
+  stopper.join();
+  close(silent);
 }
 
 TEST(ServerTest, JoinFailsWhenTheChiefIsGone) {

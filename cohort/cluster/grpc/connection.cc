@@ -1,33 +1,92 @@
 #include "cohort/cluster/grpc/connection.h"
 
 #include "cohort/core/str_cat.h"
-#include "cohort/core/thread_pool.h"
 
 namespace cohort {
 namespace {
 
 constexpr size_t kBulkFrom = 16 * 1024;
-constexpr size_t kChunk = 1 << 20;
+// A chunk is to take between these times on its way, so that a peer behind a slow link is heard often.
+constexpr size_t kSmallestChunk = 32 * 1024;
+constexpr size_t kFirstChunk = 128 * 1024;
+constexpr std::chrono::milliseconds kQuickChunk{10};
+constexpr std::chrono::milliseconds kSlowChunk{100};
+
+void CheckCanTravel(const Message& message) {
+  for (const Tensor& tensor : message.tensors) {
+    if (!tensor.defined() || tensor.dtype() == DType::kResource || tensor.space() != MemorySpace::kHost) {
+      throw InvalidArgumentError(StrCat("[transport] expected a tensor in host memory to send; got ",
+                                        tensor.defined() ? DTypeName(tensor.dtype()) : "no tensor", " in a message of kind ",
+                                        message.kind));
+    }
+  }
+}
 
 }  // namespace
 
-GrpcConnection::GrpcConnection(TransportHandler& handler, const TransportOptions& options, TaskIdentity peer,
-                               uint64_t number, std::shared_ptr<ByteStream> control)
-    : handler_(handler), options_(options), peer_(std::move(peer)), number_(number), control_(std::move(control)),
-      last_heard_(Now()) {}
+class GrpcConnection::ControlUser final : public StreamUser {
+ public:
+  explicit ControlUser(std::shared_ptr<GrpcConnection> connection) : connection_(std::move(connection)) {}
+  void OnFrame(const grpc::ByteBuffer& frame) override { connection_->OnControlFrame(frame); }
+  bool NextFrame(grpc::ByteBuffer* frame) override { return connection_->NextControlFrame(frame); }
+  void OnEnded(const std::string&) override {
+    connection_->OnStreamEnded(&GrpcConnection::control_,
+                               "the connection was closed by the peer (its process ended or was killed)");
+  }
 
-int64_t GrpcConnection::Now() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
+ private:
+  const std::shared_ptr<GrpcConnection> connection_;
+};
+
+class GrpcConnection::BulkUser final : public StreamUser {
+ public:
+  explicit BulkUser(std::shared_ptr<GrpcConnection> connection) : connection_(std::move(connection)) {}
+  void OnFrame(const grpc::ByteBuffer& frame) override { connection_->OnBulkFrame(frame); }
+  bool NextFrame(grpc::ByteBuffer* frame) override { return connection_->NextBulkFrame(frame); }
+  void OnEnded(const std::string&) override {
+    connection_->OnStreamEnded(&GrpcConnection::bulk_,
+                               "the bulk stream was closed by the peer (its process ended or was killed)");
+  }
+
+ private:
+  const std::shared_ptr<GrpcConnection> connection_;
+};
+
+GrpcConnection::GrpcConnection(TransportHandler& handler, const TransportOptions& options, TaskIdentity peer,
+                               uint64_t number, std::function<void(GrpcConnection&)> forget)
+    : handler_(handler), options_(options), peer_(std::move(peer)), number_(number), forget_(std::move(forget)),
+      last_heard_(Clock::now()), last_sent_(Clock::now()), chunk_(kFirstChunk) {}
 
 std::chrono::milliseconds GrpcConnection::silent_for() const {
-  return std::chrono::milliseconds(Now() - last_heard_.load(std::memory_order_relaxed));
+  return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() -
+                                                               last_heard_.load(std::memory_order_relaxed));
 }
 
 Status GrpcConnection::LostStatus(const std::string& seen) const {
   return Status(Code::kUnavailable, StrCat("[transport] lost ", peer_.task,
                                            peer_.address.empty() ? "" : " (" + peer_.address + ")", ": ", seen));
+}
+
+void GrpcConnection::UseControl(const std::shared_ptr<ByteStream>& stream, std::optional<grpc::ByteBuffer> first) {
+  {
+    MutexLock lock(mu_);
+    control_ = stream;
+    first_control_ = std::move(first);
+  }
+  stream->SetUser(std::make_shared<ControlUser>(shared_from_this()));
+  if (closed()) stream->Cancel();  // before it was here, so that Close did not find it
+  stream->Pump();
+}
+
+bool GrpcConnection::UseBulk(const std::shared_ptr<ByteStream>& stream, std::optional<grpc::ByteBuffer> first) {
+  {
+    MutexLock lock(mu_);
+    if (closed_ || bulk_ != nullptr) return false;
+    bulk_ = stream;
+    first_bulk_ = std::move(first);
+  }
+  stream->SetUser(std::make_shared<BulkUser>(shared_from_this()));
+  return true;
 }
 
 void GrpcConnection::Send(Message message) {
@@ -37,183 +96,198 @@ void GrpcConnection::Send(Message message) {
 }
 
 void GrpcConnection::Send(std::vector<Message> messages) {
+  for (const Message& message : messages) CheckCanTravel(message);
+  std::shared_ptr<ByteStream> control;
+  std::shared_ptr<ByteStream> bulk;
+  {
+    MutexLock lock(mu_);
+    if (closed_ || !goodbye_.ok()) return;
+    for (Message& message : messages) {
+      const size_t size = EncodedSize(message);
+      if (size < kBulkFrom) {
+        queued_.push_back(std::move(message));
+        queued_bytes_ += size;
+        control = control_;
+      } else {
+        bulk_queue_.push_back(std::move(message));
+        bulk = bulk_;
+      }
+    }
+  }
+  if (control != nullptr) control->Pump();
+  if (bulk != nullptr) bulk->Pump();
+}
+
+std::vector<Message> GrpcConnection::TakeBatch() {
+  std::vector<Message> batch;
+  if (queued_bytes_ <= kLargestChunk) {
+    batch.swap(queued_);
+    queued_bytes_ = 0;
+    return batch;
+  }
+  size_t bytes = 0;
+  auto end = queued_.begin();
+  for (; end != queued_.end() && bytes < kLargestChunk; ++end) bytes += EncodedSize(*end);
+  batch.assign(std::make_move_iterator(queued_.begin()), std::make_move_iterator(end));
+  queued_.erase(queued_.begin(), end);
+  queued_bytes_ -= bytes;
+  return batch;
+}
+
+bool GrpcConnection::NextControlFrame(grpc::ByteBuffer* frame) {
+  std::vector<Message> batch;
+  {
+    MutexLock lock(mu_);
+    if (closed_ || goodbye_sent_) return false;
+    if (queued_.empty() && !first_control_ && goodbye_.ok() && !heartbeat_due_) return false;
+    heartbeat_due_ = false;
+    last_sent_ = Clock::now();
+    if (first_control_) {
+      *frame = std::move(*first_control_);
+      first_control_.reset();
+      return true;
+    }
+    if (queued_.empty()) {
+      goodbye_sent_ = !goodbye_.ok();
+      *frame = goodbye_sent_ ? EncodeFrame(FrameType::kGoodbye, goodbye_.message())
+                             : EncodeFrame(FrameType::kHeartbeat, "");
+      return true;
+    }
+    batch = TakeBatch();
+  }
+  try {
+    *frame = EncodeMessages(batch);
+    return true;
+  } catch (...) {
+    CloseForError();
+    return false;
+  }
+}
+
+bool GrpcConnection::NextBulkFrame(grpc::ByteBuffer* frame) {
+  Message message;
+  {
+    MutexLock lock(mu_);
+    if (closed_) return false;
+    if (first_bulk_) {
+      *frame = std::move(*first_bulk_);
+      first_bulk_.reset();
+      return true;
+    }
+    if (!sending_ && bulk_queue_.empty()) return false;
+    if (!sending_) {
+      message = std::move(bulk_queue_.front());
+      bulk_queue_.pop_front();
+    }
+  }
+  const Clock::time_point now = Clock::now();
+  if (sending_) {  // the chunk before has left
+    if (now - chunk_asked_ > kSlowChunk) chunk_ = std::max(chunk_ / 4, kSmallestChunk);
+    if (now - chunk_asked_ < kQuickChunk) chunk_ = std::min(chunk_ * 2, kLargestChunk);
+  }
+  chunk_asked_ = now;
+  try {
+    if (!sending_) sending_.emplace(std::move(message));
+    *frame = sending_->Next(chunk_);
+    if (sending_->done()) sending_.reset();
+    return true;
+  } catch (...) {
+    CloseForError();
+    return false;
+  }
+}
+
+void GrpcConnection::OnControlFrame(const grpc::ByteBuffer& buffer) {
+  Heard();
+  if (closed()) return;
+  try {
+    const FrameView frame(buffer);
+    if (frame.type() == FrameType::kHeartbeat) return;
+    if (frame.type() == FrameType::kGoodbye) {
+      return Close(LostStatus(StrCat("the connection was closed by the peer: ", frame.payload())));
+    }
+    if (frame.type() != FrameType::kMessages) {
+      throw DataLossError(StrCat("[frame] a frame of type ", static_cast<int>(frame.type()), " on a control stream"));
+    }
+    for (Message& message : DecodeMessages(frame.payload())) handler_.OnMessage(shared_from_this(), std::move(message));
+  } catch (...) {
+    CloseForError();
+  }
+}
+
+void GrpcConnection::OnBulkFrame(const grpc::ByteBuffer& buffer) {
+  Heard();
+  if (closed()) return;
+  try {
+    if (receiver_.Add(buffer)) handler_.OnMessage(shared_from_this(), receiver_.Take());
+  } catch (...) {
+    CloseForError();
+  }
+}
+
+void GrpcConnection::CloseForError() { Close(LostStatus(Status::FromCurrentException().ToString())); }
+
+void GrpcConnection::Close(const Status& why) {
+  std::shared_ptr<ByteStream> control;
+  std::shared_ptr<ByteStream> bulk;
   {
     MutexLock lock(mu_);
     if (closed_) return;
-    for (Message& message : messages) {
-      if (EncodedSize(message) < kBulkFrom) {
-        queued_.push_back(std::move(message));
-      } else {
-        bulk_queue_.push_back(std::move(message));
-        wake_writer_.NotifyOne();
-      }
-    }
+    closed_ = true;
+    why_ = why;
+    control = control_;
+    bulk = bulk_;
+    queued_.clear();
+    bulk_queue_.clear();
   }
-  Pump();
+  if (control != nullptr) control->Cancel();
+  if (bulk != nullptr) bulk->Cancel();
 }
 
-void GrpcConnection::Pump() {
-  for (;;) {
-    std::vector<Message> batch;
-    {
-      MutexLock lock(mu_);
-      // The thread that writes comes back for what others have queued meanwhile.
-      if (closed_ || writing_ || (queued_.empty() && !heartbeat_due_)) return;
-      batch.swap(queued_);
-      heartbeat_due_ = false;
-      writing_ = true;
-      last_sent_ = Now();
-    }
-    const bool sent =
-        control_->Write(batch.empty() ? EncodeFrame(FrameType::kHeartbeat, "") : EncodeMessages(batch));
-    MutexLock lock(mu_);
-    writing_ = false;
-    if (closed_) write_ended_.NotifyAll();
-    if (!sent) return;  // the reading thread sees the end of the stream and says why
-  }
-}
-
-void GrpcConnection::StartWriter() {
-  writer_ = std::thread([self = shared_from_this()] {
-    SetThreadName("cohort-writer");
-    self->WriterLoop();
-  });
-}
-
-void GrpcConnection::StopWriter() {
+void GrpcConnection::SayGoodbye(const Status& why) {
+  std::shared_ptr<ByteStream> control;
   {
     MutexLock lock(mu_);
-    wake_writer_.NotifyAll();
+    if (closed_ || !goodbye_.ok()) return;
+    goodbye_ = why;
+    control = control_;
   }
-  if (writer_.joinable()) writer_.join();
+  if (control != nullptr) control->Pump();
 }
 
-void GrpcConnection::WriterLoop() {
-  for (;;) {
-    Message message;
-    std::shared_ptr<ByteStream> bulk;
-    {
-      MutexLock lock(mu_);
-      const auto next = std::chrono::steady_clock::now() + options_.heartbeat_interval;
-      while (!closed_ && (bulk_queue_.empty() || bulk_ == nullptr)) {
-        if (!wake_writer_.WaitUntil(mu_, next)) break;
-      }
-      if (closed_) return;
-      if (!bulk_queue_.empty() && bulk_ != nullptr) {
-        message = std::move(bulk_queue_.front());
-        bulk_queue_.pop_front();
-        bulk = bulk_;
-        writing_bulk_ = true;
-      }
-    }
-    if (bulk != nullptr) {
-      WriteBulk(*bulk, message);
-      MutexLock lock(mu_);
-      writing_bulk_ = false;
-      write_ended_.NotifyAll();
-    }
-    SendHeartbeatIfDue();
-  }
-}
-
-void GrpcConnection::SendHeartbeatIfDue() {
-  {
-    MutexLock lock(mu_);
-    if (Now() - last_sent_ < options_.heartbeat_interval.count()) return;
-    heartbeat_due_ = true;
-  }
-  Pump();
-}
-
-void GrpcConnection::WriteBulk(ByteStream& bulk, const Message& message) {
-  if (!bulk.Write(EncodeBulkBegin(message))) return;
-  for (const Tensor& tensor : message.tensors) {
-    const Tensor bytes = FlattenForBulk(tensor);
-    const char* data = static_cast<const char*>(bytes.raw_data());
-    for (size_t at = 0; at < bytes.bytes(); at += kChunk) {
-      if (!bulk.Write(EncodeBulkChunk(bytes.buffer(), data + at, std::min(kChunk, bytes.bytes() - at)))) return;
-      SendHeartbeatIfDue();
-    }
-  }
-}
-
-void GrpcConnection::Close(const Status& why) {
-  MutexLock lock(mu_);
-  CloseLocked(why);
-}
-
-void GrpcConnection::CloseLocked(const Status& why) {
-  if (closed_) return;
-  closed_ = true;
-  why_ = why;
-  // Under the lock: a stream is alive as long as it has not ended, which is noted under the same lock.
-  if (!control_ended_) control_->Cancel();
-  if (bulk_ != nullptr) bulk_->Cancel();
-  wake_writer_.NotifyAll();
-}
-
-void GrpcConnection::CheckSilence() {
-  if (closed() || silent_for() <= options_.silence_limit) return;
-  Close(LostStatus(StrCat("no byte for ", static_cast<double>(silent_for().count()) / 1000.0,
-                          " s (the process is stopped, or the network is cut)")));
-}
-
-void GrpcConnection::ReadControl() {
-  grpc::ByteBuffer buffer;
-  std::string ended;
-  try {
-    while (control_->Read(&buffer)) {
-      Heard();
-      const Frame frame = DecodeFrame(buffer);
-      if (frame.type == FrameType::kHeartbeat) continue;
-      if (frame.type != FrameType::kMessages) throw DataLossError("[frame] not a frame of a control stream");
-      for (Message& message : DecodeMessages(frame.payload)) {
-        handler_.OnMessage(shared_from_this(), std::move(message));
-      }
-    }
-    ended = "the connection was closed by the peer (its process ended or was killed)";
-  } catch (...) {
-    ended = Status::FromCurrentException().ToString();
-  }
+void GrpcConnection::OnStreamEnded(std::shared_ptr<ByteStream> GrpcConnection::*stream, const std::string& seen) {
   Status why;
   {
     MutexLock lock(mu_);
-    CloseLocked(LostStatus(ended));
-    while (writing_) write_ended_.Wait(mu_);  // ends: the stream is cancelled
-    control_ended_ = true;
-    why = why_;
-    queued_.clear();
+    why = goodbye_.ok() ? LostStatus(seen) : goodbye_;
   }
-  control_->Finish();
+  Close(why);
+  {
+    MutexLock lock(mu_);
+    (this->*stream).reset();
+    if (control_ != nullptr || bulk_ != nullptr) return;
+    why = why_;
+  }
+  forget_(*this);
   handler_.OnClosed(shared_from_this(), why);
 }
 
-void GrpcConnection::ReadBulk(const std::shared_ptr<ByteStream>& bulk) {
+void GrpcConnection::Watch(Clock::time_point now, Clock::time_point listening_since) {
+  if (closed()) return;
+  const Clock::time_point heard = last_heard_.load(std::memory_order_relaxed);
+  const auto silent = now - std::max(heard, listening_since);
+  if (silent > options_.silence_limit) {
+    return Close(LostStatus(StrCat("no byte for ", std::chrono::duration<double>(now - heard).count(),
+                                   " s (the process is stopped, or the network is cut)")));
+  }
+  std::shared_ptr<ByteStream> control;
   {
     MutexLock lock(mu_);
-    if (closed_) {
-      bulk->Cancel();
-      return;
-    }
-    bulk_ = bulk;
-    wake_writer_.NotifyAll();
+    if (now - last_sent_ < options_.heartbeat_interval) return;
+    heartbeat_due_ = true;
+    control = control_;
   }
-  grpc::ByteBuffer buffer;
-  BulkReceiver receiver;
-  std::string ended = "the bulk stream was closed by the peer (its process ended or was killed)";
-  try {
-    while (bulk->Read(&buffer)) {
-      Heard();
-      if (receiver.Add(buffer)) handler_.OnMessage(shared_from_this(), receiver.Take());
-    }
-  } catch (...) {
-    ended = Status::FromCurrentException().ToString();
-  }
-  MutexLock lock(mu_);
-  CloseLocked(LostStatus(ended));
-  while (writing_bulk_) write_ended_.Wait(mu_);
-  bulk_ = nullptr;
-  bulk_queue_.clear();
+  if (control != nullptr) control->Pump();
 }
 
 }  // namespace cohort

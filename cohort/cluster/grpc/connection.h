@@ -2,13 +2,14 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "cohort/cluster/grpc/frame.h"
+#include "cohort/cluster/grpc/bulk.h"
 #include "cohort/cluster/grpc/stream.h"
 #include "cohort/cluster/transport.h"
 #include "cohort/core/mutex.h"
@@ -17,10 +18,12 @@ namespace cohort {
 
 class GrpcConnection final : public Connection, public std::enable_shared_from_this<GrpcConnection> {
  public:
+  using Clock = std::chrono::steady_clock;
+
+  // `number`: chosen by the acceptor; by it the dialer's bulk stream finds its connection. `forget` is called when both
+  // streams have ended, before the handler's OnClosed.
   GrpcConnection(TransportHandler& handler, const TransportOptions& options, TaskIdentity peer, uint64_t number,
-                 std::shared_ptr<ByteStream> control);
-  // The writing thread has ended: StopWriter was called, or StartWriter never.
-  ~GrpcConnection() override = default;
+                 std::function<void(GrpcConnection&)> forget);
 
   const TaskIdentity& peer() const override { return peer_; }
   void Send(Message message) override;
@@ -29,52 +32,64 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   bool closed() const override { return closed_.load(std::memory_order_acquire); }
   std::chrono::milliseconds silent_for() const override;
 
-  // Chosen by the acceptor; by it the dialer's bulk stream finds its connection.
   uint64_t number() const { return number_; }
-  // Starts the thread that sends bulk messages and heartbeats.
-  void StartWriter();
-  // Joins it. After Close; by the thread that called StartWriter or one that comes after it.
-  void StopWriter();
-  // Reads the control stream until it ends, on the calling thread; then the connection is closed and OnClosed called.
-  // When it returns no thread uses the stream any more.
-  void ReadControl();
-  // The same for the bulk stream, which is written to meanwhile. A connection without one holds its bulk back.
-  void ReadBulk(const std::shared_ptr<ByteStream>& bulk);
-  // Closes when the peer has been silent for longer than the limit.
-  void CheckSilence();
+  // Takes over a stream whose handshake is done (once, before anything is sent); `first` is written before all else.
+  void UseControl(const std::shared_ptr<ByteStream>& stream, std::optional<grpc::ByteBuffer> first);
+  // The same for the bulk stream, at any time later. False where the connection is closed.
+  bool UseBulk(const std::shared_ptr<ByteStream>& stream, std::optional<grpc::ByteBuffer> first);
+
+  // Sends what is queued of small messages, then tells the peer that this side ends, which makes it close the
+  // connection; OnClosed then gets `why`. What is sent later is dropped.
+  void SayGoodbye(const Status& why);
+
+  // From the transport's watching thread: sends a heartbeat where nothing was sent for long, and closes when the peer
+  // has been silent for too long, time before `listening_since` not counted.
+  void Watch(Clock::time_point now, Clock::time_point listening_since);
 
  private:
-  // Sends what is queued unless another thread is at it.
-  void Pump() EXCLUDES(mu_);
-  void WriterLoop();
-  void WriteBulk(ByteStream& bulk, const Message& message);
-  void CloseLocked(const Status& why) REQUIRES(mu_);
-  void SendHeartbeatIfDue() EXCLUDES(mu_);
-  void Heard() { last_heard_.store(Now(), std::memory_order_relaxed); }
-  static int64_t Now();  // ms of the steady clock
+  class ControlUser;
+  class BulkUser;
+
+  bool NextControlFrame(grpc::ByteBuffer* frame) EXCLUDES(mu_);
+  bool NextBulkFrame(grpc::ByteBuffer* frame) EXCLUDES(mu_);
+  std::vector<Message> TakeBatch() REQUIRES(mu_);
+  void OnControlFrame(const grpc::ByteBuffer& frame);
+  void OnBulkFrame(const grpc::ByteBuffer& frame);
+  void OnStreamEnded(std::shared_ptr<ByteStream> GrpcConnection::*stream, const std::string& seen)
+      EXCLUDES(mu_);
+  // Closes with the exception that is in flight.
+  void CloseForError();
+  void Heard() { last_heard_.store(Clock::now(), std::memory_order_relaxed); }
   Status LostStatus(const std::string& seen) const;
 
   TransportHandler& handler_;
   const TransportOptions options_;
   const TaskIdentity peer_;
   const uint64_t number_;
-  const std::shared_ptr<ByteStream> control_;
-  std::atomic<int64_t> last_heard_;
+  const std::function<void(GrpcConnection&)> forget_;
+  std::atomic<Clock::time_point> last_heard_;
   std::atomic<bool> closed_{false};
 
   Mutex mu_;
-  CondVar wake_writer_;
-  CondVar write_ended_;
-  std::vector<Message> queued_ GUARDED_BY(mu_);
-  bool writing_ GUARDED_BY(mu_) = false;       // a thread is in control_->Write
-  bool writing_bulk_ GUARDED_BY(mu_) = false;  // the writer uses bulk_
-  bool control_ended_ GUARDED_BY(mu_) = false;
-  bool heartbeat_due_ GUARDED_BY(mu_) = false;
-  int64_t last_sent_ GUARDED_BY(mu_) = 0;
-  std::deque<Message> bulk_queue_ GUARDED_BY(mu_);
+  std::shared_ptr<ByteStream> control_ GUARDED_BY(mu_);  // until it has ended
   std::shared_ptr<ByteStream> bulk_ GUARDED_BY(mu_);
+  std::optional<grpc::ByteBuffer> first_control_ GUARDED_BY(mu_);
+  std::optional<grpc::ByteBuffer> first_bulk_ GUARDED_BY(mu_);
+  std::vector<Message> queued_ GUARDED_BY(mu_);
+  size_t queued_bytes_ GUARDED_BY(mu_) = 0;
+  std::deque<Message> bulk_queue_ GUARDED_BY(mu_);
+  bool heartbeat_due_ GUARDED_BY(mu_) = false;
+  Status goodbye_ GUARDED_BY(mu_);  // an error once SayGoodbye was called
+  bool goodbye_sent_ GUARDED_BY(mu_) = false;
+  Clock::time_point last_sent_ GUARDED_BY(mu_);
   Status why_ GUARDED_BY(mu_);
-  std::thread writer_;
+
+  // Of whoever writes to the bulk stream; one at a time.
+  std::optional<BulkSender> sending_;
+  size_t chunk_;
+  Clock::time_point chunk_asked_;
+  // Of the thread that reads the bulk stream.
+  BulkReceiver receiver_;
 };
 
 }  // namespace cohort

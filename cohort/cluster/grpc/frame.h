@@ -1,65 +1,68 @@
-// Frames: what one gRPC message holds. docs/formats.md has the byte layout.
+// Frames: what one gRPC message holds - a byte for the type, then the payload. docs/formats.md has the layout.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/slice.h>
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cohort/cluster/transport.h"
+#include "cohort/cluster/wire.h"
 
 namespace cohort {
 
 enum class FrameType : uint8_t {
   kHello = 1,        // payload: EncodeHello
-  kProof = 2,        // payload: the dialer's proof
+  kProof = 2,        // payload: the dialer's proof; on a bulk stream, its ticket
   kWelcome = 3,      // payload: the connection's number (fixed 64)
   kRefused = 4,      // payload: code, message
   kHeartbeat = 5,
   kMessages = 6,     // whole small messages, one after another
-  kBulkBegin = 7,    // one message without its tensors' bytes
-  kBulkChunk = 8,    // the next bytes of it
+  kBulkBegin = 7,    // of one large message: how long its head is, and the head's first bytes
+  kBulkChunk = 8,    // its next bytes: the rest of the head, then the tensors'
+  kGoodbye = 9,      // the last of a control stream; payload: why
 };
 
-// The sum of what a message would take in a kMessages frame.
+inline constexpr size_t kLargestChunk = 1 << 20;
+// Of any frame: a peer that sends a larger one is cut off by gRPC.
+inline constexpr size_t kLargestFrame = 4 << 20;
+
+// At least what a message takes in a kMessages frame.
 size_t EncodedSize(const Message& message);
 
-// Header text and payload in one slice.
 grpc::ByteBuffer EncodeFrame(FrameType type, std::string_view payload);
+// All messages in one frame, in order.
 grpc::ByteBuffer EncodeMessages(const std::vector<Message>& messages);
-grpc::ByteBuffer EncodeBulkBegin(const Message& message);
-// `size` bytes at `data` without a copy; `owner` is held until gRPC has let go of them.
-grpc::ByteBuffer EncodeBulkChunk(const BufferPtr& owner, const void* data, size_t size);
-// The bytes of a tensor as they travel in chunks; strings are flattened.
-Tensor FlattenForBulk(const Tensor& tensor);
-
-// One received frame as one piece of memory (kBulkChunk excepted, see BulkReceiver). Throws DataLossError.
-struct Frame {
-  FrameType type;
-  std::string payload;
-};
-Frame DecodeFrame(const grpc::ByteBuffer& buffer);
+// Throws DataLossError for bytes that EncodeMessages does not make; allocates no more than the bytes that are there.
 std::vector<Message> DecodeMessages(std::string_view payload);
 
-// Puts together the messages of a bulk stream.
-class BulkReceiver {
+// A received frame, without a copy where gRPC holds it in one piece. Throws DataLossError for no or an unknown type.
+class FrameView {
  public:
-  // Takes the next frame of the stream; true when it completes a message, which `Take` then gives. Throws DataLossError.
-  bool Add(const grpc::ByteBuffer& buffer);
-  Message Take() { return std::move(message_); }
+  explicit FrameView(const grpc::ByteBuffer& buffer);
+  FrameType type() const { return static_cast<FrameType>(*slice_.begin()); }
+  std::string_view payload() const {
+    return {reinterpret_cast<const char*>(slice_.begin()) + 1, slice_.size() - 1};
+  }
 
  private:
-  void Begin(std::string_view payload);
-  bool FinishIfComplete();
-
-  Message message_;
-  std::vector<Tensor> raw_;      // of string tensors: their flat bytes; else the tensor itself
-  std::vector<Shape> string_shapes_;
-  size_t tensor_ = 0;            // being filled
-  size_t filled_ = 0;            // bytes of it
-  bool open_ = false;
+  grpc::Slice slice_;
 };
+
+// What stands before a tensor's bytes, in both kinds of messages.
+struct TensorMeta {
+  DType dtype = DType::kInvalid;
+  Shape shape;
+};
+void PutMeta(WireWriter& out, const Tensor& tensor);
+// Throws DataLossError for a dtype that cannot travel or a shape of 2^40 elements or more.
+TensorMeta GetMeta(WireReader& in);
+// String tensors travel as their strings, each with its length.
+std::string FlattenStrings(const Tensor& tensor);
+Tensor UnflattenStrings(std::string_view bytes, const Shape& shape);
+
+inline constexpr uint64_t kMaxTensors = 1 << 20;  // of one message
 
 }  // namespace cohort

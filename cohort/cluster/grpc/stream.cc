@@ -1,29 +1,110 @@
 #include "cohort/cluster/grpc/stream.h"
 
-#include <grpcpp/channel.h>
-#include <grpcpp/impl/codegen/rpc_method.h>
+#include "cohort/core/error.h"
 
 namespace cohort {
 
-ClientByteStream::ClientByteStream(std::shared_ptr<grpc::Channel> channel, const char* method)
-    : channel_(std::move(channel)) {
-  using Factory = grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>;
-  const grpc::internal::RpcMethod rpc(method, grpc::internal::RpcMethod::BIDI_STREAMING, channel_);
-  stream_.reset(Factory::Create(channel_.get(), rpc, &context_));
+void LiveCount::Add() {
+  MutexLock lock(mu_);
+  ++count_;
 }
 
-ClientByteStream::~ClientByteStream() {
-  context_.TryCancel();
-  Finish();
+void LiveCount::Remove() {
+  MutexLock lock(mu_);
+  if (--count_ == 0) none_.NotifyAll();
 }
 
-std::string ClientByteStream::Finish() {
-  if (finished_) return "";
-  finished_ = true;
-  grpc::ByteBuffer rest;
-  while (stream_->Read(&rest)) {  // Finish waits until all is read
+void LiveCount::WaitForNone() {
+  MutexLock lock(mu_);
+  while (count_ > 0) none_.Wait(mu_);  // ends: whoever waits has cancelled all there is
+}
+
+void ByteStream::SetUser(std::shared_ptr<StreamUser> user) {
+  auto& slot = users_[0] == nullptr ? users_[0] : users_[1];
+  slot = std::move(user);
+  user_.store(slot.get(), std::memory_order_release);
+}
+
+void ByteStream::Begin(bool opened) {
+  live_.Add();
+  self_ = shared_from_this();
+  MutexLock lock(mu_);
+  writing_ = !opened;
+}
+
+void ByteStream::Pump() {
+  {
+    MutexLock lock(mu_);
+    if (over_) return;
+    if (writing_) {
+      again_ = true;
+      return;
+    }
+    writing_ = true;
   }
-  return stream_->Finish().error_message();
+  WriteNext();
+}
+
+void ByteStream::WriteNext() {
+  do {
+    grpc::ByteBuffer frame;
+    if (user_.load(std::memory_order_acquire)->NextFrame(&frame)) return StartWrite(frame, &written_);
+  } while (!EndWrite(true));
+}
+
+bool ByteStream::EndWrite(bool may_go_on) {
+  {
+    MutexLock lock(mu_);
+    const bool more = may_go_on && again_ && !over_;
+    again_ = false;
+    if (more) return false;
+    writing_ = false;
+    if (!over_) return true;
+  }
+  StartFinish(&finished_);
+  return true;
+}
+
+void ByteStream::OnWritten(bool ok) {
+  // After a write that failed the reading side sees the end too, and says why.
+  ok ? WriteNext() : static_cast<void>(EndWrite(false));
+}
+
+void ByteStream::OnRead(bool ok) {
+  if (ok) {
+    heard_ = true;
+    try {
+      user_.load(std::memory_order_acquire)->OnFrame(received_);
+      received_.Clear();
+      return BeginReading();
+    } catch (...) {
+      why_ = Status::FromCurrentException().ToString();
+    }
+  }
+  {
+    MutexLock lock(mu_);
+    over_ = true;
+    if (!writing_) return StartFinish(&finished_);
+  }
+  // The write that is under way has to end. A call that failed before it was answered fails its writes itself, and to
+  // cancel it would hide its reason.
+  if (heard_) Cancel();
+}
+
+void ByteStream::OnFinished(bool) {
+  if (why_.empty()) why_ = FinishReason();
+  user_.load(std::memory_order_acquire)->OnEnded(why_);
+  for (auto& user : users_) user.reset();
+  LiveCount& live = live_;
+  std::shared_ptr<ByteStream>(std::move(self_)).reset();  // this may be gone now
+  live.Remove();
+}
+
+void ClientByteStream::Start(const char* method, grpc::CompletionQueue* queue) {
+  call_ = stub_.PrepareCall(&context_, method, queue);
+  Begin(false);
+  call_->StartCall(opening());
+  BeginReading();
 }
 
 }  // namespace cohort

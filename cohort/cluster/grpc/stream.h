@@ -1,58 +1,142 @@
 // ByteStream: one bidirectional gRPC stream of raw frames, the same from the dialer's and from the acceptor's side.
 #pragma once
 
-#include <grpcpp/client_context.h>
-#include <grpcpp/server_context.h>
-#include <grpcpp/support/byte_buffer.h>
-#include <grpcpp/support/sync_stream.h>
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/generic/generic_stub.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 
+#include "cohort/cluster/grpc/network_loop.h"
+#include "cohort/core/mutex.h"
+
 namespace cohort {
 
-// Read and Write may run on two threads at once, each on one at a time; Cancel on any.
-class ByteStream {
+// Who takes a stream's frames and gives it frames to send. OnFrame and OnEnded are called on the network's threads, one
+// call at a time; NextFrame on any thread, one call at a time.
+class StreamUser {
  public:
-  virtual ~ByteStream() = default;
-  // False when the stream has ended.
-  virtual bool Read(grpc::ByteBuffer* buffer) = 0;
-  virtual bool Write(const grpc::ByteBuffer& buffer) = 0;
-  // Wakes Read and Write; they return false.
-  virtual void Cancel() = 0;
-  // After Read or Write gave false, on the reading thread: why ("" where nothing is known).
-  virtual std::string Finish() = 0;
+  virtual ~StreamUser() = default;
+  // What it throws ends the stream.
+  virtual void OnFrame(const grpc::ByteBuffer& frame) = 0;
+  // Fills `frame` with the next to be written; false where there is none. Must not throw.
+  virtual bool NextFrame(grpc::ByteBuffer* frame) = 0;
+  // The last call: both directions are over. `why`: what ended it, "" where that is not known.
+  virtual void OnEnded(const std::string& why) = 0;
 };
 
-class ServerByteStream final : public ByteStream {
+// Counts what lives, so that a shutdown can wait until nothing does.
+class LiveCount {
  public:
-  using Stream = grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
-  ServerByteStream(grpc::ServerContext* context, Stream* stream) : context_(context), stream_(stream) {}
-  bool Read(grpc::ByteBuffer* buffer) override { return stream_->Read(buffer); }
-  bool Write(const grpc::ByteBuffer& buffer) override { return stream_->Write(buffer); }
-  void Cancel() override { context_->TryCancel(); }
-  std::string Finish() override { return ""; }
+  void Add() EXCLUDES(mu_);
+  void Remove() EXCLUDES(mu_);
+  void WaitForNone() EXCLUDES(mu_);
 
  private:
-  grpc::ServerContext* context_;
-  Stream* stream_;
+  Mutex mu_;
+  CondVar none_;
+  int count_ GUARDED_BY(mu_) = 0;
+};
+
+// Reads all the time; writes when pumped, one frame at a time. Keeps itself alive until it has ended. Thread-safe.
+class ByteStream : public std::enable_shared_from_this<ByteStream> {
+ public:
+  virtual ~ByteStream() = default;
+  // From now on `user` gets and gives the frames; held until the stream ends. At most twice: by whoever starts the
+  // stream, then in OnFrame by the first user.
+  void SetUser(std::shared_ptr<StreamUser> user);
+  // Asks the user for frames and writes until there are none; where a write is under way, after it.
+  void Pump() EXCLUDES(mu_);
+  // Ends the stream, at once and from both sides.
+  virtual void Cancel() = 0;
+
+ protected:
+  // `live` outlives the stream.
+  explicit ByteStream(LiveCount& live) : live_(live) {}
+  // Begins to live. Where the stream is yet to be opened, that is the first write: `opening` is completed then.
+  void Begin(bool opened) EXCLUDES(mu_);
+  Completion* opening() { return &written_; }
+  void BeginReading() { StartRead(&received_, &read_); }
+
+  virtual void StartRead(grpc::ByteBuffer* frame, Completion* done) = 0;
+  virtual void StartWrite(const grpc::ByteBuffer& frame, Completion* done) = 0;
+  // After all reads and writes.
+  virtual void StartFinish(Completion* done) = 0;
+  // After Finish.
+  virtual std::string FinishReason() const { return ""; }
+
+ private:
+  template <void (ByteStream::*kThen)(bool)>
+  struct Then final : Completion {
+    explicit Then(ByteStream* stream) : stream_(stream) {}
+    void Complete(bool ok) override { (stream_->*kThen)(ok); }
+    ByteStream* stream_;
+  };
+
+  void OnRead(bool ok);
+  void OnWritten(bool ok);
+  void OnFinished(bool ok);
+  void WriteNext() EXCLUDES(mu_);
+  // Gives up the right to write; false where it was pumped meanwhile and there is more to ask for.
+  bool EndWrite(bool may_go_on) EXCLUDES(mu_);
+
+  LiveCount& live_;
+  std::shared_ptr<ByteStream> self_;
+  std::shared_ptr<StreamUser> users_[2];
+  std::atomic<StreamUser*> user_{nullptr};
+  grpc::ByteBuffer received_;
+  std::string why_;     // of the reading thread
+  bool heard_ = false;  // a frame, by the reading thread
+  Then<&ByteStream::OnRead> read_{this};
+  Then<&ByteStream::OnWritten> written_{this};
+  Then<&ByteStream::OnFinished> finished_{this};
+
+  Mutex mu_;
+  bool writing_ GUARDED_BY(mu_) = false;  // somebody asks for frames and writes them
+  bool again_ GUARDED_BY(mu_) = false;    // pumped meanwhile
+  bool over_ GUARDED_BY(mu_) = false;     // nothing can be read any more; no writing starts
+};
+
+// Of a call that a server's queue has accepted.
+class ServerByteStream final : public ByteStream {
+ public:
+  using Call = grpc::GenericServerAsyncReaderWriter;
+  ServerByteStream(LiveCount& live, std::unique_ptr<grpc::GenericServerContext> context, std::unique_ptr<Call> call)
+      : ByteStream(live), context_(std::move(context)), call_(std::move(call)) {}
+  // After SetUser.
+  void Start() {
+    Begin(true);
+    BeginReading();
+  }
+  void Cancel() override { context_->TryCancel(); }
+
+ private:
+  void StartRead(grpc::ByteBuffer* frame, Completion* done) override { call_->Read(frame, done); }
+  void StartWrite(const grpc::ByteBuffer& frame, Completion* done) override { call_->Write(frame, done); }
+  void StartFinish(Completion* done) override { call_->Finish(grpc::Status::OK, done); }
+
+  const std::unique_ptr<grpc::GenericServerContext> context_;
+  const std::unique_ptr<Call> call_;
 };
 
 class ClientByteStream final : public ByteStream {
  public:
-  using Stream = grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
-  ClientByteStream(std::shared_ptr<grpc::Channel> channel, const char* method);
-  ~ClientByteStream() override;
-  bool Read(grpc::ByteBuffer* buffer) override { return stream_->Read(buffer); }
-  bool Write(const grpc::ByteBuffer& buffer) override { return stream_->Write(buffer); }
+  ClientByteStream(LiveCount& live, std::shared_ptr<grpc::Channel> channel) : ByteStream(live), stub_(channel) {}
+  // After SetUser.
+  void Start(const char* method, grpc::CompletionQueue* queue);
   void Cancel() override { context_.TryCancel(); }
-  std::string Finish() override;
 
  private:
-  std::shared_ptr<grpc::Channel> channel_;
+  void StartRead(grpc::ByteBuffer* frame, Completion* done) override { call_->Read(frame, done); }
+  void StartWrite(const grpc::ByteBuffer& frame, Completion* done) override { call_->Write(frame, done); }
+  void StartFinish(Completion* done) override { call_->Finish(&status_, done); }
+  std::string FinishReason() const override { return status_.error_message(); }
+
+  grpc::GenericStub stub_;  // keeps the channel
   grpc::ClientContext context_;
-  std::unique_ptr<Stream> stream_;
-  bool finished_ = false;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+  grpc::Status status_;
 };
 
 inline constexpr const char* kControlMethod = "/cohort.Transport/Control";

@@ -1,17 +1,15 @@
-// The transport over gRPC: a service of two methods whose messages are raw frames, and the dialing of it.
+// The transport over gRPC: two methods whose messages are raw frames, served and dialed on one completion queue.
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/support/method_handler.h>
 #include <malloc.h>
 
 #include <map>
-#include <set>
 #include <thread>
+#include <vector>
 
 #include "cohort/cluster/cluster_spec.h"
-#include "cohort/cluster/grpc/connection.h"
-#include "cohort/cluster/handshake.h"
+#include "cohort/cluster/grpc/handshakes.h"
+#include "cohort/cluster/grpc/network_loop.h"
 #include "cohort/cluster/local_address.h"
-#include "cohort/cluster/wire.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/thread_pool.h"
 
@@ -19,7 +17,10 @@ namespace cohort {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using ServerStream = ServerByteStream::Stream;
+
+// How long a shutdown waits for peers to take what is queued for them.
+constexpr std::chrono::milliseconds kGoodbyeTime{300};
+constexpr std::chrono::seconds kRefusalTime{1};
 
 // Freed blocks stay with the process: the pages that gRPC receives into are warm the next time.
 void KeepFreedMemory() {
@@ -39,7 +40,7 @@ struct Tuning {
 };
 // Of both sides; see docs/benchmarks.md for what each brings.
 constexpr Tuning kTuning[] = {
-    {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1},
+    {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, static_cast<int>(kLargestFrame)},
     {GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1},
     {GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 16777215},
     {GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 64 << 20},
@@ -50,34 +51,12 @@ constexpr Tuning kTuning[] = {
     {GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, 4 << 20},
 };
 
-bool WriteFrame(ByteStream& stream, FrameType type, std::string_view payload) {
-  return stream.Write(EncodeFrame(type, payload));
-}
-
-// Throws UnavailableError when the stream ends, the refusal when the peer refuses.
-std::string ExpectFrame(ByteStream& stream, FrameType type, const std::string& whom) {
-  grpc::ByteBuffer buffer;
-  if (!stream.Read(&buffer)) {
-    const std::string reason = stream.Finish();
-    throw UnavailableError(StrCat("[transport] no connection to ", whom, ": ",
-                                  reason.empty() ? "it closed the stream" : reason));
-  }
-  Frame frame = DecodeFrame(buffer);
-  if (frame.type == FrameType::kRefused) {
-    WireReader in(frame.payload);
-    const auto code = static_cast<Code>(in.Varint(16));
-    ThrowError(code, in.String() + " (refused by " + whom + ")");
-  }
-  if (frame.type != type) throw DataLossError(StrCat("[handshake] ", whom, " sent a frame out of order"));
-  return std::move(frame.payload);
-}
-
 }  // namespace
 
-class GrpcTransport final : public Transport {
+class GrpcTransport final : public Transport, public HandshakeHost {
  public:
   GrpcTransport(TransportHandler& handler, const TransportOptions& options)
-      : handler_(handler), options_(options), service_(*this) {
+      : handler_(handler), options_(options), loop_(builder_.AddCompletionQueue()) {
     static const bool kept = (KeepFreedMemory(), true);
     (void)kept;
   }
@@ -90,214 +69,171 @@ class GrpcTransport final : public Transport {
   void Shutdown() override;
 
  private:
-  class Service final : public grpc::Service {
-   public:
-    explicit Service(GrpcTransport& transport) {
-      Add(kControlMethod, transport, &GrpcTransport::ServeControl);
-      Add(kBulkMethod, transport, &GrpcTransport::ServeBulk);
+  // A call that a peer is yet to make.
+  struct AwaitedCall final : Completion {
+    explicit AwaitedCall(GrpcTransport& transport)
+        : transport(transport), context(std::make_unique<grpc::GenericServerContext>()),
+          call(std::make_unique<ServerByteStream::Call>(context.get())) {}
+    void Complete(bool ok) override {
+      if (ok) transport.OnCall(*this);
+      delete this;
     }
-
-   private:
-    void Add(const char* method, GrpcTransport& transport, void (GrpcTransport::*serve)(ServerByteStream&)) {
-      using Handler = grpc::internal::BidiStreamingHandler<Service, grpc::ByteBuffer, grpc::ByteBuffer>;
-      auto run = [&transport, serve](Service*, grpc::ServerContext* context, ServerStream* stream) {
-        ServerByteStream bytes(context, stream);
-        (transport.*serve)(bytes);
-        return grpc::Status::OK;
-      };
-      AddMethod(new grpc::internal::RpcServiceMethod(method, grpc::internal::RpcMethod::BIDI_STREAMING,
-                                                     new Handler(run, this)));
-    }
-  };
-  // The reading threads of a connection that this side has dialed.
-  struct Dialed {
-    std::shared_ptr<GrpcConnection> connection;
-    std::thread control_reader;
-    std::thread bulk_reader;
-    std::shared_ptr<ByteStream> bulk;
+    GrpcTransport& transport;
+    std::unique_ptr<grpc::GenericServerContext> context;
+    std::unique_ptr<ServerByteStream::Call> call;
   };
 
-  void ServeControl(ServerByteStream& stream);
-  void ServeBulk(ServerByteStream& stream);
-  std::shared_ptr<GrpcConnection> ShakeHands(ServerByteStream& stream);
-  TaskIdentity WaitForIdentity();
-  std::shared_ptr<GrpcConnection> ShakeHandsAsDialer(const std::shared_ptr<ByteStream>& stream,
-                                                     const std::string& address, const std::string& expected_task,
-                                                     std::string* bulk_ticket);
-  void WatchLoop();
-  void Watch(ByteStream* stream, Clock::time_point deadline) EXCLUDES(mu_);
-  void Unwatch(ByteStream* stream) EXCLUDES(mu_);
-  void StartWatching() REQUIRES(mu_);
-  void JoinFinishedDials() EXCLUDES(mu_);
+  const std::string& token() const override { return options_.token; }
+  std::optional<TaskIdentity> IdentityFor(const std::shared_ptr<AcceptorHandshake>& asker) override;
+  std::shared_ptr<GrpcConnection> AddConnection(const TaskIdentity& peer, std::optional<uint64_t> number) override;
+  std::shared_ptr<GrpcConnection> FindAccepted(uint64_t number) override;
+  void DialBulk(const std::shared_ptr<GrpcConnection>& connection, const std::string& address,
+                grpc::ByteBuffer ticket) override;
+  void Accepted(const std::shared_ptr<GrpcConnection>& connection) override { handler_.OnAccepted(connection); }
+  void Settled(ByteStream& stream, bool refused) override;
+
+  void AwaitCall();
+  void OnCall(AwaitedCall& awaited);
+  void Forget(GrpcConnection& connection);
   std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) const;
+  // Lets `start` start the stream, whose handshake has to end by `deadline`. False after Shutdown.
+  bool StartWatched(const std::shared_ptr<ByteStream>& stream, Clock::time_point deadline,
+                    const std::function<void()>& start) EXCLUDES(mu_);
+  void WatchLoop();
+  std::vector<std::shared_ptr<GrpcConnection>> Connections() REQUIRES(mu_);
+  // Cancels the handshakes that are late; returns when the next one will be.
+  Clock::time_point CancelLate(Clock::time_point now) REQUIRES(mu_);
+
+  struct Entry {
+    std::shared_ptr<GrpcConnection> connection;
+    bool accepted;
+  };
 
   TransportHandler& handler_;
   const TransportOptions options_;
-  Service service_;
+  grpc::AsyncGenericService service_;
+  grpc::ServerBuilder builder_;
+  LiveCount live_;
+  NetworkLoop loop_;
   std::unique_ptr<grpc::Server> server_;
 
   Mutex mu_;
   CondVar changed_;
-  TaskIdentity identity_ GUARDED_BY(mu_);
-  bool has_identity_ GUARDED_BY(mu_) = false;
+  std::optional<TaskIdentity> identity_ GUARDED_BY(mu_);
+  std::vector<std::weak_ptr<AcceptorHandshake>> want_identity_ GUARDED_BY(mu_);
   bool stopped_ GUARDED_BY(mu_) = false;
   uint64_t next_number_ GUARDED_BY(mu_) = 1;
-  std::map<uint64_t, std::shared_ptr<GrpcConnection>> accepted_ GUARDED_BY(mu_);
-  std::vector<std::unique_ptr<Dialed>> dialed_ GUARDED_BY(mu_);
-  std::map<ByteStream*, Clock::time_point> handshakes_ GUARDED_BY(mu_);  // cancelled at their deadline
+  std::map<const GrpcConnection*, Entry> connections_ GUARDED_BY(mu_);
+  struct Deadline {
+    std::shared_ptr<ByteStream> stream;
+    Clock::time_point time;
+  };
+  std::map<const ByteStream*, Deadline> handshakes_ GUARDED_BY(mu_);
   std::thread watcher_;
 };
 
 int GrpcTransport::Listen(const std::string& address) {
   const HostPort where = ParseAddress(address);
   CheckListenAddress(where, options_.allow_insecure);
-  grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  for (const Tuning& tuning : kTuning) builder.AddChannelArgument(tuning.name, tuning.value);
-  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
-  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MIN_POLLERS, 1);
-  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 1);
-  builder.RegisterService(&service_);
-  server_ = builder.BuildAndStart();
+  builder_.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  builder_.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder_.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                              static_cast<int>(options_.handshake_timeout.count()));
+  for (const Tuning& tuning : kTuning) builder_.AddChannelArgument(tuning.name, tuning.value);
+  builder_.RegisterAsyncGenericService(&service_);
+  server_ = builder_.BuildAndStart();
   if (server_ == nullptr || port == 0) {
     server_.reset();
     throw UnavailableError(StrCat("[transport] cannot listen on ", address, ": the port is in use"));
   }
+  AwaitCall();
   return port;
 }
 
-void GrpcTransport::SetIdentity(const TaskIdentity& identity) {
+void GrpcTransport::AwaitCall() {
+  auto* awaited = new AwaitedCall(*this);
+  service_.RequestCall(awaited->context.get(), awaited->call.get(), loop_.queue(), loop_.queue(), awaited);
+}
+
+void GrpcTransport::OnCall(AwaitedCall& awaited) {
+  AwaitCall();
+  const std::string method = awaited.context->method();
+  if (method != kControlMethod && method != kBulkMethod) return;  // a stranger's: ends as it is dropped
+  auto stream = std::make_shared<ServerByteStream>(live_, std::move(awaited.context), std::move(awaited.call));
+  if (method == kControlMethod) {
+    stream->SetUser(std::make_shared<AcceptorHandshake>(*this, *stream));
+  } else {
+    stream->SetUser(std::make_shared<BulkAcceptor>(*this, *stream));
+  }
+  StartWatched(stream, Clock::now() + options_.handshake_timeout, [&stream] { stream->Start(); });
+}
+
+bool GrpcTransport::StartWatched(const std::shared_ptr<ByteStream>& stream, Clock::time_point deadline,
+                                 const std::function<void()>& start) {
   MutexLock lock(mu_);
-  identity_ = identity;
-  has_identity_ = true;
+  if (stopped_) return false;
+  handshakes_[stream.get()] = {stream, deadline};
+  start();
+  if (!watcher_.joinable()) watcher_ = std::thread([this] { WatchLoop(); });
+  changed_.NotifyAll();
+  return true;
+}
+
+void GrpcTransport::Settled(ByteStream& stream, bool refused) {
+  MutexLock lock(mu_);
+  const auto it = handshakes_.find(&stream);
+  if (it == handshakes_.end()) return;
+  if (!refused) {
+    handshakes_.erase(it);
+    return;
+  }
+  it->second.time = std::min(it->second.time, Clock::now() + kRefusalTime);
   changed_.NotifyAll();
 }
 
-TaskIdentity GrpcTransport::WaitForIdentity() {
-  const auto deadline = Clock::now() + options_.handshake_timeout;
-  MutexLock lock(mu_);
-  while (!has_identity_ && !stopped_) {
-    if (!changed_.WaitUntil(mu_, deadline)) break;
+void GrpcTransport::SetIdentity(const TaskIdentity& identity) {
+  std::vector<std::weak_ptr<AcceptorHandshake>> waiting;
+  {
+    MutexLock lock(mu_);
+    identity_ = identity;
+    waiting.swap(want_identity_);
   }
-  if (!has_identity_ || stopped_) throw UnavailableError("[transport] this task does not serve (yet)");
+  for (const auto& handshake : waiting) {
+    if (const auto alive = handshake.lock()) alive->Answer(identity);
+  }
+}
+
+std::optional<TaskIdentity> GrpcTransport::IdentityFor(const std::shared_ptr<AcceptorHandshake>& asker) {
+  MutexLock lock(mu_);
+  if (!identity_) want_identity_.push_back(asker);
   return identity_;
 }
 
-void GrpcTransport::StartWatching() {
-  if (!watcher_.joinable()) watcher_ = std::thread([this] { WatchLoop(); });
-}
-
-void GrpcTransport::Watch(ByteStream* stream, Clock::time_point deadline) {
+std::shared_ptr<GrpcConnection> GrpcTransport::AddConnection(const TaskIdentity& peer,
+                                                             std::optional<uint64_t> number) {
   MutexLock lock(mu_);
-  if (stopped_) throw UnavailableError("[transport] the transport is shut down");
-  handshakes_[stream] = deadline;
-  StartWatching();
-  changed_.NotifyAll();
-}
-
-void GrpcTransport::Unwatch(ByteStream* stream) {
-  MutexLock lock(mu_);
-  handshakes_.erase(stream);
-}
-
-void GrpcTransport::WatchLoop() {
-  SetThreadName("cohort-watch");
-  for (;;) {
-    std::vector<std::shared_ptr<GrpcConnection>> connections;
-    {
-      MutexLock lock(mu_);
-      auto next = Clock::now() + std::max(options_.silence_limit / 10, std::chrono::milliseconds(10));
-      for (const auto& [stream, deadline] : handshakes_) next = std::min(next, deadline);
-      if (!stopped_) changed_.WaitUntil(mu_, next);
-      if (stopped_) return;
-      for (auto& [stream, deadline] : handshakes_) {
-        if (Clock::now() < deadline) continue;
-        stream->Cancel();
-        deadline = Clock::time_point::max();
-      }
-      for (const auto& [number, connection] : accepted_) connections.push_back(connection);
-      for (const auto& dialed : dialed_) {
-        if (dialed->connection != nullptr) connections.push_back(dialed->connection);
-      }
-    }
-    for (const auto& connection : connections) connection->CheckSilence();
-    JoinFinishedDials();
-  }
-}
-
-std::shared_ptr<GrpcConnection> GrpcTransport::ShakeHands(ServerByteStream& stream) {
-  const TaskIdentity mine = WaitForIdentity();
-  const Hello theirs = DecodeHello(ExpectFrame(stream, FrameType::kHello, "a new peer"));
-  Hello reply;
-  reply.identity = mine;
-  reply.nonce = NewNonce();
-  reply.proof = ProveToken(options_.token, "accept", theirs.nonce, reply.nonce);
-  WriteFrame(stream, FrameType::kHello, EncodeHello(reply));
-  const std::string proof = ExpectFrame(stream, FrameType::kProof, theirs.identity.task);
-  CheckProof(proof, ProveToken(options_.token, "dial", theirs.nonce, reply.nonce), theirs.identity);
-  CheckCompatible(mine, theirs.identity, "");
-  CheckCompatible(theirs.identity, mine, theirs.expected_task);
-  std::shared_ptr<GrpcConnection> connection;
-  {
-    MutexLock lock(mu_);
-    if (stopped_) throw UnavailableError("[transport] this task ends");
-    // The caller's thread reads the stream until the connection has ended, so the stream outlives it.
-    connection = std::make_shared<GrpcConnection>(handler_, options_, theirs.identity, next_number_++,
-                                                  std::shared_ptr<ByteStream>(std::shared_ptr<void>(), &stream));
-    accepted_[connection->number()] = connection;
-    StartWatching();
-  }
-  WireWriter ticket;
-  ticket.Fixed64(connection->number());
-  WriteFrame(stream, FrameType::kWelcome, ticket.Take());  // before anybody else may write
+  if (stopped_) throw UnavailableError("[transport] this task ends");
+  const bool accepted = !number;
+  auto connection =
+      std::make_shared<GrpcConnection>(handler_, options_, peer, accepted ? next_number_++ : *number,
+                                       [this](GrpcConnection& ended) { Forget(ended); });
+  connections_[connection.get()] = {connection, accepted};
   return connection;
 }
 
-void GrpcTransport::ServeControl(ServerByteStream& stream) {
-  std::shared_ptr<GrpcConnection> connection;
-  try {
-    Watch(&stream, Clock::now() + options_.handshake_timeout);
-    connection = ShakeHands(stream);
-  } catch (...) {
-    const Status status = Status::FromCurrentException();
-    WireWriter out;
-    out.Varint(static_cast<uint64_t>(status.code()));
-    out.String(status.message());
-    WriteFrame(stream, FrameType::kRefused, out.Take());
-  }
-  Unwatch(&stream);
-  if (connection == nullptr) return;
-  connection->StartWriter();
-  handler_.OnAccepted(connection);
-  connection->ReadControl();
-  connection->StopWriter();
+void GrpcTransport::Forget(GrpcConnection& connection) {
   MutexLock lock(mu_);
-  accepted_.erase(connection->number());
+  connections_.erase(&connection);
   changed_.NotifyAll();
 }
 
-void GrpcTransport::ServeBulk(ServerByteStream& stream) {
-  std::shared_ptr<GrpcConnection> connection;
-  try {
-    Watch(&stream, Clock::now() + options_.handshake_timeout);
-    const std::string payload = ExpectFrame(stream, FrameType::kProof, "a new bulk stream");
-    WireReader in(payload);
-    const uint64_t number = in.Fixed64();
-    const std::string ticket = in.String();
-    MutexLock lock(mu_);
-    const auto it = accepted_.find(number);
-    if (it != accepted_.end() &&
-        ticket == ProveToken(options_.token, "bulk", std::to_string(number), it->second->peer().task)) {
-      connection = it->second;
-    }
-  } catch (const Error&) {
-    // Whoever it was, it is no peer of ours: the stream ends.
+std::shared_ptr<GrpcConnection> GrpcTransport::FindAccepted(uint64_t number) {
+  MutexLock lock(mu_);
+  for (const auto& [key, entry] : connections_) {
+    if (entry.accepted && entry.connection->number() == number) return entry.connection;
   }
-  Unwatch(&stream);
-  if (connection == nullptr) return;
-  connection->ReadBulk(std::shared_ptr<ByteStream>(std::shared_ptr<void>(), &stream));
+  return nullptr;
 }
 
 std::shared_ptr<grpc::Channel> GrpcTransport::MakeChannel(const std::string& address) const {
@@ -307,101 +243,103 @@ std::shared_ptr<grpc::Channel> GrpcTransport::MakeChannel(const std::string& add
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
-std::shared_ptr<GrpcConnection> GrpcTransport::ShakeHandsAsDialer(const std::shared_ptr<ByteStream>& stream,
-                                                                  const std::string& address,
-                                                                  const std::string& expected_task,
-                                                                  std::string* bulk_ticket) {
-  const std::string whom = expected_task.empty() ? address : StrCat(expected_task, " (", address, ")");
-  Hello mine;
-  mine.identity = WaitForIdentity();
-  mine.nonce = NewNonce();
-  mine.expected_task = expected_task;
-  WriteFrame(*stream, FrameType::kHello, EncodeHello(mine));
-  const Hello theirs = DecodeHello(ExpectFrame(*stream, FrameType::kHello, whom));
-  CheckProof(theirs.proof, ProveToken(options_.token, "accept", mine.nonce, theirs.nonce), theirs.identity);
-  CheckCompatible(mine.identity, theirs.identity, expected_task);
-  WriteFrame(*stream, FrameType::kProof, ProveToken(options_.token, "dial", mine.nonce, theirs.nonce));
-  const std::string welcome = ExpectFrame(*stream, FrameType::kWelcome, whom);
-  const uint64_t number = WireReader(welcome).Fixed64();
-  WireWriter ticket;
-  ticket.Fixed64(number);
-  ticket.String(ProveToken(options_.token, "bulk", std::to_string(number), mine.identity.task));
-  *bulk_ticket = ticket.Take();
-  return std::make_shared<GrpcConnection>(handler_, options_, theirs.identity, number, stream);
+void GrpcTransport::DialBulk(const std::shared_ptr<GrpcConnection>& connection, const std::string& address,
+                             grpc::ByteBuffer ticket) {
+  auto bulk = std::make_shared<ClientByteStream>(live_, MakeChannel(address));
+  if (connection->UseBulk(bulk, std::move(ticket))) bulk->Start(kBulkMethod, loop_.queue());
 }
 
 std::shared_ptr<Connection> GrpcTransport::Dial(const std::string& address, const std::string& expected_task,
                                                 Clock::time_point deadline) {
   CheckDialAddress(ParseAddress(address), options_.allow_insecure);
-  auto control = std::make_shared<ClientByteStream>(MakeChannel(address), kControlMethod);
-  Watch(control.get(), std::min(deadline, Clock::now() + options_.handshake_timeout));
-  std::string bulk_ticket;
-  std::shared_ptr<GrpcConnection> connection;
-  try {
-    connection = ShakeHandsAsDialer(control, address, expected_task, &bulk_ticket);
-  } catch (...) {
-    Unwatch(control.get());
-    throw;
-  }
-  Unwatch(control.get());
-  auto dialed = std::make_unique<Dialed>();
-  dialed->connection = connection;
-  connection->StartWriter();
-  dialed->bulk_reader = std::thread([connection, address, bulk_ticket, channel = MakeChannel(address)] {
-    SetThreadName("cohort-bulk");
-    auto bulk = std::make_shared<ClientByteStream>(channel, kBulkMethod);
-    if (bulk->Write(EncodeFrame(FrameType::kProof, bulk_ticket))) connection->ReadBulk(bulk);
-    bulk->Cancel();
-  });
-  dialed->control_reader = std::thread([connection] {
-    SetThreadName("cohort-control");
-    connection->ReadControl();
-  });
-  MutexLock lock(mu_);
-  dialed_.push_back(std::move(dialed));
-  return connection;
-}
-
-void GrpcTransport::JoinFinishedDials() {
-  std::vector<std::unique_ptr<Dialed>> ended;
+  TaskIdentity mine;
   {
     MutexLock lock(mu_);
-    for (auto it = dialed_.begin(); it != dialed_.end();) {
-      if ((*it)->connection->closed()) {
-        ended.push_back(std::move(*it));
-        it = dialed_.erase(it);
-      } else {
-        ++it;
-      }
-    }
+    if (!identity_) throw FailedPreconditionError("[transport] SetIdentity comes before Dial");
+    mine = *identity_;
   }
-  for (const auto& dialed : ended) {
-    dialed->connection->StopWriter();
-    dialed->control_reader.join();
-    dialed->bulk_reader.join();
+  const auto start = Clock::now();
+  auto control = std::make_shared<ClientByteStream>(live_, MakeChannel(address));
+  auto handshake = std::make_shared<DialerHandshake>(*this, mine, expected_task, address);
+  handshake->set_stream(control.get());
+  control->SetUser(handshake);
+  const auto limit = std::min(deadline, start + options_.handshake_timeout);
+  if (!StartWatched(control, limit + kRefusalTime, [&] { control->Start(kControlMethod, loop_.queue()); })) {
+    throw UnavailableError("[transport] the transport is shut down");
+  }
+  const auto connection = handshake->Wait(limit);
+  Settled(*control, false);
+  if (connection != nullptr) return connection;
+  control->Cancel();
+  throw DeadlineExceededError(StrCat("[transport] ", expected_task.empty() ? "the task" : expected_task, " at ", address,
+                                     " has not answered within ",
+                                     std::chrono::duration<double>(Clock::now() - start).count(),
+                                     " s (stopped, or something else listens there)"));
+}
+
+std::vector<std::shared_ptr<GrpcConnection>> GrpcTransport::Connections() {
+  std::vector<std::shared_ptr<GrpcConnection>> all;
+  for (const auto& [key, entry] : connections_) all.push_back(entry.connection);
+  return all;
+}
+
+Clock::time_point GrpcTransport::CancelLate(Clock::time_point now) {
+  Clock::time_point next = Clock::time_point::max();
+  for (auto& [key, handshake] : handshakes_) {
+    if (handshake.time <= now) {
+      handshake.stream->Cancel();
+      handshake.time = Clock::time_point::max();
+    }
+    next = std::min(next, handshake.time);
+  }
+  return next;
+}
+
+void GrpcTransport::WatchLoop() {
+  SetThreadName("cohort-watch");
+  const auto tick = std::max<Clock::duration>(
+      std::min(options_.heartbeat_interval / 4, options_.silence_limit / 10), std::chrono::milliseconds(10));
+  Clock::time_point awake_since{};
+  for (;;) {
+    std::vector<std::shared_ptr<GrpcConnection>> connections;
+    {
+      MutexLock lock(mu_);
+      if (stopped_) return;
+      const auto planned = std::min(CancelLate(Clock::now()), Clock::now() + tick);
+      changed_.WaitUntil(mu_, planned);
+      if (stopped_) return;
+      // Where this process was stopped for a while itself, it cannot say who was silent meanwhile.
+      if (Clock::now() - planned > options_.silence_limit / 4) awake_since = Clock::now();
+      connections = Connections();
+    }
+    const auto since = std::max(awake_since, loop_.listening_since());
+    for (const auto& connection : connections) connection->Watch(Clock::now(), since);
   }
 }
 
 void GrpcTransport::Shutdown() {
+  const Status why(Code::kCancelled, "[transport] this side shuts down");
   std::vector<std::shared_ptr<GrpcConnection>> connections;
   {
     MutexLock lock(mu_);
     if (stopped_) return;
     stopped_ = true;
     changed_.NotifyAll();
-    for (const auto& [number, connection] : accepted_) connections.push_back(connection);
-    for (const auto& dialed : dialed_) connections.push_back(dialed->connection);
-    for (const auto& [stream, deadline] : handshakes_) stream->Cancel();
+    connections = Connections();
+    for (const auto& [key, handshake] : handshakes_) handshake.stream->Cancel();
   }
   if (watcher_.joinable()) watcher_.join();
-  for (const auto& connection : connections) {
-    connection->Close(Status(Code::kCancelled, "[transport] this side shuts down"));
+  for (const auto& connection : connections) connection->SayGoodbye(why);
+  {
+    const auto deadline = Clock::now() + kGoodbyeTime;
+    MutexLock lock(mu_);
+    while (!connections_.empty() && changed_.WaitUntil(mu_, deadline)) {
+    }
   }
-  JoinFinishedDials();
-  if (server_ != nullptr) {
-    server_->Shutdown(std::chrono::system_clock::now());
-    server_->Wait();
-  }
+  for (const auto& connection : connections) connection->Close(why);
+  live_.WaitForNone();
+  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+  loop_.Stop();
 }
 
 std::unique_ptr<Transport> MakeGrpcTransport(TransportHandler& handler, const TransportOptions& options) {

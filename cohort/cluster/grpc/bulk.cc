@@ -1,0 +1,197 @@
+#include "cohort/cluster/grpc/bulk.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "cohort/core/str_cat.h"
+
+namespace cohort {
+namespace {
+
+constexpr uint64_t kMaxHead = uint64_t{1} << 31;  // graphs travel in headers
+
+Tensor BytesOf(std::string_view text) {
+  Tensor bytes(DType::kUint8, Shape{static_cast<int64_t>(text.size())});
+  if (!text.empty()) std::memcpy(bytes.raw_data(), text.data(), text.size());
+  return bytes;
+}
+
+uint64_t PhysicalMemory() {
+  static const uint64_t bytes =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+  return bytes;
+}
+
+}  // namespace
+
+BulkSender::BulkSender(Message message) {
+  WireWriter head;
+  head.Varint(message.kind);
+  head.String(message.header);
+  head.Varint(message.tensors.size());
+  std::vector<Piece> tensors;
+  for (Tensor& tensor : message.tensors) {
+    PutMeta(head, tensor);
+    if (tensor.dtype() == DType::kString) {
+      tensor = BytesOf(FlattenStrings(tensor));
+      head.Varint(tensor.bytes());
+    }
+    if (tensor.bytes() > 0) tensors.push_back({tensor, tensor.bytes()});
+  }
+  Tensor bytes = BytesOf(head.view());
+  const size_t size = bytes.bytes();
+  pieces_.push_back({std::move(bytes), size});
+  std::move(tensors.begin(), tensors.end(), std::back_inserter(pieces_));
+}
+
+grpc::ByteBuffer BulkSender::Next(size_t chunk) {
+  WireWriter start;
+  const bool first = piece_ == 0 && at_ == 0;
+  std::string prefix(1, static_cast<char>(first ? FrameType::kBulkBegin : FrameType::kBulkChunk));
+  if (first) {
+    start.Varint(pieces_[0].size);
+    prefix.append(start.view());
+  }
+  std::vector<grpc::Slice> slices;
+  slices.emplace_back(prefix);
+  // Head and tensors may share a frame; a Begin frame holds bytes of the head only.
+  while (!done() && chunk > 0) {
+    const Piece& piece = pieces_[piece_];
+    const size_t part = std::min(chunk, piece.size - at_);
+    const char* data = static_cast<const char*>(piece.bytes.raw_data()) + at_;
+    slices.emplace_back(const_cast<char*>(data), part, [](void* held) { delete static_cast<BufferPtr*>(held); },
+                        new BufferPtr(piece.bytes.buffer()));
+    chunk -= part;
+    at_ += part;
+    if (at_ == piece.size) {
+      ++piece_;
+      at_ = 0;
+    }
+    if (first) break;
+  }
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+void BulkReceiver::Begin(std::string_view payload) {
+  if (state_ == State::kHead || state_ == State::kTensors) {
+    throw DataLossError("[frame] a bulk message begins inside another");
+  }
+  WireReader in(payload);
+  message_ = Message();
+  head_.clear();
+  metas_.clear();
+  sizes_.clear();
+  head_size_ = in.Varint(kMaxHead);
+  state_ = State::kHead;
+  const std::string_view rest = in.Rest();
+  if (rest.size() > head_size_) throw DataLossError("[frame] more bytes than the head of a bulk message has");
+  AddBytes(rest.data(), rest.size());
+}
+
+void BulkReceiver::ReadHead() {
+  WireReader in(head_);
+  message_.kind = static_cast<uint16_t>(in.Varint(UINT16_MAX));
+  message_.header = in.String();
+  const uint64_t count = in.Varint(kMaxTensors);
+  for (uint64_t i = 0; i < count; ++i) {
+    metas_.push_back(GetMeta(in));
+    const TensorMeta& meta = metas_.back();
+    const uint64_t elements = static_cast<uint64_t>(meta.shape.num_elements());
+    const uint64_t size = meta.dtype == DType::kString ? in.Varint() : elements * DTypeSize(meta.dtype);
+    if (size > PhysicalMemory()) {
+      throw DataLossError(StrCat("[frame] ", size, " bytes for ", meta.dtype, meta.shape, "; this machine has ",
+                                 PhysicalMemory(), " bytes of memory"));
+    }
+    sizes_.push_back(static_cast<size_t>(size));
+  }
+  in.ExpectEnd();
+  head_.clear();
+  state_ = State::kTensors;
+  OpenTensor();
+}
+
+void BulkReceiver::OpenTensor() {
+  while (message_.tensors.size() < metas_.size()) {
+    const size_t i = message_.tensors.size();
+    raw_ = Tensor();
+    filled_ = 0;
+    if (sizes_[i] > 0) return;
+    CloseTensor();
+  }
+  state_ = State::kComplete;
+}
+
+void BulkReceiver::CloseTensor() {
+  const TensorMeta& meta = metas_[message_.tensors.size()];
+  if (meta.dtype != DType::kString) {
+    message_.tensors.push_back(raw_.defined() ? std::move(raw_) : Tensor(meta.dtype, meta.shape));
+    return;
+  }
+  const std::string_view flat(static_cast<const char*>(raw_.raw_data()), raw_.bytes());
+  message_.tensors.push_back(UnflattenStrings(flat, meta.shape));
+}
+
+void BulkReceiver::AddBytes(const char* data, size_t size) {
+  if (state_ == State::kHead) {
+    const size_t part = std::min(size, head_size_ - head_.size());
+    head_.append(data, part);
+    data += part;
+    size -= part;
+    if (head_.size() == head_size_) ReadHead();
+  }
+  while (size > 0) {
+    if (state_ != State::kTensors) throw DataLossError("[frame] more bytes than the bulk message has");
+    const size_t i = message_.tensors.size();
+    if (!raw_.defined()) {
+      const bool strings = metas_[i].dtype == DType::kString;
+      raw_ = strings ? Tensor(DType::kUint8, Shape{static_cast<int64_t>(sizes_[i])})
+                     : Tensor(metas_[i].dtype, metas_[i].shape);
+    }
+    const size_t part = std::min(size, sizes_[i] - filled_);
+    std::memcpy(static_cast<char*>(raw_.raw_data()) + filled_, data, part);
+    filled_ += part;
+    data += part;
+    size -= part;
+    if (filled_ < sizes_[i]) return;
+    CloseTensor();
+    OpenTensor();
+  }
+}
+
+bool BulkReceiver::Add(const grpc::ByteBuffer& buffer) {
+  thread_local std::vector<grpc::Slice> slices;
+  slices.clear();
+  struct Release {
+    ~Release() { slices.clear(); }
+  } release;
+  if (!buffer.Dump(&slices).ok()) throw DataLossError("[frame] a frame cannot be read");
+  bool typed = false;
+  for (const grpc::Slice& slice : slices) {
+    const auto* data = reinterpret_cast<const char*>(slice.begin());
+    size_t size = slice.size();
+    if (size == 0) continue;
+    if (!typed) {
+      if (static_cast<FrameType>(*slice.begin()) != FrameType::kBulkChunk) {
+        const FrameView frame(buffer);
+        if (frame.type() != FrameType::kBulkBegin) {
+          throw DataLossError(StrCat("[frame] a frame of type ", static_cast<int>(frame.type()), " on a bulk stream"));
+        }
+        Begin(frame.payload());
+        return state_ == State::kComplete;
+      }
+      if (state_ != State::kHead && state_ != State::kTensors) {
+        throw DataLossError("[frame] a chunk outside a bulk message");
+      }
+      typed = true;
+      ++data;
+      --size;
+    }
+    AddBytes(data, size);
+  }
+  if (!typed) throw DataLossError("[frame] an empty frame");
+  return state_ == State::kComplete;
+}
+
+}  // namespace cohort

@@ -1,0 +1,117 @@
+// `cohort launch` of a real training program whose tasks are killed from outside.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "cohort/checkpoint/checkpoint_state.h"
+#include "cohort/core/str_cat.h"
+#include "tests/cluster/launched_program.h"
+
+namespace cohort::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+std::string FileText(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+class LaunchChaosTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    token_ = StrCat("launch-chaos-", getpid(), "-", std::random_device{}());
+    folder_ = StrCat(::testing::TempDir(), token_);
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void Launch(const std::vector<std::string>& flags, const std::vector<std::string>& arguments) {
+    std::vector<std::string> command{"/usr/bin/env", "COHORT_TOKEN=" + token_, COHORT_PROGRAM, "launch", "--ps=2",
+                                     "--workers=2"};
+    command.insert(command.end(), flags.begin(), flags.end());
+    command.insert(command.end(), {"--", LINEAR_REGRESSION, "--logdir=" + folder_, "--steps_to_validate=100"});
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    program_ = std::make_unique<LaunchedProgram>(command);
+  }
+
+  // Processes of this launch, found by the token in their environment; of one task, where a job is given.
+  std::vector<pid_t> Processes(const std::string& job = "", int index = 0) const {
+    std::vector<pid_t> found;
+    const std::string task = StrCat("\"task\":{\"type\":\"", job, "\",\"index\":", index, "}");
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const pid_t pid = static_cast<pid_t>(std::atoi(entry.path().filename().c_str()));
+      if (pid <= 0) continue;
+      const std::string environment = FileText(entry.path() / "environ");
+      if (environment.find(token_) == std::string::npos) continue;
+      if (job.empty() || environment.find(task) != std::string::npos) found.push_back(pid);
+    }
+    return found;
+  }
+  void KillTask(const std::string& job, int index) {
+    const std::vector<pid_t> pids = Processes(job, index);
+    ASSERT_EQ(pids.size(), 1u) << program_->err();
+    kill(pids[0], SIGKILL);
+  }
+
+  std::string token_, folder_;
+  std::unique_ptr<LaunchedProgram> program_;
+};
+
+class LaunchKillTest : public LaunchChaosTest, public ::testing::WithParamInterface<std::pair<const char*, int>> {};
+
+TEST_P(LaunchKillTest, TheFirstFailureIsNamedAndEverythingEnds) {
+  const auto [job, index] = GetParam();
+  Launch({"--grace=3"}, {});
+  ASSERT_TRUE(program_->WaitForText("step: ", 3)) << program_->err();
+  ASSERT_EQ(Processes().size(), 6u) << "four tasks and the launcher's two";
+  KillTask(job, index);
+  EXPECT_EQ(program_->Wait(), 128 + SIGKILL) << program_->err();
+  EXPECT_THAT(program_->err(), ContainsRegex(StrCat("cohort launch: ", job, "/", index,
+                                                    " \\(pid [0-9]+\\) was killed by signal 9 \\(Killed\\)")));
+  EXPECT_TRUE(Processes().empty());
+  if (std::string(job) == "ps") {  // both workers say for themselves why they ended
+    for (int w = 0; w < 2; ++w) {
+      EXPECT_THAT(program_->err(), ContainsRegex(StrCat("\\[worker/", w, "\\] .*Unavailable.*/job:ps/replica:0/task:", index)));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tasks, LaunchKillTest,
+                         ::testing::Values(std::pair{"ps", 1}, std::pair{"worker", 0}, std::pair{"worker", 1}),
+                         [](const auto& info) { return StrCat(info.param.first, info.param.second); });
+
+TEST_F(LaunchChaosTest, AWorkerIsStartedAgainAndTrainingGoesOn) {
+  Launch({"--restart=1"}, {"--max_steps=6000"});
+  ASSERT_TRUE(program_->WaitForText("step: ", 3)) << program_->err();
+  KillTask("worker", 1);
+  EXPECT_EQ(program_->Wait(), 0) << program_->err();
+  EXPECT_THAT(program_->err(), AllOf(HasSubstr("worker/1"), HasSubstr("was killed by signal 9")));
+  EXPECT_THAT(program_->out(), AllOf(HasSubstr("[worker/0] worker 0: "), HasSubstr("[worker/1] worker 1: ")));
+  EXPECT_TRUE(Processes().empty());
+}
+
+// The variables of the killed server are lost; the workers fail, are started again and restore the checkpoint.
+TEST_F(LaunchChaosTest, AParameterServerIsStartedAgainAndTrainingGoesOnFromTheCheckpoint) {
+  Launch({"--restart=2"}, {"--max_steps=6000", "--save_model_secs=0.2"});
+  for (int lines = 1; LatestCheckpoint(folder_).empty(); ++lines) {
+    ASSERT_TRUE(program_->WaitForText("step: ", lines)) << program_->err();
+  }
+  KillTask("ps", 0);
+  EXPECT_EQ(program_->Wait(), 0) << program_->err();
+  EXPECT_THAT(program_->err(), AllOf(HasSubstr("ps/0"), HasSubstr("was killed by signal 9"),
+                                     HasSubstr("Restoring parameters from")));
+  EXPECT_TRUE(Processes().empty());
+}
+
+}  // namespace
+}  // namespace cohort::testing

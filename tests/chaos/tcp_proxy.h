@@ -1,0 +1,58 @@
+// TcpProxy: a link between a task and its peers that can be slow, or cut. Peers dial address(); bytes go to the target.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cohort/core/mutex.h"
+
+namespace cohort::testing {
+
+class TcpProxy {
+ public:
+  // `target`: a port of 127.0.0.1 that need not listen yet. `bytes_per_second`: of each direction, all connections
+  // together; 0: no limit.
+  TcpProxy(int target_port, int64_t bytes_per_second = 0);
+  // Closes all connections.
+  ~TcpProxy();
+
+  // "127.0.0.1:port", where it listens.
+  std::string address() const;
+  // From now on no byte arrives, but no connection ends either: a cable that was pulled out.
+  void Cut() { SetCut(true); }
+  void Heal() { SetCut(false); }
+  int64_t bytes_forwarded() const { return forwarded_; }
+
+ private:
+  struct Direction {
+    std::chrono::steady_clock::time_point free_at;  // when the bytes so far are through
+  };
+  struct Link;
+
+  void SetCut(bool cut);
+  void AcceptLoop();
+  void Forward(const std::shared_ptr<Link>& link, int from, int to, int direction);
+  // Waits until `bytes` may pass; false when the proxy ends.
+  bool Pass(int direction, size_t bytes) EXCLUDES(mu_);
+
+  const int target_port_;
+  const int64_t bytes_per_second_;
+  int listener_ = -1;
+  int port_ = 0;
+  std::atomic<int64_t> forwarded_{0};
+  Mutex mu_;
+  CondVar changed_;
+  bool cut_ GUARDED_BY(mu_) = false;
+  bool ended_ GUARDED_BY(mu_) = false;
+  Direction directions_[2] GUARDED_BY(mu_);
+  std::vector<std::shared_ptr<Link>> links_ GUARDED_BY(mu_);
+  std::vector<std::thread> threads_ GUARDED_BY(mu_);
+  std::thread acceptor_;
+};
+
+}  // namespace cohort::testing
