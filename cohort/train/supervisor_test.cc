@@ -100,6 +100,14 @@ struct Model {
   Node* train;
 };
 
+// The services' first one is saved while the program is already at its steps.
+void AwaitFirstCheckpoint(const Supervisor& supervisor) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (supervisor.last_checkpoint().empty() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+}
+
 TEST_F(SupervisorTest, ASecondRunGoesOnFromTheLastStep) {
   {
     Model model;
@@ -138,6 +146,7 @@ TEST_F(SupervisorTest, ATornCheckpointIsPassedOver) {
     Model model;
     Supervisor supervisor(model.graph, {.logdir = dir_});
     const ManagedSession session = supervisor.managed_session();
+    AwaitFirstCheckpoint(supervisor);
     model.Train(*session);
     supervisor.saver()->Save(*session, dir_ + "/model.ckpt", 1);
     model.Train(*session);
@@ -219,9 +228,7 @@ TEST_F(SupervisorTest, TheProgramsOwnErrorComesThroughAndNothingIsSaved) {
   Supervisor supervisor(model.graph, {.logdir = dir_, .save_model_secs = 1000});
   const std::string error = MessageOf([&] {
     const ManagedSession session = supervisor.managed_session();
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (supervisor.last_checkpoint().empty() && std::chrono::steady_clock::now() < deadline)
-      std::this_thread::yield();
+    AwaitFirstCheckpoint(supervisor);
     for (int i = 0; i < 5; ++i) model.Train(*session);
     throw std::runtime_error("mine");
   });
@@ -314,6 +321,7 @@ TEST_F(SupervisorTest, ADeadParameterServerEndsTheRunByName) {
   Supervisor supervisor(model.graph, {.logdir = dir_});
   const std::string error = MessageOf([&] {
     const ManagedSession session = supervisor.managed_session(cluster.target("worker", 0));
+    AwaitFirstCheckpoint(supervisor);
     model.Train(*session);
     supervisor.saver()->Save(*session, dir_ + "/model.ckpt", 1);
     cluster.Stop("ps", 1);
