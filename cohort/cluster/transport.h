@@ -16,12 +16,12 @@ namespace cohort {
 
 // Who a side of a connection says it is; exchanged and checked when the connection is made.
 struct TaskIdentity {
-  std::string task;          // "/job:ps/replica:0/task:0", or "/job:client/replica:0/task:<random>" for one outside the cluster
-  std::string address;       // "host:port" where it listens; empty for a client
-  uint64_t incarnation = 0;  // random at each start of the process
+  std::string task;  // "/job:ps/replica:0/task:0", or "/job:client/replica:0/task:<random>" for one outside the cluster
+  std::string address;          // "host:port" where it listens; empty for a client
+  uint64_t incarnation = 0;     // random at each start of the process
   uint64_t op_fingerprint = 0;  // OpRegistry::Fingerprint()
   int32_t protocol_version = 0;
-  std::string cluster;       // the ClusterSpec as JSON, so that a client can learn it
+  std::string cluster;  // the ClusterSpec as JSON, so that a client can learn it
 };
 
 // One unit that arrives whole. Tensors are in host memory; string tensors are allowed.
@@ -32,11 +32,11 @@ struct Message {
 };
 
 struct TransportOptions {
-  std::string token;                 // both sides must have the same; proved by HMAC, never sent
+  std::string token;  // both sides must have the same; proved by HMAC, never sent
   std::chrono::milliseconds heartbeat_interval{1000};
   std::chrono::milliseconds silence_limit{5000};  // no byte from the peer for so long: it is lost
   std::chrono::milliseconds handshake_timeout{10000};
-  bool allow_insecure = false;       // without TLS off loopback
+  bool allow_insecure = false;  // without TLS off loopback
 };
 
 // One peer, seen from this side. Thread-safe.

@@ -44,8 +44,7 @@ class SupervisorTest : public ::testing::Test {
  protected:
   SupervisorTest()
       : dir_((fs::path(::testing::TempDir()) /
-              StrCat("supervisor_", ::testing::UnitTest::GetInstance()->current_test_info()->name(), "_",
-                     getpid()))
+              StrCat("supervisor_", ::testing::UnitTest::GetInstance()->current_test_info()->name(), "_", getpid()))
                  .string()) {
     fs::remove_all(dir_);
   }
@@ -216,8 +215,7 @@ TEST_F(SupervisorTest, AnErrorOfAServiceStopsTheLoopAndIsThrownAtTheEnd) {
     fs::create_directories(dir_ + "/model.ckpt-1.index/x");
     model.Train(*session);
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (!supervisor.should_stop() && std::chrono::steady_clock::now() < deadline)
-      std::this_thread::yield();
+    while (!supervisor.should_stop() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
     EXPECT_TRUE(supervisor.should_stop());
   });
   EXPECT_THAT(error, HasSubstr("model.ckpt-1"));
@@ -308,8 +306,8 @@ TEST_F(SupervisorTest, AWorkerThatWaitsTooLongSaysForWhat) {
   LocalCluster cluster({{"ps", 1}, {"worker", 2}});
   Model model(Replica(cluster, 1));
   Supervisor supervisor(model.graph, {.is_chief = false, .max_wait_secs = 0.2});
-  const std::string error = MessageOf(
-      [&] { const ManagedSession session = supervisor.managed_session(cluster.target("worker", 1)); });
+  const std::string error =
+      MessageOf([&] { const ManagedSession session = supervisor.managed_session(cluster.target("worker", 1)); });
   EXPECT_THAT(error, HasSubstr("DeadlineExceeded"));
   EXPECT_THAT(error, HasSubstr("Session was not ready after waiting 0.2 secs"));
   EXPECT_THAT(error, HasSubstr("global_step, w"));

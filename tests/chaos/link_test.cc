@@ -1,15 +1,14 @@
 // The link between a worker and a parameter server is slow, or cut, or carries bytes that nobody understands.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/sync_stream.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <random>
-
-#include <grpcpp/grpcpp.h>
-#include <grpcpp/support/sync_stream.h>
 
 #include "cohort/cluster/grpc/frame.h"
 #include "cohort/cluster/grpc/stream.h"
@@ -32,7 +31,8 @@ class LinkTest : public ::testing::Test {
 // One ps behind a proxy: it listens on its reserved port, and everybody believes that it is where the proxy is.
 struct ProxiedCluster {
   explicit ProxiedCluster(int64_t bytes_per_second = 0)
-      : cluster({{"ps", 1}, {"worker", 1}}), own(cluster.address("ps", 0)),
+      : cluster({{"ps", 1}, {"worker", 1}}),
+        own(cluster.address("ps", 0)),
         proxy(ParseAddress(own).port, bytes_per_second) {
     cluster.Advertise("ps", 0, proxy.address());
   }
@@ -103,15 +103,20 @@ TEST_F(LinkTest, GarbageOnThePortDisturbsNobody) {
   const std::string preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
   std::vector<int> open;
   for (int i = 0; i < 40; ++i) {
-    const std::string garbage[] = {RandomBytes(random, 1 + random() % 5000), "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    const std::string garbage[] = {RandomBytes(random, 1 + random() % 5000),
+                                   "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
                                    std::string("\x16\x03\x01\x02\x00\x01", 6) + RandomBytes(random, 600),
-                                   preface + RandomBytes(random, 3000), std::string(100000, '\0'), ""};
+                                   preface + RandomBytes(random, 3000),
+                                   std::string(100000, '\0'),
+                                   ""};
     for (const char* job : {"ps", "worker"}) {
       const int fd = ConnectTo(cluster.address(job, 0));
       const std::string& bytes = garbage[static_cast<size_t>(i) % std::size(garbage)];
       send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (i % 3 == 0) open.push_back(fd);  // stays, and says nothing more
-      else close(fd);
+      if (i % 3 == 0)
+        open.push_back(fd);  // stays, and says nothing more
+      else
+        close(fd);
     }
   }
   for (int w = 0; w < 2; ++w) {

@@ -31,8 +31,7 @@ int Count(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-LaunchedProgram::LaunchedProgram(const std::vector<std::string>& command,
-                                 const std::function<void()>& in_child) {
+LaunchedProgram::LaunchedProgram(const std::vector<std::string>& command, const std::function<void()>& in_child) {
   int out[2], err[2];
   if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) std::abort();
   std::vector<std::string> texts = command;

@@ -61,8 +61,9 @@ grpc::ByteBuffer BulkSender::Next(size_t chunk) {
     const Piece& piece = pieces_[piece_];
     const size_t part = std::min(chunk, piece.size - at_);
     const char* data = static_cast<const char*>(piece.bytes.raw_data()) + at_;
-    slices.emplace_back(const_cast<char*>(data), part, [](void* held) { delete static_cast<BufferPtr*>(held); },
-                        new BufferPtr(piece.bytes.buffer()));
+    slices.emplace_back(
+        const_cast<char*>(data), part, [](void* held) { delete static_cast<BufferPtr*>(held); },
+        new BufferPtr(piece.bytes.buffer()));
     chunk -= part;
     at_ += part;
     if (at_ == piece.size) {

@@ -31,7 +31,8 @@ class BulkSender {
 // machine has. Any error leaves it unusable.
 class BulkReceiver {
  public:
-  // Takes the next frame of the stream; true when it completes a message, which `Take` then gives. Throws DataLossError.
+  // Takes the next frame of the stream; true when it completes a message, which `Take` then gives. Throws
+  // DataLossError.
   bool Add(const grpc::ByteBuffer& buffer);
   Message Take() { return std::move(message_); }
 
@@ -49,9 +50,9 @@ class BulkReceiver {
   std::string head_;
   size_t head_size_ = 0;
   std::vector<TensorMeta> metas_;
-  std::vector<size_t> sizes_;    // bytes of each tensor as it travels
-  Tensor raw_;                   // the tensor being filled; of strings, their flat bytes
-  size_t filled_ = 0;            // bytes of it
+  std::vector<size_t> sizes_;  // bytes of each tensor as it travels
+  Tensor raw_;                 // the tensor being filled; of strings, their flat bytes
+  size_t filled_ = 0;          // bytes of it
 };
 
 }  // namespace cohort

@@ -16,8 +16,8 @@ void CheckCanTravel(const Message& message) {
   for (const Tensor& tensor : message.tensors) {
     if (!tensor.defined() || tensor.dtype() == DType::kResource || tensor.space() != MemorySpace::kHost) {
       throw InvalidArgumentError(StrCat("[transport] expected a tensor in host memory to send; got ",
-                                        tensor.defined() ? DTypeName(tensor.dtype()) : "no tensor", " in a message of kind ",
-                                        message.kind));
+                                        tensor.defined() ? DTypeName(tensor.dtype()) : "no tensor",
+                                        " in a message of kind ", message.kind));
     }
   }
 }
@@ -54,8 +54,14 @@ class GrpcConnection::BulkUser final : public StreamUser {
 
 GrpcConnection::GrpcConnection(TransportHandler& handler, const TransportOptions& options, TaskIdentity peer,
                                uint64_t number, std::function<void(GrpcConnection&)> forget)
-    : handler_(handler), options_(options), peer_(std::move(peer)), number_(number), forget_(std::move(forget)),
-      last_heard_(Clock::now()), last_sent_(Clock::now()), chunk_(kFirstChunk) {}
+    : handler_(handler),
+      options_(options),
+      peer_(std::move(peer)),
+      number_(number),
+      forget_(std::move(forget)),
+      last_heard_(Clock::now()),
+      last_sent_(Clock::now()),
+      chunk_(kFirstChunk) {}
 
 std::chrono::milliseconds GrpcConnection::silent_for() const {
   return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() -
@@ -149,8 +155,8 @@ bool GrpcConnection::NextControlFrame(grpc::ByteBuffer* frame) {
     }
     if (queued_.empty()) {
       goodbye_sent_ = !goodbye_.ok();
-      *frame = goodbye_sent_ ? EncodeFrame(FrameType::kGoodbye, goodbye_.message())
-                             : EncodeFrame(FrameType::kHeartbeat, "");
+      *frame =
+          goodbye_sent_ ? EncodeFrame(FrameType::kGoodbye, goodbye_.message()) : EncodeFrame(FrameType::kHeartbeat, "");
       return true;
     }
     batch = TakeBatch();

@@ -55,8 +55,7 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   std::vector<Message> TakeBatch() REQUIRES(mu_);
   void OnControlFrame(const grpc::ByteBuffer& frame);
   void OnBulkFrame(const grpc::ByteBuffer& frame);
-  void OnStreamEnded(std::shared_ptr<ByteStream> GrpcConnection::*stream, const std::string& seen)
-      EXCLUDES(mu_);
+  void OnStreamEnded(std::shared_ptr<ByteStream> GrpcConnection::*stream, const std::string& seen) EXCLUDES(mu_);
   // Closes with the exception that is in flight.
   void CloseForError();
   void Heard() { last_heard_.store(Clock::now(), std::memory_order_relaxed); }

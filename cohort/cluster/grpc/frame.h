@@ -14,15 +14,15 @@
 namespace cohort {
 
 enum class FrameType : uint8_t {
-  kHello = 1,        // payload: EncodeHello
-  kProof = 2,        // payload: the dialer's proof; on a bulk stream, its ticket
-  kWelcome = 3,      // payload: the connection's number (fixed 64)
-  kRefused = 4,      // payload: code, message
+  kHello = 1,    // payload: EncodeHello
+  kProof = 2,    // payload: the dialer's proof; on a bulk stream, its ticket
+  kWelcome = 3,  // payload: the connection's number (fixed 64)
+  kRefused = 4,  // payload: code, message
   kHeartbeat = 5,
-  kMessages = 6,     // whole small messages, one after another
-  kBulkBegin = 7,    // of one large message: how long its head is, and the head's first bytes
-  kBulkChunk = 8,    // its next bytes: the rest of the head, then the tensors'
-  kGoodbye = 9,      // the last of a control stream; payload: why
+  kMessages = 6,   // whole small messages, one after another
+  kBulkBegin = 7,  // of one large message: how long its head is, and the head's first bytes
+  kBulkChunk = 8,  // its next bytes: the rest of the head, then the tensors'
+  kGoodbye = 9,    // the last of a control stream; payload: why
 };
 
 inline constexpr size_t kLargestChunk = 1 << 20;
@@ -43,9 +43,7 @@ class FrameView {
  public:
   explicit FrameView(const grpc::ByteBuffer& buffer);
   FrameType type() const { return static_cast<FrameType>(*slice_.begin()); }
-  std::string_view payload() const {
-    return {reinterpret_cast<const char*>(slice_.begin()) + 1, slice_.size() - 1};
-  }
+  std::string_view payload() const { return {reinterpret_cast<const char*>(slice_.begin()) + 1, slice_.size() - 1}; }
 
  private:
   grpc::Slice slice_;

@@ -140,7 +140,8 @@ void BulkAcceptor::OnEnded(const std::string&) { host_.Settled(stream_, false); 
 
 DialerHandshake::DialerHandshake(HandshakeHost& host, const TaskIdentity& mine, std::string expected_task,
                                  std::string address)
-    : host_(host), address_(std::move(address)),
+    : host_(host),
+      address_(std::move(address)),
       whom_(expected_task.empty() ? address_ : StrCat(expected_task, " (", address_, ")")) {
   mine_.identity = mine;
   mine_.nonce = NewNonce();
@@ -191,8 +192,8 @@ void DialerHandshake::OnWelcome(const FrameView& frame) {
 void DialerHandshake::OnEnded(const std::string& why) {
   MutexLock lock(mu_);
   if (failure_.ok()) {
-    failure_ = Status(Code::kUnavailable, StrCat("[transport] no connection to ", whom_, ": ",
-                                                 why.empty() ? "it closed the stream" : why));
+    failure_ = Status(Code::kUnavailable,
+                      StrCat("[transport] no connection to ", whom_, ": ", why.empty() ? "it closed the stream" : why));
   }
   over_.NotifyAll();
 }

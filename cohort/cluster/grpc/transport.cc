@@ -72,7 +72,8 @@ class GrpcTransport final : public Transport, public HandshakeHost {
   // A call that a peer is yet to make.
   struct AwaitedCall final : Completion {
     explicit AwaitedCall(GrpcTransport& transport)
-        : transport(transport), context(std::make_unique<grpc::GenericServerContext>()),
+        : transport(transport),
+          context(std::make_unique<grpc::GenericServerContext>()),
           call(std::make_unique<ServerByteStream::Call>(context.get())) {}
     void Complete(bool ok) override {
       if (ok) transport.OnCall(*this);
@@ -210,14 +211,12 @@ std::optional<TaskIdentity> GrpcTransport::IdentityFor(const std::shared_ptr<Acc
   return identity_;
 }
 
-std::shared_ptr<GrpcConnection> GrpcTransport::AddConnection(const TaskIdentity& peer,
-                                                             std::optional<uint64_t> number) {
+std::shared_ptr<GrpcConnection> GrpcTransport::AddConnection(const TaskIdentity& peer, std::optional<uint64_t> number) {
   MutexLock lock(mu_);
   if (stopped_) throw UnavailableError("[transport] this task ends");
   const bool accepted = !number;
-  auto connection =
-      std::make_shared<GrpcConnection>(handler_, options_, peer, accepted ? next_number_++ : *number,
-                                       [this](GrpcConnection& ended) { Forget(ended); });
+  auto connection = std::make_shared<GrpcConnection>(handler_, options_, peer, accepted ? next_number_++ : *number,
+                                                     [this](GrpcConnection& ended) { Forget(ended); });
   connections_[connection.get()] = {connection, accepted};
   return connection;
 }
@@ -271,10 +270,9 @@ std::shared_ptr<Connection> GrpcTransport::Dial(const std::string& address, cons
   Settled(*control, false);
   if (connection != nullptr) return connection;
   control->Cancel();
-  throw DeadlineExceededError(StrCat("[transport] ", expected_task.empty() ? "the task" : expected_task, " at ", address,
-                                     " has not answered within ",
-                                     std::chrono::duration<double>(Clock::now() - start).count(),
-                                     " s (stopped, or something else listens there)"));
+  throw DeadlineExceededError(StrCat(
+      "[transport] ", expected_task.empty() ? "the task" : expected_task, " at ", address, " has not answered within ",
+      std::chrono::duration<double>(Clock::now() - start).count(), " s (stopped, or something else listens there)"));
 }
 
 std::vector<std::shared_ptr<GrpcConnection>> GrpcTransport::Connections() {
@@ -297,8 +295,8 @@ Clock::time_point GrpcTransport::CancelLate(Clock::time_point now) {
 
 void GrpcTransport::WatchLoop() {
   SetThreadName("cohort-watch");
-  const auto tick = std::max<Clock::duration>(
-      std::min(options_.heartbeat_interval / 4, options_.silence_limit / 10), std::chrono::milliseconds(10));
+  const auto tick = std::max<Clock::duration>(std::min(options_.heartbeat_interval / 4, options_.silence_limit / 10),
+                                              std::chrono::milliseconds(10));
   Clock::time_point awake_since{};
   for (;;) {
     std::vector<std::shared_ptr<GrpcConnection>> connections;

@@ -28,11 +28,15 @@ struct Costly {
 
 struct ReluFn : Cheap {
   template <typename W>
-  static COHORT_INLINE W Apply(W x) { return x < W(0) ? W(0) : x; }  // NaN stays
+  static COHORT_INLINE W Apply(W x) {
+    return x < W(0) ? W(0) : x;
+  }  // NaN stays
 };
 struct Relu6Fn : Cheap {
   template <typename W>
-  static COHORT_INLINE W Apply(W x) { return x < W(0) ? W(0) : (x > W(6) ? W(6) : x); }
+  static COHORT_INLINE W Apply(W x) {
+    return x < W(0) ? W(0) : (x > W(6) ? W(6) : x);
+  }
 };
 struct EluFn : Costly {
   template <typename W>
@@ -50,7 +54,9 @@ struct SeluFn : Costly {
 };
 struct SigmoidFn : Costly {
   template <typename W>
-  static COHORT_INLINE W Apply(W x) { return W(1) / (W(1) + Exp(-x)); }
+  static COHORT_INLINE W Apply(W x) {
+    return W(1) / (W(1) + Exp(-x));
+  }
 };
 // tanh|x| = -m / (2 + m), m = e^(-2|x|) - 1.
 struct TanhFn : Costly {
@@ -62,8 +68,8 @@ struct TanhFn : Costly {
   }
   static COHORT_INLINE double Apply(double x) { return std::tanh(x); }
 };
-// max(x, 0) + log(1 + e), e = e^-|x|. With s = e / (2 + e) <= 1/3, log(1 + e) = 2 artanh(s) = 2 (s + s^3 / 3 + ...); what
-// is left out after s^15 is below 2e-9 of it.
+// max(x, 0) + log(1 + e), e = e^-|x|. With s = e / (2 + e) <= 1/3, log(1 + e) = 2 artanh(s) = 2 (s + s^3 / 3 + ...);
+// what is left out after s^15 is below 2e-9 of it.
 struct SoftplusFn : Costly {
   static COHORT_INLINE float Apply(float x) {
     const float e = Exp(x < 0.0f ? x : -x);
@@ -80,38 +86,52 @@ struct SoftplusFn : Costly {
 
 struct ReluGradFn : Cheap {
   template <typename W>
-  static COHORT_INLINE W Apply(W g, W x) { return x > W(0) ? g : W(0); }
+  static COHORT_INLINE W Apply(W g, W x) {
+    return x > W(0) ? g : W(0);
+  }
 };
 struct Relu6GradFn : Cheap {
   template <typename W>
-  static COHORT_INLINE W Apply(W g, W x) { return (x > W(0)) & (x < W(6)) ? g : W(0); }
+  static COHORT_INLINE W Apply(W g, W x) {
+    return (x > W(0)) & (x < W(6)) ? g : W(0);
+  }
 };
 struct EluGradFn : Cheap {
   template <typename W>
-  static COHORT_INLINE W Apply(W g, W y) { return y < W(0) ? (y + W(1)) * g : g; }
+  static COHORT_INLINE W Apply(W g, W y) {
+    return y < W(0) ? (y + W(1)) * g : g;
+  }
 };
 struct SeluGradFn : Cheap {
   template <typename W>
-  static COHORT_INLINE W Apply(W g, W y) { return (y < W(0) ? y + W(kSeluScaleAlpha) : W(kSeluScale)) * g; }
+  static COHORT_INLINE W Apply(W g, W y) {
+    return (y < W(0) ? y + W(kSeluScaleAlpha) : W(kSeluScale)) * g;
+  }
 };
 struct SoftplusGradFn : Costly {
   template <typename W>
-  static COHORT_INLINE W Apply(W g, W x) { return g / (W(1) + Exp(-x)); }
+  static COHORT_INLINE W Apply(W g, W x) {
+    return g / (W(1) + Exp(-x));
+  }
 };
 struct SigmoidGradFn : Cheap {
   template <typename W>
-  static COHORT_INLINE W Apply(W y, W dy) { return dy * y * (W(1) - y); }
+  static COHORT_INLINE W Apply(W y, W dy) {
+    return dy * y * (W(1) - y);
+  }
 };
 struct TanhGradFn : Cheap {
   template <typename W>
-  static COHORT_INLINE W Apply(W y, W dy) { return dy * (W(1) - y * y); }
+  static COHORT_INLINE W Apply(W y, W dy) {
+    return dy * (W(1) - y * y);
+  }
 };
 
 // Two tensors of one shape.
 void CheckSameShape(const Tensor& a, const Tensor& b) {
   if (a.shape() != b.shape()) {
-    throw InvalidArgumentError(StrCat("[kernels/activation] expected two tensors of one shape; got ", a.shape(), " and ",
-                                      b.shape()));
+    throw InvalidArgumentError(
+        StrCat("[kernels/activation] expected two tensors of one shape; got ", a.shape(), " and ", b.shape()));
   }
 }
 
@@ -173,9 +193,9 @@ struct LeakyReluGradBody {
 class LeakyReluKernel final : public OpKernel {
  public:
   explicit LeakyReluKernel(const KernelConstruction& c)
-      : alpha_(c.attr<float>("alpha")),
-        loop_(cpu::ForFloating(c.attr<DType>("T"), c.node.op_name(),
-                               []<typename T>(T) { return Widest<LeakyReluBody<T>>(); })) {}
+      : alpha_(c.attr<float>("alpha")), loop_(cpu::ForFloating(c.attr<DType>("T"), c.node.op_name(), []<typename T>(T) {
+          return Widest<LeakyReluBody<T>>();
+        })) {}
   void Compute(KernelContext& ctx) override {
     Tensor& y = ctx.ForwardInputOrAllocate(0, 0, ctx.input(0).shape());
     loop_(ctx.input(0).raw_data(), y.raw_data(), y.num_elements(), alpha_);
@@ -189,9 +209,9 @@ class LeakyReluKernel final : public OpKernel {
 class LeakyReluGradKernel final : public OpKernel {
  public:
   explicit LeakyReluGradKernel(const KernelConstruction& c)
-      : alpha_(c.attr<float>("alpha")),
-        loop_(cpu::ForFloating(c.attr<DType>("T"), c.node.op_name(),
-                               []<typename T>(T) { return Widest<LeakyReluGradBody<T>>(); })) {}
+      : alpha_(c.attr<float>("alpha")), loop_(cpu::ForFloating(c.attr<DType>("T"), c.node.op_name(), []<typename T>(T) {
+          return Widest<LeakyReluGradBody<T>>();
+        })) {}
   void Compute(KernelContext& ctx) override {
     CheckSameShape(ctx.input(0), ctx.input(1));
     Tensor& y = ctx.ForwardInputOrAllocate({0, 1}, 0, ctx.input(0).shape());

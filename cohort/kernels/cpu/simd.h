@@ -34,8 +34,8 @@ void RunPlain(Args... args) {
 
 inline bool HasAvx2() { return __builtin_cpu_supports("avx2") != 0; }
 inline bool HasAvx512() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl");
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
 // The variant of Loop::Run for this processor, as a function of type void(Args...). `wide`: AVX-512 is worth its code

@@ -16,8 +16,8 @@ using cpu::Wide;
 
 constexpr int64_t kCostOfElement = 12;  // in simple operations, for ForBlocks
 
-// Rows of few classes are worked on kLanes at a time, one a vector lane, since a loop over the classes of one row would be
-// shorter than a vector; rows of many classes one at a time. Scratch then holds e^(x - largest of its row), at
+// Rows of few classes are worked on kLanes at a time, one a vector lane, since a loop over the classes of one row would
+// be shorter than a vector; rows of many classes one at a time. Scratch then holds e^(x - largest of its row), at
 // [class][row] or [class].
 constexpr int64_t kLanes = 16;
 
@@ -100,8 +100,8 @@ struct LogSoftmaxRow {
 
 // loss = sum_i t_i (log sum - (x_i - largest)); backprop = softmax - t.
 template <typename T, bool kFewClasses>
-COHORT_INLINE T FinishDenseLoss(const RowBlock<T, kFewClasses>& block, int64_t r, const T* x, const T* target, T* backprop,
-                                int64_t n) {
+COHORT_INLINE T FinishDenseLoss(const RowBlock<T, kFewClasses>& block, int64_t r, const T* x, const T* target,
+                                T* backprop, int64_t n) {
   using W = Wide<T>;
   const W largest = block.largest[r];
   const W log_sum = std::log(block.sum[r]);
@@ -117,8 +117,8 @@ COHORT_INLINE T FinishDenseLoss(const RowBlock<T, kFewClasses>& block, int64_t r
 }
 
 template <typename T, bool kFewClasses>
-COHORT_INLINE T FinishSparseLoss(const RowBlock<T, kFewClasses>& block, int64_t r, const T* x, int64_t label, T* backprop,
-                                 int64_t n) {
+COHORT_INLINE T FinishSparseLoss(const RowBlock<T, kFewClasses>& block, int64_t r, const T* x, int64_t label,
+                                 T* backprop, int64_t n) {
   using W = Wide<T>;
   const auto chosen = static_cast<W>(x[label]);
   const W scale = 1 / block.sum[r];
@@ -131,7 +131,8 @@ COHORT_INLINE T FinishSparseLoss(const RowBlock<T, kFewClasses>& block, int64_t 
 
 // finish(block, number in the block, row) for rows [begin, end).
 template <typename T, bool kFewClasses, typename Finish>
-COHORT_INLINE void ForEachRow(const T* x, Wide<T>* scratch, int64_t begin, int64_t end, int64_t n, const Finish& finish) {
+COHORT_INLINE void ForEachRow(const T* x, Wide<T>* scratch, int64_t begin, int64_t end, int64_t n,
+                              const Finish& finish) {
   RowBlock<T, kFewClasses> block;
   block.scratch = scratch;
   for (int64_t row = begin; row < end; row += block.kRows) {
@@ -144,9 +145,10 @@ COHORT_INLINE void ForEachRow(const T* x, Wide<T>* scratch, int64_t begin, int64
 template <typename T, bool kFewClasses, template <typename, bool> class Row>
 struct RowsBody {
   static COHORT_INLINE void Run(const T* x, T* y, Wide<T>* scratch, int64_t begin, int64_t end, int64_t n) {
-    ForEachRow<T, kFewClasses>(x, scratch, begin, end, n, [=](const auto& block, int64_t r, int64_t row) COHORT_INLINE_LAMBDA {
-      Row<T, kFewClasses>::Finish(block, r, x + row * n, y + row * n, n);
-    });
+    ForEachRow<T, kFewClasses>(x, scratch, begin, end, n,
+                               [=](const auto& block, int64_t r, int64_t row) COHORT_INLINE_LAMBDA {
+                                 Row<T, kFewClasses>::Finish(block, r, x + row * n, y + row * n, n);
+                               });
   }
 };
 
@@ -154,9 +156,10 @@ template <typename T, bool kFewClasses>
 struct DenseLossBody {
   static COHORT_INLINE void Run(const T* x, const T* labels, T* loss, T* backprop, Wide<T>* scratch, int64_t begin,
                                 int64_t end, int64_t n) {
-    ForEachRow<T, kFewClasses>(x, scratch, begin, end, n, [=](const auto& block, int64_t r, int64_t row) COHORT_INLINE_LAMBDA {
-      loss[row] = FinishDenseLoss<T>(block, r, x + row * n, labels + row * n, backprop + row * n, n);
-    });
+    ForEachRow<T, kFewClasses>(
+        x, scratch, begin, end, n, [=](const auto& block, int64_t r, int64_t row) COHORT_INLINE_LAMBDA {
+          loss[row] = FinishDenseLoss<T>(block, r, x + row * n, labels + row * n, backprop + row * n, n);
+        });
   }
 };
 
@@ -164,9 +167,11 @@ template <typename T, bool kFewClasses, typename Label>
 struct SparseLossBody {
   static COHORT_INLINE void Run(const T* x, const Label* labels, T* loss, T* backprop, Wide<T>* scratch, int64_t begin,
                                 int64_t end, int64_t n) {
-    ForEachRow<T, kFewClasses>(x, scratch, begin, end, n, [=](const auto& block, int64_t r, int64_t row) COHORT_INLINE_LAMBDA {
-      loss[row] = FinishSparseLoss<T>(block, r, x + row * n, static_cast<int64_t>(labels[row]), backprop + row * n, n);
-    });
+    ForEachRow<T, kFewClasses>(
+        x, scratch, begin, end, n, [=](const auto& block, int64_t r, int64_t row) COHORT_INLINE_LAMBDA {
+          loss[row] =
+              FinishSparseLoss<T>(block, r, x + row * n, static_cast<int64_t>(labels[row]), backprop + row * n, n);
+        });
   }
 };
 
@@ -196,11 +201,10 @@ void ComputeSoftmax(KernelContext& ctx) {
   Tensor& out = ctx.ForwardInputOrAllocate(0, 0, shape);
   const T* x = logits.data<T>();
   T* y = out.data<T>();
-  const auto run = HasFewClasses(classes) ? cpu::Widest<RowsBody<T, true, Row>>(true)
-                                          : cpu::Widest<RowsBody<T, false, Row>>(true);
-  ForRows<Wide<T>>(ctx, rows, classes, [&](Wide<T>* scratch, int64_t begin, int64_t end) {
-    run(x, y, scratch, begin, end, classes);
-  });
+  const auto run =
+      HasFewClasses(classes) ? cpu::Widest<RowsBody<T, true, Row>>(true) : cpu::Widest<RowsBody<T, false, Row>>(true);
+  ForRows<Wide<T>>(ctx, rows, classes,
+                   [&](Wide<T>* scratch, int64_t begin, int64_t end) { run(x, y, scratch, begin, end, classes); });
 }
 
 void CheckRows(const Tensor& logits, const Tensor& labels, bool sparse) {
@@ -223,8 +227,8 @@ void ComputeDenseLoss(KernelContext& ctx) {
   Tensor& backprop = ctx.ForwardInputOrAllocate(0, 1, logits.shape());
   const T* x = logits.data<T>();
   const T* t = ctx.input(1).data<T>();
-  const auto run = HasFewClasses(classes) ? cpu::Widest<DenseLossBody<T, true>>(true)
-                                          : cpu::Widest<DenseLossBody<T, false>>(true);
+  const auto run =
+      HasFewClasses(classes) ? cpu::Widest<DenseLossBody<T, true>>(true) : cpu::Widest<DenseLossBody<T, false>>(true);
   ForRows<Wide<T>>(ctx, rows, classes, [&](Wide<T>* scratch, int64_t begin, int64_t end) {
     run(x, t, loss.data<T>(), backprop.data<T>(), scratch, begin, end, classes);
   });

@@ -65,8 +65,8 @@ class UpdateInputs {
     for (size_t k = 0; k < kCount; ++k) {
       found[k] = &ResourceOf<Variable>(ctx.input(variables_[k]));
       if (found[k]->dtype() != dtype) {
-        throw InvalidArgumentError(StrCat("[kernels/training] expected variable '", found[k]->name(), "' of dtype ", dtype,
-                                          "; got ", found[k]->dtype()));
+        throw InvalidArgumentError(StrCat("[kernels/training] expected variable '", found[k]->name(), "' of dtype ",
+                                          dtype, "; got ", found[k]->dtype()));
       }
     }
     return found;
@@ -75,7 +75,8 @@ class UpdateInputs {
   template <typename T>
   auto Bind(const Rule& rule, const KernelContext& ctx) const {
     std::array<Wide<T>, Rule::kScalars.size()> values;
-    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<Wide<T>>(ctx.input(scalars_[i]).template scalar<T>());
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<Wide<T>>(ctx.input(scalars_[i]).template scalar<T>());
     return rule.template Bind<Wide<T>>(values);
   }
 
@@ -126,9 +127,8 @@ void ApplyDense(KernelContext& ctx, const Rule& rule, const UpdateInputs<Rule>& 
   if constexpr (kCount == 1) {
     variables[0]->Update([&](const Tensor& old, Tensor& out) { change(&old, &out); });
   } else {
-    Variable::UpdateTogether(variables, [&](std::span<const Tensor> olds, std::span<Tensor> outs) {
-      change(olds.data(), outs.data());
-    });
+    Variable::UpdateTogether(
+        variables, [&](std::span<const Tensor> olds, std::span<Tensor> outs) { change(olds.data(), outs.data()); });
   }
 }
 

@@ -1,5 +1,5 @@
-// How optimizers change one element, for dense and sparse updates alike. A rule names its variables and scalars as the op
-// does, reads its attributes when the kernel is made and its scalars when a step runs (Bind), and gives a function
+// How optimizers change one element, for dense and sparse updates alike. A rule names its variables and scalars as the
+// op does, reads its attributes when the kernel is made and its scalars when a step runs (Bind), and gives a function
 // step(g, values), values in the order of kVariables, that the compiler can vectorise. Formulas: ops/training.h.
 // Internal to kernels/cpu.
 #pragma once
@@ -30,10 +30,11 @@ struct MomentumRule {
   template <typename W>
   auto Bind(const std::array<W, 2>& s) const {
     // var -= own g + shared accum
-    return [lr = s[0], momentum = s[1], own = nesterov ? s[0] : W(0), shared = nesterov ? s[0] * s[1] : s[0]](W g, W* v) COHORT_INLINE_LAMBDA {
-      v[1] = v[1] * momentum + g;
-      v[0] -= own * g + shared * v[1];
-    };
+    return [lr = s[0], momentum = s[1], own = nesterov ? s[0] : W(0), shared = nesterov ? s[0] * s[1] : s[0]](W g, W* v)
+               COHORT_INLINE_LAMBDA {
+                 v[1] = v[1] * momentum + g;
+                 v[0] -= own * g + shared * v[1];
+               };
   }
   bool nesterov;
 };
@@ -45,10 +46,11 @@ struct KerasMomentumRule {
   template <typename W>
   auto Bind(const std::array<W, 2>& s) const {
     // var += shared accum - own g
-    return [lr = s[0], momentum = s[1], own = nesterov ? s[0] : W(0), shared = nesterov ? s[1] : W(1)](W g, W* v) COHORT_INLINE_LAMBDA {
-      v[1] = v[1] * momentum - lr * g;
-      v[0] += shared * v[1] - own * g;
-    };
+    return [lr = s[0], momentum = s[1], own = nesterov ? s[0] : W(0), shared = nesterov ? s[1] : W(1)](W g, W* v)
+               COHORT_INLINE_LAMBDA {
+                 v[1] = v[1] * momentum - lr * g;
+                 v[0] += shared * v[1] - own * g;
+               };
   }
   bool nesterov;
 };
