@@ -1,5 +1,5 @@
-// Transport: tagged messages with tensors between two tasks, and the news that a peer is gone. One interface, one
-// contract suite (transport_contract_test.cc), implementations in subfolders: in_process/, grpc/.
+// Transport: tagged messages with tensors between two tasks, and the news that a peer is gone. Implementations in
+// subfolders: grpc/.
 #pragma once
 
 #include <chrono>
@@ -91,11 +91,5 @@ class Transport {
 
 // `handler` outlives the transport's Shutdown.
 std::unique_ptr<Transport> MakeGrpcTransport(TransportHandler& handler, const TransportOptions& options);
-
-// All in-process transports of one network see each other; addresses are names.
-class InProcessNetwork;
-std::shared_ptr<InProcessNetwork> MakeInProcessNetwork();
-std::unique_ptr<Transport> MakeInProcessTransport(std::shared_ptr<InProcessNetwork> network, TransportHandler& handler,
-                                                  const TransportOptions& options);
 
 }  // namespace cohort
