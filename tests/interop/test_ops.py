@@ -73,6 +73,9 @@ def run_in_tensorflow(case):
             gradients = tf.gradients(ys, xs, grad_ys=weights, unconnected_gradients="zero")
             gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
         with v1.Session(graph=graph) as session:
+            if gradients:
+                # Gives variables their values: TensorFlow's VariableShape nodes do not wait for the assignment.
+                session.run(outputs, feeds)
             return session.run((outputs, gradients), feeds)
 
 
