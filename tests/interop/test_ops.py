@@ -70,12 +70,11 @@ def run_in_tensorflow(case):
             ys = [graph.get_tensor_by_name(weight["of"]) for weight in case["weights"]]
             weights = [tf.constant(array(weight["value"])) for weight in case["weights"]]
             xs = [graph.get_tensor_by_name(gradient["of"]) for gradient in case["gradients"]]
-            gradients = tf.gradients(ys, xs, grad_ys=weights, unconnected_gradients="zero")
-            gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+            # After the outputs: TensorFlow's VariableShape nodes would not wait for the variable's assignment.
+            with graph.control_dependencies([output.op for output in outputs]):
+                gradients = tf.gradients(ys, xs, grad_ys=weights, unconnected_gradients="zero")
+                gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
         with v1.Session(graph=graph) as session:
-            if gradients:
-                # Gives variables their values: TensorFlow's VariableShape nodes do not wait for the assignment.
-                session.run(outputs, feeds)
             return session.run((outputs, gradients), feeds)
 
 

@@ -149,7 +149,7 @@ bool GrpcConnection::NextControlFrame(grpc::ByteBuffer* frame) {
     heartbeat_due_ = false;
     last_sent_ = Clock::now();
     if (first_control_) {
-      *frame = std::move(*first_control_);
+      *frame = *first_control_;
       first_control_.reset();
       return true;
     }
@@ -176,7 +176,7 @@ bool GrpcConnection::NextBulkFrame(grpc::ByteBuffer* frame) {
     MutexLock lock(mu_);
     if (closed_) return false;
     if (first_bulk_) {
-      *frame = std::move(*first_bulk_);
+      *frame = *first_bulk_;
       first_bulk_.reset();
       return true;
     }

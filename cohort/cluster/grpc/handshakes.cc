@@ -31,7 +31,7 @@ void FrameQueue::Push(grpc::ByteBuffer frame) {
 bool FrameQueue::Pop(grpc::ByteBuffer* frame) {
   MutexLock lock(mu_);
   if (frames_.empty()) return false;
-  *frame = std::move(frames_.front());
+  *frame = frames_.front();
   frames_.pop_front();
   return true;
 }

@@ -93,7 +93,7 @@ struct ReluGradFn : Cheap {
 struct Relu6GradFn : Cheap {
   template <typename W>
   static COHORT_INLINE W Apply(W g, W x) {
-    return (x > W(0)) & (x < W(6)) ? g : W(0);
+    return ((x > W(0)) & (x < W(6))) ? g : W(0);
   }
 };
 struct EluGradFn : Cheap {
