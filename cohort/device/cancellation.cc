@@ -24,15 +24,11 @@ void CancellationManager::Cancel(const Status& why) {
     MutexLock lock(mu_);
     if (!why_.ok()) return;
     why_ = why.ok() ? Status(Code::kCancelled, "[cancellation] the step was cancelled") : why;
+    cancelled_.store(true, std::memory_order_release);
     reason = why_;
     callbacks.swap(callbacks_);
   }
   for (const auto& [token, callback] : callbacks) callback(reason);
-}
-
-bool CancellationManager::cancelled() const {
-  MutexLock lock(mu_);
-  return !why_.ok();
 }
 
 Status CancellationManager::status() const {
@@ -47,6 +43,7 @@ void CancellationManager::Reset() {
                         std::to_string(callbacks_.size()) + " of the last step");
   }
   why_ = Status();
+  cancelled_.store(false, std::memory_order_release);
 }
 
 }  // namespace cohort

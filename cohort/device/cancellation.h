@@ -1,6 +1,7 @@
 // CancellationManager: one for each step; when the step fails or is cancelled, what still waits is told why.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -22,7 +23,7 @@ class CancellationManager {
   bool Deregister(Token token);
   // The first call wins; later ones do nothing.
   void Cancel(const Status& why);
-  bool cancelled() const;
+  bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
   Status status() const;
   // For the next step. No callback may be registered.
   void Reset();
@@ -32,6 +33,7 @@ class CancellationManager {
   std::map<Token, std::function<void(const Status&)>> callbacks_ GUARDED_BY(mu_);
   Token next_ GUARDED_BY(mu_) = 1;
   Status why_ GUARDED_BY(mu_);
+  std::atomic<bool> cancelled_{false};  // whether why_ is set
 };
 
 }  // namespace cohort

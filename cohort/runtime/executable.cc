@@ -48,6 +48,13 @@ Executable::Executable(ExecutableSpec spec, const DeviceSet& devices, RemoteSend
 
 Executable::~Executable() = default;
 
+Executable::StepPtr Executable::FindStep(int64_t id) const {
+  for (const StepPtr& step : steps_) {
+    if (step->id == id) return step;
+  }
+  return nullptr;
+}
+
 Executable::StepPtr Executable::NewStep(int64_t id) {
   StepPtr step;
   if (pool_.empty()) {
@@ -66,13 +73,48 @@ Executable::StepPtr Executable::NewStep(int64_t id) {
     step->rendezvous.Reset(std::move(sink));
   }
   if (step->cancellation.cancelled()) step->cancellation.Reset();
-  steps_[id] = step;
-  return step;
+  steps_.push_back(std::move(step));
+  return steps_.back();
 }
 
 Executable::StepPtr Executable::FindOrMakeStep(int64_t id) {
-  const auto it = steps_.find(id);
-  return it != steps_.end() ? it->second : NewStep(id);
+  StepPtr step = FindStep(id);
+  return step != nullptr ? step : NewStep(id);
+}
+
+void Executable::RetireStep(Step* step) {
+  const auto it =
+      std::find_if(steps_.begin(), steps_.end(), [step](const StepPtr& held) { return held.get() == step; });
+  StepPtr ended = std::move(*it);
+  *it = std::move(steps_.back());
+  steps_.pop_back();
+  if (ended.use_count() == 1) {
+    pool_.push_back(std::move(ended));  // else a late value or a cancellation still looks at it
+  }
+  if (steps_.empty()) idle_.NotifyAll();
+}
+
+std::vector<Tensor> Executable::RunInline(int64_t id, const FillArgs& fill) {
+  Step* step;  // steps_ holds it until its end
+  {
+    MutexLock lock(mu_);
+    cancelled_.ThrowIfError();
+    step = NewStep(id).get();
+    step->started = true;
+  }
+  fill(step->args);
+  step->rets.resize(static_cast<size_t>(num_rets_));
+  step->info = {id, &step->rendezvous, &step->cancellation, step->args, step->rets};
+  const Status status = executors_.front()->RunSync(step->info);
+  std::vector<Tensor> rets = std::move(step->rets);
+  step->rets.clear();
+  step->args.clear();
+  {
+    MutexLock lock(mu_);
+    RetireStep(step);
+  }
+  status.ThrowIfError();
+  return rets;
 }
 
 void Executable::StartStep(int64_t id, std::vector<Tensor> args, Executor::Mode mode, StepDone done) {
@@ -80,7 +122,7 @@ void Executable::StartStep(int64_t id, std::vector<Tensor> args, Executor::Mode 
     throw InvalidArgumentError(
         StrCat("[executable] step ", id, " brings ", args.size(), " fed values; ", num_args_, " are needed"));
   }
-  Step* step;  // the map holds it until its end
+  Step* step;  // steps_ holds it until its end
   Status cancelled;
   {
     MutexLock lock(mu_);
@@ -140,14 +182,11 @@ void Executable::EndStep(Step* step) {
   const int64_t id = step->id;
   done(status, std::move(rets));
   MutexLock lock(mu_);
-  StepPtr ended = std::move(steps_.extract(id).mapped());
   if (!status.ok()) {
     failed_.insert(id);
     if (failed_.size() > kRememberedSteps) failed_.erase(failed_.begin());
   }
-  if (ended.use_count() == 1)
-    pool_.push_back(std::move(ended));  // else a late value or a cancellation still looks at it
-  if (steps_.empty()) idle_.NotifyAll();
+  RetireStep(step);
 }
 
 void Executable::Deliver(int64_t id, EdgeId edge, const Tensor& value) {
@@ -173,9 +212,8 @@ void Executable::CancelStep(int64_t id, const Status& why) {
   StepPtr step;
   {
     MutexLock lock(mu_);
-    const auto it = steps_.find(id);
-    if (it == steps_.end() || !it->second->started) return;
-    step = it->second;
+    step = FindStep(id);
+    if (step == nullptr || !step->started) return;
   }
   CancelOne(*step, why);
 }
@@ -185,14 +223,9 @@ void Executable::CancelAll(const Status& why) {
   {
     MutexLock lock(mu_);
     if (cancelled_.ok()) cancelled_ = why;
-    for (auto it = steps_.begin(); it != steps_.end();) {
-      if (it->second->started) {
-        started.push_back(it->second);
-        ++it;
-      } else {
-        it = steps_.erase(it);  // mentioned, never started: nobody waits for it
-      }
-    }
+    // For those that are mentioned but were never started nobody waits.
+    std::erase_if(steps_, [](const StepPtr& step) { return !step->started; });
+    started = steps_;
     if (steps_.empty()) idle_.NotifyAll();
   }
   for (const StepPtr& step : started) CancelOne(*step, why);
@@ -214,10 +247,10 @@ bool Executable::WaitIdle(std::chrono::milliseconds timeout) {
 std::vector<std::string> Executable::DescribeSteps() {
   std::vector<std::string> lines;
   MutexLock lock(mu_);
-  for (const auto& [id, step] : steps_) {
+  for (const StepPtr& step : steps_) {
     const std::vector<std::string> awaited = step->rendezvous.Awaited();
-    lines.push_back(awaited.empty() ? StrCat("step ", id, ": running")
-                                    : StrCat("step ", id, ": waits for ", StrJoin(awaited, ", ")));
+    lines.push_back(awaited.empty() ? StrCat("step ", step->id, ": running")
+                                    : StrCat("step ", step->id, ": waits for ", StrJoin(awaited, ", ")));
   }
   return lines;
 }

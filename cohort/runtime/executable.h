@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -55,6 +54,11 @@ class Executable {
   // `done` is called once, on any thread, perhaps before StartStep returns. Throws InvalidArgumentError for a wrong
   // number of args, AlreadyExistsError for a step that is under way.
   void StartStep(int64_t step, std::vector<Tensor> args, Executor::Mode mode, StepDone done);
+  // Whether a step runs from its start to its end without another task and without a kernel that waits.
+  bool runs_inline() const { return executors_.size() == 1 && edges_.empty() && executors_.front()->is_synchronous(); }
+  // Runs a step of such an executable and returns its results; throws what made it fail. `fill` puts the args in.
+  using FillArgs = std::function<void(std::vector<Tensor>& args)>;
+  std::vector<Tensor> RunInline(int64_t step, const FillArgs& fill);
   // A value from another task; may come before the step starts. Ignored for a step that has failed.
   void Deliver(int64_t step, EdgeId edge, const Tensor& value);
   // Cancels a step that is under way. One that has not been started is not known: whoever starts steps cancels later.
@@ -71,8 +75,10 @@ class Executable {
  private:
   struct Step;
   using StepPtr = std::shared_ptr<Step>;
+  StepPtr FindStep(int64_t step) const REQUIRES(mu_);  // null where there is none
   StepPtr NewStep(int64_t step) REQUIRES(mu_);
   StepPtr FindOrMakeStep(int64_t step) REQUIRES(mu_);
+  void RetireStep(Step* step) REQUIRES(mu_);
   void PartitionDone(Step* step, const Status& status);
   void EndStep(Step* step);
   static void CancelOne(Step& step, const Status& why);
@@ -89,9 +95,9 @@ class Executable {
 
   Mutex mu_;
   CondVar idle_;
-  std::map<int64_t, StepPtr> steps_ GUARDED_BY(mu_);  // under way, or mentioned before their start
-  std::vector<StepPtr> pool_ GUARDED_BY(mu_);         // nobody else holds these
-  std::set<int64_t> failed_ GUARDED_BY(mu_);          // the latest ones: their late values are dropped
+  std::vector<StepPtr> steps_ GUARDED_BY(mu_);  // under way, or mentioned before their start: few at a time
+  std::vector<StepPtr> pool_ GUARDED_BY(mu_);   // nobody else holds these
+  std::set<int64_t> failed_ GUARDED_BY(mu_);    // the latest ones: their late values are dropped
   Status cancelled_ GUARDED_BY(mu_);
 };
 

@@ -316,6 +316,12 @@ bool Executor::ShouldMove(const StepState* state, const PlanNode& plan_node, boo
 size_t Executor::RunLinear(StepState* state, size_t from, bool on_compute_thread) {
   const OneThreadScope one_thread(!on_compute_thread);
   for (size_t i = from; i < nodes_.size(); ++i) {
+    // Not between two updates: a step's updates are applied together or not at all.
+    if (!state->in_gate && state->step->cancellation != nullptr && state->step->cancellation->cancelled())
+        [[unlikely]] {
+      Fail(state, nodes_[i], state->step->cancellation->status());
+      break;
+    }
     if (ShouldMove(state, nodes_[i], on_compute_thread)) {
       FlushSends(state);
       return i;

@@ -68,6 +68,11 @@ void LocalTask::CancelStep(const ExecutableKey& key, int64_t step, const Status&
   if (const auto executable = Find(key)) executable->CancelStep(step, why);
 }
 
+std::weak_ptr<Executable> LocalTask::FindInline(const ExecutableKey& key) const {
+  const auto executable = Find(key);
+  return executable != nullptr && executable->runs_inline() ? executable : nullptr;
+}
+
 void LocalTask::Deliver(const ExecutableKey& key, int64_t step, EdgeId edge, const Tensor& value) {
   if (const auto executable = Find(key)) executable->Deliver(step, edge, value);
 }

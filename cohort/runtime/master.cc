@@ -14,15 +14,22 @@
 namespace cohort {
 namespace {
 
-size_t HashOf(const Signature& signature) {
-  size_t hash = signature.feeds.size() * 31 + signature.fetches.size();
+size_t HashOf(const FeedList& feeds, const std::vector<Output>& fetches, const std::vector<Node*>& targets) {
+  size_t hash = feeds.size() * 31 + fetches.size();
   const auto mix = [&hash](const void* pointer, int index) {
     hash = (hash ^ (reinterpret_cast<size_t>(pointer) + static_cast<size_t>(index))) * 0x9e3779b97f4a7c15ull;
   };
-  for (const Output& feed : signature.feeds) mix(feed.node, feed.index);
-  for (const Output& fetch : signature.fetches) mix(fetch.node, fetch.index);
-  for (const Node* target : signature.targets) mix(target, -1);
+  for (const auto& [feed, value] : feeds) mix(feed.node, feed.index);
+  for (const Output& fetch : fetches) mix(fetch.node, fetch.index);
+  for (const Node* target : targets) mix(target, -1);
   return hash;
+}
+
+bool IsFor(const Signature& signature, const FeedList& feeds, const std::vector<Output>& fetches,
+           const std::vector<Node*>& targets) {
+  return std::equal(signature.feeds.begin(), signature.feeds.end(), feeds.begin(), feeds.end(),
+                    [](const Output& known, const auto& feed) { return known == feed.first; }) &&
+         signature.fetches == fetches && signature.targets == targets;
 }
 
 std::string TaskOf(const std::string& device) { return DeviceName::Parse(device).Task().ToString(); }
@@ -50,24 +57,26 @@ void Master::Close() {
   for (const auto& task : tasks) task->CloseSession(session_id_);
 }
 
-std::shared_ptr<PreparedSignature> Master::Prepare(const Signature& signature) {
+const PreparedSignature& Master::Prepare(const FeedList& feeds, const std::vector<Output>& fetches,
+                                         const std::vector<Node*>& targets) {
   if (closed_.load(std::memory_order_relaxed)) throw FailedPreconditionError("[session] the session is closed");
-  const size_t hash = HashOf(signature);
-  const auto find = [&]() -> std::shared_ptr<PreparedSignature> {
+  const size_t hash = HashOf(feeds, fetches, targets);
+  const auto find = [&]() -> const PreparedSignature* {
     MutexLock lock(mu_);
     const auto [begin, end] = prepared_.equal_range(hash);
     for (auto it = begin; it != end; ++it) {
-      if (it->second->signature == signature) return it->second;
+      if (IsFor(it->second->signature, feeds, fetches, targets)) return it->second.get();
     }
     return nullptr;
   };
-  if (auto found = find()) return found;
+  if (const PreparedSignature* found = find()) return *found;
   MutexLock build_lock(build_mu_);
-  if (auto found = find()) return found;
-  std::shared_ptr<PreparedSignature> built = Build(signature);
+  if (const PreparedSignature* found = find()) return *found;
+  Signature signature{{}, fetches, targets};
+  for (const auto& [feed, value] : feeds) signature.feeds.push_back(feed);
+  std::unique_ptr<PreparedSignature> built = Build(signature);
   MutexLock lock(mu_);
-  prepared_.emplace(hash, built);
-  return built;
+  return *prepared_.emplace(hash, std::move(built))->second;
 }
 
 std::shared_ptr<TaskClient> Master::TaskFor(const DeviceName& task) {
@@ -113,9 +122,9 @@ std::vector<DeviceAttributes> Master::DevicesFor(const Graph& graph) {
   return devices;
 }
 
-std::shared_ptr<PreparedSignature> Master::Build(const Signature& signature) {
+std::unique_ptr<PreparedSignature> Master::Build(const Signature& signature) {
   PrunedGraph pruned = Prune(graph_, signature);
-  auto prepared = std::make_shared<PreparedSignature>();
+  auto prepared = std::make_unique<PreparedSignature>();
   prepared->master = this;
   prepared->signature = signature;
   prepared->fed_fetch = pruned.fed_fetch;
@@ -241,6 +250,12 @@ void Master::RegisterParts(Placed placed, PreparedSignature& prepared) {
       prepared.parts.insert(prepared.parts.begin(), std::move(part));
     }
   }
+  if (prepared.parts.size() != 1) return;
+  const PreparedSignature::Part& only = prepared.parts.front();
+  bool in_order = only.ret_fetches.size() == prepared.fed_fetch.size();
+  for (size_t i = 0; i < only.ret_fetches.size(); ++i)
+    in_order = in_order && only.ret_fetches[i] == static_cast<int>(i);
+  if (in_order) prepared.inline_part = only.task->FindInline(key);
 }
 
 // One step as its caller waits for it. The callbacks of the parts share it, because the last of them may still be on
@@ -285,7 +300,7 @@ struct Master::StepCall {
   }
 };
 
-void Master::CheckFeeds(const PreparedSignature& prepared, const std::vector<Tensor>& feeds) const {
+void Master::CheckFeeds(const PreparedSignature& prepared, const FeedValues& feeds) {
   const std::vector<Output>& wanted = prepared.signature.feeds;
   if (feeds.size() != wanted.size()) {
     throw InvalidArgumentError(
@@ -303,11 +318,25 @@ void Master::CheckFeeds(const PreparedSignature& prepared, const std::vector<Ten
   }
 }
 
-std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, std::vector<Tensor> feeds,
+std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, const FeedValues& feeds,
                                     const RunOptions& options) {
   if (closed_.load(std::memory_order_relaxed)) throw FailedPreconditionError("[session] the session is closed");
   CheckFeeds(prepared, feeds);
   const int64_t step = next_step_.fetch_add(1, std::memory_order_relaxed);
+  const int64_t timeout = options.timeout_in_ms > 0 ? options.timeout_in_ms : config_.operation_timeout_in_ms;
+  if (timeout <= 0) {
+    if (const std::shared_ptr<Executable> here = prepared.inline_part.lock()) {
+      const std::vector<int>& arg_feeds = prepared.parts.front().arg_feeds;
+      return here->RunInline(step, [&feeds, &arg_feeds](std::vector<Tensor>& args) {
+        for (const int feed : arg_feeds) args.push_back(feeds[feed]);
+      });
+    }
+  }
+  return RunParts(prepared, feeds, step, timeout);
+}
+
+std::vector<Tensor> Master::RunParts(const PreparedSignature& prepared, const FeedValues& feeds, int64_t step,
+                                     int64_t timeout) {
   const std::vector<PreparedSignature::Part>& parts = prepared.parts;
   auto call = std::make_shared<StepCall>();
   call->parts = &parts;
@@ -318,14 +347,13 @@ std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, std::vect
     call->ended.assign(parts.size(), false);
     call->results.resize(prepared.fed_fetch.size());
     for (size_t i = 0; i < prepared.fed_fetch.size(); ++i) {
-      if (prepared.fed_fetch[i] >= 0) call->results[i] = feeds[static_cast<size_t>(prepared.fed_fetch[i])];
+      if (prepared.fed_fetch[i] >= 0) call->results[i] = feeds[prepared.fed_fetch[i]];
     }
   }
   for (size_t p = 0; p < parts.size(); ++p) {
     std::vector<Tensor> args;
     args.reserve(parts[p].arg_feeds.size());
-    for (const int feed : parts[p].arg_feeds) args.push_back(feeds[static_cast<size_t>(feed)]);
-    if (p + 1 == parts.size()) feeds.clear();  // the last user may work in the memory that the caller gave up
+    for (const int feed : parts[p].arg_feeds) args.push_back(feeds[feed]);
     parts[p].task->StartStep(
         parts[p].key, step, std::move(args), Executor::Mode::kInline,
         [call, p](const Status& status, std::vector<Tensor> rets) { call->PartDone(p, status, std::move(rets)); });
@@ -335,7 +363,6 @@ std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, std::vect
     }
   }
 
-  const int64_t timeout = options.timeout_in_ms > 0 ? options.timeout_in_ms : config_.operation_timeout_in_ms;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout);
   Status late;
   {

@@ -14,6 +14,26 @@
 
 namespace cohort {
 
+// Fed values where they lie: in a list of feeds or of values.
+class FeedValues {
+ public:
+  FeedValues(const FeedList& feeds)  // NOLINT(google-explicit-constructor)
+      : first_(feeds.empty() ? nullptr : &feeds.front().second), size_(feeds.size()), stride_(sizeof(feeds.front())) {}
+  FeedValues(const std::vector<Tensor>& values)  // NOLINT(google-explicit-constructor)
+      : first_(values.data()), size_(values.size()), stride_(sizeof(Tensor)) {}
+
+  size_t size() const { return size_; }
+  const Tensor& operator[](size_t i) const {
+    return *reinterpret_cast<const Tensor*>(reinterpret_cast<const char*>(first_) + i * stride_);
+  }
+  const Tensor& operator[](int i) const { return (*this)[static_cast<size_t>(i)]; }
+
+ private:
+  const Tensor* first_;
+  size_t size_;
+  size_t stride_;
+};
+
 // What a signature has become: which task takes which feeds and returns which fetches.
 class PreparedSignature {
  public:
@@ -27,6 +47,8 @@ class PreparedSignature {
   Signature signature;
   std::vector<Part> parts;     // the default task's part, if it has one, is last
   std::vector<int> fed_fetch;  // index of the feed that answers a fetch, or -1
+  // The one part, where it runs on the caller's thread and its results are the fetches in order.
+  std::weak_ptr<Executable> inline_part;
 };
 
 class Master {
@@ -34,9 +56,11 @@ class Master {
   Master(const Graph& graph, const std::string& target, const SessionConfig& config);
   ~Master();
 
-  std::shared_ptr<PreparedSignature> Prepare(const Signature& signature);
+  // Builds what is not known yet; the values of `feeds` do not matter. The result lives as long as the master.
+  const PreparedSignature& Prepare(const FeedList& feeds, const std::vector<Output>& fetches,
+                                   const std::vector<Node*>& targets);
   // `feeds` in the order of the signature.
-  std::vector<Tensor> RunStep(const PreparedSignature& prepared, std::vector<Tensor> feeds, const RunOptions& options);
+  std::vector<Tensor> RunStep(const PreparedSignature& prepared, const FeedValues& feeds, const RunOptions& options);
   std::vector<DeviceAttributes> ListDevices();
   void Close();
   const Graph& graph() const { return graph_; }
@@ -48,13 +72,15 @@ class Master {
     std::vector<std::string> device_of_node;
     std::vector<Output> fetches;
   };
-  std::shared_ptr<PreparedSignature> Build(const Signature& signature) REQUIRES(build_mu_);
+  std::unique_ptr<PreparedSignature> Build(const Signature& signature) REQUIRES(build_mu_);
   std::vector<DeviceAttributes> DevicesFor(const Graph& graph) REQUIRES(build_mu_);
   std::shared_ptr<TaskClient> TaskFor(const DeviceName& task) REQUIRES(build_mu_);
   void AddArgsPerDevice(Placed& placed, const std::vector<Node*>& args) REQUIRES(build_mu_);
   void AddRetvals(Placed& placed) REQUIRES(build_mu_);
   void RegisterParts(Placed placed, PreparedSignature& prepared) REQUIRES(build_mu_);
-  void CheckFeeds(const PreparedSignature& prepared, const std::vector<Tensor>& feeds) const;
+  static void CheckFeeds(const PreparedSignature& prepared, const FeedValues& feeds);
+  std::vector<Tensor> RunParts(const PreparedSignature& prepared, const FeedValues& feeds, int64_t step,
+                               int64_t timeout_in_ms);
 
   const Graph& graph_;
   const SessionConfig config_;
@@ -68,7 +94,7 @@ class Master {
   int32_t next_executable_ GUARDED_BY(build_mu_) = 0;
 
   Mutex mu_;
-  std::unordered_multimap<size_t, std::shared_ptr<PreparedSignature>> prepared_ GUARDED_BY(mu_);
+  std::unordered_multimap<size_t, std::unique_ptr<PreparedSignature>> prepared_ GUARDED_BY(mu_);
 };
 
 }  // namespace cohort

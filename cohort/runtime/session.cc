@@ -15,23 +15,14 @@ Session::~Session() = default;
 
 std::vector<Tensor> Session::Run(const FeedList& feeds, const std::vector<Output>& fetches,
                                  const std::vector<Node*>& targets, const RunOptions& options) {
-  Signature signature;
-  std::vector<Tensor> values;
-  signature.feeds.reserve(feeds.size());
-  values.reserve(feeds.size());
-  for (const auto& [output, value] : feeds) {
-    signature.feeds.push_back(output);
-    values.push_back(value);
-  }
-  signature.fetches = fetches;
-  signature.targets = targets;
-  const std::shared_ptr<PreparedSignature> prepared = master_->Prepare(signature);
-  return master_->RunStep(*prepared, std::move(values), options);
+  return master_->RunStep(master_->Prepare(feeds, fetches, targets), feeds, options);
 }
 
 Callable Session::MakeCallable(const std::vector<Output>& feeds, const std::vector<Output>& fetches,
                                const std::vector<Node*>& targets) {
-  return Callable(master_->Prepare({feeds, fetches, targets}));
+  FeedList without_values;
+  for (const Output& feed : feeds) without_values.emplace_back(feed, Tensor());
+  return Callable(master_->Prepare(without_values, fetches, targets));
 }
 
 std::vector<DeviceAttributes> Session::ListDevices() { return master_->ListDevices(); }

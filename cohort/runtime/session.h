@@ -51,8 +51,8 @@ class Callable {
 
  private:
   friend class Session;
-  explicit Callable(std::shared_ptr<class PreparedSignature> prepared) : prepared_(std::move(prepared)) {}
-  std::shared_ptr<class PreparedSignature> prepared_;
+  explicit Callable(const class PreparedSignature& prepared) : prepared_(&prepared) {}
+  const PreparedSignature* prepared_;  // its session's
 };
 
 // Thread-safe. The graph must outlive it; nodes may be added to the graph while the session exists.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "cohort/core/error.h"
@@ -205,6 +206,52 @@ TEST(SessionTest, AClosedSessionSaysSo) {
   Session session(g);
   session.Close();
   EXPECT_THAT(MessageOf([&] { session.Run(x); }), HasSubstr("closed"));
+}
+
+TEST(SessionTest, ClosingEndsStepsThatRunOnTheirCallersThreads) {
+  Graph g;
+  const Output x = ops::Placeholder(g, DType::kFloat32, Shape{64, 64});
+  Output y = x;
+  for (int i = 0; i < 2000; ++i) y = ops::MatMul(y, x);  // would take long
+  const Output z = x + 1.0f;
+  Session session(g);
+  const Tensor feed = Tensor::Zeros(DType::kFloat32, Shape{64, 64});
+  session.Run({{x, feed}}, {z});
+  std::vector<std::thread> threads;
+  std::vector<std::string> ends(3);
+  std::atomic<int> begun{0};
+  for (size_t t = 0; t < ends.size(); ++t) {
+    threads.emplace_back([&, t] {
+      ends[t] = MessageOf([&] {
+        for (;;) {
+          ++begun;
+          session.Run({{x, feed}}, {t == 0 ? z : y});
+        }
+      });
+    });
+  }
+  while (begun.load() < 4) std::this_thread::yield();
+  session.Close();
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& end : ends) EXPECT_THAT(end, HasSubstr("closed"));
+}
+
+TEST(SessionTest, AStepWithATimeLimitGivesTheSame) {
+  Graph g;
+  const Output x = ops::Placeholder(g, DType::kFloat32, Shape{-1});
+  const Output y = x * 2.0f;
+  const Output z = y + 1.0f;
+  Session session(g);
+  const FeedList feed = {{x, Tensor::Vector<float>({1, 2})}};
+  for (const int64_t timeout_in_ms : {0, 60000}) {
+    const std::vector<Tensor> results = session.Run(feed, {z, y, z, x}, {}, {timeout_in_ms});
+    ASSERT_EQ(results.size(), 4u);
+    EXPECT_EQ(results[0].ToVector<float>(), (std::vector<float>{3, 5}));
+    EXPECT_EQ(results[1].ToVector<float>(), (std::vector<float>{2, 4}));
+    EXPECT_EQ(results[2].ToVector<float>(), (std::vector<float>{3, 5}));
+    EXPECT_EQ(results[3].ToVector<float>(), (std::vector<float>{1, 2}));
+    EXPECT_EQ(session.Run(feed, {y}, {}, {timeout_in_ms})[0].ToVector<float>(), (std::vector<float>{2, 4}));
+  }
 }
 
 TEST(SessionTest, TargetsOfOtherKindsAreRefused) {

@@ -30,6 +30,8 @@ class TaskClient {
   virtual void StartStep(const ExecutableKey& key, int64_t step, std::vector<Tensor> args, Executor::Mode mode,
                          StepDone done) = 0;
   virtual void CancelStep(const ExecutableKey& key, int64_t step, const Status& why) = 0;
+  // The executable where it lies in this process and runs_inline(), so that its steps need none of the above.
+  virtual std::weak_ptr<Executable> FindInline(const ExecutableKey&) const { return {}; }
   // Ends the session's lease there: its steps are cancelled, its executables freed. Does not throw.
   virtual void CloseSession(uint64_t session) = 0;
   // Drops the resources of a container.
@@ -81,6 +83,7 @@ class LocalTask : public TaskClient {
   void StartStep(const ExecutableKey& key, int64_t step, std::vector<Tensor> args, Executor::Mode mode,
                  StepDone done) override;
   void CancelStep(const ExecutableKey& key, int64_t step, const Status& why) override;
+  std::weak_ptr<Executable> FindInline(const ExecutableKey& key) const override;
   void CloseSession(uint64_t session) override;
   void ResetContainer(const std::string& container) override;
 
