@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "cohort/cluster/grpc/spin_policy.h"
+
 namespace cohort {
 
 // The end of an operation. Whoever starts one stays alive until then.
@@ -42,6 +44,8 @@ class NetworkLoop {
     std::thread thread;
   };
   void Run(Worker& worker);
+  // Waits for the next completion, in the way that `policy` proposes. False after the shutdown.
+  bool Next(SpinPolicy& policy, void** tag, bool* ok);
 
   const std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::atomic<Clock::rep> held_up_until_{0};
