@@ -1,13 +1,11 @@
-// Steps of a cluster, to be run by `cohort launch`:
-//   cohort launch --ps=2 --workers=8 -- cluster_steps null_step     one scalar read from each ps, by every worker
-//   cohort launch --ps=1 --workers=1 -- cluster_steps bulk          100 MB read from the ps, 100 MB of gradients
-//   applied cohort launch --ps=2 --workers=2 -- cluster_steps startup       wall clock from Server() to the first train
-//   step
-// Worker 0 prints one JSON object a line. The peers: bench/peers/tf_null_step.py, tf_bulk.py, tf_cluster.py --startup.
+// Steps of a cluster, to be run by `cohort launch`; see kUsage. Every worker prints one JSON object a line; values are
+// checked, and a wrong one is an error. The peers: bench/peers/tf_null_step.py, tf_bulk.py, tf_cluster.py --startup,
+// grpc_stream.cc.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
-#include <cstring>
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -18,117 +16,205 @@
 namespace cohort {
 namespace {
 
+constexpr char kUsage[] =
+    "usage: cohort launch --ps=N --workers=N -- cluster_steps WHAT [--seconds=S]\n"
+    "  null_step  one scalar read from each parameter server, by all workers at once\n"
+    "  bulk       100 MiB read from parameter server 0 by worker 0, and 100 MiB of gradients applied\n"
+    "  startup    from Server() to the end of the first step of a linear regression\n"
+    "--seconds: of each kind of step (2)\n";
+
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kTensors = 25;
 constexpr int64_t kFloats = 1 << 20;  // of one tensor: 4 MiB
-constexpr auto kDuration = std::chrono::seconds(4);
+constexpr float kStartValue = 1000.0f;
 
-double Micros(Clock::duration duration) { return std::chrono::duration<double, std::micro>(duration).count(); }
+double Millis(Clock::duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
 
-struct Times {
-  std::vector<double> micros;
+void Require(bool right, const std::string& what, double value) {
+  if (!right) throw InternalError(StrCat("[cluster_steps] wrong result: ", what, " is ", value));
+}
 
-  // Runs `step` again and again and notes each time.
+// Milliseconds, sorted.
+class Times {
+ public:
+  // Runs `step` again and again and notes each time, after some steps that do not count.
   template <typename Step>
-  static Times Of(const Step& step) {
+  Times(double seconds, const Step& step) {
     for (int i = 0; i < 3; ++i) step();
-    Times times;
-    const auto end = Clock::now() + kDuration;
+    const auto end = Clock::now() + std::chrono::duration<double>(seconds);
     while (Clock::now() < end) {
       const auto begin = Clock::now();
       step();
-      times.micros.push_back(Micros(Clock::now() - begin));
+      millis_.push_back(Millis(Clock::now() - begin));
     }
-    std::sort(times.micros.begin(), times.micros.end());
-    return times;
+    std::sort(millis_.begin(), millis_.end());
   }
+  size_t count() const { return millis_.size(); }
   double At(double quantile) const {
-    return micros[std::min(micros.size() - 1, static_cast<size_t>(quantile * static_cast<double>(micros.size())))];
+    return millis_[std::min(millis_.size() - 1, static_cast<size_t>(quantile * static_cast<double>(millis_.size())))];
   }
+
+ private:
+  std::vector<double> millis_;
 };
 
 std::string Task(const char* job, int index) { return StrCat("/job:", job, "/task:", index); }
-
-ops::Variable ScalarOn(Graph& graph, int ps) {
-  const DeviceScope scope(graph, Task("ps", ps));
-  return ops::Variable(graph, Tensor::Scalar(1.0f), {.name = StrCat("scalar", ps)});
-}
 
 void WaitUntilReady(Session& session, Output report) {
   while (session.Run(report).num_elements() > 0) {
   }
 }
 
-void NullStep(const Server& server) {
+// A place where the workers wait for each other: a counter on parameter server 0.
+class MeetingPoint {
+ public:
+  MeetingPoint(Graph& graph, const std::string& name, int workers) : workers_(workers) {
+    const DeviceScope scope(graph, Task("ps", 0));
+    const ops::Variable counter(graph, Tensor::Scalar(0.0f), {.name = name});
+    here_ = counter.value();
+    arrive_ = counter.AssignAdd(ops::Const(graph, 1.0f));
+  }
+  void Arrive(Session& session) const { session.Run({}, {}, {arrive_}); }
+  void AwaitAll(Session& session) const {
+    while (session.Run(here_).scalar<float>() < static_cast<float>(workers_)) {
+    }
+  }
+
+ private:
+  int workers_;
+  Output here_;
+  Node* arrive_ = nullptr;
+};
+
+void NullStep(const Server& server, double seconds) {
   Graph graph;
+  const int workers = server.cluster().num_tasks("worker");
+  const MeetingPoint begin(graph, "begin", workers);
+  const MeetingPoint end(graph, "end", workers);
   std::vector<Output> reads;
-  for (int i = 0; i < server.cluster().num_tasks("ps"); ++i) reads.push_back(ScalarOn(graph, i).value());
+  for (int i = 0; i < server.cluster().num_tasks("ps"); ++i) {
+    const DeviceScope scope(graph, Task("ps", i));
+    reads.push_back(
+        ops::Variable(graph, Tensor::Scalar(static_cast<float>(i) + 3), {.name = StrCat("scalar", i)}).value());
+  }
   Node* init = ops::GlobalVariablesInitializer(graph);
   const Output report = ops::ReportUninitializedVariables(graph);
   Session session(graph, server.Target());
   if (server.is_chief()) session.Run(init);
   WaitUntilReady(session, report);
   const Callable read = session.MakeCallable({}, reads);
-  const Times times = Times::Of([&] { read({}); });
-  if (server.is_chief()) {
-    std::printf("{\"bench\":\"null_step\",\"workers\":%d,\"ms_median\":%.4f,\"ms_p99\":%.4f,\"steps\":%zu}\n",
-                server.cluster().num_tasks("worker"), times.At(0.5) / 1000, times.At(0.99) / 1000, times.micros.size());
+  begin.Arrive(session);
+  begin.AwaitAll(session);
+  const Times times(seconds, [&] {
+    const std::vector<Tensor> values = read({});
+    for (size_t i = 0; i < values.size(); ++i) {
+      const float value = values[i].scalar<float>();
+      Require(value == static_cast<float>(i) + 3, StrCat("scalar ", i), value);
+    }
+  });
+  end.Arrive(session);
+  end.AwaitAll(session);
+  std::printf("{\"bench\":\"null_step\",\"worker\":%d,\"ms_median\":%.4f,\"ms_p99\":%.4f,\"steps\":%zu}\n",
+              server.task(), times.At(0.5), times.At(0.99), times.count());
+}
+
+// 25 parameters on the parameter server, and as many gradients on the worker.
+struct BulkModel {
+  Graph graph;
+  Output pulled;    // [25]: the last element of each parameter, taken on the worker, so that all of it travels
+  Output extremes;  // [50]: least and greatest of each, found on the parameter server
+  std::vector<Node*> push;
+
+  BulkModel() {
+    std::vector<Output> last;
+    std::vector<Output> bounds;
+    for (int64_t i = 0; i < kTensors; ++i) {
+      ops::Variable parameter;
+      {
+        const DeviceScope scope(graph, Task("ps", 0));
+        parameter = ops::Variable(graph, Shape{kFloats}, ops::Constant(kStartValue), {.name = StrCat("parameter", i)});
+        bounds.push_back(ops::Min(parameter));
+        bounds.push_back(ops::Max(parameter));
+      }
+      const DeviceScope scope(graph, Task("worker", 0));
+      const ops::Variable gradient(graph, Shape{kFloats}, ops::Ones(), {.name = StrCat("gradient", i)});
+      last.push_back(ops::Slice(parameter, {kFloats - 1}, {1}));
+      push.push_back(parameter.AssignSub(gradient));
+    }
+    const DeviceScope scope(graph, Task("worker", 0));
+    pulled = ops::Concat(last, 0);
+    const DeviceScope at_ps(graph, Task("ps", 0));
+    extremes = ops::Pack(bounds);
+  }
+};
+
+void CheckAll(const Tensor& values, float expected, const char* what) {
+  for (int64_t i = 0; i < values.num_elements(); ++i) {
+    Require(values.data<float>()[i] == expected, StrCat(what, " ", i, " (expected ", expected, ")"),
+            values.data<float>()[i]);
   }
 }
 
 void PrintRate(const char* what, const Times& times) {
   const double bytes = static_cast<double>(kTensors * kFloats) * sizeof(float);
-  std::printf("{\"bench\":\"bulk_%s\",\"gb_per_s_median\":%.3f,\"gb_per_s_best\":%.3f}\n", what,
-              bytes / times.At(0.5) / 1000, bytes / times.At(0) / 1000);
+  std::printf("{\"bench\":\"bulk_%s\",\"gb_per_s_median\":%.3f,\"gb_per_s_best\":%.3f,\"steps\":%zu}\n", what,
+              bytes / times.At(0.5) / 1e6, bytes / times.At(0) / 1e6, times.count());
 }
 
-void Bulk(const Server& server) {
-  Graph graph;
-  std::vector<Node*> pull;
-  std::vector<Node*> push;
-  for (int64_t i = 0; i < kTensors; ++i) {
-    ops::Variable parameter;
-    {
-      const DeviceScope scope(graph, Task("ps", 0));
-      parameter = ops::Variable(graph, Shape{kFloats}, ops::Ones(), {.name = StrCat("parameter", i)});
-    }
-    const DeviceScope scope(graph, Task("worker", 0));
-    const ops::Variable gradient(graph, Shape{kFloats}, ops::Ones(), {.name = StrCat("gradient", i)});
-    pull.push_back(ops::Identity(parameter.value()).node);
-    push.push_back(parameter.AssignSub(gradient.value()));
-  }
-  Session session(graph, server.Target());
-  session.Run(ops::GlobalVariablesInitializer(graph));
-  const Callable pull_all = session.MakeCallable({}, {}, pull);
-  const Callable push_all = session.MakeCallable({}, {}, push);
-  PrintRate("pull", Times::Of([&] { pull_all({}); }));
-  PrintRate("push", Times::Of([&] { push_all({}); }));
-  PrintRate("both", Times::Of([&] {
-              pull_all({});
-              push_all({});
+void Bulk(const Server& server, double seconds) {
+  BulkModel model;
+  Node* init = ops::GlobalVariablesInitializer(model.graph);
+  Session session(model.graph, server.Target());
+  session.Run(init);
+  const Callable pull = session.MakeCallable({}, {model.pulled});
+  const Callable push = session.MakeCallable({}, {}, model.push);
+  float expected = kStartValue;
+  PrintRate("pull", Times(seconds, [&] { CheckAll(pull({})[0], expected, "pulled element"); }));
+  PrintRate("push", Times(seconds, [&] {
+              push({});
+              --expected;
             }));
+  CheckAll(session.Run(model.extremes), expected, "extreme");
+  CheckAll(pull({})[0], expected, "pulled element");
 }
 
-void Startup(const Server& server, Clock::time_point begin) {
+// The model of examples/linear_regression, with the Supervisor that the peer has too.
+void Startup(Server& server, Clock::time_point begin) {
   Graph graph;
-  const ops::Variable scalars[2] = {ScalarOn(graph, 0), ScalarOn(graph, 1)};
-  Node* init = ops::GlobalVariablesInitializer(graph);
-  const Output report = ops::ReportUninitializedVariables(graph);
-  Node* train;
+  const MeetingPoint end(graph, "end", server.cluster().num_tasks("worker"));
+  Output x, y, loss;
+  ops::Variable step;
+  Node* train = nullptr;
   {
-    const DeviceScope scope(graph, Task("worker", server.task()));
-    train = scalars[0].AssignSub(scalars[1].value() * 0.5f);
+    const DeviceScope replica(graph, train::ReplicaDeviceSetter({.worker_device = Task("worker", server.task()),
+                                                                 .cluster = server.cluster()}));
+    step = ops::GetOrCreateGlobalStep(graph);
+    x = ops::Placeholder(graph, DType::kFloat32, Shape{1}, "input");
+    y = ops::Placeholder(graph, DType::kFloat32, Shape{1}, "label");
+    const auto weight = ops::GetVariable(graph, "weight", Shape{1}, DType::kFloat32, ops::RandomNormal());
+    const auto bias = ops::GetVariable(graph, "biase", Shape{1}, DType::kFloat32, ops::RandomNormal());
+    loss = ops::SquaredDifference(y, x * weight + bias);
+    train::GradientDescentOptimizer optimizer(0.01);
+    train = optimizer.Minimize(loss, step);
   }
-  Session session(graph, server.Target());
-  if (server.is_chief()) session.Run(init);
-  WaitUntilReady(session, report);
-  session.Run(train);
-  std::printf("{\"bench\":\"startup\",\"worker\":%d,\"ms_from_server_to_first_step\":%.1f}\n", server.task(),
-              Micros(Clock::now() - begin) / 1000);
+  train::Supervisor supervisor(
+      graph, {.is_chief = server.is_chief(), .global_step = step, .save_model_secs = 0, .server = &server});
+  const train::ManagedSession session = supervisor.managed_session(server.Target());
+  const std::vector<Tensor> results =
+      session->Run({{x, Tensor::Vector<float>({1})}, {y, Tensor::Vector<float>({12})}}, {loss}, {train});
+  const double millis = Millis(Clock::now() - begin);
+  const double epoch = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  Require(std::isfinite(results[0].data<float>()[0]), "the loss", results[0].data<float>()[0]);
+  end.Arrive(*session);
+  end.AwaitAll(*session);
+  const int64_t steps = session->Run(step.value()).scalar<int64_t>();
+  Require(steps == server.cluster().num_tasks("worker"), "the global step", static_cast<double>(steps));
+  std::printf("{\"bench\":\"startup\",\"worker\":%d,\"ms_from_server_to_first_step\":%.1f,\"first_step_at\":%.4f}\n",
+              server.task(), millis, epoch);
 }
 
-int Main(const std::string& what) {
+int Main(const std::string& what, double seconds) {
   const TFConfigClusterResolver resolver;
   const auto begin = Clock::now();
   Server server(resolver.cluster_spec(), resolver.task_type().value_or(""), resolver.task_id().value_or(-1));
@@ -136,20 +222,11 @@ int Main(const std::string& what) {
     server.Join();
     return 0;
   }
-  if (what == "null_step") {
-    NullStep(server);
-  } else if (what == "bulk") {
-    Bulk(server);
-  } else if (what == "startup") {
-    Startup(server, begin);
-  } else {
-    std::cerr << "cluster_steps: there is no benchmark '" << what << "'; there are null_step, bulk, startup\n";
-    return 2;
-  }
+  if (what == "null_step") NullStep(server, seconds);
+  if (what == "bulk") Bulk(server, seconds);
+  if (what == "startup") Startup(server, begin);
   std::fflush(stdout);
-  if (server.is_chief()) {
-    server.AnnounceDone();
-  }
+  if (server.is_chief() && what != "startup") server.AnnounceDone();  // the Supervisor has done it
   return 0;
 }
 
@@ -157,8 +234,19 @@ int Main(const std::string& what) {
 }  // namespace cohort
 
 int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  const std::string flag = argc > 2 ? argv[2] : "--seconds=2";
+  const double seconds = flag.starts_with("--seconds=") ? std::atof(flag.c_str() + sizeof("--seconds=") - 1) : 0;
+  if (what == "--help" || what == "-h") {
+    std::cout << cohort::kUsage;
+    return 0;
+  }
+  if ((what != "null_step" && what != "bulk" && what != "startup") || !(seconds > 0) || argc > 3) {
+    std::cerr << "cluster_steps: wrong arguments\n" << cohort::kUsage;
+    return 2;
+  }
   try {
-    return cohort::Main(argc > 1 ? argv[1] : "");
+    return cohort::Main(what, seconds);
   } catch (const cohort::Error& e) {
     std::cerr << "cluster_steps: " << e.what() << "\n";
     return 1;

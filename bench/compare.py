@@ -1,119 +1,157 @@
 #!/usr/bin/env python3
-"""Runs our benchmarks and their peers by turns and prints one table of ratios.
+"""Runs our benchmarks and their peers by turns and prints one table: medians, ratios, and whether a target is met.
 
-    bench/compare.py                    every figure
-    bench/compare.py session linear     some of them
+Every figure of a row is measured in the same run: in each round each side starts its processes once, and every other
+round goes through the sides backwards. Results are checked for their values on both sides. A side that fails is told
+in the table and below it, and the exit status is then 1; a target that is not met is no failure.
 
-Needs a release build (./dev build) and the peers' environment (bench/peers/venv.sh).
+Needs a release build (./dev bench peers makes it) and the peers' environment (made by bench/peers/venv.sh).
 """
 
 import argparse
-import json
 import os
 import pathlib
-import re
-import statistics
+import platform
+import resource
+import signal
 import subprocess
 import sys
-import tempfile
+import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-BIN = pathlib.Path(os.environ.get("COHORT_BUILD_DIR", ROOT / "build/release")) / "bin"
-PEERS = ROOT / "bench/peers"
+from rows import bulk, linear_regression, null_step, programs, session_run, startup, table
 
-
-def run(command, timeout=300):
-    """What a command prints; an error ends everything, with its output."""
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=timeout,
-                          stdin=subprocess.DEVNULL)
-    if done.returncode != 0:
-        sys.exit(f"compare: {command[0]} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
-def objects(text):
-    """The JSON objects that stand on lines of their own, whatever the launcher puts before them."""
-    return [json.loads(found.group()) for found in re.finditer(r"\{.*\}", text)]
+ROWS = {
+    "session": session_run.prepare,
+    "linear_1": lambda *given: linear_regression.prepare(*given, workers=1),
+    "linear_2": lambda *given: linear_regression.prepare(*given, workers=2),
+    "null_1": lambda *given: null_step.prepare(*given, workers=1),
+    "null_8": lambda *given: null_step.prepare(*given, workers=8),
+    "bulk": bulk.prepare,
+    "startup": startup.prepare,
+}
 
 
-def launch(ps, workers, *program):
-    return run([BIN / "cohort", "launch", f"--ps={ps}", f"--workers={workers}", "--", *program])
+def parse():
+    parser = argparse.ArgumentParser(prog="./dev bench peers", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", metavar="ROW[,ROW]", default=",".join(ROWS), help=f"of {', '.join(ROWS)}")
+    parser.add_argument("--rounds", type=int, default=3, help="starts of each side (3)")
+    parser.add_argument("--quick", action="store_true", help="one short round, to see that everything runs; the "
+                                                             "figures mean little")
+    parser.add_argument("--markdown", metavar="FILE", type=pathlib.Path, help="also write the table there")
+    args = parser.parse_args()
+    args.only = args.only.split(",")
+    for row in args.only:
+        if row not in ROWS:
+            parser.error(f"--only: there is no row '{row}'; there are {', '.join(ROWS)}")
+    if args.rounds < 1:
+        parser.error("--rounds: at least 1")
+    args.rounds = 1 if args.quick else args.rounds
+    return args
 
 
-def row(figure, ours, peer, unit, larger_is_better):
-    ratio = ours / peer if larger_is_better else peer / ours
-    print(f"| {figure} | {ours:.4g} {unit} | {peer:.4g} {unit} | {ratio:.1f} x |", flush=True)
+class ForeignLoad:
+    """How many cores processes other than this one and what it ran used on average since this was made."""
+
+    def __init__(self):
+        self._start = self._now()
+
+    @staticmethod
+    def _now():
+        with open("/proc/stat") as f:
+            user, nice, system, _, _, irq, softirq, *_ = (int(x) for x in f.readline().split()[1:])
+        own = sum(usage.ru_utime + usage.ru_stime for usage in
+                  (resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)))
+        return time.monotonic(), (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK"), own
+
+    def cores(self):
+        seconds, busy, own = (after - before for before, after in zip(self._start, self._now()))
+        return max(0.0, (busy - own) / max(seconds, 1e-3))
 
 
-def session(python):
-    capi = run([PEERS / "build_capi.sh"]).splitlines()[-1]
-    theirs = {(o["setting"], o["ops"]): o for o in objects(run([capi, "--seconds=1"]))}
-    slow = {o["ops"]: o for o in objects(run([python, PEERS / "tf_session_run.py", "--settings", "default",
-                                              "--seconds", "1"])) if o["peer"] == "tf.compat.v1.Session"}
-    text = run([BIN / "session_run_bench", "--benchmark_filter=SessionRun", "--benchmark_format=json",
-                "--benchmark_repetitions=5"])
-    found = json.loads(text)["benchmarks"]
-    for ops in (1, 10, 100, 1000):
-        ours = next(b["real_time"] for b in found if b["name"] == f"BM_SessionRun/{ops}_median")
-        for setting in ("default", "single_threaded_executor"):
-            peer = theirs[(setting, ops)]["us_per_run_median"]
-            row(f"`Session::Run`, {ops} ops, C API, {setting}", ours, peer, "us", False)
-        row(f"`Session::Run`, {ops} ops, Python, default", ours, slow[ops]["us_per_run_median"], "us", False)
+def progress(text):
+    print(f"== {text}", file=sys.stderr, flush=True)
 
 
-def linear(python):
-    for workers in (1, 2):
-        ours = []
-        for _ in range(3):
-            with tempfile.TemporaryDirectory() as logdir:
-                text = launch(1, workers, BIN / "linear_regression", "--max_steps=20000", "--steps_to_validate=1000000",
-                              "--learning_rate=0.001", f"--logdir={logdir}")
-            ours.append(sum(float(x) for x in re.findall(r"([0-9.]+) steps/s", text)))
-        theirs = objects(run([python, PEERS / "tf_cluster.py", "--workers", workers, "--seconds", "5",
-                              "--resource_variables", "--interop_threads", "1"]))
-        peer = next(o for o in theirs if o.get("figure") == "steps/s")
-        row(f"linear regression, 1 ps + {workers} workers", statistics.median(ours), peer["total"]["median"], "steps/s",
-            True)
+def measure(name, contestants, rounds):
+    """Lets the sides take turns. One that fails sits out the rest."""
+    for i in range(rounds):
+        for side in contestants if i % 2 == 0 else reversed(contestants):
+            if side.failures or i >= (side.rounds or rounds):
+                continue
+            progress(f"{name}, round {i + 1} of {rounds}: {side.name}")
+            try:
+                side.add(side.measure())
+            except programs.Failed as error:
+                side.failures.append(f"{name}, {side.name}: {error}")
+                progress(f"failed: {side.failures[-1]}")
 
 
-def null_step(python):
-    for workers in (1, 8):
-        ours = objects(launch(2, workers, BIN / "cluster_steps", "null_step"))[-1]
-        theirs = objects(run([python, PEERS / "tf_null_step.py", "--workers", workers, "--modes", "process"]))[-1]
-        row(f"null step, 2 ps, {workers} workers", ours["ms_median"], theirs["ms_per_step"]["median"], "ms", False)
+def run_row(name, python, args):
+    """The row's lines of the table, and what failed."""
+    load = ForeignLoad()
+    try:
+        contestants, lines = ROWS[name](python, args.quick)
+    except programs.Failed as error:
+        return [], [f"{name}: {error}"]
+    measure(name, contestants, args.rounds)
+    progress(f"{name}: other processes used {load.cores():.2f} cores meanwhile")
+    cells = [line.cells() for line in lines]
+    for line in table.markdown(cells)[2:]:
+        print(line, file=sys.stderr, flush=True)
+    return cells, [failure for side in contestants for failure in side.failures]
 
 
-def bulk(python):
-    ours = {o["bench"]: o for o in objects(launch(1, 1, BIN / "cluster_steps", "bulk"))}
-    grpc = run([PEERS / "build_grpc.sh"]).splitlines()[-1]
-    raw = objects(run([grpc, "--what=bulk"]))
-    for kind in ("pull", "push"):
-        peer = max(o["gb_per_s_median"] for o in raw if o["figure"] == kind and o["net"] == "tcp")
-        row(f"100 MB {kind}, raw gRPC stream", ours[f"bulk_{kind}"]["gb_per_s_median"], peer, "GB/s", True)
+def output_of(*command):
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=programs.ROOT).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
 
 
-def startup(python):
-    ours = max(o["ms_from_server_to_first_step"] for o in objects(launch(2, 2, BIN / "cluster_steps", "startup")))
-    theirs = objects(run([python, PEERS / "tf_cluster.py", "--ps", "2", "--workers", "2", "--startup",
-                          "--recovery_wait_secs", "0.1"]))
-    peer = next(o for o in theirs if "from_server_construction" in o["figure"])
-    row("server start to first step, 2 ps + 2 workers", ours, 1000 * peer["all_workers"]["median"], "ms", False)
+def first_value(path, key):
+    with open(path) as f:
+        return next((line.split(":", 1)[1].strip() for line in f if line.startswith(key)), "?")
 
 
-FIGURES = {f.__name__: f for f in (session, linear, null_step, bulk, startup)}
+def conditions(python, args, load, seconds):
+    """What the reader of the table must know, as a paragraph."""
+    commit = output_of("git", "describe", "--always", "--dirty") or "?"
+    tensorflow = output_of(python, "-c", "import importlib.metadata as m; print(*[d.version for d in m.distributions() "
+                                         "if d.name in ('tensorflow', 'tensorflow-cpu')])") or "?"
+    memory = int(first_value("/proc/meminfo", "MemTotal").split()[0]) / 2**20
+    with open("/proc/sys/net/ipv4/tcp_congestion_control") as f:
+        congestion = f.read().strip()
+    return (f"{os.cpu_count()} cores of {first_value('/proc/cpuinfo', 'model name')}, {memory:.0f} GiB, kernel "
+            f"{platform.release().split('-')[0]}; {output_of('c++', '--version').splitlines()[0]}; gRPC "
+            f"{output_of('pkg-config', '--modversion', 'grpc++')}; tensorflow {tensorflow} on Python "
+            f"{output_of(python, '-V').removeprefix('Python ')}; loopback TCP ({congestion}). Commit {commit}. "
+            f"{'A quick look, not a measurement: ' if args.quick else ''}{args.rounds} "
+            f"round{'s' * (args.rounds > 1)}, {seconds / 60:.1f} minutes; other processes used {load:.2f} cores on "
+            f"average. Median (least to greatest, n = starts of the processes).")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("figures", nargs="*", metavar="FIGURE", help=", ".join(FIGURES))
-    chosen = parser.parse_args().figures or list(FIGURES)
-    for name in chosen:
-        if name not in FIGURES:
-            parser.error(f"there is no figure '{name}'; there are {', '.join(FIGURES)}")
-    python = run([PEERS / "venv.sh"], timeout=900).splitlines()[-1]
-    print("| what | Cohort | peer | ratio |\n| --- | --- | --- | --- |", flush=True)
-    for name in chosen:
-        FIGURES[name](python)
+    args = parse()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda caught, _: sys.exit(f"compare: stopped by {signal.Signals(caught).name}"))
+    start, load = time.monotonic(), ForeignLoad()
+    try:
+        python = programs.last_line(programs.run([programs.PEERS / "venv.sh"], limit=900))
+    except programs.Failed as error:
+        sys.exit(f"compare: {error}")
+    cells, failures = [], []
+    for name in args.only:
+        more_cells, more_failures = run_row(name, python, args)
+        cells += more_cells
+        failures += more_failures
+    text = "\n".join([conditions(python, args, load.cores(), time.monotonic() - start), "", *table.markdown(cells)])
+    print(text)
+    if args.markdown:
+        args.markdown.write_text(text + "\n")
+    for failure in failures:
+        print(f"\nfailed: {failure}", file=sys.stderr)
+    sys.exit(1 if failures else 0)
 
 
 if __name__ == "__main__":

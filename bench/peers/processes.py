@@ -18,16 +18,44 @@ MALLOC_TUNED = {
 }
 
 
-def free_addresses(count):
-    """`count` different 127.0.0.1:port addresses that nothing listened on a moment ago."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for s in sockets:
+class Failed(Exception):
+    """A child ended, or did not do something in time."""
+
+
+class ReservedAddresses:
+    """Loopback addresses that the system chose and that stay ours until the `with` block ends.
+
+    A task of TensorFlow binds its port seconds after it was started. Until then a socket that is bound, but does not
+    listen, keeps the system from giving the port to anyone who asks for a free one; SO_REUSEADDR, which gRPC's servers
+    set too, lets the task bind beside it.
+    """
+
+    def __init__(self, count):
+        self._sockets = [socket.socket() for _ in range(count)]
+
+    def __enter__(self):
+        for s in self._sockets:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             s.bind(("127.0.0.1", 0))
-        return ["127.0.0.1:%d" % s.getsockname()[1] for s in sockets]
-    finally:
-        for s in sockets:
+        return ["127.0.0.1:%d" % s.getsockname()[1] for s in self._sockets]
+
+    def __exit__(self, *_):
+        for s in self._sockets:
             s.close()
+
+
+def first_success(attempt, times=3):
+    """What attempt() returns; tries again when it throws Failed, and says so on stderr. Then ends the program.
+
+    Each attempt is a whole new cluster: what a failed one has measured is thrown away.
+    """
+    for number in range(1, times + 1):
+        try:
+            return attempt()
+        except Failed as error:
+            print(f"attempt {number} of {times} failed: {error}", file=sys.stderr, flush=True)
+            last = error
+    raise SystemExit(f"{os.path.basename(sys.argv[0])}: {times} attempts failed, the last one because {last}")
 
 
 def _die_with_parent():
@@ -84,21 +112,24 @@ class Child:
         for line in self._process.stderr:
             self.stderr_tail = self.stderr_tail[-30:] + [line]
 
-    def wait_for(self, event, deadline):
-        """The first event of that name; raises when the child ends without it or the deadline passes."""
-        while True:
-            with self._changed:
-                for e in self.events:
-                    if e.get("event") == event:
-                        return e
-                self._changed.wait(0.2)
-            exited = self._process.poll() is not None and not self._readers[0].is_alive()
-            if exited and not any(e.get("event") == event for e in self.events):
-                raise SystemExit(f"{self.name} ended with status {self._process.returncode} before its event "
-                                 f"'{event}'; its last words:\n{''.join(self.stderr_tail)}")
-            if time.time() > deadline:
-                raise SystemExit(f"{self.name}: no event '{event}' within {time.time() - self.started:.0f} s of its "
-                                 f"start; its last words:\n{''.join(self.stderr_tail)}")
+    def find(self, event):
+        with self._changed:
+            return next((e for e in self.events if e.get("event") == event), None)
+
+    def exited(self):
+        """The exit status once all output was read; None before."""
+        return None if self._readers[0].is_alive() else self._process.poll()
+
+    def last_words(self):
+        """How this child stands; for an error's text."""
+        status = self.exited()
+        state = "runs" if status is None else f"ended with status {status}"
+        said = [e.get("event") for e in self.events]
+        return f"{self.name} {state}, events {said}; stderr ends:\n{''.join(self.stderr_tail)}"
+
+    def wait_a_moment(self):
+        with self._changed:
+            self._changed.wait(0.2)
 
     def stop(self):
         """Asks a child that watches `stop_requested` to finish and report."""
@@ -125,8 +156,9 @@ class Children:
 
     def __enter__(self):
         def stop(number, _):
-            raise SystemExit(f"stopped by {signal.Signals(number).name}"
-                             + (f": ran longer than {self._limit} s" if number == signal.SIGALRM else ""))
+            if number == signal.SIGALRM:
+                raise Failed(f"it ran longer than {self._limit} s")
+            raise SystemExit(f"stopped by {signal.Signals(number).name}")
         signal.signal(signal.SIGTERM, stop)
         signal.signal(signal.SIGALRM, stop)
         signal.alarm(self._limit + 5)
@@ -136,6 +168,26 @@ class Children:
         child = Child(*args, **kwargs)
         self._children.append(child)
         return child
+
+    def wait_for(self, child, event):
+        """The child's first event of that name.
+
+        Throws Failed when that child ends without it, any other child has ended with an error (a worker would wait for
+        ever for a parameter server that could not start), or the time is over; with the last words of all of them.
+        """
+        while True:
+            found = child.find(event)
+            if found:
+                return found
+            child.wait_a_moment()
+            broken = [c for c in self._children if c.exited() or (c is child and c.exited() is not None)]
+            if broken and not child.find(event):
+                self._fail(f"{broken[0].name} ended while {child.name} was to come to its event '{event}'")
+            if time.time() > self.deadline:
+                self._fail(f"{child.name} came to no event '{event}' within {self._limit} s")
+
+    def _fail(self, why):
+        raise Failed(why + "\n" + "\n".join(c.last_words() for c in self._children))
 
     def __exit__(self, *_):
         signal.alarm(0)

@@ -85,8 +85,8 @@ def run_task(task):
 
 def measure_round(args):
     measure.wait_until_idle(args.idle_wait)
-    addresses = processes.free_addresses(2)
-    with processes.Children(limit_seconds=120 + 3 * args.steps) as children:
+    with processes.ReservedAddresses(2) as addresses, \
+            processes.Children(limit_seconds=60 + 3 * args.steps) as children:
         def start(job):
             task = {"cluster": {"ps": addresses[:1], "worker": addresses[1:]}, "job": job, "mib": args.mib,
                     "tensors": args.tensors, "steps": args.steps, "resource_variables": args.resource_variables}
@@ -95,7 +95,7 @@ def measure_round(args):
         start("ps")
         worker = start("worker")
         with measure.ForeignLoad(children.pids) as load:
-            done = worker.wait_for("done", children.deadline)
+            done = children.wait_for(worker, "done")
     return {**done, "foreign_cores": load.cores}
 
 
@@ -106,7 +106,7 @@ def main():
         return
     if args.mib < 1 or args.tensors < 1 or args.mib * 2**18 % args.tensors:
         raise SystemExit(f"tf_bulk: --tensors={args.tensors} does not divide {args.mib} MiB of f32")
-    rounds = [measure_round(args) for _ in range(args.rounds)]
+    rounds = [processes.first_success(lambda: measure_round(args)) for _ in range(args.rounds)]
     for kind in ("pull", "push", "both"):
         moved = args.mib * 2**20 * (2 if kind == "both" else 1)
         samples = [s for r in rounds for s in r["seconds"][kind]]

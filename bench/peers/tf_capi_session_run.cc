@@ -23,6 +23,7 @@ struct Options {
   int rows = 1;
   double seconds = 1.0;
   int rounds = 5;
+  std::string settings;  // ",name,name,"; empty: all
 };
 
 // A session setting is a serialised tensorflow.ConfigProto: field 2 intra_op_parallelism_threads, field 5
@@ -183,7 +184,8 @@ void Measure(int ops, const Setting& setting, const Options& options) {
 }
 
 constexpr char kUsage[] =
-    "usage: tf_capi_session_run [--ops=N[,N...]] [--rows=N] [--seconds=S] [--rounds=N]\n"
+    "usage: tf_capi_session_run [--ops=N[,N...]] [--rows=N] [--seconds=S] [--rounds=N] [--settings=NAME[,...]]\n"
+    "settings: default, threads_1, caller_thread, single_threaded_executor (default: all)\n"
     "Prints one JSON line for each session setting and size; x is [rows, 8] f32.\n";
 
 Options Parse(int argc, char** argv) {
@@ -210,6 +212,8 @@ Options Parse(int argc, char** argv) {
       options.rows = std::max(1, std::stoi(value));
     } else if (key == "--seconds") {
       options.seconds = std::stod(value);
+    } else if (key == "--settings") {
+      options.settings = "," + value + ",";
     } else if (key == "--rounds") {
       options.rounds = std::max(1, std::stoi(value));
     } else {
@@ -226,6 +230,10 @@ int main(int argc, char** argv) {
     const Options options = Parse(argc, argv);
     setenv("TF_CPP_MIN_LOG_LEVEL", "2", 0);
     for (const Setting& setting : Settings()) {
+      if (!options.settings.empty() &&
+          options.settings.find("," + std::string(setting.name) + ",") == std::string::npos) {
+        continue;
+      }
       for (int ops : options.ops) Measure(ops, setting, options);
     }
   } catch (const std::exception& error) {

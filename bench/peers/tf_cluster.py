@@ -21,6 +21,7 @@ def parse():
     p.add_argument("--seconds", type=float, default=10)
     p.add_argument("--warmup", type=float, default=2)
     p.add_argument("--rounds", type=int, default=3, help="each with a fresh cluster")
+    p.add_argument("--learning_rate", type=float, default=0.05)
     p.add_argument("--startup", action="store_true", help="measure start-up instead of steps")
     p.add_argument("--api", choices=["run", "callable"], default="run")
     p.add_argument("--executor", default="", help="e.g. SINGLE_THREADED_EXECUTOR")
@@ -31,12 +32,10 @@ def parse():
     return p.parse_args()
 
 
-def start_cluster(children, args):
-    addresses = processes.free_addresses(args.ps + args.workers)
+def start_cluster(children, addresses, args):
     ps, workers = addresses[:args.ps], addresses[args.ps:]
     common = ["--ps_hosts", ",".join(ps), "--worker_hosts", ",".join(workers), "--seconds", 600,
-              "--until_stdin_ends",
-              "--max_steps", 10**9, "--learning_rate", 0.01, "--api", args.api, "--executor", args.executor,
+              "--until_stdin_ends", "--max_steps", 10**9, "--learning_rate", args.learning_rate, "--api", args.api, "--executor", args.executor,
               "--recovery_wait_secs", args.recovery_wait_secs]
     if args.resource_variables:
         common.append("--resource_variables")
@@ -56,25 +55,26 @@ def steps_at(progress, t):
     for (t0, n0), (t1, n1) in zip(progress, progress[1:]):
         if t0 <= t <= t1:
             return n0 + (n1 - n0) * (t - t0) / max(t1 - t0, 1e-9)
-    raise SystemExit(f"tf_cluster: no progress noted around {t}; give a longer --seconds")
+    raise processes.Failed(f"no progress was noted around {t}; give a longer --seconds")
 
 
 def check_trained(done):
     if not (abs(done["weight"] - 2) < 0.5 and abs(done["bias"] - 10) < 0.5):
-        raise SystemExit(f"tf_cluster: trained weight {done['weight']}, bias {done['bias']}; expected about 2 and 10")
+        raise SystemExit(f"tf_cluster: wrong result: trained weight {done['weight']}, bias {done['bias']}; expected about 2 and 10")
 
 
 def measure_steps(args):
     measure.wait_until_idle(args.idle_wait)
-    with processes.Children(limit_seconds=120 + args.warmup + args.seconds) as children:
-        workers = start_cluster(children, args)
-        begin = max(w.wait_for("first_step", children.deadline)["time"] for w in workers) + args.warmup
+    with processes.ReservedAddresses(args.ps + args.workers) as addresses, \
+            processes.Children(limit_seconds=60 + args.warmup + args.seconds) as children:
+        workers = start_cluster(children, addresses, args)
+        begin = max(children.wait_for(w, "first_step")["time"] for w in workers) + args.warmup
         time.sleep(max(0, begin - time.time()))
         with measure.ForeignLoad(children.pids) as load:
             time.sleep(args.seconds)
             for w in workers:
                 w.stop()
-            done = [w.wait_for("done", children.deadline) for w in workers]
+            done = [children.wait_for(w, "done") for w in workers]
         end = min([begin + args.seconds] + [d["progress"][-1][0] for d in done])
         for d in done:
             check_trained(d)
@@ -86,12 +86,13 @@ def measure_steps(args):
 
 def measure_startup(args):
     measure.wait_until_idle(args.idle_wait)
-    with processes.Children(limit_seconds=180) as children:
-        workers = start_cluster(children, args)
+    with processes.ReservedAddresses(args.ps + args.workers) as addresses, \
+            processes.Children(limit_seconds=90) as children:
+        workers = start_cluster(children, addresses, args)
         result = {"from_process_start": [], "from_server_construction": []}
         for w in workers:
-            first = w.wait_for("first_step", children.deadline)["time"]
-            constructing = w.wait_for("constructing_server", children.deadline)["time"]
+            first = children.wait_for(w, "first_step")["time"]
+            constructing = children.wait_for(w, "constructing_server")["time"]
             result["from_process_start"].append(first - w.started)
             result["from_server_construction"].append(first - constructing)
         return result
@@ -104,14 +105,14 @@ def main():
              "variables": "resource" if args.resource_variables else "reference",
              "interop_threads": args.interop_threads or "default"}
     if args.startup:
-        rounds = [measure_startup(args) for _ in range(args.rounds)]
+        rounds = [processes.first_success(lambda: measure_startup(args)) for _ in range(args.rounds)]
         for kind in ("from_process_start", "from_server_construction"):
             measure.emit(**shape, figure=f"seconds {kind} to first step", recovery_wait_secs=args.recovery_wait_secs,
                          each_worker=[measure.best_and_median([r[kind][i] for r in rounds], best=min)
                                       for i in range(args.workers)],
                          all_workers=measure.best_and_median([max(r[kind]) for r in rounds], best=min))
         return
-    rounds = [measure_steps(args) for _ in range(args.rounds)]
+    rounds = [processes.first_success(lambda: measure_steps(args)) for _ in range(args.rounds)]
     measure.emit(**shape, figure="steps/s", version=rounds[0]["version"],
                  total=measure.best_and_median([r["total"] for r in rounds], 0),
                  each_worker=[measure.best_and_median([r["rates"][i] for r in rounds], 0) for i in range(args.workers)],

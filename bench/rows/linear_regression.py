@@ -1,0 +1,81 @@
+"""Steps of an asynchronous linear regression: one parameter server, one and two workers."""
+
+import re
+import statistics
+import tempfile
+
+from rows import programs
+from rows.table import Contestant, Line
+
+LEARNING_RATE = 0.05  # fits within 100 steps, so that the result can be checked on a slow machine too
+
+
+def check_fit(text):
+    found = re.findall(r"step: \d+, weight: (\S+), biase: (\S+),", text)
+    if not found or abs(float(found[-1][0]) - 2) > 0.5 or abs(float(found[-1][1]) - 10) > 0.5:
+        raise programs.Failed(f"linear_regression: trained (weight, biase) {found}; expected about 2 and 10")
+
+
+def ours(workers, quick):
+    steps = 2000 if quick else 10000 * workers
+    with tempfile.TemporaryDirectory() as logdir:
+        text = programs.launch(1, workers, programs.BIN / "linear_regression", f"--max_steps={steps}",
+                               f"--steps_to_validate={steps}", f"--learning_rate={LEARNING_RATE}",
+                               f"--logdir={logdir}", limit=60)
+    check_fit(text)
+    rates = [float(rate) for rate in re.findall(r"([0-9.]+) steps/s", text)]
+    if len(rates) != workers:
+        raise programs.Failed(f"linear_regression: {len(rates)} workers said how fast they were:\n{text}")
+    return {"rate": sum(rates), "step_us": 1e6 / statistics.mean(rates)}
+
+
+def theirs(interpreter, workers, quick, *setting):
+    text = programs.run([interpreter, programs.PEERS / "tf_cluster.py", "--workers", workers, "--rounds", 1,
+                         "--seconds", 1 if quick else 2, "--warmup", 0.5, "--idle_wait", 0,
+                         "--recovery_wait_secs", 0.1, "--learning_rate", LEARNING_RATE, *setting], limit=300)
+    return {"rate": programs.only(programs.objects(text), "tf_cluster.py", figure="steps/s")["total"]["median"]}
+
+
+def round_trip(program, quick):
+    """Of a small message on a raw gRPC stream, with the API that is fastest without spinning."""
+    text = programs.run([program, "--what=ping", "--net=tcp", "--apis=sync-sync,callback-callback,queue-queue",
+                         f"--count={1000 if quick else 5000}", "--rounds=1"], limit=60)
+    return {"round_trip_us": min(o["us_median"] for o in programs.objects(text))}
+
+
+class PerRoundTrip(Line):
+    """Our step in round trips of the raw stream: smaller than the peer's one is impossible, so no ratio is told."""
+
+    def ours_in_trips(self):
+        step, trip = self.ours.median(self.figure), self.peer.median(self.peer_figure)
+        return None if step is None or trip is None else step / trip
+
+    def ratio(self):
+        return None
+
+    def met(self):
+        trips = self.ours_in_trips()
+        return None if trips is None else trips <= self.most
+
+    def target(self):
+        return f"at most {self.most:g} round trips, where 10 x is not reached"
+
+    def cells(self):
+        what, mine, name, peer, _, target, verdict = super().cells()
+        trips = self.ours_in_trips()
+        return [what, mine, name, peer, "-" if trips is None else f"{trips:.2f} round trips", target, verdict]
+
+
+def prepare(interpreter, quick, workers):
+    program = programs.last_line(programs.run([programs.PEERS / "build_grpc.sh"], limit=300))
+    best_setting = ("--resource_variables", "--interop_threads", 1)
+    mine = Contestant("Cohort", lambda: ours(workers, quick))
+    default = Contestant("tf.distribute.Server, default", lambda: theirs(interpreter, workers, quick))
+    best = Contestant("tf.distribute.Server, its best setting",
+                      lambda: theirs(interpreter, workers, quick, *best_setting))
+    raw = Contestant("raw gRPC stream, round trip", lambda: round_trip(program, quick))
+    name = f"linear regression, 1 ps + {workers} worker{'s' * (workers > 1)}"
+    lines = [Line(name, "steps/s", mine, "rate", peer, larger_is_better=True, least_ratio=10)
+             for peer in (default, best)]
+    lines.append(PerRoundTrip(f"{name}, a step of one worker", "us", mine, "step_us", raw, "round_trip_us", most=2.5))
+    return [mine, default, best, raw], lines
