@@ -118,7 +118,7 @@ def conditions(python, args, load, seconds):
     """What the reader of the table must know, as a paragraph."""
     commit = output_of("git", "describe", "--always", "--dirty") or "?"
     tensorflow = output_of(python, "-c", "import importlib.metadata as m; print(*[d.version for d in m.distributions() "
-                                         "if d.name in ('tensorflow', 'tensorflow-cpu')])") or "?"
+                                         "if d.name.replace('_', '-') in ('tensorflow', 'tensorflow-cpu')])") or "?"
     memory = int(first_value("/proc/meminfo", "MemTotal").split()[0]) / 2**20
     with open("/proc/sys/net/ipv4/tcp_congestion_control") as f:
         congestion = f.read().strip()

@@ -295,8 +295,9 @@ Flags Parse(int argc, char** argv) {
     const size_t equals = std::min(arg.find('='), arg.size());
     const auto it = known.find(arg.substr(0, equals));
     if (it == known.end() || equals + 1 >= arg.size()) {
-      std::fprintf(stderr, "usage: transport_bench [--rounds=N] [--count=PINGS] [--mib=N]\n");
-      std::exit(arg == "--help" ? 0 : 2);
+      const bool asked = arg == "--help" || arg == "-h";
+      std::fprintf(asked ? stdout : stderr, "usage: transport_bench [--rounds=N] [--count=PINGS] [--mib=N]\n");
+      std::exit(asked ? 0 : 2);
     }
     *it->second = std::max(1, std::atoi(arg.c_str() + equals + 1));
   }
