@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <sstream>
 #include <vector>
 
@@ -71,8 +72,9 @@ Task StartTask(const ClusterFlags& flags) {
 
 int Main(int argc, char** argv, CLI::App& app, const std::function<int()>& run) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  app.option_defaults()->always_capture_default();
-  std::vector<std::string> arguments;  // CLI11 takes them from the back
+  app.name(std::filesystem::path(argv[0]).filename().string());
+  for (CLI::Option* option : app.get_options()) option->capture_default_str();  // for --help
+  std::vector<std::string> arguments;                                           // CLI11 takes them from the back
   for (int i = argc - 1; i > 0; --i) arguments.push_back(Underscored(argv[i]));
   try {
     app.parse(arguments);
