@@ -8,7 +8,8 @@ case "${1:-}" in
 usage: bench/peers/build_capi.sh [OUTPUT]
 
 Compiles bench/peers/tf_capi_session_run.cc to OUTPUT (default: build/peers/tf_capi_session_run in the repository)
-and prints its path. Runs venv.sh first. CXX chooses the compiler (default: g++).
+and prints its path; does nothing else when OUTPUT is newer than its source and the environment. Runs venv.sh
+first. CXX chooses the compiler (default: g++).
 EOF
     exit 0 ;;
 esac
@@ -17,6 +18,12 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 output=${1:-$root/build/peers/tf_capi_session_run}
 python=$("$here/venv.sh" | tail -n 1)
+venv=$(dirname "$(dirname "$python")")
+if [ -x "$output" ] &&
+  [ -z "$(find "$here/tf_capi_session_run.cc" "$venv/requirements.installed" -newer "$output")" ]; then
+  echo "$output"
+  exit 0
+fi
 # find_spec does not import the package, which would take seconds and print.
 tf=$("$python" -c 'import importlib.util as u, os; print(os.path.dirname(u.find_spec("tensorflow").origin))')
 

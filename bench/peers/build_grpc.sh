@@ -8,7 +8,8 @@ case "${1:-}" in
 usage: bench/peers/build_grpc.sh [OUTPUT]
 
 Compiles bench/peers/grpc_stream*.cc to OUTPUT (default: build/peers/grpc_stream in the repository) and prints its
-path. Needs gRPC's headers and pkg-config (Debian: libgrpc++-dev). CXX chooses the compiler (default: g++).
+path; does nothing else when OUTPUT is newer than they are. Needs gRPC's headers and pkg-config (Debian:
+libgrpc++-dev). CXX chooses the compiler (default: g++).
 EOF
     exit 0 ;;
 esac
@@ -16,6 +17,10 @@ esac
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 output=${1:-$root/build/peers/grpc_stream}
+if [ -x "$output" ] && [ -z "$(find "$here"/grpc_stream* -newer "$output")" ]; then
+  echo "$output"
+  exit 0
+fi
 pkg-config --exists grpc++ || { echo "build_grpc.sh: no gRPC C++; on Debian: apt-get install libgrpc++-dev" >&2; exit 1; }
 
 mkdir -p "$(dirname "$output")"
