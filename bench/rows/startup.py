@@ -17,8 +17,8 @@ def ours():
 
 
 def theirs(interpreter):
-    text = programs.run([interpreter, programs.PEERS / "tf_cluster.py", "--ps", 2, "--workers", 2, "--startup", "--rounds",
-                         1, "--recovery_wait_secs", 0.1, "--idle_wait", 0], limit=300)
+    text = programs.run([interpreter, programs.PEERS / "tf_cluster.py", "--ps", 2, "--workers", 2, "--startup",
+                         "--rounds", 1, "--recovery_wait_secs", 0.1, "--idle_wait", 0], limit=300)
     found = programs.objects(text)
     return {kind: 1000 * programs.only(found, "tf_cluster.py",
                                        figure=f"seconds from_{name} to first step")["all_workers"]["median"]
