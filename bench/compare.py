@@ -114,9 +114,8 @@ def first_value(path, key):
         return next((line.split(":", 1)[1].strip() for line in f if line.startswith(key)), "?")
 
 
-def conditions(python, args, load, seconds):
+def conditions(python, args, commit, load, seconds):
     """What the reader of the table must know, as a paragraph."""
-    commit = output_of("git", "describe", "--always", "--dirty") or "?"
     tensorflow = output_of(python, "-c", "import importlib.metadata as m; print(*[d.version for d in m.distributions() "
                                          "if d.name.replace('_', '-') in ('tensorflow', 'tensorflow-cpu')])") or "?"
     memory = int(first_value("/proc/meminfo", "MemTotal").split()[0]) / 2**20
@@ -136,6 +135,7 @@ def main():
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda caught, _: sys.exit(f"compare: stopped by {signal.Signals(caught).name}"))
     start, load = time.monotonic(), ForeignLoad()
+    commit = output_of("git", "describe", "--always", "--dirty") or "?"
     try:
         python = programs.last_line(programs.run([programs.PEERS / "venv.sh"], limit=900))
     except programs.Failed as error:
@@ -145,7 +145,8 @@ def main():
         more_cells, more_failures = run_row(name, python, args)
         cells += more_cells
         failures += more_failures
-    text = "\n".join([conditions(python, args, load.cores(), time.monotonic() - start), "", *table.markdown(cells)])
+    told = conditions(python, args, commit, load.cores(), time.monotonic() - start)
+    text = "\n".join([told, "", *table.markdown(cells)])
     print(text)
     if args.markdown:
         args.markdown.write_text(text + "\n")

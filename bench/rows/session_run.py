@@ -10,7 +10,8 @@ SIZES = (1, 10, 100, 1000)
 
 def ours(quick):
     text = programs.run([programs.BIN / "session_run_bench", "--benchmark_filter=BM_SessionRun",
-                         "--benchmark_format=json", "--benchmark_repetitions=5", f"--benchmark_min_time={0.05 if quick else 0.1}"], limit=60)
+                         "--benchmark_format=json", "--benchmark_repetitions=5",
+                         f"--benchmark_min_time={0.05 if quick else 0.1}"], limit=60)
     found = json.loads(text)["benchmarks"]
     wrong = [b["error_message"] for b in found if b.get("error_occurred")]
     if wrong:
