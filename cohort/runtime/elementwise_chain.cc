@@ -18,8 +18,8 @@ bool IsScalarBeside(const Tensor& operand, const Tensor& value) {
 
 // Whether `operand` goes with a value of `value`'s shape without changing it; sets whether it is a single element.
 bool Fits(const Tensor& operand, const Tensor& value, bool* scalar) {
-  *scalar = operand.shape() != value.shape();
-  return !*scalar || IsScalarBeside(operand, value);
+  *scalar = IsScalarBeside(operand, value);
+  return *scalar || operand.shape() == value.shape();
 }
 
 // A stage with its operands found: `a` and `b` are null where the running value stands.
@@ -81,10 +81,14 @@ bool RunChain(const std::vector<ChainStage>& stages, DType dtype, const Tensor* 
   const Tensor& value = slots[primary];
   const size_t element = DTypeSize(dtype);
   static thread_local std::vector<Bound> bound;  // keeps its memory from step to step
-  bound.clear();
+  bound.resize(stages.size());
   for (size_t i = 0; i < stages.size(); ++i) {
     const ChainStage& stage = stages[i];
-    Bound next{stage.loops->unary, stage.loops->both, nullptr, nullptr, element, element};
+    Bound& next = bound[i];
+    next.unary = stage.loops->unary;
+    next.binary = stage.loops->both;
+    next.a = next.b = nullptr;
+    next.a_step = next.b_step = element;
     if (next.unary == nullptr) {
       const bool value_is_left = i == 0 ? stage.left == primary : stage.left < 0;
       const int32_t other = value_is_left ? stage.right : stage.left;
@@ -98,7 +102,6 @@ bool RunChain(const std::vector<ChainStage>& stages, DType dtype, const Tensor* 
         next.binary = value_is_left ? stage.loops->right_scalar : stage.loops->left_scalar;
       }
     }
-    bound.push_back(next);
   }
   const bool in_place = std::atomic_ref<const int32_t>(uses[primary]).load(std::memory_order_acquire) == 1 &&
                         value.OwnsBufferAlone() && value.raw_data() == value.buffer()->data() &&
