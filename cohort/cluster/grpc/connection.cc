@@ -12,16 +12,6 @@ constexpr size_t kFirstChunk = 128 * 1024;
 constexpr std::chrono::milliseconds kQuickChunk{10};
 constexpr std::chrono::milliseconds kSlowChunk{100};
 
-void CheckCanTravel(const Message& message) {
-  for (const Tensor& tensor : message.tensors) {
-    if (!tensor.defined() || tensor.dtype() == DType::kResource || tensor.space() != MemorySpace::kHost) {
-      throw InvalidArgumentError(StrCat("[transport] expected a tensor in host memory to send; got ",
-                                        tensor.defined() ? DTypeName(tensor.dtype()) : "no tensor",
-                                        " in a message of kind ", message.kind));
-    }
-  }
-}
-
 }  // namespace
 
 class GrpcConnection::ControlUser final : public StreamUser {

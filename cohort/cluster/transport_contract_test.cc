@@ -1,0 +1,375 @@
+// What every transport keeps, whatever carries it: transport.h, run for each implementation.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "cohort/cluster/testing/recording_handler.h"
+#include "cohort/cluster/transport.h"
+
+namespace cohort {
+namespace {
+
+using testing::ErrorOf;
+using ::testing::HasSubstr;
+using testing::Identity;
+using testing::RecordingHandler;
+using testing::Soon;
+
+class TransportContract : public ::testing::TestWithParam<const char*> {
+ protected:
+  static TransportOptions Options() {
+    TransportOptions options;
+    options.token = "secret";
+    return options;
+  }
+  std::unique_ptr<Transport> Make(TransportHandler& handler, const TransportOptions& options = Options()) {
+    if (std::string(GetParam()) == "grpc") return MakeGrpcTransport(handler, options);
+    return MakeInProcessTransport(network_, handler, options);
+  }
+
+  std::shared_ptr<InProcessNetwork> network_ = MakeInProcessNetwork();
+};
+
+// A ps that listens and a worker that has dialed it.
+class Pair {
+ public:
+  Pair(std::unique_ptr<Transport> ps, RecordingHandler& at_ps, std::unique_ptr<Transport> worker)
+      : ps_(std::move(ps)), worker_(std::move(worker)), port_(ps_->Listen("127.0.0.1:0")) {
+    ps_->SetIdentity(Identity("/job:ps/replica:0/task:0", address()));
+    worker_->SetIdentity(Identity("/job:worker/replica:0/task:0"));
+    dialed_ = worker_->Dial(address(), "/job:ps/replica:0/task:0", Soon());
+    accepted_ = at_ps.Accepted();
+  }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  Transport& ps() { return *ps_; }
+  Transport& worker() { return *worker_; }
+  const std::shared_ptr<Connection>& dialed() const { return dialed_; }
+  const std::shared_ptr<Connection>& accepted() const { return accepted_; }
+
+ private:
+  std::unique_ptr<Transport> ps_;
+  std::unique_ptr<Transport> worker_;
+  int port_;
+  std::shared_ptr<Connection> dialed_;
+  std::shared_ptr<Connection> accepted_;
+};
+
+class TransportPair : public TransportContract {
+ protected:
+  RecordingHandler at_ps_, at_worker_;
+  Pair pair_{Make(at_ps_), at_ps_, Make(at_worker_)};
+};
+
+Tensor Pattern(int64_t bytes, uint8_t seed = 1) {
+  Tensor tensor(DType::kUint8, Shape{bytes});
+  for (int64_t i = 0; i < bytes; ++i) tensor.data<uint8_t>()[i] = static_cast<uint8_t>(i * 7 + (i >> 10) + seed);
+  return tensor;
+}
+
+void ExpectSame(const Tensor& got, const Tensor& want) {
+  ASSERT_EQ(got.dtype(), want.dtype());
+  ASSERT_EQ(got.shape(), want.shape());
+  if (want.dtype() == DType::kString) {
+    EXPECT_EQ(got.ToVector<std::string>(), want.ToVector<std::string>());
+  } else if (want.bytes() > 0) {
+    EXPECT_EQ(std::memcmp(got.raw_data(), want.raw_data(), want.bytes()), 0);
+  }
+}
+
+TEST_P(TransportPair, BothSidesKnowEachOther) {
+  EXPECT_EQ(pair_.dialed()->peer().task, "/job:ps/replica:0/task:0");
+  EXPECT_EQ(pair_.dialed()->peer().address, pair_.address());
+  EXPECT_EQ(pair_.accepted()->peer().task, "/job:worker/replica:0/task:0");
+  EXPECT_EQ(pair_.accepted()->peer().incarnation, 7u);
+  EXPECT_EQ(pair_.accepted()->peer().cluster, "{}");
+  EXPECT_FALSE(pair_.dialed()->closed());
+}
+
+TEST_P(TransportPair, SmallMessagesArriveInOrder) {
+  constexpr int kCount = 5000;
+  for (int i = 0; i < kCount; ++i) pair_.dialed()->Send({5, std::to_string(i), {Tensor::Scalar(i)}});
+  const std::vector<Message> got = at_ps_.Messages(kCount);
+  for (int i = 0; i < kCount; ++i) {
+    ASSERT_EQ(got[static_cast<size_t>(i)].header, std::to_string(i));
+    ASSERT_EQ(got[static_cast<size_t>(i)].tensors.at(0).scalar<int>(), i);
+    ASSERT_EQ(got[static_cast<size_t>(i)].kind, 5);
+  }
+}
+
+TEST_P(TransportPair, EverySizeArrivesWhole) {
+  const int64_t kKiB = 1024;
+  size_t received = 0;
+  for (const int64_t size : {int64_t{0}, int64_t{1}, 15 * kKiB, 16 * kKiB, kKiB * kKiB, 40 * kKiB * kKiB}) {
+    for (const auto& [from, to] : {std::pair(pair_.dialed(), &at_ps_), std::pair(pair_.accepted(), &at_worker_)}) {
+      const Tensor tensor = Pattern(size);
+      from->Send({1, "size", {tensor}});
+      const Message got = to->Messages(received + 1).back();
+      EXPECT_EQ(got.header, "size");
+      ASSERT_EQ(got.tensors.size(), 1u);
+      ExpectSame(got.tensors[0], tensor);
+    }
+    ++received;
+  }
+}
+
+TEST_P(TransportPair, EveryDtypeAndShapeArrives) {
+  std::vector<Tensor> tensors = {Tensor::Scalar(1.5f),
+                                 Tensor::Scalar(-2.5),
+                                 Tensor::Scalar(int32_t{-3}),
+                                 Tensor::Scalar(uint8_t{200}),
+                                 Tensor::Scalar(int64_t{1} << 40),
+                                 Tensor::Scalar(true),
+                                 Tensor::Scalar(bfloat16(0.5f)),
+                                 Tensor::Scalar("text"),
+                                 Tensor::Scalar(""),
+                                 Tensor::Zeros(DType::kFloat32, Shape{0}),
+                                 Tensor::Zeros(DType::kString, Shape{0, 3}),
+                                 Tensor::Zeros(DType::kInt64, Shape{2, 0, 5}),
+                                 Pattern(24).Reshaped(Shape{2, 3, 4}),
+                                 Pattern(100).Slice(10, 30)};
+  pair_.dialed()->Send({1, std::string("\0binary", 7), tensors});
+  tensors.push_back(Pattern(100000));  // the same as bulk
+  tensors.push_back(Tensor::Vector<std::string>({std::string(100000, 'x'), "", std::string("\0y", 2)}));
+  tensors.push_back(Tensor::Zeros(DType::kFloat64, Shape{0}));
+  pair_.dialed()->Send({1, std::string("\0binary", 7), tensors});
+  const std::vector<Message> got = at_ps_.Messages(2);
+  for (size_t m = 0; m < 2; ++m) {
+    EXPECT_EQ(got[m].header, std::string("\0binary", 7));
+    ASSERT_EQ(got[m].tensors.size(), tensors.size() - (m == 0 ? 3 : 0));
+    for (size_t i = 0; i < got[m].tensors.size(); ++i) ExpectSame(got[m].tensors[i], tensors[i]);
+  }
+}
+
+TEST_P(TransportPair, LargeHeadersAndManyTensorsArrive) {
+  const std::string graph(9'000'000, 'g');
+  pair_.dialed()->Send({2, graph, {}});
+  EXPECT_TRUE(at_ps_.Messages(1)[0].header == graph);
+  pair_.dialed()->Send({3, "", std::vector<Tensor>(30000, Tensor::Scalar(4.0f))});
+  const Message many = at_ps_.Messages(2)[1];
+  ASSERT_EQ(many.tensors.size(), 30000u);
+  EXPECT_EQ(many.tensors.back().scalar<float>(), 4.0f);
+}
+
+TEST_P(TransportPair, SeveralMessagesInOneSendStayTogetherInOrder) {
+  std::vector<Message> messages;
+  for (uint16_t i = 0; i < 300; ++i) messages.push_back({i, std::string(10000, 'h'), {}});  // more than one frame takes
+  pair_.dialed()->Send(std::move(messages));
+  const std::vector<Message> got = at_ps_.Messages(300);
+  for (uint16_t i = 0; i < 300; ++i) ASSERT_EQ(got[i].kind, i);
+}
+
+TEST_P(TransportPair, ManyThreadsSendBothWaysAtOnce) {
+  constexpr uint16_t kThreads = 4;
+  constexpr int kEach = 400;
+  std::vector<std::thread> threads;
+  for (uint16_t t = 0; t < 2 * kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      const auto& connection = t % 2 == 0 ? pair_.dialed() : pair_.accepted();
+      for (int i = 0; i < kEach; ++i) {
+        connection->Send({t, std::to_string(i), {Pattern(i % 50 == 0 ? 40000 : 3)}});
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& [handler, side] : {std::pair(&at_ps_, 0), std::pair(&at_worker_, 1)}) {
+    std::map<uint16_t, int> next_small;
+    std::map<uint16_t, int> next_large;
+    for (const Message& message : handler->Messages(kThreads * kEach)) {
+      ASSERT_EQ(message.kind % 2, side);
+      const bool large = message.tensors.at(0).bytes() > 3;
+      int& next = (large ? next_large : next_small)[message.kind];
+      while (!large && next % 50 == 0) ++next;
+      ASSERT_EQ(message.header, std::to_string(next)) << "of thread " << message.kind;
+      next += large ? 50 : 1;
+    }
+  }
+}
+
+TEST_P(TransportPair, WhatCannotTravelIsRefusedByName) {
+  EXPECT_THAT(ErrorOf([&] { pair_.dialed()->Send({9, "", {Tensor()}}); }), HasSubstr("kind 9"));
+  pair_.dialed()->Send({1, "goes on", {}});
+  EXPECT_EQ(at_ps_.Messages(1)[0].header, "goes on");
+}
+
+TEST_P(TransportPair, CloseIsSeenByBothSides) {
+  pair_.dialed()->Send({1, "", {}});
+  at_ps_.Messages(1);
+  pair_.dialed()->Close(Status(Code::kAborted, "enough"));
+  EXPECT_TRUE(pair_.dialed()->closed());
+  const Status here = at_worker_.WhyClosed(pair_.dialed());
+  EXPECT_EQ(here.code(), Code::kAborted);
+  EXPECT_EQ(here.message(), "enough");
+  const Status there = at_ps_.WhyClosed(pair_.accepted());
+  EXPECT_EQ(there.code(), Code::kUnavailable);
+  EXPECT_THAT(there.message(), HasSubstr("/job:worker/replica:0/task:0"));
+  EXPECT_THAT(there.message(), HasSubstr("closed by the peer"));
+  pair_.dialed()->Close(Status(Code::kAborted, "again"));
+  pair_.dialed()->Send({1, "dropped", {}});
+  pair_.accepted()->Send({1, "dropped", {}});
+  pair_.worker().Shutdown();
+  pair_.ps().Shutdown();
+  EXPECT_EQ(at_ps_.message_count(), 1u);
+}
+
+TEST_P(TransportPair, APeerThatShutsDownIsLostByNameAndItsLastMessagesArrive) {
+  for (int i = 0; i < 100; ++i) pair_.accepted()->Send({1, std::to_string(i), {}});
+  pair_.ps().Shutdown();
+  const Status why = at_worker_.WhyClosed(pair_.dialed());
+  EXPECT_EQ(why.code(), Code::kUnavailable);
+  EXPECT_THAT(why.message(), HasSubstr("/job:ps/replica:0/task:0 (" + pair_.address() + ")"));
+  EXPECT_EQ(at_ps_.WhyClosed(pair_.accepted()).code(), Code::kCancelled);
+  EXPECT_EQ(at_worker_.Messages(100)[99].header, "99");
+}
+
+TEST_P(TransportPair, NoCallComesAfterShutdownWithMessagesInFlight) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> senders;
+  for (const auto& connection : {pair_.dialed(), pair_.accepted()}) {
+    senders.emplace_back([&stop, connection] {
+      const Tensor large = Pattern(1 << 20);
+      for (int i = 0; !stop; ++i) connection->Send({1, "", {i % 100 == 0 ? large : Tensor::Scalar(i)}});
+    });
+  }
+  at_ps_.Messages(200);
+  at_worker_.Messages(200);
+  pair_.ps().Shutdown();
+  at_ps_.Forbid();
+  pair_.worker().Shutdown();
+  at_worker_.Forbid();
+  pair_.ps().Shutdown();
+  stop = true;
+  for (std::thread& sender : senders) sender.join();
+  EXPECT_EQ(at_ps_.closed_count(), 1u);
+  EXPECT_EQ(at_worker_.closed_count(), 1u);
+  EXPECT_TRUE(pair_.dialed()->closed());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TransportPair, ::testing::Values("grpc", "in_process"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(TransportContract, AHandlerThatThrowsClosesTheConnection) {
+  RecordingHandler at_ps, at_worker;
+  at_ps.on_message = [](const auto&, const Message& message) {
+    if (message.kind == 13) throw OutOfRangeError("unlucky");
+  };
+  Pair pair(Make(at_ps), at_ps, Make(at_worker));
+  pair.dialed()->Send({13, "", {}});
+  EXPECT_THAT(at_ps.WhyClosed(pair.accepted()).message(), HasSubstr("OutOfRange: unlucky"));
+  EXPECT_EQ(at_worker.WhyClosed(pair.dialed()).code(), Code::kUnavailable);
+}
+
+TEST_P(TransportContract, StrangersAreRefusedByName) {
+  RecordingHandler at_ps, at_worker;
+  const auto ps = Make(at_ps);
+  const std::string address = "127.0.0.1:" + std::to_string(ps->Listen("127.0.0.1:0"));
+  ps->SetIdentity(Identity("/job:ps/replica:0/task:0", address));
+  const auto dial = [&](const TransportOptions& options, const TaskIdentity& identity, const std::string& expected) {
+    const auto worker = Make(at_worker, options);
+    worker->SetIdentity(identity);
+    return ErrorOf([&] { worker->Dial(address, expected, Soon()); });
+  };
+  const TaskIdentity mine = Identity("/job:worker/replica:0/task:0");
+  TransportOptions other_token = Options();
+  other_token.token = "guess";
+  EXPECT_THAT(dial(other_token, mine, ""), ::testing::AllOf(HasSubstr("PermissionDenied"), HasSubstr("token")));
+  TaskIdentity changed = mine;
+  changed.protocol_version = 4;
+  EXPECT_THAT(dial(Options(), changed, ""),
+              ::testing::AllOf(HasSubstr("FailedPrecondition"), HasSubstr("version 3"), HasSubstr("version 4")));
+  changed = mine;
+  changed.op_fingerprint = 0x1234;
+  EXPECT_THAT(dial(Options(), changed, ""),
+              ::testing::AllOf(HasSubstr("FailedPrecondition"), HasSubstr("abcdef"), HasSubstr("1234")));
+  EXPECT_THAT(dial(Options(), mine, "/job:ps/replica:0/task:1"),
+              ::testing::AllOf(HasSubstr("FailedPrecondition"), HasSubstr("task:1"), HasSubstr("task:0")));
+  EXPECT_EQ(dial(Options(), mine, "/job:ps/replica:0/task:0"), "no error");  // and goes on serving
+}
+
+TEST_P(TransportContract, NobodyListens) {
+  RecordingHandler handler;
+  const auto gone = Make(handler);
+  const std::string address = "127.0.0.1:" + std::to_string(gone->Listen("127.0.0.1:0"));
+  gone->Shutdown();
+  const auto transport = Make(handler);
+  transport->SetIdentity(Identity("/job:worker/replica:0/task:0"));
+  EXPECT_THAT(ErrorOf([&] { transport->Dial(address, "", Soon()); }),
+              ::testing::AllOf(HasSubstr("Unavailable"), HasSubstr(address)));
+}
+
+TEST_P(TransportContract, APortInUseIsNamed) {
+  RecordingHandler handler;
+  const auto first = Make(handler);
+  const int port = first->Listen("127.0.0.1:0");
+  const auto second = Make(handler);
+  EXPECT_THAT(ErrorOf([&] { second->Listen("127.0.0.1:" + std::to_string(port)); }),
+              ::testing::AllOf(HasSubstr("Unavailable"), HasSubstr(std::to_string(port)), HasSubstr("in use")));
+  first->Shutdown();
+  const auto third = Make(handler);
+  EXPECT_EQ(third->Listen("127.0.0.1:" + std::to_string(port)), port);
+}
+
+TEST_P(TransportContract, APeerIsAnsweredOnceTheIdentityIsKnown) {
+  RecordingHandler at_ps, at_worker;
+  const auto ps = Make(at_ps);
+  const std::string address = "127.0.0.1:" + std::to_string(ps->Listen("127.0.0.1:0"));
+  const auto worker = Make(at_worker);
+  worker->SetIdentity(Identity("/job:worker/replica:0/task:0"));
+  std::shared_ptr<Connection> connection;
+  std::thread dialer([&] { connection = worker->Dial(address, "", Soon()); });
+  ps->SetIdentity(Identity("/job:ps/replica:0/task:0", address));
+  dialer.join();
+  ASSERT_NE(connection, nullptr);
+  EXPECT_EQ(connection->peer().address, address);
+}
+
+TEST_P(TransportContract, ManyConnectionsOfOnePeer) {
+  RecordingHandler at_ps, at_worker;
+  Pair pair(Make(at_ps), at_ps, Make(at_worker));
+  const auto second = pair.worker().Dial(pair.address(), "", Soon());
+  pair.dialed()->Close(Status(Code::kCancelled, "the first"));
+  EXPECT_EQ(at_ps.WhyClosed(pair.accepted()).code(), Code::kUnavailable);
+  second->Send({2, "over the second", {Pattern(50000)}});
+  EXPECT_EQ(at_ps.Messages(1)[0].header, "over the second");
+  EXPECT_FALSE(second->closed());
+}
+
+size_t CountEntries(const char* folder) {
+  size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++count;
+  return count;
+}
+
+TEST_P(TransportContract, StartingAndStoppingLeavesNothingBehind) {
+  int port = 0;
+  const auto cycle = [&] {
+    RecordingHandler at_ps, at_worker;
+    const auto ps = Make(at_ps);
+    port = ps->Listen("127.0.0.1:" + std::to_string(port));  // the same port each time
+    const std::string address = "127.0.0.1:" + std::to_string(port);
+    ps->SetIdentity(Identity("/job:ps/replica:0/task:0", address));
+    const auto worker = Make(at_worker);
+    worker->SetIdentity(Identity("/job:worker/replica:0/task:0"));
+    const auto connection = worker->Dial(address, "", Soon());
+    connection->Send({1, "", {Tensor::Scalar(1.0f)}});
+    connection->Send({1, "", {Pattern(20000)}});
+    at_ps.Messages(2);
+    port % 2 == 0 ? ps->Shutdown() : worker->Shutdown();
+  };
+  for (int i = 0; i < 5; ++i) cycle();  // what gRPC keeps for ever is there now
+  const size_t files = CountEntries("/proc/self/fd");
+  const size_t threads = CountEntries("/proc/self/task");
+  for (int i = 0; i < 200; ++i) cycle();
+  // gRPC starts and ends threads of its own for timers and the like.
+  EXPECT_LE(CountEntries("/proc/self/fd"), files + 3);
+  EXPECT_LE(CountEntries("/proc/self/task"), threads + 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TransportContract, ::testing::Values("grpc", "in_process"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace cohort
