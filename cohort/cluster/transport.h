@@ -1,5 +1,5 @@
 // Transport: tagged messages with tensors between two tasks, and the news that a peer is gone. Implementations in
-// subfolders: grpc/.
+// subfolders: grpc/ between processes, in_process/ inside one.
 #pragma once
 
 #include <chrono>
@@ -30,8 +30,6 @@ struct Message {
   std::string header;  // the receiver of `kind` knows its layout
   std::vector<Tensor> tensors;
 };
-// Throws InvalidArgumentError for a tensor that is none, is a resource or lies in a device's memory.
-void CheckCanTravel(const Message& message);
 
 struct TransportOptions {
   std::string token;  // both sides must have the same; proved by HMAC, never sent
@@ -50,7 +48,7 @@ class Connection {
   // in all arrive in the order of Send; larger ones travel on a connection of their own, in chunks, in their own order,
   // and may be overtaken (and overtake). A message's tensors are not copied: they must not change until they have been
   // sent, that is, ever. Dropped when the connection is closed: the handler's OnClosed tells. Throws
-  // InvalidArgumentError as CheckCanTravel does.
+  // InvalidArgumentError for a tensor that is none, is a resource or lies in a device's memory.
   virtual void Send(Message message) = 0;
   // Several small messages in one frame, handled in order.
   virtual void Send(std::vector<Message> messages) = 0;
@@ -97,5 +95,27 @@ class Transport {
 
 // `handler` outlives the transport's Shutdown.
 std::unique_ptr<Transport> MakeGrpcTransport(TransportHandler& handler, const TransportOptions& options);
+// For peers in this process: no sockets, tensors are passed by reference and never copied. Addresses are places in a
+// table of the process ("localhost" is 127.0.0.1 there too); a place is told apart from the system's port of that
+// number. Nobody can be silent and nothing can be read on the way, so that only token and handshake_timeout matter.
+std::unique_ptr<Transport> MakeInProcessTransport(TransportHandler& handler, const TransportOptions& options);
+
+// The transports by name: "grpc", "in_process". The names are also the schemes of servers' targets.
+std::vector<std::string> TransportProtocols();
+// Throws InvalidArgumentError for another name, with those that there are.
+void CheckTransportProtocol(const std::string& protocol);
+// Throws the same.
+std::unique_ptr<Transport> MakeTransport(const std::string& protocol, TransportHandler& handler,
+                                         const TransportOptions& options);
+
+// For those who implement one.
+
+// Throws InvalidArgumentError for a tensor that is none, is a resource or lies in a device's memory.
+void CheckCanTravel(const Message& message);
+// What OnClosed says of a peer that is gone; `seen`: what showed it.
+Status LostPeer(const TaskIdentity& peer, const std::string& seen);
+// What Dial throws at its deadline.
+DeadlineExceededError NoAnswer(const std::string& expected_task, const std::string& address,
+                               std::chrono::steady_clock::duration waited);
 
 }  // namespace cohort

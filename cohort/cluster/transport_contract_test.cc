@@ -19,7 +19,7 @@ using testing::Identity;
 using testing::RecordingHandler;
 using testing::Soon;
 
-class TransportContract : public ::testing::TestWithParam<const char*> {
+class TransportContract : public ::testing::TestWithParam<std::string> {
  protected:
   static TransportOptions Options() {
     TransportOptions options;
@@ -27,11 +27,8 @@ class TransportContract : public ::testing::TestWithParam<const char*> {
     return options;
   }
   std::unique_ptr<Transport> Make(TransportHandler& handler, const TransportOptions& options = Options()) {
-    if (std::string(GetParam()) == "grpc") return MakeGrpcTransport(handler, options);
-    return MakeInProcessTransport(network_, handler, options);
+    return MakeTransport(GetParam(), handler, options);
   }
-
-  std::shared_ptr<InProcessNetwork> network_ = MakeInProcessNetwork();
 };
 
 // A ps that listens and a worker that has dialed it.
@@ -248,8 +245,8 @@ TEST_P(TransportPair, NoCallComesAfterShutdownWithMessagesInFlight) {
   EXPECT_TRUE(pair_.dialed()->closed());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TransportPair, ::testing::Values("grpc", "in_process"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(All, TransportPair, ::testing::ValuesIn(TransportProtocols()),
+                         [](const auto& info) { return info.param; });
 
 TEST_P(TransportContract, AHandlerThatThrowsClosesTheConnection) {
   RecordingHandler at_ps, at_worker;
@@ -368,8 +365,8 @@ TEST_P(TransportContract, StartingAndStoppingLeavesNothingBehind) {
   EXPECT_LE(CountEntries("/proc/self/task"), threads + 3);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TransportContract, ::testing::Values("grpc", "in_process"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(All, TransportContract, ::testing::ValuesIn(TransportProtocols()),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace cohort

@@ -58,11 +58,6 @@ std::chrono::milliseconds GrpcConnection::silent_for() const {
                                                                last_heard_.load(std::memory_order_relaxed));
 }
 
-Status GrpcConnection::LostStatus(const std::string& seen) const {
-  return Status(Code::kUnavailable, StrCat("[transport] lost ", peer_.task,
-                                           peer_.address.empty() ? "" : " (" + peer_.address + ")", ": ", seen));
-}
-
 void GrpcConnection::UseControl(const std::shared_ptr<ByteStream>& stream, std::optional<grpc::ByteBuffer> first) {
   {
     MutexLock lock(mu_);
@@ -200,7 +195,7 @@ void GrpcConnection::OnControlFrame(const grpc::ByteBuffer& buffer) {
     const FrameView frame(buffer);
     if (frame.type() == FrameType::kHeartbeat) return;
     if (frame.type() == FrameType::kGoodbye) {
-      return Close(LostStatus(StrCat("the connection was closed by the peer: ", frame.payload())));
+      return Close(LostPeer(peer_, StrCat("the connection was closed by the peer: ", frame.payload())));
     }
     if (frame.type() != FrameType::kMessages) {
       throw DataLossError(StrCat("[frame] a frame of type ", static_cast<int>(frame.type()), " on a control stream"));
@@ -221,7 +216,7 @@ void GrpcConnection::OnBulkFrame(const grpc::ByteBuffer& buffer) {
   }
 }
 
-void GrpcConnection::CloseForError() { Close(LostStatus(Status::FromCurrentException().ToString())); }
+void GrpcConnection::CloseForError() { Close(LostPeer(peer_, Status::FromCurrentException().ToString())); }
 
 void GrpcConnection::Close(const Status& why) {
   std::shared_ptr<ByteStream> control;
@@ -255,7 +250,7 @@ void GrpcConnection::OnStreamEnded(std::shared_ptr<ByteStream> GrpcConnection::*
   Status why;
   {
     MutexLock lock(mu_);
-    why = goodbye_.ok() ? LostStatus(seen) : goodbye_;
+    why = goodbye_.ok() ? LostPeer(peer_, seen) : goodbye_;
   }
   Close(why);
   {
@@ -273,8 +268,8 @@ void GrpcConnection::Watch(Clock::time_point now, Clock::time_point listening_si
   const Clock::time_point heard = last_heard_.load(std::memory_order_relaxed);
   const auto silent = now - std::max(heard, listening_since);
   if (silent > options_.silence_limit) {
-    return Close(LostStatus(StrCat("no byte for ", std::chrono::duration<double>(now - heard).count(),
-                                   " s (the process is stopped, or the network is cut)")));
+    return Close(LostPeer(peer_, StrCat("no byte for ", std::chrono::duration<double>(now - heard).count(),
+                                        " s (the process is stopped, or the network is cut)")));
   }
   std::shared_ptr<ByteStream> control;
   {

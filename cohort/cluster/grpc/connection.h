@@ -59,7 +59,6 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   // Closes with the exception that is in flight.
   void CloseForError();
   void Heard() { last_heard_.store(Clock::now(), std::memory_order_relaxed); }
-  Status LostStatus(const std::string& seen) const;
 
   TransportHandler& handler_;
   const TransportOptions options_;

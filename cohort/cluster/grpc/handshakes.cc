@@ -47,10 +47,11 @@ void AcceptorHandshake::OnFrame(const grpc::ByteBuffer& frame) {
       case State::kHello: return OnHello(frame);
       case State::kIdentity: throw DataLossError("[handshake] a new peer does not wait for its answer");
       case State::kProof: return OnProof(frame);
-      case State::kOver: return;  // refused, and goes on all the same
+      case State::kOver: return;
     }
   } catch (...) {
     Refuse();
+    throw;  // ends the stream
   }
 }
 
@@ -109,7 +110,6 @@ void AcceptorHandshake::Refuse() {
   LogDebug("transport", "refused a connection: ", why.message());
   frames_.Push(EncodeFrame(FrameType::kRefused, out.view()));
   host_.Settled(stream_, true);
-  stream_.Pump();
 }
 
 void AcceptorHandshake::OnEnded(const std::string&) {

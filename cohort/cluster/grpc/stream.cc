@@ -59,6 +59,7 @@ bool ByteStream::EndWrite(bool may_go_on) {
     again_ = false;
     if (more) return false;
     writing_ = false;
+    over_ = over_ || last_;
     if (!over_) return true;
   }
   StartFinish(&finished_);
@@ -79,6 +80,12 @@ void ByteStream::OnRead(bool ok) {
       return BeginReading();
     } catch (...) {
       why_ = Status::FromCurrentException().ToString();
+      StopReading();
+      {
+        MutexLock lock(mu_);
+        last_ = true;
+      }
+      return Pump();
     }
   }
   {

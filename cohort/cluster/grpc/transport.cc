@@ -76,12 +76,16 @@ class GrpcTransport final : public Transport, public HandshakeHost {
           context(std::make_unique<grpc::GenericServerContext>()),
           call(std::make_unique<ServerByteStream::Call>(context.get())) {}
     void Complete(bool ok) override {
-      if (ok) transport.OnCall(*this);
+      if (ok && !std::exchange(known, true) && !transport.OnCall(*this)) {
+        // A dropped call would stay open: the peer has to be told.
+        return call->Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "[transport] no such method"), this);
+      }
       delete this;
     }
     GrpcTransport& transport;
     std::unique_ptr<grpc::GenericServerContext> context;
     std::unique_ptr<ServerByteStream::Call> call;
+    bool known = false;
   };
 
   const std::string& token() const override { return options_.token; }
@@ -94,7 +98,8 @@ class GrpcTransport final : public Transport, public HandshakeHost {
   void Settled(ByteStream& stream, bool refused) override;
 
   void AwaitCall();
-  void OnCall(AwaitedCall& awaited);
+  // False where nothing was done with the call.
+  bool OnCall(AwaitedCall& awaited);
   void Forget(GrpcConnection& connection);
   std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) const;
   // Lets `start` start the stream, whose handshake has to end by `deadline`. False after Shutdown.
@@ -157,10 +162,10 @@ void GrpcTransport::AwaitCall() {
   service_.RequestCall(awaited->context.get(), awaited->call.get(), loop_.queue(), loop_.queue(), awaited);
 }
 
-void GrpcTransport::OnCall(AwaitedCall& awaited) {
+bool GrpcTransport::OnCall(AwaitedCall& awaited) {
   AwaitCall();
   const std::string method = awaited.context->method();
-  if (method != kControlMethod && method != kBulkMethod) return;  // a stranger's: ends as it is dropped
+  if (method != kControlMethod && method != kBulkMethod) return false;
   auto stream = std::make_shared<ServerByteStream>(live_, std::move(awaited.context), std::move(awaited.call));
   if (method == kControlMethod) {
     stream->SetUser(std::make_shared<AcceptorHandshake>(*this, *stream));
@@ -168,6 +173,7 @@ void GrpcTransport::OnCall(AwaitedCall& awaited) {
     stream->SetUser(std::make_shared<BulkAcceptor>(*this, *stream));
   }
   StartWatched(stream, Clock::now() + options_.handshake_timeout, [&stream] { stream->Start(); });
+  return true;
 }
 
 bool GrpcTransport::StartWatched(const std::shared_ptr<ByteStream>& stream, Clock::time_point deadline,
@@ -270,9 +276,7 @@ std::shared_ptr<Connection> GrpcTransport::Dial(const std::string& address, cons
   Settled(*control, false);
   if (connection != nullptr) return connection;
   control->Cancel();
-  throw DeadlineExceededError(StrCat(
-      "[transport] ", expected_task.empty() ? "the task" : expected_task, " at ", address, " has not answered within ",
-      std::chrono::duration<double>(Clock::now() - start).count(), " s (stopped, or something else listens there)"));
+  throw NoAnswer(expected_task, address, Clock::now() - start);
 }
 
 std::vector<std::shared_ptr<GrpcConnection>> GrpcTransport::Connections() {
