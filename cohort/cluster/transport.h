@@ -37,6 +37,7 @@ struct TransportOptions {
   std::chrono::milliseconds silence_limit{5000};       // no byte from the peer for so long: it is lost
   std::chrono::milliseconds handshake_timeout{10000};  // also of a peer that connects and says nothing
   bool allow_insecure = false;                         // without TLS off loopback
+  int network_threads = 0;                             // over gRPC; 0: by the cores, 1 to 4
 };
 
 // One peer, seen from this side. Thread-safe.
@@ -53,6 +54,7 @@ class Connection {
   // Several small messages in one frame, handled in order.
   virtual void Send(std::vector<Message> messages) = 0;
   // Closes both ways; the peer sees it at once. OnClosed follows with `why` (on this side) unless it is closed already.
+  // What is queued, or has come in and is not handled yet, is dropped.
   virtual void Close(const Status& why) = 0;
   virtual bool closed() const = 0;
   // Since the last byte from the peer.

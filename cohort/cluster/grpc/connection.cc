@@ -200,7 +200,10 @@ void GrpcConnection::OnControlFrame(const grpc::ByteBuffer& buffer) {
     if (frame.type() != FrameType::kMessages) {
       throw DataLossError(StrCat("[frame] a frame of type ", static_cast<int>(frame.type()), " on a control stream"));
     }
-    for (Message& message : DecodeMessages(frame.payload())) handler_.OnMessage(shared_from_this(), std::move(message));
+    for (Message& message : DecodeMessages(frame.payload())) {
+      if (closed()) return;  // the handler may have done it
+      Handle(std::move(message));
+    }
   } catch (...) {
     CloseForError();
   }
@@ -210,10 +213,22 @@ void GrpcConnection::OnBulkFrame(const grpc::ByteBuffer& buffer) {
   Heard();
   if (closed()) return;
   try {
-    if (receiver_.Add(buffer)) handler_.OnMessage(shared_from_this(), receiver_.Take());
+    if (receiver_.Add(buffer)) Handle(receiver_.Take());
   } catch (...) {
     CloseForError();
   }
+}
+
+void GrpcConnection::Handle(Message message) {
+  struct Handling {
+    explicit Handling(GrpcConnection& connection) : connection(connection) { ++connection.handling_; }
+    ~Handling() {
+      connection.Heard();
+      --connection.handling_;
+    }
+    GrpcConnection& connection;
+  } const handling(*this);
+  handler_.OnMessage(shared_from_this(), std::move(message));
 }
 
 void GrpcConnection::CloseForError() { Close(LostPeer(peer_, Status::FromCurrentException().ToString())); }
@@ -267,7 +282,7 @@ void GrpcConnection::Watch(Clock::time_point now, Clock::time_point listening_si
   if (closed()) return;
   const Clock::time_point heard = last_heard_.load(std::memory_order_relaxed);
   const auto silent = now - std::max(heard, listening_since);
-  if (silent > options_.silence_limit) {
+  if (silent > options_.silence_limit && handling_ == 0) {
     return Close(LostPeer(peer_, StrCat("no byte for ", std::chrono::duration<double>(now - heard).count(),
                                         " s (the process is stopped, or the network is cut)")));
   }

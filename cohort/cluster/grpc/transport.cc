@@ -29,7 +29,9 @@ void KeepFreedMemory() {
   mallopt(M_TOP_PAD, 16 << 20);
 }
 
-void TuneChannel(grpc::ChannelArguments& arguments) {
+void TuneChannel(grpc::ChannelArguments& arguments, std::chrono::milliseconds connect_timeout) {
+  // Also the time that one attempt to connect may take.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(connect_timeout.count()));
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a socket of its own for each stream
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
 }
@@ -56,7 +58,7 @@ constexpr Tuning kTuning[] = {
 class GrpcTransport final : public Transport, public HandshakeHost {
  public:
   GrpcTransport(TransportHandler& handler, const TransportOptions& options)
-      : handler_(handler), options_(options), loop_(builder_.AddCompletionQueue()) {
+      : handler_(handler), options_(options), loop_(builder_.AddCompletionQueue(), options.network_threads) {
     static const bool kept = (KeepFreedMemory(), true);
     (void)kept;
   }
@@ -243,7 +245,7 @@ std::shared_ptr<GrpcConnection> GrpcTransport::FindAccepted(uint64_t number) {
 
 std::shared_ptr<grpc::Channel> GrpcTransport::MakeChannel(const std::string& address) const {
   grpc::ChannelArguments arguments;
-  TuneChannel(arguments);
+  TuneChannel(arguments, options_.handshake_timeout);
   for (const Tuning& tuning : kTuning) arguments.SetInt(tuning.name, tuning.value);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
@@ -314,8 +316,8 @@ void GrpcTransport::WatchLoop() {
       if (Clock::now() - planned > options_.silence_limit / 4) awake_since = Clock::now();
       connections = Connections();
     }
-    const auto since = std::max(awake_since, loop_.listening_since());
-    for (const auto& connection : connections) connection->Watch(Clock::now(), since);
+    if (loop_.Relieve()) awake_since = Clock::now();  // whoever is not listened to is not silent
+    for (const auto& connection : connections) connection->Watch(Clock::now(), awake_since);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <random>
 
 #include "cohort/cluster/grpc/frame.h"
@@ -227,13 +228,18 @@ class RawPeer {
     }
     return refusal;
   }
-  // Gives the bulk stream's ticket.
-  std::string ShakeHands() {
+  // On a new control stream; gives what was said.
+  Hello SayHello() {
     Open(kControlMethod);
     Hello hello;
     hello.identity = Identity(kWorker);
     hello.nonce = NewNonce();
     Write(EncodeFrame(FrameType::kHello, EncodeHello(hello)));
+    return hello;
+  }
+  // Gives the bulk stream's ticket.
+  std::string ShakeHands() {
+    const Hello hello = SayHello();
     grpc::ByteBuffer buffer;
     EXPECT_TRUE(Read(&buffer));
     const Hello reply = DecodeHello(FrameView(buffer).payload());
@@ -290,6 +296,53 @@ TEST_F(GrpcTransportTest, GarbageInsteadOfAHandshakeIsRefused) {
     peer.ReadToEnd();
   }
   EXPECT_EQ(at_ps_.closed_count(), 0u);
+  ExpectServing();
+}
+
+TEST_F(GrpcTransportTest, WhoOpensAStreamAndSaysNothingIsCutOff) {
+  TransportOptions options = Options();
+  options.handshake_timeout = std::chrono::milliseconds(200);
+  RecordingHandler handler;
+  const auto hasty = MakeGrpcTransport(handler, options);
+  const std::string where = "127.0.0.1:" + std::to_string(hasty->Listen("127.0.0.1:0"));
+  hasty->SetIdentity(Identity(kPs, where));
+  for (const char* method : {kControlMethod, kBulkMethod}) {
+    RawPeer peer(where);
+    peer.Open(method);
+    EXPECT_EQ(peer.ReadToEnd(), "");
+  }
+  RawPeer half(where);  // says hello, and nothing after it
+  half.SayHello();
+  EXPECT_EQ(half.ReadToEnd(), "");
+  EXPECT_EQ(handler.closed_count(), 0u);
+}
+
+size_t CountEntries(const char* folder) {
+  size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++count;
+  return count;
+}
+
+TEST_F(GrpcTransportTest, WhoOpensStreamsAndVanishesLeavesNothingBehind) {
+  const auto vanish = [&] {
+    RawPeer peer(address());
+    peer.Open(kControlMethod);
+    peer.Open(kBulkMethod);
+    peer.SayHello();
+    peer.SayHello();
+    peer.Write(RawFrame("\x63"));
+    peer.Open("/cohort.Transport/Other");
+    peer.ShakeHands();
+  };
+  for (int i = 0; i < 3; ++i) vanish();
+  for (size_t n = 0; n < 3; ++n) EXPECT_FALSE(at_ps_.WhyClosed(at_ps_.Accepted(n)).ok());
+  const size_t files = CountEntries("/proc/self/fd");
+  constexpr size_t kRounds = 100;
+  for (size_t n = 3; n < kRounds; ++n) {
+    vanish();
+    EXPECT_EQ(at_ps_.WhyClosed(at_ps_.Accepted(n)).code(), Code::kUnavailable);
+  }
+  EXPECT_LE(CountEntries("/proc/self/fd"), files + 8);  // the last one's may still be on their way out
   ExpectServing();
 }
 

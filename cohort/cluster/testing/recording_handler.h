@@ -45,6 +45,11 @@ class RecordingHandler final : public TransportHandler {
     closed_.emplace(connection, why);
     changed_.NotifyAll();
   }
+  // Lets go of all messages.
+  void Forget() {
+    MutexLock lock(mu_);
+    messages_.clear();
+  }
   // From now on no call may come.
   void Forbid() {
     MutexLock lock(mu_);
