@@ -306,7 +306,8 @@ TEST_P(TransportPair, NoCallComesAfterShutdownWithMessagesInFlight) {
   EXPECT_TRUE(pair_.dialed()->closed());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TransportPair, ::testing::ValuesIn(Variants()), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, TransportPair, ::testing::ValuesIn(Variants()),
+                         [](const auto& info) { return info.param.name; });
 
 TEST_P(TransportContract, AHandlerThatThrowsClosesTheConnection) {
   RecordingHandler at_ps, at_worker;
@@ -507,7 +508,8 @@ TEST_P(TransportContract, StartingAndStoppingLeavesNothingBehind) {
   EXPECT_LE(CountEntries("/proc/self/task"), threads + 3);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TransportContract, ::testing::ValuesIn(Variants()), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, TransportContract, ::testing::ValuesIn(Variants()),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace cohort
