@@ -91,7 +91,7 @@ class Transport {
   virtual std::shared_ptr<Connection> Dial(const std::string& address, const std::string& expected_task,
                                            std::chrono::steady_clock::time_point deadline) = 0;
   // Closes all connections and the listener, joins every thread. Small messages that are queued are sent before, where
-  // the peers take them within 0.3 s. No handler call comes afterwards. Idempotent.
+  // the peers take them within a second. No handler call comes afterwards. Idempotent.
   virtual void Shutdown() = 0;
 };
 

@@ -271,6 +271,10 @@ void GrpcConnection::OnStreamEnded(std::shared_ptr<ByteStream> GrpcConnection::*
   {
     MutexLock lock(mu_);
     (this->*stream).reset();
+    if (bulk_ == nullptr) {  // nobody writes to it or reads from it any more: what it held is let go
+      sending_.reset();
+      receiver_ = BulkReceiver();
+    }
     if (control_ != nullptr || bulk_ != nullptr) return;
     why = why_;
   }

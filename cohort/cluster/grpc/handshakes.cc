@@ -67,16 +67,18 @@ void AcceptorHandshake::OnHello(const grpc::ByteBuffer& buffer) {
 }
 
 void AcceptorHandshake::Answer(const TaskIdentity& mine) {
+  std::shared_ptr<ByteStream> stream;
   {
     MutexLock lock(mu_);
     if (state_ != State::kIdentity) return;
+    stream = stream_.shared_from_this();  // it may end at any time after this block
     mine_.identity = mine;
     mine_.nonce = NewNonce();
     mine_.proof = ProveToken(host_.token(), "accept", theirs_.nonce, mine_.nonce);
     state_ = State::kProof;
     frames_.Push(EncodeFrame(FrameType::kHello, EncodeHello(mine_)));
   }
-  stream_.Pump();
+  stream->Pump();
 }
 
 void AcceptorHandshake::OnProof(const grpc::ByteBuffer& buffer) {

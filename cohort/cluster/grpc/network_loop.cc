@@ -43,7 +43,7 @@ void NetworkLoop::Start(Worker& worker, bool relief) {
 
 void NetworkLoop::Worker::Serve(void* tag, bool ok) {
   busy_since.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
-  static_cast<Completion*>(tag)->Complete(ok);
+  Completion::Complete(tag, ok);
   busy_since.store(0, std::memory_order_relaxed);
 }
 

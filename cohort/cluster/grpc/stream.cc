@@ -80,6 +80,7 @@ void ByteStream::OnRead(bool ok) {
       return BeginReading();
     } catch (...) {
       why_ = Status::FromCurrentException().ToString();
+      const auto alive = shared_from_this();  // once it may be over, the writing thread may end it
       StopReading();
       {
         MutexLock lock(mu_);
@@ -88,6 +89,7 @@ void ByteStream::OnRead(bool ok) {
       return Pump();
     }
   }
+  const auto alive = shared_from_this();
   {
     MutexLock lock(mu_);
     over_ = true;
@@ -110,7 +112,7 @@ void ByteStream::OnFinished(bool) {
 void ClientByteStream::Start(const char* method, grpc::CompletionQueue* queue) {
   call_ = stub_.PrepareCall(&context_, method, queue);
   Begin(false);
-  call_->StartCall(opening());
+  call_->StartCall(opening()->Starts());
   BeginReading();
 }
 

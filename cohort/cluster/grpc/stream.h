@@ -115,9 +115,9 @@ class ServerByteStream final : public ByteStream {
   void Cancel() override { context_->TryCancel(); }
 
  private:
-  void StartRead(grpc::ByteBuffer* frame, Completion* done) override { call_->Read(frame, done); }
-  void StartWrite(const grpc::ByteBuffer& frame, Completion* done) override { call_->Write(frame, done); }
-  void StartFinish(Completion* done) override { call_->Finish(grpc::Status::OK, done); }
+  void StartRead(grpc::ByteBuffer* frame, Completion* done) override { call_->Read(frame, done->Starts()); }
+  void StartWrite(const grpc::ByteBuffer& frame, Completion* done) override { call_->Write(frame, done->Starts()); }
+  void StartFinish(Completion* done) override { call_->Finish(grpc::Status::OK, done->Starts()); }
 
   const std::unique_ptr<grpc::GenericServerContext> context_;
   const std::unique_ptr<Call> call_;
@@ -131,9 +131,9 @@ class ClientByteStream final : public ByteStream {
   void Cancel() override { context_.TryCancel(); }
 
  private:
-  void StartRead(grpc::ByteBuffer* frame, Completion* done) override { call_->Read(frame, done); }
-  void StartWrite(const grpc::ByteBuffer& frame, Completion* done) override { call_->Write(frame, done); }
-  void StartFinish(Completion* done) override { call_->Finish(&status_, done); }
+  void StartRead(grpc::ByteBuffer* frame, Completion* done) override { call_->Read(frame, done->Starts()); }
+  void StartWrite(const grpc::ByteBuffer& frame, Completion* done) override { call_->Write(frame, done->Starts()); }
+  void StartFinish(Completion* done) override { call_->Finish(&status_, done->Starts()); }
   void StopReading() override { Cancel(); }
   std::string FinishReason() const override { return status_.error_message(); }
 

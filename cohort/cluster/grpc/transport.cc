@@ -19,7 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // How long a shutdown waits for peers to take what is queued for them.
-constexpr std::chrono::milliseconds kGoodbyeTime{300};
+constexpr std::chrono::milliseconds kGoodbyeTime{1000};
 constexpr std::chrono::seconds kRefusalTime{1};
 
 // Freed blocks stay with the process: the pages that gRPC receives into are warm the next time.
@@ -80,7 +80,7 @@ class GrpcTransport final : public Transport, public HandshakeHost {
     void Complete(bool ok) override {
       if (ok && !std::exchange(known, true) && !transport.OnCall(*this)) {
         // A dropped call would stay open: the peer has to be told.
-        return call->Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "[transport] no such method"), this);
+        return call->Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "[transport] no such method"), Starts());
       }
       delete this;
     }
@@ -161,7 +161,7 @@ int GrpcTransport::Listen(const std::string& address) {
 
 void GrpcTransport::AwaitCall() {
   auto* awaited = new AwaitedCall(*this);
-  service_.RequestCall(awaited->context.get(), awaited->call.get(), loop_.queue(), loop_.queue(), awaited);
+  service_.RequestCall(awaited->context.get(), awaited->call.get(), loop_.queue(), loop_.queue(), awaited->Starts());
 }
 
 bool GrpcTransport::OnCall(AwaitedCall& awaited) {
