@@ -94,8 +94,9 @@ bool NetworkLoop::AllHeldUp() const {
 
 bool NetworkLoop::Relieve() {
   std::erase_if(relief_, [](const auto& worker) {
-    if (worker->ended) worker->thread.join();
-    return worker->ended.load();
+    if (!worker->ended) return false;
+    worker->thread.join();
+    return true;
   });
   if (!AllHeldUp()) return false;
   for (const auto& worker : relief_) {
