@@ -10,7 +10,7 @@
 namespace cohort {
 namespace {
 
-constexpr std::string_view kScheme = "grpc://";
+constexpr std::string_view kAfterScheme = "://";
 
 class ClusterTarget final : public ClusterView {
  public:
@@ -58,14 +58,16 @@ std::unique_ptr<ClusterView> MakeClusterView(const std::string& target, const Se
     const DeviceName task = node->task();
     return std::make_unique<ClusterTarget>(std::move(node), task, false);
   }
-  const std::string address = target.substr(kScheme.size());
+  const size_t scheme = target.find(kAfterScheme);
+  const std::string protocol = target.substr(0, scheme);
+  const std::string address = target.substr(scheme + kAfterScheme.size());
   ParseAddress(address);
   TransportOptions transport;
   transport.token = JobToken();
   transport.allow_insecure = config.allow_insecure;
   auto node = std::make_shared<ClusterNode>(
       ClusterSpec(), ClientName(), nullptr, nullptr,
-      [&transport](TransportHandler& handler) { return MakeGrpcTransport(handler, transport); }, "");
+      [&](TransportHandler& handler) { return MakeTransport(protocol, handler, transport); }, "");
   node->Announce("");
   const auto timeout = std::chrono::duration<double>(config.connect_timeout_secs);
   const auto connection =
@@ -99,6 +101,10 @@ std::shared_ptr<ClusterNode> ServerDirectory::Find(const std::string& target) {
   return it == servers_.end() ? nullptr : it->second.lock();
 }
 
-void RegisterClusterSessions() { SessionFactories::Global().Register(std::string(kScheme), MakeClusterView); }
+void RegisterClusterSessions() {
+  for (const std::string& protocol : TransportProtocols()) {
+    SessionFactories::Global().Register(StrCat(protocol, kAfterScheme), MakeClusterView);
+  }
+}
 
 }  // namespace cohort

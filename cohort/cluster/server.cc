@@ -54,9 +54,7 @@ Server::Server(const ClusterSpec& cluster, const std::string& job, int task, con
     throw InvalidArgumentError(
         StrCat("[server] there is no /job:", job_, "/task:", task_, " in ", cluster_.ToString()));
   }
-  if (options_.protocol != "grpc") {
-    throw InvalidArgumentError(StrCat("[server] unknown protocol '", options_.protocol, "'; there is grpc"));
-  }
+  CheckTransportProtocol(options_.protocol);
   if (options_.start) Start();
 }
 
@@ -87,7 +85,8 @@ void Server::Start() {
   transport.allow_insecure = options_.allow_insecure;
   auto node = std::make_shared<ClusterNode>(
       cluster_, name, std::move(devices), std::move(resources),
-      [&transport](TransportHandler& handler) { return MakeGrpcTransport(handler, transport); }, ChiefOf(cluster_));
+      [&](TransportHandler& handler) { return MakeTransport(options_.protocol, handler, transport); },
+      ChiefOf(cluster_));
 
   const std::string& own = cluster_.task_address(job_, task_);
   const int port = node->Listen(options_.bind.empty() ? own : options_.bind);
@@ -96,7 +95,7 @@ void Server::Start() {
   const std::string address = StrCat(host, ":", spec.port != 0 ? spec.port : port);
   node->Announce(address);
   node_ = std::move(node);
-  target_ = "grpc://" + address;
+  target_ = StrCat(options_.protocol, "://", address);
   ServerDirectory::Global().Add(target_, node_);
   LogInfo("server", "Started server with target: ", target_, " (", name.ToString(), ")");
 }

@@ -15,12 +15,12 @@ class ClusterNode;
 
 // The arguments of TensorFlow's Server(...), and what is ours.
 struct ServerOptions {
-  std::string protocol = "grpc";
-  SessionConfig config;         // device_count, intra_op_parallelism_threads of this task's devices
-  bool start = true;            // begin to serve in the constructor
-  std::string bind;             // "host:port" to listen on where that is not the spec's address
-  bool allow_insecure = false;  // listen and connect off loopback without TLS
-  std::string token;            // "" = JobToken()
+  std::string protocol = "grpc";  // or "in_process": no sockets, all tasks of the cluster live in this process
+  SessionConfig config;           // device_count, intra_op_parallelism_threads of this task's devices
+  bool start = true;              // begin to serve in the constructor
+  std::string bind;               // "host:port" to listen on where that is not the spec's address
+  bool allow_insecure = false;    // listen and connect off loopback without TLS
+  std::string token;              // "" = JobToken()
   std::chrono::milliseconds heartbeat_interval{1000};
   std::chrono::milliseconds silence_limit{5000};    // a peer without any byte for so long is lost
   std::chrono::milliseconds orphan_timeout{60000};  // Join fails when the chief has been gone so long; 0 = never
@@ -30,7 +30,7 @@ struct ServerOptions {
 class Server {
  public:
   // `job` and `task` may be left out ("" and -1) where the spec has only one. Throws InvalidArgumentError for a task
-  // that the spec lacks, and what Start throws.
+  // that the spec lacks or an unknown protocol, and what Start throws.
   explicit Server(const ClusterSpec& cluster, const std::string& job = "", int task = -1,
                   const ServerOptions& options = {});
   // Stops.
@@ -41,8 +41,8 @@ class Server {
   // Throws UnavailableError for a port in use, InvalidArgumentError for an address that is not local,
   // PermissionDeniedError off loopback without TLS. A second call does nothing.
   void Start();
-  // "grpc://host:port", with the port that was bound. For Session's constructor; inside this process no network is used
-  // to reach the server's own task.
+  // "grpc://host:port" (the protocol, and the port that was bound). For Session's constructor; inside this process no
+  // network is used to reach the server's own task.
   std::string Target() const;
   // Serves until the cluster is done: returns when the chief has announced it and no other session is open here, or
   // after Stop. By design it waits for ever otherwise; but throws UnavailableError when the chief has been seen and

@@ -27,7 +27,7 @@ class ServerDirectory {
   std::map<std::string, std::weak_ptr<ClusterNode>> servers_ GUARDED_BY(mu_);
 };
 
-// Makes Session understand "grpc://" targets.
+// Makes Session understand targets with a transport's scheme, "grpc://" and the like.
 void RegisterClusterSessions();
 
 }  // namespace cohort

@@ -1,5 +1,5 @@
 // Transport: tagged messages with tensors between two tasks, and the news that a peer is gone. Implementations in
-// subfolders: grpc/.
+// subfolders: grpc/ between processes, in_process/ inside one.
 #pragma once
 
 #include <chrono>
@@ -27,16 +27,17 @@ struct TaskIdentity {
 // One unit that arrives whole. Tensors are in host memory; string tensors are allowed.
 struct Message {
   uint16_t kind = 0;
-  std::string header;  // small; the receiver of `kind` knows its layout
+  std::string header;  // the receiver of `kind` knows its layout
   std::vector<Tensor> tensors;
 };
 
 struct TransportOptions {
   std::string token;  // both sides must have the same; proved by HMAC, never sent
   std::chrono::milliseconds heartbeat_interval{1000};
-  std::chrono::milliseconds silence_limit{5000};  // no byte from the peer for so long: it is lost
-  std::chrono::milliseconds handshake_timeout{10000};
-  bool allow_insecure = false;  // without TLS off loopback
+  std::chrono::milliseconds silence_limit{5000};       // no byte from the peer for so long: it is lost
+  std::chrono::milliseconds handshake_timeout{10000};  // also of a peer that connects and says nothing
+  bool allow_insecure = false;                         // without TLS off loopback
+  int network_threads = 0;                             // over gRPC; 0: by the cores, 1 to 4
 };
 
 // One peer, seen from this side. Thread-safe.
@@ -44,29 +45,32 @@ class Connection {
  public:
   virtual ~Connection() = default;
   virtual const TaskIdentity& peer() const = 0;
-  // Queues the message and, where nobody is sending, sends it on this thread; never waits for a peer that does not read
-  // longer than the silence limit. Messages of less than 16 KiB in all arrive in the order of Send;
-  // larger ones travel on a connection of their own, in chunks, and may be overtaken (and overtake). Dropped when the
-  // connection is closed: the handler's OnClosed tells.
+  // Queues the message and, where nobody is sending, sends it on this thread; never waits. Messages of less than 16 KiB
+  // in all arrive in the order of Send; larger ones travel on a connection of their own, in chunks, in their own order,
+  // and may be overtaken (and overtake). A message's tensors are not copied: they must not change until they have been
+  // sent, that is, ever. Dropped when the connection is closed: the handler's OnClosed tells. Throws
+  // InvalidArgumentError for a tensor that is none, is a resource or lies in a device's memory.
   virtual void Send(Message message) = 0;
   // Several small messages in one frame, handled in order.
   virtual void Send(std::vector<Message> messages) = 0;
   // Closes both ways; the peer sees it at once. OnClosed follows with `why` (on this side) unless it is closed already.
+  // What is queued, or has come in and is not handled yet, is dropped.
   virtual void Close(const Status& why) = 0;
   virtual bool closed() const = 0;
   // Since the last byte from the peer.
   virtual std::chrono::milliseconds silent_for() const = 0;
 };
 
-// What a task does with what comes in. Called on network threads: quick work only; a handler that throws closes the
-// connection with that error.
+// What a task does with what comes in. Called on network threads, of which a transport has few or one: quick work only,
+// nothing that waits for a message or for Dial, no Shutdown. What OnMessage throws closes the connection with that
+// error.
 class TransportHandler {
  public:
   virtual ~TransportHandler() = default;
   // A connection that a peer has made and whose handshake is done. Messages follow.
   virtual void OnAccepted(const std::shared_ptr<Connection>& connection) = 0;
   virtual void OnMessage(const std::shared_ptr<Connection>& connection, Message message) = 0;
-  // Once for each connection, made or accepted, after the last OnMessage: kUnavailable with the peer's task and address
+  // Once for each connection, made or accepted, the last call for it: kUnavailable with the peer's task and address
   // and what was seen ("closed by the peer", "no byte for 5.0 s"); or the `why` of Close.
   virtual void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) = 0;
 };
@@ -80,16 +84,40 @@ class Transport {
   virtual int Listen(const std::string& address) = 0;
   // Sets what this side says of itself. Before Dial, and before peers' handshakes are answered.
   virtual void SetIdentity(const TaskIdentity& identity) = 0;
-  // Connects and shakes hands. `expected_task`: whom we want there ("" = whoever). Throws UnavailableError where nobody
-  // listens (yet): the caller decides whether to try again; PermissionDeniedError for another token,
-  // FailedPreconditionError for another protocol version, op registry or task, DeadlineExceededError.
+  // Connects and shakes hands. `expected_task`: whom we want there ("" = whoever). Messages may reach the handler
+  // before this returns. Throws UnavailableError where nobody listens (yet): the caller decides whether to try again;
+  // PermissionDeniedError for another token, FailedPreconditionError for another protocol version, op registry or task,
+  // DeadlineExceededError where somebody listens but has not answered by `deadline` or within the handshake timeout.
   virtual std::shared_ptr<Connection> Dial(const std::string& address, const std::string& expected_task,
                                            std::chrono::steady_clock::time_point deadline) = 0;
-  // Closes all connections and the listener, joins every thread. No handler call comes afterwards. Idempotent.
+  // Closes all connections and the listener, joins every thread. Small messages that are queued are sent before, where
+  // the peers take them within a second. No handler call comes afterwards. Idempotent.
   virtual void Shutdown() = 0;
 };
 
 // `handler` outlives the transport's Shutdown.
 std::unique_ptr<Transport> MakeGrpcTransport(TransportHandler& handler, const TransportOptions& options);
+// For peers in this process: no sockets, tensors are passed by reference and never copied. Addresses are places in a
+// table of the process ("localhost" is 127.0.0.1 there too); a place is told apart from the system's port of that
+// number. Nobody can be silent and nothing can be read on the way, so that only token and handshake_timeout matter.
+std::unique_ptr<Transport> MakeInProcessTransport(TransportHandler& handler, const TransportOptions& options);
+
+// The transports by name: "grpc", "in_process". The names are also the schemes of servers' targets.
+std::vector<std::string> TransportProtocols();
+// Throws InvalidArgumentError for another name, with those that there are.
+void CheckTransportProtocol(const std::string& protocol);
+// Throws the same.
+std::unique_ptr<Transport> MakeTransport(const std::string& protocol, TransportHandler& handler,
+                                         const TransportOptions& options);
+
+// For those who implement one.
+
+// Throws InvalidArgumentError for a tensor that is none, is a resource or lies in a device's memory.
+void CheckCanTravel(const Message& message);
+// What OnClosed says of a peer that is gone; `seen`: what showed it.
+Status LostPeer(const TaskIdentity& peer, const std::string& seen);
+// What Dial throws at its deadline.
+DeadlineExceededError NoAnswer(const std::string& expected_task, const std::string& address,
+                               std::chrono::steady_clock::duration waited);
 
 }  // namespace cohort

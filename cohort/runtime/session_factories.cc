@@ -61,8 +61,10 @@ std::unique_ptr<ClusterView> SessionFactories::Make(const std::string& target, c
   for (const auto& [scheme, factory] : factories_) {
     if (target.rfind(scheme, 0) == 0) return factory(target, config);
   }
+  std::string known = "\"\"";
+  for (const auto& [scheme, factory] : factories_) known += StrCat(", ", scheme, "host:port");
   throw NotFoundError(StrCat("No session factory registered for the given session options: {target: \"", target,
-                             "\"}; a target is \"\" or begins with grpc://"));
+                             "\"}; a target is one of ", known));
 }
 
 }  // namespace cohort

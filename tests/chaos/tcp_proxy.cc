@@ -51,7 +51,7 @@ bool WriteAll(int fd, const char* data, size_t size) {
 
 // Two sockets, closed when neither direction uses them any more.
 struct TcpProxy::Link {
-  Link(int peer, int target) : peer(peer), target(target) {}
+  Link(int number, int peer, int target) : number(number), peer(peer), target(target) {}
   ~Link() {
     close(peer);
     close(target);
@@ -60,6 +60,7 @@ struct TcpProxy::Link {
     shutdown(peer, SHUT_RDWR);
     shutdown(target, SHUT_RDWR);
   }
+  const int number;
   const int peer;
   const int target;
 };
@@ -103,14 +104,34 @@ void TcpProxy::SetCut(bool cut) {
   changed_.NotifyAll();
 }
 
+void TcpProxy::CutOnly(int connection) {
+  MutexLock lock(mu_);
+  cut_only_ = connection;
+}
+
+void TcpProxy::AcceptAtMost(int connections) {
+  MutexLock lock(mu_);
+  at_most_ = connections;
+}
+
+int TcpProxy::Number() {
+  MutexLock lock(mu_);
+  return accepted_ < at_most_ ? accepted_++ : -1;
+}
+
 void TcpProxy::AcceptLoop() {
   for (;;) {
     const int peer = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
     if (peer < 0) return;
+    const int number = Number();
+    if (number < 0) {
+      close(peer);
+      continue;
+    }
     const int target = NewSocket();
     SetUp(peer);
     SetUp(target);
-    const auto link = std::make_shared<Link>(peer, target);
+    const auto link = std::make_shared<Link>(number, peer, target);
     const sockaddr_in address = Loopback(target_port_);
     if (connect(target, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) continue;
     MutexLock lock(mu_);
@@ -121,9 +142,9 @@ void TcpProxy::AcceptLoop() {
   }
 }
 
-bool TcpProxy::Pass(int direction, size_t bytes) {
+bool TcpProxy::Pass(const Link& link, int direction, size_t bytes) {
   MutexLock lock(mu_);
-  while (cut_ && !ended_) changed_.Wait(mu_);
+  while ((cut_ || cut_only_ == link.number) && !ended_) changed_.Wait(mu_);
   if (bytes_per_second_ > 0) {
     Direction& way = directions_[direction];
     const auto duration = std::chrono::nanoseconds(static_cast<int64_t>(bytes) * 1'000'000'000 / bytes_per_second_);
@@ -138,7 +159,7 @@ void TcpProxy::Forward(const std::shared_ptr<Link>& link, int from, int to, int 
   char piece[kPiece];
   for (;;) {
     const ssize_t size = recv(from, piece, sizeof(piece), 0);
-    if (size <= 0 || !Pass(direction, static_cast<size_t>(size))) break;
+    if (size <= 0 || !Pass(*link, direction, static_cast<size_t>(size))) break;
     if (!WriteAll(to, piece, static_cast<size_t>(size))) break;
     forwarded_ += size;
   }

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <climits>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -26,6 +27,10 @@ class TcpProxy {
   // From now on no byte arrives, but no connection ends either: a cable that was pulled out.
   void Cut() { SetCut(true); }
   void Heal() { SetCut(false); }
+  // The same for one connection alone, numbered from 0 in the order in which they were made.
+  void CutOnly(int connection) EXCLUDES(mu_);
+  // Later connections are closed as soon as they are made.
+  void AcceptAtMost(int connections) EXCLUDES(mu_);
   int64_t bytes_forwarded() const { return forwarded_; }
 
  private:
@@ -36,9 +41,11 @@ class TcpProxy {
 
   void SetCut(bool cut);
   void AcceptLoop();
+  // Of a new connection; -1 where it is one too many.
+  int Number() EXCLUDES(mu_);
   void Forward(const std::shared_ptr<Link>& link, int from, int to, int direction);
   // Waits until `bytes` may pass; false when the proxy ends.
-  bool Pass(int direction, size_t bytes) EXCLUDES(mu_);
+  bool Pass(const Link& link, int direction, size_t bytes) EXCLUDES(mu_);
 
   const int target_port_;
   const int64_t bytes_per_second_;
@@ -48,6 +55,9 @@ class TcpProxy {
   Mutex mu_;
   CondVar changed_;
   bool cut_ GUARDED_BY(mu_) = false;
+  int cut_only_ GUARDED_BY(mu_) = -1;
+  int accepted_ GUARDED_BY(mu_) = 0;
+  int at_most_ GUARDED_BY(mu_) = INT_MAX;
   bool ended_ GUARDED_BY(mu_) = false;
   Direction directions_[2] GUARDED_BY(mu_);
   std::vector<std::shared_ptr<Link>> links_ GUARDED_BY(mu_);

@@ -1,4 +1,5 @@
-// LocalCluster: all servers of a small cluster in this process, over real sockets on loopback.
+// LocalCluster: all servers of a small cluster in this process: over sockets on loopback, or without
+// (options.protocol).
 #pragma once
 
 #include <map>

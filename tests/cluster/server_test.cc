@@ -10,12 +10,14 @@
 #include <atomic>
 #include <thread>
 
+#include "cohort/cluster/transport.h"
 #include "cohort/cohort.h"
 #include "tests/cluster/local_cluster.h"
 
 namespace cohort {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::LocalCluster;
 using ::testing::Not;
@@ -28,6 +30,18 @@ std::string MessageOf(const std::function<void()>& run) {
   }
   return "no error";
 }
+
+// Over each transport.
+class ServerTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  static ServerOptions Options() {
+    ServerOptions options = LocalCluster::FastOptions();
+    options.protocol = GetParam();
+    return options;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, ServerTest, ::testing::ValuesIn(TransportProtocols()),
+                         [](const auto& info) { return info.param; });
 
 ops::Variable VariableOn(Graph& g, const std::string& device, Output initial, const std::string& name) {
   const DeviceScope scope(g, device);
@@ -57,8 +71,8 @@ struct Model {
   }
 };
 
-TEST(ServerTest, AStepCrossesTasks) {
-  LocalCluster cluster({{"ps", 2}, {"worker", 2}});
+TEST_P(ServerTest, AStepCrossesTasks) {
+  LocalCluster cluster({{"ps", 2}, {"worker", 2}}, Options());
   Model model(0);
   Session session(model.g, cluster.target("worker", 0));
   session.Run(model.init);
@@ -69,8 +83,8 @@ TEST(ServerTest, AStepCrossesTasks) {
   EXPECT_EQ(values[2].scalar<int64_t>(), 1);
 }
 
-TEST(ServerTest, SessionsOfAllWorkersShareVariablesAndNoStepIsLost) {
-  LocalCluster cluster({{"ps", 2}, {"worker", 2}});
+TEST_P(ServerTest, SessionsOfAllWorkersShareVariablesAndNoStepIsLost) {
+  LocalCluster cluster({{"ps", 2}, {"worker", 2}}, Options());
   Model models[2] = {Model(0), Model(1)};
   Session chief(models[0].g, cluster.target("worker", 0));
   chief.Run(models[0].init);
@@ -90,8 +104,8 @@ TEST(ServerTest, SessionsOfAllWorkersShareVariablesAndNoStepIsLost) {
   EXPECT_EQ(values[1].data<float>()[0], 1.0f - 0.5f * static_cast<float>(kSteps[0] + kSteps[1]));
 }
 
-TEST(ServerTest, AClientOutsideTheClusterRunsOnItsTasks) {
-  LocalCluster cluster({{"ps", 1}, {"worker", 1}});
+TEST_P(ServerTest, AClientOutsideTheClusterRunsOnItsTasks) {
+  LocalCluster cluster({{"ps", 1}, {"worker", 1}}, Options());
   setenv("COHORT_TOKEN", "local-cluster-test", 1);
   std::string address = cluster.target("worker", 0);
   address.replace(address.find("127.0.0.1"), 9, "localhost");  // so that it is not found in this process
@@ -107,8 +121,8 @@ TEST(ServerTest, AClientOutsideTheClusterRunsOnItsTasks) {
   EXPECT_EQ(session.Run(doubled).scalar<float>(), 8.0f);
 }
 
-TEST(ServerTest, LargeTensorsTravelWhole) {
-  LocalCluster cluster({{"ps", 1}, {"worker", 1}});
+TEST_P(ServerTest, LargeTensorsTravelWhole) {
+  LocalCluster cluster({{"ps", 1}, {"worker", 1}}, Options());
   Graph g;
   const int64_t n = 3'000'001;
   Output x;
@@ -131,8 +145,8 @@ TEST(ServerTest, LargeTensorsTravelWhole) {
   for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(result.data<float>()[i], (values[i] + 1) * 2) << i;
 }
 
-TEST(ServerTest, ALostTaskFailsOnlyTheStepsThatUseIt) {
-  LocalCluster cluster({{"ps", 2}, {"worker", 2}});
+TEST_P(ServerTest, ALostTaskFailsOnlyTheStepsThatUseIt) {
+  LocalCluster cluster({{"ps", 2}, {"worker", 2}}, Options());
   Model models[2] = {Model(0), Model(1)};
   Session first(models[0].g, cluster.target("worker", 0));
   first.Run(models[0].init);
@@ -149,8 +163,8 @@ TEST(ServerTest, ALostTaskFailsOnlyTheStepsThatUseIt) {
   EXPECT_THAT(message, HasSubstr(cluster.spec().task_address("ps", 1)));
 }
 
-TEST(ServerTest, ARestartedTaskIsToldApart) {
-  LocalCluster cluster({{"ps", 2}, {"worker", 1}});
+TEST_P(ServerTest, ARestartedTaskIsToldApart) {
+  LocalCluster cluster({{"ps", 2}, {"worker", 1}}, Options());
   Model model(0);
   Session session(model.g, cluster.target("worker", 0));
   session.Run(model.init);
@@ -165,8 +179,8 @@ TEST(ServerTest, ARestartedTaskIsToldApart) {
   EXPECT_THAT(MessageOf([&] { again.Run(model.b.value()); }), HasSubstr("uninitialized"));
 }
 
-TEST(ServerTest, UnknownTasksAreNamed) {
-  LocalCluster cluster({{"ps", 1}, {"worker", 1}});
+TEST_P(ServerTest, UnknownTasksAreNamed) {
+  LocalCluster cluster({{"ps", 1}, {"worker", 1}}, Options());
   Graph g;
   Output x;
   {
@@ -177,8 +191,8 @@ TEST(ServerTest, UnknownTasksAreNamed) {
   EXPECT_THAT(MessageOf([&] { session.Run(x); }), HasSubstr("/job:ps/replica:0/task:7"));
 }
 
-TEST(ServerTest, AnotherTokenIsRefused) {
-  LocalCluster cluster({{"ps", 1}, {"worker", 1}});
+TEST_P(ServerTest, AnotherTokenIsRefused) {
+  LocalCluster cluster({{"ps", 1}, {"worker", 1}}, Options());
   setenv("COHORT_TOKEN", "somebody-else", 1);
   std::string address = cluster.target("worker", 0);
   address.replace(address.find("127.0.0.1"), 9, "localhost");
@@ -189,15 +203,14 @@ TEST(ServerTest, AnotherTokenIsRefused) {
   setenv("COHORT_TOKEN", "local-cluster-test", 1);
 }
 
-TEST(ServerTest, APortInUseIsNamed) {
-  LocalCluster cluster({{"worker", 1}});
-  const std::string message =
-      MessageOf([&] { Server second(cluster.spec(), "worker", 0, LocalCluster::FastOptions()); });
+TEST_P(ServerTest, APortInUseIsNamed) {
+  LocalCluster cluster({{"worker", 1}}, Options());
+  const std::string message = MessageOf([&] { Server second(cluster.spec(), "worker", 0, Options()); });
   EXPECT_THAT(message, HasSubstr("in use"));
 }
 
-TEST(ServerTest, JoinReturnsWhenTheChiefIsDone) {
-  LocalCluster cluster({{"ps", 1}, {"worker", 1}});
+TEST_P(ServerTest, JoinReturnsWhenTheChiefIsDone) {
+  LocalCluster cluster({{"ps", 1}, {"worker", 1}}, Options());
   std::atomic<bool> joined{false};
   std::thread ps([&] {
     cluster.server("ps", 0).Join();
@@ -215,9 +228,9 @@ TEST(ServerTest, JoinReturnsWhenTheChiefIsDone) {
 }
 
 // The chief's process may end right after it has said that training is done: everybody has heard it by then.
-TEST(ServerTest, ThatTrainingIsDoneIsHeardBeforeTheChiefStops) {
+TEST_P(ServerTest, ThatTrainingIsDoneIsHeardBeforeTheChiefStops) {
   for (int round = 0; round < 20; ++round) {
-    ServerOptions options = LocalCluster::FastOptions();
+    ServerOptions options = Options();
     options.orphan_timeout = std::chrono::milliseconds(1);
     LocalCluster cluster({{"ps", 3}, {"worker", 1}}, options);
     std::string messages[3];
@@ -233,7 +246,7 @@ TEST(ServerTest, ThatTrainingIsDoneIsHeardBeforeTheChiefStops) {
 }
 
 // A stopped process still accepts connections, by the kernel's hand.
-TEST(ServerTest, APeerThatAcceptsAndSaysNothingIsNamedInTime) {
+TEST(GrpcServerTest, APeerThatAcceptsAndSaysNothingIsNamedInTime) {
   const int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -260,8 +273,19 @@ TEST(ServerTest, APeerThatAcceptsAndSaysNothingIsNamedInTime) {
   close(silent);
 }
 
-TEST(ServerTest, JoinFailsWhenTheChiefIsGone) {
+TEST(ServerProtocolTest, UnknownOnesAreNamed) {
   ServerOptions options = LocalCluster::FastOptions();
+  options.protocol = "carrier_pigeon";
+  const ClusterSpec spec({{"worker", {"127.0.0.1:0"}}});
+  EXPECT_THAT(MessageOf([&] { Server server(spec, "worker", 0, options); }),
+              AllOf(HasSubstr("InvalidArgument"), HasSubstr("carrier_pigeon"), HasSubstr("grpc, in_process")));
+  Graph g;
+  EXPECT_THAT(MessageOf([&] { Session session(g, "carrier_pigeon://127.0.0.1:1"); }),
+              AllOf(HasSubstr("NotFound"), HasSubstr("carrier_pigeon"), HasSubstr("in_process://")));
+}
+
+TEST_P(ServerTest, JoinFailsWhenTheChiefIsGone) {
+  ServerOptions options = Options();
   options.orphan_timeout = std::chrono::milliseconds(300);
   LocalCluster cluster({{"ps", 1}, {"worker", 1}}, options);
   std::string message;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "cohort/core/str_cat.h"
@@ -11,6 +12,20 @@ namespace cohort {
 namespace {
 
 constexpr uint64_t kMaxHead = uint64_t{1} << 31;  // graphs travel in headers
+
+// A reference that gRPC gives back on a thread of its choice.
+class Held {
+ public:
+  explicit Held(BufferPtr buffer) : buffer_(std::move(buffer)) { made_.store(true, std::memory_order_release); }
+  static void Release(void* held) {
+    auto* const mine = static_cast<Held*>(held);
+    if (mine->made_.load(std::memory_order_acquire)) delete mine;  // always; it pairs the threads
+  }
+
+ private:
+  const BufferPtr buffer_;
+  std::atomic<bool> made_{false};
+};
 
 Tensor BytesOf(std::string_view text) {
   Tensor bytes(DType::kUint8, Shape{static_cast<int64_t>(text.size())});
@@ -61,9 +76,7 @@ grpc::ByteBuffer BulkSender::Next(size_t chunk) {
     const Piece& piece = pieces_[piece_];
     const size_t part = std::min(chunk, piece.size - at_);
     const char* data = static_cast<const char*>(piece.bytes.raw_data()) + at_;
-    slices.emplace_back(
-        const_cast<char*>(data), part, [](void* held) { delete static_cast<BufferPtr*>(held); },
-        new BufferPtr(piece.bytes.buffer()));
+    slices.emplace_back(const_cast<char*>(data), part, Held::Release, new Held(piece.bytes.buffer()));
     chunk -= part;
     at_ += part;
     if (at_ == piece.size) {

@@ -12,16 +12,6 @@ constexpr size_t kFirstChunk = 128 * 1024;
 constexpr std::chrono::milliseconds kQuickChunk{10};
 constexpr std::chrono::milliseconds kSlowChunk{100};
 
-void CheckCanTravel(const Message& message) {
-  for (const Tensor& tensor : message.tensors) {
-    if (!tensor.defined() || tensor.dtype() == DType::kResource || tensor.space() != MemorySpace::kHost) {
-      throw InvalidArgumentError(StrCat("[transport] expected a tensor in host memory to send; got ",
-                                        tensor.defined() ? DTypeName(tensor.dtype()) : "no tensor",
-                                        " in a message of kind ", message.kind));
-    }
-  }
-}
-
 }  // namespace
 
 class GrpcConnection::ControlUser final : public StreamUser {
@@ -66,11 +56,6 @@ GrpcConnection::GrpcConnection(TransportHandler& handler, const TransportOptions
 std::chrono::milliseconds GrpcConnection::silent_for() const {
   return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() -
                                                                last_heard_.load(std::memory_order_relaxed));
-}
-
-Status GrpcConnection::LostStatus(const std::string& seen) const {
-  return Status(Code::kUnavailable, StrCat("[transport] lost ", peer_.task,
-                                           peer_.address.empty() ? "" : " (" + peer_.address + ")", ": ", seen));
 }
 
 void GrpcConnection::UseControl(const std::shared_ptr<ByteStream>& stream, std::optional<grpc::ByteBuffer> first) {
@@ -210,12 +195,15 @@ void GrpcConnection::OnControlFrame(const grpc::ByteBuffer& buffer) {
     const FrameView frame(buffer);
     if (frame.type() == FrameType::kHeartbeat) return;
     if (frame.type() == FrameType::kGoodbye) {
-      return Close(LostStatus(StrCat("the connection was closed by the peer: ", frame.payload())));
+      return Close(LostPeer(peer_, StrCat("the connection was closed by the peer: ", frame.payload())));
     }
     if (frame.type() != FrameType::kMessages) {
       throw DataLossError(StrCat("[frame] a frame of type ", static_cast<int>(frame.type()), " on a control stream"));
     }
-    for (Message& message : DecodeMessages(frame.payload())) handler_.OnMessage(shared_from_this(), std::move(message));
+    for (Message& message : DecodeMessages(frame.payload())) {
+      if (closed()) return;  // the handler may have done it
+      Handle(std::move(message));
+    }
   } catch (...) {
     CloseForError();
   }
@@ -225,13 +213,25 @@ void GrpcConnection::OnBulkFrame(const grpc::ByteBuffer& buffer) {
   Heard();
   if (closed()) return;
   try {
-    if (receiver_.Add(buffer)) handler_.OnMessage(shared_from_this(), receiver_.Take());
+    if (receiver_.Add(buffer)) Handle(receiver_.Take());
   } catch (...) {
     CloseForError();
   }
 }
 
-void GrpcConnection::CloseForError() { Close(LostStatus(Status::FromCurrentException().ToString())); }
+void GrpcConnection::Handle(Message message) {
+  struct Handling {
+    explicit Handling(GrpcConnection& connection) : connection(connection) { ++connection.handling_; }
+    ~Handling() {
+      connection.Heard();
+      --connection.handling_;
+    }
+    GrpcConnection& connection;
+  } const handling(*this);
+  handler_.OnMessage(shared_from_this(), std::move(message));
+}
+
+void GrpcConnection::CloseForError() { Close(LostPeer(peer_, Status::FromCurrentException().ToString())); }
 
 void GrpcConnection::Close(const Status& why) {
   std::shared_ptr<ByteStream> control;
@@ -265,12 +265,16 @@ void GrpcConnection::OnStreamEnded(std::shared_ptr<ByteStream> GrpcConnection::*
   Status why;
   {
     MutexLock lock(mu_);
-    why = goodbye_.ok() ? LostStatus(seen) : goodbye_;
+    why = goodbye_.ok() ? LostPeer(peer_, seen) : goodbye_;
   }
   Close(why);
   {
     MutexLock lock(mu_);
     (this->*stream).reset();
+    if (bulk_ == nullptr) {  // nobody writes to it or reads from it any more: what it held is let go
+      sending_.reset();
+      receiver_ = BulkReceiver();
+    }
     if (control_ != nullptr || bulk_ != nullptr) return;
     why = why_;
   }
@@ -282,9 +286,9 @@ void GrpcConnection::Watch(Clock::time_point now, Clock::time_point listening_si
   if (closed()) return;
   const Clock::time_point heard = last_heard_.load(std::memory_order_relaxed);
   const auto silent = now - std::max(heard, listening_since);
-  if (silent > options_.silence_limit) {
-    return Close(LostStatus(StrCat("no byte for ", std::chrono::duration<double>(now - heard).count(),
-                                   " s (the process is stopped, or the network is cut)")));
+  if (silent > options_.silence_limit && handling_ == 0) {
+    return Close(LostPeer(peer_, StrCat("no byte for ", std::chrono::duration<double>(now - heard).count(),
+                                        " s (the process is stopped, or the network is cut)")));
   }
   std::shared_ptr<ByteStream> control;
   {

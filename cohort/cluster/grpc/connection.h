@@ -43,7 +43,8 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   void SayGoodbye(const Status& why);
 
   // From the transport's watching thread: sends a heartbeat where nothing was sent for long, and closes when the peer
-  // has been silent for too long, time before `listening_since` not counted.
+  // has been silent for too long: time before `listening_since` does not count, nor time in which a message of the peer
+  // is being handled, and so the next is not read.
   void Watch(Clock::time_point now, Clock::time_point listening_since);
 
  private:
@@ -56,10 +57,10 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   void OnControlFrame(const grpc::ByteBuffer& frame);
   void OnBulkFrame(const grpc::ByteBuffer& frame);
   void OnStreamEnded(std::shared_ptr<ByteStream> GrpcConnection::*stream, const std::string& seen) EXCLUDES(mu_);
+  void Handle(Message message);
   // Closes with the exception that is in flight.
   void CloseForError();
   void Heard() { last_heard_.store(Clock::now(), std::memory_order_relaxed); }
-  Status LostStatus(const std::string& seen) const;
 
   TransportHandler& handler_;
   const TransportOptions options_;
@@ -68,6 +69,7 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   const std::function<void(GrpcConnection&)> forget_;
   std::atomic<Clock::time_point> last_heard_;
   std::atomic<bool> closed_{false};
+  std::atomic<int> handling_{0};  // how many calls of the handler are under way
 
   Mutex mu_;
   std::shared_ptr<ByteStream> control_ GUARDED_BY(mu_);  // until it has ended

@@ -47,10 +47,11 @@ void AcceptorHandshake::OnFrame(const grpc::ByteBuffer& frame) {
       case State::kHello: return OnHello(frame);
       case State::kIdentity: throw DataLossError("[handshake] a new peer does not wait for its answer");
       case State::kProof: return OnProof(frame);
-      case State::kOver: return;  // refused, and goes on all the same
+      case State::kOver: return;
     }
   } catch (...) {
     Refuse();
+    throw;  // ends the stream
   }
 }
 
@@ -66,16 +67,18 @@ void AcceptorHandshake::OnHello(const grpc::ByteBuffer& buffer) {
 }
 
 void AcceptorHandshake::Answer(const TaskIdentity& mine) {
+  std::shared_ptr<ByteStream> stream;
   {
     MutexLock lock(mu_);
     if (state_ != State::kIdentity) return;
+    stream = stream_.shared_from_this();  // it may end at any time after this block
     mine_.identity = mine;
     mine_.nonce = NewNonce();
     mine_.proof = ProveToken(host_.token(), "accept", theirs_.nonce, mine_.nonce);
     state_ = State::kProof;
     frames_.Push(EncodeFrame(FrameType::kHello, EncodeHello(mine_)));
   }
-  stream_.Pump();
+  stream->Pump();
 }
 
 void AcceptorHandshake::OnProof(const grpc::ByteBuffer& buffer) {
@@ -109,7 +112,6 @@ void AcceptorHandshake::Refuse() {
   LogDebug("transport", "refused a connection: ", why.message());
   frames_.Push(EncodeFrame(FrameType::kRefused, out.view()));
   host_.Settled(stream_, true);
-  stream_.Pump();
 }
 
 void AcceptorHandshake::OnEnded(const std::string&) {

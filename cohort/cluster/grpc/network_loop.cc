@@ -9,6 +9,8 @@ namespace {
 
 // A completion that takes longer holds the thread up.
 constexpr std::chrono::milliseconds kLong{100};
+constexpr std::chrono::milliseconds kLookAround{20};
+constexpr size_t kMostRelief = 3;
 
 // Longer than a small step's message takes to come.
 constexpr std::chrono::microseconds kSpin{60};
@@ -16,18 +18,33 @@ constexpr std::chrono::microseconds kSpin{60};
 constexpr std::chrono::microseconds kYieldedToSomebody{200};
 
 // More threads than one cost wake-ups, so there are few, and one where cores are few.
-size_t ThreadCount() { return std::clamp<size_t>(std::thread::hardware_concurrency() / 4, 1, 4); }
+int ThreadsForTheCores() { return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 4, 1, 4); }
 
 }  // namespace
 
-NetworkLoop::NetworkLoop(std::unique_ptr<grpc::ServerCompletionQueue> queue) : queue_(std::move(queue)) {
-  for (size_t i = 0; i < ThreadCount(); ++i) {
-    workers_.push_back(std::make_unique<Worker>());
-    workers_.back()->thread = std::thread([this, worker = workers_.back().get()] {
-      SetThreadName("cohort-net");
-      Run(*worker);
-    });
-  }
+NetworkLoop::NetworkLoop(std::unique_ptr<grpc::ServerCompletionQueue> queue, int threads) : queue_(std::move(queue)) {
+  if (threads <= 0) threads = ThreadsForTheCores();
+  for (int i = 0; i < threads; ++i) workers_.push_back(std::make_unique<Worker>());
+  for (const auto& worker : workers_) Start(*worker, false);
+}
+
+bool NetworkLoop::Worker::HeldUp() const {
+  const Clock::rep since = busy_since.load(std::memory_order_relaxed);
+  return since != 0 && Clock::now() - Clock::time_point(Clock::duration(since)) > kLong;
+}
+
+void NetworkLoop::Start(Worker& worker, bool relief) {
+  worker.thread = std::thread([this, &worker, relief] {
+    SetThreadName("cohort-net");
+    relief ? RunAsRelief(worker) : Run(worker);
+    worker.ended = true;
+  });
+}
+
+void NetworkLoop::Worker::Serve(void* tag, bool ok) {
+  busy_since.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  Completion::Complete(tag, ok);
+  busy_since.store(0, std::memory_order_relaxed);
 }
 
 bool NetworkLoop::Next(SpinPolicy& policy, void** tag, bool* ok) {
@@ -58,32 +75,45 @@ void NetworkLoop::Run(Worker& worker) {
   void* tag = nullptr;
   bool ok = false;
   SpinPolicy policy;
-  while (Next(policy, &tag, &ok)) {
-    const Clock::time_point start = Clock::now();
-    worker.busy_since.store(start.time_since_epoch().count(), std::memory_order_relaxed);
-    static_cast<Completion*>(tag)->Complete(ok);
-    const Clock::time_point end = Clock::now();
-    if (end - start > kLong) held_up_until_.store(end.time_since_epoch().count(), std::memory_order_relaxed);
-    worker.busy_since.store(0, std::memory_order_relaxed);
+  while (Next(policy, &tag, &ok)) worker.Serve(tag, ok);
+}
+
+void NetworkLoop::RunAsRelief(Worker& worker) {
+  void* tag = nullptr;
+  bool ok = false;
+  while (AllHeldUp()) {
+    const auto next = queue_->AsyncNext(&tag, &ok, std::chrono::system_clock::now() + kLookAround);
+    if (next == grpc::CompletionQueue::SHUTDOWN) return;
+    if (next == grpc::CompletionQueue::GOT_EVENT) worker.Serve(tag, ok);
   }
 }
 
-NetworkLoop::Clock::time_point NetworkLoop::listening_since() const {
-  const Clock::time_point now = Clock::now();
-  for (const auto& worker : workers_) {
-    const Clock::rep since = worker->busy_since.load(std::memory_order_relaxed);
-    if (since != 0 && now - Clock::time_point(Clock::duration(since)) > kLong) return now;
+bool NetworkLoop::AllHeldUp() const {
+  return std::all_of(workers_.begin(), workers_.end(), [](const auto& worker) { return worker->HeldUp(); });
+}
+
+bool NetworkLoop::Relieve() {
+  std::erase_if(relief_, [](const auto& worker) {
+    if (!worker->ended) return false;
+    worker->thread.join();
+    return true;
+  });
+  if (!AllHeldUp()) return false;
+  for (const auto& worker : relief_) {
+    if (!worker->HeldUp()) return false;
   }
-  return Clock::time_point(Clock::duration(held_up_until_.load(std::memory_order_relaxed)));
+  if (relief_.size() == kMostRelief) return true;
+  relief_.push_back(std::make_unique<Worker>());
+  Start(*relief_.back(), true);
+  return false;
 }
 
 void NetworkLoop::Stop() {
   if (stopped_) return;
   stopped_ = true;
   queue_->Shutdown();
-  for (const auto& worker : workers_) {
-    worker->thread.join();
-  }
+  for (const auto& worker : workers_) worker->thread.join();
+  for (const auto& worker : relief_) worker->thread.join();
 }
 
 }  // namespace cohort

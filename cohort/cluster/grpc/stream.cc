@@ -59,6 +59,7 @@ bool ByteStream::EndWrite(bool may_go_on) {
     again_ = false;
     if (more) return false;
     writing_ = false;
+    over_ = over_ || last_;
     if (!over_) return true;
   }
   StartFinish(&finished_);
@@ -79,8 +80,16 @@ void ByteStream::OnRead(bool ok) {
       return BeginReading();
     } catch (...) {
       why_ = Status::FromCurrentException().ToString();
+      const auto alive = shared_from_this();  // once it may be over, the writing thread may end it
+      StopReading();
+      {
+        MutexLock lock(mu_);
+        last_ = true;
+      }
+      return Pump();
     }
   }
+  const auto alive = shared_from_this();
   {
     MutexLock lock(mu_);
     over_ = true;
@@ -103,7 +112,7 @@ void ByteStream::OnFinished(bool) {
 void ClientByteStream::Start(const char* method, grpc::CompletionQueue* queue) {
   call_ = stub_.PrepareCall(&context_, method, queue);
   Begin(false);
-  call_->StartCall(opening());
+  call_->StartCall(opening()->Starts());
   BeginReading();
 }
 

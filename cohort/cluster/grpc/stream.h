@@ -18,7 +18,7 @@ namespace cohort {
 class StreamUser {
  public:
   virtual ~StreamUser() = default;
-  // What it throws ends the stream.
+  // What it throws ends the stream: an accepted one after the frames that NextFrame still gives, a dialed one at once.
   virtual void OnFrame(const grpc::ByteBuffer& frame) = 0;
   // Fills `frame` with the next to be written; false where there is none. Must not throw.
   virtual bool NextFrame(grpc::ByteBuffer* frame) = 0;
@@ -63,6 +63,8 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   virtual void StartWrite(const grpc::ByteBuffer& frame, Completion* done) = 0;
   // After all reads and writes.
   virtual void StartFinish(Completion* done) = 0;
+  // The user wants to read no more; what it has to say may still be written.
+  virtual void StopReading() {}
   // After Finish.
   virtual std::string FinishReason() const { return ""; }
 
@@ -95,6 +97,7 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   Mutex mu_;
   bool writing_ GUARDED_BY(mu_) = false;  // somebody asks for frames and writes them
   bool again_ GUARDED_BY(mu_) = false;    // pumped meanwhile
+  bool last_ GUARDED_BY(mu_) = false;     // once there are no more frames to write, it is over
   bool over_ GUARDED_BY(mu_) = false;     // nothing can be read any more; no writing starts
 };
 
@@ -112,9 +115,9 @@ class ServerByteStream final : public ByteStream {
   void Cancel() override { context_->TryCancel(); }
 
  private:
-  void StartRead(grpc::ByteBuffer* frame, Completion* done) override { call_->Read(frame, done); }
-  void StartWrite(const grpc::ByteBuffer& frame, Completion* done) override { call_->Write(frame, done); }
-  void StartFinish(Completion* done) override { call_->Finish(grpc::Status::OK, done); }
+  void StartRead(grpc::ByteBuffer* frame, Completion* done) override { call_->Read(frame, done->Starts()); }
+  void StartWrite(const grpc::ByteBuffer& frame, Completion* done) override { call_->Write(frame, done->Starts()); }
+  void StartFinish(Completion* done) override { call_->Finish(grpc::Status::OK, done->Starts()); }
 
   const std::unique_ptr<grpc::GenericServerContext> context_;
   const std::unique_ptr<Call> call_;
@@ -128,9 +131,10 @@ class ClientByteStream final : public ByteStream {
   void Cancel() override { context_.TryCancel(); }
 
  private:
-  void StartRead(grpc::ByteBuffer* frame, Completion* done) override { call_->Read(frame, done); }
-  void StartWrite(const grpc::ByteBuffer& frame, Completion* done) override { call_->Write(frame, done); }
-  void StartFinish(Completion* done) override { call_->Finish(&status_, done); }
+  void StartRead(grpc::ByteBuffer* frame, Completion* done) override { call_->Read(frame, done->Starts()); }
+  void StartWrite(const grpc::ByteBuffer& frame, Completion* done) override { call_->Write(frame, done->Starts()); }
+  void StartFinish(Completion* done) override { call_->Finish(&status_, done->Starts()); }
+  void StopReading() override { Cancel(); }
   std::string FinishReason() const override { return status_.error_message(); }
 
   grpc::GenericStub stub_;  // keeps the channel

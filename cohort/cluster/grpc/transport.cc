@@ -19,7 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // How long a shutdown waits for peers to take what is queued for them.
-constexpr std::chrono::milliseconds kGoodbyeTime{300};
+constexpr std::chrono::milliseconds kGoodbyeTime{1000};
 constexpr std::chrono::seconds kRefusalTime{1};
 
 // Freed blocks stay with the process: the pages that gRPC receives into are warm the next time.
@@ -29,7 +29,9 @@ void KeepFreedMemory() {
   mallopt(M_TOP_PAD, 16 << 20);
 }
 
-void TuneChannel(grpc::ChannelArguments& arguments) {
+void TuneChannel(grpc::ChannelArguments& arguments, std::chrono::milliseconds connect_timeout) {
+  // Also the time that one attempt to connect may take.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(connect_timeout.count()));
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a socket of its own for each stream
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
 }
@@ -56,7 +58,7 @@ constexpr Tuning kTuning[] = {
 class GrpcTransport final : public Transport, public HandshakeHost {
  public:
   GrpcTransport(TransportHandler& handler, const TransportOptions& options)
-      : handler_(handler), options_(options), loop_(builder_.AddCompletionQueue()) {
+      : handler_(handler), options_(options), loop_(builder_.AddCompletionQueue(), options.network_threads) {
     static const bool kept = (KeepFreedMemory(), true);
     (void)kept;
   }
@@ -76,12 +78,16 @@ class GrpcTransport final : public Transport, public HandshakeHost {
           context(std::make_unique<grpc::GenericServerContext>()),
           call(std::make_unique<ServerByteStream::Call>(context.get())) {}
     void Complete(bool ok) override {
-      if (ok) transport.OnCall(*this);
+      if (ok && !std::exchange(known, true) && !transport.OnCall(*this)) {
+        // A dropped call would stay open: the peer has to be told.
+        return call->Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "[transport] no such method"), Starts());
+      }
       delete this;
     }
     GrpcTransport& transport;
     std::unique_ptr<grpc::GenericServerContext> context;
     std::unique_ptr<ServerByteStream::Call> call;
+    bool known = false;
   };
 
   const std::string& token() const override { return options_.token; }
@@ -94,7 +100,8 @@ class GrpcTransport final : public Transport, public HandshakeHost {
   void Settled(ByteStream& stream, bool refused) override;
 
   void AwaitCall();
-  void OnCall(AwaitedCall& awaited);
+  // False where nothing was done with the call.
+  bool OnCall(AwaitedCall& awaited);
   void Forget(GrpcConnection& connection);
   std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) const;
   // Lets `start` start the stream, whose handshake has to end by `deadline`. False after Shutdown.
@@ -154,13 +161,13 @@ int GrpcTransport::Listen(const std::string& address) {
 
 void GrpcTransport::AwaitCall() {
   auto* awaited = new AwaitedCall(*this);
-  service_.RequestCall(awaited->context.get(), awaited->call.get(), loop_.queue(), loop_.queue(), awaited);
+  service_.RequestCall(awaited->context.get(), awaited->call.get(), loop_.queue(), loop_.queue(), awaited->Starts());
 }
 
-void GrpcTransport::OnCall(AwaitedCall& awaited) {
+bool GrpcTransport::OnCall(AwaitedCall& awaited) {
   AwaitCall();
   const std::string method = awaited.context->method();
-  if (method != kControlMethod && method != kBulkMethod) return;  // a stranger's: ends as it is dropped
+  if (method != kControlMethod && method != kBulkMethod) return false;
   auto stream = std::make_shared<ServerByteStream>(live_, std::move(awaited.context), std::move(awaited.call));
   if (method == kControlMethod) {
     stream->SetUser(std::make_shared<AcceptorHandshake>(*this, *stream));
@@ -168,6 +175,7 @@ void GrpcTransport::OnCall(AwaitedCall& awaited) {
     stream->SetUser(std::make_shared<BulkAcceptor>(*this, *stream));
   }
   StartWatched(stream, Clock::now() + options_.handshake_timeout, [&stream] { stream->Start(); });
+  return true;
 }
 
 bool GrpcTransport::StartWatched(const std::shared_ptr<ByteStream>& stream, Clock::time_point deadline,
@@ -237,7 +245,7 @@ std::shared_ptr<GrpcConnection> GrpcTransport::FindAccepted(uint64_t number) {
 
 std::shared_ptr<grpc::Channel> GrpcTransport::MakeChannel(const std::string& address) const {
   grpc::ChannelArguments arguments;
-  TuneChannel(arguments);
+  TuneChannel(arguments, options_.handshake_timeout);
   for (const Tuning& tuning : kTuning) arguments.SetInt(tuning.name, tuning.value);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
@@ -270,9 +278,7 @@ std::shared_ptr<Connection> GrpcTransport::Dial(const std::string& address, cons
   Settled(*control, false);
   if (connection != nullptr) return connection;
   control->Cancel();
-  throw DeadlineExceededError(StrCat(
-      "[transport] ", expected_task.empty() ? "the task" : expected_task, " at ", address, " has not answered within ",
-      std::chrono::duration<double>(Clock::now() - start).count(), " s (stopped, or something else listens there)"));
+  throw NoAnswer(expected_task, address, Clock::now() - start);
 }
 
 std::vector<std::shared_ptr<GrpcConnection>> GrpcTransport::Connections() {
@@ -310,8 +316,8 @@ void GrpcTransport::WatchLoop() {
       if (Clock::now() - planned > options_.silence_limit / 4) awake_since = Clock::now();
       connections = Connections();
     }
-    const auto since = std::max(awake_since, loop_.listening_since());
-    for (const auto& connection : connections) connection->Watch(Clock::now(), since);
+    if (loop_.Relieve()) awake_since = Clock::now();  // whoever is not listened to is not silent
+    for (const auto& connection : connections) connection->Watch(Clock::now(), awake_since);
   }
 }
 

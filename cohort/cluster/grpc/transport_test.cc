@@ -1,0 +1,392 @@
+// What only the transport over gRPC has: addresses, strangers on its port, damaged frames.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/sync_stream.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <random>
+
+#include "cohort/cluster/grpc/frame.h"
+#include "cohort/cluster/grpc/stream.h"
+#include "cohort/cluster/handshake.h"
+#include "cohort/cluster/testing/recording_handler.h"
+
+namespace cohort {
+namespace {
+
+using ::testing::AllOf;
+using testing::ErrorOf;
+using ::testing::HasSubstr;
+using testing::Identity;
+using testing::RecordingHandler;
+using testing::Soon;
+
+const char* const kPs = "/job:ps/replica:0/task:0";
+const char* const kWorker = "/job:worker/replica:0/task:0";
+
+TransportOptions Options() {
+  TransportOptions options;
+  options.token = "secret";
+  return options;
+}
+
+class GrpcTransportTest : public ::testing::Test {
+ protected:
+  GrpcTransportTest() : ps_(MakeGrpcTransport(at_ps_, Options())), port_(ps_->Listen("127.0.0.1:0")) {
+    ps_->SetIdentity(Identity(kPs, address()));
+  }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  std::unique_ptr<Transport> MakeWorker(const TransportOptions& options = Options()) {
+    auto worker = MakeGrpcTransport(at_worker_, options);
+    worker->SetIdentity(Identity(kWorker));
+    return worker;
+  }
+  // A message from a new peer arrives.
+  void ExpectServing() {
+    const size_t before = at_ps_.message_count();
+    MakeWorker()->Dial(address(), kPs, Soon())->Send({1, "alive", {}});
+    EXPECT_EQ(at_ps_.Messages(before + 1).back().header, "alive");
+  }
+
+  RecordingHandler at_ps_, at_worker_;
+  std::unique_ptr<Transport> ps_;
+  int port_;
+};
+
+TEST(GrpcAddressTest, WhatCannotBeListenedOnIsNamed) {
+  RecordingHandler handler;
+  const auto listen = [&](const std::string& address) {
+    const auto transport = MakeGrpcTransport(handler, Options());
+    return ErrorOf([&] { transport->Listen(address); });
+  };
+  EXPECT_THAT(listen("no-such-host.invalid:0"), AllOf(HasSubstr("InvalidArgument"), HasSubstr("no-such-host.invalid")));
+  // 192.0.2.0/24 is for documents: no machine has it.
+  EXPECT_THAT(listen("192.0.2.7:0"), AllOf(HasSubstr("InvalidArgument"), HasSubstr("--bind"), HasSubstr("192.0.2.7")));
+  EXPECT_THAT(listen("0.0.0.0:0"), AllOf(HasSubstr("PermissionDenied"), HasSubstr("allow_insecure")));
+  EXPECT_THAT(listen("127.0.0.1"), HasSubstr("InvalidArgument"));
+}
+
+TEST(GrpcAddressTest, WhatCannotBeDialedIsNamed) {
+  RecordingHandler handler;
+  const auto transport = MakeGrpcTransport(handler, Options());
+  EXPECT_THAT(ErrorOf([&] { transport->Dial("127.0.0.1:1", "", Soon()); }), HasSubstr("SetIdentity"));
+  transport->SetIdentity(Identity(kWorker));
+  EXPECT_THAT(ErrorOf([&] { transport->Dial("no-such-host.invalid:1", "", Soon()); }),
+              AllOf(HasSubstr("Unavailable"), HasSubstr("no-such-host.invalid")));
+  EXPECT_THAT(ErrorOf([&] { transport->Dial("192.0.2.7:1", "", Soon()); }),
+              AllOf(HasSubstr("PermissionDenied"), HasSubstr("allow_insecure")));
+  transport->Shutdown();
+  EXPECT_THAT(ErrorOf([&] { transport->Dial("127.0.0.1:1", "", Soon()); }), HasSubstr("shut down"));
+}
+
+TEST_F(GrpcTransportTest, BulkDoesNotDelayControl) {
+  const auto worker = MakeWorker();
+  const auto connection = worker->Dial(address(), kPs, Soon());
+  const Tensor large = Tensor::Zeros(DType::kUint8, Shape{40 << 20});
+  constexpr size_t kBulk = 8;
+  for (size_t i = 0; i < kBulk; ++i) connection->Send({1, "bulk", {large}});
+  connection->Send({2, "control", {}});
+  const std::vector<Message> got = at_ps_.Messages(kBulk + 1);
+  EXPECT_EQ(got.back().header, "bulk");
+  size_t received = 0;
+  for (const Message& message : got) received += message.header == "bulk" ? message.tensors.at(0).bytes() : 0;
+  EXPECT_EQ(received, kBulk * (40 << 20));
+}
+
+// Something that accepts connections and never says a word.
+class SilentListener {
+ public:
+  SilentListener() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in where{};
+    where.sin_family = AF_INET;
+    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(where);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&where), size), 0);
+    EXPECT_EQ(listen(fd_, 16), 0);
+    EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&where), &size), 0);
+    address_ = "127.0.0.1:" + std::to_string(ntohs(where.sin_port));
+  }
+  ~SilentListener() { close(fd_); }
+  const std::string& address() const { return address_; }
+
+ private:
+  int fd_;
+  std::string address_;
+};
+
+TEST_F(GrpcTransportTest, DialHasADeadline) {
+  const SilentListener listener;
+  const auto worker = MakeWorker();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+  EXPECT_THAT(ErrorOf([&] { worker->Dial(listener.address(), kPs, deadline); }),
+              AllOf(HasSubstr("DeadlineExceeded"), HasSubstr(listener.address()), HasSubstr(kPs)));
+  TransportOptions hasty = Options();
+  hasty.handshake_timeout = std::chrono::milliseconds(200);
+  EXPECT_THAT(ErrorOf([&] { MakeWorker(hasty)->Dial(listener.address(), "", Soon()); }), HasSubstr("DeadlineExceeded"));
+}
+
+TEST_F(GrpcTransportTest, ADialThatWaitsEndsWithTheTransport) {
+  const SilentListener listener;
+  const auto worker = MakeWorker();
+  std::string error;
+  std::thread dialer([&] { error = ErrorOf([&] { worker->Dial(listener.address(), "", Soon()); }); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // so that it mostly is under way
+  worker->Shutdown();
+  dialer.join();
+  EXPECT_THAT(error, HasSubstr("Unavailable"));
+}
+
+// Sends `bytes` to the port and reads what comes until the other side closes or two seconds are over.
+void SendRaw(int port, const std::string& bytes, bool wait) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in where{};
+  where.sin_family = AF_INET;
+  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  where.sin_port = htons(static_cast<uint16_t>(port));
+  ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&where), sizeof(where)), 0);
+  const timeval limit{2, 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+  for (size_t at = 0; at < bytes.size();) {
+    const ssize_t n = send(fd, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
+    if (n <= 0) break;  // it has had enough
+    at += static_cast<size_t>(n);
+  }
+  char sink[4096];
+  while (wait && recv(fd, sink, sizeof(sink), 0) > 0) {
+  }
+  close(fd);
+}
+
+std::string RandomBytes(std::mt19937_64& random, size_t size) {
+  std::string bytes(size, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
+
+const std::string kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+TEST_F(GrpcTransportTest, GarbageOnThePortHarmsNobody) {
+  std::mt19937_64 random(1);
+  const auto worker = MakeWorker();
+  const auto before = worker->Dial(address(), kPs, Soon());
+  SendRaw(port_, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", true);
+  SendRaw(port_, "POST /cohort.Transport/Control HTTP/1.0\r\nContent-Length: 1000000000\r\n\r\n", true);
+  SendRaw(port_, std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11) + RandomBytes(random, 508), true);
+  SendRaw(port_, "", false);
+  SendRaw(port_, "SSH-2.0-OpenSSH_9.2\r\n", true);
+  SendRaw(port_, std::string(1 << 20, '\0'), true);
+  SendRaw(port_, kPreface.substr(0, 10), false);
+  SendRaw(port_, kPreface, false);
+  const std::string settings("\0\0\0\x04\0\0\0\0\0", 9);
+  for (int i = 0; i < 60; ++i) {
+    SendRaw(port_, RandomBytes(random, 1 + random() % 2000), false);
+    SendRaw(port_, kPreface + RandomBytes(random, 1 + random() % 2000), false);
+    SendRaw(port_, kPreface + settings + RandomBytes(random, 1 + random() % 2000), false);
+  }
+  before->Send({1, "alive", {}});
+  EXPECT_EQ(at_ps_.Messages(1)[0].header, "alive");
+  ExpectServing();
+}
+
+// A peer that speaks gRPC and knows the token, but then sends what it likes.
+class RawPeer {
+ public:
+  explicit RawPeer(const std::string& address)
+      : channel_(grpc::CreateChannel(address, grpc::InsecureChannelCredentials())) {}
+  ~RawPeer() {
+    for (auto& call : calls_) call->context.TryCancel();
+    for (auto& call : calls_) {
+      grpc::ByteBuffer rest;
+      while (call->stream->Read(&rest)) {
+      }
+      call->stream->Finish();
+    }
+  }
+  void Open(const char* method) {
+    auto call = std::make_unique<Call>();
+    const grpc::internal::RpcMethod rpc(method, grpc::internal::RpcMethod::BIDI_STREAMING, channel_);
+    call->stream.reset(grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>::Create(
+        channel_.get(), rpc, &call->context));
+    calls_.push_back(std::move(call));
+  }
+  void Write(const grpc::ByteBuffer& frame) { calls_.back()->stream->Write(frame); }
+  // False where the stream has ended.
+  bool Read(grpc::ByteBuffer* frame) { return calls_.back()->stream->Read(frame); }
+  // To the end of the stream; whether a refusal came by the way, and which.
+  std::string ReadToEnd() {
+    std::string refusal;
+    grpc::ByteBuffer buffer;
+    while (Read(&buffer)) {
+      const FrameView frame(buffer);
+      if (frame.type() == FrameType::kRefused) refusal = std::string(frame.payload());
+    }
+    return refusal;
+  }
+  // On a new control stream; gives what was said.
+  Hello SayHello() {
+    Open(kControlMethod);
+    Hello hello;
+    hello.identity = Identity(kWorker);
+    hello.nonce = NewNonce();
+    Write(EncodeFrame(FrameType::kHello, EncodeHello(hello)));
+    return hello;
+  }
+  // Gives the bulk stream's ticket.
+  std::string ShakeHands() {
+    const Hello hello = SayHello();
+    grpc::ByteBuffer buffer;
+    EXPECT_TRUE(Read(&buffer));
+    const Hello reply = DecodeHello(FrameView(buffer).payload());
+    Write(EncodeFrame(FrameType::kProof, ProveToken("secret", "dial", hello.nonce, reply.nonce)));
+    EXPECT_TRUE(Read(&buffer));
+    const FrameView welcome(buffer);
+    EXPECT_EQ(welcome.type(), FrameType::kWelcome);
+    const uint64_t number = WireReader(welcome.payload()).Fixed64();
+    WireWriter ticket;
+    ticket.Fixed64(number);
+    ticket.String(ProveToken("secret", "bulk", std::to_string(number), kWorker));
+    return ticket.Take();
+  }
+
+ private:
+  struct Call {
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> stream;
+  };
+  std::shared_ptr<grpc::Channel> channel_;
+  std::vector<std::unique_ptr<Call>> calls_;
+};
+
+grpc::ByteBuffer RawFrame(const std::string& bytes) {
+  const grpc::Slice slice(bytes);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+TEST_F(GrpcTransportTest, GarbageInsteadOfAHandshakeIsRefused) {
+  const std::string proof(32, 'p');
+  const std::vector<std::string> firsts = {"",     "\x01", "\x01garbage", std::string("\x02") + proof,
+                                           "\x05", "\x63", "\x06\x01"};
+  for (const std::string& first : firsts) {
+    RawPeer peer(address());
+    peer.Open(kControlMethod);
+    peer.Write(RawFrame(first));
+    EXPECT_NE(peer.ReadToEnd(), "") << "for a frame of " << first.size() << " bytes";
+  }
+  {
+    RawPeer peer(address());
+    peer.Open(kControlMethod);
+    peer.Write(RawFrame(std::string(kLargestFrame + 1, '\x01')));  // cut off unread
+    EXPECT_EQ(peer.ReadToEnd(), "");
+  }
+  for (const std::string& first : firsts) {
+    RawPeer peer(address());
+    peer.Open(kBulkMethod);
+    peer.Write(RawFrame(first));
+    peer.ReadToEnd();
+  }
+  {
+    RawPeer peer(address());
+    peer.Open("/cohort.Transport/Other");
+    peer.ReadToEnd();
+  }
+  EXPECT_EQ(at_ps_.closed_count(), 0u);
+  ExpectServing();
+}
+
+TEST_F(GrpcTransportTest, WhoOpensAStreamAndSaysNothingIsCutOff) {
+  TransportOptions options = Options();
+  options.handshake_timeout = std::chrono::milliseconds(200);
+  RecordingHandler handler;
+  const auto hasty = MakeGrpcTransport(handler, options);
+  const std::string where = "127.0.0.1:" + std::to_string(hasty->Listen("127.0.0.1:0"));
+  hasty->SetIdentity(Identity(kPs, where));
+  for (const char* method : {kControlMethod, kBulkMethod}) {
+    RawPeer peer(where);
+    peer.Open(method);
+    EXPECT_EQ(peer.ReadToEnd(), "");
+  }
+  RawPeer half(where);  // says hello, and nothing after it
+  half.SayHello();
+  EXPECT_EQ(half.ReadToEnd(), "");
+  EXPECT_EQ(handler.closed_count(), 0u);
+}
+
+size_t CountEntries(const char* folder) {
+  size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++count;
+  return count;
+}
+
+TEST_F(GrpcTransportTest, WhoOpensStreamsAndVanishesLeavesNothingBehind) {
+  const auto vanish = [&] {
+    RawPeer peer(address());
+    peer.Open(kControlMethod);
+    peer.Open(kBulkMethod);
+    peer.SayHello();
+    peer.SayHello();
+    peer.Write(RawFrame("\x63"));
+    peer.Open("/cohort.Transport/Other");
+    peer.ShakeHands();
+  };
+  for (int i = 0; i < 3; ++i) vanish();
+  for (size_t n = 0; n < 3; ++n) EXPECT_FALSE(at_ps_.WhyClosed(at_ps_.Accepted(n)).ok());
+  const size_t files = CountEntries("/proc/self/fd");
+  constexpr size_t kRounds = 100;
+  for (size_t n = 3; n < kRounds; ++n) {
+    vanish();
+    EXPECT_EQ(at_ps_.WhyClosed(at_ps_.Accepted(n)).code(), Code::kUnavailable);
+  }
+  EXPECT_LE(CountEntries("/proc/self/fd"), files + 8);  // the last one's may still be on their way out
+  ExpectServing();
+}
+
+TEST_F(GrpcTransportTest, ABulkStreamNeedsItsTicket) {
+  RawPeer peer(address());
+  std::string ticket = peer.ShakeHands();
+  const auto connection = at_ps_.Accepted();
+  ticket.back() = static_cast<char>(ticket.back() ^ 1);
+  peer.Open(kBulkMethod);
+  peer.Write(EncodeFrame(FrameType::kProof, ticket));
+  peer.ReadToEnd();
+  EXPECT_FALSE(connection->closed());
+}
+
+TEST_F(GrpcTransportTest, DamagedFramesCloseTheirConnectionOnly) {
+  const auto worker = MakeWorker();
+  const auto other = worker->Dial(address(), kPs, Soon());
+  size_t accepted = 1;
+  const auto expect_closed = [&](const char* method, const std::string& bytes, const std::string& why) {
+    RawPeer peer(address());
+    const std::string ticket = peer.ShakeHands();
+    const auto connection = at_ps_.Accepted(accepted++);
+    if (std::string(method) == kBulkMethod) {
+      peer.Open(kBulkMethod);
+      peer.Write(EncodeFrame(FrameType::kProof, ticket));
+    }
+    peer.Write(RawFrame(bytes));
+    const Status status = at_ps_.WhyClosed(connection);
+    EXPECT_EQ(status.code(), Code::kUnavailable);
+    EXPECT_THAT(status.message(), AllOf(HasSubstr(kWorker), HasSubstr("DataLoss"), HasSubstr(why)));
+  };
+  expect_closed(kControlMethod, "", "empty frame");
+  expect_closed(kControlMethod, "\x63", "got type 99");
+  expect_closed(kControlMethod, "\x07", "type 7 on a control stream");
+  expect_closed(kControlMethod, "\x06\x05", "cut off");
+  expect_closed(kControlMethod, std::string("\x06\x01\x01\x00\x01\x63\x00\x00", 8), "dtype number 99");
+  expect_closed(kBulkMethod, "\x06", "type 6 on a bulk stream");
+  expect_closed(kBulkMethod, "\x08", "a chunk outside");
+  expect_closed(kBulkMethod, std::string("\x07\x01\x01\x01", 4), "more bytes than the head");
+  EXPECT_FALSE(other->closed());
+  other->Send({1, "alive", {}});
+  EXPECT_EQ(at_ps_.Messages(1)[0].header, "alive");
+  ExpectServing();
+}
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,132 @@
+// A TransportHandler that notes what it is told, for tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/cluster/transport.h"
+#include "cohort/core/mutex.h"
+
+namespace cohort::testing {
+
+inline std::chrono::steady_clock::time_point Soon(int seconds = 60) {
+  return std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+}
+
+// Thread-safe.
+class RecordingHandler final : public TransportHandler {
+ public:
+  // What a message makes it do besides; before the transport starts.
+  std::function<void(const std::shared_ptr<Connection>&, const Message&)> on_message;
+
+  void OnAccepted(const std::shared_ptr<Connection>& connection) override {
+    MutexLock lock(mu_);
+    CheckAlive(connection);
+    accepted_.push_back(connection);
+    changed_.NotifyAll();
+  }
+  void OnMessage(const std::shared_ptr<Connection>& connection, Message message) override {
+    if (on_message) on_message(connection, message);
+    MutexLock lock(mu_);
+    CheckAlive(connection);
+    messages_.push_back(std::move(message));
+    changed_.NotifyAll();
+  }
+  void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) override {
+    MutexLock lock(mu_);
+    CheckAlive(connection);
+    EXPECT_TRUE(connection->closed());
+    closed_.emplace(connection, why);
+    changed_.NotifyAll();
+  }
+  // Lets go of all messages.
+  void Forget() {
+    MutexLock lock(mu_);
+    messages_.clear();
+  }
+  // From now on no call may come.
+  void Forbid() {
+    MutexLock lock(mu_);
+    forbidden_ = true;
+  }
+
+  // The n-th connection that a peer has made; fails the test where it does not come.
+  std::shared_ptr<Connection> Accepted(size_t n = 0) {
+    MutexLock lock(mu_);
+    WaitUntil([&]() REQUIRES(mu_) { return accepted_.size() > n; }, "a connection");
+    return accepted_.size() > n ? accepted_[n] : nullptr;
+  }
+  // All messages so far, once there are `count`.
+  std::vector<Message> Messages(size_t count) {
+    MutexLock lock(mu_);
+    WaitUntil([&]() REQUIRES(mu_) { return messages_.size() >= count; }, "messages");
+    return messages_;
+  }
+  size_t message_count() {
+    MutexLock lock(mu_);
+    return messages_.size();
+  }
+  // Why `connection` was closed, once it is.
+  Status WhyClosed(const std::shared_ptr<Connection>& connection) {
+    MutexLock lock(mu_);
+    WaitUntil([&]() REQUIRES(mu_) { return closed_.count(connection) > 0; }, "the end of a connection");
+    const auto it = closed_.find(connection);
+    return it == closed_.end() ? Status() : it->second;
+  }
+  size_t closed_count() {
+    MutexLock lock(mu_);
+    return closed_.size();
+  }
+
+ private:
+  void CheckAlive(const std::shared_ptr<Connection>& connection) REQUIRES(mu_) {
+    EXPECT_FALSE(forbidden_) << "a call after Shutdown";
+    EXPECT_EQ(closed_.count(connection), 0u) << "a call after OnClosed";
+  }
+  template <typename Condition>
+  void WaitUntil(Condition condition, const char* what) REQUIRES(mu_) {
+    const auto deadline = Soon();
+    while (!condition()) {
+      if (!changed_.WaitUntil(mu_, deadline) && !condition()) {
+        ADD_FAILURE() << what << " did not come within a minute";
+        return;
+      }
+    }
+  }
+
+  Mutex mu_;
+  CondVar changed_;
+  std::vector<std::shared_ptr<Connection>> accepted_ GUARDED_BY(mu_);
+  std::vector<Message> messages_ GUARDED_BY(mu_);
+  std::map<std::shared_ptr<Connection>, Status> closed_ GUARDED_BY(mu_);
+  bool forbidden_ GUARDED_BY(mu_) = false;
+};
+
+inline TaskIdentity Identity(const std::string& task, const std::string& address = "") {
+  TaskIdentity identity;
+  identity.task = task;
+  identity.address = address;
+  identity.incarnation = 7;
+  identity.op_fingerprint = 0xabcdef;
+  identity.protocol_version = 3;
+  identity.cluster = "{}";
+  return identity;
+}
+
+// "CodeName: what" of what `run` throws.
+inline std::string ErrorOf(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const Error& e) {
+    return std::string(CodeName(e.code())) + ": " + e.what();
+  }
+  return "no error";
+}
+
+}  // namespace cohort::testing

@@ -1,0 +1,60 @@
+#include "cohort/cluster/transport.h"
+
+#include "cohort/core/str_cat.h"
+
+namespace cohort {
+namespace {
+
+struct Protocol {
+  const char* name;
+  std::unique_ptr<Transport> (*make)(TransportHandler& handler, const TransportOptions& options);
+};
+constexpr Protocol kProtocols[] = {{"grpc", MakeGrpcTransport}, {"in_process", MakeInProcessTransport}};
+
+const Protocol& FindProtocol(const std::string& name) {
+  std::string known;
+  for (const Protocol& protocol : kProtocols) {
+    if (name == protocol.name) return protocol;
+    known += (known.empty() ? "" : ", ") + std::string(protocol.name);
+  }
+  throw InvalidArgumentError(StrCat("[transport] unknown protocol '", name, "'; expected one of: ", known));
+}
+
+}  // namespace
+
+std::vector<std::string> TransportProtocols() {
+  std::vector<std::string> names;
+  for (const Protocol& protocol : kProtocols) names.emplace_back(protocol.name);
+  return names;
+}
+
+void CheckTransportProtocol(const std::string& protocol) { FindProtocol(protocol); }
+
+std::unique_ptr<Transport> MakeTransport(const std::string& protocol, TransportHandler& handler,
+                                         const TransportOptions& options) {
+  return FindProtocol(protocol).make(handler, options);
+}
+
+void CheckCanTravel(const Message& message) {
+  for (const Tensor& tensor : message.tensors) {
+    if (tensor.defined() && tensor.dtype() != DType::kResource && tensor.space() == MemorySpace::kHost) continue;
+    throw InvalidArgumentError(
+        StrCat("[transport] expected tensors in host memory to send; got ",
+               !tensor.defined() ? "an undefined one" : StrCat(tensor.dtype(), tensor.shape(), " elsewhere"),
+               " in a message of kind ", message.kind));
+  }
+}
+
+Status LostPeer(const TaskIdentity& peer, const std::string& seen) {
+  return Status(Code::kUnavailable, StrCat("[transport] lost ", peer.task,
+                                           peer.address.empty() ? "" : " (" + peer.address + ")", ": ", seen));
+}
+
+DeadlineExceededError NoAnswer(const std::string& expected_task, const std::string& address,
+                               std::chrono::steady_clock::duration waited) {
+  return DeadlineExceededError(StrCat(
+      "[transport] ", expected_task.empty() ? "the task" : expected_task, " at ", address, " has not answered within ",
+      std::chrono::duration<double>(waited).count(), " s (stopped, or something else listens there)"));
+}
+
+}  // namespace cohort

@@ -1,0 +1,173 @@
+// The transport over gRPC on a link that is slow, cut, or lets only some connections through; and beside handlers that
+// take long. Nothing asserts on speed: times only decide how much is heard.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "cohort/cluster/cluster_spec.h"
+#include "cohort/cluster/testing/recording_handler.h"
+#include "cohort/cluster/transport.h"
+#include "tests/chaos/tcp_proxy.h"
+
+namespace cohort::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const char* const kPs = "/job:ps/replica:0/task:0";
+const char* const kWorker = "/job:worker/replica:0/task:0";
+constexpr milliseconds kSilence{1000};
+constexpr int kControl = 0;  // the proxy's first connection
+
+TransportOptions Options() {
+  TransportOptions options;
+  options.token = "secret";
+  options.heartbeat_interval = milliseconds(100);
+  options.silence_limit = kSilence;
+  return options;
+}
+
+// A ps that a worker reaches through a proxy.
+class LinkedPair {
+ public:
+  explicit LinkedPair(int64_t bytes_per_second = 0, const TransportOptions& options = Options())
+      : ps(MakeGrpcTransport(at_ps, options)),
+        port(ps->Listen("127.0.0.1:0")),
+        proxy(port, bytes_per_second),
+        worker(MakeGrpcTransport(at_worker, options)) {
+    ps->SetIdentity(Identity(kPs, proxy.address()));
+    worker->SetIdentity(Identity(kWorker));
+  }
+  ~LinkedPair() {
+    worker->Shutdown();
+    ps->Shutdown();
+  }
+  void Connect() {
+    dialed = worker->Dial(proxy.address(), kPs, Soon());
+    accepted = at_ps.Accepted();
+  }
+
+  RecordingHandler at_ps, at_worker;
+  std::unique_ptr<Transport> ps;
+  int port;
+  TcpProxy proxy;
+  std::unique_ptr<Transport> worker;
+  std::shared_ptr<Connection> dialed;
+  std::shared_ptr<Connection> accepted;
+};
+
+Tensor Bytes(int64_t size) { return Tensor::Zeros(DType::kUint8, Shape{size}); }
+
+TEST(TransportLinkTest, ABulkStreamThatCannotOpenClosesTheConnection) {
+  LinkedPair pair;
+  pair.proxy.AcceptAtMost(1);
+  pair.Connect();
+  pair.dialed->Send({1, "", {Bytes(1 << 20)}});
+  const Status why = pair.at_worker.WhyClosed(pair.dialed);
+  EXPECT_EQ(why.code(), Code::kUnavailable);
+  EXPECT_THAT(why.message(), AllOf(HasSubstr(kPs), HasSubstr("bulk stream")));
+  EXPECT_EQ(pair.at_ps.WhyClosed(pair.accepted).code(), Code::kUnavailable);
+}
+
+TEST(TransportLinkTest, ABulkStreamThatIsNotAnsweredClosesTheConnection) {
+  TransportOptions options = Options();
+  options.handshake_timeout = milliseconds(500);
+  LinkedPair pair(0, options);
+  pair.proxy.CutOnly(1);
+  pair.Connect();
+  const Status why = pair.at_worker.WhyClosed(pair.dialed);
+  EXPECT_THAT(why.message(), AllOf(HasSubstr(kPs), HasSubstr("bulk stream")));
+  EXPECT_EQ(pair.at_ps.WhyClosed(pair.accepted).code(), Code::kUnavailable);
+}
+
+TEST(TransportLinkTest, ACutLinkIsSilenceOnBothSides) {
+  LinkedPair pair;
+  pair.Connect();
+  pair.proxy.Cut();
+  for (const Status& why : {pair.at_worker.WhyClosed(pair.dialed), pair.at_ps.WhyClosed(pair.accepted)}) {
+    EXPECT_EQ(why.code(), Code::kUnavailable);
+    EXPECT_THAT(why.message(), HasSubstr("no byte for "));
+  }
+}
+
+TEST(TransportLinkTest, BulkOnASlowLinkDoesNotLookLikeDeath) {
+  constexpr int64_t kBytesPerSecond = 1 << 20;
+  LinkedPair pair(kBytesPerSecond);
+  pair.Connect();
+  const Tensor large = Bytes(3 * kBytesPerSecond);  // each way takes five times the silence limit
+  pair.dialed->Send({1, "there", {large}});
+  pair.accepted->Send({1, "back", {large}});
+  EXPECT_EQ(pair.at_ps.Messages(1).at(0).tensors.at(0).bytes(), large.bytes());
+  EXPECT_EQ(pair.at_worker.Messages(1).at(0).tensors.at(0).bytes(), large.bytes());
+  EXPECT_FALSE(pair.dialed->closed());
+  EXPECT_FALSE(pair.accepted->closed());
+}
+
+TEST(TransportLinkTest, AnyByteIsLife) {
+  constexpr int64_t kBytesPerSecond = 8 << 20;
+  LinkedPair pair(kBytesPerSecond);
+  pair.Connect();
+  pair.dialed->Send({1, "opens bulk", {Bytes(20000)}});
+  EXPECT_EQ(pair.at_ps.Messages(1).size(), 1u);
+  pair.proxy.CutOnly(kControl);  // no heartbeat comes through any more
+  const Tensor large = Bytes(2 * kBytesPerSecond);
+  pair.dialed->Send({1, "there", {large}});
+  pair.accepted->Send({1, "back", {large}});
+  EXPECT_EQ(pair.at_ps.Messages(2).at(1).header, "there");
+  EXPECT_EQ(pair.at_worker.Messages(1).at(0).header, "back");
+  // Once there is none, one side sees it, and the other its answer.
+  const std::string seen =
+      pair.at_worker.WhyClosed(pair.dialed).message() + pair.at_ps.WhyClosed(pair.accepted).message();
+  EXPECT_THAT(seen, HasSubstr("no byte for "));
+}
+
+TEST(TransportLinkTest, AHandlerThatTakesLongIsNotDeath) {
+  LinkedPair pair;
+  std::promise<void> handling;
+  std::promise<void> go_on;
+  pair.at_ps.on_message = [&](const auto&, const Message& message) {
+    if (message.header != "long") return;
+    handling.set_value();
+    go_on.get_future().wait_for(std::chrono::seconds(60));
+  };
+  pair.Connect();
+  pair.dialed->Send({1, "long", {}});
+  handling.get_future().wait();
+  // Both sides go on watching meanwhile: the ps says that it lives, and hears that the worker does.
+  std::this_thread::sleep_for(4 * kSilence);
+  EXPECT_FALSE(pair.dialed->closed());
+  EXPECT_FALSE(pair.accepted->closed());
+  // Others are served, too.
+  const auto other = pair.worker->Dial(pair.proxy.address(), kPs, Soon());
+  EXPECT_FALSE(other->closed());
+  go_on.set_value();
+  pair.dialed->Send({1, "after", {}});
+  EXPECT_EQ(pair.at_ps.Messages(2).at(1).header, "after");
+}
+
+TEST(TransportLinkTest, AHandlerThatTakesLongDoesNotHideADeadPeer) {
+  LinkedPair pair;
+  std::promise<void> handling;
+  std::promise<void> go_on;
+  pair.at_worker.on_message = [&](const auto&, const Message& message) {
+    handling.set_value();
+    go_on.get_future().wait_for(std::chrono::seconds(60));
+  };
+  pair.Connect();
+  RecordingHandler at_other;
+  const auto other = MakeGrpcTransport(at_other, Options());
+  const std::string address = "127.0.0.1:" + std::to_string(other->Listen("127.0.0.1:0"));
+  other->SetIdentity(Identity(kWorker, address));
+  const auto to_other = pair.worker->Dial(address, "", Soon());
+  at_other.Accepted()->Send({1, "long", {}});
+  handling.get_future().wait();
+  pair.proxy.Cut();
+  EXPECT_THAT(pair.at_worker.WhyClosed(pair.dialed).message(), HasSubstr("no byte for "));
+  go_on.set_value();
+}
+
+}  // namespace
+}  // namespace cohort::testing
