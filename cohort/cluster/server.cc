@@ -1,14 +1,12 @@
 #include "cohort/cluster/server.h"
 
-#include <algorithm>
-#include <thread>
-
 #include "cohort/cluster/cluster_node.h"
 #include "cohort/cluster/roles.h"
 #include "cohort/cluster/server_directory.h"
 #include "cohort/cluster/token.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/device/device_factory.h"
 
 namespace cohort {
 namespace {
@@ -69,14 +67,9 @@ void Server::Start() {
   name.job = job_;
   name.replica = 0;
   name.task = task_;
-  const auto cpus = options_.config.device_count.find("CPU");
-  const int count = cpus == options_.config.device_count.end() ? 1 : cpus->second;
-  if (count < 1) throw InvalidArgumentError(StrCat("[server] device_count of CPU must be at least 1; got ", count));
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const int threads = options_.config.intra_op_parallelism_threads > 0 ? options_.config.intra_op_parallelism_threads
-                                                                       : std::max(1, cores / count);
   auto resources = std::make_shared<TaskResources>();
-  auto devices = std::make_shared<DeviceSet>(MakeCpuDevices(name, count, threads, resources));
+  auto devices = std::make_shared<DeviceSet>(DeviceFactories::Global().Make(
+      name, options_.config.device_count, options_.config.intra_op_parallelism_threads, resources, "server"));
 
   TransportOptions transport;
   transport.token = options_.token.empty() ? JobToken() : options_.token;

@@ -23,6 +23,7 @@ class CancellationManager {
   bool Deregister(Token token);
   // The first call wins; later ones do nothing.
   void Cancel(const Status& why);
+  // Cheap: an executor asks between any two kernels.
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
   Status status() const;
   // For the next step. No callback may be registered.

@@ -1,11 +1,13 @@
 #include "cohort/device/test_device.h"
 
 #include <cstring>
+#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/device/device_factory.h"
 
 namespace cohort {
 namespace {
@@ -57,6 +59,7 @@ class OnStream final : public AsyncOpKernel {
       : device_(dynamic_cast<TestDevice&>(c.device)), kernel_(registry.Create({c.node, device_.host()})) {}
 
   void ComputeAsync(KernelContext& ctx, Done done) override {
+    for (int i = 0; i < ctx.num_inputs(); ++i) CheckMemory(ctx.input(i), ctx.node(), i);
     device_.Enqueue([this, run = std::make_shared<Run>(ctx, device_.host(), std::move(done))] {
       try {
         if (AsyncOpKernel* async = kernel_->AsAsync()) {
@@ -107,6 +110,15 @@ class OnStream final : public AsyncOpKernel {
     std::vector<int32_t> uses;
     KernelContext inner;
   };
+
+  // An accelerator's kernel would read what is not there.
+  static void CheckMemory(const Tensor& value, const Node& node, int i) {
+    const bool wants_host = node.input_arg(i).host_memory || HoldsObjects(value);
+    if ((value.space() == MemorySpace::kHost) == wants_host) return;
+    throw InternalError(StrCat("[test device] expected input ", i, " of ", node.Describe(), " in ",
+                               wants_host ? "host" : "device", " memory; got it in ", wants_host ? "device" : "host",
+                               " memory"));
+  }
 
   TestDevice& device_;
   std::unique_ptr<OpKernel> kernel_;
@@ -168,11 +180,21 @@ std::vector<std::unique_ptr<Device>> MakeTestDevices(const DeviceName& task_name
 
 void RegisterTestDeviceKernels(KernelRegistry& registry) {
   for (const std::string& op : registry.OpsOn("CPU")) {
-    if (op.front() == '_' || registry.Has(op, "TEST")) continue;
+    if (registry.Has(op, "TEST")) continue;
     registry.Register(op, "TEST", [&registry](const KernelConstruction& c) -> std::unique_ptr<OpKernel> {
       return std::make_unique<OnStream>(c, registry);
     });
   }
+}
+
+void RegisterTestDevice(std::chrono::microseconds delay) {
+  static std::once_flag once;
+  std::call_once(once, [delay] {
+    RegisterTestDeviceKernels(KernelRegistry::Global());
+    DeviceFactories::Global().Register("TEST", [delay](const DeviceRequest& request) {
+      return MakeTestDevices(request.task, request.count, request.resources, delay);
+    });
+  });
 }
 
 }  // namespace cohort

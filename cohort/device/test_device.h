@@ -47,9 +47,11 @@ std::vector<std::unique_ptr<Device>> MakeTestDevices(const DeviceName& task_name
                                                      const std::shared_ptr<TaskResources>& task,
                                                      std::chrono::microseconds delay = std::chrono::microseconds(50));
 
-// Gives every op that has a CPU kernel so far one for TEST: it runs the CPU's on the stream, on views of the
-// device's memory, and is asynchronous. Ops with a TEST kernel of their own and those of the runtime ("_...")
-// are left alone.
+// Gives every op that has a CPU kernel so far one for TEST, except those that have one already: call it after all
+// kernels are registered. It runs the CPU's on the stream, on views of the device's memory, and is asynchronous; it
+// throws InternalError for an input that does not lie where its op wants it.
 void RegisterTestDeviceKernels(KernelRegistry& registry);
+// The same, and a factory: from then on device_count {"TEST", n} makes such devices. Only the first call does anything.
+void RegisterTestDevice(std::chrono::microseconds delay = std::chrono::microseconds(50));
 
 }  // namespace cohort

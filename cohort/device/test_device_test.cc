@@ -103,7 +103,8 @@ class TestDeviceKernelTest : public ::testing::Test {
     registry_.RegisterFn("TestDeviceAssign", "CPU", [](KernelContext& ctx) { VariableOf(ctx)->Assign(ctx.input(0)); });
     registry_.RegisterFn("TestDeviceRead", "CPU",
                          [](KernelContext& ctx) { ctx.SetOutput(0, VariableOf(ctx)->Read()); });
-    registry_.RegisterFn("_Internal", "CPU", [](KernelContext&) {});
+    registry_.RegisterFn("TestDeviceOwn", "CPU", [](KernelContext&) {});
+    registry_.RegisterFn("TestDeviceOwn", "TEST", [](KernelContext& ctx) { ctx.SetOutput(0, Tensor()); });
     RegisterTestDeviceKernels(registry_);
     source_ = graph_.Op("TestDeviceSource").Finish1();
   }
@@ -176,10 +177,20 @@ TEST_F(TestDeviceKernelTest, VariablesOfTheDeviceAreTheTasksAndStayWhole) {
   EXPECT_THAT(device().CopyToHost(Run("TestDeviceRead", {})[0]).ToVector<float>(), ElementsAre(11, 12));
 }
 
-TEST_F(TestDeviceKernelTest, RuntimeOpsAndExistingKernelsAreLeftAlone) {
-  EXPECT_FALSE(registry_.Has("_Internal", "TEST"));
+TEST_F(TestDeviceKernelTest, ExistingKernelsAreLeftAlone) {
+  EXPECT_EQ(registry_.OpsOn("TEST").size(), 4u);
   RegisterTestDeviceKernels(registry_);  // a second time changes nothing
-  EXPECT_EQ(registry_.OpsOn("TEST").size(), 3u);
+  EXPECT_EQ(registry_.OpsOn("TEST").size(), 4u);
+}
+
+TEST_F(TestDeviceKernelTest, AnInputInTheWrongMemoryIsRefused) {
+  try {
+    Run("TestDeviceDouble", {Tensor::Vector<float>({1, 2})});
+    FAIL();
+  } catch (const InternalError& e) {
+    EXPECT_THAT(e.what(), HasSubstr("input 0"));
+    EXPECT_THAT(e.what(), HasSubstr("device memory; got it in host"));
+  }
 }
 
 }  // namespace

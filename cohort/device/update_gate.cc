@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/variable.h"
@@ -10,6 +12,29 @@ void UpdateGate::EnterStep() {
   ++inside_;
 }
 
+bool UpdateGate::TryEnterStep() {
+  MutexLock lock(mu_);
+  if (closed_ || closing_ > 0) return false;
+  ++inside_;
+  return true;
+}
+
+bool UpdateGate::EnterStepOrCall(std::function<void()> entered) {
+  MutexLock lock(mu_);
+  if (closed_ || closing_ > 0) {
+    entering_.push_back(std::move(entered));
+    return false;
+  }
+  ++inside_;
+  return true;
+}
+
+std::vector<std::function<void()>> UpdateGate::LetIn() {
+  if (closed_ || closing_ > 0) return {};
+  inside_ += static_cast<int>(entering_.size());
+  return std::exchange(entering_, {});
+}
+
 void UpdateGate::LeaveStep() {
   {
     MutexLock lock(mu_);
@@ -20,26 +45,36 @@ void UpdateGate::LeaveStep() {
 
 void UpdateGate::Close(std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
-  MutexLock lock(mu_);
-  ++closing_;
-  while (closed_ || inside_ > 0) {
-    if (!changed_.WaitUntil(mu_, deadline) && (closed_ || inside_ > 0)) {
-      --closing_;
-      changed_.NotifyAll();
-      throw DeadlineExceededError(StrCat("[state] no cut between update sets within ", timeout.count(),
-                                         " ms: ", inside_, " steps are in the middle of their updates"));
+  int left;
+  std::vector<std::function<void()>> entered;
+  {
+    MutexLock lock(mu_);
+    ++closing_;
+    bool in_time = true;
+    while ((closed_ || inside_ > 0) && in_time) in_time = changed_.WaitUntil(mu_, deadline);
+    --closing_;
+    left = inside_;
+    if (!closed_ && inside_ == 0) {
+      closed_ = true;
+      return;
     }
+    entered = LetIn();
   }
-  --closing_;
-  closed_ = true;
+  changed_.NotifyAll();
+  for (const auto& call : entered) call();
+  throw DeadlineExceededError(StrCat("[state] no cut between update sets within ", timeout.count(), " ms: ", left,
+                                     " steps are in the middle of their updates"));
 }
 
 void UpdateGate::Open() {
+  std::vector<std::function<void()>> entered;
   {
     MutexLock lock(mu_);
     closed_ = false;
+    entered = LetIn();
   }
   changed_.NotifyAll();
+  for (const auto& call : entered) call();
 }
 
 }  // namespace cohort

@@ -1,5 +1,7 @@
 #include "cohort/ops/data_flow.h"
 
+#include "cohort/ops/shape_rules.h"
+
 namespace cohort {
 namespace {
 
@@ -48,6 +50,20 @@ void RegisterDataFlowOps(OpRegistry& registry) {
           .NotDifferentiable("made when a graph is partitioned, after gradients")
           .Stateful()
           .Doc("Receives what the _Send of the same `edge` sends; `shape` is what is known of its shape."));
+  registry.Register(OpDef("_ToHost")
+                        .Input("input: T")
+                        .HostOutput("output: T")
+                        .Attr("T: type")
+                        .ShapeRule(ops::UnchangedShape)
+                        .NotDifferentiable("made when a partition's values are given their memory, after gradients")
+                        .Doc("A copy of `input`, which lies in the device's memory, in the host's."));
+  registry.Register(OpDef("_ToDevice")
+                        .HostInput("input: T")
+                        .Output("output: T")
+                        .Attr("T: type")
+                        .ShapeRule(ops::UnchangedShape)
+                        .NotDifferentiable("made when a partition's values are given their memory, after gradients")
+                        .Doc("A copy of `input`, which lies in the host's memory, in the device's."));
 }
 
 }  // namespace cohort

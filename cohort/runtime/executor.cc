@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cohort/core/str_cat.h"
+#include "cohort/runtime/memory_placement.h"
 #include "cohort/runtime/topological_order.h"
 
 namespace cohort {
@@ -15,6 +16,8 @@ namespace {
 
 // A slot that holds a constant is never released or written over.
 constexpr int32_t kForEver = 1 << 30;
+// In place of a node's index: the step waits for the update gate and is no longer this thread's.
+constexpr size_t kParked = SIZE_MAX;
 // Inputs of this many bytes make a kernel expensive: about 50 us of memory traffic.
 constexpr size_t kExpensiveBytes = 256 * 1024;
 
@@ -49,15 +52,16 @@ struct Executor::StepState {
   Done done;
   std::vector<Tensor> slots;
   std::vector<int32_t> uses;
-  int32_t updates_left = 0;
-  bool in_gate = false;
+  std::atomic<int32_t> updates_left{0};
+  std::atomic<bool> in_gate{false};
 
   // What follows is used by plans with asynchronous kernels only.
   Mutex mu;
   std::vector<int32_t> pending GUARDED_BY(mu);
   std::vector<int32_t> ready GUARDED_BY(mu);  // a queue: [ready_head, size)
   size_t ready_head GUARDED_BY(mu) = 0;
-  int32_t waiting GUARDED_BY(mu) = 0;  // asynchronous kernels that have not called done
+  int32_t waiting GUARDED_BY(mu) = 0;           // asynchronous kernels that have not called done, and the gate
+  std::vector<int32_t> at_gate GUARDED_BY(mu);  // updates that wait for the gate
   bool running GUARDED_BY(mu) = false;
   Status status GUARDED_BY(mu);
 };
@@ -70,8 +74,9 @@ struct Executor::AsyncRun {
 };
 
 Executor::Executor(std::unique_ptr<Graph> graph, Device& device) : graph_(std::move(graph)), device_(device) {
+  if (device_.allocator().space() != MemorySpace::kHost) PlaceInMemory(*graph_);
   Compile();
-  RunConstants();
+  KeepConstants();
 }
 
 Executor::~Executor() = default;
@@ -85,7 +90,9 @@ void Executor::Compile() {
     first_slot[node] = num_slots_;
     num_slots_ += node->num_outputs();
     if (node->op_name() == "Const" && node->control_inputs().empty()) {
-      constants_.emplace_back(first_slot[node], node->attr<Tensor>("value"));
+      const Tensor& value = node->attr<Tensor>("value");
+      constants_.emplace_back(first_slot[node],
+                              LiesInHostMemory(node->output(0)) ? value : device_.CopyFromHost(value));
       continue;
     }
     PlanNode plan;
@@ -217,9 +224,8 @@ void Executor::LinkSuccessors(const std::vector<std::vector<int32_t>>& predecess
   }
 }
 
-void Executor::RunConstants() {
-  for (auto& [slot, value] : constants_) {
-    if (value.dtype() != DType::kString) value = device_.CopyFromHost(value);
+void Executor::KeepConstants() {
+  for (const auto& [slot, value] : constants_) {
     initial_uses_[static_cast<size_t>(slot)] = kForEver;
   }
   for (Chain& chain : chains_) {
@@ -256,7 +262,7 @@ void Executor::GiveBack(StepState* state) {
 void Executor::BeginStep(StepState* state, const StepInfo& step, Mode mode) {
   state->step = &step;
   state->mode = mode;
-  state->updates_left = update_nodes_;
+  state->updates_left.store(update_nodes_, std::memory_order_relaxed);
   if (num_slots_ > 0) {
     std::memcpy(state->uses.data(), initial_uses_.data(), initial_uses_.size() * sizeof(int32_t));
   }
@@ -270,6 +276,11 @@ Status Executor::RunSync(const StepInfo& step) {
     Mutex mu;
     CondVar changed;
     bool ended = false;
+    // The compute thread must not wait for the gate: a step inside may need it.
+    if (state->updates_left > 0 && !state->in_gate) {
+      device_.task().update_gate.EnterStep();
+      state->in_gate = true;
+    }
     device_.compute_thread().Schedule([&, state, stopped] {
       RunLinear(state, stopped, true);
       MutexLock lock(mu);
@@ -316,16 +327,12 @@ bool Executor::ShouldMove(const StepState* state, const PlanNode& plan_node, boo
 size_t Executor::RunLinear(StepState* state, size_t from, bool on_compute_thread) {
   const OneThreadScope one_thread(!on_compute_thread);
   for (size_t i = from; i < nodes_.size(); ++i) {
-    // Not between two updates: a step's updates are applied together or not at all.
-    if (!state->in_gate && state->step->cancellation != nullptr && state->step->cancellation->cancelled())
-        [[unlikely]] {
-      Fail(state, nodes_[i], state->step->cancellation->status());
-      break;
-    }
+    if (Cancelled(state, nodes_[i])) break;
     if (ShouldMove(state, nodes_[i], on_compute_thread)) {
       FlushSends(state);
       return i;
     }
+    if (nodes_[i].updates && !PassGateLinear(state, i)) return kParked;
     if (!RunAndFinish(state, nodes_[i], on_compute_thread)) break;
   }
   FlushSends(state);
@@ -334,6 +341,7 @@ size_t Executor::RunLinear(StepState* state, size_t from, bool on_compute_thread
 
 void Executor::RunLinearAsync(StepState* state, size_t from, bool on_compute_thread) {
   const size_t stopped = RunLinear(state, from, on_compute_thread);
+  if (stopped == kParked) return;
   if (stopped == nodes_.size()) return EndStep(state);
   device_.compute_thread().Schedule([this, state, stopped] { RunLinearAsync(state, stopped, true); });
 }
@@ -383,7 +391,6 @@ bool Executor::RunNode(StepState* state, const PlanNode& plan_node, bool on_comp
                         slots + plan_node.output_begin, state->uses.data());
   if (on_compute_thread) context.set_num_threads(device_.intra_op_threads());
   try {
-    if (plan_node.updates) EnterGate(state);
     plan_node.kernel->Compute(context);
     for (int32_t i = 0; i < plan_node.num_outputs; ++i) {
       if (!slots[plan_node.output_begin + i].defined()) [[unlikely]] {
@@ -425,6 +432,12 @@ void Executor::PushSuccessors(StepState* state, const PlanNode& plan_node) NO_TH
   }
 }
 
+// What has begun of a set of updates is applied whole all the same.
+void Executor::SkipAfterFailure(StepState* state) NO_THREAD_SAFETY_ANALYSIS {
+  const auto is_owed = [&](int32_t index) { return state->in_gate && nodes_[static_cast<size_t>(index)].updates; };
+  while (state->ready_head < state->ready.size() && !is_owed(state->ready[state->ready_head])) ++state->ready_head;
+}
+
 void Executor::Drain(StepState* state, bool on_compute_thread) {
   const OneThreadScope one_thread(!on_compute_thread);
   for (;;) {
@@ -434,7 +447,8 @@ void Executor::Drain(StepState* state, bool on_compute_thread) {
     {
       MutexLock lock(state->mu);
       const bool failed = !state->status.ok();
-      if (failed || state->ready_head == state->ready.size()) {
+      if (failed) SkipAfterFailure(state);
+      if (state->ready_head == state->ready.size()) {
         idle = true;
         index = -1;
         if (state->waiting == 0) {
@@ -463,6 +477,8 @@ void Executor::Drain(StepState* state, bool on_compute_thread) {
       continue;
     }
     const PlanNode& plan_node = nodes_[static_cast<size_t>(index)];
+    if (Cancelled(state, plan_node)) continue;
+    if (plan_node.updates && !PassGate(state, index)) continue;
     if (plan_node.async != nullptr) {
       StartAsync(state, index);
       continue;
@@ -495,7 +511,6 @@ void Executor::StartAsync(StepState* state, int32_t index) {
     ++state->waiting;
   }
   try {
-    if (plan_node.updates) EnterGate(state);
     plan_node.async->ComputeAsync(run->context, [this, run](const Status& status) { AsyncDone(run, status); });
   } catch (...) {
     AsyncDone(run, Status::FromCurrentException());  // a kernel throws before it has kept `done`, or not at all
@@ -550,16 +565,78 @@ void Executor::Fail(StepState* state, const PlanNode& plan_node, const Status& s
   if (state->step->rendezvous != nullptr) state->step->rendezvous->Abort(described);
 }
 
-void Executor::EnterGate(StepState* state) {
-  if (state->in_gate) return;
-  device_.task().update_gate.EnterStep();
+bool Executor::InGate(StepState* state) {
+  if (!state->in_gate) state->in_gate = device_.task().update_gate.TryEnterStep();
+  return state->in_gate;
+}
+
+bool Executor::PassGateLinear(StepState* state, size_t index) {
+  if (InGate(state)) return true;
+  UpdateGate& gate = device_.task().update_gate;
+  if (state->done == nullptr) {
+    gate.EnterStep();
+  } else {
+    FlushSends(state);
+    const auto go_on = [this, state, index] {
+      device_.compute_thread().Schedule([this, state, index] {
+        EnteredGate(state, nodes_[index]);
+        RunLinearAsync(state, index, true);
+      });
+    };
+    if (!gate.EnterStepOrCall(go_on)) return false;
+  }
   state->in_gate = true;
+  return true;
+}
+
+bool Executor::PassGate(StepState* state, int32_t index) {
+  {
+    MutexLock lock(state->mu);
+    if (state->at_gate.empty() && InGate(state)) return true;
+    state->at_gate.push_back(index);
+    if (state->at_gate.size() > 1) return false;  // the step waits there already
+    ++state->waiting;
+  }
+  const auto opened = [this, state, index] {
+    device_.compute_thread().Schedule([this, state, index] { OpenedGate(state, index); });
+  };
+  if (device_.task().update_gate.EnterStepOrCall(opened)) opened();
+  return false;
+}
+
+void Executor::EnteredGate(StepState* state, const PlanNode& plan_node) {
+  if (Cancelled(state, plan_node)) {
+    device_.task().update_gate.LeaveStep();
+  } else {
+    state->in_gate = true;
+  }
+}
+
+void Executor::OpenedGate(StepState* state, int32_t index) {
+  EnteredGate(state, nodes_[static_cast<size_t>(index)]);
+  {
+    MutexLock lock(state->mu);
+    if (state->status.ok()) state->ready.insert(state->ready.end(), state->at_gate.begin(), state->at_gate.end());
+    state->at_gate.clear();
+    --state->waiting;
+    if (state->running) return;  // whoever runs it finds them
+    state->running = true;
+  }
+  Drain(state, true);
 }
 
 void Executor::LeaveGateIfLast(StepState* state) {
-  if (--state->updates_left > 0) return;
+  if (state->updates_left.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
   device_.task().update_gate.LeaveStep();
   state->in_gate = false;
+}
+
+// A set of updates that has begun is applied whole, whatever becomes of its step.
+bool Executor::Cancelled(StepState* state, const PlanNode& plan_node) {
+  const CancellationManager* cancellation = state->step->cancellation;
+  if (cancellation == nullptr || !cancellation->cancelled() || state->in_gate) return false;
+  Fail(state, plan_node, cancellation->status());
+  return true;
 }
 
 Status Executor::CloseStep(StepState* state) {

@@ -23,8 +23,8 @@ class Executor {
   enum class Mode { kInline, kNetwork, kDevice };
   using Done = std::function<void(const Status&)>;
 
-  // Makes the kernels and runs the constants. Throws what they throw, with node and device; InvalidArgumentError for a
-  // cycle. `device` must outlive the executor.
+  // Gives the values their memory, makes the kernels, keeps the constants. Throws what they throw, with node and
+  // device; InvalidArgumentError for a cycle. `device` must outlive the executor.
   Executor(std::unique_ptr<Graph> graph, Device& device);
   ~Executor();
   Executor(const Executor&) = delete;
@@ -69,7 +69,7 @@ class Executor {
   void Compile();
   void FuseChains(std::vector<std::vector<int32_t>>& predecessors);
   void LinkSuccessors(const std::vector<std::vector<int32_t>>& predecessors);
-  void RunConstants();
+  void KeepConstants();
   StepState* TakeState();
   void GiveBack(StepState* state);
   void BeginStep(StepState* state, const StepInfo& step, Mode mode);
@@ -89,11 +89,23 @@ class Executor {
   bool RunNode(StepState* state, const PlanNode& plan_node, bool on_compute_thread);
   void StartAsync(StepState* state, int32_t index);
   void FinishNode(StepState* state, const PlanNode& plan_node);
+  void SkipAfterFailure(StepState* state);
   void PushSuccessors(StepState* state, const PlanNode& plan_node);
   void AsyncDone(AsyncRun* run, const Status& status);
   bool ShouldMove(const StepState* state, const PlanNode& plan_node, bool on_compute_thread) const;
   void Fail(StepState* state, const PlanNode& plan_node, const Status& status);
-  void EnterGate(StepState* state);
+  // Whether the step is inside the task's update gate, which it enters where that needs no waiting.
+  bool InGate(StepState* state);
+  // In a synchronous plan: false when node `index` has to wait for the gate; the step then goes on from there on the
+  // compute thread, and the caller leaves it alone.
+  bool PassGateLinear(StepState* state, size_t index);
+  // The same in a plan with asynchronous kernels, where other nodes may go on meanwhile.
+  bool PassGate(StepState* state, int32_t index);
+  void OpenedGate(StepState* state, int32_t index);
+  // The gate has let the step in; it leaves again where it was cancelled meanwhile.
+  void EnteredGate(StepState* state, const PlanNode& plan_node);
+  // Whether the step was cancelled and stops here; it has failed then.
+  bool Cancelled(StepState* state, const PlanNode& plan_node);
   void LeaveGateIfLast(StepState* state);
   // Cleans up and gives the state back; returns the step's outcome.
   Status CloseStep(StepState* state);

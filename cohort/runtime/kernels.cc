@@ -1,15 +1,23 @@
 #include "cohort/runtime/kernels.h"
 
+#include "cohort/runtime/memory_placement.h"
+
 namespace cohort {
 namespace {
+
+// `value`, which came from elsewhere, where output 0 of the node is to lie.
+Tensor Placed(KernelContext& ctx, const Tensor& value) {
+  const bool there = value.space() == ctx.allocator().space() || LiesInHostMemory(ctx.node().output(0));
+  return there ? value : ctx.device().CopyFromHost(value);
+}
+Tensor OnHost(KernelContext& ctx, const Tensor& value) {
+  return value.space() == MemorySpace::kHost ? value : ctx.device().CopyToHost(value);
+}
 
 class ArgKernel final : public OpKernel {
  public:
   explicit ArgKernel(const KernelConstruction& c) : index_(static_cast<size_t>(c.attr<int64_t>("index"))) {}
-  void Compute(KernelContext& ctx) override {
-    const Tensor& value = ctx.step().args[index_];
-    ctx.SetOutput(0, value.space() == ctx.allocator().space() ? value : ctx.device().CopyFromHost(value));
-  }
+  void Compute(KernelContext& ctx) override { ctx.SetOutput(0, Placed(ctx, ctx.step().args[index_])); }
 
  private:
   const size_t index_;
@@ -18,10 +26,7 @@ class ArgKernel final : public OpKernel {
 class RetvalKernel final : public OpKernel {
  public:
   explicit RetvalKernel(const KernelConstruction& c) : index_(static_cast<size_t>(c.attr<int64_t>("index"))) {}
-  void Compute(KernelContext& ctx) override {
-    const Tensor& value = ctx.input(0);
-    ctx.step().rets[index_] = value.space() == MemorySpace::kHost ? value : ctx.device().CopyToHost(value);
-  }
+  void Compute(KernelContext& ctx) override { ctx.step().rets[index_] = OnHost(ctx, ctx.input(0)); }
 
  private:
   const size_t index_;
@@ -30,10 +35,7 @@ class RetvalKernel final : public OpKernel {
 class SendKernel final : public OpKernel {
  public:
   explicit SendKernel(const KernelConstruction& c) : edge_(static_cast<EdgeId>(c.attr<int64_t>("edge"))) {}
-  void Compute(KernelContext& ctx) override {
-    const Tensor& value = ctx.input(0);
-    ctx.step().rendezvous->Send(edge_, value.space() == MemorySpace::kHost ? value : ctx.device().CopyToHost(value));
-  }
+  void Compute(KernelContext& ctx) override { ctx.step().rendezvous->Send(edge_, OnHost(ctx, ctx.input(0))); }
 
  private:
   const EdgeId edge_;
@@ -46,8 +48,7 @@ class RecvKernel final : public AsyncOpKernel {
     ctx.step().rendezvous->RecvAsync(edge_, [&ctx, done = std::move(done)](const Status& status, const Tensor& value) {
       if (!status.ok()) return done(status);
       try {
-        const bool there = value.space() == ctx.allocator().space() || value.dtype() == DType::kString;
-        ctx.SetOutput(0, there ? value : ctx.device().CopyFromHost(value));
+        ctx.SetOutput(0, Placed(ctx, value));
       } catch (...) {
         return done(Status::FromCurrentException());
       }
@@ -59,6 +60,9 @@ class RecvKernel final : public AsyncOpKernel {
   const EdgeId edge_;
 };
 
+void ToHost(KernelContext& ctx) { ctx.SetOutput(0, OnHost(ctx, ctx.input(0))); }
+void ToDevice(KernelContext& ctx) { ctx.SetOutput(0, ctx.device().CopyFromHost(ctx.input(0))); }
+
 }  // namespace
 
 void RegisterRuntimeKernels(KernelRegistry& registry) {
@@ -67,6 +71,8 @@ void RegisterRuntimeKernels(KernelRegistry& registry) {
     registry.Register<RetvalKernel>("_Retval", device);
     registry.Register<SendKernel>("_Send", device);
     registry.Register<RecvKernel>("_Recv", device);
+    registry.RegisterFn("_ToHost", device, ToHost);
+    registry.RegisterFn("_ToDevice", device, ToDevice);
   }
 }
 

@@ -24,10 +24,11 @@ struct GpuOptions {
 
 // The fields of TensorFlow's ConfigProto that have a meaning here, with its names and defaults.
 struct SessionConfig {
-  std::map<std::string, int> device_count;  // {"CPU", 2}: two logical CPU devices (local sessions)
-  int intra_op_parallelism_threads = 0;     // OpenMP team of each device; 0 = the cores, divided by the devices
-  int inter_op_parallelism_threads = 0;     // accepted; a device runs one kernel at a time
-  bool use_per_session_threads = false;     // accepted; a session without a target always has its own devices
+  std::map<std::string, int>
+      device_count;                      // {"CPU", 2}: two logical CPU devices; types that there are not do not count
+  int intra_op_parallelism_threads = 0;  // OpenMP team of each device; 0 = the cores, divided by the devices
+  int inter_op_parallelism_threads = 0;  // accepted; a device runs one kernel at a time
+  bool use_per_session_threads = false;  // accepted; a session without a target always has its own devices
   bool allow_soft_placement = false;
   bool log_device_placement = false;        // one line an op to stdout when a signature is first run
   std::vector<std::string> device_filters;  // a task that no filter matches is not used; empty: all are

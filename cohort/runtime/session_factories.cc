@@ -1,7 +1,5 @@
-#include <algorithm>
-#include <thread>
-
 #include "cohort/core/str_cat.h"
+#include "cohort/device/device_factory.h"
 #include "cohort/runtime/session.h"
 #include "cohort/runtime/task_client.h"
 
@@ -12,14 +10,9 @@ namespace {
 class OwnDevices final : public ClusterView {
  public:
   explicit OwnDevices(const SessionConfig& config) {
-    const auto wanted = config.device_count.find("CPU");
-    const int count = wanted == config.device_count.end() ? 1 : wanted->second;
-    if (count < 1) throw InvalidArgumentError(StrCat("[session] device_count of CPU must be at least 1; got ", count));
-    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    const int threads =
-        config.intra_op_parallelism_threads > 0 ? config.intra_op_parallelism_threads : std::max(1, cores / count);
     auto resources = std::make_shared<TaskResources>();
-    auto devices = std::make_shared<DeviceSet>(MakeCpuDevices(default_task(), count, threads, resources));
+    auto devices = std::make_shared<DeviceSet>(DeviceFactories::Global().Make(
+        default_task(), config.device_count, config.intra_op_parallelism_threads, resources, "session"));
     task_ = std::make_shared<LocalTask>(default_task().ToString(), std::move(devices), std::move(resources));
   }
 

@@ -1,0 +1,39 @@
+// DeviceFactories: how the devices of a task are made, by type.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cohort/device/device.h"
+
+namespace cohort {
+
+struct DeviceRequest {
+  DeviceName task;
+  int count = 0;             // devices of the type
+  int intra_op_threads = 1;  // of each
+  std::shared_ptr<TaskResources> resources;
+};
+using DeviceFactory = std::function<std::vector<std::unique_ptr<Device>>(const DeviceRequest&)>;
+
+// Filled once at start, read-only afterwards. CPU is always there.
+class DeviceFactories {
+ public:
+  static DeviceFactories& Global();
+  DeviceFactories();
+  void Register(const std::string& type, DeviceFactory factory);
+  // All devices of `task`: as many of each type as `device_count` says, one CPU where it does not name that. As in
+  // TensorFlow a type that there is not counts for nothing. `intra_op_threads` 0: the cores, divided by the CPUs.
+  // Throws InvalidArgumentError, prefixed with `component`, where no CPU is wanted.
+  std::vector<std::unique_ptr<Device>> Make(const DeviceName& task, const std::map<std::string, int>& device_count,
+                                            int intra_op_threads, const std::shared_ptr<TaskResources>& resources,
+                                            const char* component) const;
+
+ private:
+  std::map<std::string, DeviceFactory> factories_;
+};
+
+}  // namespace cohort
