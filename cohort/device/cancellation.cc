@@ -26,7 +26,6 @@ void CancellationManager::Cancel(const Status& why) {
     why_ = why.ok() ? Status(Code::kCancelled, "[cancellation] the step was cancelled") : why;
     cancelled_.store(true, std::memory_order_release);
     reason = why_;
-    cancelled_.store(true, std::memory_order_release);
     callbacks.swap(callbacks_);
   }
   for (const auto& [token, callback] : callbacks) callback(reason);

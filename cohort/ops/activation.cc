@@ -143,9 +143,8 @@ void TanhGradGrad(GradientContext& c) {
 }  // namespace
 
 void RegisterActivationOps(OpRegistry& registry) {
-  RegisterActivation(registry, {"Relu", "max(x, 0).", "ReluGrad", false, "features", SameOpOnly("ReluGrad")});
-  RegisterActivation(registry,
-                     {"Relu6", "min(max(x, 0), 6).", "Relu6Grad", false, "features", SameOpOnly("Relu6Grad")});
+  RegisterActivation(registry, {"Relu", "max(x, 0).", "ReluGrad", true, "features", SameOpOnly("ReluGrad")});
+  RegisterActivation(registry, {"Relu6", "min(max(x, 0), 6).", "Relu6Grad", true, "features", SameOpOnly("Relu6Grad")});
   RegisterActivation(registry,
                      {"Elu", "x for x > 0, else e^x - 1.", "EluGrad", true, "outputs", ExponentialPart("EluGrad")});
   RegisterActivation(registry,

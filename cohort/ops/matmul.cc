@@ -105,6 +105,18 @@ void RegisterMatMulOps(OpRegistry& registry) {
                         .ShapeRule(ops::BatchMatMulShape)
                         .Gradient(ops::BatchMatMulGradient)
                         .Doc("Matrix products over the last two dimensions; the leading ones broadcast."));
+  registry.Register(OpDef("_FusedMatMul")
+                        .Input("a: T")
+                        .Input("b: T")
+                        .Input("bias: T")
+                        .Output("product: T")
+                        .Attr("transpose_a: bool = false")
+                        .Attr("transpose_b: bool = false")
+                        .Attr("activation: string = ''")
+                        .Attr("T: {bfloat16, float, double}")
+                        .ShapeRule(ops::MatMulShape)
+                        .NotDifferentiable("made when a plan is compiled, after gradients")
+                        .Doc("MatMul, BiasAdd and the op named `activation`, if any, in one."));
 }
 
 }  // namespace cohort

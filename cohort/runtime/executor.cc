@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cohort/core/str_cat.h"
+#include "cohort/runtime/matmul_fusion.h"
 #include "cohort/runtime/memory_placement.h"
 #include "cohort/runtime/topological_order.h"
 
@@ -73,7 +74,8 @@ struct Executor::AsyncRun {
   KernelContext context;
 };
 
-Executor::Executor(std::unique_ptr<Graph> graph, Device& device) : graph_(std::move(graph)), device_(device) {
+Executor::Executor(std::unique_ptr<Graph> graph, Device& device)
+    : graph_(FuseMatMuls(std::move(graph), device.type())), device_(device) {
   if (device_.allocator().space() != MemorySpace::kHost) PlaceInMemory(*graph_);
   Compile();
   KeepConstants();

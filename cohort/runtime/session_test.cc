@@ -7,25 +7,36 @@
 #include <thread>
 
 #include "cohort/core/error.h"
-#include "cohort/kernels/register.h"
+#include "cohort/ops/activation.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/control.h"
 #include "cohort/ops/math.h"
-#include "cohort/ops/register.h"
+#include "cohort/ops/nn.h"
 #include "cohort/ops/state.h"
 #include "cohort/ops/variables.h"
-#include "cohort/runtime/kernels.h"
+#include "cohort/runtime/testing/device_kinds.h"
 
 namespace cohort {
 namespace {
 
 using ::testing::HasSubstr;
 
+// Passes its input on; one is made for each plan that is compiled.
+struct CountsPlans final : OpKernel {
+  explicit CountsPlans(const KernelConstruction&) { made.fetch_add(1); }
+  void Compute(KernelContext& ctx) override { ctx.SetOutput(0, ctx.input(0)); }
+  static inline std::atomic<int> made{0};
+};
+
 const bool kRegistered = [] {
-  RegisterOps();
-  RegisterKernels();
-  RegisterRuntimeKernels(KernelRegistry::Global());
+  testing::RegisterForDeviceKinds();
+  OpRegistry::Global().Register(
+      OpDef("CountsPlans").Input("x: float32").Output("y: float32").ShapeRule([](ShapeContext& c) {
+        return std::vector<Shape>{c.input(0)};
+      }));
+  KernelRegistry::Global().Register<CountsPlans>("CountsPlans", "CPU");
+  RegisterTestDeviceKernels(KernelRegistry::Global());
   return true;
 }();
 
@@ -38,42 +49,49 @@ std::string MessageOf(const std::function<void()>& run) {
   return "no error";
 }
 
-TEST(SessionTest, FeedsAndFetches) {
-  Graph g;
+class SessionTest : public testing::DeviceKindTest {};
+INSTANTIATE_TEST_SUITE_P(Devices, SessionTest, testing::AllDeviceKinds(), testing::DeviceKindName);
+
+TEST_P(SessionTest, FeedsAndFetches) {
+  testing::GraphOnDevice on(device());
+  Graph& g = on.graph;
   const Output x = ops::Placeholder(g, DType::kFloat32, Shape{-1}, "x");
   const Output y = x * 2.0f + 1.0f;
-  Session session(g);
+  Session session(g, "", config());
   const auto result = session.Run({{x, Tensor::Vector<float>({1, 2, 3})}}, {y, x});
   EXPECT_EQ(result[0].ToVector<float>(), (std::vector<float>{3, 5, 7}));
   EXPECT_EQ(result[1].ToVector<float>(), (std::vector<float>{1, 2, 3}));
 }
 
-TEST(SessionTest, AFedIntermediateValueCutsItsInputsOff) {
-  Graph g;
+TEST_P(SessionTest, AFedIntermediateValueCutsItsInputsOff) {
+  testing::GraphOnDevice on(device());
+  Graph& g = on.graph;
   const Output x = ops::Placeholder(g, DType::kFloat32, Shape{});
   const Output middle = x + 1.0f;
   const Output y = middle * 10.0f;
-  Session session(g);
+  Session session(g, "", config());
   EXPECT_EQ(session.Run({{middle, Tensor::Scalar(4.0f)}}, {y})[0].scalar<float>(), 40.0f);
 }
 
-TEST(SessionTest, TheCallersFeedIsNeverWrittenInto) {
-  Graph g;
+TEST_P(SessionTest, TheCallersFeedIsNeverWrittenInto) {
+  testing::GraphOnDevice on(device());
+  Graph& g = on.graph;
   const Output x = ops::Placeholder(g, DType::kFloat32, Shape{-1});
   const Output y = x + 1.0f;
-  Session session(g);
+  Session session(g, "", config());
   const Tensor feed = Tensor::Vector<float>({1, 2});
   session.Run({{x, feed}}, {y});
   EXPECT_EQ(feed.ToVector<float>(), (std::vector<float>{1, 2}));
 }
 
-TEST(SessionTest, MistakesAreNamed) {
-  Graph g;
+TEST_P(SessionTest, MistakesAreNamed) {
+  testing::GraphOnDevice on(device());
+  Graph& g = on.graph;
   const Output x = ops::Placeholder(g, DType::kFloat32, Shape{-1, 3}, "x");
   const Output y = x * 2.0f;
   Graph other;
   const Output stranger = ops::Const(other, 1.0f);
-  Session session(g);
+  Session session(g, "", config());
   EXPECT_THAT(MessageOf([&] { session.Run({}, {y}); }), HasSubstr("placeholder"));
   EXPECT_THAT(MessageOf([&] { session.Run({}, {y}); }), HasSubstr("'x'"));
   const std::string shape = MessageOf([&] { session.Run({{x, Tensor::Vector<float>({1})}}, {y}); });
@@ -85,12 +103,13 @@ TEST(SessionTest, MistakesAreNamed) {
   EXPECT_THAT(MessageOf([&] { session.Run({{x, row}, {x, row}}, {y}); }), HasSubstr("fed twice"));
 }
 
-TEST(SessionTest, AKernelsErrorNamesNodeOpDeviceAndShapes) {
-  Graph g;
+TEST_P(SessionTest, AKernelsErrorNamesNodeOpDeviceAndShapes) {
+  testing::GraphOnDevice on(device());
+  Graph& g = on.graph;
   const Output a = ops::Placeholder(g, DType::kFloat32, Shape::UnknownRank(), "a");
   const Output b = ops::Placeholder(g, DType::kFloat32, Shape::UnknownRank(), "b");
   const Output product = ops::MatMul(a, b);
-  Session session(g);
+  Session session(g, "", config());
   const std::string message = MessageOf([&] {
     session.Run({{a, Tensor::Zeros(DType::kFloat32, Shape{2, 3})}, {b, Tensor::Zeros(DType::kFloat32, Shape{4, 5})}},
                 {product});
@@ -99,69 +118,123 @@ TEST(SessionTest, AKernelsErrorNamesNodeOpDeviceAndShapes) {
   EXPECT_THAT(message, HasSubstr("MatMul"));
   EXPECT_THAT(message, HasSubstr("[2,3]"));
   EXPECT_THAT(message, HasSubstr("[4,5]"));
-  EXPECT_THAT(message, HasSubstr("/device:CPU:0"));
+  EXPECT_THAT(message, HasSubstr(device()));
 }
 
-TEST(SessionTest, VariablesKeepTheirValueBetweenSteps) {
-  Graph g;
+TEST_P(SessionTest, VariablesKeepTheirValueBetweenSteps) {
+  testing::GraphOnDevice on(device());
+  Graph& g = on.graph;
   const ops::Variable v(g, ops::Const(g, 1.0f), {.name = "v"});
   Node* add = v.AssignAdd(ops::Const(g, 2.0f));
-  Session session(g);
+  Session session(g, "", config());
   EXPECT_THAT(MessageOf([&] { session.Run(v.value()); }), HasSubstr("uninitialized value v"));
   session.Run(ops::GlobalVariablesInitializer(g));
   for (int i = 0; i < 3; ++i) session.Run(add);
   EXPECT_EQ(session.Run(v.value()).scalar<float>(), 7.0f);
 }
 
-TEST(SessionTest, SessionsWithoutATargetShareNothing) {
-  Graph g;
+TEST_P(SessionTest, SessionsWithoutATargetShareNothing) {
+  testing::GraphOnDevice on(device());
+  Graph& g = on.graph;
   const ops::Variable v(g, ops::Const(g, 1.0f), {.name = "v"});
   Node* init = ops::GlobalVariablesInitializer(g);
-  Session first(g);
+  Session first(g, "", config());
   first.Run(init);
-  Session second(g);
+  Session second(g, "", config());
   EXPECT_THAT(MessageOf([&] { second.Run(v.value()); }), HasSubstr("FailedPrecondition"));
 }
 
-TEST(SessionTest, SeveralDevicesExchangeValues) {
-  Graph g;
+TEST_P(SessionTest, SeveralDevicesExchangeValues) {
+  testing::GraphOnDevice on(device());
+  Graph& g = on.graph;
   Output x;
   Output y;
   Output z;
   {
-    const DeviceScope scope(g, "/cpu:0");
+    const DeviceScope scope(g, device(0));
     x = ops::Placeholder(g, DType::kFloat32, Shape{-1});
   }
   {
-    const DeviceScope scope(g, "/cpu:1");
+    const DeviceScope scope(g, device(1));
     y = x * 3.0f;
   }
   {
-    const DeviceScope scope(g, "/cpu:0");
+    const DeviceScope scope(g, device(0));
     z = y + x;
   }
-  SessionConfig config;
-  config.device_count["CPU"] = 2;
-  Session session(g, "", config);
-  EXPECT_EQ(session.ListDevices().size(), 2u);
+  Session session(g, "", config(2));
+  EXPECT_EQ(session.ListDevices().size(), is_cpu() ? 2u : 3u);
   for (int i = 0; i < 200; ++i) {
     const float value = static_cast<float>(i);
     EXPECT_EQ(session.Run({{x, Tensor::Vector<float>({value})}}, {z})[0].data<float>()[0], 4 * value);
   }
   EXPECT_THAT(MessageOf([&] {
-                Session one(g);
+                Session one(g, "", config(1));
                 one.Run({{x, Tensor::Vector<float>({1})}}, {z});
               }),
-              HasSubstr("CPU:1"));
+              HasSubstr(std::string(GetParam()) + ":1"));
 }
 
-TEST(SessionTest, ThreadsRunStepsAtOnce) {
-  Graph g;
+// Values go back and forth between a device and CPU:0, which shares the host's memory.
+TEST_P(SessionTest, ADeviceAndTheHostExchangeValues) {
+  testing::GraphOnDevice on(device(is_cpu() ? 1 : 0));
+  Graph& g = on.graph;
+  const ops::Variable v(g, ops::Const(g, std::vector<float>{1, 2}), {.name = "v"});
+  Output x;
+  Output shape;
+  Output there;
+  {
+    const DeviceScope scope(g, "/device:CPU:0");
+    x = ops::Placeholder(g, DType::kFloat32, Shape{-1});
+    shape = ops::ShapeOf(x);  // host memory here and there
+    there = x * 2.0f;
+  }
+  const Output here = ops::Fill(shape, ops::Const(g, 1.0f)) + there * v.value();
+  Node* update = v.AssignSub(ops::Relu(here) * 0.5f);
+  Output back;
+  {
+    const DeviceScope scope(g, "/device:CPU:0");
+    back = here + x;
+  }
+  Session session(g, "", config(2));
+  session.Run(ops::GlobalVariablesInitializer(g));
+  std::vector<float> value = {1, 2};
+  for (int i = 0; i < 20; ++i) {
+    const std::vector<float> feed = {static_cast<float>(i % 5), -1};
+    const auto result = session.Run({{x, Tensor::Vector(feed)}}, {back}, {update})[0].ToVector<float>();
+    for (size_t k = 0; k < 2; ++k) {
+      const float middle = 1 + 2 * feed[k] * value[k];
+      EXPECT_EQ(result[k], middle + feed[k]);
+      value[k] -= std::max(0.0f, middle) * 0.5f;
+    }
+    EXPECT_EQ(session.Run(v.value()).ToVector<float>(), value);
+  }
+}
+
+// A step that is too late ends soon after its deadline, however much is still to come.
+TEST_P(SessionTest, ALateStepDoesNotRunToItsEnd) {
+  testing::GraphOnDevice on(device());
+  Graph& g = on.graph;
+  const Output x = ops::Placeholder(g, DType::kFloat32, Shape{-1, 256});
+  Output y = x;
+  for (int i = 0; i < 4000; ++i) y = ops::MatMul(y, x);  // seconds, on any device
+  Session session(g, "", config());
+  const Tensor feed = Tensor::Zeros(DType::kFloat32, Shape{256, 256});
+  EXPECT_THAT(MessageOf([&] {
+                session.Run({{x, feed}}, {y}, {}, {.timeout_in_ms = 1});
+              }),
+              HasSubstr("DeadlineExceeded"));
+  EXPECT_EQ(session.Run({{x, feed}}, {x * 2.0f})[0].shape(), (Shape{256, 256}));
+}
+
+TEST_P(SessionTest, ThreadsRunStepsAtOnce) {
+  testing::GraphOnDevice on(device());
+  Graph& g = on.graph;
   const ops::Variable v(g, ops::Const(g, int64_t{0}), {.name = "count"});
   Node* add = v.AssignAdd(ops::Const(g, int64_t{1}));
   const Output x = ops::Placeholder(g, DType::kFloat32, Shape{});
   const Output y = x * x;
-  Session session(g);
+  Session session(g, "", config());
   session.Run(ops::GlobalVariablesInitializer(g));
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
@@ -176,45 +249,53 @@ TEST(SessionTest, ThreadsRunStepsAtOnce) {
   EXPECT_EQ(session.Run(v.value()).scalar<int64_t>(), 2000);
 }
 
-TEST(SessionTest, ANewRowCountEachStep) {
-  Graph g;
+TEST_P(SessionTest, ANewRowCountEachStep) {
+  testing::GraphOnDevice on(device());
+  Graph& g = on.graph;
   const Output x = ops::Placeholder(g, DType::kFloat32, Shape{-1, 4});
   const ops::Variable w(g, ops::Fill(ops::Const(g, std::vector<int32_t>{4, 2}), ops::Const(g, 0.5f)));
-  const Output y = ops::Sum(ops::MatMul(x, w.value()));
-  Session session(g);
+  const ops::Variable b(g, ops::Const(g, std::vector<float>{0, 0}));
+  const Output dense = ops::Relu(ops::BiasAdd(ops::MatMul(x, w.value()), b.value()));  // fused into one
+  const Output y = ops::Sum(g.Op("CountsPlans").Input(dense).Finish1());
+  Session session(g, "", config());
   session.Run(ops::GlobalVariablesInitializer(g));
-  for (int64_t rows = 0; rows < 10000; ++rows) {
+  CountsPlans::made = 0;
+  for (int64_t rows = 0; rows < (is_cpu() ? 10000 : 500); ++rows) {
     const int64_t n = (rows * 37) % 501;
     const Tensor feed = Tensor::FromValues(std::vector<float>(static_cast<size_t>(n * 4), 1.0f), Shape{n, 4});
     ASSERT_EQ(session.Run({{x, feed}}, {y})[0].scalar<float>(), static_cast<float>(n * 4));
   }
+  EXPECT_EQ(CountsPlans::made, 1);
 }
 
-TEST(SessionTest, ACallableIsTheSignatureResolvedOnce) {
-  Graph g;
+TEST_P(SessionTest, ACallableIsTheSignatureResolvedOnce) {
+  testing::GraphOnDevice on(device());
+  Graph& g = on.graph;
   const Output x = ops::Placeholder(g, DType::kFloat32, Shape{});
   const Output y = x + 1.0f;
-  Session session(g);
+  Session session(g, "", config());
   const Callable add = session.MakeCallable({x}, {y});
   for (int i = 0; i < 10; ++i) EXPECT_EQ(add({Tensor::Scalar(float(i))})[0].scalar<float>(), float(i + 1));
   EXPECT_THAT(MessageOf([&] { add({}); }), HasSubstr("1 feeds"));
 }
 
-TEST(SessionTest, AClosedSessionSaysSo) {
-  Graph g;
+TEST_P(SessionTest, AClosedSessionSaysSo) {
+  testing::GraphOnDevice on(device());
+  Graph& g = on.graph;
   const Output x = ops::Const(g, 1.0f);
-  Session session(g);
+  Session session(g, "", config());
   session.Close();
   EXPECT_THAT(MessageOf([&] { session.Run(x); }), HasSubstr("closed"));
 }
 
-TEST(SessionTest, ClosingEndsStepsThatRunOnTheirCallersThreads) {
-  Graph g;
+TEST_P(SessionTest, ClosingEndsStepsThatRunOnTheirCallersThreads) {
+  testing::GraphOnDevice on(device());
+  Graph& g = on.graph;
   const Output x = ops::Placeholder(g, DType::kFloat32, Shape{64, 64});
   Output y = x;
   for (int i = 0; i < 2000; ++i) y = ops::MatMul(y, x);  // would take long
   const Output z = x + 1.0f;
-  Session session(g);
+  Session session(g, "", config());
   const Tensor feed = Tensor::Zeros(DType::kFloat32, Shape{64, 64});
   session.Run({{x, feed}}, {z});
   std::vector<std::thread> threads;
@@ -236,12 +317,13 @@ TEST(SessionTest, ClosingEndsStepsThatRunOnTheirCallersThreads) {
   for (const std::string& end : ends) EXPECT_THAT(end, HasSubstr("closed"));
 }
 
-TEST(SessionTest, AStepWithATimeLimitGivesTheSame) {
-  Graph g;
+TEST_P(SessionTest, AStepWithATimeLimitGivesTheSame) {
+  testing::GraphOnDevice on(device());
+  Graph& g = on.graph;
   const Output x = ops::Placeholder(g, DType::kFloat32, Shape{-1});
   const Output y = x * 2.0f;
   const Output z = y + 1.0f;
-  Session session(g);
+  Session session(g, "", config());
   const FeedList feed = {{x, Tensor::Vector<float>({1, 2})}};
   for (const int64_t timeout_in_ms : {0, 60000}) {
     const std::vector<Tensor> results = session.Run(feed, {z, y, z, x}, {}, {timeout_in_ms});
@@ -254,8 +336,9 @@ TEST(SessionTest, AStepWithATimeLimitGivesTheSame) {
   }
 }
 
-TEST(SessionTest, TargetsOfOtherKindsAreRefused) {
-  Graph g;
+TEST_P(SessionTest, TargetsOfOtherKindsAreRefused) {
+  testing::GraphOnDevice on(device());
+  Graph& g = on.graph;
   EXPECT_THAT(MessageOf([&] { Session session(g, "http://127.0.0.1:1"); }), HasSubstr("NotFound"));
 }
 

@@ -9,9 +9,11 @@
 
 #include <atomic>
 #include <thread>
+#include <tuple>
 
 #include "cohort/cluster/transport.h"
 #include "cohort/cohort.h"
+#include "cohort/runtime/testing/device_kinds.h"
 #include "tests/cluster/local_cluster.h"
 
 namespace cohort {
@@ -50,13 +52,14 @@ ops::Variable VariableOn(Graph& g, const std::string& device, Output initial, co
 
 // A small model of one worker: w and b on two ps, gradients computed on the worker.
 struct Model {
-  Graph g;
+  testing::GraphOnDevice on;
+  Graph& g = on.graph;
   ops::Variable w, b, step;
   Output gradient;
   Node* train = nullptr;
   Node* init = nullptr;
 
-  explicit Model(int worker) {
+  explicit Model(int worker, const std::string& device = "/device:CPU:0") : on(device) {
     w = VariableOn(g, "/job:ps/task:0", ops::Const(g, std::vector<float>{1, 2}), "w");
     b = VariableOn(g, "/job:ps/task:1", ops::Const(g, 5.0f), "b");
     step = VariableOn(g, "/job:ps/task:0", ops::Const(g, int64_t{0}), "global_step");
@@ -71,9 +74,25 @@ struct Model {
   }
 };
 
-TEST_P(ServerTest, AStepCrossesTasks) {
+// The same over each transport with variables and kernels on each kind of device of every task.
+const bool kDeviceKindsRegistered = testing::RegisterForDeviceKinds();
+class ServerDevicesTest : public ::testing::TestWithParam<std::tuple<std::string, const char*>> {
+ protected:
+  static std::string device() { return std::string("/device:") + std::get<1>(GetParam()) + ":0"; }
+  static ServerOptions Options() {
+    ServerOptions options = LocalCluster::FastOptions();
+    options.protocol = std::get<0>(GetParam());
+    options.config.device_count[std::get<1>(GetParam())] = 1;
+    return options;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, ServerDevicesTest,
+                         ::testing::Combine(::testing::ValuesIn(TransportProtocols()), testing::AllDeviceKinds()),
+                         [](const auto& info) { return std::get<0>(info.param) + "_" + std::get<1>(info.param); });
+
+TEST_P(ServerDevicesTest, AStepCrossesTasks) {
   LocalCluster cluster({{"ps", 2}, {"worker", 2}}, Options());
-  Model model(0);
+  Model model(0, device());
   Session session(model.g, cluster.target("worker", 0));
   session.Run(model.init);
   session.Run({{model.gradient, Tensor::Vector<float>({1, 3})}}, {}, {model.train});
@@ -83,9 +102,9 @@ TEST_P(ServerTest, AStepCrossesTasks) {
   EXPECT_EQ(values[2].scalar<int64_t>(), 1);
 }
 
-TEST_P(ServerTest, SessionsOfAllWorkersShareVariablesAndNoStepIsLost) {
+TEST_P(ServerDevicesTest, SessionsOfAllWorkersShareVariablesAndNoStepIsLost) {
   LocalCluster cluster({{"ps", 2}, {"worker", 2}}, Options());
-  Model models[2] = {Model(0), Model(1)};
+  Model models[2] = {Model(0, device()), Model(1, device())};
   Session chief(models[0].g, cluster.target("worker", 0));
   chief.Run(models[0].init);
   constexpr int kSteps[2] = {150, 90};
@@ -121,9 +140,10 @@ TEST_P(ServerTest, AClientOutsideTheClusterRunsOnItsTasks) {
   EXPECT_EQ(session.Run(doubled).scalar<float>(), 8.0f);
 }
 
-TEST_P(ServerTest, LargeTensorsTravelWhole) {
+TEST_P(ServerDevicesTest, LargeTensorsTravelWhole) {
   LocalCluster cluster({{"ps", 1}, {"worker", 1}}, Options());
-  Graph g;
+  testing::GraphOnDevice on(device());
+  Graph& g = on.graph;
   const int64_t n = 3'000'001;
   Output x;
   Output y;
@@ -145,9 +165,9 @@ TEST_P(ServerTest, LargeTensorsTravelWhole) {
   for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(result.data<float>()[i], (values[i] + 1) * 2) << i;
 }
 
-TEST_P(ServerTest, ALostTaskFailsOnlyTheStepsThatUseIt) {
+TEST_P(ServerDevicesTest, ALostTaskFailsOnlyTheStepsThatUseIt) {
   LocalCluster cluster({{"ps", 2}, {"worker", 2}}, Options());
-  Model models[2] = {Model(0), Model(1)};
+  Model models[2] = {Model(0, device()), Model(1, device())};
   Session first(models[0].g, cluster.target("worker", 0));
   first.Run(models[0].init);
   Session second(models[1].g, cluster.target("worker", 1));
@@ -163,9 +183,9 @@ TEST_P(ServerTest, ALostTaskFailsOnlyTheStepsThatUseIt) {
   EXPECT_THAT(message, HasSubstr(cluster.spec().task_address("ps", 1)));
 }
 
-TEST_P(ServerTest, ARestartedTaskIsToldApart) {
+TEST_P(ServerDevicesTest, ARestartedTaskIsToldApart) {
   LocalCluster cluster({{"ps", 2}, {"worker", 1}}, Options());
-  Model model(0);
+  Model model(0, device());
   Session session(model.g, cluster.target("worker", 0));
   session.Run(model.init);
   cluster.Restart("ps", 1);
@@ -177,6 +197,38 @@ TEST_P(ServerTest, ARestartedTaskIsToldApart) {
   EXPECT_THAT(message, HasSubstr("restarted"));
   Session again(model.g, cluster.target("worker", 0));
   EXPECT_THAT(MessageOf([&] { again.Run(model.b.value()); }), HasSubstr("uninitialized"));
+}
+
+// Rows, shapes and gradients between tasks; the values that travel are of every kind.
+TEST_P(ServerDevicesTest, ATrainingStepOverTwoTasksIsExact) {
+  LocalCluster cluster({{"ps", 1}, {"worker", 1}}, Options());
+  testing::GraphOnDevice on(device());
+  Graph& g = on.graph;
+  const ops::Variable w = VariableOn(g, "/job:ps/task:0", ops::Const(g, std::vector<float>{1, 2, 3}), "w");
+  const ops::Variable table =
+      VariableOn(g, "/job:ps/task:0", ops::Const(g, Tensor::FromValues<float>({1, 2, 3, 4, 5, 6}, Shape{3, 2})), "t");
+  Output ids;
+  Output rows;
+  Output loss;
+  Output sizes;
+  {
+    const DeviceScope scope(g, "/job:worker/task:0");
+    ids = ops::Placeholder(g, DType::kInt64, Shape{-1}, "ids");
+    rows = table.Gather(ids) * 10.0f;
+    sizes = ops::ShapeOf(rows);
+    loss = ops::Sum(w.value() * w.value());
+  }
+  Node* train = w.AssignSub(Gradients({loss}, {w.value()})[0].values * 0.25f);  // w - 0.25 x 2 w
+  Session session(g, cluster.target("worker", 0));
+  session.Run(ops::GlobalVariablesInitializer(g));
+  const auto values = session.Run({{ids, Tensor::Vector<int64_t>({2, 0, 2})}}, {rows, sizes, loss}, {train});
+  EXPECT_EQ(values[0].ToVector<float>(), (std::vector<float>{50, 60, 10, 20, 50, 60}));
+  EXPECT_EQ(values[1].ToVector<int32_t>(), (std::vector<int32_t>{3, 2}));
+  EXPECT_EQ(values[2].scalar<float>(), 14);
+  EXPECT_EQ(session.Run(w.value()).ToVector<float>(), (std::vector<float>{0.5f, 1, 1.5f}));
+  const std::string message = MessageOf([&] { session.Run({{ids, Tensor::Vector<int64_t>({2, 3})}}, {rows}); });
+  EXPECT_THAT(message, HasSubstr("indices[1] = 3"));
+  EXPECT_THAT(message, HasSubstr("/job:ps/replica:0/task:0" + device()));
 }
 
 TEST_P(ServerTest, UnknownTasksAreNamed) {

@@ -1,6 +1,7 @@
+#include "cohort/kernels/cpu/activation.h"
+
 #include <cmath>
 
-#include "cohort/kernels/cpu/elementwise.h"
 #include "cohort/kernels/cpu/exponential.h"
 #include "cohort/kernels/register.h"
 
@@ -224,13 +225,20 @@ class LeakyReluGradKernel final : public OpKernel {
 };
 
 template <typename Fn>
-void RegisterUnary(KernelRegistry& registry, const char* op) {
-  registry.Register(op, "CPU", [](const KernelConstruction& c) -> std::unique_ptr<OpKernel> {
-    return cpu::ForFloating(c.attr<DType>("T"), c.node.op_name(), []<typename T>(T) {
-      return std::make_unique<cpu::UnaryKernel>(Widest<cpu::UnaryBody<Fn, T, T>>(Fn::kWide), Fn::kCost);
-    });
+cpu::ActivationLoop LoopOf(const std::string& op, DType dtype) {
+  return cpu::ForFloating(dtype, op, []<typename T>(T) {
+    return cpu::ActivationLoop{Widest<cpu::UnaryBody<Fn, T, T>>(Fn::kWide), Fn::kCost};
   });
 }
+
+struct NamedActivation {
+  const char* op;
+  cpu::ActivationLoop (*loop)(const std::string& op, DType dtype);
+};
+constexpr NamedActivation kActivations[] = {{"Relu", LoopOf<ReluFn>},        {"Relu6", LoopOf<Relu6Fn>},
+                                            {"Elu", LoopOf<EluFn>},          {"Selu", LoopOf<SeluFn>},
+                                            {"Sigmoid", LoopOf<SigmoidFn>},  {"Tanh", LoopOf<TanhFn>},
+                                            {"Softplus", LoopOf<SoftplusFn>}};
 
 template <typename Fn>
 void RegisterGrad(KernelRegistry& registry, const char* op) {
@@ -243,14 +251,20 @@ void RegisterGrad(KernelRegistry& registry, const char* op) {
 
 }  // namespace
 
+cpu::ActivationLoop cpu::FindActivation(const std::string& op, DType dtype) {
+  for (const NamedActivation& activation : kActivations) {
+    if (op == activation.op) return activation.loop(op, dtype);
+  }
+  return {};
+}
+
 void RegisterActivationKernels(KernelRegistry& registry) {
-  RegisterUnary<ReluFn>(registry, "Relu");
-  RegisterUnary<Relu6Fn>(registry, "Relu6");
-  RegisterUnary<EluFn>(registry, "Elu");
-  RegisterUnary<SeluFn>(registry, "Selu");
-  RegisterUnary<SigmoidFn>(registry, "Sigmoid");
-  RegisterUnary<TanhFn>(registry, "Tanh");
-  RegisterUnary<SoftplusFn>(registry, "Softplus");
+  for (const NamedActivation& activation : kActivations) {
+    registry.Register(activation.op, "CPU", [&activation](const KernelConstruction& c) -> std::unique_ptr<OpKernel> {
+      const cpu::ActivationLoop found = activation.loop(activation.op, c.attr<DType>("T"));
+      return std::make_unique<cpu::UnaryKernel>(found.loop, found.cost);
+    });
+  }
   RegisterGrad<ReluGradFn>(registry, "ReluGrad");
   RegisterGrad<Relu6GradFn>(registry, "Relu6Grad");
   RegisterGrad<EluGradFn>(registry, "EluGrad");

@@ -1,13 +1,16 @@
 #include <dnnl.h>
 #include <omp.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <type_traits>
 
 #include "cohort/core/error.h"
 #include "cohort/device/kernel.h"
+#include "cohort/kernels/cpu/activation.h"
 #include "cohort/kernels/cpu/bfloat16_matmul.h"
 #include "cohort/kernels/cpu/broadcast.h"
 #include "cohort/kernels/cpu/gemm.h"
@@ -100,6 +103,84 @@ class MatMulKernel final : public OpKernel {
   bool transpose_b_;
 };
 
+// c[i, j] += bias[j]
+template <typename T>
+struct AddBiasBody {
+  static COHORT_INLINE void Run(T* c, const T* bias, int64_t rows, int64_t n) {
+    for (int64_t i = 0; i < rows; ++i) {
+#pragma omp simd
+      for (int64_t j = 0; j < n; ++j) {
+        c[i * n + j] = static_cast<T>(static_cast<cpu::Wide<T>>(c[i * n + j]) + static_cast<cpu::Wide<T>>(bias[j]));
+      }
+    }
+  }
+};
+
+// activation(a b + bias), with the same roundings as the kernels of MatMul, BiasAdd and the activation one by one. The
+// bias is added and the activation applied to rows that are still in the cache.
+template <typename T>
+class FusedMatMulKernel final : public OpKernel {
+ public:
+  explicit FusedMatMulKernel(const KernelConstruction& c)
+      : transpose_a_(c.attr<bool>("transpose_a")), transpose_b_(c.attr<bool>("transpose_b")) {
+    const std::string& activation = c.attr<std::string>("activation");
+    if (activation.empty()) return;
+    activation_ = cpu::FindActivation(activation, c.attr<DType>("T"));
+    if (activation_.loop == nullptr) {
+      throw InvalidArgumentError(StrCat("[kernels/cpu] there is no activation '", activation, "'"));
+    }
+  }
+
+  void Compute(KernelContext& ctx) override {
+    const Tensor& a = ctx.input(0);
+    const Tensor& b = ctx.input(1);
+    const Tensor& bias = ctx.input(2);
+    if (a.shape().rank() != 2 || b.shape().rank() != 2) {
+      throw InvalidArgumentError(StrCat("MatMul takes two matrices; got shapes ", a.shape(), " and ", b.shape()));
+    }
+    const GemmShape s = ProductShape(a.shape(), b.shape(), transpose_a_, transpose_b_);
+    if (bias.shape().rank() != 1 || bias.shape().dim(0) != s.n) {
+      throw InvalidArgumentError(StrCat("[kernels/cpu] expected a bias of shape [", s.n, "] for a product of shape [",
+                                        s.m, ",", s.n, "]; got ", bias.shape()));
+    }
+    T* out = ctx.AllocateOutput(0, Shape{s.m, s.n}).data<T>();
+    const int64_t rows = RowsAtOnce(s);
+    for (int64_t i = 0; i < s.m; i += rows) {
+      GemmShape part = s;
+      part.m = std::min(rows, s.m - i);
+      product_.Run(ctx, part, a.data<T>() + i * s.k, b.data<T>(), out + i * s.n);
+      Finish(ctx, out + i * s.n, bias.data<T>(), part.m, s.n);
+    }
+  }
+
+ private:
+  // Rows of the product that fit into the second-level cache; enough of them that packing b anew each time is nothing
+  // beside the product. All where b's packing would weigh or a's rows do not follow one another.
+  static int64_t RowsAtOnce(const GemmShape& s) {
+    constexpr int64_t kCacheBytes = 512 * 1024;
+    constexpr int64_t kFewRows = 256;
+    if (s.transpose_a || s.n == 0) return std::max<int64_t>(1, s.m);
+    const int64_t rows = std::max<int64_t>(kFewRows, kCacheBytes / (s.n * static_cast<int64_t>(sizeof(T))));
+    return s.m < 2 * rows ? std::max<int64_t>(1, s.m) : rows;
+  }
+
+  void Finish(KernelContext& ctx, T* c, const T* bias, int64_t rows, int64_t n) const {
+    cpu::ForBlocks(
+        rows, ctx.num_threads(),
+        [&](int64_t begin, int64_t end) {
+          add_bias_(c + begin * n, bias, end - begin, n);
+          if (activation_.loop != nullptr) activation_.loop(c + begin * n, c + begin * n, (end - begin) * n);
+        },
+        n * (1 + activation_.cost));
+  }
+
+  Product<T> product_;
+  const bool transpose_a_;
+  const bool transpose_b_;
+  cpu::ActivationLoop activation_;
+  void (*const add_bias_)(T*, const T*, int64_t, int64_t) = cpu::Widest<AddBiasBody<T>>();
+};
+
 template <typename T>
 class BatchMatMulKernel final : public OpKernel {
  public:
@@ -149,6 +230,11 @@ void RegisterProduct(KernelRegistry& registry, const char* op) {
 void RegisterMatMulKernels(KernelRegistry& registry) {
   RegisterProduct<MatMulKernel>(registry, "MatMul");
   RegisterProduct<BatchMatMulKernel>(registry, "BatchMatMulV2");
+  registry.Register("_FusedMatMul", "CPU", [](const KernelConstruction& c) -> std::unique_ptr<OpKernel> {
+    return cpu::ForFloating(c.attr<DType>("T"), c.node.op_name(), [&]<typename T>(T) -> std::unique_ptr<OpKernel> {
+      return std::make_unique<FusedMatMulKernel<T>>(c);
+    });
+  });
 }
 
 }  // namespace cohort

@@ -1,0 +1,48 @@
+// The kinds of device on which one and the same suite runs: those of the executor, of sessions and of clusters.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "cohort/device/test_device.h"
+#include "cohort/kernels/register.h"
+#include "cohort/ops/register.h"
+#include "cohort/runtime/kernels.h"
+#include "cohort/runtime/session.h"
+
+namespace cohort::testing {
+
+// Ops, kernels and the device TEST, whose kernels stand for what an accelerator would have.
+inline bool RegisterForDeviceKinds() {
+  RegisterOps();
+  RegisterKernels();
+  if (!KernelRegistry::Global().Has("_Arg", "CPU")) RegisterRuntimeKernels(KernelRegistry::Global());
+  RegisterTestDevice();
+  return true;
+}
+
+// The parameter is a device type.
+class DeviceKindTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  static std::string device(int id = 0) { return std::string("/device:") + GetParam() + ":" + std::to_string(id); }
+  static bool is_cpu() { return GetParam() == std::string("CPU"); }
+  // `count` devices of the kind.
+  static SessionConfig config(int count = 1) {
+    SessionConfig config;
+    config.device_count[GetParam()] = count;
+    return config;
+  }
+};
+
+// A graph whose nodes stand on device 0 of the kind where they do not ask for another one.
+struct GraphOnDevice {
+  explicit GraphOnDevice(const std::string& device) : scope(graph, device) {}
+  Graph graph;
+  DeviceScope scope;
+};
+
+inline auto AllDeviceKinds() { return ::testing::Values("CPU", "TEST"); }
+inline std::string DeviceKindName(const ::testing::TestParamInfo<const char*>& info) { return info.param; }
+
+}  // namespace cohort::testing
