@@ -40,7 +40,7 @@ class Tensor {
   // Rank 1.
   template <typename T>
   static Tensor Vector(const std::vector<T>& values) {
-    return FromValues(std::span<const T>(values), Shape{static_cast<int64_t>(values.size())});
+    return FromValues(values, Shape{static_cast<int64_t>(values.size())});
   }
   // All bytes zero (strings: empty).
   static Tensor Zeros(DType dtype, const Shape& shape);

@@ -52,5 +52,12 @@ TEST(ShapeTest, Broadcasting) {
   EXPECT_THROW(BroadcastShapes(Shape{2}, Shape{3}), InvalidArgumentError);
 }
 
+TEST(TensorTest, VectorsOfBool) {
+  const Tensor flags = Tensor::Vector<bool>({true, false, true});
+  EXPECT_EQ(flags.dtype(), DType::kBool);
+  EXPECT_EQ(flags.shape(), (Shape{3}));
+  EXPECT_EQ(flags.ToVector<bool>(), (std::vector<bool>{true, false, true}));
+}
+
 }  // namespace
 }  // namespace cohort

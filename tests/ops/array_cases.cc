@@ -1,3 +1,4 @@
+#include <cmath>
 #include <string>
 
 #include "cohort/ops/array.h"
@@ -131,6 +132,13 @@ void AddCastCases(std::vector<OpCase>& cases) {
                          return Outputs{graph.Op("Cast").Input(in[0]).Attr("DstT", to).Finish1()};
                        }});
     }
+  }
+  const Tensor extremes = Tensor::Vector(std::vector<float>{NAN, INFINITY, -INFINITY, 3e9f, -3e9f, 300.7f, -1.5f});
+  for (const DType to : {DType::kInt32, DType::kInt64, DType::kUint8, DType::kFloat64, DType::kBool}) {
+    cases.push_back(
+        {"Cast", "extremes_to_" + std::string(DTypeName(to)), {extremes}, [to](Graph& graph, const Outputs& in) {
+           return Outputs{graph.Op("Cast").Input(in[0]).Attr("DstT", to).Finish1()};
+         }});
   }
   cases.push_back({"Cast",
                    "and_back",

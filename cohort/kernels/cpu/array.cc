@@ -115,14 +115,30 @@ void BroadcastGradientArgs(KernelContext& ctx) {
   PutIntegers(ctx, 1, reduce_b);
 }
 
+// The fraction is cut off. What does not fit gives the lowest number of a signed type, as x86 does; of that
+// uint8 takes the low bits.
+template <typename To, typename W>
+COHORT_INLINE To Truncate(W x) {
+  if constexpr (std::is_same_v<To, uint8_t>) {
+    return static_cast<uint8_t>(Truncate<int32_t>(x));
+  } else {
+    constexpr To kLowest = std::numeric_limits<To>::min();
+    constexpr W kBound = static_cast<W>(kLowest);
+    return x >= kBound && x < -kBound ? static_cast<To>(x) : kLowest;
+  }
+}
+
 template <typename From, typename To>
 struct CastFn {
   template <typename W>
   static COHORT_INLINE auto Apply(W x) {
-    if constexpr (std::is_same_v<To, bool>)
+    if constexpr (std::is_same_v<To, bool>) {
       return x != W(0);
-    else
+    } else if constexpr (std::is_floating_point_v<W> && std::is_integral_v<To>) {
+      return Truncate<To>(x);
+    } else {
       return static_cast<cpu::Wide<To>>(x);
+    }
   }
 };
 
