@@ -8,11 +8,13 @@
 
 #include "cohort/device/kernel.h"
 #include "cohort/kernels/register.h"
+#include "cohort/ops/activation.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/gather.h"
 #include "cohort/ops/layout.h"
 #include "cohort/ops/math.h"
+#include "cohort/ops/nn.h"
 #include "cohort/ops/register.h"
 
 namespace cohort {
@@ -113,6 +115,62 @@ void MatMul(benchmark::State& state) {
                          benchmark::Counter::kIsIterationInvariantRate);
 }
 BENCHMARK(MatMul)->Arg(4)->Arg(8)->Arg(12)->Arg(16)->Arg(20)->Arg(32)->Arg(512);
+
+// relu(x w + bias) of [rows, k] and [k, n], as one kernel (`fused`) or as three, where those after the product work in
+// place.
+void Dense(benchmark::State& state) {
+  RegisterOps();
+  RegisterKernels();
+  const int64_t rows = state.range(0), k = state.range(1), n = state.range(2);
+  const bool fused = state.range(3) != 0;
+  const std::vector<Tensor> inputs = {Filled(DType::kFloat32, {rows, k}), Filled(DType::kFloat32, {k, n}),
+                                      Filled(DType::kFloat32, {n})};
+  Graph graph;
+  std::vector<Output> in;
+  for (const Tensor& input : inputs) in.push_back(ops::Placeholder(graph, input.dtype(), input.shape()));
+  if (fused) {
+    graph.Op("_FusedMatMul").Input(in[0]).Input(in[1]).Input(in[2]).Attr("activation", std::string("Relu")).Finish();
+  } else {
+    ops::Relu(ops::BiasAdd(ops::MatMul(in[0], in[1]), in[2]));
+  }
+  const auto devices =
+      MakeCpuDevices(DeviceName::Parse("/job:localhost/replica:0/task:0"), 1, 1, std::make_shared<TaskResources>());
+  std::vector<Tensor> slots(static_cast<size_t>(graph.num_nodes()));  // each node has one output
+  std::vector<int32_t> uses(slots.size(), 1);
+  std::vector<std::unique_ptr<OpKernel>> kernels;
+  std::vector<std::vector<int32_t>> places;
+  std::vector<const Node*> nodes;
+  for (const Node* node : graph.nodes()) {
+    if (node->num_inputs() == 0) {
+      slots[static_cast<size_t>(node->id())] = inputs[static_cast<size_t>(node->id())];
+      continue;
+    }
+    nodes.push_back(node);
+    kernels.push_back(KernelRegistry::Global().Create({*node, *devices[0]}));
+    places.emplace_back();
+    for (const Output& input : node->inputs()) places.back().push_back(input.node->id());
+  }
+  const StepInfo step;
+  for (auto _ : state) {
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      KernelContext ctx(*nodes[i], *devices[0], step, slots.data(), places[i].data(), slots.data() + nodes[i]->id(),
+                        uses.data());
+      kernels[i]->Compute(ctx);
+      if (i > 0) slots[static_cast<size_t>(nodes[i - 1]->id())].Reset();
+    }
+    benchmark::DoNotOptimize(slots.back().raw_data());
+    slots.back().Reset();
+  }
+  state.counters["flops"] =
+      benchmark::Counter(2.0 * static_cast<double>(rows * k * n), benchmark::Counter::kIsIterationInvariantRate);
+}
+BENCHMARK(Dense)
+    ->ArgNames({"rows", "k", "n", "fused"})
+    ->ArgsProduct({{1}, {64}, {64}, {0, 1}})
+    ->ArgsProduct({{100}, {784}, {128}, {0, 1}})
+    ->ArgsProduct({{128}, {64}, {1024}, {0, 1}})
+    ->ArgsProduct({{8192}, {64}, {1024}, {0, 1}})
+    ->ArgsProduct({{8192}, {512}, {1024}, {0, 1}});
 
 void Transpose(benchmark::State& state) {
   RunKernel(state, {Filled(DType::kFloat32, {state.range(0), state.range(0)})}, [](const auto& in) {

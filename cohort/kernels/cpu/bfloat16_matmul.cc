@@ -21,6 +21,8 @@ memory::desc MatrixDesc(int64_t rows, int64_t columns, bool transposed) {
   return memory::desc({rows, columns}, memory::data_type::bf16, strides);
 }
 
+bool SameSizes(const GemmShape& a, const GemmShape& b) { return a.m == b.m && a.n == b.n && a.k == b.k; }
+
 dnnl::matmul::primitive_desc Describe(const GemmShape& s) {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -50,12 +52,25 @@ struct Bfloat16MatMul::Primitive {
 Bfloat16MatMul::Bfloat16MatMul() = default;
 Bfloat16MatMul::~Bfloat16MatMul() = default;
 
+bool Bfloat16MatMul::SeenLately(const GemmShape& shape) {
+  for (const GemmShape& seen : lately_) {
+    if (SameSizes(seen, shape)) return true;
+  }
+  if (lately_.size() == kCached) lately_.pop_front();
+  lately_.push_back(shape);
+  return false;
+}
+
 std::shared_ptr<Bfloat16MatMul::Primitive> Bfloat16MatMul::Find(const GemmShape& shape) {
   MutexLock lock(mu_);
   for (const auto& entry : cache_) {
-    const GemmShape& s = entry->shape;
-    if (s.m == shape.m && s.n == shape.n && s.k == shape.k) return entry;
+    if (SameSizes(entry->shape, shape)) return entry;
   }
+  if (any_size_ == nullptr) {
+    constexpr int64_t kAny = DNNL_RUNTIME_DIM_VAL;
+    any_size_ = std::make_shared<Primitive>(GemmShape{kAny, kAny, kAny, shape.transpose_a, shape.transpose_b});
+  }
+  if (any_size_->usable && !SeenLately(shape)) return any_size_;
   if (cache_.size() == kCached) cache_.pop_front();
   cache_.push_back(std::make_shared<Primitive>(shape));
   return cache_.back();
@@ -68,13 +83,16 @@ bool Bfloat16MatMul::Run(KernelContext& ctx, const GemmShape& shape, const bfloa
   const auto wrap = [](const memory::desc& desc, const void* data) {
     return memory(desc, CpuEngine(), const_cast<void*>(data));
   };
+  const auto matrix = [&](const void* data, int64_t rows, int64_t columns, bool transposed) {
+    return wrap(MatrixDesc(rows, columns, transposed), data);
+  };
   const memory::desc scratch_desc = found->desc.scratchpad_desc();
   Tensor scratch = ctx.AllocateTemp(DType::kUint8, Shape{static_cast<int64_t>(scratch_desc.get_size())});
   try {
     dnnl::stream stream(CpuEngine());
-    found->primitive.execute(stream, {{DNNL_ARG_SRC, wrap(found->desc.src_desc(), a)},
-                                      {DNNL_ARG_WEIGHTS, wrap(found->desc.weights_desc(), b)},
-                                      {DNNL_ARG_DST, wrap(found->desc.dst_desc(), c)},
+    found->primitive.execute(stream, {{DNNL_ARG_SRC, matrix(a, shape.m, shape.k, shape.transpose_a)},
+                                      {DNNL_ARG_WEIGHTS, matrix(b, shape.k, shape.n, shape.transpose_b)},
+                                      {DNNL_ARG_DST, matrix(c, shape.m, shape.n, false)},
                                       {DNNL_ARG_SCRATCHPAD, wrap(scratch_desc, scratch.raw_data())}});
     stream.wait();
   } catch (const dnnl::error& error) {
