@@ -154,12 +154,14 @@ class FusedMatMulKernel final : public OpKernel {
   }
 
  private:
-  // Rows of the product that fit into the second-level cache; enough of them that packing b anew each time is nothing
-  // beside the product. All where b's packing would weigh or a's rows do not follow one another.
+  // Rows of the product that fit into the second-level cache, but so many that packing b anew each time does not weigh.
+  // All of them where a's rows do not follow one another, or the product is so deep that what follows it is nothing
+  // beside it.
   static int64_t RowsAtOnce(const GemmShape& s) {
     constexpr int64_t kCacheBytes = 512 * 1024;
     constexpr int64_t kFewRows = 256;
-    if (s.transpose_a || s.n == 0) return std::max<int64_t>(1, s.m);
+    constexpr int64_t kDeep = 256;
+    if (s.transpose_a || s.n == 0 || s.k > kDeep) return std::max<int64_t>(1, s.m);
     const int64_t rows = std::max<int64_t>(kFewRows, kCacheBytes / (s.n * static_cast<int64_t>(sizeof(T))));
     return s.m < 2 * rows ? std::max<int64_t>(1, s.m) : rows;
   }
