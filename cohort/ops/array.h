@@ -27,8 +27,8 @@ Output Reshape(Output input, const IntList& shape);
 Output ExpandDims(Output input, int axis);
 // Without the dimensions of 1 named, or without all of them.
 Output Squeeze(Output input, const std::vector<int64_t>& axes = {});
-// Converts the elements. Floats to integers lose their fraction; NaN and what does not fit give the lowest
-// number (of that, uint8 takes the low bits). Integers to narrower ones keep the low bits. To bool: not zero.
+// Converts the elements. Floats to integers lose their fraction; what does not fit (NaN too) gives the lowest number,
+// uint8 the low bits of the int32. Integers to narrower ones keep the low bits. To bool: not zero.
 Output Cast(Output input, DType dtype);
 Output BroadcastTo(Output input, const IntList& shape);
 

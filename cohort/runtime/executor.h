@@ -65,6 +65,8 @@ class Executor {
   };
   struct StepState;
   struct AsyncRun;
+  // Uses of a slot that holds a constant, which is never released or written over.
+  static constexpr int32_t kForEver = 1 << 30;
 
   void Compile();
   void FuseChains(std::vector<std::vector<int32_t>>& predecessors);
