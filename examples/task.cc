@@ -43,11 +43,23 @@ void TakePlace(const ClusterFlags& flags, Task* task) {
 
 }  // namespace
 
+CLI::Validator AtLeast(double least) {
+  return CLI::Validator(
+      [least](const std::string& text) {
+        double value = 0;
+        if (CLI::detail::lexical_cast(text, value) && value >= least) return std::string();
+        std::ostringstream error;
+        error << "expected a number of at least " << least << "; got '" << text << "'";
+        return error.str();
+      },
+      "");
+}
+
 void AddClusterFlags(CLI::App& app, ClusterFlags* flags) {
   app.add_option("--ps_hosts", flags->ps_hosts, "Comma-separated list of hostname:port pairs");
   app.add_option("--worker_hosts", flags->worker_hosts, "Comma-separated list of hostname:port pairs");
   app.add_option("--job_name", flags->job_name, "One of 'ps', 'worker'");
-  app.add_option("--task_index", flags->task_index, "Index of task within the job")->check(CLI::NonNegativeNumber);
+  app.add_option("--task_index", flags->task_index, "Index of task within the job")->check(AtLeast(0));
   app.add_option("--bind", flags->bind, "host:port to listen on, where that is not the address in the hosts");
   app.add_flag("--allow_insecure", flags->allow_insecure, "Work without TLS beyond this machine");
   app.footer("Without hosts the cluster is that of TF_CONFIG; without TF_CONFIG the program trains alone.");
@@ -62,6 +74,10 @@ Task StartTask(const ClusterFlags& flags) {
   Task task;
   TakePlace(flags, &task);
   if (task.cluster.empty()) return task;
+  if (task.job.empty()) {
+    throw cohort::InvalidArgumentError("[task] expected to be told which task of " + task.cluster.ToString() +
+                                       " this is; give --job_name and --task_index, or \"task\" in TF_CONFIG");
+  }
   cohort::CheckRole(task.cluster, task.job, task.index);
   cohort::ServerOptions options;
   options.bind = flags.bind;
@@ -75,7 +91,14 @@ int Main(int argc, char** argv, CLI::App& app, const std::function<int()>& run) 
   app.name(std::filesystem::path(argv[0]).filename().string());
   for (CLI::Option* option : app.get_options()) option->capture_default_str();  // for --help
   std::vector<std::string> arguments;                                           // CLI11 takes them from the back
-  for (int i = argc - 1; i > 0; --i) arguments.push_back(Underscored(argv[i]));
+  for (int i = argc - 1; i > 0; --i) {
+    std::string argument = Underscored(argv[i]);
+    if (argument.starts_with("--") && argument.ends_with('=')) {  // CLI11 would take the next word for an empty value
+      argument.pop_back();
+      arguments.emplace_back();
+    }
+    arguments.push_back(std::move(argument));
+  }
   try {
     app.parse(arguments);
   } catch (const CLI::ParseError& e) {

@@ -19,6 +19,9 @@ struct ClusterFlags {
   bool allow_insecure = false;
 };
 
+// Of a flag's value, with a message that people read.
+CLI::Validator AtLeast(double least);
+
 void AddClusterFlags(CLI::App& app, ClusterFlags* flags);
 
 // This process's part of the work. Without flags and TF_CONFIG it is a worker on its own, without a server.

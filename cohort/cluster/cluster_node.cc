@@ -17,6 +17,8 @@ constexpr std::chrono::seconds kSayWhoIsMissing{10};
 constexpr std::chrono::milliseconds kFirstRetry{10};
 constexpr std::chrono::milliseconds kLastRetry{500};
 constexpr std::chrono::seconds kPeerForValues{30};
+constexpr std::chrono::seconds kPeerRefuses{3};    // one that the session's master has a connection to
+constexpr std::chrono::seconds kFormerLeaves{10};  // twice the usual silence limit
 constexpr std::chrono::seconds kDevicesTimeout{60};
 constexpr std::chrono::seconds kReachForDone{1};
 constexpr std::chrono::seconds kConfirmDone{5};
@@ -35,7 +37,7 @@ ClusterNode::ClusterNode(ClusterSpec cluster, DeviceName task, std::shared_ptr<c
     : cluster_(std::move(cluster)),
       task_(std::move(task)),
       chief_(std::move(chief)),
-      clerk_(std::make_unique<ThreadPool>("cohort-clerk", 1)) {
+      clerk_(std::make_unique<SessionWork>()) {
   identity_.task = task_.ToString();
   identity_.incarnation = NewIncarnation();
   identity_.op_fingerprint = OpRegistry::Global().Fingerprint();
@@ -70,10 +72,14 @@ void ClusterNode::Stop(const Status& why) {
   if (local_ != nullptr) local_->CloseAll(why);
   transport_->Shutdown();
   clerk_.reset();
-  MutexLock lock(mu_);
-  connections_.clear();
-  remote_tasks_.clear();
-  leases_.clear();
+  std::map<const Connection*, std::shared_ptr<RemoteTask>> lost;
+  {
+    MutexLock lock(mu_);
+    connections_.clear();
+    lost.swap(remote_tasks_);
+    leases_.clear();
+  }
+  for (const auto& [connection, task] : lost) task->OnLost(why);  // sessions of this process wait for them
 }
 
 std::shared_ptr<Connection> ClusterNode::FindConnection(const std::string& task) {
@@ -88,6 +94,7 @@ std::shared_ptr<Connection> ClusterNode::FindConnection(const std::string& task)
 void ClusterNode::Remember(const std::shared_ptr<Connection>& connection) {
   {
     MutexLock lock(mu_);
+    if (stopped_) return;
     connections_.emplace(connection->peer().task, connection);
     if (connection->peer().task == chief_ && chief_state_ != ChiefState::kDone) chief_state_ = ChiefState::kConnected;
   }
@@ -97,31 +104,37 @@ void ClusterNode::Remember(const std::shared_ptr<Connection>& connection) {
 }
 
 std::shared_ptr<Connection> ClusterNode::Reach(const DeviceName& task, Clock::time_point deadline) {
+  return ReachTask(task, {.deadline = deadline});
+}
+
+std::shared_ptr<Connection> ClusterNode::ReachTask(const DeviceName& task, const Patience& patience) {
   const std::string name = task.ToString();
   if (auto found = FindConnection(name)) return found;
   if (!task.job || !task.task || !cluster_.has_job(*task.job) || !cluster_.has_task(*task.job, *task.task)) {
     throw NotFoundError(StrCat("[cluster] there is no ", name, " in ", cluster_.ToString()));
   }
-  return DialUntil(cluster_.task_address(*task.job, *task.task), name, deadline);
+  return DialUntil(cluster_.task_address(*task.job, *task.task), name, patience);
 }
 
 std::shared_ptr<Connection> ClusterNode::ReachAddress(const std::string& address, Clock::time_point deadline) {
-  return DialUntil(address, "", deadline);
+  return DialUntil(address, "", {.deadline = deadline});
 }
 
 std::shared_ptr<Connection> ClusterNode::DialUntil(const std::string& address, const std::string& task,
-                                                   Clock::time_point deadline) {
+                                                   const Patience& patience) {
   const Clock::time_point start = Clock::now();
   Clock::time_point say = start + kSayWhoIsMissing;
   std::chrono::milliseconds pause = kFirstRetry;
   for (;;) {
     std::string reason;
+    Clock::time_point deadline = patience.deadline;
     try {
       std::shared_ptr<Connection> connection = transport_->Dial(address, task, deadline);
       Remember(connection);
       return connection;
     } catch (const UnavailableError& e) {
       reason = e.what();
+      deadline = std::min(deadline, patience.if_refused);
     } catch (const DeadlineExceededError& e) {
       reason = e.what();  // something accepts connections there but is stopped, or is none of ours
     }
@@ -136,15 +149,24 @@ std::shared_ptr<Connection> ClusterNode::DialUntil(const std::string& address, c
               waited, " s so far: ", reason);
       say = now + kSayWhoIsMissing;
     }
-    // The peer may connect to us meanwhile, or this node stop: both wake us.
-    MutexLock lock(mu_);
-    if (stopped_) throw CancelledError(StrCat("[cluster] ", identity_.task, " was stopped while it waited for ", task));
-    changed_.WaitUntil(mu_, std::min(deadline, now + pause));
+    PauseDialing(task, std::min(deadline, now + pause), patience);
     pause = std::min(pause * 2, kLastRetry);
-    if (!task.empty()) {
-      const auto it = connections_.find(task);
-      if (it != connections_.end() && !it->second->closed()) return it->second;
+    if (task.empty()) continue;
+    if (auto found = FindConnection(task)) return found;
+  }
+}
+
+void ClusterNode::PauseDialing(const std::string& task, Clock::time_point until, const Patience& patience) {
+  MutexLock lock(mu_);
+  for (;;) {
+    if (stopped_) throw CancelledError(StrCat("[cluster] ", identity_.task, " was stopped while it waited for ", task));
+    if (patience.lease) {
+      const auto lease = leases_.find(*patience.lease);
+      if (lease == leases_.end() || lease->second.ended) {
+        throw CancelledError(StrCat("[cluster] the session ended while ", identity_.task, " waited for ", task));
+      }
     }
+    if (connections_.count(task) > 0 || !changed_.WaitUntil(mu_, until)) return;
   }
 }
 
@@ -159,41 +181,44 @@ std::shared_ptr<RemoteTask> ClusterNode::RemoteTaskOn(const std::shared_ptr<Conn
   std::shared_ptr<RemoteTask> task;
   {
     MutexLock lock(mu_);
-    std::shared_ptr<RemoteTask>& known = remote_tasks_[connection.get()];
-    if (known == nullptr) known = std::make_shared<RemoteTask>(weak_from_this(), connection);
-    task = known;
+    const auto known = remote_tasks_.find(connection.get());
+    task = known != remote_tasks_.end() ? known->second : std::make_shared<RemoteTask>(weak_from_this(), connection);
+    // Who has been closed is forgotten by OnClosed, which may have been here before.
+    if (!stopped_ && !connection->closed()) remote_tasks_[connection.get()] = task;
   }
   // It may have been closed before the task was made; OnClosed then told nobody.
   if (connection->closed()) task->OnLost(ClosedStatus(*connection));
   return task;
 }
 
-void ClusterNode::AnnounceDone() {
-  std::vector<std::shared_ptr<RemoteTask>> told;
+std::vector<DeviceName> ClusterNode::Others() const {
+  std::vector<DeviceName> others;
   for (const std::string& job : cluster_.jobs()) {
     for (const int index : cluster_.task_indices(job)) {
       DeviceName task;
       task.job = job;
       task.replica = 0;
       task.task = index;
-      if (task == task_) continue;
-      try {
-        const std::shared_ptr<Connection> connection = Reach(task, Clock::now() + kReachForDone);
-        connection->Send(EncodeTrainingDone());
-        told.push_back(RemoteTaskOn(connection));
-      } catch (const Error& e) {
-        LogDebug("cluster", "not told that training is done: ", e.what());
-      }
+      if (task != task_) others.push_back(task);
     }
   }
-  // The caller may end its process next, and what is still on its way would be lost.
-  const Clock::time_point deadline = Clock::now() + kConfirmDone;
-  for (const auto& task : told) {
-    try {
-      task->AwaitHandled(deadline);
-    } catch (const Error& e) {
-      LogWarning("cluster", task->name(), " may not know that training is done: ", e.what());
-    }
+  return others;
+}
+
+// The caller may end its process next, and what is still on its way would be lost: so the answers are waited for.
+void ClusterNode::AnnounceDone() {
+  std::vector<std::thread> tellers;  // one that does not answer holds up nobody
+  for (const DeviceName& task : Others()) tellers.emplace_back([this, task] { TellDone(task); });
+  for (std::thread& teller : tellers) teller.join();
+}
+
+void ClusterNode::TellDone(const DeviceName& task) {
+  try {
+    RemoteTaskOn(Reach(task, Clock::now() + kReachForDone))->AnnounceDone(Clock::now() + kConfirmDone);
+  } catch (const DeadlineExceededError& e) {
+    LogWarning("cluster", task.ToString(), " may not know that training is done: ", e.what());
+  } catch (const Error& e) {
+    LogDebug("cluster", "not told that training is done: ", e.what());  // it has ended, for whatever reason
   }
 }
 
@@ -220,6 +245,7 @@ void ClusterNode::OnAccepted(const std::shared_ptr<Connection>& connection) { Re
 void ClusterNode::OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) {
   const std::string& peer = connection->peer().task;
   std::vector<uint64_t> ended;
+  bool was_the_task = true;  // and not a second process by the same name (CheckFirstOfItsTask)
   {
     MutexLock lock(mu_);
     if (stopped_) return;
@@ -228,6 +254,9 @@ void ClusterNode::OnClosed(const std::shared_ptr<Connection>& connection, const 
       if (it->second == connection) {
         connections_.erase(it);
         break;
+      }
+      if (!it->second->closed() && it->second->peer().incarnation != connection->peer().incarnation) {
+        was_the_task = false;
       }
     }
     for (const auto& [session, lease] : leases_) {
@@ -250,13 +279,19 @@ void ClusterNode::OnClosed(const std::shared_ptr<Connection>& connection, const 
   }
   if (remote != nullptr) remote->OnLost(why);
   // Even where another connection to the peer lives: what was on its way over this one will not come.
-  if (local_ != nullptr) local_->TaskLost(peer, why);
+  if (local_ != nullptr && was_the_task) local_->TaskLost(peer, why);
   for (const uint64_t session : ended) DropLease(session);
 }
 
 void ClusterNode::DropLease(uint64_t session) {
+  {
+    MutexLock lock(mu_);
+    const auto lease = leases_.find(session);
+    if (lease != leases_.end()) lease->second.ended = true;
+  }
+  changed_.NotifyAll();
   // Closing waits for kernels that are under way.
-  clerk_->Schedule([this, session] {
+  clerk_->Schedule(session, [this, session] {
     local_->CloseSession(session);
     {
       MutexLock lock(mu_);
@@ -268,8 +303,8 @@ void ClusterNode::DropLease(uint64_t session) {
 
 void ClusterNode::OnMessage(const std::shared_ptr<Connection>& connection, Message message) {
   const auto kind = static_cast<MessageKind>(message.kind);
-  const bool to_server =
-      kind != MessageKind::kDevices && kind != MessageKind::kRegistered && kind != MessageKind::kStepDone;
+  const bool to_server = kind != MessageKind::kDevices && kind != MessageKind::kRegistered &&
+                         kind != MessageKind::kStepDone && kind != MessageKind::kHeardDone;
   if (to_server && local_ == nullptr) {
     throw InvalidArgumentError(
         StrCat("[protocol] ", identity_.task, " runs no task, but was sent message kind ", message.kind));
@@ -300,7 +335,8 @@ void ClusterNode::OnMessage(const std::shared_ptr<Connection>& connection, Messa
         MutexLock lock(mu_);
         leases_[request->spec.key.session].master = connection;
       }
-      clerk_->Schedule([this, connection, request] { HandleRegister(connection, std::move(*request)); });
+      clerk_->Schedule(request->spec.key.session,
+                       [this, connection, request] { HandleRegister(connection, std::move(*request)); });
       return;
     }
     case MessageKind::kRegistered: {
@@ -311,6 +347,7 @@ void ClusterNode::OnMessage(const std::shared_ptr<Connection>& connection, Messa
     case MessageKind::kResetContainer: return local_->ResetContainer(DecodeResetContainer(message));
     case MessageKind::kTrainingDone: {
       LogInfo("cluster", identity_.task, ": ", connection->peer().task, " says that training is done");
+      connection->Send(EncodeHeardDone(DecodeTrainingDone(message)));  // before anything ends: it leaves before goodbye
       {
         MutexLock lock(mu_);
         chief_state_ = ChiefState::kDone;
@@ -318,13 +355,32 @@ void ClusterNode::OnMessage(const std::shared_ptr<Connection>& connection, Messa
       changed_.NotifyAll();
       return;
     }
+    case MessageKind::kHeardDone: return RemoteTaskOn(connection)->OnHeardDone(DecodeHeardDone(message));
   }
   throw InvalidArgumentError(StrCat("[protocol] unknown message kind ", message.kind));
+}
+
+void ClusterNode::CheckFirstOfItsTask(const Connection& connection) {
+  const Clock::time_point deadline = Clock::now() + kFormerLeaves;
+  const TaskIdentity& peer = connection.peer();
+  MutexLock lock(mu_);
+  for (;;) {
+    const auto [begin, end] = connections_.equal_range(peer.task);  // in the order of their coming
+    const auto first = std::find_if(begin, end, [](const auto& entry) { return !entry.second->closed(); });
+    if (first == end || first->second->peer().incarnation == peer.incarnation) return;
+    if (stopped_ || Clock::now() >= deadline) {
+      throw AlreadyExistsError(StrCat("[cluster] two processes are ", peer.task, " for ", identity_.task, ", at ",
+                                      first->second->peer().address, " and, later, at ", peer.address,
+                                      ": start each task once, all with the same cluster"));
+    }
+    changed_.WaitUntil(mu_, deadline);
+  }
 }
 
 void ClusterNode::HandleRegister(const std::shared_ptr<Connection>& connection, RegisterRequest request) {
   Status status;
   try {
+    CheckFirstOfItsTask(*connection);
     // Whom the steps will send values to is connected now, so that no step has to wait for that.
     std::set<std::string> receivers;
     for (const EdgeRoute& edge : request.spec.edges) {
@@ -332,7 +388,10 @@ void ClusterNode::HandleRegister(const std::shared_ptr<Connection>& connection, 
         receivers.insert(request.spec.tasks[static_cast<size_t>(edge.dst_task)]);
       }
     }
-    for (const std::string& receiver : receivers) Reach(DeviceName::Parse(receiver), Clock::now() + kPeerForValues);
+    const Clock::time_point now = Clock::now();
+    const Patience patience{
+        .deadline = now + kPeerForValues, .if_refused = now + kPeerRefuses, .lease = request.spec.key.session};
+    for (const std::string& receiver : receivers) ReachTask(DeviceName::Parse(receiver), patience);
     local_->Register(std::move(request.spec));
   } catch (...) {
     status = Status::FromCurrentException();

@@ -12,9 +12,9 @@
 
 #include "cohort/cluster/cluster_spec.h"
 #include "cohort/cluster/protocol.h"
+#include "cohort/cluster/session_work.h"
 #include "cohort/cluster/transport.h"
 #include "cohort/core/mutex.h"
-#include "cohort/core/thread_pool.h"
 #include "cohort/runtime/task_client.h"
 
 namespace cohort {
@@ -57,8 +57,8 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
   // A client for the steps of `task` over a live connection.
   std::shared_ptr<TaskClient> ClientFor(const DeviceName& task, std::chrono::steady_clock::time_point deadline);
 
-  // Tells every task of the cluster that can be reached that training is done, and waits a few seconds for all to have
-  // heard it. Does not throw.
+  // Tells every task of the cluster that can be reached that training is done, and waits a few seconds for the answers.
+  // A task that ends meanwhile needs none; one that lives and does not answer is warned of. Does not throw.
   void AnnounceDone();
   // Waits until the node is to end: returns when the chief has said that training is done and no other session holds a
   // lease here, or when Stop was called. Throws UnavailableError when the chief was there and has been gone for
@@ -72,12 +72,28 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
  private:
   struct Lease {
     std::shared_ptr<Connection> master;
+    bool ended = false;  // will be dropped as soon as what is under way for the session has ended
+  };
+  // When a dialed peer is given up.
+  struct Patience {
+    std::chrono::steady_clock::time_point deadline;
+    std::chrono::steady_clock::time_point if_refused = std::chrono::steady_clock::time_point::max();
+    std::optional<uint64_t> lease = std::nullopt;  // for which the peer is wanted: also when it ends
   };
 
+  // Every task of the cluster but this one.
+  std::vector<DeviceName> Others() const;
   std::shared_ptr<Connection> FindConnection(const std::string& task) EXCLUDES(mu_);
   void Remember(const std::shared_ptr<Connection>& connection) EXCLUDES(mu_);
-  std::shared_ptr<Connection> DialUntil(const std::string& address, const std::string& task,
-                                        std::chrono::steady_clock::time_point deadline);
+  std::shared_ptr<Connection> ReachTask(const DeviceName& task, const Patience& patience);
+  std::shared_ptr<Connection> DialUntil(const std::string& address, const std::string& task, const Patience& patience);
+  // Waits until `until`, unless the peer connects to us before, or the node stops, or the lease of `patience` ends.
+  void PauseDialing(const std::string& task, std::chrono::steady_clock::time_point until, const Patience& patience)
+      EXCLUDES(mu_);
+  void TellDone(const DeviceName& task);
+  // Values for a task go to the process that was it first. Waits a while for that one to go away, where the peer is
+  // another; throws AlreadyExistsError that names the two.
+  void CheckFirstOfItsTask(const Connection& connection) EXCLUDES(mu_);
   void HandleRegister(const std::shared_ptr<Connection>& connection, RegisterRequest request);
   void HandleStart(const std::shared_ptr<Connection>& connection, Message message);
   void HandleValues(Message message);
@@ -102,8 +118,7 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
   bool stopped_ GUARDED_BY(mu_) = false;
 
   std::unique_ptr<Transport> transport_;
-  // Work that may take long and so must not stand on a network thread: registering, closing sessions.
-  std::unique_ptr<ThreadPool> clerk_;
+  std::unique_ptr<SessionWork> clerk_;
 };
 
 }  // namespace cohort

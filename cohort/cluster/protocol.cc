@@ -13,6 +13,20 @@ Message Make(MessageKind kind, WireWriter& header, std::vector<Tensor> tensors =
   return {static_cast<uint16_t>(kind), header.Take(), std::move(tensors)};
 }
 
+// A request or reply that is nothing but its number.
+Message MakeNumbered(MessageKind kind, uint64_t request) {
+  WireWriter out;
+  out.Varint(request);
+  return Make(kind, out);
+}
+
+uint64_t NumberOf(const Message& message) {
+  WireReader in(message.header);
+  const uint64_t request = in.Varint();
+  in.ExpectEnd();
+  return request;
+}
+
 void Put(WireWriter& out, const ExecutableKey& key) {
   out.Fixed64(key.session);
   out.Varint(static_cast<uint64_t>(key.id));
@@ -50,18 +64,9 @@ Status GetStatus(WireReader& in) {
 
 }  // namespace
 
-Message EncodeListDevices(uint64_t request) {
-  WireWriter out;
-  out.Varint(request);
-  return Make(MessageKind::kListDevices, out);
-}
+Message EncodeListDevices(uint64_t request) { return MakeNumbered(MessageKind::kListDevices, request); }
 
-uint64_t DecodeListDevices(const Message& message) {
-  WireReader in(message.header);
-  const uint64_t request = in.Varint();
-  in.ExpectEnd();
-  return request;
-}
+uint64_t DecodeListDevices(const Message& message) { return NumberOf(message); }
 
 Message EncodeDevices(uint64_t request, const std::vector<DeviceAttributes>& devices) {
   WireWriter out;
@@ -254,9 +259,12 @@ std::string DecodeResetContainer(const Message& message) {
   return container;
 }
 
-Message EncodeTrainingDone() {
-  WireWriter out;
-  return Make(MessageKind::kTrainingDone, out);
-}
+Message EncodeTrainingDone(uint64_t request) { return MakeNumbered(MessageKind::kTrainingDone, request); }
+
+uint64_t DecodeTrainingDone(const Message& message) { return NumberOf(message); }
+
+Message EncodeHeardDone(uint64_t request) { return MakeNumbered(MessageKind::kHeardDone, request); }
+
+uint64_t DecodeHeardDone(const Message& message) { return NumberOf(message); }
 
 }  // namespace cohort

@@ -12,7 +12,7 @@
 
 namespace cohort {
 
-inline constexpr int32_t kProtocolVersion = 1;
+inline constexpr int32_t kProtocolVersion = 2;
 
 enum class MessageKind : uint16_t {
   kListDevices = 1,  // request
@@ -25,7 +25,8 @@ enum class MessageKind : uint16_t {
   kCancelStep = 8,
   kCloseSession = 9,
   kResetContainer = 10,
-  kTrainingDone = 11,  // the chief: servers may end
+  kTrainingDone = 11,  // request of the chief: servers may end
+  kHeardDone = 12,     // reply
 };
 
 struct StepRef {
@@ -78,6 +79,9 @@ Message EncodeCloseSession(uint64_t session);
 uint64_t DecodeCloseSession(const Message& message);
 Message EncodeResetContainer(const std::string& container);
 std::string DecodeResetContainer(const Message& message);
-Message EncodeTrainingDone();
+Message EncodeTrainingDone(uint64_t request);
+uint64_t DecodeTrainingDone(const Message& message);
+Message EncodeHeardDone(uint64_t request);
+uint64_t DecodeHeardDone(const Message& message);
 
 }  // namespace cohort

@@ -22,8 +22,8 @@ void RemoteTask::FetchDevices(std::chrono::steady_clock::time_point deadline) {
   std::call_once(devices_once_, [&] { devices_ = Ask(EncodeListDevices, "list its devices", deadline).devices; });
 }
 
-void RemoteTask::AwaitHandled(std::chrono::steady_clock::time_point deadline) {
-  Ask(EncodeListDevices, "confirm what it was told", deadline);  // in order: its answer comes after all before it
+void RemoteTask::AnnounceDone(std::chrono::steady_clock::time_point deadline) {
+  Ask(EncodeTrainingDone, "hear that training is done", deadline);
 }
 
 RemoteTask::Request RemoteTask::Ask(const std::function<Message(uint64_t)>& encode, const char* what,
@@ -127,22 +127,26 @@ void RemoteTask::CloseSession(uint64_t session) {
 
 void RemoteTask::ResetContainer(const std::string& container) { connection_->Send(EncodeResetContainer(container)); }
 
-void RemoteTask::OnDevices(DevicesReply reply) {
+void RemoteTask::Answer(uint64_t request, const std::function<void(Request&)>& fill) {
   MutexLock lock(mu_);
-  const auto it = requests_.find(reply.request);
-  if (it == requests_.end()) return;
-  it->second->devices = std::move(reply.devices);
+  const auto it = requests_.find(request);
+  if (it == requests_.end()) return;  // nobody waits any more
+  fill(*it->second);
   it->second->answered = true;
   answered_.NotifyAll();
 }
 
+void RemoteTask::OnDevices(DevicesReply reply) {
+  Answer(reply.request, [&reply](Request& request) { request.devices = std::move(reply.devices); });
+}
+
 void RemoteTask::OnRegistered(const RegisteredReply& reply) {
-  MutexLock lock(mu_);
-  const auto it = requests_.find(reply.request);
-  if (it == requests_.end()) return;
-  it->second->status = reply.status.WithPlace(StrCat(name_, " (", connection_->peer().address, ")"));
-  it->second->answered = true;
-  answered_.NotifyAll();
+  const Status status = reply.status.WithPlace(StrCat(name_, " (", connection_->peer().address, ")"));
+  Answer(reply.request, [&status](Request& request) { request.status = status; });
+}
+
+void RemoteTask::OnHeardDone(uint64_t number) {
+  Answer(number, [](Request&) {});
 }
 
 void RemoteTask::OnStepDone(const StepDoneMessage& message, std::vector<Tensor> rets) {

@@ -24,9 +24,9 @@ class RemoteTask final : public TaskClient {
   // The first exchange, before devices() is asked. Throws DeadlineExceededError, UnavailableError.
   void FetchDevices(std::chrono::steady_clock::time_point deadline);
 
-  // Returns when the task has handled all small messages sent to it so far. Throws DeadlineExceededError,
-  // UnavailableError.
-  void AwaitHandled(std::chrono::steady_clock::time_point deadline);
+  // Says that training is done; returns when the task has answered that it knows. Throws DeadlineExceededError,
+  // UnavailableError where the task ends without an answer.
+  void AnnounceDone(std::chrono::steady_clock::time_point deadline);
 
   const std::string& name() const override { return name_; }
   const std::vector<DeviceAttributes>& devices() const override { return devices_; }
@@ -41,6 +41,7 @@ class RemoteTask final : public TaskClient {
   // From the node.
   void OnDevices(DevicesReply reply);
   void OnRegistered(const RegisteredReply& reply);
+  void OnHeardDone(uint64_t request);
   void OnStepDone(const StepDoneMessage& done, std::vector<Tensor> rets);
   void OnLost(const Status& why);
 
@@ -55,6 +56,7 @@ class RemoteTask final : public TaskClient {
   // Sends what `encode` makes of a request number and waits for its answer.
   Request Ask(const std::function<Message(uint64_t)>& encode, const char* what,
               std::chrono::steady_clock::time_point deadline);
+  void Answer(uint64_t request, const std::function<void(Request&)>& fill) EXCLUDES(mu_);
   // Why nothing can be sent: AbortedError when the task is back as another incarnation, else UnavailableError.
   Status LostStatus();
 

@@ -13,6 +13,7 @@
 #include <fstream>
 
 #include "cohort/core/error.h"
+#include "cohort/core/file.h"
 #include "cohort/core/str_cat.h"
 
 namespace cohort {
@@ -68,7 +69,7 @@ std::filesystem::path UserTokenPath() {
 
 // Whoever comes first makes the file whole; the others read it.
 void MakeTokenFile(const std::filesystem::path& path) {
-  std::filesystem::create_directories(path.parent_path());
+  CreateDirectories(path.parent_path().string());
   const std::string temporary = StrCat(path.string(), ".", getpid(), ".", NewToken());
   const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) throw PermissionDeniedError(StrCat("[token] cannot make ", temporary, ": ", std::strerror(errno)));
@@ -89,12 +90,14 @@ void MakeTokenFile(const std::filesystem::path& path) {
 std::string JobToken() {
   if (const char* token = std::getenv("COHORT_TOKEN")) {
     const std::string text = Trim(token);
-    if (text.empty()) throw InvalidArgumentError("[token] COHORT_TOKEN is empty");
+    if (text.empty())
+      throw InvalidArgumentError("[token] COHORT_TOKEN is empty; unset it, or give all tasks of a job the same text");
     return text;
   }
   if (const char* path = std::getenv("COHORT_TOKEN_FILE")) return ReadTokenFile(path);
   const std::filesystem::path path = UserTokenPath();
-  if (!std::filesystem::exists(path)) MakeTokenFile(path);
+  std::error_code unreadable;  // reading it then says why
+  if (!std::filesystem::exists(path, unreadable) && !unreadable) MakeTokenFile(path);
   return ReadTokenFile(path.string());
 }
 

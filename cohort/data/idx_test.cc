@@ -96,6 +96,36 @@ TEST(IdxTest, EveryTruncationIsNamed) {
   EXPECT_THROW(ReadIdxImages(Put("claims", Gzip(claims))), DataLossError);
 }
 
+// The values have no checksum; the header speaks of the file's size.
+TEST(IdxTest, EveryFlippedBitOfAHeaderIsNamed) {
+  for (size_t bit = 0; bit < 16 * 8; ++bit) {
+    std::string bytes = kImages;
+    bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << (bit % 8)));
+    const std::string path = Put("flipped", bytes);
+    EXPECT_THAT(MessageOf<Error>([&] { ReadIdxImages(path); }), HasSubstr(path)) << bit;
+  }
+}
+
+// A packed file has a checksum: a flipped bit is named, or is one that says nothing (of the packed file's header, or
+// behind the end of its content).
+TEST(IdxTest, NoFlippedBitOfGzipGivesOtherValues) {
+  const Tensor images = ReadIdxImages(Put("whole", kImages));
+  const std::string packed = Gzip(kImages);
+  int named = 0;
+  for (size_t bit = 0; bit < packed.size() * 8; ++bit) {
+    std::string bytes = packed;
+    bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << (bit % 8)));
+    const std::string path = Put("flipped.gz", bytes);
+    try {
+      EXPECT_EQ(ReadIdxImages(path).ToVector<uint8_t>(), images.ToVector<uint8_t>()) << bit;
+    } catch (const Error& e) {
+      EXPECT_THAT(e.what(), HasSubstr(path)) << bit;
+      ++named;
+    }
+  }
+  EXPECT_GT(named, static_cast<int>(packed.size()) * 8 / 2);
+}
+
 TEST(IdxTest, EveryTruncationOfGzipIsNamed) {
   const std::string packed = Gzip(kImages);
   for (size_t length = 2; length < packed.size(); ++length) {

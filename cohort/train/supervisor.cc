@@ -1,8 +1,10 @@
 #include "cohort/train/supervisor.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <set>
+#include <utility>
 
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
@@ -62,6 +64,12 @@ std::string Described(const std::exception_ptr& error) { return Status::FromExce
 }  // namespace
 
 Supervisor::Supervisor(Graph& graph, const SupervisorOptions& options) : graph_(graph), options_(options) {
+  for (const auto& [name, seconds] : {std::pair{"save_model_secs", options_.save_model_secs},
+                                      std::pair{"save_summaries_secs", options_.save_summaries_secs}}) {
+    if (std::isnan(seconds)) {
+      throw InvalidArgumentError(StrCat("[supervisor] expected seconds for ", name, " (0: never); got ", seconds));
+    }
+  }
   if (!options_.is_chief) CheckDevices(graph);
   AddNodes();
   graph_.Finalize();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -259,6 +260,12 @@ TEST_F(SupervisorTest, AnIncompleteInitializationIsNamed) {
   EXPECT_THAT(error, HasSubstr("FailedPrecondition"));
   EXPECT_THAT(error, HasSubstr("forgotten"));
   EXPECT_THROW(ops::Const(graph, 1.0f), FailedPreconditionError);  // the graph is finalized
+}
+
+TEST_F(SupervisorTest, SecondsThatAreNoNumberAreRefused) {
+  Model model;
+  EXPECT_THAT(MessageOf([&] { Supervisor(model.graph, {.save_model_secs = std::nan("")}); }),
+              HasSubstr("InvalidArgument: [supervisor] expected seconds for save_model_secs (0: never); got nan"));
 }
 
 TEST_F(SupervisorTest, AWorkerNeedsDevicesForItsVariables) {

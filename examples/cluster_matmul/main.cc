@@ -48,6 +48,6 @@ int main(int argc, char** argv) {
   examples::ClusterFlags cluster;
   int64_t last_step = 200;
   examples::AddClusterFlags(app, &cluster);
-  app.add_option("--last_step", last_step, "Global step at which the workers stop")->check(CLI::PositiveNumber);
+  app.add_option("--last_step", last_step, "Global step at which the workers stop")->check(examples::AtLeast(1));
   return examples::Main(argc, argv, app, [&] { return Run(cluster, last_step); });
 }

@@ -178,16 +178,17 @@ int main(int argc, char** argv) {
   examples::AddClusterFlags(app, &flags.cluster);
   app.add_option("--data_dir", flags.data_dir,
                  "Folder of the four IDX files, plain or .gz; without it images are generated");
-  app.add_option("--hidden", flags.hidden, "Units of a hidden layer; 0: none")->check(CLI::NonNegativeNumber);
-  app.add_option("--batch_size", flags.batch_size, "Images of one step")->check(CLI::PositiveNumber);
+  app.add_option("--hidden", flags.hidden, "Units of a hidden layer; 0: none")->check(examples::AtLeast(0));
+  app.add_option("--batch_size", flags.batch_size, "Images of one step")->check(examples::AtLeast(1));
   app.add_option("--learning_rate", flags.learning_rate, "Adam's learning rate");
   app.add_option("--epochs", flags.epochs, "Passes over all images, of all workers together")
-      ->check(CLI::PositiveNumber);
+      ->check(examples::AtLeast(0));
   app.add_option("--max_steps", flags.max_steps, "Global step at which training ends, in place of --epochs");
   app.add_option("--steps_to_validate", flags.steps_to_validate, "Steps between printed losses")
-      ->check(CLI::PositiveNumber);
+      ->check(examples::AtLeast(1));
   app.add_option("--logdir", flags.logdir, "Where the chief keeps checkpoints and events; training goes on from them");
-  app.add_option("--save_model_secs", flags.save_model_secs, "Seconds between checkpoints");
+  app.add_option("--save_model_secs", flags.save_model_secs, "Seconds between checkpoints; 0: none")
+      ->check(examples::AtLeast(0));
   app.add_flag("--fresh", flags.fresh, "Do not restore a checkpoint");
   return examples::Main(argc, argv, app, [&] { return Run(flags); });
 }

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <thread>
 
 #include "cohort/checkpoint/tensor_bundle.h"
@@ -128,6 +129,42 @@ TEST_F(RestartTest, ADamagedCheckpointIsPassedOver) {
   std::string said;
   EXPECT_EQ(FirstStepOfANewRun(&said), StepOf(all[all.size() - 3]) + 1) << said;
   EXPECT_THAT(said, AllOf(HasSubstr(newest), HasSubstr(before)));
+}
+
+// Steps of two workers whose updates come in several messages, and a cut of the variables every few of them: neither
+// waits for the other for ever.
+TEST_F(RestartTest, TrainingGoesOnWhileItSaves) {
+  constexpr int kSteps = 4000;
+  ProcessCluster cluster({{"ps", 2}, {"worker", 2}});
+  cluster.StartAll({"--logdir=" + folder_, "--save_secs=0.005", StrCat("--steps=", kSteps), "--silence_ms=5000"});
+  for (int w = 0; w < 2; ++w) {
+    EXPECT_EQ(cluster.task("worker", w).Wait(), 0) << cluster.Describe();
+    EXPECT_EQ(cluster.CountLines("worker", w, "acked"), kSteps);
+  }
+  for (int p = 0; p < 2; ++p) EXPECT_EQ(cluster.task("ps", p).Wait(), 0) << cluster.Describe();
+  EXPECT_GE(StepOf(LatestCheckpoint(folder_)), kSteps);  // the chief's last one; the other may have gone on
+}
+
+// kill -9 of the chief at any moment of a save, over and over: whatever lies in the folder then, a new run finds a
+// checkpoint that is whole and goes on from it, and no run falls back behind an earlier one.
+TEST_F(RestartTest, AChiefThatDiesWhileItSavesLeavesAnIntactCheckpoint) {
+  std::mt19937 random(20240608);
+  int64_t reached = 0;
+  for (int round = 0; round < 8; ++round) {
+    ProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+    cluster.Start("ps", 0, {"--orphan_ms=200", "--size=100000"});
+    // Saves as fast as it can: most of its time it is in the middle of one.
+    cluster.Start("worker", 0, {"--size=100000", "--read_step=1", "--save_secs=0.001", "--logdir=" + folder_});
+    ASSERT_TRUE(cluster.WaitForLines("worker", 0, "acked", 20)) << cluster.Describe();
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 100000));  // any moment will do
+    cluster.Kill("worker", 0);
+    EXPECT_EQ(cluster.task("ps", 0).Wait(), 1) << cluster.Describe();
+    const std::string out = cluster.task("worker", 0).out();
+    const int64_t first = std::stoll(out.substr(out.find("acked 1 ") + 8));
+    EXPECT_GE(first, reached + 1) << "round " << round << cluster.Describe();
+    reached = std::max<int64_t>(reached, StepOf(LatestCheckpoint(folder_)));
+  }
+  EXPECT_GT(reached, 0);
 }
 
 TEST_F(RestartTest, AWorkerWaitsForALateParameterServer) {

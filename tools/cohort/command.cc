@@ -13,6 +13,11 @@ Arguments SplitArguments(const std::vector<std::string>& words) {
     if (flag.rfind("--", 0) == 0) {
       const auto value = std::find(flag.begin(), flag.end(), '=');
       std::replace(flag.begin() + 2, value, '-', '_');
+      if (value != flag.end() && value + 1 == flag.end()) {  // CLI11 would take the next word for an empty value
+        flag.pop_back();
+        arguments.flags.push_back(std::move(flag));
+        flag.clear();
+      }
     }
     arguments.flags.push_back(std::move(flag));
   }

@@ -14,6 +14,18 @@ TEST(SplitArgumentsTest, FlagsAreSpeltWithUnderscores) {
   EXPECT_FALSE(arguments.has_rest);
 }
 
+TEST(SplitArgumentsTest, AnEmptyValueIsAValue) {
+  EXPECT_THAT(SplitArguments({"--ps-hosts=", "--job-name=ps"}).flags, ElementsAre("--ps_hosts", "", "--job_name=ps"));
+  CLI::App app("Test.", "cohort test");
+  std::string first = "default";
+  std::string second;
+  app.add_option("--first", first);
+  app.add_option("--second", second);
+  EXPECT_EQ(ParseFlags(&app, SplitArguments({"--first=", "--second=x"}).flags), std::nullopt);
+  EXPECT_EQ(first, "");
+  EXPECT_EQ(second, "x");
+}
+
 TEST(SplitArgumentsTest, WhatFollowsTheSeparatorIsUntouched) {
   const Arguments arguments = SplitArguments({"--ps=1", "--", "prog", "--a-b=c", "--", "--d-e"});
   EXPECT_THAT(arguments.flags, ElementsAre("--ps=1"));

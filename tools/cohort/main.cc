@@ -1,6 +1,7 @@
 // The command line: `cohort COMMAND [FLAGS]`.
 #include <fcntl.h>
 
+#include <exception>
 #include <iomanip>
 #include <iostream>
 #include <string>
@@ -53,5 +54,10 @@ int Run(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   cohort::tools::OpenStandardDescriptors();
-  return cohort::tools::Run({argv + 1, argv + argc});
+  try {
+    return cohort::tools::Run({argv + 1, argv + argc});
+  } catch (const std::exception& e) {
+    std::cerr << "cohort: " << e.what() << "\n";
+    return 1;
+  }
 }
