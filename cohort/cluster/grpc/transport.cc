@@ -99,7 +99,7 @@ class GrpcTransport final : public Transport, public HandshakeHost {
   void Accepted(const std::shared_ptr<GrpcConnection>& connection) override { handler_.OnAccepted(connection); }
   void Settled(ByteStream& stream, bool refused) override;
 
-  void AwaitCall();
+  void AwaitCall() EXCLUDES(mu_);
   // False where nothing was done with the call.
   bool OnCall(AwaitedCall& awaited);
   void Forget(GrpcConnection& connection);
@@ -160,6 +160,8 @@ int GrpcTransport::Listen(const std::string& address) {
 }
 
 void GrpcTransport::AwaitCall() {
+  MutexLock lock(mu_);
+  if (stopped_) return;  // gRPC aborts where a call is asked for on a queue that has been shut down
   auto* awaited = new AwaitedCall(*this);
   service_.RequestCall(awaited->context.get(), awaited->call.get(), loop_.queue(), loop_.queue(), awaited->Starts());
 }
