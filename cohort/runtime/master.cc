@@ -338,6 +338,9 @@ std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, const Fee
 std::vector<Tensor> Master::RunParts(const PreparedSignature& prepared, const FeedValues& feeds, int64_t step,
                                      int64_t timeout) {
   const std::vector<PreparedSignature::Part>& parts = prepared.parts;
+  // A part that needs nobody else would keep this thread from watching the clock until it has run to its end.
+  const bool watch_from_outside = timeout > 0 && !prepared.inline_part.expired();
+  const Executor::Mode mode = watch_from_outside ? Executor::Mode::kDevice : Executor::Mode::kInline;
   auto call = std::make_shared<StepCall>();
   call->parts = &parts;
   call->step = step;
@@ -355,7 +358,7 @@ std::vector<Tensor> Master::RunParts(const PreparedSignature& prepared, const Fe
     args.reserve(parts[p].arg_feeds.size());
     for (const int feed : parts[p].arg_feeds) args.push_back(feeds[feed]);
     parts[p].task->StartStep(
-        parts[p].key, step, std::move(args), Executor::Mode::kInline,
+        parts[p].key, step, std::move(args), mode,
         [call, p](const Status& status, std::vector<Tensor> rets) { call->PartDone(p, status, std::move(rets)); });
     // A part that failed meanwhile may have cancelled this one before it was started.
     if (p > 0) {

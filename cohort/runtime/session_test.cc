@@ -20,6 +20,7 @@
 namespace cohort {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // Passes its input on; one is made for each plan that is compiled.
@@ -315,6 +316,19 @@ TEST_P(SessionTest, ClosingEndsStepsThatRunOnTheirCallersThreads) {
   session.Close();
   for (std::thread& thread : threads) thread.join();
   for (const std::string& end : ends) EXPECT_THAT(end, HasSubstr("closed"));
+}
+
+TEST_P(SessionTest, AStepThatOnlyComputesEndsAtItsTimeLimit) {
+  testing::GraphOnDevice on(device());
+  Graph& g = on.graph;
+  const Output x = ops::Placeholder(g, DType::kFloat32, Shape{64, 64});
+  Output y = x;
+  for (int i = 0; i < 20000; ++i) y = ops::MatMul(y, x);  // would take long
+  Session session(g, "", config());
+  const FeedList feed = {{x, Tensor::Zeros(DType::kFloat32, Shape{64, 64})}};
+  EXPECT_THAT(MessageOf([&] { session.Run(feed, {y}, {}, {.timeout_in_ms = 1}); }),
+              AllOf(HasSubstr("DeadlineExceeded"), HasSubstr("did not end within 1 ms")));
+  EXPECT_EQ(session.Run(feed, {x})[0].num_elements(), 64 * 64);
 }
 
 TEST_P(SessionTest, AStepWithATimeLimitGivesTheSame) {

@@ -1,5 +1,6 @@
 #include "cohort/cluster/grpc/connection.h"
 
+#include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 
 namespace cohort {
@@ -231,7 +232,11 @@ void GrpcConnection::Handle(Message message) {
   handler_.OnMessage(shared_from_this(), std::move(message));
 }
 
-void GrpcConnection::CloseForError() { Close(LostPeer(peer_, Status::FromCurrentException().ToString())); }
+void GrpcConnection::CloseForError() {
+  const Status why = LostPeer(peer_, Status::FromCurrentException().ToString());
+  if (!closed()) LogError("transport", "closes a connection: ", why.message());  // the peer is not told why
+  Close(why);
+}
 
 void GrpcConnection::Close(const Status& why) {
   std::shared_ptr<ByteStream> control;
