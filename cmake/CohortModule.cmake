@@ -19,6 +19,9 @@ function(cohort_module NAME)
   endif()
 endfunction()
 
+# The programs of the tests that need no process beside them: what the sanitizer presets build and run.
+add_custom_target(in_process_tests)
+
 # cohort_test(NAME SOURCES a_test.cc ... DEPS ... [LABELS ...] [TIMEOUT seconds])
 function(cohort_test NAME)
   cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
@@ -31,5 +34,8 @@ function(cohort_test NAME)
   add_executable(${NAME} ${T_SOURCES})
   target_link_libraries(${NAME} PRIVATE ${T_DEPS} GTest::gmock_main cohort_build_options)
   add_test(NAME ${NAME} COMMAND ${NAME} WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
+  if(T_LABELS MATCHES "^(unit|.*inprocess)$")
+    add_dependencies(in_process_tests ${NAME})
+  endif()
   set_tests_properties(${NAME} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}")
 endfunction()

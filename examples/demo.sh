@@ -40,10 +40,11 @@ newest_checkpoint() {
   [[ ! -f $1/checkpoint ]] || sed -n 's/^model_checkpoint_path: "\(.*\)"$/\1/p' "$1/checkpoint" | sed 's,.*/,,'
 }
 
-# train PROGRAM STEPS [FLAGS...]: trains so many steps more on the cluster and sums up what was printed.
+# train FOLDER PROGRAM STEPS [FLAGS...]: trains so many steps more on the cluster, from the checkpoint in the folder
+# where there is one, and sums up what was printed.
 train() {
-  local program="$1" steps="$2" logdir="$LOGS/$1" output checkpoint
-  shift 2
+  local logdir="$LOGS/$1" program="$2" steps="$3" output checkpoint
+  shift 3
   checkpoint="$(newest_checkpoint "$logdir")"
   mkdir -p "$logdir"
   output="$logdir/output.log"
@@ -74,13 +75,13 @@ summarize() {
 
 main() {
   parse_arguments "$@"
-  train linear_regression "$LINEAR_STEPS" --steps_to_validate=2000 --learning_rate=0.001
+  train linear_regression linear_regression "$LINEAR_STEPS" --steps_to_validate=2000 --learning_rate=0.001
   if [[ -d $DATA/fashion-mnist ]]; then
-    train mnist_classifier "$MNIST_STEPS" --data_dir="$DATA/fashion-mnist"
+    train fashion_mnist mnist_classifier "$MNIST_STEPS" --data_dir="$DATA/fashion-mnist"
   else
     printf '\nCOHORT_DATA_DIR names no folder with fashion-mnist/ in it: the classifier makes pictures of its own.\n'
     printf 'For the real ones put the four *-ubyte.gz files of Fashion-MNIST into such a folder.\n'
-    train mnist_classifier "$MNIST_STEPS"
+    train generated_images mnist_classifier "$MNIST_STEPS"
   fi
   printf '\nLook at the runs:      tensorboard --logdir %s\n' "$LOGS"
   printf 'Train further:         ./dev demo      (from the start: ./dev demo --fresh)\n'
