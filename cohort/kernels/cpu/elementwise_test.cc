@@ -181,8 +181,8 @@ TEST(ClipTest, AnInfiniteNormMakesAllNan) {
   const Output a = ops::Const(graph, std::vector<float>{INFINITY, 1});
   const auto clipped = ops::ClipByGlobalNorm({Gradient(a)}, 1);
   Interpreter interpreter;
-  for (const float value : interpreter.Run1(clipped.gradients[0].values).values<float>())
-    EXPECT_TRUE(std::isnan(value));
+  const Tensor values = interpreter.Run1(clipped.gradients[0].values);
+  for (const float value : values.values<float>()) EXPECT_TRUE(std::isnan(value));
 }
 
 }  // namespace

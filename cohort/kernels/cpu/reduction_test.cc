@@ -89,7 +89,8 @@ TEST(ReductionTest, LongFloatSumsStayExact) {
   const Output input = ops::Placeholder(graph, DType::kFloat32, Shape{kRows, 3});
   Interpreter interpreter;
   const double exact = static_cast<double>(kRows) * static_cast<double>(0.1f);
-  for (const float sum : interpreter.Run1(ops::Sum(input, {0}), {{input, x}}).values<float>()) {
+  const Tensor sums = interpreter.Run1(ops::Sum(input, {0}), {{input, x}});
+  for (const float sum : sums.values<float>()) {
     EXPECT_NEAR(sum, exact, exact * 2e-6);
   }
   EXPECT_NEAR(interpreter.Run1(ops::Sum(input), {{input, x}}).scalar<float>(), 3 * exact, 3 * exact * 1e-6);
