@@ -19,7 +19,10 @@ uint64_t NextRequest() {
 }  // namespace
 
 void RemoteTask::FetchDevices(std::chrono::steady_clock::time_point deadline) {
-  std::call_once(devices_once_, [&] { devices_ = Ask(EncodeListDevices, "list its devices", deadline).devices; });
+  MutexLock lock(fetching_);  // not std::call_once: ThreadSanitizer does not see exceptions leave that
+  if (has_devices_) return;
+  devices_ = Ask(EncodeListDevices, "list its devices", deadline).devices;
+  has_devices_ = true;
 }
 
 void RemoteTask::AnnounceDone(std::chrono::steady_clock::time_point deadline) {

@@ -63,8 +63,9 @@ class RemoteTask final : public TaskClient {
   const std::weak_ptr<ClusterNode> node_;
   const std::shared_ptr<Connection> connection_;
   const std::string name_;
-  std::once_flag devices_once_;
-  std::vector<DeviceAttributes> devices_;
+  Mutex fetching_;
+  bool has_devices_ GUARDED_BY(fetching_) = false;
+  std::vector<DeviceAttributes> devices_;  // written once, under fetching_, before anybody has the task
 
   Mutex mu_;
   CondVar answered_;
