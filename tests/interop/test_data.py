@@ -1,0 +1,88 @@
+"""Datasets: the same stages yield the same elements as tf.data, where its order is deterministic."""
+
+import json
+import subprocess
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+RANGE = ["range", 0, 23]
+
+PIPELINES = [
+    [["range", 3, -9, -4]],
+    [RANGE, ["batch", 5]],
+    [RANGE, ["batch", 5, 1]],
+    [RANGE, ["batch", 5], ["batch", 2]],
+    [RANGE, ["batch", 5], ["unbatch"]],
+    [RANGE, ["repeat", 2], ["batch", 10]],
+    [RANGE, ["repeat", 0]],
+    [RANGE, ["repeat", -1], ["take", 50], ["skip", 3]],
+    [RANGE, ["take", -1], ["skip", 20]],
+    [RANGE, ["skip", -1]],
+    [RANGE, ["skip", 100]],
+    *[[RANGE, ["shard", 5, i]] for i in range(5)],
+    [RANGE, ["shard", 30, 25]],
+    [["zip", [RANGE, ["batch", 4]], [["range", 100, 104]]]],
+    [RANGE, ["concatenate", [["range", 50, 55]]], ["batch", 6]],
+    [RANGE, ["double"], ["shard", 2, 1], ["prefetch", 3]],
+    [RANGE, ["odd"], ["batch", 3], ["cache"], ["repeat", 2]],
+    [RANGE, ["prefetch", -1], ["cache"], ["skip", 2]],
+    *[[["range", 0, 7], ["interleave", cycle, block]] for cycle in (1, 2, 3, 10) for block in (1, 2, 5)],
+    *[[RANGE, ["shuffle", size, seed]] for size in (1, 2, 7, 23, 100) for seed in (0, 1, 12345678901)],
+    [RANGE, ["shuffle", 7, 3], ["repeat", 3]],
+    [RANGE, ["shuffle", 7, 3, 0], ["repeat", 3]],
+    [RANGE, ["repeat", 3], ["shuffle", 30, 3]],
+    [RANGE, ["shuffle", 7, 3], ["batch", 4], ["shuffle", 3, 4], ["repeat", 2], ["prefetch", 2]],
+    [RANGE, ["odd"], ["shuffle", 5, 9], ["repeat", 2]],
+    [RANGE, ["shuffle", 7, 3], ["shard", 2, 1], ["repeat", 2]],
+]
+
+
+def build(stages):
+    name, *arguments = stages[0]
+    if name == "range":
+        dataset = tf.data.Dataset.range(*arguments)
+    else:
+        dataset = tf.data.Dataset.zip(tuple(build(part) for part in arguments))
+    for name, *arguments in stages[1:]:
+        if name == "shuffle":
+            size, seed, *reshuffle = arguments
+            dataset = dataset.shuffle(size, seed, bool((reshuffle or [1])[0]))
+        elif name == "concatenate":
+            dataset = dataset.concatenate(build(arguments[0]))
+        elif name == "double":
+            dataset = dataset.map(lambda x: 2 * x)
+        elif name == "odd":
+            dataset = dataset.filter(lambda x: x % 2 != 0)
+        elif name == "interleave":
+            dataset = dataset.interleave(lambda n: tf.data.Dataset.range(10 * n, 11 * n), *arguments)
+        elif name == "batch":
+            dataset = dataset.batch(arguments[0], drop_remainder=bool(arguments[1:] and arguments[1]))
+        else:
+            dataset = getattr(dataset, name)(*arguments)
+    return dataset
+
+
+def elements(dataset):
+    return [
+        [np.asarray(part).ravel().tolist() for part in (element if isinstance(element, tuple) else (element,))]
+        for element in dataset.as_numpy_iterator()
+    ]
+
+
+@pytest.fixture(scope="session")
+def ours(build_dir):
+    done = subprocess.run(
+        [build_dir / "bin" / "interop_data", *map(json.dumps, PIPELINES)],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("index", range(len(PIPELINES)), ids=lambda index: json.dumps(PIPELINES[index]))
+def test_elements_and_cardinality(ours, index):
+    theirs = build(PIPELINES[index])
+    assert ours[index]["elements"] == elements(theirs)
+    assert ours[index]["cardinality"] == int(theirs.cardinality())
