@@ -85,8 +85,8 @@ class Dataset {
 
   Dataset Concatenate(const Dataset& other) const;
   // Draws from a buffer of `buffer_size` elements. With a seed (which counts modulo 2^31 - 1) the order is TensorFlow's
-  // for the same seed, where that has no global one. `reshuffle_each_iteration`: each pass of a Repeat, and each epoch of
-  // IteratorOptions, has its own order.
+  // for the same seed, where that has no global one. `reshuffle_each_iteration`: each pass of a Repeat, and each epoch
+  // of IteratorOptions, has its own order.
   Dataset Shuffle(int64_t buffer_size, std::optional<int64_t> seed = std::nullopt,
                   bool reshuffle_each_iteration = true) const;
   Dataset Repeat(int64_t count = -1) const;  // -1: endlessly

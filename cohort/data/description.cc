@@ -5,6 +5,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/data/element_codec.h"
+#include "cohort/data/file_format.h"
 #include "cohort/data/serialize.h"
 #include "cohort/data/stages.h"
 
@@ -15,6 +16,13 @@ constexpr int64_t kVersion = 1;
 constexpr int64_t kMany = int64_t{1} << 62;
 
 using Inputs = std::vector<NodePtr>;
+
+std::shared_ptr<const ElementFunction> ReadElementFunction(DescriptionReader& in) {
+  const std::string kind = in.String();
+  if (kind == "ParseExample") return ReadParseExample(in);
+  throw InvalidArgumentError(
+      StrCat("[data] expected a function that this program knows; got '", kind, "' in the description of a dataset"));
+}
 
 std::vector<Tensor> ReadTensors(DescriptionReader& in) {
   std::vector<Tensor> tensors(static_cast<size_t>(in.Int(1, 1 << 16)));
@@ -54,6 +62,17 @@ NodePtr ReadCache(DescriptionReader& in, const Inputs& inputs) {
   return filename.empty() ? MakeMemoryCache(inputs[0]) : MakeFileCache(inputs[0], filename);
 }
 
+NodePtr ReadMap(DescriptionReader& in, const Inputs& inputs) {
+  auto function = ReadElementFunction(in);
+  return MakeMap(inputs[0], std::move(function), static_cast<int>(in.Int(1, 1 << 16)));
+}
+
+NodePtr ReadIdxFiles(DescriptionReader& in) {
+  std::vector<std::string> paths(static_cast<size_t>(in.Int(1, 1 << 16)));
+  for (std::string& path : paths) path = in.String();
+  return MakeIdx(std::move(paths));
+}
+
 struct Kind {
   const char* name;
   size_t min_inputs, max_inputs;
@@ -77,6 +96,11 @@ const std::vector<Kind>& Kinds() {
       {"Skip", 1, 1, [](R& in, I& inputs) { return ReadSubset(in, "Skip", inputs); }},
       {"Shard", 1, 1, [](R& in, I& inputs) { return ReadSubset(in, "Shard", inputs); }},
       {"Cache", 1, 1, ReadCache},
+      {"TextLine", 1, 1, [](R& in, I& inputs) { return MakeReader(inputs[0], ReadTextLineFormat(in)); }},
+      {"TFRecord", 1, 1, [](R& in, I& inputs) { return MakeReader(inputs[0], ReadTFRecordFormat(in)); }},
+      {"Csv", 1, 1, [](R& in, I& inputs) { return MakeReader(inputs[0], ReadCsvFormat(in)); }},
+      {"Idx", 0, 0, [](R& in, I&) { return ReadIdxFiles(in); }},
+      {"Map", 1, 1, ReadMap},
       {"Prefetch", 1, 1, [](R& in, I& inputs) { return MakePrefetch(inputs[0], in.Int()); }},
   };
   return *kinds;

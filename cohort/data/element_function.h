@@ -30,6 +30,10 @@ class DatasetFunction {
   virtual void Write(DescriptionWriter* out) const = 0;
 };
 
+// What ParseExampleDataset applies, by what its Write wrote after its kind (parse_example.cc).
+class DescriptionReader;
+std::shared_ptr<const ElementFunction> ReadParseExample(DescriptionReader& in);
+
 std::shared_ptr<const ElementFunction> HostElementFunction(HostMap function, ElementSpec output_spec);
 std::shared_ptr<const ElementFunction> HostPredicateFunction(HostPredicate predicate);
 std::shared_ptr<const DatasetFunction> HostDatasetsFunction(HostDatasetFunction function, ElementSpec output_spec);

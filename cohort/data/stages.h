@@ -19,6 +19,8 @@ void CheckParameter(bool ok, const char* expected, int64_t got);
 NodePtr MakeSlices(std::vector<Tensor> tensors);
 NodePtr MakeTensors(std::vector<Tensor> tensors);
 NodePtr MakeRange(int64_t start, int64_t stop, int64_t step);
+// idx_dataset.cc. Reads the files.
+NodePtr MakeIdx(std::vector<std::string> paths);
 // join_stages.cc
 NodePtr MakeZip(std::vector<NodePtr> inputs);
 NodePtr MakeConcatenate(NodePtr first, NodePtr second);

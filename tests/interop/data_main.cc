@@ -10,6 +10,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/data/dataset.h"
+#include "cohort/data/readers.h"
 
 namespace cohort::data {
 namespace {
@@ -22,9 +23,23 @@ int64_t Int(const Json& stage, size_t i, int64_t otherwise = 0) {
   return i < stage.size() ? stage[i].get<int64_t>() : otherwise;
 }
 
+std::vector<std::string> Strings(const Json& stage, size_t from) {
+  std::vector<std::string> strings;
+  for (size_t i = from; i < stage.size(); ++i) strings.push_back(stage[i]);
+  return strings;
+}
+
 std::optional<Dataset> Source(const Json& stage) {
   const std::string name = stage.at(0);
   if (name == "range") return Dataset::Range(Int(stage, 1), Int(stage, 2), Int(stage, 3, 1));
+  if (name == "lines") return TextLineDataset(Strings(stage, 2), static_cast<Compression>(Int(stage, 1)));
+  if (name == "records") return TFRecordDataset(Strings(stage, 2), static_cast<Compression>(Int(stage, 1)));
+  if (name == "csv") {
+    const std::vector<CsvColumn> columns = {{DType::kFloat32, Tensor::Scalar(-1.0f)},
+                                            {DType::kInt64, Tensor::Scalar(int64_t{-1})},
+                                            {DType::kString, Tensor::Scalar("none")}};
+    return CsvDataset(Strings(stage, 1), columns, {.header = true, .na_value = "NA"});
+  }
   if (name == "zip") {
     std::vector<Dataset> inputs;
     for (size_t i = 1; i < stage.size(); ++i) inputs.push_back(Build(stage[i]));
@@ -52,6 +67,12 @@ Dataset Apply(const Dataset& dataset, const Json& stage) {
       {"cache", [](const auto& d, const auto&) { return d.Cache(); }},
       {"prefetch", [](const auto& d, const auto& s) { return d.Prefetch(Int(s, 1)); }},
       {"concatenate", [](const auto& d, const auto& s) { return d.Concatenate(Build(s.at(1))); }},
+      {"parse",
+       [](const auto& d, const auto&) {
+         return ParseExampleDataset(d, {{"x", DType::kFloat32, {2}},
+                                        {"label", DType::kInt64, {}, Tensor::Scalar(int64_t{-1})},
+                                        {"name", DType::kString, {}, Tensor::Scalar("none")}});
+       }},
       {"double",
        [](const auto& d, const auto&) {
          return d.Map([](const Element& e) -> Element { return {Tensor::Scalar(2 * e[0].template scalar<int64_t>())}; },

@@ -1,6 +1,7 @@
 """Datasets: the same stages yield the same elements as tf.data, where its order is deterministic."""
 
 import json
+import pathlib
 import subprocess
 
 import numpy as np
@@ -86,3 +87,60 @@ def test_elements_and_cardinality(ours, index):
     theirs = build(PIPELINES[index])
     assert ours[index]["elements"] == elements(theirs)
     assert ours[index]["cardinality"] == int(theirs.cardinality())
+
+
+def run(build_dir, stages):
+    done = subprocess.run(
+        [build_dir / "bin" / "interop_data", json.dumps(stages)],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["elements"]
+
+
+def texts(dataset):
+    return [[[part.decode() if isinstance(part, bytes) else part for part in component] for component in element]
+            for element in elements(dataset)]  # fmt: skip
+
+
+def test_lines(build_dir, tmp_path):
+    files = [str(tmp_path / name) for name in "abc"]
+    for file, text in zip(files, (b"one\ntwo\r\n\nlast", b"", b"x\n" * 3)):
+        pathlib.Path(file).write_bytes(text)
+    assert run(build_dir, [["lines", 0, *files]]) == texts(tf.data.TextLineDataset(files))
+
+
+@pytest.mark.parametrize("compression", ["", "GZIP", "ZLIB"])
+def test_records_and_examples(build_dir, tmp_path, compression):
+    files = [str(tmp_path / name) for name in "ab"]
+    for number, file in enumerate(files):
+        with tf.io.TFRecordWriter(file, compression) as writer:
+            for i in range(5):
+                features = {"x": tf.train.Feature(float_list=tf.train.FloatList(value=[i, number + 0.5]))}
+                if i % 2:
+                    features["label"] = tf.train.Feature(int64_list=tf.train.Int64List(value=[i]))
+                if i > 2:
+                    features["name"] = tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"n%d" % i]))
+                writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
+    spec = {
+        "x": tf.io.FixedLenFeature([2], tf.float32),
+        "label": tf.io.FixedLenFeature([], tf.int64, -1),
+        "name": tf.io.FixedLenFeature([], tf.string, "none"),
+    }
+    records = tf.data.TFRecordDataset(files, compression)
+    source = ["records", ["", "GZIP", "ZLIB"].index(compression), *files]
+
+    def parsed(parse):
+        return lambda record: tuple(parse(record, spec)[name] for name in ("x", "label", "name"))
+
+    assert run(build_dir, [source, ["parse"]]) == texts(records.map(parsed(tf.io.parse_single_example)))
+    batches = records.batch(4).map(parsed(tf.io.parse_example))
+    assert run(build_dir, [source, ["batch", 4], ["parse"]]) == texts(batches)
+
+
+def test_csv(build_dir, tmp_path):
+    file = tmp_path / "table.csv"
+    file.write_text('f,i,s\n1.5,2,plain\n2e1,-3,"quoted, ""two"""\n,NA,\n0.1,4,"two\nlines"\n')
+    defaults = [tf.constant([-1.0]), tf.constant([-1], tf.int64), tf.constant(["none"])]
+    theirs = tf.data.experimental.CsvDataset(str(file), defaults, header=True, na_value="NA")
+    assert run(build_dir, [["csv", str(file)]]) == texts(theirs)
