@@ -11,6 +11,7 @@
 #include "cohort/cluster/tf_config.h"
 #include "cohort/core/error.h"
 #include "cohort/core/tensor.h"
+#include "cohort/data/auto_shard.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/datasets.h"
 #include "cohort/data/idx.h"

@@ -44,6 +44,7 @@ class BatchNode : public DatasetNode {
     if (count < 0) return count;
     return count / batch_size_ + (!drop_remainder_ && count % batch_size_ != 0 ? 1 : 0);
   }
+  int64_t batch_size() const override { return batch_size_; }
   void Write(DescriptionWriter* out) const override {
     out->Int(batch_size_);
     out->Int(drop_remainder_ ? 1 : 0);

@@ -2,6 +2,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/data/auto_shard.h"
 #include "cohort/data/element_function.h"
 #include "cohort/data/stage.h"
 #include "cohort/data/stages.h"
@@ -33,7 +34,10 @@ Dataset Dataset::Batch(int64_t batch_size, bool drop_remainder) const {
 Dataset Dataset::Unbatch() const { return Dataset(MakeUnbatch(node_)); }
 Dataset Dataset::Take(int64_t count) const { return Dataset(MakeTake(node_, count)); }
 Dataset Dataset::Skip(int64_t count) const { return Dataset(MakeSkip(node_, count)); }
-Dataset Dataset::Shard(int64_t num_shards, int64_t index) const { return Dataset(MakeShard(node_, num_shards, index)); }
+Dataset Dataset::Shard(int64_t num_shards, int64_t index) const {
+  const bool hint = num_shards == kShardHint && index == kShardHint;
+  return Dataset(hint ? MakeShardHint(node_) : MakeShard(node_, num_shards, index));
+}
 Dataset Dataset::Cache(const std::string& filename) const {
   return Dataset(filename.empty() ? MakeMemoryCache(node_) : MakeFileCache(node_, filename));
 }

@@ -94,7 +94,7 @@ class Dataset {
   Dataset Unbatch() const;
   Dataset Take(int64_t count) const;  // -1: all
   Dataset Skip(int64_t count) const;  // -1: all
-  // Elements whose index modulo `num_shards` is `index`.
+  // Elements whose index modulo `num_shards` is `index`; both kShardHint (auto_shard.h): decided by AutoShard.
   Dataset Shard(int64_t num_shards, int64_t index) const;
   // Keeps the elements of the first whole pass: in memory, for all iterators of this description, or in the file
   // `<filename>.cache`, where a later process finds them too.

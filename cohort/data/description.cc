@@ -49,6 +49,12 @@ NodePtr ReadBatch(DescriptionReader& in, const Inputs& inputs) {
   return MakeBatch(inputs[0], size, in.Bool());
 }
 
+NodePtr ReadRebatch(DescriptionReader& in, const Inputs& inputs) {
+  std::vector<int64_t> sizes(static_cast<size_t>(in.Int(1, 1 << 20)));
+  for (int64_t& size : sizes) size = in.Int(0, 1 << 30);
+  return MakeRebatch(inputs[0], std::move(sizes));
+}
+
 NodePtr ReadSubset(DescriptionReader& in, const std::string& kind, const Inputs& inputs) {
   const int64_t first = in.Int(0, kMany), stride = in.Int(1, kMany), limit = in.Int(-1, kMany);
   const bool require_non_empty = in.Bool();
@@ -91,6 +97,9 @@ const std::vector<Kind>& Kinds() {
       {"Shuffle", 1, 1, ReadShuffle},
       {"Repeat", 1, 1, [](R& in, I& inputs) { return MakeRepeat(inputs[0], in.Int()); }},
       {"Batch", 1, 1, ReadBatch},
+      {"Rebatch", 1, 1, ReadRebatch},
+      {"LegacyRebatch", 1, 1, [](R& in, I& inputs) { return MakeLegacyRebatch(inputs[0], in.Int()); }},
+      {"ShardHint", 1, 1, [](R&, I& inputs) { return MakeShardHint(inputs[0]); }},
       {"Unbatch", 1, 1, [](R&, I& inputs) { return MakeUnbatch(inputs[0]); }},
       {"Take", 1, 1, [](R& in, I& inputs) { return ReadSubset(in, "Take", inputs); }},
       {"Skip", 1, 1, [](R& in, I& inputs) { return ReadSubset(in, "Skip", inputs); }},

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "cohort/core/error.h"
+#include "cohort/data/auto_shard.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/testing/drain.h"
 
@@ -61,6 +62,12 @@ std::vector<Pipeline> Pipelines() {
       {"interleave_prefetch", [] { return Blocks(5).Prefetch(3).Repeat(2); }, false},
       {"unbatch", [] { return Sequential(9).Batch(4).Unbatch(); }},
       {"unbatch_elements", [] { return Sequential(9).Shuffle(4, 1).Batch(4).Unbatch(); }, false},
+      {"rebatch",
+       [] {
+         return Rebatch(D::Range(11).Batch(4), {3, 0, 1});
+       },
+       false},
+      {"legacy_rebatch", [] { return LegacyRebatch(D::Range(11).Batch(4), 3); }},
       {"cache", [] { return D::Range(5).Shuffle(5).Cache().Repeat(3); }},
       {"cache_then_shuffle", [] { return D::Range(5).Cache().Shuffle(5).Repeat(2); }, false},
   };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cohort/core/error.h"
+#include "cohort/data/auto_shard.h"
 #include "cohort/data/testing/drain.h"
 
 namespace cohort::data {
@@ -25,6 +26,8 @@ std::vector<Dataset> AllKinds() {
       D::Range(30).Batch(4).Unbatch().Cache(),
       D::Range(30).Repeat(2).Take(20).Skip(3).Shard(3, 1),
       D::Range(5).Skip(-1),
+      Rebatch(D::Range(11).Batch(4), {3, 1}),
+      AutoShard(LegacyRebatch(D::Range(11).Batch(4), 3), 2, 1, AutoShardPolicy::kData),
   };
 }
 

@@ -9,27 +9,33 @@
 namespace cohort::data {
 namespace {
 
-void CopyInto(const Tensor& part, int64_t row, Tensor* out) {
-  const int64_t count = part.num_elements();
+// Copies all of `part` to element `at` of `out`.
+void CopyInto(const Tensor& part, int64_t at, Tensor* out) {
   if (part.dtype() == DType::kString) {
-    std::copy_n(part.data<std::string>(), count, out->data<std::string>() + row * count);
+    std::copy_n(part.data<std::string>(), part.num_elements(), out->data<std::string>() + at);
   } else if (part.bytes() > 0) {
-    std::memcpy(static_cast<char*>(out->raw_data()) + static_cast<size_t>(row) * part.bytes(), part.raw_data(),
-                part.bytes());
+    std::memcpy(static_cast<char*>(out->raw_data()) + static_cast<size_t>(at) * DTypeSize(part.dtype()),
+                part.raw_data(), part.bytes());
   }
 }
 
-Tensor StackComponent(const std::vector<Element>& elements, size_t component) {
+// Component `component` of all elements behind one another, `rows` rows of the first one's shape without `skip` axes.
+Tensor Join(const std::vector<Element>& elements, size_t component, int64_t rows, int skip) {
   const Tensor& first = elements.front()[component];
-  Tensor out(first.dtype(), Shape{static_cast<int64_t>(elements.size())}.Concat(first.shape()));
+  const Shape row = first.shape().Sub(skip, first.shape().rank());
+  Tensor out(first.dtype(), Shape{rows}.Concat(row));
+  int64_t at = 0;
   for (size_t i = 0; i < elements.size(); ++i) {
     const Tensor& part = elements[i].at(component);
-    if (!(part.shape() == first.shape()) || part.dtype() != first.dtype()) {
+    const bool fits = part.dtype() == first.dtype() && part.shape().rank() == first.shape().rank() &&
+                      part.shape().Sub(skip, part.shape().rank()) == row;
+    if (!fits) {
       throw InvalidArgumentError(StrCat("[data] expected elements of one shape for a batch; got ", first.dtype(),
                                         first.shape(), " and, ", i, " elements later, ", part.dtype(), part.shape(),
                                         " in component ", component));
     }
-    CopyInto(part, static_cast<int64_t>(i), &out);
+    CopyInto(part, at, &out);
+    at += part.num_elements();
   }
   return out;
 }
@@ -38,8 +44,16 @@ Tensor StackComponent(const std::vector<Element>& elements, size_t component) {
 
 Element Stack(const std::vector<Element>& elements) {
   Element batch(elements.front().size());
-  for (size_t i = 0; i < batch.size(); ++i) batch[i] = StackComponent(elements, i);
+  for (size_t i = 0; i < batch.size(); ++i) batch[i] = Join(elements, i, static_cast<int64_t>(elements.size()), 0);
   return batch;
+}
+
+Element ConcatenateRows(const std::vector<Element>& batches) {
+  int64_t rows = 0;
+  for (const Element& batch : batches) rows += NumRows(batch);
+  Element all(batches.front().size());
+  for (size_t i = 0; i < all.size(); ++i) all[i] = Join(batches, i, rows, 1);
+  return all;
 }
 
 Element SliceRows(const Element& batch, int64_t begin, int64_t end) {

@@ -11,6 +11,9 @@ namespace cohort::data {
 // have different shapes. There has to be one element at least.
 Element Stack(const std::vector<Element>& elements);
 
+// Batches one after another: component i is [sum of rows, ...]. Throws as Stack. There has to be one batch at least.
+Element ConcatenateRows(const std::vector<Element>& batches);
+
 // Components [n, ...] of the batch cut to rows [begin, end), sharing the bytes.
 Element SliceRows(const Element& batch, int64_t begin, int64_t end);
 // Row `index` of each component, without the axis of rows.

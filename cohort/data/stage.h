@@ -64,6 +64,8 @@ class DatasetNode : public std::enable_shared_from_this<DatasetNode> {
   // Number of elements where each can be had by its index at once, else kSequential.
   virtual int64_t RandomAccessSize() const { return kSequential; }
   virtual void Get(int64_t index, Element* out) const;
+  // Rows of the batches that the stage makes; -1 where it makes none.
+  virtual int64_t batch_size() const { return -1; }
   // The seed that was drawn for a shuffle described without one.
   virtual std::optional<uint64_t> drawn_seed() const { return std::nullopt; }
 

@@ -33,9 +33,14 @@ NodePtr MakeRepeat(NodePtr input, int64_t count);
 NodePtr MakeBatch(NodePtr input, int64_t batch_size, bool drop_remainder);
 // unbatch_stage.cc
 NodePtr MakeUnbatch(NodePtr input);
+NodePtr MakeLegacyRebatch(NodePtr input, int64_t replicas);
+// rebatch_stage.cc
+NodePtr MakeRebatch(NodePtr input, std::vector<int64_t> sizes);
 // subset_stages.cc
 NodePtr MakeTake(NodePtr input, int64_t count);
 NodePtr MakeSkip(NodePtr input, int64_t count);
+// What AutoShard replaces where it is told by a hint; it cannot run.
+NodePtr MakeShardHint(NodePtr input);
 // `require_non_empty`: an error at the first element where the shard has none.
 NodePtr MakeShard(NodePtr input, int64_t num_shards, int64_t index, bool require_non_empty = false);
 // cache_stage.cc, file_cache_stage.cc

@@ -26,7 +26,8 @@ TEST(StandardScalerTest, FitsEachFeature) {
   EXPECT_THAT(scaled.ToVector<float>(), ElementsAre(FloatNear(static_cast<float>(-3 / deviation), 1e-6f), 0,
                                                     FloatNear(static_cast<float>(-1 / deviation), 1e-6f), 0,
                                                     FloatNear(static_cast<float>(4 / deviation), 1e-6f), 0));
-  EXPECT_THAT(scaler.InverseTransform(scaled).ToVector<float>(), ::testing::Pointwise(::testing::FloatNear(1e-6f), values));
+  EXPECT_THAT(scaler.InverseTransform(scaled).ToVector<float>(),
+              ::testing::Pointwise(::testing::FloatNear(1e-6f), values));
 }
 
 template <typename T>

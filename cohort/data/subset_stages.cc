@@ -55,9 +55,10 @@ class SubsetIterator : public UnaryIterator {
  private:
   [[noreturn]] void FailEmpty() const {
     node_->Guard([&] {
-      throw InvalidArgumentError(StrCat("[data] expected at least one of ", subset_.stride,
-                                        " shards' elements (files) for shard ", subset_.first, "; got only ", index_,
-                                        " in all; give each worker one, or choose the auto-shard policy DATA or OFF"));
+      throw InvalidArgumentError(StrCat(
+          "[data] expected at least ", subset_.stride,
+          " elements (names of files, where files are sharded), one for each worker; got ", index_, ", so that worker ",
+          subset_.first, " has none; give it more, or choose the auto-shard policy DATA or OFF"));
     });
     __builtin_unreachable();
   }
@@ -102,7 +103,24 @@ class SubsetNode : public DatasetNode {
   int64_t size_;
 };
 
+class ShardHintNode : public DatasetNode {
+ public:
+  explicit ShardHintNode(NodePtr input) : DatasetNode({input}, input->spec()) {}
+  std::string kind() const override { return "ShardHint"; }
+  int64_t Cardinality() const override { return kUnknownCardinality; }
+  void Write(DescriptionWriter*) const override {}
+  NodePtr WithInputs(std::vector<NodePtr> inputs) const override { return MakeShardHint(inputs.at(0)); }
+
+ protected:
+  StagePtr MakeStage(const IteratorContext&) const override {
+    throw FailedPreconditionError(StrCat("[data] expected AutoShard with the policy HINT before ", ToString(),
+                                         " runs, which is sharded by a hint"));
+  }
+};
+
 }  // namespace
+
+NodePtr MakeShardHint(NodePtr input) { return std::make_shared<ShardHintNode>(std::move(input)); }
 
 NodePtr MakeTake(NodePtr input, int64_t count) {
   CheckParameter(count >= -1, "a count of Take of at least 0, or -1 for all", count);

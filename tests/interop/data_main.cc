@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/data/auto_shard.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/readers.h"
 
@@ -67,6 +68,13 @@ Dataset Apply(const Dataset& dataset, const Json& stage) {
       {"cache", [](const auto& d, const auto&) { return d.Cache(); }},
       {"prefetch", [](const auto& d, const auto& s) { return d.Prefetch(Int(s, 1)); }},
       {"concatenate", [](const auto& d, const auto& s) { return d.Concatenate(Build(s.at(1))); }},
+      {"auto_shard",
+       [](const auto& d, const auto& s) {
+         return AutoShard(d, Int(s, 1), Int(s, 2), static_cast<AutoShardPolicy>(Int(s, 3)));
+       }},
+      {"rebatch", [](const auto& d,
+                     const auto& s) { return Rebatch(d, RebatchSizes(Int(s, 1), Int(s, 2), Int(s, 3), Int(s, 4))); }},
+      {"legacy_rebatch", [](const auto& d, const auto& s) { return LegacyRebatch(d, Int(s, 1)); }},
       {"parse",
        [](const auto& d, const auto&) {
          return ParseExampleDataset(d, {{"x", DType::kFloat32, {2}},

@@ -7,6 +7,7 @@ import subprocess
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.data.experimental.ops import distribute
 
 RANGE = ["range", 0, 23]
 
@@ -144,3 +145,44 @@ def test_csv(build_dir, tmp_path):
     defaults = [tf.constant([-1.0]), tf.constant([-1], tf.int64), tf.constant(["none"])]
     theirs = tf.data.experimental.CsvDataset(str(file), defaults, header=True, na_value="NA")
     assert run(build_dir, [["csv", str(file)]]) == texts(theirs)
+
+
+def auto_sharded(dataset, workers, index, policy):
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy(policy)
+    return distribute._AutoShardDataset(dataset.with_options(options), workers, index)  # pylint: disable=protected-access
+
+
+@pytest.mark.parametrize("policy", [-1, 0, 1, 2])
+@pytest.mark.parametrize("workers,index", [(1, 0), (2, 1), (3, 0)])
+def test_auto_shard_of_files(build_dir, tmp_path, policy, workers, index):
+    files = [str(tmp_path / str(i)) for i in range(5)]
+    for i, file in enumerate(files):
+        pathlib.Path(file).write_text(f"{i}0\n{i}1\n{i}2\n")
+    dataset = tf.data.TextLineDataset(files).skip(1).batch(2).prefetch(1)
+    stages = [["lines", 0, *files], ["skip", 1], ["batch", 2], ["prefetch", 1]]
+    ours = run(build_dir, [*stages, ["auto_shard", workers, index, policy]])
+    assert ours == texts(auto_sharded(dataset, workers, index, policy))
+
+
+@pytest.mark.parametrize("policy", [-1, 0, 2])
+def test_auto_shard_of_numbers(build_dir, policy):
+    ours = run(build_dir, [["range", 0, 23], ["batch", 3], ["auto_shard", 3, 2, policy]])
+    assert ours == elements(auto_sharded(tf.data.Dataset.range(23).batch(3), 3, 2, policy))
+
+
+@pytest.mark.parametrize("batch,workers,replicas", [(7, 2, 2), (8, 2, 2), (4, 1, 3), (3, 3, 2), (1, 1, 2)])
+@pytest.mark.parametrize("rows", [23, 24])
+def test_rebatch(build_dir, batch, workers, replicas, rows):
+    for worker in range(workers):
+        sizes = distribute.batch_sizes_for_worker(batch, workers, replicas, worker)
+        theirs = tf.data.Dataset.range(rows).batch(batch).rebatch([int(size) for size in sizes])
+        ours = run(build_dir, [["range", 0, rows], ["batch", batch], ["rebatch", batch, workers, replicas, worker]])
+        assert ours == elements(theirs)
+
+
+@pytest.mark.parametrize("batch,replicas", [(4, 3), (4, 2), (5, 1), (3, 5)])
+@pytest.mark.parametrize("rows", [21, 22, 23, 24])
+def test_legacy_rebatch(build_dir, batch, replicas, rows):
+    theirs = distribute._LegacyRebatchDataset(tf.data.Dataset.range(rows).batch(batch), replicas)  # pylint: disable=protected-access
+    assert run(build_dir, [["range", 0, rows], ["batch", batch], ["legacy_rebatch", replicas]]) == elements(theirs)
