@@ -18,6 +18,7 @@
 #include "cohort/data/readers.h"
 #include "cohort/data/serialize.h"
 #include "cohort/data/standard_scaler.h"
+#include "cohort/graph/function.h"
 #include "cohort/graph/gradients.h"
 #include "cohort/graph/graph.h"
 #include "cohort/graph/graph_def.h"

@@ -86,7 +86,8 @@ RecordReader::Outcome RecordReader::Read(std::string* payload) {
   if (room < 0 || length > static_cast<uint64_t>(room)) return Outcome::kTruncated;
 
   payload->resize(length + kRecordFooterBytes);
-  if (file_.Read(offset_ + static_cast<int64_t>(kRecordHeaderBytes), *payload) < payload->size()) return Outcome::kTruncated;
+  if (file_.Read(offset_ + static_cast<int64_t>(kRecordHeaderBytes), *payload) < payload->size())
+    return Outcome::kTruncated;
   CheckRecordPayload(*payload, file_.path(), offset_);
   payload->resize(length);
   offset_ += static_cast<int64_t>(kRecordHeaderBytes + length + kRecordFooterBytes);
