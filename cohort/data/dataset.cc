@@ -4,6 +4,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/data/auto_shard.h"
 #include "cohort/data/element_function.h"
+#include "cohort/data/graph_function.h"
 #include "cohort/data/stage.h"
 #include "cohort/data/stages.h"
 
@@ -42,6 +43,25 @@ Dataset Dataset::Cache(const std::string& filename) const {
   return Dataset(filename.empty() ? MakeMemoryCache(node_) : MakeFileCache(node_, filename));
 }
 Dataset Dataset::Prefetch(int64_t buffer_size) const { return Dataset(MakePrefetch(node_, buffer_size)); }
+
+Dataset Dataset::Map(std::shared_ptr<const Function> function, const MapOptions& options) const {
+  return Dataset(MakeMap(node_, GraphElementFunction(std::move(function), element_spec()), options.num_parallel_calls));
+}
+Dataset Dataset::Filter(std::shared_ptr<const Function> function) const {
+  return Dataset(MakeFilter(node_, GraphElementFunction(std::move(function), element_spec())));
+}
+Dataset Dataset::Interleave(std::shared_ptr<const Function> function, const InterleaveOptions& options) const {
+  return Dataset(MakeInterleave(node_, GraphSlicesFunction(std::move(function), element_spec()), options));
+}
+Dataset Dataset::Map(const FunctionBody& body, const MapOptions& options) const {
+  return Map(FunctionOf("map_fn", element_spec(), body), options);
+}
+Dataset Dataset::Filter(const FunctionBody& body) const {
+  return Filter(FunctionOf("filter_fn", element_spec(), body));
+}
+Dataset Dataset::Interleave(const FunctionBody& body, const InterleaveOptions& options) const {
+  return Interleave(FunctionOf("interleave_fn", element_spec(), body), options);
+}
 
 Dataset Dataset::Map(HostMap function, ElementSpec output_spec, const MapOptions& options) const {
   return Dataset(

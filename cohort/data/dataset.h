@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cohort/data/element.h"
+#include "cohort/graph/graph.h"
 
 namespace cohort::data {
 
@@ -65,7 +66,7 @@ struct InterleaveOptions {
 };
 
 // Functions of the host. Called on threads of the iterator where calls are parallel, so they have to be thread-safe
-// there. A dataset that has one cannot be serialised.
+// there. A dataset that has one cannot be serialised; those of graphs can.
 using HostMap = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 using HostPredicate = std::function<bool(const std::vector<Tensor>&)>;
 using HostDatasetFunction = std::function<Dataset(const std::vector<Tensor>&)>;
@@ -101,6 +102,16 @@ class Dataset {
   Dataset Cache(const std::string& filename = "") const;
   // A thread of the iterator keeps up to `buffer_size` elements ready (-1: chosen by us; 0: no thread).
   Dataset Prefetch(int64_t buffer_size = -1) const;
+  // A function of a graph (graph/function.h), or the body of one, whose arguments are the components. Such a dataset
+  // can be serialised. Run on the iterator's threads, one core a call.
+  Dataset Map(const FunctionBody& body, const MapOptions& options = {}) const;
+  Dataset Map(std::shared_ptr<const Function> function, const MapOptions& options = {}) const;
+  // The function has one result, a bool scalar.
+  Dataset Filter(const FunctionBody& body) const;
+  Dataset Filter(std::shared_ptr<const Function> function) const;
+  // The inner datasets are the slices of the function's results along axis 0.
+  Dataset Interleave(const FunctionBody& body, const InterleaveOptions& options = {}) const;
+  Dataset Interleave(std::shared_ptr<const Function> function, const InterleaveOptions& options = {}) const;
   // `output_spec`: what the function yields; it is checked.
   Dataset Map(HostMap function, ElementSpec output_spec, const MapOptions& options = {}) const;
   Dataset Filter(HostPredicate predicate) const;

@@ -6,6 +6,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/data/element_codec.h"
 #include "cohort/data/file_format.h"
+#include "cohort/data/graph_function.h"
 #include "cohort/data/serialize.h"
 #include "cohort/data/stages.h"
 
@@ -17,11 +18,17 @@ constexpr int64_t kMany = int64_t{1} << 62;
 
 using Inputs = std::vector<NodePtr>;
 
-std::shared_ptr<const ElementFunction> ReadElementFunction(DescriptionReader& in) {
-  const std::string kind = in.String();
-  if (kind == "ParseExample") return ReadParseExample(in);
+[[noreturn]] void FailFunction(const std::string& kind) {
   throw InvalidArgumentError(
       StrCat("[data] expected a function that this program knows; got '", kind, "' in the description of a dataset"));
+}
+
+// Of elements of `spec`.
+std::shared_ptr<const ElementFunction> ReadElementFunction(DescriptionReader& in, const ElementSpec& spec) {
+  const std::string kind = in.String();
+  if (kind == "Graph") return ReadGraphFunction(in, spec);
+  if (kind == "ParseExample") return ReadParseExample(in);
+  FailFunction(kind);
 }
 
 std::vector<Tensor> ReadTensors(DescriptionReader& in) {
@@ -69,8 +76,22 @@ NodePtr ReadCache(DescriptionReader& in, const Inputs& inputs) {
 }
 
 NodePtr ReadMap(DescriptionReader& in, const Inputs& inputs) {
-  auto function = ReadElementFunction(in);
+  auto function = ReadElementFunction(in, inputs[0]->spec());
   return MakeMap(inputs[0], std::move(function), static_cast<int>(in.Int(1, 1 << 16)));
+}
+
+NodePtr ReadFilter(DescriptionReader& in, const Inputs& inputs) {
+  return MakeFilter(inputs[0], ReadElementFunction(in, inputs[0]->spec()));
+}
+
+NodePtr ReadInterleave(DescriptionReader& in, const Inputs& inputs) {
+  const std::string kind = in.String();
+  if (kind != "GraphSlices") FailFunction(kind);
+  auto function = ReadGraphSlices(in, inputs[0]->spec());
+  InterleaveOptions options;
+  options.cycle_length = static_cast<int>(in.Int(1, 1 << 20));
+  options.block_length = static_cast<int>(in.Int(1, 1 << 30));
+  return MakeInterleave(inputs[0], std::move(function), options);
 }
 
 NodePtr ReadIdxFiles(DescriptionReader& in) {
@@ -110,6 +131,8 @@ const std::vector<Kind>& Kinds() {
       {"Csv", 1, 1, [](R& in, I& inputs) { return MakeReader(inputs[0], ReadCsvFormat(in)); }},
       {"Idx", 0, 0, [](R& in, I&) { return ReadIdxFiles(in); }},
       {"Map", 1, 1, ReadMap},
+      {"Filter", 1, 1, ReadFilter},
+      {"Interleave", 1, 1, ReadInterleave},
       {"Prefetch", 1, 1, [](R& in, I& inputs) { return MakePrefetch(inputs[0], in.Int()); }},
   };
   return *kinds;

@@ -9,9 +9,18 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/file.h"
 #include "cohort/data/auto_shard.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/readers.h"
+#include "cohort/graph/function.h"
+#include "cohort/graph/graph_def.h"
+#include "cohort/kernels/register.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/join.h"
+#include "cohort/ops/math.h"
+#include "cohort/ops/register.h"
+#include "cohort/runtime/kernels.h"
 
 namespace cohort::data {
 namespace {
@@ -75,6 +84,10 @@ Dataset Apply(const Dataset& dataset, const Json& stage) {
       {"rebatch", [](const auto& d,
                      const auto& s) { return Rebatch(d, RebatchSizes(Int(s, 1), Int(s, 2), Int(s, 3), Int(s, 4))); }},
       {"legacy_rebatch", [](const auto& d, const auto& s) { return LegacyRebatch(d, Int(s, 1)); }},
+      {"graph",
+       [](const auto& d, const auto& s) {
+         return d.Map(ParseGraphDef(ReadFile(s.at(1)))->FindFunction(s.at(2).template get<std::string>()));
+       }},
       {"parse",
        [](const auto& d, const auto&) {
          return ParseExampleDataset(d, {{"x", DType::kFloat32, {2}},
@@ -125,8 +138,28 @@ Json Elements(const Dataset& dataset) {
   return all;
 }
 
+// A GraphDef whose library has "affine": (x float32[?], n int64[]) -> (2 x + 1, the halves of [x, x], n).
+void WriteFunction(const std::string& path) {
+  Graph graph;
+  const auto body = [](Graph& body, const std::vector<Output>& args) -> std::vector<Output> {
+    const Output two = ops::Const(body, 2.0f);
+    const Output one = ops::Const(body, 1.0f);
+    const std::vector<Output> halves = ops::Split(ops::Concat({args[0], args[0]}, 0), 0, 2);
+    return {args[0] * two + one, halves.at(1), args[1]};
+  };
+  graph.DefineFunction("affine", {{DType::kFloat32, Shape{-1}, "x"}, {DType::kInt64, Shape(), "n"}}, body);
+  WriteFileAtomically(path, SerializeGraphDef(graph));
+}
+
 int Main(int argc, char** argv) {
+  RegisterOps();
+  RegisterKernels();
+  RegisterRuntimeKernels(KernelRegistry::Global());
   try {
+    if (argc == 3 && std::string(argv[1]) == "write-function") {
+      WriteFunction(argv[2]);
+      return 0;
+    }
     for (int i = 1; i < argc; ++i) {
       const Dataset dataset = Build(Json::parse(argv[i]));
       std::cout << Json{{"elements", Elements(dataset)}, {"cardinality", dataset.Cardinality()}}.dump() << "\n";

@@ -186,3 +186,36 @@ def test_rebatch(build_dir, batch, workers, replicas, rows):
 def test_legacy_rebatch(build_dir, batch, replicas, rows):
     theirs = distribute._LegacyRebatchDataset(tf.data.Dataset.range(rows).batch(batch), replicas)  # pylint: disable=protected-access
     assert run(build_dir, [["range", 0, rows], ["batch", batch], ["legacy_rebatch", replicas]]) == elements(theirs)
+
+
+def test_we_map_by_a_function_of_tensorflow(build_dir, tmp_path):
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int64)])
+    def sums(x):
+        first, second = tf.split(tf.concat([x, x * 3], axis=0), 2)
+        return second - first + 1, tf.reduce_sum(x)
+
+    concrete = sums.get_concrete_function()
+    graph_def = tf.compat.v1.GraphDef()
+    graph_def.library.function.append(concrete.function_def)
+    file = tmp_path / "graph.pb"
+    file.write_bytes(graph_def.SerializeToString())
+    name = concrete.function_def.signature.name
+    theirs = tf.data.Dataset.range(7).batch(2).map(sums)
+    assert run(build_dir, [["range", 0, 7], ["batch", 2], ["graph", str(file), name]]) == elements(theirs)
+
+
+def test_tensorflow_calls_our_function(build_dir, tmp_path):
+    file = tmp_path / "graph.pb"
+    subprocess.run([build_dir / "bin" / "interop_data", "write-function", file], check=True, timeout=120)
+    graph_def = tf.compat.v1.GraphDef.FromString(file.read_bytes())
+    for name, dtype in (("x", tf.float32), ("n", tf.int64)):
+        node = graph_def.node.add(name=name, op="Placeholder")
+        node.attr["dtype"].type = dtype.as_datatype_enum
+    call = graph_def.node.add(name="call", op="PartitionedCall", input=["x", "n"])
+    call.attr["f"].func.name = "affine"
+    for attr, dtypes in (("Tin", (tf.float32, tf.int64)), ("Tout", (tf.float32, tf.float32, tf.int64))):
+        call.attr[attr].list.type.extend(dtype.as_datatype_enum for dtype in dtypes)
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        tf.import_graph_def(graph_def, name="")
+        fetched = session.run(["call:0", "call:1", "call:2"], {"x:0": [1.0, 2.5], "n:0": 7})
+    assert [part.tolist() for part in fetched] == [[3.0, 6.0], [1.0, 2.5], 7]
