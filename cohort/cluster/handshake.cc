@@ -5,8 +5,8 @@
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
 
-#include "cohort/cluster/wire.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/wire.h"
 
 namespace cohort {
 namespace {

@@ -1,7 +1,7 @@
 #include "cohort/cluster/protocol.h"
 
-#include "cohort/cluster/wire.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/wire.h"
 #include "cohort/graph/graph_def.h"
 
 namespace cohort {

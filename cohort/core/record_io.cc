@@ -12,8 +12,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "frames are little-endian");
 
-constexpr size_t kHeaderBytes = 12;
-constexpr size_t kFooterBytes = 4;
 constexpr size_t kBufferBytes = 64 << 10;
 
 template <typename T>
@@ -39,6 +37,18 @@ void EncodeRecord(std::string_view payload, std::string* out) {
   AppendFixed(crc32c::Mask(crc32c::Value(length)), out);
   out->append(payload);
   AppendFixed(crc32c::Mask(crc32c::Value(payload)), out);
+}
+
+uint64_t DecodeRecordLength(std::string_view header, const std::string& path, int64_t offset) {
+  CheckCrc(header.substr(0, sizeof(uint64_t)), header.data() + sizeof(uint64_t), "length", path, offset);
+  uint64_t length;
+  std::memcpy(&length, header.data(), sizeof(length));
+  return length;
+}
+
+void CheckRecordPayload(std::string_view payload_and_footer, const std::string& path, int64_t offset) {
+  const size_t length = payload_and_footer.size() - kRecordFooterBytes;
+  CheckCrc(payload_and_footer.substr(0, length), payload_and_footer.data() + length, "payload", path, offset);
 }
 
 RecordWriter::~RecordWriter() {
@@ -67,21 +77,20 @@ void RecordWriter::Close() {
 }
 
 RecordReader::Outcome RecordReader::Read(std::string* payload) {
-  char header[kHeaderBytes];
+  char header[kRecordHeaderBytes];
   const size_t count = file_.Read(offset_, header);
   if (count == 0) return Outcome::kEnd;
-  if (count < kHeaderBytes) return Outcome::kTruncated;
-  CheckCrc({header, 8}, header + 8, "length", file_.path(), offset_);
-  uint64_t length;
-  std::memcpy(&length, header, sizeof(length));
-  const int64_t room = file_.Size() - offset_ - static_cast<int64_t>(kHeaderBytes + kFooterBytes);
+  if (count < kRecordHeaderBytes) return Outcome::kTruncated;
+  const uint64_t length = DecodeRecordLength({header, sizeof(header)}, file_.path(), offset_);
+  const int64_t room = file_.Size() - offset_ - static_cast<int64_t>(kRecordHeaderBytes + kRecordFooterBytes);
   if (room < 0 || length > static_cast<uint64_t>(room)) return Outcome::kTruncated;
 
-  payload->resize(length + kFooterBytes);
-  if (file_.Read(offset_ + static_cast<int64_t>(kHeaderBytes), *payload) < payload->size()) return Outcome::kTruncated;
-  CheckCrc({payload->data(), length}, payload->data() + length, "payload", file_.path(), offset_);
+  payload->resize(length + kRecordFooterBytes);
+  if (file_.Read(offset_ + static_cast<int64_t>(kRecordHeaderBytes), *payload) < payload->size())
+    return Outcome::kTruncated;
+  CheckRecordPayload(*payload, file_.path(), offset_);
   payload->resize(length);
-  offset_ += static_cast<int64_t>(kHeaderBytes + length + kFooterBytes);
+  offset_ += static_cast<int64_t>(kRecordHeaderBytes + length + kRecordFooterBytes);
   return Outcome::kRecord;
 }
 

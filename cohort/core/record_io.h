@@ -10,8 +10,16 @@
 
 namespace cohort {
 
+inline constexpr size_t kRecordHeaderBytes = 12;
+inline constexpr size_t kRecordFooterBytes = 4;
+
 // Appends one framed record to `out`.
 void EncodeRecord(std::string_view payload, std::string* out);
+
+// For readers: the payload's length by the `header` of kRecordHeaderBytes, and the check of a payload that is followed
+// by its footer. Both throw DataLossError with `path` and the record's `offset` for a wrong crc.
+uint64_t DecodeRecordLength(std::string_view header, const std::string& path, int64_t offset);
+void CheckRecordPayload(std::string_view payload_and_footer, const std::string& path, int64_t offset);
 
 // Buffers up to 64 KiB. Not thread-safe. Throws as file.h says.
 class RecordWriter {

@@ -7,6 +7,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/data/idx.h"
 
@@ -105,18 +106,35 @@ void Generate(uint64_t seed, uint64_t first_stream, const std::vector<Canvas>& k
   }
 }
 
+struct Source {
+  const char* name;
+  const char* where;
+};
+constexpr Source kFashionMnist{"Fashion-MNIST", "https://github.com/zalandoresearch/fashion-mnist"};
+constexpr Source kMnist{"MNIST", "http://yann.lecun.com/exdb/mnist"};
+constexpr const char* kFileNames[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+                                      "t10k-labels-idx1-ubyte"};
+
+// "" where there is neither.
 std::string FindFile(const std::string& dir, const std::string& name) {
   for (const char* suffix : {".gz", ""}) {
     const std::string path = dir + "/" + name + suffix;
     if (FileExists(path)) return path;
   }
-  throw NotFoundError(StrCat("[data] expected Fashion-MNIST's ", name, ".gz (or unpacked) in ", dir,
-                             "; it is not there; put the four files there or take generated images"));
+  return "";
 }
 
-void LoadPart(const std::string& dir, const std::string& part, Tensor* images, Tensor* labels) {
-  const std::string images_path = FindFile(dir, part + "-images-idx3-ubyte");
-  const std::string labels_path = FindFile(dir, part + "-labels-idx1-ubyte");
+std::string NeedFile(const Source& source, const std::string& dir, const std::string& name) {
+  const std::string path = FindFile(dir, name);
+  if (!path.empty()) return path;
+  throw NotFoundError(StrCat("[data] expected ", source.name, "'s ", name, ".gz (or unpacked) in ", dir,
+                             "; it is not there; put the four files there (", source.where,
+                             " has them) or take generated images"));
+}
+
+void LoadPart(const Source& source, const std::string& dir, const std::string& part, Tensor* images, Tensor* labels) {
+  const std::string images_path = NeedFile(source, dir, part + "-images-idx3-ubyte");
+  const std::string labels_path = NeedFile(source, dir, part + "-labels-idx1-ubyte");
   *images = ReadIdxImages(images_path);
   *labels = ReadIdxLabels(labels_path);
   if (images->shape().dim(1) != kSide || images->shape().dim(2) != kSide) {
@@ -134,14 +152,26 @@ void LoadPart(const std::string& dir, const std::string& part, Tensor* images, T
   }
 }
 
-}  // namespace
-
-ImageDataset LoadFashionMnist(const std::string& dir) {
+ImageDataset Load(const Source& source, const std::string& dir) {
   ImageDataset dataset;
-  LoadPart(dir, "train", &dataset.train_images, &dataset.train_labels);
-  LoadPart(dir, "t10k", &dataset.test_images, &dataset.test_labels);
+  LoadPart(source, dir, "train", &dataset.train_images, &dataset.train_labels);
+  LoadPart(source, dir, "t10k", &dataset.test_images, &dataset.test_labels);
   return dataset;
 }
+
+ImageDataset LoadOrGenerate(const Source& source, const std::string& dir) {
+  for (const char* name : kFileNames) {
+    if (!dir.empty() && !FindFile(dir, name).empty()) return Load(source, dir);
+  }
+  LogWarning("data", "there are no files of ", source.name, dir.empty() ? "" : " in ", dir,
+             ": taking GENERATED images of the same shapes instead, on which accuracies mean nothing. ", source.where,
+             " has the four files (", StrJoin(kFileNames, ".gz, "), ".gz)");
+  return GeneratedImages(/*seed=*/1, /*train_n=*/60000, /*test_n=*/10000);
+}
+
+}  // namespace
+
+ImageDataset LoadFashionMnist(const std::string& dir) { return Load(kFashionMnist, dir); }
 
 ImageDataset GeneratedImages(uint64_t seed, int64_t train_n, int64_t test_n) {
   constexpr uint64_t kTrainStream = uint64_t{1} << 32;
@@ -155,3 +185,10 @@ ImageDataset GeneratedImages(uint64_t seed, int64_t train_n, int64_t test_n) {
 }
 
 }  // namespace cohort::data
+
+namespace cohort::datasets {
+
+data::ImageDataset FashionMnist(const std::string& dir) { return data::LoadOrGenerate(data::kFashionMnist, dir); }
+data::ImageDataset Mnist(const std::string& dir) { return data::LoadOrGenerate(data::kMnist, dir); }
+
+}  // namespace cohort::datasets

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cohort/core/tensor.h"
+#include "cohort/data/dataset.h"
 
 namespace cohort::data {
 
@@ -15,6 +16,10 @@ struct ImageDataset {
   Tensor test_images;   // [m, 28, 28] u8
   Tensor test_labels;   // [m] u8
   bool generated = false;
+
+  // (image, label) a component each.
+  Dataset Train() const { return Dataset::FromTensorSlices({train_images, train_labels}); }
+  Dataset Test() const { return Dataset::FromTensorSlices({test_images, test_labels}); }
 };
 
 // Reads train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte,
@@ -29,3 +34,13 @@ ImageDataset LoadFashionMnist(const std::string& dir);
 ImageDataset GeneratedImages(uint64_t seed, int64_t train_n, int64_t test_n);
 
 }  // namespace cohort::data
+
+namespace cohort::datasets {
+
+// The data set's four files in `dir`, as LoadFashionMnist reads and checks them. Where `dir` is "" or has none of them:
+// 60000 and 10000 GeneratedImages of seed 1, and a warning that says so and where the files can be had.
+data::ImageDataset FashionMnist(const std::string& dir = "");
+// The handwritten digits, whose files have the same names.
+data::ImageDataset Mnist(const std::string& dir = "");
+
+}  // namespace cohort::datasets

@@ -138,6 +138,17 @@ TEST(FashionMnistTest, WrongFilesAreNamed) {
   EXPECT_THAT(LoadError<NotFoundError>(dir), HasSubstr("train-images-idx3-ubyte.gz (or unpacked) in " + dir));
 }
 
+TEST(FashionMnistTest, WithoutFilesImagesAreGeneratedAndItIsSaid) {
+  ::testing::internal::CaptureStderr();
+  const ImageDataset generated = datasets::FashionMnist(::testing::TempDir() + "/no_such_folder");
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ::testing::AllOf(HasSubstr("GENERATED"), HasSubstr("no_such_folder"), HasSubstr("fashion-mnist")));
+  EXPECT_TRUE(generated.generated);
+  EXPECT_EQ(generated.train_images.shape(), (Shape{60000, 28, 28}));
+  EXPECT_EQ(generated.Test().Cardinality(), 10000);
+  EXPECT_EQ(ToString(generated.Train().element_spec()), "(uint8[28,28], uint8[])");
+}
+
 TEST(FashionMnistTest, TheRealFiles) {
   const char* root = std::getenv("COHORT_DATA_DIR");
   if (root == nullptr) GTEST_SKIP() << "COHORT_DATA_DIR is not set";

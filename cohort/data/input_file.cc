@@ -13,16 +13,23 @@ namespace cohort::data {
 namespace {
 
 constexpr size_t kInputBytes = 256 << 10;
-constexpr int64_t kMaxRatio = 1032;   // of the deflate format
-constexpr int kGzipWindow = 15 + 16;  // largest window, gzip header
+constexpr int64_t kMaxRatio = 1032;            // of the deflate format
+constexpr int kZlibWindow = 15;                // largest window, zlib header
+constexpr int kGzipWindow = kZlibWindow + 16;  // gzip header
+
 }  // namespace
 
 struct InputFile::Inflater {
-  Inflater() : input(kInputBytes) {
-    if (inflateInit2(&stream, kGzipWindow) != Z_OK) throw ResourceExhaustedError("[data] no memory to unpack gzip");
+  explicit Inflater(Compression compression)
+      : format(compression == Compression::kZlib ? "zlib" : "gzip"), input(kInputBytes) {
+    const int window = compression == Compression::kZlib ? kZlibWindow : kGzipWindow;
+    if (inflateInit2(&stream, window) != Z_OK) {
+      throw ResourceExhaustedError(StrCat("[data] expected memory to unpack ", format, "; there is none"));
+    }
   }
   ~Inflater() { inflateEnd(&stream); }
 
+  const char* const format;
   z_stream stream{};
   std::vector<char> input;
   bool in_member = true;  // false between gzip members and after the last
@@ -30,7 +37,13 @@ struct InputFile::Inflater {
 
 InputFile::InputFile(const std::string& path) : file_(path) {
   char magic[2];
-  if (file_.Read(0, magic) == 2 && magic[0] == '\x1f' && magic[1] == '\x8b') inflater_ = std::make_unique<Inflater>();
+  if (file_.Read(0, magic) == 2 && magic[0] == '\x1f' && magic[1] == '\x8b') {
+    inflater_ = std::make_unique<Inflater>(Compression::kGzip);
+  }
+}
+
+InputFile::InputFile(const std::string& path, Compression compression) : file_(path) {
+  if (compression != Compression::kNone) inflater_ = std::make_unique<Inflater>(compression);
 }
 
 InputFile::~InputFile() = default;
@@ -60,8 +73,9 @@ size_t InputFile::ReadInflated(std::span<char> out) {
       stream.avail_in = static_cast<uInt>(count);
       if (count == 0 && !inflater_->in_member) break;
       if (count == 0) {
-        throw DataLossError(StrCat("[data] the gzip file ", path(), " is cut off: it ends at offset ", offset_,
-                                   " in the middle of its data (", stream.total_out, " bytes came out)"));
+        throw DataLossError(StrCat("[data] the ", inflater_->format, " file ", path(),
+                                   " is cut off: it ends at offset ", offset_, " in the middle of its data (",
+                                   stream.total_out, " bytes came out)"));
       }
     }
     if (!inflater_->in_member) {  // files may be gzip members one after another
@@ -76,9 +90,9 @@ size_t InputFile::ReadInflated(std::span<char> out) {
     if (result == Z_STREAM_END) {
       inflater_->in_member = false;
     } else if (result != Z_OK && result != Z_BUF_ERROR) {
-      throw DataLossError(StrCat("[data] the gzip file ", path(), " is corrupt before offset ",
+      throw DataLossError(StrCat("[data] the ", inflater_->format, " file ", path(), " is corrupt before offset ",
                                  offset_ - static_cast<int64_t>(stream.avail_in), ": ",
-                                 stream.msg != nullptr ? stream.msg : "not gzip"));
+                                 stream.msg != nullptr ? stream.msg : "it is of another format"));
     }
   }
   return done;

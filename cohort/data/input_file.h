@@ -1,4 +1,4 @@
-// InputFile: the bytes of a file from the first to the last, unpacked where the file is gzip.
+// InputFile: the bytes of a file from the first to the last, unpacked where the file is gzip or zlib.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cohort/core/file.h"
+#include "cohort/data/compression.h"
 
 namespace cohort::data {
 
@@ -15,11 +16,14 @@ class InputFile {
  public:
   // Whether it is gzip is told by its first two bytes, not by its name. Throws as core/file.h says.
   explicit InputFile(const std::string& path);
+  InputFile(const std::string& path, Compression compression);
   ~InputFile();
 
   // Fills `out`; fewer bytes only at the end. Returns their count. Throws DataLossError with file and offset
-  // for gzip data that is corrupt or cut off.
+  // for packed data that is corrupt or cut off.
   size_t Read(std::span<char> out);
+  // The next Read begins at `offset`. Only where the file is not compressed.
+  void Seek(int64_t offset) { offset_ = offset; }
   const std::string& path() const { return file_.path(); }
   bool compressed() const { return inflater_ != nullptr; }
   // No more bytes than this can come out of the file.

@@ -5,6 +5,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/graph/function.h"
 
 namespace cohort {
 namespace {
@@ -150,6 +151,34 @@ std::vector<Output> Graph::collection(const std::string& collection) const {
   MutexLock lock(mu_);
   const auto it = collections_.find(collection);
   return it == collections_.end() ? std::vector<Output>() : it->second;
+}
+
+const Function& Graph::DefineFunction(const std::string& name, const std::vector<FunctionArg>& args,
+                                      const FunctionBody& body) {
+  auto function = std::make_shared<const Function>(name, args, body);
+  AddFunction(function);
+  return *function;
+}
+
+void Graph::AddFunction(std::shared_ptr<const Function> function) {
+  MutexLock lock(mu_);
+  const std::string name = function->name();
+  if (!functions_.emplace(name, std::move(function)).second) {
+    throw AlreadyExistsError(StrCat("[graph] the library has a function '", name, "' already; choose another name"));
+  }
+}
+
+std::shared_ptr<const Function> Graph::FindFunction(std::string_view name) const {
+  MutexLock lock(mu_);
+  const auto it = functions_.find(name);
+  return it == functions_.end() ? nullptr : it->second;
+}
+
+std::vector<std::shared_ptr<const Function>> Graph::functions() const {
+  MutexLock lock(mu_);
+  std::vector<std::shared_ptr<const Function>> all;
+  for (const auto& [name, function] : functions_) all.push_back(function);
+  return all;
 }
 
 }  // namespace cohort

@@ -178,6 +178,15 @@ using VariableMaker = std::function<VariableInfo*(const VariableRequest&)>;
 // The creator of the innermost scope is called first; `next` is that of the scope around it, at last the maker.
 using VariableCreator = std::function<VariableInfo*(const VariableMaker& next, const VariableRequest&)>;
 
+class Function;
+struct FunctionArg {
+  DType dtype = DType::kInvalid;
+  Shape shape = Shape::UnknownRank();
+  std::string name;  // of the argument's node in the body; "" where it does not matter
+};
+// Adds the nodes of a function's body and returns its results; `args` are the values of its arguments.
+using FunctionBody = std::function<std::vector<Output>(Graph& body, const std::vector<Output>& args)>;
+
 // Thread-safe for adding nodes. Scopes belong to the thread that opened them.
 class Graph {
  public:
@@ -210,6 +219,14 @@ class Graph {
   std::vector<VariableInfo*> variables() const;  // in the order of creation
   // Runs `request` through the open variable creators down to `maker`.
   VariableInfo* CreateVariable(const VariableMaker& maker, const VariableRequest& request);
+
+  // The library: functions by name. DefineFunction makes one (graph/function.h says what it throws); both throw
+  // AlreadyExistsError for a name that is taken.
+  const Function& DefineFunction(const std::string& name, const std::vector<FunctionArg>& args,
+                                 const FunctionBody& body);
+  void AddFunction(std::shared_ptr<const Function> function);
+  std::shared_ptr<const Function> FindFunction(std::string_view name) const;  // null where there is none
+  std::vector<std::shared_ptr<const Function>> functions() const;             // by name
 
   void AddToCollection(const std::string& collection, Output value);
   std::vector<Output> collection(const std::string& collection) const;
@@ -254,6 +271,7 @@ class Graph {
   std::map<std::thread::id, Scopes> scopes_ GUARDED_BY(mu_);
   std::deque<VariableInfo> variables_ GUARDED_BY(mu_);
   std::map<std::string, std::vector<Output>> collections_ GUARDED_BY(mu_);
+  std::map<std::string, std::shared_ptr<const Function>, std::less<>> functions_ GUARDED_BY(mu_);
   int64_t seed_ = 0;
   bool finalized_ GUARDED_BY(mu_) = false;
 };

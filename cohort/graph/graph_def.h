@@ -19,8 +19,8 @@ struct GraphDefOptions {
 inline constexpr int kGraphDefVersion = 1882;
 
 // Nodes in the order of adding, all attributes written out (defaults too), colocation as `_class`
-// "loc:@name". The same graph gives the same bytes. Throws InvalidArgumentError for a graph above protobuf's
-// 2 GB.
+// "loc:@name"; the functions of the graph's library. The same graph gives the same bytes. Throws
+// InvalidArgumentError for a graph above protobuf's 2 GB.
 std::string SerializeGraphDef(const Graph& graph, const GraphDefOptions& options = {});
 // The same in protobuf's text form (graph.pbtxt).
 std::string GraphDefText(const Graph& graph, const GraphDefOptions& options = {});
@@ -30,7 +30,8 @@ std::string GraphDefText(const Graph& graph, const GraphDefOptions& options = {}
 // refused leaves those added before it. Throws InvalidArgumentError for bytes that are no GraphDef, inputs
 // that are not there, a cycle (by the names on it), values that do not fit the op or that Cohort does not
 // have; NotFoundError for an unknown op; AlreadyExistsError for a name that the graph has. Messages name node
-// and op.
+// and op. Functions of its library whose names the graph has not yet are added; one that Cohort cannot have is left
+// out, with a warning.
 void ImportGraphDef(Graph& graph, std::string_view bytes, const std::string& prefix = "");
 std::unique_ptr<Graph> ParseGraphDef(std::string_view bytes);
 

@@ -7,9 +7,12 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/attr_value_proto_internal.h"
+#include "cohort/graph/function.h"
 #include "cohort/graph/graph_def.h"
+#include "cohort/graph/graph_def_internal.h"
 
 namespace cohort {
 namespace {
@@ -144,25 +147,6 @@ class Importer {
     return attrs;
   }
 
-  // How many of the flat inputs belong to `arg`.
-  static size_t CountOf(const OpDef& op, const ArgDef& arg, const AttrMap& attrs) {
-    const std::string& attr = arg.number_attr.empty() ? arg.type_list_attr : arg.number_attr;
-    const auto it = attrs.find(attr);
-    const AttrDef* attr_def = op.FindAttr(attr);
-    const AttrValue* value = it != attrs.end()                                ? &it->second
-                             : attr_def != nullptr && attr_def->default_value ? &*attr_def->default_value
-                                                                              : nullptr;
-    if (value != nullptr) {
-      if (const auto* number = value->get<int64_t>(); number != nullptr && *number >= 0) {
-        return static_cast<size_t>(*number);
-      }
-      if (const auto* types = value->get<std::vector<DType>>()) return types->size();
-      if (const auto* none = value->get<std::vector<int64_t>>(); none != nullptr && none->empty()) return 0;
-    }
-    throw InvalidArgumentError(StrCat("attribute '", attr, "', which says how long input '", arg.name, "' is, is ",
-                                      value == nullptr ? "missing" : value->ToString()));
-  }
-
   Output ValueOf(const InputRef& ref) const { return {added_[static_cast<size_t>(ref.node)], ref.output}; }
 
   Node* Add(int position) {
@@ -178,7 +162,7 @@ class Importer {
     size_t next = 0;
     for (const ArgDef& arg : op.inputs()) {
       const bool list = !arg.number_attr.empty() || !arg.type_list_attr.empty();
-      const size_t count = list ? CountOf(op, arg, attrs) : 1;
+      const size_t count = CountOfArg(op, arg, attrs);
       if (count > num_values - next) {
         throw InvalidArgumentError(StrCat("input '", arg.name, "' needs ", count, " values, ", num_values - next,
                                           " of ", num_values, " are left"));
@@ -207,7 +191,40 @@ class Importer {
   std::vector<Node*> added_;
 };
 
+// TensorFlow's graphs carry functions that nothing of ours calls: one that we cannot have is left out, and it is said.
+void ImportFunction(Graph& graph, const proto::FunctionDef& def) {
+  if (graph.FindFunction(def.signature().name()) != nullptr) return;
+  try {
+    graph.AddFunction(FromProto(def));
+  } catch (const Error& error) {
+    LogWarning("graph", error.what(), "; it is left out");
+  }
+}
+
 }  // namespace
+
+size_t CountOfArg(const OpDef& op, const ArgDef& arg, const AttrMap& attrs) {
+  if (arg.number_attr.empty() && arg.type_list_attr.empty()) return 1;
+  const std::string& attr = arg.number_attr.empty() ? arg.type_list_attr : arg.number_attr;
+  const auto it = attrs.find(attr);
+  const AttrDef* attr_def = op.FindAttr(attr);
+  const AttrValue* value = it != attrs.end()                                ? &it->second
+                           : attr_def != nullptr && attr_def->default_value ? &*attr_def->default_value
+                                                                            : nullptr;
+  if (value != nullptr) {
+    if (const auto* number = value->get<int64_t>(); number != nullptr && *number >= 0) {
+      return static_cast<size_t>(*number);
+    }
+    if (const auto* types = value->get<std::vector<DType>>()) return types->size();
+    if (const auto* none = value->get<std::vector<int64_t>>(); none != nullptr && none->empty()) return 0;
+  }
+  throw InvalidArgumentError(StrCat("attribute '", attr, "', which says how long '", arg.name, "' is, is ",
+                                    value == nullptr ? "missing" : value->ToString()));
+}
+
+void ImportNodes(Graph& graph, const proto::GraphDef& def, const std::string& prefix) {
+  Importer(graph, def, prefix).Run();
+}
 
 void ImportGraphDef(Graph& graph, std::string_view bytes, const std::string& prefix) {
   google::protobuf::LogSilencer quiet;  // what is wrong is thrown, not written to stderr
@@ -221,7 +238,8 @@ void ImportGraphDef(Graph& graph, std::string_view bytes, const std::string& pre
     throw InvalidArgumentError(StrCat("[graph] the GraphDef asks for readers of version ",
                                       def.versions().min_consumer(), " or later, this one is ", kGraphDefVersion));
   }
-  Importer(graph, def, prefix).Run();
+  ImportNodes(graph, def, prefix);
+  for (const proto::FunctionDef& function : def.library().function()) ImportFunction(graph, function);
 }
 
 std::unique_ptr<Graph> ParseGraphDef(std::string_view bytes) {

@@ -7,12 +7,13 @@
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/attr_value_proto_internal.h"
+#include "cohort/graph/function.h"
 #include "cohort/graph/graph_def.h"
+#include "cohort/graph/graph_def_internal.h"
 
 namespace cohort {
-namespace {
 
-void WriteNode(const Node& node, const GraphDefOptions& options, proto::NodeDef* out) {
+void ToProto(const Node& node, const GraphDefOptions& options, proto::NodeDef* out) {
   out->set_name(node.name());
   out->set_op(node.op_name());
   out->set_device(node.device());
@@ -33,9 +34,12 @@ void WriteNode(const Node& node, const GraphDefOptions& options, proto::NodeDef*
   }
 }
 
+namespace {
+
 proto::GraphDef ToGraphDef(const Graph& graph, const GraphDefOptions& options) {
   proto::GraphDef def;
-  for (const Node* node : graph.nodes()) WriteNode(*node, options, def.add_node());
+  for (const Node* node : graph.nodes()) ToProto(*node, options, def.add_node());
+  for (const auto& function : graph.functions()) ToProto(*function, def.mutable_library()->add_function());
   def.mutable_versions()->set_producer(kGraphDefVersion);
   return def;
 }

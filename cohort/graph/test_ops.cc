@@ -23,6 +23,8 @@ void RegisterSources(OpRegistry& r) {
                  .Attr("shape: shape = []")
                  .Output("output: dtype")
                  .ShapeRule(FromShapeAttr));
+  r.Register(
+      OpDef("Placeholder").Attr("dtype: type").Attr("shape: shape").Output("output: dtype").ShapeRule(FromShapeAttr));
   r.Register(OpDef("VarHandleOp")
                  .Attr("dtype: type")
                  .Attr("shape: shape")

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cohort/cluster/transport.h"
-#include "cohort/cluster/wire.h"
+#include "cohort/core/wire.h"
 
 namespace cohort {
 

@@ -1,4 +1,5 @@
-// WireWriter, WireReader: the encoding inside message headers - varints, fixed words, strings - one after another.
+// WireWriter, WireReader: varints, fixed words and strings one after another, as message headers, positions of
+// datasets and their descriptions have them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "cohort/cluster/wire.h"
+#include "cohort/core/wire.h"
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
@@ -6,7 +6,7 @@
 namespace cohort {
 
 void WireReader::Fail(const char* what) const {
-  throw DataLossError(StrCat("[wire] ", what, " at byte ", at_, " of a header of ", bytes_.size(), " bytes"));
+  throw DataLossError(StrCat("[wire] ", what, " at byte ", at_, " of ", bytes_.size(), " bytes"));
 }
 
 uint64_t WireReader::Varint() {

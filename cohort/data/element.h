@@ -1,0 +1,36 @@
+// Element: what a dataset yields, a list of tensors. ElementSpec: the dtypes and, as far as they are known, the shapes
+// of every element of a dataset.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cohort/core/tensor.h"
+
+namespace cohort::data {
+
+using Element = std::vector<Tensor>;
+
+struct TensorSpec {
+  DType dtype = DType::kInvalid;
+  Shape shape;
+  friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
+};
+using ElementSpec = std::vector<TensorSpec>;
+
+// Counts of elements that are not numbers (TensorFlow's values).
+inline constexpr int64_t kInfiniteCardinality = -1;
+inline constexpr int64_t kUnknownCardinality = -2;
+
+ElementSpec SpecOf(const Element& element);
+// "(float32[?,3], int64[])".
+std::string ToString(const ElementSpec& spec);
+// The most specific shape that both are instances of: [2,3] and [4,3] give [?,3], different ranks an unknown one.
+Shape MostSpecificCommonShape(const Shape& a, const Shape& b);
+// Whether every element of `spec` has the dtypes of `required` and fits its shapes as far as both are known.
+bool IsCompatible(const ElementSpec& spec, const ElementSpec& required);
+// Throws InvalidArgumentError that shows both where `element` has other dtypes than `spec` or does not fit its shapes.
+void CheckElement(const Element& element, const ElementSpec& spec);
+
+}  // namespace cohort::data

@@ -1,0 +1,177 @@
+// Builds the dataset that its argument describes - a JSON list of stages, each [name, argument, ...] - and prints its
+// elements as JSON: each a list of components, each a list of values in row-major order.
+#include <cstdio>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cohort/core/error.h"
+#include "cohort/core/file.h"
+#include "cohort/data/auto_shard.h"
+#include "cohort/data/dataset.h"
+#include "cohort/data/readers.h"
+#include "cohort/graph/function.h"
+#include "cohort/graph/graph_def.h"
+#include "cohort/kernels/register.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/join.h"
+#include "cohort/ops/math.h"
+#include "cohort/ops/register.h"
+#include "cohort/runtime/kernels.h"
+
+namespace cohort::data {
+namespace {
+
+using Json = nlohmann::json;
+
+Dataset Build(const Json& stages);
+
+int64_t Int(const Json& stage, size_t i, int64_t otherwise = 0) {
+  return i < stage.size() ? stage[i].get<int64_t>() : otherwise;
+}
+
+std::vector<std::string> Strings(const Json& stage, size_t from) {
+  std::vector<std::string> strings;
+  for (size_t i = from; i < stage.size(); ++i) strings.push_back(stage[i]);
+  return strings;
+}
+
+std::optional<Dataset> Source(const Json& stage) {
+  const std::string name = stage.at(0);
+  if (name == "range") return Dataset::Range(Int(stage, 1), Int(stage, 2), Int(stage, 3, 1));
+  if (name == "lines") return TextLineDataset(Strings(stage, 2), static_cast<Compression>(Int(stage, 1)));
+  if (name == "records") return TFRecordDataset(Strings(stage, 2), static_cast<Compression>(Int(stage, 1)));
+  if (name == "csv") {
+    const std::vector<CsvColumn> columns = {{DType::kFloat32, Tensor::Scalar(-1.0f)},
+                                            {DType::kInt64, Tensor::Scalar(int64_t{-1})},
+                                            {DType::kString, Tensor::Scalar("none")}};
+    return CsvDataset(Strings(stage, 1), columns, {.header = true, .na_value = "NA"});
+  }
+  if (name == "zip") {
+    std::vector<Dataset> inputs;
+    for (size_t i = 1; i < stage.size(); ++i) inputs.push_back(Build(stage[i]));
+    return Dataset::Zip(inputs);
+  }
+  return std::nullopt;
+}
+
+// One scalar, n, to the numbers 10 n, ..., 10 n + n - 1.
+Dataset Inner(const Element& element) {
+  const int64_t n = element.at(0).scalar<int64_t>();
+  return Dataset::Range(10 * n, 11 * n);
+}
+
+Dataset Apply(const Dataset& dataset, const Json& stage) {
+  using Stage = std::function<Dataset(const Dataset&, const Json&)>;
+  static const std::map<std::string, Stage> stages = {
+      {"shuffle", [](const auto& d, const auto& s) { return d.Shuffle(Int(s, 1), Int(s, 2), Int(s, 3, 1) != 0); }},
+      {"repeat", [](const auto& d, const auto& s) { return d.Repeat(Int(s, 1)); }},
+      {"batch", [](const auto& d, const auto& s) { return d.Batch(Int(s, 1), Int(s, 2) != 0); }},
+      {"unbatch", [](const auto& d, const auto&) { return d.Unbatch(); }},
+      {"take", [](const auto& d, const auto& s) { return d.Take(Int(s, 1)); }},
+      {"skip", [](const auto& d, const auto& s) { return d.Skip(Int(s, 1)); }},
+      {"shard", [](const auto& d, const auto& s) { return d.Shard(Int(s, 1), Int(s, 2)); }},
+      {"cache", [](const auto& d, const auto&) { return d.Cache(); }},
+      {"prefetch", [](const auto& d, const auto& s) { return d.Prefetch(Int(s, 1)); }},
+      {"concatenate", [](const auto& d, const auto& s) { return d.Concatenate(Build(s.at(1))); }},
+      {"auto_shard",
+       [](const auto& d, const auto& s) {
+         return AutoShard(d, Int(s, 1), Int(s, 2), static_cast<AutoShardPolicy>(Int(s, 3)));
+       }},
+      {"rebatch", [](const auto& d,
+                     const auto& s) { return Rebatch(d, RebatchSizes(Int(s, 1), Int(s, 2), Int(s, 3), Int(s, 4))); }},
+      {"legacy_rebatch", [](const auto& d, const auto& s) { return LegacyRebatch(d, Int(s, 1)); }},
+      {"graph",
+       [](const auto& d, const auto& s) {
+         return d.Map(ParseGraphDef(ReadFile(s.at(1)))->FindFunction(s.at(2).template get<std::string>()));
+       }},
+      {"parse",
+       [](const auto& d, const auto&) {
+         return ParseExampleDataset(d, {{"x", DType::kFloat32, {2}},
+                                        {"label", DType::kInt64, {}, Tensor::Scalar(int64_t{-1})},
+                                        {"name", DType::kString, {}, Tensor::Scalar("none")}});
+       }},
+      {"double",
+       [](const auto& d, const auto&) {
+         return d.Map([](const Element& e) -> Element { return {Tensor::Scalar(2 * e[0].template scalar<int64_t>())}; },
+                      {{DType::kInt64, Shape()}}, {.num_parallel_calls = 2});
+       }},
+      {"odd",
+       [](const auto& d, const auto&) {
+         return d.Filter([](const Element& e) { return e[0].template scalar<int64_t>() % 2 != 0; });
+       }},
+      {"interleave",
+       [](const auto& d, const auto& s) {
+         return d.Interleave(Inner, {{DType::kInt64, Shape()}},
+                             {static_cast<int>(Int(s, 1)), static_cast<int>(Int(s, 2))});
+       }},
+  };
+  return stages.at(stage.at(0))(dataset, stage);
+}
+
+Dataset Build(const Json& stages) {
+  Dataset dataset = Source(stages.at(0)).value();
+  for (size_t i = 1; i < stages.size(); ++i) dataset = Apply(dataset, stages[i]);
+  return dataset;
+}
+
+Json Values(const Tensor& tensor) {
+  switch (tensor.dtype()) {
+    case DType::kInt64: return tensor.ToVector<int64_t>();
+    case DType::kFloat32: return tensor.ToVector<float>();
+    default: return tensor.ToVector<std::string>();
+  }
+}
+
+Json Elements(const Dataset& dataset) {
+  const auto iterator = dataset.MakeIterator();
+  Json all = Json::array();
+  Element element;
+  while (iterator->Next(&element)) {
+    Json components = Json::array();
+    for (const Tensor& tensor : element) components.push_back(Values(tensor));
+    all.push_back(components);
+  }
+  return all;
+}
+
+// A GraphDef whose library has "affine": (x float32[?], n int64[]) -> (2 x + 1, the halves of [x, x], n).
+void WriteFunction(const std::string& path) {
+  Graph graph;
+  const auto body = [](Graph& body, const std::vector<Output>& args) -> std::vector<Output> {
+    const Output two = ops::Const(body, 2.0f);
+    const Output one = ops::Const(body, 1.0f);
+    const std::vector<Output> halves = ops::Split(ops::Concat({args[0], args[0]}, 0), 0, 2);
+    return {args[0] * two + one, halves.at(1), args[1]};
+  };
+  graph.DefineFunction("affine", {{DType::kFloat32, Shape{-1}, "x"}, {DType::kInt64, Shape(), "n"}}, body);
+  WriteFileAtomically(path, SerializeGraphDef(graph));
+}
+
+int Main(int argc, char** argv) {
+  RegisterOps();
+  RegisterKernels();
+  RegisterRuntimeKernels(KernelRegistry::Global());
+  try {
+    if (argc == 3 && std::string(argv[1]) == "write-function") {
+      WriteFunction(argv[2]);
+      return 0;
+    }
+    for (int i = 1; i < argc; ++i) {
+      const Dataset dataset = Build(Json::parse(argv[i]));
+      std::cout << Json{{"elements", Elements(dataset)}, {"cardinality", dataset.Cardinality()}}.dump() << "\n";
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "interop_data: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace cohort::data
+
+int main(int argc, char** argv) { return cohort::data::Main(argc, argv); }

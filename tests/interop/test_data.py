@@ -1,0 +1,221 @@
+"""Datasets: the same stages yield the same elements as tf.data, where its order is deterministic."""
+
+import json
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.python.data.experimental.ops import distribute
+
+RANGE = ["range", 0, 23]
+
+PIPELINES = [
+    [["range", 3, -9, -4]],
+    [RANGE, ["batch", 5]],
+    [RANGE, ["batch", 5, 1]],
+    [RANGE, ["batch", 5], ["batch", 2]],
+    [RANGE, ["batch", 5], ["unbatch"]],
+    [RANGE, ["repeat", 2], ["batch", 10]],
+    [RANGE, ["repeat", 0]],
+    [RANGE, ["repeat", -1], ["take", 50], ["skip", 3]],
+    [RANGE, ["take", -1], ["skip", 20]],
+    [RANGE, ["skip", -1]],
+    [RANGE, ["skip", 100]],
+    *[[RANGE, ["shard", 5, i]] for i in range(5)],
+    [RANGE, ["shard", 30, 25]],
+    [["zip", [RANGE, ["batch", 4]], [["range", 100, 104]]]],
+    [RANGE, ["concatenate", [["range", 50, 55]]], ["batch", 6]],
+    [RANGE, ["double"], ["shard", 2, 1], ["prefetch", 3]],
+    [RANGE, ["odd"], ["batch", 3], ["cache"], ["repeat", 2]],
+    [RANGE, ["prefetch", -1], ["cache"], ["skip", 2]],
+    *[[["range", 0, 7], ["interleave", cycle, block]] for cycle in (1, 2, 3, 10) for block in (1, 2, 5)],
+    *[[RANGE, ["shuffle", size, seed]] for size in (1, 2, 7, 23, 100) for seed in (0, 1, 12345678901)],
+    [RANGE, ["shuffle", 7, 3], ["repeat", 3]],
+    [RANGE, ["shuffle", 7, 3, 0], ["repeat", 3]],
+    [RANGE, ["repeat", 3], ["shuffle", 30, 3]],
+    [RANGE, ["shuffle", 7, 3], ["batch", 4], ["shuffle", 3, 4], ["repeat", 2], ["prefetch", 2]],
+    [RANGE, ["odd"], ["shuffle", 5, 9], ["repeat", 2]],
+    [RANGE, ["shuffle", 7, 3], ["shard", 2, 1], ["repeat", 2]],
+]
+
+
+def build(stages):
+    name, *arguments = stages[0]
+    if name == "range":
+        dataset = tf.data.Dataset.range(*arguments)
+    else:
+        dataset = tf.data.Dataset.zip(tuple(build(part) for part in arguments))
+    for name, *arguments in stages[1:]:
+        if name == "shuffle":
+            size, seed, *reshuffle = arguments
+            dataset = dataset.shuffle(size, seed, bool((reshuffle or [1])[0]))
+        elif name == "concatenate":
+            dataset = dataset.concatenate(build(arguments[0]))
+        elif name == "double":
+            dataset = dataset.map(lambda x: 2 * x)
+        elif name == "odd":
+            dataset = dataset.filter(lambda x: x % 2 != 0)
+        elif name == "interleave":
+            dataset = dataset.interleave(lambda n: tf.data.Dataset.range(10 * n, 11 * n), *arguments)
+        elif name == "batch":
+            dataset = dataset.batch(arguments[0], drop_remainder=bool(arguments[1:] and arguments[1]))
+        else:
+            dataset = getattr(dataset, name)(*arguments)
+    return dataset
+
+
+def elements(dataset):
+    return [
+        [np.asarray(part).ravel().tolist() for part in (element if isinstance(element, tuple) else (element,))]
+        for element in dataset.as_numpy_iterator()
+    ]
+
+
+@pytest.fixture(scope="session")
+def ours(build_dir):
+    done = subprocess.run(
+        [build_dir / "bin" / "interop_data", *map(json.dumps, PIPELINES)],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("index", range(len(PIPELINES)), ids=lambda index: json.dumps(PIPELINES[index]))
+def test_elements_and_cardinality(ours, index):
+    theirs = build(PIPELINES[index])
+    assert ours[index]["elements"] == elements(theirs)
+    assert ours[index]["cardinality"] == int(theirs.cardinality())
+
+
+def run(build_dir, stages):
+    done = subprocess.run(
+        [build_dir / "bin" / "interop_data", json.dumps(stages)],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["elements"]
+
+
+def texts(dataset):
+    return [[[part.decode() if isinstance(part, bytes) else part for part in component] for component in element]
+            for element in elements(dataset)]  # fmt: skip
+
+
+def test_lines(build_dir, tmp_path):
+    files = [str(tmp_path / name) for name in "abc"]
+    for file, text in zip(files, (b"one\ntwo\r\n\nlast", b"", b"x\n" * 3)):
+        pathlib.Path(file).write_bytes(text)
+    assert run(build_dir, [["lines", 0, *files]]) == texts(tf.data.TextLineDataset(files))
+
+
+@pytest.mark.parametrize("compression", ["", "GZIP", "ZLIB"])
+def test_records_and_examples(build_dir, tmp_path, compression):
+    files = [str(tmp_path / name) for name in "ab"]
+    for number, file in enumerate(files):
+        with tf.io.TFRecordWriter(file, compression) as writer:
+            for i in range(5):
+                features = {"x": tf.train.Feature(float_list=tf.train.FloatList(value=[i, number + 0.5]))}
+                if i % 2:
+                    features["label"] = tf.train.Feature(int64_list=tf.train.Int64List(value=[i]))
+                if i > 2:
+                    features["name"] = tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"n%d" % i]))
+                writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
+    spec = {
+        "x": tf.io.FixedLenFeature([2], tf.float32),
+        "label": tf.io.FixedLenFeature([], tf.int64, -1),
+        "name": tf.io.FixedLenFeature([], tf.string, "none"),
+    }
+    records = tf.data.TFRecordDataset(files, compression)
+    source = ["records", ["", "GZIP", "ZLIB"].index(compression), *files]
+
+    def parsed(parse):
+        return lambda record: tuple(parse(record, spec)[name] for name in ("x", "label", "name"))
+
+    assert run(build_dir, [source, ["parse"]]) == texts(records.map(parsed(tf.io.parse_single_example)))
+    batches = records.batch(4).map(parsed(tf.io.parse_example))
+    assert run(build_dir, [source, ["batch", 4], ["parse"]]) == texts(batches)
+
+
+def test_csv(build_dir, tmp_path):
+    file = tmp_path / "table.csv"
+    file.write_text('f,i,s\n1.5,2,plain\n2e1,-3,"quoted, ""two"""\n,NA,\n0.1,4,"two\nlines"\n')
+    defaults = [tf.constant([-1.0]), tf.constant([-1], tf.int64), tf.constant(["none"])]
+    theirs = tf.data.experimental.CsvDataset(str(file), defaults, header=True, na_value="NA")
+    assert run(build_dir, [["csv", str(file)]]) == texts(theirs)
+
+
+def auto_sharded(dataset, workers, index, policy):
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy(policy)
+    return distribute._AutoShardDataset(dataset.with_options(options), workers, index)  # pylint: disable=protected-access
+
+
+@pytest.mark.parametrize("policy", [-1, 0, 1, 2])
+@pytest.mark.parametrize("workers,index", [(1, 0), (2, 1), (3, 0)])
+def test_auto_shard_of_files(build_dir, tmp_path, policy, workers, index):
+    files = [str(tmp_path / str(i)) for i in range(5)]
+    for i, file in enumerate(files):
+        pathlib.Path(file).write_text(f"{i}0\n{i}1\n{i}2\n")
+    dataset = tf.data.TextLineDataset(files).skip(1).batch(2).prefetch(1)
+    stages = [["lines", 0, *files], ["skip", 1], ["batch", 2], ["prefetch", 1]]
+    ours = run(build_dir, [*stages, ["auto_shard", workers, index, policy]])
+    assert ours == texts(auto_sharded(dataset, workers, index, policy))
+
+
+@pytest.mark.parametrize("policy", [-1, 0, 2])
+def test_auto_shard_of_numbers(build_dir, policy):
+    ours = run(build_dir, [["range", 0, 23], ["batch", 3], ["auto_shard", 3, 2, policy]])
+    assert ours == elements(auto_sharded(tf.data.Dataset.range(23).batch(3), 3, 2, policy))
+
+
+@pytest.mark.parametrize("batch,workers,replicas", [(7, 2, 2), (8, 2, 2), (4, 1, 3), (3, 3, 2), (1, 1, 2)])
+@pytest.mark.parametrize("rows", [23, 24])
+def test_rebatch(build_dir, batch, workers, replicas, rows):
+    for worker in range(workers):
+        sizes = distribute.batch_sizes_for_worker(batch, workers, replicas, worker)
+        theirs = tf.data.Dataset.range(rows).batch(batch).rebatch([int(size) for size in sizes])
+        ours = run(build_dir, [["range", 0, rows], ["batch", batch], ["rebatch", batch, workers, replicas, worker]])
+        assert ours == elements(theirs)
+
+
+@pytest.mark.parametrize("batch,replicas", [(4, 3), (4, 2), (5, 1), (3, 5)])
+@pytest.mark.parametrize("rows", [21, 22, 23, 24])
+def test_legacy_rebatch(build_dir, batch, replicas, rows):
+    theirs = distribute._LegacyRebatchDataset(tf.data.Dataset.range(rows).batch(batch), replicas)  # pylint: disable=protected-access
+    assert run(build_dir, [["range", 0, rows], ["batch", batch], ["legacy_rebatch", replicas]]) == elements(theirs)
+
+
+def test_we_map_by_a_function_of_tensorflow(build_dir, tmp_path):
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int64)])
+    def sums(x):
+        first, second = tf.split(tf.concat([x, x * 3], axis=0), 2)
+        return second - first + 1, tf.reduce_sum(x)
+
+    concrete = sums.get_concrete_function()
+    graph_def = tf.compat.v1.GraphDef()
+    graph_def.library.function.append(concrete.function_def)
+    file = tmp_path / "graph.pb"
+    file.write_bytes(graph_def.SerializeToString())
+    name = concrete.function_def.signature.name
+    theirs = tf.data.Dataset.range(7).batch(2).map(sums)
+    assert run(build_dir, [["range", 0, 7], ["batch", 2], ["graph", str(file), name]]) == elements(theirs)
+
+
+def test_tensorflow_calls_our_function(build_dir, tmp_path):
+    file = tmp_path / "graph.pb"
+    subprocess.run([build_dir / "bin" / "interop_data", "write-function", file], check=True, timeout=120)
+    graph_def = tf.compat.v1.GraphDef.FromString(file.read_bytes())
+    for name, dtype in (("x", tf.float32), ("n", tf.int64)):
+        node = graph_def.node.add(name=name, op="Placeholder")
+        node.attr["dtype"].type = dtype.as_datatype_enum
+    call = graph_def.node.add(name="call", op="PartitionedCall", input=["x", "n"])
+    call.attr["f"].func.name = "affine"
+    for attr, dtypes in (("Tin", (tf.float32, tf.int64)), ("Tout", (tf.float32, tf.float32, tf.int64))):
+        call.attr[attr].list.type.extend(dtype.as_datatype_enum for dtype in dtypes)
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        tf.import_graph_def(graph_def, name="")
+        fetched = session.run(["call:0", "call:1", "call:2"], {"x:0": [1.0, 2.5], "n:0": 7})
+    assert [part.tolist() for part in fetched] == [[3.0, 6.0], [1.0, 2.5], 7]
