@@ -27,6 +27,9 @@ void RegisterKernels() {
     RegisterActivationKernels(registry);
     RegisterSoftmaxKernels(registry);
     RegisterNnKernels(registry);
+    RegisterConvolutionKernels(registry);
+    RegisterPoolingKernels(registry);
+    RegisterBatchNormKernels(registry);
     RegisterRandomKernels(registry);
     RegisterTrainingKernels(registry);
   });

@@ -29,6 +29,9 @@ void RegisterControlKernels(KernelRegistry& registry);
 void RegisterActivationKernels(KernelRegistry& registry);
 void RegisterSoftmaxKernels(KernelRegistry& registry);
 void RegisterNnKernels(KernelRegistry& registry);
+void RegisterConvolutionKernels(KernelRegistry& registry);
+void RegisterPoolingKernels(KernelRegistry& registry);
+void RegisterBatchNormKernels(KernelRegistry& registry);
 void RegisterRandomKernels(KernelRegistry& registry);
 void RegisterTrainingKernels(KernelRegistry& registry);
 

@@ -14,10 +14,11 @@ void RegisterDataFlowOps(OpRegistry& registry) {
                         .Output("output: T")
                         .Attr("T: type")
                         .Attr("index: int >= 0")
-                        .ShapeRule([](ShapeContext&) { return std::vector<Shape>{Shape::UnknownRank()}; })
+                        .Attr("shape: shape = { unknown_rank: true }")
+                        .ShapeRule([](ShapeContext& c) { return std::vector<Shape>{c.attr<Shape>("shape")}; })
                         .NotDifferentiable("made when a session cuts the graph at its feeds, after gradients")
                         .Stateful()
-                        .Doc("The fed value number `index` of the step."));
+                        .Doc("The fed value number `index` of the step, of which `shape` is known."));
   registry.Register(OpDef("_Retval")
                         .Input("input: T")
                         .Attr("T: type")
@@ -64,6 +65,21 @@ void RegisterDataFlowOps(OpRegistry& registry) {
                         .ShapeRule(ops::UnchangedShape)
                         .NotDifferentiable("made when a partition's values are given their memory, after gradients")
                         .Doc("A copy of `input`, which lies in the host's memory, in the device's."));
+  registry.Register(OpDef("_ToBlocked")
+                        .Input("input: T")
+                        .Output("output: T")
+                        .Attr("T: {float32, bfloat16}")
+                        .ShapeRule(ops::UnchangedShape)
+                        .NotDifferentiable("made when a plan is compiled, after gradients")
+                        .Doc("Images [batch, rows, columns, channels] with their elements in the order [batch, "
+                             "channels / 16, rows, columns, 16]. The shape stays."));
+  registry.Register(OpDef("_FromBlocked")
+                        .Input("input: T")
+                        .Output("output: T")
+                        .Attr("T: {float32, bfloat16}")
+                        .ShapeRule(ops::UnchangedShape)
+                        .NotDifferentiable("made when a plan is compiled, after gradients")
+                        .Doc("The reverse of _ToBlocked."));
 }
 
 }  // namespace cohort

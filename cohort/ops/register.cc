@@ -29,6 +29,9 @@ void RegisterOps() {
     RegisterActivationOps(registry);
     RegisterSoftmaxOps(registry);
     RegisterNnOps(registry);
+    RegisterConvolutionOps(registry);
+    RegisterPoolingOps(registry);
+    RegisterNormalizationOps(registry);
     RegisterRandomOps(registry);
     RegisterTrainingOps(registry);
     RegisterSummaryOps(registry);

@@ -90,6 +90,7 @@ class Pruner {
                 .ExactName(StrCat("_arg_", fed.node->name(), "_", fed.index))
                 .Attr("T", fed.dtype())
                 .Attr("index", feed)
+                .Attr("shape", fed.shape())
                 .IgnoreScopes()
                 .Finish();
     }
@@ -140,6 +141,20 @@ Node* CopyNode(Graph& graph, const Node& node, const std::vector<Output>& inputs
   for (Node* control : control_inputs) builder.Control(control);
   for (const std::string& other : node.colocate_with()) builder.Colocate(other);
   return builder.Finish();
+}
+
+std::unique_ptr<Graph> CopyWithout(const Graph& graph, const std::set<const Node*>& left_out) {
+  auto result = std::make_unique<Graph>();
+  std::unordered_map<const Node*, Node*> copies;
+  for (const Node* node : TopologicalOrder(graph)) {
+    if (left_out.count(node) > 0) continue;
+    std::vector<Output> inputs;
+    for (const Output& input : node->inputs()) inputs.push_back({copies.at(input.node), input.index});
+    std::vector<Node*> controls;
+    for (const Node* control : node->control_inputs()) controls.push_back(copies.at(control));
+    copies[node] = CopyNode(*result, *node, inputs, controls);
+  }
+  return result;
 }
 
 }  // namespace cohort

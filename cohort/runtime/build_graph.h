@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,5 +32,8 @@ PrunedGraph Prune(const Graph& graph, const Signature& signature);
 // Copies `node` under its own name into `graph` with the given inputs.
 Node* CopyNode(Graph& graph, const Node& node, const std::vector<Output>& inputs,
                const std::vector<Node*>& control_inputs);
+
+// A copy of `graph` without some nodes, which none of the others may read.
+std::unique_ptr<Graph> CopyWithout(const Graph& graph, const std::set<const Node*>& left_out);
 
 }  // namespace cohort

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "cohort/core/str_cat.h"
-#include "cohort/runtime/matmul_fusion.h"
+#include "cohort/runtime/bias_fusion.h"
+#include "cohort/runtime/image_gradient_fusion.h"
+#include "cohort/runtime/layout.h"
 #include "cohort/runtime/memory_placement.h"
 
 namespace cohort {
@@ -40,6 +42,12 @@ std::string DescribeRun(const Node& node, const Device& device, const Tensor* sl
   return StrCat("[[", node.op_name(), " node '", node.name(), "' on ", device.name(), ", inputs: ", inputs, "]]");
 }
 
+std::unique_ptr<Graph> Improved(std::unique_ptr<Graph> graph, const std::string& device_type) {
+  graph = FuseImageGradients(FuseBiases(std::move(graph), device_type), device_type);
+  ChooseOrders(*graph, device_type);
+  return graph;
+}
+
 }  // namespace
 
 struct Executor::StepState {
@@ -70,7 +78,7 @@ struct Executor::AsyncRun {
 };
 
 Executor::Executor(std::unique_ptr<Graph> graph, Device& device)
-    : graph_(FuseMatMuls(std::move(graph), device.type())), device_(device) {
+    : graph_(Improved(std::move(graph), device.type())), device_(device) {
   if (device_.allocator().space() != MemorySpace::kHost) PlaceInMemory(*graph_);
   Compile();
   KeepConstants();

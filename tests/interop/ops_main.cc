@@ -33,15 +33,16 @@ std::string HexOf(const Tensor& tensor) {
   return Hex(message.SerializeAsString());
 }
 
-// Gradients of the inputs that the case differentiates, with weights on the float64 outputs.
+// Gradients of the inputs that the case differentiates, with weights on the outputs of their dtype.
 void AddGradients(const OpCase& op_case, CaseGraph& graph, Interpreter& interpreter, Interpreter::Feeds feeds,
                   Json& line) {
   std::vector<Output> ys, weights, xs;
+  const DType dtype = DifferentiatedDType(op_case);
   for (const Output& output : graph.outputs) {
-    if (output.dtype() == DType::kFloat64) ys.push_back(output);
+    if (output.dtype() == dtype) ys.push_back(output);
   }
   for (const Tensor& value : interpreter.Run(ys, feeds)) {
-    const Tensor weight = Scatter(value.shape(), 0.4, 1.7, static_cast<int>(weights.size()) + 7);
+    const Tensor weight = AsType(Scatter(value.shape(), 0.4, 1.7, static_cast<int>(weights.size()) + 7), dtype);
     weights.push_back(ops::Const(graph.graph, weight));
     line["weights"].push_back({{"of", ys[weights.size() - 1].name()}, {"value", HexOf(weight)}});
   }

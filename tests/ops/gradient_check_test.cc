@@ -1,4 +1,4 @@
-// Every case of the table: the analytic gradient against central differences, in float64.
+// Every case of the table: the analytic gradient against central differences.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -41,7 +41,7 @@ class GradientCheck : public ::testing::TestWithParam<GradientCase> {
   std::vector<Output> FloatOutputs() const {
     std::vector<Output> outputs;
     for (const Output& output : graph_.outputs) {
-      if (output.dtype() == DType::kFloat64) outputs.push_back(output);
+      if (output.dtype() == dtype_) outputs.push_back(output);
     }
     return outputs;
   }
@@ -50,27 +50,30 @@ class GradientCheck : public ::testing::TestWithParam<GradientCase> {
     const std::vector<Tensor> results = interpreter_.Run(FloatOutputs(), FeedsOf(graph_, inputs));
     double sum = 0;
     for (size_t o = 0; o < results.size(); ++o) {
-      for (int64_t i = 0; i < results[o].num_elements(); ++i) {
-        sum += weights_[o].data<double>()[i] * results[o].data<double>()[i];
-      }
+      const Tensor weights = AsFloat64(weights_[o]), values = AsFloat64(results[o]);
+      for (int64_t i = 0; i < values.num_elements(); ++i) sum += weights.data<double>()[i] * values.data<double>()[i];
     }
     return sum;
   }
 
   double NumericGradient(int input, int64_t element) {
-    constexpr double kStep = 1e-5;
     std::vector<Tensor> inputs = op_case_.inputs;
     Tensor& moved = inputs[static_cast<size_t>(input)];
-    moved = moved.Clone();
-    const double at = moved.data<double>()[element];
-    moved.data<double>()[element] = at + kStep;
+    const Tensor at = AsFloat64(moved);
+    const auto move = [&](double by) {
+      Tensor there = at.Clone();
+      there.data<double>()[element] += by;
+      moved = AsType(there, dtype_);
+      return AsFloat64(moved).data<double>()[element];
+    };
+    const double to = move(op_case_.step);
     const double above = Value(inputs);
-    moved = moved.Clone();
-    moved.data<double>()[element] = at - kStep;
-    return (above - Value(inputs)) / (2 * kStep);
+    const double from = move(-op_case_.step);
+    return (above - Value(inputs)) / (to - from);
   }
 
   const OpCase op_case_ = GetParam().op_case;
+  const DType dtype_ = DifferentiatedDType(op_case_);
   CaseGraph graph_{op_case_, GetParam().unknown_dims};
   Interpreter interpreter_;
   std::vector<Tensor> weights_;
@@ -81,11 +84,11 @@ TEST_P(GradientCheck, AgreesWithDifferences) {
   ASSERT_FALSE(outputs.empty());
   Interpreter::Feeds feeds = FeedsOf(graph_, op_case_.inputs);
   for (const Tensor& result : interpreter_.Run(outputs, feeds)) {
-    weights_.push_back(Scatter(result.shape(), 0.4, 1.7, static_cast<int>(weights_.size()) + 7));
+    weights_.push_back(AsType(Scatter(result.shape(), 0.4, 1.7, static_cast<int>(weights_.size()) + 7), dtype_));
   }
   std::vector<Output> weights, xs;
   for (size_t o = 0; o < outputs.size(); ++o) {
-    weights.push_back(ops::Placeholder(graph_.graph, DType::kFloat64, weights_[o].shape()));
+    weights.push_back(ops::Placeholder(graph_.graph, dtype_, weights_[o].shape()));
     feeds.emplace_back(weights.back(), weights_[o]);
   }
   for (const int input : op_case_.differentiable) xs.push_back(graph_.inputs[static_cast<size_t>(input)]);
@@ -94,7 +97,7 @@ TEST_P(GradientCheck, AgreesWithDifferences) {
     const int input = op_case_.differentiable[x];
     const Tensor& value = op_case_.inputs[static_cast<size_t>(input)];
     ASSERT_TRUE(gradients[x].exists()) << "no gradient of input " << input;
-    const Tensor analytic = interpreter_.Run1(ToDense(gradients[x]), feeds);
+    const Tensor analytic = AsFloat64(interpreter_.Run1(ToDense(gradients[x]), feeds));
     ASSERT_EQ(analytic.shape(), value.shape()) << "gradient of input " << input;
     for (int64_t i = 0; i < value.num_elements(); ++i) {
       const double numeric = NumericGradient(input, i);

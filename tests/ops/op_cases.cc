@@ -18,6 +18,7 @@ std::vector<OpCase> AllOpCases() {
   AddReductionCases(cases);
   AddIndexCases(cases);
   AddNnCases(cases);
+  AddConvolutionalCases(cases);
   AddRandomCases(cases);
   AddStateCases(cases);
   AddTrainingCases(cases);
@@ -109,6 +110,10 @@ Tensor AsFloat64(const Tensor& value) {
 
 Tensor Flags(const std::vector<bool>& values) { return Flags(values, Shape{static_cast<int64_t>(values.size())}); }
 Tensor Flags(const std::vector<bool>& values, const Shape& shape) { return Tensor::FromValues<bool>(values, shape); }
+
+DType DifferentiatedDType(const OpCase& op_case) {
+  return op_case.inputs.at(static_cast<size_t>(op_case.differentiable.at(0))).dtype();
+}
 
 OpCase::Build Unary(Output (*fn)(Output)) {
   return [fn](Graph&, const std::vector<Output>& in) { return std::vector<Output>{fn(in[0])}; };

@@ -20,10 +20,12 @@ struct OpCase {
   std::string label;           // unique for the op: letters, digits, '_'
   std::vector<Tensor> inputs;  // fed to placeholders of these dtypes
   Build build;                 // adds the op; returns the outputs to look at
-  // Inputs (by number, float64) whose analytic gradient is compared with central differences of the sum over
-  // floating outputs o of sum(w_o * o), with fixed weights w_o that differ by element: once with placeholders
-  // of exactly these shapes, once with unknown dimensions, so that both ways of making a gradient are seen.
+  // Inputs (by number, float64; float32 for ops that have no other) whose analytic gradient is compared with central
+  // differences of the sum over outputs o of that dtype of sum(w_o * o), with fixed weights w_o that differ by element:
+  // once with placeholders of exactly these shapes, once with unknown dimensions, so that both ways of making a
+  // gradient are seen.
   std::vector<int> differentiable = {};
+  double step = 1e-5;       // of the differences
   double tolerance = 1e-6;  // of the gradient check, relative to max(1, |numeric|)
   // False: the outputs are numbers that nobody else reproduces (random ops, state); TensorFlow's run is not
   // compared.
@@ -42,6 +44,7 @@ void AddMathCases(std::vector<OpCase>& cases);
 void AddReductionCases(std::vector<OpCase>& cases);
 void AddIndexCases(std::vector<OpCase>& cases);
 void AddNnCases(std::vector<OpCase>& cases);
+void AddConvolutionalCases(std::vector<OpCase>& cases);
 void AddRandomCases(std::vector<OpCase>& cases);
 void AddStateCases(std::vector<OpCase>& cases);
 void AddTrainingCases(std::vector<OpCase>& cases);
@@ -73,6 +76,9 @@ Tensor Flags(const std::vector<bool>& values, const Shape& shape);
 Tensor AsType(const Tensor& float64, DType dtype);
 // Converted to float64; throws InvalidArgumentError for strings.
 Tensor AsFloat64(const Tensor& value);
+
+// The dtype that the case is differentiated in.
+DType DifferentiatedDType(const OpCase& op_case);
 
 // Builds that call a function of one or two inputs.
 OpCase::Build Unary(Output (*fn)(Output));

@@ -5,16 +5,12 @@
 #include <unordered_map>
 
 #include "cohort/core/error.h"
+#include "cohort/kernels/cpu/onednn.h"
 
 namespace cohort::cpu {
 namespace {
 
 using dnnl::memory;
-
-const dnnl::engine& CpuEngine() {
-  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  return engine;
-}
 
 memory::desc MatrixDesc(int64_t rows, int64_t columns, bool transposed) {
   const memory::dims strides = transposed ? memory::dims{1, rows} : memory::dims{columns, 1};
@@ -24,11 +20,9 @@ memory::desc MatrixDesc(int64_t rows, int64_t columns, bool transposed) {
 bool SameSizes(const GemmShape& a, const GemmShape& b) { return a.m == b.m && a.n == b.n && a.k == b.k; }
 
 dnnl::matmul::primitive_desc Describe(const GemmShape& s) {
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   return {dnnl::matmul::desc(MatrixDesc(s.m, s.k, s.transpose_a), MatrixDesc(s.k, s.n, s.transpose_b),
                              MatrixDesc(s.m, s.n, false)),
-          attr, CpuEngine()};
+          UserScratchpad(), CpuEngine()};
 }
 
 }  // namespace

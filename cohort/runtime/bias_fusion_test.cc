@@ -1,4 +1,4 @@
-#include "cohort/runtime/matmul_fusion.h"
+#include "cohort/runtime/bias_fusion.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +10,7 @@
 #include "cohort/ops/activation.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/convolution.h"
 #include "cohort/ops/math.h"
 #include "cohort/ops/nn.h"
 #include "cohort/runtime/testing/device_kinds.h"
@@ -35,7 +36,7 @@ Tensor Values(const Shape& shape, int seed) {
 // "activation(name)" of each fused product after fusion.
 std::vector<std::string> Fused(std::unique_ptr<Graph> graph) {
   std::vector<std::string> found;
-  const std::unique_ptr<Graph> result = FuseMatMuls(std::move(graph), "CPU");
+  const std::unique_ptr<Graph> result = FuseBiases(std::move(graph), "CPU");
   for (const Node* node : result->nodes()) {
     if (node->op_name() == "_FusedMatMul")
       found.push_back(node->attr<std::string>("activation") + "(" + node->name() + ")");
@@ -55,7 +56,7 @@ struct Layer {
   void Fetch(Output value) { graph->Op("_Retval").Input(value).Attr("index", 0).Finish(); }
 };
 
-TEST(MatMulFusionTest, BiasAndActivationGoIntoTheProduct) {
+TEST(BiasFusionTest, BiasAndActivationGoIntoTheProduct) {
   Layer layer;
   layer.Fetch(ops::Tanh(ops::BiasAdd(layer.product, layer.b), "out"));
   EXPECT_THAT(Fused(std::move(layer.graph)), ElementsAre("Tanh(out)"));
@@ -64,7 +65,7 @@ TEST(MatMulFusionTest, BiasAndActivationGoIntoTheProduct) {
   EXPECT_THAT(Fused(std::move(sum.graph)), ElementsAre("(sum)"));
 }
 
-TEST(MatMulFusionTest, AddOfAVectorThatIsKnownToFitIsABias) {
+TEST(BiasFusionTest, AddOfAVectorThatIsKnownToFitIsABias) {
   Layer right;
   right.Fetch(ops::Relu(right.product + right.b, "out"));
   EXPECT_THAT(Fused(std::move(right.graph)), ElementsAre("Relu(out)"));
@@ -78,7 +79,7 @@ TEST(MatMulFusionTest, AddOfAVectorThatIsKnownToFitIsABias) {
   }
 }
 
-TEST(MatMulFusionTest, ValuesThatOthersReadStay) {
+TEST(BiasFusionTest, ValuesThatOthersReadStay) {
   Layer product;
   product.Fetch(product.product);
   product.Fetch(ops::Relu(ops::BiasAdd(product.product, product.b)));
@@ -103,19 +104,39 @@ TEST(MatMulFusionTest, ValuesThatOthersReadStay) {
   EXPECT_THAT(Fused(std::move(integers.graph)), IsEmpty());
 }
 
-TEST(MatMulFusionTest, ControlInputsAreKeptAndOtherDevicesLeftAlone) {
+TEST(BiasFusionTest, ControlInputsAreKeptAndOtherDevicesLeftAlone) {
   Layer layer;
   Node* before = layer.graph->Op("NoOp").Name("before").Finish();
   const Output sum = ops::BiasAdd(layer.product, layer.b);
   sum.node->AddControlInput(before);
   layer.Fetch(ops::Relu(sum, "out"));
-  const auto result = FuseMatMuls(std::move(layer.graph), "CPU");
+  const auto result = FuseBiases(std::move(layer.graph), "CPU");
   ASSERT_EQ(result->FindNode("out")->control_inputs().size(), 1u);
   EXPECT_EQ(result->FindNode("out")->control_inputs()[0]->name(), "before");
   Layer other;
   other.Fetch(ops::BiasAdd(other.product, other.b));
   const Graph* same = other.graph.get();
-  EXPECT_EQ(FuseMatMuls(std::move(other.graph), "NO_SUCH_DEVICE").get(), same);
+  EXPECT_EQ(FuseBiases(std::move(other.graph), "NO_SUCH_DEVICE").get(), same);
+}
+
+TEST(BiasFusionTest, ConvolutionsTakeTheirBiasAlongChannels) {
+  auto graph = std::make_unique<Graph>();
+  const auto image = [&](const Shape& shape) { return ops::Placeholder(*graph, DType::kFloat32, shape); };
+  const Output x = image({-1, 5, 5, 3});
+  const auto fetch = [&](Output value) { graph->Op("_Retval").Input(value).Attr("index", 0).Finish(); };
+  fetch(ops::Selu(ops::BiasAdd(ops::Conv2D(x, image({2, 2, 3, 4})), image({4})), "full"));
+  fetch(ops::BiasAdd(ops::DepthwiseConv2dNative(x, image({2, 2, 3, 1})), image({3}), "NHWC", "depthwise"));
+  fetch(ops::Relu(ops::Conv2D(x, image({2, 2, 3, 4})) + image({4}), "sum"));
+  fetch(ops::BiasAdd(ops::Conv2D(x, image({2, 2, 3, 4})), image({4}), "NCHW", "rows"));
+  const auto result = FuseBiases(std::move(graph), "CPU");
+  std::vector<std::string> found;
+  for (const Node* node : result->nodes()) {
+    if (node->has_attr("activation")) {
+      found.push_back(node->op_name() + " " + node->attr<std::string>("activation") + " " + node->name());
+    }
+  }
+  EXPECT_THAT(found,
+              ElementsAre("_FusedConv2D Selu full", "_FusedDepthwiseConv2dNative  depthwise", "_FusedConv2D Relu sum"));
 }
 
 class FusedProductTest : public testing::DeviceKindTest {};

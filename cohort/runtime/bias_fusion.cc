@@ -1,4 +1,4 @@
-#include "cohort/runtime/matmul_fusion.h"
+#include "cohort/runtime/bias_fusion.h"
 
 #include <algorithm>
 #include <map>
@@ -14,7 +14,14 @@
 namespace cohort {
 namespace {
 
-constexpr const char* kFused = "_FusedMatMul";
+// What takes the place of a product with a bias; null for an op that is none, or where the device has no such kernel.
+const char* FusedOp(const Node& node, const std::string& device_type) {
+  static const std::map<std::string, const char*, std::less<>> ops = {
+      {"MatMul", "_FusedMatMul"}, {"Conv2D", "_FusedConv2D"}, {"DepthwiseConv2dNative", "_FusedDepthwiseConv2dNative"}};
+  const auto found = ops.find(node.op_name());
+  if (found == ops.end() || !KernelRegistry::Global().Has(found->second, device_type)) return nullptr;
+  return found->second;
+}
 
 bool IsActivation(const Node& node) {
   static const std::set<std::string, std::less<>> ops = {"Relu", "Relu6", "Elu", "Selu", "Softplus", "Sigmoid", "Tanh"};
@@ -23,6 +30,7 @@ bool IsActivation(const Node& node) {
 
 // A product with what is fused into it.
 struct Pattern {
+  const char* fused = nullptr;
   const Node* product = nullptr;
   const Node* sum = nullptr;
   int bias = 1;  // which input of `sum`
@@ -32,7 +40,8 @@ struct Pattern {
 
 class Fuser {
  public:
-  explicit Fuser(const Graph& graph) : order_(TopologicalOrder(graph)) {
+  Fuser(const Graph& graph, const std::string& device_type)
+      : device_type_(device_type), order_(TopologicalOrder(graph)) {
     for (const Node* node : order_) {
       for (const Output& input : node->inputs()) readers_[input.node].push_back(node);
       for (const Node* control : node->control_inputs()) readers_[control].push_back(node);
@@ -70,21 +79,27 @@ class Fuser {
 
   // Which input of `sum` is a bias of the rows of `product`.
   static std::optional<int> BiasOf(const Node& sum, const Node& product) {
-    if (sum.op_name() == "BiasAdd") return sum.input(0).node == &product ? std::optional<int>(1) : std::nullopt;
+    if (sum.op_name() == "BiasAdd") {
+      // Of a matrix both orders of dimensions are the same.
+      const bool last = product.op_name() == "MatMul" || sum.attr<std::string>("data_format") == "NHWC";
+      return last && sum.input(0).node == &product ? std::optional<int>(1) : std::nullopt;
+    }
     if (sum.op_name() != "AddV2") return std::nullopt;
     const int bias = sum.input(0).node == &product ? 1 : 0;
     const Shape& vector = sum.input(bias).shape();
     const Shape& whole = product.output_shape(0);
     const bool fits = vector.has_rank() && vector.rank() == 1 && vector.dim(0) >= 0 && whole.has_rank() &&
-                      whole.rank() == 2 && whole.dim(1) == vector.dim(0);
+                      whole.rank() >= 2 && whole.dim(whole.rank() - 1) == vector.dim(0);
     return fits ? std::optional<int>(bias) : std::nullopt;
   }
 
   std::optional<Pattern> Match(const Node& node) const {
-    if (node.op_name() != "MatMul") return std::nullopt;
+    const char* fused = FusedOp(node, device_type_);
+    if (fused == nullptr) return std::nullopt;
     const DType dtype = node.output_dtype(0);
     if (dtype != DType::kFloat32 && dtype != DType::kBfloat16 && dtype != DType::kFloat64) return std::nullopt;
     Pattern pattern;
+    pattern.fused = fused;
     pattern.product = &node;
     pattern.sum = OnlyReader(node);
     if (pattern.sum == nullptr) return std::nullopt;
@@ -112,11 +127,11 @@ class Fuser {
 
   Node* AddFused(Graph& graph, const Pattern& pattern) const {
     const Node& product = *pattern.product;
-    NodeBuilder builder = graph.Op(kFused);
+    NodeBuilder builder = graph.Op(pattern.fused);
     builder.ExactName(pattern.last()->name()).Device(product.device()).IgnoreScopes();
     builder.Input(CopyOf(product.input(0))).Input(CopyOf(product.input(1)));
     builder.Input(CopyOf(pattern.sum->input(pattern.bias)));
-    for (const char* flag : {"transpose_a", "transpose_b"}) builder.Attr(flag, product.attr<bool>(flag));
+    builder.Attrs(product.attrs());
     builder.Attr("activation", pattern.activation != nullptr ? pattern.activation->op_name() : std::string());
     for (const Node* part : {pattern.product, pattern.sum, pattern.activation}) {
       if (part == nullptr) continue;
@@ -125,6 +140,7 @@ class Fuser {
     return builder.Finish();
   }
 
+  const std::string device_type_;
   const std::vector<Node*> order_;
   std::map<const Node*, std::vector<const Node*>> readers_;  // one entry an edge
   std::map<const Node*, Pattern> patterns_;                  // by last node
@@ -134,9 +150,8 @@ class Fuser {
 
 }  // namespace
 
-std::unique_ptr<Graph> FuseMatMuls(std::unique_ptr<Graph> graph, const std::string& device_type) {
-  if (!KernelRegistry::Global().Has(kFused, device_type)) return graph;
-  Fuser fuser(*graph);
+std::unique_ptr<Graph> FuseBiases(std::unique_ptr<Graph> graph, const std::string& device_type) {
+  Fuser fuser(*graph, device_type);
   return fuser.found_any() ? fuser.Rewrite() : std::move(graph);
 }
 

@@ -1,0 +1,129 @@
+#include "cohort/ops/pooling.h"
+
+#include "cohort/graph/gradients.h"
+#include "cohort/graph/op_def.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/register.h"
+#include "cohort/ops/window.h"
+
+namespace cohort {
+namespace {
+
+OpDef&& AddAttrs(OpDef&& def) {
+  return std::move(std::move(def)
+                       .Attr("T: {float32, bfloat16}")
+                       .Attr("ksize: list(int) >= 4")
+                       .Attr("strides: list(int) >= 4")
+                       .Attr("padding: {'SAME', 'VALID'}")
+                       .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'"));
+}
+
+// A node of another pooling op with the same windows.
+Output Related(GradientContext& c, const char* op, const std::vector<Output>& inputs) {
+  NodeBuilder builder = c.graph().Op(op);
+  for (const Output& input : inputs) builder.Input(input);
+  for (const char* attr : {"ksize", "strides"}) builder.Attr(attr, c.attr<std::vector<int64_t>>(attr));
+  for (const char* attr : {"padding", "data_format"}) builder.Attr(attr, c.attr<std::string>(attr));
+  return builder.Finish1();
+}
+
+std::vector<Shape> ForwardShape(ShapeContext& c) { return {ops::PooledShape(ops::PoolWindow(c), c.input(0))}; }
+
+// Inputs: the pool's input and output, and a tensor shaped like input `grad_like` of the two.
+template <int grad_like>
+std::vector<Shape> MaxGradShape(ShapeContext& c) {
+  Shape input = c.WithRank(0, 4), output = c.WithRank(1, 4);
+  (grad_like == 0 ? input : output) = (grad_like == 0 ? input : output).MergedWith(c.WithRank(2, 4));
+  output = output.MergedWith(ops::PooledShape(ops::PoolWindow(c), input));
+  return {grad_like == 0 ? output : input};
+}
+
+std::vector<Shape> AvgGradShape(ShapeContext& c) {
+  const Shape input = Shape::UnknownDims(4).MergedWith(c.input_as_shape(0));
+  ops::PooledShape(ops::PoolWindow(c), input).MergedWith(c.WithRank(1, 4));
+  return {input};
+}
+
+}  // namespace
+
+void RegisterPoolingOps(OpRegistry& registry) {
+  registry.Register(AddAttrs(OpDef("MaxPool").Input("input: T").Output("output: T"))
+                        .Attr("explicit_paddings: list(int) = []")
+                        .ShapeRule(ForwardShape)
+                        .Gradient([](GradientContext& c) {
+                          c.SetInput(0, Related(c, "MaxPoolGrad", {c.input(0), c.output(0), c.grad()}));
+                        })
+                        .Doc("The largest element of each window."));
+  registry.Register(
+      AddAttrs(OpDef("MaxPoolGrad").Input("orig_input: T").Input("orig_output: T").Input("grad: T").Output("output: T"))
+          .Attr("explicit_paddings: list(int) = []")
+          .ShapeRule(MaxGradShape<1>)
+          .Gradient([](GradientContext& c) {
+            c.SetInput(2, Related(c, "MaxPoolGradGrad", {c.input(0), c.input(1), c.grad()}));
+          })
+          .Doc("Gradient of MaxPool: grad goes to the first of the largest elements of each window."));
+  registry.Register(
+      AddAttrs(
+          OpDef("MaxPoolGradGrad").Input("orig_input: T").Input("orig_output: T").Input("grad: T").Output("output: T"))
+          .ShapeRule(MaxGradShape<0>)
+          .Gradient([](GradientContext& c) {
+            c.SetInput(2, Related(c, "MaxPoolGrad", {c.input(0), c.input(1), c.grad()}));
+          })
+          .Doc("Gradient of MaxPoolGrad by grad: the elements at the places that MaxPool has chosen."));
+  registry.Register(AddAttrs(OpDef("_MaxPoolWithPlaces").Input("input: T").Output("output: T").Output("places: uint8"))
+                        .Attr("explicit_paddings: list(int) = []")
+                        .ShapeRule([](ShapeContext& c) {
+                          return std::vector<Shape>{ForwardShape(c)[0], Shape::UnknownDims(1)};
+                        })
+                        .NotDifferentiable("made when a plan is compiled, after gradients")
+                        .Doc("MaxPool, and the place of the largest element of each window for _MaxPoolGradAtPlaces."));
+  registry.Register(AddAttrs(OpDef("_MaxPoolGradAtPlaces")
+                                 .Input("orig_input: T")
+                                 .Input("places: uint8")
+                                 .Input("grad: T")
+                                 .Output("output: T"))
+                        .Attr("explicit_paddings: list(int) = []")
+                        .ShapeRule([](ShapeContext& c) {
+                          ForwardShape(c)[0].MergedWith(c.WithRank(2, 4));
+                          return std::vector<Shape>{c.WithRank(0, 4)};
+                        })
+                        .NotDifferentiable("made when a plan is compiled, after gradients")
+                        .Doc("MaxPoolGrad with the places that _MaxPoolWithPlaces has kept."));
+  registry.Register(AddAttrs(OpDef("AvgPool").Input("value: T").Output("output: T"))
+                        .ShapeRule(ForwardShape)
+                        .Gradient([](GradientContext& c) {
+                          c.SetInput(0, Related(c, "AvgPoolGrad", {ops::ShapeOf(c.input(0)), c.grad()}));
+                        })
+                        .Doc("The mean of the elements of each window, padding left out."));
+  registry.Register(
+      AddAttrs(OpDef("AvgPoolGrad").HostInput("orig_input_shape: int32").Input("grad: T").Output("output: T"))
+          .ShapeRule(AvgGradShape)
+          .Gradient([](GradientContext& c) { c.SetInput(1, Related(c, "AvgPool", {c.grad()})); })
+          .Doc("Gradient of AvgPool: grad shared among the elements of each window."));
+}
+
+namespace ops {
+namespace {
+
+Output Pool(const char* op, Output input, const PoolOptions& o, const std::string& name) {
+  return input.graph()
+      .Op(op)
+      .Name(name)
+      .Input(input)
+      .Attr("ksize", std::vector<int64_t>{1, o.size[0], o.size[1], 1})
+      .Attr("strides", std::vector<int64_t>{1, o.strides[0], o.strides[1], 1})
+      .Attr("padding", o.padding)
+      .Finish1();
+}
+
+}  // namespace
+
+Output MaxPool(Output input, const PoolOptions& options, const std::string& name) {
+  return Pool("MaxPool", input, options, name);
+}
+Output AvgPool(Output value, const PoolOptions& options, const std::string& name) {
+  return Pool("AvgPool", value, options, name);
+}
+
+}  // namespace ops
+}  // namespace cohort

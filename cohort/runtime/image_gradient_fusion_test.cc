@@ -1,0 +1,105 @@
+#include "cohort/runtime/image_gradient_fusion.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "cohort/graph/gradients.h"
+#include "cohort/ops/activation.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/convolution.h"
+#include "cohort/ops/math.h"
+#include "cohort/ops/nn.h"
+#include "cohort/ops/pooling.h"
+#include "cohort/runtime/testing/device_kinds.h"
+
+namespace cohort {
+namespace {
+
+const bool kRegistered = testing::RegisterForDeviceKinds();
+
+// How many nodes of each op there are.
+std::map<std::string, int> Count(const Graph& graph) {
+  std::map<std::string, int> counts;
+  for (const Node* node : graph.nodes()) ++counts[node->op_name()];
+  return counts;
+}
+
+struct Network {
+  std::unique_ptr<Graph> graph = std::make_unique<Graph>();
+  Output x, w, b, y;
+  std::vector<Gradient> gradients;
+
+  Network() {
+    x = ops::Placeholder(*graph, DType::kFloat32, Shape{-1, 8, 8, 2}, "x");
+    w = ops::Placeholder(*graph, DType::kFloat32, Shape{3, 3, 2, 4}, "w");
+    b = ops::Placeholder(*graph, DType::kFloat32, Shape{4}, "b");
+    y = ops::MaxPool(ops::Relu(ops::BiasAdd(ops::Conv2D(x, w), b)));
+    gradients = Gradients({ops::Sum(y * y)}, {w, b, x});
+    for (int i = 0; i < 3; ++i) {
+      const Output value = gradients[static_cast<size_t>(i)].values;
+      graph->Op("_Retval").Name("fetch").Input(value).Attr("index", i).Finish();
+    }
+  }
+};
+
+TEST(ImageGradientFusionTest, BiasGradientsAndPlacesAreComputedOnce) {
+  Network network;
+  const auto result = FuseImageGradients(std::move(network.graph), "CPU");
+  std::map<std::string, int> counts = Count(*result);
+  EXPECT_EQ(counts["_FusedConv2DBackpropFilter"], 1);
+  EXPECT_EQ(counts["Conv2DBackpropFilter"] + counts["BiasAddGrad"], 0);
+  EXPECT_EQ(counts["_MaxPoolWithPlaces"], 1);
+  EXPECT_EQ(counts["_MaxPoolGradAtPlaces"], 1);
+  EXPECT_EQ(counts["MaxPool"] + counts["MaxPoolGrad"], 0);
+  EXPECT_EQ(counts["Conv2DBackpropInput"], 1);
+  EXPECT_EQ(counts["_Retval"], 3);
+}
+
+TEST(ImageGradientFusionTest, ControlEdgesMove) {
+  Network network;
+  Node* before = network.graph->Op("NoOp").Name("before").Finish();
+  network.gradients[0].values.node->AddControlInput(before);
+  network.graph->Op("NoOp").Name("after").Control(network.gradients[1].values.node).Finish();
+  const auto result = FuseImageGradients(std::move(network.graph), "CPU");
+  const Node* after = result->FindNode("after");
+  ASSERT_EQ(after->control_inputs().size(), 1u);
+  const Node* fused = after->control_inputs()[0];
+  EXPECT_EQ(fused->op_name(), "_FusedConv2DBackpropFilter");
+  ASSERT_EQ(fused->control_inputs().size(), 1u);
+  EXPECT_EQ(fused->control_inputs()[0]->name(), "before");
+}
+
+// One of the two gradients waits for the other: together they would wait for themselves.
+TEST(ImageGradientFusionTest, NodesThatWaitForEachOtherStayApart) {
+  for (const auto& [waits, first] : std::vector<std::pair<size_t, size_t>>{{0, 1}, {1, 0}}) {
+    Network network;
+    Node* between = network.graph->Op("NoOp").Name("between").Control(network.gradients[first].values.node).Finish();
+    network.gradients[waits].values.node->AddControlInput(between);
+    const auto result = FuseImageGradients(std::move(network.graph), "CPU");
+    EXPECT_EQ(Count(*result)["_FusedConv2DBackpropFilter"], 0);
+  }
+}
+
+TEST(ImageGradientFusionTest, PoolsOfOtherWindowsAndDevicesAreLeftAlone) {
+  auto graph = std::make_unique<Graph>();
+  const Output x = ops::Placeholder(*graph, DType::kFloat32, Shape{-1, 8, 8, 2}, "x");
+  const Output y = ops::MaxPool(x);
+  graph->Op("MaxPoolGrad")
+      .Input(x)
+      .Input(y)
+      .Input(y)
+      .Attr("ksize", std::vector<int64_t>{1, 2, 2, 1})
+      .Attr("strides", std::vector<int64_t>{1, 2, 2, 1})
+      .Attr("padding", "SAME")
+      .Finish();
+  const Graph* same = graph.get();
+  EXPECT_EQ(FuseImageGradients(std::move(graph), "CPU").get(), same);
+  Network network;
+  same = network.graph.get();
+  EXPECT_EQ(FuseImageGradients(std::move(network.graph), "NO_SUCH_DEVICE").get(), same);
+}
+
+}  // namespace
+}  // namespace cohort
