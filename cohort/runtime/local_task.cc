@@ -47,9 +47,7 @@ void LocalTask::StartStep(const ExecutableKey& key, int64_t step, std::vector<Te
                           StepDone done) {
   std::shared_ptr<Executable> executable = Find(key);
   if (executable == nullptr) {
-    done(Status(Code::kAborted, StrCat("[task] ", name_, " does not know executable ", key.id, " of session ",
-                                       key.session, ": the task was restarted or the session's lease ended")),
-         {});
+    done(UnknownExecutable(key), {});
     return;
   }
   Executable* raw = executable.get();
@@ -62,6 +60,13 @@ void LocalTask::StartStep(const ExecutableKey& key, int64_t step, std::vector<Te
   } catch (...) {
     done(Status::FromCurrentException(), {});
   }
+}
+
+Status LocalTask::UnknownExecutable(const ExecutableKey& key) const {
+  MutexLock lock(mu_);
+  if (!ended_.ok()) return Status(Code::kUnavailable, StrCat("[task] ", name_, " has ended: ", ended_.message()));
+  return Status(Code::kAborted, StrCat("[task] ", name_, " does not know executable ", key.id, " of session ",
+                                       key.session, ": the task was restarted or the session's lease ended"));
 }
 
 void LocalTask::CancelStep(const ExecutableKey& key, int64_t step, const Status& why) {
@@ -105,6 +110,10 @@ void LocalTask::CloseSession(uint64_t session) {
 }
 
 void LocalTask::CloseAll(const Status& why) {
+  {
+    MutexLock lock(mu_);
+    if (ended_.ok()) ended_ = why;
+  }
   CloseExecutables([](const ExecutableKey&) { return true; }, why);
 }
 

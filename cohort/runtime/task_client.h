@@ -94,12 +94,14 @@ class LocalTask : public TaskClient {
   std::shared_ptr<Executable> Find(const ExecutableKey& key) const;
   // Cancels the steps of all executables that have a partition on `task`.
   void TaskLost(const std::string& task, const Status& why);
-  // Ends all sessions.
+  // Ends all sessions; steps that come later are told that the task has ended.
   void CloseAll(const Status& why);
   std::vector<std::string> DescribeSteps() const;
   size_t num_executables() const;
 
  private:
+  // What a step is told whose executable is not there.
+  Status UnknownExecutable(const ExecutableKey& key) const;
   void CloseExecutables(const std::function<bool(const ExecutableKey&)>& which, const Status& why);
 
   const std::string name_;
@@ -109,6 +111,7 @@ class LocalTask : public TaskClient {
   std::vector<DeviceAttributes> attributes_;
   mutable Mutex mu_;
   std::map<ExecutableKey, std::shared_ptr<Executable>> executables_ GUARDED_BY(mu_);
+  Status ended_ GUARDED_BY(mu_);  // why, once CloseAll was called
 };
 
 }  // namespace cohort
