@@ -18,7 +18,8 @@ namespace cohort {
 struct ExecutableKey {
   uint64_t session = 0;
   int32_t id = 0;
-  friend auto operator<=>(const ExecutableKey&, const ExecutableKey&) = default;
+  // clang-tidy 14 takes the 0 in a comparison by <=> for a pointer.
+  friend auto operator<=>(const ExecutableKey&, const ExecutableKey&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
 struct ExecutableSpec {
