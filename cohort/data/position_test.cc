@@ -110,7 +110,9 @@ TEST_P(PositionTest, IsSmallWhereItCanBe) {
   const auto iterator = GetParam().make().MakeIterator();
   Drain(*iterator, 2);
   const size_t bytes = iterator->Save().size() - GetParam().make().ToString().size();
-  if (GetParam().small) EXPECT_LT(bytes, 40u);
+  if (GetParam().small) {
+    EXPECT_LT(bytes, 40u);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PositionTest, ::testing::ValuesIn(Pipelines()),
