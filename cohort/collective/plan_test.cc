@@ -1,0 +1,270 @@
+// Every plan of up to nine members, run by the simulator.
+#include "cohort/collective/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "cohort/collective/testing/plan_simulator.h"
+#include "cohort/core/error.h"
+
+namespace cohort::collective {
+namespace {
+
+using testing::Element;
+using ::testing::HasSubstr;
+using testing::PlanSimulator;
+
+constexpr int kMaxWorld = 9;
+constexpr Algorithm kAlgorithms[] = {Algorithm::kRing, Algorithm::kHalvingDoubling, Algorithm::kDoubling,
+                                     Algorithm::kDirect, Algorithm::kHierarchical};
+
+std::vector<int64_t> Counts(int world) {
+  std::set<int64_t> counts = {0, 1, 2, 3, world - 1, world, world + 1, 2 * world - 1, 2 * world, 3 * world + 2, 40};
+  return {counts.begin(), counts.end()};
+}
+
+std::vector<PlanOptions> AllOptions() {
+  std::vector<PlanOptions> all;
+  for (const int64_t segment : {int64_t{1}, int64_t{2}, int64_t{5}, INT64_MAX}) {
+    for (const bool in_scratch : {false, true}) all.push_back({segment, in_scratch});
+  }
+  return all;
+}
+
+// Some ways to spread `world` ranks over processes: one each, all in one, pairs, the first process larger, in turns.
+std::vector<std::vector<int>> Spreads(int world) {
+  std::vector<std::vector<int>> spreads(5);
+  for (int rank = 0; rank < world; ++rank) {
+    spreads[0].push_back(rank);
+    spreads[1].push_back(7);
+    spreads[2].push_back(rank / 2);
+    spreads[3].push_back(rank < 3 ? 4 : 1 + rank % 2);
+    spreads[4].push_back(rank % 3);
+  }
+  return spreads;
+}
+
+void ExpectAllReduce(const std::vector<Plan>& plans, int64_t count, bool in_place, const std::string& what) {
+  const int world = static_cast<int>(plans.size());
+  PlanSimulator simulator(plans, std::vector<int64_t>(plans.size(), 0), in_place);
+  ASSERT_EQ(simulator.Run(), "") << what;
+  for (int rank = 0; rank < world; ++rank) {
+    for (int64_t i = 0; i < count; ++i) {
+      ASSERT_EQ(simulator.output(rank).at(static_cast<size_t>(i)), (Element{i, (1u << world) - 1})) << what;
+    }
+  }
+}
+
+TEST(PlanTest, AllReduce) {
+  int64_t simulated = 0;
+  for (int world = 1; world <= kMaxWorld; ++world) {
+    for (const Algorithm algorithm : kAlgorithms) {
+      for (const auto& spread : Spreads(world)) {
+        for (const int64_t count : Counts(world)) {
+          for (const PlanOptions& options : AllOptions()) {
+            std::vector<Plan> plans;
+            for (int rank = 0; rank < world; ++rank) {
+              plans.push_back(PlanAllReduce(algorithm, rank, world, count, options, spread));
+            }
+            const std::string what = StrCat(AlgorithmName(algorithm), " world ", world, " count ", count, " segment ",
+                                            options.segment, " spread ", StrJoin(spread, ","));
+            for (const bool in_place : {false, true}) {
+              if (in_place && !plans[0].in_place) continue;
+              ExpectAllReduce(plans, count, in_place, what);
+              if (HasFatalFailure()) return;
+              ++simulated;
+            }
+          }
+        }
+        if (algorithm != Algorithm::kHierarchical) break;  // the spread does not matter
+      }
+    }
+  }
+  EXPECT_GT(simulated, 10000);
+}
+
+TEST(PlanTest, ReduceScatter) {
+  for (int world = 1; world <= kMaxWorld; ++world) {
+    for (const int64_t count : Counts(world)) {
+      for (const PlanOptions& options : AllOptions()) {
+        std::vector<Plan> plans;
+        for (int rank = 0; rank < world; ++rank) plans.push_back(PlanReduceScatter(rank, world, count, options));
+        PlanSimulator simulator(plans, std::vector<int64_t>(plans.size(), 0), false);
+        ASSERT_EQ(simulator.Run(), "") << world << " " << count << " " << options.segment;
+        for (int rank = 0; rank < world; ++rank) {
+          const Range own = PartOf(count, world, rank);
+          ASSERT_EQ(static_cast<int64_t>(simulator.output(rank).size()), own.size());
+          for (int64_t i = 0; i < own.size(); ++i) {
+            ASSERT_EQ(simulator.output(rank)[static_cast<size_t>(i)], (Element{own.begin + i, (1u << world) - 1}));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(PlanTest, AllGatherOfEqualAndUnequalParts) {
+  for (int world = 1; world <= kMaxWorld; ++world) {
+    for (const int64_t count : Counts(world)) {
+      for (const bool equal : {false, true}) {
+        for (const PlanOptions& options : AllOptions()) {
+          std::vector<int64_t> counts, first;
+          int64_t total = 0;
+          for (int rank = 0; rank < world; ++rank) {
+            counts.push_back(equal ? count : (count * (rank + 1)) % 7);
+            first.push_back(total);
+            total += counts.back();
+          }
+          std::vector<Plan> plans;
+          for (int rank = 0; rank < world; ++rank) plans.push_back(PlanAllGather(rank, counts, options));
+          PlanSimulator simulator(plans, first, false);
+          ASSERT_EQ(simulator.Run(), "") << world << " " << count << " " << options.segment;
+          for (int rank = 0; rank < world; ++rank) {
+            ASSERT_EQ(static_cast<int64_t>(simulator.output(rank).size()), total);
+            for (int from = 0; from < world; ++from) {
+              for (int64_t i = 0; i < counts[static_cast<size_t>(from)]; ++i) {
+                const int64_t at = first[static_cast<size_t>(from)] + i;
+                ASSERT_EQ(simulator.output(rank)[static_cast<size_t>(at)], (Element{at, 1u << from}));
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(PlanTest, Broadcast) {
+  for (int world = 1; world <= kMaxWorld; ++world) {
+    for (int root = 0; root < world; ++root) {
+      for (const int64_t count : {0, 1, 5, 17}) {
+        for (const PlanOptions& options : AllOptions()) {
+          for (const bool in_place : {false, true}) {
+            std::vector<Plan> plans;
+            for (int rank = 0; rank < world; ++rank) {
+              plans.push_back(PlanBroadcast(rank, world, root, count, options));
+            }
+            PlanSimulator simulator(plans, std::vector<int64_t>(plans.size(), 0), in_place);
+            ASSERT_EQ(simulator.Run(), "") << world << " root " << root << " " << count << " " << options.segment;
+            for (int rank = 0; rank < world; ++rank) {
+              for (int64_t i = 0; i < count; ++i) {
+                ASSERT_EQ(simulator.output(rank)[static_cast<size_t>(i)], (Element{i, 1u << root}));
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// Whoever passes a barrier knows of every member's first step.
+TEST(PlanTest, ABarrierHearsOfEveryMember) {
+  for (int world = 1; world <= kMaxWorld; ++world) {
+    std::vector<Plan> plans;
+    for (int rank = 0; rank < world; ++rank) plans.push_back(PlanBarrier(rank, world));
+    EXPECT_EQ(PlanSimulator(plans, std::vector<int64_t>(plans.size(), 0), false).Run(), "");
+    // Who is heard of, round by round: all members take the same rounds.
+    std::vector<uint32_t> heard;
+    for (int rank = 0; rank < world; ++rank) heard.push_back(1u << rank);
+    for (size_t step = 0; step < plans[0].steps.size(); step += 2) {
+      const std::vector<uint32_t> before = heard;
+      for (size_t rank = 0; rank < plans.size(); ++rank) {
+        ASSERT_EQ(plans[rank].steps[step + 1].kind, StepKind::kReceive);
+        heard[rank] |= before[static_cast<size_t>(plans[rank].steps[step + 1].peer)];
+      }
+    }
+    for (const uint32_t members : heard) EXPECT_EQ(members, (1u << world) - 1);
+  }
+}
+
+TEST(PlanTest, BytesAndRoundsAreThoseOfTheAlgorithm) {
+  constexpr int64_t kCount = 840;  // divided by all worlds below
+  for (const int world : {2, 3, 4, 5, 7, 8}) {
+    for (int rank = 0; rank < world; ++rank) {
+      for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kDirect}) {
+        int64_t sent = 0;
+        for (const PlanStep& step : PlanAllReduce(algorithm, rank, world, kCount).steps) {
+          if (step.kind == StepKind::kSend) sent += step.count;
+        }
+        EXPECT_EQ(sent, 2 * (world - 1) * kCount / world) << AlgorithmName(algorithm) << " " << world;
+      }
+    }
+  }
+  for (const int world : {2, 4, 8}) {
+    const auto steps = PlanAllReduce(Algorithm::kDoubling, 1, world, kCount).steps;
+    EXPECT_EQ(steps.size(), 2 * std::log2(world));
+    int64_t sent = 0;
+    for (const PlanStep& step : PlanAllReduce(Algorithm::kHalvingDoubling, 1, world, kCount).steps) {
+      if (step.kind == StepKind::kSend) sent += step.count;
+    }
+    EXPECT_EQ(sent, 2 * (world - 1) * kCount / world);
+  }
+}
+
+TEST(PlanTest, PartsCoverTheWhole) {
+  for (int parts = 1; parts <= 9; ++parts) {
+    for (int64_t count = 0; count <= 30; ++count) {
+      int64_t at = 0;
+      for (int i = 0; i < parts; ++i) {
+        const Range part = PartOf(count, parts, i);
+        EXPECT_EQ(part.begin, at);
+        EXPECT_LE(part.size() - count / parts, 1);
+        EXPECT_GE(part.size(), count / parts);
+        at = part.end;
+      }
+      EXPECT_EQ(at, count);
+    }
+  }
+}
+
+TEST(PlanTest, RefusesWhatMakesNoSense) {
+  const auto message = [](auto make) -> std::string {
+    try {
+      make();
+    } catch (const InvalidArgumentError& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(message([] { PlanAllReduce(Algorithm::kRing, 3, 3, 1); }), HasSubstr("rank 3, world 3"));
+  EXPECT_THAT(message([] { PlanAllReduce(Algorithm::kRing, -1, 3, 1); }), HasSubstr("rank -1"));
+  EXPECT_THAT(message([] { PlanReduceScatter(0, 2, -4); }), HasSubstr("count -4"));
+  EXPECT_THAT(message([] { PlanBroadcast(0, 2, 2, 4); }), HasSubstr("rank 2, world 2"));
+  EXPECT_THAT(message([] { PlanAllGather(0, {1, -2}); }), HasSubstr("count -2"));
+  EXPECT_THAT(message([] { PlanAllGather(0, {}); }), HasSubstr("world 0"));
+  EXPECT_THAT(message([] { PlanAllReduce(Algorithm::kHierarchical, 0, 3, 1, {}, {0, 1}); }), HasSubstr("got 2"));
+  EXPECT_THAT(message([] { PlanAllReduce(Algorithm::kRing, 0, 3, 1, {0, false}); }), HasSubstr("segment 0"));
+}
+
+// The simulator sees what it is there to see.
+TEST(PlanSimulatorTest, FindsFaults) {
+  const auto problem = [](auto spoil, bool in_place = true) {
+    std::vector<Plan> plans;
+    for (int rank = 0; rank < 3; ++rank) plans.push_back(PlanAllReduce(Algorithm::kRing, rank, 3, 6));
+    spoil(plans);
+    return PlanSimulator(plans, {0, 0, 0}, in_place).Run();
+  };
+  EXPECT_EQ(problem([](auto&) {}), "");
+  EXPECT_THAT(problem([](auto& plans) { plans[1].steps.erase(plans[1].steps.begin()); }),
+              HasSubstr("expects message 0"));
+  EXPECT_THAT(problem([](auto& plans) { plans[1].steps.pop_back(); }), HasSubstr("is not received"));
+  EXPECT_THAT(problem([](auto& plans) { plans[2].steps[0].count = 1; }), HasSubstr("of 1"));
+  EXPECT_THAT(problem([](auto& plans) {
+                std::rotate(plans[0].steps.begin(), plans[0].steps.begin() + 1, plans[0].steps.end());
+              }),
+              HasSubstr("rank"));
+  EXPECT_THAT(problem([](auto& plans) { plans[0].steps[1].to.begin += 2; }), HasSubstr("rank"));
+  EXPECT_THAT(problem([](auto& plans) { plans[0].steps[1].from.space = Space::kScratch; }),
+              HasSubstr("beyond its memory"));
+  // Doubling writes its last sum where its first message may still be read.
+  std::vector<Plan> plans;
+  for (int rank = 0; rank < 2; ++rank) plans.push_back(PlanAllReduce(Algorithm::kDoubling, rank, 2, 6));
+  EXPECT_THAT(PlanSimulator(plans, {0, 0}, true).Run(), HasSubstr("may not have read yet"));
+}
+
+}  // namespace
+}  // namespace cohort::collective
