@@ -4,6 +4,7 @@
 
 #include "cohort/checkpoint/ops.h"
 #include "cohort/cluster/server_directory.h"
+#include "cohort/collective/group_registry.h"
 #include "cohort/kernels/register.h"
 #include "cohort/ops/register.h"
 #include "cohort/runtime/kernels.h"
@@ -20,6 +21,7 @@ bool RegisterAll() {
     RegisterRuntimeKernels(KernelRegistry::Global());
     RegisterCheckpointKernels(KernelRegistry::Global());
     RegisterSummaryKernels(KernelRegistry::Global());
+    collective::RegisterCollectiveService();
     RegisterClusterSessions();
   });
   return true;

@@ -50,6 +50,9 @@ ClusterNode::ClusterNode(ClusterSpec cluster, DeviceName task, std::shared_ptr<c
           SendValues(key, dst_task, step, std::move(values));
         });
   }
+  for (const NodeServices::Entry& entry : NodeServices::Global().entries()) {
+    services_.push_back({entry.first_kind, entry.last_kind, entry.make(*this)});
+  }
   transport_ = make_transport(*this);
 }
 
@@ -69,6 +72,8 @@ void ClusterNode::Stop(const Status& why) {
     stopped_ = true;
   }
   changed_.NotifyAll();
+  // What waits for peers lets its steps end.
+  for (const Service& entry : services_) entry.service->OnStop(why);
   if (local_ != nullptr) local_->CloseAll(why);
   transport_->Shutdown();
   clerk_.reset();
@@ -277,6 +282,7 @@ void ClusterNode::OnClosed(const std::shared_ptr<Connection>& connection, const 
       remote_tasks_.erase(it);
     }
   }
+  for (const Service& entry : services_) entry.service->OnClosed(connection, why);
   if (remote != nullptr) remote->OnLost(why);
   // Even where another connection to the peer lives: what was on its way over this one will not come.
   if (local_ != nullptr && was_the_task) local_->TaskLost(peer, why);
@@ -301,7 +307,15 @@ void ClusterNode::DropLease(uint64_t session) {
   });
 }
 
+NodeService* ClusterNode::FindService(uint16_t kind) const {
+  for (const Service& entry : services_) {
+    if (entry.first_kind <= kind && kind <= entry.last_kind) return entry.service.get();
+  }
+  return nullptr;
+}
+
 void ClusterNode::OnMessage(const std::shared_ptr<Connection>& connection, Message message) {
+  if (NodeService* service = FindService(message.kind)) return service->OnMessage(connection, std::move(message));
   const auto kind = static_cast<MessageKind>(message.kind);
   const bool to_server = kind != MessageKind::kDevices && kind != MessageKind::kRegistered &&
                          kind != MessageKind::kStepDone && kind != MessageKind::kHeardDone;

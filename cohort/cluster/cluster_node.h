@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cohort/cluster/cluster_spec.h"
+#include "cohort/cluster/node_service.h"
 #include "cohort/cluster/protocol.h"
 #include "cohort/cluster/session_work.h"
 #include "cohort/cluster/transport.h"
@@ -56,6 +57,9 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
   std::shared_ptr<Connection> ReachAddress(const std::string& address, std::chrono::steady_clock::time_point deadline);
   // A client for the steps of `task` over a live connection.
   std::shared_ptr<TaskClient> ClientFor(const DeviceName& task, std::chrono::steady_clock::time_point deadline);
+
+  // The service of a kind of messages; null where there is none.
+  NodeService* FindService(uint16_t kind) const;
 
   // Tells every task of the cluster that can be reached that training is done, and waits a few seconds for the answers.
   // A task that ends meanwhile needs none; one that lives and does not answer is warned of. Does not throw.
@@ -117,6 +121,12 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
   std::chrono::steady_clock::time_point chief_gone_since_ GUARDED_BY(mu_);
   bool stopped_ GUARDED_BY(mu_) = false;
 
+  struct Service {
+    uint16_t first_kind;
+    uint16_t last_kind;
+    std::unique_ptr<NodeService> service;
+  };
+  std::vector<Service> services_;  // constant after construction
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<SessionWork> clerk_;
 };

@@ -29,6 +29,9 @@ enum class MessageKind : uint16_t {
   kHeardDone = 12,     // reply
 };
 
+// Kinds from here on belong to services of later modules (cluster/node_service.h).
+inline constexpr uint16_t kFirstServiceKind = 64;
+
 struct StepRef {
   ExecutableKey key;
   int64_t step = 0;

@@ -1,0 +1,91 @@
+// Group: devices, of one process or of several, that run collectives together. Each process of a group has one Group
+// object, and a Communicator for each of its members in it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cohort/collective/messages.h"
+#include "cohort/device/communicator.h"
+#include "cohort/graph/device_name.h"
+
+namespace cohort {
+
+class ClusterNode;
+class ResourceManager;
+class Server;
+
+namespace collective {
+
+struct GroupOptions {
+  int64_t key = 1;         // one program may have several groups
+  int64_t generation = 1;  // new at any change of members; messages of another generation are not taken
+  // Full names, "/job:worker/replica:0/task:1/device:CPU:0", by rank; equal at all members. Missing parts are replica
+  // 0, task 0 and CPU 0.
+  std::vector<DeviceName> members;
+  // The collectives that will run, in a fixed order; compared when the group is joined. What it lacks is compared when
+  // it runs.
+  std::vector<ScheduleEntry> schedule;
+  Algorithm algorithm = Algorithm::kAuto;  // of all-reduces
+  int64_t segment_bytes = 0;               // of one message at most; 0: by what was measured
+  std::chrono::milliseconds timeout{0};    // of each collective; 0: none
+};
+
+class GroupCore;
+
+// Thread-safe. Not destroyed in a `done`.
+class Group {
+ public:
+  explicit Group(std::shared_ptr<GroupCore> core);
+  // Leaves the group: at other members what is under way, or begins later, fails.
+  ~Group();
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  int size() const;
+  // Ranks of this process.
+  const std::vector<int>& local_ranks() const;
+  // Of the n-th local rank; lives as long as the caller holds it, but fails all calls once the group is gone.
+  std::shared_ptr<Communicator> communicator(int local = 0) const;
+  // Why the group has failed; ok while it has not.
+  Status status() const;
+  // Lets the kernels on this process's members find their communicators (CommunicatorSlot). The latest group of a key
+  // counts. `resources` outlives the group.
+  void Publish(ResourceManager& resources);
+
+ private:
+  std::shared_ptr<GroupCore> core_;
+};
+
+// Joins the group as the members on `node`'s task; returns when all processes have joined. Says every 10 s who is
+// missing. Throws DeadlineExceededError that names who has not come, InvalidArgumentError where no member is on this
+// task or members do not agree on who they are or on the schedule (and names the first difference), AlreadyExistsError
+// for a group that this process is in, AbortedError where a member is in a later generation, and what connecting
+// throws.
+std::unique_ptr<Group> JoinGroup(ClusterNode& node, const GroupOptions& options,
+                                 std::chrono::steady_clock::time_point deadline);
+// The same for a server that was started in this process.
+std::unique_ptr<Group> JoinGroup(const Server& server, const GroupOptions& options,
+                                 std::chrono::steady_clock::time_point deadline);
+// A group whose members are all devices of this process; needs no cluster.
+std::unique_ptr<Group> MakeLocalGroup(const GroupOptions& options);
+
+// Where a kernel finds the communicator of its device: in the ResourceManager, container kCommunicatorContainer, under
+// CommunicatorName(key, device). Thread-safe.
+class CommunicatorSlot final : public Resource {
+ public:
+  std::string Describe() const override { return "a place for a communicator"; }
+  // Null where no group was joined.
+  std::shared_ptr<Communicator> Get() const;
+  void Set(std::shared_ptr<Communicator> communicator);
+
+ private:
+  mutable Mutex mu_;
+  std::shared_ptr<Communicator> communicator_ GUARDED_BY(mu_);
+};
+
+}  // namespace collective
+}  // namespace cohort

@@ -1,0 +1,303 @@
+// What a communicator promises, over each transport, for many numbers of members, each algorithm, dtype, operation and
+// size, in place and not. All sizes of a test run in one group: large and small ones mix.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cohort/collective/testing/group_harness.h"
+
+namespace cohort::collective {
+namespace {
+
+using testing::Await;
+using testing::Begin;
+using testing::Layout;
+using testing::Outcome;
+using testing::TestCluster;
+using testing::TestGroup;
+
+constexpr int64_t kOdd = 37;
+constexpr int64_t kLarge = 100'003;  // several messages a part, and work for the group's own threads
+
+// Element i that rank r brings: small whole numbers, so that every sum is exact in float32.
+double Element(int rank, int64_t i) { return static_cast<double>((i % 5 + 3 * rank) % 7 + 1); }
+
+double Reduced(ReduceOp op, int world, int64_t i) {
+  double result = Element(0, i);
+  for (int rank = 1; rank < world; ++rank) {
+    const double next = Element(rank, i);
+    if (op == ReduceOp::kProduct) result *= next;
+    if (op == ReduceOp::kSum || op == ReduceOp::kMean) result += next;
+    if (op == ReduceOp::kMin) result = std::min(result, next);
+    if (op == ReduceOp::kMax) result = std::max(result, next);
+  }
+  return result;
+}
+
+template <typename T>
+T As(double exact, ReduceOp op, int world) {
+  if constexpr (std::is_integral_v<T>) {
+    const auto whole = static_cast<T>(static_cast<int64_t>(exact));  // wraps around
+    return op == ReduceOp::kMean ? static_cast<T>(whole / world) : whole;
+  } else if constexpr (std::is_same_v<T, bfloat16>) {
+    return bfloat16(op == ReduceOp::kMean ? static_cast<float>(exact) / static_cast<float>(world)
+                                          : static_cast<float>(exact));
+  } else {
+    return static_cast<T>(op == ReduceOp::kMean ? static_cast<T>(exact) / static_cast<T>(world)
+                                                : static_cast<T>(exact));
+  }
+}
+
+template <typename T>
+Tensor InputOf(int rank, const Shape& shape) {
+  Tensor input(kDTypeOf<T>, shape);
+  for (int64_t i = 0; i < input.num_elements(); ++i)
+    input.data<T>()[i] = static_cast<T>(static_cast<float>(Element(rank, i)));
+  return input;
+}
+
+template <typename T>
+void ExpectElements(const Outcome& outcome, const Shape& shape, const std::function<T(int64_t)>& expected,
+                    const std::string& what) {
+  ASSERT_TRUE(outcome.status.ok()) << what << ": " << outcome.status.ToString();
+  ASSERT_EQ(outcome.value.dtype(), kDTypeOf<T>) << what;
+  ASSERT_EQ(outcome.value.shape(), shape) << what;
+  for (int64_t i = 0; i < outcome.value.num_elements(); ++i) {
+    ASSERT_EQ(outcome.value.data<T>()[i], expected(i)) << what << " element " << i;
+  }
+}
+
+std::string NameOf(const ::testing::TestParamInfo<Layout>& info) { return StrCat(info.param); }
+
+class GroupContract : public ::testing::TestWithParam<Layout> {
+ protected:
+  int world() const { return GetParam().world; }
+  CollectiveId Next(const char* name) { return {++instance_, name}; }
+
+  template <typename T>
+  void CheckAllReduce(TestGroup& group, ReduceOp op, int64_t count, bool in_place, const std::string& algorithm) {
+    const std::string what =
+        StrCat(algorithm, " ", ReduceOpName(op), " of ", count, " ", kDTypeOf<T>, in_place ? " in place" : "");
+    const CollectiveId id = Next("reduce");
+    std::vector<Tensor> kept;
+    const auto outcomes = group.Run([&](Communicator& member, Communicator::Done done) {
+      Tensor input = InputOf<T>(member.rank(), Shape{count});
+      if (!in_place) kept.push_back(input);
+      member.AllReduceAsync(id, std::move(input), op, std::move(done));
+    });
+    for (int rank = 0; rank < world(); ++rank) {
+      ExpectElements<T>(
+          outcomes[static_cast<size_t>(rank)], Shape{count},
+          [&](int64_t i) { return As<T>(Reduced(op, world(), i), op, world()); }, what);
+      if (HasFatalFailure()) return;
+      if (in_place) continue;
+      ExpectElements<T>(
+          {Status(), kept[static_cast<size_t>(rank)]}, Shape{count},
+          [&](int64_t i) { return static_cast<T>(static_cast<float>(Element(rank, i))); }, "the input of " + what);
+    }
+  }
+
+  template <typename T>
+  void CheckDType(TestGroup& group, const std::string& algorithm) {
+    for (const int64_t count : {int64_t{0}, int64_t{1}, kOdd, kLarge}) {
+      for (const bool in_place : {false, true}) {
+        for (const ReduceOp op :
+             {ReduceOp::kSum, ReduceOp::kProduct, ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kMean}) {
+          if (count == kLarge && op != ReduceOp::kSum && op != ReduceOp::kMean) continue;
+          CheckAllReduce<T>(group, op, count, in_place, algorithm);
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+
+ private:
+  int64_t instance_ = 0;
+};
+
+TEST_P(GroupContract, AllReduce) {
+  TestCluster cluster(GetParam());
+  for (const Algorithm algorithm : {Algorithm::kAuto, Algorithm::kRing, Algorithm::kHalvingDoubling,
+                                    Algorithm::kDoubling, Algorithm::kDirect, Algorithm::kHierarchical}) {
+    GroupOptions options;
+    options.key = static_cast<int64_t>(algorithm);
+    options.algorithm = algorithm;
+    options.segment_bytes = 32 * 1024;
+    TestGroup group(cluster, options);
+    ASSERT_TRUE(group.joined());
+    CheckDType<float>(group, AlgorithmName(algorithm));
+    CheckDType<bfloat16>(group, AlgorithmName(algorithm));
+    CheckDType<int32_t>(group, AlgorithmName(algorithm));
+    CheckDType<double>(group, AlgorithmName(algorithm));
+    CheckDType<int64_t>(group, AlgorithmName(algorithm));
+    CheckDType<uint8_t>(group, AlgorithmName(algorithm));
+    if (HasFatalFailure()) return;
+  }
+}
+
+class GroupOperations : public GroupContract {
+ protected:
+  TestCluster cluster_{GetParam()};
+  TestGroup group_{cluster_, {}};
+};
+
+TEST_P(GroupOperations, BroadcastFromEveryRoot) {
+  ASSERT_TRUE(group_.joined());
+  for (int root = 0; root < world(); ++root) {
+    for (const int64_t rows : {int64_t{0}, int64_t{1}, kOdd, int64_t{400'001}}) {
+      for (const bool in_place : {false, true}) {
+        const CollectiveId id = Next("initial value");
+        std::vector<Tensor> kept;
+        const auto outcomes = group_.Run([&](Communicator& member, Communicator::Done done) {
+          Tensor value = InputOf<float>(member.rank(), Shape{rows, 2});
+          if (!in_place) kept.push_back(value);
+          member.BroadcastAsync(id, std::move(value), root, std::move(done));
+        });
+        for (const Outcome& outcome : outcomes) {
+          ExpectElements<float>(
+              outcome, Shape{rows, 2}, [&](int64_t i) { return static_cast<float>(Element(root, i)); },
+              StrCat("root ", root, " rows ", rows));
+        }
+      }
+    }
+  }
+}
+
+TEST_P(GroupOperations, AllGather) {
+  ASSERT_TRUE(group_.joined());
+  for (const Shape& shape : {Shape{}, Shape{0}, Shape{1}, Shape{3, 5}, Shape{kLarge}}) {
+    const CollectiveId id = Next("gather");
+    const auto outcomes = group_.Run([&](Communicator& member, Communicator::Done done) {
+      member.AllGatherAsync(id, InputOf<int64_t>(member.rank(), shape), std::move(done));
+    });
+    Shape expected = shape.rank() == 0 ? Shape{1} : shape;
+    expected.set_dim(0, expected.dim(0) * world());
+    const int64_t each = std::max<int64_t>(1, shape.num_elements());
+    for (const Outcome& outcome : outcomes) {
+      ExpectElements<int64_t>(
+          outcome, expected,
+          [&](int64_t i) { return static_cast<int64_t>(Element(static_cast<int>(i / each), i % each)); },
+          StrCat("of ", shape));
+    }
+  }
+  const CollectiveId id = Next("truth values");
+  const auto outcomes = group_.Run([&](Communicator& member, Communicator::Done done) {
+    member.AllGatherAsync(id, Tensor::Scalar(member.rank() % 2 == 0), std::move(done));
+  });
+  for (const Outcome& outcome : outcomes) {
+    ExpectElements<bool>(
+        outcome, Shape{world()}, [](int64_t i) { return i % 2 == 0; }, "bool");
+  }
+}
+
+TEST_P(GroupOperations, ReduceScatter) {
+  ASSERT_TRUE(group_.joined());
+  for (const int64_t rows : {int64_t{0}, int64_t{1}, int64_t{3}, int64_t{20'001}}) {
+    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean, ReduceOp::kMax}) {
+      const CollectiveId id = Next("scatter");
+      const auto outcomes = group_.Run([&](Communicator& member, Communicator::Done done) {
+        member.ReduceScatterAsync(id, InputOf<bfloat16>(member.rank(), Shape{rows * world(), 3}), op, std::move(done));
+      });
+      for (int rank = 0; rank < world(); ++rank) {
+        ExpectElements<bfloat16>(
+            outcomes[static_cast<size_t>(rank)], Shape{rows, 3},
+            [&](int64_t i) { return As<bfloat16>(Reduced(op, world(), i + rank * rows * 3), op, world()); },
+            StrCat("rows ", rows, " rank ", rank));
+      }
+    }
+  }
+}
+
+TEST_P(GroupOperations, NobodyPassesABarrierBeforeAllHaveCome) {
+  ASSERT_TRUE(group_.joined());
+  for (int round = 0; round < 20; ++round) {
+    const CollectiveId id = {1, "barrier"};
+    std::vector<std::future<Outcome>> early;
+    const int last = round % world();
+    for (const auto& member : group_.members()) {
+      if (member->rank() == last) continue;
+      early.push_back(Begin([&](Communicator::Done done) { member->BarrierAsync(id, std::move(done)); }));
+    }
+    for (auto& future : early) EXPECT_EQ(future.wait_for(std::chrono::milliseconds(1)), std::future_status::timeout);
+    auto late = Begin([&](Communicator::Done done) {
+      group_.members()[static_cast<size_t>(last)]->BarrierAsync(id, std::move(done));
+    });
+    EXPECT_TRUE(Await(late).status.ok());
+    for (auto& future : early) EXPECT_TRUE(Await(future).status.ok());
+  }
+}
+
+// Members start the same collectives in different orders, several at a time, large and small.
+TEST_P(GroupOperations, CallsOverlapInAnyOrder) {
+  ASSERT_TRUE(group_.joined());
+  const std::vector<int64_t> counts = {50'000, 7, 3000, 1, 120'000, 0, 900, 64};
+  for (int round = 0; round < 5; ++round) {
+    std::vector<std::vector<std::future<Outcome>>> futures(static_cast<size_t>(world()));
+    for (const auto& member : group_.members()) {
+      auto& own = futures[static_cast<size_t>(member->rank())];
+      own.resize(counts.size());
+      for (size_t step = 0; step < counts.size(); ++step) {
+        const size_t at = (step * 3 + static_cast<size_t>(member->rank())) % counts.size();
+        const CollectiveId id = {static_cast<int64_t>(at), "mixed"};
+        own[at] = Begin([&](Communicator::Done done) {
+          member->AllReduceAsync(id, InputOf<float>(member->rank(), Shape{counts[at]}), ReduceOp::kSum,
+                                 std::move(done));
+        });
+      }
+    }
+    for (auto& own : futures) {
+      for (size_t at = 0; at < counts.size(); ++at) {
+        ExpectElements<float>(
+            Await(own[at]), Shape{counts[at]},
+            [&](int64_t i) { return static_cast<float>(Reduced(ReduceOp::kSum, world(), i)); },
+            StrCat("count ", counts[at]));
+      }
+    }
+  }
+}
+
+TEST_P(GroupOperations, EveryMemberHasTheSameBits) {
+  ASSERT_TRUE(group_.joined());
+  for (const int64_t count : {int64_t{50}, int64_t{30'000}}) {
+    const CollectiveId id = Next("noise");
+    const auto outcomes = group_.Run([&](Communicator& member, Communicator::Done done) {
+      Tensor input(DType::kFloat32, Shape{count});
+      for (int64_t i = 0; i < count; ++i)
+        input.data<float>()[i] = std::sin(static_cast<float>(i * 7 + member.rank() * 1000));
+      member.AllReduceAsync(id, std::move(input), ReduceOp::kSum, std::move(done));
+    });
+    for (const Outcome& outcome : outcomes) {
+      ASSERT_TRUE(outcome.status.ok()) << outcome.status.ToString();
+      EXPECT_EQ(outcome.value.ToVector<float>(), outcomes[0].value.ToVector<float>());
+    }
+  }
+}
+
+TEST_P(GroupOperations, ATensorThatNobodyElseHoldsIsReducedInItsPlace) {
+  ASSERT_TRUE(group_.joined());
+  std::vector<const void*> places;
+  const auto outcomes = group_.Run([&](Communicator& member, Communicator::Done done) {
+    Tensor input = InputOf<float>(member.rank(), Shape{kLarge});
+    places.push_back(input.raw_data());
+    member.AllReduceAsync({1, "in place"}, std::move(input), ReduceOp::kSum, std::move(done));
+  });
+  for (size_t i = 0; i < outcomes.size(); ++i) EXPECT_EQ(outcomes[i].value.raw_data(), places[i]);
+}
+
+std::vector<Layout> Layouts() {
+  std::vector<Layout> layouts;
+  for (const char* transport : {"local", "in_process", "grpc"}) {
+    for (const int world : {1, 2, 3, 4, 7}) layouts.push_back({transport, world, 1});
+  }
+  for (const int world : {4, 7}) layouts.push_back({"grpc", world, 2});
+  layouts.push_back({"in_process", 7, 3});
+  return layouts;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GroupContract, ::testing::ValuesIn(Layouts()), NameOf);
+INSTANTIATE_TEST_SUITE_P(All, GroupOperations, ::testing::ValuesIn(Layouts()), NameOf);
+
+}  // namespace
+}  // namespace cohort::collective

@@ -1,0 +1,345 @@
+#include "cohort/collective/group_core.h"
+
+#include <algorithm>
+
+#include "cohort/collective/group_registry.h"
+#include "cohort/core/logging.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort::collective {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kSayWhoIsMissing{10};
+
+DeviceName Completed(const DeviceName& name) {
+  DeviceName base;
+  base.replica = 0;
+  base.task = 0;
+  base.type = "CPU";
+  base.id = 0;
+  return name.CompletedFrom(base);
+}
+
+}  // namespace
+
+GroupCore::GroupCore(const GroupOptions& options, const std::string& own_task) : options_(options) {
+  for (const DeviceName& member : options.members) {
+    const DeviceName name = Completed(member);
+    if (std::find(names_.begin(), names_.end(), name.ToString()) != names_.end()) {
+      throw InvalidArgumentError(
+          StrCat("[collective] ", name.ToString(), " is a member of group ", options.key, " twice"));
+    }
+    const std::string task = own_task.empty() ? "this process" : name.Task().ToString();
+    const auto known = std::find(tasks_.begin(), tasks_.end(), task);
+    process_of_.push_back(static_cast<int>(known - tasks_.begin()));
+    if (known == tasks_.end()) tasks_.push_back(task);
+    const bool here = own_task.empty() || task == own_task;
+    if (here) own_process_ = process_of_.back();
+    local_index_.push_back(here ? static_cast<int>(local_ranks_.size()) : -1);
+    if (here) local_ranks_.push_back(static_cast<int>(names_.size()));
+    names_.push_back(name.ToString());
+  }
+  if (local_ranks_.empty()) {
+    throw InvalidArgumentError(StrCat("[collective] expected a member of group ", options.key, " on ",
+                                      own_task.empty() ? "this process" : own_task, "; got ", StrJoin(names_, ", ")));
+  }
+  peers_.resize(tasks_.size());
+  for (const int rank : local_ranks_) members_.push_back(std::make_shared<LocalMember>(*this, rank));
+  const auto cores = static_cast<size_t>(std::max(1u, std::thread::hardware_concurrency()));
+  workers_ = std::make_unique<ThreadPool>("cohort-reduce", static_cast<int>(std::min(cores, local_ranks_.size())));
+  if (options.timeout.count() > 0) watcher_ = std::thread([this] { WatchLoop(); });
+}
+
+GroupCore::~GroupCore() { Close(Status(Code::kCancelled, "the group is gone")); }
+
+std::string GroupCore::DescribeRank(int rank) const {
+  if (rank < 0 || rank >= size()) return StrCat("rank ", rank);
+  return StrCat("rank ", rank, " (", names_[static_cast<size_t>(rank)], ")");
+}
+
+std::string GroupCore::DescribeProcess(int process) const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < size(); ++rank) {
+    if (process_of_[static_cast<size_t>(rank)] == process) ranks.push_back(rank);
+  }
+  return StrCat(ranks.size() > 1 ? "ranks " : "rank ", StrJoin(ranks, ", "), " (", tasks_[static_cast<size_t>(process)],
+                ")");
+}
+
+JoinMessage GroupCore::OwnJoin() const {
+  return {ref(), tasks_[static_cast<size_t>(own_process_)], names_, options_.schedule};
+}
+
+std::string GroupCore::Difference(const JoinMessage& join) const {
+  if (join.members != names_) {
+    return StrCat("its members are ", StrJoin(join.members, ", "), "; here they are ", StrJoin(names_, ", "));
+  }
+  const auto& ours = options_.schedule;
+  const auto describe = [](const std::vector<ScheduleEntry>& schedule, size_t i) {
+    if (i >= schedule.size()) return std::string("nothing");
+    return StrCat("'", schedule[i].name, "' (instance ", schedule[i].instance, "), ", schedule[i].signature.ToString());
+  };
+  for (size_t i = 0; i < std::max(ours.size(), join.schedule.size()); ++i) {
+    if (i < ours.size() && i < join.schedule.size() && ours[i] == join.schedule[i]) continue;
+    return StrCat("collective number ", i, " of its schedule is ", describe(join.schedule, i), "; here it is ",
+                  describe(ours, i));
+  }
+  return "";
+}
+
+void GroupCore::SendJoin(int process, const std::shared_ptr<Connection>& connection) {
+  {
+    MutexLock lock(mu_);
+    Peer& peer = peers_[static_cast<size_t>(process)];
+    peer.connection = connection;
+    peer.told = true;
+  }
+  connection->Send(EncodeJoin(OwnJoin()));
+  if (connection->closed()) OnClosed(connection, Status(Code::kUnavailable, "the connection was closed"));
+}
+
+void GroupCore::OnJoin(const std::shared_ptr<Connection>& connection, const JoinMessage& join) {
+  const auto known = std::find(tasks_.begin(), tasks_.end(), join.task);
+  const int process = known == tasks_.end() ? -1 : static_cast<int>(known - tasks_.begin());
+  std::string difference = Difference(join);
+  if (process < 0 && difference.empty()) difference = "it is none of the members";
+  if (!difference.empty()) {
+    Fail(Status(Code::kInvalidArgument,
+                StrCat("[collective] ", join.task, " does not agree with ", DescribeProcess(own_process_), " on group ",
+                       options_.key, ", generation ", options_.generation, ": ", difference,
+                       "; build the same graph at every member")));
+  }
+  Status failed = status();
+  if (!failed.ok()) {
+    connection->Send(EncodeAbort({ref(), failed}));
+    return;
+  }
+  bool answer = false;
+  bool again = false;
+  {
+    MutexLock lock(mu_);
+    Peer& peer = peers_[static_cast<size_t>(process)];
+    again = peer.joined;
+    peer.joined = true;
+    answer = !again && !peer.told;
+  }
+  if (again) {
+    return Fail(Status(Code::kAborted, StrCat("[collective] ", DescribeProcess(process), " joined group ", options_.key,
+                                              ", generation ", options_.generation,
+                                              " again: it was restarted; join a new generation at every member")));
+  }
+  if (answer) SendJoin(process, connection);
+  changed_.NotifyAll();
+}
+
+void GroupCore::AwaitAll(Clock::time_point deadline) {
+  const auto start = Clock::now();
+  auto say = start + kSayWhoIsMissing;
+  MutexLock lock(mu_);
+  for (;;) {
+    failed_.ThrowIfError();
+    std::vector<std::string> missing;
+    for (size_t process = 0; process < peers_.size(); ++process) {
+      if (static_cast<int>(process) != own_process_ && !peers_[process].joined) {
+        missing.push_back(DescribeProcess(static_cast<int>(process)));
+      }
+    }
+    if (missing.empty()) return;
+    const auto now = Clock::now();
+    const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(now - start).count() / 1000.0;
+    const std::string what = StrCat("group ", options_.key, ", generation ", options_.generation);
+    if (now >= deadline) {
+      throw DeadlineExceededError(StrCat("[collective] ", what, " is not complete after ", waited,
+                                         " s: ", StrJoin(missing, ", "), " did not join"));
+    }
+    if (now >= say) {
+      LogInfo("collective", what, " still waits for ", StrJoin(missing, ", "), ", ", waited, " s so far");
+      say = now + kSayWhoIsMissing;
+    }
+    changed_.WaitUntil(mu_, std::min(deadline, say));
+  }
+}
+
+void GroupCore::OnData(const DataMessage& data, Tensor tensor) {
+  if (data.from < 0 || data.from >= size() || data.to < 0 || data.to >= size() ||
+      local_index_[static_cast<size_t>(data.to)] < 0) {
+    throw DataLossError(StrCat("[collective] a message from rank ", data.from, " to rank ", data.to,
+                               " came to a process without the latter"));
+  }
+  members_[static_cast<size_t>(local_index_[static_cast<size_t>(data.to)])]->Deliver(data, std::move(tensor));
+}
+
+void GroupCore::Post(int from, int to, const CallId& call, int32_t sequence, const Signature& signature,
+                     Tensor tensor) {
+  const DataMessage data = {ref(), call, from, to, sequence, signature};
+  if (local_index_[static_cast<size_t>(to)] >= 0) return OnData(data, std::move(tensor));
+  std::shared_ptr<Connection> connection;
+  {
+    MutexLock lock(mu_);
+    connection = peers_[static_cast<size_t>(process_of_[static_cast<size_t>(to)])].connection;
+  }
+  if (connection != nullptr) connection->Send(EncodeData(data, std::move(tensor)));
+}
+
+void GroupCore::Schedule(std::function<void()> work) {
+  {
+    MutexLock lock(mu_);
+    if (!closed_) return workers_->Schedule(std::move(work));
+  }
+  work();  // of a run that ends
+}
+
+void GroupCore::Retire(int rank, const CallId& call) {
+  members_[static_cast<size_t>(local_index_[static_cast<size_t>(rank)])]->Retire(call);
+}
+
+Status GroupCore::status() const {
+  MutexLock lock(mu_);
+  return failed_;
+}
+
+std::vector<std::shared_ptr<Connection>> GroupCore::Connections() const {
+  std::vector<std::shared_ptr<Connection>> connections;
+  MutexLock lock(mu_);
+  for (const Peer& peer : peers_) {
+    if (peer.connection != nullptr) connections.push_back(peer.connection);
+  }
+  return connections;
+}
+
+bool GroupCore::FailHere(const Status& why) {
+  {
+    MutexLock lock(mu_);
+    if (!failed_.ok()) return false;
+    failed_ = why;
+  }
+  changed_.NotifyAll();
+  for (const auto& member : members_) member->FailAll(why);
+  return true;
+}
+
+void GroupCore::Fail(const Status& why) {
+  if (!status().ok()) return;
+  if (failures_ != nullptr) failures_->Add(ref(), why);
+  // First, so that who hears of it passes it on before anybody ends for it and so becomes a second cause.
+  for (const auto& connection : Connections()) connection->Send(EncodeAbort({ref(), why}));
+  if (FailHere(why)) LogDebug("collective", "group ", options_.key, " has failed: ", why.ToString());
+}
+
+void GroupCore::OnAbort(const AbortMessage& abort) { Fail(abort.why); }
+
+int GroupCore::FindProcess(const std::shared_ptr<Connection>& connection) const {
+  for (size_t process = 0; process < peers_.size(); ++process) {
+    if (peers_[process].connection == connection) return static_cast<int>(process);
+  }
+  return -1;
+}
+
+void GroupCore::SetGone(int process, const Status& why) {
+  {
+    MutexLock lock(mu_);
+    Peer& peer = peers_[static_cast<size_t>(process)];
+    if (!peer.gone.ok()) return;
+    peer.gone = why;
+  }
+  any_gone_.store(true);
+  for (const auto& member : members_) member->CheckPeers();
+}
+
+void GroupCore::OnLeave(const std::shared_ptr<Connection>& connection, const LeaveMessage&) {
+  int process = -1;
+  {
+    MutexLock lock(mu_);
+    process = FindProcess(connection);
+    if (process < 0 || ++peers_[static_cast<size_t>(process)].left < 2) return;
+  }
+  SetGone(process, Status(Code::kUnavailable, StrCat("[collective] ", DescribeProcess(process), " has left group ",
+                                                     options_.key, ", generation ", options_.generation)));
+}
+
+void GroupCore::OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) {
+  int process = -1;
+  bool had_left = false;
+  {
+    MutexLock lock(mu_);
+    process = FindProcess(connection);
+    if (process < 0) return;
+    had_left = peers_[static_cast<size_t>(process)].left > 0;
+  }
+  const Status gone(why.code(), StrCat("[collective] ", DescribeProcess(process), " of group ", options_.key,
+                                       ", generation ", options_.generation, " is lost: ", why.message()));
+  // Who has said good-bye has done its part in what still runs.
+  if (!had_left) Fail(gone);
+  SetGone(process, gone);
+}
+
+Status GroupCore::WhyGone(int rank) const {
+  if (!any_gone_.load()) return {};
+  MutexLock lock(mu_);
+  return peers_[static_cast<size_t>(process_of_[static_cast<size_t>(rank)])].gone;
+}
+
+void GroupCore::Leave(const Status& why) {
+  if (status().ok()) {
+    for (const auto& connection : Connections()) {
+      connection->Send(EncodeLeave({ref(), false}));
+      connection->Send(EncodeLeave({ref(), true}));
+    }
+  }
+  FailHere(why);
+}
+
+void GroupCore::Close(const Status& why) {
+  {
+    MutexLock lock(mu_);
+    if (closed_) return;
+    closed_ = true;
+  }
+  Leave(why);
+  changed_.NotifyAll();
+  if (watcher_.joinable()) watcher_.join();
+  std::unique_ptr<ThreadPool> workers;
+  {
+    MutexLock lock(mu_);
+    workers = std::move(workers_);
+  }
+}
+
+void GroupCore::Watch(const std::shared_ptr<PlanRun>& run) {
+  if (options_.timeout.count() == 0) return;
+  {
+    MutexLock lock(mu_);
+    watched_.push_back({Clock::now() + options_.timeout, run});
+  }
+  changed_.NotifyAll();
+}
+
+void GroupCore::WatchLoop() {
+  for (;;) {
+    std::shared_ptr<PlanRun> late;
+    {
+      MutexLock lock(mu_);
+      if (closed_) return;
+      if (watched_.empty()) {
+        changed_.Wait(mu_);  // Close ends it
+        continue;
+      }
+      const Watched& first = watched_.front();
+      if (!first.run.expired() && Clock::now() < first.deadline) {
+        changed_.WaitUntil(mu_, first.deadline);
+        continue;
+      }
+      late = first.run.lock();
+      watched_.pop_front();
+    }
+    const std::string wait = late == nullptr ? "" : late->DescribeWait();
+    if (wait.empty()) continue;
+    Fail(Status(Code::kDeadlineExceeded,
+                StrCat("[collective] ", late->Describe(), " has not ended within ", options_.timeout.count(),
+                       " ms: ", DescribeProcess(own_process_), " ", wait)));
+  }
+}
+
+}  // namespace cohort::collective

@@ -1,0 +1,117 @@
+// GroupCore: the shared part of a Group - members, connections, what has failed. Internal to collective/.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cohort/cluster/transport.h"
+#include "cohort/collective/group.h"
+#include "cohort/collective/local_member.h"
+#include "cohort/collective/plan_run.h"
+#include "cohort/core/mutex.h"
+#include "cohort/core/thread_pool.h"
+
+namespace cohort::collective {
+
+// Thread-safe.
+class GroupCore final : public RunHost, public std::enable_shared_from_this<GroupCore> {
+ public:
+  // `own_task`: "/job:worker/replica:0/task:0"; "" where all members are of this process. Throws InvalidArgumentError
+  // for members that are no devices or stand twice, or when none is of this process.
+  GroupCore(const GroupOptions& options, const std::string& own_task);
+  ~GroupCore() override;
+
+  const GroupOptions& options() const { return options_; }
+  GroupRef ref() const { return {options_.key, options_.generation}; }
+  const std::vector<int>& local_ranks() const { return local_ranks_; }
+  // The process of every rank, by number, in the order in which they first appear.
+  const std::vector<int>& process_of() const { return process_of_; }
+  const std::vector<std::string>& tasks() const { return tasks_; }  // by number of the process
+  int own_process() const { return own_process_; }
+  const std::string& device(int rank) const { return names_[static_cast<size_t>(rank)]; }
+  const std::shared_ptr<LocalMember>& member(size_t local) const { return members_[local]; }
+  JoinMessage OwnJoin() const;
+
+  // From the registry. A peer that joins: it is answered where it has not been told yet; a group that has failed
+  // answers with the reason.
+  void OnJoin(const std::shared_ptr<Connection>& connection, const JoinMessage& join);
+  void OnData(const DataMessage& data, Tensor tensor);
+  void OnAbort(const AbortMessage& abort);
+  void OnLeave(const std::shared_ptr<Connection>& connection, const LeaveMessage& leave);
+  void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why);
+  // Tells a process that this one joins. `connection` then is the one for it.
+  void SendJoin(int process, const std::shared_ptr<Connection>& connection);
+  // Before the group can fail: where its failure is noted for those who join later.
+  void TellFailure(std::shared_ptr<class FailedGroups> failures) { failures_ = std::move(failures); }
+  // Throws what has failed, or DeadlineExceededError.
+  void AwaitAll(std::chrono::steady_clock::time_point deadline);
+
+  Status status() const EXCLUDES(mu_);
+  // A run that has begun; it is watched where there is a timeout.
+  void Watch(const std::shared_ptr<PlanRun>& run);
+  // Tells the others that this process takes no further part, and ends its runs.
+  void Leave(const Status& why);
+  // Leaves and ends all threads. Not on a thread of its own.
+  void Close(const Status& why);
+
+  int size() const override { return static_cast<int>(names_.size()); }
+  std::string DescribeRank(int rank) const override;
+  void Post(int from, int to, const CallId& call, int32_t sequence, const Signature& signature, Tensor tensor) override;
+  void Schedule(std::function<void()> work) override;
+  void Fail(const Status& why) override EXCLUDES(mu_);
+  Status WhyGone(int rank) const override EXCLUDES(mu_);
+  void Retire(int rank, const CallId& call) override;
+
+ private:
+  struct Peer {
+    std::shared_ptr<Connection> connection;
+    bool told = false;    // has our join
+    bool joined = false;  // we have its join
+    int left = 0;         // parts of its leave that have come
+    Status gone;          // nothing more will come from it
+  };
+  struct Watched {
+    std::chrono::steady_clock::time_point deadline;
+    std::weak_ptr<PlanRun> run;
+  };
+
+  std::string DescribeProcess(int process) const;
+  int FindProcess(const std::shared_ptr<Connection>& connection) const REQUIRES(mu_);  // -1: none
+  void SetGone(int process, const Status& why) EXCLUDES(mu_);
+  // Sets failed_, ends all runs. False where it had failed before.
+  bool FailHere(const Status& why) EXCLUDES(mu_);
+  std::vector<std::shared_ptr<Connection>> Connections() const EXCLUDES(mu_);
+  // "", or how `join` differs from ours.
+  std::string Difference(const JoinMessage& join) const;
+  void WatchLoop();
+
+  const GroupOptions options_;
+  std::vector<std::string> names_;  // of the members' devices
+  std::vector<int> process_of_;
+  std::vector<std::string> tasks_;
+  int own_process_ = 0;
+  std::vector<int> local_ranks_;
+  std::vector<int> local_index_;  // by rank; -1 elsewhere
+  std::vector<std::shared_ptr<LocalMember>> members_;
+
+  std::shared_ptr<FailedGroups> failures_;  // null in a local group
+
+  mutable Mutex mu_;
+  CondVar changed_;
+  std::vector<Peer> peers_ GUARDED_BY(mu_);  // by process
+  Status failed_ GUARDED_BY(mu_);
+  std::deque<Watched> watched_ GUARDED_BY(mu_);
+  bool closed_ GUARDED_BY(mu_) = false;
+
+  std::atomic<bool> any_gone_{false};
+  std::unique_ptr<ThreadPool> workers_ GUARDED_BY(mu_);  // null once closed
+  std::thread watcher_;
+};
+
+}  // namespace cohort::collective

@@ -1,0 +1,170 @@
+#include "cohort/collective/messages.h"
+
+#include "cohort/cluster/wire.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort::collective {
+namespace {
+
+constexpr uint64_t kMaxMembers = 1 << 16;
+constexpr uint64_t kMaxSchedule = 1 << 20;
+constexpr int64_t kSurelyLarge = 16 * 1024;  // bytes that travel as bulk (cluster/transport.h)
+
+Message Make(Kind kind, WireWriter& header, std::vector<Tensor> tensors = {}) {
+  return {static_cast<uint16_t>(kind), header.Take(), std::move(tensors)};
+}
+
+// Instances and generations may be any number.
+void PutNumber(WireWriter& out, int64_t value) { out.Varint(static_cast<uint64_t>(value)); }
+int64_t GetNumber(WireReader& in) { return static_cast<int64_t>(in.Varint()); }
+
+void Put(WireWriter& out, const GroupRef& group) {
+  PutNumber(out, group.key);
+  PutNumber(out, group.generation);
+}
+
+GroupRef GetGroup(WireReader& in) {
+  GroupRef group;
+  group.key = GetNumber(in);
+  group.generation = GetNumber(in);
+  return group;
+}
+
+// Rank and dimensions are stored plus one: 0 is unknown.
+void Put(WireWriter& out, const Signature& signature) {
+  out.Varint(static_cast<uint64_t>(signature.kind));
+  out.Varint(static_cast<uint64_t>(signature.op));
+  out.Varint(static_cast<uint64_t>(signature.algorithm));
+  out.Varint(static_cast<uint64_t>(signature.root));
+  out.Varint(static_cast<uint64_t>(signature.dtype));
+  out.Varint(static_cast<uint64_t>(signature.shape.rank() + 1));
+  for (const int64_t dim : signature.shape.dims()) out.Varint(static_cast<uint64_t>(dim + 1));
+}
+
+Signature GetSignature(WireReader& in) {
+  Signature signature;
+  signature.kind = static_cast<CallKind>(in.Varint(static_cast<uint64_t>(CallKind::kBarrier)));
+  signature.op = static_cast<ReduceOp>(in.Varint(static_cast<uint64_t>(ReduceOp::kMean)));
+  signature.algorithm = static_cast<Algorithm>(in.Varint(static_cast<uint64_t>(Algorithm::kHierarchical)));
+  signature.root = static_cast<int32_t>(in.Varint(INT32_MAX));
+  const uint64_t dtype = in.Varint(INT32_MAX);
+  if (dtype != 0 && !IsKnownDType(static_cast<int32_t>(dtype))) {
+    throw DataLossError(StrCat("[collective] a message names the unknown dtype ", dtype));
+  }
+  signature.dtype = static_cast<DType>(dtype);
+  const int rank = static_cast<int>(in.Varint(Shape::kMaxRank + 1)) - 1;
+  if (rank < 0) {
+    signature.shape = Shape::UnknownRank();
+    return signature;
+  }
+  for (int i = 0; i < rank; ++i) signature.shape.AddDim(static_cast<int64_t>(in.Varint(INT64_MAX)) - 1);
+  return signature;
+}
+
+void ExpectTensors(const Message& message, size_t count) {
+  if (message.tensors.size() != count) {
+    throw DataLossError(StrCat("[collective] expected ", count, " tensors in a message of kind ", message.kind,
+                               "; got ", message.tensors.size()));
+  }
+}
+
+}  // namespace
+
+Message EncodeJoin(const JoinMessage& join) {
+  WireWriter out;
+  Put(out, join.group);
+  out.String(join.task);
+  out.Varint(join.members.size());
+  for (const std::string& member : join.members) out.String(member);
+  out.Varint(join.schedule.size());
+  for (const ScheduleEntry& entry : join.schedule) {
+    PutNumber(out, entry.instance);
+    out.String(entry.name);
+    Put(out, entry.signature);
+  }
+  return Make(Kind::kJoin, out);
+}
+
+JoinMessage DecodeJoin(const Message& message) {
+  ExpectTensors(message, 0);
+  WireReader in(message.header);
+  JoinMessage join;
+  join.group = GetGroup(in);
+  join.task = in.String();
+  for (uint64_t left = in.Varint(kMaxMembers); left > 0; --left) join.members.push_back(in.String());
+  for (uint64_t left = in.Varint(kMaxSchedule); left > 0; --left) {
+    ScheduleEntry entry;
+    entry.instance = GetNumber(in);
+    entry.name = in.String();
+    entry.signature = GetSignature(in);
+    join.schedule.push_back(std::move(entry));
+  }
+  in.ExpectEnd();
+  return join;
+}
+
+Message EncodeData(const DataMessage& data, Tensor tensor) {
+  WireWriter out;
+  Put(out, data.group);
+  PutNumber(out, data.call.instance);
+  PutNumber(out, data.call.round);
+  out.Varint(static_cast<uint64_t>(data.from));
+  out.Varint(static_cast<uint64_t>(data.to));
+  out.Varint(static_cast<uint64_t>(data.sequence));
+  Put(out, data.signature);
+  std::vector<Tensor> tensors;
+  tensors.push_back(std::move(tensor));
+  return Make(Kind::kData, out, std::move(tensors));
+}
+
+DataMessage DecodeData(const Message& message) {
+  ExpectTensors(message, 1);
+  WireReader in(message.header);
+  DataMessage data;
+  data.group = GetGroup(in);
+  data.call.instance = GetNumber(in);
+  data.call.round = GetNumber(in);
+  data.from = static_cast<int32_t>(in.Varint(INT32_MAX));
+  data.to = static_cast<int32_t>(in.Varint(INT32_MAX));
+  data.sequence = static_cast<int32_t>(in.Varint(INT32_MAX));
+  data.signature = GetSignature(in);
+  in.ExpectEnd();
+  return data;
+}
+
+Message EncodeAbort(const AbortMessage& abort) {
+  WireWriter out;
+  Put(out, abort.group);
+  out.Varint(static_cast<uint64_t>(abort.why.code()));
+  out.String(abort.why.message());
+  return Make(Kind::kAbort, out);
+}
+
+AbortMessage DecodeAbort(const Message& message) {
+  ExpectTensors(message, 0);
+  WireReader in(message.header);
+  AbortMessage abort;
+  abort.group = GetGroup(in);
+  const auto code = static_cast<Code>(in.Varint(static_cast<uint64_t>(Code::kUnauthenticated)));
+  abort.why = Status(code == Code::kOk ? Code::kUnknown : code, in.String());
+  in.ExpectEnd();
+  return abort;
+}
+
+Message EncodeLeave(const LeaveMessage& leave) {
+  WireWriter out;
+  Put(out, leave.group);
+  return Make(Kind::kLeave, out, {Tensor::Zeros(DType::kUint8, Shape{leave.large ? kSurelyLarge : 0})});
+}
+
+LeaveMessage DecodeLeave(const Message& message) {
+  ExpectTensors(message, 1);
+  WireReader in(message.header);
+  LeaveMessage leave;
+  leave.group = GetGroup(in);
+  leave.large = message.tensors[0].num_elements() > 0;
+  in.ExpectEnd();
+  return leave;
+}
+
+}  // namespace cohort::collective

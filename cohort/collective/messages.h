@@ -1,0 +1,74 @@
+// The messages that members of a group exchange; docs/formats.md has the byte layouts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cohort/cluster/protocol.h"
+#include "cohort/cluster/transport.h"
+#include "cohort/collective/call.h"
+
+namespace cohort::collective {
+
+enum class Kind : uint16_t {
+  kJoin = kFirstServiceKind,  // a process to each other process of the group
+  kData,                      // a step of a plan; one tensor
+  kAbort,                     // the group has failed
+  kLeave,                     // a process takes no further part; a small and a large message
+};
+inline constexpr uint16_t kLastKind = static_cast<uint16_t>(Kind::kLeave);
+
+// One collective of a group's schedule.
+struct ScheduleEntry {
+  int64_t instance = 0;
+  std::string name;
+  Signature signature;
+  friend bool operator==(const ScheduleEntry&, const ScheduleEntry&) = default;
+};
+
+struct GroupRef {
+  int64_t key = 0;
+  int64_t generation = 0;
+  friend auto operator<=>(const GroupRef&, const GroupRef&) = default;
+};
+
+struct JoinMessage {
+  GroupRef group;
+  std::string task;                  // who joins
+  std::vector<std::string> members;  // full device names, by rank
+  std::vector<ScheduleEntry> schedule;
+};
+
+struct DataMessage {
+  GroupRef group;
+  CallId call;
+  int32_t from = 0;  // ranks
+  int32_t to = 0;
+  int32_t sequence = 0;
+  Signature signature;  // the sender's
+};
+
+struct AbortMessage {
+  GroupRef group;
+  Status why;
+};
+
+// Goes as two messages, because small and large ones overtake each other: when both have come, all that was sent before
+// has come too.
+struct LeaveMessage {
+  GroupRef group;
+  bool large = false;
+};
+
+// Each Decode throws DataLossError for a header that is not what Encode makes.
+Message EncodeJoin(const JoinMessage& join);
+JoinMessage DecodeJoin(const Message& message);
+Message EncodeData(const DataMessage& data, Tensor tensor);
+DataMessage DecodeData(const Message& message);
+Message EncodeAbort(const AbortMessage& abort);
+AbortMessage DecodeAbort(const Message& message);
+Message EncodeLeave(const LeaveMessage& leave);
+LeaveMessage DecodeLeave(const Message& message);
+
+}  // namespace cohort::collective

@@ -1,0 +1,264 @@
+#include "cohort/collective/plan_run.h"
+
+#include <cstring>
+
+#include "cohort/core/str_cat.h"
+#include "cohort/kernels/cpu/combine.h"
+
+namespace cohort::collective {
+namespace {
+
+// What is computed on the thread that brings a message: some tens of microseconds.
+constexpr size_t kLargeBytes = 128 * 1024;
+
+}  // namespace
+
+std::string PlanRun::DescribeLocked() const {
+  const std::string number = StrCat("(instance ", call_.instance, ", round ", call_.round, ")");
+  if (!started_) return StrCat("the collective ", number);
+  return StrCat("'", job_.name, "' ", number, ", ", job_.signature.ToString());
+}
+
+std::string PlanRun::Describe() const {
+  MutexLock lock(mu_);
+  return DescribeLocked();
+}
+
+std::string PlanRun::DescribeWait() const {
+  MutexLock lock(mu_);
+  if (!started_ || ended_) return "";
+  if (next_ >= job_.plan->steps.size()) return "is about to end";
+  const PlanStep& step = job_.plan->steps[next_];
+  return StrCat(running_ || step.peer < 0 ? "is at" : StrCat("waits for ", host_.DescribeRank(step.peer), " at"),
+                " step ", next_ + 1, " of ", job_.plan->steps.size());
+}
+
+void PlanRun::FailGroup(const Status& why) {
+  host_.Fail(why);
+  Fail(why);  // the group may be failing for another reason, of which this run has not heard yet
+}
+
+Status PlanRun::Disagreement(int from, const Signature& theirs) const {
+  if (job_.signature == theirs) return {};
+  return Status(Code::kInvalidArgument,
+                StrCat("[collective] the members of a group bring different things to ", DescribeLocked(), " at ",
+                       host_.DescribeRank(rank_), "; ", host_.DescribeRank(from), " brings ", theirs.ToString(),
+                       ": build the same graph with the same shapes at every member"));
+}
+
+void PlanRun::Start(Job job) {
+  Status different;
+  {
+    MutexLock lock(mu_);
+    job_ = std::move(job);
+    large_ = job_.input.bytes() >= kLargeBytes;
+    started_ = true;
+    running_ = true;  // nobody else pumps before the memory is there
+    for (const auto& [from, signature] : early_) {
+      if (different.ok()) different = Disagreement(from, signature);
+    }
+    early_.clear();
+  }
+  if (!different.ok()) FailGroup(different);
+  try {
+    PrepareMemory();
+  } catch (...) {
+    FailGroup(Status::FromCurrentException());
+  }
+  if (large_) {
+    host_.Schedule([self = shared_from_this()] { self->Pump(); });
+  } else {
+    Pump();
+  }
+}
+
+void PlanRun::PrepareMemory() {
+  const Signature& what = job_.signature;
+  if (what.kind == CallKind::kBarrier) return;
+  const bool is_root = what.kind == CallKind::kBroadcast && what.root == rank_;
+  const bool same_memory = job_.plan->in_place && job_.plan->input_count == job_.plan->output_count &&
+                           (what.kind == CallKind::kAllReduce || what.kind == CallKind::kBroadcast);
+  if (is_root || host_.size() == 1 || (same_memory && job_.input.OwnsBufferAlone())) {
+    output_ = job_.input.Reshaped(job_.output_shape);
+  } else {
+    output_ = Tensor(what.dtype, job_.output_shape);
+  }
+  if (job_.plan->scratch_count > 0) {
+    scratch_ = Tensor(TypeIn(Space::kScratch), Shape{job_.plan->scratch_count});
+  }
+}
+
+void PlanRun::Deliver(int from, int32_t sequence, const Signature& signature, Tensor tensor) {
+  Status different;
+  {
+    MutexLock lock(mu_);
+    if (ended_ || !failed_.ok()) return;
+    if (started_) {
+      different = Disagreement(from, signature);
+    } else {
+      early_.emplace_back(from, signature);
+    }
+    if (different.ok()) inbox_[{from, sequence}] = std::move(tensor);
+  }
+  if (!different.ok()) return FailGroup(different);
+  PumpSomewhere();
+}
+
+bool PlanRun::CanMove() const {
+  if (!started_ || ended_ || running_) return false;
+  if (!failed_.ok() || next_ >= job_.plan->steps.size()) return true;
+  const PlanStep& step = job_.plan->steps[next_];
+  const bool needs = step.kind == StepKind::kReceive || step.kind == StepKind::kReduce;
+  return !needs || inbox_.count({step.peer, step.sequence}) > 0;
+}
+
+void PlanRun::PumpSomewhere() {
+  {
+    MutexLock lock(mu_);
+    if (!CanMove()) return;
+    running_ = true;
+  }
+  if (large_) {
+    host_.Schedule([self = shared_from_this()] { self->Pump(); });
+  } else {
+    Pump();
+  }
+}
+
+// Entered with running_ set by the caller.
+void PlanRun::Pump() {
+  for (;;) {
+    Status failed;
+    Tensor received;
+    const PlanStep* step = nullptr;
+    {
+      MutexLock lock(mu_);
+      running_ = false;
+      if (!CanMove()) break;
+      running_ = true;
+      failed = failed_;
+      if (failed.ok() && next_ < job_.plan->steps.size()) {
+        step = &job_.plan->steps[next_];
+        const auto found = inbox_.find({step->peer, step->sequence});
+        if (found != inbox_.end() && step->kind != StepKind::kSend) {
+          received = std::move(found->second);
+          inbox_.erase(found);
+        }
+      }
+    }
+    if (step == nullptr) return End(failed);
+    try {
+      Execute(*step, std::move(received));
+    } catch (...) {
+      FailGroup(Status::FromCurrentException());
+    }
+    MutexLock lock(mu_);
+    ++next_;
+  }
+  CheckPeers();
+}
+
+void PlanRun::CheckPeers() {
+  int peer = -1;
+  {
+    MutexLock lock(mu_);
+    if (!started_ || ended_ || running_ || next_ >= job_.plan->steps.size()) return;
+    const PlanStep& step = job_.plan->steps[next_];
+    if (inbox_.count({step.peer, step.sequence}) == 0) peer = step.peer;
+  }
+  if (peer < 0) return;
+  const Status gone = host_.WhyGone(peer);
+  if (!gone.ok()) host_.Fail(gone);
+}
+
+void PlanRun::Execute(const PlanStep& step, Tensor received) {
+  switch (step.kind) {
+    case StepKind::kSend:
+      return host_.Post(rank_, step.peer, call_, step.sequence, job_.signature, View(step.from, step.count));
+    case StepKind::kCopy:
+      if (Address(step.to) != Address(step.from)) {
+        std::memcpy(Address(step.to), Address(step.from),
+                    static_cast<size_t>(step.count) * DTypeSize(job_.signature.dtype));
+      }
+      return;
+    case StepKind::kReceive:
+    case StepKind::kReduce: break;
+  }
+  if (received.num_elements() != step.count) {
+    throw InternalError(StrCat("[collective] expected ", step.count, " elements from ", host_.DescribeRank(step.peer),
+                               "; got ", received.num_elements(), " in ", Describe()));
+  }
+  if (step.count == 0) return;
+  if (step.kind == StepKind::kReduce) return Reduce(step, received);
+  if (received.dtype() != job_.signature.dtype) {
+    throw InternalError(StrCat("[collective] expected ", job_.signature.dtype, " from ", host_.DescribeRank(step.peer),
+                               "; got ", received.dtype(), " in ", Describe()));
+  }
+  std::memcpy(Address(step.to), received.raw_data(), received.bytes());
+}
+
+void PlanRun::Reduce(const PlanStep& step, const Tensor& received) {
+  const ReduceOp wanted = job_.signature.op;
+  const ReduceOp op = wanted == ReduceOp::kMean && !step.final ? ReduceOp::kSum : wanted;
+  const DType own_type = TypeIn(step.from.space);
+  // The lower rank's operand stands left, so that both of a pair compute the same bits.
+  const bool own_left = rank_ < step.peer;
+  const cpu::CombineFn combine = cpu::Combiner(op, job_.signature.dtype, own_left ? own_type : received.dtype(),
+                                               own_left ? received.dtype() : own_type, TypeIn(step.to.space));
+  const void* own = Address(step.from);
+  combine(own_left ? own : received.raw_data(), own_left ? received.raw_data() : own, Address(step.to), step.count,
+          host_.size());
+}
+
+DType PlanRun::TypeIn(Space space) const {
+  return space == Space::kScratch ? cpu::AccumulatorOf(job_.signature.dtype) : job_.signature.dtype;
+}
+
+char* PlanRun::Address(const Place& place) const {
+  const Tensor& tensor = place.space == Space::kInput ? job_.input : place.space == Space::kOutput ? output_ : scratch_;
+  // Tensors hand out their bytes as const through a const tensor; who may write is the plan's matter.
+  return static_cast<char*>(const_cast<void*>(tensor.raw_data())) +
+         static_cast<size_t>(place.begin) * DTypeSize(TypeIn(place.space));
+}
+
+Tensor PlanRun::View(const Place& place, int64_t count) const {
+  if (count == 0) return Tensor(DType::kUint8, Shape{0});
+  const Tensor& tensor = place.space == Space::kInput ? job_.input : place.space == Space::kOutput ? output_ : scratch_;
+  const auto offset = static_cast<size_t>(Address(place) - static_cast<char*>(tensor.buffer()->data()));
+  return Tensor(TypeIn(place.space), Shape{count}, tensor.buffer(), offset);
+}
+
+void PlanRun::Fail(const Status& why) {
+  {
+    MutexLock lock(mu_);
+    if (ended_ || !failed_.ok()) return;
+    failed_ = why;
+    inbox_.clear();
+    early_.clear();
+  }
+  PumpSomewhere();
+}
+
+void PlanRun::End(const Status& status) {
+  std::string what;
+  {
+    MutexLock lock(mu_);
+    ended_ = true;
+    inbox_.clear();
+    what = DescribeLocked();
+  }
+  host_.Retire(rank_, call_);
+  Communicator::Done done = std::move(job_.done);
+  job_.input.Reset();
+  scratch_.Reset();
+  if (status.ok()) {
+    done(Status(), std::move(output_));
+  } else {
+    output_.Reset();
+    done(Status(status.code(),
+                StrCat("[collective] ", what, " failed at ", host_.DescribeRank(rank_), ": ", status.message())),
+         Tensor());
+  }
+}
+
+}  // namespace cohort::collective

@@ -1,0 +1,107 @@
+// PlanRun: one member's part in one execution of a collective - its plan, its memory, the messages that wait for it.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/collective/call.h"
+#include "cohort/collective/plan.h"
+#include "cohort/core/mutex.h"
+#include "cohort/core/tensor.h"
+
+namespace cohort::collective {
+
+// What a run needs of its group. Thread-safe; outlives the run's work.
+class RunHost {
+ public:
+  virtual ~RunHost() = default;
+  virtual int size() const = 0;
+  // "rank 2 (/job:worker/replica:0/task:2/device:CPU:0)".
+  virtual std::string DescribeRank(int rank) const = 0;
+  virtual void Post(int from, int to, const CallId& call, int32_t sequence, const Signature& signature,
+                    Tensor tensor) = 0;
+  // Runs it on a thread that may compute for long.
+  virtual void Schedule(std::function<void()> work) = 0;
+  // The group fails, and with it every run.
+  virtual void Fail(const Status& why) = 0;
+  // Why nothing more comes from a member; ok while something may.
+  virtual Status WhyGone(int rank) const = 0;
+  // The run has ended; called before its `done`.
+  virtual void Retire(int rank, const CallId& call) = 0;
+};
+
+// Thread-safe. Begins as a box for messages that come early.
+class PlanRun : public std::enable_shared_from_this<PlanRun> {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  PlanRun(RunHost& host, int rank, const CallId& call) : host_(host), rank_(rank), call_(call) {}
+
+  // What this member brings. The plan's counts fit `input`.
+  struct Job {
+    std::string name;
+    Signature signature;
+    std::shared_ptr<const Plan> plan;
+    Tensor input;
+    Shape output_shape;
+    Communicator::Done done;
+  };
+  // At most once.
+  void Start(Job job);
+  // A message from a peer, before or after Start.
+  void Deliver(int from, int32_t sequence, const Signature& signature, Tensor tensor);
+  // Fails the group where this run waits for a member that is gone.
+  void CheckPeers() EXCLUDES(mu_);
+  // Ends a run that has been started, unless it has ended; a step that is being computed ends first.
+  void Fail(const Status& why);
+
+  // "all-reduce 'w' (instance 3, round 7): all-reduce SUM of float32[4] by RING".
+  std::string Describe() const EXCLUDES(mu_);
+  // "waits for rank 2 (...), step 3 of 12", or "" when it has ended.
+  std::string DescribeWait() const EXCLUDES(mu_);
+
+ private:
+  using Key = std::pair<int, int32_t>;  // sender, sequence
+
+  std::string DescribeLocked() const REQUIRES(mu_);
+  void FailGroup(const Status& why) EXCLUDES(mu_);
+  // Where a peer brings something else.
+  Status Disagreement(int from, const Signature& theirs) const REQUIRES(mu_);
+  bool CanMove() const REQUIRES(mu_);
+  void PumpSomewhere() EXCLUDES(mu_);
+  void Pump() EXCLUDES(mu_);
+  void PrepareMemory();
+  void Execute(const PlanStep& step, Tensor received);
+  void Reduce(const PlanStep& step, const Tensor& received);
+  Tensor View(const Place& place, int64_t count) const;
+  char* Address(const Place& place) const;
+  DType TypeIn(Space space) const;
+  void End(const Status& status);
+
+  RunHost& host_;
+  const int rank_;
+  const CallId call_;
+
+  mutable Mutex mu_;
+  std::map<Key, Tensor> inbox_ GUARDED_BY(mu_);
+  std::vector<std::pair<int, Signature>> early_ GUARDED_BY(mu_);  // of messages before Start
+  bool started_ GUARDED_BY(mu_) = false;
+  bool running_ GUARDED_BY(mu_) = false;  // a thread is in Pump, or on its way there
+  bool ended_ GUARDED_BY(mu_) = false;
+  Status failed_ GUARDED_BY(mu_);
+  size_t next_ GUARDED_BY(mu_) = 0;
+
+  // Set by Start, then of the thread that pumps.
+  Job job_;
+  bool large_ = false;
+  Tensor output_;
+  Tensor scratch_;
+};
+
+}  // namespace cohort::collective

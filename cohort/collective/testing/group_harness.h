@@ -1,0 +1,154 @@
+// Groups for tests: all members in one process, over each transport, and calls of all members at once.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cohort/cluster/server.h"
+#include "cohort/collective/group.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/registration.h"
+#include "tests/cluster/local_cluster.h"
+
+namespace cohort::collective::testing {
+
+inline constexpr auto kPatience = std::chrono::seconds(60);
+
+// What one member's call came to.
+struct Outcome {
+  Status status;
+  Tensor value;
+};
+
+// `call` begins a collective; the outcome is there when it ends.
+inline std::future<Outcome> Begin(const std::function<void(Communicator::Done)>& call) {
+  auto promise = std::make_shared<std::promise<Outcome>>();
+  std::future<Outcome> future = promise->get_future();
+  call([promise](const Status& status, Tensor value) { promise->set_value({status, std::move(value)}); });
+  return future;
+}
+
+inline Outcome Await(std::future<Outcome>& future) {
+  if (future.wait_for(kPatience) != std::future_status::ready) {
+    return {Status(Code::kDeadlineExceeded, "the test has waited for a minute"), {}};
+  }
+  return future.get();
+}
+
+struct Layout {
+  std::string transport;  // "local", or a protocol of servers
+  int world = 1;
+  int per_process = 1;  // members of each process (the last has fewer where it does not come out even)
+};
+
+inline std::ostream& operator<<(std::ostream& out, const Layout& layout) {
+  return out << layout.transport << "_" << layout.world << "_by_" << layout.per_process;
+}
+
+// The servers of a layout (none for "local").
+class TestCluster {
+ public:
+  explicit TestCluster(const Layout& layout, std::chrono::milliseconds silence_limit = std::chrono::seconds(60))
+      : layout_(layout) {
+    if (layout.transport == "local") return;
+    ServerOptions options = cohort::testing::LocalCluster::FastOptions();
+    options.protocol = layout.transport;
+    options.silence_limit = silence_limit;
+    options.config.device_count["CPU"] = layout.per_process;
+    processes_ = (layout.world + layout.per_process - 1) / layout.per_process;
+    servers_.emplace(std::map<std::string, int>{{"worker", processes_}}, options);
+  }
+
+  std::vector<DeviceName> Members() const {
+    std::vector<DeviceName> members;
+    for (int rank = 0; rank < layout_.world; ++rank) {
+      const int each = servers_ ? layout_.per_process : layout_.world;
+      members.push_back(DeviceName::Parse(StrCat("/job:worker/task:", rank / each, "/device:CPU:", rank % each)));
+    }
+    return members;
+  }
+  int processes() const { return processes_; }  // 0 for "local"
+  Server& server(int i) { return servers_->server("worker", i); }
+  void Stop(int i) { servers_->Stop("worker", i); }
+
+ private:
+  const Layout layout_;
+  int processes_ = 0;
+  std::optional<cohort::testing::LocalCluster> servers_;
+};
+
+// The group of all members; `adjust` may change one process's options. A process whose joining fails has no group, and
+// its error stands in `errors`.
+class TestGroup {
+ public:
+  using Adjust = std::function<void(int process, GroupOptions&)>;
+
+  TestGroup(TestCluster& cluster, GroupOptions options, const Adjust& adjust = nullptr) {
+    options.members = cluster.Members();
+    if (cluster.processes() == 0) {
+      groups_.push_back(MakeLocalGroup(options));
+    } else {
+      groups_.resize(static_cast<size_t>(cluster.processes()));
+      errors_.resize(groups_.size());
+      std::vector<std::thread> threads;
+      for (int i = 0; i < cluster.processes(); ++i) {
+        threads.emplace_back([this, &cluster, &adjust, i, own = options]() mutable {
+          if (adjust) adjust(i, own);
+          const auto place = static_cast<size_t>(i);
+          try {
+            groups_[place] = JoinGroup(cluster.server(i), own, std::chrono::steady_clock::now() + kPatience);
+          } catch (...) {
+            errors_[place] = Status::FromCurrentException();
+          }
+        });
+      }
+      for (std::thread& thread : threads) thread.join();
+    }
+    for (const auto& group : groups_) {
+      for (size_t i = 0; group != nullptr && i < group->local_ranks().size(); ++i) {
+        members_.push_back(group->communicator(static_cast<int>(i)));
+      }
+    }
+  }
+
+  bool joined() const {
+    for (const Status& error : errors_) {
+      if (!error.ok()) ADD_FAILURE() << error.ToString();
+      if (!error.ok()) return false;
+    }
+    return true;
+  }
+  const std::vector<Status>& errors() const { return errors_; }
+  const std::vector<std::shared_ptr<Communicator>>& members() const { return members_; }  // by rank
+  Group& group(int process) { return *groups_[static_cast<size_t>(process)]; }
+  // The process leaves.
+  void Drop(int process) { groups_[static_cast<size_t>(process)].reset(); }
+
+  // All members call at once (in turn, on this thread), and all outcomes are awaited.
+  std::vector<Outcome> Run(const std::function<void(Communicator&, Communicator::Done)>& call) {
+    std::vector<std::future<Outcome>> futures;
+    for (const auto& member : members_) {
+      futures.push_back(Begin([&](Communicator::Done done) { call(*member, std::move(done)); }));
+    }
+    std::vector<Outcome> outcomes;
+    for (auto& future : futures) outcomes.push_back(Await(future));
+    return outcomes;
+  }
+
+ private:
+  std::vector<std::unique_ptr<Group>> groups_;
+  std::vector<Status> errors_;
+  std::vector<std::shared_ptr<Communicator>> members_;
+};
+
+}  // namespace cohort::collective::testing
