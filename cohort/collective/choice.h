@@ -9,7 +9,7 @@
 
 namespace cohort::collective {
 
-// `process_of`: the process of every rank. From bench/collective_bench.cc (docs/benchmarks.md has the figures).
+// `process_of`: the process of every rank. The borders between algorithms are estimates; nothing was measured yet.
 Algorithm ChooseAllReduce(DType dtype, int64_t bytes, const std::vector<int>& process_of);
 // Bytes of one message at most.
 inline constexpr int64_t kSegmentBytes = 512 * 1024;
