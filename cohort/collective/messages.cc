@@ -1,6 +1,6 @@
 #include "cohort/collective/messages.h"
 
-#include "cohort/cluster/wire.h"
+#include "cohort/core/wire.h"
 #include "cohort/core/str_cat.h"
 
 namespace cohort::collective {
