@@ -1,7 +1,7 @@
 #include "cohort/collective/messages.h"
 
-#include "cohort/core/wire.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/wire.h"
 
 namespace cohort::collective {
 namespace {
