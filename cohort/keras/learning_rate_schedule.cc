@@ -25,8 +25,8 @@ class FunctionSchedule final : public LearningRateSchedule {
 };
 
 LearningRateSchedulePtr KerasSchedule(const char* class_name, ConfigValue::Object config,
-                                      std::function<Output(Output)> at) {
-  config.emplace_back("name", class_name);
+                                      std::function<Output(Output)> at, const char* name = nullptr) {
+  config.emplace_back("name", name != nullptr ? name : class_name);
   return std::make_shared<FunctionSchedule>(
       class_name, std::move(at), SerializedObject("keras.optimizers.schedules", class_name, std::move(config)));
 }
@@ -124,7 +124,8 @@ LearningRateSchedulePtr PiecewiseConstantDecay(const std::vector<int64_t>& bound
       "PiecewiseConstantDecay",
       {{"boundaries", ConfigValue::List(boundaries.begin(), boundaries.end())},
        {"values", ConfigValue::List(values.begin(), values.end())}},
-      [boundaries, values](Output iterations) { return train::PiecewiseConstant(iterations, boundaries, values); });
+      [boundaries, values](Output iterations) { return train::PiecewiseConstant(iterations, boundaries, values); },
+      "PiecewiseConstant");
 }
 
 }  // namespace cohort::keras
