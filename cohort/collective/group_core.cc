@@ -299,12 +299,20 @@ void GroupCore::Close(const Status& why) {
   }
   Leave(why);
   changed_.NotifyAll();
-  if (watcher_.joinable()) watcher_.join();
   std::unique_ptr<ThreadPool> workers;
   {
     MutexLock lock(mu_);
     workers = std::move(workers_);
   }
+  if (!workers->IsOwnThread() && watcher_.get_id() != std::this_thread::get_id()) {
+    if (watcher_.joinable()) watcher_.join();
+    return;
+  }
+  // What one of the group's threads ran was the last to hold the group: somebody else waits for that thread.
+  std::thread([core = shared_from_this(), workers = std::move(workers)]() mutable {
+    if (core->watcher_.joinable()) core->watcher_.join();
+    workers.reset();
+  }).detach();
 }
 
 void GroupCore::Watch(const std::shared_ptr<PlanRun>& run) {

@@ -57,7 +57,7 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   void Watch(const std::shared_ptr<PlanRun>& run);
   // Tells the others that this process takes no further part, and ends its runs.
   void Leave(const Status& why);
-  // Leaves and ends all threads. Not on a thread of its own.
+  // Leaves and ends all threads; on one of them it returns before they have ended. The core is in a shared_ptr.
   void Close(const Status& why);
 
   int size() const override { return static_cast<int>(names_.size()); }

@@ -60,6 +60,11 @@ class GroupCommunicator final : public Communicator {
     }
   }
 
+  Status status() const override {
+    const auto core = core_.lock();
+    return core != nullptr ? core->status() : Status(Code::kFailedPrecondition, "[collective] the group is gone");
+  }
+
  private:
   void Begin(const CollectiveId& id, Signature signature, Tensor input, Done done) {
     const auto core = core_.lock();

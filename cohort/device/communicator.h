@@ -54,6 +54,8 @@ class Communicator : public Resource {
 
   // Fails the group. The first reason counts.
   virtual void Abort(const Status& why) = 0;
+  // Why the group has failed; ok while it has not.
+  virtual Status status() const = 0;
 };
 
 // Where a task's ResourceManager has the communicators of its devices (a container of its own, so that clearing
