@@ -109,8 +109,9 @@ void Check(Rank& rank, int number, const Case& work) {
     for (int64_t i = 0; i < work.counts[v]; ++i) data[i] = static_cast<float>(number + 1 + i % 7);
   }
   rank.Barrier();
+  for (size_t v = 0; v < work.counts.size(); ++v) rank.AllReduce(v);
+  rank.Barrier();  // members of one process read each other's memory
   for (size_t v = 0; v < work.counts.size(); ++v) {
-    rank.AllReduce(v);
     float* data = rank.data(v);
     for (int64_t i = 0; i < work.counts[v]; ++i) {
       const auto sum = static_cast<float>(work.members * (work.members + 1) / 2 + work.members * (i % 7));

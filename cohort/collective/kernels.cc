@@ -72,7 +72,10 @@ class CollectiveKernel : public AsyncOpKernel {
         [this, &ctx, manager, token, done](const Status& status, std::shared_ptr<Communicator> communicator) {
           // Cancel has forgotten the callback, and may come before `token` is known.
           if (manager != nullptr && !manager->cancelled()) manager->Deregister(*token);
-          if (!status.ok()) return done(status);
+          if (!status.ok()) {
+            return done(Status(status.code(), StrCat("[collective] '", id_.name, "' (instance ", id_.instance,
+                                                     "): ", status.message())));
+          }
           Run(std::move(communicator), ctx, done);
         });
     if (manager != nullptr) {
