@@ -150,7 +150,7 @@ void GroupRegistry::OnMessage(const std::shared_ptr<Connection>& connection, Mes
     case Kind::kData: {
       const DataMessage data = DecodeData(message);
       // Of a group that has been left: its members have been told.
-      if (const auto core = Find(data.group)) core->OnData(data, std::move(message.tensors[0]));
+      if (const auto core = Find(data.group)) core->OnData(data, std::move(message.tensors[0]), true);
       return;
     }
     case Kind::kAbort: {

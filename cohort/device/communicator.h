@@ -31,8 +31,8 @@ struct CollectiveId {
 //
 // A tensor that is given is read until `done`, and by peers a little longer: who changes it afterwards makes sure that
 // nobody else holds it (Tensor::OwnsBufferAlone), as with every tensor. A tensor that is moved in and that nobody else
-// holds is worked on in place. Tensors are dense numbers (bool only where nothing is computed) in host memory;
-// InvalidArgumentError comes through `done` for others.
+// holds may be worked on in place. Members of one process may get one and the same tensor. Tensors are dense numbers
+// (bool only where nothing is computed) in host memory; InvalidArgumentError comes through `done` for others.
 class Communicator : public Resource {
  public:
   using Done = std::function<void(const Status&, Tensor)>;
