@@ -24,7 +24,9 @@ Output Gelu(Output x) {
 }
 
 // Probabilities are float32, whatever is computed in.
-Output Probabilities(Output x) { return ops::Softmax(x.dtype() == DType::kBfloat16 ? ops::Cast(x, DType::kFloat32) : x); }
+Output Probabilities(Output x) {
+  return ops::Softmax(x.dtype() == DType::kBfloat16 ? ops::Cast(x, DType::kFloat32) : x);
+}
 
 // relu6(x + 3) / 6
 Output HardSigmoid(Output x) { return ops::Mul(ops::Relu6(ops::Add(x, Number(x, 3))), Number(x, 1.0 / 6)); }
@@ -66,8 +68,8 @@ ActivationFunction::ActivationFunction(const std::string& name) : name_(name) {
     }
     names.emplace_back(named.name);
   }
-  throw InvalidArgumentError(StrCat("[keras/activations] expected one of ", StrJoin(names, ", "), "; got '", name,
-                                    "'"));
+  throw InvalidArgumentError(
+      StrCat("[keras/activations] expected one of ", StrJoin(names, ", "), "; got '", name, "'"));
 }
 
 ActivationFunction::ActivationFunction(std::string name, std::function<Output(Output)> function)

@@ -131,7 +131,8 @@ class SeparableConv2DLayer final : public Layer {
         size_(kernel_size),
         options_(options) {
     CheckOptions("separable_conv2d", kernel_size, options);
-    if (filters <= 0) throw InvalidArgumentError(StrCat("[keras/separable_conv2d] expected filters > 0; got ", filters));
+    if (filters <= 0)
+      throw InvalidArgumentError(StrCat("[keras/separable_conv2d] expected filters > 0; got ", filters));
   }
 
   std::vector<WeightSpec> Build(const std::vector<LayerInput>& inputs) const override {

@@ -21,8 +21,7 @@ class DenseLayer final : public Layer {
   std::vector<WeightSpec> Build(const std::vector<LayerInput>& inputs) const override {
     const LayerInput& input = OnlyInput(inputs);
     if (input.shape.rank() < 2) {
-      throw InvalidArgumentError(
-          StrCat("[keras/dense] expected an input [batch, ..., in]; got shape ", input.shape));
+      throw InvalidArgumentError(StrCat("[keras/dense] expected an input [batch, ..., in]; got shape ", input.shape));
     }
     std::vector<WeightSpec> weights = {{.name = "kernel",
                                         .shape = Shape{KnownDim(input, -1), units_},

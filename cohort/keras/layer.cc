@@ -7,6 +7,14 @@
 
 namespace cohort::keras {
 
+Layer::Layer(std::string class_name, std::string name, bool trainable)
+    : class_name_(std::move(class_name)), name_(std::move(name)), trainable_(trainable) {
+  if (name_.find('/') != std::string::npos) {
+    throw InvalidArgumentError(
+        StrCat("[keras/layer] expected a name without '/' for a ", class_name_, " layer; got '", name_, "'"));
+  }
+}
+
 Graph& CallContext::graph() const { return instance_.graph(); }
 bool CallContext::training() const { return instance_.training(); }
 
@@ -36,7 +44,7 @@ void CallContext::AddLoss(Output loss) {
     throw InvalidArgumentError(
         StrCat("[keras/layer] expected a scalar in AddLoss of layer '", path_, "'; got shape ", loss.shape()));
   }
-  if (training()) instance_.losses_.push_back(loss);
+  instance_.losses_.push_back(loss);
 }
 
 Output CallContext::SumOverReplicas(Output value) const { return value; }

@@ -72,7 +72,7 @@ class CallContext {
   Output Call(const Layer& layer, Output input) { return Call(layer, std::vector<Output>{input}).at(0); }
   // Training: after the step the weight has this value (averaged over replicas). Otherwise ignored.
   void AddUpdate(const std::string& weight, Output value);
-  // Adds a scalar to the loss of the training step.
+  // Adds a scalar to the loss.
   void AddLoss(Output loss);
   // The sum over all replicas of the step; with one replica the value itself.
   Output SumOverReplicas(Output value) const;
@@ -109,8 +109,8 @@ class Layer : public std::enable_shared_from_this<Layer> {
   virtual DType InputDType() const { return DType::kFloat32; }
 
  protected:
-  explicit Layer(std::string class_name, std::string name = "", bool trainable = true)
-      : class_name_(std::move(class_name)), name_(std::move(name)), trainable_(trainable) {}
+  // Throws InvalidArgumentError for a name with a "/".
+  explicit Layer(std::string class_name, std::string name = "", bool trainable = true);
 
  private:
   const std::string class_name_;

@@ -55,8 +55,7 @@ Output LayerInstance::Computed(Output value) const {
   return value.dtype() == options_.compute_dtype ? value : ops::Cast(value, options_.compute_dtype);
 }
 
-std::vector<Output> LayerInstance::Add(const Layer& layer, const std::string& path,
-                                       const std::vector<Output>& given) {
+std::vector<Output> LayerInstance::Add(const Layer& layer, const std::string& path, const std::vector<Output>& given) {
   std::vector<Output> inputs;
   for (const Output& value : given) inputs.push_back(IsFloating(value.dtype()) ? Computed(value) : value);
   std::vector<LayerInput> specs;

@@ -67,8 +67,8 @@ class BatchNormalizationLayer final : public Layer {
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
     const Shape shape = inputs[0].shape();
     const int64_t channels = shape.dim(shape.rank() - 1);
-    const Output x = shape.rank() == 4 ? ctx.Computed(inputs[0])
-                                       : ops::Reshape(ctx.Computed(inputs[0]), {-1, 1, 1, channels});
+    const Output x =
+        shape.rank() == 4 ? ctx.Computed(inputs[0]) : ops::Reshape(ctx.Computed(inputs[0]), {-1, 1, 1, channels});
     const Output y = Normalized(ctx, x, channels);
     return {shape.rank() == 4 ? y : ops::Reshape(y, ReshapeDims(shape))};
   }

@@ -27,8 +27,8 @@ class Regularizer {
 
 namespace regularizers {
 
-Regularizer L1(double l1 = 0.01);                        // l1 sum |w|
-Regularizer L2(double l2 = 0.01);                        // l2 sum w^2
-Regularizer L1L2(double l1 = 0.0, double l2 = 0.0);      // both
+Regularizer L1(double l1 = 0.01);                    // l1 sum |w|
+Regularizer L2(double l2 = 0.01);                    // l2 sum w^2
+Regularizer L1L2(double l1 = 0.0, double l2 = 0.0);  // both
 }  // namespace regularizers
 }  // namespace cohort::keras

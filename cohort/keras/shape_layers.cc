@@ -44,8 +44,8 @@ class ReshapeLayer final : public Layer {
     const bool fits = open == 0 ? known == size : open == 1 && known > 0 && size % known == 0;
     if (!fits) {
       throw InvalidArgumentError(StrCat("[keras/reshape] expected a target shape of the ", size,
-                                        " elements of an example ", inputs[0].shape(), "; got [",
-                                        StrJoin(target_, ","), "]"));
+                                        " elements of an example ", inputs[0].shape(), "; got [", StrJoin(target_, ","),
+                                        "]"));
     }
     for (const int64_t dim : target_) dims.push_back(dim >= 0 ? dim : size / known);
     return {ops::Reshape(inputs[0], dims)};

@@ -24,7 +24,7 @@ struct InitializerRequest {
   Graph& graph;
   Shape shape;  // fully defined
   DType dtype;
-  std::string name;                             // full name of the variable
+  std::string name;                              // full name of the variable
   std::optional<FanCounts> fans = std::nullopt;  // where they are not those of the shape
 };
 // Adds the nodes of one initial value of the shape and dtype asked for.
