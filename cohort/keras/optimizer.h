@@ -29,7 +29,7 @@ class GraphOptimizer {
   virtual ops::Variable learning_rate_variable() const = 0;
   // The rate of the next update, a float32 scalar: the variable's value or the schedule's.
   virtual Output learning_rate() const = 0;
-  // In Keras's order: iterations, learning rate (if a variable), then the slots of each variable.
+  // What Keras saves, in its order: iterations, learning rate (if a variable), then the slots (after Apply).
   virtual std::vector<ops::Variable> variables() const = 0;
 };
 
