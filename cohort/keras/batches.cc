@@ -113,7 +113,7 @@ Batches::Batches(const ModelData& data, const BatchTargets& wanted, const BatchO
     }
     y_specs_.push_back({IsFloating(spec[i].dtype) ? DType::kFloat32 : DType::kInt64, spec[i].shape});
   }
-  weighted_ = spec.size() > least || !options.class_weight.empty();
+  weighted_ = wanted.targets > 0 && (spec.size() > least || !options.class_weight.empty());
   dataset_ = Prepared(data, options, spec);
   const int64_t cardinality = dataset_->Cardinality();
   if (cardinality == 0) throw InvalidArgumentError(StrCat("[keras/", options.caller, "] expected at least one batch; the dataset is empty: ", dataset_->ToString()));
@@ -141,7 +141,7 @@ data::Dataset Batches::Prepared(const ModelData& data, const BatchOptions& optio
     const bool same_rank = i >= inputs || spec[i].shape.rank() == wanted_.inputs[i].shape.rank();
     converts = converts || spec[i].dtype != dtype || !same_rank;
   }
-  if (spec.size() > least && wanted_.targets > 0) converts = converts || spec[least].dtype != DType::kFloat32;
+  if (weighted_ && spec.size() > least) converts = converts || spec[least].dtype != DType::kFloat32;
   if (!converts) return dataset->Prefetch(kAhead);
   const auto convert = [this, inputs, least, &options](Graph&, const std::vector<Output>& args) {
     std::vector<Output> results;
@@ -178,7 +178,7 @@ bool Batches::NextElement(std::vector<Tensor>* element) {
   return iterator_->Next(element);
 }
 
-const std::vector<Tensor>& Batches::Peek() {
+std::vector<Tensor> Batches::Peek() {
   if (!iterator_) iterator_ = dataset_->MakeIterator({.epoch = next_pass_++});
   if (!peeked_) {
     std::vector<Tensor> element;
@@ -188,7 +188,9 @@ const std::vector<Tensor>& Batches::Peek() {
     }
     peeked_ = std::move(element);
   }
-  return *peeked_;
+  std::vector<Tensor> batch = *peeked_;
+  AddWeights(&batch);
+  return batch;
 }
 
 void Batches::StartEpoch() {

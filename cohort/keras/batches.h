@@ -44,8 +44,8 @@ class Batches {
   const std::vector<data::TensorSpec>& y_specs() const { return y_specs_; }
   // Batches an epoch; 0 where that is not known before the first one has ended.
   int64_t steps() const;
-  // The first batch, without taking it.
-  const std::vector<Tensor>& Peek();
+  // The first batch, as Next will give it.
+  std::vector<Tensor> Peek();
 
   // Begins an epoch: from the start of the data, or where the last epoch stopped if steps_per_epoch is given.
   void StartEpoch();

@@ -41,12 +41,13 @@ Model::~Model() = default;
 
 std::shared_ptr<const LayerGraph> Model::MakeLayers(const data::ElementSpec&) const { return layers_; }
 
-void Model::EnsureBuilt(const data::ElementSpec& data) {
-  if (layers_ == nullptr) SetLayers(MakeLayers(data));
+void Model::BuildFor(const data::ElementSpec& data) {
+  if (layers_ == nullptr) layers_ = MakeLayers(data);
   engine();
 }
 
 ModelEngine& Model::engine() const {
+  if (layers_ == nullptr) layers_ = MakeLayers({});
   if (layers_ == nullptr) {
     throw FailedPreconditionError(StrCat("[keras/model] expected the input shape of model '", options_.name,
                                          "' to be known; begin it with Input(shape), call Build(shape), or Fit it"));
@@ -185,7 +186,7 @@ void Sequential::Add(SequentialItem item) {
 
 void Sequential::Build(const Shape& input_shape) {
   if (built()) throw FailedPreconditionError(StrCat("[keras/model] model '", name(), "' is built already"));
-  SetLayers(MakeLayers({{DType::kFloat32, input_shape}}));
+  BuildFor({{DType::kFloat32, input_shape}});
 }
 
 std::shared_ptr<const LayerGraph> Sequential::Chain(const LayerTensor& input, size_t first) const {
@@ -205,7 +206,8 @@ std::shared_ptr<const LayerGraph> Sequential::MakeLayers(const data::ElementSpec
       return Chain(LayerTensor(call, 0, input->spec()), 1);
     }
   }
-  const Shape& shape = data.at(0).shape;
+  if (data.empty()) return nullptr;
+  const Shape& shape = data[0].shape;
   if (shape.rank() < 1) {
     throw InvalidArgumentError(StrCat("[keras/model] expected data of a known shape [batch, ...] to build model '",
                                       name(), "' from; got ", shape));

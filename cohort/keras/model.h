@@ -125,8 +125,8 @@ class Model : public CallbackHost {
   void Summary(std::ostream& out) const;
   void Summary() const;  // to std::cout
 
-  // Layers and weights exist; see Build.
-  bool built() const { return layers_ != nullptr; }
+  // Layers and weights exist.
+  bool built() const { return engine_ != nullptr; }
   std::vector<LayerInput> outputs() const;
   // In the model's order: layer after layer. Need input shapes to be known, as do all functions below.
   std::vector<Tensor> GetWeights() override;
@@ -160,12 +160,13 @@ class Model : public CallbackHost {
 
  protected:
   explicit Model(const ModelOptions& options);
-  // Of a model that knows its layers only with data: makes them for inputs of these shapes and dtypes.
+  // Of a model that may know its layers only with data: makes them for inputs of these shapes and dtypes. `data` empty:
+  // null where they are not known without.
   virtual std::shared_ptr<const LayerGraph> MakeLayers(const data::ElementSpec& data) const;
-  void SetLayers(std::shared_ptr<const LayerGraph> layers) { layers_ = std::move(layers); }
+  // Makes layers and weights where they are not there yet.
+  void BuildFor(const data::ElementSpec& data);
 
  private:
-  void EnsureBuilt(const data::ElementSpec& data);
   ModelEngine& engine() const;
   void ResolveCompiled();
   const StepFunction& Step(bool training, const std::vector<data::TensorSpec>& y_specs);
@@ -176,7 +177,7 @@ class Model : public CallbackHost {
   Logs RunTest(Batches& batches, Callback& callbacks, const std::string& where);
 
   ModelOptions options_;
-  std::shared_ptr<const LayerGraph> layers_;
+  mutable std::shared_ptr<const LayerGraph> layers_;
   mutable std::unique_ptr<ModelEngine> engine_;
   std::optional<CompileOptions> compile_options_;
   CompiledModel compiled_;

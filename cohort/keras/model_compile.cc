@@ -19,7 +19,7 @@ void Model::Compile(const CompileOptions& options) {
   compiled_ = {};
   train_.reset();
   test_.reset();
-  if (layers_ != nullptr) ResolveCompiled();
+  if (built()) ResolveCompiled();
 }
 
 void Model::ResolveCompiled() {

@@ -87,7 +87,7 @@ BatchTargets Model::TrainedTargets() const {
 
 void Model::Prepare(const ModelData& data, const char* caller) {
   RequireCompiled(caller);
-  EnsureBuilt(SpecOfData(data, caller));
+  BuildFor(SpecOfData(data, caller));
   if (compiled_.losses.empty()) ResolveCompiled();
 }
 
@@ -203,7 +203,7 @@ SignalReport Model::CheckSignal(const ModelData& data, int64_t batch_size) {
 }
 
 std::vector<Tensor> Model::PredictAll(const ModelData& x, const PredictOptions& options) {
-  EnsureBuilt(SpecOfData(x, "predict"));
+  BuildFor(SpecOfData(x, "predict"));
   Batches batches(x, {layers_->inputs(), 0},
                   {.caller = "predict", .batch_size = options.batch_size, .steps_per_epoch = options.steps});
   std::vector<std::vector<Tensor>> parts(layers_->outputs().size());

@@ -44,7 +44,8 @@ std::string ActivationProblem(const std::vector<LayerSignal>& layers, double inp
     if (!std::isfinite(layer.activation)) {
       return StrCat("the output of ", Title(layer), " is not finite; look at its inputs and initial weights");
     }
-    if (!(input > 0) || layer.class_name == "InputLayer") continue;
+    // Exactly 0: kernels that begin at 0, which is no harm as long as gradients flow.
+    if (!(input > 0) || layer.activation == 0 || layer.class_name == "InputLayer") continue;
     const double share = layer.activation / input;
     if (share >= kCollapsed && share <= kExploded) continue;
     return StrCat("the signal ", share < kCollapsed ? "collapses" : "explodes", ": rms ", Number(layer.activation),
