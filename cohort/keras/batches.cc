@@ -39,12 +39,13 @@ bool Reshapable(const Shape& from, const Shape& to) {
 }
 
 void CheckInput(const data::TensorSpec& given, const LayerInput& wanted, size_t index, const char* caller) {
-  const bool fits = !given.shape.has_rank() || given.shape.IsCompatibleWith(wanted.shape) ||
-                    Reshapable(given.shape, wanted.shape);
+  const bool fits =
+      !given.shape.has_rank() || given.shape.IsCompatibleWith(wanted.shape) || Reshapable(given.shape, wanted.shape);
   if (fits && IsNumber(given.dtype)) return;
-  throw InvalidArgumentError(StrCat("[keras/", caller, "] expected data of shape ", wanted.shape, " for input ", index,
-                                    " of the model (numbers, converted to ", wanted.dtype, "); got ", given.dtype,
-                                    given.shape, given.shape.rank() == wanted.shape.rank() - 1 ? "; is the data not in batches?" : ""));
+  throw InvalidArgumentError(
+      StrCat("[keras/", caller, "] expected data of shape ", wanted.shape, " for input ", index,
+             " of the model (numbers, converted to ", wanted.dtype, "); got ", given.dtype, given.shape,
+             given.shape.rank() == wanted.shape.rank() - 1 ? "; is the data not in batches?" : ""));
 }
 
 Output Converted(Output value, DType dtype, const Shape& shape) {
@@ -86,8 +87,8 @@ data::ElementSpec SpecOfData(const ModelData& data, const char* caller) {
     spec.push_back({tensor.dtype(), WithOpenBatch(tensor.shape())});
   }
   if (tensors[0].shape().dim(0) == 0) {
-    throw InvalidArgumentError(StrCat("[keras/", caller, "] expected at least one example; got data of shape ",
-                                      tensors[0].shape()));
+    throw InvalidArgumentError(
+        StrCat("[keras/", caller, "] expected at least one example; got data of shape ", tensors[0].shape()));
   }
   return spec;
 }
@@ -95,7 +96,8 @@ data::ElementSpec SpecOfData(const ModelData& data, const char* caller) {
 Batches::Batches(const ModelData& data, const BatchTargets& wanted, const BatchOptions& options)
     : wanted_(wanted), options_(options), next_pass_(options.initial_epoch) {
   if (options.batch_size <= 0) {
-    throw InvalidArgumentError(StrCat("[keras/", options.caller, "] expected batch_size > 0; got ", options.batch_size));
+    throw InvalidArgumentError(
+        StrCat("[keras/", options.caller, "] expected batch_size > 0; got ", options.batch_size));
   }
   const data::ElementSpec spec = SpecOfData(data, options.caller);
   const size_t inputs = wanted.inputs.size();
@@ -108,19 +110,23 @@ Batches::Batches(const ModelData& data, const BatchTargets& wanted, const BatchO
   for (size_t i = 0; i < inputs; ++i) CheckInput(spec[i], wanted.inputs[i], i, options.caller);
   for (size_t i = inputs; i < least; ++i) {
     if (!IsNumber(spec[i].dtype)) {
-      throw InvalidArgumentError(StrCat("[keras/", options.caller, "] expected numbers as targets; got ",
-                                        spec[i].dtype, spec[i].shape));
+      throw InvalidArgumentError(
+          StrCat("[keras/", options.caller, "] expected numbers as targets; got ", spec[i].dtype, spec[i].shape));
     }
     y_specs_.push_back({IsFloating(spec[i].dtype) ? DType::kFloat32 : DType::kInt64, spec[i].shape});
   }
   weighted_ = wanted.targets > 0 && (spec.size() > least || !options.class_weight.empty());
   dataset_ = Prepared(data, options, spec);
   const int64_t cardinality = dataset_->Cardinality();
-  if (cardinality == 0) throw InvalidArgumentError(StrCat("[keras/", options.caller, "] expected at least one batch; the dataset is empty: ", dataset_->ToString()));
+  if (cardinality == 0)
+    throw InvalidArgumentError(StrCat("[keras/", options.caller,
+                                      "] expected at least one batch; the dataset is empty: ", dataset_->ToString()));
   if (cardinality > 0) pass_steps_ = cardinality;
   if (cardinality == data::kInfiniteCardinality && options.steps_per_epoch == 0) {
-    throw InvalidArgumentError(StrCat("[keras/", options.caller, "] expected steps_per_epoch (or validation_steps) for "
-                                      "a dataset that repeats endlessly: ", dataset_->ToString()));
+    throw InvalidArgumentError(StrCat("[keras/", options.caller,
+                                      "] expected steps_per_epoch (or validation_steps) for "
+                                      "a dataset that repeats endlessly: ",
+                                      dataset_->ToString()));
   }
 }
 
@@ -183,8 +189,10 @@ std::vector<Tensor> Batches::Peek() {
   if (!peeked_) {
     std::vector<Tensor> element;
     if (!iterator_->Next(&element)) {
-      throw InvalidArgumentError(StrCat("[keras/", options_.caller, "] expected at least one batch; the dataset is "
-                                        "empty: ", dataset_->ToString()));
+      throw InvalidArgumentError(StrCat("[keras/", options_.caller,
+                                        "] expected at least one batch; the dataset is "
+                                        "empty: ",
+                                        dataset_->ToString()));
     }
     peeked_ = std::move(element);
   }
@@ -206,8 +214,10 @@ bool Batches::Next(std::vector<Tensor>* batch) {
   if (options_.steps_per_epoch > 0 && step_ == options_.steps_per_epoch) return false;
   if (!NextElement(batch)) {
     if (!has_data_) {
-      throw InvalidArgumentError(StrCat("[keras/", options_.caller, "] expected at least one batch; the dataset is "
-                                        "empty: ", dataset_->ToString()));
+      throw InvalidArgumentError(StrCat("[keras/", options_.caller,
+                                        "] expected at least one batch; the dataset is "
+                                        "empty: ",
+                                        dataset_->ToString()));
     }
     if (options_.steps_per_epoch > 0) {
       LogWarning("keras", "the input ran out of data after ", step_, " of ", options_.steps_per_epoch,

@@ -11,8 +11,8 @@ LayerGraph::LayerGraph(std::string class_name, std::string name, const std::vect
                        const std::vector<LayerTensor>& outputs)
     : Layer(std::move(class_name), std::move(name)) {
   if (inputs.empty() || outputs.empty()) {
-    throw InvalidArgumentError(StrCat("[keras/model] expected inputs and outputs; got ", inputs.size(), " and ",
-                                      outputs.size()));
+    throw InvalidArgumentError(
+        StrCat("[keras/model] expected inputs and outputs; got ", inputs.size(), " and ", outputs.size()));
   }
   for (const LayerTensor& input : inputs) {
     if (dynamic_cast<const InputLayer*>(input.call()->layer.ptr().get()) == nullptr) {
@@ -38,9 +38,10 @@ LayerGraph::Value LayerGraph::Visit(const LayerTensor& tensor) {
   const auto found = std::find(visited_.begin(), visited_.end(), call);
   if (found != visited_.end()) return {static_cast<size_t>(found - visited_.begin()), tensor.index()};
   if (call->inputs.empty()) {
-    throw InvalidArgumentError(StrCat("[keras/model] expected outputs that follow from the inputs given; got one that "
-                                      "also needs an Input of shape ",
-                                      tensor.shape(), "; add it to the inputs"));
+    throw InvalidArgumentError(
+        StrCat("[keras/model] expected outputs that follow from the inputs given; got one that "
+               "also needs an Input of shape ",
+               tensor.shape(), "; add it to the inputs"));
   }
   LayerStep step = {call->layer, {}};
   for (const LayerTensor& input : call->inputs) step.inputs.push_back(Visit(input));
@@ -51,8 +52,7 @@ LayerGraph::Value LayerGraph::Visit(const LayerTensor& tensor) {
 
 std::vector<Output> LayerGraph::Call(CallContext& ctx, const std::vector<Output>& inputs) const {
   if (inputs.size() != input_specs_.size()) {
-    throw InvalidArgumentError(
-        StrCat("[keras/model] expected ", input_specs_.size(), " inputs; got ", inputs.size()));
+    throw InvalidArgumentError(StrCat("[keras/model] expected ", input_specs_.size(), " inputs; got ", inputs.size()));
   }
   std::vector<std::vector<Output>> values;
   for (size_t i = 0; i < steps_.size(); ++i) {

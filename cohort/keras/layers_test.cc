@@ -117,7 +117,9 @@ TEST(LayersTest, Shapes) {
   EXPECT_EQ(RunLayer(Flatten(), Counting(Shape{2, 2, 3})).shape(), (Shape{2, 6}));
   EXPECT_EQ(ShapeAfter(Flatten(), Shape{}), (Shape{-1, 1}));
   EXPECT_EQ(RunLayer(Reshape({3, -1}), Counting(Shape{2, 6})).shape(), (Shape{2, 3, 2}));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { ShapeAfter(Reshape({4, -1}), Shape{6}); }),
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] {
+                ShapeAfter(Reshape({4, -1}), Shape{6});
+              }),
               AllOf(HasSubstr("6 elements"), HasSubstr("[4,-1]"), HasSubstr("layer 'reshape' (Reshape)")));
 }
 
@@ -183,15 +185,20 @@ TEST(LayersTest, Activations) {
 TEST(LayersTest, NamesByKeras) {
   EXPECT_EQ(Initializer("he_normal").name(), "HeNormal");
   EXPECT_EQ(Initializer("HeNormal").name(), "HeNormal");
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { Initializer("he"); }), AllOf(HasSubstr("'he'"), HasSubstr("he_normal")));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { Initializer("he"); }),
+              AllOf(HasSubstr("'he'"), HasSubstr("he_normal")));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] { Regularizer("l3"); }), HasSubstr("l1, l2, l1_l2; got 'l3'"));
 }
 
 TEST(LayersTest, WhatDoesNotFitNamesLayerAndShape) {
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { ShapeAfter(Conv2D(8, 3), Shape{28, 28}); }),
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] {
+                ShapeAfter(Conv2D(8, 3), Shape{28, 28});
+              }),
               AllOf(HasSubstr("rank 4 [batch, rows, columns, channels]"), HasSubstr("[?,28,28]"),
                     HasSubstr("layer 'conv2d' (Conv2D)")));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { ShapeAfter(Conv2D(8, 30), Shape{28, 28, 1}); }),
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] {
+                ShapeAfter(Conv2D(8, 30), Shape{28, 28, 1});
+              }),
               HasSubstr("layer 'conv2d' (Conv2D)"));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] { ShapeAfter(Dense(8), Shape{}); }), HasSubstr("[?]"));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] { Conv2D(6, 3, {.groups = 4}); }), HasSubstr("6 filters, 4 groups"));

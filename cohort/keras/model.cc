@@ -53,8 +53,8 @@ ModelEngine& Model::engine() const {
                                          "' to be known; begin it with Input(shape), call Build(shape), or Fit it"));
   }
   if (engine_ == nullptr) {
-    engine_ = std::make_unique<ModelEngine>(layers_, ComputeDType(options_.dtype_policy), options_.seed,
-                                            options_.session);
+    engine_ =
+        std::make_unique<ModelEngine>(layers_, ComputeDType(options_.dtype_policy), options_.seed, options_.session);
   }
   return *engine_;
 }

@@ -4,7 +4,8 @@
 //   keras::Sequential model({keras::Flatten(), keras::Dense(128, {.activation = "relu"}),
 //                            keras::Dense(10, {.activation = "softmax"})});
 //   model.Compile({.optimizer = "adam", .loss = "sparse_categorical_crossentropy", .metrics = {"accuracy"}});
-//   const keras::History history = model.Fit(images, labels, {.epochs = 5, .validation_data = {test_images, test_labels}});
+//   const keras::History history = model.Fit(images, labels, {.epochs = 5, .validation_data = {test_images,
+//   test_labels}});
 //
 // A model owns one graph and one session. It is for one thread at a time.
 #pragma once
@@ -33,6 +34,8 @@ namespace cohort::keras {
 
 class Batches;
 struct BatchTargets;
+struct CompiledModel;
+class LayerGraph;
 class ModelEngine;
 class StepFunction;
 
@@ -48,8 +51,8 @@ struct CompileOptions {
   OptimizerArgument optimizer = "rmsprop";
   // Of the outputs in order. One alone is that of every output; an empty argument: that output is not trained.
   std::vector<LossArgument> loss;
-  std::vector<double> loss_weights;             // one an output; empty: 1 each
-  std::vector<MetricArgument> metrics;          // of every output with a loss; sample weights do not count in them
+  std::vector<double> loss_weights;              // one an output; empty: 1 each
+  std::vector<MetricArgument> metrics;           // of every output with a loss; sample weights do not count in them
   std::vector<MetricArgument> weighted_metrics;  // those in which they do
 };
 
@@ -104,7 +107,9 @@ class Model : public CallbackHost {
   // Trains. Throws FailedPreconditionError before Compile, InvalidArgumentError for data that does not fit, and what a
   // step throws, with epoch and batch.
   History Fit(const ModelData& data, const FitOptions& options = {});
-  History Fit(const Tensor& x, const Tensor& y, const FitOptions& options = {}) { return Fit(ModelData(x, y), options); }
+  History Fit(const Tensor& x, const Tensor& y, const FitOptions& options = {}) {
+    return Fit(ModelData(x, y), options);
+  }
   // Loss and metrics over all of the data.
   Logs Evaluate(const ModelData& data, const EvaluateOptions& options = {});
   Logs Evaluate(const Tensor& x, const Tensor& y, const EvaluateOptions& options = {}) {
@@ -180,7 +185,7 @@ class Model : public CallbackHost {
   mutable std::shared_ptr<const LayerGraph> layers_;
   mutable std::unique_ptr<ModelEngine> engine_;
   std::optional<CompileOptions> compile_options_;
-  CompiledModel compiled_;
+  std::unique_ptr<const CompiledModel> compiled_;  // null until the layers are known
   std::unique_ptr<StepFunction> train_;
   std::unique_ptr<StepFunction> test_;
   bool stop_training_ = false;

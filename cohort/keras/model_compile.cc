@@ -16,7 +16,7 @@ void Model::Compile(const CompileOptions& options) {
     throw InvalidArgumentError("[keras/compile] expected a loss; got none");
   }
   compile_options_ = options;
-  compiled_ = {};
+  compiled_.reset();
   train_.reset();
   test_.reset();
   if (built()) ResolveCompiled();
@@ -32,7 +32,8 @@ void Model::ResolveCompiled() {
   };
   check_count(options.loss.size(), "loss");
   if (!options.loss_weights.empty()) check_count(options.loss_weights.size(), "loss weight");
-  CompiledModel compiled;
+  auto resolved = std::make_unique<CompiledModel>();
+  CompiledModel& compiled = *resolved;
   compiled.optimizer = options.optimizer.get();
   const std::vector<LayerInstance::LayerValues> values = engine().step_values();
   for (size_t i = 0; i < outputs; ++i) {
@@ -44,8 +45,8 @@ void Model::ResolveCompiled() {
     for (const MetricArgument& metric : options.metrics) compiled.metrics.push_back({i, metric, false});
     for (const MetricArgument& metric : options.weighted_metrics) compiled.metrics.push_back({i, metric, true});
   }
-  compiled_ = std::move(compiled);
-  engine().SetOptimizer(*compiled_.optimizer);
+  compiled_ = std::move(resolved);
+  engine().SetOptimizer(*compiled_->optimizer);
 }
 
 void Model::RequireCompiled(const char* caller) const {
@@ -76,16 +77,16 @@ const StepFunction& Model::Step(bool training, const std::vector<data::TensorSpe
       const data::TensorSpec& built = step->y_specs()[i];
       if (built.dtype == y_specs[i].dtype && built.shape.IsCompatibleWith(y_specs[i].shape)) continue;
       if (training) {
-        throw InvalidArgumentError(StrCat("[keras/fit] expected targets ", built.dtype, built.shape,
-                                          " as when model '", name(), "' was first fitted; got ", y_specs[i].dtype,
-                                          y_specs[i].shape, "; Compile it again to change them"));
+        throw InvalidArgumentError(StrCat("[keras/fit] expected targets ", built.dtype, built.shape, " as when model '",
+                                          name(), "' was first fitted; got ", y_specs[i].dtype, y_specs[i].shape,
+                                          "; Compile it again to change them"));
       }
       same = false;
     }
     if (same) return *step;
   }
   const auto body = [this, training](StepContext& context) { training ? TrainStep(context) : TestStep(context); };
-  step = std::make_unique<StepFunction>(engine().MakeStep(compiled_, training, y_specs, body));
+  step = std::make_unique<StepFunction>(engine().MakeStep(*compiled_, training, y_specs, body));
   return *step;
 }
 

@@ -82,8 +82,7 @@ std::vector<Tensor> ModelEngine::GetWeights() {
 
 void ModelEngine::SetWeights(const std::vector<Tensor>& values) {
   if (values.size() != weights().size()) {
-    throw InvalidArgumentError(
-        StrCat("[keras/model] expected ", weights().size(), " weights; got ", values.size()));
+    throw InvalidArgumentError(StrCat("[keras/model] expected ", weights().size(), " weights; got ", values.size()));
   }
   std::vector<Tensor> copies;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -130,33 +129,36 @@ int64_t ModelEngine::Iterations() { return session_->Run(optimizer_->iterations(
 
 StepFunction ModelEngine::MakeStep(const CompiledModel& compiled, bool training,
                                    const std::vector<data::TensorSpec>& y_specs, const StepBody& body) {
-  StepContext::Parts parts = {.layers = *layers_,
-                              .compiled = compiled,
-                              .weights = weights_,
-                              .optimizer = training ? optimizer_.get() : nullptr,
-                              .compute_dtype = compute_dtype_,
-                              .x = InputPlaceholders(),
-                              .y = {},
-                              .sample_weight = ops::Placeholder(graph_, DType::kFloat32, Shape{-1}, "sample_weight")};
-  for (const data::TensorSpec& spec : y_specs) {
-    parts.y.push_back(ops::Placeholder(graph_, spec.dtype, spec.shape, "y"));
-  }
+  auto made = std::make_unique<StepParts>(StepParts{.layers = *layers_,
+                                                    .compiled = compiled,
+                                                    .weights = weights_,
+                                                    .optimizer = training ? optimizer_.get() : nullptr,
+                                                    .compute_dtype = compute_dtype_,
+                                                    .x = InputPlaceholders()});
+  StepParts& parts = *made;
+  for (const data::TensorSpec& spec : y_specs) parts.y.push_back(ops::Placeholder(graph_, spec.dtype, spec.shape, "y"));
+  parts.sample_weight = ops::Placeholder(graph_, DType::kFloat32, Shape{-1}, "sample_weight");
   std::vector<Output> feeds = parts.x;
   feeds.insert(feeds.end(), parts.y.begin(), parts.y.end());
   feeds.push_back(parts.sample_weight);
 
-  StepContext step(std::move(parts));
+  StepContext step(std::move(made));
   {
     const NameScope scope(graph_, training ? "train" : "test");
     body(step);
   }
+  if (!parts.reported_loss.valid() || parts.instance == nullptr) {
+    throw FailedPreconditionError(StrCat("[keras/train_step] expected ", training ? "TrainStep" : "TestStep",
+                                         " to call the model and to report a loss (StepContext::ReportLoss); it did ",
+                                         "not"));
+  }
   StepFunction function;
   function.y_specs_ = y_specs;
   function.feeds_ = feeds;
-  function.loss_ = step.reported_loss();
-  function.layer_values_ = step.instance().values();
-  std::vector<Output> fetches = {step.reported_loss()};
-  for (const auto& [name, loss] : step.output_losses()) {
+  function.loss_ = parts.reported_loss;
+  function.layer_values_ = parts.instance->values();
+  std::vector<Output> fetches = {parts.reported_loss};
+  for (const auto& [name, loss] : parts.output_losses) {
     function.output_loss_names_.push_back(name);
     fetches.push_back(loss);
   }
@@ -164,7 +166,7 @@ StepFunction ModelEngine::MakeStep(const CompiledModel& compiled, bool training,
   if (training) fresh = optimizer_->variables();
   std::vector<Node*> resets;
   std::vector<Output> results;
-  for (const StepContext::MetricInStep& metric : step.metrics()) {
+  for (const MetricInStep& metric : parts.metrics) {
     std::vector<Output> states;
     for (const ops::Variable& state : metric.states) {
       resets.push_back(state.initializer());
@@ -175,7 +177,8 @@ StepFunction ModelEngine::MakeStep(const CompiledModel& compiled, bool training,
     function.metrics_.emplace_back(metric.name, metric.metric);
   }
   RunInitializers(fresh);
-  function.step_ = session_->MakeCallable(feeds, fetches, {step.Finish()});
+  function.step_ = session_->MakeCallable(feeds, fetches,
+                                          {ops::Group(graph_, parts.targets, training ? "train_step" : "test_step")});
   if (!results.empty()) {
     function.reset_ = session_->MakeCallable({}, {}, resets);
     function.results_ = session_->MakeCallable({}, results);

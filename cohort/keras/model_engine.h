@@ -15,6 +15,7 @@
 #include "cohort/keras/layer_instance.h"
 #include "cohort/keras/logs.h"
 #include "cohort/keras/signal_check.h"
+#include "cohort/keras/step_parts.h"
 #include "cohort/keras/train_step.h"
 #include "cohort/runtime/session.h"
 

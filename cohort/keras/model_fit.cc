@@ -7,8 +7,8 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/batches.h"
 #include "cohort/keras/fit_loop.h"
-#include "cohort/keras/layer_graph.h"
 #include "cohort/keras/model.h"
+#include "cohort/keras/model_engine.h"
 #include "cohort/keras/progress_bar.h"
 
 namespace cohort::keras {
@@ -29,14 +29,16 @@ std::pair<ModelData, ModelData> SplitOff(const ModelData& data, double share) {
     throw InvalidArgumentError(StrCat("[keras/fit] expected validation_split in (0, 1); got ", share));
   }
   if (data.dataset()) {
-    throw InvalidArgumentError("[keras/fit] expected tensors with validation_split; got a dataset: give it as "
-                               "validation_data");
+    throw InvalidArgumentError(
+        "[keras/fit] expected tensors with validation_split; got a dataset: give it as "
+        "validation_data");
   }
   const int64_t n = data.x().empty() || !data.x()[0].defined() ? 0 : data.x()[0].shape().dim(0);
   const auto split = static_cast<int64_t>(static_cast<double>(n) * (1.0 - share));
   if (split == 0 || split == n) {
-    throw InvalidArgumentError(StrCat("[keras/fit] expected a validation_split that leaves examples on both sides; got ",
-                                      share, " of ", n, " examples"));
+    throw InvalidArgumentError(
+        StrCat("[keras/fit] expected a validation_split that leaves examples on both sides; got ", share, " of ", n,
+               " examples"));
   }
   const auto part = [&](int64_t begin, int64_t end) {
     const auto cut = [&](const std::vector<Tensor>& tensors) {
@@ -71,24 +73,14 @@ Tensor Joined(const std::vector<Tensor>& parts) {
   return joined;
 }
 
-// Validation during Fit: its data stays prepared from epoch to epoch.
-struct Validation {
-  std::optional<Batches> batches;
-  int freq = 1;
-};
-
 }  // namespace
 
-BatchTargets Model::TrainedTargets() const {
-  size_t targets = 0;
-  for (const LossPtr& loss : compiled_.losses) targets += loss != nullptr ? 1 : 0;
-  return {layers_->inputs(), targets};
-}
+BatchTargets Model::TrainedTargets() const { return {layers_->inputs(), compiled_->targets()}; }
 
 void Model::Prepare(const ModelData& data, const char* caller) {
   RequireCompiled(caller);
   BuildFor(SpecOfData(data, caller));
-  if (compiled_.losses.empty()) ResolveCompiled();
+  if (compiled_ == nullptr) ResolveCompiled();
 }
 
 void Model::ReportSignal(Batches& batches, const StepFunction& step) {
@@ -107,8 +99,8 @@ History Model::Fit(const ModelData& all, const FitOptions& options) {
     std::tie(data, validation_data) = SplitOff(all, options.validation_split);
   }
   if (!options.class_weight.empty() && TrainedTargets().targets != 1) {
-    throw InvalidArgumentError(StrCat("[keras/fit] expected a model with one target for class_weight; it has ",
-                                      TrainedTargets().targets));
+    throw InvalidArgumentError(
+        StrCat("[keras/fit] expected a model with one target for class_weight; it has ", TrainedTargets().targets));
   }
   Batches batches(data, TrainedTargets(),
                   {.caller = "fit",
@@ -118,10 +110,10 @@ History Model::Fit(const ModelData& all, const FitOptions& options) {
                    .initial_epoch = options.initial_epoch,
                    .steps_per_epoch = options.steps_per_epoch,
                    .class_weight = options.class_weight});
-  Validation validation{std::nullopt, std::max(1, options.validation_freq)};
+  std::optional<Batches> validation;  // prepared once for all epochs
   if (!validation_data.empty()) {
     const int64_t size = options.validation_batch_size > 0 ? options.validation_batch_size : options.batch_size;
-    validation.batches.emplace(
+    validation.emplace(
         validation_data, TrainedTargets(),
         BatchOptions{.caller = "fit (validation)", .batch_size = size, .steps_per_epoch = options.validation_steps});
   }
@@ -147,8 +139,8 @@ History Model::Fit(const ModelData& all, const FitOptions& options) {
     const std::string where = StrCat("epoch ", epoch + 1);
     logs = RunPass(step, batches, {&callbacks, /*testing=*/false, where, &stop_training_}, &steps);
     if (batches.steps() > 0) callbacks.SetStepsOfAll(batches.steps());
-    if (validation.batches && (epoch + 1) % validation.freq == 0) {
-      for (const auto& log : WithPrefix(RunTest(*validation.batches, callbacks, "validation of " + where))) {
+    if (validation && (epoch + 1) % std::max(1, options.validation_freq) == 0) {
+      for (const auto& log : WithPrefix(RunTest(*validation, callbacks, "validation of " + where))) {
         logs.push_back(log);
       }
     }

@@ -10,6 +10,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/data/datasets.h"
+#include "cohort/data/standard_scaler.h"
 #include "cohort/keras/image_layers.h"
 #include "cohort/keras/normalization_layers.h"
 #include "cohort/keras/testing/layer_runs.h"
@@ -17,9 +18,8 @@
 #include "cohort/ops/constant.h"
 #include "cohort/ops/gather.h"
 #include "cohort/ops/nn.h"
-#include "cohort/ops/unary.h"
-#include "cohort/data/standard_scaler.h"
 #include "cohort/ops/reduction.h"
+#include "cohort/ops/unary.h"
 
 namespace cohort::keras {
 namespace {
@@ -77,7 +77,8 @@ TEST(ModelTest, LossesAreMeansOverExamplesWithAnUnevenLastBatch) {
 
 TEST(ModelTest, WeightsOfExamplesAndClasses) {
   Sequential model({Input(Shape{1}), Dense(1, {.use_bias = false, .kernel_initializer = "zeros"})});
-  model.Compile({.optimizer = SGD({.learning_rate = 0.0}), .loss = {"mse"}, .metrics = {"mse"}, .weighted_metrics = {"mse"}});
+  model.Compile(
+      {.optimizer = SGD({.learning_rate = 0.0}), .loss = {"mse"}, .metrics = {"mse"}, .weighted_metrics = {"mse"}});
   const Tensor x = Tensor::FromValues(Floats(4, 1.0f), Shape{4, 1});
   const Tensor y = Tensor::FromValues(std::vector<int64_t>{0, 1, 1, 2}, Shape{4});
   FitOptions options = kQuiet;
@@ -105,7 +106,8 @@ TEST(ModelTest, RegularizersAndLossesOfLayersAreAdded) {
 
 TEST(ModelTest, FrozenLayersAndTheirLayersKeepTheirWeights) {
   const Line line;
-  Sequential model({Input(Shape{1}), Dense(4, {.trainable = false}), BatchNormalization({.trainable = false}), Dense(1)});
+  Sequential model(
+      {Input(Shape{1}), Dense(4, {.trainable = false}), BatchNormalization({.trainable = false}), Dense(1)});
   model.Compile({.optimizer = "sgd", .loss = {"mse"}});
   EXPECT_THAT(model.TrainableWeightNames(), ElementsAre("dense_1/kernel", "dense_1/bias"));
   const std::vector<Tensor> before = model.GetWeights();
@@ -141,7 +143,8 @@ TEST(ModelTest, BranchesInputsOutputsAndSharedLayers) {
   const std::vector<Tensor> outputs = model.PredictAll({{xa, xb}, std::vector<Tensor>{}});
   EXPECT_EQ(outputs[0].data<float>()[0], 10);
   EXPECT_EQ(outputs[1].data<float>()[0], 24);
-  model.Compile({.optimizer = SGD({.learning_rate = 0.0}), .loss = {"mse"}, .loss_weights = {1, 0.5}, .metrics = {"mae"}});
+  model.Compile(
+      {.optimizer = SGD({.learning_rate = 0.0}), .loss = {"mse"}, .loss_weights = {1, 0.5}, .metrics = {"mae"}});
   const Tensor zero = Values({0}, Shape{1, 1});
   const Logs logs = model.Evaluate(ModelData({xa, xb}, {zero, zero}), {.verbose = 0});
   EXPECT_DOUBLE_EQ(LogOf(logs, "loss"), 100 + 0.5 * 576);
@@ -175,8 +178,9 @@ TEST(ModelTest, DatasetsGiveBatches) {
   EXPECT_EQ(model.Iterations(), 14);
   EXPECT_THAT(history.names(), ElementsAre("loss", "val_loss"));
   EXPECT_THAT(model.PredictAll(batches), ElementsAre(::testing::Property(&Tensor::num_elements, 64)));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>(
-                  [&] { model.Fit(data::Dataset::FromTensorSlices({line.x.Reshaped(Shape{64}), line.y}), kQuiet); }),
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                model.Fit(data::Dataset::FromTensorSlices({line.x.Reshaped(Shape{64}), line.y}), kQuiet);
+              }),
               HasSubstr("call Batch()"));
 }
 
@@ -224,7 +228,9 @@ TEST(ModelTest, InputsOfOtherDTypesAndRanks) {
     EXPECT_EQ(model.Predict(x).ToVector<float>(), expected) << x.dtype();
   }
   model.Fit(images.train_images, images.train_labels, kQuiet);
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { model.Predict(Tensor(DType::kFloat32, Shape{4, 28, 27})); }),
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                model.Predict(Tensor(DType::kFloat32, Shape{4, 28, 27}));
+              }),
               AllOf(HasSubstr("[?,28,28,1]"), HasSubstr("[?,28,27]"), HasSubstr("input 0")));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { model.Predict(Tensor::Vector(std::vector<std::string>{"a"})); }),
               HasSubstr("string"));
@@ -261,7 +267,8 @@ TEST(ModelTest, MixedPrecisionKeepsFloatWeights) {
   EXPECT_LT(history["loss"].back(), 0.7 * history["loss"].front());
   for (const Tensor& weight : model.GetWeights()) EXPECT_EQ(weight.dtype(), DType::kFloat32);
   EXPECT_EQ(model.Predict(images.train_images).dtype(), DType::kFloat32);
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { Sequential({}, {.dtype_policy = "float16"}); }), HasSubstr("'float16'"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { Sequential({}, {.dtype_policy = "float16"}); }),
+              HasSubstr("'float16'"));
 }
 
 // Gradients replaced by their signs.
@@ -295,10 +302,11 @@ TEST(ModelTest, CallbacksSeeTheModel) {
   options.epochs = 5;
   options.callbacks = {LambdaCallback({.on_train_begin = [&] { seen.push_back("begin"); },
                                        .on_epoch_begin = [&](int epoch) { seen.push_back(StrCat("epoch ", epoch)); },
-                                       .on_epoch_end = [&](int epoch, Logs&) {
-                                         model.SetLearningRate(model.GetLearningRate() / 2);
-                                         if (epoch == 1) model.StopTraining();
-                                       }})};
+                                       .on_epoch_end =
+                                           [&](int epoch, Logs&) {
+                                             model.SetLearningRate(model.GetLearningRate() / 2);
+                                             if (epoch == 1) model.StopTraining();
+                                           }})};
   EXPECT_THAT(model.Fit(line.x, line.y, options)["loss"], SizeIs(2));
   EXPECT_THAT(seen, ElementsAre("begin", "epoch 0", "epoch 1"));
   EXPECT_FLOAT_EQ(static_cast<float>(model.GetLearningRate()), 0.025f);
@@ -331,8 +339,9 @@ TEST(ModelTest, TheSameSeedGivesTheSameModel) {
 }
 
 TEST(ModelTest, Summary) {
-  Sequential model({Input(Shape{28, 28, 1}), Conv2D(128, 3, {.padding = "same"}), SeparableConv2D(128, 3, {.padding = "same"}),
-                    MaxPooling2D(2), BatchNormalization(), Flatten(), Dense(10)});
+  Sequential model({Input(Shape{28, 28, 1}), Conv2D(128, 3, {.padding = "same"}),
+                    SeparableConv2D(128, 3, {.padding = "same"}), MaxPooling2D(2), BatchNormalization(), Flatten(),
+                    Dense(10)});
   std::ostringstream out;
   model.Summary(out);
   EXPECT_EQ(out.str(), R"(Model: "sequential"
@@ -372,24 +381,35 @@ TEST(ModelTest, SummaryOfBranches) {
 TEST(ModelTest, WhatIsWrongIsSaid) {
   const Line line;
   Sequential model({Dense(1)});
-  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { model.Fit(line.x, line.y, kQuiet); }), HasSubstr("call Compile"));
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { model.Fit(line.x, line.y, kQuiet); }),
+              HasSubstr("call Compile"));
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { model.Summary(); }), HasSubstr("input shape"));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { model.Compile({}); }), HasSubstr("expected a loss"));
   model.Compile({.optimizer = "sgd", .loss = {"mse"}});
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { model.Fit(line.x, Counting(Shape{63, 1}), kQuiet); }),
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                model.Fit(line.x, Counting(Shape{63, 1}), kQuiet);
+              }),
               AllOf(HasSubstr("64"), HasSubstr("63")));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { model.Fit(Tensor(DType::kFloat32, Shape{0, 1}), Tensor(DType::kFloat32, Shape{0, 1}), kQuiet); }),
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                model.Fit(Tensor(DType::kFloat32, Shape{0, 1}), Tensor(DType::kFloat32, Shape{0, 1}), kQuiet);
+              }),
               HasSubstr("at least one example; got data of shape [0,1]"));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { model.Fit(data::Dataset::FromTensorSlices({line.x, line.y}).Take(0).Batch(2), kQuiet); }),
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                model.Fit(data::Dataset::FromTensorSlices({line.x, line.y}).Take(0).Batch(2), kQuiet);
+              }),
               HasSubstr("the dataset is empty"));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { model.Fit(ModelData({line.x}, {line.y, line.y, line.y}), kQuiet); }),
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                model.Fit(ModelData({line.x}, {line.y, line.y, line.y}), kQuiet);
+              }),
               HasSubstr("4 components"));
   FitOptions split = kQuiet;
   split.validation_split = 1.5;
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { model.Fit(line.x, line.y, split); }), HasSubstr("got 1.5"));
   model.Fit(line.x, line.y, kQuiet);
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { model.SetWeights({}); }), HasSubstr("expected 2 weights; got 0"));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { model.SetWeights({line.x, line.x}); }),
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                model.SetWeights({line.x, line.x});
+              }),
               AllOf(HasSubstr("'dense/kernel'"), HasSubstr("[1,1]"), HasSubstr("[64,1]")));
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { model.Add(Dense(1)); }), HasSubstr("before"));
 }
@@ -401,7 +421,9 @@ TEST(ModelTest, LabelsOutOfRangeNameLabelEpochAndBatch) {
   FitOptions options = kQuiet;
   options.batch_size = 2;
   options.shuffle = false;
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { model.Fit(Counting(Shape{4, 2}), y, options); }),
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                model.Fit(Counting(Shape{4, 2}), y, options);
+              }),
               AllOf(HasSubstr("7"), HasSubstr("epoch 1, batch 2")));
 }
 

@@ -25,11 +25,11 @@ const char* const kScaleRemedy =
     "or put BatchNormalization() behind it";
 
 std::string Remedy(const std::vector<LayerSignal>& layers, size_t end) {
-  const bool keras_fans =
-      std::any_of(layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(end) + 1,
-                  [](const LayerSignal& layer) { return layer.keras_fans; });
+  const bool keras_fans = std::any_of(layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(end) + 1,
+                                      [](const LayerSignal& layer) { return layer.keras_fans; });
   if (!keras_fans) return kScaleRemedy;
-  return "depthwise kernels up to here count rows * columns * channels inputs though each output sums rows * columns of "
+  return "depthwise kernels up to here count rows * columns * channels inputs though each output sums rows * columns "
+         "of "
          "them, so that their weights are too small: use DepthwiseFans::kTrue (the default), or put "
          "BatchNormalization() behind them";
 }

@@ -11,9 +11,9 @@ namespace cohort::keras {
 
 // Roots of mean squares. Infinite where a value is infinite or not a number.
 struct LayerSignal {
-  std::string layer;       // path, "conv2d"
-  std::string class_name;  // "Conv2D"
-  Shape shape;             // of the output
+  std::string layer;           // path, "conv2d"
+  std::string class_name;      // "Conv2D"
+  Shape shape;                 // of the output
   double activation = 0;       // of the layer's output
   double gradient = 0;         // of d loss / d output; NaN where none flows
   double weight = 0;           // of the kernels that are trained (weights of rank 2 and more); NaN: there are none

@@ -58,8 +58,8 @@ TEST(SignalCheckTest, TrueFansKeepTheSignal) {
 TEST(SignalCheckTest, KerasFansAreNamedWithTheRemedy) {
   const SignalReport report = Check(DepthwiseFans::kKeras);
   ASSERT_FALSE(report.Problems().empty());
-  EXPECT_THAT(report.Problems()[0], AllOf(HasSubstr("collapses"), HasSubstr("separable_conv2d"),
-                                          HasSubstr("DepthwiseFans::kTrue")));
+  EXPECT_THAT(report.Problems()[0],
+              AllOf(HasSubstr("collapses"), HasSubstr("separable_conv2d"), HasSubstr("DepthwiseFans::kTrue")));
   EXPECT_NEAR(report.loss, std::log(10.0), 1e-3);
   EXPECT_THAT(report.ToString(), AllOf(HasSubstr("separable_conv2d_3 (SeparableConv2D)"), HasSubstr("! the signal")));
 }
@@ -80,7 +80,8 @@ TEST(SignalCheckTest, LargeWeightsExplode) {
 
 TEST(SignalCheckTest, FitWarnsBeforeTheFirstStepAndChangesNothing) {
   const auto fit = [](bool check) {
-    Sequential model({Input(Shape{4}), Dense(4, {.kernel_initializer = initializers::RandomNormal(0, 1e-6)}), Dense(1)});
+    Sequential model(
+        {Input(Shape{4}), Dense(4, {.kernel_initializer = initializers::RandomNormal(0, 1e-6)}), Dense(1)});
     model.Compile({.optimizer = "sgd", .loss = {"mse"}});
     model.Fit(Noise(Shape{8, 4}), Noise(Shape{8, 1}), {.verbose = 0, .signal_check = check});
     return model.GetWeights()[1].ToVector<float>();

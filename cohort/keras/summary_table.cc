@@ -42,8 +42,7 @@ std::string Line(const std::vector<std::string>& fields, const std::vector<size_
 
 std::string SummaryTable(const std::string& title, const std::vector<SummaryRow>& rows, const SummaryTotals& totals,
                          bool connections) {
-  const std::vector<size_t> ends =
-      connections ? std::vector<size_t>{32, 53, 65, 98} : std::vector<size_t>{29, 55, 65};
+  const std::vector<size_t> ends = connections ? std::vector<size_t>{32, 53, 65, 98} : std::vector<size_t>{29, 55, 65};
   const std::string thin = StrCat(std::string(ends.back(), '_'), "\n");
   const std::string thick = StrCat(std::string(ends.back(), '='), "\n");
   std::vector<std::string> header = {"Layer (type)", "Output Shape", "Param #"};

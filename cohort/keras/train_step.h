@@ -18,62 +18,28 @@
 // The step is a graph: the functions below add nodes, once, and what they describe then happens in every step.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <string>
-#include <utility>
 #include <vector>
 
-#include "cohort/graph/gradients.h"
-#include "cohort/keras/layer_instance.h"
-#include "cohort/keras/loss.h"
-#include "cohort/keras/metric.h"
-#include "cohort/keras/optimizer.h"
+#include "cohort/graph/graph.h"
+#include "cohort/ops/variables.h"
 #include "cohort/train/optimizer.h"
 
 namespace cohort::keras {
 
-class LayerGraph;
-
-// What Compile has settled, with names resolved.
-struct CompiledModel {
-  OptimizerPtr optimizer;
-  std::vector<LossPtr> losses;       // one an output; null: the output has none
-  std::vector<double> loss_weights;  // likewise
-  struct OutputMetric {
-    size_t output;
-    MetricArgument metric;
-    bool weighted;
-  };
-  std::vector<OutputMetric> metrics;
-  std::vector<std::string> output_names;  // of models with several outputs, else one ""
-};
+struct StepParts;
 
 // For one thread, while the step's graph is built.
 class StepContext {
  public:
-  // A metric with its state in this step.
-  struct MetricInStep {
-    std::string name;  // as logs show it
-    MetricPtr metric;
-    std::vector<ops::Variable> states;
-  };
-  struct Parts {
-    const LayerGraph& layers;
-    const CompiledModel& compiled;
-    WeightStore& weights;
-    GraphOptimizer* optimizer;  // null in a step that does not train
-    DType compute_dtype;
-    std::vector<Output> x, y;
-    Output sample_weight;
-  };
-  explicit StepContext(Parts parts);
+  explicit StepContext(std::unique_ptr<StepParts> parts);  // made by Model
+  ~StepContext();
 
-  Graph& graph() const { return parts_.weights.graph(); }
-  bool training() const { return parts_.optimizer != nullptr; }
-  const std::vector<Output>& x() const { return parts_.x; }
-  const std::vector<Output>& y() const { return parts_.y; }
-  Output sample_weight() const { return parts_.sample_weight; }  // float32 [batch]
+  Graph& graph() const;
+  bool training() const;
+  const std::vector<Output>& x() const;
+  const std::vector<Output>& y() const;  // of the outputs that have a loss
+  Output sample_weight() const;          // float32 [batch]
 
   // The model's outputs, float32, computed as training() says.
   std::vector<Output> Call(const std::vector<Output>& x);
@@ -85,30 +51,17 @@ class StepContext {
   // Sums gradients over replicas and lets the optimizer change the weights. To be called once, in training.
   void ApplyGradients(const std::vector<train::GradientAndVariable>& gradients);
   // What logs show as "loss".
-  void ReportLoss(Output loss) { reported_loss_ = loss; }
+  void ReportLoss(Output loss);
   // Adds the batch to the compiled metrics.
   void UpdateMetrics(const std::vector<Output>& y_pred);
   // More that the step has to run.
-  void AddTarget(Node* node) { targets_.push_back(node); }
-  // The trainable weights and all weights of this replica.
+  void AddTarget(Node* node);
+  // The trainable weights.
   std::vector<ops::Variable> trainable_variables() const;
 
-  // What came of it. Throws FailedPreconditionError where the step has reported no loss.
-  Output reported_loss() const;
-  const std::vector<std::pair<std::string, Output>>& output_losses() const { return output_losses_; }
-  const std::vector<MetricInStep>& metrics() const { return metrics_; }
-  // Runs all that the step does.
-  Node* Finish();
-  // The layers as the last Call has added them.
-  const LayerInstance& instance() const { return *instance_; }
-
  private:
-  Parts parts_;
-  std::unique_ptr<LayerInstance> instance_;
-  Output reported_loss_;
-  std::vector<std::pair<std::string, Output>> output_losses_;
-  std::vector<MetricInStep> metrics_;
-  std::vector<Node*> targets_;
+  friend class ModelEngine;
+  std::unique_ptr<StepParts> parts_;
 };
 
 }  // namespace cohort::keras
