@@ -27,7 +27,7 @@ class ProgressBar {
   ProgressBar(std::ostream& out, Options options, Clock now = {});
 
   void set_target(int64_t target) { options_.target = target; }
-  // Whether Update(current) would draw now: values need to be read only then.
+  // Whether Update(current) would print now: values need to be read only then.
   bool Due(int64_t current, bool finalize) const;
   // `current` steps are done. With `finalize` the last drawing, with a line's end.
   void Update(int64_t current, const Logs& logs, bool finalize = false);
@@ -45,6 +45,7 @@ class ProgressBar {
   bool drawn_ = false;
   double after_first_ = 0;
   bool has_first_ = false;
+  size_t width_ = 0;  // columns of the line that is shown now
 };
 
 // "12s", "3:05" or "1:02:03".
@@ -62,6 +63,7 @@ class ProgressBarLogger final : public Callback {
   ProgressBarLogger(std::ostream& out, bool terminal) : out_(&out), terminal_(terminal) {}
 
   void OnTrainBegin() override;
+  void OnTrainEnd(const Logs& logs) override;
   void OnEpochBegin(int epoch) override;
   void OnTrainBatchEnd(int64_t batch, const BatchLogs& logs) override;
   void OnEpochEnd(int epoch, Logs& logs) override;
@@ -71,11 +73,14 @@ class ProgressBarLogger final : public Callback {
 
  private:
   void Start();
+  void Show(int64_t batch, const BatchLogs& logs);
+  void Finish(const Logs& logs);
 
   std::ostream* out_;
   bool terminal_;
   std::unique_ptr<ProgressBar> bar_;
   int64_t seen_ = 0;
+  bool in_fit_ = false;  // validation inside Fit prints nothing
 };
 
 }  // namespace cohort::keras
