@@ -40,9 +40,7 @@ ModelEngine::ModelEngine(std::shared_ptr<const LayerGraph> layers, DType compute
   }
   weights_.Freeze();
   session_ = std::make_unique<Session>(graph_, "", session_config);
-  std::vector<ops::Variable> variables;
-  for (const ModelWeight& weight : weights()) variables.push_back(weight.variable);
-  RunInitializers(variables);
+  RunInitializers();
 }
 
 std::vector<LayerInstance::LayerValues> ModelEngine::step_values() const {
@@ -62,10 +60,10 @@ std::vector<Output> ModelEngine::InputPlaceholders() {
   return placeholders;
 }
 
-void ModelEngine::RunInitializers(const std::vector<ops::Variable>& variables) {
+void ModelEngine::RunInitializers() {
   std::vector<Node*> initializers;
-  for (const ops::Variable& variable : variables) {
-    if (initialized_.insert(variable.info()).second) initializers.push_back(variable.initializer());
+  for (const VariableInfo* variable : graph_.variables()) {
+    if (initialized_.insert(variable).second) initializers.push_back(variable->initializer);
   }
   if (!initializers.empty()) session_->Run({}, {}, initializers);
 }
@@ -107,7 +105,7 @@ void ModelEngine::SetWeights(const std::vector<Tensor>& values) {
 void ModelEngine::SetOptimizer(const Optimizer& optimizer) {
   optimizer_ = optimizer.Make(graph_);
   set_learning_rate_.reset();
-  RunInitializers(optimizer_->variables());
+  RunInitializers();
 }
 
 double ModelEngine::GetLearningRate() { return session_->Run(optimizer_->learning_rate()).scalar<float>(); }
@@ -162,8 +160,6 @@ StepFunction ModelEngine::MakeStep(const CompiledModel& compiled, bool training,
     function.output_loss_names_.push_back(name);
     fetches.push_back(loss);
   }
-  std::vector<ops::Variable> fresh;
-  if (training) fresh = optimizer_->variables();
   std::vector<Node*> resets;
   std::vector<Output> results;
   for (const MetricInStep& metric : parts.metrics) {
@@ -171,12 +167,11 @@ StepFunction ModelEngine::MakeStep(const CompiledModel& compiled, bool training,
     for (const ops::Variable& state : metric.states) {
       resets.push_back(state.initializer());
       states.push_back(state.value());
-      fresh.push_back(state);
     }
     results.push_back(ops::Cast(metric.metric->Result(states), DType::kFloat32));
     function.metrics_.emplace_back(metric.name, metric.metric);
   }
-  RunInitializers(fresh);
+  RunInitializers();
   function.step_ = session_->MakeCallable(feeds, fetches,
                                           {ops::Group(graph_, parts.targets, training ? "train_step" : "test_step")});
   if (!results.empty()) {

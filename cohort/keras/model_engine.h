@@ -84,8 +84,8 @@ class ModelEngine {
 
  private:
   std::vector<Output> InputPlaceholders();
-  // Of those that have no value yet.
-  void RunInitializers(const std::vector<ops::Variable>& variables);
+  // Gives all variables that are new in the graph their initial values.
+  void RunInitializers();
 
   const std::shared_ptr<const LayerGraph> layers_;
   const DType compute_dtype_;
