@@ -1,5 +1,6 @@
 // Reads a JSON list of requests from stdin and prints a JSON list of answers: losses, metrics, optimizers and schedules
-// of keras/ on the numbers given. test_keras_training.py asks the real Keras the same.
+// of keras/ on the numbers given, and files read and written. test_keras_training.py and test_keras_files.py ask the
+// real Keras the same.
 #include <functional>
 #include <iostream>
 #include <iterator>
@@ -10,11 +11,14 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/file.h"
 #include "cohort/graph/gradients.h"
+#include "cohort/keras/archive.h"
 #include "cohort/keras/learning_rate_schedule.h"
 #include "cohort/keras/loss.h"
 #include "cohort/keras/metric.h"
 #include "cohort/keras/optimizer.h"
+#include "cohort/keras/weights_file.h"
 #include "cohort/ops/activation.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
@@ -271,11 +275,43 @@ Json AnswerSchedule(const Json& request) {
   return {{"rates", rates}};
 }
 
+// Reads the weights of a .keras or .weights.h5 file, adds 1 to those of the layers and writes them to another one.
+Json AnswerFile(const Json& request) {
+  const std::string from = request.at("from"), to = request.at("to");
+  const bool whole = request.at("whole");
+  ModelArchive archive;
+  if (whole) {
+    archive = ReadModelArchive(from);
+  } else {
+    archive.weights = ReadFile(from);
+  }
+  std::vector<WeightGroup> groups = DecodeWeights(archive.weights, from);
+  Json answer = {{"version", archive.keras_version}, {"groups", Json::array()}};
+  for (WeightGroup& group : groups) {
+    Json values = Json::array();
+    for (Tensor& value : group.values) {
+      values.push_back({{"dtype", DTypeName(value.dtype())}, {"shape", value.shape().dims()}});
+      if (value.dtype() != DType::kFloat32) continue;
+      values.back()["values"] = value.ToVector<float>();
+      for (int64_t i = 0; group.path != "optimizer" && i < value.num_elements(); ++i) value.data<float>()[i] += 1;
+    }
+    answer["groups"].push_back({{"path", group.path}, {"name", group.name}, {"values", values}});
+  }
+  archive.weights = EncodeWeights(groups);
+  if (whole) {
+    WriteModelArchive(to, archive);
+  } else {
+    WriteFileAtomically(to, archive.weights);
+  }
+  return answer;
+}
+
 Json Answer(const Json& request) {
   const std::string kind = request.at("kind");
   if (kind == "loss") return AnswerLoss(request);
   if (kind == "metric") return AnswerMetric(request);
   if (kind == "optimizer") return AnswerOptimizer(request);
+  if (kind == "file") return AnswerFile(request);
   return AnswerSchedule(request);
 }
 
