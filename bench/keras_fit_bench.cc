@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <vector>
 
+#include "bench/guide_network.h"
 #include "cohort/cohort.h"
 
 namespace cohort {
@@ -42,8 +44,8 @@ class Bare {
     const Output loss = ops::Mean(ops::SparseSoftmaxCrossEntropyWithLogits(logits, y));
     Node* train = train::GradientDescentOptimizer(0.0001).Minimize(loss);
     const ops::Variable correct(graph_, Tensor::Scalar(0.0), {.trainable = false});
-    Node* count = correct.AssignAdd(ops::Cast(
-        ops::Sum(ops::Cast(ops::Equal(ops::ArgMax(logits, 1), y), DType::kInt32)), DType::kFloat64));
+    Node* count = correct.AssignAdd(
+        ops::Cast(ops::Sum(ops::Cast(ops::Equal(ops::ArgMax(logits, 1), y), DType::kInt32)), DType::kFloat64));
     session_.Run(ops::GlobalVariablesInitializer(graph_));
     step_ = session_.MakeCallable({x, y}, {loss}, {train, count});
   }
@@ -71,8 +73,8 @@ void Fit(benchmark::State& state) {
   const int64_t batch = state.range(0), hidden = state.range(1);
   const data::ImageDataset images = data::GeneratedImages(1, kImages, 1);
   const Bare bare(images, batch, hidden);
-  keras::Sequential model({keras::Flatten(), keras::Dense(hidden, {.activation = "relu"}),
-                           keras::Dense(10, {.activation = "softmax"})});
+  keras::Sequential model(
+      {keras::Flatten(), keras::Dense(hidden, {.activation = "relu"}), keras::Dense(10, {.activation = "softmax"})});
   model.Compile({.optimizer = keras::SGD({.learning_rate = 0.0001}),
                  .loss = {"sparse_categorical_crossentropy"},
                  .metrics = {"accuracy"}});
@@ -92,7 +94,48 @@ void Fit(benchmark::State& state) {
   state.counters["of_bare"] = Median(bares) / Median(fits);
   state.counters["images_per_s"] = static_cast<double>(kImages) / Median(fits);
 }
+keras::LayerRef Separable(int64_t filters) {
+  return keras::SeparableConv2D(filters, 3, {.padding = "same", .activation = "selu"});
+}
+
+// guide-004's network, as its guide writes it. Arguments: images a step, threads.
+void FitGuideNetwork(benchmark::State& state) {
+  constexpr int kSteps = 4;
+  const int64_t batch = state.range(0);
+  const int threads = static_cast<int>(state.range(1));
+  const data::ImageDataset images = data::GeneratedImages(1, kSteps * batch, 1);
+  GuideNetwork network(batch, DType::kFloat32);
+  const GuideNetwork::Run bare(network, threads);
+  keras::Sequential model(
+      {keras::Input(Shape{28, 28, 1}), keras::Conv2D(128, 3, {.padding = "same", .activation = "selu"}), Separable(128),
+       keras::MaxPooling2D(2), Separable(256), Separable(256), keras::MaxPooling2D(2), Separable(512), Separable(512),
+       keras::MaxPooling2D(2), keras::Flatten(), keras::Dense(512, {.activation = "selu"}),
+       keras::Dense(10, {.activation = "softmax"})},
+      {.session = {.intra_op_parallelism_threads = threads}});
+  model.Compile({.optimizer = keras::SGD({.learning_rate = 1e-6}),
+                 .loss = {"sparse_categorical_crossentropy"},
+                 .metrics = {"accuracy"}});
+  const auto fit = [&] { model.Fit(images.train_images, images.train_labels, {.batch_size = batch, .verbose = 0}); };
+  const auto steps = [&] {
+    for (int i = 0; i < kSteps; ++i) benchmark::DoNotOptimize(bare.Step());
+  };
+  fit();
+  steps();
+  std::vector<double> fits, bares;
+  for (auto _ : state) {
+    for (int i = 0; i < kRuns; ++i) {
+      bares.push_back(Seconds(steps));
+      fits.push_back(Seconds(fit));
+    }
+  }
+  state.counters["bare_ms"] = 1e3 * Median(bares) / kSteps;
+  state.counters["fit_ms"] = 1e3 * Median(fits) / kSteps;
+  state.counters["of_bare"] = Median(bares) / Median(fits);
+  state.counters["images_per_s"] = static_cast<double>(kSteps * batch) / Median(fits);
+}
+
 BENCHMARK(Fit)->Args({64, 128})->Args({256, 128})->Args({256, 1024})->Iterations(1)->Unit(benchmark::kMillisecond);
+BENCHMARK(FitGuideNetwork)->ArgsProduct({{64, 256}, {1, 2}})->Iterations(1)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace cohort

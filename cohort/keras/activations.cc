@@ -2,8 +2,7 @@
 
 #include <cmath>
 
-#include "cohort/core/error.h"
-#include "cohort/core/str_cat.h"
+#include "cohort/keras/names.h"
 #include "cohort/ops/activation.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
@@ -33,43 +32,34 @@ Output HardSigmoid(Output x) { return ops::Mul(ops::Relu6(ops::Add(x, Number(x, 
 // x / (1 + |x|)
 Output Softsign(Output x) { return ops::Div(x, ops::Add(Number(x, 1), ops::Abs(x))); }
 
-struct Named {
-  const char* name;
-  Output (*function)(Output);
-};
-constexpr Named kNamed[] = {
-    {"relu", [](Output x) { return ops::Relu(x); }},
-    {"relu6", [](Output x) { return ops::Relu6(x); }},
-    {"leaky_relu", [](Output x) { return ops::LeakyRelu(x); }},
-    {"elu", [](Output x) { return ops::Elu(x); }},
-    {"selu", [](Output x) { return ops::Selu(x); }},
-    {"gelu", Gelu},
-    {"sigmoid", [](Output x) { return ops::Sigmoid(x); }},
-    {"hard_sigmoid", HardSigmoid},
-    {"tanh", [](Output x) { return ops::Tanh(x); }},
-    {"softplus", [](Output x) { return ops::Softplus(x); }},
-    {"softsign", Softsign},
-    {"exponential", [](Output x) { return ops::Exp(x); }},
-    {"swish", [](Output x) { return ops::Swish(x); }},
-    {"silu", [](Output x) { return ops::Swish(x); }},
-    {"softmax", Probabilities},
-    {"log_softmax", [](Output x) { return ops::LogSoftmax(x); }},
-};
+using Function = Output (*)(Output);
+const NameTable<Function>& Activations() {
+  static const NameTable<Function> table("activation", {
+                                                           {"linear", nullptr},
+                                                           {"relu", [](Output x) { return ops::Relu(x); }},
+                                                           {"relu6", [](Output x) { return ops::Relu6(x); }},
+                                                           {"leaky_relu", [](Output x) { return ops::LeakyRelu(x); }},
+                                                           {"elu", [](Output x) { return ops::Elu(x); }},
+                                                           {"selu", [](Output x) { return ops::Selu(x); }},
+                                                           {"gelu", Gelu},
+                                                           {"sigmoid", [](Output x) { return ops::Sigmoid(x); }},
+                                                           {"hard_sigmoid", HardSigmoid},
+                                                           {"tanh", [](Output x) { return ops::Tanh(x); }},
+                                                           {"softplus", [](Output x) { return ops::Softplus(x); }},
+                                                           {"softsign", Softsign},
+                                                           {"exponential", [](Output x) { return ops::Exp(x); }},
+                                                           {"swish", [](Output x) { return ops::Swish(x); }},
+                                                           {"silu", [](Output x) { return ops::Swish(x); }},
+                                                           {"softmax", Probabilities},
+                                                           {"log_softmax", [](Output x) { return ops::LogSoftmax(x); }},
+                                                       });
+  return table;
+}
 
 }  // namespace
 
 ActivationFunction::ActivationFunction(const std::string& name) : name_(name) {
-  if (name == "linear") return;
-  std::vector<std::string> names = {"linear"};
-  for (const Named& named : kNamed) {
-    if (name == named.name) {
-      function_ = named.function;
-      return;
-    }
-    names.emplace_back(named.name);
-  }
-  throw InvalidArgumentError(
-      StrCat("[keras/activations] expected one of ", StrJoin(names, ", "), "; got '", name, "'"));
+  if (const Function function = Activations().Find(name)) function_ = function;
 }
 
 ActivationFunction::ActivationFunction(std::string name, std::function<Output(Output)> function)

@@ -1,48 +1,43 @@
 #include "cohort/keras/initializers.h"
 
+#include <utility>
 #include <vector>
 
-#include "cohort/core/error.h"
-#include "cohort/core/str_cat.h"
+#include "cohort/keras/names.h"
 #include "cohort/keras/string_names.h"
 
 namespace cohort::keras {
 namespace {
 
-struct Named {
-  const char* name;
-  Initializer (*make)();
-};
-constexpr Named kNamed[] = {
-    {"Zeros", [] { return initializers::Zeros(); }},
-    {"Ones", [] { return initializers::Ones(); }},
-    {"Constant", [] { return initializers::Constant(); }},
-    {"RandomNormal", [] { return initializers::RandomNormal(); }},
-    {"RandomUniform", [] { return initializers::RandomUniform(); }},
-    {"TruncatedNormal", [] { return initializers::TruncatedNormal(); }},
-    {"VarianceScaling", [] { return initializers::VarianceScaling(); }},
-    {"GlorotUniform", [] { return initializers::GlorotUniform(); }},
-    {"GlorotNormal", [] { return initializers::GlorotNormal(); }},
-    {"HeUniform", [] { return initializers::HeUniform(); }},
-    {"HeNormal", [] { return initializers::HeNormal(); }},
-    {"LecunUniform", [] { return initializers::LecunUniform(); }},
-    {"LecunNormal", [] { return initializers::LecunNormal(); }},
-};
+using Maker = Initializer (*)();
+const NameTable<Maker>& Initializers() {
+  static const NameTable<Maker> table("initializer", [] {
+    std::vector<std::pair<std::string, Maker>> entries = {
+        {"Zeros", [] { return initializers::Zeros(); }},
+        {"Ones", [] { return initializers::Ones(); }},
+        {"Constant", [] { return initializers::Constant(); }},
+        {"RandomNormal", [] { return initializers::RandomNormal(); }},
+        {"RandomUniform", [] { return initializers::RandomUniform(); }},
+        {"TruncatedNormal", [] { return initializers::TruncatedNormal(); }},
+        {"VarianceScaling", [] { return initializers::VarianceScaling(); }},
+        {"GlorotUniform", [] { return initializers::GlorotUniform(); }},
+        {"GlorotNormal", [] { return initializers::GlorotNormal(); }},
+        {"HeUniform", [] { return initializers::HeUniform(); }},
+        {"HeNormal", [] { return initializers::HeNormal(); }},
+        {"LecunUniform", [] { return initializers::LecunUniform(); }},
+        {"LecunNormal", [] { return initializers::LecunNormal(); }},
+    };
+    for (size_t i = 0, classes = entries.size(); i < classes; ++i) {
+      entries.emplace_back(SnakeCase(entries[i].first), entries[i].second);
+    }
+    return entries;
+  }());
+  return table;
+}
 
 }  // namespace
 
-Initializer::Initializer(const std::string& name) {
-  std::vector<std::string> names;
-  for (const Named& named : kNamed) {
-    if (name == named.name || name == SnakeCase(named.name)) {
-      *this = named.make();
-      return;
-    }
-    names.push_back(SnakeCase(named.name));
-  }
-  throw InvalidArgumentError(
-      StrCat("[keras/initializers] expected one of ", StrJoin(names, ", "), "; got '", name, "'"));
-}
+Initializer::Initializer(const std::string& name) { *this = Initializers().Find(name)(); }
 
 Initializer::Initializer(std::string name, ops::Initializer function)
     : name_(std::move(name)), function_(std::move(function)) {}

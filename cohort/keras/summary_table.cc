@@ -21,8 +21,12 @@ std::string Dims(const std::vector<Shape>& shapes) {
 
 // "2,887,306".
 std::string Thousands(int64_t number) {
-  std::string text = StrCat(number);
-  for (int64_t at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) text.insert(static_cast<size_t>(at), ",");
+  const std::string digits = StrCat(number);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
   return text;
 }
 

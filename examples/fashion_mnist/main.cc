@@ -58,21 +58,13 @@ keras::LayerRef Separable(const Flags& flags, int64_t filters) {
 }
 
 keras::Sequential Network(const Flags& flags) {
-  return keras::Sequential({keras::Input(Shape{28, 28, 1}),
-                            keras::Conv2D(128, 3, {.padding = "same", .activation = "selu"}),
-                            Separable(flags, 128),
-                            keras::MaxPooling2D(2),
-                            Separable(flags, 256),
-                            Separable(flags, 256),
-                            keras::MaxPooling2D(2),
-                            Separable(flags, 512),
-                            Separable(flags, 512),
-                            keras::MaxPooling2D(2),
-                            keras::Flatten(),
-                            keras::Dense(512, {.activation = "selu"}),
-                            keras::Dense(10, {.activation = "softmax"})},
-                           {.dtype_policy = flags.mixed_precision ? "mixed_bfloat16" : "float32",
-                            .session = {.intra_op_parallelism_threads = flags.threads}});
+  return keras::Sequential(
+      {keras::Input(Shape{28, 28, 1}), keras::Conv2D(128, 3, {.padding = "same", .activation = "selu"}),
+       Separable(flags, 128), keras::MaxPooling2D(2), Separable(flags, 256), Separable(flags, 256),
+       keras::MaxPooling2D(2), Separable(flags, 512), Separable(flags, 512), keras::MaxPooling2D(2), keras::Flatten(),
+       keras::Dense(512, {.activation = "selu"}), keras::Dense(10, {.activation = "softmax"})},
+      {.dtype_policy = flags.mixed_precision ? "mixed_bfloat16" : "float32",
+       .session = {.intra_op_parallelism_threads = flags.threads}});
 }
 
 int Run(const Flags& flags) {

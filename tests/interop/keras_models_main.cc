@@ -40,9 +40,9 @@ ModelPtr Branches() {
   const LayerTensor left = shared(a), right = shared(b);
   const LayerTensor sum = Add()({left, right});
   const LayerTensor joined = Concatenate()({sum, left, a});
-  return std::make_unique<Model>(std::vector<LayerTensor>{a, b},
-                                 std::vector<LayerTensor>{Dense(2, {.name = "first"})(joined),
-                                                          Dense(3, {.name = "second"})(sum)});
+  return std::make_unique<Model>(
+      std::vector<LayerTensor>{a, b},
+      std::vector<LayerTensor>{Dense(2, {.name = "first"})(joined), Dense(3, {.name = "second"})(sum)});
 }
 
 ModelPtr Separables() {
@@ -55,8 +55,14 @@ ModelPtr Separables() {
 const std::map<std::string, std::function<ModelPtr()>>& Models() {
   static const std::map<std::string, std::function<ModelPtr()>> models = {
       {"linear", [] { return Numbers({Input(Shape{6})}); }},
-      {"dense", [] { return Numbers({Input(Shape{6}), Dense(8, {.activation = "tanh"})}); }},
-      {"dense_of_rank_3", [] { return Numbers({Input(Shape{4, 5}), Dense(6, {.activation = "selu"})}); }},
+      {"dense",
+       [] {
+         return Numbers({Input(Shape{6}), Dense(8, {.activation = "tanh"})});
+       }},
+      {"dense_of_rank_3",
+       [] {
+         return Numbers({Input(Shape{4, 5}), Dense(6, {.activation = "selu"})});
+       }},
       {"activations",
        [] {
          return Numbers({Input(Shape{6}), Dense(8), Activation("softplus"), Dense(8, {.activation = "gelu"}), Dense(8),
@@ -76,9 +82,10 @@ const std::map<std::string, std::function<ModelPtr()>>& Models() {
        }},
       {"depthwise_conv2d",
        [] {
-         return Numbers({Input(Shape{7, 7, 2}),
-                         DepthwiseConv2D(3, {.strides = 2, .padding = "same", .depth_multiplier = 2, .activation = "tanh"}),
-                         DepthwiseConv2D(2, {.activation = "selu"})});
+         return Numbers(
+             {Input(Shape{7, 7, 2}),
+              DepthwiseConv2D(3, {.strides = 2, .padding = "same", .depth_multiplier = 2, .activation = "tanh"}),
+              DepthwiseConv2D(2, {.activation = "selu"})});
        }},
       {"separable_conv2d",
        [] {
@@ -93,13 +100,15 @@ const std::map<std::string, std::function<ModelPtr()>>& Models() {
        }},
       {"global_average_pooling",
        [] {
-         return Chain({Input(Shape{6, 6, 2}), Conv2D(8, 3, {.activation = "tanh"}), GlobalAveragePooling2D(), Dense(3)});
+         return Chain(
+             {Input(Shape{6, 6, 2}), Conv2D(8, 3, {.activation = "tanh"}), GlobalAveragePooling2D(), Dense(3)});
        }},
       {"batch_normalization",
        [] {
-         return Numbers({Input(Shape{6, 6, 2}), Conv2D(6, 3, {.use_bias = false}), BatchNormalization({.momentum = 0.9}),
-                         Activation("tanh"), Flatten(), Dense(6, {.use_bias = false}),
-                         BatchNormalization({.momentum = 0.8, .epsilon = 0.01}), Activation("tanh")});
+         return Numbers({Input(Shape{6, 6, 2}), Conv2D(6, 3, {.use_bias = false}),
+                         BatchNormalization({.momentum = 0.9}), Activation("tanh"), Flatten(),
+                         Dense(6, {.use_bias = false}), BatchNormalization({.momentum = 0.8, .epsilon = 0.01}),
+                         Activation("tanh")});
        }},
       {"synchronized_batch_normalization",
        [] {
@@ -107,9 +116,14 @@ const std::map<std::string, std::function<ModelPtr()>>& Models() {
                          BatchNormalization({.momentum = 0.9, .synchronized = true}), Activation("tanh")});
        }},
       {"layer_normalization",
-       [] { return Numbers({Input(Shape{5, 6}), Dense(8), LayerNormalization(), Activation("tanh")}); }},
-      {"embedding", [] { return Numbers({Input(Shape{6}, {.dtype = DType::kInt32}), Embedding(12, 4), Reshape({3, 8}),
-                                         Dense(6, {.activation = "tanh"})}); }},
+       [] {
+         return Numbers({Input(Shape{5, 6}), Dense(8), LayerNormalization(), Activation("tanh")});
+       }},
+      {"embedding",
+       [] {
+         return Numbers({Input(Shape{6}, {.dtype = DType::kInt32}), Embedding(12, 4), Reshape({3, 8}),
+                         Dense(6, {.activation = "tanh"})});
+       }},
       {"branches", Branches},
       {"classifier", Classifier},
       {"separables", Separables},
