@@ -80,6 +80,10 @@ std::vector<std::string> SignalReport::Problems() const {
   std::vector<std::string> problems;
   if (!std::isfinite(loss)) problems.push_back(StrCat("the loss is ", loss));
   if (layers.empty()) return problems;
+  if (layers[0].activation == 0) {
+    problems.emplace_back("the model's input is all zeros: look at how the data is scaled");
+    return problems;
+  }
   for (const std::string& problem : {ActivationProblem(layers, layers[0].activation), GradientProblem(layers)}) {
     if (!problem.empty()) problems.push_back(problem);
   }

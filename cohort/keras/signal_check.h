@@ -25,7 +25,8 @@ struct SignalReport {
   double loss = 0;
   std::vector<LayerSignal> layers;  // in the order of the computation
 
-  // What is wrong, with numbers, layer and remedy; empty: nothing. Rules: NaN or infinity anywhere; an activation whose
+  // What is wrong, with numbers, layer and remedy; empty: nothing. Rules: NaN or infinity anywhere; an input
+  // of zeros alone; an activation whose
   // rms has fallen under 1e-3, or risen over 1e3, of the rms of the model's input; kernels of which none has a gradient
   // that is 1e-5 of its own size or more.
   std::vector<std::string> Problems() const;

@@ -78,6 +78,14 @@ TEST(SignalCheckTest, LargeWeightsExplode) {
                                           Not(HasSubstr("DepthwiseFans"))));
 }
 
+TEST(SignalCheckTest, KernelsThatBeginAtZeroAreNoHarmButInputsAre) {
+  Sequential model({Input(Shape{32}), Dense(1, {.kernel_initializer = "zeros"})});
+  model.Compile({.optimizer = "sgd", .loss = {"mse"}});
+  EXPECT_THAT(model.CheckSignal(ModelData(Noise(Shape{8, 32}), Noise(Shape{8, 1}))).Problems(), IsEmpty());
+  const Tensor zeros = Tensor::Zeros(DType::kFloat32, Shape{8, 32});
+  EXPECT_THAT(model.CheckSignal(ModelData(zeros, Noise(Shape{8, 1}))).Problems(), ElementsAre(HasSubstr("all zeros")));
+}
+
 TEST(SignalCheckTest, FitWarnsBeforeTheFirstStepAndChangesNothing) {
   const auto fit = [](bool check) {
     Sequential model(

@@ -1,6 +1,7 @@
 // Trains a network of separable convolutions on Fashion-MNIST, in Keras's way:
 //
 //   fashion_mnist --data_dir=fashion-mnist --epochs=10 --batch_size=64
+#include <algorithm>
 #include <cstdio>
 #include <string>
 
@@ -36,17 +37,18 @@ struct Images {
 
 Images Load(const Flags& flags) {
   const data::ImageDataset all = datasets::FashionMnist(flags.data_dir);
-  int64_t count = all.train_labels.num_elements();
-  if (flags.max_images > 0) count = std::min(count, flags.max_images + kValidationImages);
+  const auto most = [&](int64_t count) { return flags.max_images > 0 ? std::min(count, flags.max_images) : count; };
+  const int64_t validated = kValidationImages;
+  const int64_t end = validated + most(all.train_labels.num_elements() - validated);
   data::StandardScaler scaler;
-  scaler.Fit(all.train_images.Slice(kValidationImages, count));
-  const auto part = [&](const Tensor& images, const Tensor& labels, int64_t begin, int64_t end) {
-    const Tensor scaled = scaler.Transform(images.Slice(begin, end));
-    return keras::ModelData(scaled.Reshaped(Shape{end - begin, 28, 28, 1}), labels.Slice(begin, end));
+  scaler.Fit(all.train_images.Slice(validated, end));
+  const auto part = [&](const Tensor& images, const Tensor& labels, int64_t from, int64_t to) {
+    const Tensor scaled = scaler.Transform(images.Slice(from, to));
+    return keras::ModelData(scaled.Reshaped(Shape{to - from, 28, 28, 1}), labels.Slice(from, to));
   };
-  return {part(all.train_images, all.train_labels, kValidationImages, count),
-          part(all.train_images, all.train_labels, 0, kValidationImages),
-          part(all.test_images, all.test_labels, 0, all.test_labels.num_elements()), all.generated};
+  return {part(all.train_images, all.train_labels, validated, end),
+          part(all.train_images, all.train_labels, 0, most(validated)),
+          part(all.test_images, all.test_labels, 0, most(all.test_labels.num_elements())), all.generated};
 }
 
 keras::LayerRef Separable(const Flags& flags, int64_t filters) {
@@ -102,7 +104,7 @@ int main(int argc, char** argv) {
                "Initial depthwise kernels as Keras makes them, with which this network does not learn");
   app.add_flag("--show_signal", flags.show_signal, "Print how the signal goes through the layers before training");
   app.add_option("--threads", flags.threads, "Threads of the device; 0: the cores")->check(examples::AtLeast(0));
-  app.add_option("--max_images", flags.max_images, "Training images, for a quick look; 0: all")
+  app.add_option("--max_images", flags.max_images, "Images of each kind, for a quick look; 0: all")
       ->check(examples::AtLeast(0));
   app.add_option("--verbose", flags.verbose, "0 silent, 1 progress bar, 2 a line an epoch");
   app.add_option("--curves", flags.curves, "SVG file for the learning curves");
