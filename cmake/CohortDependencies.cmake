@@ -19,3 +19,4 @@ if(COHORT_BUILD_BENCHMARKS)
 endif()
 
 include(CohortDnnl)
+include(CohortKerasFiles)

@@ -38,4 +38,5 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/cohortConfig.cmake.in
 # Before 1.0 a minor version may change the API.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/cohortConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/cohortConfig.cmake ${PROJECT_BINARY_DIR}/cohortConfigVersion.cmake
-  ${PROJECT_SOURCE_DIR}/cmake/CohortDnnl.cmake DESTINATION ${_package_dir})
+  ${PROJECT_SOURCE_DIR}/cmake/CohortDnnl.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/CohortKerasFiles.cmake DESTINATION ${_package_dir})

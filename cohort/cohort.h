@@ -22,6 +22,7 @@
 #include "cohort/graph/gradients.h"
 #include "cohort/graph/graph.h"
 #include "cohort/graph/graph_def.h"
+#include "cohort/keras/keras.h"
 #include "cohort/ops/activation.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/clip.h"

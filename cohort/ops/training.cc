@@ -91,11 +91,17 @@ void RegisterDenseUpdates(OpRegistry& registry) {
                  "accum += grad^2; var -= lr grad / sqrt(accum).");
   RegisterUpdate(registry, "ResourceApplyAdagradV2", {"var", "accum", "lr", "epsilon", "grad"}, {"accum"},
                  {kUpdateSlots}, "accum += grad^2; var -= lr grad / (sqrt(accum) + epsilon).");
+  RegisterUpdate(registry, "ResourceApplyKerasAdagrad", {"var", "accum", "lr", "epsilon", "grad"}, {"accum"}, {},
+                 "accum += grad^2; var -= lr grad / sqrt(accum + epsilon).");
   RegisterUpdate(registry, "ResourceApplyAdam",
                  {"var", "m", "v", "beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon", "grad"}, {"m", "v"},
                  {kNesterov},
                  "a = lr sqrt(1 - beta2_power) / (1 - beta1_power); m += (grad - m)(1 - beta1); v += (grad^2 - v)(1 - "
                  "beta2); var -= a m / (sqrt(v) + epsilon) (Nesterov: grad (1 - beta1) + beta1 m for m).");
+  RegisterUpdate(registry, "ResourceApplyAdamWithAmsgrad",
+                 {"var", "m", "v", "vhat", "beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon", "grad"},
+                 {"m", "v", "vhat"}, {},
+                 "As ResourceApplyAdam, then vhat = max(vhat, v), and vhat in place of v under the root.");
   RegisterUpdate(registry, "ResourceApplyRMSProp", {"var", "ms", "mom", "lr", "rho", "momentum", "epsilon", "grad"},
                  {"ms", "mom"}, {},
                  "ms += (grad^2 - ms)(1 - rho); mom = momentum mom + lr grad / sqrt(ms + epsilon); var -= mom.");
@@ -108,6 +114,22 @@ void RegisterDenseUpdates(OpRegistry& registry) {
                  {"accum", "linear"}, {kMultiplyLinear},
                  "a' = accum + grad^2; linear += grad - (a'^-lr_power - accum^-lr_power) / lr var; var = (clip(linear, "
                  "-l1, l1) - linear) / (a'^-lr_power / lr + 2 l2); accum = a'.");
+  RegisterUpdate(registry, "ResourceApplyFtrlV2",
+                 {"var", "accum", "linear", "grad", "lr", "l1", "l2", "l2_shrinkage", "lr_power"}, {"accum", "linear"},
+                 {kMultiplyLinear}, "As ResourceApplyFtrl, but `linear` also grows by 2 l2_shrinkage var.");
+  registry.Register(OpDef("ResourceApplyWeightDecay")
+                        .Input("var: resource")
+                        .HostInput("alpha: T")
+                        .Attr("T: {float32, float64, bfloat16}")
+                        .Attr("use_locking: bool = false")
+                        .ShapeRule([](ShapeContext& c) -> std::vector<Shape> {
+                          c.WithRank(1, 0);
+                          return {};
+                        })
+                        .NotDifferentiable("changes variables and has no output")
+                        .Stateful()
+                        .UpdatesVariable()
+                        .Doc("var -= alpha var (decoupled weight decay, alpha = rate times learning rate)."));
 }
 
 void RegisterSparseUpdates(OpRegistry& registry) {
@@ -119,6 +141,8 @@ void RegisterSparseUpdates(OpRegistry& registry) {
                  {kUpdateSlots}, "ResourceApplyAdagrad for rows `indices`.");
   RegisterUpdate(registry, "ResourceSparseApplyAdagradV2", {"var", "accum", "lr", "epsilon", "grad", "indices"},
                  {"accum"}, {kUpdateSlots}, "ResourceApplyAdagradV2 for rows `indices`.");
+  RegisterUpdate(registry, "ResourceSparseApplyKerasAdagrad", {"var", "accum", "lr", "epsilon", "grad", "indices"},
+                 {"accum"}, {}, "ResourceApplyKerasAdagrad for rows `indices`.");
   RegisterUpdate(registry, "ResourceSparseApplyRMSProp",
                  {"var", "ms", "mom", "lr", "rho", "momentum", "epsilon", "grad", "indices"}, {"ms", "mom"}, {},
                  "ResourceApplyRMSProp for rows `indices`.");
@@ -128,6 +152,9 @@ void RegisterSparseUpdates(OpRegistry& registry) {
   RegisterUpdate(registry, "ResourceSparseApplyFtrl",
                  {"var", "accum", "linear", "grad", "indices", "lr", "l1", "l2", "lr_power"}, {"accum", "linear"},
                  {kMultiplyLinear}, "ResourceApplyFtrl for rows `indices`.");
+  RegisterUpdate(registry, "ResourceSparseApplyFtrlV2",
+                 {"var", "accum", "linear", "grad", "indices", "lr", "l1", "l2", "l2_shrinkage", "lr_power"},
+                 {"accum", "linear"}, {kMultiplyLinear}, "ResourceApplyFtrlV2 for rows `indices`.");
 }
 
 }  // namespace
@@ -171,10 +198,17 @@ Node* ResourceApplyAdagrad(Output var, Output accum, Output lr, Output grad) {
 Node* ResourceApplyAdagradV2(Output var, Output accum, Output lr, Output epsilon, Output grad) {
   return FinishBeside(var, Update("ResourceApplyAdagradV2", {var, accum, lr, epsilon, grad}));
 }
+Node* ResourceApplyKerasAdagrad(Output var, Output accum, Output lr, Output epsilon, Output grad) {
+  return FinishBeside(var, Update("ResourceApplyKerasAdagrad", {var, accum, lr, epsilon, grad}));
+}
 Node* ResourceApplyAdam(Output var, Output m, Output v, const AdamScalars& s, Output grad, bool use_nesterov) {
   return FinishBeside(var, Update("ResourceApplyAdam",
                                   {var, m, v, s.beta1_power, s.beta2_power, s.lr, s.beta1, s.beta2, s.epsilon, grad})
                                .Attr("use_nesterov", use_nesterov));
+}
+Node* ResourceApplyAdamWithAmsgrad(Output var, Output m, Output v, Output vhat, const AdamScalars& s, Output grad) {
+  return FinishBeside(var, Update("ResourceApplyAdamWithAmsgrad", {var, m, v, vhat, s.beta1_power, s.beta2_power, s.lr,
+                                                                   s.beta1, s.beta2, s.epsilon, grad}));
 }
 Node* ResourceApplyRMSProp(Output var, Output ms, Output mom, const RMSPropScalars& s, Output grad) {
   return FinishBeside(var, Update("ResourceApplyRMSProp", {var, ms, mom, s.lr, s.rho, s.momentum, s.epsilon, grad}));
@@ -185,6 +219,14 @@ Node* ResourceApplyCenteredRMSProp(Output var, Output mg, Output ms, Output mom,
 }
 Node* ResourceApplyFtrl(Output var, Output accum, Output linear, Output grad, const FtrlScalars& s) {
   return FinishBeside(var, Update("ResourceApplyFtrl", {var, accum, linear, grad, s.lr, s.l1, s.l2, s.lr_power}));
+}
+Node* ResourceApplyFtrlV2(Output var, Output accum, Output linear, Output grad, const FtrlScalars& s,
+                          Output l2_shrinkage) {
+  return FinishBeside(
+      var, Update("ResourceApplyFtrlV2", {var, accum, linear, grad, s.lr, s.l1, s.l2, l2_shrinkage, s.lr_power}));
+}
+Node* ResourceApplyWeightDecay(Output var, Output alpha) {
+  return FinishBeside(var, Update("ResourceApplyWeightDecay", {var, alpha}));
 }
 
 Node* ResourceSparseApplyMomentum(Output var, Output accum, Output lr, Output grad, Output indices, Output momentum,
@@ -203,6 +245,10 @@ Node* ResourceSparseApplyAdagrad(Output var, Output accum, Output lr, Output gra
 Node* ResourceSparseApplyAdagradV2(Output var, Output accum, Output lr, Output epsilon, Output grad, Output indices) {
   return FinishBeside(var, Update("ResourceSparseApplyAdagradV2", {var, accum, lr, epsilon, grad, indices}));
 }
+Node* ResourceSparseApplyKerasAdagrad(Output var, Output accum, Output lr, Output epsilon, Output grad,
+                                      Output indices) {
+  return FinishBeside(var, Update("ResourceSparseApplyKerasAdagrad", {var, accum, lr, epsilon, grad, indices}));
+}
 Node* ResourceSparseApplyRMSProp(Output var, Output ms, Output mom, const RMSPropScalars& s, Output grad,
                                  Output indices) {
   return FinishBeside(
@@ -217,6 +263,11 @@ Node* ResourceSparseApplyFtrl(Output var, Output accum, Output linear, Output gr
                               const FtrlScalars& s) {
   return FinishBeside(
       var, Update("ResourceSparseApplyFtrl", {var, accum, linear, grad, indices, s.lr, s.l1, s.l2, s.lr_power}));
+}
+Node* ResourceSparseApplyFtrlV2(Output var, Output accum, Output linear, Output grad, Output indices,
+                                const FtrlScalars& s, Output l2_shrinkage) {
+  return FinishBeside(var, Update("ResourceSparseApplyFtrlV2",
+                                  {var, accum, linear, grad, indices, s.lr, s.l1, s.l2, l2_shrinkage, s.lr_power}));
 }
 
 }  // namespace ops

@@ -22,6 +22,9 @@ Node* ResourceApplyAdagrad(Output var, Output accum, Output lr, Output grad);
 // accum += g^2;  var -= lr g / (sqrt(accum) + epsilon)
 Node* ResourceApplyAdagradV2(Output var, Output accum, Output lr, Output epsilon, Output grad);
 
+// accum += g^2;  var -= lr g / sqrt(accum + epsilon): Keras's formula; TensorFlow has no op for it.
+Node* ResourceApplyKerasAdagrad(Output var, Output accum, Output lr, Output epsilon, Output grad);
+
 struct AdamScalars {
   Output beta1_power, beta2_power, lr, beta1, beta2, epsilon;
 };
@@ -29,6 +32,10 @@ struct AdamScalars {
 // var -= a m / (sqrt(v) + epsilon), with Nesterov: m replaced by g (1 - beta1) + beta1 m
 Node* ResourceApplyAdam(Output var, Output m, Output v, const AdamScalars& scalars, Output grad,
                         bool use_nesterov = false);
+
+// The same without Nesterov, then vhat = max(vhat, v), and vhat in place of v under the root.
+Node* ResourceApplyAdamWithAmsgrad(Output var, Output m, Output v, Output vhat, const AdamScalars& scalars,
+                                   Output grad);
 
 struct RMSPropScalars {
   Output lr, rho, momentum, epsilon;
@@ -45,6 +52,11 @@ struct FtrlScalars {
 // a' = accum + g^2;  linear += g - (a'^-p - accum^-p) / lr var, p = lr_power;  q = a'^-p / lr + 2 l2;
 // var = (clip(linear, -l1, l1) - linear) / q;  accum = a'
 Node* ResourceApplyFtrl(Output var, Output accum, Output linear, Output grad, const FtrlScalars& scalars);
+// linear also grows by 2 l2_shrinkage var.
+Node* ResourceApplyFtrlV2(Output var, Output accum, Output linear, Output grad, const FtrlScalars& scalars,
+                          Output l2_shrinkage);
+// var -= alpha var: decoupled weight decay, alpha = its rate times the learning rate. TensorFlow has no op for it.
+Node* ResourceApplyWeightDecay(Output var, Output alpha);
 
 // The same for rows `indices` [n] (int32 or int64) of the variable; grad [n, ...row].
 Node* ResourceSparseApplyMomentum(Output var, Output accum, Output lr, Output grad, Output indices, Output momentum,
@@ -53,11 +65,14 @@ Node* ResourceSparseApplyKerasMomentum(Output var, Output accum, Output lr, Outp
                                        Output momentum, bool use_nesterov = false);
 Node* ResourceSparseApplyAdagrad(Output var, Output accum, Output lr, Output grad, Output indices);
 Node* ResourceSparseApplyAdagradV2(Output var, Output accum, Output lr, Output epsilon, Output grad, Output indices);
+Node* ResourceSparseApplyKerasAdagrad(Output var, Output accum, Output lr, Output epsilon, Output grad, Output indices);
 Node* ResourceSparseApplyRMSProp(Output var, Output ms, Output mom, const RMSPropScalars& scalars, Output grad,
                                  Output indices);
 Node* ResourceSparseApplyCenteredRMSProp(Output var, Output mg, Output ms, Output mom, const RMSPropScalars& scalars,
                                          Output grad, Output indices);
 Node* ResourceSparseApplyFtrl(Output var, Output accum, Output linear, Output grad, Output indices,
                               const FtrlScalars& scalars);
+Node* ResourceSparseApplyFtrlV2(Output var, Output accum, Output linear, Output grad, Output indices,
+                                const FtrlScalars& scalars, Output l2_shrinkage);
 
 }  // namespace cohort::ops

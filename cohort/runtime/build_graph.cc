@@ -55,6 +55,14 @@ class Pruner {
     return -1;
   }
 
+  // What has to run after a node whose value is fed runs after the feed: the node itself is not run, as in TensorFlow.
+  int FeedOf(const Node* node) const {
+    for (size_t i = 0; i < signature_.feeds.size(); ++i) {
+      if (signature_.feeds[i].node == node) return static_cast<int>(i);
+    }
+    return -1;
+  }
+
   void Mark() {
     std::vector<Node*> stack;
     const auto need = [&](Node* node) {
@@ -78,7 +86,9 @@ class Pruner {
       for (const Output& input : node->inputs()) {
         if (FeedIndex(input) < 0) need(input.node);
       }
-      for (Node* control : node->control_inputs()) need(control);
+      for (Node* control : node->control_inputs()) {
+        if (FeedOf(control) < 0) need(control);
+      }
     }
   }
 
@@ -108,7 +118,10 @@ class Pruner {
       }
     }
     std::vector<Node*> controls;
-    for (Node* control : node->control_inputs()) controls.push_back(copies_.at(control));
+    for (Node* control : node->control_inputs()) {
+      const int feed = FeedOf(control);
+      controls.push_back(feed >= 0 ? ArgOf(feed) : copies_.at(control));
+    }
     copies_[node] = CopyNode(*result_.graph, *node, inputs, controls);
   }
 

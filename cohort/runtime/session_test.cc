@@ -74,6 +74,17 @@ TEST_P(SessionTest, AFedIntermediateValueCutsItsInputsOff) {
   EXPECT_EQ(session.Run({{middle, Tensor::Scalar(4.0f)}}, {y})[0].scalar<float>(), 40.0f);
 }
 
+TEST_P(SessionTest, WhatRunsAfterAFedNodeRunsAfterTheFeed) {
+  testing::GraphOnDevice on(device());
+  Graph& g = on.graph;
+  const Output x = ops::Placeholder(g, DType::kFloat32, Shape(), "x");
+  const ControlDependencies after(g, {x.node});
+  const Output y = ops::Const(g, 2.0f) + 1.0f;
+  Session session(g, "", config());
+  EXPECT_EQ(session.Run({{x, Tensor::Scalar(1.0f)}}, {y})[0].scalar<float>(), 3.0f);
+  EXPECT_THROW(session.Run(y), InvalidArgumentError);
+}
+
 TEST_P(SessionTest, TheCallersFeedIsNeverWrittenInto) {
   testing::GraphOnDevice on(device());
   Graph& g = on.graph;

@@ -40,13 +40,14 @@ OpCase::Build UpdateTwice(int variables, AddUpdate add) {
 
 // Slots are positive, as squares are.
 void AddCase(std::vector<OpCase>& cases, const std::string& op, const std::string& label, int variables, bool sparse,
-             AddUpdate add) {
+             AddUpdate add, bool is_tensorflows = true) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
     std::vector<Tensor> inputs = {AsType(Scatter({3, 2}, -2, 2), dtype)};
     for (int i = 1; i < variables; ++i) inputs.push_back(AsType(Scatter({3, 2}, 1.5, 3.0, i + 1), dtype));
     inputs.push_back(AsType(Scatter({sparse ? 2 : 3, 2}, -1, 1, 9), dtype));
     if (sparse) inputs.push_back(Tensor::Vector(std::vector<int32_t>{2, 0}));
     cases.push_back({op, label + "_" + std::string(DTypeName(dtype)), inputs, UpdateTwice(variables, add)});
+    cases.back().compare_values = is_tensorflows;
   }
 }
 
@@ -82,6 +83,20 @@ void AddDenseCases(std::vector<OpCase>& cases) {
   AddCase(cases, "ResourceApplyAdagradV2", "dense", 2, false, [](const Outputs& v, Output g, Output) {
     return ops::ResourceApplyAdagradV2(v[0], v[1], Number(g, 0.1), Number(g, 0.01), g);
   });
+  AddCase(
+      cases, "ResourceApplyKerasAdagrad", "dense", 2, false,
+      [](const Outputs& v, Output g, Output) {
+        return ops::ResourceApplyKerasAdagrad(v[0], v[1], Number(g, 0.1), Number(g, 0.01), g);
+      },
+      false);
+  AddCase(
+      cases, "ResourceApplyWeightDecay", "dense", 1, false,
+      [](const Outputs& v, Output g, Output) { return ops::ResourceApplyWeightDecay(v[0], Number(g, 0.1)); }, false);
+  AddCase(cases, "ResourceApplyAdamWithAmsgrad", "dense", 4, false, [](const Outputs& v, Output g, Output) {
+    const ops::AdamScalars scalars = {Number(g, 0.81), Number(g, 0.98), Number(g, 0.1),
+                                      Number(g, 0.9),  Number(g, 0.99), Number(g, 1e-3)};
+    return ops::ResourceApplyAdamWithAmsgrad(v[0], v[1], v[2], v[3], scalars, g);
+  });
   AddCase(cases, "ResourceApplyRMSProp", "dense", 3, false, [](const Outputs& v, Output g, Output) {
     return ops::ResourceApplyRMSProp(v[0], v[1], v[2], RmsScalars(g), g);
   });
@@ -95,6 +110,10 @@ void AddDenseCases(std::vector<OpCase>& cases) {
     AddCase(cases, "ResourceApplyFtrl", power == -0.5 ? "root" : "power", 3, false,
             [power](const Outputs& v, Output g, Output) {
               return ops::ResourceApplyFtrl(v[0], v[1], v[2], g, FtrlNumbers(g, power));
+            });
+    AddCase(cases, "ResourceApplyFtrlV2", power == -0.5 ? "root" : "power", 3, false,
+            [power](const Outputs& v, Output g, Output) {
+              return ops::ResourceApplyFtrlV2(v[0], v[1], v[2], g, FtrlNumbers(g, power), Number(g, 0.03));
             });
   }
 }
@@ -116,6 +135,12 @@ void AddSparseCases(std::vector<OpCase>& cases) {
   AddCase(cases, "ResourceSparseApplyAdagradV2", "rows", 2, true, [](const Outputs& v, Output g, Output i) {
     return ops::ResourceSparseApplyAdagradV2(v[0], v[1], Number(g, 0.1), Number(g, 0.01), g, i);
   });
+  AddCase(
+      cases, "ResourceSparseApplyKerasAdagrad", "rows", 2, true,
+      [](const Outputs& v, Output g, Output i) {
+        return ops::ResourceSparseApplyKerasAdagrad(v[0], v[1], Number(g, 0.1), Number(g, 0.01), g, i);
+      },
+      false);
   AddCase(cases, "ResourceSparseApplyRMSProp", "rows", 3, true, [](const Outputs& v, Output g, Output i) {
     return ops::ResourceSparseApplyRMSProp(v[0], v[1], v[2], RmsScalars(g), g, i);
   });
@@ -126,6 +151,9 @@ void AddSparseCases(std::vector<OpCase>& cases) {
   });
   AddCase(cases, "ResourceSparseApplyFtrl", "rows", 3, true, [](const Outputs& v, Output g, Output i) {
     return ops::ResourceSparseApplyFtrl(v[0], v[1], v[2], g, i, FtrlNumbers(g, -0.5));
+  });
+  AddCase(cases, "ResourceSparseApplyFtrlV2", "rows", 3, true, [](const Outputs& v, Output g, Output i) {
+    return ops::ResourceSparseApplyFtrlV2(v[0], v[1], v[2], g, i, FtrlNumbers(g, -0.5), Number(g, 0.03));
   });
 }
 

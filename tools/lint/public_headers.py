@@ -7,7 +7,7 @@ UMBRELLA = "cohort/cohort.h"
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 FOREIGN = re.compile(
     r"(google/protobuf/|grpc|dnnl|oneapi/dnnl/|spdlog/|fmt/|nlohmann/|leveldb/|CLI/|absl/|openssl/|zlib\.h$"
-    r"|snappy|omp\.h$|gtest/|gmock/|benchmark/|.*\.pb\.h$)")
+    r"|snappy|hdf5\.h|zip\.h$|omp\.h$|gtest/|gmock/|benchmark/|.*\.pb\.h$)")
 
 
 def reachable(tree, start):

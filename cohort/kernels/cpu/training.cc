@@ -181,6 +181,35 @@ class UpdateKernel final : public OpKernel {
   const ApplyFn apply_;
 };
 
+// var -= alpha var
+template <typename T>
+void DecayWeights(KernelContext& ctx, Variable& variable) {
+  const auto alpha = static_cast<Wide<T>>(ctx.input(1).scalar<T>());
+  variable.Update([&](const Tensor& old, Tensor& out) {
+    const T* from = old.data<T>();
+    T* to = out.data<T>();
+    cpu::ForBlocks(old.num_elements(), ctx.num_threads(), [&](int64_t begin, int64_t end) {
+      COHORT_INDEPENDENT_PASSES
+      for (int64_t i = begin; i < end; ++i) {
+        const auto value = static_cast<Wide<T>>(from[i]);
+        to[i] = static_cast<T>(value - alpha * value);
+      }
+    });
+  });
+}
+
+void ComputeWeightDecay(KernelContext& ctx) {
+  auto& variable = ResourceOf<Variable>(ctx.input(0));
+  const DType dtype = ctx.input(1).dtype();
+  if (variable.dtype() != dtype) {
+    throw InvalidArgumentError(StrCat("[kernels/training] expected variable '", variable.name(), "' of dtype ", dtype,
+                                      "; got ", variable.dtype()));
+  }
+  cpu::ForFloating(dtype, "ResourceApplyWeightDecay", [](auto tag) -> void (*)(KernelContext&, Variable&) {
+    return &DecayWeights<decltype(tag)>;
+  })(ctx, variable);
+}
+
 template <typename Rule>
 void RegisterRule(KernelRegistry& registry, const std::string& name) {
   registry.Register<UpdateKernel<Rule, false>>("ResourceApply" + name, "CPU");
@@ -196,9 +225,13 @@ void RegisterTrainingKernels(KernelRegistry& registry) {
   RegisterRule<cpu::KerasMomentumRule>(registry, "KerasMomentum");
   RegisterRule<cpu::AdagradRule>(registry, "Adagrad");
   RegisterRule<cpu::AdagradV2Rule>(registry, "AdagradV2");
+  registry.Register<UpdateKernel<cpu::AmsgradRule, false>>("ResourceApplyAdamWithAmsgrad", "CPU");
+  registry.RegisterFn("ResourceApplyWeightDecay", "CPU", ComputeWeightDecay);
+  RegisterRule<cpu::KerasAdagradRule>(registry, "KerasAdagrad");
   RegisterRule<cpu::RMSPropRule>(registry, "RMSProp");
   RegisterRule<cpu::CenteredRMSPropRule>(registry, "CenteredRMSProp");
   RegisterRule<cpu::FtrlRule>(registry, "Ftrl");
+  RegisterRule<cpu::FtrlV2Rule>(registry, "FtrlV2");
 }
 
 }  // namespace cohort

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -77,6 +78,53 @@ TEST_F(TrainingTest, AdagradV2AddsEpsilonOutsideTheRoot) {
     EXPECT_NEAR(Value(w)[0], weight, 1e-6);
     EXPECT_NEAR(Value(a)[0], accum, 1e-5);
   }
+}
+
+TEST_F(TrainingTest, KerasAdagradAddsEpsilonUnderTheRoot) {
+  const ops::Variable w = Var("w", {1});
+  const ops::Variable a = Var("a", {0});
+  Initialize();
+  Node* update = ops::ResourceApplyKerasAdagrad(w.handle(), a.handle(), Number(0.5f), Number(0.25f), Vector({2}));
+  double weight = 1;
+  for (int step = 1; step <= 3; ++step) {
+    run.RunNode(update);
+    weight -= 0.5 * 2 / std::sqrt(4.0 * step + 0.25);
+    EXPECT_NEAR(Value(w)[0], weight, 1e-6);
+    EXPECT_NEAR(Value(a)[0], 4.0 * step, 1e-5);
+  }
+}
+
+TEST_F(TrainingTest, AmsgradKeepsTheLargestSecondMoment) {
+  const ops::Variable w = Var("w", {1});
+  const ops::Variable m = Var("m", {0});
+  const ops::Variable v = Var("v", {0});
+  const ops::Variable hat = Var("hat", {0});
+  Initialize();
+  double weight = 1, first = 0, second = 0, largest = 0;
+  for (const double g : {4.0, 0.25, 1.0}) {
+    const ops::AdamScalars scalars = {Number(0.5f), Number(0.75f), Number(0.1f),
+                                      Number(0.9f), Number(0.5f),  Number(1e-3f)};
+    run.RunNode(ops::ResourceApplyAdamWithAmsgrad(w.handle(), m.handle(), v.handle(), hat.handle(), scalars,
+                                                  Vector({static_cast<float>(g)})));
+    first += (g - first) * 0.1;
+    second += (g * g - second) * 0.5;
+    largest = std::max(largest, second);
+    weight -= 0.1 * std::sqrt(0.25) / 0.5 * first / (std::sqrt(largest) + 1e-3);
+    EXPECT_NEAR(Value(w)[0], weight, 1e-6) << g;
+    EXPECT_NEAR(Value(hat)[0], largest, 1e-5) << g;
+  }
+  EXPECT_NEAR(largest, 8.0, 1e-9);
+}
+
+TEST_F(TrainingTest, WeightDecayShrinksInEveryDType) {
+  const ops::Variable w = Var("w", {1, -2});
+  const ops::Variable w64(graph, Tensor::Scalar(4.0), {.name = "w64"});
+  Initialize();
+  run.RunNode(ops::ResourceApplyWeightDecay(w.handle(), Number(0.25f)));
+  EXPECT_THAT(Value(w), ElementsAre(0.75f, -1.5f));
+  run.RunNode(ops::ResourceApplyWeightDecay(w64.handle(), ops::Const(graph, 0.5)));
+  EXPECT_EQ(run.Run1(w64).scalar<double>(), 2.0);
+  EXPECT_THROW(run.RunNode(ops::ResourceApplyWeightDecay(w.handle(), ops::Const(graph, 0.5))), InvalidArgumentError);
 }
 
 TEST_F(TrainingTest, FtrlShrinksSmallWeightsToZero) {
@@ -206,6 +254,10 @@ TEST_F(TrainingTest, RowUpdatesOfAllRowsAreTheDenseUpdate) {
     return rows ? ops::ResourceSparseApplyAdagrad(s[0], s[1], lr, grad, all)
                 : ops::ResourceApplyAdagrad(s[0], s[1], lr, grad);
   });
+  check("KerasAdagrad", [&](const Set& s, bool rows) {
+    return rows ? ops::ResourceSparseApplyKerasAdagrad(s[0], s[1], lr, Number(0.1f), grad, all)
+                : ops::ResourceApplyKerasAdagrad(s[0], s[1], lr, Number(0.1f), grad);
+  });
   check("RMSProp", [&](const Set& s, bool rows) {
     return rows ? ops::ResourceSparseApplyRMSProp(s[0], s[1], s[2], rms, grad, all)
                 : ops::ResourceApplyRMSProp(s[0], s[1], s[2], rms, grad);
@@ -217,6 +269,10 @@ TEST_F(TrainingTest, RowUpdatesOfAllRowsAreTheDenseUpdate) {
   check("Ftrl", [&](const Set& s, bool rows) {
     return rows ? ops::ResourceSparseApplyFtrl(s[0], s[1], s[2], grad, all, ftrl)
                 : ops::ResourceApplyFtrl(s[0], s[1], s[2], grad, ftrl);
+  });
+  check("FtrlV2", [&](const Set& s, bool rows) {
+    return rows ? ops::ResourceSparseApplyFtrlV2(s[0], s[1], s[2], grad, all, ftrl, Number(0.1f))
+                : ops::ResourceApplyFtrlV2(s[0], s[1], s[2], grad, ftrl, Number(0.1f));
   });
 }
 

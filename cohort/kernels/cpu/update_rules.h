@@ -83,6 +83,19 @@ struct AdagradV2Rule {
   bool update_slots;
 };
 
+struct KerasAdagradRule {
+  static constexpr std::array<std::string_view, 2> kVariables = {"var", "accum"};
+  static constexpr std::array<std::string_view, 2> kScalars = {"lr", "epsilon"};
+  explicit KerasAdagradRule(const KernelConstruction&) {}
+  template <typename W>
+  auto Bind(const std::array<W, 2>& s) const {
+    return [lr = s[0], epsilon = s[1]](W g, W* v) COHORT_INLINE_LAMBDA {
+      v[1] += g * g;
+      v[0] -= lr * g / std::sqrt(v[1] + epsilon);
+    };
+  }
+};
+
 struct AdamRule {
   static constexpr std::array<std::string_view, 3> kVariables = {"var", "m", "v"};
   static constexpr std::array<std::string_view, 6> kScalars = {"beta1_power", "beta2_power", "lr",
@@ -103,6 +116,22 @@ struct AdamRule {
     };
   }
   bool nesterov;
+};
+
+struct AmsgradRule {
+  static constexpr std::array<std::string_view, 4> kVariables = {"var", "m", "v", "vhat"};
+  static constexpr std::array<std::string_view, 6> kScalars = AdamRule::kScalars;
+  explicit AmsgradRule(const KernelConstruction&) {}
+  template <typename W>
+  auto Bind(const std::array<W, 6>& s) const {
+    const W alpha = s[2] * std::sqrt(W(1) - s[1]) / (W(1) - s[0]);
+    return [alpha, rest1 = W(1) - s[3], rest2 = W(1) - s[4], epsilon = s[5]](W g, W* v) COHORT_INLINE_LAMBDA {
+      v[1] += (g - v[1]) * rest1;
+      v[2] += (g * g - v[2]) * rest2;
+      v[3] = v[3] < v[2] ? v[2] : v[3];
+      v[0] -= alpha * v[1] / (std::sqrt(v[3]) + epsilon);
+    };
+  }
 };
 
 struct RMSPropRule {
@@ -134,23 +163,34 @@ struct CenteredRMSPropRule {
   }
 };
 
-struct FtrlRule {
+// Ftrl and FtrlV2, which adds a shrinkage by the variable's value to the gradient that enters `linear`.
+template <bool kShrinks>
+struct FtrlRuleOf {
   static constexpr std::array<std::string_view, 3> kVariables = {"var", "accum", "linear"};
-  static constexpr std::array<std::string_view, 4> kScalars = {"lr", "l1", "l2", "lr_power"};
-  explicit FtrlRule(const KernelConstruction& c) : linear_times_lr(c.attr<bool>("multiply_linear_by_lr")) {}
+  // The shrinkage stands last here, whatever the op's order: inputs are found by name.
+  static constexpr auto kScalars = [] {
+    if constexpr (kShrinks) {
+      return std::array<std::string_view, 5>{"lr", "l1", "l2", "lr_power", "l2_shrinkage"};
+    } else {
+      return std::array<std::string_view, 4>{"lr", "l1", "l2", "lr_power"};
+    }
+  }();
+  explicit FtrlRuleOf(const KernelConstruction& c) : linear_times_lr(c.attr<bool>("multiply_linear_by_lr")) {}
   // With linear_times_lr the stored `linear` and all that it is compared with are multiplied by lr.
   template <typename W>
-  auto Bind(const std::array<W, 4>& s) const {
+  auto Bind(const std::array<W, kScalars.size()>& s) const {
     const W lr = s[0];
     const W of_grad = linear_times_lr ? lr : W(1);
     const W of_power = linear_times_lr ? W(1) : W(1) / lr;
     const W l1 = s[1] * of_grad;
     const W l2 = W(2) * s[2] * of_grad;
+    W shrinkage = W(0);
+    if constexpr (kShrinks) shrinkage = W(2) * s[4] * of_grad;
     return [=, power = -s[3], root = s[3] == W(-0.5)](W g, W* v) COHORT_INLINE_LAMBDA {
       const W accum = v[1] + g * g;
       const W now = root ? std::sqrt(accum) : std::pow(accum, power);
       const W before = root ? std::sqrt(v[1]) : std::pow(v[1], power);
-      v[2] += of_grad * g - (now - before) * of_power * v[0];
+      v[2] += of_grad * g + (shrinkage - (now - before) * of_power) * v[0];
       const W clipped = v[2] < -l1 ? -l1 : (v[2] > l1 ? l1 : v[2]);
       v[0] = (clipped - v[2]) / (now * of_power + l2);
       v[1] = accum;
@@ -158,5 +198,7 @@ struct FtrlRule {
   }
   bool linear_times_lr;
 };
+using FtrlRule = FtrlRuleOf<false>;
+using FtrlV2Rule = FtrlRuleOf<true>;
 
 }  // namespace cohort::cpu

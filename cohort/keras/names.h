@@ -1,0 +1,47 @@
+// Tables of the things that Keras knows by name. Internal to keras/.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort::keras {
+
+template <typename T>
+class NameTable {
+ public:
+  // `what`: "loss", for errors.
+  NameTable(std::string what, std::vector<std::pair<std::string, T>> entries)
+      : what_(std::move(what)), entries_(std::move(entries)) {}
+
+  const T* TryFind(const std::string& name) const {
+    for (const auto& [key, value] : entries_) {
+      if (key == name) return &value;
+    }
+    return nullptr;
+  }
+  // Throws InvalidArgumentError that lists the names there are.
+  const T& Find(const std::string& name) const {
+    if (const T* found = TryFind(name)) return *found;
+    Fail(name, names());
+  }
+  [[noreturn]] void Fail(const std::string& name, const std::vector<std::string>& known) const {
+    throw InvalidArgumentError(StrCat("[keras/", what_, "] expected the name of a known ", what_, "; got '", name,
+                                      "'; known are ", StrJoin(known, ", ")));
+  }
+  // In the table's order.
+  std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const auto& [key, value] : entries_) all.push_back(key);
+    return all;
+  }
+
+ private:
+  const std::string what_;
+  const std::vector<std::pair<std::string, T>> entries_;
+};
+
+}  // namespace cohort::keras

@@ -1,0 +1,73 @@
+"""Files of weights: what Keras saves we read, and what we write Keras loads."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import keras
+import numpy as np
+import pytest
+
+
+def ask(request):
+    root = pathlib.Path(__file__).resolve().parents[2]
+    build = pathlib.Path(os.environ.get("COHORT_BUILD_DIR", root / "build" / "release"))
+    done = subprocess.run(
+        [build / "bin" / "interop_keras_training"],
+        input=json.dumps([request]), capture_output=True, text=True, timeout=60, check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (answer,) = json.loads(done.stdout)
+    assert "error" not in answer, answer
+    return answer
+
+
+def trained_model():
+    keras.utils.set_random_seed(1)
+    layers = keras.layers
+    model = keras.Sequential([
+        layers.Input((8, 8, 1)),
+        layers.Conv2D(4, 3),
+        layers.BatchNormalization(),
+        layers.Dropout(0.2),
+        layers.Flatten(),
+        layers.Dense(5),
+        layers.Dense(3, activation="softmax"),
+    ])
+    model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+    rng = np.random.default_rng(0)
+    model.fit(rng.normal(size=(32, 8, 8, 1)), rng.integers(0, 3, 32), verbose=0)
+    return model
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["keras", "weights"])
+def test_weights_come_and_go(tmp_path, whole):
+    model = trained_model()
+    ending = "keras" if whole else "weights.h5"
+    theirs, ours = tmp_path / f"theirs.{ending}", tmp_path / f"ours.{ending}"
+    (model.save if whole else model.save_weights)(theirs)
+    answer = ask({"kind": "file", "from": str(theirs), "to": str(ours), "whole": whole})
+    if whole:
+        assert answer["version"] == keras.__version__
+    groups = {group["path"]: group for group in answer["groups"]}
+    for path, layer in zip(
+        ["conv2d", "batch_normalization", "dense", "dense_1"], [model.layers[i] for i in (0, 1, 4, 5)], strict=True
+    ):
+        values = groups[f"layers/{path}"]["values"]
+        assert len(values) == len(layer.weights) > 0
+        for value, weight in zip(values, layer.weights, strict=True):
+            np.testing.assert_array_equal(np.reshape(value["values"], value["shape"]), weight.numpy())
+    state = groups["optimizer"]["values"]
+    assert [value["shape"] for value in state] == [list(variable.shape) for variable in model.optimizer.variables]
+    assert state[0]["dtype"] == "int64"
+
+    if whole:
+        loaded = keras.models.load_model(ours)
+    else:
+        loaded = trained_model()
+        loaded.load_weights(ours)
+    for before, after in zip(model.get_weights(), loaded.get_weights(), strict=True):
+        np.testing.assert_array_equal(before + np.float32(1), after)
+    for before, after in zip(model.optimizer.variables, loaded.optimizer.variables, strict=True):
+        np.testing.assert_array_equal(before.numpy(), after.numpy())
