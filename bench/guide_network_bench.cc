@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <functional>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "bench/guide_network.h"
 #include "cohort/cohort.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/kernels/cpu/convolution_call.h"
@@ -19,16 +19,6 @@ namespace cohort {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-struct Separable {
-  int64_t size;
-  int64_t in;
-  int64_t out;
-  bool pooled;
-};
-constexpr Separable kLayers[] = {
-    {28, 128, 128, true}, {14, 128, 256, false}, {14, 256, 256, true}, {7, 256, 512, false}, {7, 512, 512, true}};
-constexpr int64_t kFlat = 3 * 3 * 512;
 
 double MedianMs(const std::function<void()>& run) {
   std::vector<double> times;
@@ -41,84 +31,28 @@ double MedianMs(const std::function<void()>& run) {
   return times[4];
 }
 
-Tensor Values(DType dtype, const Shape& shape, float scale = 0.1f) {
-  Tensor tensor(dtype, shape);
-  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
-    const float value = scale * std::sin(static_cast<float>(i % 9973));
-    if (dtype == DType::kFloat32)
-      tensor.data<float>()[i] = value;
-    else
-      tensor.data<bfloat16>()[i] = bfloat16(value);
-  }
-  return tensor;
+// Median time of a step; the loss has to fall.
+double StepMs(int64_t batch, DType dtype, int threads) {
+  GuideNetwork network(batch, dtype);
+  const GuideNetwork::Run run(network, threads);
+  std::vector<float> losses;
+  const double ms = MedianMs([&] { losses.push_back(run.Step()); });
+  if (!(losses.back() < losses.front()))
+    throw InternalError(StrCat("the loss went from ", losses.front(), " to ", losses.back()));
+  return ms;
 }
-
-// The network, with float32 variables; computed in `dtype`.
-class Network {
- public:
-  Network(int64_t batch, DType dtype) : dtype_(dtype) {
-    images_ = Values(DType::kFloat32, Shape{batch, 28, 28, 1}, 1.0f);
-    labels_ = Tensor(DType::kInt32, Shape{batch});
-    for (int64_t i = 0; i < batch; ++i) labels_.data<int32_t>()[i] = static_cast<int32_t>(i % 10);
-    x_ = ops::Placeholder(graph_, DType::kFloat32, Shape{-1, 28, 28, 1}, "images");
-    y_ = ops::Placeholder(graph_, DType::kInt32, Shape{-1}, "labels");
-    Output h = Finished(ops::Conv2D(Computed(x_), Weights({3, 3, 1, 128}, 9), {.padding = "SAME"}), 128);
-    for (const Separable& l : kLayers) {
-      h = ops::DepthwiseConv2dNative(h, Weights({3, 3, l.in, 1}, 9), {.padding = "SAME"});
-      h = Finished(ops::Conv2D(h, Weights({1, 1, l.in, l.out}, l.in)), l.out);
-      if (l.pooled) h = ops::MaxPool(h);
-    }
-    h = Finished(ops::MatMul(ops::Reshape(h, {-1, kFlat}), Weights({kFlat, 512}, kFlat)), 512);
-    const Output logits = ops::BiasAdd(ops::MatMul(h, Weights({512, 10}, 512)), Computed(Variable(Shape{10}, 0)));
-    loss_ = ops::Mean(ops::SparseSoftmaxCrossEntropyWithLogits(ops::Cast(logits, DType::kFloat32), y_));
-    train_ = train::GradientDescentOptimizer(0.01).Minimize(loss_);
-  }
-
-  // Median time of a step; the loss has to fall.
-  double StepMs(int threads) {
-    SessionConfig config;
-    config.intra_op_parallelism_threads = threads;
-    Session session(graph_, "", config);
-    session.Run(ops::GlobalVariablesInitializer(graph_));
-    const Callable step = session.MakeCallable({x_, y_}, {loss_}, {train_});
-    std::vector<float> losses;
-    const double ms = MedianMs([&] { losses.push_back(step({images_, labels_})[0].scalar<float>()); });
-    if (!(losses.back() < losses.front()))
-      throw InternalError(StrCat("the loss went from ", losses.front(), " to ", losses.back()));
-    return ms;
-  }
-
- private:
-  Output Computed(Output value) { return value.dtype() == dtype_ ? value : ops::Cast(value, dtype_); }
-  Output Variable(const Shape& shape, float scale) {
-    const ops::Variable variable(graph_, ops::Const(graph_, Values(DType::kFloat32, shape, scale)), {});
-    return variable.value();
-  }
-  Output Weights(const Shape& shape, int64_t fan_in) {
-    return Computed(Variable(shape, 1.2f / std::sqrt(static_cast<float>(fan_in))));
-  }
-  Output Finished(Output value, int64_t channels) {
-    return ops::Selu(ops::BiasAdd(value, Computed(Variable(Shape{channels}, 0))));
-  }
-
-  const DType dtype_;
-  Graph graph_;
-  Tensor images_, labels_;
-  Output x_, y_, loss_;
-  Node* train_ = nullptr;
-};
 
 // Its primitives, one by one, in the order of channels that the plan uses, each on buffers of its own.
 class Primitives {
  public:
   Primitives(int64_t batch, DType dtype, int threads) : batch_(batch), dtype_(dtype), threads_(threads) {
     Convolution({3, 3, 1, 128}, 28, 1, true, false);
-    for (const Separable& l : kLayers) {
+    for (const GuideSeparable& l : kGuideSeparables) {
       Convolution({3, 3, 1, l.in}, l.size, l.in, false, true);
       Convolution({1, 1, l.in, l.out}, l.size, l.in, true, true);
       if (l.pooled) Pool(l.size, l.out);
     }
-    Dense(kFlat, 512, true);
+    Dense(kGuideFlat, 512, true);
     Dense(512, 10, false);
   }
   double ms() const { return ms_; }
@@ -127,7 +61,7 @@ class Primitives {
   void Time(const cpu::OneDnnCall& call, const std::vector<size_t>& bytes) {
     std::vector<Tensor> buffers;
     for (const size_t size : bytes)
-      buffers.push_back(Values(DType::kFloat32, Shape{static_cast<int64_t>(size / 4 + 1)}));
+      buffers.push_back(SineValues(DType::kFloat32, Shape{static_cast<int64_t>(size / 4 + 1)}));
     Run(call, buffers);
   }
   void Run(const cpu::OneDnnCall& call, const std::vector<Tensor>& b) {
@@ -194,7 +128,7 @@ class Primitives {
     spec.order = cpu::Order::kBlocked;
     spec.places = true;
     const cpu::OneDnnCall forward = cpu::PoolCall(spec);
-    std::vector<Tensor> b = {Values(dtype_, spec.input), Values(dtype_, spec.output),
+    std::vector<Tensor> b = {SineValues(dtype_, spec.input), SineValues(dtype_, spec.output),
                              Tensor(DType::kUint8, Shape{static_cast<int64_t>(forward.bytes(DNNL_ARG_WORKSPACE))})};
     Run(forward, b);
     std::swap(b[0], b[1]);
@@ -240,7 +174,7 @@ void Step(benchmark::State& state) {
   const DType dtype = state.range(2) == 1 ? DType::kBfloat16 : DType::kFloat32;
   double step = 0, primitives = 0;
   for (auto _ : state) {
-    step = Network(batch, dtype).StepMs(threads);
+    step = StepMs(batch, dtype, threads);
     primitives = Primitives(batch, dtype, threads).ms();
   }
   state.counters["step_ms"] = step;

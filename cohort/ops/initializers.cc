@@ -106,7 +106,7 @@ FanCounts Fans(const Shape& shape) {
 
 Initializer VarianceScaling(double scale, FanMode mode, Distribution distribution, int64_t seed) {
   return [=](const InitializerRequest& request) {
-    const FanCounts fans = Fans(request.shape);
+    const FanCounts fans = request.fans ? *request.fans : Fans(request.shape);
     const double n = mode == FanMode::kFanIn ? fans.in : mode == FanMode::kFanOut ? fans.out : (fans.in + fans.out) / 2;
     const double variance = scale / std::max(1.0, n);
     if (distribution == Distribution::kUniform) {

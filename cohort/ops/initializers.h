@@ -4,17 +4,28 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "cohort/graph/graph.h"
 
 namespace cohort::ops {
 
+// How many inputs each output of a layer sums up, and the reverse.
+struct FanCounts {
+  double in;
+  double out;
+};
+// Rank 0: 1, 1; rank 1: n, n; rank 2: rows, columns; more: the last two dimensions times the receptive field, the
+// product of the others (depthwise kernels are no exception, as in TensorFlow).
+FanCounts Fans(const Shape& shape);
+
 struct InitializerRequest {
   Graph& graph;
   Shape shape;  // fully defined
   DType dtype;
-  std::string name;  // full name of the variable
+  std::string name;                              // full name of the variable
+  std::optional<FanCounts> fans = std::nullopt;  // where they are not those of the shape
 };
 // Adds the nodes of one initial value of the shape and dtype asked for.
 using Initializer = std::function<Output(const InitializerRequest&)>;
@@ -30,7 +41,7 @@ Initializer RandomUniform(double minval = 0.0, double maxval = 1.0, int64_t seed
 // Numbers further than 2 stddev from the mean are drawn again.
 Initializer TruncatedNormal(double mean = 0.0, double stddev = 1.0, int64_t seed = 0);
 
-// scale / n is the variance, n = fan_in, fan_out or their mean; see Fans().
+// scale / n is the variance, n = fan_in, fan_out or their mean, of the request or else of Fans().
 enum class FanMode { kFanIn, kFanOut, kFanAvg };
 enum class Distribution { kUniform, kTruncatedNormal, kUntruncatedNormal };
 Initializer VarianceScaling(double scale, FanMode mode, Distribution distribution, int64_t seed = 0);
@@ -40,14 +51,6 @@ Initializer HeNormal(int64_t seed = 0);
 Initializer HeUniform(int64_t seed = 0);
 Initializer LecunNormal(int64_t seed = 0);
 Initializer LecunUniform(int64_t seed = 0);
-
-struct FanCounts {
-  double in;
-  double out;
-};
-// Rank 0: 1, 1; rank 1: n, n; rank 2: rows, columns; more: the last two dimensions times the receptive field, the
-// product of the others (depthwise kernels are no exception, as in TensorFlow).
-FanCounts Fans(const Shape& shape);
 
 // int32[2] seed of a stateless random op for the variable `name`.
 Tensor InitialValueSeed(const Graph& graph, const std::string& name, int64_t seed);

@@ -1,0 +1,70 @@
+#include "bench/guide_network.h"
+
+#include <cmath>
+
+namespace cohort {
+
+Tensor SineValues(DType dtype, const Shape& shape, float scale) {
+  Tensor tensor(dtype, shape);
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+    const float value = scale * std::sin(static_cast<float>(i % 9973));
+    if (dtype == DType::kFloat32)
+      tensor.data<float>()[i] = value;
+    else
+      tensor.data<bfloat16>()[i] = bfloat16(value);
+  }
+  return tensor;
+}
+
+GuideNetwork::GuideNetwork(int64_t batch, DType dtype) : dtype_(dtype) {
+  images_ = SineValues(DType::kFloat32, Shape{batch, 28, 28, 1}, 1.0f);
+  labels_ = Tensor(DType::kInt32, Shape{batch});
+  for (int64_t i = 0; i < batch; ++i) labels_.data<int32_t>()[i] = static_cast<int32_t>(i % 10);
+  x_ = ops::Placeholder(graph_, DType::kFloat32, Shape{-1, 28, 28, 1}, "images");
+  y_ = ops::Placeholder(graph_, DType::kInt32, Shape{-1}, "labels");
+  Output h = Finished(ops::Conv2D(Computed(x_), Weights({3, 3, 1, 128}, 9), {.padding = "SAME"}), 128);
+  for (const GuideSeparable& l : kGuideSeparables) {
+    h = ops::DepthwiseConv2dNative(h, Weights({3, 3, l.in, 1}, 9), {.padding = "SAME"});
+    h = Finished(ops::Conv2D(h, Weights({1, 1, l.in, l.out}, l.in)), l.out);
+    if (l.pooled) h = ops::MaxPool(h);
+  }
+  h = Finished(ops::MatMul(ops::Reshape(h, {-1, kGuideFlat}), Weights({kGuideFlat, 512}, kGuideFlat)), 512);
+  const Output logits = ops::BiasAdd(ops::MatMul(h, Weights({512, 10}, 512)), Computed(Variable(Shape{10}, 0)));
+  loss_ = ops::Mean(ops::SparseSoftmaxCrossEntropyWithLogits(ops::Cast(logits, DType::kFloat32), y_));
+  train_ = train::GradientDescentOptimizer(0.01).Minimize(loss_);
+  init_ = ops::GlobalVariablesInitializer(graph_);
+}
+
+namespace {
+
+SessionConfig WithThreads(int threads) {
+  SessionConfig config;
+  config.intra_op_parallelism_threads = threads;
+  return config;
+}
+
+}  // namespace
+
+GuideNetwork::Run::Run(GuideNetwork& network, int threads)
+    : network_(network),
+      session_(network.graph_, "", WithThreads(threads)),
+      step_(session_.MakeCallable({network.x_, network.y_}, {network.loss_}, {network.train_})) {
+  session_.Run(network.init_);
+}
+
+Output GuideNetwork::Computed(Output value) { return value.dtype() == dtype_ ? value : ops::Cast(value, dtype_); }
+
+Output GuideNetwork::Variable(const Shape& shape, float scale) {
+  const ops::Variable variable(graph_, ops::Const(graph_, SineValues(DType::kFloat32, shape, scale)), {});
+  return variable.value();
+}
+
+Output GuideNetwork::Weights(const Shape& shape, int64_t fan_in) {
+  return Computed(Variable(shape, 1.2f / std::sqrt(static_cast<float>(fan_in))));
+}
+
+Output GuideNetwork::Finished(Output value, int64_t channels) {
+  return ops::Selu(ops::BiasAdd(value, Computed(Variable(Shape{channels}, 0))));
+}
+
+}  // namespace cohort

@@ -1,0 +1,54 @@
+// The network that guide-004 trains, made by hand, with its SGD step: what the benchmarks around it share.
+#pragma once
+
+#include <cstdint>
+
+#include "cohort/cohort.h"
+
+namespace cohort {
+
+struct GuideSeparable {
+  int64_t size;
+  int64_t in;
+  int64_t out;
+  bool pooled;
+};
+inline constexpr GuideSeparable kGuideSeparables[] = {
+    {28, 128, 128, true}, {14, 128, 256, false}, {14, 256, 256, true}, {7, 256, 512, false}, {7, 512, 512, true}};
+inline constexpr int64_t kGuideFlat = 3 * 3 * 512;
+
+// scale sin(i) in float32 or bfloat16.
+Tensor SineValues(DType dtype, const Shape& shape, float scale = 0.1f);
+
+// With float32 variables, computed in `dtype`; fed with the same batch in every step.
+class GuideNetwork {
+ public:
+  GuideNetwork(int64_t batch, DType dtype);
+
+  // A session with `threads` and initialized variables.
+  class Run {
+   public:
+    Run(GuideNetwork& network, int threads);
+    float Step() const { return step_({network_.images_, network_.labels_})[0].scalar<float>(); }
+
+   private:
+    GuideNetwork& network_;
+    Session session_;
+    Callable step_;
+  };
+
+ private:
+  Output Computed(Output value);
+  Output Variable(const Shape& shape, float scale);
+  Output Weights(const Shape& shape, int64_t fan_in);
+  Output Finished(Output value, int64_t channels);
+
+  const DType dtype_;
+  Graph graph_;
+  Tensor images_, labels_;
+  Output x_, y_, loss_;
+  Node* train_ = nullptr;
+  Node* init_ = nullptr;
+};
+
+}  // namespace cohort

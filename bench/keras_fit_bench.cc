@@ -1,0 +1,143 @@
+// What Fit adds to a training step: batches of shuffled images, the loop, running losses and metrics, against the bare
+// step of the same network made by hand. Medians of runs that alternate, in one process.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "bench/guide_network.h"
+#include "cohort/cohort.h"
+
+namespace cohort {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kImages = 8192;
+constexpr int kRuns = 7;
+
+double Seconds(const std::function<void()>& run) {
+  const auto begin = Clock::now();
+  run();
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+double Median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+// A perceptron of one hidden layer, with SGD and accuracy.
+class Bare {
+ public:
+  Bare(const data::ImageDataset& images, int64_t batch, int64_t hidden) : batch_(batch) {
+    pixels_ = Tensor(DType::kFloat32, Shape{batch, 784});
+    std::copy_n(images.train_images.data<uint8_t>(), batch * 784, pixels_.data<float>());
+    labels_ = Tensor(DType::kInt64, Shape{batch});
+    std::copy_n(images.train_labels.data<uint8_t>(), batch, labels_.data<int64_t>());
+    const Output x = ops::Placeholder(graph_, DType::kFloat32, Shape{-1, 784});
+    const Output y = ops::Placeholder(graph_, DType::kInt64, Shape{-1});
+    const Output logits = Dense(ops::Relu(Dense(x, 784, hidden)), hidden, 10);
+    const Output loss = ops::Mean(ops::SparseSoftmaxCrossEntropyWithLogits(logits, y));
+    Node* train = train::GradientDescentOptimizer(0.0001).Minimize(loss);
+    const ops::Variable correct(graph_, Tensor::Scalar(0.0), {.trainable = false});
+    Node* count = correct.AssignAdd(
+        ops::Cast(ops::Sum(ops::Cast(ops::Equal(ops::ArgMax(logits, 1), y), DType::kInt32)), DType::kFloat64));
+    session_.Run(ops::GlobalVariablesInitializer(graph_));
+    step_ = session_.MakeCallable({x, y}, {loss}, {train, count});
+  }
+
+  void Epoch() const {
+    for (int64_t i = 0; i < kImages / batch_; ++i) benchmark::DoNotOptimize((*step_)({pixels_, labels_}));
+  }
+
+ private:
+  Output Dense(Output x, int64_t in, int64_t out) {
+    const ops::Variable kernel(graph_, Shape{in, out}, ops::GlorotUniform());
+    const ops::Variable bias(graph_, Shape{out}, ops::Zeros());
+    return ops::BiasAdd(ops::MatMul(x, kernel), bias);
+  }
+
+  const int64_t batch_;
+  Graph graph_;
+  Session session_{graph_};
+  Tensor pixels_, labels_;
+  std::optional<Callable> step_;
+};
+
+// Arguments: images a step, hidden units.
+void Fit(benchmark::State& state) {
+  const int64_t batch = state.range(0), hidden = state.range(1);
+  const data::ImageDataset images = data::GeneratedImages(1, kImages, 1);
+  const Bare bare(images, batch, hidden);
+  keras::Sequential model(
+      {keras::Flatten(), keras::Dense(hidden, {.activation = "relu"}), keras::Dense(10, {.activation = "softmax"})});
+  model.Compile({.optimizer = keras::SGD({.learning_rate = 0.0001}),
+                 .loss = {"sparse_categorical_crossentropy"},
+                 .metrics = {"accuracy"}});
+  const auto fit = [&] { model.Fit(images.train_images, images.train_labels, {.batch_size = batch, .verbose = 0}); };
+  fit();
+  bare.Epoch();
+  std::vector<double> fits, bares;
+  for (auto _ : state) {
+    for (int i = 0; i < kRuns; ++i) {
+      bares.push_back(Seconds([&] { bare.Epoch(); }));
+      fits.push_back(Seconds(fit));
+    }
+  }
+  const double steps = static_cast<double>(kImages / batch);
+  state.counters["bare_us"] = 1e6 * Median(bares) / steps;
+  state.counters["fit_us"] = 1e6 * Median(fits) / steps;
+  state.counters["of_bare"] = Median(bares) / Median(fits);
+  state.counters["images_per_s"] = static_cast<double>(kImages) / Median(fits);
+}
+keras::LayerRef Separable(int64_t filters) {
+  return keras::SeparableConv2D(filters, 3, {.padding = "same", .activation = "selu"});
+}
+
+// guide-004's network, as its guide writes it. Arguments: images a step, threads.
+void FitGuideNetwork(benchmark::State& state) {
+  constexpr int kSteps = 4;
+  const int64_t batch = state.range(0);
+  const int threads = static_cast<int>(state.range(1));
+  const data::ImageDataset images = data::GeneratedImages(1, kSteps * batch, 1);
+  GuideNetwork network(batch, DType::kFloat32);
+  const GuideNetwork::Run bare(network, threads);
+  keras::Sequential model(
+      {keras::Input(Shape{28, 28, 1}), keras::Conv2D(128, 3, {.padding = "same", .activation = "selu"}), Separable(128),
+       keras::MaxPooling2D(2), Separable(256), Separable(256), keras::MaxPooling2D(2), Separable(512), Separable(512),
+       keras::MaxPooling2D(2), keras::Flatten(), keras::Dense(512, {.activation = "selu"}),
+       keras::Dense(10, {.activation = "softmax"})},
+      {.session = {.intra_op_parallelism_threads = threads}});
+  model.Compile({.optimizer = keras::SGD({.learning_rate = 1e-6}),
+                 .loss = {"sparse_categorical_crossentropy"},
+                 .metrics = {"accuracy"}});
+  const auto fit = [&] { model.Fit(images.train_images, images.train_labels, {.batch_size = batch, .verbose = 0}); };
+  const auto steps = [&] {
+    for (int i = 0; i < kSteps; ++i) benchmark::DoNotOptimize(bare.Step());
+  };
+  fit();
+  steps();
+  std::vector<double> fits, bares;
+  for (auto _ : state) {
+    for (int i = 0; i < kRuns; ++i) {
+      bares.push_back(Seconds(steps));
+      fits.push_back(Seconds(fit));
+    }
+  }
+  state.counters["bare_ms"] = 1e3 * Median(bares) / kSteps;
+  state.counters["fit_ms"] = 1e3 * Median(fits) / kSteps;
+  state.counters["of_bare"] = Median(bares) / Median(fits);
+  state.counters["images_per_s"] = static_cast<double>(kSteps * batch) / Median(fits);
+}
+
+BENCHMARK(Fit)->Args({64, 128})->Args({256, 128})->Args({256, 1024})->Iterations(1)->Unit(benchmark::kMillisecond);
+BENCHMARK(FitGuideNetwork)->ArgsProduct({{64, 256}, {1, 2}})->Iterations(1)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace cohort
+
+BENCHMARK_MAIN();

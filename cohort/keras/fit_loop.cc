@@ -1,0 +1,62 @@
+#include "cohort/keras/fit_loop.h"
+
+#include <cmath>
+
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort::keras {
+
+void RunningLosses::Add(const std::vector<float>& losses, int64_t examples) {
+  const auto weight = static_cast<double>(examples);
+  for (size_t i = 0; i < sums_.size(); ++i) sums_[i] += static_cast<double>(losses[i]) * weight;
+  examples_ += weight;
+}
+
+Logs RunningLosses::Read() const {
+  const double count = examples_ > 0 ? examples_ : 1;
+  Logs logs = {{"loss", sums_[0] / count}};
+  for (size_t i = 1; i < sums_.size(); ++i) logs.emplace_back(step_.output_loss_names()[i - 1], sums_[i] / count);
+  for (const auto& [name, value] : step_.ReadMetrics()) logs.emplace_back(name, value);
+  return logs;
+}
+
+Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& events, int64_t* steps) {
+  step.ResetMetrics();
+  RunningLosses running(step);
+  std::vector<Tensor> batch;
+  int64_t index = 0;
+  bool finite = true;
+  for (; batches.Next(&batch); ++index) {
+    if (events.testing)
+      events.callbacks->OnTestBatchBegin(index);
+    else
+      events.callbacks->OnTrainBatchBegin(index);
+    std::vector<float> losses;
+    try {
+      losses = step.Run(batch);
+    } catch (const Error& error) {
+      ThrowError(error.code(), StrCat(error.what(), " (in ", events.where, ", batch ", index + 1, ")"));
+    }
+    running.Add(losses, batch[0].shape().dim(0));
+    if (finite && !std::isfinite(losses[0])) {
+      finite = false;
+      LogWarning("keras", "the loss is ", losses[0], " in ", events.where, ", batch ", index + 1,
+                 "; a smaller learning rate or clipnorm may help, the callback TerminateOnNaN ends training");
+    }
+    const BatchLogs logs(losses[0], [&running] { return running.Read(); });
+    if (events.testing)
+      events.callbacks->OnTestBatchEnd(index, logs);
+    else
+      events.callbacks->OnTrainBatchEnd(index, logs);
+    if (events.stop != nullptr && *events.stop) {
+      ++index;
+      break;
+    }
+  }
+  *steps = index;
+  return running.Read();
+}
+
+}  // namespace cohort::keras

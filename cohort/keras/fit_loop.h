@@ -1,0 +1,40 @@
+// The loops over batches of Fit and Evaluate. Internal to keras/.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cohort/keras/batches.h"
+#include "cohort/keras/callback.h"
+#include "cohort/keras/model_engine.h"
+
+namespace cohort::keras {
+
+// Loss means over a pass: each batch counts by its examples.
+class RunningLosses {
+ public:
+  explicit RunningLosses(const StepFunction& step) : step_(step), sums_(1 + step.output_loss_names().size()) {}
+  void Add(const std::vector<float>& losses, int64_t examples);
+  // Losses and metrics so far.
+  Logs Read() const;
+
+ private:
+  const StepFunction& step_;
+  std::vector<double> sums_;
+  double examples_ = 0;
+};
+
+// What one pass over data tells while it runs.
+struct PassEvents {
+  Callback* callbacks;
+  bool testing;
+  std::string where;           // of errors: "epoch 3"
+  const bool* stop = nullptr;  // set: the pass ends after the current batch
+};
+
+// Runs `step` on all batches of one epoch; `batches` has to be at its start. Returns loss and metrics; `*steps`: how
+// many batches there were. Throws what a step throws with `where` and the batch's number put after it.
+Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& events, int64_t* steps);
+
+}  // namespace cohort::keras

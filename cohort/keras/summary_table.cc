@@ -1,0 +1,71 @@
+#include "cohort/keras/summary_table.h"
+
+#include "cohort/core/str_cat.h"
+
+namespace cohort::keras {
+namespace {
+
+// "(None, 28, 28, 128)".
+std::string Dims(const Shape& shape) {
+  std::vector<std::string> dims;
+  for (const int64_t dim : shape.dims()) dims.push_back(dim < 0 ? "None" : StrCat(dim));
+  return dims.size() == 1 ? StrCat("(", dims[0], ",)") : StrCat("(", StrJoin(dims, ", "), ")");
+}
+
+std::string Dims(const std::vector<Shape>& shapes) {
+  if (shapes.size() == 1) return Dims(shapes[0]);
+  std::vector<std::string> all;
+  for (const Shape& shape : shapes) all.push_back(Dims(shape));
+  return StrCat("[", StrJoin(all, ", "), "]");
+}
+
+// "2,887,306".
+std::string Thousands(int64_t number) {
+  const std::string digits = StrCat(number);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+// Fields one behind another, each cut or filled to the end of its column; a field that fills its column loses its last
+// character to a space.
+std::string Line(const std::vector<std::string>& fields, const std::vector<size_t>& ends) {
+  std::string line;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (i > 0 && !line.empty()) line.back() = ' ';
+    line += fields[i];
+    line.resize(ends[i], ' ');
+  }
+  return line + "\n";
+}
+
+}  // namespace
+
+std::string SummaryTable(const std::string& title, const std::vector<SummaryRow>& rows, const SummaryTotals& totals,
+                         bool connections) {
+  const std::vector<size_t> ends = connections ? std::vector<size_t>{32, 53, 65, 98} : std::vector<size_t>{29, 55, 65};
+  const std::string thin = StrCat(std::string(ends.back(), '_'), "\n");
+  const std::string thick = StrCat(std::string(ends.back(), '='), "\n");
+  std::vector<std::string> header = {"Layer (type)", "Output Shape", "Param #"};
+  if (connections) header.emplace_back("Connected to");
+  std::string text = StrCat("Model: \"", title, "\"\n", thin, Line(header, ends), thick);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const SummaryRow& row = rows[i];
+    std::vector<std::string> fields = {StrCat(row.name, " (", row.class_name, ")"), Dims(row.outputs),
+                                       StrCat(row.params)};
+    if (connections) fields.push_back(row.connected_to.empty() ? "" : row.connected_to[0]);
+    text += Line(fields, ends);
+    for (size_t more = 1; connections && more < row.connected_to.size(); ++more) {
+      text += Line({"", "", "", row.connected_to[more]}, ends);
+    }
+    text += i + 1 < rows.size() ? thin : thick;
+  }
+  return StrCat(text, "Total params: ", Thousands(totals.trainable + totals.non_trainable),
+                "\nTrainable params: ", Thousands(totals.trainable),
+                "\nNon-trainable params: ", Thousands(totals.non_trainable), "\n", thin);
+}
+
+}  // namespace cohort::keras

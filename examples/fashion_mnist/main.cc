@@ -1,0 +1,112 @@
+// Trains a network of separable convolutions on Fashion-MNIST, in Keras's way:
+//
+//   fashion_mnist --data_dir=fashion-mnist --epochs=10 --batch_size=64
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+#include "cohort/cohort.h"
+#include "examples/task.h"
+
+namespace {
+
+using namespace cohort;
+
+constexpr int64_t kValidationImages = 5000;
+
+struct Flags {
+  std::string data_dir;
+  int epochs = 3;
+  int64_t batch_size = 64;
+  double learning_rate = 0.02;
+  double momentum = 0.9;
+  bool mixed_precision = false;
+  bool keras_fans = false;
+  bool show_signal = false;
+  int threads = 0;
+  int64_t max_images = 0;
+  int verbose = 1;
+  std::string curves;
+};
+
+// The first images of the training files validate, the others train; pixels by mean and deviation of the latter.
+struct Images {
+  keras::ModelData train, validation, test;
+  bool generated = false;
+};
+
+Images Load(const Flags& flags) {
+  const data::ImageDataset all = datasets::FashionMnist(flags.data_dir);
+  const auto most = [&](int64_t count) { return flags.max_images > 0 ? std::min(count, flags.max_images) : count; };
+  const int64_t validated = kValidationImages;
+  const int64_t end = validated + most(all.train_labels.num_elements() - validated);
+  data::StandardScaler scaler;
+  scaler.Fit(all.train_images.Slice(validated, end));
+  const auto part = [&](const Tensor& images, const Tensor& labels, int64_t from, int64_t to) {
+    const Tensor scaled = scaler.Transform(images.Slice(from, to));
+    return keras::ModelData(scaled.Reshaped(Shape{to - from, 28, 28, 1}), labels.Slice(from, to));
+  };
+  return {part(all.train_images, all.train_labels, validated, end),
+          part(all.train_images, all.train_labels, 0, most(validated)),
+          part(all.test_images, all.test_labels, 0, most(all.test_labels.num_elements())), all.generated};
+}
+
+keras::LayerRef Separable(const Flags& flags, int64_t filters) {
+  return keras::SeparableConv2D(
+      filters, 3,
+      {.padding = "same",
+       .activation = "selu",
+       .depthwise_fans = flags.keras_fans ? keras::DepthwiseFans::kKeras : keras::DepthwiseFans::kTrue});
+}
+
+keras::Sequential Network(const Flags& flags) {
+  return keras::Sequential(
+      {keras::Input(Shape{28, 28, 1}), keras::Conv2D(128, 3, {.padding = "same", .activation = "selu"}),
+       Separable(flags, 128), keras::MaxPooling2D(2), Separable(flags, 256), Separable(flags, 256),
+       keras::MaxPooling2D(2), Separable(flags, 512), Separable(flags, 512), keras::MaxPooling2D(2), keras::Flatten(),
+       keras::Dense(512, {.activation = "selu"}), keras::Dense(10, {.activation = "softmax"})},
+      {.dtype_policy = flags.mixed_precision ? "mixed_bfloat16" : "float32",
+       .session = {.intra_op_parallelism_threads = flags.threads}});
+}
+
+int Run(const Flags& flags) {
+  const Images images = Load(flags);
+  keras::Sequential model = Network(flags);
+  model.Compile({.optimizer = keras::SGD({.learning_rate = flags.learning_rate, .momentum = flags.momentum}),
+                 .loss = {"sparse_categorical_crossentropy"},
+                 .metrics = {"accuracy"}});
+  model.Summary();
+  if (flags.show_signal) std::printf("%s\n", model.CheckSignal(images.train).ToString().c_str());
+  const keras::History history = model.Fit(images.train, {.batch_size = flags.batch_size,
+                                                          .epochs = flags.epochs,
+                                                          .verbose = flags.verbose,
+                                                          .validation_data = images.validation});
+  if (!flags.curves.empty()) history.Plot(flags.curves);
+  const keras::Logs logs = model.Evaluate(images.test, {.batch_size = 256, .verbose = 0});
+  std::printf("test accuracy: %.4f%s\n", keras::FindLog(logs, "accuracy").value(),
+              images.generated ? " (of generated images)" : "");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Trains a network of separable convolutions on Fashion-MNIST.");
+  Flags flags;
+  app.add_option("--data_dir", flags.data_dir,
+                 "Folder of the four IDX files, plain or .gz; without them images are generated");
+  app.add_option("--epochs", flags.epochs, "Passes over the training images")->check(examples::AtLeast(0));
+  app.add_option("--batch_size", flags.batch_size, "Images of one step")->check(examples::AtLeast(1));
+  app.add_option("--learning_rate", flags.learning_rate, "Of SGD");
+  app.add_option("--momentum", flags.momentum, "Of SGD");
+  app.add_flag("--mixed_precision", flags.mixed_precision, "Compute in bfloat16, keep weights in float32");
+  app.add_flag("--keras_fans", flags.keras_fans,
+               "Initial depthwise kernels as Keras makes them, with which this network does not learn");
+  app.add_flag("--show_signal", flags.show_signal, "Print how the signal goes through the layers before training");
+  app.add_option("--threads", flags.threads, "Threads of the device; 0: the cores")->check(examples::AtLeast(0));
+  app.add_option("--max_images", flags.max_images, "Images of each kind, for a quick look; 0: all")
+      ->check(examples::AtLeast(0));
+  app.add_option("--verbose", flags.verbose, "0 silent, 1 progress bar, 2 a line an epoch");
+  app.add_option("--curves", flags.curves, "SVG file for the learning curves");
+  return examples::Main(argc, argv, app, [&] { return Run(flags); });
+}

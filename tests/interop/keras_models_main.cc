@@ -1,0 +1,207 @@
+// Reads a JSON list of trainings from stdin - a model by name, an optimizer, initial weights, batches - and prints what
+// came of each: losses, weights, predictions. test_keras_models.py trains the models of the same names with the real
+// Keras.
+#include <functional>
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cohort/core/error.h"
+#include "cohort/keras/keras.h"
+#include "cohort/registration.h"
+
+namespace cohort::keras {
+namespace {
+
+using Json = nlohmann::json;
+using ModelPtr = std::unique_ptr<Model>;
+
+ModelPtr Chain(std::vector<SequentialItem> items) { return std::make_unique<Sequential>(items); }
+
+// Behind `items`: three numbers.
+ModelPtr Numbers(std::vector<SequentialItem> items) {
+  items.push_back(Flatten());
+  items.push_back(Dense(3));
+  return Chain(std::move(items));
+}
+
+ModelPtr Classifier() {
+  return Chain({Input(Shape{8, 8, 1}), Conv2D(6, 3, {.padding = "same", .activation = "tanh"}), MaxPooling2D(2),
+                Flatten(), Dense(10, {.activation = "selu"}), Dense(4, {.activation = "softmax"})});
+}
+
+ModelPtr Branches() {
+  const LayerTensor a = Input(Shape{5}, {.name = "a"}), b = Input(Shape{5}, {.name = "b"});
+  const LayerRef shared = Dense(6, {.activation = "tanh", .name = "shared"});
+  const LayerTensor left = shared(a), right = shared(b);
+  const LayerTensor sum = Add()({left, right});
+  const LayerTensor joined = Concatenate()({sum, left, a});
+  return std::make_unique<Model>(
+      std::vector<LayerTensor>{a, b},
+      std::vector<LayerTensor>{Dense(2, {.name = "first"})(joined), Dense(3, {.name = "second"})(sum)});
+}
+
+ModelPtr Separables() {
+  const SeparableConv2DOptions options = {.padding = "same", .activation = "selu"};
+  return Chain({Input(Shape{8, 8, 1}), Conv2D(6, 3, {.padding = "same", .activation = "selu"}),
+                SeparableConv2D(6, 3, options), MaxPooling2D(2), SeparableConv2D(8, 3, options), MaxPooling2D(2),
+                Flatten(), Dense(8, {.activation = "selu"}), Dense(4, {.activation = "softmax"})});
+}
+
+const std::map<std::string, std::function<ModelPtr()>>& Models() {
+  static const std::map<std::string, std::function<ModelPtr()>> models = {
+      {"linear", [] { return Numbers({Input(Shape{6})}); }},
+      {"dense",
+       [] {
+         return Numbers({Input(Shape{6}), Dense(8, {.activation = "tanh"})});
+       }},
+      {"dense_of_rank_3",
+       [] {
+         return Numbers({Input(Shape{4, 5}), Dense(6, {.activation = "selu"})});
+       }},
+      {"activations",
+       [] {
+         return Numbers({Input(Shape{6}), Dense(8), Activation("softplus"), Dense(8, {.activation = "gelu"}), Dense(8),
+                         Activation("softsign"), Dense(8, {.activation = "elu"}), Dense(8, {.activation = "swish"})});
+       }},
+      {"regularized",
+       [] {
+         return Numbers({Input(Shape{6}), Dense(8, {.activation = "tanh",
+                                                    .kernel_regularizer = regularizers::L2(0.02),
+                                                    .bias_regularizer = regularizers::L1L2(0.001, 0.01)})});
+       }},
+      {"conv2d",
+       [] {
+         return Numbers({Input(Shape{9, 9, 2}),
+                         Conv2D(6, 3, {.strides = 2, .padding = "same", .groups = 2, .activation = "selu"}),
+                         Conv2D(4, {2, 1}, {.dilation_rate = 2, .activation = "tanh"})});
+       }},
+      {"depthwise_conv2d",
+       [] {
+         return Numbers(
+             {Input(Shape{7, 7, 2}),
+              DepthwiseConv2D(3, {.strides = 2, .padding = "same", .depth_multiplier = 2, .activation = "tanh"}),
+              DepthwiseConv2D(2, {.activation = "selu"})});
+       }},
+      {"separable_conv2d",
+       [] {
+         return Numbers({Input(Shape{7, 7, 2}),
+                         SeparableConv2D(6, 3, {.padding = "same", .depth_multiplier = 2, .activation = "selu"})});
+       }},
+      {"pools",
+       [] {
+         return Numbers({Input(Shape{9, 9, 2}), Conv2D(4, 2, {.activation = "tanh"}), MaxPooling2D({2, 1}),
+                         Conv2D(6, 2, {.padding = "same", .activation = "tanh"}),
+                         AveragePooling2D(3, {.strides = RowsColumns(2), .padding = "same"})});
+       }},
+      {"global_average_pooling",
+       [] {
+         return Chain(
+             {Input(Shape{6, 6, 2}), Conv2D(8, 3, {.activation = "tanh"}), GlobalAveragePooling2D(), Dense(3)});
+       }},
+      {"batch_normalization",
+       [] {
+         return Numbers({Input(Shape{6, 6, 2}), Conv2D(6, 3, {.use_bias = false}),
+                         BatchNormalization({.momentum = 0.9}), Activation("tanh"), Flatten(),
+                         Dense(6, {.use_bias = false}), BatchNormalization({.momentum = 0.8, .epsilon = 0.01}),
+                         Activation("tanh")});
+       }},
+      {"synchronized_batch_normalization",
+       [] {
+         return Numbers({Input(Shape{6, 6, 2}), Conv2D(6, 3, {.use_bias = false}),
+                         BatchNormalization({.momentum = 0.9, .synchronized = true}), Activation("tanh")});
+       }},
+      {"layer_normalization",
+       [] {
+         return Numbers({Input(Shape{5, 6}), Dense(8), LayerNormalization(), Activation("tanh")});
+       }},
+      {"embedding",
+       [] {
+         return Numbers({Input(Shape{6}, {.dtype = DType::kInt32}), Embedding(12, 4), Reshape({3, 8}),
+                         Dense(6, {.activation = "tanh"})});
+       }},
+      {"branches", Branches},
+      {"classifier", Classifier},
+      {"separables", Separables},
+  };
+  return models;
+}
+
+OptimizerPtr OptimizerOf(const std::string& name, double rate) {
+  if (name == "sgd") return SGD({.learning_rate = rate});
+  if (name == "momentum") return SGD({.learning_rate = rate, .momentum = 0.9});
+  if (name == "nesterov") return SGD({.learning_rate = rate, .momentum = 0.9, .nesterov = true});
+  if (name == "adagrad") return Adagrad({.learning_rate = rate});
+  if (name == "adam") return Adam({.learning_rate = rate, .epsilon = 1e-3});
+  if (name == "adamw") return AdamW({.learning_rate = rate, .epsilon = 1e-3});
+  if (name == "rmsprop") return RMSprop({.learning_rate = rate, .epsilon = 1e-3});
+  if (name == "ftrl") return Ftrl({.learning_rate = rate});
+  throw InvalidArgumentError("no such optimizer: " + name);
+}
+
+Tensor TensorOf(const Json& json) {
+  const Shape shape(json.at("shape").get<std::vector<int64_t>>());
+  if (json.at("dtype") == "int32") return Tensor::FromValues(json.at("values").get<std::vector<int32_t>>(), shape);
+  return Tensor::FromValues(json.at("values").get<std::vector<float>>(), shape);
+}
+
+std::vector<Tensor> TensorsOf(const Json& json) {
+  std::vector<Tensor> tensors;
+  for (const Json& tensor : json) tensors.push_back(TensorOf(tensor));
+  return tensors;
+}
+
+Json Train(const Json& request) {
+  const ModelPtr model = Models().at(request.at("model"))();
+  CompileOptions options;
+  options.optimizer = OptimizerOf(request.at("optimizer"), request.at("learning_rate"));
+  options.loss = {LossByName(request.at("loss"))};
+  if (request.contains("loss_weights")) options.loss_weights = request.at("loss_weights").get<std::vector<double>>();
+  model->Compile(options);
+  const Json& initial = request.at("weights");
+  std::vector<Tensor> weights;
+  for (const std::string& name : model->WeightNames()) weights.push_back(TensorOf(initial.at(name)));
+  model->SetWeights(weights);
+  Json losses = Json::array();
+  const Json& batches = request.at("batches");
+  for (int step = 0; step < request.at("steps").get<int>(); ++step) {
+    const Json& batch = batches[static_cast<size_t>(step) % batches.size()];
+    const Logs logs = model->TrainOnBatch(ModelData(TensorsOf(batch.at("x")), TensorsOf(batch.at("y"))));
+    losses.push_back(logs[0].second);
+  }
+  Json final = Json::object();
+  const std::vector<Tensor> trained = model->GetWeights();
+  for (size_t i = 0; i < trained.size(); ++i) final[model->WeightNames()[i]] = trained[i].ToVector<float>();
+  Json predictions = Json::array();
+  for (const Tensor& output : model->PredictAll(ModelData(TensorsOf(batches[0].at("x")), std::vector<Tensor>{}))) {
+    predictions.push_back(output.ToVector<float>());
+  }
+  return {{"losses", losses},
+          {"weights", final},
+          {"trainable", model->TrainableWeightNames()},
+          {"predictions", predictions}};
+}
+
+int Main() {
+  RegisterAll();
+  const std::string text((std::istreambuf_iterator<char>(std::cin)), std::istreambuf_iterator<char>());
+  Json answers = Json::array();
+  for (const Json& request : Json::parse(text)) {
+    try {
+      answers.push_back(Train(request));
+    } catch (const std::exception& error) {
+      answers.push_back({{"error", error.what()}});
+    }
+  }
+  std::cout << answers << '\n';
+  return 0;
+}
+
+}  // namespace
+}  // namespace cohort::keras
+
+int main() { return cohort::keras::Main(); }

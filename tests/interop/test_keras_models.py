@@ -1,0 +1,262 @@
+"""Models: 50 steps from the same weights on the same batches go as with Keras - losses, every weight, predictions."""
+
+import functools
+import json
+import os
+import pathlib
+import subprocess
+
+import keras
+import numpy as np
+import pytest
+
+layers = keras.layers
+BATCH, BATCHES, STEPS = 16, 2, 50
+
+
+def chain(shape, *items, dtype="float32"):
+    return keras.Sequential([keras.Input(shape, dtype=dtype), *items])
+
+
+def numbers(shape, *items, dtype="float32"):
+    """Behind `items`: three numbers."""
+    return chain(shape, *items, layers.Flatten(), layers.Dense(3), dtype=dtype)
+
+
+def separable(filters):
+    return layers.SeparableConv2D(filters, 3, padding="same", activation="selu", depthwise_initializer="lecun_normal")
+
+
+def branches():
+    a, b = keras.Input((5,), name="a"), keras.Input((5,), name="b")
+    shared = layers.Dense(6, activation="tanh", name="shared")
+    left, right = shared(a), shared(b)
+    total = layers.Add()([left, right])
+    joined = layers.Concatenate()([total, left, a])
+    first = layers.Dense(2, name="first")(joined)
+    return keras.Model([a, b], [first, layers.Dense(3, name="second")(total)])
+
+
+# As in keras_models_main.cc, by name.
+MODELS = {
+    "linear": lambda: numbers((6,)),
+    "dense": lambda: numbers((6,), layers.Dense(8, activation="tanh")),
+    "dense_of_rank_3": lambda: numbers((4, 5), layers.Dense(6, activation="selu")),
+    "activations": lambda: numbers(
+        (6,),
+        layers.Dense(8),
+        layers.Activation("softplus"),
+        layers.Dense(8, activation=lambda x: keras.activations.gelu(x, approximate=False)),
+        layers.Dense(8),
+        layers.Activation("softsign"),
+        layers.Dense(8, activation="elu"),
+        layers.Dense(8, activation="swish"),
+    ),
+    "regularized": lambda: numbers(
+        (6,),
+        layers.Dense(
+            8,
+            activation="tanh",
+            kernel_regularizer=keras.regularizers.L2(0.02),
+            bias_regularizer=keras.regularizers.L1L2(0.001, 0.01),
+        ),
+    ),
+    "conv2d": lambda: numbers(
+        (9, 9, 2),
+        layers.Conv2D(6, 3, strides=2, padding="same", groups=2, activation="selu"),
+        layers.Conv2D(4, (2, 1), dilation_rate=2, activation="tanh"),
+    ),
+    "depthwise_conv2d": lambda: numbers(
+        (7, 7, 2),
+        layers.DepthwiseConv2D(3, strides=2, padding="same", depth_multiplier=2, activation="tanh"),
+        layers.DepthwiseConv2D(2, activation="selu"),
+    ),
+    "separable_conv2d": lambda: numbers(
+        (7, 7, 2), layers.SeparableConv2D(6, 3, padding="same", depth_multiplier=2, activation="selu")
+    ),
+    "pools": lambda: numbers(
+        (9, 9, 2),
+        layers.Conv2D(4, 2, activation="tanh"),
+        layers.MaxPooling2D((2, 1)),
+        layers.Conv2D(6, 2, padding="same", activation="tanh"),
+        layers.AveragePooling2D(3, strides=2, padding="same"),
+    ),
+    "global_average_pooling": lambda: chain(
+        (6, 6, 2), layers.Conv2D(8, 3, activation="tanh"), layers.GlobalAveragePooling2D(), layers.Dense(3)
+    ),
+    "batch_normalization": lambda: numbers(
+        (6, 6, 2),
+        layers.Conv2D(6, 3, use_bias=False),
+        layers.BatchNormalization(momentum=0.9),
+        layers.Activation("tanh"),
+        layers.Flatten(),
+        layers.Dense(6, use_bias=False),
+        layers.BatchNormalization(momentum=0.8, epsilon=0.01),
+        layers.Activation("tanh"),
+    ),
+    "synchronized_batch_normalization": lambda: numbers(
+        (6, 6, 2),
+        layers.Conv2D(6, 3, use_bias=False),
+        layers.BatchNormalization(momentum=0.9),
+        layers.Activation("tanh"),
+    ),
+    "layer_normalization": lambda: numbers(
+        (5, 6), layers.Dense(8), layers.LayerNormalization(), layers.Activation("tanh")
+    ),
+    "embedding": lambda: numbers(
+        (6,), layers.Embedding(12, 4), layers.Reshape((3, 8)), layers.Dense(6, activation="tanh"), dtype="int32"
+    ),
+    "branches": branches,
+    "classifier": lambda: chain(
+        (8, 8, 1),
+        layers.Conv2D(6, 3, padding="same", activation="tanh"),
+        layers.MaxPooling2D(2),
+        layers.Flatten(),
+        layers.Dense(10, activation="selu"),
+        layers.Dense(4, activation="softmax"),
+    ),
+    "separables": lambda: chain(
+        (8, 8, 1),
+        layers.Conv2D(6, 3, padding="same", activation="selu"),
+        separable(6),
+        layers.MaxPooling2D(2),
+        separable(8),
+        layers.MaxPooling2D(2),
+        layers.Flatten(),
+        layers.Dense(8, activation="selu"),
+        layers.Dense(4, activation="softmax"),
+    ),
+}
+CLASSIFIERS = ("classifier", "separables")
+
+OPTIMIZERS = {
+    "sgd": lambda rate: keras.optimizers.SGD(rate),
+    "momentum": lambda rate: keras.optimizers.SGD(rate, momentum=0.9),
+    "nesterov": lambda rate: keras.optimizers.SGD(rate, momentum=0.9, nesterov=True),
+    "adagrad": lambda rate: keras.optimizers.Adagrad(rate),
+    "adam": lambda rate: keras.optimizers.Adam(rate, epsilon=1e-3),
+    "adamw": lambda rate: keras.optimizers.AdamW(rate, epsilon=1e-3),
+    "rmsprop": lambda rate: keras.optimizers.RMSprop(rate, epsilon=1e-3),
+    "ftrl": lambda rate: keras.optimizers.Ftrl(rate),
+}
+RATES = {"momentum": 0.02, "nesterov": 0.02, "adagrad": 0.05, "adam": 0.01, "adamw": 0.01, "rmsprop": 0.005, "ftrl": 0.5}
+
+# Rates at which the loss falls fast enough, and rounding does not grow.
+RATES_OF_MODELS = {"separables": 0.1, "batch_normalization": 0.1, "separable_conv2d": 0.1}
+SLOW = ("activations", "global_average_pooling")
+CASES = [
+    (model, "momentum" if model in SLOW else "sgd", RATES_OF_MODELS.get(model, 0.2)) for model in MODELS
+] + [
+    # Ftrl does not look at initial weights: it begins near 0, where deep networks do not learn.
+    ("linear" if optimizer == "ftrl" else "classifier", optimizer, rate)
+    for optimizer, rate in RATES.items()
+]
+
+
+def case_id(case):
+    return f"{case[0]}-{case[1]}"
+
+
+def examples(model, name, rng):
+    """One batch: x and y, each a list."""
+    xs = []
+    for tensor in model.inputs:
+        shape = (BATCH, *tensor.shape[1:])
+        if tensor.dtype == "int32":
+            xs.append(rng.integers(0, 12, shape).astype(np.int32))
+        else:
+            xs.append(rng.normal(0, 1, shape).astype(np.float32))
+    if name in CLASSIFIERS:
+        return xs, [rng.integers(0, 4, BATCH).astype(np.int32)]
+    return xs, [rng.normal(0, 1, (BATCH, *tensor.shape[1:])).astype(np.float32) for tensor in model.outputs]
+
+
+def path(variable):
+    """<layer>/<weight>."""
+    return "/".join(variable.path.split("/")[-2:])
+
+
+@functools.cache
+def theirs(case):
+    """Trains with Keras: the request for interop_keras_models, and what came of it."""
+    name, optimizer, rate = case
+    keras.utils.clear_session()
+    keras.utils.set_random_seed(1)
+    rng = np.random.default_rng(list(case_id(case).encode()))
+    model = MODELS[name]()
+    for weight in model.weights:  # biases too: nothing starts at a special point
+        if "moving" not in weight.path:
+            weight.assign(weight.numpy() + rng.normal(0, 0.05, weight.shape).astype(np.float32))
+    batches = [examples(model, name, rng) for _ in range(BATCHES)]
+    loss = "sparse_categorical_crossentropy" if name in CLASSIFIERS else "mse"
+    weights = [1.0, 0.5] if name == "branches" else None
+    model.compile(
+        optimizer=OPTIMIZERS[optimizer](rate),
+        loss=[loss] * len(model.outputs) if weights else loss,
+        loss_weights=weights,
+        jit_compile=False,
+    )
+    request = {
+        "model": name,
+        "optimizer": optimizer,
+        "learning_rate": rate,
+        "loss": loss,
+        "steps": STEPS,
+        "weights": {path(weight): weight.numpy() for weight in model.weights},
+        "batches": [{"x": xs, "y": ys} for xs, ys in batches],
+    }
+    if weights:
+        request["loss_weights"] = weights
+    losses = []
+    for step in range(STEPS):
+        xs, ys = batches[step % BATCHES]
+        model.reset_metrics()
+        logs = model.train_on_batch(xs if len(xs) > 1 else xs[0], ys if len(ys) > 1 else ys[0], return_dict=True)
+        losses.append(float(logs["loss"]))
+    predictions = model.predict_on_batch(batches[0][0] if len(model.inputs) > 1 else batches[0][0][0])
+    return request, {
+        "losses": losses,
+        "weights": {path(weight): weight.numpy() for weight in model.weights},
+        "trainable": [path(weight) for weight in model.trainable_weights],
+        "predictions": predictions if isinstance(predictions, list) else [predictions],
+    }
+
+
+def as_json(array):
+    return {"dtype": str(array.dtype), "shape": list(array.shape), "values": array.ravel().tolist()}
+
+
+@functools.cache
+def ours():
+    """What interop_keras_models makes of all cases."""
+    root = pathlib.Path(__file__).resolve().parents[2]
+    build = pathlib.Path(os.environ.get("COHORT_BUILD_DIR", root / "build" / "release"))
+    text = json.dumps([theirs(case)[0] for case in CASES], default=as_json)
+    done = subprocess.run(
+        [build / "bin" / "interop_keras_models"], input=text, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(zip(CASES, json.loads(done.stdout), strict=True))
+
+
+def relative(mine, expected, scale):
+    return np.linalg.norm(np.reshape(mine, expected.shape) - expected) / np.linalg.norm(scale)
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_id)
+def test_model(case):
+    request, expected = theirs(case)
+    answer = ours()[case]
+    assert "error" not in answer, answer.get("error")
+    losses = expected["losses"]
+    # The run is worth comparing: it learns, and everything that is trained moves.
+    assert sum(losses[-BATCHES:]) < 0.7 * sum(losses[:BATCHES])
+    np.testing.assert_allclose(answer["losses"], losses, rtol=1e-4, atol=1e-5 * losses[0])
+    assert sorted(answer["trainable"]) == sorted(expected["trainable"])
+    assert sorted(answer["weights"]) == sorted(expected["weights"])
+    for name, weight in expected["weights"].items():
+        change = weight - request["weights"][name]
+        assert np.linalg.norm(change) > 1e-3 * np.sqrt(change.size), name
+        assert relative(answer["weights"][name], weight, change) <= 1e-4, name
+    for mine, prediction in zip(answer["predictions"], expected["predictions"], strict=True):
+        assert relative(mine, prediction, prediction) <= 1e-4
