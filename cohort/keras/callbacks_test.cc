@@ -77,6 +77,7 @@ class CallbacksTest : public ::testing::Test {
   }
   static std::vector<Logs> Of(const std::string& name, const std::vector<double>& values) {
     std::vector<Logs> epochs;
+    epochs.reserve(values.size());
     for (const double value : values) epochs.push_back({{name, value}});
     return epochs;
   }
@@ -243,9 +244,9 @@ TEST_F(CallbacksTest, AListCallsAllInOrder) {
   std::vector<std::string> calls;
   LambdaCallbackOptions first;
   first.on_epoch_end = [&](int, Logs& logs) { SetLog(logs, "extra", 1); };
-  first.on_train_begin = [&] { calls.push_back("first"); };
+  first.on_train_begin = [&] { calls.emplace_back("first"); };
   LambdaCallbackOptions second;
-  second.on_train_begin = [&] { calls.push_back("second"); };
+  second.on_train_begin = [&] { calls.emplace_back("second"); };
   second.on_epoch_end = [&](int, Logs& logs) { calls.push_back(logs.back().first); };
   CallbackList list({LambdaCallback(first), LambdaCallback(second)});
   list.AttachAll(&host, {});

@@ -73,7 +73,7 @@ class Handle {
 Handle MemoryFile() {
   Handle properties(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   constexpr size_t kGrowth = size_t{1} << 20;
-  H5Pset_fapl_core(properties.get(), kGrowth, 0);
+  H5Pset_fapl_core(properties.get(), kGrowth, false);
   return properties;
 }
 
@@ -193,7 +193,7 @@ class FileReader {
     if (std::count(path.begin(), path.end(), '/') > kDeepest) Fail("its groups are nested too deeply");
     for (const std::string& name : Members(group, path)) {
       const std::string inner = path.empty() ? name : path + "/" + name;
-      const Handle object = Opened(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose, "'" + inner + "'");
+      const Handle object = Opened(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose, StrCat("'", inner, "'"));
       if (H5Iget_type(object.get()) != H5I_GROUP) continue;
       if (name == kVariables) {
         groups_.push_back({path, TextOf(object.get(), "name"), ReadValues(object.get(), inner)});
@@ -228,7 +228,7 @@ class FileReader {
         Fail(StrCat("'", path, "' should hold datasets 0 to ", count - 1, ", but has no ", name));
       }
       const std::string full = path + "/" + name;
-      const Handle dataset = Opened(H5Dopen2(group, name.c_str(), H5P_DEFAULT), H5Dclose, "'" + full + "'");
+      const Handle dataset = Opened(H5Dopen2(group, name.c_str(), H5P_DEFAULT), H5Dclose, StrCat("'", full, "'"));
       values.push_back(ReadDataset(dataset.get(), full));
     }
     return values;
@@ -262,9 +262,9 @@ class FileReader {
   }
 
   Tensor ReadDataset(hid_t dataset, const std::string& path) const {
-    const Handle stored = Opened(H5Dget_type(dataset), H5Tclose, "'" + path + "'");
+    const Handle stored = Opened(H5Dget_type(dataset), H5Tclose, StrCat("'", path, "'"));
     const Elements elements = ElementsOf(dataset, stored.get(), path);
-    const Handle space = Opened(H5Dget_space(dataset), H5Sclose, "'" + path + "'");
+    const Handle space = Opened(H5Dget_space(dataset), H5Sclose, StrCat("'", path, "'"));
     const int rank = H5Sget_simple_extent_ndims(space.get());
     if (rank < 0 || rank > H5S_MAX_RANK) Fail(StrCat("'", path, "' has no shape"));
     std::vector<hsize_t> sizes(static_cast<size_t>(rank));
