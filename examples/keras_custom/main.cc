@@ -1,5 +1,5 @@
-// A layer and a training step of one's own: tells two spirals apart with sines whose frequencies are learned, trained on
-// points that are moved a little in every step.
+// A layer and a training step of one's own: tells two spirals apart with sines whose frequencies are learned, trained
+// on points that are moved a little in every step.
 #include <cmath>
 #include <cstdio>
 #include <numbers>
