@@ -26,6 +26,7 @@
 #include "cohort/ops/activation.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/clip.h"
+#include "cohort/ops/collective.h"
 #include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/control.h"

@@ -5,6 +5,7 @@
 #include "cohort/checkpoint/ops.h"
 #include "cohort/cluster/server_directory.h"
 #include "cohort/collective/group_registry.h"
+#include "cohort/collective/kernels.h"
 #include "cohort/kernels/register.h"
 #include "cohort/ops/register.h"
 #include "cohort/runtime/kernels.h"
@@ -21,6 +22,7 @@ bool RegisterAll() {
     RegisterRuntimeKernels(KernelRegistry::Global());
     RegisterCheckpointKernels(KernelRegistry::Global());
     RegisterSummaryKernels(KernelRegistry::Global());
+    RegisterCollectiveKernels(KernelRegistry::Global());
     collective::RegisterCollectiveService();
     RegisterClusterSessions();
   });

@@ -14,6 +14,7 @@
 namespace cohort {
 namespace {
 
+using testing::ErrorOf;
 using ::testing::HasSubstr;
 using testing::Identity;
 using testing::RecordingHandler;

@@ -25,4 +25,15 @@ std::string Signature::ToString() const {
   return text;
 }
 
+std::string DescribeCall(const std::string& name, const CallId& call, const Signature& signature) {
+  return StrCat("'", name, "' (instance ", call.instance, ", round ", call.round, "), ", signature.ToString());
+}
+
+Status Disagreement(const std::string& what, const std::string& who, const std::string& other,
+                    const Signature& theirs) {
+  return Status(Code::kInvalidArgument,
+                StrCat("[collective] the members of a group bring different things to ", what, " at ", who, "; ", other,
+                       " brings ", theirs.ToString(), ": build the same graph with the same shapes at every member"));
+}
+
 }  // namespace cohort::collective

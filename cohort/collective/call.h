@@ -36,4 +36,18 @@ struct Signature {
   std::string ToString() const;
 };
 
+// "'w' (instance 3, round 7), all-reduce SUM of float32[4] by RING".
+std::string DescribeCall(const std::string& name, const CallId& call, const Signature& signature);
+// `what`, as `who` calls it, is `theirs` for `other`.
+Status Disagreement(const std::string& what, const std::string& who, const std::string& other, const Signature& theirs);
+
+// A collective that a member has begun. Thread-safe.
+class Pending {
+ public:
+  virtual ~Pending() = default;
+  virtual std::string Describe() const = 0;
+  // "waits for rank 2 (...), step 3 of 12", or "" when it has ended.
+  virtual std::string DescribeWait() const = 0;
+};
+
 }  // namespace cohort::collective

@@ -1,22 +1,29 @@
 #include "cohort/collective/choice.h"
 
+#include <algorithm>
+#include <bit>
 #include <set>
 
 namespace cohort::collective {
 namespace {
 
-// Up to here a message's latency counts, not its bytes.
-constexpr int64_t kSmallBytes = 16 * 1024;
+// Up to here the number of messages counts, not their bytes: two members need one round instead of two until the bytes
+// that the second one saves outweigh it; more members would send them several times.
+constexpr int64_t kSmallForTwo = 256 * 1024;
+constexpr int64_t kSmall = 64 * 1024;
 
 }  // namespace
 
 Algorithm ChooseAllReduce(DType dtype, int64_t bytes, const std::vector<int>& process_of) {
   const std::set<int> processes(process_of.begin(), process_of.end());
+  if (processes.size() == 1) return Algorithm::kShared;
   if (processes.size() < process_of.size()) return Algorithm::kHierarchical;
-  if (bytes <= kSmallBytes) return Algorithm::kDoubling;
+  const auto world = process_of.size();
+  if (bytes <= (world == 2 ? kSmallForTwo : kSmall)) return Algorithm::kDoubling;
+  if (world == 2) return Algorithm::kRing;
   // Its partial sums do not travel: they would take twice the bytes of the elements.
   if (dtype == DType::kBfloat16) return Algorithm::kDirect;
-  return Algorithm::kRing;
+  return std::has_single_bit(world) ? Algorithm::kHalvingDoubling : Algorithm::kRing;
 }
 
 }  // namespace cohort::collective

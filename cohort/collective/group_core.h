@@ -13,6 +13,7 @@
 #include "cohort/cluster/transport.h"
 #include "cohort/collective/group.h"
 #include "cohort/collective/local_member.h"
+#include "cohort/collective/meeting.h"
 #include "cohort/collective/plan_run.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/thread_pool.h"
@@ -41,7 +42,8 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   // From the registry. A peer that joins: it is answered where it has not been told yet; a group that has failed
   // answers with the reason.
   void OnJoin(const std::shared_ptr<Connection>& connection, const JoinMessage& join);
-  void OnData(const DataMessage& data, Tensor tensor);
+  // `here`: see PlanRun::Deliver.
+  void OnData(const DataMessage& data, Tensor tensor, bool here);
   void OnAbort(const AbortMessage& abort);
   void OnLeave(const std::shared_ptr<Connection>& connection, const LeaveMessage& leave);
   void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why);
@@ -53,11 +55,13 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   void AwaitAll(std::chrono::steady_clock::time_point deadline);
 
   Status status() const EXCLUDES(mu_);
-  // A run that has begun; it is watched where there is a timeout.
-  void Watch(const std::shared_ptr<PlanRun>& run);
+  // What has begun is watched where there is a timeout.
+  void Watch(const std::shared_ptr<Pending>& run);
+  // Where the members' calls meet, in a group of one process.
+  MeetingPlace& meetings() { return meetings_; }
   // Tells the others that this process takes no further part, and ends its runs.
   void Leave(const Status& why);
-  // Leaves and ends all threads. Not on a thread of its own.
+  // Leaves and ends all threads; on one of them it returns before they have ended. The core is in a shared_ptr.
   void Close(const Status& why);
 
   int size() const override { return static_cast<int>(names_.size()); }
@@ -78,7 +82,7 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   };
   struct Watched {
     std::chrono::steady_clock::time_point deadline;
-    std::weak_ptr<PlanRun> run;
+    std::weak_ptr<Pending> run;
   };
 
   std::string DescribeProcess(int process) const;
@@ -99,6 +103,7 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   std::vector<int> local_ranks_;
   std::vector<int> local_index_;  // by rank; -1 elsewhere
   std::vector<std::shared_ptr<LocalMember>> members_;
+  MeetingPlace meetings_{*this};
 
   std::shared_ptr<FailedGroups> failures_;  // null in a local group
 

@@ -2,6 +2,7 @@
 
 #include "cohort/cluster/cluster_node.h"
 #include "cohort/collective/group_core.h"
+#include "cohort/collective/group_place.h"
 #include "cohort/core/str_cat.h"
 
 namespace cohort::collective {
@@ -20,7 +21,12 @@ Status Superseded(const GroupRef& ours, const GroupRef& later, const std::string
 
 void RegisterCollectiveService() {
   NodeServices::Global().Register(kFirstServiceKind, kLastKind,
-                                  [](ClusterNode&) { return std::make_unique<GroupRegistry>(); });
+                                  [](ClusterNode& node) { return std::make_unique<GroupRegistry>(node); });
+}
+
+GroupRegistry::GroupRegistry(ClusterNode& node)
+    : joiner_(node.local_task() != nullptr ? std::make_shared<GroupJoiner>(node) : nullptr) {
+  if (joiner_ != nullptr) joiner_->AddTo(node.local_task()->resources(), joiner_);
 }
 
 GroupRegistry* GroupRegistry::Of(ClusterNode& node) {
@@ -54,6 +60,7 @@ void GroupRegistry::Add(const std::shared_ptr<GroupCore>& core) {
   Status over;
   {
     MutexLock lock(mu_);
+    stopped_.ThrowIfError();
     std::weak_ptr<GroupCore>& place = groups_[ref];
     if (place.lock() != nullptr) {
       throw AlreadyExistsError(
@@ -143,7 +150,7 @@ void GroupRegistry::OnMessage(const std::shared_ptr<Connection>& connection, Mes
     case Kind::kData: {
       const DataMessage data = DecodeData(message);
       // Of a group that has been left: its members have been told.
-      if (const auto core = Find(data.group)) core->OnData(data, std::move(message.tensors[0]));
+      if (const auto core = Find(data.group)) core->OnData(data, std::move(message.tensors[0]), true);
       return;
     }
     case Kind::kAbort: {
@@ -169,8 +176,10 @@ void GroupRegistry::OnStop(const Status& why) {
   {
     MutexLock lock(mu_);
     early_.clear();
+    stopped_ = why;
   }
   for (const auto& core : All()) core->Leave(why);
+  if (joiner_ != nullptr) joiner_->Close();
 }
 
 }  // namespace cohort::collective

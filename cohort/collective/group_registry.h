@@ -13,6 +13,7 @@
 namespace cohort::collective {
 
 class GroupCore;
+class GroupJoiner;
 
 // Why groups of this process have failed: those who join later are told. Thread-safe.
 class FailedGroups {
@@ -30,6 +31,7 @@ class FailedGroups {
 // Thread-safe.
 class GroupRegistry final : public NodeService {
  public:
+  explicit GroupRegistry(ClusterNode& node);
   // Null where the module is not registered.
   static GroupRegistry* Of(ClusterNode& node);
 
@@ -54,10 +56,12 @@ class GroupRegistry final : public NodeService {
   void EndEarlier(const GroupRef& ref, const std::string& who) EXCLUDES(mu_);
   void ForgetEarly(const std::shared_ptr<Connection>& connection, const GroupRef* ref) EXCLUDES(mu_);
 
+  const std::shared_ptr<GroupJoiner> joiner_;  // null where the node runs no task
   const std::shared_ptr<FailedGroups> failed_ = std::make_shared<FailedGroups>();
   Mutex mu_;
   std::map<GroupRef, std::weak_ptr<GroupCore>> groups_ GUARDED_BY(mu_);
   std::vector<Early> early_ GUARDED_BY(mu_);  // joins of groups that are not there yet; few a connection
+  Status stopped_ GUARDED_BY(mu_);            // why no group can be joined any more
 };
 
 // Makes every ClusterNode that is made afterwards have one.

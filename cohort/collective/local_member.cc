@@ -60,6 +60,11 @@ class GroupCommunicator final : public Communicator {
     }
   }
 
+  Status status() const override {
+    const auto core = core_.lock();
+    return core != nullptr ? core->status() : Status(Code::kFailedPrecondition, "[collective] the group is gone");
+  }
+
  private:
   void Begin(const CollectiveId& id, Signature signature, Tensor input, Done done) {
     const auto core = core_.lock();
@@ -121,6 +126,8 @@ std::shared_ptr<PlanRun> LocalMember::FindOrMake(const CallId& call) {
 void LocalMember::Begin(const CollectiveId& id, Signature signature, Tensor input, Communicator::Done done) {
   PlanRun::Job job;
   std::shared_ptr<PlanRun> run;
+  std::shared_ptr<Meeting> meeting;
+  const bool meets = core_.tasks().size() == 1 && core_.options().algorithm == Algorithm::kAuto;
   try {
     CheckInput(signature, input, core_.size());
     if (input.defined()) {
@@ -138,12 +145,16 @@ void LocalMember::Begin(const CollectiveId& id, Signature signature, Tensor inpu
     job = {id.name, signature, nullptr, std::move(input), OutputShape(signature), std::move(done)};
     MutexLock lock(mu_);
     Instance& instance = instances_[id.instance];
-    if (instance.plan == nullptr || !(instance.signature == signature)) {
+    if (meets) {
+      meeting = core_.meetings().Find({id.instance, instance.rounds++});
+    } else if (instance.plan == nullptr || !(instance.signature == signature)) {
       instance.plan = std::make_shared<const Plan>(MakePlan(signature));
       instance.signature = signature;
     }
-    job.plan = instance.plan;
-    run = FindOrMake({id.instance, instance.rounds++});
+    if (!meets) {
+      job.plan = instance.plan;
+      run = FindOrMake({id.instance, instance.rounds++});
+    }
   } catch (...) {
     const Status why = Status::FromCurrentException();
     const Communicator::Done& told = job.done ? job.done : done;
@@ -151,14 +162,19 @@ void LocalMember::Begin(const CollectiveId& id, Signature signature, Tensor inpu
                                           core_.DescribeRank(rank_), ": ", why.message())),
                 Tensor());
   }
-  core_.Watch(run);
-  run->Start(std::move(job));
+  if (meets) {
+    core_.Watch(meeting);
+    meeting->Come(rank_, std::move(job));
+  } else {
+    core_.Watch(run);
+    run->Start(std::move(job));
+  }
   // The group may have failed before the run was there to hear of it.
   const Status failed = core_.status();
-  if (!failed.ok()) run->Fail(failed);
+  if (!failed.ok()) meets ? meeting->Fail(failed) : run->Fail(failed);
 }
 
-void LocalMember::Deliver(const DataMessage& data, Tensor tensor) {
+void LocalMember::Deliver(const DataMessage& data, Tensor tensor, bool here) {
   std::shared_ptr<PlanRun> run;
   Status different;
   {
@@ -175,7 +191,8 @@ void LocalMember::Deliver(const DataMessage& data, Tensor tensor) {
     }
   }
   if (!different.ok()) return core_.Fail(different);
-  if (run != nullptr) run->Deliver(data.from, data.sequence, data.signature, std::move(tensor));  // else it has ended
+  if (run != nullptr)
+    run->Deliver(data.from, data.sequence, data.signature, std::move(tensor), here);  // else it has ended
 }
 
 void LocalMember::Retire(const CallId& call) {

@@ -23,7 +23,7 @@ class LocalMember {
   int rank() const { return rank_; }
   // The next round of the collective. `signature.algorithm` is chosen here.
   void Begin(const CollectiveId& id, Signature signature, Tensor input, Communicator::Done done);
-  void Deliver(const DataMessage& data, Tensor tensor);
+  void Deliver(const DataMessage& data, Tensor tensor, bool here);
   void Retire(const CallId& call);
   void FailAll(const Status& why);
   // Each run looks whether it waits for a member that is gone.

@@ -45,7 +45,7 @@ Signature GetSignature(WireReader& in) {
   Signature signature;
   signature.kind = static_cast<CallKind>(in.Varint(static_cast<uint64_t>(CallKind::kBarrier)));
   signature.op = static_cast<ReduceOp>(in.Varint(static_cast<uint64_t>(ReduceOp::kMean)));
-  signature.algorithm = static_cast<Algorithm>(in.Varint(static_cast<uint64_t>(Algorithm::kHierarchical)));
+  signature.algorithm = static_cast<Algorithm>(in.Varint(static_cast<uint64_t>(Algorithm::kShared)));
   signature.root = static_cast<int32_t>(in.Varint(INT32_MAX));
   const uint64_t dtype = in.Varint(INT32_MAX);
   if (dtype != 0 && !IsKnownDType(static_cast<int32_t>(dtype))) {

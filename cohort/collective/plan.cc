@@ -40,6 +40,7 @@ const char* AlgorithmName(Algorithm algorithm) {
     case Algorithm::kDoubling: return "DOUBLING";
     case Algorithm::kDirect: return "DIRECT";
     case Algorithm::kHierarchical: return "HIERARCHICAL";
+    case Algorithm::kShared: return "SHARED";
   }
   return "UNKNOWN";
 }
@@ -189,7 +190,9 @@ Plan PlanAllReduce(Algorithm algorithm, int rank, int world, int64_t count, cons
       }
       AppendHierarchical(plan, rank, process_of, count);
       break;
-    case Algorithm::kAuto: throw InternalError("[collective] a plan is made of a chosen algorithm; got AUTO");
+    case Algorithm::kAuto:
+    case Algorithm::kShared:
+      throw InternalError(StrCat("[collective] there is no plan of the algorithm ", AlgorithmName(algorithm)));
   }
   return plan.Take();
 }

@@ -90,26 +90,23 @@ void AppendDoubling(PlanBuilder& plan, int rank, int world, int64_t count) {
   if (folding.is_silent()) return AppendSilent(plan, folding.neighbour(), all);
   Place current = {Space::kInput, 0};
   int64_t fresh = 0;
+  const auto at = [](const Place& place, const Range& part) { return Place{place.space, place.begin + part.begin}; };
   const auto reduce = [&](int peer, bool final) {
     const Place to = final ? Place{Space::kOutput, 0} : Place{Space::kScratch, fresh};
     if (!final) fresh += count;
-    plan.Reduce(peer, current, to, count, final);
-    current = to;
-  };
-  if (folding.in_pair()) {
-    const Place own = current;
-    const Place to = {Space::kScratch, fresh};
     for (int64_t i = 0; i < plan.Segments(all); ++i) {
       const Range part = plan.Segment(all, i);
-      plan.Reduce(folding.neighbour(), {own.space, own.begin + part.begin}, {to.space, to.begin + part.begin},
-                  part.size(), false);
+      plan.Reduce(peer, at(current, part), at(to, part), part.size(), final);
     }
-    fresh += count;
     current = to;
-  }
+  };
+  if (folding.in_pair()) reduce(folding.neighbour(), false);
   for (int distance = 1; distance < folding.members(); distance *= 2) {
     const int peer = folding.RankOf(folding.number() ^ distance);
-    plan.Send(peer, current, count);
+    for (int64_t i = 0; i < plan.Segments(all); ++i) {
+      const Range part = plan.Segment(all, i);
+      plan.Send(peer, at(current, part), part.size());
+    }
     reduce(peer, distance * 2 == folding.members());
   }
   if (folding.in_pair()) SendAll(plan, folding.neighbour(), all, Space::kOutput);

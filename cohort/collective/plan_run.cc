@@ -8,15 +8,16 @@
 namespace cohort::collective {
 namespace {
 
-// What is computed on the thread that brings a message: some tens of microseconds.
+// A tensor of so much is not worked on by the thread that brings it; but a message of it is, from the network: some
+// tens of microseconds, as long as it takes to wake another thread.
 constexpr size_t kLargeBytes = 128 * 1024;
+constexpr size_t kLargeMessageBytes = 1024 * 1024 + 1;
 
 }  // namespace
 
 std::string PlanRun::DescribeLocked() const {
-  const std::string number = StrCat("(instance ", call_.instance, ", round ", call_.round, ")");
-  if (!started_) return StrCat("the collective ", number);
-  return StrCat("'", job_.name, "' ", number, ", ", job_.signature.ToString());
+  if (started_) return DescribeCall(job_.name, call_, job_.signature);
+  return StrCat("the collective (instance ", call_.instance, ", round ", call_.round, ")");
 }
 
 std::string PlanRun::Describe() const {
@@ -38,12 +39,9 @@ void PlanRun::FailGroup(const Status& why) {
   Fail(why);  // the group may be failing for another reason, of which this run has not heard yet
 }
 
-Status PlanRun::Disagreement(int from, const Signature& theirs) const {
+Status PlanRun::Compare(int from, const Signature& theirs) const {
   if (job_.signature == theirs) return {};
-  return Status(Code::kInvalidArgument,
-                StrCat("[collective] the members of a group bring different things to ", DescribeLocked(), " at ",
-                       host_.DescribeRank(rank_), "; ", host_.DescribeRank(from), " brings ", theirs.ToString(),
-                       ": build the same graph with the same shapes at every member"));
+  return Disagreement(DescribeLocked(), host_.DescribeRank(rank_), host_.DescribeRank(from), theirs);
 }
 
 void PlanRun::Start(Job job) {
@@ -55,7 +53,7 @@ void PlanRun::Start(Job job) {
     started_ = true;
     running_ = true;  // nobody else pumps before the memory is there
     for (const auto& [from, signature] : early_) {
-      if (different.ok()) different = Disagreement(from, signature);
+      if (different.ok()) different = Compare(from, signature);
     }
     early_.clear();
   }
@@ -65,10 +63,31 @@ void PlanRun::Start(Job job) {
   } catch (...) {
     FailGroup(Status::FromCurrentException());
   }
-  if (large_) {
-    host_.Schedule([self = shared_from_this()] { self->Pump(); });
-  } else {
-    Pump();
+  if (!large_) return Pump();
+  SendFirst();
+  MutexLock lock(mu_);
+  running_ = false;
+  if (!CanMove()) return;
+  running_ = true;
+  host_.Schedule([self = shared_from_this()] { self->Pump(); });
+}
+
+void PlanRun::SendFirst() {
+  for (;;) {
+    const PlanStep* step = nullptr;
+    {
+      MutexLock lock(mu_);
+      if (!failed_.ok() || next_ >= job_.plan->steps.size()) return;
+      step = &job_.plan->steps[next_];
+    }
+    if (step->kind != StepKind::kSend) return;
+    try {
+      Execute(*step, {});
+    } catch (...) {
+      return FailGroup(Status::FromCurrentException());
+    }
+    MutexLock lock(mu_);
+    ++next_;
   }
 }
 
@@ -88,20 +107,21 @@ void PlanRun::PrepareMemory() {
   }
 }
 
-void PlanRun::Deliver(int from, int32_t sequence, const Signature& signature, Tensor tensor) {
+void PlanRun::Deliver(int from, int32_t sequence, const Signature& signature, Tensor tensor, bool here) {
+  here = here && tensor.bytes() < kLargeMessageBytes;
   Status different;
   {
     MutexLock lock(mu_);
     if (ended_ || !failed_.ok()) return;
     if (started_) {
-      different = Disagreement(from, signature);
+      different = Compare(from, signature);
     } else {
       early_.emplace_back(from, signature);
     }
     if (different.ok()) inbox_[{from, sequence}] = std::move(tensor);
   }
   if (!different.ok()) return FailGroup(different);
-  PumpSomewhere();
+  PumpSomewhere(here);
 }
 
 bool PlanRun::CanMove() const {
@@ -112,17 +132,14 @@ bool PlanRun::CanMove() const {
   return !needs || inbox_.count({step.peer, step.sequence}) > 0;
 }
 
-void PlanRun::PumpSomewhere() {
+void PlanRun::PumpSomewhere(bool here) {
   {
     MutexLock lock(mu_);
     if (!CanMove()) return;
     running_ = true;
   }
-  if (large_) {
-    host_.Schedule([self = shared_from_this()] { self->Pump(); });
-  } else {
-    Pump();
-  }
+  if (here || !large_) return Pump();
+  host_.Schedule([self = shared_from_this()] { self->Pump(); });
 }
 
 // Entered with running_ set by the caller.
@@ -236,7 +253,7 @@ void PlanRun::Fail(const Status& why) {
     inbox_.clear();
     early_.clear();
   }
-  PumpSomewhere();
+  PumpSomewhere(false);
 }
 
 void PlanRun::End(const Status& status) {

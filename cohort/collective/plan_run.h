@@ -37,7 +37,7 @@ class RunHost {
 };
 
 // Thread-safe. Begins as a box for messages that come early.
-class PlanRun : public std::enable_shared_from_this<PlanRun> {
+class PlanRun final : public Pending, public std::enable_shared_from_this<PlanRun> {
  public:
   using Clock = std::chrono::steady_clock;
 
@@ -54,17 +54,16 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
   };
   // At most once.
   void Start(Job job);
-  // A message from a peer, before or after Start.
-  void Deliver(int from, int32_t sequence, const Signature& signature, Tensor tensor);
+  // A message from a peer, before or after Start. `here`: what it allows may be computed on this thread, where that is
+  // little.
+  void Deliver(int from, int32_t sequence, const Signature& signature, Tensor tensor, bool here);
   // Fails the group where this run waits for a member that is gone.
   void CheckPeers() EXCLUDES(mu_);
   // Ends a run that has been started, unless it has ended; a step that is being computed ends first.
   void Fail(const Status& why);
 
-  // "all-reduce 'w' (instance 3, round 7): all-reduce SUM of float32[4] by RING".
-  std::string Describe() const EXCLUDES(mu_);
-  // "waits for rank 2 (...), step 3 of 12", or "" when it has ended.
-  std::string DescribeWait() const EXCLUDES(mu_);
+  std::string Describe() const override EXCLUDES(mu_);
+  std::string DescribeWait() const override EXCLUDES(mu_);
 
  private:
   using Key = std::pair<int, int32_t>;  // sender, sequence
@@ -72,10 +71,13 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
   std::string DescribeLocked() const REQUIRES(mu_);
   void FailGroup(const Status& why) EXCLUDES(mu_);
   // Where a peer brings something else.
-  Status Disagreement(int from, const Signature& theirs) const REQUIRES(mu_);
+  Status Compare(int from, const Signature& theirs) const REQUIRES(mu_);
   bool CanMove() const REQUIRES(mu_);
-  void PumpSomewhere() EXCLUDES(mu_);
+  // Here or on a thread of the host.
+  void PumpSomewhere(bool here) EXCLUDES(mu_);
   void Pump() EXCLUDES(mu_);
+  // The sends that nothing has to come before.
+  void SendFirst() EXCLUDES(mu_);
   void PrepareMemory();
   void Execute(const PlanStep& step, Tensor received);
   void Reduce(const PlanStep& step, const Tensor& received);

@@ -31,8 +31,8 @@ struct CollectiveId {
 //
 // A tensor that is given is read until `done`, and by peers a little longer: who changes it afterwards makes sure that
 // nobody else holds it (Tensor::OwnsBufferAlone), as with every tensor. A tensor that is moved in and that nobody else
-// holds is worked on in place. Tensors are dense numbers (bool only where nothing is computed) in host memory;
-// InvalidArgumentError comes through `done` for others.
+// holds may be worked on in place. Members of one process may get one and the same tensor. Tensors are dense numbers
+// (bool only where nothing is computed) in host memory; InvalidArgumentError comes through `done` for others.
 class Communicator : public Resource {
  public:
   using Done = std::function<void(const Status&, Tensor)>;
@@ -54,6 +54,8 @@ class Communicator : public Resource {
 
   // Fails the group. The first reason counts.
   virtual void Abort(const Status& why) = 0;
+  // Why the group has failed; ok while it has not.
+  virtual Status status() const = 0;
 };
 
 // Where a task's ResourceManager has the communicators of its devices (a container of its own, so that clearing

@@ -26,6 +26,7 @@ void RegisterOps() {
     RegisterMatMulOps(registry);
     RegisterStateOps(registry);
     RegisterControlOps(registry);
+    RegisterCollectiveOps(registry);
     RegisterActivationOps(registry);
     RegisterSoftmaxOps(registry);
     RegisterNnOps(registry);

@@ -26,6 +26,7 @@ void RegisterScanOps(OpRegistry& registry);
 void RegisterMatMulOps(OpRegistry& registry);
 void RegisterStateOps(OpRegistry& registry);
 void RegisterControlOps(OpRegistry& registry);
+void RegisterCollectiveOps(OpRegistry& registry);
 void RegisterActivationOps(OpRegistry& registry);
 void RegisterSoftmaxOps(OpRegistry& registry);
 void RegisterNnOps(OpRegistry& registry);

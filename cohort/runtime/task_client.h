@@ -98,6 +98,7 @@ class LocalTask : public TaskClient {
   void CloseAll(const Status& why);
   std::vector<std::string> DescribeSteps() const;
   size_t num_executables() const;
+  ResourceManager& resources() const { return resources_->resources; }
 
  private:
   // What a step is told whose executable is not there.

@@ -23,6 +23,7 @@ std::vector<OpCase> AllOpCases() {
   AddStateCases(cases);
   AddTrainingCases(cases);
   AddCheckpointCases(cases);
+  AddCollectiveCases(cases);
   return cases;
 }
 

@@ -49,6 +49,7 @@ void AddRandomCases(std::vector<OpCase>& cases);
 void AddStateCases(std::vector<OpCase>& cases);
 void AddTrainingCases(std::vector<OpCase>& cases);
 void AddCheckpointCases(std::vector<OpCase>& cases);
+void AddCollectiveCases(std::vector<OpCase>& cases);
 
 // "AddV2/broadcast" as a GoogleTest parameter name: "AddV2_broadcast".
 std::string CaseName(const OpCase& op_case);

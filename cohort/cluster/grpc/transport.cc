@@ -1,4 +1,5 @@
 // The transport over gRPC: two methods whose messages are raw frames, served and dialed on one completion queue.
+#include <grpc/grpc.h>
 #include <grpcpp/grpcpp.h>
 #include <malloc.h>
 
@@ -22,11 +23,15 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kGoodbyeTime{1000};
 constexpr std::chrono::seconds kRefusalTime{1};
 
-// Freed blocks stay with the process: the pages that gRPC receives into are warm the next time.
-void KeepFreedMemory() {
+// For the whole process, once.
+void PrepareProcess() {
+  // Freed blocks stay: the pages that gRPC receives into are warm the next time.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 512 << 20);
   mallopt(M_TOP_PAD, 16 << 20);
+  // So does gRPC: where the last transport of a process ends and the next one starts, its own threads would use what
+  // its shutdown has just destroyed (https://github.com/grpc/grpc/pull/31319 tells of one such way).
+  grpc_init();
 }
 
 void TuneChannel(grpc::ChannelArguments& arguments, std::chrono::milliseconds connect_timeout) {
@@ -59,8 +64,8 @@ class GrpcTransport final : public Transport, public HandshakeHost {
  public:
   GrpcTransport(TransportHandler& handler, const TransportOptions& options)
       : handler_(handler), options_(options), loop_(builder_.AddCompletionQueue(), options.network_threads) {
-    static const bool kept = (KeepFreedMemory(), true);
-    (void)kept;
+    static const bool prepared = (PrepareProcess(), true);
+    (void)prepared;
   }
   ~GrpcTransport() override { Shutdown(); }
 

@@ -1,0 +1,225 @@
+#include "cohort/collective/kernels.h"
+
+#include <cmath>
+
+#include "cohort/collective/group_place.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/device/kernel.h"
+
+namespace cohort {
+namespace {
+
+using collective::CommunicatorSlot;
+using collective::GroupOptions;
+using collective::GroupPlace;
+using collective::GroupWaiter;
+
+// The group that a node's attributes name.
+GroupOptions GroupOf(const KernelConstruction& c) {
+  GroupOptions options;
+  options.key = c.attr<int64_t>("group_key");
+  options.timeout = std::chrono::milliseconds(std::lround(1000.0 * c.attr<float>("timeout_seconds")));
+  if (c.attr<std::string>("communication_hint") == "ring") options.algorithm = collective::Algorithm::kRing;
+  if (!c.node.has_attr("_members")) return options;
+  options.generation = c.attr<int64_t>("_generation");
+  for (const std::string& member : c.attr<std::vector<std::string>>("_members")) {
+    options.members.push_back(DeviceName::Parse(member).CompletedFrom(c.device.attributes().name));
+  }
+  return options;
+}
+
+class CollectiveKernel : public AsyncOpKernel {
+ public:
+  explicit CollectiveKernel(const KernelConstruction& c)
+      : size_(c.attr<int64_t>("group_size")),
+        group_(GroupOf(c)),
+        id_{c.attr<int64_t>("instance_key"), c.node.name()},
+        slot_(c.device.resources().LookupOrCreate<CommunicatorSlot>(
+            kCommunicatorContainer, CommunicatorName(group_.key, c.device.name()),
+            [] { return std::make_shared<CommunicatorSlot>(); })),
+        place_(GroupPlace::Of(c.device.resources(), group_.key)) {}
+
+  void ComputeAsync(KernelContext& ctx, Done done) final {
+    std::shared_ptr<Communicator> communicator = slot_->Get();
+    if (communicator == nullptr && size_ == 1) return Alone(ctx, std::move(done));
+    if (!group_.members.empty() && (communicator == nullptr || !communicator->status().ok())) {
+      return Ask(ctx, std::move(done));
+    }
+    Run(std::move(communicator), ctx, std::move(done));
+  }
+
+ protected:
+  virtual void Call(Communicator& communicator, KernelContext& ctx, Communicator::Done done) = 0;
+  // Where a member is its whole group.
+  virtual void CallAlone(KernelContext& ctx) { ctx.SetOutput(0, ctx.input(0)); }
+  const CollectiveId& id() const { return id_; }
+
+ private:
+  void Alone(KernelContext& ctx, const Done& done) {
+    try {
+      CallAlone(ctx);
+    } catch (...) {
+      return done(Status::FromCurrentException());
+    }
+    done(Status());
+  }
+
+  // Runs when the group has formed itself, unless the step is cancelled before.
+  void Ask(KernelContext& ctx, Done done) {
+    CancellationManager* manager = ctx.step().cancellation;
+    const auto token = std::make_shared<CancellationManager::Token>(CancellationManager::kAlreadyCancelled);
+    const auto waiter = std::make_shared<GroupWaiter>(
+        [this, &ctx, manager, token, done](const Status& status, std::shared_ptr<Communicator> communicator) {
+          // Cancel has forgotten the callback, and may come before `token` is known.
+          if (manager != nullptr && !manager->cancelled()) manager->Deregister(*token);
+          if (!status.ok()) {
+            return done(Status(status.code(), StrCat("[collective] '", id_.name, "' (instance ", id_.instance,
+                                                     "): ", status.message())));
+          }
+          Run(std::move(communicator), ctx, done);
+        });
+    if (manager != nullptr) {
+      *token = manager->Register([waiter](const Status& why) { waiter->Call(why, nullptr); });
+      if (*token == CancellationManager::kAlreadyCancelled) return done(manager->status());
+    }
+    place_->Ask(group_, ctx.device().name(), waiter);
+  }
+
+  void Run(std::shared_ptr<Communicator> communicator, KernelContext& ctx, Done done) {
+    const Status usable = Check(communicator.get(), ctx);
+    if (!usable.ok()) return done(usable);
+    CancellationManager* cancellation = ctx.step().cancellation;
+    CancellationManager::Token token = CancellationManager::kAlreadyCancelled;
+    if (cancellation != nullptr) {
+      token = cancellation->Register([communicator](const Status& why) { communicator->Abort(why); });
+      if (token == CancellationManager::kAlreadyCancelled) return done(cancellation->status());
+    }
+    Call(*communicator, ctx, [&ctx, cancellation, token, done = std::move(done)](const Status& status, Tensor value) {
+      if (cancellation != nullptr) cancellation->Deregister(token);
+      if (status.ok() && ctx.num_outputs() > 0) ctx.SetOutput(0, std::move(value));
+      done(status);
+    });
+  }
+
+  Status Check(const Communicator* communicator, const KernelContext& ctx) const {
+    if (communicator == nullptr) {
+      return Status(Code::kFailedPrecondition,
+                    StrCat("[collective] expected a group ", group_.key, " with a member on ", ctx.device().name(),
+                           "; none was joined and published here: name the members in the graph, or join the group "
+                           "(JoinGroup, Publish) before the step"));
+    }
+    if (communicator->size() != size_) {
+      return Status(Code::kInvalidArgument, StrCat("[collective] expected ", size_, " members (group_size) of group ",
+                                                   group_.key, "; it has ", communicator->size()));
+    }
+    return {};
+  }
+
+  const int64_t size_;
+  const GroupOptions group_;  // without members where the program joins it
+  const CollectiveId id_;
+  const std::shared_ptr<CommunicatorSlot> slot_;
+  const std::shared_ptr<GroupPlace> place_;
+};
+
+ReduceOp ReduceOpOf(const KernelConstruction& c) {
+  const std::string& merge = c.attr<std::string>("merge_op");
+  if (merge == "Mul") return ReduceOp::kProduct;
+  if (merge == "Min") return ReduceOp::kMin;
+  if (merge == "Max") return ReduceOp::kMax;
+  return c.attr<std::string>("final_op") == "Div" ? ReduceOp::kMean : ReduceOp::kSum;
+}
+
+class ReduceKernel final : public CollectiveKernel {
+ public:
+  explicit ReduceKernel(const KernelConstruction& c) : CollectiveKernel(c), op_(ReduceOpOf(c)) {}
+
+ private:
+  void Call(Communicator& communicator, KernelContext& ctx, Communicator::Done done) override {
+    communicator.AllReduceAsync(id(), ctx.input(0), op_, std::move(done));
+  }
+  const ReduceOp op_;
+};
+
+class ReduceScatterKernel final : public CollectiveKernel {
+ public:
+  explicit ReduceScatterKernel(const KernelConstruction& c) : CollectiveKernel(c), op_(ReduceOpOf(c)) {}
+
+ private:
+  void Call(Communicator& communicator, KernelContext& ctx, Communicator::Done done) override {
+    communicator.ReduceScatterAsync(id(), ctx.input(0), op_, std::move(done));
+  }
+  const ReduceOp op_;
+};
+
+class GatherKernel final : public CollectiveKernel {
+ public:
+  using CollectiveKernel::CollectiveKernel;
+
+ private:
+  void Call(Communicator& communicator, KernelContext& ctx, Communicator::Done done) override {
+    communicator.AllGatherAsync(id(), ctx.input(0), std::move(done));
+  }
+  void CallAlone(KernelContext& ctx) override {
+    const Tensor& input = ctx.input(0);
+    ctx.SetOutput(0, input.shape().rank() == 0 ? input.Reshaped(Shape{1}) : input);
+  }
+};
+
+class BcastSendKernel final : public CollectiveKernel {
+ public:
+  using CollectiveKernel::CollectiveKernel;
+
+ private:
+  void Call(Communicator& communicator, KernelContext& ctx, Communicator::Done done) override {
+    if (communicator.rank() != 0) {
+      return done(Status(Code::kInvalidArgument,
+                         StrCat("[collective] expected CollectiveBcastSend at rank 0; got rank ", communicator.rank())),
+                  Tensor());
+    }
+    communicator.BroadcastAsync(id(), ctx.input(0), 0, std::move(done));
+  }
+};
+
+class BcastRecvKernel final : public CollectiveKernel {
+ public:
+  explicit BcastRecvKernel(const KernelConstruction& c)
+      : CollectiveKernel(c), dtype_(c.attr<DType>("T")), shape_(c.attr<Shape>("shape")) {}
+
+ private:
+  void Call(Communicator& communicator, KernelContext& ctx, Communicator::Done done) override {
+    if (communicator.rank() == 0) {
+      return done(Status(Code::kInvalidArgument, "[collective] rank 0 sends; got CollectiveBcastRecv there"), Tensor());
+    }
+    communicator.BroadcastAsync(id(), ctx.AllocateTemp(dtype_, shape_), 0, std::move(done));
+  }
+  void CallAlone(KernelContext&) override {
+    throw InvalidArgumentError("[collective] a group of one has nobody who sends to CollectiveBcastRecv");
+  }
+  const DType dtype_;
+  const Shape shape_;
+};
+
+class BarrierKernel final : public CollectiveKernel {
+ public:
+  using CollectiveKernel::CollectiveKernel;
+
+ private:
+  void Call(Communicator& communicator, KernelContext&, Communicator::Done done) override {
+    communicator.BarrierAsync(id(), std::move(done));
+  }
+  void CallAlone(KernelContext&) override {}
+};
+
+}  // namespace
+
+void RegisterCollectiveKernels(KernelRegistry& registry) {
+  registry.Register<ReduceKernel>("CollectiveReduce", "CPU");
+  registry.Register<ReduceScatterKernel>("CollectiveReduceScatter", "CPU");
+  registry.Register<GatherKernel>("CollectiveGather", "CPU");
+  registry.Register<BcastSendKernel>("CollectiveBcastSend", "CPU");
+  registry.Register<BcastRecvKernel>("CollectiveBcastRecv", "CPU");
+  registry.Register<BarrierKernel>("CollectiveBarrier", "CPU");
+}
+
+}  // namespace cohort

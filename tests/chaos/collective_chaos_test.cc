@@ -1,0 +1,127 @@
+// Members of a group that reduce in every step are killed, frozen, started late or bring something else: every other
+// one gets an error in time that names the member, the collective and the step.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "cohort/core/str_cat.h"
+#include "tests/chaos/process_cluster.h"
+
+namespace cohort::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+constexpr int kWorkers = 3;
+constexpr int kLimitMs = 5000;  // by which the others know
+
+// Vectors of one message, and of many.
+class CollectiveChaos : public ::testing::TestWithParam<int64_t> {
+ protected:
+  CollectiveChaos() : cluster_({{"worker", kWorkers}}, {COLLECTIVE_TASK}) { UseTestToken(); }
+
+  static Arguments Flags(Arguments more = {}) {
+    more.push_back(StrCat("--count=", GetParam()));
+    more.push_back("--silence_ms=4000");
+    return more;
+  }
+  void ExpectProgress(int steps) {
+    for (int w = 0; w < kWorkers; ++w) ASSERT_TRUE(cluster_.WaitForLines("worker", w, "acked", steps)) << Said();
+  }
+  std::string Said() { return cluster_.Describe(); }
+  // What a worker said of the step that failed; its time is checked.
+  std::string Failure(int worker) {
+    EXPECT_TRUE(cluster_.WaitForLines("worker", worker, "failed", 1)) << Said();
+    std::istringstream line(cluster_.LastLine("worker", worker, "failed"));
+    std::string word;
+    int ms = kLimitMs;
+    line >> word >> ms;
+    EXPECT_LT(ms, kLimitMs) << Said();
+    return line.str();
+  }
+  static auto NamesMember(int worker) {
+    return AllOf(HasSubstr(StrCat("rank ", worker)), HasSubstr(ProcessCluster::FullName("worker", worker)));
+  }
+  static auto NamesCollective() {
+    return AnyOf(HasSubstr("'gradients/large' (instance 1"), HasSubstr("'gradients/small' (instance 2"));
+  }
+
+  ProcessCluster cluster_;
+};
+
+TEST_P(CollectiveChaos, AMemberThatIsKilled) {
+  for (int victim = 0; victim < kWorkers; ++victim) {
+    for (int w = 0; w < kWorkers; ++w) cluster_.Start("worker", w, Flags());
+    ExpectProgress(5);
+    cluster_.Kill("worker", victim);
+    for (int w = 0; w < kWorkers; ++w) {
+      if (w == victim) continue;
+      EXPECT_THAT(Failure(w), AllOf(HasSubstr("Unavailable"), NamesMember(victim), NamesCollective())) << Said();
+    }
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(CollectiveChaos, AMemberThatIsFrozen) {
+  cluster_.StartAll(Flags());
+  ExpectProgress(5);
+  cluster_.Freeze("worker", 1);
+  for (const int w : {0, 2}) {
+    EXPECT_THAT(Failure(w), AllOf(HasSubstr("Unavailable"), HasSubstr("no byte for "), NamesMember(1),
+                                  NamesCollective(), HasSubstr("round ")))
+        << Said();
+  }
+  cluster_.Thaw("worker", 1);
+  Failure(1);
+}
+
+TEST_P(CollectiveChaos, ACollectivesOwnDeadlineComesBeforeTheSilenceLimit) {
+  cluster_.StartAll(Flags({"--timeout_ms=1000"}));
+  ExpectProgress(5);
+  cluster_.Freeze("worker", 2);
+  for (const int w : {0, 1}) {
+    EXPECT_THAT(Failure(w), AllOf(HasSubstr("DeadlineExceeded"), HasSubstr("1000 ms"), NamesCollective(),
+                                  HasSubstr("round "), HasSubstr("waits for rank ")))
+        << Said();
+  }
+}
+
+TEST_P(CollectiveChaos, AMemberThatBringsAnotherShape) {
+  for (int w = 0; w < kWorkers; ++w) {
+    cluster_.Start("worker", w, w == 1 ? Flags({"--odd_step=8"}) : Flags());
+  }
+  for (int w = 0; w < kWorkers; ++w) {
+    EXPECT_THAT(Failure(w), AllOf(HasSubstr("InvalidArgument"), NamesMember(1), HasSubstr("'gradients/large'"),
+                                  HasSubstr("instance 1, round 7"), HasSubstr(StrCat("float32[", GetParam(), "]")),
+                                  HasSubstr(StrCat("float32[", GetParam() + 1, "]"))))
+        << Said();
+    EXPECT_EQ(cluster_.CountLines("worker", w, "acked"), 7) << Said();
+  }
+}
+
+TEST_P(CollectiveChaos, AMemberThatStartsLateIsWaitedFor) {
+  for (const int w : {2, 0}) cluster_.Start("worker", w, Flags({"--steps=20"}));
+  for (const int w : {2, 0}) ASSERT_TRUE(cluster_.WaitForLines("worker", w, "ready", 1)) << Said();
+  cluster_.Start("worker", 1, Flags({"--steps=20"}));
+  ExpectProgress(20);
+  for (int w = 0; w < kWorkers; ++w) EXPECT_EQ(cluster_.CountLines("worker", w, "failed"), 0) << Said();
+}
+
+// It has lost what the group knew; the others do not go on with it as if nothing had happened.
+TEST_P(CollectiveChaos, AMemberThatIsRestartedIsTold) {
+  cluster_.StartAll(Flags());
+  ExpectProgress(5);
+  cluster_.Kill("worker", 2);
+  for (const int w : {0, 1}) EXPECT_THAT(Failure(w), NamesMember(2)) << Said();
+  cluster_.Start("worker", 2, Flags());
+  EXPECT_THAT(Failure(2), AllOf(NamesMember(2), HasSubstr("group 1, generation 1"))) << Said();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CollectiveChaos, ::testing::Values(1000, 1'000'000),
+                         [](const auto& info) { return StrCat(info.param, "_elements"); });
+
+}  // namespace
+}  // namespace cohort::testing

@@ -1,0 +1,133 @@
+// A member of a group under test; TF_CONFIG says which worker. Its own graph and session reduce two vectors of ones in
+// each step, a large and a small one, with all workers, and it prints
+//
+//   serving TARGET pid PID
+//   ready                      before the first step
+//   acked N                    after its N-th step, whose sums were right
+//   failed MS CODE: MESSAGE    for the step that failed, MS ms after it was started; then it waits to be ended
+//   end N
+//
+// Flags, all as --name=value: --steps (0: no end)  --count (elements of the large vector)  --pause_ms (between steps)
+//   --odd_step (in this step the large vector has one element more)  --silence_ms  --timeout_ms (of a collective)
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <thread>
+
+#include "cohort/cluster/roles.h"
+#include "cohort/cluster/server.h"
+#include "cohort/cluster/tf_config.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/ops/collective.h"
+#include "cohort/ops/constant.h"
+#include "cohort/registration.h"
+#include "cohort/runtime/session.h"
+
+namespace cohort::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Flags = std::map<std::string, int64_t>;
+
+int64_t Get(const Flags& flags, const std::string& name, int64_t otherwise) {
+  const auto it = flags.find(name);
+  return it == flags.end() ? otherwise : it->second;
+}
+
+Flags Parse(int argc, char** argv) {
+  Flags flags;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const size_t equals = word.find('=');
+    if (word.rfind("--", 0) != 0 || equals == std::string::npos) {
+      throw InvalidArgumentError("expected --name=number; got " + word);
+    }
+    flags[word.substr(2, equals - 2)] = std::stoll(word.substr(equals + 1));
+  }
+  return flags;
+}
+
+Tensor Ones(int64_t count) {
+  Tensor ones(DType::kFloat32, {count});
+  for (int64_t i = 0; i < count; ++i) ones.data<float>()[i] = 1;
+  return ones;
+}
+
+struct Program {
+  Graph graph;
+  Output large, small;
+  std::vector<Output> sums;
+
+  Program(const ClusterSpec& cluster, int task, int64_t timeout_ms) {
+    ops::CollectiveKeys keys;
+    for (const int index : cluster.task_indices("worker")) keys.members.push_back(StrCat("/job:worker/task:", index));
+    keys.timeout_seconds = static_cast<float>(timeout_ms) / 1000;
+    const DeviceScope device(graph, StrCat("/job:worker/task:", task));
+    large = ops::Placeholder(graph, DType::kFloat32, Shape{-1});
+    small = ops::Placeholder(graph, DType::kFloat32, Shape{-1});
+    for (const auto& [value, name] : {std::pair{large, "gradients/large"}, {small, "gradients/small"}}) {
+      keys.instance_key = ops::NextInstanceKey(graph);
+      sums.push_back(ops::CollectiveReduce(value, keys, "Add", "Id", name));
+    }
+  }
+};
+
+void ExpectSums(const std::vector<Tensor>& sums, size_t workers) {
+  for (const Tensor& sum : sums) {
+    for (int64_t i = 0; i < sum.num_elements(); ++i) {
+      if (sum.data<float>()[i] != static_cast<float>(workers)) {
+        throw DataLossError(StrCat("element ", i, " of ", sum.num_elements(), " is ", sum.data<float>()[i]));
+      }
+    }
+  }
+}
+
+void Run(const Flags& flags) {
+  RegisterAll();
+  const TFConfigClusterResolver resolver;
+  ServerOptions options;
+  options.silence_limit = std::chrono::milliseconds(Get(flags, "silence_ms", 60'000));
+  options.heartbeat_interval = std::min(options.silence_limit / 5, std::chrono::milliseconds(1000));
+  options.config.intra_op_parallelism_threads = 1;
+  Server server(resolver.cluster_spec(), resolver.task_type().value_or(""), resolver.task_id().value_or(-1), options);
+  std::printf("serving %s pid %d\n", server.Target().c_str(), static_cast<int>(getpid()));
+  Program program(server.cluster(), server.task(), Get(flags, "timeout_ms", 0));
+  std::printf("ready\n");
+  Session session(program.graph, server.Target());
+  const int64_t count = Get(flags, "count", 300'000);
+  const int64_t steps = Get(flags, "steps", 0);
+  const Tensor small = Ones(5);
+  for (int64_t step = 1; steps == 0 || step <= steps; ++step) {
+    const Tensor large = Ones(step == Get(flags, "odd_step", 0) ? count + 1 : count);
+    const auto start = Clock::now();
+    try {
+      ExpectSums(session.Run({{program.large, large}, {program.small, small}}, program.sums),
+                 server.cluster().task_indices("worker").size());
+    } catch (const Error&) {
+      const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
+      std::printf("failed %ld %s\n", static_cast<long>(took.count()),
+                  Status::FromCurrentException().ToString().c_str());
+      pause();  // so that nobody else ends because this process does
+    }
+    std::printf("acked %ld\n", static_cast<long>(step));
+    std::this_thread::sleep_for(std::chrono::milliseconds(Get(flags, "pause_ms", 0)));  // the trainer's pace
+  }
+  std::printf("end %ld\n", static_cast<long>(steps));
+}
+
+}  // namespace
+}  // namespace cohort::testing
+
+int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  try {
+    cohort::testing::Run(cohort::testing::Parse(argc, argv));
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "collective_task: %s\n", error.what());
+    return 1;
+  }
+}
