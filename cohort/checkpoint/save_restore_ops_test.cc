@@ -7,6 +7,7 @@
 #include "cohort/checkpoint/ops.h"
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/error.h"
+#include "cohort/core/testing/throws.h"
 #include "cohort/kernels/register.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/register.h"
@@ -25,15 +26,6 @@ class SaveRestoreOpsTest : public ::testing::Test {
   ~SaveRestoreOpsTest() override { std::filesystem::remove_all(dir_); }
   std::string Path(const std::string& name) const { return (dir_ / name).string(); }
   Output Strings(const std::vector<std::string>& texts) { return ops::Const(g_, texts); }
-  std::string ErrorOf(const std::function<void()>& run) {
-    try {
-      run();
-    } catch (const Error& e) {
-      return std::string(CodeName(e.code())) + ": " + e.what();
-    }
-    return "no error";
-  }
-
   const std::filesystem::path dir_;
   Graph g_;
 };

@@ -14,6 +14,7 @@
 #include "cohort/checkpoint/ops.h"
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/error.h"
+#include "cohort/core/testing/throws.h"
 #include "cohort/kernels/register.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/control.h"
@@ -55,15 +56,6 @@ class SaverTest : public ::testing::Test {
 
   const fs::path dir_;
 };
-
-std::string MessageOf(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& e) {
-    return std::string(CodeName(e.code())) + ": " + e.what();
-  }
-  return "no error";
-}
 
 ops::Variable Make(Graph& g, const std::string& name, const Tensor& initial) {
   return ops::Variable(g, initial, {.name = name, .trainable = true, .local = false, .dtype = initial.dtype()});
@@ -226,9 +218,9 @@ TEST_F(SaverTest, ADamagedOneThatIsAskedForIsAnErrorBeforeAnythingIsAssigned) {
   const std::string prefix = model.saver->Save(*model.session, Path("m"), 1);
   model.SetStep(2);
   FlipBit(prefix + ".data-00000-of-00001");  // inside `large`, which stands after `global_step`
-  EXPECT_THAT(MessageOf([&] { model.saver->Restore(*model.session, prefix); }), HasSubstr("DataLoss"));
+  EXPECT_THAT(ErrorOf([&] { model.saver->Restore(*model.session, prefix); }), HasSubstr("DataLoss"));
   EXPECT_EQ(model.Step(), 2);
-  EXPECT_THAT(MessageOf([&] { model.saver->Restore(*model.session, Path("other")); }), HasSubstr("NotFound"));
+  EXPECT_THAT(ErrorOf([&] { model.saver->Restore(*model.session, Path("other")); }), HasSubstr("NotFound"));
 }
 
 TEST_F(SaverTest, WhatDoesNotFitIsNamed) {
@@ -243,7 +235,7 @@ TEST_F(SaverTest, WhatDoesNotFitIsNamed) {
     Make(other, name, initial);
     Saver reader(other);
     Session other_session(other);
-    return MessageOf([&] { reader.Restore(other_session, prefix); });
+    return ErrorOf([&] { reader.Restore(other_session, prefix); });
   };
   EXPECT_THAT(error_with("x", Ramp(6, 0)), HasSubstr("NotFound: Key x not found in checkpoint"));
   const std::string shape = error_with("w", Ramp(5, 0));
@@ -255,7 +247,7 @@ TEST_F(SaverTest, WhatDoesNotFitIsNamed) {
 
 TEST_F(SaverTest, AVariableWithoutAValueFailsTheSaveAndLeavesNoFile) {
   Model model;
-  EXPECT_THAT(MessageOf([&] { model.saver->Save(*model.session, Path("m"), 1); }), HasSubstr("uninitialized value"));
+  EXPECT_THAT(ErrorOf([&] { model.saver->Save(*model.session, Path("m"), 1); }), HasSubstr("uninitialized value"));
   EXPECT_THAT(Files(), ElementsAre());
   model.session->Run(model.init);
   model.saver->Save(*model.session, Path("m"), 1);
@@ -286,7 +278,7 @@ TEST_F(SaverTest, AFullDiskIsAnErrorAndTheEarlierCheckpointStays) {
     const std::vector<std::string> before = Files();
     {
       const FileSizeLimit limit(100'000);
-      EXPECT_THAT(MessageOf([&] { model.saver->Save(*model.session, Path("m"), 2); }), HasSubstr("ResourceExhausted"));
+      EXPECT_THAT(ErrorOf([&] { model.saver->Save(*model.session, Path("m"), 2); }), HasSubstr("ResourceExhausted"));
     }
     EXPECT_THAT(Files(), ::testing::UnorderedElementsAreArray(before));
     EXPECT_EQ(model.saver->RestoreLatest(*model.session, dir_.string()), Path("m-1"));

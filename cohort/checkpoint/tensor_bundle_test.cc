@@ -13,6 +13,7 @@
 #include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/testing/throws.h"
 
 namespace cohort {
 namespace {
@@ -52,17 +53,6 @@ Tensor Counting(const Shape& shape, float first = 0) {
   Tensor tensor(DType::kFloat32, shape);
   std::iota(tensor.data<float>(), tensor.data<float>() + tensor.num_elements(), first);
   return tensor;
-}
-
-// What a call throws, or "".
-template <typename ErrorType, typename Call>
-std::string MessageOf(const Call& call) {
-  try {
-    call();
-  } catch (const ErrorType& error) {
-    return error.what();
-  }
-  return "";
 }
 
 // The bytes of a bundle with w = [1, 2] as docs/formats.md shows them.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cohort/core/error.h"
+#include "cohort/core/testing/throws.h"
 
 namespace cohort {
 namespace {
@@ -11,17 +12,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-template <typename E, typename F>
-std::string MessageOf(F&& f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  }
-  ADD_FAILURE() << "nothing thrown";
-  return "";
-}
 
 ClusterSpec Dense() {
   return ClusterSpec({{"worker", {"localhost:2224", "localhost:2225"}}, {"ps", {"localhost:2222", "[::1]:2223"}}});

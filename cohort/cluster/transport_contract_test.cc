@@ -14,7 +14,6 @@
 namespace cohort {
 namespace {
 
-using testing::ErrorOf;
 using ::testing::HasSubstr;
 using testing::Identity;
 using testing::RecordingHandler;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cohort/collective/testing/group_harness.h"
+#include "cohort/core/testing/throws.h"
 
 namespace cohort::collective {
 namespace {
@@ -308,15 +309,10 @@ TEST_P(GroupProcessFaults, WhoDoesNotComeIsNamed) {
 }
 
 TEST(GroupTest, WrongMembersAreRefused) {
-  const auto message = [](const std::vector<std::string>& names) -> std::string {
+  const auto message = [](const std::vector<std::string>& names) {
     GroupOptions options;
     for (const std::string& name : names) options.members.push_back(DeviceName::Parse(name));
-    try {
-      MakeLocalGroup(options);
-    } catch (const InvalidArgumentError& e) {
-      return e.what();
-    }
-    return "no error";
+    return MessageOf<InvalidArgumentError>([&] { MakeLocalGroup(options); });
   };
   EXPECT_THAT(message({}), HasSubstr("expected a member of group 1"));
   EXPECT_THAT(message({"/cpu:0", "/cpu:1", "/cpu:0"}), HasSubstr("/device:CPU:0 is a member of group 1 twice"));

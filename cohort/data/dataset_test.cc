@@ -12,6 +12,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
 #include "cohort/core/mutex.h"
+#include "cohort/core/testing/throws.h"
 #include "cohort/data/testing/drain.h"
 
 namespace cohort::data {
@@ -28,16 +29,6 @@ Tensor Iota(const Shape& shape) {
   return tensor;
 }
 
-template <typename Call>
-std::string MessageOf(const Call& call) {
-  try {
-    call();
-  } catch (const InvalidArgumentError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
 TEST(DatasetTest, Sources) {
   EXPECT_EQ(Drain(Dataset::FromTensorSlices({Iota({3, 2}), Iota({3})})), (Rows{{0, 1, 0}, {2, 3, 1}, {4, 5, 2}}));
   EXPECT_EQ(Drain(Dataset::FromTensors({Iota({3}), Iota({})})), (Rows{{0, 1, 2, 0}}));
@@ -48,12 +39,12 @@ TEST(DatasetTest, Sources) {
 }
 
 TEST(DatasetTest, SourcesRefuseWhatMakesNoSense) {
-  EXPECT_THAT(MessageOf([] {
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] {
                 Dataset::FromTensorSlices({Iota({3, 2}), Iota({4})});
               }),
               HasSubstr("(int64[3,2], int64[4])"));
-  EXPECT_THAT(MessageOf([] { Dataset::FromTensorSlices({Iota({})}); }), HasSubstr("int64[]"));
-  EXPECT_THAT(MessageOf([] { Dataset::Range(0, 5, 0); }), HasSubstr("got 0"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { Dataset::FromTensorSlices({Iota({})}); }), HasSubstr("int64[]"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { Dataset::Range(0, 5, 0); }), HasSubstr("got 0"));
   EXPECT_THROW(Dataset::Range(INT64_MIN, INT64_MAX), InvalidArgumentError);
   EXPECT_THROW(Dataset::FromTensors({}), InvalidArgumentError);
   EXPECT_THROW(Dataset::Zip({}), InvalidArgumentError);
@@ -61,18 +52,19 @@ TEST(DatasetTest, SourcesRefuseWhatMakesNoSense) {
 
 TEST(DatasetTest, StagesRefuseWhatMakesNoSense) {
   const Dataset range = Dataset::Range(4);
-  EXPECT_THAT(MessageOf([&] { range.Shuffle(0); }), HasSubstr("got 0"));
-  EXPECT_THAT(MessageOf([&] { range.Batch(0); }), HasSubstr("got 0"));
-  EXPECT_THAT(MessageOf([&] { range.Repeat(-2); }), HasSubstr("got -2"));
-  EXPECT_THAT(MessageOf([&] { range.Take(-7); }), HasSubstr("got -7"));
-  EXPECT_THAT(MessageOf([&] { range.Skip(-7); }), HasSubstr("got -7"));
-  EXPECT_THAT(MessageOf([&] { range.Prefetch(-3); }), HasSubstr("got -3"));
-  EXPECT_THAT(MessageOf([&] { range.Shard(3, 3); }), HasSubstr("from 0 to 2; got 3"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { range.Shuffle(0); }), HasSubstr("got 0"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { range.Batch(0); }), HasSubstr("got 0"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { range.Repeat(-2); }), HasSubstr("got -2"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { range.Take(-7); }), HasSubstr("got -7"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { range.Skip(-7); }), HasSubstr("got -7"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { range.Prefetch(-3); }), HasSubstr("got -3"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { range.Shard(3, 3); }), HasSubstr("from 0 to 2; got 3"));
   EXPECT_THROW(range.Shard(0, 0), InvalidArgumentError);
   EXPECT_THROW(range.Map(Times(1), kInt64Scalar, {.num_parallel_calls = 0}), InvalidArgumentError);
   EXPECT_THROW(range.Map(nullptr, kInt64Scalar), InvalidArgumentError);
   EXPECT_THROW(range.MakeIterator({.epoch = -1}), InvalidArgumentError);
-  EXPECT_THAT(MessageOf([&] { range.Concatenate(Dataset::FromTensorSlices({Tensor::Vector<float>({1})})); }),
+  EXPECT_THAT(MessageOf<InvalidArgumentError>(
+                  [&] { range.Concatenate(Dataset::FromTensorSlices({Tensor::Vector<float>({1})})); }),
               HasSubstr("(int64[]) and (float32[])"));
   EXPECT_THROW(range.Unbatch(), InvalidArgumentError);
 }

@@ -9,6 +9,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
+#include "cohort/core/testing/throws.h"
 #include "cohort/data/input_file.h"
 
 namespace cohort::data {
@@ -38,16 +39,6 @@ const std::string kImages(
     "abcdef",
     22);
 const std::string kLabels("\0\0\x08\x01\0\0\0\x02\x07\x09", 10);
-
-template <typename ErrorType>
-std::string MessageOf(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const ErrorType& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(IdxTest, PlainAndGzip) {
   for (const bool gzip : {false, true}) {

@@ -6,22 +6,13 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/testing/throws.h"
 
 namespace cohort {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-template <typename E, typename Fn>
-std::string MessageOf(const Fn& fn) {
-  try {
-    fn();
-  } catch (const E& e) {
-    return e.what();
-  }
-  return "nothing of that class was thrown";
-}
 
 void AddOne(const Tensor& old, Tensor& out) {
   for (int64_t i = 0; i < old.num_elements(); ++i) out.data<float>()[i] = old.data<float>()[i] + 1;

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "cohort/core/error.h"
+#include "cohort/core/testing/throws.h"
 #include "cohort/graph/test_ops.h"
-#include "cohort/graph/throws.h"
 
 namespace cohort {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/graph/throws.h"
+#include "cohort/core/testing/throws.h"
 
 namespace cohort {
 namespace {

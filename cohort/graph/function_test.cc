@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "cohort/core/error.h"
+#include "cohort/core/testing/throws.h"
 #include "cohort/graph/graph_def.h"
 #include "cohort/graph/test_ops.h"
-#include "cohort/graph/throws.h"
 #include "cohort/proto/graph.pb.h"
 
 namespace cohort {

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "cohort/core/error.h"
+#include "cohort/core/testing/throws.h"
 #include "cohort/graph/test_ops.h"
-#include "cohort/graph/throws.h"
 
 namespace cohort {
 namespace {

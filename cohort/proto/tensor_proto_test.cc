@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cohort/core/error.h"
+#include "cohort/core/testing/throws.h"
 #include "cohort/proto/graph.pb.h"
 
 namespace cohort {
@@ -18,13 +19,8 @@ proto::TensorProto Message(proto::DataType dtype, std::vector<int64_t> dims) {
   return message;
 }
 
-std::string ErrorOf(const proto::TensorProto& message) {
-  try {
-    FromProto(message);
-  } catch (const InvalidArgumentError& error) {
-    return error.what();
-  }
-  return "no error";
+std::string Refusal(const proto::TensorProto& message) {
+  return MessageOf<InvalidArgumentError>([&] { FromProto(message); });
 }
 
 template <typename T>
@@ -84,18 +80,18 @@ TEST(TensorProtoTest, BoolContentIsNormalised) {
 TEST(TensorProtoTest, BadSizesAreNamed) {
   proto::TensorProto content = Message(proto::DT_FLOAT, {2, 3});
   content.set_tensor_content("12345");
-  EXPECT_THAT(ErrorOf(content), HasSubstr("float32[2,3] must have 24 bytes; got 5"));
+  EXPECT_THAT(Refusal(content), HasSubstr("float32[2,3] must have 24 bytes; got 5"));
 
   proto::TensorProto list = Message(proto::DT_INT64, {1});
   list.add_int64_val(1);
   list.add_int64_val(2);
-  EXPECT_THAT(ErrorOf(list), HasSubstr("at most 1 values; got 2"));
+  EXPECT_THAT(Refusal(list), HasSubstr("at most 1 values; got 2"));
 
-  EXPECT_THAT(ErrorOf(Message(proto::DT_COMPLEX64, {1})), HasSubstr("dtype number 8"));
-  EXPECT_THAT(ErrorOf(Message(proto::DT_FLOAT, {-1})), HasSubstr("fully defined; got [?]"));
-  EXPECT_THAT(ErrorOf(Message(proto::DT_FLOAT, {int64_t{1} << 40, int64_t{1} << 40})), HasSubstr("elements"));
-  EXPECT_THAT(ErrorOf(Message(proto::DT_FLOAT, {int64_t{1} << 40, 0, int64_t{1} << 40})), HasSubstr("elements"));
-  EXPECT_THAT(ErrorOf(Message(proto::DT_FLOAT, {1, 1, 1, 1, 1, 1, 1, 1, 1})), HasSubstr("8 dimensions"));
+  EXPECT_THAT(Refusal(Message(proto::DT_COMPLEX64, {1})), HasSubstr("dtype number 8"));
+  EXPECT_THAT(Refusal(Message(proto::DT_FLOAT, {-1})), HasSubstr("fully defined; got [?]"));
+  EXPECT_THAT(Refusal(Message(proto::DT_FLOAT, {int64_t{1} << 40, int64_t{1} << 40})), HasSubstr("elements"));
+  EXPECT_THAT(Refusal(Message(proto::DT_FLOAT, {int64_t{1} << 40, 0, int64_t{1} << 40})), HasSubstr("elements"));
+  EXPECT_THAT(Refusal(Message(proto::DT_FLOAT, {1, 1, 1, 1, 1, 1, 1, 1, 1})), HasSubstr("8 dimensions"));
   EXPECT_THROW(FromProto(Message(proto::DT_FLOAT, {-5})), InvalidArgumentError);
   proto::TensorProto message;
   EXPECT_THROW(ToProto(Tensor(), &message), InvalidArgumentError);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "cohort/core/testing/throws.h"
 #include "cohort/graph/gradients.h"
 #include "cohort/ops/activation.h"
 #include "cohort/ops/array.h"
@@ -219,12 +220,9 @@ TEST_P(FusedProductTest, ShapesThatDoNotFitAreNamed) {
   const Output y = ops::Relu(ops::BiasAdd(ops::MatMul(x, w), b), "out");
   Session session(g, "", config());
   const auto message = [&](const Shape& sx, const Shape& sw, const Shape& sb) {
-    try {
+    return MessageOf<InvalidArgumentError>([&] {
       session.Run({{x, Values(sx, 1)}, {w, Values(sw, 1)}, {b, Values(sb, 1)}}, {y});
-      return std::string("no error");
-    } catch (const InvalidArgumentError& e) {
-      return std::string(e.what());
-    }
+    });
   };
   EXPECT_THAT(message({2, 3}, {4, 5}, {5}), HasSubstr("Matrix size-incompatible"));
   EXPECT_THAT(message({2, 3}, {3, 5}, {4}), HasSubstr("bias of shape [5]"));

@@ -5,6 +5,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/testing/throws.h"
 #include "cohort/runtime/colocation.h"
 #include "cohort/runtime/graph_test_ops.h"
 
@@ -37,12 +38,7 @@ class PlacerTest : public ::testing::Test {
     return StrCat(*name.job, ":", *name.task, ":", *name.type, ":", *name.id);
   }
   std::string Failure() {
-    try {
-      Place(graph_, devices_, options_);
-    } catch (const InvalidArgumentError& e) {
-      return e.what();
-    }
-    return "nothing was thrown";
+    return MessageOf<InvalidArgumentError>([&] { Place(graph_, devices_, options_); });
   }
 
   Graph graph_;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cohort/core/error.h"
+#include "cohort/core/testing/throws.h"
 #include "cohort/ops/activation.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
@@ -40,15 +41,6 @@ const bool kRegistered = [] {
   RegisterTestDeviceKernels(KernelRegistry::Global());
   return true;
 }();
-
-std::string MessageOf(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& e) {
-    return std::string(CodeName(e.code())) + ": " + e.what();
-  }
-  return "no error";
-}
 
 class SessionTest : public testing::DeviceKindTest {};
 INSTANTIATE_TEST_SUITE_P(Devices, SessionTest, testing::AllDeviceKinds(), testing::DeviceKindName);
@@ -104,15 +96,15 @@ TEST_P(SessionTest, MistakesAreNamed) {
   Graph other;
   const Output stranger = ops::Const(other, 1.0f);
   Session session(g, "", config());
-  EXPECT_THAT(MessageOf([&] { session.Run({}, {y}); }), HasSubstr("placeholder"));
-  EXPECT_THAT(MessageOf([&] { session.Run({}, {y}); }), HasSubstr("'x'"));
-  const std::string shape = MessageOf([&] { session.Run({{x, Tensor::Vector<float>({1})}}, {y}); });
+  EXPECT_THAT(ErrorOf([&] { session.Run({}, {y}); }), HasSubstr("placeholder"));
+  EXPECT_THAT(ErrorOf([&] { session.Run({}, {y}); }), HasSubstr("'x'"));
+  const std::string shape = ErrorOf([&] { session.Run({{x, Tensor::Vector<float>({1})}}, {y}); });
   EXPECT_THAT(shape, HasSubstr("[?,3]"));
   EXPECT_THAT(shape, HasSubstr("[1]"));
-  EXPECT_THAT(MessageOf([&] { session.Run({{x, Tensor::Vector<int32_t>({1})}}, {y}); }), HasSubstr("int32"));
-  EXPECT_THAT(MessageOf([&] { session.Run({stranger}); }), HasSubstr("another graph"));
+  EXPECT_THAT(ErrorOf([&] { session.Run({{x, Tensor::Vector<int32_t>({1})}}, {y}); }), HasSubstr("int32"));
+  EXPECT_THAT(ErrorOf([&] { session.Run({stranger}); }), HasSubstr("another graph"));
   const Tensor row = Tensor::FromValues<float>({1, 2, 3}, Shape{1, 3});
-  EXPECT_THAT(MessageOf([&] { session.Run({{x, row}, {x, row}}, {y}); }), HasSubstr("fed twice"));
+  EXPECT_THAT(ErrorOf([&] { session.Run({{x, row}, {x, row}}, {y}); }), HasSubstr("fed twice"));
 }
 
 TEST_P(SessionTest, AKernelsErrorNamesNodeOpDeviceAndShapes) {
@@ -122,7 +114,7 @@ TEST_P(SessionTest, AKernelsErrorNamesNodeOpDeviceAndShapes) {
   const Output b = ops::Placeholder(g, DType::kFloat32, Shape::UnknownRank(), "b");
   const Output product = ops::MatMul(a, b);
   Session session(g, "", config());
-  const std::string message = MessageOf([&] {
+  const std::string message = ErrorOf([&] {
     session.Run({{a, Tensor::Zeros(DType::kFloat32, Shape{2, 3})}, {b, Tensor::Zeros(DType::kFloat32, Shape{4, 5})}},
                 {product});
   });
@@ -139,7 +131,7 @@ TEST_P(SessionTest, VariablesKeepTheirValueBetweenSteps) {
   const ops::Variable v(g, ops::Const(g, 1.0f), {.name = "v"});
   Node* add = v.AssignAdd(ops::Const(g, 2.0f));
   Session session(g, "", config());
-  EXPECT_THAT(MessageOf([&] { session.Run(v.value()); }), HasSubstr("uninitialized value v"));
+  EXPECT_THAT(ErrorOf([&] { session.Run(v.value()); }), HasSubstr("uninitialized value v"));
   session.Run(ops::GlobalVariablesInitializer(g));
   for (int i = 0; i < 3; ++i) session.Run(add);
   EXPECT_EQ(session.Run(v.value()).scalar<float>(), 7.0f);
@@ -153,7 +145,7 @@ TEST_P(SessionTest, SessionsWithoutATargetShareNothing) {
   Session first(g, "", config());
   first.Run(init);
   Session second(g, "", config());
-  EXPECT_THAT(MessageOf([&] { second.Run(v.value()); }), HasSubstr("FailedPrecondition"));
+  EXPECT_THAT(ErrorOf([&] { second.Run(v.value()); }), HasSubstr("FailedPrecondition"));
 }
 
 TEST_P(SessionTest, SeveralDevicesExchangeValues) {
@@ -180,7 +172,7 @@ TEST_P(SessionTest, SeveralDevicesExchangeValues) {
     const float value = static_cast<float>(i);
     EXPECT_EQ(session.Run({{x, Tensor::Vector<float>({value})}}, {z})[0].data<float>()[0], 4 * value);
   }
-  EXPECT_THAT(MessageOf([&] {
+  EXPECT_THAT(ErrorOf([&] {
                 Session one(g, "", config(1));
                 one.Run({{x, Tensor::Vector<float>({1})}}, {z});
               }),
@@ -232,10 +224,7 @@ TEST_P(SessionTest, ALateStepDoesNotRunToItsEnd) {
   for (int i = 0; i < 4000; ++i) y = ops::MatMul(y, x);  // seconds, on any device
   Session session(g, "", config());
   const Tensor feed = Tensor::Zeros(DType::kFloat32, Shape{256, 256});
-  EXPECT_THAT(MessageOf([&] {
-                session.Run({{x, feed}}, {y}, {}, {.timeout_in_ms = 1});
-              }),
-              HasSubstr("DeadlineExceeded"));
+  EXPECT_THAT(ErrorOf([&] { session.Run({{x, feed}}, {y}, {}, {.timeout_in_ms = 1}); }), HasSubstr("DeadlineExceeded"));
   EXPECT_EQ(session.Run({{x, feed}}, {x * 2.0f})[0].shape(), (Shape{256, 256}));
 }
 
@@ -288,7 +277,7 @@ TEST_P(SessionTest, ACallableIsTheSignatureResolvedOnce) {
   Session session(g, "", config());
   const Callable add = session.MakeCallable({x}, {y});
   for (int i = 0; i < 10; ++i) EXPECT_EQ(add({Tensor::Scalar(float(i))})[0].scalar<float>(), float(i + 1));
-  EXPECT_THAT(MessageOf([&] { add({}); }), HasSubstr("1 feeds"));
+  EXPECT_THAT(ErrorOf([&] { add({}); }), HasSubstr("1 feeds"));
 }
 
 TEST_P(SessionTest, AClosedSessionSaysSo) {
@@ -297,7 +286,7 @@ TEST_P(SessionTest, AClosedSessionSaysSo) {
   const Output x = ops::Const(g, 1.0f);
   Session session(g, "", config());
   session.Close();
-  EXPECT_THAT(MessageOf([&] { session.Run(x); }), HasSubstr("closed"));
+  EXPECT_THAT(ErrorOf([&] { session.Run(x); }), HasSubstr("closed"));
 }
 
 TEST_P(SessionTest, ClosingEndsStepsThatRunOnTheirCallersThreads) {
@@ -315,7 +304,7 @@ TEST_P(SessionTest, ClosingEndsStepsThatRunOnTheirCallersThreads) {
   std::atomic<int> begun{0};
   for (size_t t = 0; t < ends.size(); ++t) {
     threads.emplace_back([&, t] {
-      ends[t] = MessageOf([&] {
+      ends[t] = ErrorOf([&] {
         for (;;) {
           ++begun;
           session.Run({{x, feed}}, {t == 0 ? z : y});
@@ -337,7 +326,7 @@ TEST_P(SessionTest, AStepThatOnlyComputesEndsAtItsTimeLimit) {
   for (int i = 0; i < 20000; ++i) y = ops::MatMul(y, x);  // would take long
   Session session(g, "", config());
   const FeedList feed = {{x, Tensor::Zeros(DType::kFloat32, Shape{64, 64})}};
-  EXPECT_THAT(MessageOf([&] { session.Run(feed, {y}, {}, {.timeout_in_ms = 1}); }),
+  EXPECT_THAT(ErrorOf([&] { session.Run(feed, {y}, {}, {.timeout_in_ms = 1}); }),
               AllOf(HasSubstr("DeadlineExceeded"), HasSubstr("did not end within 1 ms")));
   EXPECT_EQ(session.Run(feed, {x})[0].num_elements(), 64 * 64);
 }
@@ -364,7 +353,7 @@ TEST_P(SessionTest, AStepWithATimeLimitGivesTheSame) {
 TEST_P(SessionTest, TargetsOfOtherKindsAreRefused) {
   testing::GraphOnDevice on(device());
   Graph& g = on.graph;
-  EXPECT_THAT(MessageOf([&] { Session session(g, "http://127.0.0.1:1"); }), HasSubstr("NotFound"));
+  EXPECT_THAT(ErrorOf([&] { Session session(g, "http://127.0.0.1:1"); }), HasSubstr("NotFound"));
 }
 
 }  // namespace

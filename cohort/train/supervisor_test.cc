@@ -12,6 +12,7 @@
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/testing/throws.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/math.h"
 #include "cohort/ops/summary.h"
@@ -29,17 +30,6 @@ namespace fs = std::filesystem;
 using cohort::testing::LocalCluster;
 using ::testing::Contains;
 using ::testing::HasSubstr;
-
-std::string MessageOf(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& e) {
-    return std::string(CodeName(e.code())) + ": " + e.what();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 class SupervisorTest : public ::testing::Test {
  protected:
@@ -210,7 +200,7 @@ TEST_F(SupervisorTest, SummariesThatNeedAFeedAreLeftToTheProgram) {
 TEST_F(SupervisorTest, AnErrorOfAServiceStopsTheLoopAndIsThrownAtTheEnd) {
   Model model;
   Supervisor supervisor(model.graph, {.logdir = dir_, .save_model_secs = 0.01});
-  const std::string error = MessageOf([&] {
+  const std::string error = ErrorOf([&] {
     const ManagedSession session = supervisor.managed_session();
     // A folder where the next checkpoint's index wants to be.
     fs::create_directories(dir_ + "/model.ckpt-1.index/x");
@@ -225,7 +215,7 @@ TEST_F(SupervisorTest, AnErrorOfAServiceStopsTheLoopAndIsThrownAtTheEnd) {
 TEST_F(SupervisorTest, TheProgramsOwnErrorComesThroughAndNothingIsSaved) {
   Model model;
   Supervisor supervisor(model.graph, {.logdir = dir_, .save_model_secs = 1000});
-  const std::string error = MessageOf([&] {
+  const std::string error = ErrorOf([&] {
     const ManagedSession session = supervisor.managed_session();
     AwaitFirstCheckpoint(supervisor);
     for (int i = 0; i < 5; ++i) model.Train(*session);
@@ -239,7 +229,7 @@ TEST_F(SupervisorTest, RequestStopCarriesAnErrorUnlessTheDataIsAtItsEnd) {
   const auto run = [&](const std::exception_ptr& why) {
     Model model;
     Supervisor supervisor(model.graph, {});
-    return MessageOf([&] {
+    return ErrorOf([&] {
       const ManagedSession session = supervisor.managed_session();
       EXPECT_FALSE(supervisor.should_stop());
       supervisor.RequestStop(why);
@@ -256,7 +246,7 @@ TEST_F(SupervisorTest, AnIncompleteInitializationIsNamed) {
   const ops::Variable a = ops::GetVariable(graph, "a", Shape{}, DType::kFloat32, ops::Zeros());
   ops::GetVariable(graph, "forgotten", Shape{}, DType::kFloat32, ops::Zeros());
   Supervisor supervisor(graph, {.init_op = a.initializer()});
-  const std::string error = MessageOf([&] { const ManagedSession session = supervisor.managed_session(); });
+  const std::string error = ErrorOf([&] { const ManagedSession session = supervisor.managed_session(); });
   EXPECT_THAT(error, HasSubstr("FailedPrecondition"));
   EXPECT_THAT(error, HasSubstr("forgotten"));
   EXPECT_THROW(ops::Const(graph, 1.0f), FailedPreconditionError);  // the graph is finalized
@@ -264,13 +254,13 @@ TEST_F(SupervisorTest, AnIncompleteInitializationIsNamed) {
 
 TEST_F(SupervisorTest, SecondsThatAreNoNumberAreRefused) {
   Model model;
-  EXPECT_THAT(MessageOf([&] { Supervisor(model.graph, {.save_model_secs = std::nan("")}); }),
+  EXPECT_THAT(ErrorOf([&] { Supervisor(model.graph, {.save_model_secs = std::nan("")}); }),
               HasSubstr("InvalidArgument: [supervisor] expected seconds for save_model_secs (0: never); got nan"));
 }
 
 TEST_F(SupervisorTest, AWorkerNeedsDevicesForItsVariables) {
   Model model;
-  EXPECT_THAT(MessageOf([&] { Supervisor(model.graph, {.is_chief = false}); }), HasSubstr("global_step, w"));
+  EXPECT_THAT(ErrorOf([&] { Supervisor(model.graph, {.is_chief = false}); }), HasSubstr("global_step, w"));
 }
 
 DeviceFunction Replica(const LocalCluster& cluster, int task) {
@@ -314,7 +304,7 @@ TEST_F(SupervisorTest, AWorkerThatWaitsTooLongSaysForWhat) {
   Model model(Replica(cluster, 1));
   Supervisor supervisor(model.graph, {.is_chief = false, .max_wait_secs = 0.2});
   const std::string error =
-      MessageOf([&] { const ManagedSession session = supervisor.managed_session(cluster.target("worker", 1)); });
+      ErrorOf([&] { const ManagedSession session = supervisor.managed_session(cluster.target("worker", 1)); });
   EXPECT_THAT(error, HasSubstr("DeadlineExceeded"));
   EXPECT_THAT(error, HasSubstr("Session was not ready after waiting 0.2 secs"));
   EXPECT_THAT(error, HasSubstr("global_step, w"));
@@ -324,7 +314,7 @@ TEST_F(SupervisorTest, ADeadParameterServerEndsTheRunByName) {
   LocalCluster cluster({{"ps", 2}, {"worker", 1}});
   Model model(Replica(cluster, 0));
   Supervisor supervisor(model.graph, {.logdir = dir_});
-  const std::string error = MessageOf([&] {
+  const std::string error = ErrorOf([&] {
     const ManagedSession session = supervisor.managed_session(cluster.target("worker", 0));
     AwaitFirstCheckpoint(supervisor);
     model.Train(*session);
@@ -384,7 +374,7 @@ TEST(CoordinatorTest, TheFirstErrorStopsAllAndIsKept) {
   EXPECT_TRUE(coordinator.WaitForStop(std::chrono::steady_clock::now() + std::chrono::seconds(60)));
   coordinator.RequestStop(std::make_exception_ptr(DataLossError("second")));
   coordinator.Join();
-  EXPECT_EQ(MessageOf([&] { std::rethrow_exception(coordinator.exception()); }), "DataLoss: first");
+  EXPECT_EQ(ErrorOf([&] { std::rethrow_exception(coordinator.exception()); }), "DataLoss: first");
 }
 
 TEST(CoordinatorTest, AThreadThatDoesNotEndIsReported) {

@@ -42,4 +42,9 @@ void LocalCluster::Restart(const std::string& job, int task) {
   server = std::make_unique<Server>(spec_, job, task, options_);
 }
 
+ops::Variable VariableOn(Graph& g, const std::string& device, Output initial, const std::string& name) {
+  const DeviceScope scope(g, device);
+  return ops::Variable(g, initial, {.name = name});
+}
+
 }  // namespace cohort::testing

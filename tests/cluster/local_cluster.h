@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cohort/cluster/server.h"
+#include "cohort/ops/variables.h"
 
 namespace cohort::testing {
 
@@ -34,5 +35,8 @@ class LocalCluster {
   std::map<std::string, std::vector<std::unique_ptr<Server>>> servers_;
   std::map<std::string, std::string> targets_;
 };
+
+// A variable called `name` on `device`.
+ops::Variable VariableOn(Graph& g, const std::string& device, Output initial, const std::string& name);
 
 }  // namespace cohort::testing

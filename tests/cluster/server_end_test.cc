@@ -9,6 +9,7 @@
 #include "cohort/cluster/cluster_node.h"
 #include "cohort/cluster/server_directory.h"
 #include "cohort/cohort.h"
+#include "cohort/core/testing/throws.h"
 #include "tests/cluster/local_cluster.h"
 
 namespace cohort {
@@ -17,20 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 using testing::LocalCluster;
 using ::testing::Not;
-
-std::string MessageOf(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& e) {
-    return std::string(CodeName(e.code())) + ": " + e.what();
-  }
-  return "no error";
-}
-
-ops::Variable VariableOn(Graph& g, const std::string& device, Output initial, const std::string& name) {
-  const DeviceScope scope(g, device);
-  return ops::Variable(g, initial, {.name = name});
-}
+using testing::VariableOn;
 
 // The chief's process may end right after it has said that training is done, and a ps ends as soon as it has heard it:
 // all have answered by then, and nobody warns of anything.
@@ -43,7 +31,7 @@ TEST(ServerEndTest, WhoHearsThatTrainingIsDoneAnswersBeforeItEnds) {
     std::vector<std::thread> servers;
     for (int p = 0; p < 3; ++p) {
       servers.emplace_back([&, p] {
-        messages[p] = MessageOf([&] { cluster.server("ps", p).Join(); });
+        messages[p] = ErrorOf([&] { cluster.server("ps", p).Join(); });
         cluster.Stop("ps", p);
       });
     }
@@ -68,7 +56,7 @@ TEST(ServerEndTest, TwoProcessesOfOneTaskAreNamed) {
   const ClusterSpec other({{"ps", {cluster.spec().task_address("ps", 0)}}, {"worker", {"127.0.0.1:0"}}});
   auto twin = std::make_unique<Server>(other, "worker", 0, LocalCluster::FastOptions());
   Session second(g, twin->Target());
-  const std::string message = MessageOf([&] { second.Run(v.value()); });
+  const std::string message = ErrorOf([&] { second.Run(v.value()); });
   EXPECT_THAT(message, HasSubstr("AlreadyExists"));
   EXPECT_THAT(message, HasSubstr("two processes are /job:worker/replica:0/task:0"));
   EXPECT_THAT(message, HasSubstr(cluster.spec().task_address("worker", 0)));
@@ -78,7 +66,7 @@ TEST(ServerEndTest, TwoProcessesOfOneTaskAreNamed) {
   std::atomic<bool> stop{false};
   std::string steps = "no step";
   std::thread user([&] {
-    steps = MessageOf([&] {
+    steps = ErrorOf([&] {
       while (!stop) first.Run(v.value());
     });
   });
@@ -137,7 +125,7 @@ TEST(ServerEndTest, AStepAmongOthersEndsWhenTheServerOfItsSessionStops) {
   session.Run(v.initializer());
   std::string message;
   std::thread user([&] {
-    message = MessageOf([&] { session.Run({{x, Tensor::Zeros(DType::kFloat32, Shape{1000, 1000})}}, {}, {update}); });
+    message = ErrorOf([&] { session.Run({{x, Tensor::Zeros(DType::kFloat32, Shape{1000, 1000})}}, {}, {update}); });
   });
   const auto ps = ServerDirectory::Global().Find(cluster.target("ps", 0));
   while (ps->local_task()->DescribeSteps().empty()) std::this_thread::yield();

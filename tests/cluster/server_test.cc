@@ -13,6 +13,7 @@
 
 #include "cohort/cluster/transport.h"
 #include "cohort/cohort.h"
+#include "cohort/core/testing/throws.h"
 #include "cohort/runtime/testing/device_kinds.h"
 #include "tests/cluster/local_cluster.h"
 
@@ -23,15 +24,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::LocalCluster;
 using ::testing::Not;
-
-std::string MessageOf(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& e) {
-    return std::string(CodeName(e.code())) + ": " + e.what();
-  }
-  return "no error";
-}
+using testing::VariableOn;
 
 // Over each transport.
 class ServerTest : public ::testing::TestWithParam<std::string> {
@@ -44,11 +37,6 @@ class ServerTest : public ::testing::TestWithParam<std::string> {
 };
 INSTANTIATE_TEST_SUITE_P(All, ServerTest, ::testing::ValuesIn(TransportProtocols()),
                          [](const auto& info) { return info.param; });
-
-ops::Variable VariableOn(Graph& g, const std::string& device, Output initial, const std::string& name) {
-  const DeviceScope scope(g, device);
-  return ops::Variable(g, initial, {.name = name});
-}
 
 // A small model of one worker: w and b on two ps, gradients computed on the worker.
 struct Model {
@@ -177,7 +165,7 @@ TEST_P(ServerDevicesTest, ALostTaskFailsOnlyTheStepsThatUseIt) {
   cluster.Stop("worker", 1);
   for (int i = 0; i < 20; ++i) first.Run(feed0, {}, {models[0].train});  // the other worker's death is nothing to it
   cluster.Stop("ps", 1);
-  const std::string message = MessageOf([&] { first.Run(feed0, {}, {models[0].train}); });
+  const std::string message = ErrorOf([&] { first.Run(feed0, {}, {models[0].train}); });
   EXPECT_THAT(message, HasSubstr("Unavailable"));
   EXPECT_THAT(message, HasSubstr("/job:ps/replica:0/task:1"));
   EXPECT_THAT(message, HasSubstr(cluster.spec().task_address("ps", 1)));
@@ -191,12 +179,12 @@ TEST_P(ServerDevicesTest, ARestartedTaskIsToldApart) {
   cluster.Restart("ps", 1);
   std::string message;
   for (int i = 0; i < 2; ++i) {  // the first may still meet the closing connection
-    message = MessageOf([&] { session.Run({{model.gradient, Tensor::Vector<float>({1, 0})}}, {}, {model.train}); });
+    message = ErrorOf([&] { session.Run({{model.gradient, Tensor::Vector<float>({1, 0})}}, {}, {model.train}); });
   }
   EXPECT_THAT(message, HasSubstr("Aborted"));
   EXPECT_THAT(message, HasSubstr("restarted"));
   Session again(model.g, cluster.target("worker", 0));
-  EXPECT_THAT(MessageOf([&] { again.Run(model.b.value()); }), HasSubstr("uninitialized"));
+  EXPECT_THAT(ErrorOf([&] { again.Run(model.b.value()); }), HasSubstr("uninitialized"));
 }
 
 // Rows, shapes and gradients between tasks; the values that travel are of every kind.
@@ -226,7 +214,7 @@ TEST_P(ServerDevicesTest, ATrainingStepOverTwoTasksIsExact) {
   EXPECT_EQ(values[1].ToVector<int32_t>(), (std::vector<int32_t>{3, 2}));
   EXPECT_EQ(values[2].scalar<float>(), 14);
   EXPECT_EQ(session.Run(w.value()).ToVector<float>(), (std::vector<float>{0.5f, 1, 1.5f}));
-  const std::string message = MessageOf([&] { session.Run({{ids, Tensor::Vector<int64_t>({2, 3})}}, {rows}); });
+  const std::string message = ErrorOf([&] { session.Run({{ids, Tensor::Vector<int64_t>({2, 3})}}, {rows}); });
   EXPECT_THAT(message, HasSubstr("indices[1] = 3"));
   EXPECT_THAT(message, HasSubstr("/job:ps/replica:0/task:0" + device()));
 }
@@ -240,7 +228,7 @@ TEST_P(ServerTest, UnknownTasksAreNamed) {
     x = ops::Const(g, 1.0f) + 1.0f;
   }
   Session session(g, cluster.target("worker", 0));
-  EXPECT_THAT(MessageOf([&] { session.Run(x); }), HasSubstr("/job:ps/replica:0/task:7"));
+  EXPECT_THAT(ErrorOf([&] { session.Run(x); }), HasSubstr("/job:ps/replica:0/task:7"));
 }
 
 TEST_P(ServerTest, AnotherTokenIsRefused) {
@@ -249,7 +237,7 @@ TEST_P(ServerTest, AnotherTokenIsRefused) {
   std::string address = cluster.target("worker", 0);
   address.replace(address.find("127.0.0.1"), 9, "localhost");
   Graph g;
-  const std::string message = MessageOf([&] { Session session(g, address); });
+  const std::string message = ErrorOf([&] { Session session(g, address); });
   EXPECT_THAT(message, HasSubstr("PermissionDenied"));
   EXPECT_THAT(message, HasSubstr("token"));
   setenv("COHORT_TOKEN", "local-cluster-test", 1);
@@ -257,7 +245,7 @@ TEST_P(ServerTest, AnotherTokenIsRefused) {
 
 TEST_P(ServerTest, APortInUseIsNamed) {
   LocalCluster cluster({{"worker", 1}}, Options());
-  const std::string message = MessageOf([&] { Server second(cluster.spec(), "worker", 0, Options()); });
+  const std::string message = ErrorOf([&] { Server second(cluster.spec(), "worker", 0, Options()); });
   EXPECT_THAT(message, HasSubstr("in use"));
 }
 
@@ -288,7 +276,7 @@ TEST_P(ServerTest, ThatTrainingIsDoneIsHeardBeforeTheChiefStops) {
     std::string messages[3];
     std::vector<std::thread> servers;
     for (int p = 0; p < 3; ++p) {
-      servers.emplace_back([&, p] { messages[p] = MessageOf([&] { cluster.server("ps", p).Join(); }); });
+      servers.emplace_back([&, p] { messages[p] = ErrorOf([&] { cluster.server("ps", p).Join(); }); });
     }
     cluster.server("worker", 0).AnnounceDone();
     cluster.Stop("worker", 0);
@@ -313,14 +301,14 @@ TEST(GrpcServerTest, APeerThatAcceptsAndSaysNothingIsNamedInTime) {
   Graph g;
   const ops::Variable v = VariableOn(g, "/job:ps/task:0", ops::Const(g, 4.0f), "v");
   Session session(g, worker.Target(), {.connect_timeout_secs = 0.5});
-  const std::string message = MessageOf([&] { session.Run(v.initializer()); });
+  const std::string message = ErrorOf([&] { session.Run(v.initializer()); });
   EXPECT_THAT(message, HasSubstr("Unavailable"));
   EXPECT_THAT(message, HasSubstr("/job:ps/replica:0/task:0 (" + where + ")"));
   EXPECT_THAT(message, HasSubstr("has not answered within "));  // ours: gRPC alone would try for 20 s
   // A server that is stopped while it dials does not wait for that either.
   Session patient(g, worker.Target());
   std::thread stopper([&] { worker.Stop(); });
-  EXPECT_THAT(MessageOf([&] { patient.Run(v.initializer()); }), Not(HasSubstr("no error")));
+  EXPECT_THAT(ErrorOf([&] { patient.Run(v.initializer()); }), Not(HasSubstr("no error")));
   stopper.join();
   close(silent);
 }
@@ -329,10 +317,10 @@ TEST(ServerProtocolTest, UnknownOnesAreNamed) {
   ServerOptions options = LocalCluster::FastOptions();
   options.protocol = "carrier_pigeon";
   const ClusterSpec spec({{"worker", {"127.0.0.1:0"}}});
-  EXPECT_THAT(MessageOf([&] { Server server(spec, "worker", 0, options); }),
+  EXPECT_THAT(ErrorOf([&] { Server server(spec, "worker", 0, options); }),
               AllOf(HasSubstr("InvalidArgument"), HasSubstr("carrier_pigeon"), HasSubstr("grpc, in_process")));
   Graph g;
-  EXPECT_THAT(MessageOf([&] { Session session(g, "carrier_pigeon://127.0.0.1:1"); }),
+  EXPECT_THAT(ErrorOf([&] { Session session(g, "carrier_pigeon://127.0.0.1:1"); }),
               AllOf(HasSubstr("NotFound"), HasSubstr("carrier_pigeon"), HasSubstr("in_process://")));
 }
 
@@ -341,7 +329,7 @@ TEST_P(ServerTest, JoinFailsWhenTheChiefIsGone) {
   options.orphan_timeout = std::chrono::milliseconds(300);
   LocalCluster cluster({{"ps", 1}, {"worker", 1}}, options);
   std::string message;
-  std::thread ps([&] { message = MessageOf([&] { cluster.server("ps", 0).Join(); }); });
+  std::thread ps([&] { message = ErrorOf([&] { cluster.server("ps", 0).Join(); }); });
   {
     Graph g;
     const ops::Variable v = VariableOn(g, "/job:ps/task:0", ops::Const(g, 4.0f), "v");

@@ -21,7 +21,6 @@ namespace cohort {
 namespace {
 
 using ::testing::AllOf;
-using testing::ErrorOf;
 using ::testing::HasSubstr;
 using testing::Identity;
 using testing::RecordingHandler;

@@ -12,6 +12,7 @@
 
 #include "cohort/cluster/transport.h"
 #include "cohort/core/mutex.h"
+#include "cohort/core/testing/throws.h"
 
 namespace cohort::testing {
 
@@ -117,16 +118,6 @@ inline TaskIdentity Identity(const std::string& task, const std::string& address
   identity.protocol_version = 3;
   identity.cluster = "{}";
   return identity;
-}
-
-// "CodeName: what" of what `run` throws.
-inline std::string ErrorOf(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& e) {
-    return std::string(CodeName(e.code())) + ": " + e.what();
-  }
-  return "no error";
 }
 
 }  // namespace cohort::testing

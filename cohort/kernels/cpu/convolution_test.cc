@@ -9,6 +9,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/testing/throws.h"
 #include "cohort/kernels/cpu/convolution_call.h"
 #include "cohort/kernels/cpu/pooling_call.h"
 #include "cohort/kernels/cpu/simd.h"
@@ -88,27 +89,17 @@ TEST(Conv2DTest, AgreesWithTheFormulaForAnyShapeAndTeam) {
   }
 }
 
-template <typename Fn>
-std::string MessageOf(const Fn& fn) {
-  try {
-    fn();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(Conv2DTest, WhatDoesNotFitIsNamed) {
   Graph graph;
   const auto images = [&](const Shape& shape) { return ops::Placeholder(graph, DType::kFloat32, shape); };
   const Output x = images({2, 5, 5, 3});
-  EXPECT_THAT(MessageOf([&] { ops::Conv2D(x, images({3, 3, 2, 4})); }), HasSubstr("3 channels"));
-  EXPECT_THAT(MessageOf([&] { ops::Conv2D(x, images({6, 3, 3, 4})); }), HasSubstr("at least 6 rows"));
-  EXPECT_THAT(MessageOf([&] { ops::Conv2D(x, images({3, 3, 3})); }), HasSubstr("rank 4"));
-  EXPECT_THAT(MessageOf([&] { ops::Conv2D(x, images({3, 3, 3, 4}), {.strides = {0, 1}}); }), HasSubstr("[1,0,1,1]"));
-  EXPECT_THAT(MessageOf([&] { ops::DepthwiseConv2dNative(x, images({3, 3, 4, 1})); }), HasSubstr("3 channels"));
-  EXPECT_THAT(MessageOf([&] { ops::MaxPool(x, {.size = {2, 7}}); }), HasSubstr("at least 7 columns"));
-  EXPECT_THAT(MessageOf([&] {
+  EXPECT_THAT(ErrorOf([&] { ops::Conv2D(x, images({3, 3, 2, 4})); }), HasSubstr("3 channels"));
+  EXPECT_THAT(ErrorOf([&] { ops::Conv2D(x, images({6, 3, 3, 4})); }), HasSubstr("at least 6 rows"));
+  EXPECT_THAT(ErrorOf([&] { ops::Conv2D(x, images({3, 3, 3})); }), HasSubstr("rank 4"));
+  EXPECT_THAT(ErrorOf([&] { ops::Conv2D(x, images({3, 3, 3, 4}), {.strides = {0, 1}}); }), HasSubstr("[1,0,1,1]"));
+  EXPECT_THAT(ErrorOf([&] { ops::DepthwiseConv2dNative(x, images({3, 3, 4, 1})); }), HasSubstr("3 channels"));
+  EXPECT_THAT(ErrorOf([&] { ops::MaxPool(x, {.size = {2, 7}}); }), HasSubstr("at least 7 columns"));
+  EXPECT_THAT(ErrorOf([&] {
                 graph.Op("Conv2D")
                     .Input(x)
                     .Input(images({3, 3, 3, 4}))
@@ -126,7 +117,7 @@ TEST(Conv2DTest, WhatDoesNotFitInAStepIsNamed) {
   const Output w = ops::Placeholder(graph, DType::kFloat32, Shape::UnknownRank());
   const Output y = ops::Conv2D(x, w);
   const auto run = [&](const Shape& images, const Shape& filter) {
-    return MessageOf([&] { Interpreter().Run1(y, {{x, Values(images, 1)}, {w, Values(filter, 1)}}); });
+    return ErrorOf([&] { Interpreter().Run1(y, {{x, Values(images, 1)}, {w, Values(filter, 1)}}); });
   };
   EXPECT_THAT(run({1, 4, 4, 3}, {3, 3, 2, 1}), HasSubstr("filter [3,3,2,1]"));
   EXPECT_THAT(run({1, 4, 4}, {3, 3, 2, 1}), HasSubstr("got [1,4,4]"));
@@ -241,7 +232,7 @@ TEST(FusedBatchNormTest, EmptyBatchesAndWrongChannels) {
       Interpreter().Run({norm.y, norm.mean}, {{x, Values({0, 2, 2, 3}, 1)}, {c, Values({3}, 1)}});
   EXPECT_EQ(empty[0].shape(), (Shape{0, 2, 2, 3}));
   EXPECT_TRUE(std::isnan(empty[1].data<float>()[0]));
-  EXPECT_THAT(MessageOf([&] {
+  EXPECT_THAT(ErrorOf([&] {
                 Interpreter().Run1(norm.y, {{x, Values({1, 2, 2, 3}, 1)}, {c, Values({4}, 1)}});
               }),
               HasSubstr("scale of shape [3]; got [4]"));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/testing/throws.h"
 #include "cohort/graph/gradients.h"
 #include "cohort/kernels/cpu/exponential.h"
 #include "cohort/ops/array.h"
@@ -28,16 +29,6 @@ Tensor Floats(const Shape& shape, float scale) {
     tensor.data<float>()[i] = scale * static_cast<float>((i * 7919) % 1009 - 504);
   }
   return tensor;
-}
-
-template <typename Fn>
-std::string MessageOf(const Fn& fn) {
-  try {
-    fn();
-  } catch (const InvalidArgumentError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 TEST(ElementwiseTest, OperatorsComputeWhatTheySay) {
@@ -114,22 +105,27 @@ TEST(ElementwiseTest, IntegerDivisionByZeroIsAnErrorThatNamesShapes) {
   const Output y = ops::Const(graph, std::vector<int32_t>{1, 0});
   Interpreter interpreter;
   for (const Output& value : {x / y, ops::FloorDiv(x, y), ops::FloorMod(x, y)}) {
-    const std::string message = MessageOf([&] { interpreter.Run1(value); });
+    const std::string message = MessageOf<InvalidArgumentError>([&] { interpreter.Run1(value); });
     EXPECT_THAT(message, HasSubstr("division by zero"));
     EXPECT_THAT(message, HasSubstr("[2,2]"));
   }
-  const std::string message = MessageOf([&] { interpreter.Run1(ops::Pow(x, -y)); });
+  const std::string message = MessageOf<InvalidArgumentError>([&] { interpreter.Run1(ops::Pow(x, -y)); });
   EXPECT_THAT(message, HasSubstr("negative integer powers"));
 }
 
 TEST(ElementwiseTest, ShapesThatDoNotBroadcastAreRefusedInBothPlaces) {
   Graph graph;
   const Output x = ops::Placeholder(graph, DType::kFloat32, Shape{2, 3});
-  EXPECT_THAT(MessageOf([&] { x + ops::Const(graph, std::vector<float>{1, 2}); }), HasSubstr("[2,3] vs. [2]"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                x + ops::Const(graph, std::vector<float>{1, 2});
+              }),
+              HasSubstr("[2,3] vs. [2]"));
   const Output u = ops::Placeholder(graph, DType::kFloat32, Shape{-1}),
                v = ops::Placeholder(graph, DType::kFloat32, Shape{-1});
   Interpreter interpreter;
-  const std::string message = MessageOf([&] { interpreter.Run1(u + v, {{u, Floats({2}, 1)}, {v, Floats({3}, 1)}}); });
+  const std::string message = MessageOf<InvalidArgumentError>([&] {
+    interpreter.Run1(u + v, {{u, Floats({2}, 1)}, {v, Floats({3}, 1)}});
+  });
   EXPECT_THAT(message, HasSubstr("[2] vs. [3]"));
 }
 

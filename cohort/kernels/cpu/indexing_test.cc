@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/testing/throws.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/gather.h"
@@ -25,15 +26,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::Interpreter;
 
-std::string MessageOf(const std::function<void()>& fn) {
-  try {
-    fn();
-  } catch (const InvalidArgumentError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
 Tensor Counting(const Shape& shape) {
   Tensor tensor(DType::kInt32, shape);
   for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.data<int32_t>()[i] = static_cast<int32_t>(i);
@@ -44,7 +36,7 @@ class IndexingTest : public ::testing::Test {
  protected:
   Output Unknown(DType dtype, int rank) { return ops::Placeholder(graph_, dtype, Shape::UnknownDims(rank)); }
   std::string RunMessage(Output value, const Interpreter::Feeds& feeds) {
-    return MessageOf([&] { interpreter_.Run1(value, feeds); });
+    return MessageOf<InvalidArgumentError>([&] { interpreter_.Run1(value, feeds); });
   }
   Graph graph_;
   Interpreter interpreter_;
@@ -85,14 +77,15 @@ TEST_F(IndexingTest, ShapesThatDoNotFitAreNamed) {
 
 TEST_F(IndexingTest, MistakesAreRefusedWhileTheGraphIsBuilt) {
   const Output x = ops::Placeholder(graph_, DType::kInt32, Shape{2, 3});
-  EXPECT_THAT(MessageOf([&] { ops::Reshape(x, {4, 2}); }), HasSubstr("cannot reshape"));
-  EXPECT_THAT(MessageOf([&] { ops::Reshape(x, {-1, -1}); }), HasSubstr("only one dimension"));
-  EXPECT_THAT(MessageOf([&] { ops::Split(x, 1, 2); }), HasSubstr("2 equal parts"));
-  EXPECT_THAT(MessageOf([&] { ops::StridedSlice(x, {0}, {1}, {0}); }), HasSubstr("strides[0] must be non-zero"));
-  EXPECT_THAT(MessageOf([&] { ops::StridedSlice(x, {5}, {6}, {1}, {.shrink_axis_mask = 1}); }),
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { ops::Reshape(x, {4, 2}); }), HasSubstr("cannot reshape"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { ops::Reshape(x, {-1, -1}); }), HasSubstr("only one dimension"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { ops::Split(x, 1, 2); }), HasSubstr("2 equal parts"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { ops::StridedSlice(x, {0}, {1}, {0}); }),
+              HasSubstr("strides[0] must be non-zero"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { ops::StridedSlice(x, {5}, {6}, {1}, {.shrink_axis_mask = 1}); }),
               HasSubstr("out of bounds"));
-  EXPECT_THAT(MessageOf([&] { ops::Pad(x, {{1, 1}}); }), HasSubstr("paddings"));
-  EXPECT_THAT(MessageOf([&] { ops::Squeeze(x, {0}); }), HasSubstr("it is not 1"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { ops::Pad(x, {{1, 1}}); }), HasSubstr("paddings"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { ops::Squeeze(x, {0}); }), HasSubstr("it is not 1"));
 }
 
 TEST_F(IndexingTest, WholeRowsShareTheBytesOfTheirTensor) {

@@ -10,6 +10,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/testing/throws.h"
 #include "cohort/kernels/cpu/reduction_plan.h"
 #include "cohort/ops/constant.h"
 #include "tests/ops/interpreter.h"
@@ -108,13 +109,8 @@ TEST(ReductionTest, MeansOfIntegersDoNotWrapAround) {
 TEST(ReductionTest, WrongAxesAreNamed) {
   Graph graph;
   const Output x = ops::Placeholder(graph, DType::kFloat32, Shape{2, 3});
-  const auto message = [&](const std::vector<int64_t>& axes) -> std::string {
-    try {
-      ops::Sum(x, axes);
-    } catch (const InvalidArgumentError& error) {
-      return error.what();
-    }
-    return "nothing was thrown";
+  const auto message = [&](const std::vector<int64_t>& axes) {
+    return MessageOf<InvalidArgumentError>([&] { ops::Sum(x, axes); });
   };
   EXPECT_THAT(message({2}), HasSubstr("axis 2 is out of range for rank 2"));
   EXPECT_THAT(message({0, -2}), HasSubstr("axis -2 is given twice"));

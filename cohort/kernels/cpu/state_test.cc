@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/testing/throws.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/variables.h"
 #include "tests/ops/interpreter.h"
@@ -17,16 +18,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::Interpreter;
-
-template <typename E, typename Fn>
-std::string MessageOf(Fn fn) {
-  try {
-    fn();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "no error of the kind expected";
-}
 
 std::vector<float> Floats(const Tensor& tensor) { return tensor.ToVector<float>(); }
 
