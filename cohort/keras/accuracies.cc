@@ -2,6 +2,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/alignment.h"
+#include "cohort/keras/mean_metric.h"
 #include "cohort/keras/metric.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
@@ -13,9 +14,10 @@ namespace {
 
 Output Truth(const Output& equal) { return ops::Cast(equal, DType::kFloat32); }
 
-MetricPtr AccuracyOf(const std::string& name, std::function<Output(const Output&, const Output&)> is_right) {
-  return MeanOf(
-      name, [is_right](const Output& t, const Output& p) { return Truth(is_right(t, p)); }, MetricDirection::kUp);
+MetricPtr AccuracyOf(const std::string& name, const std::string& class_name, const ConfigValue::Object& options,
+                     std::function<Output(const Output&, const Output&)> is_right) {
+  return KerasMeanOf(name, class_name, options, MetricDirection::kUp,
+                     [is_right](const Output& t, const Output& p) { return Truth(is_right(t, p)); });
 }
 
 // Whether labels [...] are among the k largest of predictions [..., classes].
@@ -40,37 +42,38 @@ int CheckedK(int k) {
 }  // namespace
 
 MetricPtr Accuracy(const std::string& name) {
-  return AccuracyOf(name, [](const Output& t, const Output& p) {
+  return AccuracyOf(name, "Accuracy", {}, [](const Output& t, const Output& p) {
     return ops::Equal(CastTo(t, DType::kFloat32), CastTo(p, DType::kFloat32));
   });
 }
 
 MetricPtr BinaryAccuracy(const std::string& name, double threshold) {
-  return AccuracyOf(name, [threshold](const Output& t, const Output& p) {
+  return AccuracyOf(name, "BinaryAccuracy", {{"threshold", threshold}}, [threshold](const Output& t, const Output& p) {
     const Output above = ops::Greater(p, ops::ScalarLike(p, threshold));
     return ops::Equal(CastTo(t, DType::kFloat32), Truth(above));
   });
 }
 
 MetricPtr CategoricalAccuracy(const std::string& name) {
-  return AccuracyOf(
-      name, [](const Output& t, const Output& p) { return ops::Equal(ops::ArgMax(t, -1), ops::ArgMax(p, -1)); });
+  return AccuracyOf(name, "CategoricalAccuracy", {}, [](const Output& t, const Output& p) {
+    return ops::Equal(ops::ArgMax(t, -1), ops::ArgMax(p, -1));
+  });
 }
 
 MetricPtr SparseCategoricalAccuracy(const std::string& name) {
-  return AccuracyOf(name, [](const Output& t, const Output& p) {
+  return AccuracyOf(name, "SparseCategoricalAccuracy", {}, [](const Output& t, const Output& p) {
     const Output labels = SparseLabels(t, p);
     return ops::Equal(labels, ops::ArgMax(p, -1, labels.dtype()));
   });
 }
 
 MetricPtr TopKCategoricalAccuracy(int k, const std::string& name) {
-  return AccuracyOf(name,
+  return AccuracyOf(name, "TopKCategoricalAccuracy", {{"k", k}},
                     [k = CheckedK(k)](const Output& t, const Output& p) { return IsInTopK(ops::ArgMax(t, -1), p, k); });
 }
 
 MetricPtr SparseTopKCategoricalAccuracy(int k, const std::string& name) {
-  return AccuracyOf(name,
+  return AccuracyOf(name, "SparseTopKCategoricalAccuracy", {{"k", k}},
                     [k = CheckedK(k)](const Output& t, const Output& p) { return IsInTopK(SparseLabels(t, p), p, k); });
 }
 

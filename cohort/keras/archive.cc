@@ -56,7 +56,7 @@ void AddMember(zip_t* archive, const char* name, std::string_view bytes) {
   Owned<zip_source_t> source = SourceOf(bytes);
   const zip_int64_t index = zip_file_add(archive, name, source.get(), ZIP_FL_ENC_UTF_8);
   if (index < 0) throw InternalError(StrCat("[keras/archive] cannot add ", name, ": ", zip_strerror(archive)));
-  source.release();  // it belongs to the archive now
+  static_cast<void>(source.release());  // it belongs to the archive now
   // Not compressed, as Keras does it: weights hardly shrink.
   zip_set_file_compression(archive, static_cast<zip_uint64_t>(index), ZIP_CM_STORE, 0);
 }
@@ -77,7 +77,7 @@ std::string Pack(const std::array<std::pair<const char*, std::string_view>, 3>& 
   if (zip_close(archive.get()) != 0) {
     throw InternalError(StrCat("[keras/archive] cannot write an archive: ", zip_strerror(archive.get())));
   }
-  archive.release();
+  static_cast<void>(archive.release());
   zip_stat_t stat;
   if (zip_source_stat(source.get(), &stat) != 0 || zip_source_open(source.get()) != 0) {
     throw InternalError("[keras/archive] cannot read back an archive");
@@ -101,7 +101,7 @@ class Reader {
     Owned<zip_source_t> source = SourceOf(bytes_);
     archive_.reset(zip_open_from_source(source.get(), ZIP_RDONLY | ZIP_CHECKCONS, &error));
     if (archive_ == nullptr) FailArchive(zip_error_strerror(&error));
-    source.release();
+    static_cast<void>(source.release());
   }
 
   std::string Member(const char* name) const {

@@ -33,6 +33,7 @@ class AreaUnderCurve final : public Metric {
   std::vector<Output> Increments(const Output& y_true, const Output& y_pred,
                                  const Output& sample_weight) const override;
   Output Result(const std::vector<Output>& states) const override;
+  ConfigValue Serialized() const override;
 
  private:
   int64_t count() const { return static_cast<int64_t>(thresholds_.size()); }
@@ -108,6 +109,27 @@ std::vector<Output> AreaUnderCurve::Increments(const Output& y_true, const Outpu
     return CastTo(ops::UnsortedSegmentSum(ops::Mul(amounts, weights), buckets, size), DType::kFloat64);
   };
   return {histogram(labels), histogram(1.0f - labels)};
+}
+
+ConfigValue AreaUnderCurve::Serialized() const {
+  const SummationMethod method = options_.summation_method;
+  ConfigValue::Object config = {
+      {"name", name()},
+      {"dtype", "float32"},
+      {"num_thresholds", count()},
+      {"curve", options_.curve == Curve::kRoc ? "ROC" : "PR"},
+      {"summation_method", method == SummationMethod::kInterpolation ? "interpolation"
+                           : method == SummationMethod::kMinoring    ? "minoring"
+                                                                     : "majoring"},
+      {"multi_label", false},
+      {"num_labels", nullptr},
+      {"label_weights", nullptr},
+      {"from_logits", options_.from_logits},
+  };
+  if (!evenly_spaced()) {
+    config.emplace_back("thresholds", ConfigValue::List(options_.thresholds.begin(), options_.thresholds.end()));
+  }
+  return SerializedObject("keras.metrics", "AUC", std::move(config));
 }
 
 // Elements [0, n - 1) and [1, n) of a vector.

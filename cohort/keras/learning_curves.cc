@@ -42,13 +42,13 @@ std::string Escaped(const std::string& text) {
   return out;
 }
 
-// Round numbers over [low, high], about `count` of them: steps of 1, 2 or 5 times a power of ten.
+// Round numbers over [low, high], some `count` of them: steps of 1, 2 or 5 times a power of ten.
 std::vector<double> Ticks(double low, double high, int count) {
   const double rough = (high - low) / count;
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
   double step = power;
   for (const double factor : {2.0, 5.0, 10.0}) {
-    if (step < rough) step = factor * power;
+    if (step < 0.7 * rough) step = factor * power;
   }
   std::vector<double> ticks;
   for (double k = std::ceil(low / step - 1e-9); k * step <= high + step * 1e-9; ++k) ticks.push_back(k * step);

@@ -12,13 +12,31 @@ namespace {
 
 class FunctionSchedule final : public LearningRateSchedule {
  public:
-  FunctionSchedule(std::string name, std::function<Output(Output)> at)
-      : LearningRateSchedule(std::move(name)), at_(std::move(at)) {}
+  FunctionSchedule(std::string name, std::function<Output(Output)> at, ConfigValue serialized = {})
+      : LearningRateSchedule(std::move(name)), at_(std::move(at)), serialized_(std::move(serialized)) {}
   Output At(Output iterations) const override { return at_(iterations); }
+  ConfigValue Serialized() const override {
+    return serialized_.is_null() ? LearningRateSchedule::Serialized() : serialized_;
+  }
 
  private:
   const std::function<Output(Output)> at_;
+  const ConfigValue serialized_;  // null: not known to Keras
 };
+
+LearningRateSchedulePtr KerasSchedule(const char* class_name, ConfigValue::Object config,
+                                      std::function<Output(Output)> at, const char* name = nullptr) {
+  config.emplace_back("name", name != nullptr ? name : class_name);
+  return std::make_shared<FunctionSchedule>(
+      class_name, std::move(at), SerializedObject("keras.optimizers.schedules", class_name, std::move(config)));
+}
+
+ConfigValue::Object ConfigOf(const ExponentialDecayOptions& options) {
+  return {{"initial_learning_rate", options.initial_learning_rate},
+          {"decay_steps", options.decay_steps},
+          {"decay_rate", options.decay_rate},
+          {"staircase", options.staircase}};
+}
 
 void CheckSteps(const char* schedule, double decay_steps) {
   if (decay_steps > 0.0) return;
@@ -40,13 +58,18 @@ Output WarmUp(const CosineDecayOptions& options, Output iterations) {
 
 }  // namespace
 
+ConfigValue LearningRateSchedule::Serialized() const {
+  throw UnimplementedError(StrCat("[keras/learning_rate_schedule] '", name_,
+                                  "' is a schedule of the program's own, which a file cannot describe"));
+}
+
 LearningRateSchedulePtr ScheduleFromFunction(std::string name, std::function<Output(Output)> at) {
   return std::make_shared<FunctionSchedule>(std::move(name), std::move(at));
 }
 
 LearningRateSchedulePtr ExponentialDecay(const ExponentialDecayOptions& options) {
   CheckSteps("ExponentialDecay", options.decay_steps);
-  return ScheduleFromFunction("ExponentialDecay", [options](Output iterations) {
+  return KerasSchedule("ExponentialDecay", ConfigOf(options), [options](Output iterations) {
     return train::ExponentialDecay(options.initial_learning_rate, iterations, options.decay_steps, options.decay_rate,
                                    options.staircase);
   });
@@ -54,7 +77,7 @@ LearningRateSchedulePtr ExponentialDecay(const ExponentialDecayOptions& options)
 
 LearningRateSchedulePtr InverseTimeDecay(const ExponentialDecayOptions& options) {
   CheckSteps("InverseTimeDecay", options.decay_steps);
-  return ScheduleFromFunction("InverseTimeDecay", [options](Output iterations) {
+  return KerasSchedule("InverseTimeDecay", ConfigOf(options), [options](Output iterations) {
     return train::InverseTimeDecay(options.initial_learning_rate, iterations, options.decay_steps, options.decay_rate,
                                    options.staircase);
   });
@@ -62,10 +85,16 @@ LearningRateSchedulePtr InverseTimeDecay(const ExponentialDecayOptions& options)
 
 LearningRateSchedulePtr PolynomialDecay(const PolynomialDecayOptions& options) {
   CheckSteps("PolynomialDecay", options.decay_steps);
-  return ScheduleFromFunction("PolynomialDecay", [options](Output iterations) {
-    return train::PolynomialDecay(options.initial_learning_rate, iterations, options.decay_steps,
-                                  options.end_learning_rate, options.power, options.cycle);
-  });
+  return KerasSchedule("PolynomialDecay",
+                       {{"initial_learning_rate", options.initial_learning_rate},
+                        {"decay_steps", options.decay_steps},
+                        {"end_learning_rate", options.end_learning_rate},
+                        {"power", options.power},
+                        {"cycle", options.cycle}},
+                       [options](Output iterations) {
+                         return train::PolynomialDecay(options.initial_learning_rate, iterations, options.decay_steps,
+                                                       options.end_learning_rate, options.power, options.cycle);
+                       });
 }
 
 LearningRateSchedulePtr CosineDecay(const CosineDecayOptions& options) {
@@ -74,7 +103,13 @@ LearningRateSchedulePtr CosineDecay(const CosineDecayOptions& options) {
     throw InvalidArgumentError(StrCat(
         "[keras/learning_rate_schedule] CosineDecay expected warmup_steps of at least 0; got ", options.warmup_steps));
   }
-  return ScheduleFromFunction("CosineDecay", [options](Output iterations) {
+  const bool warms_up = options.warmup_steps > 0.0;
+  ConfigValue::Object config = {{"initial_learning_rate", options.initial_learning_rate},
+                                {"decay_steps", options.decay_steps},
+                                {"alpha", options.alpha},
+                                {"warmup_target", warms_up ? ConfigValue(options.warmup_target) : ConfigValue()},
+                                {"warmup_steps", options.warmup_steps}};
+  return KerasSchedule("CosineDecay", std::move(config), [options](Output iterations) {
     if (options.warmup_steps > 0.0) return WarmUp(options, iterations);
     return train::CosineDecay(options.initial_learning_rate, iterations, options.decay_steps, options.alpha);
   });
@@ -85,9 +120,12 @@ LearningRateSchedulePtr PiecewiseConstantDecay(const std::vector<int64_t>& bound
   // Made once on a graph of its own, so that a mistake shows where the schedule is described.
   Graph trial;
   train::PiecewiseConstant(ops::Const(trial, int64_t{0}), boundaries, values);
-  return ScheduleFromFunction("PiecewiseConstantDecay", [boundaries, values](Output iterations) {
-    return train::PiecewiseConstant(iterations, boundaries, values);
-  });
+  return KerasSchedule(
+      "PiecewiseConstantDecay",
+      {{"boundaries", ConfigValue::List(boundaries.begin(), boundaries.end())},
+       {"values", ConfigValue::List(values.begin(), values.end())}},
+      [boundaries, values](Output iterations) { return train::PiecewiseConstant(iterations, boundaries, values); },
+      "PiecewiseConstant");
 }
 
 }  // namespace cohort::keras

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cohort/graph/graph.h"
+#include "cohort/keras/config.h"
 
 namespace cohort::keras {
 
@@ -22,6 +23,9 @@ class LearningRateSchedule {
   const std::string& name() const { return name_; }
   // A float32 scalar; `iterations` an integer scalar.
   virtual Output At(Output iterations) const = 0;
+  // As Keras's files hold it; serialization.h has the reverse. Throws UnimplementedError for a schedule of the
+  // program's own.
+  virtual ConfigValue Serialized() const;
 
  protected:
   explicit LearningRateSchedule(std::string name) : name_(std::move(name)) {}

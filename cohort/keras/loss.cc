@@ -88,6 +88,11 @@ LossSums Loss::Sums(const Output& y_true, const Output& y_pred, const Output& sa
   return sums;
 }
 
+ConfigValue Loss::Serialized() const {
+  throw UnimplementedError(
+      StrCat("[keras/loss] '", name_, "' is a loss of the program's own, which a file cannot describe"));
+}
+
 LossPtr LossFromFunction(std::string name, std::function<Output(const Output&, const Output&)> per_example,
                          Reduction reduction) {
   return std::make_shared<FunctionLoss>(std::move(name), std::move(per_example), reduction);

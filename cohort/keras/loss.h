@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cohort/graph/graph.h"
+#include "cohort/keras/config.h"
 
 namespace cohort::keras {
 
@@ -44,6 +45,10 @@ class Loss {
   // PerExample with Keras's adjustments before and after: ranks that differ by a last dimension of 1 are made equal,
   // values are multiplied by `sample_weight` ([batch], [batch, 1] or PerExample's shape; not valid: 1) and summed.
   LossSums Sums(const Output& y_true, const Output& y_pred, const Output& sample_weight = {}) const;
+
+  // As Keras's files hold it; serialization.h has the reverse. Throws UnimplementedError for a loss of the program's
+  // own.
+  virtual ConfigValue Serialized() const;
 
  protected:
   explicit Loss(std::string name, Reduction reduction = Reduction::kSumOverBatchSize)

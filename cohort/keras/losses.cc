@@ -17,6 +17,21 @@ constexpr double kEpsilon = 1e-7;  // keras.config.epsilon()
 
 std::string NameOr(const std::string& name, const char* fallback) { return name.empty() ? fallback : name; }
 
+const char* ReductionName(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::kMeanWithSampleWeight: return "mean_with_sample_weight";
+    case Reduction::kSum: return "sum";
+    default: return "sum_over_batch_size";
+  }
+}
+
+// With the options that a class has beside name and reduction.
+ConfigValue InFile(const Loss& loss, const char* class_name, const ConfigValue::Object& options) {
+  ConfigValue::Object config = {{"name", loss.name()}, {"reduction", ReductionName(loss.reduction())}};
+  config.insert(config.end(), options.begin(), options.end());
+  return SerializedObject("keras.losses", class_name, std::move(config));
+}
+
 Output Number(const Output& like, double value) { return ops::ScalarLike(like, value); }
 
 Output Clip(const Output& probabilities) {
@@ -61,6 +76,9 @@ class SparseCategoricalLoss final : public Loss {
     }
     return ops::SparseSoftmaxCrossEntropyWithLogits(Logits(y_pred), labels);
   }
+  ConfigValue Serialized() const override {
+    return InFile(*this, "SparseCategoricalCrossentropy", {{"from_logits", from_logits_}, {"ignore_class", nullptr}});
+  }
 
  private:
   Output Logits(const Output& y_pred) const {
@@ -96,6 +114,10 @@ class CategoricalLoss final : public Loss {
     const Output raw = CastTo(y_pred, DType::kFloat32);
     const Output probabilities = Clip(ops::Div(raw, ops::Sum(raw, {-1}, true)));
     return -ops::Sum(ops::Mul(targets, ops::Log(probabilities)), {-1});
+  }
+  ConfigValue Serialized() const override {
+    return InFile(*this, "CategoricalCrossentropy",
+                  {{"from_logits", from_logits_}, {"label_smoothing", smoothing_}, {"axis", -1}});
   }
 
  private:
@@ -137,6 +159,10 @@ class BinaryLoss final : public ElementwiseLoss {
       : ElementwiseLoss(NameOr(options.name, "binary_crossentropy"), options.reduction),
         from_logits_(options.from_logits),
         smoothing_(CheckedSmoothing(name(), options.label_smoothing)) {}
+  ConfigValue Serialized() const override {
+    return InFile(*this, "BinaryCrossentropy",
+                  {{"from_logits", from_logits_}, {"label_smoothing", smoothing_}, {"axis", -1}});
+  }
 
  protected:
   Output Elements(const Output& y_true, const Output& y_pred) const override {
@@ -161,6 +187,7 @@ class SquaredLoss final : public ElementwiseLoss {
  public:
   explicit SquaredLoss(const LossOptions& options)
       : ElementwiseLoss(NameOr(options.name, "mean_squared_error"), options.reduction) {}
+  ConfigValue Serialized() const override { return InFile(*this, "MeanSquaredError", {}); }
 
  protected:
   Output Elements(const Output& y_true, const Output& y_pred) const override {
@@ -172,6 +199,7 @@ class AbsoluteLoss final : public ElementwiseLoss {
  public:
   explicit AbsoluteLoss(const LossOptions& options)
       : ElementwiseLoss(NameOr(options.name, "mean_absolute_error"), options.reduction) {}
+  ConfigValue Serialized() const override { return InFile(*this, "MeanAbsoluteError", {}); }
 
  protected:
   Output Elements(const Output& y_true, const Output& y_pred) const override {
@@ -187,6 +215,7 @@ class HuberLoss final : public ElementwiseLoss {
       throw InvalidArgumentError(StrCat("[keras/loss] ", name(), " expected delta > 0; got ", delta_));
     }
   }
+  ConfigValue Serialized() const override { return InFile(*this, "Huber", {{"delta", delta_}}); }
 
  protected:
   Output Elements(const Output& y_true, const Output& y_pred) const override {

@@ -5,6 +5,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/alignment.h"
 #include "cohort/keras/loss.h"
+#include "cohort/keras/mean_metric.h"
 #include "cohort/keras/names.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/control.h"
@@ -16,8 +17,11 @@ namespace {
 class MeanMetric final : public Metric {
  public:
   using Function = std::function<Output(const Output&, const Output&)>;
-  MeanMetric(std::string name, Function per_example, MetricDirection direction)
-      : Metric(std::move(name)), per_example_(std::move(per_example)), direction_(direction) {}
+  MeanMetric(std::string name, Function per_example, MetricDirection direction, ConfigValue serialized = {})
+      : Metric(std::move(name)),
+        per_example_(std::move(per_example)),
+        direction_(direction),
+        serialized_(std::move(serialized)) {}
 
   MetricDirection direction() const override { return direction_; }
   std::vector<MetricState> States() const override { return {{"total", Shape()}, {"count", Shape()}}; }
@@ -37,10 +41,12 @@ class MeanMetric final : public Metric {
     return {CastTo(ops::Sum(values), DType::kFloat64), CastTo(count, DType::kFloat64)};
   }
   Output Result(const std::vector<Output>& states) const override { return DivideNoNan(states.at(0), states.at(1)); }
+  ConfigValue Serialized() const override { return serialized_.is_null() ? Metric::Serialized() : serialized_; }
 
  private:
   const Function per_example_;
   const MetricDirection direction_;
+  const ConfigValue serialized_;  // null: not known to Keras
 };
 
 using MakeMetric = MetricPtr (*)(const std::string& name);
@@ -98,6 +104,15 @@ MetricPtr AccuracyFor(const std::string& name, const Shape& y_true, const Shape&
 
 }  // namespace
 
+ConfigValue Metric::Serialized() const {
+  throw UnimplementedError(
+      StrCat("[keras/metric] '", name_, "' is a metric of the program's own, which a file cannot describe"));
+}
+
+ConfigValue MetricArgument::Serialized() const {
+  return metric_ != nullptr ? metric_->Serialized() : ConfigValue(name_);
+}
+
 Node* Metric::Update(const std::vector<ops::Variable>& states, const Output& y_true, const Output& y_pred,
                      const Output& sample_weight) const {
   Graph& graph = y_pred.graph();
@@ -117,8 +132,18 @@ MetricPtr MeanOf(std::string name, std::function<Output(const Output&, const Out
   return std::make_shared<MeanMetric>(std::move(name), std::move(per_example), direction);
 }
 
+MetricPtr KerasMeanOf(std::string name, const std::string& class_name, const ConfigValue::Object& options,
+                      MetricDirection direction,
+                      std::function<Output(const Output& y_true, const Output& y_pred)> per_example) {
+  ConfigValue::Object config = {{"name", name}, {"dtype", "float32"}};
+  config.insert(config.end(), options.begin(), options.end());
+  return std::make_shared<MeanMetric>(std::move(name), std::move(per_example), direction,
+                                      SerializedObject("keras.metrics", class_name, std::move(config)));
+}
+
 MetricPtr Mean(const std::string& name) {
-  return MeanOf(name, [](const Output&, const Output& values) { return values; });
+  return KerasMeanOf(name, "Mean", {}, MetricDirection::kNone,
+                     [](const Output&, const Output& values) { return values; });
 }
 
 MetricPtr MetricByName(const std::string& name, const Shape& y_true, const Shape& y_pred) {

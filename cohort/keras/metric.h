@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cohort/graph/graph.h"
+#include "cohort/keras/config.h"
 #include "cohort/ops/variables.h"
 
 namespace cohort::keras {
@@ -44,6 +45,10 @@ class Metric {
   // changed.
   Node* Update(const std::vector<ops::Variable>& states, const Output& y_true, const Output& y_pred,
                const Output& sample_weight = {}) const;
+
+  // As Keras's files hold it; serialization.h has the reverse. Throws UnimplementedError for a metric of the program's
+  // own.
+  virtual ConfigValue Serialized() const;
 
  protected:
   explicit Metric(std::string name) : name_(std::move(name)) {}
@@ -101,6 +106,8 @@ class MetricArgument {
   MetricArgument(const std::string& name);
   MetricArgument(const char* name) : MetricArgument(std::string(name)) {}
   MetricPtr Resolve(const Shape& y_true, const Shape& y_pred) const;
+  // The name, or the metric's Serialized().
+  ConfigValue Serialized() const;
 
  private:
   MetricPtr metric_;

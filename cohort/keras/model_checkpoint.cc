@@ -32,14 +32,14 @@ class ModelCheckpointCallback final : public Callback {
     since_save_ = 0;
     Logs values = logs.Running();
     SetLog(values, "batch", static_cast<double>(batch + 1));
-    SaveIfWanted(std::move(values));
+    SaveIfWanted(values);
   }
   void OnEpochEnd(int epoch, Logs& logs) override {
     if (options_.save_every_batches == 0) SaveIfWanted(logs);
   }
 
  private:
-  void SaveIfWanted(Logs logs) {
+  void SaveIfWanted(const Logs& logs) {
     const std::string prefix = StrCat("\nEpoch ", epoch_ + 1, ": ");
     if (!options_.save_best_only) {
       Save(logs, prefix);

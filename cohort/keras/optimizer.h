@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/keras/config.h"
 #include "cohort/keras/learning_rate_schedule.h"
 #include "cohort/ops/variables.h"
 #include "cohort/train/optimizer.h"
@@ -42,6 +43,9 @@ class Optimizer {
   const std::string& name() const { return name_; }
   // Adds the variables "<name>/iteration" and "<name>/learning_rate" under the open scopes of `graph`.
   virtual std::unique_ptr<GraphOptimizer> Make(Graph& graph) const = 0;
+  // As Keras's files hold it, with the learning rate as it was described; serialization.h has the reverse. Throws
+  // UnimplementedError for an optimizer or a schedule of the program's own.
+  virtual ConfigValue Serialized() const;
 
  protected:
   explicit Optimizer(std::string name) : name_(std::move(name)) {}

@@ -30,6 +30,7 @@ class SgdRule final : public UpdateRule {
   Node* Sparse(const UpdateArgs& a) const override {
     return ops::ResourceScatterSub(a.var(), a.gradient().indices, ops::Mul(a.gradient().values, a.learning_rate()));
   }
+  ConfigValue::Object config() const override { return {{"momentum", momentum_}, {"nesterov", nesterov_}}; }
 
  private:
   const double momentum_;
@@ -50,6 +51,9 @@ class AdagradRule final : public UpdateRule {
     return ops::ResourceSparseApplyKerasAdagrad(a.var(), a.slot("accumulator"), a.learning_rate(),
                                                 a.Number("epsilon", epsilon_), a.gradient().values,
                                                 a.gradient().indices);
+  }
+  ConfigValue::Object config() const override {
+    return {{"initial_accumulator_value", initial_}, {"epsilon", epsilon_}};
   }
 
  private:
@@ -77,6 +81,12 @@ class AdamRule final : public UpdateRule {
     }
     return ops::ResourceApplyAdam(a.var(), a.slot("momentum"), a.slot("velocity"), scalars, a.gradient().values);
   }
+  ConfigValue::Object config() const override {
+    return {{"beta_1", options_.beta_1},
+            {"beta_2", options_.beta_2},
+            {"epsilon", options_.epsilon},
+            {"amsgrad", options_.amsgrad}};
+  }
 
  private:
   const AdamOptions options_;
@@ -101,6 +111,12 @@ class RmspropRule final : public UpdateRule {
     }
     return ops::ResourceApplyRMSProp(a.var(), a.slot("velocity"), a.slot("momentum"), scalars, a.gradient().values);
   }
+  ConfigValue::Object config() const override {
+    return {{"rho", options_.rho},
+            {"momentum", options_.momentum},
+            {"epsilon", options_.epsilon},
+            {"centered", options_.centered}};
+  }
 
  private:
   const RMSpropOptions options_;
@@ -121,6 +137,14 @@ class FtrlRule final : public UpdateRule {
     return ops::ResourceApplyFtrlV2(a.var(), a.slot("accumulator"), a.slot("linear"), a.gradient().values, scalars,
                                     a.Number("l2_shrinkage", options_.l2_shrinkage_regularization_strength));
   }
+  ConfigValue::Object config() const override {
+    return {{"learning_rate_power", options_.learning_rate_power},
+            {"initial_accumulator_value", options_.initial_accumulator_value},
+            {"l1_regularization_strength", options_.l1_regularization_strength},
+            {"l2_regularization_strength", options_.l2_regularization_strength},
+            {"l2_shrinkage_regularization_strength", options_.l2_shrinkage_regularization_strength},
+            {"beta", options_.beta}};
+  }
 
  private:
   const FtrlOptions options_;
@@ -128,10 +152,10 @@ class FtrlRule final : public UpdateRule {
 
 bool IsShare(double x) { return x >= 0.0 && x < 1.0; }
 
-OptimizerPtr MakeAdam(const AdamOptions& options, const char* name) {
+OptimizerPtr MakeAdam(const AdamOptions& options, const char* class_name, const char* name) {
   Require(IsShare(options.beta_1), name, "beta_1 in [0, 1)", options.beta_1);
   Require(IsShare(options.beta_2), name, "beta_2 in [0, 1)", options.beta_2);
-  return MakeOptimizer(CommonOf(options, name), std::make_shared<AdamRule>(options));
+  return MakeOptimizer(class_name, CommonOf(options, name), std::make_shared<AdamRule>(options));
 }
 
 using MakeDefault = OptimizerPtr (*)();
@@ -149,27 +173,27 @@ const NameTable<MakeDefault>& OptimizerTable() {
 
 OptimizerPtr SGD(const SGDOptions& options) {
   Require(options.momentum >= 0.0 && options.momentum <= 1.0, "SGD", "momentum in [0, 1]", options.momentum);
-  return MakeOptimizer(CommonOf(options, "SGD"), std::make_shared<SgdRule>(options));
+  return MakeOptimizer("SGD", CommonOf(options, "SGD"), std::make_shared<SgdRule>(options));
 }
 
 OptimizerPtr Adagrad(const AdagradOptions& options) {
   Require(options.initial_accumulator_value >= 0.0, "Adagrad", "initial_accumulator_value of at least 0",
           options.initial_accumulator_value);
-  return MakeOptimizer(CommonOf(options, "adagrad"), std::make_shared<AdagradRule>(options));
+  return MakeOptimizer("Adagrad", CommonOf(options, "adagrad"), std::make_shared<AdagradRule>(options));
 }
 
-OptimizerPtr Adam(const AdamOptions& options) { return MakeAdam(options, "adam"); }
+OptimizerPtr Adam(const AdamOptions& options) { return MakeAdam(options, "Adam", "adam"); }
 
 OptimizerPtr AdamW(const AdamOptions& options) {
   AdamOptions decaying = options;
   if (!decaying.weight_decay) decaying.weight_decay = 0.004;
-  return MakeAdam(decaying, "adamw");
+  return MakeAdam(decaying, "AdamW", "adamw");
 }
 
 OptimizerPtr RMSprop(const RMSpropOptions& options) {
   Require(IsShare(options.rho), "RMSprop", "rho in [0, 1)", options.rho);
   Require(options.momentum >= 0.0 && options.momentum <= 1.0, "RMSprop", "momentum in [0, 1]", options.momentum);
-  return MakeOptimizer(CommonOf(options, "rmsprop"), std::make_shared<RmspropRule>(options));
+  return MakeOptimizer("RMSprop", CommonOf(options, "rmsprop"), std::make_shared<RmspropRule>(options));
 }
 
 OptimizerPtr Ftrl(const FtrlOptions& options) {
@@ -182,7 +206,7 @@ OptimizerPtr Ftrl(const FtrlOptions& options) {
           options.l2_regularization_strength);
   Require(options.l2_shrinkage_regularization_strength >= 0.0, "Ftrl",
           "l2_shrinkage_regularization_strength of at least 0", options.l2_shrinkage_regularization_strength);
-  return MakeOptimizer(CommonOf(options, "ftrl"), std::make_shared<FtrlRule>(options));
+  return MakeOptimizer("Ftrl", CommonOf(options, "ftrl"), std::make_shared<FtrlRule>(options));
 }
 
 OptimizerPtr OptimizerByName(const std::string& name) {

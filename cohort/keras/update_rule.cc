@@ -147,18 +147,46 @@ class RuleGraphOptimizer final : public GraphOptimizer {
 
 class RuleOptimizer final : public Optimizer {
  public:
-  RuleOptimizer(CommonOptions common, std::shared_ptr<const UpdateRule> rule)
-      : Optimizer(common.name), common_(std::move(common)), rule_(std::move(rule)) {}
+  RuleOptimizer(std::string class_name, CommonOptions common, std::shared_ptr<const UpdateRule> rule)
+      : Optimizer(common.name),
+        class_name_(std::move(class_name)),
+        common_(std::move(common)),
+        rule_(std::move(rule)) {}
   std::unique_ptr<GraphOptimizer> Make(Graph& graph) const override {
     return std::make_unique<RuleGraphOptimizer>(graph, common_, rule_);
   }
 
+  ConfigValue Serialized() const override {
+    const LearningRateSchedulePtr& schedule = common_.learning_rate.schedule();
+    ConfigValue::Object config = {
+        {"name", common_.name},
+        {"learning_rate", schedule ? schedule->Serialized() : ConfigValue(common_.learning_rate.value())},
+        {"weight_decay", common_.weight_decay},
+        {"clipnorm", common_.clipnorm},
+        {"global_clipnorm", common_.global_clipnorm},
+        {"clipvalue", common_.clipvalue},
+        {"use_ema", false},
+        {"ema_momentum", 0.99},
+        {"ema_overwrite_frequency", nullptr},
+        {"loss_scale_factor", nullptr},
+        {"gradient_accumulation_steps", nullptr},
+    };
+    for (auto& option : rule_->config()) config.push_back(std::move(option));
+    return SerializedObject("keras.optimizers", class_name_, std::move(config));
+  }
+
  private:
+  const std::string class_name_;
   const CommonOptions common_;
   const std::shared_ptr<const UpdateRule> rule_;
 };
 
 }  // namespace
+
+ConfigValue Optimizer::Serialized() const {
+  throw UnimplementedError(
+      StrCat("[keras/optimizer] '", name_, "' is an optimizer of the program's own, which a file cannot describe"));
+}
 
 Output UpdateArgs::Number(const std::string& name, double value) const {
   return shared_->try_emplace(name, train::Hyperparameter(value)).first->second.For(variable_, name);
@@ -179,7 +207,8 @@ void Require(bool holds, const std::string& optimizer, const char* what, double 
   throw InvalidArgumentError(StrCat("[keras/optimizer] ", optimizer, " expected ", what, "; got ", got));
 }
 
-OptimizerPtr MakeOptimizer(CommonOptions common, std::shared_ptr<const UpdateRule> rule) {
+OptimizerPtr MakeOptimizer(const std::string& class_name, CommonOptions common,
+                           std::shared_ptr<const UpdateRule> rule) {
   const std::pair<const char*, std::optional<double>> clips[] = {
       {"clipnorm > 0", common.clipnorm},
       {"clipvalue > 0", common.clipvalue},
@@ -199,7 +228,7 @@ OptimizerPtr MakeOptimizer(CommonOptions common, std::shared_ptr<const UpdateRul
     const double rate = common.learning_rate.value();
     Require(rate >= 0.0, common.name, "learning_rate of at least 0", rate);
   }
-  return std::make_shared<RuleOptimizer>(std::move(common), std::move(rule));
+  return std::make_shared<RuleOptimizer>(class_name, std::move(common), std::move(rule));
 }
 
 }  // namespace cohort::keras

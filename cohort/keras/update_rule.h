@@ -71,10 +71,12 @@ class UpdateRule {
   // Rows that appear once each. None: where Keras's rule changes every row, and a gradient is made dense.
   virtual Node* Sparse(const UpdateArgs&) const { return nullptr; }
   virtual bool has_sparse() const { return false; }
+  // What the class's configuration has beside the options that all have.
+  virtual ConfigValue::Object config() const = 0;
 };
 
 // Throws InvalidArgumentError for options out of range.
-OptimizerPtr MakeOptimizer(CommonOptions common, std::shared_ptr<const UpdateRule> rule);
+OptimizerPtr MakeOptimizer(const std::string& class_name, CommonOptions common, std::shared_ptr<const UpdateRule> rule);
 
 // Throws InvalidArgumentError "[keras/optimizer] NAME expected WHAT ..." unless `holds`.
 void Require(bool holds, const std::string& optimizer, const char* what, double got);

@@ -74,7 +74,7 @@ int main() {
                 keras::Dense(2, {.activation = "softmax"})},
                {.seed = 1});
   model.Compile({.optimizer = keras::Adam({.learning_rate = 0.01}),
-                 .loss = {"sparse_categorical_crossentropy"},
+                 .loss = "sparse_categorical_crossentropy",
                  .metrics = {"accuracy"}});
   model.Summary();
   model.Fit(Spirals(2000, 1), {.epochs = 5, .verbose = 2});

@@ -14,10 +14,12 @@
 #include "cohort/core/file.h"
 #include "cohort/graph/gradients.h"
 #include "cohort/keras/archive.h"
+#include "cohort/keras/config.h"
 #include "cohort/keras/learning_rate_schedule.h"
 #include "cohort/keras/loss.h"
 #include "cohort/keras/metric.h"
 #include "cohort/keras/optimizer.h"
+#include "cohort/keras/serialization.h"
 #include "cohort/keras/weights_file.h"
 #include "cohort/ops/activation.h"
 #include "cohort/ops/array.h"
@@ -306,12 +308,28 @@ Json AnswerFile(const Json& request) {
   return answer;
 }
 
+// Keras's form of a loss, metric, optimizer or schedule, read and written again.
+Json AnswerConfig(const Json& request) {
+  const std::string what = request.at("what");
+  const ConfigValue value = ConfigValue::FromJson(request.at("value").dump());
+  ConfigValue again;
+  if (what == "loss") {
+    again = DeserializeLoss(value)->Serialized();
+  } else if (what == "metric") {
+    again = DeserializeMetric(value).Serialized();
+  } else {
+    again = DeserializeOptimizer(value)->Serialized();
+  }
+  return Json::parse(again.ToJson());
+}
+
 Json Answer(const Json& request) {
   const std::string kind = request.at("kind");
   if (kind == "loss") return AnswerLoss(request);
   if (kind == "metric") return AnswerMetric(request);
   if (kind == "optimizer") return AnswerOptimizer(request);
   if (kind == "file") return AnswerFile(request);
+  if (kind == "config") return AnswerConfig(request);
   return AnswerSchedule(request);
 }
 

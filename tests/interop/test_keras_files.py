@@ -1,4 +1,4 @@
-"""Files of weights: what Keras saves we read, and what we write Keras loads."""
+"""Files of models: what Keras saves we read, and what we write Keras loads."""
 
 import json
 import os
@@ -71,3 +71,41 @@ def test_weights_come_and_go(tmp_path, whole):
         np.testing.assert_array_equal(before + np.float32(1), after)
     for before, after in zip(model.optimizer.variables, loaded.optimizer.variables, strict=True):
         np.testing.assert_array_equal(before.numpy(), after.numpy())
+
+
+schedules = keras.optimizers.schedules
+PARTS = [
+    ("optimizer", lambda: keras.optimizers.SGD(0.5, momentum=0.5, nesterov=True, clipnorm=2.0)),
+    ("optimizer", lambda: keras.optimizers.Adagrad(0.5, epsilon=0.25, weight_decay=0.125)),
+    ("optimizer", lambda: keras.optimizers.Adam(schedules.ExponentialDecay(0.5, 10, 0.25), amsgrad=True)),
+    ("optimizer", lambda: keras.optimizers.AdamW(schedules.CosineDecay(0.5, 10, warmup_target=2.0, warmup_steps=3))),
+    ("optimizer", lambda: keras.optimizers.RMSprop(schedules.PiecewiseConstantDecay([3], [1.0, 2.0]), centered=True)),
+    ("optimizer", lambda: keras.optimizers.RMSprop(schedules.PolynomialDecay(0.5, 10, cycle=True), momentum=0.5)),
+    ("optimizer", lambda: keras.optimizers.Ftrl(schedules.InverseTimeDecay(0.5, 10, 0.25), beta=0.5, clipvalue=0.5)),
+    ("loss", lambda: keras.losses.SparseCategoricalCrossentropy(from_logits=True)),
+    ("loss", lambda: keras.losses.CategoricalCrossentropy(label_smoothing=0.25)),
+    ("loss", lambda: keras.losses.BinaryCrossentropy(from_logits=True, name="mine")),
+    ("loss", lambda: keras.losses.MeanSquaredError(reduction="sum")),
+    ("loss", lambda: keras.losses.MeanAbsoluteError()),
+    ("loss", lambda: keras.losses.Huber()),
+    ("metric", lambda: keras.metrics.AUC(num_thresholds=20, curve="PR", summation_method="minoring")),
+    ("metric", lambda: keras.metrics.AUC(thresholds=[0.25, 0.5])),
+    ("metric", lambda: keras.metrics.BinaryAccuracy(threshold=0.25)),
+    ("metric", lambda: keras.metrics.TopKCategoricalAccuracy(k=3)),
+    ("metric", lambda: keras.metrics.SparseTopKCategoricalAccuracy(k=2)),
+    ("metric", lambda: keras.metrics.SparseCategoricalAccuracy()),
+    ("metric", lambda: keras.metrics.CategoricalAccuracy(name="c")),
+    ("metric", lambda: keras.metrics.Mean()),
+]
+
+
+@pytest.mark.parametrize(("what", "make"), PARTS, ids=lambda part: part if isinstance(part, str) else "")
+def test_configurations_come_and_go(what, make):
+    module = {"optimizer": keras.optimizers, "loss": keras.losses, "metric": keras.metrics}[what]
+    theirs = module.serialize(make())
+    ours = ask({"kind": "config", "what": what, "value": theirs})
+    assert ours["class_name"] == theirs["class_name"]
+    # Whatever Keras wrote stands in ours; what ours says beyond it Keras understands.
+    assert theirs["config"] == {name: ours["config"][name] for name in theirs["config"]}
+    loaded = module.deserialize(ours)
+    assert module.serialize(loaded)["config"] == theirs["config"]
