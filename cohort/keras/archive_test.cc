@@ -3,9 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
+#include <string>
 
 #include "cohort/core/bfloat16.h"
 #include "cohort/core/error.h"
@@ -46,11 +47,7 @@ void ExpectSame(const std::vector<WeightGroup>& a, const std::vector<WeightGroup
 
 class ArchiveTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    path = (std::filesystem::temp_directory_path() /
-            (std::string("cohort_") + ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".keras"))
-               .string();
-  }
+  void SetUp() override { path = ::testing::TempDir() + "cohort_archive_" + std::to_string(getpid()) + ".keras"; }
   void TearDown() override { RemoveFile(path); }
   std::string Damaged(const std::string& bytes) {
     std::ofstream(path, std::ios::binary) << bytes;

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <limits>
@@ -51,8 +52,7 @@ class FakeHost final : public CallbackHost {
 class CallbacksTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder = std::filesystem::temp_directory_path() /
-             ("cohort_callbacks_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
+    folder = ::testing::TempDir() + "cohort_callbacks_" + std::to_string(getpid());
     std::filesystem::remove_all(folder);
     std::filesystem::create_directories(folder);
   }

@@ -2,10 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
-#include <filesystem>
 #include <limits>
+#include <string>
 
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
@@ -56,7 +57,7 @@ TEST(HistoryTest, PlotsACurveForEveryQuantity) {
 }
 
 TEST(HistoryTest, WritesTheFileWholeOrNotAtAll) {
-  const std::string path = (std::filesystem::temp_directory_path() / "cohort_history_test.svg").string();
+  const std::string path = ::testing::TempDir() + "cohort_history_" + std::to_string(getpid()) + ".svg";
   History history;
   EXPECT_THROW(history.Plot(path), FailedPreconditionError);
   history.Add(0, {{"loss", 0}});
