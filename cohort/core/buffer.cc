@@ -127,6 +127,13 @@ class CachingHostAllocator final : public Allocator {
   // made for a new one.
   WholeBlock TakeWaiting(size_t bytes, std::span<const size_t> replaces) {
     MutexLock lock(mu_);
+    for (const size_t size : replaces) {
+      if (size < kCachedFrom) continue;
+      const SizeClass size_class = ClassOf(size);
+      auto& blocks = free_[size_class.index];
+      stats_.bytes_cached -= static_cast<int64_t>(blocks.size() * size_class.bytes);
+      FreeAll(blocks);
+    }
     const auto none = waiting_.end();
     auto fit = none;
     auto small = none;
@@ -149,13 +156,6 @@ class CachingHostAllocator final : public Allocator {
       std::free(small->block);
       stats_.bytes_cached -= static_cast<int64_t>(small->bytes);
       waiting_.erase(small);
-    }
-    for (const size_t size : replaces) {
-      if (size < kCachedFrom) continue;
-      const SizeClass size_class = ClassOf(size);
-      auto& blocks = free_[size_class.index];
-      stats_.bytes_cached -= static_cast<int64_t>(blocks.size() * size_class.bytes);
-      FreeAll(blocks);
     }
     return found;
   }

@@ -92,8 +92,8 @@ struct AllocatorStats {
 Allocator& HostAllocator();
 AllocatorStats HostAllocatorStats();
 // A large block for one who divides it himself. When it is freed it waits, whole, for the next one who asks for as much
-// or a little less (down to a quarter). Where it has to come from the system, a waiting one that was too small goes
-// back there, and so do all cached blocks of the size classes of `replaces`, in whose place it comes.
+// or a little less (down to a quarter); where it has to come from the system, a waiting one that was too small goes
+// back there. All cached blocks of the size classes of `replaces`, in whose place it comes, go back to the system.
 BufferPtr AllocateWholeHostBlock(size_t bytes, std::span<const size_t> replaces);
 // Gives every cached block back to the system.
 void TrimHostAllocator();

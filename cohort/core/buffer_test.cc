@@ -94,6 +94,14 @@ TEST_F(HostAllocatorTest, AWholeBlockTakesThePlaceOfTheCachedBlocksItIsToReplace
   EXPECT_EQ(HostAllocatorStats().system_allocations, calls);
 }
 
+TEST_F(HostAllocatorTest, ABlockThatWasWaitingTakesTheirPlaceToo) {
+  AllocateWholeHostBlock(4 * kMiB, {});
+  HostAllocator().Allocate(kMiB);
+  const std::vector<size_t> replaces = {kMiB};
+  const BufferPtr block = AllocateWholeHostBlock(4 * kMiB, replaces);
+  EXPECT_EQ(HostAllocatorStats().bytes_cached, 0);
+}
+
 TEST_F(HostAllocatorTest, TrimGivesAllBackThatNobodyHolds) {
   const BufferPtr held = AllocateWholeHostBlock(kMiB, {});
   const int64_t before = Held();

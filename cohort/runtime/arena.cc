@@ -35,6 +35,7 @@ struct ArenaPlanner::Plan {
   std::vector<int32_t> begin;  // of each node's values, and the end
   std::vector<PlannedValue> values;
   std::vector<size_t> sizes;  // of the slices
+  mutable std::atomic<bool> used{false};
   size_t total = 0;
 
   const PlannedValue* Find(int32_t node, int32_t ordinal) const {
@@ -68,7 +69,8 @@ class ArenaPlanner::Slice final : public Buffer {
 class ArenaPlanner::Arena {
  public:
   explicit Arena(const Plan& plan)
-      : block_(AllocateWholeHostBlock(plan.total, plan.sizes)), slices_(std::make_unique<Slice[]>(plan.sizes.size())) {
+      : block_(AllocateWholeHostBlock(plan.total, Replaced(plan))),
+        slices_(std::make_unique<Slice[]>(plan.sizes.size())) {
     for (const PlannedValue& value : plan.values) {
       if (value.slice >= 0) slice(value.slice)->Place(this, static_cast<char*>(block_->data()) + value.offset);
     }
@@ -81,6 +83,10 @@ class ArenaPlanner::Arena {
 
  private:
   ~Arena() = default;
+  // The blocks that the values had until there was the plan are not needed any more.
+  static std::span<const size_t> Replaced(const Plan& plan) {
+    return plan.used.exchange(true) ? std::span<const size_t>() : std::span<const size_t>(plan.sizes);
+  }
   const BufferPtr block_;
   const std::unique_ptr<Slice[]> slices_;
   std::atomic<int32_t> pins_{1};
@@ -243,8 +249,7 @@ bool StepAllocator::Fits(const PlannedValue& planned, size_t bytes) {
   return true;
 }
 
-void StepAllocator::EndRun(bool ok) {
-  if (plan_ == nullptr) return;
+void StepAllocator::Finish(bool ok) {
   if (!ok) news_.clear();
   for (const Live& value : live_) {
     const bool gone = value.slice != nullptr ? value.slice->free() : value.outside->IsUnique();

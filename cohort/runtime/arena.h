@@ -1,6 +1,6 @@
 // Arena: one block of memory in which the large values of a run of a plan lie. What a plan's kernels ask for is learned
-// in its first runs, and later ones give them slices of a block. Between runs the block waits, warm, for the next run of
-// this plan or of another one: a program's plans, which seldom run at the same time, share the largest one's.
+// in its first runs, and later ones give them slices of a block. Between runs the block waits, warm, for the next run
+// of this plan or of another one: a program's plans, which seldom run at the same time, share the largest one's.
 //
 // A plan is a guess; a slice is handed out only when nobody holds what lay in its place before. Whoever keeps a tensor
 // longer than the plan thought (a slice or reshape of it, a resource, a fetch) keeps its slice, and whatever would lie
@@ -24,12 +24,12 @@ namespace cohort {
 constexpr size_t kArenaFromBytes = 32 * 1024;
 
 struct ArenaStats {
-  int64_t plans = 0;        // made so far
-  int64_t planned = 0;      // values that have a place in the latest one
-  int64_t bytes = 0;        // of its block
-  int64_t slices = 0;       // handed out
+  int64_t plans = 0;         // made so far
+  int64_t planned = 0;       // values that have a place in the latest one
+  int64_t bytes = 0;         // of its block
+  int64_t slices = 0;        // handed out
   int64_t from_outside = 0;  // large values that the caching allocator gave instead
-  int64_t escapees = 0;     // values that are known to outlive the run that made them
+  int64_t escapees = 0;      // values that are known to outlive the run that made them
 };
 
 // What is known of the memory of a plan's kernels. Thread-safe.
@@ -100,7 +100,9 @@ class StepAllocator final : public Allocator {
   MemorySpace space() const override { return MemorySpace::kHost; }
   // After the run's own tensors are gone: what somebody still holds is never planned again, and its block lives until
   // it is released. A run that has failed teaches nothing else.
-  void EndRun(bool ok);
+  void EndRun(bool ok) {
+    if (plan_ != nullptr) Finish(ok);
+  }
 
  private:
   using Key = ArenaPlanner::Key;
@@ -109,7 +111,7 @@ class StepAllocator final : public Allocator {
   struct Live {
     Key key;
     ArenaPlanner::Slice* slice;  // null where the value lies outside
-    BufferPtr outside;        // held a second time: unique once the value's own buffer is gone
+    BufferPtr outside;           // held a second time: unique once the value's own buffer is gone
     size_t bytes;
     size_t begin;  // of the slice, in its block
     size_t end;
@@ -119,6 +121,7 @@ class StepAllocator final : public Allocator {
   };
 
   BufferPtr AllocateLarge(size_t bytes);
+  void Finish(bool ok);
   // Whether the value can have the place that is planned for it; then there is a block.
   bool Fits(const PlannedValue& planned, size_t bytes);
   // Drops what is no longer there; the rest is there together with a value of the present node.

@@ -66,9 +66,10 @@ TEST(ArenaPlan, TwoSmallOnesInThePlaceOfALargeOne) {
 
 TEST(ArenaPlan, TheSmallestGapIsTaken) {
   // Two gaps are left between long-lived ones, of 2 and of 1 units; what needs 1 must leave the larger one free.
-  EXPECT_EQ(Checked({{5 * kUnit, 0, 9}, {2 * kUnit, 0, 2}, {4 * kUnit, 0, 9}, {kUnit, 0, 2}, {kUnit, 3, 9},
-                     {2 * kUnit, 4, 9}}),
-            12 * kUnit);
+  EXPECT_EQ(
+      Checked(
+          {{5 * kUnit, 0, 9}, {2 * kUnit, 0, 2}, {4 * kUnit, 0, 9}, {kUnit, 0, 2}, {kUnit, 3, 9}, {2 * kUnit, 4, 9}}),
+      12 * kUnit);
 }
 
 TEST(ArenaPlan, ALifeThatEndsBeforeItBeginsIsRefused) {
@@ -100,7 +101,7 @@ TEST(ArenaPlan, AllSmallCases) {
       }
     }
   }
-  EXPECT_EQ(cases, 40920);  // multisets of 4 of 30
+  EXPECT_EQ(cases, 40920);    // multisets of 4 of 30
   EXPECT_LE(above_bound, 8);  // greedy is not perfect
 }
 
@@ -131,8 +132,8 @@ TEST(ArenaPlan, ATrainingStepNeedsNoMoreThanItsLowerBound) {
     std::vector<Lifetime> lifetimes;
     for (int32_t i = 0; i < layers; ++i) {
       const size_t bytes = kUnit * (1 + random() % 1000);
-      lifetimes.push_back({bytes, i, 2 * layers - i});                      // forward
-      lifetimes.push_back({bytes, 2 * layers - i - 1, 2 * layers - i});     // its gradient
+      lifetimes.push_back({bytes, i, 2 * layers - i});                                     // forward
+      lifetimes.push_back({bytes, 2 * layers - i - 1, 2 * layers - i});                    // its gradient
       lifetimes.push_back({kUnit * (1 + random() % 50), 2 * layers - i, 2 * layers - i});  // its filter's
     }
     const size_t total = Checked(lifetimes);

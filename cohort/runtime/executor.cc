@@ -2,7 +2,6 @@
 
 #include <omp.h>
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <utility>
@@ -132,10 +131,12 @@ void Executor::BeginStep(StepState* state, const StepInfo& step, Mode mode) {
 
 // A plan of small values alone does without; it is looked at again after 1, 2, 4, 8.. runs, or when a feed is large.
 bool Executor::WantsArena(StepState* state, const StepInfo& step) const {
-  if (&device_.allocator() != &HostAllocator()) return false;
+  if (!has_host_memory_) return false;
   if (arena_planner_->in_use() || std::has_single_bit(++state->runs)) return true;
-  return std::any_of(step.args.begin(), step.args.end(),
-                     [](const Tensor& arg) { return arg.bytes() >= kArenaFromBytes; });
+  for (const Tensor& arg : step.args) {
+    if (arg.num_elements() >= static_cast<int64_t>(kArenaFromBytes / sizeof(float))) return true;
+  }
+  return false;
 }
 
 Status Executor::RunSync(const StepInfo& step) {

@@ -133,6 +133,7 @@ class Executor {
   int32_t async_nodes_ = 0;
   int32_t update_nodes_ = 0;
   bool has_sends_ = false;
+  bool has_host_memory_ = false;
 
   // Asynchronous kernels, whose threads and times are not the plan's, have the device's allocator, and so has all that
   // runs on a device with memory of its own, whose kernels all are asynchronous.

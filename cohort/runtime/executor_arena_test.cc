@@ -262,8 +262,9 @@ TEST_P(ExecutorArenaTest, AFetchedViewKeepsItsValue) {
 
 TEST_P(ExecutorArenaTest, VariablesKeepWhatTheyAreGiven) {
   const auto assign = [&](const char* name, Output value) {
-    task_->resources.LookupOrCreate<Variable>(
-        "", name, [&] { return std::make_shared<Variable>(name, DType::kFloat32, Shape{-1, kColumns}); });
+    task_->resources.LookupOrCreate<Variable>("", name, [&] {
+      return std::make_shared<Variable>(name, DType::kFloat32, Shape{-1, kColumns});
+    });
     const Output handle = g_.Op("VarHandleOp")
                               .Attr("dtype", DType::kFloat32)
                               .Attr("shape", Shape{-1, kColumns})

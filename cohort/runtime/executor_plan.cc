@@ -178,6 +178,7 @@ void Executor::PlanArena() {
     const int32_t producer = producer_of_slot[static_cast<size_t>(input_slots_[static_cast<size_t>(last)])];
     if (producer >= 0) leaves[static_cast<size_t>(producer)] = true;
   }
+  has_host_memory_ = &device_.allocator() == &HostAllocator();
   arena_planner_ = std::make_unique<ArenaPlanner>(std::move(leaves));
 }
 
