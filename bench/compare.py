@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 
-from rows import bulk, linear_regression, null_step, programs, session_run, startup, table
+from rows import all_reduce, bulk, linear_regression, null_step, programs, session_run, startup, table
 
 ROWS = {
     "session": session_run.prepare,
@@ -28,6 +28,8 @@ ROWS = {
     "null_8": lambda *given: null_step.prepare(*given, workers=8),
     "bulk": bulk.prepare,
     "startup": startup.prepare,
+    "all_reduce_2": lambda *given: all_reduce.prepare(*given, members=2),
+    "all_reduce_4": lambda *given: all_reduce.prepare(*given, members=4),
 }
 
 

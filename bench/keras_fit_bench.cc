@@ -76,7 +76,7 @@ void Fit(benchmark::State& state) {
   keras::Sequential model(
       {keras::Flatten(), keras::Dense(hidden, {.activation = "relu"}), keras::Dense(10, {.activation = "softmax"})});
   model.Compile({.optimizer = keras::SGD({.learning_rate = 0.0001}),
-                 .loss = {"sparse_categorical_crossentropy"},
+                 .loss = "sparse_categorical_crossentropy",
                  .metrics = {"accuracy"}});
   const auto fit = [&] { model.Fit(images.train_images, images.train_labels, {.batch_size = batch, .verbose = 0}); };
   fit();
@@ -113,7 +113,7 @@ void FitGuideNetwork(benchmark::State& state) {
        keras::Dense(10, {.activation = "softmax"})},
       {.session = {.intra_op_parallelism_threads = threads}});
   model.Compile({.optimizer = keras::SGD({.learning_rate = 1e-6}),
-                 .loss = {"sparse_categorical_crossentropy"},
+                 .loss = "sparse_categorical_crossentropy",
                  .metrics = {"accuracy"}});
   const auto fit = [&] { model.Fit(images.train_images, images.train_labels, {.batch_size = batch, .verbose = 0}); };
   const auto steps = [&] {

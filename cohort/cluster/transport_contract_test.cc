@@ -287,6 +287,18 @@ TEST_P(TransportPair, APeerThatShutsDownIsLostByNameAndItsLastMessagesArrive) {
   EXPECT_EQ(at_worker_.Messages(100)[99].header, "99");
 }
 
+TEST_P(TransportPair, LargeMessagesArriveBeforeTheirSenderIsGone) {
+  constexpr size_t kCount = 20;
+  const Tensor large = Pattern(4 << 20);
+  for (size_t i = 0; i < kCount; ++i) pair_.accepted()->Send({1, std::to_string(i), {large}});
+  pair_.ps().Shutdown();
+  const Status why = at_worker_.WhyClosed(pair_.dialed());
+  EXPECT_THAT(why.message(), HasSubstr("the connection was closed by the peer"));
+  const std::vector<Message> messages = at_worker_.Messages(kCount);
+  EXPECT_EQ(messages.back().header, std::to_string(kCount - 1));
+  ExpectSame(messages.back().tensors.at(0), large);
+}
+
 TEST_P(TransportPair, NoCallComesAfterShutdownWithMessagesInFlight) {
   std::atomic<bool> stop{false};
   std::vector<std::thread> senders;

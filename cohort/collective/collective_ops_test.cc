@@ -5,6 +5,7 @@
 
 #include "cohort/cluster/cluster_node.h"
 #include "cohort/cluster/server_directory.h"
+#include "cohort/collective/gradient_reduction.h"
 #include "cohort/collective/testing/group_harness.h"
 #include "cohort/graph/gradients.h"
 #include "cohort/ops/arithmetic.h"
@@ -186,6 +187,52 @@ TEST_P(InGraph, GradientsAreReducedToo) {
   for (size_t i = 0; i < results.size(); ++i) {
     const float x = n - 1 - static_cast<float>(i % static_cast<size_t>(world()));
     EXPECT_THAT(Values(results[i]), ElementsAre(2 * x * (n + 1) / 2, 4 * 10)) << i;
+  }
+}
+
+// Gradients of several sizes and dtypes, in buckets of several sizes: each is the mean over the members.
+TEST_P(InGraph, GradientsInBuckets) {
+  const std::vector<std::pair<DType, Shape>> kinds = {
+      {DType::kFloat32, {3, 2}}, {DType::kFloat32, {}},     {DType::kFloat64, {5}},     {DType::kFloat32, {40'000}},
+      {DType::kFloat32, {0, 2}}, {DType::kFloat64, {2, 2}}, {DType::kFloat32, {10, 10}}};
+  std::vector<std::vector<Output>> replicas(static_cast<size_t>(world()));
+  for (size_t i = kinds.size(); i-- > 0;) {  // as a backward pass adds them
+    AtEachMember([&](int rank) {
+      const auto& [dtype, shape] = kinds[i];
+      Tensor value = Tensor::Zeros(dtype, shape);
+      for (int64_t k = 0; k < value.num_elements(); ++k) {
+        const double element = static_cast<double>(rank * 2 + static_cast<int>(i) + k % 9);
+        dtype == DType::kFloat64 ? void(value.data<double>()[k] = element)
+                                 : void(value.data<float>()[k] = static_cast<float>(element));
+      }
+      auto& own = replicas[static_cast<size_t>(rank)];
+      own.insert(own.begin(), ops::Identity(ops::Const(graph_, value)));
+      return own[0];
+    });
+  }
+  std::vector<Output> fetches;
+  for (const int64_t bytes_per_pack : {0, 1, 64, 1 << 20}) {
+    GradientReduction how;
+    how.keys = keys_;
+    how.final_op = "Div";
+    how.bytes_per_pack = bytes_per_pack;
+    how.devices = keys_.members;
+    for (const auto& replica : ReduceGradients(replicas, how)) {
+      fetches.insert(fetches.end(), replica.begin(), replica.end());
+    }
+  }
+  const auto session = Open();
+  for (int step = 0; step < 3; ++step) {
+    const std::vector<Tensor> results = session->Run({}, fetches, {}, Patience());
+    for (size_t n = 0; n < results.size(); ++n) {
+      const size_t i = n % kinds.size();
+      ASSERT_EQ(results[n].shape(), kinds[i].second);
+      for (int64_t k = 0; k < results[n].num_elements(); ++k) {
+        const double element = kinds[i].first == DType::kFloat64 ? results[n].data<double>()[k]
+                                                                 : static_cast<double>(results[n].data<float>()[k]);
+        ASSERT_EQ(element, static_cast<double>(world() - 1 + static_cast<int>(i) + k % 9)) << i << " at " << k;
+      }
+    }
   }
 }
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <iosfwd>
 #include <map>
 #include <memory>
@@ -47,10 +48,25 @@ struct ModelOptions {
   SessionConfig session;  // threads, placement
 };
 
+// One loss, or one for each output: "mse", {"mse", keras::Huber()}.
+class LossList {
+ public:
+  LossList() = default;
+  LossList(const char* name) : losses_{LossArgument(name)} {}
+  LossList(const std::string& name) : losses_{LossArgument(name)} {}
+  LossList(LossPtr loss) : losses_{LossArgument(std::move(loss))} {}
+  LossList(std::initializer_list<LossArgument> losses) : losses_(losses) {}
+  LossList(std::vector<LossArgument> losses) : losses_(std::move(losses)) {}
+  const std::vector<LossArgument>& get() const { return losses_; }
+
+ private:
+  std::vector<LossArgument> losses_;
+};
+
 struct CompileOptions {
   OptimizerArgument optimizer = "rmsprop";
   // Of the outputs in order. One alone is that of every output; an empty argument: that output is not trained.
-  std::vector<LossArgument> loss;
+  LossList loss;
   std::vector<double> loss_weights;              // one an output; empty: 1 each
   std::vector<MetricArgument> metrics;           // of every output with a loss; sample weights do not count in them
   std::vector<MetricArgument> weighted_metrics;  // those in which they do

@@ -11,8 +11,8 @@ namespace cohort::keras {
 
 void Model::Compile(const CompileOptions& options) {
   if (!options.optimizer) throw InvalidArgumentError("[keras/compile] expected an optimizer; got none");
-  if (options.loss.empty() ||
-      std::none_of(options.loss.begin(), options.loss.end(), [](const LossArgument& loss) { return bool(loss); })) {
+  const std::vector<LossArgument>& losses = options.loss.get();
+  if (std::none_of(losses.begin(), losses.end(), [](const LossArgument& loss) { return bool(loss); })) {
     throw InvalidArgumentError("[keras/compile] expected a loss; got none");
   }
   compile_options_ = options;
@@ -30,14 +30,15 @@ void Model::ResolveCompiled() {
     throw InvalidArgumentError(StrCat("[keras/compile] expected one ", what, ", or one for each of the ", outputs,
                                       " outputs of model '", name(), "'; got ", count));
   };
-  check_count(options.loss.size(), "loss");
+  const std::vector<LossArgument>& losses = options.loss.get();
+  check_count(losses.size(), "loss");
   if (!options.loss_weights.empty()) check_count(options.loss_weights.size(), "loss weight");
   auto resolved = std::make_unique<CompiledModel>();
   CompiledModel& compiled = *resolved;
   compiled.optimizer = options.optimizer.get();
   const std::vector<LayerInstance::LayerValues> values = engine().step_values();
   for (size_t i = 0; i < outputs; ++i) {
-    compiled.losses.push_back(options.loss[options.loss.size() == 1 ? 0 : i].get());
+    compiled.losses.push_back(losses[losses.size() == 1 ? 0 : i].get());
     const std::vector<double>& weights = options.loss_weights;
     compiled.loss_weights.push_back(weights.empty() ? 1.0 : weights[weights.size() == 1 ? 0 : i]);
     compiled.output_names.push_back(outputs == 1 ? "" : values[layers_->output_values()[i].step].path);

@@ -45,7 +45,7 @@ TEST(ModelTest, ALineIsLearned) {
   const Line line;
   Sequential model({Dense(1)});  // the input shape comes with the data
   EXPECT_FALSE(model.built());
-  model.Compile({.optimizer = SGD({.learning_rate = 0.3}), .loss = {"mse"}, .metrics = {"mae"}});
+  model.Compile({.optimizer = SGD({.learning_rate = 0.3}), .loss = "mse", .metrics = {"mae"}});
   FitOptions options = kQuiet;
   options.epochs = 60;
   const History history = model.Fit(line.x, line.y, options);
@@ -62,7 +62,7 @@ TEST(ModelTest, ALineIsLearned) {
 
 TEST(ModelTest, LossesAreMeansOverExamplesWithAnUnevenLastBatch) {
   Sequential model({Input(Shape{1}), Dense(1, {.use_bias = false, .kernel_initializer = "zeros"})});
-  model.Compile({.optimizer = SGD({.learning_rate = 0.0}), .loss = {"mse"}, .metrics = {"mse"}});
+  model.Compile({.optimizer = SGD({.learning_rate = 0.0}), .loss = "mse", .metrics = {"mse"}});
   const Tensor x = Tensor::FromValues(Floats(5, 1.0f), Shape{5, 1});
   const Tensor y = Values({1, 2, 3, 4, 5}, Shape{5, 1});
   FitOptions options = kQuiet;
@@ -78,7 +78,7 @@ TEST(ModelTest, LossesAreMeansOverExamplesWithAnUnevenLastBatch) {
 TEST(ModelTest, WeightsOfExamplesAndClasses) {
   Sequential model({Input(Shape{1}), Dense(1, {.use_bias = false, .kernel_initializer = "zeros"})});
   model.Compile(
-      {.optimizer = SGD({.learning_rate = 0.0}), .loss = {"mse"}, .metrics = {"mse"}, .weighted_metrics = {"mse"}});
+      {.optimizer = SGD({.learning_rate = 0.0}), .loss = "mse", .metrics = {"mse"}, .weighted_metrics = {"mse"}});
   const Tensor x = Tensor::FromValues(Floats(4, 1.0f), Shape{4, 1});
   const Tensor y = Tensor::FromValues(std::vector<int64_t>{0, 1, 1, 2}, Shape{4});
   FitOptions options = kQuiet;
@@ -97,7 +97,7 @@ TEST(ModelTest, RegularizersAndLossesOfLayersAreAdded) {
   Sequential model({Input(Shape{1}), Dense(1, {.kernel_initializer = initializers::Constant(3),
                                                .kernel_regularizer = regularizers::L2(0.5),
                                                .bias_regularizer = "l1"})});
-  model.Compile({.optimizer = SGD({.learning_rate = 1.0}), .loss = {"mse"}});
+  model.Compile({.optimizer = SGD({.learning_rate = 1.0}), .loss = "mse"});
   const Tensor x = Values({0, 0}, Shape{2, 1});
   EXPECT_DOUBLE_EQ(LogOf(model.Evaluate(x, x, {.verbose = 0}), "loss"), 4.5);
   EXPECT_DOUBLE_EQ(LogOf(model.TrainOnBatch({x, x}), "loss"), 4.5);
@@ -108,7 +108,7 @@ TEST(ModelTest, FrozenLayersAndTheirLayersKeepTheirWeights) {
   const Line line;
   Sequential model(
       {Input(Shape{1}), Dense(4, {.trainable = false}), BatchNormalization({.trainable = false}), Dense(1)});
-  model.Compile({.optimizer = "sgd", .loss = {"mse"}});
+  model.Compile({.optimizer = "sgd", .loss = "mse"});
   EXPECT_THAT(model.TrainableWeightNames(), ElementsAre("dense_1/kernel", "dense_1/bias"));
   const std::vector<Tensor> before = model.GetWeights();
   model.Fit(line.x, line.y, kQuiet);
@@ -120,7 +120,7 @@ TEST(ModelTest, FrozenLayersAndTheirLayersKeepTheirWeights) {
 TEST(ModelTest, MovingStatisticsFollowTheBatches) {
   for (const bool synchronized : {false, true}) {
     Sequential model({Input(Shape{1}), BatchNormalization({.momentum = 0.75, .synchronized = synchronized})});
-    model.Compile({.optimizer = SGD({.learning_rate = 0.0}), .loss = {"mse"}});
+    model.Compile({.optimizer = SGD({.learning_rate = 0.0}), .loss = "mse"});
     const Tensor x = Values({1, 3, 5, 7}, Shape{4, 1});
     model.TrainOnBatch({x, x});
     const std::vector<Tensor> weights = model.GetWeights();
@@ -143,8 +143,10 @@ TEST(ModelTest, BranchesInputsOutputsAndSharedLayers) {
   const std::vector<Tensor> outputs = model.PredictAll({{xa, xb}, std::vector<Tensor>{}});
   EXPECT_EQ(outputs[0].data<float>()[0], 10);
   EXPECT_EQ(outputs[1].data<float>()[0], 24);
-  model.Compile(
-      {.optimizer = SGD({.learning_rate = 0.0}), .loss = {"mse"}, .loss_weights = {1, 0.5}, .metrics = {"mae"}});
+  model.Compile({.optimizer = SGD({.learning_rate = 0.0}),
+                 .loss = {"mse", MeanSquaredError()},
+                 .loss_weights = {1, 0.5},
+                 .metrics = {"mae"}});
   const Tensor zero = Values({0}, Shape{1, 1});
   const Logs logs = model.Evaluate(ModelData({xa, xb}, {zero, zero}), {.verbose = 0});
   EXPECT_DOUBLE_EQ(LogOf(logs, "loss"), 100 + 0.5 * 576);
@@ -170,7 +172,7 @@ TEST(ModelTest, DatasetsGiveBatches) {
   const Line line;
   const data::Dataset batches = data::Dataset::FromTensorSlices({line.x, line.y}).Batch(10);
   Sequential model({Dense(1)});
-  model.Compile({.optimizer = SGD({.learning_rate = 0.1}), .loss = {"mse"}});
+  model.Compile({.optimizer = SGD({.learning_rate = 0.1}), .loss = "mse"});
   FitOptions options = kQuiet;
   options.epochs = 2;
   options.validation_data = batches;
@@ -188,7 +190,7 @@ TEST(ModelTest, StepsPerEpochGoOnWhereTheLastEpochStopped) {
   const Tensor x = Counting(Shape{6, 1});
   const data::Dataset dataset = data::Dataset::FromTensorSlices({x, x}).Batch(1);
   Sequential model({Input(Shape{1}), Dense(1, {.use_bias = false, .kernel_initializer = "zeros"})});
-  model.Compile({.optimizer = SGD({.learning_rate = 0.0}), .loss = {"mse"}});
+  model.Compile({.optimizer = SGD({.learning_rate = 0.0}), .loss = "mse"});
   FitOptions options = kQuiet;
   options.epochs = 3;
   options.steps_per_epoch = 2;
@@ -203,7 +205,7 @@ TEST(ModelTest, StepsPerEpochGoOnWhereTheLastEpochStopped) {
 
 TEST(ModelTest, ValidationSplitTakesTheLastExamples) {
   Sequential model({Input(Shape{1}), Dense(1, {.use_bias = false, .kernel_initializer = "zeros"})});
-  model.Compile({.optimizer = SGD({.learning_rate = 0.0}), .loss = {"mse"}});
+  model.Compile({.optimizer = SGD({.learning_rate = 0.0}), .loss = "mse"});
   const Tensor x = Values({0, 1, 2, 3}, Shape{4, 1});
   FitOptions options = kQuiet;
   options.validation_split = 0.25;
@@ -215,7 +217,7 @@ TEST(ModelTest, ValidationSplitTakesTheLastExamples) {
 TEST(ModelTest, InputsOfOtherDTypesAndRanks) {
   const data::ImageDataset images = data::GeneratedImages(1, 64, 8);
   Sequential model({Input(Shape{28, 28, 1}), Flatten(), Dense(10, {.activation = "softmax"})});
-  model.Compile({.optimizer = "sgd", .loss = {"sparse_categorical_crossentropy"}, .metrics = {"accuracy"}});
+  model.Compile({.optimizer = "sgd", .loss = "sparse_categorical_crossentropy", .metrics = {"accuracy"}});
   const Shape shape{64, 28, 28};
   Tensor wide(DType::kFloat64, shape), ints(DType::kInt32, shape), floats(DType::kFloat32, shape);
   for (int64_t i = 0; i < shape.num_elements(); ++i) {
@@ -239,7 +241,7 @@ TEST(ModelTest, InputsOfOtherDTypesAndRanks) {
 TEST(ModelTest, ImagesAreLearned) {
   const data::ImageDataset images = data::GeneratedImages(1, 3000, 500);
   Sequential model({Flatten(), Dense(64, {.activation = "relu"}), Dense(10, {.activation = "softmax"})});
-  model.Compile({.optimizer = "adam", .loss = {"sparse_categorical_crossentropy"}, .metrics = {"accuracy"}});
+  model.Compile({.optimizer = "adam", .loss = "sparse_categorical_crossentropy", .metrics = {"accuracy"}});
   data::StandardScaler scaler;
   scaler.Fit(images.train_images);
   const Tensor x = scaler.Transform(images.train_images), x_test = scaler.Transform(images.test_images);
@@ -258,7 +260,7 @@ TEST(ModelTest, MixedPrecisionKeepsFloatWeights) {
   Sequential model({Reshape({28, 28, 1}), Conv2D(16, 3, {.activation = "relu"}), BatchNormalization(), MaxPooling2D(4),
                     Flatten(), LayerNormalization(), Dense(10, {.activation = "softmax"})},
                    {.dtype_policy = "mixed_bfloat16"});
-  model.Compile({.optimizer = "adam", .loss = {"sparse_categorical_crossentropy"}});
+  model.Compile({.optimizer = "adam", .loss = "sparse_categorical_crossentropy"});
   data::StandardScaler scaler;
   scaler.Fit(images.train_images);
   FitOptions options = kQuiet;
@@ -287,7 +289,7 @@ class SignDescent final : public Sequential {
 
 TEST(ModelTest, AStepOfOnesOwn) {
   SignDescent model({Input(Shape{1}), Dense(1, {.kernel_initializer = "zeros"})});
-  model.Compile({.optimizer = SGD({.learning_rate = 0.25}), .loss = {"mse"}});
+  model.Compile({.optimizer = SGD({.learning_rate = 0.25}), .loss = "mse"});
   model.TrainOnBatch({Values({1}, Shape{1, 1}), Values({100}, Shape{1, 1})});
   EXPECT_EQ(model.GetWeights()[0].data<float>()[0], 0.25f);
   EXPECT_EQ(model.GetWeights()[1].data<float>()[0], 0.25f);
@@ -296,7 +298,7 @@ TEST(ModelTest, AStepOfOnesOwn) {
 TEST(ModelTest, CallbacksSeeTheModel) {
   const Line line;
   Sequential model({Dense(1)});
-  model.Compile({.optimizer = SGD({.learning_rate = 0.1}), .loss = {"mse"}});
+  model.Compile({.optimizer = SGD({.learning_rate = 0.1}), .loss = "mse"});
   std::vector<std::string> seen;
   FitOptions options = kQuiet;
   options.epochs = 5;
@@ -315,10 +317,10 @@ TEST(ModelTest, CallbacksSeeTheModel) {
 TEST(ModelTest, CompilingAgainKeepsTheWeights) {
   const Line line;
   Sequential model({Dense(1)});
-  model.Compile({.optimizer = "adam", .loss = {"mse"}});
+  model.Compile({.optimizer = "adam", .loss = "mse"});
   model.Fit(line.x, line.y, kQuiet);
   const Floats kernel = model.GetWeights()[0].ToVector<float>();
-  model.Compile({.optimizer = "adam", .loss = {"mae"}, .metrics = {"mse"}});
+  model.Compile({.optimizer = "adam", .loss = "mae", .metrics = {"mse"}});
   EXPECT_EQ(model.GetWeights()[0].ToVector<float>(), kernel);
   model.Fit(line.x, line.y, kQuiet);
   EXPECT_EQ(model.Iterations(), 4);
@@ -328,7 +330,7 @@ TEST(ModelTest, TheSameSeedGivesTheSameModel) {
   const Line line;
   const auto run = [&](int64_t seed) {
     Sequential model({Dense(8), Dropout(0.5), Dense(1)}, {.seed = seed});
-    model.Compile({.optimizer = "adam", .loss = {"mse"}});
+    model.Compile({.optimizer = "adam", .loss = "mse"});
     FitOptions options = kQuiet;
     options.seed = seed;
     model.Fit(line.x, line.y, options);
@@ -395,7 +397,7 @@ TEST(ModelTest, WhatIsWrongIsSaid) {
               HasSubstr("call Compile"));
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { model.Summary(); }), HasSubstr("input shape"));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { model.Compile({}); }), HasSubstr("expected a loss"));
-  model.Compile({.optimizer = "sgd", .loss = {"mse"}});
+  model.Compile({.optimizer = "sgd", .loss = "mse"});
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
                 model.Fit(line.x, Counting(Shape{63, 1}), kQuiet);
               }),
@@ -426,7 +428,7 @@ TEST(ModelTest, WhatIsWrongIsSaid) {
 
 TEST(ModelTest, LabelsOutOfRangeNameLabelEpochAndBatch) {
   Sequential model({Input(Shape{2}), Dense(3, {.activation = "softmax"})});
-  model.Compile({.optimizer = "sgd", .loss = {"sparse_categorical_crossentropy"}});
+  model.Compile({.optimizer = "sgd", .loss = "sparse_categorical_crossentropy"});
   const Tensor y = Tensor::Vector(std::vector<int32_t>{0, 1, 2, 7});
   FitOptions options = kQuiet;
   options.batch_size = 2;
@@ -439,7 +441,7 @@ TEST(ModelTest, LabelsOutOfRangeNameLabelEpochAndBatch) {
 
 TEST(ModelTest, ALossThatIsNotANumberIsReportedOnce) {
   Sequential model({Input(Shape{1}), Dense(1)});
-  model.Compile({.optimizer = "sgd", .loss = {"mse"}});
+  model.Compile({.optimizer = "sgd", .loss = "mse"});
   Tensor x = Counting(Shape{4, 1});
   x.data<float>()[0] = NAN;
   FitOptions options = kQuiet;

@@ -37,7 +37,7 @@ SignalReport Check(DepthwiseFans fans, bool normalized = false) {
   items.push_back(Flatten());
   items.push_back(Dense(10, {.activation = "softmax"}));
   Sequential model(items);
-  model.Compile({.optimizer = "sgd", .loss = {"sparse_categorical_crossentropy"}});
+  model.Compile({.optimizer = "sgd", .loss = "sparse_categorical_crossentropy"});
   Tensor labels(DType::kInt32, Shape{16});
   for (int i = 0; i < 16; ++i) labels.data<int32_t>()[i] = i % 10;
   return model.CheckSignal(ModelData(Noise(Shape{16, 14, 14, 1}), labels), 16);
@@ -71,7 +71,7 @@ TEST(SignalCheckTest, NormalizationKeepsTheSignalInSpiteOfKerasFans) {
 TEST(SignalCheckTest, LargeWeightsExplode) {
   Sequential model({Input(Shape{32}), Dense(32, {.kernel_initializer = initializers::RandomNormal(0, 30)}),
                     Dense(32, {.kernel_initializer = initializers::RandomNormal(0, 30)}), Dense(1)});
-  model.Compile({.optimizer = "sgd", .loss = {"mse"}});
+  model.Compile({.optimizer = "sgd", .loss = "mse"});
   const SignalReport report = model.CheckSignal(ModelData(Noise(Shape{8, 32}), Noise(Shape{8, 1})));
   ASSERT_FALSE(report.Problems().empty());
   EXPECT_THAT(report.Problems()[0], AllOf(HasSubstr("explodes"), HasSubstr("dense_1 (Dense)"), HasSubstr("he_normal"),
@@ -80,7 +80,7 @@ TEST(SignalCheckTest, LargeWeightsExplode) {
 
 TEST(SignalCheckTest, KernelsThatBeginAtZeroAreNoHarmButInputsAre) {
   Sequential model({Input(Shape{32}), Dense(1, {.kernel_initializer = "zeros"})});
-  model.Compile({.optimizer = "sgd", .loss = {"mse"}});
+  model.Compile({.optimizer = "sgd", .loss = "mse"});
   EXPECT_THAT(model.CheckSignal(ModelData(Noise(Shape{8, 32}), Noise(Shape{8, 1}))).Problems(), IsEmpty());
   const Tensor zeros = Tensor::Zeros(DType::kFloat32, Shape{8, 32});
   EXPECT_THAT(model.CheckSignal(ModelData(zeros, Noise(Shape{8, 1}))).Problems(), ElementsAre(HasSubstr("all zeros")));
@@ -90,7 +90,7 @@ TEST(SignalCheckTest, FitWarnsBeforeTheFirstStepAndChangesNothing) {
   const auto fit = [](bool check) {
     Sequential model(
         {Input(Shape{4}), Dense(4, {.kernel_initializer = initializers::RandomNormal(0, 1e-6)}), Dense(1)});
-    model.Compile({.optimizer = "sgd", .loss = {"mse"}});
+    model.Compile({.optimizer = "sgd", .loss = "mse"});
     model.Fit(Noise(Shape{8, 4}), Noise(Shape{8, 1}), {.verbose = 0, .signal_check = check});
     return model.GetWeights()[1].ToVector<float>();
   };

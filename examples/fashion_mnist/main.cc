@@ -73,7 +73,7 @@ int Run(const Flags& flags) {
   const Images images = Load(flags);
   keras::Sequential model = Network(flags);
   model.Compile({.optimizer = keras::SGD({.learning_rate = flags.learning_rate, .momentum = flags.momentum}),
-                 .loss = {"sparse_categorical_crossentropy"},
+                 .loss = "sparse_categorical_crossentropy",
                  .metrics = {"accuracy"}});
   model.Summary();
   if (flags.show_signal) std::printf("%s\n", model.CheckSignal(images.train).ToString().c_str());

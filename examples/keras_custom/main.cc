@@ -1,5 +1,5 @@
-// A layer and a training step of one's own: tells two spirals apart with sines whose frequencies are learned, trained on
-// points that are moved a little in every step.
+// A layer and a training step of one's own: tells two spirals apart with sines whose frequencies are learned, trained
+// on points that are moved a little in every step.
 #include <cmath>
 #include <cstdio>
 #include <numbers>
@@ -74,7 +74,7 @@ int main() {
                 keras::Dense(2, {.activation = "softmax"})},
                {.seed = 1});
   model.Compile({.optimizer = keras::Adam({.learning_rate = 0.01}),
-                 .loss = {"sparse_categorical_crossentropy"},
+                 .loss = "sparse_categorical_crossentropy",
                  .metrics = {"accuracy"}});
   model.Summary();
   model.Fit(Spirals(2000, 1), {.epochs = 5, .verbose = 2});

@@ -102,6 +102,7 @@ void GrpcConnection::Send(std::vector<Message> messages) {
         control = control_;
       } else {
         bulk_queue_.push_back(std::move(message));
+        bulk_busy_ = true;
         bulk = bulk_;
       }
     }
@@ -131,7 +132,9 @@ bool GrpcConnection::NextControlFrame(grpc::ByteBuffer* frame) {
   {
     MutexLock lock(mu_);
     if (closed_ || goodbye_sent_) return false;
-    if (queued_.empty() && !first_control_ && goodbye_.ok() && !heartbeat_due_) return false;
+    const bool all_sent = queued_.empty() && (bulk_goodbye_sent_ || (bulk_ == nullptr && bulk_queue_.empty()));
+    const bool goodbye_due = !goodbye_.ok() && all_sent;
+    if (queued_.empty() && !first_control_ && !goodbye_due && !heartbeat_due_) return false;
     heartbeat_due_ = false;
     last_sent_ = Clock::now();
     if (first_control_) {
@@ -140,9 +143,14 @@ bool GrpcConnection::NextControlFrame(grpc::ByteBuffer* frame) {
       return true;
     }
     if (queued_.empty()) {
-      goodbye_sent_ = !goodbye_.ok();
-      *frame =
-          goodbye_sent_ ? EncodeFrame(FrameType::kGoodbye, goodbye_.message()) : EncodeFrame(FrameType::kHeartbeat, "");
+      goodbye_sent_ = goodbye_due;
+      if (!goodbye_due) {
+        *frame = EncodeFrame(FrameType::kHeartbeat, "");
+        return true;
+      }
+      WireWriter payload;
+      payload.Varint(bulk_goodbye_sent_ ? 1 : 0);
+      *frame = EncodeFrame(FrameType::kGoodbye, payload.Take() + goodbye_.message());
       return true;
     }
     batch = TakeBatch();
@@ -158,19 +166,29 @@ bool GrpcConnection::NextControlFrame(grpc::ByteBuffer* frame) {
 
 bool GrpcConnection::NextBulkFrame(grpc::ByteBuffer* frame) {
   Message message;
+  std::shared_ptr<ByteStream> told_next;
   {
     MutexLock lock(mu_);
-    if (closed_) return false;
+    if (closed_ || bulk_goodbye_sent_) return false;
     if (first_bulk_) {
       *frame = *first_bulk_;
       first_bulk_.reset();
       return true;
     }
-    if (!sending_ && bulk_queue_.empty()) return false;
-    if (!sending_) {
+    bulk_busy_ = sending_ || !bulk_queue_.empty();
+    if (!bulk_busy_ && goodbye_.ok()) return false;
+    if (!bulk_busy_) {
+      bulk_goodbye_sent_ = true;
+      told_next = control_;
+    } else if (!sending_) {
       message = std::move(bulk_queue_.front());
       bulk_queue_.pop_front();
     }
+  }
+  if (told_next != nullptr) {
+    *frame = EncodeFrame(FrameType::kGoodbye, "");
+    told_next->Pump();
+    return true;
   }
   const Clock::time_point now = Clock::now();
   if (sending_) {  // the chunk before has left
@@ -195,9 +213,7 @@ void GrpcConnection::OnControlFrame(const grpc::ByteBuffer& buffer) {
   try {
     const FrameView frame(buffer);
     if (frame.type() == FrameType::kHeartbeat) return;
-    if (frame.type() == FrameType::kGoodbye) {
-      return Close(LostPeer(peer_, StrCat("the connection was closed by the peer: ", frame.payload())));
-    }
+    if (frame.type() == FrameType::kGoodbye) return OnControlGoodbye(frame.payload());
     if (frame.type() != FrameType::kMessages) {
       throw DataLossError(StrCat("[frame] a frame of type ", static_cast<int>(frame.type()), " on a control stream"));
     }
@@ -214,10 +230,36 @@ void GrpcConnection::OnBulkFrame(const grpc::ByteBuffer& buffer) {
   Heard();
   if (closed()) return;
   try {
+    constexpr size_t kTypeOnly = 1;
+    if (buffer.Length() == kTypeOnly && FrameView(buffer).type() == FrameType::kGoodbye) return OnBulkGoodbye();
     if (receiver_.Add(buffer)) Handle(receiver_.Take());
   } catch (...) {
     CloseForError();
   }
+}
+
+void GrpcConnection::OnControlGoodbye(std::string_view payload) {
+  WireReader in(payload);
+  const bool after_bulk = in.Varint(1) == 1;
+  const Status why = LostPeer(peer_, StrCat("the connection was closed by the peer: ", in.Rest()));
+  {
+    MutexLock lock(mu_);
+    if (after_bulk && !bulk_goodbye_heard_) {
+      peers_goodbye_ = why;
+      return;
+    }
+  }
+  Close(why);
+}
+
+void GrpcConnection::OnBulkGoodbye() {
+  Status why;
+  {
+    MutexLock lock(mu_);
+    bulk_goodbye_heard_ = true;
+    why = peers_goodbye_;
+  }
+  if (!why.ok()) Close(why);
 }
 
 void GrpcConnection::Handle(Message message) {
@@ -255,22 +297,28 @@ void GrpcConnection::Close(const Status& why) {
   if (bulk != nullptr) bulk->Cancel();
 }
 
-void GrpcConnection::SayGoodbye(const Status& why) {
+bool GrpcConnection::SayGoodbye(const Status& why) {
   std::shared_ptr<ByteStream> control;
+  std::shared_ptr<ByteStream> bulk;
+  bool large;
   {
     MutexLock lock(mu_);
-    if (closed_ || !goodbye_.ok()) return;
+    if (closed_ || !goodbye_.ok()) return false;
     goodbye_ = why;
     control = control_;
+    bulk = bulk_;
+    large = bulk_busy_;
   }
+  if (bulk != nullptr) bulk->Pump();
   if (control != nullptr) control->Pump();
+  return large;
 }
 
 void GrpcConnection::OnStreamEnded(std::shared_ptr<ByteStream> GrpcConnection::*stream, const std::string& seen) {
   Status why;
   {
     MutexLock lock(mu_);
-    why = goodbye_.ok() ? LostPeer(peer_, seen) : goodbye_;
+    why = !goodbye_.ok() ? goodbye_ : !peers_goodbye_.ok() ? peers_goodbye_ : LostPeer(peer_, seen);
   }
   Close(why);
   {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cohort/cluster/grpc/bulk.h"
@@ -38,9 +39,9 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   // The same for the bulk stream, at any time later. False where the connection is closed.
   bool UseBulk(const std::shared_ptr<ByteStream>& stream, std::optional<grpc::ByteBuffer> first);
 
-  // Sends what is queued of small messages, then tells the peer that this side ends, which makes it close the
-  // connection; OnClosed then gets `why`. What is sent later is dropped.
-  void SayGoodbye(const Status& why);
+  // Sends what is queued, then tells the peer that this side ends, which makes it close the connection once it has all;
+  // OnClosed then gets `why`. What is sent later is dropped. True where large messages are on their way.
+  bool SayGoodbye(const Status& why);
 
   // From the transport's watching thread: sends a heartbeat where nothing was sent for long, and closes when the peer
   // has been silent for too long: time before `listening_since` does not count, nor time in which a message of the peer
@@ -57,6 +58,8 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   void OnControlFrame(const grpc::ByteBuffer& frame);
   void OnBulkFrame(const grpc::ByteBuffer& frame);
   void OnStreamEnded(std::shared_ptr<ByteStream> GrpcConnection::*stream, const std::string& seen) EXCLUDES(mu_);
+  void OnControlGoodbye(std::string_view payload) EXCLUDES(mu_);
+  void OnBulkGoodbye() EXCLUDES(mu_);
   void Handle(Message message);
   // Closes with the exception that is in flight.
   void CloseForError();
@@ -79,9 +82,13 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   std::vector<Message> queued_ GUARDED_BY(mu_);
   size_t queued_bytes_ GUARDED_BY(mu_) = 0;
   std::deque<Message> bulk_queue_ GUARDED_BY(mu_);
+  bool bulk_busy_ GUARDED_BY(mu_) = false;  // large messages are queued or being written
   bool heartbeat_due_ GUARDED_BY(mu_) = false;
   Status goodbye_ GUARDED_BY(mu_);  // an error once SayGoodbye was called
   bool goodbye_sent_ GUARDED_BY(mu_) = false;
+  bool bulk_goodbye_sent_ GUARDED_BY(mu_) = false;  // comes first
+  Status peers_goodbye_ GUARDED_BY(mu_);  // an error once the control stream brought one that waits for bulk's
+  bool bulk_goodbye_heard_ GUARDED_BY(mu_) = false;
   Clock::time_point last_sent_ GUARDED_BY(mu_);
   Status why_ GUARDED_BY(mu_);
 

@@ -22,7 +22,9 @@ enum class FrameType : uint8_t {
   kMessages = 6,   // whole small messages, one after another
   kBulkBegin = 7,  // of one large message: how long its head is, and the head's first bytes
   kBulkChunk = 8,  // its next bytes: the rest of the head, then the tensors'
-  kGoodbye = 9,    // the last of a control stream; payload: why
+  // The last of a stream. Payload on a control stream: whether there is one on the bulk stream too (varint, 0 or 1),
+  // then why; on a bulk stream: none.
+  kGoodbye = 9,
 };
 
 inline constexpr size_t kLargestChunk = 1 << 20;

@@ -95,10 +95,10 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   Then<&ByteStream::OnFinished> finished_{this};
 
   Mutex mu_;
-  bool writing_ GUARDED_BY(mu_) = false;  // somebody asks for frames and writes them
-  bool again_ GUARDED_BY(mu_) = false;    // pumped meanwhile
-  bool last_ GUARDED_BY(mu_) = false;     // once there are no more frames to write, it is over
-  bool over_ GUARDED_BY(mu_) = false;     // nothing can be read any more; no writing starts
+  bool writing_ GUARDED_BY(mu_) = true;  // somebody asks for frames and writes them, or it is yet to be opened
+  bool again_ GUARDED_BY(mu_) = false;   // pumped meanwhile
+  bool last_ GUARDED_BY(mu_) = false;    // once there are no more frames to write, it is over
+  bool over_ GUARDED_BY(mu_) = false;    // nothing can be read any more; no writing starts
 };
 
 // Of a call that a server's queue has accepted.

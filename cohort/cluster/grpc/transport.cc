@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a shutdown waits for peers to take what is queued for them.
+// How long a shutdown waits for peers to take what is queued for them; where that is large, the limit of silence.
 constexpr std::chrono::milliseconds kGoodbyeTime{1000};
 constexpr std::chrono::seconds kRefusalTime{1};
 
@@ -134,7 +134,8 @@ class GrpcTransport final : public Transport, public HandshakeHost {
   CondVar changed_;
   std::optional<TaskIdentity> identity_ GUARDED_BY(mu_);
   std::vector<std::weak_ptr<AcceptorHandshake>> want_identity_ GUARDED_BY(mu_);
-  bool stopped_ GUARDED_BY(mu_) = false;
+  bool ending_ GUARDED_BY(mu_) = false;   // no new connections
+  bool stopped_ GUARDED_BY(mu_) = false;  // no new streams
   uint64_t next_number_ GUARDED_BY(mu_) = 1;
   std::map<const GrpcConnection*, Entry> connections_ GUARDED_BY(mu_);
   struct Deadline {
@@ -228,7 +229,7 @@ std::optional<TaskIdentity> GrpcTransport::IdentityFor(const std::shared_ptr<Acc
 
 std::shared_ptr<GrpcConnection> GrpcTransport::AddConnection(const TaskIdentity& peer, std::optional<uint64_t> number) {
   MutexLock lock(mu_);
-  if (stopped_) throw UnavailableError("[transport] this task ends");
+  if (ending_) throw UnavailableError("[transport] this task ends");
   const bool accepted = !number;
   auto connection = std::make_shared<GrpcConnection>(handler_, options_, peer, accepted ? next_number_++ : *number,
                                                      [this](GrpcConnection& ended) { Forget(ended); });
@@ -270,6 +271,7 @@ std::shared_ptr<Connection> GrpcTransport::Dial(const std::string& address, cons
   {
     MutexLock lock(mu_);
     if (!identity_) throw FailedPreconditionError("[transport] SetIdentity comes before Dial");
+    if (ending_) throw UnavailableError("[transport] the transport is shut down");
     mine = *identity_;
   }
   const auto start = Clock::now();
@@ -333,20 +335,24 @@ void GrpcTransport::Shutdown() {
   std::vector<std::shared_ptr<GrpcConnection>> connections;
   {
     MutexLock lock(mu_);
-    if (stopped_) return;
-    stopped_ = true;
-    changed_.NotifyAll();
+    if (ending_) return;
+    ending_ = true;
     connections = Connections();
-    for (const auto& [key, handshake] : handshakes_) handshake.stream->Cancel();
   }
-  if (watcher_.joinable()) watcher_.join();
-  for (const auto& connection : connections) connection->SayGoodbye(why);
+  auto goodbye_time = kGoodbyeTime;
+  for (const auto& connection : connections) {
+    if (connection->SayGoodbye(why)) goodbye_time = std::max(kGoodbyeTime, options_.silence_limit);
+  }
   {
-    const auto deadline = Clock::now() + kGoodbyeTime;
+    const auto deadline = Clock::now() + goodbye_time;
     MutexLock lock(mu_);
     while (!connections_.empty() && changed_.WaitUntil(mu_, deadline)) {
     }
+    stopped_ = true;
+    changed_.NotifyAll();
+    for (const auto& [key, handshake] : handshakes_) handshake.stream->Cancel();
   }
+  if (watcher_.joinable()) watcher_.join();
   for (const auto& connection : connections) connection->Close(why);
   live_.WaitForNone();
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
