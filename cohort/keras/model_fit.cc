@@ -102,12 +102,13 @@ History Model::Fit(const ModelData& all, const FitOptions& options) {
     throw InvalidArgumentError(
         StrCat("[keras/fit] expected a model with one target for class_weight; it has ", TrainedTargets().targets));
   }
+  const int64_t first_pass = options.initial_epoch > 0 ? options.initial_epoch : epochs_fitted_;
   Batches batches(data, TrainedTargets(),
                   {.caller = "fit",
                    .batch_size = options.batch_size,
                    .shuffle = options.shuffle,
                    .seed = options.seed,
-                   .initial_epoch = options.initial_epoch,
+                   .first_pass = first_pass,
                    .steps_per_epoch = options.steps_per_epoch,
                    .class_weight = options.class_weight});
   std::optional<Batches> validation;  // prepared once for all epochs
@@ -138,6 +139,7 @@ History Model::Fit(const ModelData& all, const FitOptions& options) {
     int64_t steps = 0;
     const std::string where = StrCat("epoch ", epoch + 1);
     logs = RunPass(step, batches, {&callbacks, /*testing=*/false, where, &stop_training_}, &steps);
+    epochs_fitted_ = first_pass + epoch - options.initial_epoch + 1;
     if (batches.steps() > 0) callbacks.SetStepsOfAll(batches.steps());
     if (validation && (epoch + 1) % std::max(1, options.validation_freq) == 0) {
       for (const auto& log : WithPrefix(RunTest(*validation, callbacks, "validation of " + where))) {
