@@ -1,5 +1,7 @@
 #include "cohort/core/buffer.h"
 
+#include <sys/mman.h>
+
 #include <array>
 #include <bit>
 #include <cstdlib>
@@ -17,6 +19,7 @@ constexpr size_t kAlignment = 64;
 constexpr size_t kCachedFrom = 32 * 1024;
 constexpr int kStepsPerDoubling = 8;  // at most 12.5% of a block is slack
 constexpr size_t kClasses = 64 * kStepsPerDoubling;
+constexpr size_t kWhole = kClasses;  // in place of a class: a block that is kept whole
 
 struct SizeClass {
   size_t index;
@@ -30,6 +33,16 @@ SizeClass ClassOf(size_t bytes) {
   const size_t step = base / kStepsPerDoubling;
   const size_t j = (bytes - base + step - 1) / step;  // 1..8
   return {octave * kStepsPerDoubling + j - 1, base + j * step};
+}
+
+// A step that goes through hundreds of MB is a few per cent faster with them. Where the system has none to give,
+// nothing changes.
+void PreferHugePages(void* block, size_t bytes) {
+  constexpr uintptr_t kHugePage = uintptr_t{2} << 20;
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  const uintptr_t begin = (address + kHugePage - 1) / kHugePage * kHugePage;
+  const uintptr_t end = (address + bytes) / kHugePage * kHugePage;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 }
 
 class CachingHostAllocator;
@@ -48,7 +61,7 @@ class HostBuffer final : public Buffer {
   void Destroy() override;
 
   void* block_;
-  size_t class_index_;
+  size_t class_index_;  // or kWhole
   size_t class_bytes_;
   CachingHostAllocator* owner_;  // null for a small block, which malloc owns
 };
@@ -70,9 +83,13 @@ class CachingHostAllocator final : public Allocator {
 
   void GiveBack(void* block, size_t class_index, size_t class_bytes) {
     MutexLock lock(mu_);
-    free_[class_index].push_back(block);
     stats_.bytes_in_use -= static_cast<int64_t>(class_bytes);
     stats_.bytes_cached += static_cast<int64_t>(class_bytes);
+    if (class_index == kWhole) {
+      waiting_.push_back({block, class_bytes});
+    } else {
+      free_[class_index].push_back(block);
+    }
   }
 
   AllocatorStats stats() {
@@ -80,16 +97,74 @@ class CachingHostAllocator final : public Allocator {
     return stats_;
   }
 
-  void Trim() {
-    MutexLock lock(mu_);
-    for (auto& blocks : free_) {
-      for (void* block : blocks) std::free(block);
-      blocks.clear();
+  BufferPtr AllocateWhole(size_t bytes, std::span<const size_t> replaces) {
+    WholeBlock whole = TakeWaiting(bytes, replaces);
+    if (whole.block == nullptr) {
+      whole = {NewBlock(bytes), bytes};
+      PreferHugePages(whole.block, bytes);
+      MutexLock lock(mu_);
+      ++stats_.system_allocations;
+      stats_.bytes_in_use += static_cast<int64_t>(bytes);
     }
+    return Place(whole.block, bytes, kWhole, whole.bytes, this);
+  }
+
+  void TrimAll() {
+    MutexLock lock(mu_);
+    for (auto& blocks : free_) FreeAll(blocks);
+    for (const WholeBlock& whole : waiting_) std::free(whole.block);
+    waiting_.clear();
     stats_.bytes_cached = 0;
   }
 
  private:
+  struct WholeBlock {
+    void* block = nullptr;
+    size_t bytes = 0;
+  };
+
+  // The smallest waiting one that is large enough and not far too large; null where there is none, and then room is
+  // made for a new one.
+  WholeBlock TakeWaiting(size_t bytes, std::span<const size_t> replaces) {
+    MutexLock lock(mu_);
+    for (const size_t size : replaces) {
+      if (size < kCachedFrom) continue;
+      const SizeClass size_class = ClassOf(size);
+      auto& blocks = free_[size_class.index];
+      stats_.bytes_cached -= static_cast<int64_t>(blocks.size() * size_class.bytes);
+      FreeAll(blocks);
+    }
+    const auto none = waiting_.end();
+    auto fit = none;
+    auto small = none;
+    for (auto it = waiting_.begin(); it != none; ++it) {
+      if (it->bytes < bytes) {
+        if (small == none || it->bytes > small->bytes) small = it;
+      } else if (it->bytes / 4 <= bytes && (fit == none || it->bytes < fit->bytes)) {
+        fit = it;
+      }
+    }
+    WholeBlock found;
+    if (fit != none) {
+      found = *fit;
+      waiting_.erase(fit);
+      stats_.bytes_cached -= static_cast<int64_t>(found.bytes);
+      stats_.bytes_in_use += static_cast<int64_t>(found.bytes);
+      return found;
+    }
+    if (small != none) {
+      std::free(small->block);
+      stats_.bytes_cached -= static_cast<int64_t>(small->bytes);
+      waiting_.erase(small);
+    }
+    return found;
+  }
+
+  static void FreeAll(std::vector<void*>& blocks) {
+    for (void* block : blocks) std::free(block);
+    blocks.clear();
+  }
+
   void* Pop(const SizeClass& size_class) {
     MutexLock lock(mu_);
     const auto bytes = static_cast<int64_t>(size_class.bytes);
@@ -108,7 +183,7 @@ class CachingHostAllocator final : public Allocator {
   void* NewBlock(size_t bytes) {
     void* block = std::malloc(bytes + kOverhead);
     if (block == nullptr) {
-      Trim();
+      TrimAll();
       block = std::malloc(bytes + kOverhead);
     }
     if (block == nullptr) Fail(bytes);
@@ -129,6 +204,7 @@ class CachingHostAllocator final : public Allocator {
 
   Mutex mu_;
   std::array<std::vector<void*>, kClasses> free_ GUARDED_BY(mu_);
+  std::vector<WholeBlock> waiting_ GUARDED_BY(mu_);
   AllocatorStats stats_ GUARDED_BY(mu_);
 };
 
@@ -154,6 +230,9 @@ CachingHostAllocator& TheHostAllocator() {
 
 Allocator& HostAllocator() { return TheHostAllocator(); }
 AllocatorStats HostAllocatorStats() { return TheHostAllocator().stats(); }
-void TrimHostAllocator() { TheHostAllocator().Trim(); }
+BufferPtr AllocateWholeHostBlock(size_t bytes, std::span<const size_t> replaces) {
+  return TheHostAllocator().AllocateWhole(bytes, replaces);
+}
+void TrimHostAllocator() { TheHostAllocator().TrimAll(); }
 
 }  // namespace cohort

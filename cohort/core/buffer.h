@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 namespace cohort {
@@ -90,6 +91,10 @@ struct AllocatorStats {
 // many times a warm one; smaller ones are the C library's. Lives as long as the process.
 Allocator& HostAllocator();
 AllocatorStats HostAllocatorStats();
+// A large block for one who divides it himself. When it is freed it waits, whole, for the next one who asks for as much
+// or a little less (down to a quarter); where it has to come from the system, a waiting one that was too small goes
+// back there. All cached blocks of the size classes of `replaces`, in whose place it comes, go back to the system.
+BufferPtr AllocateWholeHostBlock(size_t bytes, std::span<const size_t> replaces);
 // Gives every cached block back to the system.
 void TrimHostAllocator();
 

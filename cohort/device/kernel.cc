@@ -8,8 +8,8 @@
 namespace cohort {
 namespace {
 
-Allocator& OutputAllocator(const Node& node, int output, Device& device) {
-  return node.output_arg(output).host_memory ? HostAllocator() : device.allocator();
+Allocator& OutputAllocator(const Node& node, int output, Allocator& allocator) {
+  return node.output_arg(output).host_memory ? HostAllocator() : allocator;
 }
 
 // Whether `input` can become a tensor of `bytes` bytes of `space` in place. Elements that are objects (size
@@ -22,7 +22,7 @@ bool CanForward(const Tensor& input, size_t bytes, MemorySpace space) {
 }  // namespace
 
 Tensor& KernelContext::AllocateOutput(int i, const Shape& shape) {
-  outputs_[i] = Tensor(node_->output_dtype(i), shape, OutputAllocator(*node_, i, *device_));
+  outputs_[i] = Tensor(node_->output_dtype(i), shape, OutputAllocator(*node_, i, *allocator_));
   return outputs_[i];
 }
 
@@ -35,7 +35,7 @@ Tensor& KernelContext::ForwardInputOrAllocate(std::initializer_list<int> input_i
   const DType dtype = node_->output_dtype(output_index);
   const size_t element = DTypeSize(dtype);
   const int64_t count = shape.num_elements();
-  Allocator& allocator = OutputAllocator(*node_, output_index, *device_);
+  Allocator& allocator = OutputAllocator(*node_, output_index, *allocator_);
   if (element != 0 && count >= 0) {
     for (const int index : input_indices) {
       const int32_t slot = input_slots_[index];

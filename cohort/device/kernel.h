@@ -39,7 +39,8 @@ class KernelContext {
         slots_(slots),
         input_slots_(input_slots),
         outputs_(outputs),
-        uses_(uses) {}
+        uses_(uses),
+        allocator_(&device.allocator()) {}
 
   const Node& node() const { return *node_; }
   Device& device() const { return *device_; }
@@ -56,8 +57,11 @@ class KernelContext {
   // Tries the inputs in turn.
   Tensor& ForwardInputOrAllocate(std::initializer_list<int> input_indices, int output_index, const Shape& shape);
   void SetOutput(int i, Tensor value) { outputs_[i] = std::move(value); }
-  Tensor AllocateTemp(DType dtype, const Shape& shape) { return Tensor(dtype, shape, device_->allocator()); }
-  Allocator& allocator() const { return device_->allocator(); }
+  Tensor AllocateTemp(DType dtype, const Shape& shape) { return Tensor(dtype, shape, *allocator_); }
+  // Of the device's memory; for the kernel's own thread, until the kernel ends.
+  Allocator& allocator() const { return *allocator_; }
+  // Used by the executor: another allocator of the same memory space.
+  void set_allocator(Allocator& allocator) { allocator_ = &allocator; }
   // Size of the OpenMP team that this kernel may use now: 1 off the compute thread.
   int num_threads() const { return num_threads_; }
   void set_num_threads(int n) { num_threads_ = n; }
@@ -70,6 +74,7 @@ class KernelContext {
   const int32_t* input_slots_;
   Tensor* outputs_;
   int32_t* uses_;
+  Allocator* allocator_;
   int num_threads_ = 1;
 };
 

@@ -2,6 +2,7 @@
 
 #include <omp.h>
 
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -51,6 +52,8 @@ std::unique_ptr<Graph> Improved(std::unique_ptr<Graph> graph, const std::string&
 }  // namespace
 
 struct Executor::StepState {
+  explicit StepState(ArenaPlanner& planner) : arena(planner) {}
+
   const StepInfo* step = nullptr;
   Mode mode = Mode::kInline;
   Done done;
@@ -58,6 +61,9 @@ struct Executor::StepState {
   std::vector<int32_t> uses;
   std::atomic<int32_t> updates_left{0};
   std::atomic<bool> in_gate{false};
+  StepAllocator arena;
+  Allocator* memory = nullptr;  // of synchronous kernels: `arena`, or the device's
+  uint32_t runs = 0;
 
   // What follows is used by plans with asynchronous kernels only.
   Mutex mu;
@@ -82,6 +88,7 @@ Executor::Executor(std::unique_ptr<Graph> graph, Device& device)
   if (device_.allocator().space() != MemorySpace::kHost) PlaceInMemory(*graph_);
   Compile();
   KeepConstants();
+  PlanArena();
 }
 
 Executor::~Executor() = default;
@@ -95,7 +102,7 @@ Executor::StepState* Executor::TakeState() {
       return state;
     }
   }
-  auto state = std::make_unique<StepState>();
+  auto state = std::make_unique<StepState>(*arena_planner_);
   state->slots.resize(static_cast<size_t>(num_slots_));
   state->uses.resize(static_cast<size_t>(num_slots_));
   for (const auto& [slot, value] : constants_) state->slots[static_cast<size_t>(slot)] = value;
@@ -116,9 +123,20 @@ void Executor::BeginStep(StepState* state, const StepInfo& step, Mode mode) {
   state->step = &step;
   state->mode = mode;
   state->updates_left.store(update_nodes_, std::memory_order_relaxed);
+  state->memory = WantsArena(state, step) ? static_cast<Allocator*>(&state->arena) : &device_.allocator();
   if (num_slots_ > 0) {
     std::memcpy(state->uses.data(), initial_uses_.data(), initial_uses_.size() * sizeof(int32_t));
   }
+}
+
+// A plan of small values alone does without; it is looked at again after 1, 2, 4, 8.. runs, or when a feed is large.
+bool Executor::WantsArena(StepState* state, const StepInfo& step) const {
+  if (!has_host_memory_) return false;
+  if (arena_planner_->in_use() || std::has_single_bit(++state->runs)) return true;
+  for (const Tensor& arg : step.args) {
+    if (arg.num_elements() >= static_cast<int64_t>(kArenaFromBytes / sizeof(float))) return true;
+  }
+  return false;
 }
 
 Status Executor::RunSync(const StepInfo& step) {
@@ -200,6 +218,7 @@ void Executor::RunLinearAsync(StepState* state, size_t from, bool on_compute_thr
 }
 
 bool Executor::RunAndFinish(StepState* state, const PlanNode& plan_node, bool on_compute_thread) {
+  state->arena.BeginNode(static_cast<int32_t>(&plan_node - nodes_.data()));
   if (plan_node.chain >= 0) return RunFused(state, plan_node, on_compute_thread);
   if (!RunNode(state, plan_node, on_compute_thread)) return false;
   FinishNode(state, plan_node);
@@ -210,7 +229,7 @@ bool Executor::RunFused(StepState* state, const PlanNode& plan_node, bool on_com
   const Chain& chain = chains_[static_cast<size_t>(plan_node.chain)];
   bool fused;
   try {
-    fused = RunChain(chain.stages, chain.dtype, state->slots.data(), state->uses.data(), device_.allocator(),
+    fused = RunChain(chain.stages, chain.dtype, state->slots.data(), state->uses.data(), *state->memory,
                      on_compute_thread ? device_.intra_op_threads() : 1,
                      state->slots[static_cast<size_t>(plan_node.output_begin)]);
   } catch (...) {
@@ -242,6 +261,7 @@ bool Executor::RunNode(StepState* state, const PlanNode& plan_node, bool on_comp
   Tensor* slots = state->slots.data();
   KernelContext context(*plan_node.node, device_, *state->step, slots, input_slots_.data() + plan_node.input_begin,
                         slots + plan_node.output_begin, state->uses.data());
+  context.set_allocator(*state->memory);
   if (on_compute_thread) context.set_num_threads(device_.intra_op_threads());
   try {
     plan_node.kernel->Compute(context);
@@ -507,6 +527,7 @@ Status Executor::CloseStep(StepState* state) {
       if (initial_uses_[slot] < kForEver) state->slots[slot].Reset();
     }
   }
+  state->arena.EndRun(status.ok());
   GiveBack(state);
   return status;
 }

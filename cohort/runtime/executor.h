@@ -9,6 +9,7 @@
 
 #include "cohort/core/mutex.h"
 #include "cohort/device/kernel.h"
+#include "cohort/runtime/arena.h"
 #include "cohort/runtime/elementwise_chain.h"
 
 namespace cohort {
@@ -41,6 +42,8 @@ class Executor {
   const Graph& graph() const { return *graph_; }
   // No kernel waits: RunAsync in mode kInline has called `done` when it returns, unless a kernel was expensive.
   bool is_synchronous() const { return async_nodes_ == 0; }
+  // Of the large values of its kernels; all zero on a device whose memory the host cannot read.
+  ArenaStats arena_stats() const { return arena_planner_->stats(); }
 
  private:
   struct PlanNode {
@@ -72,8 +75,10 @@ class Executor {
   void FuseChains(std::vector<std::vector<int32_t>>& predecessors);
   void LinkSuccessors(const std::vector<std::vector<int32_t>>& predecessors);
   void KeepConstants();
+  void PlanArena();
   StepState* TakeState();
   void GiveBack(StepState* state);
+  bool WantsArena(StepState* state, const StepInfo& step) const;
   void BeginStep(StepState* state, const StepInfo& step, Mode mode);
   // Runs nodes in order from `from` on. Returns the index of the node that should run on the compute thread, or the
   // number of nodes when the step has ended, well or not.
@@ -128,6 +133,11 @@ class Executor {
   int32_t async_nodes_ = 0;
   int32_t update_nodes_ = 0;
   bool has_sends_ = false;
+  bool has_host_memory_ = false;
+
+  // Asynchronous kernels, whose threads and times are not the plan's, have the device's allocator, and so has all that
+  // runs on a device with memory of its own, whose kernels all are asynchronous.
+  std::unique_ptr<ArenaPlanner> arena_planner_;
 
   Mutex pool_mu_;
   std::vector<std::unique_ptr<StepState>> pool_ GUARDED_BY(pool_mu_);

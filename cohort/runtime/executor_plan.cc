@@ -161,4 +161,25 @@ void Executor::KeepConstants() {
   }
 }
 
+// What is sent, fetched or assigned is held by others for as long as they like. A buffer that gets there in another
+// way, as part of a view or by work in place, is found at the end of a run.
+void Executor::PlanArena() {
+  std::vector<int32_t> producer_of_slot(static_cast<size_t>(num_slots_), -1);
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    for (int32_t k = 0; k < nodes_[i].num_outputs; ++k) {
+      producer_of_slot[static_cast<size_t>(nodes_[i].output_begin + k)] = static_cast<int32_t>(i);
+    }
+  }
+  std::vector<bool> leaves(nodes_.size(), false);
+  for (const PlanNode& plan_node : nodes_) {
+    const std::string& op = plan_node.node->op_name();
+    if (op != "_Send" && op != "_Retval" && op != "AssignVariableOp") continue;
+    const int32_t last = plan_node.input_begin + plan_node.num_inputs - 1;  // of AssignVariableOp the value
+    const int32_t producer = producer_of_slot[static_cast<size_t>(input_slots_[static_cast<size_t>(last)])];
+    if (producer >= 0) leaves[static_cast<size_t>(producer)] = true;
+  }
+  has_host_memory_ = &device_.allocator() == &HostAllocator();
+  arena_planner_ = std::make_unique<ArenaPlanner>(std::move(leaves));
+}
+
 }  // namespace cohort
