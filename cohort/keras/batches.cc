@@ -94,7 +94,7 @@ data::ElementSpec SpecOfData(const ModelData& data, const char* caller) {
 }
 
 Batches::Batches(const ModelData& data, const BatchTargets& wanted, const BatchOptions& options)
-    : wanted_(wanted), options_(options), next_pass_(options.initial_epoch) {
+    : wanted_(wanted), options_(options), next_pass_(options.first_pass) {
   if (options.batch_size <= 0) {
     throw InvalidArgumentError(
         StrCat("[keras/", options.caller, "] expected batch_size > 0; got ", options.batch_size));

@@ -19,7 +19,7 @@ struct BatchOptions {
   int64_t batch_size = 32;     // of tensors
   bool shuffle = false;        // tensors: all of them, in another order each epoch
   int64_t seed = 0;
-  int64_t initial_epoch = 0;
+  int64_t first_pass = 0;                  // what the first epoch's order follows from
   int64_t steps_per_epoch = 0;             // 0: all there are
   std::map<int64_t, double> class_weight;  // multiplied into the weights of the examples
 };

@@ -51,6 +51,7 @@ Output CallContext::SumOverReplicas(Output value) const { return value; }
 
 std::vector<LayerTensor> LayerRef::Apply(const std::vector<LayerTensor>& inputs) const {
   std::vector<LayerInput> specs;
+  specs.reserve(inputs.size());
   for (const LayerTensor& input : inputs) specs.push_back({input.dtype(), input.shape()});
   const auto call = std::make_shared<const LayerCall>(LayerCall{*this, inputs});
   std::vector<LayerTensor> results;
@@ -65,6 +66,7 @@ std::vector<LayerInput> InferOutputs(const Layer& layer, const std::vector<Layer
   WeightStore weights(scratch);
   LayerInstance instance(weights, LayerInstance::Options{});
   std::vector<Output> values;
+  values.reserve(inputs.size());
   for (const LayerInput& input : inputs) values.push_back(ops::Placeholder(scratch, input.dtype, input.shape));
   std::vector<LayerInput> results;
   for (const Output& output : instance.Add(layer, instance.NameOf(layer, ""), values)) {

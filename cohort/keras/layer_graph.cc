@@ -64,6 +64,7 @@ std::vector<Output> LayerGraph::Call(CallContext& ctx, const std::vector<Output>
     values.push_back(ctx.Call(*steps_[i].layer, taken));
   }
   std::vector<Output> results;
+  results.reserve(outputs_.size());
   for (const Value& output : outputs_) results.push_back(values[output.step].at(static_cast<size_t>(output.index)));
   return results;
 }

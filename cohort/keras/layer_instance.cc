@@ -39,7 +39,7 @@ std::string LayerInstance::NameOf(const Layer& layer, const std::string& path) {
   if (!name.empty()) return name;
   const std::string wanted = layer.name().empty() ? SnakeCase(layer.class_name()) : layer.name();
   name = wanted;
-  for (int i = 1; !taken_.insert(path + "/" + name).second; ++i) {
+  for (int i = 1; !taken_.insert(StrCat(path, "/", name)).second; ++i) {
     if (layer.name().empty()) {
       name = StrCat(wanted, "_", i);
       continue;
@@ -57,8 +57,10 @@ Output LayerInstance::Computed(Output value) const {
 
 std::vector<Output> LayerInstance::Add(const Layer& layer, const std::string& path, const std::vector<Output>& given) {
   std::vector<Output> inputs;
+  inputs.reserve(given.size());
   for (const Output& value : given) inputs.push_back(IsFloating(value.dtype()) ? Computed(value) : value);
   std::vector<LayerInput> specs;
+  specs.reserve(inputs.size());
   for (const Output& input : inputs) specs.push_back({input.dtype(), input.shape()});
   const bool outer_frozen = frozen_;
   frozen_ = frozen_ || !layer.trainable();

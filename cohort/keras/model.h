@@ -87,7 +87,9 @@ struct FitOptions {
   int64_t validation_steps = 0;
   int64_t validation_batch_size = 0;  // 0: batch_size
   int validation_freq = 1;            // epochs between validations
-  int64_t seed = 0;                   // of the order of shuffled tensors
+  // Of the order of shuffled tensors. The order follows from it and from the number of the epoch, counted over all
+  // calls of Fit, or from initial_epoch on where that is given.
+  int64_t seed = 0;
   // Before the first step ever, and once a model: a forward and a backward pass of the first batch measure how the
   // signal goes through the layers; what collapses or explodes is a warning with numbers and a remedy.
   bool signal_check = true;
@@ -206,6 +208,7 @@ class Model : public CallbackHost {
   std::unique_ptr<StepFunction> test_;
   bool stop_training_ = false;
   bool signal_checked_ = false;
+  int64_t epochs_fitted_ = 0;
 };
 
 // What a Sequential is made of: layers, and possibly an Input() as the first item.

@@ -19,6 +19,7 @@ constexpr int64_t kSignalExamples = 64;
 
 std::vector<Tensor> FirstExamples(const std::vector<Tensor>& batch, int64_t most) {
   std::vector<Tensor> first;
+  first.reserve(batch.size());
   for (const Tensor& tensor : batch) first.push_back(tensor.Slice(0, std::min(most, tensor.shape().dim(0))));
   return first;
 }
@@ -43,6 +44,7 @@ std::pair<ModelData, ModelData> SplitOff(const ModelData& data, double share) {
   const auto part = [&](int64_t begin, int64_t end) {
     const auto cut = [&](const std::vector<Tensor>& tensors) {
       std::vector<Tensor> slices;
+      slices.reserve(tensors.size());
       for (const Tensor& tensor : tensors) slices.push_back(tensor.Slice(begin, end));
       return slices;
     };
@@ -54,6 +56,7 @@ std::pair<ModelData, ModelData> SplitOff(const ModelData& data, double share) {
 
 Logs WithPrefix(const Logs& logs) {
   Logs prefixed;
+  prefixed.reserve(logs.size());
   for (const auto& [name, value] : logs) prefixed.emplace_back("val_" + name, value);
   return prefixed;
 }
@@ -102,12 +105,13 @@ History Model::Fit(const ModelData& all, const FitOptions& options) {
     throw InvalidArgumentError(
         StrCat("[keras/fit] expected a model with one target for class_weight; it has ", TrainedTargets().targets));
   }
+  const int64_t first_pass = options.initial_epoch > 0 ? options.initial_epoch : epochs_fitted_;
   Batches batches(data, TrainedTargets(),
                   {.caller = "fit",
                    .batch_size = options.batch_size,
                    .shuffle = options.shuffle,
                    .seed = options.seed,
-                   .initial_epoch = options.initial_epoch,
+                   .first_pass = first_pass,
                    .steps_per_epoch = options.steps_per_epoch,
                    .class_weight = options.class_weight});
   std::optional<Batches> validation;  // prepared once for all epochs
@@ -138,6 +142,7 @@ History Model::Fit(const ModelData& all, const FitOptions& options) {
     int64_t steps = 0;
     const std::string where = StrCat("epoch ", epoch + 1);
     logs = RunPass(step, batches, {&callbacks, /*testing=*/false, where, &stop_training_}, &steps);
+    epochs_fitted_ = first_pass + epoch - options.initial_epoch + 1;
     if (batches.steps() > 0) callbacks.SetStepsOfAll(batches.steps());
     if (validation && (epoch + 1) % std::max(1, options.validation_freq) == 0) {
       for (const auto& log : WithPrefix(RunTest(*validation, callbacks, "validation of " + where))) {
@@ -155,7 +160,7 @@ Logs Model::RunTest(Batches& batches, Callback& callbacks, const std::string& wh
   callbacks.OnTestBegin();
   batches.StartEpoch();
   int64_t steps = 0;
-  const Logs logs = RunPass(step, batches, {&callbacks, /*testing=*/true, where}, &steps);
+  Logs logs = RunPass(step, batches, {&callbacks, /*testing=*/true, where}, &steps);
   callbacks.OnTestEnd(logs);
   return logs;
 }
@@ -206,6 +211,7 @@ std::vector<Tensor> Model::PredictAll(const ModelData& x, const PredictOptions& 
     for (size_t i = 0; i < results.size(); ++i) parts[i].push_back(results[i]);
   }
   std::vector<Tensor> joined;
+  joined.reserve(parts.size());
   for (const std::vector<Tensor>& part : parts) joined.push_back(Joined(part));
   return joined;
 }

@@ -295,6 +295,75 @@ TEST(ModelTest, AStepOfOnesOwn) {
   EXPECT_EQ(model.GetWeights()[1].data<float>()[0], 0.25f);
 }
 
+TEST(ModelTest, DropoutDropsInTrainingAlone) {
+  // Behind the dropout each element is 0 or 2, so that its squared distance from 1 is 1.
+  const LayerTensor x = Input(Shape{50});
+  const LayerTensor dropped = Dropout(0.5)(x);
+  Model model({x}, {dropped, Dense(1)(x)});
+  model.Compile({.optimizer = SGD({.learning_rate = 0.0}), .loss = "mse", .loss_weights = {1, 0}});
+  const Tensor ones = Tensor::FromValues(Floats(100, 1.0f), Shape{2, 50});
+  const ModelData data({ones}, {ones, Values({0, 0}, Shape{2, 1})});
+  EXPECT_NEAR(LogOf(model.Evaluate(data, {.verbose = 0}), "loss"), 0, 1e-6);
+  EXPECT_NEAR(LogOf(model.TrainOnBatch(data), "loss"), 1, 1e-6);
+}
+
+// Losses of the batches, in order.
+std::vector<double> BatchLosses(Model& model, const ModelData& data, FitOptions options) {
+  std::vector<double> losses;
+  options.batch_size = 1;
+  options.callbacks = {
+      LambdaCallback({.on_train_batch_end = [&](int64_t, const BatchLogs& logs) { losses.push_back(logs.loss()); }})};
+  model.Fit(data, options);
+  return losses;
+}
+
+TEST(ModelTest, EachEpochHasItsOrderAlsoOverSeveralFits) {
+  const Tensor x = Counting(Shape{20, 1});
+  const auto make = [] {
+    auto model = std::make_unique<Sequential>(
+        std::vector<SequentialItem>{Input(Shape{1}), Dense(1, {.kernel_initializer = "ones"})});
+    model->Compile({.optimizer = SGD({.learning_rate = 0.0}), .loss = "mse"});
+    return model;
+  };
+  const ModelData data(x, Tensor::Zeros(DType::kFloat32, Shape{20, 1}));
+  FitOptions one = kQuiet, two = kQuiet, later = kQuiet;
+  two.epochs = 2;
+  later.initial_epoch = 1;
+  later.epochs = 2;
+  const auto together = make(), apart = make(), resumed = make();
+  const std::vector<double> both = BatchLosses(*together, data, two);
+  ASSERT_THAT(both, SizeIs(40));
+  const std::vector<double> first(both.begin(), both.begin() + 20), second(both.begin() + 20, both.end());
+  EXPECT_NE(first, second);
+  EXPECT_THAT(second, ::testing::UnorderedElementsAreArray(first));
+  EXPECT_EQ(BatchLosses(*apart, data, one), first);
+  EXPECT_EQ(BatchLosses(*apart, data, one), second);
+  EXPECT_EQ(BatchLosses(*resumed, data, later), second);
+}
+
+TEST(ModelTest, ValidationHasItsFrequency) {
+  const Line line;
+  Sequential model({Dense(1)});
+  model.Compile({.optimizer = "sgd", .loss = "mse"});
+  FitOptions options = kQuiet;
+  options.epochs = 4;
+  options.validation_data = ModelData(line.x, line.y);
+  options.validation_freq = 2;
+  const History history = model.Fit(line.x, line.y, options);
+  EXPECT_TRUE(std::isnan(history["val_loss"][0]));
+  EXPECT_FALSE(std::isnan(history["val_loss"][1]));
+  EXPECT_TRUE(std::isnan(history["val_loss"][2]));
+  EXPECT_FALSE(std::isnan(history["val_loss"][3]));
+}
+
+TEST(ModelTest, DatasetsMayCarryWeights) {
+  const Tensor x = Values({1, 2}, Shape{2, 1}), y = Values({0, 0}, Shape{2, 1}), weights = Values({3, 0}, Shape{2});
+  Sequential model({Input(Shape{1}), Dense(1, {.kernel_initializer = "ones"})});
+  model.Compile({.optimizer = SGD({.learning_rate = 0.0}), .loss = "mse"});
+  const data::Dataset batches = data::Dataset::FromTensorSlices({x, y, weights}).Batch(2);
+  EXPECT_DOUBLE_EQ(LogOf(model.Evaluate(batches, {.verbose = 0}), "loss"), 1.5);
+}
+
 TEST(ModelTest, CallbacksSeeTheModel) {
   const Line line;
   Sequential model({Dense(1)});

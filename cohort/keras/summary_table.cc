@@ -15,6 +15,7 @@ std::string Dims(const Shape& shape) {
 std::string Dims(const std::vector<Shape>& shapes) {
   if (shapes.size() == 1) return Dims(shapes[0]);
   std::vector<std::string> all;
+  all.reserve(shapes.size());
   for (const Shape& shape : shapes) all.push_back(Dims(shape));
   return StrCat("[", StrJoin(all, ", "), "]");
 }
