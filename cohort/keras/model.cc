@@ -175,7 +175,7 @@ Sequential::Sequential(const std::vector<SequentialItem>& items, const ModelOpti
   for (const SequentialItem& item : items) Add(item);
 }
 
-void Sequential::Add(SequentialItem item) {
+void Sequential::Add(const SequentialItem& item) {
   if (built()) throw FailedPreconditionError(StrCat("[keras/model] expected Add before model '", name(), "' is built"));
   const bool input = dynamic_cast<const InputLayer*>(item.layer().ptr().get()) != nullptr;
   if (input && !items_.empty()) {

@@ -226,7 +226,7 @@ class Sequential : public Model {
  public:
   explicit Sequential(const std::vector<SequentialItem>& items = {}, const ModelOptions& options = {});
   // Before anything has built the model.
-  void Add(SequentialItem item);
+  void Add(const SequentialItem& item);
   // Makes the layers for examples of this shape ([batch, ...]), where no Input says it.
   void Build(const Shape& input_shape);
 
