@@ -1,22 +1,37 @@
 #include "cohort/cluster/grpc/stream.h"
 
+#include <vector>
+
 #include "cohort/core/error.h"
 
 namespace cohort {
 
-void LiveCount::Add() {
+uint64_t LiveCount::Add(const std::shared_ptr<ByteStream>& stream) {
   MutexLock lock(mu_);
-  ++count_;
+  streams_[next_key_] = stream;
+  return next_key_++;
 }
 
-void LiveCount::Remove() {
+void LiveCount::Remove(uint64_t key) {
   MutexLock lock(mu_);
-  if (--count_ == 0) none_.NotifyAll();
+  streams_.erase(key);
+  if (streams_.empty()) none_.NotifyAll();
+}
+
+void LiveCount::CancelAll() {
+  std::vector<std::shared_ptr<ByteStream>> alive;
+  {
+    MutexLock lock(mu_);
+    for (const auto& [key, stream] : streams_) alive.push_back(stream.lock());
+  }
+  for (const auto& stream : alive) {
+    if (stream != nullptr) stream->Cancel();
+  }
 }
 
 void LiveCount::WaitForNone() {
   MutexLock lock(mu_);
-  while (count_ > 0) none_.Wait(mu_);  // ends: whoever waits has cancelled all there is
+  while (!streams_.empty()) none_.Wait(mu_);  // ends: whoever waits has cancelled all there is
 }
 
 void ByteStream::SetUser(std::shared_ptr<StreamUser> user) {
@@ -26,8 +41,8 @@ void ByteStream::SetUser(std::shared_ptr<StreamUser> user) {
 }
 
 void ByteStream::Begin(bool opened) {
-  live_.Add();
   self_ = shared_from_this();
+  key_ = live_.Add(self_);
   MutexLock lock(mu_);
   writing_ = !opened;
 }
@@ -105,8 +120,9 @@ void ByteStream::OnFinished(bool) {
   user_.load(std::memory_order_acquire)->OnEnded(why_);
   for (auto& user : users_) user.reset();
   LiveCount& live = live_;
+  const uint64_t key = key_;
   std::shared_ptr<ByteStream>(std::move(self_)).reset();  // this may be gone now
-  live.Remove();
+  live.Remove(key);
 }
 
 void ClientByteStream::Start(const char* method, grpc::CompletionQueue* queue) {

@@ -5,6 +5,7 @@
 #include <grpcpp/generic/generic_stub.h>
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -26,17 +27,22 @@ class StreamUser {
   virtual void OnEnded(const std::string& why) = 0;
 };
 
-// Counts what lives, so that a shutdown can wait until nothing does.
+class ByteStream;
+
+// Knows what lives, so that a shutdown can end all of it and wait until nothing does.
 class LiveCount {
  public:
-  void Add() EXCLUDES(mu_);
-  void Remove() EXCLUDES(mu_);
+  // Returns the key to remove it by.
+  uint64_t Add(const std::shared_ptr<ByteStream>& stream) EXCLUDES(mu_);
+  void Remove(uint64_t key) EXCLUDES(mu_);
+  void CancelAll() EXCLUDES(mu_);
   void WaitForNone() EXCLUDES(mu_);
 
  private:
   Mutex mu_;
   CondVar none_;
-  int count_ GUARDED_BY(mu_) = 0;
+  uint64_t next_key_ GUARDED_BY(mu_) = 1;
+  std::map<uint64_t, std::weak_ptr<ByteStream>> streams_ GUARDED_BY(mu_);
 };
 
 // Reads all the time; writes when pumped, one frame at a time. Keeps itself alive until it has ended. Thread-safe.
@@ -84,6 +90,7 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   bool EndWrite(bool may_go_on) EXCLUDES(mu_);
 
   LiveCount& live_;
+  uint64_t key_ = 0;  // in live_
   std::shared_ptr<ByteStream> self_;
   std::shared_ptr<StreamUser> users_[2];
   std::atomic<StreamUser*> user_{nullptr};

@@ -354,6 +354,7 @@ void GrpcTransport::Shutdown() {
   }
   if (watcher_.joinable()) watcher_.join();
   for (const auto& connection : connections) connection->Close(why);
+  live_.CancelAll();
   live_.WaitForNone();
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
   loop_.Stop();
