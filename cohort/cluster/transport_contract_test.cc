@@ -4,16 +4,17 @@
 
 #include <atomic>
 #include <cstring>
-#include <filesystem>
 #include <future>
 #include <thread>
 
 #include "cohort/cluster/testing/recording_handler.h"
 #include "cohort/cluster/transport.h"
+#include "cohort/core/testing/count_entries.h"
 
 namespace cohort {
 namespace {
 
+using testing::CountEntries;
 using ::testing::HasSubstr;
 using testing::Identity;
 using testing::RecordingHandler;
@@ -493,12 +494,6 @@ TEST_P(TransportContract, ManyConnectionsOfOnePeer) {
   EXPECT_FALSE(second->closed());
 }
 
-size_t CountEntries(const char* folder) {
-  size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++count;
-  return count;
-}
-
 TEST_P(TransportContract, StartingAndStoppingLeavesNothingBehind) {
   int port = 0;
   const auto cycle = [&] {
@@ -516,8 +511,8 @@ TEST_P(TransportContract, StartingAndStoppingLeavesNothingBehind) {
     port % 2 == 0 ? ps->Shutdown() : worker->Shutdown();
   };
   for (int i = 0; i < 5; ++i) cycle();  // what gRPC keeps for ever is there now
-  const size_t files = CountEntries("/proc/self/fd");
-  const size_t threads = CountEntries("/proc/self/task");
+  const int files = CountEntries("/proc/self/fd");
+  const int threads = CountEntries("/proc/self/task");
   for (int i = 0; i < 50; ++i) cycle();
   // gRPC starts and ends threads of its own for timers and the like.
   EXPECT_LE(CountEntries("/proc/self/fd"), files + 3);

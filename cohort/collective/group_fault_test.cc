@@ -330,13 +330,13 @@ TEST(GroupTest, ACallAfterTheGroupIsGoneFails) {
   EXPECT_THAT(outcome.status.message(), HasSubstr("the group of 'late' is gone"));
 }
 
-std::string NameOf(const ::testing::TestParamInfo<Layout>& info) { return StrCat(info.param); }
+std::string LayoutName(const ::testing::TestParamInfo<Layout>& info) { return StrCat(info.param); }
 INSTANTIATE_TEST_SUITE_P(All, GroupFaults,
                          ::testing::Values(Layout{"local", 3, 1}, Layout{"in_process", 4, 1}, Layout{"grpc", 3, 1},
                                            Layout{"grpc", 4, 2}),
-                         NameOf);
+                         LayoutName);
 INSTANTIATE_TEST_SUITE_P(All, GroupProcessFaults, ::testing::Values(Layout{"in_process", 3, 1}, Layout{"grpc", 3, 1}),
-                         NameOf);
+                         LayoutName);
 
 }  // namespace
 }  // namespace cohort::collective

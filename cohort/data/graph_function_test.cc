@@ -70,7 +70,7 @@ TEST(GraphFunctionTest, AFunctionOfALibraryServesManyDatasets) {
   EXPECT_THAT(swapped.ToString(), HasSubstr(".Map(swap)"));
 }
 
-Dataset Pipeline() {
+Dataset ParsedNumbers() {
   const auto above_three = [](Graph& body, const Outputs& args) -> Outputs {
     return {ops::Greater(args[0], Number(body, 3))};
   };
@@ -85,11 +85,11 @@ TEST(GraphFunctionTest, FiltersAndInterleaves) {
     return {ops::Range(Number(body, 0), args[0], Number(body, 1))};
   };
   EXPECT_THAT(Scalars(Dataset::Range(4).Interleave(up_to, {.cycle_length = 2})), ElementsAre(0, 0, 1, 0, 1, 2));
-  EXPECT_EQ(Drain(Pipeline()).size(), 8u);  // 4 + 5 + 6 + 7 numbers
+  EXPECT_EQ(Drain(ParsedNumbers()).size(), 8u);  // 4 + 5 + 6 + 7 numbers
 }
 
 TEST(GraphFunctionTest, ShippedPipelinesGoOnFromPositions) {
-  const Dataset dataset = Pipeline();
+  const Dataset dataset = ParsedNumbers();
   const Dataset shipped = Deserialize(Serialize(dataset));
   EXPECT_EQ(shipped.ToString(), dataset.ToString());
   const Rows all = Drain(dataset);

@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
-constexpr milliseconds kLong{60000};
+constexpr milliseconds kLongWait{60000};
 
 TEST(UpdateGateTest, CloseGivesUpAndSaysHowManyStepsAreInside) {
   UpdateGate gate;
@@ -29,7 +29,7 @@ TEST(UpdateGateTest, CloseGivesUpAndSaysHowManyStepsAreInside) {
   }
   gate.EnterStep();  // a failed attempt leaves the gate open
   for (int i = 0; i < 3; ++i) gate.LeaveStep();
-  gate.Close(kLong);
+  gate.Close(kLongWait);
   gate.Open();
   gate.EnterStep();
   gate.LeaveStep();
@@ -39,7 +39,7 @@ TEST(UpdateGateTest, AStepMayLeaveOnAnotherThread) {
   UpdateGate gate;
   gate.EnterStep();
   std::thread leaver([&] { gate.LeaveStep(); });
-  gate.Close(kLong);
+  gate.Close(kLongWait);
   leaver.join();
   gate.Open();
 }
@@ -51,6 +51,7 @@ TEST(UpdateGateTest, ACutNeverSeesHalfASetOfUpdates) {
   std::array<std::atomic<int>, 2> cells{};
   std::atomic<bool> stop{false};
   std::vector<std::thread> steps;
+  steps.reserve(2);
   for (int i = 0; i < 2; ++i) {
     steps.emplace_back([&] {
       while (!stop) {
@@ -64,7 +65,7 @@ TEST(UpdateGateTest, ACutNeverSeesHalfASetOfUpdates) {
   }
   int torn = 0;
   for (int cut = 0; cut < 100; ++cut) {
-    gate.Close(kLong);
+    gate.Close(kLongWait);
     torn += cells[0] != cells[1];
     gate.Open();
   }

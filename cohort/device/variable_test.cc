@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-void AddOne(const Tensor& old, Tensor& out) {
+void PlusOne(const Tensor& old, Tensor& out) {
   for (int64_t i = 0; i < old.num_elements(); ++i) out.data<float>()[i] = old.data<float>()[i] + 1;
 }
 
@@ -29,7 +29,7 @@ TEST(VariableTest, ReadBeforeTheFirstAssignNamesTheVariable) {
   EXPECT_FALSE(v.initialized());
   const std::string expected = "Attempting to use uninitialized value layer/kernel";
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { v.Read(); }), HasSubstr(expected));
-  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { v.Update(AddOne); }), HasSubstr(expected));
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { v.Update(PlusOne); }), HasSubstr(expected));
   const Tensor index = Tensor::Scalar<int32_t>(0);
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { v.Gather(index, HostAllocator()); }), HasSubstr(expected));
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { v.UpdateRows(index, {}, [](auto, auto) {}); }),
@@ -58,10 +58,10 @@ TEST(VariableTest, DenseUpdateIsInPlaceOnlyWhereNobodyReads) {
   Variable v("v", DType::kFloat32, Shape{2});
   v.Assign(Tensor::Vector<float>({1, 2}));
   const void* first = v.Read().raw_data();
-  v.Update(AddOne);
+  v.Update(PlusOne);
   EXPECT_EQ(v.Read().raw_data(), first);
   const Tensor held = v.Read();
-  v.Update(AddOne);
+  v.Update(PlusOne);
   EXPECT_NE(v.Read().raw_data(), first);
   EXPECT_THAT(held.ToVector<float>(), ElementsAre(2, 3));
   EXPECT_THAT(v.Read().ToVector<float>(), ElementsAre(3, 4));
@@ -74,7 +74,7 @@ TEST(VariableTest, AnAssignedTensorOfSomebodyElseIsNotWrittenInto) {
   Variable b("b", DType::kFloat32, Shape{2});
   a.Assign(constant);
   b.Assign(constant);
-  a.Update(AddOne);
+  a.Update(PlusOne);
   b.UpdateRows(Tensor::Vector<int32_t>({1}), {},
                [](int64_t, std::span<void* const> rows) { *static_cast<float*>(rows[0]) = 9; });
   EXPECT_THAT(constant.ToVector<float>(), ElementsAre(1, 2));
@@ -115,7 +115,7 @@ TEST(VariableTest, UpdateTogetherChangesAllInTheOrderGiven) {
                 Variable::UpdateTogether(twice, [](auto, auto) { FAIL(); });
               }),
               HasSubstr("'a' twice"));
-  a.Update(AddOne);  // and nothing stays locked
+  a.Update(PlusOne);  // and nothing stays locked
 }
 
 TEST(VariableTest, GatherTakesIndicesOfAnyShape) {
@@ -194,10 +194,10 @@ TEST(VariableTest, RowModeCopiesWholeReadsAndAssigns) {
   EXPECT_EQ(before.data<float>()[199 * 3], 199 * 3);
   EXPECT_EQ(copy.data<float>()[199 * 3], 199 * 3);
   EXPECT_EQ(v.Read().data<float>()[199 * 3], -1);
-  v.Update(AddOne);
+  v.Update(PlusOne);
   EXPECT_EQ(v.Read().data<float>()[199 * 3], 0);
   v.Assign(initial);
-  v.Update(AddOne);
+  v.Update(PlusOne);
   EXPECT_EQ(initial.data<float>()[1], 1);
   EXPECT_EQ(v.Read().data<float>()[1], 2);
 }

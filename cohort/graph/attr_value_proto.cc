@@ -10,7 +10,7 @@ namespace {
 
 proto::DataType ToProto(DType dtype) { return static_cast<proto::DataType>(static_cast<int>(dtype)); }
 
-DType FromProto(int dtype) {
+DType DTypeFromProto(int dtype) {
   if (!IsKnownDType(dtype)) {
     const std::string& name = proto::DataType_Name(dtype);
     throw InvalidArgumentError(
@@ -72,12 +72,12 @@ AttrValue FromList(const proto::AttrValue::ListValue& list) {
   if (list.b_size() > 0) return Copy<bool>(list.b());
   if (list.type_size() > 0) {
     std::vector<DType> dtypes;
-    for (const int dtype : list.type()) dtypes.push_back(FromProto(dtype));
+    for (const int dtype : list.type()) dtypes.push_back(DTypeFromProto(dtype));
     return dtypes;
   }
   if (list.shape_size() > 0) {
     std::vector<Shape> shapes;
-    for (const auto& shape : list.shape()) shapes.push_back(cohort::FromProto(shape));
+    for (const auto& shape : list.shape()) shapes.push_back(FromProto(shape));
     return shapes;
   }
   if (list.tensor_size() > 0) throw InvalidArgumentError("lists of tensors are none of Cohort's values");
@@ -98,7 +98,7 @@ AttrValue FromProto(const proto::AttrValue& in) {
     case proto::AttrValue::kI: return static_cast<int64_t>(in.i());
     case proto::AttrValue::kF: return in.f();
     case proto::AttrValue::kB: return in.b();
-    case proto::AttrValue::kType: return FromProto(static_cast<int>(in.type()));
+    case proto::AttrValue::kType: return DTypeFromProto(static_cast<int>(in.type()));
     case proto::AttrValue::kShape: return FromProto(in.shape());
     case proto::AttrValue::kTensor: return FromProto(in.tensor());
     case proto::AttrValue::kList: return FromList(in.list());

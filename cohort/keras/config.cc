@@ -9,7 +9,7 @@
 namespace cohort::keras {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr int kDeepest = 256;
 
@@ -19,22 +19,22 @@ constexpr int kDeepest = 256;
   throw InvalidArgumentError(StrCat("[keras/config] expected ", expected, "; got ", text));
 }
 
-ConfigValue FromParsed(const Json& json, int depth) {
+ConfigValue FromParsed(const OrderedJson& json, int depth) {
   if (depth > kDeepest) {
     throw InvalidArgumentError(StrCat("[keras/config] expected at most ", kDeepest, " levels of JSON; got more"));
   }
   switch (json.type()) {
-    case Json::value_t::boolean: return json.get<bool>();
-    case Json::value_t::number_integer:
-    case Json::value_t::number_unsigned: return json.get<int64_t>();
-    case Json::value_t::number_float: return json.get<double>();
-    case Json::value_t::string: return json.get<std::string>();
-    case Json::value_t::array: {
+    case OrderedJson::value_t::boolean: return json.get<bool>();
+    case OrderedJson::value_t::number_integer:
+    case OrderedJson::value_t::number_unsigned: return json.get<int64_t>();
+    case OrderedJson::value_t::number_float: return json.get<double>();
+    case OrderedJson::value_t::string: return json.get<std::string>();
+    case OrderedJson::value_t::array: {
       ConfigValue::List list;
-      for (const Json& item : json) list.push_back(FromParsed(item, depth + 1));
+      for (const OrderedJson& item : json) list.push_back(FromParsed(item, depth + 1));
       return list;
     }
-    case Json::value_t::object: {
+    case OrderedJson::value_t::object: {
       ConfigValue::Object object;
       for (const auto& [name, item] : json.items()) object.emplace_back(name, FromParsed(item, depth + 1));
       return object;
@@ -46,11 +46,13 @@ ConfigValue FromParsed(const Json& json, int depth) {
 std::string NumberText(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
-  return Json(value).dump();
+  return OrderedJson(value).dump();
 }
 
 // Bytes that are no UTF-8 are replaced: a file is valid JSON in any case.
-std::string Quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string Quoted(const std::string& text) {
+  return OrderedJson(text).dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
 
 struct JsonText {
   std::string operator()(std::monostate) const { return "null"; }
@@ -140,8 +142,8 @@ std::string ConfigValue::ToJson() const { return std::visit(JsonText(), value_);
 
 ConfigValue ConfigValue::FromJson(std::string_view text) {
   try {
-    return FromParsed(Json::parse(text), 0);
-  } catch (const Json::exception& error) {
+    return FromParsed(OrderedJson::parse(text), 0);
+  } catch (const OrderedJson::exception& error) {
     throw InvalidArgumentError(StrCat("[keras/config] expected JSON; ", error.what()));
   }
 }

@@ -30,7 +30,7 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using Floats = std::vector<float>;
 
-Tensor Values(const Floats& values, const Shape& shape) { return Tensor::FromValues(values, shape); }
+Tensor FromFloats(const Floats& values, const Shape& shape) { return Tensor::FromValues(values, shape); }
 double LogOf(const Logs& logs, const char* name) { return FindLog(logs, name).value_or(-1); }
 
 // y = 3 x - 1.
@@ -57,14 +57,14 @@ TEST(ModelTest, ALineIsLearned) {
   EXPECT_NEAR(weights[0].data<float>()[0], 3, 1e-3);
   EXPECT_NEAR(weights[1].data<float>()[0], -1, 1e-3);
   EXPECT_EQ(model.Iterations(), 240);
-  EXPECT_NEAR(model.Predict(Values({2}, Shape{1, 1})).data<float>()[0], 5, 1e-2);
+  EXPECT_NEAR(model.Predict(FromFloats({2}, Shape{1, 1})).data<float>()[0], 5, 1e-2);
 }
 
 TEST(ModelTest, LossesAreMeansOverExamplesWithAnUnevenLastBatch) {
   Sequential model({Input(Shape{1}), Dense(1, {.use_bias = false, .kernel_initializer = "zeros"})});
   model.Compile({.optimizer = SGD({.learning_rate = 0.0}), .loss = "mse", .metrics = {"mse"}});
   const Tensor x = Tensor::FromValues(Floats(5, 1.0f), Shape{5, 1});
-  const Tensor y = Values({1, 2, 3, 4, 5}, Shape{5, 1});
+  const Tensor y = FromFloats({1, 2, 3, 4, 5}, Shape{5, 1});
   FitOptions options = kQuiet;
   options.batch_size = 3;
   EXPECT_NEAR(model.Fit(x, y, options)["loss"][0], 11, 1e-5);
@@ -88,7 +88,7 @@ TEST(ModelTest, WeightsOfExamplesAndClasses) {
   EXPECT_DOUBLE_EQ(history["loss"][0], 6);
   EXPECT_DOUBLE_EQ(history["mse"][0], 1.5);
   EXPECT_NEAR(history["weighted_mse"][0], 24.0 / 22, 1e-6);
-  const ModelData weighted(x, y, Values({1, 0, 0, 2}, Shape{4}));
+  const ModelData weighted(x, y, FromFloats({1, 0, 0, 2}, Shape{4}));
   options.class_weight = {};
   EXPECT_DOUBLE_EQ(model.Fit(weighted, options)["loss"][0], 2);
 }
@@ -98,7 +98,7 @@ TEST(ModelTest, RegularizersAndLossesOfLayersAreAdded) {
                                                .kernel_regularizer = regularizers::L2(0.5),
                                                .bias_regularizer = "l1"})});
   model.Compile({.optimizer = SGD({.learning_rate = 1.0}), .loss = "mse"});
-  const Tensor x = Values({0, 0}, Shape{2, 1});
+  const Tensor x = FromFloats({0, 0}, Shape{2, 1});
   EXPECT_DOUBLE_EQ(LogOf(model.Evaluate(x, x, {.verbose = 0}), "loss"), 4.5);
   EXPECT_DOUBLE_EQ(LogOf(model.TrainOnBatch({x, x}), "loss"), 4.5);
   EXPECT_EQ(model.GetWeights()[0].data<float>()[0], 0);  // 3 - 2 * 0.5 * 3
@@ -121,7 +121,7 @@ TEST(ModelTest, MovingStatisticsFollowTheBatches) {
   for (const bool synchronized : {false, true}) {
     Sequential model({Input(Shape{1}), BatchNormalization({.momentum = 0.75, .synchronized = synchronized})});
     model.Compile({.optimizer = SGD({.learning_rate = 0.0}), .loss = "mse"});
-    const Tensor x = Values({1, 3, 5, 7}, Shape{4, 1});
+    const Tensor x = FromFloats({1, 3, 5, 7}, Shape{4, 1});
     model.TrainOnBatch({x, x});
     const std::vector<Tensor> weights = model.GetWeights();
     EXPECT_NEAR(weights[2].data<float>()[0], 0.25 * 4, 1e-5);         // mean 4
@@ -137,9 +137,9 @@ TEST(ModelTest, BranchesInputsOutputsAndSharedLayers) {
   const LayerTensor right = Dense(1, {.use_bias = false, .name = "right"})(Concatenate()({sum, a}));
   Model model({a, b}, {left, right});
   EXPECT_THAT(model.WeightNames(), ElementsAre("shared/kernel", "left/kernel", "right/kernel"));
-  const Tensor identity = Values({1, 0, 0, 1}, Shape{2, 2});
-  model.SetWeights({identity, Values({1, 1}, Shape{2, 1}), Values({1, 0, 0, 10}, Shape{4, 1})});
-  const Tensor xa = Values({1, 2}, Shape{1, 2}), xb = Values({3, 4}, Shape{1, 2});
+  const Tensor identity = FromFloats({1, 0, 0, 1}, Shape{2, 2});
+  model.SetWeights({identity, FromFloats({1, 1}, Shape{2, 1}), FromFloats({1, 0, 0, 10}, Shape{4, 1})});
+  const Tensor xa = FromFloats({1, 2}, Shape{1, 2}), xb = FromFloats({3, 4}, Shape{1, 2});
   const std::vector<Tensor> outputs = model.PredictAll({{xa, xb}, std::vector<Tensor>{}});
   EXPECT_EQ(outputs[0].data<float>()[0], 10);
   EXPECT_EQ(outputs[1].data<float>()[0], 24);
@@ -147,7 +147,7 @@ TEST(ModelTest, BranchesInputsOutputsAndSharedLayers) {
                  .loss = {"mse", MeanSquaredError()},
                  .loss_weights = {1, 0.5},
                  .metrics = {"mae"}});
-  const Tensor zero = Values({0}, Shape{1, 1});
+  const Tensor zero = FromFloats({0}, Shape{1, 1});
   const Logs logs = model.Evaluate(ModelData({xa, xb}, {zero, zero}), {.verbose = 0});
   EXPECT_DOUBLE_EQ(LogOf(logs, "loss"), 100 + 0.5 * 576);
   EXPECT_DOUBLE_EQ(LogOf(logs, "left_loss"), 100);
@@ -206,7 +206,7 @@ TEST(ModelTest, StepsPerEpochGoOnWhereTheLastEpochStopped) {
 TEST(ModelTest, ValidationSplitTakesTheLastExamples) {
   Sequential model({Input(Shape{1}), Dense(1, {.use_bias = false, .kernel_initializer = "zeros"})});
   model.Compile({.optimizer = SGD({.learning_rate = 0.0}), .loss = "mse"});
-  const Tensor x = Values({0, 1, 2, 3}, Shape{4, 1});
+  const Tensor x = FromFloats({0, 1, 2, 3}, Shape{4, 1});
   FitOptions options = kQuiet;
   options.validation_split = 0.25;
   const History history = model.Fit(x, x, options);
@@ -290,7 +290,7 @@ class SignDescent final : public Sequential {
 TEST(ModelTest, AStepOfOnesOwn) {
   SignDescent model({Input(Shape{1}), Dense(1, {.kernel_initializer = "zeros"})});
   model.Compile({.optimizer = SGD({.learning_rate = 0.25}), .loss = "mse"});
-  model.TrainOnBatch({Values({1}, Shape{1, 1}), Values({100}, Shape{1, 1})});
+  model.TrainOnBatch({FromFloats({1}, Shape{1, 1}), FromFloats({100}, Shape{1, 1})});
   EXPECT_EQ(model.GetWeights()[0].data<float>()[0], 0.25f);
   EXPECT_EQ(model.GetWeights()[1].data<float>()[0], 0.25f);
 }
@@ -302,7 +302,7 @@ TEST(ModelTest, DropoutDropsInTrainingAlone) {
   Model model({x}, {dropped, Dense(1)(x)});
   model.Compile({.optimizer = SGD({.learning_rate = 0.0}), .loss = "mse", .loss_weights = {1, 0}});
   const Tensor ones = Tensor::FromValues(Floats(100, 1.0f), Shape{2, 50});
-  const ModelData data({ones}, {ones, Values({0, 0}, Shape{2, 1})});
+  const ModelData data({ones}, {ones, FromFloats({0, 0}, Shape{2, 1})});
   EXPECT_NEAR(LogOf(model.Evaluate(data, {.verbose = 0}), "loss"), 0, 1e-6);
   EXPECT_NEAR(LogOf(model.TrainOnBatch(data), "loss"), 1, 1e-6);
 }
@@ -357,7 +357,8 @@ TEST(ModelTest, ValidationHasItsFrequency) {
 }
 
 TEST(ModelTest, DatasetsMayCarryWeights) {
-  const Tensor x = Values({1, 2}, Shape{2, 1}), y = Values({0, 0}, Shape{2, 1}), weights = Values({3, 0}, Shape{2});
+  const Tensor x = FromFloats({1, 2}, Shape{2, 1}), y = FromFloats({0, 0}, Shape{2, 1}),
+               weights = FromFloats({3, 0}, Shape{2});
   Sequential model({Input(Shape{1}), Dense(1, {.kernel_initializer = "ones"})});
   model.Compile({.optimizer = SGD({.learning_rate = 0.0}), .loss = "mse"});
   const data::Dataset batches = data::Dataset::FromTensorSlices({x, y, weights}).Batch(2);
@@ -371,7 +372,7 @@ TEST(ModelTest, CallbacksSeeTheModel) {
   std::vector<std::string> seen;
   FitOptions options = kQuiet;
   options.epochs = 5;
-  options.callbacks = {LambdaCallback({.on_train_begin = [&] { seen.push_back("begin"); },
+  options.callbacks = {LambdaCallback({.on_train_begin = [&] { seen.emplace_back("begin"); },
                                        .on_epoch_begin = [&](int epoch) { seen.push_back(StrCat("epoch ", epoch)); },
                                        .on_epoch_end =
                                            [&](int epoch, Logs&) {

@@ -6,18 +6,18 @@
 namespace cohort::ops {
 namespace {
 
-Output Apply(const char* op, Output x, Output y) { return x.graph().Op(op).Input(x).Input(y).Finish1(); }
+Output Compare(const char* op, Output x, Output y) { return x.graph().Op(op).Input(x).Input(y).Finish1(); }
 
 }  // namespace
 
-Output Equal(Output x, Output y) { return Apply("Equal", x, y); }
-Output NotEqual(Output x, Output y) { return Apply("NotEqual", x, y); }
-Output Less(Output x, Output y) { return Apply("Less", x, y); }
-Output LessEqual(Output x, Output y) { return Apply("LessEqual", x, y); }
-Output Greater(Output x, Output y) { return Apply("Greater", x, y); }
-Output GreaterEqual(Output x, Output y) { return Apply("GreaterEqual", x, y); }
-Output LogicalAnd(Output x, Output y) { return Apply("LogicalAnd", x, y); }
-Output LogicalOr(Output x, Output y) { return Apply("LogicalOr", x, y); }
+Output Equal(Output x, Output y) { return Compare("Equal", x, y); }
+Output NotEqual(Output x, Output y) { return Compare("NotEqual", x, y); }
+Output Less(Output x, Output y) { return Compare("Less", x, y); }
+Output LessEqual(Output x, Output y) { return Compare("LessEqual", x, y); }
+Output Greater(Output x, Output y) { return Compare("Greater", x, y); }
+Output GreaterEqual(Output x, Output y) { return Compare("GreaterEqual", x, y); }
+Output LogicalAnd(Output x, Output y) { return Compare("LogicalAnd", x, y); }
+Output LogicalOr(Output x, Output y) { return Compare("LogicalOr", x, y); }
 Output LogicalNot(Output x) { return x.graph().Op("LogicalNot").Input(x).Finish1(); }
 
 namespace {

@@ -21,7 +21,7 @@ Shape ImagesShape(ShapeContext& c, int image, int first, int vectors) {
   return x;
 }
 
-std::vector<Shape> ForwardShape(ShapeContext& c) {
+std::vector<Shape> NormForwardShape(ShapeContext& c) {
   // Mean and variance may be empty where nothing reads them.
   const bool given = !c.attr<bool>("is_training");
   const Shape x = ImagesShape(c, 0, 1, given ? 4 : 2);
@@ -75,7 +75,7 @@ void GradGradient(GradientContext& c) {
   }
 }
 
-OpDef&& AddAttrs(OpDef&& def) {
+OpDef&& AddNormAttrs(OpDef&& def) {
   return std::move(std::move(def)
                        .Attr("T: {float32, bfloat16}")
                        .Attr("U: {float32}")
@@ -87,35 +87,35 @@ OpDef&& AddAttrs(OpDef&& def) {
 }  // namespace
 
 void RegisterNormalizationOps(OpRegistry& registry) {
-  registry.Register(AddAttrs(OpDef("FusedBatchNormV3")
-                                 .Input("x: T")
-                                 .Input("scale: U")
-                                 .Input("offset: U")
-                                 .Input("mean: U")
-                                 .Input("variance: U")
-                                 .Output("y: T")
-                                 .Output("batch_mean: U")
-                                 .Output("batch_variance: U")
-                                 .Output("reserve_space_1: U")
-                                 .Output("reserve_space_2: U")
-                                 .Output("reserve_space_3: U"))
+  registry.Register(AddNormAttrs(OpDef("FusedBatchNormV3")
+                                     .Input("x: T")
+                                     .Input("scale: U")
+                                     .Input("offset: U")
+                                     .Input("mean: U")
+                                     .Input("variance: U")
+                                     .Output("y: T")
+                                     .Output("batch_mean: U")
+                                     .Output("batch_variance: U")
+                                     .Output("reserve_space_1: U")
+                                     .Output("reserve_space_2: U")
+                                     .Output("reserve_space_3: U"))
                         .Attr("exponential_avg_factor: float = 1.0")
-                        .ShapeRule(ForwardShape)
+                        .ShapeRule(NormForwardShape)
                         .Gradient(ForwardGradient)
                         .Doc("scale (x - mean) / sqrt(variance + epsilon) + offset for each channel; in training with "
                              "the batch's mean and variance, which the reserve spaces keep for the gradient."));
-  registry.Register(AddAttrs(OpDef("FusedBatchNormGradV3")
-                                 .Input("y_backprop: T")
-                                 .Input("x: T")
-                                 .Input("scale: float32")
-                                 .Input("reserve_space_1: U")
-                                 .Input("reserve_space_2: U")
-                                 .Input("reserve_space_3: U")
-                                 .Output("x_backprop: T")
-                                 .Output("scale_backprop: U")
-                                 .Output("offset_backprop: U")
-                                 .Output("reserve_space_4: U")
-                                 .Output("reserve_space_5: U"))
+  registry.Register(AddNormAttrs(OpDef("FusedBatchNormGradV3")
+                                     .Input("y_backprop: T")
+                                     .Input("x: T")
+                                     .Input("scale: float32")
+                                     .Input("reserve_space_1: U")
+                                     .Input("reserve_space_2: U")
+                                     .Input("reserve_space_3: U")
+                                     .Output("x_backprop: T")
+                                     .Output("scale_backprop: U")
+                                     .Output("offset_backprop: U")
+                                     .Output("reserve_space_4: U")
+                                     .Output("reserve_space_5: U"))
                         .ShapeRule(GradShape)
                         .Gradient(GradGradient)
                         .Doc("Gradients of FusedBatchNormV3 by x, scale and offset, from the mean and the variance "

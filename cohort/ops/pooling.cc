@@ -9,7 +9,7 @@
 namespace cohort {
 namespace {
 
-OpDef&& AddAttrs(OpDef&& def) {
+OpDef&& AddPoolAttrs(OpDef&& def) {
   return std::move(std::move(def)
                        .Attr("T: {float32, bfloat16}")
                        .Attr("ksize: list(int) >= 4")
@@ -27,7 +27,7 @@ Output Related(GradientContext& c, const char* op, const std::vector<Output>& in
   return builder.Finish1();
 }
 
-std::vector<Shape> ForwardShape(ShapeContext& c) { return {ops::PooledShape(ops::PoolWindow(c), c.input(0))}; }
+std::vector<Shape> PoolForwardShape(ShapeContext& c) { return {ops::PooledShape(ops::PoolWindow(c), c.input(0))}; }
 
 // Inputs: the pool's input and output, and a tensor shaped like input `grad_like` of the two.
 template <int grad_like>
@@ -47,15 +47,16 @@ std::vector<Shape> AvgGradShape(ShapeContext& c) {
 }  // namespace
 
 void RegisterPoolingOps(OpRegistry& registry) {
-  registry.Register(AddAttrs(OpDef("MaxPool").Input("input: T").Output("output: T"))
+  registry.Register(AddPoolAttrs(OpDef("MaxPool").Input("input: T").Output("output: T"))
                         .Attr("explicit_paddings: list(int) = []")
-                        .ShapeRule(ForwardShape)
+                        .ShapeRule(PoolForwardShape)
                         .Gradient([](GradientContext& c) {
                           c.SetInput(0, Related(c, "MaxPoolGrad", {c.input(0), c.output(0), c.grad()}));
                         })
                         .Doc("The largest element of each window."));
   registry.Register(
-      AddAttrs(OpDef("MaxPoolGrad").Input("orig_input: T").Input("orig_output: T").Input("grad: T").Output("output: T"))
+      AddPoolAttrs(
+          OpDef("MaxPoolGrad").Input("orig_input: T").Input("orig_output: T").Input("grad: T").Output("output: T"))
           .Attr("explicit_paddings: list(int) = []")
           .ShapeRule(MaxGradShape<1>)
           .Gradient([](GradientContext& c) {
@@ -63,40 +64,41 @@ void RegisterPoolingOps(OpRegistry& registry) {
           })
           .Doc("Gradient of MaxPool: grad goes to the first of the largest elements of each window."));
   registry.Register(
-      AddAttrs(
+      AddPoolAttrs(
           OpDef("MaxPoolGradGrad").Input("orig_input: T").Input("orig_output: T").Input("grad: T").Output("output: T"))
           .ShapeRule(MaxGradShape<0>)
           .Gradient([](GradientContext& c) {
             c.SetInput(2, Related(c, "MaxPoolGrad", {c.input(0), c.input(1), c.grad()}));
           })
           .Doc("Gradient of MaxPoolGrad by grad: the elements at the places that MaxPool has chosen."));
-  registry.Register(AddAttrs(OpDef("_MaxPoolWithPlaces").Input("input: T").Output("output: T").Output("places: uint8"))
+  registry.Register(
+      AddPoolAttrs(OpDef("_MaxPoolWithPlaces").Input("input: T").Output("output: T").Output("places: uint8"))
+          .Attr("explicit_paddings: list(int) = []")
+          .ShapeRule([](ShapeContext& c) {
+            return std::vector<Shape>{PoolForwardShape(c)[0], Shape::UnknownDims(1)};
+          })
+          .NotDifferentiable("made when a plan is compiled, after gradients")
+          .Doc("MaxPool, and the place of the largest element of each window for _MaxPoolGradAtPlaces."));
+  registry.Register(AddPoolAttrs(OpDef("_MaxPoolGradAtPlaces")
+                                     .Input("orig_input: T")
+                                     .Input("places: uint8")
+                                     .Input("grad: T")
+                                     .Output("output: T"))
                         .Attr("explicit_paddings: list(int) = []")
                         .ShapeRule([](ShapeContext& c) {
-                          return std::vector<Shape>{ForwardShape(c)[0], Shape::UnknownDims(1)};
-                        })
-                        .NotDifferentiable("made when a plan is compiled, after gradients")
-                        .Doc("MaxPool, and the place of the largest element of each window for _MaxPoolGradAtPlaces."));
-  registry.Register(AddAttrs(OpDef("_MaxPoolGradAtPlaces")
-                                 .Input("orig_input: T")
-                                 .Input("places: uint8")
-                                 .Input("grad: T")
-                                 .Output("output: T"))
-                        .Attr("explicit_paddings: list(int) = []")
-                        .ShapeRule([](ShapeContext& c) {
-                          ForwardShape(c)[0].MergedWith(c.WithRank(2, 4));
+                          PoolForwardShape(c)[0].MergedWith(c.WithRank(2, 4));
                           return std::vector<Shape>{c.WithRank(0, 4)};
                         })
                         .NotDifferentiable("made when a plan is compiled, after gradients")
                         .Doc("MaxPoolGrad with the places that _MaxPoolWithPlaces has kept."));
-  registry.Register(AddAttrs(OpDef("AvgPool").Input("value: T").Output("output: T"))
-                        .ShapeRule(ForwardShape)
+  registry.Register(AddPoolAttrs(OpDef("AvgPool").Input("value: T").Output("output: T"))
+                        .ShapeRule(PoolForwardShape)
                         .Gradient([](GradientContext& c) {
                           c.SetInput(0, Related(c, "AvgPoolGrad", {ops::ShapeOf(c.input(0)), c.grad()}));
                         })
                         .Doc("The mean of the elements of each window, padding left out."));
   registry.Register(
-      AddAttrs(OpDef("AvgPoolGrad").HostInput("orig_input_shape: int32").Input("grad: T").Output("output: T"))
+      AddPoolAttrs(OpDef("AvgPoolGrad").HostInput("orig_input_shape: int32").Input("grad: T").Output("output: T"))
           .ShapeRule(AvgGradShape)
           .Gradient([](GradientContext& c) { c.SetInput(1, Related(c, "AvgPool", {c.grad()})); })
           .Doc("Gradient of AvgPool: grad shared among the elements of each window."));

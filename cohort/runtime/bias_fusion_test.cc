@@ -23,8 +23,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const bool kRegistered = testing::RegisterForDeviceKinds();
-
 // Values of both signs, with sums that round.
 Tensor Values(const Shape& shape, int seed) {
   Tensor tensor(DType::kFloat32, shape);

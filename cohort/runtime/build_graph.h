@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/graph/graph.h"
@@ -28,6 +29,10 @@ struct PrunedGraph {
 // Copies the ancestors of fetches and targets, cut at the feeds. Throws InvalidArgumentError for a feed or fetch of
 // another graph, a feed given twice, a fetched resource handle.
 PrunedGraph Prune(const Graph& graph, const Signature& signature);
+
+// A value of a graph as the key of a map.
+using ValueKey = std::pair<const Node*, int>;
+inline ValueKey KeyOf(const Output& value) { return {value.node, value.index}; }
 
 // Copies `node` under its own name into `graph` with the given inputs.
 Node* CopyNode(Graph& graph, const Node& node, const std::vector<Output>& inputs,

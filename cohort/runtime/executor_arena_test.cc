@@ -21,7 +21,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::chrono::seconds kLong{60};
+constexpr std::chrono::seconds kPatience{60};
 constexpr int64_t kRows = 64;
 constexpr int64_t kColumns = 512;  // 128 KiB a value
 
@@ -81,14 +81,14 @@ void Keep(KernelContext& ctx) {
   MutexLock lock(TheDesk().mu);
   if (TheDesk().keeping) TheDesk().kept.push_back(ctx.input(0));
 }
-void Refuse(KernelContext& ctx) {
+void RefuseSome(KernelContext& ctx) {
   if (TheDesk().refusing) throw InvalidArgumentError("refused");
   if (TheDesk().cancelling) TheDesk().cancellation->Cancel(Status(Code::kCancelled, "enough"));
   ctx.SetOutput(0, ctx.input(0));
 }
-class HoldKernel final : public AsyncOpKernel {
+class ArenaHoldKernel final : public AsyncOpKernel {
  public:
-  explicit HoldKernel(const KernelConstruction&) {}
+  explicit ArenaHoldKernel(const KernelConstruction&) {}
   void ComputeAsync(KernelContext& ctx, Done done) override {
     ctx.SetOutput(0, ctx.input(0));
     MutexLock lock(TheDesk().mu);
@@ -97,7 +97,7 @@ class HoldKernel final : public AsyncOpKernel {
   }
 };
 
-const bool kRegistered = [] {
+const bool kArenaOpsRegistered = [] {
   testing::RegisterForDeviceKinds();
   const auto unknown = [](ShapeContext&) { return std::vector<Shape>{Shape{-1, kColumns}}; };
   for (const char* op : {"ArenaNext", "ArenaHalf", "ArenaRows", "ArenaKeep", "ArenaRefuse", "ArenaHold"}) {
@@ -108,8 +108,8 @@ const bool kRegistered = [] {
   kernels.RegisterFn("ArenaHalf", "CPU", Half);
   kernels.RegisterFn("ArenaRows", "CPU", Rows);
   kernels.RegisterFn("ArenaKeep", "CPU", Keep);
-  kernels.RegisterFn("ArenaRefuse", "CPU", Refuse);
-  kernels.Register<HoldKernel>("ArenaHold", "CPU");
+  kernels.RegisterFn("ArenaRefuse", "CPU", RefuseSome);
+  kernels.Register<ArenaHoldKernel>("ArenaHold", "CPU");
   RegisterTestDeviceKernels(kernels);
   return true;
 }();
@@ -125,7 +125,7 @@ bool IsFilled(const Tensor& tensor, float value, int64_t rows = kRows) {
   }
   return true;
 }
-int64_t BytesInUse() { return HostAllocatorStats().bytes_in_use; }
+int64_t HostBytesInUse() { return HostAllocatorStats().bytes_in_use; }
 
 class ExecutorArenaTest : public testing::DeviceKindTest {
  protected:
@@ -164,7 +164,8 @@ class ExecutorArenaTest : public testing::DeviceKindTest {
     std::future<Status> end = ended.get_future();
 
     Status Wait() {
-      if (end.wait_for(kLong) != std::future_status::ready) return Status(Code::kDeadlineExceeded, "the step hangs");
+      if (end.wait_for(kPatience) != std::future_status::ready)
+        return Status(Code::kDeadlineExceeded, "the step hangs");
       return end.get();
     }
   };
@@ -291,7 +292,7 @@ TEST_P(ExecutorArenaTest, WhatAResourceKeepsFromALaterRunIsLearned) {
   Retval(ops::Sum(Line(Own("ArenaKeep", Line(Arg(0), 3)), 4)), 0);
   const auto executor = Compile();
   for (int run = 0; run < 3; ++run) Run(*executor, {Filled(0)}, 1);
-  const int64_t before = BytesInUse();
+  const int64_t before = HostBytesInUse();
   TheDesk().Keep(true);
   for (int run = 0; run < 3; ++run) Run(*executor, {Filled(static_cast<float>(run))}, 1);
   TheDesk().Keep(false);
@@ -302,7 +303,7 @@ TEST_P(ExecutorArenaTest, WhatAResourceKeepsFromALaterRunIsLearned) {
     for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(IsFilled(TheDesk().kept[i], static_cast<float>(i) + 3));
     TheDesk().kept.clear();
   }
-  EXPECT_EQ(BytesInUse(), before);
+  EXPECT_EQ(HostBytesInUse(), before);
   EXPECT_EQ(executor->arena_stats().escapees, OnCpu(1));
   EXPECT_EQ(executor->arena_stats().plans, OnCpu(2));
 }
@@ -313,7 +314,7 @@ TEST_P(ExecutorArenaTest, AFailedStepGivesItsBlockBack) {
   for (int run = 0; run < 2; ++run) Run(*executor, {Filled(0)}, 1);
   TrimHostAllocator();
   Run(*executor, {Filled(0)}, 1);
-  const int64_t before = BytesInUse();
+  const int64_t before = HostBytesInUse();
   const int64_t calls = HostAllocatorStats().system_allocations;
   TheDesk().refusing = true;
   for (int run = 0; run < 3; ++run) {
@@ -321,7 +322,7 @@ TEST_P(ExecutorArenaTest, AFailedStepGivesItsBlockBack) {
     Start(*executor, *step);
     EXPECT_THAT(step->Wait().message(), HasSubstr("refused"));
     step->args.clear();
-    EXPECT_EQ(BytesInUse(), before);
+    EXPECT_EQ(HostBytesInUse(), before);
   }
   TheDesk().refusing = false;
   EXPECT_EQ(Run(*executor, {Filled(1)}, 1)[0].scalar<float>(), 7 * kRows * kColumns);
@@ -333,14 +334,14 @@ TEST_P(ExecutorArenaTest, ACancelledStepGivesItsBlockBack) {
   Retval(ops::Sum(Line(Own("ArenaRefuse", Line(Arg(0), 3)), 3)), 0);
   const auto executor = Compile();
   for (int run = 0; run < 3; ++run) Run(*executor, {Filled(0)}, 1);
-  const int64_t before = BytesInUse();
+  const int64_t before = HostBytesInUse();
   const auto step = Prepare({Filled(1)}, 1);
   TheDesk().cancellation = &step->cancellation;
   TheDesk().cancelling = true;
   Start(*executor, *step);
   EXPECT_EQ(step->Wait().message(), "enough");
   step->args.clear();
-  EXPECT_EQ(BytesInUse(), before);
+  EXPECT_EQ(HostBytesInUse(), before);
   TheDesk().cancelling = false;
   EXPECT_EQ(Run(*executor, {Filled(1)}, 1)[0].scalar<float>(), 7 * kRows * kColumns);
 }
@@ -351,6 +352,7 @@ TEST_P(ExecutorArenaTest, ThreadsThatRunAPlanAtOnceKeepApart) {
   Retval(ops::Sum(Line(Arg(0), 6)), 1);
   const auto executor = Compile();
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       Tensor kept;

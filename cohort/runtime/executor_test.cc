@@ -76,7 +76,7 @@ void Probe(KernelContext& ctx) {
   ctx.SetOutput(0, ctx.input(0));
 }
 
-const bool kRegistered = [] {
+const bool kExecutorOpsRegistered = [] {
   testing::RegisterForDeviceKinds();
   const auto same = [](ShapeContext& c) { return std::vector<Shape>{c.input(0)}; };
   for (const char* op : {"ExecutorHold", "ExecutorCount", "ExecutorRefuse"}) {
@@ -281,6 +281,7 @@ TEST_P(ExecutorTest, AsynchronousKernelsHoldNoThread) {
   Retval(Own("ExecutorHold", x) + Own("ExecutorCount", x * 3.0f), 0);
   const auto executor = Compile();
   std::vector<std::unique_ptr<Step>> steps;
+  steps.reserve(8);
   for (int i = 0; i < 8; ++i) steps.push_back(Start(*executor, {Tensor::Scalar(static_cast<float>(i))}, 1));
   TheBoard().WaitForHeld(8);  // all of them wait, and none of them keeps this or the stream's thread
   TheBoard().Release();

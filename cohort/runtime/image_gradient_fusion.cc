@@ -16,9 +16,6 @@ constexpr const char* kFilterAndBias = "_FusedConv2DBackpropFilter";
 constexpr const char* kPoolWithPlaces = "_MaxPoolWithPlaces";
 constexpr const char* kGradAtPlaces = "_MaxPoolGradAtPlaces";
 
-using Value = std::pair<const Node*, int>;
-Value KeyOf(const Output& value) { return {value.node, value.index}; }
-
 // Whether `node` or something that it needs is `wanted`.
 bool Needs(const Node* node, const Node* wanted) {
   std::vector<const Node*> stack = {node};
@@ -50,7 +47,7 @@ class Fuser {
 
  private:
   void FuseBiasGradients() {
-    std::map<Value, Node*> filter_grads;  // by out_backprop
+    std::map<ValueKey, Node*> filter_grads;  // by out_backprop
     for (Node* node : nodes_) {
       if (node->op_name() == "Conv2DBackpropFilter") filter_grads.emplace(KeyOf(node->input(2)), node);
     }
@@ -141,7 +138,7 @@ class Fuser {
 
   Graph& graph_;
   const std::vector<Node*> nodes_;
-  std::map<Value, Output> values_;
+  std::map<ValueKey, Output> values_;
   std::set<const Node*> replaced_;
 };
 

@@ -17,8 +17,6 @@
 namespace cohort {
 namespace {
 
-const bool kRegistered = testing::RegisterForDeviceKinds();
-
 // How many nodes of each op there are.
 std::map<std::string, int> Count(const Graph& graph) {
   std::map<std::string, int> counts;

@@ -6,16 +6,13 @@
 
 #include "cohort/core/str_cat.h"
 #include "cohort/device/kernel.h"
+#include "cohort/runtime/build_graph.h"
 #include "cohort/runtime/topological_order.h"
 
 namespace cohort {
 namespace {
 
 constexpr int64_t kBlock = 16;
-
-using Value = std::pair<const Node*, int>;
-using Values = std::set<Value>;
-Value KeyOf(const Output& value) { return {value.node, value.index}; }
 
 // Where an op of the family of convolutions has the convolution's input, output and filter: the number of an input, or
 // kResult for its output 0.
@@ -122,7 +119,7 @@ class OrderChooser {
   }
 
   const std::vector<Node*>& order() const { return order_; }
-  const Values& blocked() const { return blocked_; }
+  const std::set<ValueKey>& blocked() const { return blocked_; }
   const Choice& choice(const Node* node) const { return choices_.at(node); }
 
   // Whether `node` reads its input i in blocks.
@@ -166,19 +163,19 @@ class OrderChooser {
 
   const std::vector<Node*> order_;
   std::map<const Node*, Choice> choices_;
-  Values blocked_;
+  std::set<ValueKey> blocked_;
 };
 
 }  // namespace
 
-std::set<std::pair<const Node*, int>> BlockedValues(const Graph& graph) { return OrderChooser(graph).blocked(); }
+std::set<ValueKey> BlockedValues(const Graph& graph) { return OrderChooser(graph).blocked(); }
 
 void ChooseOrders(Graph& graph, const std::string& device_type) {
   for (const char* op : {"_ToBlocked", "_FromBlocked"}) {
     if (!KernelRegistry::Global().Has(op, device_type)) return;
   }
   const OrderChooser chooser(graph);
-  std::map<Value, Output> converted;
+  std::map<ValueKey, Output> converted;
   for (Node* node : chooser.order()) {
     const Choice& choice = chooser.choice(node);
     if (choice.blocked_input) node->SetAttr("_blocked_in", true);

@@ -28,8 +28,6 @@ namespace {
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-const bool kRegistered = testing::RegisterForDeviceKinds();
-
 Output Images(Graph& g, const Shape& shape, const std::string& name = "x") {
   return ops::Placeholder(g, DType::kFloat32, shape, name);
 }
@@ -106,12 +104,12 @@ Tensor Values(const Shape& shape, int seed, DType dtype) {
 }
 
 // Every kind of layer, with gradients by everything; fed weights.
-struct Network {
+struct ImageNetwork {
   Graph g;
   testing::Interpreter::Feeds feeds;
   std::vector<Output> fetches;
 
-  explicit Network(DType dtype) : dtype_(dtype) {
+  explicit ImageNetwork(DType dtype) : dtype_(dtype) {
     const Output x = Feed({3, 12, 12, 1}, Shape{-1, 12, 12, 1});
     Output h = ops::Selu(Conv(x, 1, 32, "SAME"));
     Output shortcut = h;
@@ -173,7 +171,7 @@ double Distance(const Tensor& a, const Tensor& b) {
   return std::sqrt(difference / norm);
 }
 
-std::vector<Tensor> RunPlan(const Network& network) {
+std::vector<Tensor> RunPlan(const ImageNetwork& network) {
   Session session(network.g);
   const FeedList feeds(network.feeds.begin(), network.feeds.end());
   session.Run(feeds, network.fetches);
@@ -182,7 +180,7 @@ std::vector<Tensor> RunPlan(const Network& network) {
 
 // The interpreter runs node by node, without any pass over the graph.
 TEST(LayoutTest, APlanInBlocksComputesTheSame) {
-  const Network network(DType::kFloat32), half(DType::kBfloat16);
+  const ImageNetwork network(DType::kFloat32), half(DType::kBfloat16);
   const std::vector<Tensor> exact = testing::Interpreter().Run(network.fetches, network.feeds);
   const std::vector<Tensor> plan = RunPlan(network);
   const std::vector<Tensor> half_exact = testing::Interpreter().Run(half.fetches, half.feeds);

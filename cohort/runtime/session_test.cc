@@ -31,7 +31,7 @@ struct CountsPlans final : OpKernel {
   static inline std::atomic<int> made{0};
 };
 
-const bool kRegistered = [] {
+const bool kSessionOpsRegistered = [] {
   testing::RegisterForDeviceKinds();
   OpRegistry::Global().Register(
       OpDef("CountsPlans").Input("x: float32").Output("y: float32").ShapeRule([](ShapeContext& c) {
@@ -238,6 +238,7 @@ TEST_P(SessionTest, ThreadsRunStepsAtOnce) {
   Session session(g, "", config());
   session.Run(ops::GlobalVariablesInitializer(g));
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 500; ++i) {

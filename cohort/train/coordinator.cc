@@ -4,15 +4,10 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/thread_pool.h"
+#include "cohort/train/clock.h"
 
 namespace cohort::train {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-Clock::duration Seconds(double seconds) {
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
 
 bool IsCleanEnd(const std::exception_ptr& error) {
   try {
@@ -72,7 +67,7 @@ void Coordinator::Loop(const std::string& name, double interval_secs, std::funct
         work();
         const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
         const double turns = std::floor(elapsed / interval_secs) + 1;
-        if (WaitForStop(start + Seconds(turns * interval_secs))) break;
+        if (WaitForStop(start + DurationOf(turns * interval_secs))) break;
       } while (true);
     } catch (...) {
       RequestStop(std::current_exception());
@@ -84,7 +79,7 @@ void Coordinator::Loop(const std::string& name, double interval_secs, std::funct
 }
 
 bool Coordinator::AwaitEnd(double grace_secs) {
-  const Clock::time_point deadline = Clock::now() + Seconds(grace_secs);
+  const Clock::time_point deadline = Clock::now() + DurationOf(grace_secs);
   MutexLock lock(mu_);
   while (running_ > 0) {
     if (!changed_.WaitUntil(mu_, deadline) && running_ > 0) return false;

@@ -12,18 +12,14 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/graph_def.h"
 #include "cohort/ops/summary.h"
+#include "cohort/train/clock.h"
 
 namespace cohort::train {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr double kFirstPauseSecs = 0.01;
 constexpr int kRatesLogged = 10;  // later ones only go to the event file
 constexpr size_t kNamesShown = 10;
-
-Clock::duration Seconds(double seconds) {
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
 
 std::string Listed(const std::vector<std::string>& names) {
   const std::vector<std::string> shown(
@@ -151,7 +147,7 @@ std::unique_ptr<Session> Supervisor::PrepareSession(const std::string& target, c
 
 std::unique_ptr<Session> Supervisor::WaitForSession(const std::string& target, SessionConfig config) {
   const Clock::time_point start = Clock::now();
-  const Clock::time_point deadline = start + Seconds(options_.max_wait_secs);
+  const Clock::time_point deadline = start + DurationOf(options_.max_wait_secs);
   config.connect_timeout_secs = std::min(config.connect_timeout_secs, options_.max_wait_secs);
   auto session = std::make_unique<Session>(graph_, target, config);
   double pause = std::min(kFirstPauseSecs, options_.recovery_wait_secs);
@@ -169,7 +165,7 @@ std::unique_ptr<Session> Supervisor::WaitForSession(const std::string& target, S
       LogInfo("supervisor", "Waiting for model to be ready; the chief has yet to initialize: ", Listed(missing));
       next_log = now + std::chrono::seconds(10);
     }
-    if (coordinator_.WaitForStop(std::min(deadline, now + Seconds(pause)))) {
+    if (coordinator_.WaitForStop(std::min(deadline, now + DurationOf(pause)))) {
       throw CancelledError("[supervisor] stopped while waiting for the chief");
     }
     pause = std::min(2 * pause, options_.recovery_wait_secs);

@@ -1,5 +1,4 @@
 // Servers and sessions that come and go in one process: nothing of them stays.
-#include <dirent.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -16,11 +15,13 @@
 
 #include "cohort/cohort.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/testing/count_entries.h"
 #include "tests/cluster/local_cluster.h"
 
 namespace cohort {
 namespace {
 
+using testing::CountEntries;
 using testing::LocalCluster;
 
 // A line for each of some thousand servers would hide what failed.
@@ -31,14 +32,6 @@ constexpr int kTimes = 200;
 // rounds, as a leak would.
 constexpr int kWarmUp = 5;
 constexpr int kGrpcsOwn = 20;
-
-int CountEntries(const char* folder) {
-  int count = 0;
-  DIR* open = opendir(folder);
-  while (const dirent* entry = readdir(open)) count += entry->d_name[0] != '.' ? 1 : 0;
-  closedir(open);
-  return count;
-}
 
 // What the threads of this process are called.
 std::string ThreadNames() {
@@ -170,6 +163,7 @@ TEST(LifecycleTest, AServerMayStopWhileItIsUsed) {
       x = x + 1.0f;
     }
     std::vector<std::thread> users;
+    users.reserve(2);
     std::atomic<int> good{0};
     const std::string target = cluster.target("worker", 0);
     for (int u = 0; u < 2; ++u) {

@@ -63,7 +63,6 @@ struct Model {
 };
 
 // The same over each transport with variables and kernels on each kind of device of every task.
-const bool kDeviceKindsRegistered = testing::RegisterForDeviceKinds();
 class ServerDevicesTest : public ::testing::TestWithParam<std::tuple<std::string, const char*>> {
  protected:
   static std::string device() { return std::string("/device:") + std::get<1>(GetParam()) + ":0"; }

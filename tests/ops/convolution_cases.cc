@@ -11,7 +11,7 @@ namespace cohort::testing {
 namespace {
 
 using Outputs = std::vector<Output>;
-using Ints = std::vector<int64_t>;
+using IntList = std::vector<int64_t>;
 
 Tensor Floats(const Shape& shape, double low = -1.0, double high = 1.0, int seed = 1) {
   return AsType(Scatter(shape, low, high, seed), DType::kFloat32);
@@ -41,10 +41,11 @@ OpCase::Build Convolve(const std::string& op, const ops::ConvolutionOptions& o) 
   return [op, o](Graph& graph, const Outputs& in) {
     NodeBuilder builder = graph.Op(op);
     for (const Output& input : in) builder.Input(input);
-    builder.Attr("strides", Ints{1, o.strides[0], o.strides[1], 1}).Attr("padding", o.padding);
-    builder.Attr("dilations", Ints{1, o.dilations[0], o.dilations[1], 1});
+    builder.Attr("strides", IntList{1, o.strides[0], o.strides[1], 1}).Attr("padding", o.padding);
+    builder.Attr("dilations", IntList{1, o.dilations[0], o.dilations[1], 1});
     if (o.padding == "EXPLICIT") {
-      builder.Attr("explicit_paddings", Ints{0, 0, o.paddings[0], o.paddings[1], o.paddings[2], o.paddings[3], 0, 0});
+      builder.Attr("explicit_paddings",
+                   IntList{0, 0, o.paddings[0], o.paddings[1], o.paddings[2], o.paddings[3], 0, 0});
     }
     return Outputs{builder.Finish1()};
   };
@@ -107,7 +108,8 @@ OpCase::Build Pool(const std::string& op, const ops::PoolOptions& o) {
   return [op, o](Graph& graph, const Outputs& in) {
     NodeBuilder builder = graph.Op(op);
     for (const Output& input : in) builder.Input(input);
-    builder.Attr("ksize", Ints{1, o.size[0], o.size[1], 1}).Attr("strides", Ints{1, o.strides[0], o.strides[1], 1});
+    builder.Attr("ksize", IntList{1, o.size[0], o.size[1], 1})
+        .Attr("strides", IntList{1, o.strides[0], o.strides[1], 1});
     return Outputs{builder.Attr("padding", o.padding).Finish1()};
   };
 }

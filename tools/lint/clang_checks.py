@@ -1,4 +1,4 @@
-"""What needs a compiler: clang's thread-safety analysis and clang-tidy, over build/release/compile_commands.json.
+"""What needs a compiler: clang's thread-safety analysis and clang-tidy, over build/clang/compile_commands.json.
 
 Both run clang on commands that were made for another compiler, so flags that only that one knows are dropped. The
 thread-safety analysis covers the sources that use annotated locks (every one with --thread-safety), clang-tidy those
@@ -30,7 +30,7 @@ MOST_TIDIED = 30
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--build-dir", default=os.path.join(ROOT, "build", "release"))
+    parser.add_argument("--build-dir", default=os.path.join(ROOT, "build", "clang"))
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--base", help="commit that changes are counted from")
     parser.add_argument("--tidy-all", action="store_true")

@@ -9,18 +9,19 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <random>
 
 #include "cohort/cluster/grpc/frame.h"
 #include "cohort/cluster/grpc/stream.h"
 #include "cohort/cluster/handshake.h"
 #include "cohort/cluster/testing/recording_handler.h"
+#include "cohort/core/testing/count_entries.h"
 
 namespace cohort {
 namespace {
 
 using ::testing::AllOf;
+using testing::CountEntries;
 using ::testing::HasSubstr;
 using testing::Identity;
 using testing::RecordingHandler;
@@ -316,12 +317,6 @@ TEST_F(GrpcTransportTest, WhoOpensAStreamAndSaysNothingIsCutOff) {
   EXPECT_EQ(handler.closed_count(), 0u);
 }
 
-size_t CountEntries(const char* folder) {
-  size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++count;
-  return count;
-}
-
 TEST_F(GrpcTransportTest, WhoOpensStreamsAndVanishesLeavesNothingBehind) {
   const auto vanish = [&] {
     RawPeer peer(address());
@@ -335,7 +330,7 @@ TEST_F(GrpcTransportTest, WhoOpensStreamsAndVanishesLeavesNothingBehind) {
   };
   for (int i = 0; i < 3; ++i) vanish();
   for (size_t n = 0; n < 3; ++n) EXPECT_FALSE(at_ps_.WhyClosed(at_ps_.Accepted(n)).ok());
-  const size_t files = CountEntries("/proc/self/fd");
+  const int files = CountEntries("/proc/self/fd");
   constexpr size_t kRounds = 100;
   for (size_t n = 3; n < kRounds; ++n) {
     vanish();

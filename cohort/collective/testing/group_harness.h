@@ -101,6 +101,7 @@ class TestGroup {
       groups_.resize(static_cast<size_t>(cluster.processes()));
       errors_.resize(groups_.size());
       std::vector<std::thread> threads;
+      threads.reserve(groups_.size());
       for (int i = 0; i < cluster.processes(); ++i) {
         threads.emplace_back([this, &cluster, &adjust, i, own = options]() mutable {
           if (adjust) adjust(i, own);
@@ -141,6 +142,7 @@ class TestGroup {
       futures.push_back(Begin([&](Communicator::Done done) { call(*member, std::move(done)); }));
     }
     std::vector<Outcome> outcomes;
+    outcomes.reserve(futures.size());
     for (auto& future : futures) outcomes.push_back(Await(future));
     return outcomes;
   }

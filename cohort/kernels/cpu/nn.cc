@@ -29,7 +29,7 @@ struct ChannelView {
 };
 
 template <typename T>
-struct AddBiasBody {
+struct BiasAddBody {
   static COHORT_INLINE void Run(const void* value, const void* bias, void* output, const ChannelView* view,
                                 int64_t begin, int64_t end) {
     const T* x = static_cast<const T*>(value);
@@ -61,7 +61,7 @@ class BiasAddKernel final : public OpKernel {
   explicit BiasAddKernel(const KernelConstruction& c)
       : channels_first_(c.attr<std::string>("data_format") == "NCHW"),
         add_(cpu::ForFloating(c.attr<DType>("T"), c.node.op_name(),
-                              []<typename T>(T) -> AddFn { return cpu::Widest<AddBiasBody<T>>(); })) {}
+                              []<typename T>(T) -> AddFn { return cpu::Widest<BiasAddBody<T>>(); })) {}
   void Compute(KernelContext& ctx) override {
     const Tensor& value = ctx.input(0);
     const Tensor& bias = ctx.input(1);

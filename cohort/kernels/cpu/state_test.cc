@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::Interpreter;
 
-std::vector<float> Floats(const Tensor& tensor) { return tensor.ToVector<float>(); }
+std::vector<float> ToFloats(const Tensor& tensor) { return tensor.ToVector<float>(); }
 
 class StateTest : public ::testing::Test {
  protected:
@@ -36,12 +36,12 @@ TEST_F(StateTest, AVariableHoldsItsValueBetweenSteps) {
               HasSubstr("Attempting to use uninitialized value w"));
   run.RunNode(w.initializer());
   EXPECT_TRUE(run.Run1(w.is_initialized()).scalar<bool>());
-  EXPECT_THAT(Floats(run.Run1(w)), ElementsAre(1, 2, 3));
+  EXPECT_THAT(ToFloats(run.Run1(w)), ElementsAre(1, 2, 3));
   run.RunNode(w.AssignAdd(Vector({10, 20, 30})));
   run.RunNode(w.AssignSub(Vector({1, 1, 1})));
-  EXPECT_THAT(Floats(run.Run1(w)), ElementsAre(10, 21, 32));
+  EXPECT_THAT(ToFloats(run.Run1(w)), ElementsAre(10, 21, 32));
   run.RunNode(w.initializer());
-  EXPECT_THAT(Floats(run.Run1(w)), ElementsAre(1, 2, 3));
+  EXPECT_THAT(ToFloats(run.Run1(w)), ElementsAre(1, 2, 3));
 }
 
 TEST_F(StateTest, UpdatesNeverReachAConstantOrAnEarlierRead) {
@@ -49,9 +49,9 @@ TEST_F(StateTest, UpdatesNeverReachAConstantOrAnEarlierRead) {
   run.RunNode(w.initializer());
   const Tensor before = run.Run1(w);
   run.RunNode(w.AssignAdd(Vector({5, 5})));
-  EXPECT_THAT(Floats(before), ElementsAre(1, 2));
-  EXPECT_THAT(Floats(run.Run1(w.initial_value())), ElementsAre(1, 2));
-  EXPECT_THAT(Floats(run.Run1(w)), ElementsAre(6, 7));
+  EXPECT_THAT(ToFloats(before), ElementsAre(1, 2));
+  EXPECT_THAT(ToFloats(run.Run1(w.initial_value())), ElementsAre(1, 2));
+  EXPECT_THAT(ToFloats(run.Run1(w)), ElementsAre(6, 7));
 }
 
 TEST_F(StateTest, AnAssignedFeedStaysTheCallers) {
@@ -60,8 +60,8 @@ TEST_F(StateTest, AnAssignedFeedStaysTheCallers) {
   const Tensor value = Tensor::Vector<float>({3, 4});
   run.RunNode(w.Assign(fed), {{fed, value}});
   run.RunNode(w.AssignAdd(Vector({1, 1})));
-  EXPECT_THAT(Floats(value), ElementsAre(3, 4));
-  EXPECT_THAT(Floats(run.Run1(w)), ElementsAre(4, 5));
+  EXPECT_THAT(ToFloats(value), ElementsAre(3, 4));
+  EXPECT_THAT(ToFloats(run.Run1(w)), ElementsAre(4, 5));
 }
 
 TEST_F(StateTest, UpdatesWorkForAllNumbers) {
@@ -86,7 +86,7 @@ TEST_F(StateTest, GatherReadsRows) {
   run.RunNode(table.initializer());
   const Output rows = table.Gather(ops::Const(graph, std::vector<int32_t>{2, 0, 2, 1}, Shape{2, 2}));
   EXPECT_EQ(rows.shape(), (Shape{2, 2, 2}));
-  EXPECT_THAT(Floats(run.Run1(rows)), ElementsAre(20, 21, 0, 1, 20, 21, 10, 11));
+  EXPECT_THAT(ToFloats(run.Run1(rows)), ElementsAre(20, 21, 0, 1, 20, 21, 10, 11));
   const Output outside = table.Gather(ops::Const(graph, std::vector<int64_t>{0, 3}));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { run.Run1(outside); }), HasSubstr("indices[1] = 3"));
 }
@@ -97,17 +97,17 @@ TEST_F(StateTest, ScatterChangesRows) {
   const Output repeated = ops::Const(graph, std::vector<int32_t>{1, 1, 2});
   const Output rows = ops::Const(graph, std::vector<float>{1, 2, 10, 20, 5, 6}, Shape{3, 2});
   run.RunNode(ops::ResourceScatterAdd(table.handle(), repeated, rows));
-  EXPECT_THAT(Floats(run.Run1(table)), ElementsAre(0, 0, 11, 22, 5, 6));
+  EXPECT_THAT(ToFloats(run.Run1(table)), ElementsAre(0, 0, 11, 22, 5, 6));
   run.RunNode(ops::ResourceScatterSub(table.handle(), repeated, rows));
-  EXPECT_THAT(Floats(run.Run1(table)), ElementsAre(0, 0, 0, 0, 0, 0));
+  EXPECT_THAT(ToFloats(run.Run1(table)), ElementsAre(0, 0, 0, 0, 0, 0));
   run.RunNode(ops::ResourceScatterUpdate(table.handle(), repeated, rows));
-  EXPECT_THAT(Floats(run.Run1(table)), ElementsAre(0, 0, 10, 20, 5, 6));
+  EXPECT_THAT(ToFloats(run.Run1(table)), ElementsAre(0, 0, 10, 20, 5, 6));
   run.RunNode(
       ops::ResourceScatterAdd(table.handle(), ops::Const(graph, std::vector<int32_t>{0, 2}), ops::Const(graph, 1.0f)));
-  EXPECT_THAT(Floats(run.Run1(table)), ElementsAre(1, 1, 10, 20, 6, 7));
+  EXPECT_THAT(ToFloats(run.Run1(table)), ElementsAre(1, 1, 10, 20, 6, 7));
   run.RunNode(ops::ResourceScatterAdd(table.handle(), ops::Const(graph, Tensor(DType::kInt32, Shape{0})),
                                       ops::Const(graph, Tensor(DType::kFloat32, Shape{0, 2}))));
-  EXPECT_THAT(Floats(run.Run1(table)), ElementsAre(1, 1, 10, 20, 6, 7));
+  EXPECT_THAT(ToFloats(run.Run1(table)), ElementsAre(1, 1, 10, 20, 6, 7));
 }
 
 TEST_F(StateTest, WholeUpdatesStillWorkOnceRowsWereRead) {
@@ -115,12 +115,12 @@ TEST_F(StateTest, WholeUpdatesStillWorkOnceRowsWereRead) {
   run.RunNode(table.initializer());
   run.Run1(table.Gather(ops::Const(graph, std::vector<int32_t>{0})));
   run.RunNode(table.AssignAdd(ops::Const(graph, std::vector<float>{1, 2}, Shape{2, 1})));
-  EXPECT_THAT(Floats(run.Run1(table)), ElementsAre(2, 3));
+  EXPECT_THAT(ToFloats(run.Run1(table)), ElementsAre(2, 3));
   run.RunNode(table.initializer());
   run.RunNode(ops::ResourceScatterAdd(table.handle(), ops::Const(graph, std::vector<int32_t>{1}),
                                       ops::Const(graph, std::vector<float>{4}, Shape{1, 1})));
-  EXPECT_THAT(Floats(run.Run1(table)), ElementsAre(1, 5));
-  EXPECT_THAT(Floats(run.Run1(table.initial_value())), ElementsAre(1, 1));
+  EXPECT_THAT(ToFloats(run.Run1(table)), ElementsAre(1, 5));
+  EXPECT_THAT(ToFloats(run.Run1(table.initial_value())), ElementsAre(1, 1));
 }
 
 TEST_F(StateTest, ShapeOfAVariable) {
@@ -135,7 +135,7 @@ TEST_F(StateTest, VariablesAreSharedByNameAndClearedWithTheirContainer) {
   const Output other = ops::VarHandleOp(graph, DType::kFloat32, Shape{1}, "shared", "box");
   run.RunNode(ops::AssignVariableOp(one, Vector({8})));
   const Output initialized_two = ops::VarIsInitializedOp(two);
-  EXPECT_THAT(Floats(run.Run1(ops::ReadVariableOp(two))), ElementsAre(8));
+  EXPECT_THAT(ToFloats(run.Run1(ops::ReadVariableOp(two))), ElementsAre(8));
   EXPECT_FALSE(run.Run1(ops::VarIsInitializedOp(other)).scalar<bool>());
   run.device().resources().Clear("");
   EXPECT_FALSE(run.Run1(initialized_two).scalar<bool>());  // the kernel had cached the handle

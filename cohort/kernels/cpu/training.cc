@@ -162,9 +162,9 @@ void ApplySparse(KernelContext& ctx, const Rule& rule, const UpdateInputs<Rule>&
 }
 
 template <typename Rule, bool kSparse>
-class UpdateKernel final : public OpKernel {
+class OptimizerKernel final : public OpKernel {
  public:
-  explicit UpdateKernel(const KernelConstruction& c)
+  explicit OptimizerKernel(const KernelConstruction& c)
       : rule_(c),
         inputs_(c.node),
         apply_(cpu::ForFloating(c.attr<DType>("T"), c.node.op_name(), [](auto tag) -> ApplyFn {
@@ -212,20 +212,20 @@ void ComputeWeightDecay(KernelContext& ctx) {
 
 template <typename Rule>
 void RegisterRule(KernelRegistry& registry, const std::string& name) {
-  registry.Register<UpdateKernel<Rule, false>>("ResourceApply" + name, "CPU");
-  registry.Register<UpdateKernel<Rule, true>>("ResourceSparseApply" + name, "CPU");
+  registry.Register<OptimizerKernel<Rule, false>>("ResourceApply" + name, "CPU");
+  registry.Register<OptimizerKernel<Rule, true>>("ResourceSparseApply" + name, "CPU");
 }
 
 }  // namespace
 
 void RegisterTrainingKernels(KernelRegistry& registry) {
-  registry.Register<UpdateKernel<cpu::GradientDescentRule, false>>("ResourceApplyGradientDescent", "CPU");
-  registry.Register<UpdateKernel<cpu::AdamRule, false>>("ResourceApplyAdam", "CPU");
+  registry.Register<OptimizerKernel<cpu::GradientDescentRule, false>>("ResourceApplyGradientDescent", "CPU");
+  registry.Register<OptimizerKernel<cpu::AdamRule, false>>("ResourceApplyAdam", "CPU");
   RegisterRule<cpu::MomentumRule>(registry, "Momentum");
   RegisterRule<cpu::KerasMomentumRule>(registry, "KerasMomentum");
   RegisterRule<cpu::AdagradRule>(registry, "Adagrad");
   RegisterRule<cpu::AdagradV2Rule>(registry, "AdagradV2");
-  registry.Register<UpdateKernel<cpu::AmsgradRule, false>>("ResourceApplyAdamWithAmsgrad", "CPU");
+  registry.Register<OptimizerKernel<cpu::AmsgradRule, false>>("ResourceApplyAdamWithAmsgrad", "CPU");
   registry.RegisterFn("ResourceApplyWeightDecay", "CPU", ComputeWeightDecay);
   RegisterRule<cpu::KerasAdagradRule>(registry, "KerasAdagrad");
   RegisterRule<cpu::RMSPropRule>(registry, "RMSProp");

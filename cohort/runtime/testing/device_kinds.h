@@ -21,6 +21,7 @@ inline bool RegisterForDeviceKinds() {
   RegisterTestDevice();
   return true;
 }
+inline const bool kDeviceKindsRegistered = RegisterForDeviceKinds();
 
 // The parameter is a device type.
 class DeviceKindTest : public ::testing::TestWithParam<const char*> {
