@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 
-from rows import all_reduce, bulk, linear_regression, null_step, programs, session_run, startup, table
+from rows import all_reduce, bulk, guide_network, linear_regression, null_step, programs, session_run, startup, table
 
 ROWS = {
     "session": session_run.prepare,
@@ -28,6 +28,9 @@ ROWS = {
     "null_8": lambda *given: null_step.prepare(*given, workers=8),
     "bulk": bulk.prepare,
     "startup": startup.prepare,
+    **{f"guide_{kind}{batch}_{threads}": lambda *given, b=batch, t=threads, k=kind: guide_network.prepare(
+        *given, batch=b, threads=t, bfloat16=k != "")
+       for kind in ("", "bfloat16_") for batch in (256, 64) for threads in (1, 2)},
     "all_reduce_2": lambda *given: all_reduce.prepare(*given, members=2),
     "all_reduce_4": lambda *given: all_reduce.prepare(*given, members=4),
 }

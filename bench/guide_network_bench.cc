@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <functional>
 #include <numeric>
 #include <string>
@@ -37,9 +38,31 @@ double HeldMib() {
   return static_cast<double>(stats.bytes_in_use + stats.bytes_cached) / (1 << 20);
 }
 
+// The most memory that this process has had resident since this was made, beyond what it had then.
+class PeakMemory {
+ public:
+  PeakMemory() {
+    std::ofstream("/proc/self/clear_refs") << "5";  // forgets the earlier peak
+    start_ = Mib("VmRSS:");
+  }
+  double mib() const { return Mib("VmHWM:") - start_; }
+
+ private:
+  static double Mib(const std::string& field) {
+    std::ifstream status("/proc/self/status");
+    for (std::string word; status >> word;) {
+      double kib = 0;
+      if (word == field && status >> kib) return kib / 1024;
+    }
+    throw NotFoundError(StrCat("/proc/self/status has no ", field));
+  }
+  double start_ = 0;
+};
+
 struct Measured {
-  double ms = 0;   // median of a step
-  double mib = 0;  // what is held after the steps, more than before them
+  double ms = 0;        // median of a step
+  double mib = 0;       // what is held after the steps, more than before them
+  double peak_mib = 0;  // resident, at most, more than before the first step
 };
 
 // The loss has to fall.
@@ -47,12 +70,13 @@ Measured Steps(int64_t batch, DType dtype, int threads) {
   GuideNetwork network(batch, dtype);
   TrimHostAllocator();
   const double held = HeldMib();
+  const PeakMemory peak;
   const GuideNetwork::Run run(network, threads);
   std::vector<float> losses;
   const double ms = MedianMs([&] { losses.push_back(run.Step()); });
   if (!(losses.back() < losses.front()))
     throw InternalError(StrCat("the loss went from ", losses.front(), " to ", losses.back()));
-  return {ms, HeldMib() - held};
+  return {ms, HeldMib() - held, peak.mib()};
 }
 
 // Its primitives, one by one, in the order of channels that the plan uses, each on buffers of its own.
@@ -193,6 +217,7 @@ void Step(benchmark::State& state) {
   }
   state.counters["step_ms"] = step.ms;
   state.counters["step_mib"] = step.mib;
+  state.counters["peak_mib"] = step.peak_mib;
   state.counters["primitives_ms"] = primitives;
   state.counters["of_limit"] = primitives / step.ms;
   state.counters["images_per_s"] = 1000.0 * static_cast<double>(batch) / step.ms;
