@@ -53,14 +53,14 @@ TEST_F(MetricTest, StatesOfPartsAddUpToTheWhole) {
   for (const MetricPtr& metric : {AUC(), BinaryAccuracy(), MetricByName("mse", Shape{-1, 1}, Shape{-1, 1}),
                                   AUC({.curve = keras::Curve::kPr, .thresholds = {0.5, 0.25}})}) {
     std::vector<Output> sums;
-    for (const auto& [from, to] : {std::pair(0, 2), std::pair(2, 3), std::pair(3, 7)}) {
-      const auto part = [&](const std::vector<float>& all) {
+    for (const auto& range : {std::pair(0, 2), std::pair(2, 3), std::pair(3, 7)}) {
+      const auto part = [&, from = range.first, to = range.second](const std::vector<float>& all) {
         return Matrix(std::vector<float>(all.begin() + from, all.begin() + to), 1);
       };
       const std::vector<Output> increments = metric->Increments(part(t), part(p), {});
       for (size_t i = 0; i < increments.size(); ++i) {
         sums.resize(increments.size());
-        sums[i] = from == 0 ? increments[i] : ops::Add(sums[i], increments[i]);
+        sums[i] = range.first == 0 ? increments[i] : ops::Add(sums[i], increments[i]);
       }
     }
     EXPECT_NEAR(Value(metric->Result(sums)), Of(metric, Matrix(t, 1), Matrix(p, 1)), 1e-7) << metric->name();
