@@ -43,8 +43,25 @@ void ByteStream::SetUser(std::shared_ptr<StreamUser> user) {
 void ByteStream::Begin(bool opened) {
   self_ = shared_from_this();
   key_ = live_.Add(self_);
-  MutexLock lock(mu_);
-  writing_ = !opened;
+  if (!opened) return;
+  {
+    MutexLock lock(mu_);
+    writing_ = false;
+  }
+  BeginReading();
+}
+
+void ByteStream::OnOpened(bool ok) {
+  if (ok) {
+    BeginReading();
+    return WriteNext();
+  }
+  {
+    MutexLock lock(mu_);
+    over_ = true;
+    writing_ = false;
+  }
+  StartFinish(&finished_);
 }
 
 void ByteStream::Pump() {
@@ -129,7 +146,6 @@ void ClientByteStream::Start(const char* method, grpc::CompletionQueue* queue) {
   call_ = stub_.PrepareCall(&context_, method, queue);
   Begin(false);
   call_->StartCall(opening()->Starts());
-  BeginReading();
 }
 
 }  // namespace cohort

@@ -60,10 +60,10 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
  protected:
   // `live` outlives the stream.
   explicit ByteStream(LiveCount& live) : live_(live) {}
-  // Begins to live. Where the stream is yet to be opened, that is the first write: `opening` is completed then.
+  // Begins to live. Where the stream is yet to be opened, it reads and writes nothing until `opening` is completed:
+  // gRPC (1.51) forgets a read that was asked for together with the opening of a call that is cancelled meanwhile.
   void Begin(bool opened) EXCLUDES(mu_);
-  Completion* opening() { return &written_; }
-  void BeginReading() { StartRead(&received_, &read_); }
+  Completion* opening() { return &opened_; }
 
   virtual void StartRead(grpc::ByteBuffer* frame, Completion* done) = 0;
   virtual void StartWrite(const grpc::ByteBuffer& frame, Completion* done) = 0;
@@ -82,6 +82,8 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
     ByteStream* stream_;
   };
 
+  void BeginReading() { StartRead(&received_, &read_); }
+  void OnOpened(bool ok);
   void OnRead(bool ok);
   void OnWritten(bool ok);
   void OnFinished(bool ok);
@@ -97,6 +99,7 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   grpc::ByteBuffer received_;
   std::string why_;     // of the reading thread
   bool heard_ = false;  // a frame, by the reading thread
+  Then<&ByteStream::OnOpened> opened_{this};
   Then<&ByteStream::OnRead> read_{this};
   Then<&ByteStream::OnWritten> written_{this};
   Then<&ByteStream::OnFinished> finished_{this};
@@ -115,10 +118,7 @@ class ServerByteStream final : public ByteStream {
   ServerByteStream(LiveCount& live, std::unique_ptr<grpc::GenericServerContext> context, std::unique_ptr<Call> call)
       : ByteStream(live), context_(std::move(context)), call_(std::move(call)) {}
   // After SetUser.
-  void Start() {
-    Begin(true);
-    BeginReading();
-  }
+  void Start() { Begin(true); }
   void Cancel() override { context_->TryCancel(); }
 
  private:

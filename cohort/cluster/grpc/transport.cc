@@ -255,6 +255,7 @@ std::shared_ptr<grpc::Channel> GrpcTransport::MakeChannel(const std::string& add
   grpc::ChannelArguments arguments;
   TuneChannel(arguments, options_.handshake_timeout);
   for (const Tuning& tuning : kTuning) arguments.SetInt(tuning.name, tuning.value);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // who dials decides whether to dial again
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
