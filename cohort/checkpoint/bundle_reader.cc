@@ -126,7 +126,7 @@ void BundleReader::CheckedChunks(const std::string& name, const BundleEntry& ent
 }
 
 void BundleReader::CheckReadable(const std::string& name, const BundleEntry& entry) const {
-  if (entry.dtype() == DType::kInvalid || entry.dtype() == DType::kResource) {
+  if (entry.dtype() == DType::kInvalid || IsHandle(entry.dtype())) {
     throw UnimplementedError(StrCat(Where(name, entry), " has a dtype that we lack"));
   }
   // Before memory is taken for what a corrupt index claims.

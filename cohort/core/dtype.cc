@@ -13,7 +13,7 @@ struct Row {
   size_t size;
 };
 
-constexpr std::array<Row, 9> kRows = {{
+constexpr std::array<Row, 10> kRows = {{
     {DType::kFloat32, "float32", "float", 4},
     {DType::kFloat64, "float64", "double", 8},
     {DType::kInt32, "int32", "int32", 4},
@@ -23,6 +23,7 @@ constexpr std::array<Row, 9> kRows = {{
     {DType::kBool, "bool", "bool", 1},
     {DType::kBfloat16, "bfloat16", "bfloat16", 2},
     {DType::kResource, "resource", "resource", 0},
+    {DType::kVariant, "variant", "variant", 0},
 }};
 
 const Row* Find(DType dtype) {
@@ -66,6 +67,8 @@ bool IsFloating(DType dtype) {
 }
 
 bool IsInteger(DType dtype) { return dtype == DType::kInt32 || dtype == DType::kInt64 || dtype == DType::kUint8; }
+
+bool IsHandle(DType dtype) { return dtype == DType::kResource || dtype == DType::kVariant; }
 
 std::ostream& operator<<(std::ostream& out, DType dtype) { return out << DTypeName(dtype); }
 

@@ -23,9 +23,10 @@ enum class DType : int32_t {
   kBool = 10,
   kBfloat16 = 14,
   kResource = 20,  // a handle of a resource (variable, ...), never stored or sent
+  kVariant = 21,   // a list of tensors (device/tensor_list.h), never stored or sent
 };
 
-// Bytes of one element; 0 for kString and kResource, whose elements are objects.
+// Bytes of one element; 0 for kString, kResource and kVariant, whose elements are objects.
 size_t DTypeSize(DType dtype);
 // "float32", "int64", ... (Keras's and numpy's names).
 std::string_view DTypeName(DType dtype);
@@ -35,6 +36,7 @@ DType DTypeFromName(std::string_view name);
 bool IsKnownDType(int32_t number);
 bool IsFloating(DType dtype);  // float32, float64, bfloat16
 bool IsInteger(DType dtype);   // int32, int64, uint8
+bool IsHandle(DType dtype);    // resource, variant: refers to an object of this process
 std::ostream& operator<<(std::ostream& out, DType dtype);
 
 template <typename T>

@@ -107,7 +107,7 @@ std::string Tensor::ToString(int max_values) const {
   if (!defined()) return "<no tensor>";
   std::ostringstream out;
   out << dtype_ << shape_ << " [";
-  if (space() != MemorySpace::kHost || dtype_ == DType::kResource) {
+  if (space() != MemorySpace::kHost || IsHandle(dtype_)) {
     out << "...";
   } else {
     const int64_t count = std::min<int64_t>(max_values, num_elements_);

@@ -14,6 +14,7 @@
 #include "cohort/core/tensor.h"
 #include "cohort/device/cancellation.h"
 #include "cohort/device/device.h"
+#include "cohort/device/function_call.h"
 #include "cohort/device/rendezvous.h"
 #include "cohort/graph/graph.h"
 
@@ -24,8 +25,10 @@ struct StepInfo {
   int64_t step_id = 0;
   Rendezvous* rendezvous = nullptr;
   CancellationManager* cancellation = nullptr;
-  std::span<const Tensor> args;  // values of the partition's _Arg nodes, by their "index"
-  std::span<Tensor> rets;        // where its _Retval nodes put theirs
+  std::span<Tensor> args;             // values of the partition's _Arg nodes, by their "index"
+  std::span<Tensor> rets;             // where its _Retval nodes put theirs
+  const CallFrame* caller = nullptr;  // of a function's body
+  bool in_update_gate = false;        // of a function's body: the caller's step is inside and stays there
 };
 
 class KernelContext {
@@ -65,6 +68,14 @@ class KernelContext {
   // Size of the OpenMP team that this kernel may use now: 1 off the compute thread.
   int num_threads() const { return num_threads_; }
   void set_num_threads(int n) { num_threads_ = n; }
+  // For kernels that call functions: the mode of the step, and whether it is inside the task's update gate for this
+  // node's sake.
+  StepMode mode() const { return mode_; }
+  bool in_update_gate() const { return in_update_gate_; }
+  void SetCallInfo(StepMode mode, bool in_update_gate) {
+    mode_ = mode;
+    in_update_gate_ = in_update_gate;
+  }
 
  private:
   const Node* node_;
@@ -76,6 +87,8 @@ class KernelContext {
   int32_t* uses_;
   Allocator* allocator_;
   int num_threads_ = 1;
+  StepMode mode_ = StepMode::kInline;
+  bool in_update_gate_ = false;
 };
 
 // A kernel whose output element i depends on element i of its inputs alone, or on an operand that is one element, as
@@ -115,6 +128,7 @@ class AsyncOpKernel : public OpKernel {
 struct KernelConstruction {
   const Node& node;
   Device& device;
+  FunctionCompiler* functions = nullptr;  // of ops that call functions
 
   template <typename T>
   const T& attr(std::string_view name) const {

@@ -9,9 +9,9 @@ namespace cohort {
 namespace {
 
 // In the order of AttrKind, which is that of AttrValue::Value without its first.
-constexpr std::array<std::string_view, 13> kKindNames = {
-    "int",       "float",       "bool",       "string",       "type",       "shape",      "tensor",
-    "list(int)", "list(float)", "list(bool)", "list(string)", "list(type)", "list(shape)"};
+constexpr std::array<std::string_view, 14> kKindNames = {
+    "int",  "float",     "bool",        "string",     "type",         "shape",      "tensor",
+    "func", "list(int)", "list(float)", "list(bool)", "list(string)", "list(type)", "list(shape)"};
 
 template <AttrKind kKind, typename T>
 constexpr bool kMatches =
@@ -19,7 +19,8 @@ constexpr bool kMatches =
 static_assert(kMatches<AttrKind::kInt, int64_t> && kMatches<AttrKind::kFloat, float> &&
               kMatches<AttrKind::kBool, bool> && kMatches<AttrKind::kString, std::string> &&
               kMatches<AttrKind::kType, DType> && kMatches<AttrKind::kShape, Shape> &&
-              kMatches<AttrKind::kTensor, Tensor> && kMatches<AttrKind::kListInt, std::vector<int64_t>> &&
+              kMatches<AttrKind::kTensor, Tensor> && kMatches<AttrKind::kFunc, FunctionName> &&
+              kMatches<AttrKind::kListInt, std::vector<int64_t>> &&
               kMatches<AttrKind::kListFloat, std::vector<float>> && kMatches<AttrKind::kListBool, std::vector<bool>> &&
               kMatches<AttrKind::kListString, std::vector<std::string>> &&
               kMatches<AttrKind::kListType, std::vector<DType>> && kMatches<AttrKind::kListShape, std::vector<Shape>>);

@@ -1,9 +1,10 @@
-// AttrValue: the value of an attribute of a node, as TensorFlow's AttrValue without functions.
+// AttrValue: the value of an attribute of a node, as TensorFlow's AttrValue; of functions the name alone.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -15,9 +16,16 @@
 
 namespace cohort {
 
+// A function of the graph's library, by name.
+struct FunctionName {
+  std::string name;
+  friend bool operator==(const FunctionName&, const FunctionName&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const FunctionName& function) { return out << function.name; }
+};
+
 class AttrValue {
  public:
-  using Value = std::variant<std::monostate, int64_t, float, bool, std::string, DType, Shape, Tensor,
+  using Value = std::variant<std::monostate, int64_t, float, bool, std::string, DType, Shape, Tensor, FunctionName,
                              std::vector<int64_t>, std::vector<float>, std::vector<bool>, std::vector<std::string>,
                              std::vector<DType>, std::vector<Shape>>;
 
@@ -32,6 +40,7 @@ class AttrValue {
   AttrValue(DType value) : value_(value) {}
   AttrValue(Shape value) : value_(std::move(value)) {}
   AttrValue(Tensor value) : value_(std::move(value)) {}
+  AttrValue(FunctionName value) : value_(std::move(value)) {}
   AttrValue(std::vector<int64_t> value) : value_(std::move(value)) {}
   AttrValue(std::vector<float> value) : value_(std::move(value)) {}
   AttrValue(std::vector<bool> value) : value_(std::move(value)) {}

@@ -31,6 +31,7 @@ struct Writer {
   void operator()(DType value) const { out->set_type(ToProto(value)); }
   void operator()(const Shape& value) const { cohort::ToProto(value, out->mutable_shape()); }
   void operator()(const Tensor& value) const { cohort::ToProto(value, out->mutable_tensor()); }
+  void operator()(const FunctionName& value) const { out->mutable_func()->set_name(value.name); }
   void operator()(const std::vector<int64_t>& values) const {
     auto* list = out->mutable_list();
     for (const int64_t value : values) list->add_i(value);
@@ -103,7 +104,12 @@ AttrValue FromProto(const proto::AttrValue& in) {
     case proto::AttrValue::kTensor: return FromProto(in.tensor());
     case proto::AttrValue::kList: return FromList(in.list());
     case proto::AttrValue::kFunc:
-      throw InvalidArgumentError(StrCat("the function '", in.func().name(), "' is none of Cohort's values"));
+      for (const auto& [name, value] : in.func().attr()) {
+        if (!name.empty() && name[0] == '_') continue;
+        throw InvalidArgumentError(StrCat("the function '", in.func().name(), "' is called with an attribute '", name,
+                                          "', which Cohort's functions do not have"));
+      }
+      return FunctionName{in.func().name()};
     case proto::AttrValue::kPlaceholder:
       throw InvalidArgumentError(StrCat("the placeholder '", in.placeholder(), "' was never filled in"));
     case proto::AttrValue::VALUE_NOT_SET: break;

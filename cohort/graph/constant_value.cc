@@ -29,6 +29,15 @@ const Output& SkipIdentities(const Output& value) {
 
 std::optional<int64_t> KnownDim(int64_t dim) { return dim < 0 ? std::nullopt : std::optional<int64_t>(dim); }
 
+bool IsArgument(const Node& node) { return node.op_name() == "Placeholder" || node.op_name() == "_Arg"; }
+
+// Null where there is none of the type.
+template <typename T>
+const T* FindAttr(const Node& node, std::string_view name) {
+  const auto it = node.attrs().find(name);
+  return it == node.attrs().end() ? nullptr : it->second.get<T>();
+}
+
 // Evaluates a bounded number of nodes.
 class Folder {
  public:
@@ -217,17 +226,21 @@ Shape ConstantValueAsShape(const Output& value) {
 const Node& HandleSource(const Output& handle) { return *SkipIdentities(handle).node; }
 
 Shape HandleShape(const Output& handle) {
-  const AttrMap& attrs = HandleSource(handle).attrs();
-  const auto it = attrs.find("shape");
-  const Shape* shape = it == attrs.end() ? nullptr : it->second.get<Shape>();
+  const Node& source = HandleSource(handle);
+  if (const auto* shapes = FindAttr<std::vector<Shape>>(source, kHandleShapes)) {
+    return shapes->size() == 1 ? shapes->front() : Shape::UnknownRank();
+  }
+  const Shape* shape = IsArgument(source) ? nullptr : FindAttr<Shape>(source, "shape");
   return shape == nullptr ? Shape::UnknownRank() : *shape;
 }
 
 DType HandleDType(const Output& handle) {
   const Node& source = HandleSource(handle);
-  const auto it = source.attrs().find("dtype");
-  const DType* dtype = it == source.attrs().end() ? nullptr : it->second.get<DType>();
-  return dtype == nullptr || source.op_name() == "Placeholder" ? DType::kInvalid : *dtype;
+  if (const auto* dtypes = FindAttr<std::vector<DType>>(source, kHandleDTypes)) {
+    return dtypes->size() == 1 ? dtypes->front() : DType::kInvalid;
+  }
+  const DType* dtype = IsArgument(source) ? nullptr : FindAttr<DType>(source, "dtype");
+  return dtype == nullptr ? DType::kInvalid : *dtype;
 }
 
 }  // namespace cohort

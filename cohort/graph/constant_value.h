@@ -18,6 +18,10 @@ std::optional<Tensor> ConstantValue(const Output& value);
 // no shape: another rank or dtype, more than Shape::kMaxRank elements, an element below -1.
 Shape ConstantValueAsShape(const Output& value);
 
+// Attributes of a function's argument that is a handle: of one variable, in lists of one.
+inline constexpr char kHandleDTypes[] = "_handle_dtypes";
+inline constexpr char kHandleShapes[] = "_handle_shapes";
+
 // The VarHandleOp (or other source) behind a resource handle, through Identity nodes.
 const Node& HandleSource(const Output& handle);
 // Shape and dtype of the variable behind a handle; UnknownRank and kInvalid where the source does not say.

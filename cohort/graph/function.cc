@@ -5,6 +5,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/graph/function_draft.h"
 
 namespace cohort {
 namespace {
@@ -21,21 +22,24 @@ std::string Describe(const Output& value) { return StrCat(value.dtype(), value.s
 
 }  // namespace
 
-Function::Function(std::string name, const std::vector<FunctionArg>& args, const FunctionBody& body)
-    : name_(std::move(name)), graph_(std::make_unique<Graph>()) {
-  if (!body) throw InvalidArgumentError(StrCat("[graph] expected a body for the function '", name_, "'; got none"));
+void FillBody(const std::string& name, const std::vector<FunctionArg>& args, const FunctionBody& body, Graph& graph,
+              std::vector<Output>* arguments, std::vector<Output>* results) {
+  if (!body) throw InvalidArgumentError(StrCat("[graph] expected a body for the function '", name, "'; got none"));
   for (size_t i = 0; i < args.size(); ++i) {
     if (args[i].dtype == DType::kInvalid) {
       throw InvalidArgumentError(
-          StrCat("[graph] expected a dtype for argument ", i, " of the function '", name_, "'; got none"));
+          StrCat("[graph] expected a dtype for argument ", i, " of the function '", name, "'; got none"));
     }
-    args_.push_back(graph_->Op("Placeholder")
-                        .Name(args[i].name.empty() ? StrCat("arg", i) : args[i].name)
-                        .Attr("dtype", args[i].dtype)
-                        .Attr("shape", args[i].shape)
-                        .Finish1());
+    FunctionArg arg = args[i];
+    if (arg.name.empty()) arg.name = StrCat("arg", i);
+    arguments->push_back(AddArgument(graph, arg));
   }
-  results_ = body(*graph_, args_);
+  *results = body(graph, *arguments);
+}
+
+Function::Function(std::string name, const std::vector<FunctionArg>& args, const FunctionBody& body)
+    : name_(std::move(name)), graph_(std::make_unique<Graph>()) {
+  FillBody(name_, args, body, *graph_, &args_, &results_);
   Check();
 }
 
@@ -61,6 +65,22 @@ void Function::Check() const {
                                       "' to be a value of its body; got ",
                                       results_[i].valid() ? results_[i].name() + " of another graph" : "none"));
   }
+}
+
+bool Function::is_stateful() const {
+  const std::vector<Node*> nodes = graph_->nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->op().is_stateful(); });
+}
+
+std::shared_ptr<const void> Function::FindDerived(const std::string& key) const {
+  MutexLock lock(mu_);
+  const auto it = derived_.find(key);
+  return it == derived_.end() ? nullptr : it->second;
+}
+
+void Function::KeepDerived(const std::string& key, std::shared_ptr<const void> derived) const {
+  MutexLock lock(mu_);
+  derived_.emplace(key, std::move(derived));
 }
 
 std::string Function::Signature() const {

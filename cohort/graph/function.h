@@ -25,6 +25,12 @@ class Function {
   // Outputs of Placeholder nodes of graph(), which whoever runs the function feeds.
   const std::vector<Output>& args() const { return args_; }
   const std::vector<Output>& results() const { return results_; }
+  // Whether a node has an effect or a state.
+  bool is_stateful() const;
+  // What was once made of the function, such as its gradient, under a key that its maker chooses; null where there is
+  // none. Of two that are kept under one key the first stays.
+  std::shared_ptr<const void> FindDerived(const std::string& key) const EXCLUDES(mu_);
+  void KeepDerived(const std::string& key, std::shared_ptr<const void> derived) const EXCLUDES(mu_);
   // "add(x: float32[?], y: float32[]) -> (float32[?])".
   std::string Signature() const;
 
@@ -35,10 +41,18 @@ class Function {
   std::unique_ptr<Graph> graph_;
   std::vector<Output> args_;
   std::vector<Output> results_;
+  mutable Mutex mu_;
+  mutable std::map<std::string, std::shared_ptr<const void>> derived_ GUARDED_BY(mu_);
 };
 
-// A FunctionDef, wire compatible with TensorFlow's. Shapes of arguments stand in its arg_attr "_output_shapes". Nodes
-// on which no result depends are kept; they are not run.
+// Adds the arguments of a function and what `body` makes of them to `graph`. Throws as Function's constructor; `name`
+// is for the message.
+void FillBody(const std::string& name, const std::vector<FunctionArg>& args, const FunctionBody& body, Graph& graph,
+              std::vector<Output>* arguments, std::vector<Output>* results);
+
+// A FunctionDef, wire compatible with TensorFlow's. Shapes of arguments stand in its arg_attr "_output_shapes". A call
+// runs what its results depend on and all nodes with an effect or a state, which are named as control outputs.
+// Throws UnimplementedError for a function that calls others; a GraphDef has them all.
 std::string SerializeFunction(const Function& function);
 // Throws InvalidArgumentError for bytes that are no FunctionDef or one that Cohort cannot have (attributes that a call
 // decides, functions as attributes, unknown dtypes), NotFoundError for unknown ops; messages name function and node.

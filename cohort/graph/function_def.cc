@@ -11,6 +11,8 @@
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/attr_value_proto_internal.h"
+#include "cohort/graph/constant_value.h"
+#include "cohort/graph/copy_node.h"
 #include "cohort/graph/function.h"
 #include "cohort/graph/graph_def_internal.h"
 
@@ -30,7 +32,7 @@ std::string TensorName(const Output& value, const std::set<const Node*>& args) {
 // Turns a FunctionDef into the GraphDef of its body, whose importer does the rest.
 class BodyReader {
  public:
-  explicit BodyReader(const proto::FunctionDef& def) : def_(def) {}
+  BodyReader(const proto::FunctionDef& def, Graph* outer) : def_(def), outer_(outer) {}
 
   std::shared_ptr<const Function> Read() {
     if (def_.signature().attr_size() > 0) {
@@ -44,7 +46,8 @@ class BodyReader {
       *copy = node;
       for (std::string& input : *copy->mutable_input()) input = FlatName(input);
     }
-    auto graph = std::make_unique<Graph>();
+    std::unique_ptr<Graph> graph = outer_ == nullptr ? std::make_unique<Graph>() : outer_->NewBody();
+    graph->CloseBody();
     ImportNodes(*graph, graph_def_, "");
     std::vector<Output> args, results;
     for (const proto::OpDef::ArgDef& arg : def_.signature().input_arg()) args.push_back(graph->FindOutput(arg.name()));
@@ -72,9 +75,10 @@ class BodyReader {
     shape.mutable_shape()->set_unknown_rank(true);
     const auto attrs = def_.arg_attr().find(static_cast<uint32_t>(index));
     if (attrs == def_.arg_attr().end()) return;
-    const auto shapes = attrs->second.attr().find(kShapes);
-    if (shapes == attrs->second.attr().end()) return;
-    if (shapes->second.list().shape_size() == 1) *shape.mutable_shape() = shapes->second.list().shape(0);
+    for (const auto& [name, value] : attrs->second.attr()) {
+      if (name == kShapes && value.list().shape_size() == 1) *shape.mutable_shape() = value.list().shape(0);
+      if (name == kHandleDTypes || name == kHandleShapes) (*node->mutable_attr())[name] = value;
+    }
   }
 
   // "node:output_arg:index" as "node:flat index".
@@ -110,6 +114,7 @@ class BodyReader {
   }
 
   const proto::FunctionDef& def_;
+  Graph* const outer_;
   proto::GraphDef graph_def_;
   std::set<std::string> args_;
   std::map<std::string, const proto::NodeDef*> nodes_;
@@ -127,15 +132,22 @@ void ToProto(const Function& function, proto::FunctionDef* out) {
     proto::OpDef::ArgDef* def = out->mutable_signature()->add_input_arg();
     def->set_name(arg.node->name());
     def->set_type(static_cast<proto::DataType>(arg.dtype()));
-    ToProto(AttrValue(std::vector<Shape>{arg.shape()}),
-            &(*(*out->mutable_arg_attr())[static_cast<uint32_t>(i)].mutable_attr())[kShapes]);
+    auto& attrs = *(*out->mutable_arg_attr())[static_cast<uint32_t>(i)].mutable_attr();
+    ToProto(AttrValue(std::vector<Shape>{arg.shape()}), &attrs[kShapes]);
+    for (const char* name : {kHandleDTypes, kHandleShapes}) {
+      const auto found = arg.node->attrs().find(name);
+      if (found != arg.node->attrs().end()) ToProto(found->second, &attrs[name]);
+    }
   }
   for (const Node* node : function.graph().nodes()) {
     if (args.count(node) > 0) continue;
     proto::NodeDef* def = out->add_node_def();
     ToProto(*node, {}, def);
     for (int i = 0; i < node->num_inputs(); ++i) def->set_input(i, TensorName(node->input(i), args));
-    out->mutable_signature()->set_is_stateful(out->signature().is_stateful() || node->op().is_stateful());
+    if (!node->op().is_stateful()) continue;
+    out->mutable_signature()->set_is_stateful(true);
+    out->mutable_signature()->add_control_output(node->name());
+    (*out->mutable_control_ret())[node->name()] = node->name();
   }
   for (size_t i = 0; i < function.results().size(); ++i) {
     const Output& result = function.results()[i];
@@ -146,9 +158,9 @@ void ToProto(const Function& function, proto::FunctionDef* out) {
   }
 }
 
-std::shared_ptr<const Function> FromProto(const proto::FunctionDef& def) {
+std::shared_ptr<const Function> FromProto(const proto::FunctionDef& def, Graph* outer) {
   try {
-    return BodyReader(def).Read();
+    return BodyReader(def, outer).Read();
   } catch (const Error& error) {
     ThrowError(error.code(),
                StrCat("[graph] the function '", def.signature().name(), "' cannot be read: ", error.what()));
@@ -156,6 +168,12 @@ std::shared_ptr<const Function> FromProto(const proto::FunctionDef& def) {
 }
 
 std::string SerializeFunction(const Function& function) {
+  for (const Node* node : function.graph().nodes()) {
+    const std::vector<std::string> called = CalledFunctions(*node);
+    if (called.empty()) continue;
+    throw UnimplementedError(StrCat("[graph] the function '", function.name(), "' cannot be written alone: ",
+                                    node->Describe(), " calls the function '", called[0], "'"));
+  }
   proto::FunctionDef def;
   ToProto(function, &def);
   std::string bytes;
@@ -175,7 +193,7 @@ std::shared_ptr<const Function> ParseFunction(std::string_view bytes) {
     throw InvalidArgumentError(
         StrCat("[graph] expected a serialized FunctionDef; got ", bytes.size(), " bytes that are none"));
   }
-  return FromProto(def);
+  return FromProto(def, nullptr);
 }
 
 }  // namespace cohort

@@ -20,7 +20,7 @@ struct OutputHash {
 };
 using OutputSet = std::unordered_set<Output, OutputHash>;
 
-bool CarriesGradient(DType dtype) { return IsFloating(dtype) || dtype == DType::kResource; }
+bool CarriesGradient(DType dtype) { return IsFloating(dtype) || IsHandle(dtype); }
 
 void CheckArguments(const std::vector<Output>& ys, const std::vector<Output>& xs, const std::vector<Output>& grad_ys,
                     const std::vector<Output>& stop) {
@@ -124,7 +124,8 @@ class Backprop {
     }
     if (!any || !node.op().not_differentiable_reason().empty()) return;
     const std::vector<Gradient> result = Differentiate(node, std::move(grads));
-    for (int i = 0; i < node.num_inputs(); ++i) {
+    // A gradient function may have given the node more inputs, which are none of ours.
+    for (int i = 0; i < static_cast<int>(result.size()); ++i) {
       const Gradient& gradient = result[static_cast<size_t>(i)];
       const Output& input = node.input(i);
       if (!gradient.exists() || !CarriesGradient(input.dtype()) || !LeadsToX(input)) continue;

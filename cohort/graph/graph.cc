@@ -5,7 +5,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/graph/function.h"
+#include "cohort/graph/function_draft.h"
 
 namespace cohort {
 namespace {
@@ -16,6 +16,13 @@ namespace {
 }
 
 }  // namespace
+
+struct Graph::Library {
+  Mutex mu;
+  std::map<std::string, std::shared_ptr<const Function>, std::less<>> functions GUARDED_BY(mu);
+};
+
+Graph::Graph() : own_library_(std::make_shared<Library>()) {}
 
 Node* Graph::FindNode(std::string_view name) const {
   MutexLock lock(mu_);
@@ -103,9 +110,14 @@ void Graph::ReleaseName(const std::string& name) {
 
 void Graph::CheckNotFinal(const Node& node) const {
   if (finalized_) {
-    throw FailedPreconditionError(StrCat("[graph] cannot add ", node.Describe(),
+    throw FailedPreconditionError(StrCat("[graph] cannot add or change ", node.Describe(),
                                          ": the graph is finalized; build all of it before the session is made"));
   }
+}
+
+void Graph::CheckCanChange(const Node& node) const {
+  MutexLock lock(mu_);
+  CheckNotFinal(node);
 }
 
 Node* Graph::Adopt(std::unique_ptr<Node> node) {
@@ -153,32 +165,88 @@ std::vector<Output> Graph::collection(const std::string& collection) const {
   return it == collections_.end() ? std::vector<Output>() : it->second;
 }
 
+std::shared_ptr<Graph::Library> Graph::library() const {
+  std::shared_ptr<Library> library = own_library_ != nullptr ? own_library_ : shared_library_.lock();
+  if (library == nullptr) {
+    throw FailedPreconditionError("[graph] the graph that this function's body belongs to is gone, and its library");
+  }
+  return library;
+}
+
 const Function& Graph::DefineFunction(const std::string& name, const std::vector<FunctionArg>& args,
                                       const FunctionBody& body) {
-  auto function = std::make_shared<const Function>(name, args, body);
-  AddFunction(function);
-  return *function;
+  FunctionDraft draft(*this, name, args, body);
+  if (!draft.captures().empty()) {
+    throw InvalidArgumentError(StrCat("[graph] the function '", name, "' uses ", draft.captures()[0].name(),
+                                      ", a value of the graph around it; make that an argument"));
+  }
+  return *draft.Finish(name);
 }
 
 void Graph::AddFunction(std::shared_ptr<const Function> function) {
-  MutexLock lock(mu_);
+  const std::shared_ptr<Library> library = this->library();
+  MutexLock lock(library->mu);
   const std::string name = function->name();
-  if (!functions_.emplace(name, std::move(function)).second) {
+  if (!library->functions.emplace(name, std::move(function)).second) {
     throw AlreadyExistsError(StrCat("[graph] the library has a function '", name, "' already; choose another name"));
   }
 }
 
 std::shared_ptr<const Function> Graph::FindFunction(std::string_view name) const {
-  MutexLock lock(mu_);
-  const auto it = functions_.find(name);
-  return it == functions_.end() ? nullptr : it->second;
+  const std::shared_ptr<Library> library = this->library();
+  MutexLock lock(library->mu);
+  const auto it = library->functions.find(name);
+  return it == library->functions.end() ? nullptr : it->second;
 }
 
 std::vector<std::shared_ptr<const Function>> Graph::functions() const {
-  MutexLock lock(mu_);
+  const std::shared_ptr<Library> library = this->library();
+  MutexLock lock(library->mu);
   std::vector<std::shared_ptr<const Function>> all;
-  for (const auto& [name, function] : functions_) all.push_back(function);
+  for (const auto& [name, function] : library->functions) all.push_back(function);
   return all;
+}
+
+std::string Graph::UniqueFunctionName(const std::string& base) const {
+  std::string name = base;
+  for (int i = 1; FindFunction(name) != nullptr; ++i) name = StrCat(base, "_", i);
+  return name;
+}
+
+std::unique_ptr<Graph> Graph::NewBody() {
+  auto body = std::make_unique<Graph>();
+  body->own_library_ = nullptr;
+  body->shared_library_ = library();
+  body->outer_ = this;
+  return body;
+}
+
+bool Graph::IsInside(const Graph& graph) const {
+  for (const Graph* around = outer_; around != nullptr; around = around->outer_) {
+    if (around == &graph) return true;
+  }
+  return false;
+}
+
+Output Graph::Capture(const Output& value) {
+  if (!value.valid() || !IsInside(value.graph())) return {};
+  if (&value.graph() != outer_) {
+    const Output nearer = outer_->Capture(value);
+    return nearer.valid() ? Capture(nearer) : Output{};
+  }
+  const bool is_constant = value.node->op_name() == "Const";
+  std::vector<CapturedValue>& known = is_constant ? copied_constants_ : captures_;
+  for (const CapturedValue& captured : known) {
+    if (captured.outside == value) return captured.argument;
+  }
+  Output argument;
+  if (is_constant) {
+    argument = Op("Const").Name(value.node->name()).Attrs(value.node->attrs()).IgnoreScopes().Finish1();
+  } else {
+    argument = AddArgument(*this, ArgumentLike(value, "captured"));
+  }
+  known.push_back({value, argument});
+  return argument;
 }
 
 }  // namespace cohort

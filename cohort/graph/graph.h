@@ -68,7 +68,8 @@ class Node {
   const std::vector<std::string>& colocate_with() const { return colocate_with_; }
 
   void AddControlInput(Node* node);
-  // Rewiring, for passes over a graph of their own; keeps dtype, throws InvalidArgumentError otherwise.
+  // Rewiring, for passes over a graph of their own and for gradients; keeps dtype, throws InvalidArgumentError
+  // otherwise.
   void ReplaceInput(int i, Output value);
   void SetAttr(std::string_view name, AttrValue value) { attrs_.insert_or_assign(std::string(name), std::move(value)); }
   void ReplaceControlInputs(std::vector<Node*> nodes) { control_inputs_ = std::move(nodes); }
@@ -99,7 +100,7 @@ class Node {
 // Attributes that follow from inputs (T, N, ...) and those with defaults need not be given.
 class NodeBuilder {
  public:
-  NodeBuilder(Graph& graph, std::string op) : graph_(graph), op_(std::move(op)) {}
+  NodeBuilder(Graph& graph, std::string op) : graph_(&graph), op_(std::move(op)) {}
   NodeBuilder& Name(std::string name);       // made unique; default: the op's name
   NodeBuilder& ExactName(std::string name);  // without the name scope; AlreadyExistsError where it is taken
   NodeBuilder& Input(Output value);
@@ -114,6 +115,11 @@ class NodeBuilder {
   // Throws NotFoundError (op), InvalidArgumentError (all that does not fit).
   Node* Finish();
   cohort::Output Finish1() { return {Finish(), 0}; }
+  // Gives `node`, of the same op, these inputs and attributes instead of its own, as when a loop is made to keep what
+  // its gradient needs. Its outputs stay and more may follow them; so does the rest of the node. Throws as Finish,
+  // InvalidArgumentError where the first outputs would be of other dtypes, FailedPreconditionError in a finalized
+  // graph.
+  void Redefine(Node& node);
 
  private:
   friend class Graph;
@@ -121,6 +127,8 @@ class NodeBuilder {
     std::vector<cohort::Output> values;
     bool is_list;
   };
+  // Where an input is a value of a function's body: the node belongs there. Values of graphs around it are captured.
+  void EnterBody();
   void ChooseName(Node& node);
   void CollectInputs(const OpDef& op, Node& node);
   void TakeColocation();
@@ -129,7 +137,7 @@ class NodeBuilder {
   void ResolveOutputs(const OpDef& op, Node& node);
   void ApplyScopes(Node& node);
 
-  Graph& graph_;
+  Graph* graph_;
   std::string op_;
   std::string name_;
   bool exact_name_ = false;
@@ -183,6 +191,9 @@ struct FunctionArg {
   DType dtype = DType::kInvalid;
   Shape shape = Shape::UnknownRank();
   std::string name;  // of the argument's node in the body; "" where it does not matter
+  // Of a resource: what is known of the variable behind it.
+  DType handle_dtype = DType::kInvalid;
+  Shape handle_shape = Shape::UnknownRank();
 };
 // Adds the nodes of a function's body and returns its results; `args` are the values of its arguments.
 using FunctionBody = std::function<std::vector<Output>(Graph& body, const std::vector<Output>& args)>;
@@ -190,7 +201,7 @@ using FunctionBody = std::function<std::vector<Output>(Graph& body, const std::v
 // Thread-safe for adding nodes. Scopes belong to the thread that opened them.
 class Graph {
  public:
-  Graph() = default;
+  Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
@@ -220,13 +231,30 @@ class Graph {
   // Runs `request` through the open variable creators down to `maker`.
   VariableInfo* CreateVariable(const VariableMaker& maker, const VariableRequest& request);
 
-  // The library: functions by name. DefineFunction makes one (graph/function.h says what it throws); both throw
-  // AlreadyExistsError for a name that is taken.
+  // The library: functions by name, one for a graph and the bodies of its functions. DefineFunction makes one
+  // (graph/function.h says what it throws); both throw AlreadyExistsError for a name that is taken.
   const Function& DefineFunction(const std::string& name, const std::vector<FunctionArg>& args,
                                  const FunctionBody& body);
   void AddFunction(std::shared_ptr<const Function> function);
   std::shared_ptr<const Function> FindFunction(std::string_view name) const;  // null where there is none
   std::vector<std::shared_ptr<const Function>> functions() const;             // by name
+  // `base`, with a number where the library has a function of that name.
+  std::string UniqueFunctionName(const std::string& base) const;
+  // An empty graph for the body of a function of this graph, which must outlive its making: it has this one's library
+  // and, until CloseBody, nodes that are added to it may use values of this graph: a constant is copied, anything else
+  // becomes a further argument. `captures` are those values and their arguments, Placeholders, in the order of use.
+  struct CapturedValue {
+    Output outside;
+    Output argument;
+  };
+  std::unique_ptr<Graph> NewBody();
+  // Whether this is a body that is being made, of `graph` or of one inside it.
+  bool IsInside(const Graph& graph) const;
+  void CloseBody() { outer_ = nullptr; }
+  const std::vector<CapturedValue>& captures() const { return captures_; }
+  // The argument for `value`, of a graph around this body; made where there is none. An empty Output for a value of any
+  // other graph.
+  Output Capture(const Output& value);
 
   void AddToCollection(const std::string& collection, Output value);
   std::vector<Output> collection(const std::string& collection) const;
@@ -261,8 +289,11 @@ class Graph {
   // Gives back the name of a node that was not added after all.
   void ReleaseName(const std::string& name) EXCLUDES(mu_);
   void CheckNotFinal(const Node& node) const REQUIRES(mu_);
+  void CheckCanChange(const Node& node) const EXCLUDES(mu_);
   static std::string ApplyDeviceScopes(const Scopes& scopes, const NodeDraft& draft);
   Node* Adopt(std::unique_ptr<Node> node) EXCLUDES(mu_);
+  struct Library;
+  std::shared_ptr<Library> library() const;
 
   mutable Mutex mu_;
   std::vector<std::unique_ptr<Node>> nodes_ GUARDED_BY(mu_);
@@ -271,7 +302,11 @@ class Graph {
   std::map<std::thread::id, Scopes> scopes_ GUARDED_BY(mu_);
   std::deque<VariableInfo> variables_ GUARDED_BY(mu_);
   std::map<std::string, std::vector<Output>> collections_ GUARDED_BY(mu_);
-  std::map<std::string, std::shared_ptr<const Function>, std::less<>> functions_ GUARDED_BY(mu_);
+  std::shared_ptr<Library> own_library_;   // null in a body
+  std::weak_ptr<Library> shared_library_;  // of a body
+  Graph* outer_ = nullptr;                 // while a body is made
+  std::vector<CapturedValue> captures_;    // by the thread that makes the body
+  std::vector<CapturedValue> copied_constants_;
   int64_t seed_ = 0;
   bool finalized_ GUARDED_BY(mu_) = false;
 };

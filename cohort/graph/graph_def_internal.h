@@ -19,6 +19,7 @@ void ToProto(const Node& node, const GraphDefOptions& options, proto::NodeDef* o
 size_t CountOfArg(const OpDef& op, const ArgDef& arg, const AttrMap& attrs);
 
 void ToProto(const Function& function, proto::FunctionDef* out);
-std::shared_ptr<const Function> FromProto(const proto::FunctionDef& def);
+// `outer`: the graph whose library the body shares; null: it gets one of its own.
+std::shared_ptr<const Function> FromProto(const proto::FunctionDef& def, Graph* outer);
 
 }  // namespace cohort

@@ -195,7 +195,7 @@ class Importer {
 void ImportFunction(Graph& graph, const proto::FunctionDef& def) {
   if (graph.FindFunction(def.signature().name()) != nullptr) return;
   try {
-    graph.AddFunction(FromProto(def));
+    graph.AddFunction(FromProto(def, &graph));
   } catch (const Error& error) {
     LogWarning("graph", error.what(), "; it is left out");
   }

@@ -111,8 +111,9 @@ NodeBuilder& NodeBuilder::IgnoreScopes() {
 
 Node* NodeBuilder::Finish() {
   const OpDef& op = OpRegistry::Global().Get(op_);
+  EnterBody();
   auto node = std::make_unique<Node>();
-  node->graph_ = &graph_;
+  node->graph_ = graph_;
   node->op_ = &op;
   ChooseName(*node);
   const std::string name = node->name_;
@@ -123,10 +124,49 @@ Node* NodeBuilder::Finish() {
     ResolveOutputs(op, *node);
     for (Node* control : controls_) node->AddControlInput(control);
     ApplyScopes(*node);
-    return graph_.Adopt(std::move(node));
+    return graph_->Adopt(std::move(node));
   } catch (...) {
-    graph_.ReleaseName(name);
+    graph_->ReleaseName(name);
     throw;
+  }
+}
+
+void NodeBuilder::Redefine(Node& node) {
+  graph_->CheckCanChange(node);
+  Node draft;
+  draft.graph_ = graph_;
+  draft.op_ = node.op_;
+  draft.name_ = node.name_;
+  CollectInputs(*node.op_, draft);
+  InferAttrs(*node.op_, draft);
+  CheckAttrs(*node.op_, draft);
+  ResolveOutputs(*node.op_, draft);
+  const std::vector<DType>& before = node.output_dtypes_;
+  if (draft.output_dtypes_.size() < before.size() ||
+      !std::equal(before.begin(), before.end(), draft.output_dtypes_.begin())) {
+    Fail(node, StrCat("its outputs ", AttrValue(before).ToString(), " cannot become ",
+                      AttrValue(draft.output_dtypes_).ToString()));
+  }
+  node.attrs_ = std::move(draft.attrs_);
+  node.inputs_ = std::move(draft.inputs_);
+  node.input_args_ = std::move(draft.input_args_);
+  node.output_args_ = std::move(draft.output_args_);
+  node.output_dtypes_ = std::move(draft.output_dtypes_);
+  node.output_shapes_ = std::move(draft.output_shapes_);
+}
+
+void NodeBuilder::EnterBody() {
+  for (const Arg& arg : args_) {
+    for (const cohort::Output& value : arg.values) {
+      if (value.valid() && value.graph().IsInside(*graph_)) graph_ = &value.graph();
+    }
+  }
+  for (Arg& arg : args_) {
+    for (cohort::Output& value : arg.values) {
+      if (!value.valid() || &value.graph() == graph_) continue;
+      const cohort::Output captured = graph_->Capture(value);
+      if (captured.valid()) value = captured;
+    }
   }
 }
 
@@ -138,10 +178,10 @@ void NodeBuilder::ChooseName(Node& node) {
                                       " node; expected a letter, digit or '.', then letters, digits and _.-/\\>"));
   }
   if (exact_name_) {
-    graph_.TakeName(name, op_);
+    graph_->TakeName(name, op_);
     node.name_ = name;
   } else {
-    node.name_ = graph_.UniqueName(name);
+    node.name_ = graph_->UniqueName(name);
   }
 }
 
@@ -152,7 +192,7 @@ void NodeBuilder::CollectInputs(const OpDef& op, Node& node) {
         Fail(node, StrCat("argument ", i, " is no value: ",
                           value.valid() ? "there is no output " + value.name() : "it is an empty Output"));
       }
-      if (&value.graph() != &graph_) Fail(node, StrCat("argument ", i, ", ", value.name(), ", is of another graph"));
+      if (&value.graph() != graph_) Fail(node, StrCat("argument ", i, ", ", value.name(), ", is of another graph"));
       node.inputs_.push_back(value);
       node.input_args_.push_back(i);
     }
@@ -272,7 +312,7 @@ void NodeBuilder::ResolveOutputs(const OpDef& op, Node& node) {
 
 void NodeBuilder::ApplyScopes(Node& node) {
   node.colocate_with_ = std::move(colocate_);
-  const Graph::Scopes* open = ignore_scopes_ ? nullptr : graph_.FindScopes();
+  const Graph::Scopes* open = ignore_scopes_ ? nullptr : graph_->FindScopes();
   std::string device = device_;
   bool colocated = false;
   if (open != nullptr) {
@@ -288,7 +328,7 @@ void NodeBuilder::ApplyScopes(Node& node) {
     }
   }
   if (!colocated && !ignore_scopes_ && !node.colocate_with_.empty()) {
-    const Node* target = graph_.FindNode(node.colocate_with_.front());
+    const Node* target = graph_->FindNode(node.colocate_with_.front());
     if (target != nullptr) {
       colocated = true;
       if (device.empty()) device = target->device();

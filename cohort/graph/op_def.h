@@ -38,6 +38,7 @@ enum class AttrKind {
   kType,
   kShape,
   kTensor,
+  kFunc,
   kListInt,
   kListFloat,
   kListBool,
@@ -74,6 +75,7 @@ class ShapeContext {
 
   template <typename T>
   const T& attr(std::string_view name) const;
+  bool has_attr(std::string_view name) const { return attrs_.find(name) != attrs_.end(); }
 
   // Throws InvalidArgumentError "Shape must be rank 2 but is rank 1" unless the rank is `rank` or unknown (then the
   // result has `rank` unknown dimensions).
@@ -108,7 +110,7 @@ class OpDef {
   OpDef&& Output(const std::string& spec) &&;
   OpDef&& HostOutput(const std::string& spec) &&;
   // "T: type", "T: {float32, float64} = float32", "N: int >= 1", "keep_dims: bool = false", "padding:
-  // {'SAME','VALID'}", "axes: list(int) >= 1 = []", "shape: shape", "value: tensor", "name: string = ''".
+  // {'SAME','VALID'}", "axes: list(int) >= 1 = []", "shape: shape", "value: tensor", "f: func", "name: string = ''".
   OpDef&& Attr(const std::string& spec) &&;
   OpDef&& ShapeRule(ShapeFn fn) &&;
   OpDef&& Gradient(GradientFn fn) &&;

@@ -12,9 +12,9 @@ namespace cohort {
 namespace {
 
 // TensorFlow's types that Cohort does not have; they may stand in a set.
-constexpr std::array<std::string_view, 17> kForeignTypes = {
-    "half",  "float16", "complex64", "complex128", "int8",   "int16", "uint16", "uint32", "uint64",
-    "qint8", "quint8",  "qint16",    "quint16",    "qint32", "int4",  "uint4",  "variant"};
+constexpr std::array<std::string_view, 16> kForeignTypes = {
+    "half",   "float16", "complex64", "complex128", "int8",    "int16",  "uint16", "uint32",
+    "uint64", "qint8",   "quint8",    "qint16",     "quint16", "qint32", "int4",   "uint4"};
 
 constexpr std::array<DType, 6> kNumberTypes = {DType::kFloat32, DType::kFloat64, DType::kInt32,
                                                DType::kUint8,   DType::kInt64,   DType::kBfloat16};
@@ -145,13 +145,13 @@ void ParseSimpleType(Scanner& scan, AttrDef& def) {
     return;
   }
   for (const AttrKind kind : {AttrKind::kInt, AttrKind::kFloat, AttrKind::kBool, AttrKind::kString, AttrKind::kType,
-                              AttrKind::kShape, AttrKind::kTensor}) {
+                              AttrKind::kShape, AttrKind::kTensor, AttrKind::kFunc}) {
     if (word == AttrKindName(kind)) {
       def.kind = kind;
       return;
     }
   }
-  scan.Fail("int, float, bool, string, type, shape, tensor, list(...) or {...} before this character");
+  scan.Fail("int, float, bool, string, type, shape, tensor, func, list(...) or {...} before this character");
 }
 
 AttrKind ListOf(Scanner& scan, AttrKind kind) {
@@ -224,9 +224,10 @@ AttrValue ParseDefault(Scanner& scan, AttrKind kind) {
     case AttrKind::kListString: return ParseList<std::string>(scan, parse_string);
     case AttrKind::kListType: return ParseList<DType>(scan, ParseType);
     case AttrKind::kListShape: return ParseList<Shape>(scan, ParseShape);
-    case AttrKind::kTensor: break;
+    case AttrKind::kTensor:
+    case AttrKind::kFunc: break;
   }
-  scan.Fail("no default for a tensor");
+  scan.Fail("no default for a tensor or function");
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ void RegisterKernels() {
     RegisterMatMulKernels(registry);
     RegisterStateKernels(registry);
     RegisterControlKernels(registry);
+    RegisterTensorListKernels(registry);
     RegisterActivationKernels(registry);
     RegisterSoftmaxKernels(registry);
     RegisterNnKernels(registry);

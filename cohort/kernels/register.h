@@ -26,6 +26,7 @@ void RegisterScanKernels(KernelRegistry& registry);
 void RegisterMatMulKernels(KernelRegistry& registry);
 void RegisterStateKernels(KernelRegistry& registry);
 void RegisterControlKernels(KernelRegistry& registry);
+void RegisterTensorListKernels(KernelRegistry& registry);
 void RegisterActivationKernels(KernelRegistry& registry);
 void RegisterSoftmaxKernels(KernelRegistry& registry);
 void RegisterNnKernels(KernelRegistry& registry);

@@ -26,6 +26,8 @@ void RegisterOps() {
     RegisterMatMulOps(registry);
     RegisterStateOps(registry);
     RegisterControlOps(registry);
+    RegisterControlFlowOps(registry);
+    RegisterTensorListOps(registry);
     RegisterCollectiveOps(registry);
     RegisterActivationOps(registry);
     RegisterSoftmaxOps(registry);

@@ -26,6 +26,8 @@ void RegisterScanOps(OpRegistry& registry);
 void RegisterMatMulOps(OpRegistry& registry);
 void RegisterStateOps(OpRegistry& registry);
 void RegisterControlOps(OpRegistry& registry);
+void RegisterControlFlowOps(OpRegistry& registry);
+void RegisterTensorListOps(OpRegistry& registry);
 void RegisterCollectiveOps(OpRegistry& registry);
 void RegisterActivationOps(OpRegistry& registry);
 void RegisterSoftmaxOps(OpRegistry& registry);

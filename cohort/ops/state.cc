@@ -2,6 +2,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/graph/constant_value.h"
 #include "cohort/graph/gradients.h"
 #include "cohort/graph/op_def.h"
 #include "cohort/ops/array.h"
@@ -13,7 +14,7 @@ namespace cohort {
 namespace {
 
 const Node& HandleNode(Output handle) {
-  if (!handle.valid() || handle.dtype() != DType::kResource || !handle.node->has_attr("dtype")) {
+  if (!handle.valid() || handle.dtype() != DType::kResource) {
     throw InvalidArgumentError(StrCat("[ops/state] expected the handle of a variable; got ",
                                       handle.valid() ? handle.node->Describe() : "no value"));
   }
@@ -128,8 +129,16 @@ Node* Assign(const char* op, Output handle, Output value, const std::string& nam
 
 namespace ops {
 
-DType VariableDType(Output handle) { return HandleNode(handle).attr<DType>("dtype"); }
-Shape VariableShapeOf(Output handle) { return HandleNode(handle).attr<Shape>("shape"); }
+DType VariableDType(Output handle) {
+  const Node& node = HandleNode(handle);
+  const DType dtype = HandleDType(handle);
+  if (dtype == DType::kInvalid) {
+    throw InvalidArgumentError(StrCat("[ops/state] expected the handle of a variable; got ", node.Describe(),
+                                      ", which does not say its dtype"));
+  }
+  return dtype;
+}
+Shape VariableShapeOf(Output handle) { return HandleShape(handle); }
 
 Output VarHandleOp(Graph& graph, DType dtype, const Shape& shape, const std::string& shared_name,
                    const std::string& container, const std::string& name) {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cohort/device/kernel.h"
-#include "cohort/runtime/build_graph.h"
-#include "cohort/runtime/topological_order.h"
+#include "cohort/graph/copy_node.h"
+#include "cohort/graph/topological_order.h"
 
 namespace cohort {
 namespace {
@@ -152,7 +152,10 @@ class Fuser {
 
 std::unique_ptr<Graph> FuseBiases(std::unique_ptr<Graph> graph, const std::string& device_type) {
   Fuser fuser(*graph, device_type);
-  return fuser.found_any() ? fuser.Rewrite() : std::move(graph);
+  if (!fuser.found_any()) return graph;
+  std::unique_ptr<Graph> fused = fuser.Rewrite();
+  TakeFunctions(*graph, *fused);
+  return fused;
 }
 
 }  // namespace cohort

@@ -4,7 +4,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/runtime/topological_order.h"
+#include "cohort/graph/copy_node.h"
+#include "cohort/graph/topological_order.h"
 
 namespace cohort {
 namespace {
@@ -26,6 +27,7 @@ class Pruner {
       result_.fed_fetch.push_back(feed);
       result_.fetches.push_back(feed >= 0 ? Output{} : Output{copies_.at(fetch.node), fetch.index});
     }
+    TakeFunctions(source_, *result_.graph);
     return std::move(result_);
   }
 
@@ -70,9 +72,9 @@ class Pruner {
     };
     for (const Output& fetch : signature_.fetches) {
       CheckOwner(fetch.node, "fetch");
-      if (fetch.dtype() == DType::kResource) {
+      if (IsHandle(fetch.dtype())) {
         throw InvalidArgumentError(
-            StrCat("[session] ", fetch.name(), " is a resource handle, which cannot be fetched"));
+            StrCat("[session] ", fetch.name(), " is a ", fetch.dtype(), " handle, which cannot be fetched"));
       }
       if (FeedIndex(fetch) < 0) need(fetch.node);
     }
@@ -136,26 +138,6 @@ class Pruner {
 
 PrunedGraph Prune(const Graph& graph, const Signature& signature) { return Pruner(graph, signature).Run(); }
 
-Node* CopyNode(Graph& graph, const Node& node, const std::vector<Output>& inputs,
-               const std::vector<Node*>& control_inputs) {
-  NodeBuilder builder = graph.Op(node.op_name());
-  builder.ExactName(node.name()).Attrs(node.attrs()).Device(node.device()).IgnoreScopes();
-  for (const ArgDef& arg : node.op().inputs()) {
-    std::vector<Output> values;
-    for (int i = 0; i < node.num_inputs(); ++i) {
-      if (&node.input_arg(i) == &arg) values.push_back(inputs.at(static_cast<size_t>(i)));
-    }
-    if (arg.number_attr.empty() && arg.type_list_attr.empty()) {
-      builder.Input(values.at(0));
-    } else {
-      builder.Inputs(values);
-    }
-  }
-  for (Node* control : control_inputs) builder.Control(control);
-  for (const std::string& other : node.colocate_with()) builder.Colocate(other);
-  return builder.Finish();
-}
-
 std::unique_ptr<Graph> CopyWithout(const Graph& graph, const std::set<const Node*>& left_out) {
   auto result = std::make_unique<Graph>();
   std::unordered_map<const Node*, Node*> copies;
@@ -167,6 +149,7 @@ std::unique_ptr<Graph> CopyWithout(const Graph& graph, const std::set<const Node
     for (const Node* control : node->control_inputs()) controls.push_back(copies.at(control));
     copies[node] = CopyNode(*result, *node, inputs, controls);
   }
+  TakeFunctions(graph, *result);
   return result;
 }
 

@@ -34,10 +34,6 @@ PrunedGraph Prune(const Graph& graph, const Signature& signature);
 using ValueKey = std::pair<const Node*, int>;
 inline ValueKey KeyOf(const Output& value) { return {value.node, value.index}; }
 
-// Copies `node` under its own name into `graph` with the given inputs.
-Node* CopyNode(Graph& graph, const Node& node, const std::vector<Output>& inputs,
-               const std::vector<Node*>& control_inputs);
-
 // A copy of `graph` without some nodes, which none of the others may read.
 std::unique_ptr<Graph> CopyWithout(const Graph& graph, const std::set<const Node*>& left_out);
 

@@ -39,7 +39,7 @@ ColocationGroups::ColocationGroups(const Graph& graph) {
       sets.Union(node->id(), other != nullptr ? other->id() : absent.emplace(name, node->id()).first->second);
     }
     for (const Output& input : node->inputs()) {
-      if (input.dtype() == DType::kResource) sets.Union(node->id(), input.node->id());
+      if (IsHandle(input.dtype())) sets.Union(node->id(), input.node->id());
     }
   }
   group_of_.resize(nodes.size(), -1);

@@ -8,6 +8,7 @@
 
 #include "cohort/core/str_cat.h"
 #include "cohort/runtime/bias_fusion.h"
+#include "cohort/runtime/function_library.h"
 #include "cohort/runtime/image_gradient_fusion.h"
 #include "cohort/runtime/layout.h"
 #include "cohort/runtime/memory_placement.h"
@@ -41,6 +42,15 @@ std::string DescribeRun(const Node& node, const Device& device, const Tensor* sl
     inputs += StrCat(i > 0 ? ", " : "", value.dtype(), value.shape());
   }
   return StrCat("[[", node.op_name(), " node '", node.name(), "' on ", device.name(), ", inputs: ", inputs, "]]");
+}
+
+std::string DescribeCallers(const CallFrame* frame) {
+  std::string callers;
+  for (; frame != nullptr; frame = frame->outer) {
+    callers += StrCat("\n  in function '", frame->function, "', called by ", frame->caller.op_name(), " node '",
+                      frame->caller.name(), "'");
+  }
+  return callers;
 }
 
 std::unique_ptr<Graph> Improved(std::unique_ptr<Graph> graph, const std::string& device_type) {
@@ -83,8 +93,11 @@ struct Executor::AsyncRun {
   KernelContext context;
 };
 
-Executor::Executor(std::unique_ptr<Graph> graph, Device& device)
-    : graph_(Improved(std::move(graph), device.type())), device_(device) {
+Executor::Executor(std::unique_ptr<Graph> graph, Device& device, FunctionLibrary* functions)
+    : graph_(Improved(std::move(graph), device.type())),
+      device_(device),
+      own_functions_(functions == nullptr ? std::make_unique<FunctionLibrary>(*graph_, device) : nullptr),
+      functions_(functions == nullptr ? *own_functions_ : *functions) {
   if (device_.allocator().space() != MemorySpace::kHost) PlaceInMemory(*graph_);
   Compile();
   KeepConstants();
@@ -123,6 +136,7 @@ void Executor::BeginStep(StepState* state, const StepInfo& step, Mode mode) {
   state->step = &step;
   state->mode = mode;
   state->updates_left.store(update_nodes_, std::memory_order_relaxed);
+  state->in_gate = step.in_update_gate;
   state->memory = WantsArena(state, step) ? static_cast<Allocator*>(&state->arena) : &device_.allocator();
   if (num_slots_ > 0) {
     std::memcpy(state->uses.data(), initial_uses_.data(), initial_uses_.size() * sizeof(int32_t));
@@ -178,13 +192,15 @@ void Executor::RunAsync(const StepInfo& step, Mode mode, Done done) {
     state->running = true;
     state->status = Status();
   }
-  if (mode == Mode::kDevice) {
-    device_.compute_thread().Schedule(
-        [this, state, synchronous] { synchronous ? RunLinearAsync(state, 0, true) : Drain(state, true); });
-  } else if (synchronous) {
-    RunLinearAsync(state, 0, false);
+  const auto run = [this, state, synchronous](bool on_compute_thread) {
+    synchronous ? RunLinearAsync(state, 0, on_compute_thread) : Drain(state, on_compute_thread);
+  };
+  if (mode != Mode::kDevice) {
+    run(false);
+  } else if (step.caller != nullptr && device_.compute_thread().IsOwnThread()) {
+    run(true);
   } else {
-    Drain(state, false);
+    device_.compute_thread().Schedule([run] { run(true); });
   }
 }
 
@@ -379,6 +395,7 @@ void Executor::StartAsync(StepState* state, int32_t index) {
       this, state, index,
       KernelContext(*plan_node.node, device_, *state->step, slots, input_slots_.data() + plan_node.input_begin,
                     slots + plan_node.output_begin, state->uses.data())};
+  run->context.SetCallInfo(state->mode, plan_node.updates);
   {
     MutexLock lock(state->mu);
     ++state->waiting;
@@ -430,7 +447,8 @@ void Executor::Fail(StepState* state, const PlanNode& plan_node, const Status& s
       described =
           Status(status.code(),
                  StrCat(status.message(), "\n  ",
-                        DescribeRun(*plan_node.node, device_, slots, input_slots_.data() + plan_node.input_begin)));
+                        DescribeRun(*plan_node.node, device_, slots, input_slots_.data() + plan_node.input_begin),
+                        DescribeCallers(state->step->caller)));
     }
     state->status = described;
   }
@@ -499,8 +517,11 @@ void Executor::OpenedGate(StepState* state, int32_t index) {
 }
 
 void Executor::LeaveGateIfLast(StepState* state) {
-  if (state->updates_left.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
-  device_.task().update_gate.LeaveStep();
+  if (state->updates_left.fetch_sub(1, std::memory_order_acq_rel) == 1) LeaveGate(state);
+}
+
+void Executor::LeaveGate(StepState* state) {
+  if (!state->step->in_update_gate) device_.task().update_gate.LeaveStep();
   state->in_gate = false;
 }
 
@@ -513,10 +534,7 @@ bool Executor::Cancelled(StepState* state, const PlanNode& plan_node) {
 }
 
 Status Executor::CloseStep(StepState* state) {
-  if (state->in_gate) {
-    device_.task().update_gate.LeaveStep();
-    state->in_gate = false;
-  }
+  if (state->in_gate) LeaveGate(state);
   Status status;
   {
     MutexLock lock(state->mu);

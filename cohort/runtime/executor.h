@@ -14,19 +14,19 @@
 
 namespace cohort {
 
+class FunctionLibrary;
+
 // Thread-safe: any number of steps run at once. Lives until all of them have ended.
 class Executor {
  public:
-  // Which thread runs the plan's kernels. kInline: the calling one (and, after a wait, the one that brings the value);
-  // a kernel that is expensive moves the rest of the step to the device's compute thread where that has a team of
-  // several threads. kNetwork: the same, but an expensive kernel always moves, so that network threads stay free.
-  // kDevice: the compute thread from the start.
-  enum class Mode { kInline, kNetwork, kDevice };
+  using Mode = StepMode;
   using Done = std::function<void(const Status&)>;
 
   // Gives the values their memory, makes the kernels, keeps the constants. Throws what they throw, with node and
-  // device; InvalidArgumentError for a cycle. `device` must outlive the executor.
-  Executor(std::unique_ptr<Graph> graph, Device& device);
+  // device; InvalidArgumentError for a cycle. `device` must outlive the executor. `functions`: what compiles the
+  // functions that it calls, where it is itself the body of one; must outlive it. Else they come from the library of
+  // `graph`.
+  Executor(std::unique_ptr<Graph> graph, Device& device, FunctionLibrary* functions = nullptr);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -114,12 +114,15 @@ class Executor {
   // Whether the step was cancelled and stops here; it has failed then.
   bool Cancelled(StepState* state, const PlanNode& plan_node);
   void LeaveGateIfLast(StepState* state);
+  void LeaveGate(StepState* state);
   // Cleans up and gives the state back; returns the step's outcome.
   Status CloseStep(StepState* state);
   void EndStep(StepState* state);
 
   std::unique_ptr<Graph> graph_;
   Device& device_;
+  std::unique_ptr<FunctionLibrary> own_functions_;
+  FunctionLibrary& functions_;
   std::vector<PlanNode> nodes_;  // topological order, constants left out
   std::vector<Chain> chains_;
   std::vector<std::unique_ptr<OpKernel>> kernels_;

@@ -3,9 +3,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include "cohort/graph/topological_order.h"
 #include "cohort/runtime/executor.h"
+#include "cohort/runtime/function_library.h"
 #include "cohort/runtime/memory_placement.h"
-#include "cohort/runtime/topological_order.h"
 
 namespace cohort {
 
@@ -25,10 +26,10 @@ void Executor::Compile() {
     }
     PlanNode plan;
     plan.node = node;
-    kernels_.push_back(KernelRegistry::Global().Create({*node, device_}));
+    kernels_.push_back(KernelRegistry::Global().Create({*node, device_, &functions_}));
     plan.kernel = kernels_.back().get();
     plan.async = plan.kernel->AsAsync();
-    plan.updates = node->op().updates_variable();
+    plan.updates = functions_.UpdatesVariable(*node);
     plan.input_begin = static_cast<int32_t>(input_slots_.size());
     plan.num_inputs = node->num_inputs();
     plan.output_begin = first_slot[node];
@@ -161,8 +162,8 @@ void Executor::KeepConstants() {
   }
 }
 
-// What is sent, fetched or assigned is held by others for as long as they like. A buffer that gets there in another
-// way, as part of a view or by work in place, is found at the end of a run.
+// What is sent, fetched, assigned or put into a list is held by others for as long as they like. A buffer that gets
+// there in another way, as part of a view or by work in place, is found at the end of a run.
 void Executor::PlanArena() {
   std::vector<int32_t> producer_of_slot(static_cast<size_t>(num_slots_), -1);
   for (size_t i = 0; i < nodes_.size(); ++i) {
@@ -173,8 +174,10 @@ void Executor::PlanArena() {
   std::vector<bool> leaves(nodes_.size(), false);
   for (const PlanNode& plan_node : nodes_) {
     const std::string& op = plan_node.node->op_name();
-    if (op != "_Send" && op != "_Retval" && op != "AssignVariableOp") continue;
-    const int32_t last = plan_node.input_begin + plan_node.num_inputs - 1;  // of AssignVariableOp the value
+    if (op != "_Send" && op != "_Retval" && op != "AssignVariableOp" && op != "TensorListPushBack") {
+      continue;
+    }
+    const int32_t last = plan_node.input_begin + plan_node.num_inputs - 1;  // of an assignment the value
     const int32_t producer = producer_of_slot[static_cast<size_t>(input_slots_[static_cast<size_t>(last)])];
     if (producer >= 0) leaves[static_cast<size_t>(producer)] = true;
   }

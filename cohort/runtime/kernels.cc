@@ -5,31 +5,42 @@
 namespace cohort {
 namespace {
 
-// `value`, which came from elsewhere, where output 0 of the node is to lie.
-Tensor Placed(KernelContext& ctx, const Tensor& value) {
-  const bool there = value.space() == ctx.allocator().space() || LiesInHostMemory(ctx.node().output(0));
-  return there ? value : ctx.device().CopyFromHost(value);
-}
 Tensor OnHost(KernelContext& ctx, const Tensor& value) {
   return value.space() == MemorySpace::kHost ? value : ctx.device().CopyToHost(value);
 }
+// `value`, which came from elsewhere, where output 0 of the node is to lie.
+Tensor Placed(KernelContext& ctx, Tensor value) {
+  if (LiesInHostMemory(ctx.node().output(0))) return OnHost(ctx, value);
+  return value.space() == ctx.allocator().space() ? std::move(value) : ctx.device().CopyFromHost(value);
+}
 
+// Values that a session was fed are the caller's; those of a function's arguments are given to its body.
 class ArgKernel final : public OpKernel {
  public:
-  explicit ArgKernel(const KernelConstruction& c) : index_(static_cast<size_t>(c.attr<int64_t>("index"))) {}
-  void Compute(KernelContext& ctx) override { ctx.SetOutput(0, Placed(ctx, ctx.step().args[index_])); }
+  explicit ArgKernel(const KernelConstruction& c)
+      : index_(static_cast<size_t>(c.attr<int64_t>("index"))), take_(c.node.has_attr("_of_function")) {}
+  void Compute(KernelContext& ctx) override {
+    Tensor& value = ctx.step().args[index_];
+    ctx.SetOutput(0, Placed(ctx, take_ ? std::move(value) : value));
+  }
 
  private:
   const size_t index_;
+  const bool take_;
 };
 
+// Results of a function stay in the memory where they are.
 class RetvalKernel final : public OpKernel {
  public:
-  explicit RetvalKernel(const KernelConstruction& c) : index_(static_cast<size_t>(c.attr<int64_t>("index"))) {}
-  void Compute(KernelContext& ctx) override { ctx.step().rets[index_] = OnHost(ctx, ctx.input(0)); }
+  explicit RetvalKernel(const KernelConstruction& c)
+      : index_(static_cast<size_t>(c.attr<int64_t>("index"))), keep_(c.node.has_attr("_of_function")) {}
+  void Compute(KernelContext& ctx) override {
+    ctx.step().rets[index_] = keep_ ? ctx.input(0) : OnHost(ctx, ctx.input(0));
+  }
 
  private:
   const size_t index_;
+  const bool keep_;
 };
 
 class SendKernel final : public OpKernel {
@@ -66,6 +77,7 @@ void ToDevice(KernelContext& ctx) { ctx.SetOutput(0, ctx.device().CopyFromHost(c
 }  // namespace
 
 void RegisterRuntimeKernels(KernelRegistry& registry) {
+  if (registry.Has("_Arg", "CPU")) return;
   for (const char* device : {"CPU", "TEST"}) {
     registry.Register<ArgKernel>("_Arg", device);
     registry.Register<RetvalKernel>("_Retval", device);
@@ -73,6 +85,7 @@ void RegisterRuntimeKernels(KernelRegistry& registry) {
     registry.Register<RecvKernel>("_Recv", device);
     registry.RegisterFn("_ToHost", device, ToHost);
     registry.RegisterFn("_ToDevice", device, ToDevice);
+    RegisterFunctionKernels(registry, device);
   }
 }
 

@@ -6,8 +6,8 @@
 
 #include "cohort/core/str_cat.h"
 #include "cohort/device/kernel.h"
+#include "cohort/graph/topological_order.h"
 #include "cohort/runtime/build_graph.h"
-#include "cohort/runtime/topological_order.h"
 
 namespace cohort {
 namespace {

@@ -207,6 +207,7 @@ void Master::RegisterParts(Placed placed, PreparedSignature& prepared) {
     if (found == numbers.end()) numbers.push_back(global);
     node->SetAttr("index", local);
   }
+  prepared.calls_functions = !placed.graph->functions().empty();
 
   PartitionedGraph cut = PartitionByDevice(*placed.graph, placed.device_of_node);
   std::vector<std::string> tasks;
@@ -338,8 +339,9 @@ std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, const Fee
 std::vector<Tensor> Master::RunParts(const PreparedSignature& prepared, const FeedValues& feeds, int64_t step,
                                      int64_t timeout) {
   const std::vector<PreparedSignature::Part>& parts = prepared.parts;
-  // A part that needs nobody else would keep this thread from watching the clock until it has run to its end.
-  const bool watch_from_outside = timeout > 0 && !prepared.inline_part.expired();
+  // A part that needs nobody else, or runs a loop, would keep this thread from watching the clock until it has run to
+  // its end.
+  const bool watch_from_outside = timeout > 0 && (prepared.calls_functions || !prepared.inline_part.expired());
   const Executor::Mode mode = watch_from_outside ? Executor::Mode::kDevice : Executor::Mode::kInline;
   auto call = std::make_shared<StepCall>();
   call->parts = &parts;

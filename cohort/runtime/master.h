@@ -49,6 +49,7 @@ class PreparedSignature {
   std::vector<int> fed_fetch;  // index of the feed that answers a fetch, or -1
   // The one part, where it runs on the caller's thread and its results are the fetches in order.
   std::weak_ptr<Executable> inline_part;
+  bool calls_functions = false;  // a loop among them may run for as long as it likes
 };
 
 class Master {

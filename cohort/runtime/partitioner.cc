@@ -7,8 +7,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/runtime/build_graph.h"
-#include "cohort/runtime/topological_order.h"
+#include "cohort/graph/copy_node.h"
+#include "cohort/graph/topological_order.h"
 
 namespace cohort {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 class Partitioner {
  public:
   Partitioner(const Graph& graph, const std::vector<std::string>& device_of_node)
-      : order_(TopologicalOrder(graph)), device_of_node_(device_of_node), copies_(order_.size()) {}
+      : graph_(graph), order_(TopologicalOrder(graph)), device_of_node_(device_of_node), copies_(order_.size()) {}
 
   PartitionedGraph Run() {
     FindDataCrossings();
@@ -24,6 +24,7 @@ class Partitioner {
       // A constant comes with its first consumer, so that no partition exists for its sake.
       if (!IsFreeConst(*node) || !has_consumer_.count(node)) CopyTo(*node, PartitionOf(*node));
     }
+    for (Partition& partition : result_.partitions) TakeFunctions(graph_, *partition.graph);
     return std::move(result_);
   }
 
@@ -37,10 +38,10 @@ class Partitioner {
       for (const Output& input : node->inputs()) {
         has_consumer_.insert(input.node);
         if (IsFreeConst(*input.node) || DeviceOf(*input.node) == DeviceOf(*node)) continue;
-        if (input.dtype() == DType::kResource) {
-          throw InvalidArgumentError(StrCat("[partitioner] a resource handle cannot leave its device: '", input.name(),
-                                            "' is on ", DeviceOf(*input.node), " and ", node->Describe(), " on ",
-                                            DeviceOf(*node), "; place the two together"));
+        if (IsHandle(input.dtype())) {
+          throw InvalidArgumentError(StrCat("[partitioner] a ", input.dtype(), " handle cannot leave its device: '",
+                                            input.name(), "' is on ", DeviceOf(*input.node), " and ", node->Describe(),
+                                            " on ", DeviceOf(*node), "; place the two together"));
         }
         crossing_.emplace(std::make_pair(input.node, DeviceOf(*node)), input.index);
       }
@@ -148,6 +149,7 @@ class Partitioner {
 
   static constexpr int kControl = -1;
 
+  const Graph& graph_;
   const std::vector<Node*> order_;
   const std::vector<std::string>& device_of_node_;
   PartitionedGraph result_;

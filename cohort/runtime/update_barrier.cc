@@ -7,7 +7,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/runtime/topological_order.h"
+#include "cohort/graph/topological_order.h"
 
 namespace cohort {
 namespace {

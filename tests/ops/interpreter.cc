@@ -8,6 +8,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/kernels/register.h"
 #include "cohort/ops/register.h"
+#include "cohort/runtime/kernels.h"
 
 namespace cohort::testing {
 namespace {
@@ -53,6 +54,7 @@ void ComputeAndWait(AsyncOpKernel& kernel, KernelContext& context) {
 bool RegisterForTests() {
   RegisterOps();
   RegisterKernels();
+  RegisterRuntimeKernels(KernelRegistry::Global());
   return true;
 }
 
@@ -64,9 +66,14 @@ Interpreter::Interpreter(int threads)
 Interpreter::~Interpreter() = default;
 
 OpKernel& Interpreter::KernelOf(const Node& node) {
-  std::unique_ptr<OpKernel>& kernel = kernels_[&node];
-  if (kernel == nullptr) kernel = KernelRegistry::Global().Create({node, device()});
-  return *kernel;
+  MadeKernel& made = kernels_[&node];
+  const auto signature = std::make_pair(node.num_inputs(), node.num_outputs());
+  if (made.kernel == nullptr || made.signature != signature) {
+    std::unique_ptr<FunctionLibrary>& functions = functions_[&node.graph()];
+    if (functions == nullptr) functions = std::make_unique<FunctionLibrary>(node.graph(), device());
+    made = {KernelRegistry::Global().Create({node, device(), functions.get()}), signature};
+  }
+  return *made.kernel;
 }
 
 std::vector<Tensor> Interpreter::Run(const std::vector<Output>& fetches, const Feeds& feeds,

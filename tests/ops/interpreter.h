@@ -9,6 +9,7 @@
 
 #include "cohort/device/kernel.h"
 #include "cohort/graph/graph.h"
+#include "cohort/runtime/function_library.h"
 
 namespace cohort::testing {
 
@@ -37,7 +38,12 @@ class Interpreter {
   const int threads_;
   std::shared_ptr<TaskResources> task_;
   std::vector<std::unique_ptr<Device>> devices_;
-  std::map<const Node*, std::unique_ptr<OpKernel>> kernels_;
+  std::map<const Graph*, std::unique_ptr<FunctionLibrary>> functions_;
+  struct MadeKernel {
+    std::unique_ptr<OpKernel> kernel;
+    std::pair<int, int> signature;  // gradients give some nodes more inputs and outputs
+  };
+  std::map<const Node*, MadeKernel> kernels_;
 };
 
 }  // namespace cohort::testing

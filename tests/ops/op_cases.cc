@@ -22,6 +22,7 @@ std::vector<OpCase> AllOpCases() {
   AddRandomCases(cases);
   AddStateCases(cases);
   AddTrainingCases(cases);
+  AddControlFlowCases(cases);
   AddCheckpointCases(cases);
   AddCollectiveCases(cases);
   return cases;

@@ -48,6 +48,7 @@ void AddConvolutionalCases(std::vector<OpCase>& cases);
 void AddRandomCases(std::vector<OpCase>& cases);
 void AddStateCases(std::vector<OpCase>& cases);
 void AddTrainingCases(std::vector<OpCase>& cases);
+void AddControlFlowCases(std::vector<OpCase>& cases);
 void AddCheckpointCases(std::vector<OpCase>& cases);
 void AddCollectiveCases(std::vector<OpCase>& cases);
 

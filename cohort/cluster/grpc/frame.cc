@@ -40,7 +40,7 @@ void PutMeta(WireWriter& out, const Tensor& tensor) {
 TensorMeta GetMeta(WireReader& in) {
   const auto dtype = static_cast<int32_t>(in.Varint(1000));
   const auto known = static_cast<DType>(dtype);
-  if (!IsKnownDType(dtype) || known == DType::kResource || known == DType::kInvalid) {
+  if (!IsKnownDType(dtype) || IsHandle(known) || known == DType::kInvalid) {
     throw DataLossError(StrCat("[frame] dtype number ", dtype, " cannot travel"));
   }
   TensorMeta meta{known, {}};

@@ -5,6 +5,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/device/kernel.h"
+#include "cohort/device/tensor_list.h"
 #include "cohort/kernels/cpu/loops.h"
 #include "cohort/kernels/register.h"
 #include "cohort/ops/shape_rules.h"
@@ -57,8 +58,21 @@ void Range(KernelContext& ctx) {
   });
 }
 
+Tensor ZerosOfList(const Tensor& value) {
+  std::vector<Tensor> zeros;  // the last one first
+  for (TensorList rest = TensorListOf(value); rest.size() > 0; rest = rest.PopBack()) {
+    const Tensor& element = rest.back();
+    zeros.push_back(element.dtype() == DType::kVariant ? ZerosOfList(element)
+                                                       : Tensor::Zeros(element.dtype(), element.shape()));
+  }
+  TensorList list;
+  for (; !zeros.empty(); zeros.pop_back()) list = list.PushBack(zeros.back());
+  return MakeTensorList(list);
+}
+
 void ZerosLike(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);
+  if (x.dtype() == DType::kVariant) return ctx.SetOutput(0, ZerosOfList(x));
   if (x.dtype() == DType::kString) {
     ctx.AllocateOutput(0, x.shape());
     return;

@@ -17,7 +17,7 @@ namespace cohort::testing {
 inline bool RegisterForDeviceKinds() {
   RegisterOps();
   RegisterKernels();
-  if (!KernelRegistry::Global().Has("_Arg", "CPU")) RegisterRuntimeKernels(KernelRegistry::Global());
+  RegisterRuntimeKernels(KernelRegistry::Global());
   RegisterTestDevice();
   return true;
 }

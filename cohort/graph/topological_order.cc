@@ -1,4 +1,4 @@
-#include "cohort/runtime/topological_order.h"
+#include "cohort/graph/topological_order.h"
 
 #include <queue>
 

@@ -1,0 +1,78 @@
+#include "cohort/graph/copy_node.h"
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/graph/function.h"
+
+namespace cohort {
+
+namespace {
+
+void FillIn(NodeBuilder& builder, const Node& node, const std::vector<Output>& inputs,
+            const std::vector<Node*>& control_inputs) {
+  builder.Attrs(node.attrs()).Device(node.device()).IgnoreScopes();
+  for (const ArgDef& arg : node.op().inputs()) {
+    std::vector<Output> values;
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      if (&node.input_arg(i) == &arg) values.push_back(inputs.at(static_cast<size_t>(i)));
+    }
+    if (arg.number_attr.empty() && arg.type_list_attr.empty()) {
+      builder.Input(values.at(0));
+    } else {
+      builder.Inputs(values);
+    }
+  }
+  for (Node* control : control_inputs) builder.Control(control);
+}
+
+}  // namespace
+
+Node* CopyNode(Graph& graph, const Node& node, const std::vector<Output>& inputs,
+               const std::vector<Node*>& control_inputs) {
+  NodeBuilder builder = graph.Op(node.op_name());
+  builder.ExactName(node.name());
+  FillIn(builder, node, inputs, control_inputs);
+  for (const std::string& other : node.colocate_with()) builder.Colocate(other);
+  return builder.Finish();
+}
+
+Node* CopyIntoBody(Graph& graph, const Node& node, const std::vector<Output>& inputs,
+                   const std::vector<Node*>& control_inputs) {
+  NodeBuilder builder = graph.Op(node.op_name());
+  builder.Name(node.name());
+  FillIn(builder, node, inputs, control_inputs);
+  return builder.Finish();
+}
+
+std::vector<std::string> CalledFunctions(const Node& node) {
+  std::vector<std::string> names;
+  for (const AttrDef& attr : node.op().attrs()) {
+    if (attr.kind == AttrKind::kFunc) names.push_back(node.attr<FunctionName>(attr.name).name);
+  }
+  return names;
+}
+
+void TakeFunctions(const Graph& from, Graph& to) {
+  std::vector<std::shared_ptr<const Function>> taken;
+  const auto take = [&](const Graph& graph) {
+    for (const Node* node : graph.nodes()) {
+      for (const std::string& name : CalledFunctions(*node)) {
+        if (to.FindFunction(name) != nullptr) continue;
+        std::shared_ptr<const Function> function = from.FindFunction(name);
+        if (function == nullptr) {
+          throw NotFoundError(
+              StrCat("[graph] ", node->Describe(), " calls the function '", name, "', which the library lacks"));
+        }
+        to.AddFunction(function);
+        taken.push_back(std::move(function));
+      }
+    }
+  };
+  take(to);
+  for (size_t i = 0; i < taken.size(); ++i) {
+    const std::shared_ptr<const Function> function = taken[i];
+    take(function->graph());
+  }
+}
+
+}  // namespace cohort

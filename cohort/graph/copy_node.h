@@ -1,0 +1,24 @@
+// Copies of nodes into other graphs, with what they call.
+#pragma once
+
+#include <vector>
+
+#include "cohort/graph/graph.h"
+
+namespace cohort {
+
+// Copies `node` under its own name into `graph` with the given inputs.
+Node* CopyNode(Graph& graph, const Node& node, const std::vector<Output>& inputs,
+               const std::vector<Node*>& control_inputs);
+
+// The same under a name made unique, bound to no other node: for bodies of functions, which run on one device.
+Node* CopyIntoBody(Graph& graph, const Node& node, const std::vector<Output>& inputs,
+                   const std::vector<Node*>& control_inputs);
+
+// Names of the functions in the attributes of `node`.
+std::vector<std::string> CalledFunctions(const Node& node);
+// Puts into the library of `to` the functions of `from` that nodes of `to` call, and those that these call. Throws
+// NotFoundError that names the node for one that is not there.
+void TakeFunctions(const Graph& from, Graph& to);
+
+}  // namespace cohort

@@ -1,0 +1,90 @@
+#include "cohort/ops/tensor_list.h"
+
+#include "cohort/graph/constant_value.h"
+#include "cohort/graph/gradients.h"
+#include "cohort/graph/op_def.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/register.h"
+#include "cohort/ops/shape_rules.h"
+
+namespace cohort {
+namespace {
+
+// As a value: a vector; the scalar -1 for an unknown rank.
+Output ElementShape(Graph& graph, const Shape& shape) {
+  if (!shape.has_rank()) return ops::Const(graph, -1, "element_shape");
+  std::vector<int32_t> dims;
+  for (const int64_t dim : shape.dims()) dims.push_back(static_cast<int32_t>(dim));
+  return ops::Const(graph, dims, "element_shape");
+}
+
+std::vector<Shape> PopShapes(ShapeContext& c) {
+  return {Shape(), c.input(1).rank() == 1 ? c.input_as_shape(1) : Shape::UnknownRank()};
+}
+
+// The gradient of a list is the list of the gradients.
+void PushGradient(GradientContext& c) {
+  const ops::PoppedTensor popped = ops::TensorListPopBack(c.grad(0), c.input(1).dtype(), c.input(1).shape());
+  c.SetInput(0, popped.list);
+  c.SetInput(1, popped.tensor);
+}
+void PopGradient(GradientContext& c) { c.SetInput(0, ops::TensorListPushBack(c.grad(0), c.grad(1))); }
+
+}  // namespace
+
+namespace ops {
+
+Output EmptyTensorList(Graph& graph, DType dtype, const Shape& shape) {
+  return graph.Op("EmptyTensorList")
+      .Input(ElementShape(graph, shape))
+      .Input(Const(graph, -1, "max_num_elements"))
+      .Attr("element_dtype", dtype)
+      .Finish1();
+}
+
+Output TensorListPushBack(Output list, Output tensor) {
+  return list.graph().Op("TensorListPushBack").Input(list).Input(tensor).Finish1();
+}
+
+PoppedTensor TensorListPopBack(Output list, DType dtype, const Shape& shape) {
+  Node* node = list.graph()
+                   .Op("TensorListPopBack")
+                   .Input(list)
+                   .Input(ElementShape(list.graph(), shape))
+                   .Attr("element_dtype", dtype)
+                   .Finish();
+  return {node->output(0), node->output(1)};
+}
+
+}  // namespace ops
+
+void RegisterTensorListOps(OpRegistry& registry) {
+  registry.Register(OpDef("EmptyTensorList")
+                        .HostInput("element_shape: shape_type")
+                        .HostInput("max_num_elements: int32")
+                        .Output("handle: variant")
+                        .Attr("element_dtype: type")
+                        .Attr("shape_type: {int32, int64}")
+                        .ShapeRule(ops::ScalarShape)
+                        .NotDifferentiable("an empty list depends on nothing")
+                        .Doc("An empty list; its tensors will be of `element_dtype` and `element_shape` (-1: any)."));
+  registry.Register(OpDef("TensorListPushBack")
+                        .Input("input_handle: variant")
+                        .Input("tensor: element_dtype")
+                        .Output("output_handle: variant")
+                        .Attr("element_dtype: type")
+                        .ShapeRule(ops::ScalarShape)
+                        .Gradient(PushGradient)
+                        .Doc("The list with `tensor` at its end."));
+  registry.Register(OpDef("TensorListPopBack")
+                        .Input("input_handle: variant")
+                        .HostInput("element_shape: int32")
+                        .Output("output_handle: variant")
+                        .Output("tensor: element_dtype")
+                        .Attr("element_dtype: type")
+                        .ShapeRule(PopShapes)
+                        .Gradient(PopGradient)
+                        .Doc("The list without its last tensor, and that; an error where it is empty."));
+}
+
+}  // namespace cohort
