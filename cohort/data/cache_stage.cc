@@ -2,6 +2,7 @@
 // share; the input is always read as epoch 0, since later passes see what the first one saw.
 #include "cohort/core/logging.h"
 #include "cohort/core/mutex.h"
+#include "cohort/data/counted_iterator.h"
 #include "cohort/data/description.h"
 #include "cohort/data/stages.h"
 
@@ -26,7 +27,7 @@ class Store {
   std::shared_ptr<const Elements> elements_ GUARDED_BY(mu_);
 };
 
-class CacheIterator : public StageIterator {
+class CacheIterator : public CountedIterator {
  public:
   // `store` null: the seeds are not the description's, so that what is read must not be kept.
   CacheIterator(NodePtr node, StagePtr input, std::shared_ptr<Store> store)
@@ -56,22 +57,12 @@ class CacheIterator : public StageIterator {
     ++index_;
     return true;
   }
-  void Save(WireWriter* out) override { out->Varint(index_); }
-  // Where the store is empty, the elements before are read again.
-  void Restore(WireReader* in) override {
-    const uint64_t index = in->Varint();
-    Element element;
-    while (index_ < index && Next(&element)) {
-    }
-  }
-  bool HasSmallPosition() const override { return true; }
 
  private:
   const NodePtr node_;
   const std::shared_ptr<Store> store_;
   const std::shared_ptr<const Elements> cached_;
   const StagePtr input_;
-  size_t index_ = 0;
   bool ended_ = false;
   Elements collected_;
 };

@@ -13,17 +13,7 @@ namespace cohort::data {
 namespace {
 
 template <typename T>
-bool ParseInteger(const std::string& text, Tensor* out) {
-  T value;
-  const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
-  const auto [end, error] = std::from_chars(begin, text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return false;
-  *out = Tensor::Scalar(value);
-  return true;
-}
-
-template <typename T>
-bool ParseFloating(const std::string& text, Tensor* out) {
+bool ParseNumber(const std::string& text, Tensor* out) {
   T value;
   const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
   const auto [end, error] = std::from_chars(begin, text.data() + text.size(), value);
@@ -45,10 +35,10 @@ bool ParseField(const std::string& text, DType dtype, Tensor* out) {
   }
   const std::string number(Trimmed(text));
   switch (dtype) {
-    case DType::kFloat32: return ParseFloating<float>(number, out);
-    case DType::kFloat64: return ParseFloating<double>(number, out);
-    case DType::kInt32: return ParseInteger<int32_t>(number, out);
-    default: return ParseInteger<int64_t>(number, out);
+    case DType::kFloat32: return ParseNumber<float>(number, out);
+    case DType::kFloat64: return ParseNumber<double>(number, out);
+    case DType::kInt32: return ParseNumber<int32_t>(number, out);
+    default: return ParseNumber<int64_t>(number, out);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/core/record_io.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/data/counted_iterator.h"
 #include "cohort/data/description.h"
 #include "cohort/data/element_codec.h"
 #include "cohort/data/stages.h"
@@ -33,7 +34,7 @@ std::string TemporaryName(const std::string& path) {
   return StrCat(path, ".", getpid(), ".", counter++, ".partial");
 }
 
-class CacheWriter : public StageIterator {
+class CacheWriter : public CountedIterator {
  public:
   CacheWriter(NodePtr node, StagePtr input, const std::string& path)
       : node_(std::move(node)), input_(std::move(input)), path_(path), temporary_(TemporaryName(path)) {}
@@ -61,14 +62,6 @@ class CacheWriter : public StageIterator {
     ++index_;
     return true;
   }
-  void Save(WireWriter* out) override { out->Varint(index_); }
-  void Restore(WireReader* in) override {
-    const uint64_t index = in->Varint();
-    Element element;
-    while (index_ < index && Next(&element)) {
-    }
-  }
-  bool HasSmallPosition() const override { return true; }
 
  private:
   void Begin() {
@@ -91,7 +84,6 @@ class CacheWriter : public StageIterator {
   const std::string path_, temporary_;
   std::optional<RecordWriter> writer_;
   bool ended_ = false;
-  uint64_t index_ = 0;
 };
 
 class CacheReader : public StageIterator {

@@ -1,8 +1,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/data/buffered_input.h"
-#include "cohort/data/description.h"
-#include "cohort/data/file_format.h"
 #include "cohort/data/readers.h"
+#include "cohort/data/string_format.h"
 
 namespace cohort::data {
 namespace {
@@ -24,33 +23,21 @@ class LineReader : public FileReader {
   BufferedInput file_;
 };
 
-class TextLineFormat : public FileFormat {
- public:
-  explicit TextLineFormat(Compression compression) : compression_(compression) {}
-  std::string kind() const override { return "TextLine"; }
-  std::string Parameters() const override { return std::string(CompressionName(compression_)); }
-  const ElementSpec& spec() const override { return spec_; }
-  std::unique_ptr<FileReader> Open(const std::string& path) const override {
-    return std::make_unique<LineReader>(path, compression_);
-  }
-  void Write(DescriptionWriter* out) const override { out->Int(static_cast<int64_t>(compression_)); }
-
- private:
-  const Compression compression_;
-  const ElementSpec spec_{{DType::kString, Shape()}};
-};
+std::shared_ptr<const FileFormat> MakeFormat(Compression compression) {
+  return std::make_shared<StringFormat<LineReader>>("TextLine", compression);
+}
 
 }  // namespace
 
 Dataset TextLineDataset(const Dataset& files, Compression compression) {
-  return Dataset(MakeReader(files.node(), std::make_shared<TextLineFormat>(compression)));
+  return Dataset(MakeReader(files.node(), MakeFormat(compression)));
 }
 Dataset TextLineDataset(const std::vector<std::string>& files, Compression compression) {
   return TextLineDataset(FileNames(files), compression);
 }
 
 std::shared_ptr<const FileFormat> ReadTextLineFormat(DescriptionReader& in) {
-  return std::make_shared<TextLineFormat>(static_cast<Compression>(in.Int(0, 2)));
+  return MakeFormat(static_cast<Compression>(in.Int(0, 2)));
 }
 
 }  // namespace cohort::data

@@ -4,9 +4,8 @@
 #include "cohort/core/record_io.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/data/buffered_input.h"
-#include "cohort/data/description.h"
-#include "cohort/data/file_format.h"
 #include "cohort/data/readers.h"
+#include "cohort/data/string_format.h"
 
 namespace cohort::data {
 namespace {
@@ -48,33 +47,21 @@ class PayloadReader : public FileReader {
   BufferedInput file_;
 };
 
-class TFRecordFormat : public FileFormat {
- public:
-  explicit TFRecordFormat(Compression compression) : compression_(compression) {}
-  std::string kind() const override { return "TFRecord"; }
-  std::string Parameters() const override { return std::string(CompressionName(compression_)); }
-  const ElementSpec& spec() const override { return spec_; }
-  std::unique_ptr<FileReader> Open(const std::string& path) const override {
-    return std::make_unique<PayloadReader>(path, compression_);
-  }
-  void Write(DescriptionWriter* out) const override { out->Int(static_cast<int64_t>(compression_)); }
-
- private:
-  const Compression compression_;
-  const ElementSpec spec_{{DType::kString, Shape()}};
-};
+std::shared_ptr<const FileFormat> MakeFormat(Compression compression) {
+  return std::make_shared<StringFormat<PayloadReader>>("TFRecord", compression);
+}
 
 }  // namespace
 
 Dataset TFRecordDataset(const Dataset& files, Compression compression) {
-  return Dataset(MakeReader(files.node(), std::make_shared<TFRecordFormat>(compression)));
+  return Dataset(MakeReader(files.node(), MakeFormat(compression)));
 }
 Dataset TFRecordDataset(const std::vector<std::string>& files, Compression compression) {
   return TFRecordDataset(FileNames(files), compression);
 }
 
 std::shared_ptr<const FileFormat> ReadTFRecordFormat(DescriptionReader& in) {
-  return std::make_shared<TFRecordFormat>(static_cast<Compression>(in.Int(0, 2)));
+  return MakeFormat(static_cast<Compression>(in.Int(0, 2)));
 }
 
 }  // namespace cohort::data

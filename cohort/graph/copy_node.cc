@@ -75,4 +75,15 @@ void TakeFunctions(const Graph& from, Graph& to) {
   }
 }
 
+void AddFunctionAndCallees(const std::shared_ptr<const Function>& function, Graph& to) {
+  if (to.FindFunction(function->name()) == function) return;
+  to.AddFunction(function);
+  for (const Node* node : function->graph().nodes()) {
+    for (const std::string& name : CalledFunctions(*node)) {
+      const std::shared_ptr<const Function> callee = function->graph().FindFunction(name);
+      if (callee != nullptr) AddFunctionAndCallees(callee, to);
+    }
+  }
+}
+
 }  // namespace cohort

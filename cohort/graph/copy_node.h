@@ -1,6 +1,8 @@
 // Copies of nodes into other graphs, with what they call.
 #pragma once
 
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "cohort/graph/graph.h"
@@ -20,5 +22,8 @@ std::vector<std::string> CalledFunctions(const Node& node);
 // Puts into the library of `to` the functions of `from` that nodes of `to` call, and those that these call. Throws
 // NotFoundError that names the node for one that is not there.
 void TakeFunctions(const Graph& from, Graph& to);
+// Puts `function` into the library of `to`, with those that it calls. Throws AlreadyExistsError where another one has
+// the name of one of them.
+void AddFunctionAndCallees(const std::shared_ptr<const Function>& function, Graph& to);
 
 }  // namespace cohort

@@ -5,6 +5,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/graph/copy_node.h"
 #include "cohort/graph/function_draft.h"
 #include "cohort/graph/op_def.h"
 #include "cohort/ops/arithmetic.h"
@@ -71,7 +72,7 @@ std::vector<Shape> AttrShapes(const ShapeContext& c, const char* attr, size_t co
 // TensorFlow writes the shapes of results that it knows into "_output_shapes".
 std::vector<Shape> CallShapes(ShapeContext& c) {
   const size_t count = c.attr<std::vector<DType>>("Tout").size();
-  if (!c.has_attr("_output_shapes")) return std::vector<Shape>(count, Shape::UnknownRank());
+  if (count == 0 || !c.has_attr("_output_shapes")) return std::vector<Shape>(count, Shape::UnknownRank());
   return AttrShapes(c, "_output_shapes", count, "results");
 }
 
@@ -259,7 +260,7 @@ Outputs Call(Graph& graph, const std::shared_ptr<const Function>& function, cons
     throw InvalidArgumentError(StrCat("[ops/control_flow] expected arguments for ", function->Signature(), "; got ",
                                       AttrValue(DTypesOf(inputs)).ToString()));
   }
-  if (graph.FindFunction(function->name()) != function) graph.AddFunction(function);
+  AddFunctionAndCallees(function, graph);
   Node* node = AddCall(graph, inputs, *function, name);
   return OutputsOf(node, 0, node->num_outputs());
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cohort/core/str_cat.h"
+#include "cohort/graph/copy_node.h"
 #include "cohort/graph/function_draft.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/control_flow_nodes.h"
@@ -110,9 +111,7 @@ std::shared_ptr<const CallDerivative> DerivativeOf(Graph& graph, const Function&
     known = Derive(graph, function, ys, xs);
     function.KeepDerived(key, known);
   }
-  for (const auto& part : {known->forward, known->backward}) {
-    if (graph.FindFunction(part->name()) != part) graph.AddFunction(part);
-  }
+  for (const auto& part : {known->forward, known->backward}) AddFunctionAndCallees(part, graph);
   return known;
 }
 

@@ -1,11 +1,18 @@
 #include "cohort/ops/data_flow.h"
 
+#include <utility>
+
 #include "cohort/ops/shape_rules.h"
 
 namespace cohort {
 namespace {
 
 std::vector<Shape> NoOutputs(ShapeContext&) { return {}; }
+
+// The same value in another memory or order; `why` it has no gradient.
+OpDef Moved(OpDef def, const char* dtypes, const char* why, const char* doc) {
+  return std::move(def).Attr(dtypes).ShapeRule(ops::UnchangedShape).NotDifferentiable(why).Doc(doc);
+}
 
 }  // namespace
 
@@ -51,35 +58,18 @@ void RegisterDataFlowOps(OpRegistry& registry) {
           .NotDifferentiable("made when a graph is partitioned, after gradients")
           .Stateful()
           .Doc("Receives what the _Send of the same `edge` sends; `shape` is what is known of its shape."));
-  registry.Register(OpDef("_ToHost")
-                        .Input("input: T")
-                        .HostOutput("output: T")
-                        .Attr("T: type")
-                        .ShapeRule(ops::UnchangedShape)
-                        .NotDifferentiable("made when a partition's values are given their memory, after gradients")
-                        .Doc("A copy of `input`, which lies in the device's memory, in the host's."));
-  registry.Register(OpDef("_ToDevice")
-                        .HostInput("input: T")
-                        .Output("output: T")
-                        .Attr("T: type")
-                        .ShapeRule(ops::UnchangedShape)
-                        .NotDifferentiable("made when a partition's values are given their memory, after gradients")
-                        .Doc("A copy of `input`, which lies in the host's memory, in the device's."));
-  registry.Register(OpDef("_ToBlocked")
-                        .Input("input: T")
-                        .Output("output: T")
-                        .Attr("T: {float32, bfloat16}")
-                        .ShapeRule(ops::UnchangedShape)
-                        .NotDifferentiable("made when a plan is compiled, after gradients")
-                        .Doc("Images [batch, rows, columns, channels] with their elements in the order [batch, "
-                             "channels / 16, rows, columns, 16]. The shape stays."));
-  registry.Register(OpDef("_FromBlocked")
-                        .Input("input: T")
-                        .Output("output: T")
-                        .Attr("T: {float32, bfloat16}")
-                        .ShapeRule(ops::UnchangedShape)
-                        .NotDifferentiable("made when a plan is compiled, after gradients")
-                        .Doc("The reverse of _ToBlocked."));
+  const char* const placed = "made when a partition's values are given their memory, after gradients";
+  const char* const compiled = "made when a plan is compiled, after gradients";
+  const char* const images = "T: {float32, bfloat16}";
+  registry.Register(Moved(OpDef("_ToHost").Input("input: T").HostOutput("output: T"), "T: type", placed,
+                          "A copy of `input`, which lies in the device's memory, in the host's."));
+  registry.Register(Moved(OpDef("_ToDevice").HostInput("input: T").Output("output: T"), "T: type", placed,
+                          "A copy of `input`, which lies in the host's memory, in the device's."));
+  registry.Register(Moved(OpDef("_ToBlocked").Input("input: T").Output("output: T"), images, compiled,
+                          "Images [batch, rows, columns, channels] with their elements in the order [batch, channels / "
+                          "16, rows, columns, 16]. The shape stays."));
+  registry.Register(Moved(OpDef("_FromBlocked").Input("input: T").Output("output: T"), images, compiled,
+                          "The reverse of _ToBlocked."));
 }
 
 }  // namespace cohort

@@ -340,6 +340,26 @@ TEST(ControlFlowGraphTest, TwoGradientsOfOneLoop) {
   EXPECT_EQ(result[1].scalar<float>(), 20);  // 12 x + 2 x^2 + x^4
 }
 
+TEST(ControlFlowGraphTest, AFunctionOfItsOwnBringsWhatItCalls) {
+  const auto function = std::make_shared<const Function>(
+      "absolute", std::vector<FunctionArg>{{DType::kFloat32, Shape{}, "x"}}, [](Graph& body, const Outputs& x) {
+        return ops::If(
+            ops::Less(x[0], ops::Const(body, 0.0f)), x,
+            [](Graph&, const Outputs& z) { return Outputs{ops::Neg(z[0])}; },
+            [](Graph&, const Outputs& z) { return z; });
+      });
+  EXPECT_THROW(SerializeFunction(*function), UnimplementedError);
+  for (int i = 0; i < 2; ++i) {  // the gradient that it keeps serves another graph
+    Graph g;
+    const Output x = ops::Placeholder(g, DType::kFloat32, Shape{}, "x");
+    const Output y = ops::Call(g, function, {x})[0];
+    const Output slope = Gradients({y}, {x})[0].values;
+    Session session(g);
+    EXPECT_EQ(session.Run({{x, Tensor::Scalar(-3.0f)}}, {y})[0].scalar<float>(), 3);
+    EXPECT_EQ(session.Run({{x, Tensor::Scalar(-3.0f)}}, {slope})[0].scalar<float>(), -1);
+  }
+}
+
 TEST(ControlFlowGraphTest, TheLibraryTravelsWithTheGraph) {
   Graph g;
   const Output x = ops::Placeholder(g, DType::kFloat32, Shape{}, "x");

@@ -22,12 +22,12 @@ def loop(x):
 
 
 def until(x):
-    return tf.while_loop(lambda value: tf.reduce_sum(value) < 30.0, lambda value: value * 1.5 + x, [x])
+    return tf.while_loop(lambda value: tf.reduce_sum(value) < 30.0, lambda value: value * 1.5 + x, [x])[0]
 
 
 def nested(x):
     def outer(i, value):
-        inner = tf.while_loop(lambda v: tf.reduce_sum(v) < 4.0, lambda v: v * v + 1.0, [value])
+        inner = tf.while_loop(lambda v: tf.reduce_sum(v) < 4.0, lambda v: v * v + 1.0, [value])[0]
         return i + 1, tf.sin(inner) + x
 
     return tf.while_loop(lambda i, _: i < 3, outer, [0, x])[1]

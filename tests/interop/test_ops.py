@@ -22,6 +22,10 @@ OTHER_VALUES = {
 OTHER_GRADIENTS = {
     "PadV2": "it has none for constant_values, although the output depends on them",
 }
+NO_GRADIENTS = {
+    "PartitionedCall_second_derivative": "calls are differentiated in its C++ code, which knows no AddN",
+    "StatefulPartitionedCall_values": "nor Print",
+}
 
 
 @functools.cache
@@ -59,15 +63,27 @@ def assert_close(what, theirs, ours):
         assert theirs.tolist() == ours.tolist(), what
 
 
+def rename_functions(graph_def, prefix):
+    """Puts `prefix` before the names of functions, which TensorFlow has one table of for all graphs."""
+    bodies = [function.node_def for function in graph_def.library.function]
+    for function in graph_def.library.function:
+        function.signature.name = prefix + function.signature.name
+    for node in [*graph_def.node, *(node for body in bodies for node in body)]:
+        for attr in node.attr.values():
+            if attr.HasField("func"):
+                attr.func.name = prefix + attr.func.name
+
+
 def run_in_tensorflow(case):
     """Values of the outputs, and of the gradients of the weighted sum of outputs."""
     graph_def = v1.GraphDef.FromString(bytes.fromhex(case["graph_def"]))
+    rename_functions(graph_def, case["name"])
     with tf.Graph().as_default() as graph:
         tf.import_graph_def(graph_def, name="")
         feeds = {feed["of"]: array(feed["value"]) for feed in case["feeds"]}
         outputs = [graph.get_tensor_by_name(output["of"]) for output in case["outputs"]]
         gradients = []
-        if case["gradients"]:
+        if case["gradients"] and case["name"] not in NO_GRADIENTS:
             ys = [graph.get_tensor_by_name(weight["of"]) for weight in case["weights"]]
             weights = [tf.constant(array(weight["value"])) for weight in case["weights"]]
             xs = [graph.get_tensor_by_name(gradient["of"]) for gradient in case["gradients"]]
@@ -86,7 +102,7 @@ def test_op_case(name):
     outputs, gradients = run_in_tensorflow(case)
     for theirs, ours in zip(outputs, case["outputs"], strict=True):
         assert_close(f"{name}: {ours['of']}", theirs, array(ours["value"]))
-    if case["op"] in OTHER_GRADIENTS:
+    if case["op"] in OTHER_GRADIENTS or name in NO_GRADIENTS:
         return
     for theirs, ours in zip(gradients, case["gradients"], strict=True):
         assert_close(f"{name}: gradient of {ours['of']}", theirs, array(ours["value"]))
