@@ -14,7 +14,7 @@ void Print(std::ostream& out, const T& value) {
     out << "(none)";
   } else if constexpr (std::is_same_v<T, bool>) {
     out << (value ? "true" : "false");
-  } else if constexpr (std::is_same_v<T, std::string>) {
+  } else if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, FunctionName>) {
     out << '\'' << value << '\'';
   } else if constexpr (std::is_same_v<T, Tensor>) {
     out << value.ToString();

@@ -1,5 +1,6 @@
 #include "cohort/ops/control_flow_gradient.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "cohort/core/str_cat.h"
@@ -68,7 +69,18 @@ struct CallDerivative {
   std::shared_ptr<const Function> forward;   // the function, with what is kept as further results
   std::shared_ptr<const Function> backward;  // of all arguments, what is kept and the gradients of results
   std::vector<int> with_gradient;            // arguments whose gradients are its results
+  std::vector<std::shared_ptr<const Function>> functions;  // both, and what they call
 };
+
+// Appends `function` and what it calls, by the library of `graph`.
+void Collect(const Graph& graph, const std::shared_ptr<const Function>& function,
+             std::vector<std::shared_ptr<const Function>>& all) {
+  if (function == nullptr || std::find(all.begin(), all.end(), function) != all.end()) return;
+  all.push_back(function);
+  for (const Node* node : function->graph().nodes()) {
+    for (const std::string& name : CalledFunctions(*node)) Collect(graph, graph.FindFunction(name), all);
+  }
+}
 
 std::shared_ptr<const CallDerivative> Derive(Graph& graph, const Function& function, const std::vector<int>& ys,
                                              const std::vector<int>& xs) {
@@ -100,6 +112,8 @@ std::shared_ptr<const CallDerivative> Derive(Graph& graph, const Function& funct
     }
     return results;
   });
+  Collect(graph, derivative->forward, derivative->functions);
+  Collect(graph, derivative->backward, derivative->functions);
   return derivative;
 }
 
@@ -111,7 +125,10 @@ std::shared_ptr<const CallDerivative> DerivativeOf(Graph& graph, const Function&
     known = Derive(graph, function, ys, xs);
     function.KeepDerived(key, known);
   }
-  for (const auto& part : {known->forward, known->backward}) AddFunctionAndCallees(part, graph);
+  // The graph that it was made for may be another one, and gone.
+  for (const auto& part : known->functions) {
+    if (graph.FindFunction(part->name()) != part) graph.AddFunction(part);
+  }
   return known;
 }
 

@@ -21,25 +21,14 @@ constexpr Family kFull = {"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter
 constexpr Family kDepthwise = {"DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput",
                                "DepthwiseConv2dNativeBackpropFilter", "_FusedDepthwiseConv2dNative", true};
 
-// A node of another op of the family, with the attributes of the one that is differentiated.
-Output Related(GradientContext& c, const char* op, const std::vector<Output>& inputs) {
-  NodeBuilder builder = c.graph().Op(op);
-  for (const Output& input : inputs) builder.Input(input);
-  for (const char* attr : {"strides", "dilations", "explicit_paddings"}) {
-    builder.Attr(attr, c.attr<std::vector<int64_t>>(attr));
-  }
-  for (const char* attr : {"padding", "data_format"}) builder.Attr(attr, c.attr<std::string>(attr));
-  return builder.Finish1();
-}
-
 Output ForwardOf(GradientContext& c, const Family& f, Output input, Output filter) {
-  return Related(c, f.forward, {input, filter});
+  return ops::WithSameWindows(c, f.forward, {input, filter});
 }
 Output InputGradOf(GradientContext& c, const Family& f, Output like, Output filter, Output grad) {
-  return Related(c, f.input_grad, {ops::ShapeOf(like), filter, grad});
+  return ops::WithSameWindows(c, f.input_grad, {ops::ShapeOf(like), filter, grad});
 }
 Output FilterGradOf(GradientContext& c, const Family& f, Output input, Output like, Output grad) {
-  return Related(c, f.filter_grad, {input, ops::ShapeOf(like), grad});
+  return ops::WithSameWindows(c, f.filter_grad, {input, ops::ShapeOf(like), grad});
 }
 
 OpDef&& AddAttrs(OpDef&& def) {

@@ -18,15 +18,6 @@ OpDef&& AddPoolAttrs(OpDef&& def) {
                        .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'"));
 }
 
-// A node of another pooling op with the same windows.
-Output Related(GradientContext& c, const char* op, const std::vector<Output>& inputs) {
-  NodeBuilder builder = c.graph().Op(op);
-  for (const Output& input : inputs) builder.Input(input);
-  for (const char* attr : {"ksize", "strides"}) builder.Attr(attr, c.attr<std::vector<int64_t>>(attr));
-  for (const char* attr : {"padding", "data_format"}) builder.Attr(attr, c.attr<std::string>(attr));
-  return builder.Finish1();
-}
-
 std::vector<Shape> PoolForwardShape(ShapeContext& c) { return {ops::PooledShape(ops::PoolWindow(c), c.input(0))}; }
 
 // Inputs: the pool's input and output, and a tensor shaped like input `grad_like` of the two.
@@ -51,7 +42,7 @@ void RegisterPoolingOps(OpRegistry& registry) {
                         .Attr("explicit_paddings: list(int) = []")
                         .ShapeRule(PoolForwardShape)
                         .Gradient([](GradientContext& c) {
-                          c.SetInput(0, Related(c, "MaxPoolGrad", {c.input(0), c.output(0), c.grad()}));
+                          c.SetInput(0, ops::WithSameWindows(c, "MaxPoolGrad", {c.input(0), c.output(0), c.grad()}));
                         })
                         .Doc("The largest element of each window."));
   registry.Register(
@@ -60,7 +51,7 @@ void RegisterPoolingOps(OpRegistry& registry) {
           .Attr("explicit_paddings: list(int) = []")
           .ShapeRule(MaxGradShape<1>)
           .Gradient([](GradientContext& c) {
-            c.SetInput(2, Related(c, "MaxPoolGradGrad", {c.input(0), c.input(1), c.grad()}));
+            c.SetInput(2, ops::WithSameWindows(c, "MaxPoolGradGrad", {c.input(0), c.input(1), c.grad()}));
           })
           .Doc("Gradient of MaxPool: grad goes to the first of the largest elements of each window."));
   registry.Register(
@@ -68,7 +59,7 @@ void RegisterPoolingOps(OpRegistry& registry) {
           OpDef("MaxPoolGradGrad").Input("orig_input: T").Input("orig_output: T").Input("grad: T").Output("output: T"))
           .ShapeRule(MaxGradShape<0>)
           .Gradient([](GradientContext& c) {
-            c.SetInput(2, Related(c, "MaxPoolGrad", {c.input(0), c.input(1), c.grad()}));
+            c.SetInput(2, ops::WithSameWindows(c, "MaxPoolGrad", {c.input(0), c.input(1), c.grad()}));
           })
           .Doc("Gradient of MaxPoolGrad by grad: the elements at the places that MaxPool has chosen."));
   registry.Register(
@@ -94,13 +85,13 @@ void RegisterPoolingOps(OpRegistry& registry) {
   registry.Register(AddPoolAttrs(OpDef("AvgPool").Input("value: T").Output("output: T"))
                         .ShapeRule(PoolForwardShape)
                         .Gradient([](GradientContext& c) {
-                          c.SetInput(0, Related(c, "AvgPoolGrad", {ops::ShapeOf(c.input(0)), c.grad()}));
+                          c.SetInput(0, ops::WithSameWindows(c, "AvgPoolGrad", {ops::ShapeOf(c.input(0)), c.grad()}));
                         })
                         .Doc("The mean of the elements of each window, padding left out."));
   registry.Register(
       AddPoolAttrs(OpDef("AvgPoolGrad").HostInput("orig_input_shape: int32").Input("grad: T").Output("output: T"))
           .ShapeRule(AvgGradShape)
-          .Gradient([](GradientContext& c) { c.SetInput(1, Related(c, "AvgPool", {c.grad()})); })
+          .Gradient([](GradientContext& c) { c.SetInput(1, ops::WithSameWindows(c, "AvgPool", {c.grad()})); })
           .Doc("Gradient of AvgPool: grad shared among the elements of each window."));
 }
 

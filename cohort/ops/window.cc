@@ -4,6 +4,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/graph/gradients.h"
+#include "cohort/graph/op_def.h"
 
 namespace cohort::ops {
 namespace {
@@ -109,6 +111,17 @@ Shape PooledShape(const WindowAttrs& attrs, const Shape& input) {
     shape.set_dim(axis + 1, PlaceWindow(attrs, axis, DimOrUnknown(input, axis + 1), size).count);
   }
   return shape;
+}
+
+Output WithSameWindows(GradientContext& c, const char* op, const std::vector<Output>& inputs) {
+  const OpDef& def = OpRegistry::Global().Get(op);
+  NodeBuilder builder = c.graph().Op(op);
+  for (const Output& input : inputs) builder.Input(input);
+  for (const char* name : {"ksize", "strides", "dilations", "explicit_paddings", "padding", "data_format"}) {
+    const auto attr = c.node().attrs().find(name);
+    if (attr != c.node().attrs().end() && def.FindAttr(name) != nullptr) builder.Attr(name, attr->second);
+  }
+  return builder.Finish1();
 }
 
 }  // namespace cohort::ops

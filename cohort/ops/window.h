@@ -9,6 +9,11 @@
 
 #include "cohort/core/shape.h"
 
+namespace cohort {
+class GradientContext;
+struct Output;
+}  // namespace cohort
+
 namespace cohort::ops {
 
 // Elements [0] along the rows, [1] along the columns.
@@ -70,5 +75,8 @@ WindowExtent PlaceWindow(const WindowAttrs& attrs, int axis, int64_t length, int
 // channels, multiplier]. Throw InvalidArgumentError for shapes that do not fit.
 Shape ConvolvedShape(const WindowAttrs& attrs, const Shape& input, const Shape& filter, bool depthwise);
 Shape PooledShape(const WindowAttrs& attrs, const Shape& input);
+
+// A node of `op` with the windows of the node that is differentiated: those of its attributes that `op` has too.
+Output WithSameWindows(GradientContext& c, const char* op, const std::vector<Output>& inputs);
 
 }  // namespace cohort::ops
