@@ -23,21 +23,21 @@ class LineReader : public FileReader {
   BufferedInput file_;
 };
 
-std::shared_ptr<const FileFormat> MakeFormat(Compression compression) {
+std::shared_ptr<const FileFormat> MakeLineFormat(Compression compression) {
   return std::make_shared<StringFormat<LineReader>>("TextLine", compression);
 }
 
 }  // namespace
 
 Dataset TextLineDataset(const Dataset& files, Compression compression) {
-  return Dataset(MakeReader(files.node(), MakeFormat(compression)));
+  return Dataset(MakeReader(files.node(), MakeLineFormat(compression)));
 }
 Dataset TextLineDataset(const std::vector<std::string>& files, Compression compression) {
   return TextLineDataset(FileNames(files), compression);
 }
 
 std::shared_ptr<const FileFormat> ReadTextLineFormat(DescriptionReader& in) {
-  return MakeFormat(static_cast<Compression>(in.Int(0, 2)));
+  return MakeLineFormat(static_cast<Compression>(in.Int(0, 2)));
 }
 
 }  // namespace cohort::data

@@ -47,21 +47,21 @@ class PayloadReader : public FileReader {
   BufferedInput file_;
 };
 
-std::shared_ptr<const FileFormat> MakeFormat(Compression compression) {
+std::shared_ptr<const FileFormat> MakeRecordFormat(Compression compression) {
   return std::make_shared<StringFormat<PayloadReader>>("TFRecord", compression);
 }
 
 }  // namespace
 
 Dataset TFRecordDataset(const Dataset& files, Compression compression) {
-  return Dataset(MakeReader(files.node(), MakeFormat(compression)));
+  return Dataset(MakeReader(files.node(), MakeRecordFormat(compression)));
 }
 Dataset TFRecordDataset(const std::vector<std::string>& files, Compression compression) {
   return TFRecordDataset(FileNames(files), compression);
 }
 
 std::shared_ptr<const FileFormat> ReadTFRecordFormat(DescriptionReader& in) {
-  return MakeFormat(static_cast<Compression>(in.Int(0, 2)));
+  return MakeRecordFormat(static_cast<Compression>(in.Int(0, 2)));
 }
 
 }  // namespace cohort::data
