@@ -15,6 +15,11 @@ Layer::Layer(std::string class_name, std::string name, bool trainable)
   }
 }
 
+ConfigValue::Object Layer::Config() const {
+  throw UnimplementedError(StrCat("[keras/layer] expected layers that say how they are made; ", class_name_,
+                                  " does not: override Config() to save models that have it"));
+}
+
 Graph& CallContext::graph() const { return instance_.graph(); }
 bool CallContext::training() const { return instance_.training(); }
 

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "cohort/graph/graph.h"
+#include "cohort/keras/config.h"
 #include "cohort/keras/initializers.h"
 #include "cohort/keras/regularizers.h"
 #include "cohort/ops/variables.h"
@@ -107,6 +108,9 @@ class Layer : public std::enable_shared_from_this<Layer> {
   virtual std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const = 0;
   // The dtype of the first input, for a model whose inputs are not declared.
   virtual DType InputDType() const { return DType::kFloat32; }
+  // The options as Keras's files hold them, without name, trainable and dtype, so that a model can be saved. Throws
+  // UnimplementedError where a layer of the program's own does not say; LoadOptions::custom_layers is the reverse.
+  virtual ConfigValue::Object Config() const;
 
  protected:
   // Throws InvalidArgumentError for a name with a "/".

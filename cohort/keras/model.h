@@ -37,8 +37,10 @@ class Batches;
 struct BatchTargets;
 struct CompiledModel;
 class LayerGraph;
+struct LoadOptions;
 class ModelEngine;
 class StepFunction;
+struct WeightGroup;
 
 struct ModelOptions {
   std::string name;  // "": "sequential", "functional"
@@ -173,8 +175,18 @@ class Model : public CallbackHost {
   bool has_learning_rate_schedule() const override;
   int64_t Iterations() override;
   MetricDirection DirectionOf(const std::string& name) const override;
+
+  // The whole model as a Keras 3 file, `path` ends in ".keras": layers, weights, what Compile was given and the
+  // optimizer's state. Keras and LoadModel (load_model.h) make the same model of it. Needs input shapes to be known.
+  // Throws UnimplementedError for layers that a file cannot describe, and what core/file.h throws; an optimizer, loss or
+  // metric of the program's own is left out with a warning.
   void Save(const std::string& path) override;
+  // Weights and the optimizer's state alone, `path` ends in ".weights.h5".
   void SaveWeights(const std::string& path) override;
+  // From either kind of file. Layers are found by class and order, as Keras finds them. Throws InvalidArgumentError that
+  // names file, group and layer for weights that do not fit - nothing has changed then -, DataLossError for damaged
+  // files. An optimizer's state that does not fit is passed over with a warning.
+  void LoadWeights(const std::string& path);
   std::string SerializedGraph() override;
 
   // The graph and the session of the model, for what this class does not do. Adding nodes is allowed.
@@ -190,6 +202,8 @@ class Model : public CallbackHost {
   void BuildFor(const data::ElementSpec& data);
 
  private:
+  friend std::unique_ptr<Model> LoadModel(const std::string& path, const LoadOptions& options);
+
   ModelEngine& engine() const;
   void ResolveCompiled();
   const StepFunction& Step(bool training, const std::vector<data::TensorSpec>& y_specs);
@@ -198,6 +212,14 @@ class Model : public CallbackHost {
   BatchTargets TrainedTargets() const;
   void ReportSignal(Batches& batches, const StepFunction& step);
   Logs RunTest(Batches& batches, Callback& callbacks, const std::string& where);
+  // The parts of files. `where` names one.
+  std::vector<WeightGroup> WeightGroups();
+  void SetWeightGroups(const std::vector<WeightGroup>& groups, const std::string& where);
+  std::vector<Tensor> OptimizerState();
+  void SetOptimizerState(const std::vector<Tensor>& values, const std::string& where);
+  std::vector<std::string> OutputLayers() const;
+  // False where the layers wait for data.
+  bool MakeKnownLayers();
 
   ModelOptions options_;
   mutable std::shared_ptr<const LayerGraph> layers_;
@@ -206,6 +228,7 @@ class Model : public CallbackHost {
   std::unique_ptr<const CompiledModel> compiled_;  // null until the layers are known
   std::unique_ptr<StepFunction> train_;
   std::unique_ptr<StepFunction> test_;
+  std::vector<Tensor> waiting_state_;  // of the optimizer, from a file, until the training step has its slots
   bool stop_training_ = false;
   bool signal_checked_ = false;
   int64_t epochs_fitted_ = 0;
