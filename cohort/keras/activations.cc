@@ -67,8 +67,8 @@ ActivationFunction::ActivationFunction(std::string name, std::function<Output(Ou
 
 ConfigValue ActivationFunction::Serialized() const {
   if (of_keras_) return name_;
-  throw UnimplementedError(StrCat("[keras/activations] '", name_,
-                                  "' is a function of the program's own, which a file cannot describe"));
+  throw UnimplementedError(
+      StrCat("[keras/activations] '", name_, "' is a function of the program's own, which a file cannot describe"));
 }
 
 }  // namespace cohort::keras

@@ -24,8 +24,8 @@ class ActivationFunction {
 
   bool valid() const { return function_ != nullptr; }
   const std::string& name() const { return name_; }
-  // As Keras's files hold it: its name; serialization.h has the reverse. Throws UnimplementedError for a function of the
-  // program's own.
+  // As Keras's files hold it: its name; serialization.h has the reverse. Throws UnimplementedError for a function of
+  // the program's own.
   ConfigValue Serialized() const;
   // x itself where there is no function.
   Output operator()(Output x) const { return valid() ? function_(x) : x; }

@@ -62,16 +62,16 @@ WeightSpec DepthwiseSpec(const std::string& name, const RowsColumns& size, int64
   return spec;
 }
 
-ConfigValue InFile(const RowsColumns& value) { return ConfigValue::List{value.rows, value.columns}; }
+ConfigValue SizeInFile(const RowsColumns& value) { return ConfigValue::List{value.rows, value.columns}; }
 
 // What all convolutions have; `more` comes behind it.
 template <typename Options>
 ConfigValue::Object ConvolutionConfig(const RowsColumns& size, const Options& options, ConfigValue::Object more) {
-  ConfigValue::Object config = {{"kernel_size", InFile(size)},
-                                {"strides", InFile(options.strides)},
+  ConfigValue::Object config = {{"kernel_size", SizeInFile(size)},
+                                {"strides", SizeInFile(options.strides)},
                                 {"padding", options.padding},
                                 {"data_format", "channels_last"},
-                                {"dilation_rate", InFile(options.dilation_rate)},
+                                {"dilation_rate", SizeInFile(options.dilation_rate)},
                                 {"activation", options.activation.Serialized()},
                                 {"use_bias", options.use_bias},
                                 {"bias_initializer", options.bias_initializer.Serialized()},

@@ -89,7 +89,7 @@ class DropoutLayer final : public Layer {
     }
   }
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
-    return {ctx.training() ? ops::Dropout(inputs.at(0), rate_, seed_) : inputs.at(0)};
+    return {ctx.training() ? ops::StatelessDropout(inputs.at(0), rate_, ctx.StepSeed(seed_)) : inputs.at(0)};
   }
   ConfigValue::Object Config() const override {
     return {{"rate", rate_}, {"seed", seed_ == 0 ? ConfigValue() : ConfigValue(seed_)}, {"noise_shape", nullptr}};

@@ -101,9 +101,10 @@ Initializer TruncatedNormal(double mean, double stddev, int64_t seed) {
   return {"TruncatedNormal", ops::TruncatedNormal(mean, stddev, seed), NormalInFile(mean, stddev, seed)};
 }
 Initializer VarianceScaling(double scale, ops::FanMode mode, ops::Distribution distribution, int64_t seed) {
-  return {"VarianceScaling",
-          ops::VarianceScaling(scale, mode, distribution, seed),
-          {{"seed", SeedInFile(seed)}, {"scale", scale}, {"mode", NameOf(mode)}, {"distribution", NameOf(distribution)}}};
+  return {
+      "VarianceScaling",
+      ops::VarianceScaling(scale, mode, distribution, seed),
+      {{"seed", SeedInFile(seed)}, {"scale", scale}, {"mode", NameOf(mode)}, {"distribution", NameOf(distribution)}}};
 }
 Initializer GlorotUniform(int64_t seed) { return Scaled("GlorotUniform", ops::GlorotUniform(seed), seed); }
 Initializer GlorotNormal(int64_t seed) { return Scaled("GlorotNormal", ops::GlorotNormal(seed), seed); }

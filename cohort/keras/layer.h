@@ -75,6 +75,10 @@ class CallContext {
   void AddUpdate(const std::string& weight, Output value);
   // Adds a scalar to the loss.
   void AddLoss(Output loss);
+  // In training: int32 [2], for stateless random ops. Each step, call of the layer and `seed` has another one; it
+  // follows from them and the model's seed alone, so that training that is taken up again goes on with the same
+  // numbers.
+  Output StepSeed(int64_t seed = 0) const;
   // The sum over all replicas of the step; with one replica the value itself.
   Output SumOverReplicas(Output value) const;
 

@@ -24,8 +24,15 @@ int64_t ReadSeed(ConfigReader& reader) {
   return seed;
 }
 
+// Which axes count as fans: ours follow from the shape.
+void ReadAxes(ConfigReader& reader) {
+  reader.OnlyDefault("input_axes", nullptr);
+  reader.OnlyDefault("output_axes", nullptr);
+}
+
 template <Initializer (*kMake)(int64_t)>
 Initializer ReadScaled(ConfigReader& reader) {
+  ReadAxes(reader);
   return kMake(ReadSeed(reader));
 }
 
@@ -49,9 +56,9 @@ Initializer ReadVarianceScaling(ConfigReader& reader) {
   ops::Distribution distribution = ops::Distribution::kTruncatedNormal;
   reader.Read("scale", scale);
   reader.ReadBy("mode", [&](const ConfigValue& value) {
-    static const NameTable<ops::FanMode> table("mode", {{"fan_in", ops::FanMode::kFanIn},
-                                                        {"fan_out", ops::FanMode::kFanOut},
-                                                        {"fan_avg", ops::FanMode::kFanAvg}});
+    static const NameTable<ops::FanMode> table(
+        "mode",
+        {{"fan_in", ops::FanMode::kFanIn}, {"fan_out", ops::FanMode::kFanOut}, {"fan_avg", ops::FanMode::kFanAvg}});
     mode = table.Find(value.AsString());
   });
   reader.ReadBy("distribution", [&](const ConfigValue& value) {
@@ -61,8 +68,7 @@ Initializer ReadVarianceScaling(ConfigReader& reader) {
                                                      {"untruncated_normal", ops::Distribution::kUntruncatedNormal}});
     distribution = table.Find(value.AsString());
   });
-  reader.OnlyDefault("input_axes", nullptr);
-  reader.OnlyDefault("output_axes", nullptr);
+  ReadAxes(reader);
   return initializers::VarianceScaling(scale, mode, distribution, ReadSeed(reader));
 }
 

@@ -37,6 +37,7 @@ class Batches;
 struct BatchTargets;
 struct CompiledModel;
 class LayerGraph;
+struct FitProgress;
 struct LoadOptions;
 class ModelEngine;
 class StepFunction;
@@ -178,16 +179,18 @@ class Model : public CallbackHost {
 
   // The whole model as a Keras 3 file, `path` ends in ".keras": layers, weights, what Compile was given and the
   // optimizer's state. Keras and LoadModel (load_model.h) make the same model of it. Needs input shapes to be known.
-  // Throws UnimplementedError for layers that a file cannot describe, and what core/file.h throws; an optimizer, loss or
-  // metric of the program's own is left out with a warning.
+  // Throws UnimplementedError for layers that a file cannot describe, and what core/file.h throws; an optimizer, loss
+  // or metric of the program's own is left out with a warning.
   void Save(const std::string& path) override;
   // Weights and the optimizer's state alone, `path` ends in ".weights.h5".
   void SaveWeights(const std::string& path) override;
-  // From either kind of file. Layers are found by class and order, as Keras finds them. Throws InvalidArgumentError that
-  // names file, group and layer for weights that do not fit - nothing has changed then -, DataLossError for damaged
-  // files. An optimizer's state that does not fit is passed over with a warning.
+  // From either kind of file. Layers are found by class and order, as Keras finds them. Throws InvalidArgumentError
+  // that names file, group and layer for weights that do not fit - nothing has changed then -, DataLossError for
+  // damaged files. An optimizer's state that does not fit is passed over with a warning.
   void LoadWeights(const std::string& path);
   std::string SerializedGraph() override;
+  std::string BackUpTraining() override;
+  void RestoreTraining(const std::string& backup, const std::string& where) override;
 
   // The graph and the session of the model, for what this class does not do. Adding nodes is allowed.
   Graph& graph();
@@ -216,7 +219,11 @@ class Model : public CallbackHost {
   std::vector<WeightGroup> WeightGroups();
   void SetWeightGroups(const std::vector<WeightGroup>& groups, const std::string& where);
   std::vector<Tensor> OptimizerState();
-  void SetOptimizerState(const std::vector<Tensor>& values, const std::string& where);
+  // False, with a warning, where they do not fit.
+  bool SetOptimizerState(const std::vector<Tensor>& values, const std::string& where);
+  // States of the metrics of training.
+  std::vector<ops::Variable> MetricVariables();
+  FitProgress& RunningFit(const char* caller) const;
   std::vector<std::string> OutputLayers() const;
   // False where the layers wait for data.
   bool MakeKnownLayers();
@@ -230,6 +237,7 @@ class Model : public CallbackHost {
   std::unique_ptr<StepFunction> test_;
   std::vector<Tensor> waiting_state_;  // of the optimizer, from a file, until the training step has its slots
   bool stop_training_ = false;
+  FitProgress* fit_ = nullptr;  // while Fit runs
   bool signal_checked_ = false;
   int64_t epochs_fitted_ = 0;
 };

@@ -17,9 +17,7 @@ constexpr char kFunctional[] = "Functional";
 
 // ---- writing -----------------------------------------------------------------------------------------------------
 
-ConfigValue Policy(const std::string& name) {
-  return SerializedObject("keras", "DTypePolicy", {{"name", name}});
-}
+ConfigValue Policy(const std::string& name) { return SerializedObject("keras", "DTypePolicy", {{"name", name}}); }
 
 ConfigValue ShapesInFile(const std::vector<LayerInput>& inputs) {
   if (inputs.size() == 1) return ShapeInFile(inputs[0].shape);
@@ -28,9 +26,9 @@ ConfigValue ShapesInFile(const std::vector<LayerInput>& inputs) {
   return shapes;
 }
 
-class Writer {
+class LayersWriter {
  public:
-  Writer(const LayerGraph& layers, std::string dtype_policy)
+  LayersWriter(const LayerGraph& layers, std::string dtype_policy)
       : layers_(layers), policy_(std::move(dtype_policy)), names_(StepNames(layers)) {
     std::map<const Layer*, int64_t> uses;
     for (size_t i = 0; i < layers_.steps().size(); ++i) {
@@ -82,7 +80,7 @@ class Writer {
   ConfigValue LayerObject(size_t step) const {
     const Layer& layer = *layers_.steps()[step].layer;
     if (const auto* inner = dynamic_cast<const LayerGraph*>(&layer)) {
-      return Writer(*inner, policy_).Whole(names_[step]);
+      return LayersWriter(*inner, policy_).Whole(names_[step]);
     }
     ConfigValue::Object config = {{"name", names_[step]}};
     if (layer.class_name() != "InputLayer") {
@@ -117,9 +115,9 @@ class Writer {
       ConfigValue::List values;
       for (const LayerGraph::Value& input : step.inputs) values.push_back(TensorObject(input));
       const bool listed = values.size() > 1 || layer->class_name() == "Add" || layer->class_name() == "Concatenate";
-      nodes.push_back(ConfigValue::Object{
-          {"args", listed ? ConfigValue::List{ConfigValue(std::move(values))} : std::move(values)},
-          {"kwargs", ConfigValue::Object{}}});
+      nodes.push_back(
+          ConfigValue::Object{{"args", listed ? ConfigValue::List{ConfigValue(std::move(values))} : std::move(values)},
+                              {"kwargs", ConfigValue::Object{}}});
     }
     object.Set("name", names_[first]);
     object.Set("inbound_nodes", std::move(nodes));
@@ -150,9 +148,9 @@ bool IsModel(const std::string& class_name) {
   return class_name == kSequential || class_name == kFunctional || class_name == "Model";
 }
 
-class Reader {
+class LayersReader {
  public:
-  explicit Reader(const std::map<std::string, LayerFactory>& custom_layers) : custom_layers_(custom_layers) {}
+  explicit LayersReader(const std::map<std::string, LayerFactory>& custom_layers) : custom_layers_(custom_layers) {}
 
   LayersFromConfig Whole(const ConfigValue& value) {
     LayersFromConfig whole;
@@ -181,9 +179,8 @@ class Reader {
       LogWarning("keras", "the file has layers of float32 among those of mixed_bfloat16; all of them will be mixed");
       return "mixed_bfloat16";
     }
-    throw UnimplementedError(
-        StrCat("[keras/load_model] expected layers of one dtype policy; got ",
-               StrJoin(std::vector<std::string>(policies_.begin(), policies_.end()), ", ")));
+    throw UnimplementedError(StrCat("[keras/load_model] expected layers of one dtype policy; got ",
+                                    StrJoin(std::vector<std::string>(policies_.begin(), policies_.end()), ", ")));
   }
 
  private:
@@ -222,8 +219,7 @@ class Reader {
 
   static LayerRef AsLayer(LayersFromConfig whole) {
     if (whole.class_name == kFunctional) {
-      return LayerRef(
-          std::make_shared<const LayerGraph>(whole.class_name, whole.name, whole.inputs, whole.outputs));
+      return LayerRef(std::make_shared<const LayerGraph>(whole.class_name, whole.name, whole.inputs, whole.outputs));
     }
     if (whole.items.empty() || dynamic_cast<const InputLayer*>(whole.items[0].ptr().get()) == nullptr) {
       throw InvalidArgumentError(StrCat("[keras/load_model] expected model '", whole.name,
@@ -295,8 +291,9 @@ class Reader {
     for (const auto& [keyword, value] : node.At("kwargs").AsObject()) {
       const bool none = value.is_null() || (value.is_list() && value.AsList().empty());
       if (none || keyword == "mask") continue;
-      throw InvalidArgumentError(StrCat("[keras/load_model] expected calls without arguments beside the inputs; layer '",
-                                        name, "' is called with ", keyword, "=", value.ToJson()));
+      throw InvalidArgumentError(
+          StrCat("[keras/load_model] expected calls without arguments beside the inputs; layer '", name,
+                 "' is called with ", keyword, "=", value.ToJson()));
     }
     try {
       layer.uses.push_back(layer.layer.Apply(inputs));
@@ -328,8 +325,7 @@ class Reader {
   static const LayerTensor* Find(const ConfigValue& place, const std::map<std::string, Made>& made, bool is_output) {
     const ConfigValue::List& parts = place.AsList();
     if (parts.size() != 3) {
-      throw InvalidArgumentError(
-          StrCat("[keras/load_model] expected [layer, use, result]; got ", place.ToJson()));
+      throw InvalidArgumentError(StrCat("[keras/load_model] expected [layer, use, result]; got ", place.ToJson()));
     }
     const auto found = made.find(parts[0].AsString());
     if (found == made.end()) {
@@ -378,11 +374,11 @@ std::vector<std::string> StepNames(const LayerGraph& layers) {
 }
 
 ConfigValue SerializedLayers(const LayerGraph& layers, const std::string& dtype_policy) {
-  return Writer(layers, dtype_policy).Whole(layers.name());
+  return LayersWriter(layers, dtype_policy).Whole(layers.name());
 }
 
 LayersFromConfig DeserializeLayers(const ConfigValue& value, const std::map<std::string, LayerFactory>& custom_layers) {
-  Reader reader(custom_layers);
+  LayersReader reader(custom_layers);
   LayersFromConfig layers = reader.Whole(value);
   layers.dtype_policy = reader.policy();
   return layers;

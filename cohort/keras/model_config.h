@@ -15,15 +15,15 @@ namespace cohort::keras {
 // The name of each step's layer, as a model of these layers names them.
 std::vector<std::string> StepNames(const LayerGraph& layers);
 
-// {"module", "class_name", "config", ...} of a Sequential or Functional model. Throws UnimplementedError for layers that
-// do not say how they are made.
+// {"module", "class_name", "config", ...} of a Sequential or Functional model. Throws UnimplementedError for layers
+// that do not say how they are made.
 ConfigValue SerializedLayers(const LayerGraph& layers, const std::string& dtype_policy);
 
 struct LayersFromConfig {
   std::string class_name;  // "Sequential" or "Functional"
   std::string name;
   std::string dtype_policy = "float32";
-  std::vector<LayerRef> items;  // of a Sequential: possibly an InputLayer first
+  std::vector<LayerRef> items;               // of a Sequential: possibly an InputLayer first
   Shape build_shape = Shape::UnknownRank();  // of a Sequential without one: [batch, ...], where it is known
   std::vector<LayerTensor> inputs, outputs;  // of a Functional
 };

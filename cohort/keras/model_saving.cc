@@ -20,7 +20,6 @@
 namespace cohort::keras {
 namespace {
 
-constexpr char kOptimizer[] = "optimizer";
 constexpr char kModelEnding[] = ".keras";
 constexpr char kWeightsEnding[] = ".weights.h5";
 constexpr char kWeightsMember[] = "model.weights.h5";
@@ -63,7 +62,7 @@ std::vector<WeightGroup> Model::WeightGroups() {
     for (const size_t i : place.weights) group.values.push_back(values[i]);
     groups.push_back(std::move(group));
   }
-  if (compiled_ != nullptr) groups.push_back({kOptimizer, compiled_->optimizer->name(), OptimizerState()});
+  if (compiled_ != nullptr) groups.push_back({kOptimizerGroup, compiled_->optimizer->name(), OptimizerState()});
   return groups;
 }
 
@@ -73,7 +72,7 @@ void Model::SetWeightGroups(const std::vector<WeightGroup>& groups, const std::s
   SetWeights(TakeWeights(groups, LayOutWeights(*layers_, engine().weights()), engine().weights(), where));
   if (compiled_ == nullptr) return;
   for (const WeightGroup& group : groups) {
-    if (group.path == kOptimizer && !group.values.empty()) SetOptimizerState(group.values, where);
+    if (group.path == kOptimizerGroup && !group.values.empty()) SetOptimizerState(group.values, where);
   }
 }
 
@@ -82,20 +81,21 @@ std::vector<Tensor> Model::OptimizerState() {
   return ReadVariables(session(), engine().optimizer()->variables());
 }
 
-void Model::SetOptimizerState(const std::vector<Tensor>& values, const std::string& where) {
+bool Model::SetOptimizerState(const std::vector<Tensor>& values, const std::string& where) {
   waiting_state_.clear();
   std::vector<ops::Variable> variables = engine().optimizer()->variables();
   const bool begun = train_ != nullptr;
   const bool complete = begun ? values.size() == variables.size() : values.size() >= variables.size();
   if (!complete || !ValuesFit(values, variables, variables.size())) {
     LogWarning("keras", "the optimizer '", compiled_->optimizer->name(), "' of model '", name(), "' has ",
-               variables.size(), " variables that are not those of ", where, " (", values.size(),
-               "): it begins anew");
-    return;
+               variables.size(), " variables that are not those of ", where, " (", values.size(), "): it begins anew");
+    return false;
   }
-  AssignVariables(session(), variables, {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(variables.size())});
+  AssignVariables(session(), variables,
+                  {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(variables.size())});
   // Slots come with the training step.
   if (!begun && values.size() > variables.size()) waiting_state_ = values;
+  return true;
 }
 
 std::vector<std::string> Model::OutputLayers() const {

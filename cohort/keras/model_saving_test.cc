@@ -44,10 +44,10 @@ std::vector<Floats> Weights(Model& model) {
 }
 
 std::unique_ptr<Sequential> Small(const std::string& name = "small") {
-  auto model = std::make_unique<Sequential>(
-      std::vector<SequentialItem>{Input(Shape{2}), Dense(3, {.activation = "tanh"}), BatchNormalization(),
-                                  Dense(1, {.name = "last"})},
-      ModelOptions{.name = name, .seed = 7});
+  auto model =
+      std::make_unique<Sequential>(std::vector<SequentialItem>{Input(Shape{2}), Dense(3, {.activation = "tanh"}),
+                                                               BatchNormalization(), Dense(1, {.name = "last"})},
+                                   ModelOptions{.name = name, .seed = 7});
   model->Compile({.optimizer = Adam({.learning_rate = 0.05}), .loss = "mse", .metrics = {"mae"}});
   return model;
 }
@@ -93,8 +93,8 @@ TEST_F(ModelSavingTest, WithoutHowItWasCompiled) {
   EXPECT_THROW(Train(*LoadModel(Path("plain.keras")), 1), FailedPreconditionError);
   // A loss of the program's own: all but that is saved.
   plain.Compile({.optimizer = "sgd", .loss = LossFromFunction("own", [](const Output& t, const Output& p) {
-                                        return ops::Mean(ops::Abs(ops::Sub(t, p)), {-1});
-                                      })});
+                                       return ops::Mean(ops::Abs(ops::Sub(t, p)), {-1});
+                                     })});
   ::testing::internal::CaptureStderr();
   plain.Save(Path("own.keras"));
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), AllOf(HasSubstr("'own'"), HasSubstr("Compile it")));
@@ -102,16 +102,16 @@ TEST_F(ModelSavingTest, WithoutHowItWasCompiled) {
 }
 
 TEST_F(ModelSavingTest, EveryLayerAndOption) {
-  const Conv2DOptions conv = {.strides = {2, 1},
-                              .padding = "same",
-                              .groups = 2,
-                              .activation = "gelu",
-                              .use_bias = false,
-                              .kernel_initializer = initializers::VarianceScaling(2, ops::FanMode::kFanOut,
-                                                                                  ops::Distribution::kUniform, 5),
-                              .kernel_regularizer = regularizers::L1L2(0.1, 0.2),
-                              .name = "c",
-                              .trainable = false};
+  const Conv2DOptions conv = {
+      .strides = {2, 1},
+      .padding = "same",
+      .groups = 2,
+      .activation = "gelu",
+      .use_bias = false,
+      .kernel_initializer = initializers::VarianceScaling(2, ops::FanMode::kFanOut, ops::Distribution::kUniform, 5),
+      .kernel_regularizer = regularizers::L1L2(0.1, 0.2),
+      .name = "c",
+      .trainable = false};
   Sequential model({Input(Shape{12, 12, 2}), Conv2D(4, {3, 2}, conv),
                     DepthwiseConv2D(2, {.depth_multiplier = 2, .depthwise_initializer = "he_normal"}),
                     SeparableConv2D(4, 2, {.dilation_rate = 2, .pointwise_regularizer = "l2"}),

@@ -53,9 +53,7 @@ class GlobalAveragePooling2DLayer final : public Layer {
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
     return {ops::Mean(ctx.Computed(inputs[0]), {1, 2}, keepdims_)};
   }
-  ConfigValue::Object Config() const override {
-    return {{"data_format", "channels_last"}, {"keepdims", keepdims_}};
-  }
+  ConfigValue::Object Config() const override { return {{"data_format", "channels_last"}, {"keepdims", keepdims_}}; }
 
  private:
   const bool keepdims_;

@@ -53,9 +53,8 @@ Regularizer L2(double l2) {
 }
 
 Regularizer L1L2(double l1, double l2) {
-  return Regularizer(
-      [l1, l2](Output weight) { return ops::Add(SumOfAbsolutes(weight, l1), SumOfSquares(weight, l2)); },
-      SerializedObject("keras.regularizers", "L1L2", {{"l1", l1}, {"l2", l2}}));
+  return Regularizer([l1, l2](Output weight) { return ops::Add(SumOfAbsolutes(weight, l1), SumOfSquares(weight, l2)); },
+                     SerializedObject("keras.regularizers", "L1L2", {{"l1", l1}, {"l2", l2}}));
 }
 
 }  // namespace regularizers

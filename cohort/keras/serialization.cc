@@ -220,12 +220,13 @@ LossPtr DeserializeLoss(const ConfigValue& value) {
   const std::string name = NameIn(value);
   if (!name.empty()) return LossByName(name);
   static const ConfigMakers<LossPtr> makers(
-      "loss", {{"SparseCategoricalCrossentropy", ReadSparse},
-               {"CategoricalCrossentropy", [](ConfigReader& r) { return CategoricalCrossentropy(ReadCrossentropy(r)); }},
-               {"BinaryCrossentropy", [](ConfigReader& r) { return BinaryCrossentropy(ReadCrossentropy(r)); }},
-               {"MeanSquaredError", [](ConfigReader& r) { return MeanSquaredError(ReadPlain(r)); }},
-               {"MeanAbsoluteError", [](ConfigReader& r) { return MeanAbsoluteError(ReadPlain(r)); }},
-               {"Huber", ReadHuber}});
+      "loss",
+      {{"SparseCategoricalCrossentropy", ReadSparse},
+       {"CategoricalCrossentropy", [](ConfigReader& r) { return CategoricalCrossentropy(ReadCrossentropy(r)); }},
+       {"BinaryCrossentropy", [](ConfigReader& r) { return BinaryCrossentropy(ReadCrossentropy(r)); }},
+       {"MeanSquaredError", [](ConfigReader& r) { return MeanSquaredError(ReadPlain(r)); }},
+       {"MeanAbsoluteError", [](ConfigReader& r) { return MeanAbsoluteError(ReadPlain(r)); }},
+       {"Huber", ReadHuber}});
   return MakeFromConfig("loss", makers, value);
 }
 
@@ -269,12 +270,13 @@ LearningRateSchedulePtr DeserializeSchedule(const ConfigValue& value) {
 OptimizerPtr DeserializeOptimizer(const ConfigValue& value) {
   const std::string name = NameIn(value);
   if (!name.empty()) return OptimizerByName(name);
-  static const ConfigMakers<OptimizerPtr> makers("optimizer", {{"SGD", ReadSgd},
-                                                         {"Adagrad", ReadAdagrad},
-                                                         {"Adam", [](ConfigReader& r) { return Adam(ReadAdam(r)); }},
-                                                         {"AdamW", [](ConfigReader& r) { return AdamW(ReadAdam(r)); }},
-                                                         {"RMSprop", ReadRmsprop},
-                                                         {"Ftrl", ReadFtrl}});
+  static const ConfigMakers<OptimizerPtr> makers("optimizer",
+                                                 {{"SGD", ReadSgd},
+                                                  {"Adagrad", ReadAdagrad},
+                                                  {"Adam", [](ConfigReader& r) { return Adam(ReadAdam(r)); }},
+                                                  {"AdamW", [](ConfigReader& r) { return AdamW(ReadAdam(r)); }},
+                                                  {"RMSprop", ReadRmsprop},
+                                                  {"Ftrl", ReadFtrl}});
   return MakeFromConfig("optimizer", makers, value);
 }
 

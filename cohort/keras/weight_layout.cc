@@ -120,8 +120,8 @@ std::vector<Tensor> TakeWeights(const std::vector<WeightGroup>& groups, const st
     if (fits) continue;
     throw InvalidArgumentError(StrCat("[keras/load_weights] expected ",
                                       wanted.empty() ? "no weights" : StrJoin(wanted, ", "), " in '", place.path,
-                                      "/vars' (layer '", place.layer, "' of the model); got ", ShapesOf(values),
-                                      " in ", where, "; is the file of another model?"));
+                                      "/vars' (layer '", place.layer, "' of the model); got ", ShapesOf(values), " in ",
+                                      where, "; is the file of another model?"));
   }
   for (const auto& [path, group] : by_path) {
     if (group->values.empty() || IsForeignState(path)) continue;

@@ -11,6 +11,9 @@
 
 namespace cohort::keras {
 
+// The group of the optimizer's variables.
+inline constexpr char kOptimizerGroup[] = "optimizer";
+
 struct WeightPlace {
   std::string path;             // of the group: "layers/dense_1", "layers/functional/layers/conv2d"
   std::string layer;            // path of the layer in the model: "dense_1"

@@ -170,7 +170,8 @@ const std::map<std::string, std::function<ModelPtr()>>& Models() {
        }},
       {"own_layer",
        [] {
-         return Numbers({Input(Shape{6}), Dense(4, {.activation = "tanh"}), MakeLayer<Scale>(0.5), MakeLayer<Scale>(2)});
+         return Numbers(
+             {Input(Shape{6}), Dense(4, {.activation = "tanh"}), MakeLayer<Scale>(0.5), MakeLayer<Scale>(2)});
        }},
       {"nested", Nested},
       {"crossed", Crossed},
