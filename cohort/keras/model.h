@@ -188,6 +188,10 @@ class Model : public CallbackHost {
   // that names file, group and layer for weights that do not fit - nothing has changed then -, DataLossError for
   // damaged files. An optimizer's state that does not fit is passed over with a warning.
   void LoadWeights(const std::string& path);
+  // The inference graph as an ONNX file (opset 17, float32), for onnxruntime and the like. Inputs and outputs are
+  // called as their layers; images stay [batch, rows, columns, channels]. Needs input shapes to be known. Throws
+  // UnimplementedError that names an op - of a layer of the program's own - that has no form in ONNX.
+  void ExportOnnx(const std::string& path);
   std::string SerializedGraph() override;
   std::string BackUpTraining() override;
   void RestoreTraining(const std::string& backup, const std::string& where) override;
