@@ -1,6 +1,7 @@
-# What Keras's files are made of: HDF5 (C library) as the target cohort_hdf5 and libzip as cohort_zip. Debian's own
-# config file of libzip demands its command-line tools, and its HDF5 stands in folders of its own, so headers and
-# libraries are found by hand. Installed with the package, whose config file reads it as well.
+# What the files of models are made of: HDF5 (C library) as the target cohort_hdf5, libzip as cohort_zip, and ONNX's
+# messages as cohort_onnx. Debian's own config file of libzip demands its command-line tools, its HDF5 stands in folders
+# of its own, and all that is wanted of ONNX is one library, so headers and libraries are found by hand. Installed with
+# the package, whose config file reads it as well.
 find_path(COHORT_HDF5_INCLUDE_DIR hdf5.h PATH_SUFFIXES hdf5/serial)
 find_library(COHORT_HDF5_LIBRARY NAMES hdf5_serial hdf5 PATH_SUFFIXES hdf5/serial)
 find_path(COHORT_ZIP_INCLUDE_DIR zip.h)
@@ -12,6 +13,12 @@ endif()
 if(NOT COHORT_ZIP_INCLUDE_DIR OR NOT COHORT_ZIP_LIBRARY)
   message(FATAL_ERROR "libzip (zip.h, libzip) was not found; on Debian: apt-get install libzip-dev")
 endif()
+find_path(COHORT_ONNX_INCLUDE_DIR onnx/onnx_pb.h)
+find_library(COHORT_ONNX_LIBRARY onnx_proto)
+mark_as_advanced(COHORT_ONNX_INCLUDE_DIR COHORT_ONNX_LIBRARY)
+if(NOT COHORT_ONNX_INCLUDE_DIR OR NOT COHORT_ONNX_LIBRARY)
+  message(FATAL_ERROR "ONNX (onnx/onnx_pb.h, libonnx_proto) was not found; on Debian: apt-get install libonnx-dev")
+endif()
 if(NOT TARGET cohort_hdf5)
   add_library(cohort_hdf5 INTERFACE IMPORTED GLOBAL)
   target_include_directories(cohort_hdf5 SYSTEM INTERFACE ${COHORT_HDF5_INCLUDE_DIR})
@@ -21,4 +28,10 @@ if(NOT TARGET cohort_zip)
   add_library(cohort_zip INTERFACE IMPORTED GLOBAL)
   target_include_directories(cohort_zip SYSTEM INTERFACE ${COHORT_ZIP_INCLUDE_DIR})
   target_link_libraries(cohort_zip INTERFACE ${COHORT_ZIP_LIBRARY})
+endif()
+if(NOT TARGET cohort_onnx)
+  add_library(cohort_onnx INTERFACE IMPORTED GLOBAL)
+  target_include_directories(cohort_onnx SYSTEM INTERFACE ${COHORT_ONNX_INCLUDE_DIR})
+  target_compile_definitions(cohort_onnx INTERFACE ONNX_NAMESPACE=onnx ONNX_ML=1)
+  target_link_libraries(cohort_onnx INTERFACE ${COHORT_ONNX_LIBRARY} protobuf::libprotobuf)
 endif()

@@ -53,7 +53,7 @@ fi
 rm -f "$stamp"
 "$python" -m venv --clear "$venv" >&2
 "$venv/bin/python" -m pip install --disable-pip-version-check -r "$requirements" >&2
-TF_CPP_MIN_LOG_LEVEL=3 "$venv/bin/python" -c 'import keras, numpy, tensorboard, tensorflow' 2>/dev/null ||
+TF_CPP_MIN_LOG_LEVEL=3 "$venv/bin/python" -c 'import keras, numpy, onnxruntime, tensorboard, tensorflow' 2>/dev/null ||
   { echo "venv.sh: the packages were installed but do not import; see: $venv/bin/python -c 'import tensorflow'" >&2; exit 1; }
 cp "$requirements" "$stamp"
 echo "$venv/bin/python"

@@ -63,6 +63,12 @@ ActivationFunction::ActivationFunction(const std::string& name) : name_(name) {
 }
 
 ActivationFunction::ActivationFunction(std::string name, std::function<Output(Output)> function)
-    : name_(std::move(name)), function_(std::move(function)) {}
+    : name_(std::move(name)), of_keras_(false), function_(std::move(function)) {}
+
+ConfigValue ActivationFunction::Serialized() const {
+  if (of_keras_) return name_;
+  throw UnimplementedError(
+      StrCat("[keras/activations] '", name_, "' is a function of the program's own, which a file cannot describe"));
+}
 
 }  // namespace cohort::keras

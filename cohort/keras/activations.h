@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cohort/graph/graph.h"
+#include "cohort/keras/config.h"
 
 namespace cohort::keras {
 
@@ -23,11 +24,15 @@ class ActivationFunction {
 
   bool valid() const { return function_ != nullptr; }
   const std::string& name() const { return name_; }
+  // As Keras's files hold it: its name; serialization.h has the reverse. Throws UnimplementedError for a function of
+  // the program's own.
+  ConfigValue Serialized() const;
   // x itself where there is no function.
   Output operator()(Output x) const { return valid() ? function_(x) : x; }
 
  private:
   std::string name_ = "linear";
+  bool of_keras_ = true;
   std::function<Output(Output)> function_;
 };
 

@@ -5,6 +5,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/wire.h"
 #include "cohort/keras/loss.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
@@ -15,6 +16,7 @@ namespace {
 
 // Batches that wait while a step runs.
 constexpr int64_t kAhead = 2;
+constexpr uint64_t kPositionVersion = 1;
 
 Shape WithOpenBatch(Shape shape) {
   shape.set_dim(0, Shape::kUnknownDim);
@@ -232,6 +234,34 @@ bool Batches::Next(std::vector<Tensor>* batch) {
   ++from_pass_;
   AddWeights(batch);
   return true;
+}
+
+std::string Batches::Save() {
+  if (peeked_) throw FailedPreconditionError("[keras/fit] expected the position of the data between two batches");
+  WireWriter out;
+  out.Varint(kPositionVersion);
+  for (const int64_t count : {next_pass_, step_, from_pass_, pass_steps_}) out.Fixed64(static_cast<uint64_t>(count));
+  out.Varint(has_data_ ? 1 : 0);
+  out.String(iterator_ != nullptr ? iterator_->Save() : "");
+  return out.Take();
+}
+
+void Batches::Restore(std::string_view position) {
+  WireReader in(position);
+  const uint64_t version = in.Varint();
+  if (version != kPositionVersion) {
+    throw InvalidArgumentError(
+        StrCat("[keras/fit] expected a position of version ", kPositionVersion, "; got version ", version));
+  }
+  for (int64_t* count : {&next_pass_, &step_, &from_pass_, &pass_steps_}) *count = static_cast<int64_t>(in.Fixed64());
+  has_data_ = in.Varint(1) != 0;
+  const std::string_view of_iterator = in.View();
+  in.ExpectEnd();
+  peeked_.reset();
+  iterator_ = nullptr;
+  if (of_iterator.empty()) return;
+  iterator_ = dataset_->MakeIterator();
+  iterator_->Restore(of_iterator);
 }
 
 void Batches::AddWeights(std::vector<Tensor>* batch) {

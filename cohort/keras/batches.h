@@ -6,6 +6,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "cohort/data/dataset.h"
@@ -52,6 +54,13 @@ class Batches {
   // The next batch: inputs, targets, weights [batch] (ones where none are given). False at the end of the epoch; with a
   // warning where the data ended before steps_per_epoch.
   bool Next(std::vector<Tensor>* batch);
+
+  // Where the data stands between two batches of an epoch, or between epochs, as bytes. Not to be called between Peek
+  // and Next.
+  std::string Save();
+  // Goes there; the data has to be described as it was when it was saved, also in another process. Throws
+  // InvalidArgumentError where it is not, DataLossError for damaged bytes.
+  void Restore(std::string_view position);
 
  private:
   data::Dataset Prepared(const ModelData& data, const BatchOptions& options, const data::ElementSpec& spec) const;

@@ -1,6 +1,15 @@
 #include "cohort/keras/callback.h"
 
+#include "cohort/core/error.h"
+
 namespace cohort::keras {
+
+std::string CallbackHost::BackUpTraining() {
+  throw UnimplementedError("[keras/callbacks] expected a model whose training can be backed up");
+}
+void CallbackHost::RestoreTraining(const std::string&, const std::string&) {
+  throw UnimplementedError("[keras/callbacks] expected a model whose training can be taken up again");
+}
 
 void CallbackList::AttachAll(CallbackHost* host, const FitParams& params) {
   for (const CallbackPtr& callback : callbacks_) callback->Attach(host, params);

@@ -44,6 +44,12 @@ class CallbackHost {
   virtual void SaveWeights(const std::string& path) = 0;
   // The training graph as a serialized GraphDef.
   virtual std::string SerializedGraph() = 0;
+  // The training that Fit runs, between two of its batches (in OnTrainBatchEnd or OnEpochEnd), as the bytes of a
+  // weights file: weights, the optimizer's state, epoch, batch, position in the data, losses and metrics so far.
+  virtual std::string BackUpTraining();
+  // In OnTrainBegin: Fit goes on from where BackUpTraining was called, to the same end. `where` names the file. Throws
+  // InvalidArgumentError for what is no backup of this model and data, DataLossError for damaged bytes.
+  virtual void RestoreTraining(const std::string& backup, const std::string& where);
 };
 
 struct FitParams {

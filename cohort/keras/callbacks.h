@@ -29,6 +29,17 @@ struct ModelCheckpointOptions {
 // Saves by CallbackHost::Save or SaveWeights. Where the monitored value is missing it warns and saves.
 CallbackPtr ModelCheckpoint(const ModelCheckpointOptions& options);
 
+struct BackupAndRestoreOptions {
+  std::string backup_dir;          // made where it is not there
+  int64_t save_every_batches = 0;  // 0: after each epoch
+  bool delete_checkpoint = true;   // when Fit has come to its end
+};
+// Keeps the state of the training in `<backup_dir>/latest.weights.h5` (CallbackHost::BackUpTraining), replaced as a
+// whole; a Fit with the same model, data and options that finds one there goes on from it and ends with the same
+// weights, to the last bit on the same machine, as if nothing had happened. What other callbacks remember (such as how
+// long EarlyStopping has waited) begins anew.
+CallbackPtr BackupAndRestore(const BackupAndRestoreOptions& options);
+
 struct EarlyStoppingOptions {
   std::string monitor = "val_loss";
   double min_delta = 0.0;

@@ -153,4 +153,16 @@ ConfigValue SerializedObject(const char* module, const std::string& class_name, 
       {"module", module}, {"class_name", class_name}, {"config", std::move(config)}, {"registered_name", nullptr}};
 }
 
+ConfigValue ShapeInFile(const Shape& shape) {
+  ConfigValue::List dims;
+  for (const int64_t dim : shape.dims()) dims.push_back(dim < 0 ? ConfigValue() : ConfigValue(dim));
+  return dims;
+}
+
+Shape ShapeFromFile(const ConfigValue& value) {
+  Shape shape;
+  for (const ConfigValue& dim : value.AsList()) shape.AddDim(dim.is_null() ? Shape::kUnknownDim : dim.AsInt());
+  return shape;
+}
+
 }  // namespace cohort::keras

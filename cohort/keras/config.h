@@ -9,6 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "cohort/core/shape.h"
+
 namespace cohort::keras {
 
 // null, a truth value, a number, a text, a list, or an object (names with values, in order). Copies are deep.
@@ -63,5 +65,9 @@ class ConfigValue {
 
 // Keras's form of an object in a file: {"module", "class_name", "config", "registered_name": null}.
 ConfigValue SerializedObject(const char* module, const std::string& class_name, ConfigValue::Object config);
+
+// A shape as files hold it: a list, null for what is not known. The reverse throws InvalidArgumentError.
+ConfigValue ShapeInFile(const Shape& shape);
+Shape ShapeFromFile(const ConfigValue& value);
 
 }  // namespace cohort::keras

@@ -62,6 +62,26 @@ WeightSpec DepthwiseSpec(const std::string& name, const RowsColumns& size, int64
   return spec;
 }
 
+ConfigValue SizeInFile(const RowsColumns& value) { return ConfigValue::List{value.rows, value.columns}; }
+
+// What all convolutions have; `more` comes behind it.
+template <typename Options>
+ConfigValue::Object ConvolutionConfig(const RowsColumns& size, const Options& options, ConfigValue::Object more) {
+  ConfigValue::Object config = {{"kernel_size", SizeInFile(size)},
+                                {"strides", SizeInFile(options.strides)},
+                                {"padding", options.padding},
+                                {"data_format", "channels_last"},
+                                {"dilation_rate", SizeInFile(options.dilation_rate)},
+                                {"activation", options.activation.Serialized()},
+                                {"use_bias", options.use_bias},
+                                {"bias_initializer", options.bias_initializer.Serialized()},
+                                {"bias_regularizer", options.bias_regularizer.Serialized()},
+                                {"activity_regularizer", nullptr},
+                                {"bias_constraint", nullptr}};
+  for (auto& option : more) config.push_back(std::move(option));
+  return config;
+}
+
 class Conv2DLayer final : public Layer {
  public:
   Conv2DLayer(int64_t filters, RowsColumns kernel_size, const Conv2DOptions& options)
@@ -92,6 +112,15 @@ class Conv2DLayer final : public Layer {
     return {Finished(ctx, options_, ops::Conv2D(ctx.Computed(inputs[0]), ctx.weight("kernel"), Window(options_)))};
   }
 
+  ConfigValue::Object Config() const override {
+    return ConvolutionConfig(size_, options_,
+                             {{"filters", filters_},
+                              {"groups", options_.groups},
+                              {"kernel_initializer", options_.kernel_initializer.Serialized()},
+                              {"kernel_regularizer", options_.kernel_regularizer.Serialized()},
+                              {"kernel_constraint", nullptr}});
+  }
+
  private:
   const int64_t filters_;
   const RowsColumns size_;
@@ -116,6 +145,14 @@ class DepthwiseConv2DLayer final : public Layer {
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
     return {Finished(ctx, options_,
                      ops::DepthwiseConv2dNative(ctx.Computed(inputs[0]), ctx.weight("kernel"), Window(options_)))};
+  }
+
+  ConfigValue::Object Config() const override {
+    return ConvolutionConfig(size_, options_,
+                             {{"depth_multiplier", options_.depth_multiplier},
+                              {"depthwise_initializer", options_.depthwise_initializer.Serialized()},
+                              {"depthwise_regularizer", options_.depthwise_regularizer.Serialized()},
+                              {"depthwise_constraint", nullptr}});
   }
 
  private:
@@ -151,6 +188,18 @@ class SeparableConv2DLayer final : public Layer {
     const Output depthwise =
         ops::DepthwiseConv2dNative(ctx.Computed(inputs[0]), ctx.weight("depthwise_kernel"), Window(options_));
     return {Finished(ctx, options_, ops::Conv2D(depthwise, ctx.weight("pointwise_kernel")))};
+  }
+
+  ConfigValue::Object Config() const override {
+    return ConvolutionConfig(size_, options_,
+                             {{"filters", filters_},
+                              {"depth_multiplier", options_.depth_multiplier},
+                              {"depthwise_initializer", options_.depthwise_initializer.Serialized()},
+                              {"pointwise_initializer", options_.pointwise_initializer.Serialized()},
+                              {"depthwise_regularizer", options_.depthwise_regularizer.Serialized()},
+                              {"pointwise_regularizer", options_.pointwise_regularizer.Serialized()},
+                              {"depthwise_constraint", nullptr},
+                              {"pointwise_constraint", nullptr}});
   }
 
  private:

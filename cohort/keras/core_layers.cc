@@ -50,6 +50,18 @@ class DenseLayer final : public Layer {
     return {ops::Reshape(x, ReshapeDims(result))};
   }
 
+  ConfigValue::Object Config() const override {
+    return {{"units", units_},
+            {"activation", options_.activation.Serialized()},
+            {"use_bias", options_.use_bias},
+            {"kernel_initializer", options_.kernel_initializer.Serialized()},
+            {"bias_initializer", options_.bias_initializer.Serialized()},
+            {"kernel_regularizer", options_.kernel_regularizer.Serialized()},
+            {"bias_regularizer", options_.bias_regularizer.Serialized()},
+            {"kernel_constraint", nullptr},
+            {"bias_constraint", nullptr}};
+  }
+
  private:
   const int64_t units_;
   const DenseOptions options_;
@@ -62,6 +74,7 @@ class ActivationLayer final : public Layer {
   std::vector<Output> Call(CallContext&, const std::vector<Output>& inputs) const override {
     return {activation_(inputs.at(0))};
   }
+  ConfigValue::Object Config() const override { return {{"activation", activation_.Serialized()}}; }
 
  private:
   const ActivationFunction activation_;
@@ -76,7 +89,10 @@ class DropoutLayer final : public Layer {
     }
   }
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
-    return {ctx.training() ? ops::Dropout(inputs.at(0), rate_, seed_) : inputs.at(0)};
+    return {ctx.training() ? ops::StatelessDropout(inputs.at(0), rate_, ctx.StepSeed(seed_)) : inputs.at(0)};
+  }
+  ConfigValue::Object Config() const override {
+    return {{"rate", rate_}, {"seed", seed_ == 0 ? ConfigValue() : ConfigValue(seed_)}, {"noise_shape", nullptr}};
   }
 
  private:
@@ -111,6 +127,15 @@ class EmbeddingLayer final : public Layer {
     return {ctx.Computed(ctx.variable("embeddings").Gather(indices))};
   }
   DType InputDType() const override { return DType::kInt64; }
+  ConfigValue::Object Config() const override {
+    return {{"input_dim", input_dim_},
+            {"output_dim", output_dim_},
+            {"embeddings_initializer", options_.embeddings_initializer.Serialized()},
+            {"embeddings_regularizer", options_.embeddings_regularizer.Serialized()},
+            {"activity_regularizer", nullptr},
+            {"embeddings_constraint", nullptr},
+            {"mask_zero", false}};
+  }
 
  private:
   const int64_t input_dim_;
@@ -119,6 +144,14 @@ class EmbeddingLayer final : public Layer {
 };
 
 }  // namespace
+
+ConfigValue::Object InputLayer::Config() const {
+  return {{"batch_shape", ShapeInFile(spec_.shape)},
+          {"dtype", std::string(DTypeName(spec_.dtype))},
+          {"sparse", false},
+          {"ragged", false},
+          {"optional", false}};
+}
 
 LayerTensor Input(const Shape& shape, const InputOptions& options) {
   const auto layer = std::make_shared<const InputLayer>(shape, options.dtype, options.name);

@@ -37,7 +37,7 @@ struct LayerOptions {
 LayerRef Activation(const ActivationFunction& activation, const LayerOptions& options = {});
 
 struct DropoutOptions {
-  int64_t seed = 0;  // 0: other numbers in each session
+  int64_t seed = 0;  // two layers have other numbers in any case, as have two steps; see CallContext::StepSeed
   std::string name;
 };
 // In training each element is zero with probability `rate`, the others are divided by 1 - rate; otherwise x itself.

@@ -1,5 +1,6 @@
 #include "cohort/keras/fit_loop.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "cohort/core/error.h"
@@ -17,18 +18,34 @@ void RunningLosses::Add(const std::vector<float>& losses, int64_t examples) {
 Logs RunningLosses::Read() const {
   const double count = examples_ > 0 ? examples_ : 1;
   Logs logs = {{"loss", sums_[0] / count}};
-  for (size_t i = 1; i < sums_.size(); ++i) logs.emplace_back(step_.output_loss_names()[i - 1], sums_[i] / count);
-  for (const auto& [name, value] : step_.ReadMetrics()) logs.emplace_back(name, value);
+  for (size_t i = 1; i < sums_.size(); ++i) logs.emplace_back(step_->output_loss_names()[i - 1], sums_[i] / count);
+  for (const auto& [name, value] : step_->ReadMetrics()) logs.emplace_back(name, value);
   return logs;
 }
 
-Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& events, int64_t* steps) {
-  step.ResetMetrics();
-  RunningLosses running(step);
+std::vector<double> RunningLosses::Save() const {
+  std::vector<double> saved = {examples_};
+  saved.insert(saved.end(), sums_.begin(), sums_.end());
+  return saved;
+}
+
+bool RunningLosses::Restore(const std::vector<double>& saved) {
+  if (saved.size() != 1 + sums_.size()) return false;
+  examples_ = saved[0];
+  std::copy(saved.begin() + 1, saved.end(), sums_.begin());
+  return true;
+}
+
+Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& events, RunningLosses& running,
+             int64_t* steps) {
+  if (*steps == 0) {
+    step.ResetMetrics();
+    running = RunningLosses(step);
+  }
   std::vector<Tensor> batch;
-  int64_t index = 0;
   bool finite = true;
-  for (; batches.Next(&batch); ++index) {
+  while (batches.Next(&batch)) {
+    const int64_t index = *steps;
     if (events.testing)
       events.callbacks->OnTestBatchBegin(index);
     else
@@ -45,17 +62,14 @@ Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& event
       LogWarning("keras", "the loss is ", losses[0], " in ", events.where, ", batch ", index + 1,
                  "; a smaller learning rate or clipnorm may help, the callback TerminateOnNaN ends training");
     }
+    *steps = index + 1;
     const BatchLogs logs(losses[0], [&running] { return running.Read(); });
     if (events.testing)
       events.callbacks->OnTestBatchEnd(index, logs);
     else
       events.callbacks->OnTrainBatchEnd(index, logs);
-    if (events.stop != nullptr && *events.stop) {
-      ++index;
-      break;
-    }
+    if (events.stop != nullptr && *events.stop) break;
   }
-  *steps = index;
   return running.Read();
 }
 

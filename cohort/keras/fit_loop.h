@@ -14,13 +14,17 @@ namespace cohort::keras {
 // Loss means over a pass: each batch counts by its examples.
 class RunningLosses {
  public:
-  explicit RunningLosses(const StepFunction& step) : step_(step), sums_(1 + step.output_loss_names().size()) {}
+  explicit RunningLosses(const StepFunction& step) : step_(&step), sums_(1 + step.output_loss_names().size()) {}
   void Add(const std::vector<float>& losses, int64_t examples);
   // Losses and metrics so far.
   Logs Read() const;
+  // For a training that is taken up again: examples, then the sums.
+  std::vector<double> Save() const;
+  // False where `saved` is of another model.
+  bool Restore(const std::vector<double>& saved);
 
  private:
-  const StepFunction& step_;
+  const StepFunction* step_;
   std::vector<double> sums_;
   double examples_ = 0;
 };
@@ -33,8 +37,18 @@ struct PassEvents {
   const bool* stop = nullptr;  // set: the pass ends after the current batch
 };
 
-// Runs `step` on all batches of one epoch; `batches` has to be at its start. Returns loss and metrics; `*steps`: how
-// many batches there were. Throws what a step throws with `where` and the batch's number put after it.
-Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& events, int64_t* steps);
+// Runs `step` on all batches of one epoch. Returns loss and metrics. `*steps`: how many batches are done; where it is
+// not 0 at first the pass goes on behind them, with `running` and the metrics as they are. Throws what a step throws
+// with `where` and the batch's number put after it.
+Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& events, RunningLosses& running,
+             int64_t* steps);
+
+// Where a call of Fit stands.
+struct FitProgress {
+  Batches& batches;
+  RunningLosses running;
+  int epoch;          // the one that runs; in OnEpochEnd the next one
+  int64_t batch = 0;  // how many batches of it are done
+};
 
 }  // namespace cohort::keras

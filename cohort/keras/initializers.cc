@@ -42,30 +42,76 @@ Initializer::Initializer(const std::string& name) { *this = Initializers().Find(
 Initializer::Initializer(std::string name, ops::Initializer function)
     : name_(std::move(name)), function_(std::move(function)) {}
 
-namespace initializers {
+Initializer::Initializer(std::string name, ops::Initializer function, ConfigValue::Object config)
+    : name_(std::move(name)),
+      function_(std::move(function)),
+      serialized_(SerializedObject("keras.initializers", name_, std::move(config))) {}
 
-Initializer Zeros() { return {"Zeros", ops::Zeros()}; }
-Initializer Ones() { return {"Ones", ops::Ones()}; }
-Initializer Constant(double value) { return {"Constant", ops::Constant(value)}; }
+ConfigValue Initializer::Serialized() const {
+  if (!valid() || !serialized_.is_null()) return serialized_;
+  throw UnimplementedError(StrCat("[keras/initializers] '", name_,
+                                  "' is an initializer of the program's own, which a file cannot describe"));
+}
+
+namespace initializers {
+namespace {
+
+ConfigValue SeedInFile(int64_t seed) { return seed == 0 ? ConfigValue() : ConfigValue(seed); }
+
+ConfigValue::Object NormalInFile(double mean, double stddev, int64_t seed) {
+  return {{"seed", SeedInFile(seed)}, {"mean", mean}, {"stddev", stddev}};
+}
+
+// Of those whose class says the rest.
+Initializer Scaled(const char* name, ops::Initializer function, int64_t seed) {
+  return {name, std::move(function), {{"seed", SeedInFile(seed)}}};
+}
+
+const char* NameOf(ops::FanMode mode) {
+  switch (mode) {
+    case ops::FanMode::kFanIn: return "fan_in";
+    case ops::FanMode::kFanOut: return "fan_out";
+    default: return "fan_avg";
+  }
+}
+
+const char* NameOf(ops::Distribution distribution) {
+  switch (distribution) {
+    case ops::Distribution::kUniform: return "uniform";
+    case ops::Distribution::kTruncatedNormal: return "truncated_normal";
+    default: return "untruncated_normal";
+  }
+}
+
+}  // namespace
+
+Initializer Zeros() { return {"Zeros", ops::Zeros(), {}}; }
+Initializer Ones() { return {"Ones", ops::Ones(), {}}; }
+Initializer Constant(double value) { return {"Constant", ops::Constant(value), {{"value", value}}}; }
 Initializer Constant(const Tensor& value) { return {"Constant", ops::Constant(value)}; }
 Initializer RandomNormal(double mean, double stddev, int64_t seed) {
-  return {"RandomNormal", ops::RandomNormal(mean, stddev, seed)};
+  return {"RandomNormal", ops::RandomNormal(mean, stddev, seed), NormalInFile(mean, stddev, seed)};
 }
 Initializer RandomUniform(double minval, double maxval, int64_t seed) {
-  return {"RandomUniform", ops::RandomUniform(minval, maxval, seed)};
+  return {"RandomUniform",
+          ops::RandomUniform(minval, maxval, seed),
+          {{"seed", SeedInFile(seed)}, {"minval", minval}, {"maxval", maxval}}};
 }
 Initializer TruncatedNormal(double mean, double stddev, int64_t seed) {
-  return {"TruncatedNormal", ops::TruncatedNormal(mean, stddev, seed)};
+  return {"TruncatedNormal", ops::TruncatedNormal(mean, stddev, seed), NormalInFile(mean, stddev, seed)};
 }
 Initializer VarianceScaling(double scale, ops::FanMode mode, ops::Distribution distribution, int64_t seed) {
-  return {"VarianceScaling", ops::VarianceScaling(scale, mode, distribution, seed)};
+  return {
+      "VarianceScaling",
+      ops::VarianceScaling(scale, mode, distribution, seed),
+      {{"seed", SeedInFile(seed)}, {"scale", scale}, {"mode", NameOf(mode)}, {"distribution", NameOf(distribution)}}};
 }
-Initializer GlorotUniform(int64_t seed) { return {"GlorotUniform", ops::GlorotUniform(seed)}; }
-Initializer GlorotNormal(int64_t seed) { return {"GlorotNormal", ops::GlorotNormal(seed)}; }
-Initializer HeUniform(int64_t seed) { return {"HeUniform", ops::HeUniform(seed)}; }
-Initializer HeNormal(int64_t seed) { return {"HeNormal", ops::HeNormal(seed)}; }
-Initializer LecunUniform(int64_t seed) { return {"LecunUniform", ops::LecunUniform(seed)}; }
-Initializer LecunNormal(int64_t seed) { return {"LecunNormal", ops::LecunNormal(seed)}; }
+Initializer GlorotUniform(int64_t seed) { return Scaled("GlorotUniform", ops::GlorotUniform(seed), seed); }
+Initializer GlorotNormal(int64_t seed) { return Scaled("GlorotNormal", ops::GlorotNormal(seed), seed); }
+Initializer HeUniform(int64_t seed) { return Scaled("HeUniform", ops::HeUniform(seed), seed); }
+Initializer HeNormal(int64_t seed) { return Scaled("HeNormal", ops::HeNormal(seed), seed); }
+Initializer LecunUniform(int64_t seed) { return Scaled("LecunUniform", ops::LecunUniform(seed), seed); }
+Initializer LecunNormal(int64_t seed) { return Scaled("LecunNormal", ops::LecunNormal(seed), seed); }
 
 }  // namespace initializers
 }  // namespace cohort::keras

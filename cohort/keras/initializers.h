@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "cohort/keras/config.h"
 #include "cohort/ops/initializers.h"
 
 namespace cohort::keras {
@@ -19,14 +20,20 @@ class Initializer {
   Initializer(const std::string& name);
   // One of the program's own. `name` stands in messages.
   Initializer(std::string name, ops::Initializer function);
+  // One that Keras has, as the class `name` with these options.
+  Initializer(std::string name, ops::Initializer function, ConfigValue::Object config);
 
   bool valid() const { return function_ != nullptr; }
   const std::string& name() const { return name_; }  // "GlorotUniform"
   const ops::Initializer& function() const { return function_; }
+  // As Keras's files hold it, null where not valid(); serialization.h has the reverse. Throws UnimplementedError for an
+  // initializer of the program's own.
+  ConfigValue Serialized() const;
 
  private:
   std::string name_;
   ops::Initializer function_;
+  ConfigValue serialized_;  // null: of the program's own
 };
 
 namespace initializers {

@@ -11,6 +11,7 @@ class InputLayer final : public Layer {
   InputLayer(const Shape& shape, DType dtype, const std::string& name)
       : Layer("InputLayer", name), spec_{dtype, Shape{-1}.Concat(shape)} {}
   const LayerInput& spec() const { return spec_; }
+  ConfigValue::Object Config() const override;
   std::vector<Output> Call(CallContext&, const std::vector<Output>& inputs) const override { return inputs; }
 
  private:

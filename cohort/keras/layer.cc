@@ -1,9 +1,14 @@
 #include "cohort/keras/layer.h"
 
+#include <algorithm>
+
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/layer_instance.h"
+#include "cohort/ops/arithmetic.h"
+#include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/initializers.h"
 
 namespace cohort::keras {
 
@@ -13,6 +18,11 @@ Layer::Layer(std::string class_name, std::string name, bool trainable)
     throw InvalidArgumentError(
         StrCat("[keras/layer] expected a name without '/' for a ", class_name_, " layer; got '", name_, "'"));
   }
+}
+
+ConfigValue::Object Layer::Config() const {
+  throw UnimplementedError(StrCat("[keras/layer] expected layers that say how they are made; ", class_name_,
+                                  " does not: override Config() to save models that have it"));
 }
 
 Graph& CallContext::graph() const { return instance_.graph(); }
@@ -45,6 +55,20 @@ void CallContext::AddLoss(Output loss) {
         StrCat("[keras/layer] expected a scalar in AddLoss of layer '", path_, "'; got shape ", loss.shape()));
   }
   instance_.losses_.push_back(loss);
+}
+
+Output CallContext::StepSeed(int64_t seed) const {
+  const Output step = instance_.options_.step;
+  if (!step.valid()) {
+    throw FailedPreconditionError(
+        StrCat("[keras/layer] expected StepSeed in a training step; layer '", path_, "' asked for it elsewhere"));
+  }
+  const auto same = [this](const LayerInstance::LayerValues& values) { return values.path == path_; };
+  const auto calls = std::count_if(instance_.values_.begin(), instance_.values_.end(), same);
+  const int32_t own = ops::InitialValueSeed(graph(), StrCat(path_, "#", calls), seed).data<int32_t>()[0];
+  // [own, step]
+  const Output count = ops::Mul(ops::Cast(step, DType::kInt32), ops::Const(graph(), std::vector<int32_t>{0, 1}));
+  return ops::Add(count, ops::Const(graph(), std::vector<int32_t>{own, 0}));
 }
 
 Output CallContext::SumOverReplicas(Output value) const { return value; }

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "cohort/graph/graph.h"
+#include "cohort/keras/config.h"
 #include "cohort/keras/initializers.h"
 #include "cohort/keras/regularizers.h"
 #include "cohort/ops/variables.h"
@@ -74,6 +75,10 @@ class CallContext {
   void AddUpdate(const std::string& weight, Output value);
   // Adds a scalar to the loss.
   void AddLoss(Output loss);
+  // In training: int32 [2], for stateless random ops. Each step, call of the layer and `seed` has another one; it
+  // follows from them and the model's seed alone, so that training that is taken up again goes on with the same
+  // numbers.
+  Output StepSeed(int64_t seed = 0) const;
   // The sum over all replicas of the step; with one replica the value itself.
   Output SumOverReplicas(Output value) const;
 
@@ -107,6 +112,9 @@ class Layer : public std::enable_shared_from_this<Layer> {
   virtual std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const = 0;
   // The dtype of the first input, for a model whose inputs are not declared.
   virtual DType InputDType() const { return DType::kFloat32; }
+  // The options as Keras's files hold them, without name, trainable and dtype, so that a model can be saved. Throws
+  // UnimplementedError where a layer of the program's own does not say; LoadOptions::custom_layers is the reverse.
+  virtual ConfigValue::Object Config() const;
 
  protected:
   // Throws InvalidArgumentError for a name with a "/".

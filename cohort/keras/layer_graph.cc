@@ -1,6 +1,7 @@
 #include "cohort/keras/layer_graph.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
@@ -31,6 +32,37 @@ LayerGraph::LayerGraph(std::string class_name, std::string name, const std::vect
     outputs_.push_back(Visit(output));
     output_specs_.push_back({output.dtype(), output.shape()});
   }
+  Sort();
+}
+
+void LayerGraph::Sort() {
+  // Of a layer that is used several times the longest way seen so far counts for all uses that come earlier.
+  std::vector<size_t> depths(steps_.size(), 0);
+  std::map<const Layer*, size_t> layer_depths;
+  for (size_t i = steps_.size(); i-- > 0;) {
+    size_t& of_layer = layer_depths[&*steps_[i].layer];
+    of_layer = depths[i] = std::max(depths[i], of_layer);
+    for (const Value& input : steps_[i].inputs) depths[input.step] = std::max(depths[input.step], depths[i] + 1);
+  }
+  std::vector<size_t> order(steps_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const auto first = order.begin() + static_cast<std::ptrdiff_t>(input_specs_.size());
+  std::stable_sort(first, order.end(), [&](size_t a, size_t b) {
+    return depths[a] != depths[b] ? depths[a] > depths[b] : met_[&*steps_[a].layer] < met_[&*steps_[b].layer];
+  });
+  std::vector<size_t> place(order.size());
+  std::vector<LayerStep> sorted;
+  for (size_t i = 0; i < order.size(); ++i) {
+    place[order[i]] = i;
+    sorted.push_back(std::move(steps_[order[i]]));
+  }
+  for (LayerStep& step : sorted) {
+    for (Value& input : step.inputs) input.step = place[input.step];
+  }
+  for (Value& output : outputs_) output.step = place[output.step];
+  steps_ = std::move(sorted);
+  visited_.clear();
+  met_.clear();
 }
 
 LayerGraph::Value LayerGraph::Visit(const LayerTensor& tensor) {
@@ -43,6 +75,7 @@ LayerGraph::Value LayerGraph::Visit(const LayerTensor& tensor) {
                "also needs an Input of shape ",
                tensor.shape(), "; add it to the inputs"));
   }
+  met_.emplace(call->layer.ptr().get(), met_.size());
   LayerStep step = {call->layer, {}};
   for (const LayerTensor& input : call->inputs) step.inputs.push_back(Visit(input));
   visited_.push_back(call);

@@ -1,6 +1,7 @@
 // LayerGraph: layers that feed one another, from inputs to outputs. What a Model consists of. Internal to keras/.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,9 @@ class LayerGraph final : public Layer {
 
   const std::vector<LayerInput>& inputs() const { return input_specs_; }
   const std::vector<LayerInput>& outputs() const { return output_specs_; }
-  // Inputs come first, in their order; every step after those whose results it takes.
+  // Inputs come first, in their order; then as Keras orders layers, which is the order of weights in files: by the
+  // longest way to an output, the longest first, and among equals as a walk from the outputs meets the layers. So every
+  // step comes after those whose results it takes.
   const std::vector<LayerStep>& steps() const { return steps_; }
   const std::vector<Value>& output_values() const { return outputs_; }
 
@@ -37,11 +40,14 @@ class LayerGraph final : public Layer {
 
  private:
   Value Visit(const LayerTensor& tensor);
+  // Puts steps_, which every step's inputs precede, into Keras's order.
+  void Sort();
 
   std::vector<LayerInput> input_specs_;
   std::vector<LayerInput> output_specs_;
   std::vector<LayerStep> steps_;
   std::vector<const LayerCall*> visited_;  // what steps_ were made of
+  std::map<const Layer*, size_t> met_;     // the order in which the walk met the layers
   std::vector<Value> outputs_;
 };
 

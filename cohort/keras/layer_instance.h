@@ -56,6 +56,7 @@ class LayerInstance {
   struct Options {
     bool training = false;
     DType compute_dtype = DType::kFloat32;
+    Output step = {};  // of training: its number, an int64 scalar
   };
 
   LayerInstance(WeightStore& weights, const Options& options) : weights_(weights), options_(options) {}

@@ -161,14 +161,6 @@ MetricDirection Model::DirectionOf(const std::string& name) const {
   return MetricDirection::kNone;
 }
 
-void Model::Save(const std::string& path) {
-  throw UnimplementedError(StrCat("[keras/model] models cannot be saved as .keras files yet; got path '", path, "'"));
-}
-
-void Model::SaveWeights(const std::string& path) {
-  throw UnimplementedError(StrCat("[keras/model] weights cannot be saved as .h5 files yet; got path '", path, "'"));
-}
-
 std::string Model::SerializedGraph() { return SerializeGraphDef(engine().graph()); }
 
 Sequential::Sequential(const std::vector<SequentialItem>& items, const ModelOptions& options) : Model(options) {

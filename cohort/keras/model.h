@@ -37,8 +37,11 @@ class Batches;
 struct BatchTargets;
 struct CompiledModel;
 class LayerGraph;
+struct FitProgress;
+struct LoadOptions;
 class ModelEngine;
 class StepFunction;
+struct WeightGroup;
 
 struct ModelOptions {
   std::string name;  // "": "sequential", "functional"
@@ -173,9 +176,25 @@ class Model : public CallbackHost {
   bool has_learning_rate_schedule() const override;
   int64_t Iterations() override;
   MetricDirection DirectionOf(const std::string& name) const override;
+
+  // The whole model as a Keras 3 file, `path` ends in ".keras": layers, weights, what Compile was given and the
+  // optimizer's state. Keras and LoadModel (load_model.h) make the same model of it. Needs input shapes to be known.
+  // Throws UnimplementedError for layers that a file cannot describe, and what core/file.h throws; an optimizer, loss
+  // or metric of the program's own is left out with a warning.
   void Save(const std::string& path) override;
+  // Weights and the optimizer's state alone, `path` ends in ".weights.h5".
   void SaveWeights(const std::string& path) override;
+  // From either kind of file. Layers are found by class and order, as Keras finds them. Throws InvalidArgumentError
+  // that names file, group and layer for weights that do not fit - nothing has changed then -, DataLossError for
+  // damaged files. An optimizer's state that does not fit is passed over with a warning.
+  void LoadWeights(const std::string& path);
+  // The inference graph as an ONNX file (opset 17, float32), for onnxruntime and the like. Inputs and outputs are
+  // called as their layers; images stay [batch, rows, columns, channels]. Needs input shapes to be known. Throws
+  // UnimplementedError that names an op - of a layer of the program's own - that has no form in ONNX.
+  void ExportOnnx(const std::string& path);
   std::string SerializedGraph() override;
+  std::string BackUpTraining() override;
+  void RestoreTraining(const std::string& backup, const std::string& where) override;
 
   // The graph and the session of the model, for what this class does not do. Adding nodes is allowed.
   Graph& graph();
@@ -190,6 +209,8 @@ class Model : public CallbackHost {
   void BuildFor(const data::ElementSpec& data);
 
  private:
+  friend std::unique_ptr<Model> LoadModel(const std::string& path, const LoadOptions& options);
+
   ModelEngine& engine() const;
   void ResolveCompiled();
   const StepFunction& Step(bool training, const std::vector<data::TensorSpec>& y_specs);
@@ -198,6 +219,18 @@ class Model : public CallbackHost {
   BatchTargets TrainedTargets() const;
   void ReportSignal(Batches& batches, const StepFunction& step);
   Logs RunTest(Batches& batches, Callback& callbacks, const std::string& where);
+  // The parts of files. `where` names one.
+  std::vector<WeightGroup> WeightGroups();
+  void SetWeightGroups(const std::vector<WeightGroup>& groups, const std::string& where);
+  std::vector<Tensor> OptimizerState();
+  // False, with a warning, where they do not fit.
+  bool SetOptimizerState(const std::vector<Tensor>& values, const std::string& where);
+  // States of the metrics of training.
+  std::vector<ops::Variable> MetricVariables();
+  FitProgress& RunningFit(const char* caller) const;
+  std::vector<std::string> OutputLayers() const;
+  // False where the layers wait for data.
+  bool MakeKnownLayers();
 
   ModelOptions options_;
   mutable std::shared_ptr<const LayerGraph> layers_;
@@ -206,7 +239,9 @@ class Model : public CallbackHost {
   std::unique_ptr<const CompiledModel> compiled_;  // null until the layers are known
   std::unique_ptr<StepFunction> train_;
   std::unique_ptr<StepFunction> test_;
+  std::vector<Tensor> waiting_state_;  // of the optimizer, from a file, until the training step has its slots
   bool stop_training_ = false;
+  FitProgress* fit_ = nullptr;  // while Fit runs
   bool signal_checked_ = false;
   int64_t epochs_fitted_ = 0;
 };

@@ -1,5 +1,6 @@
 // Compile, and the steps of Model.
 #include <algorithm>
+#include <utility>
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
@@ -19,6 +20,7 @@ void Model::Compile(const CompileOptions& options) {
   compiled_.reset();
   train_.reset();
   test_.reset();
+  waiting_state_.clear();
   if (built()) ResolveCompiled();
 }
 
@@ -88,6 +90,9 @@ const StepFunction& Model::Step(bool training, const std::vector<data::TensorSpe
   }
   const auto body = [this, training](StepContext& context) { training ? TrainStep(context) : TestStep(context); };
   step = std::make_unique<StepFunction>(engine().MakeStep(*compiled_, training, y_specs, body));
+  if (training && !waiting_state_.empty()) {
+    SetOptimizerState(std::exchange(waiting_state_, {}), "the file that was loaded");
+  }
   return *step;
 }
 

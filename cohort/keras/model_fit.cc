@@ -61,6 +61,18 @@ Logs WithPrefix(const Logs& logs) {
   return prefixed;
 }
 
+// While it lives, `*place` points to where Fit stands.
+class InFit {
+ public:
+  InFit(FitProgress** place, FitProgress* progress) : place_(place) { *place = progress; }
+  ~InFit() { *place_ = nullptr; }
+  InFit(const InFit&) = delete;
+  InFit& operator=(const InFit&) = delete;
+
+ private:
+  FitProgress** const place_;
+};
+
 Tensor Joined(const std::vector<Tensor>& parts) {
   if (parts.size() == 1) return parts[0];
   int64_t rows = 0;
@@ -134,14 +146,17 @@ History Model::Fit(const ModelData& all, const FitOptions& options) {
                              .initial_epoch = options.initial_epoch,
                              .steps = batches.steps()});
   stop_training_ = false;
+  FitProgress progress = {batches, RunningLosses(step), options.initial_epoch};
+  const InFit in_fit(&fit_, &progress);
   callbacks.OnTrainBegin();
   Logs logs;
-  for (int epoch = options.initial_epoch; epoch < options.epochs && !stop_training_; ++epoch) {
+  while (progress.epoch < options.epochs && !stop_training_) {
+    const int epoch = progress.epoch;
     callbacks.OnEpochBegin(epoch);
-    batches.StartEpoch();
-    int64_t steps = 0;
+    if (progress.batch == 0) batches.StartEpoch();
     const std::string where = StrCat("epoch ", epoch + 1);
-    logs = RunPass(step, batches, {&callbacks, /*testing=*/false, where, &stop_training_}, &steps);
+    logs = RunPass(step, batches, {&callbacks, /*testing=*/false, where, &stop_training_}, progress.running,
+                   &progress.batch);
     epochs_fitted_ = first_pass + epoch - options.initial_epoch + 1;
     if (batches.steps() > 0) callbacks.SetStepsOfAll(batches.steps());
     if (validation && (epoch + 1) % std::max(1, options.validation_freq) == 0) {
@@ -149,6 +164,8 @@ History Model::Fit(const ModelData& all, const FitOptions& options) {
         logs.push_back(log);
       }
     }
+    progress.epoch = epoch + 1;
+    progress.batch = 0;
     callbacks.OnEpochEnd(epoch, logs);
   }
   callbacks.OnTrainEnd(logs);
@@ -160,7 +177,8 @@ Logs Model::RunTest(Batches& batches, Callback& callbacks, const std::string& wh
   callbacks.OnTestBegin();
   batches.StartEpoch();
   int64_t steps = 0;
-  Logs logs = RunPass(step, batches, {&callbacks, /*testing=*/true, where}, &steps);
+  RunningLosses running(step);
+  Logs logs = RunPass(step, batches, {&callbacks, /*testing=*/true, where}, running, &steps);
   callbacks.OnTestEnd(logs);
   return logs;
 }

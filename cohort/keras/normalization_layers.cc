@@ -31,6 +31,23 @@ std::vector<WeightSpec> ScaleAndCenter(const Options& options, int64_t channels)
   return weights;
 }
 
+// What both layers have; `more` comes behind it.
+template <typename Options>
+ConfigValue::Object NormalizationConfig(const Options& options, ConfigValue::Object more) {
+  ConfigValue::Object config = {{"axis", -1},
+                                {"epsilon", options.epsilon},
+                                {"center", options.center},
+                                {"scale", options.scale},
+                                {"beta_initializer", options.beta_initializer.Serialized()},
+                                {"gamma_initializer", options.gamma_initializer.Serialized()},
+                                {"beta_regularizer", options.beta_regularizer.Serialized()},
+                                {"gamma_regularizer", options.gamma_regularizer.Serialized()},
+                                {"beta_constraint", nullptr},
+                                {"gamma_constraint", nullptr}};
+  for (auto& option : more) config.push_back(std::move(option));
+  return config;
+}
+
 const LayerInput& CheckedInput(const std::vector<LayerInput>& inputs) {
   const LayerInput& input = OnlyInput(inputs);
   if (input.shape.rank() < 2) {
@@ -71,6 +88,14 @@ class BatchNormalizationLayer final : public Layer {
         shape.rank() == 4 ? ctx.Computed(inputs[0]) : ops::Reshape(ctx.Computed(inputs[0]), {-1, 1, 1, channels});
     const Output y = Normalized(ctx, x, channels);
     return {shape.rank() == 4 ? y : ops::Reshape(y, ReshapeDims(shape))};
+  }
+
+  ConfigValue::Object Config() const override {
+    return NormalizationConfig(options_,
+                               {{"momentum", options_.momentum},
+                                {"moving_mean_initializer", options_.moving_mean_initializer.Serialized()},
+                                {"moving_variance_initializer", options_.moving_variance_initializer.Serialized()},
+                                {"synchronized", options_.synchronized}});
   }
 
  private:
@@ -153,6 +178,8 @@ class LayerNormalizationLayer final : public Layer {
     if (options_.center) y = ops::Add(y, ctx.variable("beta").value());
     return {ctx.Computed(y)};
   }
+
+  ConfigValue::Object Config() const override { return NormalizationConfig(options_, {{"rms_scaling", false}}); }
 
  private:
   const LayerNormalizationOptions options_;

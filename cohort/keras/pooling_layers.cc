@@ -14,7 +14,7 @@ using PoolOp = Output (*)(Output, const ops::PoolOptions&, const std::string&);
 class Pooling2DLayer final : public Layer {
  public:
   Pooling2DLayer(const char* class_name, PoolOp op, RowsColumns size, const Pooling2DOptions& options)
-      : Layer(class_name, options.name), op_(op) {
+      : Layer(class_name, options.name), op_(op), padding_(options.padding) {
     const RowsColumns strides = options.strides.value_or(size);
     if (size.rows <= 0 || size.columns <= 0 || strides.rows <= 0 || strides.columns <= 0) {
       throw InvalidArgumentError(StrCat("[keras/pooling2d] expected a positive size and strides; got ", size.rows,
@@ -29,9 +29,16 @@ class Pooling2DLayer final : public Layer {
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
     return {op_(ctx.Computed(inputs[0]), options_, class_name())};
   }
+  ConfigValue::Object Config() const override {
+    return {{"pool_size", ConfigValue::List(options_.size.begin(), options_.size.end())},
+            {"padding", padding_},
+            {"strides", ConfigValue::List(options_.strides.begin(), options_.strides.end())},
+            {"data_format", "channels_last"}};
+  }
 
  private:
   const PoolOp op_;
+  const std::string padding_;
   ops::PoolOptions options_;
 };
 
@@ -46,6 +53,7 @@ class GlobalAveragePooling2DLayer final : public Layer {
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
     return {ops::Mean(ctx.Computed(inputs[0]), {1, 2}, keepdims_)};
   }
+  ConfigValue::Object Config() const override { return {{"data_format", "channels_last"}, {"keepdims", keepdims_}}; }
 
  private:
   const bool keepdims_;

@@ -27,20 +27,34 @@ Regularizer::Regularizer(const std::string& name) {
   }
 }
 
+ConfigValue Regularizer::Serialized() const {
+  if (!valid() || !serialized_.is_null()) return serialized_;
+  throw UnimplementedError(
+      "[keras/regularizers] expected a regularizer of Keras's; got one of the program's own, which a file cannot "
+      "describe");
+}
+
 namespace regularizers {
+namespace {
+
+Output SumOfAbsolutes(Output weight, double l1) { return Scaled(ops::Sum(ops::Abs(weight)), l1); }
+Output SumOfSquares(Output weight, double l2) { return Scaled(ops::Sum(ops::Square(weight)), l2); }
+
+}  // namespace
 
 Regularizer L1(double l1) {
-  return Regularizer([l1](Output weight) { return Scaled(ops::Sum(ops::Abs(weight)), l1); });
+  return Regularizer([l1](Output weight) { return SumOfAbsolutes(weight, l1); },
+                     SerializedObject("keras.regularizers", "L1", {{"l1", l1}}));
 }
 
 Regularizer L2(double l2) {
-  return Regularizer([l2](Output weight) { return Scaled(ops::Sum(ops::Square(weight)), l2); });
+  return Regularizer([l2](Output weight) { return SumOfSquares(weight, l2); },
+                     SerializedObject("keras.regularizers", "L2", {{"l2", l2}}));
 }
 
 Regularizer L1L2(double l1, double l2) {
-  return Regularizer([first = L1(l1), second = L2(l2)](Output weight) {
-    return ops::Add(first.Penalty(weight), second.Penalty(weight));
-  });
+  return Regularizer([l1, l2](Output weight) { return ops::Add(SumOfAbsolutes(weight, l1), SumOfSquares(weight, l2)); },
+                     SerializedObject("keras.regularizers", "L1L2", {{"l1", l1}, {"l2", l2}}));
 }
 
 }  // namespace regularizers

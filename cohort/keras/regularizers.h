@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cohort/graph/graph.h"
+#include "cohort/keras/config.h"
 
 namespace cohort::keras {
 
@@ -17,12 +18,19 @@ class Regularizer {
   Regularizer(const std::string& name);
   // `penalty`: adds the nodes of a scalar of the weight's dtype.
   explicit Regularizer(std::function<Output(Output weight)> penalty) : penalty_(std::move(penalty)) {}
+  // One that Keras has, with its form in files.
+  Regularizer(std::function<Output(Output weight)> penalty, ConfigValue serialized)
+      : penalty_(std::move(penalty)), serialized_(std::move(serialized)) {}
 
   bool valid() const { return penalty_ != nullptr; }
   Output Penalty(Output weight) const { return penalty_(weight); }
+  // As Keras's files hold it, null where not valid(); serialization.h has the reverse. Throws UnimplementedError for a
+  // regularizer of the program's own.
+  ConfigValue Serialized() const;
 
  private:
   std::function<Output(Output)> penalty_;
+  ConfigValue serialized_;  // null: of the program's own
 };
 
 namespace regularizers {

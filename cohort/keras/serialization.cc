@@ -1,93 +1,16 @@
 #include "cohort/keras/serialization.h"
 
-#include <functional>
-#include <set>
 #include <utility>
 
-#include "cohort/core/error.h"
-#include "cohort/core/str_cat.h"
-#include "cohort/keras/names.h"
+#include "cohort/keras/config_reader.h"
 
 namespace cohort::keras {
 namespace {
 
-// Reads the configuration of one object; every name in it has to be asked for.
-class Reader {
- public:
-  // `what`: "optimizer", for errors.
-  Reader(const char* what, const ConfigValue& value)
-      : what_(what), class_name_(value.At("class_name").AsString()), config_(value.At("config")) {
-    config_.AsObject();
-  }
-
-  const std::string& class_name() const { return class_name_; }
-
-  void Read(const char* name, bool& to) {
-    ReadBy(name, [&](const ConfigValue& value) { to = value.AsBool(); });
-  }
-  void Read(const char* name, int& to) {
-    ReadBy(name, [&](const ConfigValue& value) { to = static_cast<int>(value.AsInt()); });
-  }
-  void Read(const char* name, double& to) {
-    ReadBy(name, [&](const ConfigValue& value) { to = value.AsDouble(); });
-  }
-  void Read(const char* name, std::optional<double>& to) {
-    ReadBy(name, [&](const ConfigValue& value) { to = value.AsDouble(); });
-  }
-  void Read(const char* name, std::string& to) {
-    ReadBy(name, [&](const ConfigValue& value) { to = value.AsString(); });
-  }
-  // Where the value is missing or null nothing is read.
-  void ReadBy(const char* name, const std::function<void(const ConfigValue&)>& read) {
-    asked_.insert(name);
-    const ConfigValue* found = config_.Find(name);
-    if (found == nullptr || found->is_null()) return;
-    try {
-      read(*found);
-    } catch (const InvalidArgumentError& error) {
-      throw InvalidArgumentError(StrCat(error.what(), " (", name, " of the ", what_, " ", class_name_, ")"));
-    }
-  }
-  void Ignore(const char* name) { asked_.insert(name); }
-  // Where a library has more than we have: the default alone.
-  void OnlyDefault(const char* name, const ConfigValue& value) {
-    ReadBy(name, [&](const ConfigValue& found) {
-      if (found.ToJson() == value.ToJson()) return;
-      throw InvalidArgumentError(StrCat("[keras/serialization] expected ", value.ToJson(),
-                                        ", since others are not "
-                                        "implemented; got ",
-                                        found.ToJson()));
-    });
-  }
-  void Finish() const {
-    for (const auto& [name, value] : config_.AsObject()) {
-      if (asked_.count(name) > 0) continue;
-      throw InvalidArgumentError(StrCat("[keras/serialization] expected a ", what_, " ", class_name_,
-                                        " with options that are known; got '", name, "'"));
-    }
-  }
-
- private:
-  const char* const what_;
-  const std::string class_name_;
-  const ConfigValue config_;
-  std::set<std::string> asked_;
-};
-
-template <typename Result>
-using Makers = NameTable<std::function<Result(Reader&)>>;
-
-// By a name alone, or the name of a function in Keras's form for functions; "" otherwise.
-std::string NameIn(const ConfigValue& value) {
-  if (value.is_string()) return value.AsString();
-  const ConfigValue* config = value.Find("config");
-  return config != nullptr && config->is_string() ? config->AsString() : "";
-}
-
 // ---- losses ------------------------------------------------------------------------------------------------------
 
 template <typename Options>
-void ReadLossOptions(Reader& reader, Options& options) {
+void ReadLossOptions(ConfigReader& reader, Options& options) {
   reader.Read("name", options.name);
   reader.Ignore("dtype");
   reader.ReadBy("reduction", [&](const ConfigValue& value) {
@@ -99,7 +22,7 @@ void ReadLossOptions(Reader& reader, Options& options) {
   });
 }
 
-CrossentropyOptions ReadCrossentropy(Reader& reader) {
+CrossentropyOptions ReadCrossentropy(ConfigReader& reader) {
   CrossentropyOptions options;
   ReadLossOptions(reader, options);
   reader.Read("from_logits", options.from_logits);
@@ -108,7 +31,7 @@ CrossentropyOptions ReadCrossentropy(Reader& reader) {
   return options;
 }
 
-LossPtr ReadSparse(Reader& reader) {
+LossPtr ReadSparse(ConfigReader& reader) {
   SparseCrossentropyOptions options;
   ReadLossOptions(reader, options);
   reader.Read("from_logits", options.from_logits);
@@ -117,13 +40,13 @@ LossPtr ReadSparse(Reader& reader) {
   return SparseCategoricalCrossentropy(options);
 }
 
-LossOptions ReadPlain(Reader& reader) {
+LossOptions ReadPlain(ConfigReader& reader) {
   LossOptions options;
   ReadLossOptions(reader, options);
   return options;
 }
 
-LossPtr ReadHuber(Reader& reader) {
+LossPtr ReadHuber(ConfigReader& reader) {
   HuberOptions options;
   ReadLossOptions(reader, options);
   reader.Read("delta", options.delta);
@@ -132,27 +55,27 @@ LossPtr ReadHuber(Reader& reader) {
 
 // ---- metrics -----------------------------------------------------------------------------------------------------
 
-std::string ReadMetricName(Reader& reader, const char* fallback) {
+std::string ReadMetricName(ConfigReader& reader, const char* fallback) {
   std::string name = fallback;
   reader.Read("name", name);
   reader.Ignore("dtype");
   return name;
 }
 
-MetricPtr ReadBinaryAccuracy(Reader& reader) {
+MetricPtr ReadBinaryAccuracy(ConfigReader& reader) {
   const std::string name = ReadMetricName(reader, "binary_accuracy");
   double threshold = 0.5;
   reader.Read("threshold", threshold);
   return BinaryAccuracy(name, threshold);
 }
 
-int ReadK(Reader& reader) {
+int ReadK(ConfigReader& reader) {
   int k = 5;
   reader.Read("k", k);
   return k;
 }
 
-MetricPtr ReadAuc(Reader& reader) {
+MetricPtr ReadAuc(ConfigReader& reader) {
   AucOptions options;
   options.name = ReadMetricName(reader, "auc");
   reader.Read("num_thresholds", options.num_thresholds);
@@ -179,7 +102,7 @@ MetricPtr ReadAuc(Reader& reader) {
 
 // ---- schedules ---------------------------------------------------------------------------------------------------
 
-ExponentialDecayOptions ReadExponential(Reader& reader) {
+ExponentialDecayOptions ReadExponential(ConfigReader& reader) {
   ExponentialDecayOptions options = {};
   reader.Ignore("name");
   reader.Read("initial_learning_rate", options.initial_learning_rate);
@@ -189,7 +112,7 @@ ExponentialDecayOptions ReadExponential(Reader& reader) {
   return options;
 }
 
-LearningRateSchedulePtr ReadPolynomial(Reader& reader) {
+LearningRateSchedulePtr ReadPolynomial(ConfigReader& reader) {
   PolynomialDecayOptions options = {};
   reader.Ignore("name");
   reader.Read("initial_learning_rate", options.initial_learning_rate);
@@ -200,7 +123,7 @@ LearningRateSchedulePtr ReadPolynomial(Reader& reader) {
   return PolynomialDecay(options);
 }
 
-LearningRateSchedulePtr ReadCosine(Reader& reader) {
+LearningRateSchedulePtr ReadCosine(ConfigReader& reader) {
   CosineDecayOptions options = {};
   reader.Ignore("name");
   reader.Read("initial_learning_rate", options.initial_learning_rate);
@@ -211,7 +134,7 @@ LearningRateSchedulePtr ReadCosine(Reader& reader) {
   return CosineDecay(options);
 }
 
-LearningRateSchedulePtr ReadPiecewise(Reader& reader) {
+LearningRateSchedulePtr ReadPiecewise(ConfigReader& reader) {
   std::vector<int64_t> boundaries;
   std::vector<double> values;
   reader.Ignore("name");
@@ -227,7 +150,7 @@ LearningRateSchedulePtr ReadPiecewise(Reader& reader) {
 // ---- optimizers --------------------------------------------------------------------------------------------------
 
 template <typename Options>
-Options ReadOptimizerOptions(Reader& reader) {
+Options ReadOptimizerOptions(ConfigReader& reader) {
   Options options;
   reader.Read("name", options.name);
   reader.ReadBy("learning_rate", [&](const ConfigValue& value) {
@@ -248,21 +171,21 @@ Options ReadOptimizerOptions(Reader& reader) {
   return options;
 }
 
-OptimizerPtr ReadSgd(Reader& reader) {
+OptimizerPtr ReadSgd(ConfigReader& reader) {
   auto options = ReadOptimizerOptions<SGDOptions>(reader);
   reader.Read("momentum", options.momentum);
   reader.Read("nesterov", options.nesterov);
   return SGD(options);
 }
 
-OptimizerPtr ReadAdagrad(Reader& reader) {
+OptimizerPtr ReadAdagrad(ConfigReader& reader) {
   auto options = ReadOptimizerOptions<AdagradOptions>(reader);
   reader.Read("initial_accumulator_value", options.initial_accumulator_value);
   reader.Read("epsilon", options.epsilon);
   return Adagrad(options);
 }
 
-AdamOptions ReadAdam(Reader& reader) {
+AdamOptions ReadAdam(ConfigReader& reader) {
   auto options = ReadOptimizerOptions<AdamOptions>(reader);
   reader.Read("beta_1", options.beta_1);
   reader.Read("beta_2", options.beta_2);
@@ -271,7 +194,7 @@ AdamOptions ReadAdam(Reader& reader) {
   return options;
 }
 
-OptimizerPtr ReadRmsprop(Reader& reader) {
+OptimizerPtr ReadRmsprop(ConfigReader& reader) {
   auto options = ReadOptimizerOptions<RMSpropOptions>(reader);
   reader.Read("rho", options.rho);
   reader.Read("momentum", options.momentum);
@@ -280,7 +203,7 @@ OptimizerPtr ReadRmsprop(Reader& reader) {
   return RMSprop(options);
 }
 
-OptimizerPtr ReadFtrl(Reader& reader) {
+OptimizerPtr ReadFtrl(ConfigReader& reader) {
   auto options = ReadOptimizerOptions<FtrlOptions>(reader);
   reader.Read("learning_rate_power", options.learning_rate_power);
   reader.Read("initial_accumulator_value", options.initial_accumulator_value);
@@ -291,77 +214,70 @@ OptimizerPtr ReadFtrl(Reader& reader) {
   return Ftrl(options);
 }
 
-// Reads the whole object by the maker of its class.
-template <typename Result>
-Result Make(const char* what, const Makers<Result>& makers, const ConfigValue& value) {
-  Reader reader(what, value);
-  Result result = makers.Find(reader.class_name())(reader);
-  reader.Finish();
-  return result;
-}
-
 }  // namespace
 
 LossPtr DeserializeLoss(const ConfigValue& value) {
   const std::string name = NameIn(value);
   if (!name.empty()) return LossByName(name);
-  static const Makers<LossPtr> makers(
-      "loss", {{"SparseCategoricalCrossentropy", ReadSparse},
-               {"CategoricalCrossentropy", [](Reader& r) { return CategoricalCrossentropy(ReadCrossentropy(r)); }},
-               {"BinaryCrossentropy", [](Reader& r) { return BinaryCrossentropy(ReadCrossentropy(r)); }},
-               {"MeanSquaredError", [](Reader& r) { return MeanSquaredError(ReadPlain(r)); }},
-               {"MeanAbsoluteError", [](Reader& r) { return MeanAbsoluteError(ReadPlain(r)); }},
-               {"Huber", ReadHuber}});
-  return Make("loss", makers, value);
+  static const ConfigMakers<LossPtr> makers(
+      "loss",
+      {{"SparseCategoricalCrossentropy", ReadSparse},
+       {"CategoricalCrossentropy", [](ConfigReader& r) { return CategoricalCrossentropy(ReadCrossentropy(r)); }},
+       {"BinaryCrossentropy", [](ConfigReader& r) { return BinaryCrossentropy(ReadCrossentropy(r)); }},
+       {"MeanSquaredError", [](ConfigReader& r) { return MeanSquaredError(ReadPlain(r)); }},
+       {"MeanAbsoluteError", [](ConfigReader& r) { return MeanAbsoluteError(ReadPlain(r)); }},
+       {"Huber", ReadHuber}});
+  return MakeFromConfig("loss", makers, value);
 }
 
 MetricArgument DeserializeMetric(const ConfigValue& value) {
   const std::string name = NameIn(value);
   if (!name.empty()) return MetricArgument(name);
   const auto named = [](const char* fallback, MetricPtr (*make)(const std::string&)) {
-    return [fallback, make](Reader& r) { return make(ReadMetricName(r, fallback)); };
+    return [fallback, make](ConfigReader& r) { return make(ReadMetricName(r, fallback)); };
   };
-  static const Makers<MetricPtr> makers(
+  static const ConfigMakers<MetricPtr> makers(
       "metric", {{"Accuracy", named("accuracy", Accuracy)},
                  {"BinaryAccuracy", ReadBinaryAccuracy},
                  {"CategoricalAccuracy", named("categorical_accuracy", CategoricalAccuracy)},
                  {"SparseCategoricalAccuracy", named("sparse_categorical_accuracy", SparseCategoricalAccuracy)},
                  {"TopKCategoricalAccuracy",
-                  [](Reader& r) {
+                  [](ConfigReader& r) {
                     const std::string of = ReadMetricName(r, "top_k_categorical_accuracy");
                     return TopKCategoricalAccuracy(ReadK(r), of);
                   }},
                  {"SparseTopKCategoricalAccuracy",
-                  [](Reader& r) {
+                  [](ConfigReader& r) {
                     const std::string of = ReadMetricName(r, "sparse_top_k_categorical_accuracy");
                     r.Ignore("from_sorted_ids");
                     return SparseTopKCategoricalAccuracy(ReadK(r), of);
                   }},
                  {"AUC", ReadAuc},
                  {"Mean", named("mean", Mean)}});
-  return Make("metric", makers, value);
+  return MakeFromConfig("metric", makers, value);
 }
 
 LearningRateSchedulePtr DeserializeSchedule(const ConfigValue& value) {
-  static const Makers<LearningRateSchedulePtr> makers(
-      "schedule", {{"ExponentialDecay", [](Reader& r) { return ExponentialDecay(ReadExponential(r)); }},
-                   {"InverseTimeDecay", [](Reader& r) { return InverseTimeDecay(ReadExponential(r)); }},
+  static const ConfigMakers<LearningRateSchedulePtr> makers(
+      "schedule", {{"ExponentialDecay", [](ConfigReader& r) { return ExponentialDecay(ReadExponential(r)); }},
+                   {"InverseTimeDecay", [](ConfigReader& r) { return InverseTimeDecay(ReadExponential(r)); }},
                    {"PolynomialDecay", ReadPolynomial},
                    {"CosineDecay", ReadCosine},
                    {"PiecewiseConstantDecay", ReadPiecewise}});
-  return Make("schedule", makers, value);
+  return MakeFromConfig("schedule", makers, value);
 }
 
 OptimizerPtr DeserializeOptimizer(const ConfigValue& value) {
   const std::string name = NameIn(value);
   if (!name.empty()) return OptimizerByName(name);
-  static const Makers<OptimizerPtr> makers("optimizer", {{"SGD", ReadSgd},
-                                                         {"Adagrad", ReadAdagrad},
-                                                         {"Adam", [](Reader& r) { return Adam(ReadAdam(r)); }},
-                                                         {"AdamW", [](Reader& r) { return AdamW(ReadAdam(r)); }},
-                                                         {"RMSprop", ReadRmsprop},
-                                                         {"Ftrl", ReadFtrl}});
-  return Make("optimizer", makers, value);
+  static const ConfigMakers<OptimizerPtr> makers("optimizer",
+                                                 {{"SGD", ReadSgd},
+                                                  {"Adagrad", ReadAdagrad},
+                                                  {"Adam", [](ConfigReader& r) { return Adam(ReadAdam(r)); }},
+                                                  {"AdamW", [](ConfigReader& r) { return AdamW(ReadAdam(r)); }},
+                                                  {"RMSprop", ReadRmsprop},
+                                                  {"Ftrl", ReadFtrl}});
+  return MakeFromConfig("optimizer", makers, value);
 }
 
 }  // namespace cohort::keras

@@ -21,6 +21,7 @@ class FlattenLayer final : public Layer {
     for (size_t i = 1; i < dims.size(); ++i) size *= dims[i];
     return {ops::Reshape(inputs[0], {-1, size})};
   }
+  ConfigValue::Object Config() const override { return {{"data_format", "channels_last"}}; }
 };
 
 class ReshapeLayer final : public Layer {
@@ -51,6 +52,10 @@ class ReshapeLayer final : public Layer {
     return {ops::Reshape(inputs[0], dims)};
   }
 
+  ConfigValue::Object Config() const override {
+    return {{"target_shape", ConfigValue::List(target_.begin(), target_.end())}};
+  }
+
  private:
   const std::vector<int64_t> target_;
 };
@@ -66,6 +71,7 @@ class AddLayer final : public Layer {
     for (size_t i = 1; i < inputs.size(); ++i) sum = ops::Add(sum, inputs[i]);
     return {sum};
   }
+  ConfigValue::Object Config() const override { return {}; }
 };
 
 class ConcatenateLayer final : public Layer {
@@ -76,6 +82,7 @@ class ConcatenateLayer final : public Layer {
     if (inputs.empty()) throw InvalidArgumentError("[keras/concatenate] expected one input or more; got none");
     return {ops::Concat(inputs, axis_)};
   }
+  ConfigValue::Object Config() const override { return {{"axis", axis_}}; }
 
  private:
   const int axis_;

@@ -24,7 +24,9 @@ void StepContext::AddTarget(Node* node) { parts_->targets.push_back(node); }
 
 std::vector<Output> StepContext::Call(const std::vector<Output>& x) {
   parts_->instance = std::make_unique<LayerInstance>(
-      parts_->weights, LayerInstance::Options{.training = training(), .compute_dtype = parts_->compute_dtype});
+      parts_->weights, LayerInstance::Options{.training = training(),
+                                              .compute_dtype = parts_->compute_dtype,
+                                              .step = training() ? parts_->optimizer->iterations().value() : Output()});
   std::vector<Output> outputs = parts_->instance->Add(parts_->layers, "", x);
   for (Output& output : outputs) {
     if (output.dtype() == DType::kBfloat16) output = ops::Cast(output, DType::kFloat32);

@@ -100,16 +100,33 @@ Output InTopK(Output predictions, Output targets, int64_t k, const std::string& 
   return graph.Op("InTopKV2").Name(name).Input(predictions).Input(targets).Input(count).Finish1();
 }
 
-Output Dropout(Output x, double rate, int64_t seed, const std::string& name) {
-  if (!(rate >= 0.0 && rate < 1.0)) {
-    throw InvalidArgumentError(StrCat("[ops/nn] expected a dropout rate in [0, 1); got ", rate));
-  }
-  if (rate == 0.0) return x;
-  Graph& graph = x.graph();
-  const NameScope scope(graph, name);
-  const Output drawn = RandomUniform(ShapeOf(x), x.dtype(), seed);
+namespace {
+
+void CheckRate(double rate) {
+  if (rate >= 0.0 && rate < 1.0) return;
+  throw InvalidArgumentError(StrCat("[ops/nn] expected a dropout rate in [0, 1); got ", rate));
+}
+
+// `drawn`: of x's shape and dtype, in [0, 1).
+Output Dropped(Output x, double rate, Output drawn) {
   const Output keep = GreaterEqual(drawn, ScalarLike(x, rate));
   return SelectV2(keep, Mul(x, ScalarLike(x, 1.0 / (1.0 - rate))), ScalarLike(x, 0.0));
+}
+
+}  // namespace
+
+Output Dropout(Output x, double rate, int64_t seed, const std::string& name) {
+  CheckRate(rate);
+  if (rate == 0.0) return x;
+  const NameScope scope(x.graph(), name);
+  return Dropped(x, rate, RandomUniform(ShapeOf(x), x.dtype(), seed));
+}
+
+Output StatelessDropout(Output x, double rate, Output seed, const std::string& name) {
+  CheckRate(rate);
+  if (rate == 0.0) return x;
+  const NameScope scope(x.graph(), name);
+  return Dropped(x, rate, StatelessRandomUniform(ShapeOf(x), seed, x.dtype()));
 }
 
 }  // namespace ops

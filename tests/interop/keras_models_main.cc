@@ -1,6 +1,6 @@
-// Reads a JSON list of trainings from stdin - a model by name, an optimizer, initial weights, batches - and prints what
-// came of each: losses, weights, predictions. test_keras_models.py trains the models of the same names with the real
-// Keras.
+// Reads a JSON list of trainings from stdin - a model by name or from a file, an optimizer, initial weights, batches -
+// and prints what came of each: losses, weights, predictions. test_keras_models.py trains the models of the same names
+// with the real Keras; test_keras_saving.py passes them to and fro as files.
 #include <functional>
 #include <iostream>
 #include <iterator>
@@ -12,6 +12,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/keras/keras.h"
+#include "cohort/ops/arithmetic.h"
 #include "cohort/registration.h"
 
 namespace cohort::keras {
@@ -50,6 +51,42 @@ ModelPtr Separables() {
   return Chain({Input(Shape{8, 8, 1}), Conv2D(6, 3, {.padding = "same", .activation = "selu"}),
                 SeparableConv2D(6, 3, options), MaxPooling2D(2), SeparableConv2D(8, 3, options), MaxPooling2D(2),
                 Flatten(), Dense(8, {.activation = "selu"}), Dense(4, {.activation = "softmax"})});
+}
+
+// As a program would write it.
+class Scale final : public Layer {
+ public:
+  explicit Scale(double by, const std::string& name = "") : Layer("Scale", name), by_(by) {}
+  std::vector<WeightSpec> Build(const std::vector<LayerInput>&) const override {
+    return {{.name = "factor", .shape = Shape{}, .initializer = "ones"}};
+  }
+  std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
+    return {inputs[0] * ctx.weight("factor") * static_cast<float>(by_)};
+  }
+  ConfigValue::Object Config() const override { return {{"by", by_}}; }
+
+ private:
+  const double by_;
+};
+
+ModelPtr Nested() {
+  const Sequential chain({Input(Shape{6}), Dense(5, {.activation = "tanh"}), Dense(4)}, {.name = "chain"});
+  const LayerTensor a = Input(Shape{4}, {.name = "a"});
+  const Model block({a}, {Add()({Dense(4, {.activation = "tanh"})(a), a})}, {.name = "block"});
+  const LayerTensor x = Input(Shape{6}, {.name = "x"});
+  const LayerRef shared = block.AsLayer();
+  return std::make_unique<Model>(std::vector<LayerTensor>{x},
+                                 std::vector<LayerTensor>{Dense(3)(shared(shared(chain.AsLayer()(x))))});
+}
+
+// The layers of one class come in another order in the file than in the program.
+ModelPtr Crossed() {
+  const LayerTensor x = Input(Shape{5}, {.name = "x"});
+  const LayerTensor near = Dense(4, {.activation = "tanh", .name = "near"})(x);
+  const LayerTensor far = Dense(4, {.activation = "tanh", .name = "far"})(x);
+  const LayerTensor farther = Dense(4, {.activation = "tanh", .name = "farther"})(far);
+  return std::make_unique<Model>(std::vector<LayerTensor>{x},
+                                 std::vector<LayerTensor>{Add()({near, farther}), Dense(2, {.name = "end"})(far)});
 }
 
 const std::map<std::string, std::function<ModelPtr()>>& Models() {
@@ -127,6 +164,17 @@ const std::map<std::string, std::function<ModelPtr()>>& Models() {
       {"branches", Branches},
       {"classifier", Classifier},
       {"separables", Separables},
+      {"dropout",
+       [] {
+         return Numbers({Input(Shape{6}), Dropout(0.25), Dense(8, {.activation = "relu"}), Dropout(0.5, {.seed = 3})});
+       }},
+      {"own_layer",
+       [] {
+         return Numbers(
+             {Input(Shape{6}), Dense(4, {.activation = "tanh"}), MakeLayer<Scale>(0.5), MakeLayer<Scale>(2)});
+       }},
+      {"nested", Nested},
+      {"crossed", Crossed},
   };
   return models;
 }
@@ -155,32 +203,62 @@ std::vector<Tensor> TensorsOf(const Json& json) {
   return tensors;
 }
 
-Json Train(const Json& request) {
-  const ModelPtr model = Models().at(request.at("model"))();
+LoadOptions WithOwnLayers() {
+  return {.custom_layers = {{"Scale", [](const ConfigValue& config) {
+                               return MakeLayer<Scale>(config.At("by").AsDouble(), config.At("name").AsString());
+                             }}}};
+}
+
+ModelPtr ModelOf(const Json& request) {
+  if (request.contains("load")) return LoadModel(request.at("load"), WithOwnLayers());
+  ModelPtr model = Models().at(request.at("model"))();
   CompileOptions options;
   options.optimizer = OptimizerOf(request.at("optimizer"), request.at("learning_rate"));
   options.loss = {LossByName(request.at("loss"))};
   if (request.contains("loss_weights")) options.loss_weights = request.at("loss_weights").get<std::vector<double>>();
   model->Compile(options);
-  const Json& initial = request.at("weights");
-  std::vector<Tensor> weights;
-  for (const std::string& name : model->WeightNames()) weights.push_back(TensorOf(initial.at(name)));
-  model->SetWeights(weights);
+  if (request.contains("weights")) {
+    std::vector<Tensor> weights;
+    for (const std::string& name : model->WeightNames()) weights.push_back(TensorOf(request.at("weights").at(name)));
+    model->SetWeights(weights);
+  }
+  return model;
+}
+
+// The losses of `steps` steps, beginning with batch `first`.
+Json Steps(Model& model, const Json& batches, int first, int steps) {
   Json losses = Json::array();
-  const Json& batches = request.at("batches");
-  for (int step = 0; step < request.at("steps").get<int>(); ++step) {
+  for (int step = first; step < first + steps; ++step) {
     const Json& batch = batches[static_cast<size_t>(step) % batches.size()];
-    const Logs logs = model->TrainOnBatch(ModelData(TensorsOf(batch.at("x")), TensorsOf(batch.at("y"))));
+    model.ResetMetrics();
+    const Logs logs = model.TrainOnBatch(ModelData(TensorsOf(batch.at("x")), TensorsOf(batch.at("y"))));
     losses.push_back(logs[0].second);
   }
+  return losses;
+}
+
+Json Predictions(Model& model, const Json& batch) {
+  Json predictions = Json::array();
+  for (const Tensor& output : model.PredictAll(ModelData(TensorsOf(batch.at("x")), std::vector<Tensor>{}))) {
+    predictions.push_back(output.ToVector<float>());
+  }
+  return predictions;
+}
+
+Json Train(const Json& request) {
+  const ModelPtr model = ModelOf(request);
+  const Json& batches = request.at("batches");
+  const int steps = request.at("steps");
+  const Json losses = Steps(*model, batches, 0, steps);
+  const Json predictions = Predictions(*model, batches[0]);
+  if (request.contains("save")) model->Save(request.at("save"));
+  if (request.contains("onnx")) model->ExportOnnx(request.at("onnx"));
+  const Json more = Steps(*model, batches, steps, request.value("more", 0));
   Json final = Json::object();
   const std::vector<Tensor> trained = model->GetWeights();
   for (size_t i = 0; i < trained.size(); ++i) final[model->WeightNames()[i]] = trained[i].ToVector<float>();
-  Json predictions = Json::array();
-  for (const Tensor& output : model->PredictAll(ModelData(TensorsOf(batches[0].at("x")), std::vector<Tensor>{}))) {
-    predictions.push_back(output.ToVector<float>());
-  }
   return {{"losses", losses},
+          {"more", more},
           {"weights", final},
           {"trainable", model->TrainableWeightNames()},
           {"predictions", predictions}};

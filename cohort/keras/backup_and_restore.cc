@@ -1,0 +1,56 @@
+#include "cohort/core/error.h"
+#include "cohort/core/file.h"
+#include "cohort/core/logging.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/keras/callbacks.h"
+
+namespace cohort::keras {
+namespace {
+
+class BackupAndRestoreCallback final : public Callback {
+ public:
+  explicit BackupAndRestoreCallback(const BackupAndRestoreOptions& options)
+      : options_(options), path_(options.backup_dir + "/latest.weights.h5") {}
+
+  void OnTrainBegin() override {
+    CreateDirectories(options_.backup_dir);
+    since_save_ = 0;
+    if (!FileExists(path_)) return;
+    host().RestoreTraining(ReadFile(path_), path_);
+    LogInfo("keras", "training goes on from '", path_, "'");
+  }
+  void OnTrainBatchEnd(int64_t, const BatchLogs&) override {
+    if (options_.save_every_batches == 0 || ++since_save_ < options_.save_every_batches) return;
+    since_save_ = 0;
+    Save();
+  }
+  void OnEpochEnd(int, Logs&) override {
+    if (options_.save_every_batches == 0) Save();
+  }
+  void OnTrainEnd(const Logs&) override {
+    if (options_.delete_checkpoint) RemoveFile(path_);
+  }
+
+ private:
+  void Save() { WriteFileAtomically(path_, host().BackUpTraining()); }
+
+  const BackupAndRestoreOptions options_;
+  const std::string path_;
+  int64_t since_save_ = 0;
+};
+
+}  // namespace
+
+CallbackPtr BackupAndRestore(const BackupAndRestoreOptions& options) {
+  if (options.backup_dir.empty()) {
+    throw InvalidArgumentError("[keras/callbacks] BackupAndRestore expected a backup_dir; got none");
+  }
+  if (options.save_every_batches < 0) {
+    throw InvalidArgumentError(
+        StrCat("[keras/callbacks] BackupAndRestore expected save_every_batches of at least 0; got ",
+               options.save_every_batches));
+  }
+  return std::make_shared<BackupAndRestoreCallback>(options);
+}
+
+}  // namespace cohort::keras

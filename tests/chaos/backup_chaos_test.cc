@@ -1,0 +1,87 @@
+// Training that is killed at any moment and started again ends as if nothing had happened.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "cohort/core/file.h"
+#include "cohort/core/str_cat.h"
+#include "tests/cluster/launched_program.h"
+
+namespace cohort::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class BackupChaosTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    folder = StrCat(::testing::TempDir(), "cohort_backup_", getpid(), "_", GetParam());
+    RemoveFile(folder + "/latest.weights.h5");
+  }
+  std::vector<std::string> Command(const std::string& backup_dir, int save_every, int halt_at = -1) const {
+    return {FIT_TASK, GetParam(), backup_dir, StrCat(save_every), StrCat(halt_at)};
+  }
+  // The line that a run prints at its end.
+  static std::string End(LaunchedProgram& program) {
+    EXPECT_EQ(program.Wait(), 0) << program.err();
+    const std::string out = program.out();
+    const size_t at = out.find("end ");
+    return at == std::string::npos ? "no end: " + out : out.substr(at);
+  }
+  std::string Run(int save_every) const {
+    LaunchedProgram program(Command(folder, save_every));
+    return End(program);
+  }
+  std::string Undisturbed() const {
+    LaunchedProgram program(Command("", 0));
+    return End(program);
+  }
+  void KillAt(int save_every, int batch) const {
+    LaunchedProgram program(Command(folder, save_every, batch));
+    ASSERT_TRUE(program.WaitForText("halted")) << program.err();
+    program.Signal(SIGKILL);
+    EXPECT_EQ(program.Wait(), 128 + SIGKILL);
+  }
+
+  std::string folder;
+};
+
+// In the first epoch, in the middle of one, behind the last batch of one; saved after each batch, after several (so
+// that some are done again) and after each epoch.
+TEST_P(BackupChaosTest, KilledBetweenBatches) {
+  const std::string expected = Undisturbed();
+  ASSERT_THAT(expected, HasSubstr("loss"));
+  for (const auto& [save_every, halt_at] : {std::pair(1, 3), {1, 7}, {3, 11}, {0, 16}}) {
+    KillAt(save_every, halt_at);
+    EXPECT_TRUE(FileExists(folder + "/latest.weights.h5"));
+    EXPECT_EQ(Run(save_every), expected) << "saved every " << save_every << ", killed at " << halt_at;
+    EXPECT_FALSE(FileExists(folder + "/latest.weights.h5")) << "it is deleted at the end";
+  }
+}
+
+TEST_P(BackupChaosTest, KilledAgainAndAgain) {
+  const std::string expected = Undisturbed();
+  for (const int batches : {2, 5, 1, 4}) KillAt(1, batches);
+  EXPECT_EQ(Run(1), expected);
+}
+
+// Wherever it is, also while a backup is written.
+TEST_P(BackupChaosTest, KilledInFlight) {
+  const std::string expected = Undisturbed();
+  for (const int after : {1, 4, 9}) {
+    LaunchedProgram program(Command(folder, 1));
+    ASSERT_TRUE(program.WaitForText(StrCat("batch ", after, "\n"))) << program.err();
+    program.Signal(SIGKILL);
+    program.Wait();
+  }
+  EXPECT_EQ(Run(1), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Data, BackupChaosTest, ::testing::Values("tensors", "dataset", "files"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace cohort::testing

@@ -1,0 +1,85 @@
+// A training that is backed up and taken up again: backup_chaos_test kills it and starts it anew.
+//   fit_task DATA BACKUP_DIR SAVE_EVERY [HALT_AT]
+// DATA: "tensors" (shuffled anew each epoch), "dataset" (an endless one, cut into epochs), "files" (shuffled in a
+// buffer behind a map). Prints "batch N" after each batch, counted in this process, and "end WEIGHTS LOGS" where all is
+// done. HALT_AT: after so many batches it prints "halted" and stands still until it is killed.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+#include "cohort/core/crc32c.h"
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/keras/keras.h"
+#include "cohort/ops/arithmetic.h"
+#include "cohort/registration.h"
+
+namespace cohort {
+namespace {
+
+constexpr int64_t kExamples = 50, kBatch = 8;
+
+Tensor Waves(const Shape& shape, float scale) {
+  Tensor tensor(DType::kFloat32, shape);
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+    tensor.data<float>()[i] = scale * static_cast<float>((i * 7919) % 101 - 50) / 50.0f;
+  }
+  return tensor;
+}
+
+keras::ModelData Data(const std::string& kind) {
+  const Tensor x = Waves(Shape{kExamples, 6}, 1.0f), y = Waves(Shape{kExamples, 1}, 0.7f);
+  if (kind == "tensors") return {x, y};
+  data::Dataset dataset = data::Dataset::FromTensorSlices({x, y});
+  if (kind == "dataset") return dataset.Shuffle(kExamples, 5).Repeat().Batch(kBatch);
+  const auto halve = [](Graph&, const std::vector<Output>& args) {
+    return std::vector<Output>{args[0] * 0.5f, args[1]};
+  };
+  return dataset.Map(halve).Filter([](const std::vector<Tensor>&) { return true; }).Shuffle(10, 3).Batch(kBatch);
+}
+
+void Fit(const std::string& kind, const std::string& backup_dir, int64_t save_every, int64_t halt_at) {
+  keras::Sequential model({keras::Input(Shape{6}), keras::Dense(12, {.activation = "tanh"}),
+                           keras::BatchNormalization(), keras::Dropout(0.3), keras::Dense(1)},
+                          {.seed = 3});
+  model.Compile({.optimizer = keras::Adam({.learning_rate = keras::ExponentialDecay({0.01, 10, 0.9})}),
+                 .loss = "mse",
+                 .metrics = {"mae"}});
+  int64_t batches = 0;
+  keras::FitOptions options = {.batch_size = kBatch, .epochs = 4, .verbose = 0};
+  if (kind == "dataset") options.steps_per_epoch = 5;  // epochs do not end where passes end
+  if (!backup_dir.empty()) {
+    options.callbacks.push_back(keras::BackupAndRestore({.backup_dir = backup_dir, .save_every_batches = save_every}));
+  }
+  options.callbacks.push_back(keras::LambdaCallback({.on_train_batch_end = [&](int64_t, const keras::BatchLogs&) {
+    std::cout << "batch " << ++batches << std::endl;
+    if (batches != halt_at) return;
+    std::cout << "halted" << std::endl;
+    alarm(120);  // a test that dies does not leave it
+    while (true) pause();
+  }}));
+  const keras::History history = model.Fit(Data(kind), options);
+  uint32_t crc = 0;
+  for (const Tensor& weight : model.GetWeights()) {
+    crc = crc32c::Extend(crc, {static_cast<const char*>(weight.raw_data()), weight.bytes()});
+  }
+  std::cout << "end " << crc << " of " << model.Iterations() << " steps, loss " << history["loss"].back() << ", mae "
+            << history["mae"].back() << std::endl;
+}
+
+}  // namespace
+}  // namespace cohort
+
+int main(int argc, char** argv) {
+  if (argc < 4) return 2;
+  try {
+    cohort::RegisterAll();
+    cohort::Fit(argv[1], argv[2], std::atoll(argv[3]), argc > 4 ? std::atoll(argv[4]) : -1);
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << std::endl;
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,192 @@
+"""Files of whole models: Keras goes on with ours and we with its - layers, weights, optimizer, loss."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import keras
+import numpy as np
+import pytest
+
+from test_keras_models import BATCHES, CASES, CLASSIFIERS, MODELS, OPTIMIZERS, as_json, case_id, examples
+
+layers = keras.layers
+STEPS, MORE = 3, 4
+
+
+class Scale(layers.Layer):
+    """As in keras_models_main.cc."""
+
+    def __init__(self, by, **kwargs):
+        super().__init__(**kwargs)
+        self.by = by
+
+    def build(self, input_shape):
+        self.factor = self.add_weight(shape=(), initializer="ones", name="factor")
+
+    def call(self, x):
+        return x * self.factor * self.by
+
+    def get_config(self):
+        return {**super().get_config(), "by": self.by}
+
+
+def nested():
+    inner = keras.Sequential([keras.Input((6,)), layers.Dense(5, activation="tanh"), layers.Dense(4)], name="chain")
+    a = keras.Input((4,), name="a")
+    block = keras.Model(a, layers.Add()([layers.Dense(4, activation="tanh")(a), a]), name="block")
+    x = keras.Input((6,), name="x")
+    return keras.Model(x, layers.Dense(3)(block(block(inner(x)))))
+
+
+def crossed():
+    x = keras.Input((5,), name="x")
+    near = layers.Dense(4, activation="tanh", name="near")(x)
+    far = layers.Dense(4, activation="tanh", name="far")(x)
+    farther = layers.Dense(4, activation="tanh", name="farther")(far)
+    return keras.Model(x, [layers.Add()([near, farther]), layers.Dense(2, name="end")(far)])
+
+
+def sequence(*items):
+    return keras.Sequential([keras.Input((6,)), *items, layers.Flatten(), layers.Dense(3)])
+
+
+MORE_MODELS = {
+    "dropout": lambda: sequence(
+        layers.Dropout(0.25), layers.Dense(8, activation="relu"), layers.Dropout(0.5, seed=3)
+    ),
+    "own_layer": lambda: sequence(layers.Dense(4, activation="tanh"), Scale(0.5), Scale(2)),
+    "nested": nested,
+    "crossed": crossed,
+}
+ALL = {**MODELS, **MORE_MODELS}
+# Gelu is a lambda there, which Keras itself cannot save.
+SAVED = [case for case in CASES if case[0] != "activations"] + [(name, "adam", 0.01) for name in MORE_MODELS]
+# Their training draws random numbers.
+RANDOM = ("dropout",)
+TWO_OUTPUTS = ("branches", "crossed")
+
+
+def described(case):
+    """Model with Keras, its loss, batches."""
+    name, optimizer, rate = case
+    keras.utils.clear_session()
+    keras.utils.set_random_seed(2)
+    rng = np.random.default_rng(list(case_id(case).encode()))
+    model = ALL[name]()
+    batches = [examples(model, name, rng) for _ in range(BATCHES)]
+    loss = "sparse_categorical_crossentropy" if name in CLASSIFIERS else "mse"
+    several = name in TWO_OUTPUTS
+    metric = "accuracy" if name in CLASSIFIERS else "mae"
+    model.compile(
+        optimizer=OPTIMIZERS[optimizer](rate),
+        loss=[loss] * 2 if several else loss,
+        loss_weights=[1.0, 0.5] if several else None,
+        metrics=[[metric], [metric]] if several else [metric],
+        run_eagerly=True,  # a few steps: tracing would take longer
+    )
+    request = {
+        "model": name, "optimizer": optimizer, "learning_rate": rate, "loss": loss,
+        "batches": [{"x": xs, "y": ys} for xs, ys in batches],
+    }
+    if several:
+        request["loss_weights"] = [1.0, 0.5]
+    return model, batches, request
+
+
+def only(values):
+    return values if len(values) > 1 else values[0]
+
+
+def train(model, batches, first, steps):
+    losses = []
+    for step in range(first, first + steps):
+        xs, ys = batches[step % BATCHES]
+        model.reset_metrics()
+        losses.append(float(model.train_on_batch(only(xs), only(ys), return_dict=True)["loss"]))
+    return losses
+
+
+def predictions(model, batches):
+    result = model.predict_on_batch(only(batches[0][0]))
+    return result if isinstance(result, list) else [result]
+
+
+def ask(requests):
+    root = pathlib.Path(__file__).resolve().parents[2]
+    build = pathlib.Path(os.environ.get("COHORT_BUILD_DIR", root / "build" / "release"))
+    done = subprocess.run(
+        [build / "bin" / "interop_keras_models"], input=json.dumps(requests, default=as_json),
+        capture_output=True, text=True, timeout=300, check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def assert_same(mine, theirs):
+    for a, b in zip(mine, theirs, strict=True):
+        np.testing.assert_allclose(np.reshape(a, np.shape(b)), b, rtol=1e-5, atol=1e-5 * np.abs(b).max())
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory):
+    """Our models, saved: what they said by case, and the files."""
+    folder = tmp_path_factory.mktemp("ours")
+    requests = []
+    for case in SAVED:
+        request = described(case)[2]
+        requests.append({**request, "steps": STEPS, "more": MORE, "save": str(folder / f"{case_id(case)}.keras")})
+    return {case: (answer, request) for case, answer, request in zip(SAVED, ask(requests), requests, strict=True)}
+
+
+@pytest.mark.parametrize("case", SAVED, ids=case_id)
+def test_keras_goes_on_with_ours(case, ours):
+    answer, request = ours[case]
+    assert "error" not in answer, answer
+    model = keras.models.load_model(request["save"], custom_objects={"Scale": Scale})
+    model.run_eagerly = True
+    batches = [(batch["x"], batch["y"]) for batch in request["batches"]]
+    assert_same(answer["predictions"], predictions(model, batches))
+    assert int(model.optimizer.iterations) == STEPS
+    if case[0] not in RANDOM:
+        np.testing.assert_allclose(train(model, batches, STEPS, MORE), answer["more"], rtol=1e-4, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory):
+    """Keras's models, saved, and what we make of the files."""
+    folder = tmp_path_factory.mktemp("theirs")
+    requests, expected = [], []
+    for case in SAVED:
+        model, batches, _ = described(case)
+        path = str(folder / f"{case_id(case)}.keras")
+        train(model, batches, 0, STEPS)
+        before = predictions(model, batches)
+        model.save(path)
+        expected.append((before, train(model, batches, STEPS, MORE)))
+        turned = [batches[(STEPS + i) % BATCHES] for i in range(BATCHES)]
+        requests.append({"load": path, "steps": 0, "batches": [{"x": xs, "y": ys} for xs, ys in batches]})
+        requests.append({"load": path, "steps": MORE, "batches": [{"x": xs, "y": ys} for xs, ys in turned]})
+    answers = ask(requests)
+    return {
+        case: (answers[2 * i], answers[2 * i + 1], *expected[i]) for i, case in enumerate(SAVED)
+    }
+
+
+@pytest.mark.parametrize("case", SAVED, ids=case_id)
+def test_we_go_on_with_theirs(case, theirs):
+    loaded, trained, before, losses = theirs[case]
+    assert "error" not in loaded, loaded
+    assert "error" not in trained, trained
+    assert_same(loaded["predictions"], before)
+    if case[0] not in RANDOM:
+        np.testing.assert_allclose(trained["losses"], losses, rtol=1e-4, atol=1e-6)
+
+
+def test_what_we_do_not_know_is_named(tmp_path):
+    path = tmp_path / "lstm.keras"
+    keras.Sequential([keras.Input((3, 2)), layers.LSTM(2, name="memory")]).save(path)
+    (answer,) = ask([{"load": str(path), "steps": 0, "batches": []}])
+    for part in ("LSTM", '"memory"', "custom_layers", "config.json", str(path)):
+        assert part in answer["error"]

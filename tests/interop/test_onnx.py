@@ -1,0 +1,41 @@
+"""ONNX files: onnxruntime predicts with them what the models that they were made of predict."""
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from test_keras_saving import ALL, SAVED, ask, case_id, described
+
+STEPS = 3
+# Each model once, trained a little, so that nothing is at a special value.
+CASES = [case for i, case in enumerate(SAVED) if case[0] not in [other[0] for other in SAVED[:i]]]
+CASES.append(("activations", "momentum", 0.02))
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("onnx")
+    requests = [
+        {**described(case)[2], "steps": STEPS, "onnx": str(folder / f"{case[0]}.onnx")} for case in CASES
+    ]
+    return {case: pair for case, *pair in zip(CASES, requests, ask(requests), strict=True)}
+
+
+def test_every_model_is_exported():
+    assert {case[0] for case in CASES} == set(ALL)
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_id)
+def test_onnxruntime_predicts_the_same(case, exported):
+    request, answer = exported[case]
+    assert "error" not in answer, answer
+    session = onnxruntime.InferenceSession(request["onnx"], providers=["CPUExecutionProvider"])
+    xs = request["batches"][0]["x"]
+    names = [value.name for value in session.get_inputs()]
+    assert len(names) == len(xs)
+    results = session.run(None, dict(zip(names, xs, strict=True)))
+    for mine, theirs in zip(answer["predictions"], results, strict=True):
+        np.testing.assert_allclose(np.reshape(mine, theirs.shape), theirs, rtol=1e-5, atol=1e-5 * np.abs(theirs).max())
+    # Any batch size will do.
+    one = session.run(None, {name: x[:1] for name, x in zip(names, xs, strict=True)})
+    np.testing.assert_allclose(one[0], results[0][:1], rtol=1e-4, atol=1e-5)
