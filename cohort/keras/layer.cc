@@ -47,7 +47,10 @@ void CallContext::AddLoss(Output loss) {
   instance_.losses_.push_back(loss);
 }
 
-Output CallContext::SumOverReplicas(Output value) const { return value; }
+Output CallContext::SumOverReplicas(Output value) const {
+  distribute::ReplicaContext* replica = instance_.replica();
+  return replica == nullptr ? value : replica->AllReduce(distribute::Reduction::kSum, value);
+}
 
 std::vector<LayerTensor> LayerRef::Apply(const std::vector<LayerTensor>& inputs) const {
   std::vector<LayerInput> specs;

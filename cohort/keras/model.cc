@@ -54,7 +54,8 @@ ModelEngine& Model::engine() const {
   }
   if (engine_ == nullptr) {
     engine_ =
-        std::make_unique<ModelEngine>(layers_, ComputeDType(options_.dtype_policy), options_.seed, options_.session);
+        std::make_unique<ModelEngine>(layers_, ComputeDType(options_.dtype_policy), options_.seed, options_.session,
+                                      options_.strategy);
   }
   return *engine_;
 }
@@ -128,6 +129,8 @@ void Model::Summary(std::ostream& out) const {
   }
   out << SummaryTable(options_.name, rows, totals, !chain);
 }
+
+bool Model::is_chief() const { return options_.strategy == nullptr || options_.strategy->is_chief(); }
 
 double Model::GetLearningRate() {
   RequireCompiled("model");
