@@ -19,6 +19,7 @@
 #include "cohort/data/serialize.h"
 #include "cohort/data/standard_scaler.h"
 #include "cohort/device/logical_devices.h"
+#include "cohort/distribute/input.h"
 #include "cohort/distribute/strategies.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/graph/function.h"

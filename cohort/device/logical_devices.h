@@ -1,7 +1,7 @@
 // config: which devices of this machine a program uses, with the names of TensorFlow's tf.config. The Set functions may
-// be called in any order before devices are first used - by a Session, a Server, a strategy or ListLogicalDevices; later
-// calls throw FailedPreconditionError that names the first use. What is set here counts for all of the process, except
-// where a session's or server's device_count says something else.
+// be called in any order before devices are first used - by a Session, a Server, a strategy or ListLogicalDevices;
+// later calls throw FailedPreconditionError that names the first use. What is set here counts for all of the process,
+// except where a session's or server's device_count says something else.
 #pragma once
 
 #include <map>
@@ -27,7 +27,8 @@ struct LogicalDevice {
 std::vector<PhysicalDevice> ListPhysicalDevices(const std::string& device_type = "");
 // Fixes the devices.
 std::vector<LogicalDevice> ListLogicalDevices(const std::string& device_type = "");
-// Others of the type are not used. Throws InvalidArgumentError for a device that there is not, and where no CPU is left.
+// Others of the type are not used. Throws InvalidArgumentError for a device that there is not, and where no CPU is
+// left.
 void SetVisibleDevices(const std::vector<PhysicalDevice>& devices, const std::string& device_type = "");
 // `count` logical devices share the physical one. Throws InvalidArgumentError for a count below 1.
 void SetLogicalDevices(const PhysicalDevice& device, int count);

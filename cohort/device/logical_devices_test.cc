@@ -64,9 +64,8 @@ TEST(DeviceConfigTest, DevicesThatThereAreNot) {
 }
 
 TEST(DeviceConfigTest, TheDevicesOfATaskFixThem) {
-  const auto devices =
-      DeviceFactories().Make(DeviceName::Parse("/job:localhost/task:0"), {}, 1, std::make_shared<TaskResources>(),
-                             "session");
+  const auto devices = DeviceFactories().Make(DeviceName::Parse("/job:localhost/task:0"), {}, 1,
+                                              std::make_shared<TaskResources>(), "session");
   EXPECT_EQ(static_cast<int>(devices.size()), DeviceConfig::Global().Count("CPU"));
   EXPECT_THROW(SetLogicalDevices(ListPhysicalDevices("CPU").at(0), 2), FailedPreconditionError);
 }

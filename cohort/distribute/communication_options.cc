@@ -38,8 +38,9 @@ CommunicationImplementation ImplementationByName(const std::string& name) {
   std::string upper = name;
   std::transform(upper.begin(), upper.end(), upper.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  const auto* const found = std::find_if(std::begin(kImplementations), std::end(kImplementations),
-                                         [&](const Implementation& one) { return one.name == std::string_view(upper); });
+  const auto* const found =
+      std::find_if(std::begin(kImplementations), std::end(kImplementations),
+                   [&](const Implementation& one) { return one.name == std::string_view(upper); });
   if (found != std::end(kImplementations)) return found->value;
   throw InvalidArgumentError(
       StrCat("[distribute] expected a communication implementation of ", Names(false), "; got '", name, "'"));

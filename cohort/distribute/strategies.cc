@@ -123,13 +123,13 @@ StrategyPtr MultiWorkerMirrored(const MultiWorkerOptions& options) {
   const std::optional<std::string> type = options.resolver.task_type();
   const std::optional<int> id = options.resolver.task_id();
   if (!type || !id) {
-    throw InvalidArgumentError(StrCat("[distribute] expected \"task\" with type and index in TF_CONFIG, which has ",
-                                      cluster.ToString()));
+    throw InvalidArgumentError(
+        StrCat("[distribute] expected \"task\" with type and index in TF_CONFIG, which has ", cluster.ToString()));
   }
   CheckRole(cluster, *type, *id);
   if (*type != "chief" && *type != "worker") {
-    throw InvalidArgumentError(StrCat("[distribute] expected a chief or a worker for MultiWorkerMirrored; this is ",
-                                      TaskName(*type, *id)));
+    throw InvalidArgumentError(
+        StrCat("[distribute] expected a chief or a worker for MultiWorkerMirrored; this is ", TaskName(*type, *id)));
   }
   const std::vector<std::string> workers = Workers(cluster);
   if (workers.size() == 1) return AloneInItsCluster(options, replicas);

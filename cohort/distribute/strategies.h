@@ -47,8 +47,8 @@ struct MultiWorkerOptions {
 };
 // As Mirrored, over the replicas of all processes of the cluster (its chief and workers). Starts this process's server,
 // which ends with the strategy; initial values are the chief's. Without a cluster, or alone in it, this process trains
-// by itself, and a warning says so. Throws InvalidArgumentError where TF_CONFIG does not say which task this is, and for
-// a task that does not train (ps, evaluator); what Server throws.
+// by itself, and a warning says so. Throws InvalidArgumentError where TF_CONFIG does not say which task this is, and
+// for a task that does not train (ps, evaluator); what Server throws.
 StrategyPtr MultiWorkerMirrored(const MultiWorkerOptions& options = {});
 
 }  // namespace cohort::distribute

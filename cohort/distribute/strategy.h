@@ -52,12 +52,12 @@ enum class Reduction { kSum, kMean };
 
 // What a strategy is made of.
 struct StrategyLayout {
-  std::string name;                   // "MirroredStrategy"
-  std::vector<std::string> devices;   // of this process's replicas; "": wherever the scopes say
-  std::string parameter_device;       // where all variables live; "": one on each replica's device
-  std::vector<std::string> members;   // devices of all replicas of all processes, by rank
-  int num_workers = 1;                // processes, with as many replicas each
-  int worker = 0;                     // this one
+  std::string name;                  // "MirroredStrategy"
+  std::vector<std::string> devices;  // of this process's replicas; "": wherever the scopes say
+  std::string parameter_device;      // where all variables live; "": one on each replica's device
+  std::vector<std::string> members;  // devices of all replicas of all processes, by rank
+  int num_workers = 1;               // processes, with as many replicas each
+  int worker = 0;                    // this one
   bool is_chief = true;
   bool mirrors_across_workers = false;  // initial values come from the chief
   CommunicationOptions communication;

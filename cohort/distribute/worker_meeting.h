@@ -16,8 +16,8 @@
 
 namespace cohort::distribute {
 
-// Thread-safe; calls of one process follow one another. All throw what a failed collective throws: UnavailableError that
-// names the process which was lost, DeadlineExceededError.
+// Thread-safe; calls of one process follow one another. All throw what a failed collective throws: UnavailableError
+// that names the process which was lost, DeadlineExceededError.
 class WorkerMeeting {
  public:
   // `keys`: of the group of the processes' first devices.

@@ -6,6 +6,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/distribute/input.h"
 #include "cohort/distribute/worker_meeting.h"
 #include "cohort/keras/loss.h"
 #include "cohort/ops/arithmetic.h"
@@ -134,8 +135,7 @@ Batches::Batches(const ModelData& data, const BatchTargets& wanted, const BatchO
   }
 }
 
-data::Dataset Batches::Prepared(const ModelData& data, const BatchOptions& options,
-                                const data::ElementSpec& spec) {
+data::Dataset Batches::Prepared(const ModelData& data, const BatchOptions& options, const data::ElementSpec& spec) {
   std::optional<data::Dataset> dataset = data.dataset();
   if (dataset) {
     dataset = Shared(*dataset);
@@ -178,25 +178,14 @@ data::Dataset Batches::Prepared(const ModelData& data, const BatchOptions& optio
 
 data::Dataset Batches::Shared(const data::Dataset& dataset) {
   const distribute::Strategy* strategy = options_.strategy;
-  if (strategy == nullptr || strategy->num_workers() == 1) return dataset;
-  data::AutoShardPolicy policy = options_.auto_shard;
-  if (policy == data::AutoShardPolicy::kData) return dataset;  // of each batch the replicas take their rows
-  const int64_t workers = strategy->num_workers(), worker = strategy->worker();
-  std::optional<data::Dataset> part;
-  try {
-    const bool automatic = policy == data::AutoShardPolicy::kAuto;
-    part = data::AutoShard(dataset, workers, worker, automatic ? data::AutoShardPolicy::kFile : policy);
-  } catch (const FailedPreconditionError& error) {
-    if (policy != data::AutoShardPolicy::kAuto) throw;
-    LogWarning("keras", "AUTO sharding policy will apply DATA sharding policy as it failed to apply FILE sharding ",
-               "policy because of the following reason: ", error.what());
-    return dataset;
-  }
+  if (strategy == nullptr) return dataset;
+  const auto part = distribute::PartOfProcess(*strategy, dataset, options_.auto_shard);
+  if (!part) return dataset;  // of each batch the replicas take their rows
   whole_ = false;
   const int64_t batch = data::StaticBatchSize(dataset);
-  if (batch < 0) return data::LegacyRebatch(*part, workers);
+  if (batch < 0) return data::LegacyRebatch(*part, strategy->num_workers());
   const int64_t replicas = strategy->num_local_replicas();
-  const std::vector<int64_t> sizes = data::RebatchSizes(batch, workers, replicas, worker);
+  const std::vector<int64_t> sizes = data::RebatchSizes(batch, strategy->num_workers(), replicas, strategy->worker());
   std::vector<int64_t> of_steps;
   for (size_t i = 0; i < sizes.size(); i += static_cast<size_t>(replicas)) {
     of_steps.push_back(std::accumulate(sizes.begin() + static_cast<std::ptrdiff_t>(i),

@@ -22,9 +22,9 @@ struct BatchOptions {
   int64_t batch_size = 32;     // of tensors
   bool shuffle = false;        // tensors: all of them, in another order each epoch
   int64_t seed = 0;
-  int64_t first_pass = 0;                  // what the first epoch's order follows from
-  int64_t steps_per_epoch = 0;             // 0: all there are
-  std::map<int64_t, double> class_weight;  // multiplied into the weights of the examples
+  int64_t first_pass = 0;                          // what the first epoch's order follows from
+  int64_t steps_per_epoch = 0;                     // 0: all there are
+  std::map<int64_t, double> class_weight;          // multiplied into the weights of the examples
   const distribute::Strategy* strategy = nullptr;  // whose processes share the data; null: this process has it all
   data::AutoShardPolicy auto_shard = data::AutoShardPolicy::kAuto;
 };
@@ -48,7 +48,7 @@ class Batches {
   // Whether batches are the global ones, which all processes read alike; else they are this process's parts.
   bool whole() const { return whole_; }
   // What the data is, for all processes to compare.
-  std::string Describe() const { return dataset_->ToString(); }
+  std::string Describe() const { return whole_ ? dataset_->ToString() : "shared by files"; }
   // Of the targets, converted: integers are int64, floats float32.
   const std::vector<data::TensorSpec>& y_specs() const { return y_specs_; }
   // Batches an epoch; 0 where that is not known before the first one has ended.

@@ -8,8 +8,7 @@
 
 namespace cohort::keras {
 
-WeightStore::WeightStore(const WeightStore& first,
-                         const std::function<ops::Variable(const ops::Variable&)>& local)
+WeightStore::WeightStore(const WeightStore& first, const std::function<ops::Variable(const ops::Variable&)>& local)
     : graph_(first.graph_), prefix_(first.prefix_), weights_(first.weights_), by_path_(first.by_path_), frozen_(true) {
   for (ModelWeight& weight : weights_) weight.variable = local(weight.variable);
 }

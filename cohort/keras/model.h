@@ -201,13 +201,15 @@ class Model : public CallbackHost {
 
  private:
   ModelEngine& engine() const;
+  // With the optimizer of Compile.
+  ModelEngine& CompiledEngine();
   void ResolveCompiled();
   const StepFunction& Step(bool training, const std::vector<data::TensorSpec>& y_specs);
   void RequireCompiled(const char* caller) const;
   void Prepare(const ModelData& data, const char* caller);
   BatchTargets TrainedTargets() const;
   // Before several processes train together: that they do the same.
-  void ExpectAgreement(const Batches& batches, const FitOptions& options);
+  void ExpectAgreement(const Batches& batches, const Batches* validation, const FitOptions& options);
   void ReportSignal(Batches& batches, const StepFunction& step);
   Logs RunTest(Batches& batches, Callback& callbacks, const std::string& where);
 

@@ -82,6 +82,7 @@ ModelEngine::ModelEngine(std::shared_ptr<const LayerGraph> layers, DType compute
     }
   }
   weights_.Freeze();
+  ExpectEqualModels();
   for (int r = 1; r < strategy_->num_local_replicas(); ++r) {
     mirrors_.push_back(std::make_unique<WeightStore>(
         weights_, [&](const ops::Variable& variable) { return strategy_->Local(variable, r); }));
@@ -90,6 +91,15 @@ ModelEngine::ModelEngine(std::shared_ptr<const LayerGraph> layers, DType compute
   graph_.set_seed(seed + 1'000'003 * int64_t{strategy_->worker()});
   session_ = std::make_unique<Session>(graph_, strategy_->session_target(), strategy_->session_config(session_config));
   RunInitializers();
+}
+
+// Before the first collective of the graph: graphs that differ would wait for each other.
+void ModelEngine::ExpectEqualModels() {
+  std::vector<std::pair<std::string, std::string>> facts;
+  for (const ModelWeight& weight : weights()) {
+    facts.emplace_back(StrCat("weight ", weight.path), StrCat(weight.spec.dtype, weight.spec.shape));
+  }
+  strategy_->meeting().ExpectAgreement("[keras/model] expected all workers to build the same model", facts);
 }
 
 VariableCreatorScope ModelEngine::OwnNames() {
@@ -170,8 +180,8 @@ void ModelEngine::SetOptimizer(const Optimizer& optimizer) {
   for (size_t r = 0; r < sets; ++r) {
     std::optional<NameScope> replica;
     if (r > 0) replica.emplace(graph_, StrCat("replica_", r));
-    const DeviceScope device(graph_,
-                             strategy_->has_parameter_device() ? strategy_->parameter_device() : strategy_->devices()[r]);
+    const DeviceScope device(
+        graph_, strategy_->has_parameter_device() ? strategy_->parameter_device() : strategy_->devices()[r]);
     optimizers_.push_back(optimizer.Make(graph_));
   }
   set_learning_rate_.reset();
@@ -199,14 +209,13 @@ int64_t ModelEngine::Iterations() { return session_->Run(optimizer()->iterations
 std::unique_ptr<StepContext> ModelEngine::DescribeStep(const CompiledModel& compiled, bool training,
                                                        const std::vector<data::TensorSpec>& y_specs,
                                                        const StepBody& body, distribute::ReplicaContext& replica) {
-  auto parts = std::make_unique<StepParts>(
-      StepParts{.layers = *layers_,
-                .compiled = compiled,
-                .weights = store(static_cast<size_t>(replica.local_replica())),
-                .optimizer = training ? optimizer() : nullptr,
-                .compute_dtype = compute_dtype_,
-                .x = InputPlaceholders(),
-                .replica = &replica});
+  auto parts = std::make_unique<StepParts>(StepParts{.layers = *layers_,
+                                                     .compiled = compiled,
+                                                     .weights = store(static_cast<size_t>(replica.local_replica())),
+                                                     .optimizer = training ? optimizer() : nullptr,
+                                                     .compute_dtype = compute_dtype_,
+                                                     .x = InputPlaceholders(),
+                                                     .replica = &replica});
   for (const data::TensorSpec& spec : y_specs) {
     parts->y.push_back(ops::Placeholder(graph_, spec.dtype, spec.shape, "y"));
   }

@@ -104,6 +104,8 @@ class ModelEngine {
 
  private:
   std::vector<Output> InputPlaceholders();
+  // Throws InvalidArgumentError where another process has other weights.
+  void ExpectEqualModels();
   // Gives all variables that are new in the graph their initial values.
   void RunInitializers();
   // While the result lives, variables get names that no other model on the strategy has.

@@ -104,13 +104,10 @@ void Model::ReportSignal(Batches& batches, const StepFunction& step) {
   }
 }
 
-void Model::ExpectAgreement(const Batches& batches, const FitOptions& options) {
+void Model::ExpectAgreement(const Batches& batches, const Batches* validation, const FitOptions& options) {
   const distribute::Strategy& strategy = engine().strategy();
   if (strategy.num_workers() == 1) return;
   std::vector<std::pair<std::string, std::string>> facts;
-  for (const ModelWeight& weight : engine().weights()) {
-    facts.emplace_back(StrCat("weight ", weight.path), StrCat(weight.spec.dtype, weight.spec.shape));
-  }
   facts.emplace_back("dtype_policy", options_.dtype_policy);
   facts.emplace_back("optimizer", DescriptionOf(*compiled_->optimizer));
   for (const LossPtr& loss : compiled_->losses) facts.emplace_back("loss", loss == nullptr ? "" : loss->name());
@@ -119,8 +116,9 @@ void Model::ExpectAgreement(const Batches& batches, const FitOptions& options) {
   facts.emplace_back("steps_per_epoch", StrCat(options.steps_per_epoch));
   facts.emplace_back("replica_check_steps", StrCat(options.replica_check_steps));
   facts.emplace_back("signal_check", StrCat(options.signal_check && !signal_checked_));
-  facts.emplace_back("validation_data", options.validation_data.empty() ? "no" : "yes");
-  if (batches.whole()) facts.emplace_back("data", batches.Describe());
+  facts.emplace_back("data", batches.Describe());
+  facts.emplace_back("validation_data", validation == nullptr ? "none" : validation->Describe());
+  facts.emplace_back("validation_freq", StrCat(options.validation_freq));
   strategy.meeting().ExpectAgreement(StrCat("[keras/fit] expected all workers to train model '", name(), "' alike"),
                                      facts);
 }
@@ -150,15 +148,14 @@ History Model::Fit(const ModelData& all, const FitOptions& options) {
   std::optional<Batches> validation;  // prepared once for all epochs
   if (!validation_data.empty()) {
     const int64_t size = options.validation_batch_size > 0 ? options.validation_batch_size : options.batch_size;
-    validation.emplace(
-        validation_data, TrainedTargets(),
-        BatchOptions{.caller = "fit (validation)",
-                     .batch_size = size,
-                     .steps_per_epoch = options.validation_steps,
-                     .strategy = &engine().strategy(),
-                     .auto_shard = options.auto_shard});
+    validation.emplace(validation_data, TrainedTargets(),
+                       BatchOptions{.caller = "fit (validation)",
+                                    .batch_size = size,
+                                    .steps_per_epoch = options.validation_steps,
+                                    .strategy = &engine().strategy(),
+                                    .auto_shard = options.auto_shard});
   }
-  ExpectAgreement(batches, options);
+  ExpectAgreement(batches, validation ? &*validation : nullptr, options);
   const StepFunction& step = Step(/*training=*/true, batches.y_specs());
   engine().ExpectEqualReplicas();
   if (options.signal_check && !signal_checked_) ReportSignal(batches, step);
@@ -220,6 +217,9 @@ Logs Model::Evaluate(const ModelData& data, const EvaluateOptions& options) {
                    .steps_per_epoch = options.steps,
                    .strategy = &engine().strategy(),
                    .auto_shard = options.auto_shard});
+  engine().strategy().meeting().ExpectAgreement(
+      StrCat("[keras/evaluate] expected all workers to evaluate model '", name(), "' alike"),
+      {{"data", batches.Describe()}, {"steps", StrCat(options.steps)}});
   std::vector<CallbackPtr> list = options.callbacks;
   if (options.verbose > 0 && is_chief()) list.push_back(std::make_shared<ProgressBarLogger>());
   CallbackList callbacks(std::move(list));

@@ -27,9 +27,7 @@ class ReplicaScope {
   std::optional<DeviceScope> device_;
 };
 
-Output AsFloat(Output value) {
-  return value.dtype() == DType::kFloat32 ? value : ops::Cast(value, DType::kFloat32);
-}
+Output AsFloat(Output value) { return value.dtype() == DType::kFloat32 ? value : ops::Cast(value, DType::kFloat32); }
 
 // Examples of a replica's share, float32 scalar.
 Output ExamplesOf(const StepParts& parts) {
@@ -158,8 +156,7 @@ std::vector<ReplicatedMetric> JoinMetrics(const Strategy& strategy, const std::v
       if (strategy.num_workers() > 1) all.push_back(strategy.Reduce(distribute::Reduction::kSum, values));
     }
     metric.local_result = ops::Cast(first.metric->Result(local), DType::kFloat32);
-    metric.result =
-        all.empty() ? metric.local_result : ops::Cast(first.metric->Result(all), DType::kFloat32);
+    metric.result = all.empty() ? metric.local_result : ops::Cast(first.metric->Result(all), DType::kFloat32);
     joined.push_back(std::move(metric));
   }
   return joined;

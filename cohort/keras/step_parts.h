@@ -53,8 +53,8 @@ struct StepParts {
   distribute::ReplicaContext* replica;  // while the step is described
 
   // Collected.
-  std::unique_ptr<LayerInstance> instance;      // of the last Call
-  std::vector<LayerInstance::Update> updates;   // of all Calls
+  std::unique_ptr<LayerInstance> instance;            // of the last Call
+  std::vector<LayerInstance::Update> updates;         // of all Calls
   std::vector<train::GradientAndVariable> gradients;  // of ApplyGradients
   Output reported_loss;
   std::vector<std::pair<std::string, Output>> output_losses;

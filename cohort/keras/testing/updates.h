@@ -31,7 +31,7 @@ struct Trained {
 };
 
 // Numbers in [-1, 1) that follow from the seed.
-inline Tensor Noise(const Shape& shape, int64_t seed) {
+inline Tensor SeededNoise(const Shape& shape, int64_t seed) {
   Tensor tensor(DType::kFloat32, shape);
   uint64_t state = static_cast<uint64_t>(seed) * 0x9e3779b97f4a7c15u + 1;
   for (int64_t i = 0; i < tensor.num_elements(); ++i) {
@@ -42,7 +42,7 @@ inline Tensor Noise(const Shape& shape, int64_t seed) {
 }
 
 inline ModelData DataOf(const TrainingCase& c) {
-  const Tensor x = Noise(Shape{c.examples, 5}, c.seed);
+  const Tensor x = SeededNoise(Shape{c.examples, 5}, c.seed);
   Tensor y(DType::kInt64, Shape{c.examples});
   Tensor weight(DType::kFloat32, Shape{c.examples});
   for (int64_t i = 0; i < c.examples; ++i) {
