@@ -86,6 +86,9 @@ std::vector<train::GradientAndVariable> StepContext::Gradients(Output loss) cons
 
 void StepContext::ApplyGradients(const std::vector<train::GradientAndVariable>& gradients) {
   if (!training()) throw FailedPreconditionError("[keras/train_step] expected ApplyGradients in a training step");
+  if (gradients.empty()) {
+    throw InvalidArgumentError("[keras/train_step] expected gradients to apply; the model has no trainable weights");
+  }
   if (!parts_->gradients.empty()) {
     throw FailedPreconditionError("[keras/train_step] expected one call of ApplyGradients a step; got a second one");
   }

@@ -72,7 +72,18 @@ TEST_F(StrategyChaos, WorkersEndWithTheWeightsOfOneProcess) {
   }
 }
 
-// When a worker dies before it is seen, others wait for another one; so it is killed once they are together.
+// Before the workers have met nothing is lost: they wait for the one that is started again.
+TEST_F(StrategyChaos, AWorkerThatDiesBeforeItMeetsTheOthersIsWaitedFor) {
+  for (int w = 0; w < kWorkers; ++w) {
+    cluster_.Start("worker", w, w == 1 ? Flags({"--hold=start"}) : Flags({"--epochs=1"}));
+  }
+  ASSERT_TRUE(cluster_.WaitForLines("worker", 1, "holding", 1)) << Said();
+  for (const int w : {0, 2}) ASSERT_TRUE(cluster_.WaitForLines("worker", w, "ready", 1)) << Said();
+  cluster_.Kill("worker", 1);
+  cluster_.Start("worker", 1, Flags({"--epochs=1"}));
+  for (int w = 0; w < kWorkers; ++w) ASSERT_TRUE(cluster_.WaitForLines("worker", w, "end", 1)) << Said();
+}
+
 TEST_F(StrategyChaos, AWorkerThatIsKilledAtEachPhase) {
   for (const auto& [phase, victim] : {std::pair{"built", 1}, {"epoch", 0}, {"epoch", 2}, {"end", 1}}) {
     SCOPED_TRACE(phase);
