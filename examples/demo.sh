@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The tour behind `./dev demo`: two trainings on a local cluster of 2 parameter servers and 2 workers, four processes
-# each. Expects the programs to be built; COHORT_BUILD_DIR names the build folder (default: build/release).
+# each, and one of two workers that stay equal by all-reduce. Expects the programs to be built; COHORT_BUILD_DIR names the build folder (default: build/release).
 set -euo pipefail
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -10,6 +10,7 @@ DATA="${COHORT_DATA_DIR:-}"
 CLUSTER=(--ps=2 --workers=2)
 LINEAR_STEPS=20000
 MNIST_STEPS=3000
+MIRRORED_IMAGES=6000
 
 usage_error() {
   printf 'demo: %s\n      see ./dev demo --help\n' "$1" >&2
@@ -27,7 +28,7 @@ parse_arguments() {
           steps="$2" && shift
         fi
         [[ $steps =~ ^[1-9][0-9]*$ ]] || usage_error "--steps needs a positive number; got '$steps'"
-        LINEAR_STEPS="$steps" MNIST_STEPS="$steps"
+        LINEAR_STEPS="$steps" MNIST_STEPS="$steps" MIRRORED_IMAGES=$((steps < 500 ? 500 : 6000))
         ;;
       *) usage_error "unknown argument '$1'" ;;
     esac
@@ -73,15 +74,30 @@ summarize() {
   printf '    checkpoint: %s\n' "$logdir/$(newest_checkpoint "$logdir")"
 }
 
+# Two workers with a copy of the network each, whose gradients are summed in every step; one thread a worker.
+train_mirrored() { # train_mirrored [FLAGS...]
+  local logdir="$LOGS/mirrored" output="$LOGS/mirrored/output.log"
+  mkdir -p "$logdir"
+  printf '\n=== fashion_mnist: 2 workers, MultiWorkerMirroredStrategy, %s images\n' "$MIRRORED_IMAGES"
+  "$BIN/cohort" launch --workers=2 -- "$BIN/fashion_mnist" --strategy=multi_worker --threads=1 --epochs=2 \
+    --max_images="$MIRRORED_IMAGES" --logdir="$logdir" "$@" 2>&1 </dev/null | tee "$output" ||
+    { printf 'demo: fashion_mnist failed; its output is in %s\n' "$output" >&2 && exit 1; }
+  printf -- '--- fashion_mnist\n'
+  grep -oE 'test accuracy: .*' "$output" | sed 's/^/    /' || true
+  printf '    model (Keras opens it): %s\n    learning curves: %s\n' "$logdir/model.keras" "$logdir/curves.svg"
+}
+
 main() {
   parse_arguments "$@"
   train linear_regression linear_regression "$LINEAR_STEPS" --steps_to_validate=2000 --learning_rate=0.001
   if [[ -d $DATA/fashion-mnist ]]; then
     train fashion_mnist mnist_classifier "$MNIST_STEPS" --data_dir="$DATA/fashion-mnist"
+    train_mirrored --data_dir="$DATA/fashion-mnist"
   else
     printf '\nCOHORT_DATA_DIR names no folder with fashion-mnist/ in it: the classifier makes pictures of its own.\n'
     printf 'For the real ones put the four *-ubyte.gz files of Fashion-MNIST into such a folder.\n'
     train generated_images mnist_classifier "$MNIST_STEPS"
+    train_mirrored
   fi
   printf '\nLook at the runs:      tensorboard --logdir %s\n' "$LOGS"
   printf 'Train further:         ./dev demo      (from the start: ./dev demo --fresh)\n'

@@ -7,6 +7,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/device/logical_devices.h"
 
 namespace cohort {
 
@@ -32,9 +33,11 @@ std::vector<std::unique_ptr<Device>> DeviceFactories::Make(const DeviceName& tas
                                                            int intra_op_threads,
                                                            const std::shared_ptr<TaskResources>& resources,
                                                            const char* component) const {
+  config::DeviceConfig& config = config::DeviceConfig::Global();
+  config.Fix(StrCat("the first ", component));
   const auto count_of = [&](const std::string& type) {
     const auto wanted = device_count.find(type);
-    return wanted != device_count.end() ? wanted->second : type == "CPU" ? 1 : 0;
+    return wanted != device_count.end() ? wanted->second : config.Count(type);
   };
   const int cpus = count_of("CPU");
   if (cpus < 1) {

@@ -25,7 +25,7 @@ class DeviceFactories {
   static DeviceFactories& Global();
   DeviceFactories();
   void Register(const std::string& type, DeviceFactory factory);
-  // All devices of `task`: as many of each type as `device_count` says, one CPU where it does not name that. As in
+  // All devices of `task`: as many of each type as `device_count` says, else as config:: has it (one CPU). As in
   // TensorFlow a type that there is not counts for nothing. `intra_op_threads` 0: the cores, divided by the CPUs.
   // Throws InvalidArgumentError, prefixed with `component`, where no CPU is wanted.
   std::vector<std::unique_ptr<Device>> Make(const DeviceName& task, const std::map<std::string, int>& device_count,

@@ -13,6 +13,11 @@ class BackupAndRestoreCallback final : public Callback {
       : options_(options), path_(options.backup_dir + "/latest.weights.h5") {}
 
   void OnTrainBegin() override {
+    if (host().num_workers() > 1) {
+      throw UnimplementedError(StrCat("[keras/callbacks] BackupAndRestore expected a training of one process; got ",
+                                      host().num_workers(),
+                                      " workers: save weights by ModelCheckpoint, and load them at all workers"));
+    }
     CreateDirectories(options_.backup_dir);
     since_save_ = 0;
     if (!FileExists(path_)) return;

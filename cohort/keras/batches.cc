@@ -1,11 +1,14 @@
 #include "cohort/keras/batches.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/wire.h"
+#include "cohort/distribute/input.h"
+#include "cohort/distribute/worker_meeting.h"
 #include "cohort/keras/loss.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
@@ -120,6 +123,8 @@ Batches::Batches(const ModelData& data, const BatchTargets& wanted, const BatchO
   weighted_ = wanted.targets > 0 && (spec.size() > least || !options.class_weight.empty());
   dataset_ = Prepared(data, options, spec);
   const int64_t cardinality = dataset_->Cardinality();
+  const bool several = options.strategy != nullptr && options.strategy->num_workers() > 1;
+  agrees_ = several && (!whole_ || cardinality == data::kUnknownCardinality);
   if (cardinality == 0)
     throw InvalidArgumentError(StrCat("[keras/", options.caller,
                                       "] expected at least one batch; the dataset is empty: ", dataset_->ToString()));
@@ -132,10 +137,11 @@ Batches::Batches(const ModelData& data, const BatchTargets& wanted, const BatchO
   }
 }
 
-data::Dataset Batches::Prepared(const ModelData& data, const BatchOptions& options,
-                                const data::ElementSpec& spec) const {
+data::Dataset Batches::Prepared(const ModelData& data, const BatchOptions& options, const data::ElementSpec& spec) {
   std::optional<data::Dataset> dataset = data.dataset();
-  if (!dataset) {
+  if (dataset) {
+    dataset = Shared(*dataset);
+  } else {
     const std::vector<Tensor> tensors = AllTensors(data);
     dataset = data::Dataset::FromTensorSlices(tensors);
     if (options.shuffle) dataset = dataset->Shuffle(tensors[0].shape().dim(0), options.seed);
@@ -170,6 +176,48 @@ data::Dataset Batches::Prepared(const ModelData& data, const BatchOptions& optio
     return results;
   };
   return dataset->Map(convert).Prefetch(kAhead);
+}
+
+data::Dataset Batches::Shared(const data::Dataset& dataset) {
+  const distribute::Strategy* strategy = options_.strategy;
+  if (strategy == nullptr) return dataset;
+  const auto part = distribute::PartOfProcess(*strategy, dataset, options_.auto_shard);
+  if (!part) return dataset;  // of each batch the replicas take their rows
+  whole_ = false;
+  const int64_t batch = data::StaticBatchSize(dataset);
+  if (batch < 0) return data::LegacyRebatch(*part, strategy->num_workers());
+  const int64_t replicas = strategy->num_local_replicas();
+  const std::vector<int64_t> sizes = data::RebatchSizes(batch, strategy->num_workers(), replicas, strategy->worker());
+  std::vector<int64_t> of_steps;
+  for (size_t i = 0; i < sizes.size(); i += static_cast<size_t>(replicas)) {
+    of_steps.push_back(std::accumulate(sizes.begin() + static_cast<std::ptrdiff_t>(i),
+                                       sizes.begin() + static_cast<std::ptrdiff_t>(i) + replicas, int64_t{0}));
+  }
+  return data::Rebatch(*part, of_steps);
+}
+
+bool Batches::GoesOn(bool has_element, std::vector<Tensor>* element) {
+  if (!agrees_) return has_element;
+  distribute::WorkerMeeting& meeting = options_.strategy->meeting();
+  if (whole_) {
+    meeting.ExpectAgreement(StrCat("[keras/", options_.caller, "] expected the same data at all workers"),
+                            {{StrCat("batch ", step_ + 1), has_element ? "is there" : "is beyond the end"}});
+    return has_element;
+  }
+  if (!meeting.Any(has_element)) return false;
+  if (has_element) return true;
+  // This process takes part without examples.
+  element->clear();
+  for (const data::TensorSpec& spec : dataset_->element_spec()) {
+    Shape shape = spec.shape;
+    if (shape.has_rank() && shape.rank() > 0) shape.set_dim(0, 0);
+    if (!shape.IsFullyDefined()) {
+      throw InvalidArgumentError(StrCat("[keras/", options_.caller, "] expected examples of a known shape where the ",
+                                        "workers' shares differ; got ", spec.dtype, spec.shape));
+    }
+    element->push_back(Tensor::Zeros(spec.dtype, shape));
+  }
+  return true;
 }
 
 int64_t Batches::steps() const {
@@ -214,7 +262,7 @@ void Batches::StartEpoch() {
 
 bool Batches::Next(std::vector<Tensor>* batch) {
   if (options_.steps_per_epoch > 0 && step_ == options_.steps_per_epoch) return false;
-  if (!NextElement(batch)) {
+  if (!GoesOn(NextElement(batch), batch)) {
     if (!has_data_) {
       throw InvalidArgumentError(StrCat("[keras/", options_.caller,
                                         "] expected at least one batch; the dataset is "

@@ -10,7 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "cohort/data/auto_shard.h"
 #include "cohort/data/dataset.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/keras/layer.h"
 #include "cohort/keras/model_data.h"
 
@@ -21,9 +23,11 @@ struct BatchOptions {
   int64_t batch_size = 32;     // of tensors
   bool shuffle = false;        // tensors: all of them, in another order each epoch
   int64_t seed = 0;
-  int64_t first_pass = 0;                  // what the first epoch's order follows from
-  int64_t steps_per_epoch = 0;             // 0: all there are
-  std::map<int64_t, double> class_weight;  // multiplied into the weights of the examples
+  int64_t first_pass = 0;                          // what the first epoch's order follows from
+  int64_t steps_per_epoch = 0;                     // 0: all there are
+  std::map<int64_t, double> class_weight;          // multiplied into the weights of the examples
+  const distribute::Strategy* strategy = nullptr;  // whose processes share the data; null: this process has it all
+  data::AutoShardPolicy auto_shard = data::AutoShardPolicy::kAuto;
 };
 
 // What a model wants: inputs, and how many targets (0: it predicts).
@@ -42,6 +46,10 @@ class Batches {
   // Throws InvalidArgumentError, with both shapes, for data that does not fit the inputs.
   Batches(const ModelData& data, const BatchTargets& wanted, const BatchOptions& options);
 
+  // Whether batches are the global ones, which all processes read alike; else they are this process's parts.
+  bool whole() const { return whole_; }
+  // What the data is, for all processes to compare.
+  std::string Describe() const { return whole_ ? dataset_->ToString() : "shared by files"; }
   // Of the targets, converted: integers are int64, floats float32.
   const std::vector<data::TensorSpec>& y_specs() const { return y_specs_; }
   // Batches an epoch; 0 where that is not known before the first one has ended.
@@ -63,14 +71,20 @@ class Batches {
   void Restore(std::string_view position);
 
  private:
-  data::Dataset Prepared(const ModelData& data, const BatchOptions& options, const data::ElementSpec& spec) const;
+  data::Dataset Prepared(const ModelData& data, const BatchOptions& options, const data::ElementSpec& spec);
+  // This process's part of a dataset of global batches.
+  data::Dataset Shared(const data::Dataset& dataset);
   bool NextElement(std::vector<Tensor>* element);
+  // Agrees with the other processes on whether the epoch goes on.
+  bool GoesOn(bool has_element, std::vector<Tensor>* element);
   void AddWeights(std::vector<Tensor>* batch);
 
   const BatchTargets wanted_;
   const BatchOptions options_;
   std::vector<data::TensorSpec> y_specs_;
   bool weighted_ = false;
+  bool whole_ = true;
+  bool agrees_ = false;  // processes cannot know by themselves when the data of all ends
   std::optional<data::Dataset> dataset_;
   std::unique_ptr<data::Iterator> iterator_;
   std::optional<std::vector<Tensor>> peeked_;

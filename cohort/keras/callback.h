@@ -27,6 +27,9 @@ class CallbackHost {
   // Training ends after the current batch.
   virtual void StopTraining() = 0;
   virtual bool stop_training() const = 0;
+  // Of several processes that train together the one that writes files and speaks to the user.
+  virtual bool is_chief() const { return true; }
+  virtual int num_workers() const { return 1; }  // processes that train together
   // The optimizer's rate for the next update. Set throws FailedPreconditionError where it follows a schedule.
   virtual double GetLearningRate() = 0;
   virtual void SetLearningRate(double rate) = 0;

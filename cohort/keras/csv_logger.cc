@@ -18,6 +18,7 @@ class CsvCallback final : public Callback {
       : filename_(std::move(filename)), separator_(std::move(separator)), append_(append) {}
 
   void OnTrainBegin() override {
+    if (!host().is_chief()) return;
     names_.clear();
     needs_header_ = !append_ || !FileExists(filename_) || ReadFile(filename_).empty();
     errno = 0;
@@ -26,6 +27,7 @@ class CsvCallback final : public Callback {
   }
 
   void OnEpochEnd(int epoch, Logs& logs) override {
+    if (!host().is_chief()) return;
     if (names_.empty()) ChooseColumns(logs);
     std::vector<std::string> row = {std::to_string(epoch)};
     for (const std::string& name : names_) {

@@ -9,17 +9,17 @@
 
 namespace cohort::keras {
 
-void RunningLosses::Add(const std::vector<float>& losses, int64_t examples) {
-  const auto weight = static_cast<double>(examples);
-  for (size_t i = 0; i < sums_.size(); ++i) sums_[i] += static_cast<double>(losses[i]) * weight;
+void RunningLosses::Add(const StepFunction::Result& result) {
+  const auto weight = static_cast<double>(result.examples);
+  for (size_t i = 0; i < sums_.size(); ++i) sums_[i] += static_cast<double>(result.losses[i]) * weight;
   examples_ += weight;
 }
 
-Logs RunningLosses::Read() const {
+Logs RunningLosses::Read(bool of_all) const {
   const double count = examples_ > 0 ? examples_ : 1;
   Logs logs = {{"loss", sums_[0] / count}};
   for (size_t i = 1; i < sums_.size(); ++i) logs.emplace_back(step_->output_loss_names()[i - 1], sums_[i] / count);
-  for (const auto& [name, value] : step_->ReadMetrics()) logs.emplace_back(name, value);
+  for (const auto& [name, value] : step_->ReadMetrics(of_all)) logs.emplace_back(name, value);
   return logs;
 }
 
@@ -50,27 +50,29 @@ Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& event
       events.callbacks->OnTestBatchBegin(index);
     else
       events.callbacks->OnTrainBatchBegin(index);
-    std::vector<float> losses;
+    StepFunction::Result result;
     try {
-      losses = step.Run(batch);
+      result = step.Run(batch, batches.whole());
     } catch (const Error& error) {
       ThrowError(error.code(), StrCat(error.what(), " (in ", events.where, ", batch ", index + 1, ")"));
     }
-    running.Add(losses, batch[0].shape().dim(0));
-    if (finite && !std::isfinite(losses[0])) {
+    running.Add(result);
+    if (events.after_step) events.after_step();
+    const float loss = result.losses[0];
+    if (finite && !std::isfinite(loss)) {
       finite = false;
-      LogWarning("keras", "the loss is ", losses[0], " in ", events.where, ", batch ", index + 1,
+      LogWarning("keras", "the loss is ", loss, " in ", events.where, ", batch ", index + 1,
                  "; a smaller learning rate or clipnorm may help, the callback TerminateOnNaN ends training");
     }
     *steps = index + 1;
-    const BatchLogs logs(losses[0], [&running] { return running.Read(); });
+    const BatchLogs logs(loss, [&running] { return running.Read(/*of_all=*/false); });
     if (events.testing)
       events.callbacks->OnTestBatchEnd(index, logs);
     else
       events.callbacks->OnTrainBatchEnd(index, logs);
     if (events.stop != nullptr && *events.stop) break;
   }
-  return running.Read();
+  return running.Read(/*of_all=*/true);
 }
 
 }  // namespace cohort::keras

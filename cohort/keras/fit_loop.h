@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,9 @@ namespace cohort::keras {
 class RunningLosses {
  public:
   explicit RunningLosses(const StepFunction& step) : step_(&step), sums_(1 + step.output_loss_names().size()) {}
-  void Add(const std::vector<float>& losses, int64_t examples);
-  // Losses and metrics so far.
-  Logs Read() const;
+  void Add(const StepFunction::Result& result);
+  // Losses and metrics so far; `of_all`: metrics of all processes, which have to ask together, else of this one.
+  Logs Read(bool of_all) const;
   // For a training that is taken up again: examples, then the sums.
   std::vector<double> Save() const;
   // False where `saved` is of another model.
@@ -35,6 +36,7 @@ struct PassEvents {
   bool testing;
   std::string where;           // of errors: "epoch 3"
   const bool* stop = nullptr;  // set: the pass ends after the current batch
+  std::function<void()> after_step = {};
 };
 
 // Runs `step` on all batches of one epoch. Returns loss and metrics. `*steps`: how many batches are done; where it is

@@ -65,13 +65,19 @@ Output CallContext::StepSeed(int64_t seed) const {
   }
   const auto same = [this](const LayerInstance::LayerValues& values) { return values.path == path_; };
   const auto calls = std::count_if(instance_.values_.begin(), instance_.values_.end(), same);
-  const int32_t own = ops::InitialValueSeed(graph(), StrCat(path_, "#", calls), seed).data<int32_t>()[0];
+  const distribute::ReplicaContext* replica = instance_.replica();
+  const int id = replica == nullptr ? 0 : replica->replica_id_in_sync_group();
+  const std::string place = StrCat(path_, "#", calls, id == 0 ? "" : StrCat("@", id));
+  const int32_t own = ops::InitialValueSeed(graph(), place, seed).data<int32_t>()[0];
   // [own, step]
   const Output count = ops::Mul(ops::Cast(step, DType::kInt32), ops::Const(graph(), std::vector<int32_t>{0, 1}));
   return ops::Add(count, ops::Const(graph(), std::vector<int32_t>{own, 0}));
 }
 
-Output CallContext::SumOverReplicas(Output value) const { return value; }
+Output CallContext::SumOverReplicas(Output value) const {
+  distribute::ReplicaContext* replica = instance_.replica();
+  return replica == nullptr ? value : replica->AllReduce(distribute::Reduction::kSum, value);
+}
 
 std::vector<LayerTensor> LayerRef::Apply(const std::vector<LayerTensor>& inputs) const {
   std::vector<LayerInput> specs;

@@ -8,6 +8,11 @@
 
 namespace cohort::keras {
 
+WeightStore::WeightStore(const WeightStore& first, const std::function<ops::Variable(const ops::Variable&)>& local)
+    : graph_(first.graph_), prefix_(first.prefix_), weights_(first.weights_), by_path_(first.by_path_), frozen_(true) {
+  for (ModelWeight& weight : weights_) weight.variable = local(weight.variable);
+}
+
 const ModelWeight& WeightStore::Get(const std::string& layer_path, const WeightSpec& spec, bool trainable) {
   const std::string path = layer_path.empty() ? spec.name : layer_path + "/" + spec.name;
   const auto found = by_path_.find(path);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/distribute/strategy.h"
 #include "cohort/keras/layer.h"
 
 namespace cohort::keras {
@@ -25,6 +26,9 @@ class WeightStore {
  public:
   // `prefix` goes before the names of variables. Makes them through the open variable creators of `graph`.
   explicit WeightStore(Graph& graph, std::string prefix = "") : graph_(graph), prefix_(std::move(prefix)) {}
+
+  // The weights of another replica: the same, with `local` of each variable. Frozen.
+  WeightStore(const WeightStore& first, const std::function<ops::Variable(const ops::Variable&)>& local);
 
   Graph& graph() const { return graph_; }
   // Throws InvalidArgumentError where the weight exists with another shape.
@@ -56,7 +60,8 @@ class LayerInstance {
   struct Options {
     bool training = false;
     DType compute_dtype = DType::kFloat32;
-    Output step = {};  // of training: its number, an int64 scalar
+    Output step = {};                               // of training: its number, an int64 scalar
+    distribute::ReplicaContext* replica = nullptr;  // while the instance is made; null: there is one alone
   };
 
   LayerInstance(WeightStore& weights, const Options& options) : weights_(weights), options_(options) {}
@@ -68,6 +73,7 @@ class LayerInstance {
 
   Graph& graph() const { return weights_.graph(); }
   bool training() const { return options_.training; }
+  distribute::ReplicaContext* replica() const { return options_.replica; }
   Output Computed(Output value) const;
   // Of each layer, inner ones before those that they are part of, in the order of calls.
   const std::vector<LayerValues>& values() const { return values_; }

@@ -20,6 +20,7 @@ struct LoadOptions {
   std::map<std::string, LayerFactory> custom_layers;  // by class name; before Keras's own
   int64_t seed = 0;                                   // as ModelOptions has them
   SessionConfig session;
+  distribute::StrategyPtr strategy;
 };
 
 // A Sequential, or a functional Model, with the file's weights. A class of the program's own that derives from Model is

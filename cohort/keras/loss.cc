@@ -11,11 +11,25 @@
 #include "cohort/ops/constant.h"
 #include "cohort/ops/gather.h"
 #include "cohort/ops/math.h"
+#include "cohort/ops/slice.h"
 
 namespace cohort::keras {
 namespace {
 
-Output CountOf(const Output& values) { return ops::Cast(ops::Size(values, DType::kInt64), DType::kFloat32); }
+// How many loss values there are. Where they are one row an example, the targets alone tell it: replicas then add up
+// their counts while they compute predictions.
+Output CountOf(const Output& values, const Output& y_true) {
+  const Shape& shape = values.shape();
+  const bool rows_unknown = shape.has_rank() && shape.rank() > 0 && shape.dim(0) < 0 && y_true.shape().has_rank() &&
+                            y_true.shape().rank() > 0 && y_true.shape().dim(0) < 0;
+  if (!rows_unknown || !shape.Sub(1, shape.rank()).IsFullyDefined()) {
+    return ops::Cast(ops::Size(values, DType::kInt64), DType::kFloat32);
+  }
+  const Output rows = ops::Squeeze(ops::Slice(ops::ShapeOf(y_true, DType::kInt64), {0}, {1}), {0});
+  const auto each = static_cast<float>(shape.Sub(1, shape.rank()).num_elements());
+  const Output count = ops::Cast(rows, DType::kFloat32);
+  return each == 1.0f ? count : count * each;
+}
 
 class FunctionLoss final : public Loss {
  public:
@@ -83,7 +97,7 @@ LossSums Loss::Sums(const Output& y_true, const Output& y_pred, const Output& sa
   if (reduction_ == Reduction::kMeanWithSampleWeight && weights.valid()) {
     sums.weight = ops::Sum(ops::Mul(ops::OnesLike(values), weights));  // broadcast as they are used
   } else if (reduction_ != Reduction::kSum) {
-    sums.weight = CountOf(values);
+    sums.weight = CountOf(values, y_true);
   }
   return sums;
 }

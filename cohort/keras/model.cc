@@ -53,8 +53,8 @@ ModelEngine& Model::engine() const {
                                          "' to be known; begin it with Input(shape), call Build(shape), or Fit it"));
   }
   if (engine_ == nullptr) {
-    engine_ =
-        std::make_unique<ModelEngine>(layers_, ComputeDType(options_.dtype_policy), options_.seed, options_.session);
+    engine_ = std::make_unique<ModelEngine>(layers_, ComputeDType(options_.dtype_policy), options_.seed,
+                                            options_.session, options_.strategy);
   }
   return *engine_;
 }
@@ -129,15 +129,18 @@ void Model::Summary(std::ostream& out) const {
   out << SummaryTable(options_.name, rows, totals, !chain);
 }
 
-double Model::GetLearningRate() {
+bool Model::is_chief() const { return options_.strategy == nullptr || options_.strategy->is_chief(); }
+int Model::num_workers() const { return options_.strategy == nullptr ? 1 : options_.strategy->num_workers(); }
+
+ModelEngine& Model::CompiledEngine() {
   RequireCompiled("model");
-  return engine().GetLearningRate();
+  engine();
+  if (compiled_ == nullptr) ResolveCompiled();
+  return engine();
 }
 
-void Model::SetLearningRate(double rate) {
-  RequireCompiled("model");
-  engine().SetLearningRate(rate);
-}
+double Model::GetLearningRate() { return CompiledEngine().GetLearningRate(); }
+void Model::SetLearningRate(double rate) { CompiledEngine().SetLearningRate(rate); }
 
 bool Model::has_learning_rate_schedule() const {
   RequireCompiled("model");
@@ -145,10 +148,7 @@ bool Model::has_learning_rate_schedule() const {
   return optimizer != nullptr && !optimizer->learning_rate_variable().valid();
 }
 
-int64_t Model::Iterations() {
-  RequireCompiled("model");
-  return engine().Iterations();
-}
+int64_t Model::Iterations() { return CompiledEngine().Iterations(); }
 
 MetricDirection Model::DirectionOf(const std::string& name) const {
   if (name == "loss" || name.ends_with("_loss")) return MetricDirection::kDown;

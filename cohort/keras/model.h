@@ -19,6 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "cohort/data/auto_shard.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/keras/callback.h"
 #include "cohort/keras/core_layers.h"
 #include "cohort/keras/history.h"
@@ -49,6 +51,8 @@ struct ModelOptions {
   std::string dtype_policy = "float32";
   int64_t seed = 0;       // of initial values and of random layers
   SessionConfig session;  // threads, placement
+  // Replicas that train together; null: one alone. Batches given to Fit are global and are divided among them.
+  distribute::StrategyPtr strategy = nullptr;
 };
 
 // One loss, or one for each output: "mse", {"mse", keras::Huber()}.
@@ -96,6 +100,10 @@ struct FitOptions {
   // Before the first step ever, and once a model: a forward and a backward pass of the first batch measure how the
   // signal goes through the layers; what collapses or explodes is a warning with numbers and a remedy.
   bool signal_check = true;
+  // Of a dataset among several processes; tensors are always given whole to all.
+  data::AutoShardPolicy auto_shard = data::AutoShardPolicy::kAuto;
+  // Steps between comparisons of the weights of all replicas; 0: only where Fit begins and ends.
+  int64_t replica_check_steps = 500;
 };
 
 struct EvaluateOptions {
@@ -103,6 +111,7 @@ struct EvaluateOptions {
   int verbose = 1;
   int64_t steps = 0;  // 0: until the data ends
   std::vector<CallbackPtr> callbacks;
+  data::AutoShardPolicy auto_shard = data::AutoShardPolicy::kAuto;
 };
 
 struct PredictOptions {
@@ -171,6 +180,8 @@ class Model : public CallbackHost {
   // CallbackHost.
   void StopTraining() override { stop_training_ = true; }
   bool stop_training() const override { return stop_training_; }
+  bool is_chief() const override;
+  int num_workers() const override;
   double GetLearningRate() override;
   void SetLearningRate(double rate) override;
   bool has_learning_rate_schedule() const override;
@@ -212,11 +223,15 @@ class Model : public CallbackHost {
   friend std::unique_ptr<Model> LoadModel(const std::string& path, const LoadOptions& options);
 
   ModelEngine& engine() const;
+  // With the optimizer of Compile.
+  ModelEngine& CompiledEngine();
   void ResolveCompiled();
   const StepFunction& Step(bool training, const std::vector<data::TensorSpec>& y_specs);
   void RequireCompiled(const char* caller) const;
   void Prepare(const ModelData& data, const char* caller);
   BatchTargets TrainedTargets() const;
+  // Before several processes train together: that they do the same.
+  void ExpectAgreement(const Batches& batches, const Batches* validation, const FitOptions& options);
   void ReportSignal(Batches& batches, const StepFunction& step);
   Logs RunTest(Batches& batches, Callback& callbacks, const std::string& where);
   // The parts of files. `where` names one.

@@ -59,6 +59,7 @@ class ModelCheckpointCallback final : public Callback {
   }
 
   void Save(Logs logs, const std::string& message) {
+    if (!host().is_chief()) return;
     SetLog(logs, "epoch", epoch_ + 1);
     const std::string path = FillIn(options_.filepath, logs);
     Say(StrCat(message, "saving model to ", path));
@@ -70,7 +71,7 @@ class ModelCheckpointCallback final : public Callback {
   }
 
   void Say(const std::string& line) const {
-    if (options_.verbose > 0) std::cout << line << std::endl;
+    if (options_.verbose > 0 && host().is_chief()) std::cout << line << std::endl;
   }
 
   const ModelCheckpointOptions options_;

@@ -1,27 +1,63 @@
 #include "cohort/keras/model_engine.h"
 
+#include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/distribute/strategies.h"
+#include "cohort/distribute/worker_meeting.h"
+#include "cohort/keras/replicated_step.h"
+#include "cohort/keras/variable_values.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/control.h"
 
 namespace cohort::keras {
 
-std::vector<float> StepFunction::Run(const std::vector<Tensor>& batch) const {
-  std::vector<float> losses;
-  for (const Tensor& loss : (*step_)(batch)) losses.push_back(loss.scalar<float>());
-  return losses;
+namespace {
+
+std::string OwnNamesOf(const distribute::Strategy& strategy) {
+  if (strategy.session_target().empty()) return "";
+  const int number = strategy.NextModel();
+  return number == 0 ? "" : StrCat("model_", number, "/");
+}
+
+}  // namespace
+
+std::vector<Tensor> StepFunction::Divided(const std::vector<Tensor>& batch, bool whole) const {
+  const int here = strategy_->num_local_replicas();
+  if (here == 1 && (!whole || strategy_->num_workers() == 1)) return batch;
+  const int replicas = whole ? strategy_->num_replicas_in_sync() : here;
+  const int first = whole ? strategy_->first_replica() : 0;
+  std::vector<Tensor> feeds;
+  feeds.reserve(batch.size() * static_cast<size_t>(here));
+  for (int r = 0; r < here; ++r) {
+    for (const Tensor& tensor : batch) {
+      const auto [begin, end] = distribute::Strategy::RowsOf(tensor.shape().dim(0), first + r, replicas);
+      feeds.push_back(tensor.Slice(begin, end));
+    }
+  }
+  return feeds;
+}
+
+StepFunction::Result StepFunction::Run(const std::vector<Tensor>& batch, bool whole) const {
+  Result result;
+  for (const Tensor& loss : (*step_)(Divided(batch, whole))) result.losses.push_back(loss.scalar<float>());
+  result.examples = batch[0].shape().dim(0);
+  if (strategy_->num_workers() > 1) {
+    result.examples = static_cast<int64_t>(result.losses.back());
+    result.losses.pop_back();
+  }
+  return result;
 }
 
 void StepFunction::ResetMetrics() const {
   if (reset_) (*reset_)({});
 }
 
-Logs StepFunction::ReadMetrics() const {
+Logs StepFunction::ReadMetrics(bool of_all) const {
   Logs logs;
   if (!results_) return logs;
-  const std::vector<Tensor> values = (*results_)({});
+  const std::vector<Tensor> values = (of_all ? *results_ : *local_results_)({});
   for (size_t i = 0; i < values.size(); ++i) logs.emplace_back(metrics_[i].first, values[i].scalar<float>());
   return logs;
 }
@@ -29,18 +65,50 @@ Logs StepFunction::ReadMetrics() const {
 std::vector<std::pair<std::string, MetricPtr>> StepFunction::metrics() const { return metrics_; }
 
 ModelEngine::ModelEngine(std::shared_ptr<const LayerGraph> layers, DType compute_dtype, int64_t seed,
-                         const SessionConfig& session_config)
-    : layers_(std::move(layers)), compute_dtype_(compute_dtype) {
+                         const SessionConfig& session_config, distribute::StrategyPtr strategy)
+    : layers_(std::move(layers)),
+      compute_dtype_(compute_dtype),
+      strategy_(strategy != nullptr ? std::move(strategy) : distribute::Default()),
+      own_names_(OwnNamesOf(*strategy_)) {
   graph_.set_seed(seed);
-  x_ = InputPlaceholders();
-  prediction_ = std::make_unique<LayerInstance>(weights_, LayerInstance::Options{.compute_dtype = compute_dtype});
-  predictions_ = prediction_->Add(*layers_, "", x_);
-  for (Output& output : predictions_) {
-    if (output.dtype() == DType::kBfloat16) output = ops::Cast(output, DType::kFloat32);
+  {
+    const auto scope = strategy_->Scope(graph_);
+    const VariableCreatorScope names = OwnNames();
+    const DeviceScope device(graph_, strategy_->devices()[0]);
+    x_ = InputPlaceholders();
+    prediction_ = std::make_unique<LayerInstance>(weights_, LayerInstance::Options{.compute_dtype = compute_dtype});
+    predictions_ = prediction_->Add(*layers_, "", x_);
+    for (Output& output : predictions_) {
+      if (output.dtype() == DType::kBfloat16) output = ops::Cast(output, DType::kFloat32);
+    }
   }
   weights_.Freeze();
-  session_ = std::make_unique<Session>(graph_, "", session_config);
+  ExpectEqualModels();
+  for (int r = 1; r < strategy_->num_local_replicas(); ++r) {
+    mirrors_.push_back(std::make_unique<WeightStore>(
+        weights_, [&](const ops::Variable& variable) { return strategy_->Local(variable, r); }));
+  }
+  // Random layers draw other numbers at each worker.
+  graph_.set_seed(seed + 1'000'003 * int64_t{strategy_->worker()});
+  session_ = std::make_unique<Session>(graph_, strategy_->session_target(), strategy_->session_config(session_config));
   RunInitializers();
+}
+
+// Before the first collective of the graph: graphs that differ would wait for each other.
+void ModelEngine::ExpectEqualModels() {
+  std::vector<std::pair<std::string, std::string>> facts;
+  for (const ModelWeight& weight : weights()) {
+    facts.emplace_back(StrCat("weight ", weight.path), StrCat(weight.spec.dtype, weight.spec.shape));
+  }
+  strategy_->meeting().ExpectAgreement("[keras/model] expected all workers to build the same model", facts);
+}
+
+VariableCreatorScope ModelEngine::OwnNames() {
+  return VariableCreatorScope(graph_, [this](const VariableMaker& next, const VariableRequest& request) {
+    VariableRequest own = request;
+    own.name = own_names_ + request.name;
+    return next(own);
+  });
 }
 
 std::vector<LayerInstance::LayerValues> ModelEngine::step_values() const {
@@ -69,13 +137,9 @@ void ModelEngine::RunInitializers() {
 }
 
 std::vector<Tensor> ModelEngine::GetWeights() {
-  std::vector<Output> values;
-  for (const ModelWeight& weight : weights()) values.push_back(weight.variable.value());
-  if (values.empty()) return {};
-  // Variables are replaced by their updates, but may be written in place by rows: hand out copies.
-  std::vector<Tensor> tensors = session_->Run(values);
-  for (Tensor& tensor : tensors) tensor = tensor.Clone();
-  return tensors;
+  std::vector<ops::Variable> variables;
+  for (const ModelWeight& weight : weights()) variables.push_back(weight.variable);
+  return ReadVariables(*session_, variables);
 }
 
 void ModelEngine::SetWeights(const std::vector<Tensor>& values) {
@@ -93,9 +157,13 @@ void ModelEngine::SetWeights(const std::vector<Tensor>& values) {
   }
   if (!assign_) {
     std::vector<Node*> assignments;
-    for (const ModelWeight& weight : weights()) {
+    const size_t copies_of_each = strategy_->has_parameter_device() ? 1 : mirrors_.size() + 1;
+    for (size_t i = 0; i < weights().size(); ++i) {
+      const ModelWeight& weight = weights()[i];
       new_values_.push_back(ops::Placeholder(graph_, weight.spec.dtype, weight.spec.shape, "new_value"));
-      assignments.push_back(weight.variable.Assign(new_values_.back()));
+      for (size_t r = 0; r < copies_of_each; ++r) {
+        assignments.push_back(store(r).weights()[i].variable.Assign(new_values_.back()));
+      }
     }
     assign_ = session_->MakeCallable(new_values_, {}, {ops::Group(graph_, assignments, "set_weights")});
   }
@@ -103,82 +171,146 @@ void ModelEngine::SetWeights(const std::vector<Tensor>& values) {
 }
 
 void ModelEngine::SetOptimizer(const Optimizer& optimizer) {
-  optimizer_ = optimizer.Make(graph_);
+  optimizers_.clear();
+  const VariableCreatorScope names = OwnNames();
+  const size_t sets = strategy_->has_parameter_device() ? 1 : mirrors_.size() + 1;
+  for (size_t r = 0; r < sets; ++r) {
+    std::optional<NameScope> replica;
+    if (r > 0) replica.emplace(graph_, StrCat("replica_", r));
+    const DeviceScope device(
+        graph_, strategy_->has_parameter_device() ? strategy_->parameter_device() : strategy_->devices()[r]);
+    optimizers_.push_back(optimizer.Make(graph_));
+  }
   set_learning_rate_.reset();
   RunInitializers();
 }
 
-double ModelEngine::GetLearningRate() { return session_->Run(optimizer_->learning_rate()).scalar<float>(); }
+void ModelEngine::SetOptimizerVariables(const std::vector<Tensor>& values) {
+  std::vector<ops::Variable> variables;
+  std::vector<Tensor> values_of_all;
+  for (const auto& one : optimizers_) {
+    const std::vector<ops::Variable> of_one = one->variables();
+    variables.insert(variables.end(), of_one.begin(), of_one.begin() + static_cast<std::ptrdiff_t>(values.size()));
+    values_of_all.insert(values_of_all.end(), values.begin(), values.end());
+  }
+  AssignVariables(*session_, variables, values_of_all);
+}
+
+double ModelEngine::GetLearningRate() { return session_->Run(optimizer()->learning_rate()).scalar<float>(); }
 
 void ModelEngine::SetLearningRate(double rate) {
-  const ops::Variable variable = optimizer_->learning_rate_variable();
-  if (!variable.valid()) {
+  if (!optimizer()->learning_rate_variable().valid()) {
     throw FailedPreconditionError(
         "[keras/model] expected an optimizer with a fixed learning rate to set it; this one follows a schedule");
   }
   if (!set_learning_rate_) {
     const Output value = ops::Placeholder(graph_, DType::kFloat32, Shape(), "new_learning_rate");
-    set_learning_rate_ = session_->MakeCallable({value}, {}, {variable.Assign(value)});
+    std::vector<Node*> assignments;
+    for (const auto& one : optimizers_) assignments.push_back(one->learning_rate_variable().Assign(value));
+    set_learning_rate_ = session_->MakeCallable({value}, {}, assignments);
   }
   (*set_learning_rate_)({Tensor::Scalar(static_cast<float>(rate))});
 }
 
-int64_t ModelEngine::Iterations() { return session_->Run(optimizer_->iterations().value()).scalar<int64_t>(); }
+int64_t ModelEngine::Iterations() { return session_->Run(optimizer()->iterations().value()).scalar<int64_t>(); }
+
+std::unique_ptr<StepContext> ModelEngine::DescribeStep(const CompiledModel& compiled, bool training,
+                                                       const std::vector<data::TensorSpec>& y_specs,
+                                                       const StepBody& body, distribute::ReplicaContext& replica) {
+  auto parts = std::make_unique<StepParts>(StepParts{.layers = *layers_,
+                                                     .compiled = compiled,
+                                                     .weights = store(static_cast<size_t>(replica.local_replica())),
+                                                     .optimizer = training ? optimizer() : nullptr,
+                                                     .compute_dtype = compute_dtype_,
+                                                     .x = InputPlaceholders(),
+                                                     .replica = &replica});
+  for (const data::TensorSpec& spec : y_specs) {
+    parts->y.push_back(ops::Placeholder(graph_, spec.dtype, spec.shape, "y"));
+  }
+  parts->sample_weight = ops::Placeholder(graph_, DType::kFloat32, Shape{-1}, "sample_weight");
+  auto step = std::make_unique<StepContext>(std::move(parts));
+  {
+    const NameScope scope(graph_, training ? "train" : "test");
+    body(*step);
+  }
+  if (step->parts_->reported_loss.valid() && step->parts_->instance != nullptr) return step;
+  throw FailedPreconditionError(StrCat("[keras/train_step] expected ", training ? "TrainStep" : "TestStep",
+                                       " to call the model and to report a loss (StepContext::ReportLoss); it did ",
+                                       "not"));
+}
 
 StepFunction ModelEngine::MakeStep(const CompiledModel& compiled, bool training,
                                    const std::vector<data::TensorSpec>& y_specs, const StepBody& body) {
-  auto made = std::make_unique<StepParts>(StepParts{.layers = *layers_,
-                                                    .compiled = compiled,
-                                                    .weights = weights_,
-                                                    .optimizer = training ? optimizer_.get() : nullptr,
-                                                    .compute_dtype = compute_dtype_,
-                                                    .x = InputPlaceholders()});
-  StepParts& parts = *made;
-  for (const data::TensorSpec& spec : y_specs) parts.y.push_back(ops::Placeholder(graph_, spec.dtype, spec.shape, "y"));
-  parts.sample_weight = ops::Placeholder(graph_, DType::kFloat32, Shape{-1}, "sample_weight");
-  std::vector<Output> feeds = parts.x;
-  feeds.insert(feeds.end(), parts.y.begin(), parts.y.end());
-  feeds.push_back(parts.sample_weight);
-
-  StepContext step(std::move(made));
-  {
-    const NameScope scope(graph_, training ? "train" : "test");
-    body(step);
-  }
-  if (!parts.reported_loss.valid() || parts.instance == nullptr) {
-    throw FailedPreconditionError(StrCat("[keras/train_step] expected ", training ? "TrainStep" : "TestStep",
-                                         " to call the model and to report a loss (StepContext::ReportLoss); it did ",
-                                         "not"));
-  }
+  const VariableCreatorScope names = OwnNames();
+  std::vector<std::unique_ptr<StepContext>> steps;
+  strategy_->Run(graph_, [&](distribute::ReplicaContext& replica) {
+    steps.push_back(DescribeStep(compiled, training, y_specs, body, replica));
+    return std::vector<Output>();
+  });
   StepFunction function;
+  function.strategy_ = strategy_.get();
   function.y_specs_ = y_specs;
-  function.feeds_ = feeds;
-  function.loss_ = parts.reported_loss;
-  function.layer_values_ = parts.instance->values();
-  std::vector<Output> fetches = {parts.reported_loss};
-  for (const auto& [name, loss] : parts.output_losses) {
-    function.output_loss_names_.push_back(name);
-    fetches.push_back(loss);
+  std::vector<Output> feeds;
+  std::vector<StepParts*> replicas;
+  for (const auto& step : steps) {
+    StepParts& parts = *step->parts_;
+    replicas.push_back(&parts);
+    StepFunction::Replica replica{parts.x, parts.reported_loss, parts.instance->values()};
+    replica.feeds.insert(replica.feeds.end(), parts.y.begin(), parts.y.end());
+    replica.feeds.push_back(parts.sample_weight);
+    feeds.insert(feeds.end(), replica.feeds.begin(), replica.feeds.end());
+    function.replicas_.push_back(std::move(replica));
   }
+  for (const auto& [name, loss] : replicas[0]->output_losses) function.output_loss_names_.push_back(name);
+  std::vector<GraphOptimizer*> optimizers;
+  if (training) {
+    for (const auto& optimizer : optimizers_) optimizers.push_back(optimizer.get());
+  }
+  const ReplicatedStep joined = JoinReplicas(*strategy_, replicas, optimizers);
   std::vector<Node*> resets;
-  std::vector<Output> results;
-  for (const MetricInStep& metric : parts.metrics) {
-    std::vector<Output> states;
-    for (const ops::Variable& state : metric.states) {
-      resets.push_back(state.initializer());
-      states.push_back(state.value());
-    }
-    results.push_back(ops::Cast(metric.metric->Result(states), DType::kFloat32));
+  std::vector<Output> local_results, results;
+  for (ReplicatedMetric& metric : JoinMetrics(*strategy_, replicas)) {
+    resets.insert(resets.end(), metric.resets.begin(), metric.resets.end());
+    local_results.push_back(metric.local_result);
+    results.push_back(metric.result);
     function.metrics_.emplace_back(metric.name, metric.metric);
   }
   RunInitializers();
-  function.step_ = session_->MakeCallable(feeds, fetches,
-                                          {ops::Group(graph_, parts.targets, training ? "train_step" : "test_step")});
+  function.step_ = session_->MakeCallable(feeds, joined.fetches,
+                                          {ops::Group(graph_, joined.targets, training ? "train_step" : "test_step")});
   if (!results.empty()) {
     function.reset_ = session_->MakeCallable({}, {}, resets);
+    function.local_results_ = session_->MakeCallable({}, local_results);
     function.results_ = session_->MakeCallable({}, results);
   }
   return function;
+}
+
+void ModelEngine::ExpectEqualReplicas() {
+  if (strategy_->num_replicas_in_sync() == 1 || strategy_->has_parameter_device()) return;
+  std::vector<Output> values;
+  for (size_t r = 0; r <= mirrors_.size(); ++r) {
+    for (const ModelWeight& weight : store(r).weights()) values.push_back(weight.variable.value());
+  }
+  std::string mine;
+  for (const Tensor& value : session_->Run(values)) {
+    const uint32_t crc = crc32c::Value({static_cast<const char*>(value.raw_data()), value.bytes()});
+    mine.append(reinterpret_cast<const char*>(&crc), sizeof(crc));
+  }
+  std::string all;  // [replicas, weights]
+  for (const std::string& part : strategy_->meeting().Gather(mine)) all += part;
+  const size_t row = weights().size() * sizeof(uint32_t);
+  for (size_t replica = 1; replica < strategy_->members().size(); ++replica) {
+    for (size_t i = 0; i < weights().size(); ++i) {
+      const size_t at = i * sizeof(uint32_t);
+      if (all.compare(replica * row + at, sizeof(uint32_t), all, at, sizeof(uint32_t)) == 0) continue;
+      throw DataLossError(StrCat("[keras/model] expected equal weights at all replicas; weight '", weights()[i].path,
+                                 "' of replica ", replica, " (", strategy_->members()[replica],
+                                 ") differs from that of replica 0 (", strategy_->members()[0], ") after ",
+                                 optimizers_.empty() ? 0 : Iterations(),
+                                 " updates: start all workers from the same weights, and let only Fit change them"));
+    }
+  }
 }
 
 std::vector<Tensor> ModelEngine::Predict(const std::vector<Tensor>& x) {

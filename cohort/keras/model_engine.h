@@ -1,5 +1,5 @@
 // ModelEngine: a built model in one graph with one session - its weights and the step functions that are added when
-// they are first needed. Internal to keras/.
+// they are first needed, for all replicas of this process. Internal to keras/.
 #pragma once
 
 #include <functional>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cohort/data/element.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/keras/layer_graph.h"
 #include "cohort/keras/layer_instance.h"
 #include "cohort/keras/logs.h"
@@ -24,27 +25,40 @@ namespace cohort::keras {
 // One signature that runs batch after batch.
 class StepFunction {
  public:
-  // Runs the step on one batch: x..., y..., sample_weight. Returns the loss and the loss of each output (those of
-  // models with several).
-  std::vector<float> Run(const std::vector<Tensor>& batch) const;
+  struct Result {
+    std::vector<float> losses;  // the loss and the loss of each output (those of models with several)
+    int64_t examples = 0;       // of the global batch
+  };
+  // Runs the step on one batch: x..., y..., sample_weight. `whole`: it is the global batch, of which each replica takes
+  // its rows; else it is this process's part.
+  Result Run(const std::vector<Tensor>& batch, bool whole = true) const;
   const std::vector<std::string>& output_loss_names() const { return output_loss_names_; }
-  // Metrics are zero afterwards, or read.
+  // Metrics are zero afterwards, or read: as this process's replicas have counted, or all. The latter is for all
+  // processes together.
   void ResetMetrics() const;
-  Logs ReadMetrics() const;
+  Logs ReadMetrics(bool of_all) const;
   std::vector<std::pair<std::string, MetricPtr>> metrics() const;
   // What y has to be; its batch dimension is unknown.
   const std::vector<data::TensorSpec>& y_specs() const { return y_specs_; }
 
  private:
   friend class ModelEngine;
+  struct Replica {
+    std::vector<Output> feeds;
+    Output loss;  // its term of the loss
+    std::vector<LayerInstance::LayerValues> layer_values;
+  };
+  // What is fed for `batch`, replica by replica.
+  std::vector<Tensor> Divided(const std::vector<Tensor>& batch, bool whole) const;
+
+  const distribute::Strategy* strategy_ = nullptr;
   std::vector<data::TensorSpec> y_specs_;
-  std::vector<Output> feeds_;
-  Output loss_;
-  std::vector<LayerInstance::LayerValues> layer_values_;
+  std::vector<Replica> replicas_;  // of this process
   std::vector<std::string> output_loss_names_;
   std::vector<std::pair<std::string, MetricPtr>> metrics_;
   std::optional<Callable> step_;
   std::optional<Callable> reset_;
+  std::optional<Callable> local_results_;
   std::optional<Callable> results_;
 };
 
@@ -55,21 +69,26 @@ class ModelEngine {
 
   // Adds the weights and gives them their initial values.
   ModelEngine(std::shared_ptr<const LayerGraph> layers, DType compute_dtype, int64_t seed,
-              const SessionConfig& session_config);
+              const SessionConfig& session_config, distribute::StrategyPtr strategy);
 
   const LayerGraph& layers() const { return *layers_; }
+  const distribute::Strategy& strategy() const { return *strategy_; }
+  // Of the first replica.
   const std::vector<ModelWeight>& weights() const { return weights_.weights(); }
   // Path and outputs of each of layers().steps().
   std::vector<LayerInstance::LayerValues> step_values() const;
   Graph& graph() { return graph_; }
   Session& session() { return *session_; }
   std::vector<Tensor> GetWeights();
-  // Throws InvalidArgumentError that names the first weight that does not fit.
+  // Of all replicas of this process. Throws InvalidArgumentError that names the first weight that does not fit.
   void SetWeights(const std::vector<Tensor>& values);
 
   // The optimizer's variables; to be called before the first TrainFunction, once for each Compile.
   void SetOptimizer(const Optimizer& optimizer);
-  GraphOptimizer* optimizer() const { return optimizer_.get(); }
+  // Of all replicas of this process: one a variable of GraphOptimizer::variables(), or of the first ones.
+  void SetOptimizerVariables(const std::vector<Tensor>& values);
+  // The first replica's.
+  GraphOptimizer* optimizer() const { return optimizers_.empty() ? nullptr : optimizers_[0].get(); }
   double GetLearningRate();
   void SetLearningRate(double rate);
   int64_t Iterations();
@@ -77,24 +96,38 @@ class ModelEngine {
   // A step that `body` describes. `y_specs`: one a target.
   StepFunction MakeStep(const CompiledModel& compiled, bool training, const std::vector<data::TensorSpec>& y_specs,
                         const StepBody& body);
-  // How the signal goes through the layers in a step on `batch`, of which nothing is updated.
+  // Compares the weights of all replicas of all processes, which all processes have to do together. Throws
+  // DataLossError that names the first weight that differs, and where.
+  void ExpectEqualReplicas();
+  // How the signal goes through the layers in a step on `batch`, of which nothing is updated. All processes together.
   SignalReport MeasureSignal(const StepFunction& step, const std::vector<Tensor>& batch);
-  // The outputs for a batch of inputs, as in inference.
+  // The outputs for a batch of inputs, as in inference, by the first replica alone.
   std::vector<Tensor> Predict(const std::vector<Tensor>& x);
 
  private:
   std::vector<Output> InputPlaceholders();
+  // Throws InvalidArgumentError where another process has other weights.
+  void ExpectEqualModels();
   // Gives all variables that are new in the graph their initial values.
   void RunInitializers();
+  // While the result lives, variables get names that no other model on the strategy has.
+  VariableCreatorScope OwnNames();
+  WeightStore& store(size_t replica) { return replica == 0 ? weights_ : *mirrors_[replica - 1]; }
+  std::unique_ptr<StepContext> DescribeStep(const CompiledModel& compiled, bool training,
+                                            const std::vector<data::TensorSpec>& y_specs, const StepBody& body,
+                                            distribute::ReplicaContext& replica);
 
   const std::shared_ptr<const LayerGraph> layers_;
   const DType compute_dtype_;
+  const distribute::StrategyPtr strategy_;
+  const std::string own_names_;  // before those of variables
   Graph graph_;
   WeightStore weights_{graph_};
+  std::vector<std::unique_ptr<WeightStore>> mirrors_;  // of the other replicas
   std::unique_ptr<LayerInstance> prediction_;
   std::vector<Output> x_;
   std::vector<Output> predictions_;
-  std::unique_ptr<GraphOptimizer> optimizer_;
+  std::vector<std::unique_ptr<GraphOptimizer>> optimizers_;  // of each set of variables
   std::unique_ptr<Session> session_;
   std::optional<Callable> predict_;
   std::vector<Output> new_values_;  // of SetWeights

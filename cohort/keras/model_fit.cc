@@ -5,6 +5,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/distribute/worker_meeting.h"
 #include "cohort/keras/batches.h"
 #include "cohort/keras/fit_loop.h"
 #include "cohort/keras/model.h"
@@ -72,6 +73,13 @@ class InFit {
  private:
   FitProgress** const place_;
 };
+std::string DescriptionOf(const Optimizer& optimizer) {
+  try {
+    return optimizer.Serialized().ToJson();
+  } catch (const UnimplementedError&) {  // of the program's own
+    return optimizer.name();
+  }
+}
 
 Tensor Joined(const std::vector<Tensor>& parts) {
   if (parts.size() == 1) return parts[0];
@@ -101,9 +109,29 @@ void Model::Prepare(const ModelData& data, const char* caller) {
 void Model::ReportSignal(Batches& batches, const StepFunction& step) {
   signal_checked_ = true;
   const SignalReport report = engine().MeasureSignal(step, FirstExamples(batches.Peek(), kSignalExamples));
+  if (!is_chief()) return;
   for (const std::string& problem : report.Problems()) {
     LogWarning("keras", "signal check of model '", name(), "': ", problem);
   }
+}
+
+void Model::ExpectAgreement(const Batches& batches, const Batches* validation, const FitOptions& options) {
+  const distribute::Strategy& strategy = engine().strategy();
+  if (strategy.num_workers() == 1) return;
+  std::vector<std::pair<std::string, std::string>> facts;
+  facts.emplace_back("dtype_policy", options_.dtype_policy);
+  facts.emplace_back("optimizer", DescriptionOf(*compiled_->optimizer));
+  for (const LossPtr& loss : compiled_->losses) facts.emplace_back("loss", loss == nullptr ? "" : loss->name());
+  facts.emplace_back("batch_size", StrCat(options.batch_size));
+  facts.emplace_back("epochs", StrCat(options.initial_epoch, " to ", options.epochs));
+  facts.emplace_back("steps_per_epoch", StrCat(options.steps_per_epoch));
+  facts.emplace_back("replica_check_steps", StrCat(options.replica_check_steps));
+  facts.emplace_back("signal_check", StrCat(options.signal_check && !signal_checked_));
+  facts.emplace_back("data", batches.Describe());
+  facts.emplace_back("validation_data", validation == nullptr ? "none" : validation->Describe());
+  facts.emplace_back("validation_freq", StrCat(options.validation_freq));
+  strategy.meeting().ExpectAgreement(StrCat("[keras/fit] expected all workers to train model '", name(), "' alike"),
+                                     facts);
 }
 
 History Model::Fit(const ModelData& all, const FitOptions& options) {
@@ -125,20 +153,27 @@ History Model::Fit(const ModelData& all, const FitOptions& options) {
                    .seed = options.seed,
                    .first_pass = first_pass,
                    .steps_per_epoch = options.steps_per_epoch,
-                   .class_weight = options.class_weight});
+                   .class_weight = options.class_weight,
+                   .strategy = &engine().strategy(),
+                   .auto_shard = options.auto_shard});
   std::optional<Batches> validation;  // prepared once for all epochs
   if (!validation_data.empty()) {
     const int64_t size = options.validation_batch_size > 0 ? options.validation_batch_size : options.batch_size;
-    validation.emplace(
-        validation_data, TrainedTargets(),
-        BatchOptions{.caller = "fit (validation)", .batch_size = size, .steps_per_epoch = options.validation_steps});
+    validation.emplace(validation_data, TrainedTargets(),
+                       BatchOptions{.caller = "fit (validation)",
+                                    .batch_size = size,
+                                    .steps_per_epoch = options.validation_steps,
+                                    .strategy = &engine().strategy(),
+                                    .auto_shard = options.auto_shard});
   }
+  ExpectAgreement(batches, validation ? &*validation : nullptr, options);
   const StepFunction& step = Step(/*training=*/true, batches.y_specs());
+  engine().ExpectEqualReplicas();
   if (options.signal_check && !signal_checked_) ReportSignal(batches, step);
 
   History history;
   std::vector<CallbackPtr> list = options.callbacks;
-  if (options.verbose > 0) list.push_back(std::make_shared<ProgressBarLogger>());
+  if (options.verbose > 0 && is_chief()) list.push_back(std::make_shared<ProgressBarLogger>());
   list.push_back(std::make_shared<HistoryCallback>(&history));
   CallbackList callbacks(std::move(list));
   callbacks.AttachAll(this, {.verbose = options.verbose,
@@ -148,6 +183,12 @@ History Model::Fit(const ModelData& all, const FitOptions& options) {
   stop_training_ = false;
   FitProgress progress = {batches, RunningLosses(step), options.initial_epoch};
   const InFit in_fit(&fit_, &progress);
+  int64_t unchecked = 0;
+  const auto check_replicas = [&] {
+    if (options.replica_check_steps == 0 || ++unchecked < options.replica_check_steps) return;
+    unchecked = 0;
+    engine().ExpectEqualReplicas();
+  };
   callbacks.OnTrainBegin();
   Logs logs;
   while (progress.epoch < options.epochs && !stop_training_) {
@@ -155,8 +196,8 @@ History Model::Fit(const ModelData& all, const FitOptions& options) {
     callbacks.OnEpochBegin(epoch);
     if (progress.batch == 0) batches.StartEpoch();
     const std::string where = StrCat("epoch ", epoch + 1);
-    logs = RunPass(step, batches, {&callbacks, /*testing=*/false, where, &stop_training_}, progress.running,
-                   &progress.batch);
+    logs = RunPass(step, batches, {&callbacks, /*testing=*/false, where, &stop_training_, check_replicas},
+                   progress.running, &progress.batch);
     epochs_fitted_ = first_pass + epoch - options.initial_epoch + 1;
     if (batches.steps() > 0) callbacks.SetStepsOfAll(batches.steps());
     if (validation && (epoch + 1) % std::max(1, options.validation_freq) == 0) {
@@ -168,7 +209,9 @@ History Model::Fit(const ModelData& all, const FitOptions& options) {
     progress.batch = 0;
     callbacks.OnEpochEnd(epoch, logs);
   }
+  engine().ExpectEqualReplicas();
   callbacks.OnTrainEnd(logs);
+  engine().strategy().meeting().Barrier();
   return history;
 }
 
@@ -186,12 +229,21 @@ Logs Model::RunTest(Batches& batches, Callback& callbacks, const std::string& wh
 Logs Model::Evaluate(const ModelData& data, const EvaluateOptions& options) {
   Prepare(data, "evaluate");
   Batches batches(data, TrainedTargets(),
-                  {.caller = "evaluate", .batch_size = options.batch_size, .steps_per_epoch = options.steps});
+                  {.caller = "evaluate",
+                   .batch_size = options.batch_size,
+                   .steps_per_epoch = options.steps,
+                   .strategy = &engine().strategy(),
+                   .auto_shard = options.auto_shard});
+  engine().strategy().meeting().ExpectAgreement(
+      StrCat("[keras/evaluate] expected all workers to evaluate model '", name(), "' alike"),
+      {{"data", batches.Describe()}, {"steps", StrCat(options.steps)}});
   std::vector<CallbackPtr> list = options.callbacks;
-  if (options.verbose > 0) list.push_back(std::make_shared<ProgressBarLogger>());
+  if (options.verbose > 0 && is_chief()) list.push_back(std::make_shared<ProgressBarLogger>());
   CallbackList callbacks(std::move(list));
   callbacks.AttachAll(this, {.verbose = options.verbose, .steps = batches.steps(), .is_testing = true});
-  return RunTest(batches, callbacks, "Evaluate");
+  Logs logs = RunTest(batches, callbacks, "Evaluate");
+  engine().strategy().meeting().Barrier();
+  return logs;
 }
 
 Logs Model::TrainOnBatch(const ModelData& batch) {
@@ -203,8 +255,8 @@ Logs Model::TrainOnBatch(const ModelData& batch) {
   std::vector<Tensor> tensors;
   batches.Next(&tensors);
   RunningLosses losses(step);
-  losses.Add(step.Run(tensors), tensors[0].shape().dim(0));
-  return losses.Read();
+  losses.Add(step.Run(tensors));
+  return losses.Read(/*of_all=*/true);
 }
 
 void Model::ResetMetrics() {

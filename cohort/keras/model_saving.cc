@@ -40,8 +40,11 @@ void WithMember(const char* member, const std::string& path, const std::function
 }
 
 std::unique_ptr<Model> MakeModel(const LayersFromConfig& layers, const LoadOptions& options) {
-  const ModelOptions made = {
-      .name = layers.name, .dtype_policy = layers.dtype_policy, .seed = options.seed, .session = options.session};
+  const ModelOptions made = {.name = layers.name,
+                             .dtype_policy = layers.dtype_policy,
+                             .seed = options.seed,
+                             .session = options.session,
+                             .strategy = options.strategy};
   if (layers.class_name != "Sequential") return std::make_unique<Model>(layers.inputs, layers.outputs, made);
   auto chain =
       std::make_unique<Sequential>(std::vector<SequentialItem>(layers.items.begin(), layers.items.end()), made);
@@ -91,8 +94,7 @@ bool Model::SetOptimizerState(const std::vector<Tensor>& values, const std::stri
                variables.size(), " variables that are not those of ", where, " (", values.size(), "): it begins anew");
     return false;
   }
-  AssignVariables(session(), variables,
-                  {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(variables.size())});
+  engine().SetOptimizerVariables({values.begin(), values.begin() + static_cast<std::ptrdiff_t>(variables.size())});
   // Slots come with the training step.
   if (!begun && values.size() > variables.size()) waiting_state_ = values;
   return true;

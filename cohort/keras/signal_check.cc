@@ -41,7 +41,8 @@ std::string Title(const LayerSignal& layer) { return StrCat(layer.layer, " (", l
 std::string ActivationProblem(const std::vector<LayerSignal>& layers, double input) {
   for (size_t i = 0; i < layers.size(); ++i) {
     const LayerSignal& layer = layers[i];
-    if (!std::isfinite(layer.activation)) {
+    if (std::isnan(layer.activation)) continue;  // no floating numbers
+    if (std::isinf(layer.activation)) {
       return StrCat("the output of ", Title(layer), " is not finite; look at its inputs and initial weights");
     }
     // Exactly 0: kernels that begin at 0, which is no harm as long as gradients flow.

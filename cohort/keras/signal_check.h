@@ -14,7 +14,7 @@ struct LayerSignal {
   std::string layer;           // path, "conv2d"
   std::string class_name;      // "Conv2D"
   Shape shape;                 // of the output
-  double activation = 0;       // of the layer's output
+  double activation = 0;       // of the layer's output; NaN: it is of integers
   double gradient = 0;         // of d loss / d output; NaN where none flows
   double weight = 0;           // of the kernels that are trained (weights of rank 2 and more); NaN: there are none
   double weight_gradient = 0;  // of d loss / d kernels; NaN: there is none

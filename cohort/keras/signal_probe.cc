@@ -65,6 +65,23 @@ bool HasKerasFans(const std::vector<ModelWeight>& weights, const LayerSignal& la
   return false;
 }
 
+// Everything of another replica that the measured one may wait for.
+void AddOtherReplica(const Output& loss, const std::vector<LayerInstance::LayerValues>& layers,
+                     const std::vector<ModelWeight>& weights, Probe* probe) {
+  std::vector<Output> xs;
+  for (const LayerInstance::LayerValues& layer : layers) {
+    const bool whole = !layer.path.empty() && layer.path.find('/') == std::string::npos;
+    if (whole && IsFloating(layer.outputs.at(0).dtype())) xs.push_back(layer.outputs[0]);
+  }
+  for (const ModelWeight& weight : weights) {
+    if (weight.spec.trainable) xs.push_back(weight.variable.handle());
+  }
+  probe->AddScalar(loss);
+  for (const Gradient& gradient : Gradients({loss}, xs)) {
+    if (gradient.exists()) probe->AddScalar(ops::Sum(gradient.values));
+  }
+}
+
 struct Places {
   int activation = -1;
   int gradient = -1;
@@ -76,8 +93,9 @@ struct Places {
 
 SignalReport ModelEngine::MeasureSignal(const StepFunction& step, const std::vector<Tensor>& batch) {
   const std::vector<LayerGraph::LayerStep>& steps = layers_->steps();
+  const StepFunction::Replica& first = step.replicas_[0];
   std::vector<const LayerInstance::LayerValues*> layers;
-  for (const LayerInstance::LayerValues& value : step.layer_values_) {
+  for (const LayerInstance::LayerValues& value : first.layer_values) {
     if (!value.path.empty() && value.path.find('/') == std::string::npos) layers.push_back(&value);
   }
   SignalReport report;
@@ -106,14 +124,22 @@ SignalReport ModelEngine::MeasureSignal(const StepFunction& step, const std::vec
       owners.emplace_back(i, true);
     }
   }
-  const std::vector<Gradient> gradients = Gradients({step.loss_}, xs);
+  const std::vector<Gradient> gradients = Gradients({first.loss}, xs);
   for (size_t g = 0; g < gradients.size(); ++g) {
     Places& place = places[owners[g].first];
     (owners[g].second ? place.weight_gradient : place.gradient) = probe.Add(gradients[g]);
   }
-  const int loss = probe.AddScalar(step.loss_);
+  const int loss = probe.AddScalar(first.loss);
+  // The other replicas of the process take part, with no examples: their collectives are the first one's too.
+  for (size_t r = 1; r < step.replicas_.size(); ++r) {
+    const StepFunction::Replica& other = step.replicas_[r];
+    AddOtherReplica(other.loss, other.layer_values, store(r).weights(), &probe);
+  }
   FeedList feeds;
-  for (size_t i = 0; i < step.feeds_.size(); ++i) feeds.emplace_back(step.feeds_[i], batch[i]);
+  for (size_t r = 0; r < step.replicas_.size(); ++r) {
+    const std::vector<Output>& own = step.replicas_[r].feeds;
+    for (size_t i = 0; i < own.size(); ++i) feeds.emplace_back(own[i], r == 0 ? batch[i] : batch[i].Slice(0, 0));
+  }
   probe.Run(*session_, feeds);
   report.loss = probe.Scalar(loss);
   for (size_t i = 0; i < report.layers.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/distribute/strategy.h"
 #include "cohort/keras/layer_graph.h"
 #include "cohort/keras/layer_instance.h"
 #include "cohort/keras/loss.h"
@@ -49,9 +50,12 @@ struct StepParts {
   DType compute_dtype;
   std::vector<Output> x, y;
   Output sample_weight;
+  distribute::ReplicaContext* replica;  // while the step is described
 
   // Collected.
-  std::unique_ptr<LayerInstance> instance;  // of the last Call
+  std::unique_ptr<LayerInstance> instance;            // of the last Call
+  std::vector<LayerInstance::Update> updates;         // of all Calls
+  std::vector<train::GradientAndVariable> gradients;  // of ApplyGradients
   Output reported_loss;
   std::vector<std::pair<std::string, Output>> output_losses;
   std::vector<MetricInStep> metrics;

@@ -17,7 +17,7 @@ class TensorBoardCallback final : public Callback {
 
   void OnTrainBegin() override {
     in_fit_ = true;
-    if (options_.write_graph) Train().Graph(host().SerializedGraph());
+    if (options_.write_graph && host().is_chief()) Train().Graph(host().SerializedGraph());
   }
 
   void OnEpochBegin(int) override {
@@ -27,6 +27,7 @@ class TensorBoardCallback final : public Callback {
 
   void OnTrainBatchEnd(int64_t, const BatchLogs& logs) override {
     ++batches_;
+    if (!host().is_chief()) return;
     if (options_.update_every_batches == 0 || batches_ % options_.update_every_batches != 0) return;
     const int64_t step = host().Iterations();
     for (const auto& [name, value] : logs.Running()) {
@@ -35,6 +36,7 @@ class TensorBoardCallback final : public Callback {
   }
 
   void OnEpochEnd(int epoch, Logs& logs) override {
+    if (!host().is_chief()) return;
     for (const auto& [name, value] : logs) {
       const bool validation = name.rfind("val_", 0) == 0;
       EventWriter& writer = validation ? Validation() : Train();
@@ -49,6 +51,7 @@ class TensorBoardCallback final : public Callback {
   }
 
   void OnTestEnd(const Logs& logs) override {
+    if (!host().is_chief()) return;
     const int64_t step = host().Iterations();
     for (const auto& [name, value] : logs) {
       Validation().Scalar(StrCat("evaluation_", name, "_vs_iterations"), static_cast<float>(value), step);

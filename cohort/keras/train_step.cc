@@ -20,21 +20,21 @@ const std::vector<Output>& StepContext::x() const { return parts_->x; }
 const std::vector<Output>& StepContext::y() const { return parts_->y; }
 Output StepContext::sample_weight() const { return parts_->sample_weight; }
 void StepContext::ReportLoss(Output loss) { parts_->reported_loss = loss; }
+distribute::ReplicaContext& StepContext::replica() const { return *parts_->replica; }
 void StepContext::AddTarget(Node* node) { parts_->targets.push_back(node); }
 
 std::vector<Output> StepContext::Call(const std::vector<Output>& x) {
   parts_->instance = std::make_unique<LayerInstance>(
       parts_->weights, LayerInstance::Options{.training = training(),
                                               .compute_dtype = parts_->compute_dtype,
-                                              .step = training() ? parts_->optimizer->iterations().value() : Output()});
+                                              .step = training() ? parts_->optimizer->iterations().value() : Output(),
+                                              .replica = parts_->replica});
   std::vector<Output> outputs = parts_->instance->Add(parts_->layers, "", x);
   for (Output& output : outputs) {
     if (output.dtype() == DType::kBfloat16) output = ops::Cast(output, DType::kFloat32);
   }
-  if (training()) {
-    for (const LayerInstance::Update& update : parts_->instance->updates())
-      AddTarget(update.variable.Assign(update.value));
-  }
+  const std::vector<LayerInstance::Update>& updates = parts_->instance->updates();
+  if (training()) parts_->updates.insert(parts_->updates.end(), updates.begin(), updates.end());
   return outputs;
 }
 
@@ -48,15 +48,21 @@ Output StepContext::Loss(const std::vector<Output>& y_pred) {
   for (size_t i = 0; i < y_pred.size(); ++i) {
     if (parts_->compiled.losses[i] == nullptr) continue;
     const LossSums sums = parts_->compiled.losses[i]->Sums(y().at(target++), y_pred[i], sample_weight());
-    Output loss = sums.weight.valid() ? ops::Div(sums.sum, sums.weight) : sums.sum;
+    Output loss = sums.sum;
+    if (sums.weight.valid()) {
+      loss = ops::Div(sums.sum, parts_->replica->AllReduce(distribute::Reduction::kSum, sums.weight));
+    }
     if (y_pred.size() > 1) parts_->output_losses.emplace_back(parts_->compiled.output_names[i] + "_loss", loss);
     const double weight = parts_->compiled.loss_weights[i];
     terms.push_back(weight == 1.0 ? loss : loss * static_cast<float>(weight));
   }
-  for (const Output& penalty : parts_->instance->losses()) {
-    terms.push_back(penalty.dtype() == DType::kFloat32 ? penalty : ops::Cast(penalty, DType::kFloat32));
+  std::vector<Output> penalties = parts_->instance->Penalties();
+  penalties.insert(penalties.begin(), parts_->instance->losses().begin(), parts_->instance->losses().end());
+  const int replicas = parts_->replica->num_replicas_in_sync();
+  for (Output penalty : penalties) {
+    if (penalty.dtype() != DType::kFloat32) penalty = ops::Cast(penalty, DType::kFloat32);
+    terms.push_back(replicas == 1 ? penalty : penalty * (1.0f / static_cast<float>(replicas)));
   }
-  for (const Output& penalty : parts_->instance->Penalties()) terms.push_back(penalty);
   Output total = terms.at(0);
   for (size_t i = 1; i < terms.size(); ++i) total = ops::Add(total, terms[i]);
   return total;
@@ -82,7 +88,13 @@ std::vector<train::GradientAndVariable> StepContext::Gradients(Output loss) cons
 
 void StepContext::ApplyGradients(const std::vector<train::GradientAndVariable>& gradients) {
   if (!training()) throw FailedPreconditionError("[keras/train_step] expected ApplyGradients in a training step");
-  AddTarget(parts_->optimizer->Apply(gradients));
+  if (gradients.empty()) {
+    throw InvalidArgumentError("[keras/train_step] expected gradients to apply; the model has no trainable weights");
+  }
+  if (!parts_->gradients.empty()) {
+    throw FailedPreconditionError("[keras/train_step] expected one call of ApplyGradients a step; got a second one");
+  }
+  parts_->gradients = gradients;
 }
 
 void StepContext::UpdateMetrics(const std::vector<Output>& y_pred) {

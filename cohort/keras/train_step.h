@@ -21,6 +21,7 @@
 #include <memory>
 #include <vector>
 
+#include "cohort/distribute/strategy.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/variables.h"
 #include "cohort/train/optimizer.h"
@@ -44,16 +45,20 @@ class StepContext {
   // The model's outputs, float32, computed as training() says.
   std::vector<Output> Call(const std::vector<Output>& x);
   // The loss of the batch, a float32 scalar: of each output sum / weight as its loss has it, times its loss weight, and
-  // the penalties of regularizers and layers. Over replicas these add up to the loss of the global batch.
+  // the penalties of regularizers and layers. With several replicas the weight is that of the global batch, and each
+  // has its share of the penalties: so their losses, and gradients, add up to those of the global batch.
   Output Loss(const std::vector<Output>& y_pred);
   // Of the trainable weights; those that the loss does not depend on have none.
   std::vector<train::GradientAndVariable> Gradients(Output loss) const;
-  // Sums gradients over replicas and lets the optimizer change the weights. To be called once, in training.
+  // Sums gradients over replicas, when all replicas' steps are described, and lets the optimizer change the weights. To
+  // be called once, in training.
   void ApplyGradients(const std::vector<train::GradientAndVariable>& gradients);
-  // What logs show as "loss".
+  // What logs show as "loss", summed over replicas.
   void ReportLoss(Output loss);
   // Adds the batch to the compiled metrics.
   void UpdateMetrics(const std::vector<Output>& y_pred);
+  // This step's replica, for more than one.
+  distribute::ReplicaContext& replica() const;
   // More that the step has to run.
   void AddTarget(Node* node);
   // The trainable weights.

@@ -9,6 +9,7 @@ std::vector<Tensor> ReadVariables(Session& session, const std::vector<ops::Varia
   std::vector<Output> values;
   for (const ops::Variable& variable : variables) values.push_back(variable.value());
   if (values.empty()) return {};
+  // Variables are replaced by their updates, but may be written in place by rows: hand out copies.
   std::vector<Tensor> tensors = session.Run(values);
   for (Tensor& tensor : tensors) tensor = tensor.Clone();
   return tensors;

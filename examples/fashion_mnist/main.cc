@@ -1,9 +1,12 @@
 // Trains a network of separable convolutions on Fashion-MNIST, in Keras's way:
 //
 //   fashion_mnist --data_dir=fashion-mnist --epochs=10 --batch_size=64
+//   fashion_mnist --strategy=mirrored --num_replicas=2
+//   cohort launch --workers=2 -- fashion_mnist --strategy=multi_worker
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <thread>
 
 #include "cohort/cohort.h"
 #include "examples/task.h"
@@ -26,8 +29,23 @@ struct Flags {
   int threads = 0;
   int64_t max_images = 0;
   int verbose = 1;
-  std::string curves;
+  std::string logdir;
+  std::string strategy = "one_device";
+  int num_replicas = 0;
 };
+
+// Where the model trains; its results are the same everywhere.
+distribute::StrategyPtr MakeStrategy(const Flags& flags) {
+  if (flags.strategy == "multi_worker") {
+    return distribute::MultiWorkerMirrored({.replicas_per_worker = std::max(1, flags.num_replicas),
+                                            .server = {.config = {.intra_op_parallelism_threads = flags.threads}}});
+  }
+  if (flags.strategy == "one_device") return distribute::OneDevice("/cpu:0");
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  config::SetLogicalDevices(config::ListPhysicalDevices("CPU").at(0),
+                            flags.num_replicas > 0 ? flags.num_replicas : cores);
+  return flags.strategy == "mirrored" ? distribute::Mirrored() : distribute::CentralStorage();
+}
 
 // The first images of the training files validate, the others train; pixels by mean and deviation of the latter.
 struct Images {
@@ -59,30 +77,42 @@ keras::LayerRef Separable(const Flags& flags, int64_t filters) {
        .depthwise_fans = flags.keras_fans ? keras::DepthwiseFans::kKeras : keras::DepthwiseFans::kTrue});
 }
 
-keras::Sequential Network(const Flags& flags) {
+keras::Sequential Network(const Flags& flags, const distribute::StrategyPtr& strategy) {
   return keras::Sequential(
       {keras::Input(Shape{28, 28, 1}), keras::Conv2D(128, 3, {.padding = "same", .activation = "selu"}),
        Separable(flags, 128), keras::MaxPooling2D(2), Separable(flags, 256), Separable(flags, 256),
        keras::MaxPooling2D(2), Separable(flags, 512), Separable(flags, 512), keras::MaxPooling2D(2), keras::Flatten(),
        keras::Dense(512, {.activation = "selu"}), keras::Dense(10, {.activation = "softmax"})},
       {.dtype_policy = flags.mixed_precision ? "mixed_bfloat16" : "float32",
-       .session = {.intra_op_parallelism_threads = flags.threads}});
+       .session = {.intra_op_parallelism_threads = flags.threads},
+       .strategy = strategy});
 }
 
 int Run(const Flags& flags) {
+  const distribute::StrategyPtr strategy = MakeStrategy(flags);
   const Images images = Load(flags);
-  keras::Sequential model = Network(flags);
+  keras::Sequential model = Network(flags, strategy);
   model.Compile({.optimizer = keras::SGD({.learning_rate = flags.learning_rate, .momentum = flags.momentum}),
                  .loss = "sparse_categorical_crossentropy",
                  .metrics = {"accuracy"}});
-  model.Summary();
+  if (strategy->is_chief()) {
+    std::printf("%s: %d replicas\n", strategy->name().c_str(), strategy->num_replicas_in_sync());
+    model.Summary();
+  }
   if (flags.show_signal) std::printf("%s\n", model.CheckSignal(images.train).ToString().c_str());
+  std::vector<keras::CallbackPtr> callbacks;
+  if (!flags.logdir.empty()) callbacks.push_back(keras::TensorBoard({.log_dir = flags.logdir}));
   const keras::History history = model.Fit(images.train, {.batch_size = flags.batch_size,
                                                           .epochs = flags.epochs,
                                                           .verbose = flags.verbose,
+                                                          .callbacks = callbacks,
                                                           .validation_data = images.validation});
-  if (!flags.curves.empty()) history.Plot(flags.curves);
   const keras::Logs logs = model.Evaluate(images.test, {.batch_size = 256, .verbose = 0});
+  if (!strategy->is_chief()) return 0;
+  if (!flags.logdir.empty()) {
+    history.Plot(flags.logdir + "/curves.svg");
+    model.Save(flags.logdir + "/model.keras");
+  }
   std::printf("test accuracy: %.4f%s\n", keras::FindLog(logs, "accuracy").value(),
               images.generated ? " (of generated images)" : "");
   return 0;
@@ -96,7 +126,8 @@ int main(int argc, char** argv) {
   app.add_option("--data_dir", flags.data_dir,
                  "Folder of the four IDX files, plain or .gz; without them images are generated");
   app.add_option("--epochs", flags.epochs, "Passes over the training images")->check(examples::AtLeast(0));
-  app.add_option("--batch_size", flags.batch_size, "Images of one step")->check(examples::AtLeast(1));
+  app.add_option("--batch_size", flags.batch_size, "Images of one step, of all replicas together")
+      ->check(examples::AtLeast(1));
   app.add_option("--learning_rate", flags.learning_rate, "Of SGD");
   app.add_option("--momentum", flags.momentum, "Of SGD");
   app.add_flag("--mixed_precision", flags.mixed_precision, "Compute in bfloat16, keep weights in float32");
@@ -107,6 +138,11 @@ int main(int argc, char** argv) {
   app.add_option("--max_images", flags.max_images, "Images of each kind, for a quick look; 0: all")
       ->check(examples::AtLeast(0));
   app.add_option("--verbose", flags.verbose, "0 silent, 1 progress bar, 2 a line an epoch");
-  app.add_option("--curves", flags.curves, "SVG file for the learning curves");
+  app.add_option("--strategy", flags.strategy, "one_device, mirrored, central_storage or multi_worker (see TF_CONFIG)")
+      ->check(CLI::IsMember({"one_device", "mirrored", "central_storage", "multi_worker"}));
+  app.add_option("--num_replicas", flags.num_replicas,
+                 "Replicas on this machine's cores; with multi_worker those of each worker. 0: one a core, or a worker")
+      ->check(examples::AtLeast(0));
+  app.add_option("--logdir", flags.logdir, "Folder for TensorBoard's logs, curves.svg and model.keras");
   return examples::Main(argc, argv, app, [&] { return Run(flags); });
 }

@@ -1,0 +1,69 @@
+#include "cohort/distribute/communication_options.h"
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <string_view>
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort::distribute {
+namespace {
+
+struct Implementation {
+  CommunicationImplementation value;
+  const char* name;
+  bool built;
+};
+constexpr Implementation kImplementations[] = {
+    {CommunicationImplementation::kAuto, "AUTO", true},
+    {CommunicationImplementation::kRing, "RING", true},
+    {CommunicationImplementation::kGloo, "GLOO", false},
+    {CommunicationImplementation::kNccl, "NCCL", false},
+};
+
+std::string Names(bool built_alone) {
+  std::string names;
+  for (const Implementation& one : kImplementations) {
+    if (built_alone && !one.built) continue;
+    names += StrCat(names.empty() ? "" : ", ", one.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+CommunicationImplementation ImplementationByName(const std::string& name) {
+  std::string upper = name;
+  std::transform(upper.begin(), upper.end(), upper.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  const auto* const found =
+      std::find_if(std::begin(kImplementations), std::end(kImplementations),
+                   [&](const Implementation& one) { return one.name == std::string_view(upper); });
+  if (found != std::end(kImplementations)) return found->value;
+  throw InvalidArgumentError(
+      StrCat("[distribute] expected a communication implementation of ", Names(false), "; got '", name, "'"));
+}
+
+void CheckCommunication(const CommunicationOptions& options) {
+  for (const Implementation& one : kImplementations) {
+    if (one.value != options.implementation || one.built) continue;
+    throw InvalidArgumentError(StrCat("[distribute] expected a communication implementation that is built here (",
+                                      Names(true), "); got ", one.name));
+  }
+  if (options.bytes_per_pack < 0) {
+    throw InvalidArgumentError(
+        StrCat("[distribute] expected bytes_per_pack of at least 0; got ", options.bytes_per_pack));
+  }
+  if (options.timeout_seconds < 0) {
+    throw InvalidArgumentError(
+        StrCat("[distribute] expected timeout_seconds of at least 0; got ", options.timeout_seconds));
+  }
+}
+
+std::string CommunicationHint(const CommunicationOptions& options) {
+  return options.implementation == CommunicationImplementation::kRing ? "ring" : "auto";
+}
+
+}  // namespace cohort::distribute

@@ -1,0 +1,181 @@
+// Strategy: one program for many replicas that stay equal. One graph holds all replicas of this process, and each
+// process has such a graph and a session of its own; the strategy knows the devices of the replicas, who they are among
+// all processes, and where variables live.
+//
+//   const auto strategy = distribute::Mirrored({"/cpu:0", "/cpu:1"});
+//   Graph graph;
+//   ops::Variable w;
+//   {
+//     const auto scope = strategy->Scope(graph);
+//     w = ops::GetVariable(graph, "w", {4, 1});
+//   }
+//   std::vector<std::vector<Output>> gradients;
+//   auto losses = strategy->Run(graph, [&](distribute::ReplicaContext& replica) -> std::vector<Output> {
+//     const ops::Variable mine = replica.Local(w);
+//     ...
+//     gradients.push_back({ToDense(Gradients({loss}, {mine.handle()})[0])});
+//     return {loss};
+//   });
+//   gradients = strategy->SumOverReplicas(gradients);   // equal at all replicas of all processes
+//
+// Keras models take a strategy in their options and do all this by themselves. strategies.h makes strategies.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/distribute/communication_options.h"
+#include "cohort/graph/graph.h"
+#include "cohort/ops/collective.h"
+#include "cohort/ops/variables.h"
+#include "cohort/runtime/session.h"
+
+namespace cohort {
+class Server;
+}
+
+namespace cohort::distribute {
+
+class Strategy;
+class WorkerMeeting;
+
+// One value for each replica of this process, in order.
+template <typename T>
+using PerReplica = std::vector<T>;
+
+enum class Reduction { kSum, kMean };
+
+// What a strategy is made of.
+struct StrategyLayout {
+  std::string name;                  // "MirroredStrategy"
+  std::vector<std::string> devices;  // of this process's replicas; "": wherever the scopes say
+  std::string parameter_device;      // where all variables live; "": one on each replica's device
+  std::vector<std::string> members;  // devices of all replicas of all processes, by rank
+  int num_workers = 1;               // processes, with as many replicas each
+  int worker = 0;                    // this one
+  bool is_chief = true;
+  bool mirrors_across_workers = false;  // initial values come from the chief
+  CommunicationOptions communication;
+  std::shared_ptr<Server> server;  // of this process; null: sessions have devices of their own
+};
+
+// The collectives that each replica adds while Run calls its function: the n-th of one is the n-th of all.
+struct ReplicaCalls {
+  std::vector<int64_t> instance_keys;
+};
+
+// What the function of Strategy::Run may know and do for the replica it is called for. For one thread.
+class ReplicaContext {
+ public:
+  ReplicaContext(const Strategy& strategy, Graph& graph, int local, ReplicaCalls* calls)
+      : strategy_(strategy), graph_(graph), local_(local), calls_(calls) {}
+  ReplicaContext(const ReplicaContext&) = delete;
+
+  const Strategy& strategy() const { return strategy_; }
+  Graph& graph() const { return graph_; }
+  int local_replica() const { return local_; }  // among those of this process
+  int replica_id_in_sync_group() const;         // among all
+  int num_replicas_in_sync() const;
+  // The value reduced over all replicas of all processes; each has to make the same calls in the same order, and to
+  // run what comes of them in the same steps. Numbers of any dtype that collectives take; equal shapes.
+  Output AllReduce(Reduction reduction, Output value);
+  // This replica's part of a variable that was made in the strategy's scope.
+  ops::Variable Local(const ops::Variable& variable) const;
+  // AllReduces so far.
+  size_t calls() const { return next_call_; }
+
+ private:
+  const Strategy& strategy_;
+  Graph& graph_;
+  const int local_;
+  ReplicaCalls* const calls_;
+  size_t next_call_ = 0;
+};
+
+// While it lives, variables that this thread makes in the graph are the strategy's.
+class [[nodiscard]] StrategyScope {
+ public:
+  // Throws FailedPreconditionError in the scope of another strategy.
+  StrategyScope(const Strategy& strategy, Graph& graph);
+  ~StrategyScope();
+  StrategyScope(const StrategyScope&) = delete;
+
+ private:
+  std::unique_ptr<VariableCreatorScope> creator_;
+};
+
+// Immutable but for the group of its processes, which forms itself when it is first needed. Thread-safe. Graphs that
+// were made with it may outlive it; sessions on its target may not outlive its server.
+class Strategy {
+ public:
+  // Throws InvalidArgumentError for a layout that does not fit together. strategies.h has the kinds.
+  explicit Strategy(StrategyLayout layout);
+  ~Strategy();
+  Strategy(const Strategy&) = delete;
+  Strategy& operator=(const Strategy&) = delete;
+
+  const std::string& name() const { return layout_.name; }
+  int num_replicas_in_sync() const { return static_cast<int>(layout_.members.size()); }
+  int num_local_replicas() const { return static_cast<int>(layout_.devices.size()); }
+  int first_replica() const { return layout_.worker * num_local_replicas(); }  // rank of the first one here
+  int num_workers() const { return layout_.num_workers; }
+  int worker() const { return layout_.worker; }
+  // Writes checkpoints and summaries, speaks to the user.
+  bool is_chief() const { return layout_.is_chief; }
+  const std::vector<std::string>& devices() const { return layout_.devices; }
+  const std::vector<std::string>& members() const { return layout_.members; }
+  const CommunicationOptions& communication() const { return layout_.communication; }
+  // Where all variables live; "" where each replica has its own.
+  const std::string& parameter_device() const { return layout_.parameter_device; }
+  bool has_parameter_device() const { return !layout_.parameter_device.empty(); }
+  // For Session: its target, and `config` with the devices that the replicas need.
+  std::string session_target() const;
+  SessionConfig session_config(SessionConfig config) const;
+
+  // Variables made while the result lives, through the graph's creators: mirrored ones are called `name` and
+  // `name/replica_1`, ... and stand on their replicas' devices; the first one is returned and stands for all. Initial
+  // values are computed once, by the chief's first replica. Variables that are local (VariableOptions) are left alone.
+  StrategyScope Scope(Graph& graph) const { return StrategyScope(*this, graph); }
+  // The part of replica `local` of this process. Throws FailedPreconditionError for a variable that was not made in the
+  // scope.
+  ops::Variable Local(const ops::Variable& variable, int local) const;
+  // Calls `fn` once for each replica of this process, on its device, in a name scope of its own. Throws
+  // FailedPreconditionError where the replicas do not make the same all-reduces.
+  PerReplica<std::vector<Output>> Run(Graph& graph,
+                                      const std::function<std::vector<Output>(ReplicaContext&)>& fn) const;
+  // One value, on the first replica's device: over all replicas of all processes.
+  Output Reduce(Reduction reduction, const PerReplica<Output>& values) const;
+  // The sum over the replicas of this process alone, on the first one's device.
+  Output SumHere(const PerReplica<Output>& values) const;
+  // For each replica of this process the same tensors, summed over all replicas of all processes; dense, in buckets,
+  // in the order of the graph, so that they leave while the backward pass goes on. Every node that is returned has to
+  // run in a step if one of them does.
+  PerReplica<std::vector<Output>> SumOverReplicas(const PerReplica<std::vector<Output>>& values) const;
+  // Of `rows` rows of a global batch those [first, second) of a replica (by rank): even, the first ones get more.
+  static std::pair<int64_t, int64_t> RowsOf(int64_t rows, int replica, int num_replicas);
+
+  // Keys of the replicas' group, without an instance.
+  ops::CollectiveKeys replica_keys() const;
+  // A number for each model on this strategy, from 0: variables on a server are shared by name.
+  int NextModel() const { return next_model_.fetch_add(1); }
+  // The group of the processes, for what their programs - not their graphs - have to agree on.
+  WorkerMeeting& meeting() const { return *meeting_; }
+
+ private:
+  friend class StrategyScope;
+  VariableInfo* Create(Graph& graph, const VariableMaker& next, const VariableRequest& request) const;
+  VariableInfo* CreateMirrored(Graph& graph, const VariableMaker& next, const VariableRequest& request) const;
+
+  const StrategyLayout layout_;
+  const std::unique_ptr<WorkerMeeting> meeting_;
+  mutable std::atomic<int> next_model_{0};
+};
+
+using StrategyPtr = std::shared_ptr<const Strategy>;
+
+}  // namespace cohort::distribute

@@ -1,0 +1,229 @@
+#include "cohort/distribute/strategy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/core/str_cat.h"
+#include "cohort/core/testing/throws.h"
+#include "cohort/distribute/input.h"
+#include "cohort/distribute/strategies.h"
+#include "cohort/distribute/worker_meeting.h"
+#include "cohort/graph/gradients.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/control.h"
+#include "cohort/ops/math.h"
+#include "cohort/ops/random.h"
+#include "cohort/registration.h"
+#include "cohort/train/optimizer.h"
+
+namespace cohort::distribute {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Floats = std::vector<float>;
+
+class StrategyTest : public ::testing::Test {
+ protected:
+  StrategyTest() { RegisterAll(); }
+  std::unique_ptr<Session> Open(const StrategyPtr& strategy) {
+    auto session = std::make_unique<Session>(graph_, strategy->session_target(), strategy->session_config({}));
+    session->Run(ops::GlobalVariablesInitializer(graph_));
+    return session;
+  }
+  Graph graph_;
+};
+
+TEST_F(StrategyTest, Layouts) {
+  const StrategyPtr mirrored = Mirrored({"/cpu:1", "CPU:0"});
+  EXPECT_EQ(mirrored->num_replicas_in_sync(), 2);
+  EXPECT_THAT(mirrored->devices(), ElementsAre("/device:CPU:1", "/device:CPU:0"));
+  EXPECT_EQ(mirrored->session_config({}).device_count.at("CPU"), 2);
+  EXPECT_EQ(mirrored->session_config({.device_count = {{"CPU", 5}}}).device_count.at("CPU"), 5);
+  EXPECT_TRUE(mirrored->is_chief());
+  EXPECT_EQ(Mirrored()->num_replicas_in_sync(), 1);  // nothing was set: one CPU
+  EXPECT_EQ(OneDevice("/cpu:3")->session_config({}).device_count.at("CPU"), 4);
+  EXPECT_EQ(Default()->num_replicas_in_sync(), 1);
+  EXPECT_EQ(Default()->session_config({}).device_count.count("CPU"), 0u);
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] {
+                Mirrored({"/cpu:0", "/device:CPU:0"});
+              }),
+              HasSubstr("/device:CPU:0, /device:CPU:0"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { OneDevice("/job:worker/cpu:0"); }),
+              HasSubstr("MultiWorkerMirrored"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { OneDevice("/cpu"); }), HasSubstr("a number"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { MirroredOnCpus(0); }), HasSubstr("got 0"));
+}
+
+TEST_F(StrategyTest, CommunicationThatIsNotBuilt) {
+  EXPECT_EQ(ImplementationByName("ring"), CommunicationImplementation::kRing);
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { ImplementationByName("mpi"); }),
+              AllOf(HasSubstr("AUTO, RING, GLOO, NCCL"), HasSubstr("'mpi'")));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>(
+                  [] { Mirrored({.communication = {.implementation = CommunicationImplementation::kNccl}}); }),
+              AllOf(HasSubstr("(AUTO, RING)"), HasSubstr("NCCL")));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { Mirrored({.communication = {.bytes_per_pack = -1}}); }),
+              HasSubstr("bytes_per_pack"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { Mirrored({.communication = {.timeout_seconds = -1}}); }),
+              HasSubstr("timeout_seconds"));
+}
+
+TEST_F(StrategyTest, MirroredVariablesBeginEqualEvenWithoutASeed) {
+  const StrategyPtr strategy = MirroredOnCpus(3);
+  ops::Variable w, local;
+  {
+    const auto scope = strategy->Scope(graph_);
+    w = ops::Variable(graph_, ops::RandomUniform(ops::Const(graph_, std::vector<int32_t>{4})), {.name = "w"});
+    local = ops::Variable(graph_, Tensor::Scalar(1.0f), {.name = "local", .local = true});
+  }
+  const ops::Variable outside(graph_, Tensor::Scalar(1.0f), {.name = "outside"});
+  const auto session = Open(strategy);
+  const Floats first = session->Run(w.value()).ToVector<float>();
+  for (int r = 0; r < 3; ++r) {
+    const ops::Variable part = strategy->Local(w, r);
+    EXPECT_EQ(part.name(), r == 0 ? "w" : StrCat("w/replica_", r));
+    EXPECT_EQ(part.handle().node->device(), StrCat("/device:CPU:", r));
+    EXPECT_EQ(session->Run(part.value()).ToVector<float>(), first);
+  }
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { strategy->Local(outside, 1); }),
+              AllOf(HasSubstr("'outside'"), HasSubstr("scope")));
+  EXPECT_THROW(strategy->Local(local, 2), FailedPreconditionError);
+}
+
+TEST_F(StrategyTest, CentralStorageHasOneCopy) {
+  const StrategyPtr strategy = CentralStorage({.compute_devices = {"/cpu:1", "/cpu:2"}});
+  const auto scope = strategy->Scope(graph_);
+  const ops::Variable w(graph_, Tensor::Scalar(1.0f), {.name = "w"});
+  EXPECT_EQ(w.handle().node->device(), "/device:CPU:0");
+  EXPECT_EQ(strategy->Local(w, 1), w);
+  EXPECT_EQ(graph_.variables().size(), 1u);
+}
+
+TEST_F(StrategyTest, OneStrategysScopeAtATime) {
+  const StrategyPtr outer = MirroredOnCpus(2), inner = MirroredOnCpus(2);
+  const auto scope = outer->Scope(graph_);
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { const auto second = inner->Scope(graph_); }),
+              HasSubstr("MirroredStrategy"));
+  const auto again = outer->Scope(graph_);  // no harm
+}
+
+TEST_F(StrategyTest, ReplicasReduceTheirValues) {
+  for (const StrategyPtr& strategy :
+       {OneDevice("/cpu:0"), MirroredOnCpus(3), CentralStorage({.compute_devices = {"/cpu:0", "/cpu:1", "/cpu:2"}})}) {
+    const int n = strategy->num_replicas_in_sync();
+    std::vector<Output> values, sums, means;
+    const auto results = strategy->Run(graph_, [&](ReplicaContext& replica) -> std::vector<Output> {
+      const Output own = ops::Const(graph_, static_cast<float>(replica.replica_id_in_sync_group() + 1));
+      EXPECT_EQ(own.node->device(), strategy->devices()[static_cast<size_t>(replica.local_replica())]);
+      return {own, replica.AllReduce(Reduction::kSum, own), replica.AllReduce(Reduction::kMean, own)};
+    });
+    std::vector<Output> fetches;
+    std::vector<std::vector<Output>> own;
+    for (const auto& result : results) {
+      fetches.insert(fetches.end(), result.begin() + 1, result.end());
+      values.push_back(result[0]);
+      own.push_back({result[0], result[0] * 2.0f});
+    }
+    fetches.push_back(strategy->Reduce(Reduction::kSum, values));
+    fetches.push_back(strategy->Reduce(Reduction::kMean, values));
+    for (const auto& summed : strategy->SumOverReplicas(own)) {
+      fetches.insert(fetches.end(), summed.begin(), summed.end());
+    }
+    const auto session = Open(strategy);
+    const std::vector<Tensor> got = session->Run(fetches);
+    const auto sum = static_cast<float>(n * (n + 1)) / 2;
+    size_t i = 0;
+    for (int r = 0; r < n; ++r) {
+      EXPECT_EQ(got[i++].scalar<float>(), sum);
+      EXPECT_EQ(got[i++].scalar<float>(), sum / static_cast<float>(n));
+    }
+    EXPECT_EQ(got[i++].scalar<float>(), sum);
+    EXPECT_EQ(got[i++].scalar<float>(), sum / static_cast<float>(n));
+    for (int r = 0; r < n; ++r) {
+      EXPECT_EQ(got[i++].scalar<float>(), sum);
+      EXPECT_EQ(got[i++].scalar<float>(), 2 * sum);
+    }
+  }
+}
+
+TEST_F(StrategyTest, ReplicasMakeTheSameCalls) {
+  const StrategyPtr strategy = MirroredOnCpus(2);
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] {
+                strategy->Run(graph_, [&](ReplicaContext& replica) {
+                  const Output one = ops::Const(graph_, 1.0f);
+                  if (replica.local_replica() == 0) replica.AllReduce(Reduction::kSum, one);
+                  return std::vector<Output>();
+                });
+              }),
+              AllOf(HasSubstr("replica 0 has 1"), HasSubstr("replica 1 has 0")));
+  EXPECT_THROW(strategy->Reduce(Reduction::kSum, {ops::Const(graph_, 1.0f)}), InvalidArgumentError);
+}
+
+// The loop that Keras's Fit is, written by hand: y = 3 x, on two replicas, with a momentum.
+TEST_F(StrategyTest, ATrainingLoopByHand) {
+  for (const char* kind : {"mirrored", "central"}) {
+    Graph graph;
+    const StrategyPtr strategy =
+        kind == std::string("mirrored") ? MirroredOnCpus(2) : CentralStorage({.compute_devices = {"/cpu:0", "/cpu:1"}});
+    ops::Variable w;
+    {
+      const auto scope = strategy->Scope(graph);
+      w = ops::GetVariable(graph, "w", Shape{}, DType::kFloat32, ops::Zeros());
+    }
+    constexpr int64_t kBatch = 4;
+    std::vector<Output> feeds, losses;
+    std::vector<std::vector<Output>> gradients;
+    strategy->Run(graph, [&](ReplicaContext& replica) -> std::vector<Output> {
+      const ops::Variable mine = replica.Local(w);
+      const Output x = ops::Placeholder(graph, DType::kFloat32, Shape{-1});
+      const Output y = ops::Placeholder(graph, DType::kFloat32, Shape{-1});
+      const Output loss = ops::Sum(ops::SquaredDifference(x * mine.value(), y)) * (1.0f / kBatch);
+      feeds.insert(feeds.end(), {x, y});
+      losses.push_back(loss);
+      gradients.push_back({ToDense(Gradients({loss}, {mine.handle()})[0])});
+      return {};
+    });
+    gradients = strategy->SumOverReplicas(gradients);
+    train::MomentumOptimizer optimizer(0.02, 0.5);
+    std::vector<train::GradientAndVariable> pairs;
+    const int copies = strategy->has_parameter_device() ? 1 : strategy->num_local_replicas();
+    for (int r = 0; r < copies; ++r) {
+      pairs.push_back({Gradient(gradients[static_cast<size_t>(r)][0]), strategy->Local(w, r)});
+    }
+    Node* update = optimizer.ApplyGradients(pairs);
+    const Output loss = strategy->Reduce(Reduction::kSum, losses);
+    Session session(graph, strategy->session_target(), strategy->session_config({}));
+    session.Run(ops::GlobalVariablesInitializer(graph));
+    const Callable step = session.MakeCallable(feeds, {loss}, {update});
+    Tensor x(DType::kFloat32, Shape{6}), y(DType::kFloat32, Shape{6});
+    for (int64_t i = 0; i < 6; ++i) y.data<float>()[i] = 3 * (x.data<float>()[i] = static_cast<float>(i) - 2);
+    const DistributedDataset batches =
+        DistributeDataset(strategy, data::Dataset::FromTensorSlices({x, y}).Repeat(100).Batch(kBatch));
+    float last = 100;
+    const auto iterator = batches.MakeIterator();
+    for (PerReplica<std::vector<Tensor>> values; iterator->Next(&values);) {
+      std::vector<Tensor> fed;
+      for (const auto& element : values) fed.insert(fed.end(), element.begin(), element.end());
+      last = step(fed)[0].scalar<float>();
+    }
+    EXPECT_LT(last, 1e-6) << kind;
+    for (int r = 0; r < copies; ++r) {
+      EXPECT_NEAR(session.Run(strategy->Local(w, r).value()).scalar<float>(), 3, 1e-4) << kind;
+    }
+  }
+}
+
+TEST_F(StrategyTest, OneProcessAgreesWithItself) {
+  WorkerMeeting& meeting = Default()->meeting();
+  EXPECT_THAT(meeting.Gather("x"), ElementsAre("x"));
+  EXPECT_FALSE(meeting.Any(false));
+  EXPECT_TRUE(meeting.Any(true));
+  meeting.Barrier();
+  meeting.ExpectAgreement("nothing", {{"a", "b"}});
+}
+
+}  // namespace
+}  // namespace cohort::distribute

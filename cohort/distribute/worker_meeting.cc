@@ -1,0 +1,145 @@
+#include "cohort/distribute/worker_meeting.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/constant.h"
+
+namespace cohort::distribute {
+namespace {
+
+// Between the parts of a fact and between facts, in what is sent.
+constexpr char kUnit = '\x1f';
+constexpr char kRecord = '\x1e';
+// Of a value, in messages.
+constexpr size_t kShown = 200;
+
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+std::string Packed(const Facts& facts) {
+  std::string text;
+  for (const auto& [name, value] : facts) {
+    text += name;
+    text += kUnit;
+    text += value;
+    text += kRecord;
+  }
+  return text;
+}
+
+Facts Unpacked(const std::string& text) {
+  Facts facts;
+  size_t begin = 0;
+  for (size_t end = text.find(kRecord); end != std::string::npos; end = text.find(kRecord, begin)) {
+    const size_t unit = std::min(text.find(kUnit, begin), end);
+    facts.emplace_back(text.substr(begin, unit - begin), unit < end ? text.substr(unit + 1, end - unit - 1) : "");
+    begin = end + 1;
+  }
+  return facts;
+}
+
+std::string Shown(const Facts& facts, size_t index) {
+  if (index >= facts.size()) return "nothing more";
+  std::string text = StrCat(facts[index].first, ": ", facts[index].second);
+  if (text.size() > kShown) text = text.substr(0, kShown) + "...";
+  return text;
+}
+
+}  // namespace
+
+// A graph of one process: its part of three collectives.
+struct WorkerMeeting::Calls {
+  Graph graph;
+  Output bytes;
+  Output gathered;
+  Node* barrier = nullptr;
+  std::unique_ptr<Session> session;
+};
+
+WorkerMeeting::WorkerMeeting(ops::CollectiveKeys keys, int worker, std::string target, std::string device)
+    : keys_(std::move(keys)), worker_(worker), target_(std::move(target)), device_(std::move(device)) {}
+
+WorkerMeeting::~WorkerMeeting() = default;
+
+WorkerMeeting::Calls& WorkerMeeting::calls() {
+  if (calls_ != nullptr) return *calls_;
+  auto made = std::make_unique<Calls>();
+  {
+    const DeviceScope device(made->graph, device_);
+    ops::CollectiveKeys keys = keys_;
+    made->bytes = ops::Placeholder(made->graph, DType::kUint8, Shape{-1}, "bytes");
+    keys.instance_key = 1;
+    made->gathered = ops::CollectiveGather(made->bytes, keys, "agreement");
+    keys.instance_key = 2;
+    made->barrier = ops::CollectiveBarrier(made->graph, keys, "barrier");
+  }
+  made->session = std::make_unique<Session>(made->graph, target_);
+  calls_ = std::move(made);
+  return *calls_;
+}
+
+Tensor WorkerMeeting::GatherTensor(const Tensor& mine) {
+  Calls& calls = this->calls();
+  return calls.session->Run({{calls.bytes, mine}}, {calls.gathered}).front();
+}
+
+std::vector<std::string> WorkerMeeting::Gather(const std::string& mine) {
+  if (size() == 1) return {mine};
+  MutexLock lock(mu_);
+  // Lengths first: all bring equally many bytes.
+  Tensor length(DType::kUint8, Shape{static_cast<int64_t>(sizeof(uint64_t))});
+  const uint64_t own = mine.size();
+  std::memcpy(length.raw_data(), &own, sizeof(own));
+  const Tensor all_lengths = GatherTensor(length);
+  std::vector<uint64_t> lengths(static_cast<size_t>(size()));
+  std::memcpy(lengths.data(), all_lengths.raw_data(), lengths.size() * sizeof(uint64_t));
+  const uint64_t longest = std::max<uint64_t>(1, *std::max_element(lengths.begin(), lengths.end()));
+  Tensor text = Tensor::Zeros(DType::kUint8, Shape{static_cast<int64_t>(longest)});
+  if (!mine.empty()) std::memcpy(text.raw_data(), mine.data(), mine.size());
+  const Tensor all = GatherTensor(text);
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    texts.emplace_back(static_cast<const char*>(all.raw_data()) + i * longest, lengths[i]);
+  }
+  return texts;
+}
+
+bool WorkerMeeting::Any(bool mine) {
+  if (size() == 1) return mine;
+  MutexLock lock(mu_);
+  Tensor flag = Tensor::Zeros(DType::kUint8, Shape{1});
+  flag.data<uint8_t>()[0] = mine ? 1 : 0;
+  const Tensor all = GatherTensor(flag);
+  return std::any_of(all.data<uint8_t>(), all.data<uint8_t>() + all.num_elements(), [](uint8_t v) { return v != 0; });
+}
+
+void WorkerMeeting::Barrier() {
+  if (size() == 1) return;
+  MutexLock lock(mu_);
+  Calls& calls = this->calls();
+  calls.session->Run(calls.barrier);
+}
+
+std::string WorkerMeeting::Describe(int worker) const {
+  return StrCat("worker ", worker, " (", keys_.members.at(static_cast<size_t>(worker)), ")");
+}
+
+void WorkerMeeting::ExpectAgreement(const std::string& what, const Facts& facts) {
+  if (size() == 1) return;
+  const std::vector<std::string> texts = Gather(Packed(facts));
+  const Facts first = Unpacked(texts[0]);
+  for (size_t i = 1; i < texts.size(); ++i) {
+    if (texts[i] == texts[0]) continue;
+    const Facts other = Unpacked(texts[i]);
+    size_t index = 0;
+    while (index < first.size() && index < other.size() && first[index] == other[index]) ++index;
+    throw InvalidArgumentError(StrCat(what, "; got, at ", Describe(0), ", ", Shown(first, index), "; at ",
+                                      Describe(static_cast<int>(i)), ", ", Shown(other, index)));
+  }
+}
+
+}  // namespace cohort::distribute

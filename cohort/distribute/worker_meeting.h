@@ -1,0 +1,54 @@
+// WorkerMeeting: how the processes of a strategy agree on things outside of their graphs - that they run the same
+// program on the same data, when the data ends, that they are done. Every process makes the same calls in the same
+// order. With one process there is nothing to agree on.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/core/mutex.h"
+#include "cohort/graph/graph.h"
+#include "cohort/ops/collective.h"
+#include "cohort/runtime/session.h"
+
+namespace cohort::distribute {
+
+// Thread-safe; calls of one process follow one another. All throw what a failed collective throws: UnavailableError
+// that names the process which was lost, DeadlineExceededError.
+class WorkerMeeting {
+ public:
+  // `keys`: of the group of the processes' first devices.
+  WorkerMeeting(ops::CollectiveKeys keys, int worker, std::string target, std::string device);
+  ~WorkerMeeting();
+
+  int size() const { return static_cast<int>(keys_.members.size()); }
+  // Everybody's text, by process.
+  std::vector<std::string> Gather(const std::string& mine);
+  // Whether any process says yes.
+  bool Any(bool mine);
+  // Ends when all have come.
+  void Barrier();
+  // Names of things and this process's values of them; all have to have the same. Throws InvalidArgumentError that
+  // names the first thing that differs, the processes and both values. `what`: "[keras/fit] expected all workers to
+  // train alike".
+  void ExpectAgreement(const std::string& what, const std::vector<std::pair<std::string, std::string>>& facts);
+  // "rank 1 (/job:worker/task:1/device:CPU:0)".
+  std::string Describe(int worker) const;
+
+ private:
+  struct Calls;
+  Calls& calls() REQUIRES(mu_);
+  Tensor GatherTensor(const Tensor& mine) REQUIRES(mu_);
+
+  const ops::CollectiveKeys keys_;
+  const int worker_;
+  const std::string target_;
+  const std::string device_;
+  Mutex mu_;
+  std::unique_ptr<Calls> calls_ GUARDED_BY(mu_);
+};
+
+}  // namespace cohort::distribute

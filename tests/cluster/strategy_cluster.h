@@ -1,0 +1,62 @@
+// Workers of a MultiWorkerMirrored training, one thread each, in this process.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/distribute/strategies.h"
+#include "tests/cluster/local_cluster.h"
+#include "tools/cohort/port_reservation.h"
+
+namespace cohort::testing {
+
+class StrategyCluster {
+ public:
+  StrategyCluster(int workers, int replicas, std::string protocol)
+      : ports_(static_cast<size_t>(workers)), replicas_(replicas), protocol_(std::move(protocol)) {}
+
+  // What the worker finds in TF_CONFIG.
+  std::string TFConfig(int worker) const {
+    std::vector<std::string> addresses;
+    for (const tools::PortReservation& port : ports_) addresses.push_back(StrCat("\"", port.Address(), "\""));
+    return StrCat(R"({"cluster": {"worker": [)", StrJoin(addresses, ", "),
+                  R"(]}, "task": {"type": "worker", "index": )", worker, "}}");
+  }
+  distribute::StrategyPtr Strategy(int worker, const distribute::CommunicationOptions& communication = {}) const {
+    ServerOptions server = LocalCluster::FastOptions();
+    server.protocol = protocol_;
+    server.silence_limit = std::chrono::seconds(60);
+    return distribute::MultiWorkerMirrored({.communication = communication,
+                                            .resolver = TFConfigClusterResolver(TFConfig(worker)),
+                                            .replicas_per_worker = replicas_,
+                                            .server = server});
+  }
+  // Runs `work` for each worker; an error is the result.
+  std::vector<Status> AtEachWorker(const std::function<void(int, const distribute::StrategyPtr&)>& work) {
+    std::vector<Status> outcomes(ports_.size());
+    std::vector<std::thread> threads;
+    for (size_t w = 0; w < ports_.size(); ++w) {
+      threads.emplace_back([&, w] {
+        try {
+          work(static_cast<int>(w), Strategy(static_cast<int>(w)));
+        } catch (...) {
+          outcomes[w] = Status::FromCurrentException();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return outcomes;
+  }
+  int workers() const { return static_cast<int>(ports_.size()); }
+
+ private:
+  std::vector<tools::PortReservation> ports_;
+  const int replicas_;
+  const std::string protocol_;
+};
+
+}  // namespace cohort::testing

@@ -1,0 +1,218 @@
+// MultiWorkerMirrored: workers that train one model together, each with a graph, a session and a server of its own.
+#include "tests/cluster/strategy_cluster.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "cohort/data/readers.h"
+#include "cohort/distribute/worker_meeting.h"
+#include "cohort/keras/callbacks.h"
+#include "cohort/keras/testing/updates.h"
+#include "cohort/ops/arithmetic.h"
+#include "cohort/ops/constant.h"
+#include "cohort/registration.h"
+
+namespace cohort {
+namespace {
+
+using keras::FitOptions;
+using keras::Trained;
+using keras::TrainingCase;
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using testing::StrategyCluster;
+
+struct Layout {
+  std::string protocol;
+  int workers, replicas;
+};
+std::ostream& operator<<(std::ostream& out, const Layout& layout) {
+  return out << layout.protocol << "_" << layout.workers << "_by_" << layout.replicas;
+}
+
+class MultiWorker : public ::testing::TestWithParam<Layout> {
+ protected:
+  MultiWorker() : cluster_(GetParam().workers, GetParam().replicas, GetParam().protocol) { RegisterAll(); }
+
+  StrategyCluster cluster_;
+};
+
+void ExpectOk(const std::vector<Status>& outcomes) {
+  for (const Status& status : outcomes) EXPECT_TRUE(status.ok()) << status.ToString();
+}
+
+TEST_P(MultiWorker, UpdatesAsOneDevice) {
+  for (int variant = 0; variant < 3; ++variant) {
+    TrainingCase one;
+    one.optimizer = variant == 0 ? keras::SGD({.learning_rate = 0.1, .momentum = 0.9})
+                                 : keras::AdamW({.learning_rate = 0.01, .epsilon = 1e-3});
+    one.examples = 21 + variant;
+    one.batch_size = variant == 2 ? 3 : 9;  // 3: fewer examples than replicas
+    one.regularized = true;
+    one.weighted = variant == 1;
+    one.normalized = true;
+    one.seed = 5 + variant;
+    const Trained expected = Train(one, nullptr);
+    ExpectOk(cluster_.AtEachWorker([&](int, const distribute::StrategyPtr& strategy) {
+      const Trained got = Train(one, strategy);
+      EXPECT_LT(DistanceOfUpdates(expected, got), 2e-5) << "variant " << variant;
+      EXPECT_NEAR(got.loss, expected.loss, 1e-5 * std::abs(expected.loss));
+      EXPECT_NEAR(got.metric, expected.metric, 1e-5);
+      EXPECT_NEAR(got.evaluated, expected.evaluated, 1e-4 * std::abs(expected.evaluated));
+    }));
+  }
+}
+
+// Weights that begin as the chief's, and a second model beside the first one.
+TEST_P(MultiWorker, InitialValuesAreTheChiefs) {
+  std::vector<std::vector<Tensor>> weights(static_cast<size_t>(cluster_.workers()));
+  ExpectOk(cluster_.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {
+    keras::Sequential first({keras::Input(Shape{3}), keras::Dense(4)}, {.seed = worker + 1, .strategy = strategy});
+    keras::Sequential second({keras::Input(Shape{3}), keras::Dense(4)}, {.seed = worker + 7, .strategy = strategy});
+    auto& mine = weights[static_cast<size_t>(worker)];
+    mine = first.GetWeights();
+    const std::vector<Tensor> others = second.GetWeights();
+    EXPECT_NE(mine[0].ToVector<float>(), others[0].ToVector<float>());
+    strategy->meeting().Barrier();
+  }));
+  for (const auto& mine : weights) EXPECT_EQ(mine[0].ToVector<float>(), weights[0][0].ToVector<float>());
+}
+
+// Each worker reads files of its own, of different lengths; some end earlier.
+TEST_P(MultiWorker, FilesAreSharedAndWorkersEndTogether) {
+  const std::string folder = ::testing::TempDir() + StrCat("strategy_files_", GetParam());
+  std::filesystem::create_directories(folder);
+  std::vector<std::string> files;
+  int line = 0;
+  for (int f = 0; f < 2 * cluster_.workers(); ++f) {
+    files.push_back(StrCat(folder, "/", f, ".csv"));
+    std::ofstream out(files.back());
+    for (int i = 0; i < 3 + 2 * f; ++i, ++line) out << 0.01 * line << "," << 0.02 * line - 1 << "\n";
+  }
+  std::vector<std::vector<Tensor>> weights(static_cast<size_t>(cluster_.workers()));
+  ExpectOk(cluster_.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {
+    const data::Dataset rows = data::CsvDataset(files, {data::CsvColumn(), data::CsvColumn()}).Batch(6);
+    keras::Sequential model({keras::Input(Shape{1}), keras::Dense(1)}, {.strategy = strategy});
+    model.Compile({.optimizer = keras::SGD({.learning_rate = 0.1}),
+                   .loss = "mse",
+                   .metrics = {keras::MetricArgument(keras::MeanOf("half", [](const Output& t, const Output&) {
+                     return ops::Add(ops::ZerosLike(t), ops::ScalarLike(t, 0.5));
+                   }))}});
+    const keras::History history = model.Fit(rows, {.epochs = 2, .verbose = 0});
+    EXPECT_NEAR(history["half"].back(), 0.5, 1e-6);
+    weights[static_cast<size_t>(worker)] = model.GetWeights();
+  }));
+  for (const auto& mine : weights) {
+    ASSERT_FALSE(mine.empty());
+    EXPECT_EQ(mine[0].ToVector<float>(), weights[0][0].ToVector<float>());
+  }
+  std::filesystem::remove_all(folder);
+}
+
+// Every difference is an error that names it, at every worker.
+TEST_P(MultiWorker, WorkersThatDoNotTrainAlikeAreNamed) {
+  struct Difference {
+    std::function<void(TrainingCase&)> change;
+    std::vector<std::string> named;
+  };
+  const std::vector<Difference> differences = {
+      {[](TrainingCase& c) { c.batch_size = 5; }, {"batch_size: 8", "batch_size: 5"}},
+      {[](TrainingCase& c) { c.examples = 30; }, {"data: ", "22", "30"}},
+      {[](TrainingCase& c) { c.epochs = 3; }, {"epochs: 0 to 2", "epochs: 0 to 3"}},
+      {[](TrainingCase& c) { c.normalized = true; }, {"weight dense_1/kernel", "weight batch_normalization/gamma"}},
+      {[](TrainingCase& c) { c.optimizer = keras::Adagrad(); }, {"optimizer: ", "SGD", "Adagrad"}},
+  };
+  for (const Difference& difference : differences) {
+    const std::vector<Status> outcomes =
+        cluster_.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {
+          TrainingCase mine;
+          mine.optimizer = keras::SGD();
+          if (worker == 1) difference.change(mine);
+          Train(mine, strategy);
+        });
+    for (const Status& status : outcomes) {
+      EXPECT_EQ(status.code(), Code::kInvalidArgument) << status.ToString();
+      EXPECT_THAT(status.message(), HasSubstr("/job:worker/replica:0/task:1"));
+      for (const std::string& name : difference.named) EXPECT_THAT(status.message(), HasSubstr(name));
+    }
+  }
+}
+
+TEST_P(MultiWorker, WeightsThatDivergeAreNamed) {
+  const std::vector<Status> outcomes = cluster_.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {
+    TrainingCase one;
+    one.optimizer = keras::SGD();
+    const auto model = ModelOf(one, strategy);
+    model->Build(Shape{-1, 5});
+    FitOptions fit = {.batch_size = 8, .verbose = 0, .replica_check_steps = 2};
+    fit.callbacks = {keras::LambdaCallback({.on_train_batch_end = [&](int64_t batch, const keras::BatchLogs&) {
+      if (worker != 1 || batch != 0) return;
+      std::vector<Tensor> weights = model->GetWeights();
+      weights[3].data<float>()[2] += 0.5f;
+      model->SetWeights(weights);
+    }})};
+    model->Fit(DataOf(one), fit);
+  });
+  for (const Status& status : outcomes) {
+    EXPECT_EQ(status.code(), Code::kDataLoss) << status.ToString();
+    EXPECT_THAT(status.message(),
+                AllOf(HasSubstr("weight 'dense_1/bias'"), HasSubstr("/task:1"), HasSubstr("2 updates")));
+  }
+}
+
+TEST_P(MultiWorker, TheChiefAloneWrites) {
+  const std::string folder = ::testing::TempDir() + StrCat("strategy_chief_", GetParam());
+  ExpectOk(cluster_.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {
+    TrainingCase one;
+    one.optimizer = keras::SGD();
+    const auto model = ModelOf(one, strategy);
+    const std::string mine = StrCat(folder, "/", worker);
+    std::filesystem::create_directories(mine);
+    FitOptions fit = {.batch_size = 8, .epochs = 2, .verbose = 0};
+    fit.callbacks = {keras::CSVLogger(mine + "/log.csv"),
+                     keras::TensorBoard({.log_dir = mine + "/logs", .update_every_batches = 1})};
+    model->Fit(DataOf(one), fit);
+    EXPECT_EQ(strategy->is_chief(), worker == 0);
+    EXPECT_EQ(std::filesystem::exists(mine + "/log.csv"), worker == 0);
+    EXPECT_EQ(std::filesystem::exists(mine + "/logs"), worker == 0);
+  }));
+  std::filesystem::remove_all(folder);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MultiWorker,
+                         ::testing::Values(Layout{"in_process", 2, 1}, Layout{"grpc", 2, 1}, Layout{"in_process", 2, 2},
+                                           Layout{"grpc", 3, 1}),
+                         [](const auto& info) { return StrCat(info.param); });
+
+TEST(MultiWorkerAlone, TrainsByItselfWithAWarning) {
+  ::testing::internal::CaptureStderr();
+  const auto strategy = distribute::MultiWorkerMirrored({.resolver = TFConfigClusterResolver(std::string("{}"))});
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("trains alone"));
+  EXPECT_EQ(strategy->num_workers(), 1);
+  EXPECT_TRUE(strategy->is_chief());
+  EXPECT_EQ(strategy->session_target(), "");
+}
+
+TEST(MultiWorkerAlone, TasksThatDoNotTrain) {
+  const auto make = [](const char* task) {
+    return distribute::MultiWorkerMirrored(
+        {.resolver = TFConfigClusterResolver(
+             StrCat(R"({"cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2"], "ps": ["127.0.0.1:3"]})", task, "}"))});
+  };
+  for (const auto& [task, named] :
+       {std::pair{R"(, "task": {"type": "ps", "index": 0})", "/job:ps/task:0"}, std::pair{"", "type and index"}}) {
+    try {
+      make(task);
+      FAIL() << task;
+    } catch (const InvalidArgumentError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(named));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cohort
