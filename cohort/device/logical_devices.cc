@@ -14,6 +14,7 @@ std::vector<PhysicalDevice> AllPhysical() { return {{"/physical_device:CPU:0", k
 
 std::string Names(const std::vector<PhysicalDevice>& devices) {
   std::vector<std::string> names;
+  names.reserve(devices.size());
   for (const PhysicalDevice& device : devices) names.push_back(device.name);
   return StrJoin(names, ", ");
 }

@@ -59,6 +59,7 @@ std::vector<std::string> Workers(const ClusterSpec& cluster) {
 
 std::vector<std::string> DevicesOf(const std::string& task, int replicas) {
   std::vector<std::string> devices;
+  devices.reserve(static_cast<size_t>(replicas));
   for (int i = 0; i < replicas; ++i) devices.push_back(StrCat(task, "/device:CPU:", i));
   return devices;
 }

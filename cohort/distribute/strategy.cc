@@ -101,7 +101,7 @@ StrategyScope::~StrategyScope() { open_scopes.pop_back(); }
 Strategy::Strategy(StrategyLayout layout)
     : layout_(Checked(std::move(layout))),
       meeting_(std::make_unique<WorkerMeeting>(KeysOf("workers", FirstDevices(layout_), layout_.communication),
-                                               layout_.worker, TargetOf(layout_), layout_.devices[0])) {}
+                                               TargetOf(layout_), layout_.devices[0])) {}
 
 Strategy::~Strategy() = default;
 

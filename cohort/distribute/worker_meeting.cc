@@ -60,8 +60,8 @@ struct WorkerMeeting::Calls {
   std::unique_ptr<Session> session;
 };
 
-WorkerMeeting::WorkerMeeting(ops::CollectiveKeys keys, int worker, std::string target, std::string device)
-    : keys_(std::move(keys)), worker_(worker), target_(std::move(target)), device_(std::move(device)) {}
+WorkerMeeting::WorkerMeeting(ops::CollectiveKeys keys, std::string target, std::string device)
+    : keys_(std::move(keys)), target_(std::move(target)), device_(std::move(device)) {}
 
 WorkerMeeting::~WorkerMeeting() = default;
 

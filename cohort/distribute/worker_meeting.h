@@ -21,7 +21,7 @@ namespace cohort::distribute {
 class WorkerMeeting {
  public:
   // `keys`: of the group of the processes' first devices.
-  WorkerMeeting(ops::CollectiveKeys keys, int worker, std::string target, std::string device);
+  WorkerMeeting(ops::CollectiveKeys keys, std::string target, std::string device);
   ~WorkerMeeting();
 
   int size() const { return static_cast<int>(keys_.members.size()); }
@@ -44,7 +44,6 @@ class WorkerMeeting {
   Tensor GatherTensor(const Tensor& mine) REQUIRES(mu_);
 
   const ops::CollectiveKeys keys_;
-  const int worker_;
   const std::string target_;
   const std::string device_;
   Mutex mu_;

@@ -79,6 +79,7 @@ std::vector<ops::Variable> StepContext::trainable_variables() const {
 std::vector<train::GradientAndVariable> StepContext::Gradients(Output loss) const {
   const std::vector<ops::Variable> variables = trainable_variables();
   std::vector<Output> handles;
+  handles.reserve(variables.size());
   for (const ops::Variable& variable : variables) handles.push_back(variable.handle());
   const std::vector<Gradient> gradients = cohort::Gradients({loss}, handles);
   std::vector<train::GradientAndVariable> pairs;

@@ -7,6 +7,7 @@ namespace cohort::keras {
 
 std::vector<Tensor> ReadVariables(Session& session, const std::vector<ops::Variable>& variables) {
   std::vector<Output> values;
+  values.reserve(variables.size());
   for (const ops::Variable& variable : variables) values.push_back(variable.value());
   if (values.empty()) return {};
   // Variables are replaced by their updates, but may be written in place by rows: hand out copies.
