@@ -101,7 +101,7 @@ std::string OnnxGraph::Add(const char* op, const std::string& name, const std::v
                            const OnnxAttributes& attributes) {
   onnx::NodeProto& node = *model_->mutable_graph()->add_node();
   node.set_op_type(op);
-  const std::string output = Unique(name);
+  std::string output = Unique(name);
   node.set_name(output);
   node.add_output(output);
   for (const std::string& input : inputs) node.add_input(input);

@@ -269,6 +269,7 @@ struct OnnxRules {
     for (int i = 0; i < last; ++i) nchw = nchw && t.OnlyNchw(node.input(i));
     if (nchw) axis = static_cast<int64_t>(std::find(kToNchw.begin(), kToNchw.end(), (axis + 4) % 4) - kToNchw.begin());
     std::vector<std::string> inputs;
+    inputs.reserve(static_cast<size_t>(last));
     for (int i = 0; i < last; ++i) inputs.push_back(nchw ? t.Nchw(node.input(i)) : t.Plain(node.input(i)));
     const std::string result = t.onnx_.Add("Concat", node.name(), inputs, {{"axis", axis}});
     nchw ? t.SetNchw(node, result) : t.SetPlain(node, result);
@@ -370,6 +371,7 @@ void OnnxTranslation::AddNode(const Node& node) {
 void OnnxTranslation::Add(const std::vector<Output>& outputs) {
   std::set<const Node*> needed;
   std::vector<const Node*> open;
+  open.reserve(outputs.size());
   for (const Output& output : outputs) open.push_back(output.node);
   while (!open.empty()) {
     const Node* node = open.back();

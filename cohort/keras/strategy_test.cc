@@ -26,6 +26,7 @@ using ::testing::HasSubstr;
 distribute::StrategyPtr Make(const std::string& kind, int replicas) {
   if (kind == "mirrored") return distribute::MirroredOnCpus(replicas);
   std::vector<std::string> devices;
+  devices.reserve(static_cast<size_t>(replicas));
   for (int i = 0; i < replicas; ++i) devices.push_back(StrCat("/cpu:", i));
   return distribute::CentralStorage({.compute_devices = devices});
 }
@@ -208,7 +209,8 @@ TEST(StrategyTest, ASavedModelGoesOnOnReplicas) {
 // Half a model on each of two devices.
 class OnDevice final : public Layer {
  public:
-  OnDevice(std::string device, LayerRef inner) : Layer("OnDevice"), device_(std::move(device)), inner_(inner) {}
+  OnDevice(std::string device, LayerRef inner)
+      : Layer("OnDevice"), device_(std::move(device)), inner_(std::move(inner)) {}
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
     const DeviceScope device(ctx.graph(), device_);
     return ctx.Call(*inner_, inputs);

@@ -71,6 +71,7 @@ class Walk {
 
 std::string ShapesOf(const std::vector<Tensor>& values) {
   std::vector<std::string> texts;
+  texts.reserve(values.size());
   for (const Tensor& value : values) texts.push_back(StrCat(value.dtype(), value.shape()));
   return texts.empty() ? "none" : StrJoin(texts, ", ");
 }

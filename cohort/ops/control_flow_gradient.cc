@@ -247,6 +247,7 @@ void IfGradient(GradientContext& c) {
   const auto then_forward = ForwardBranch(graph, *then_function, branches, true);
   const auto else_forward = ForwardBranch(graph, *else_function, branches, false);
   std::vector<Shape> shapes;
+  shapes.reserve(then_forward->results().size());
   for (int i = 0; i < num_results; ++i) shapes.push_back(node.output_shape(i));
   shapes.resize(then_forward->results().size(), Shape::UnknownRank());
   AttrMap attrs = node.attrs();

@@ -123,12 +123,13 @@ class LoopGradient {
     });
     Outputs inputs = node_.inputs();
     std::vector<Shape> shapes;
+    shapes.reserve(static_cast<size_t>(node_.num_outputs()) + 1 + stacked_.size());
     for (int i = 0; i < node_.num_outputs(); ++i) shapes.push_back(node_.output_shape(i));
     inputs.push_back(Const(graph_, 0));
-    shapes.push_back(Shape());
+    shapes.emplace_back();
     for (const Kept& kept : stacked_) {
       inputs.push_back(EmptyTensorList(graph_, kept.value.dtype(), kept.value.shape()));
-      shapes.push_back(Shape());
+      shapes.emplace_back();
     }
     AttrMap attrs = node_.attrs();
     attrs.erase("T");

@@ -62,7 +62,7 @@ TEST_P(ControlFlowTest, OneBranchRuns) {
   const ops::Variable count(g_, Tensor::Scalar(0.0f), {"count"});
   const Output which = ops::Placeholder(g_, DType::kBool, Shape(), "which");
   const auto add = [&](float amount) {
-    return [&count, amount](Graph& body, const Outputs& x) {
+    return [amount](Graph& body, const Outputs& x) {
       const Node* change = ops::AssignAddVariableOp(ops::Identity(x[1]), ops::Const(body, amount));
       const ControlDependencies after(body, {const_cast<Node*>(change)});
       return Outputs{ops::Identity(x[0]) * amount};
@@ -258,6 +258,7 @@ TEST_P(ControlFlowTest, ConcurrentStepsShareABody) {
   })[1];
   Session session(g_, "", config());
   std::vector<std::thread> threads;
+  threads.reserve(4);
   std::atomic<int> wrong{0};
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {

@@ -171,10 +171,9 @@ class Loop {
   }
 
   void Finish(const Status& status) {
-    const Status last = status;
-    const Done done = std::move(done_);
+    const auto end = [done = std::move(done_), status] { done(status); };
     delete this;
-    done(last);
+    end();
   }
 
   KernelContext& ctx_;
