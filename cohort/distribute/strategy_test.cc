@@ -190,6 +190,7 @@ TEST_F(StrategyTest, ATrainingLoopByHand) {
     train::MomentumOptimizer optimizer(0.02, 0.5);
     std::vector<train::GradientAndVariable> pairs;
     const int copies = strategy->has_parameter_device() ? 1 : strategy->num_local_replicas();
+    pairs.reserve(static_cast<size_t>(copies));
     for (int r = 0; r < copies; ++r) {
       pairs.push_back({Gradient(gradients[static_cast<size_t>(r)][0]), strategy->Local(w, r)});
     }
@@ -217,7 +218,8 @@ TEST_F(StrategyTest, ATrainingLoopByHand) {
 }
 
 TEST_F(StrategyTest, OneProcessAgreesWithItself) {
-  WorkerMeeting& meeting = Default()->meeting();
+  const StrategyPtr strategy = Default();
+  WorkerMeeting& meeting = strategy->meeting();
   EXPECT_THAT(meeting.Gather("x"), ElementsAre("x"));
   EXPECT_FALSE(meeting.Any(false));
   EXPECT_TRUE(meeting.Any(true));
