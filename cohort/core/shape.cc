@@ -67,6 +67,15 @@ Shape Shape::MergedWith(const Shape& other) const {
   return merged;
 }
 
+Shape Shape::CommonWith(const Shape& other) const {
+  if (rank_ < 0 || rank_ != other.rank_) return UnknownRank();
+  Shape common = *this;
+  for (int i = 0; i < rank_; ++i) {
+    if (dim(i) != other.dim(i)) common.set_dim(i, kUnknownDim);
+  }
+  return common;
+}
+
 Shape Shape::Sub(int begin, int end) const {
   return Shape(dims().subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
 }

@@ -46,6 +46,8 @@ class Shape {
   bool IsCompatibleWith(const Shape& other) const;
   // The more specific of two compatible shapes. Throws InvalidArgumentError where they are not compatible.
   Shape MergedWith(const Shape& other) const;
+  // The most specific shape that both are instances of: [2,3] and [4,3] give [?,3], different ranks an unknown one.
+  Shape CommonWith(const Shape& other) const;
   // Dimensions [begin, end).
   Shape Sub(int begin, int end) const;
   Shape Concat(const Shape& tail) const;

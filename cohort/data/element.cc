@@ -17,15 +17,6 @@ std::string ToString(const ElementSpec& spec) {
   return StrCat("(", StrJoin(parts, ", "), ")");
 }
 
-Shape MostSpecificCommonShape(const Shape& a, const Shape& b) {
-  if (!a.has_rank() || !b.has_rank() || a.rank() != b.rank()) return Shape::UnknownRank();
-  Shape common = a;
-  for (int i = 0; i < a.rank(); ++i) {
-    if (a.dim(i) != b.dim(i)) common.set_dim(i, Shape::kUnknownDim);
-  }
-  return common;
-}
-
 bool IsCompatible(const ElementSpec& spec, const ElementSpec& required) {
   if (spec.size() != required.size()) return false;
   for (size_t i = 0; i < spec.size(); ++i) {
@@ -39,6 +30,20 @@ void CheckElement(const Element& element, const ElementSpec& spec) {
   if (IsCompatible(actual, spec)) return;
   throw InvalidArgumentError(StrCat("[data] expected an element of ", ToString(spec), "; got ", ToString(actual),
                                     "; correct the spec or what makes it"));
+}
+
+Element WithoutRows(const ElementSpec& spec, const std::string& caller) {
+  Element element;
+  for (const TensorSpec& part : spec) {
+    Shape shape = part.shape;
+    if (shape.has_rank() && shape.rank() > 0) shape.set_dim(0, 0);
+    if (!shape.IsFullyDefined()) {
+      throw InvalidArgumentError(StrCat(caller, " expected batches of known shapes where a worker or replica has no ",
+                                        "data left; got ", part.dtype, part.shape));
+    }
+    element.push_back(Tensor::Zeros(part.dtype, shape));
+  }
+  return element;
 }
 
 }  // namespace cohort::data

@@ -26,11 +26,12 @@ inline constexpr int64_t kUnknownCardinality = -2;
 ElementSpec SpecOf(const Element& element);
 // "(float32[?,3], int64[])".
 std::string ToString(const ElementSpec& spec);
-// The most specific shape that both are instances of: [2,3] and [4,3] give [?,3], different ranks an unknown one.
-Shape MostSpecificCommonShape(const Shape& a, const Shape& b);
 // Whether every element of `spec` has the dtypes of `required` and fits its shapes as far as both are known.
 bool IsCompatible(const ElementSpec& spec, const ElementSpec& required);
 // Throws InvalidArgumentError that shows both where `element` has other dtypes than `spec` or does not fit its shapes.
 void CheckElement(const Element& element, const ElementSpec& spec);
+// A batch of no examples: zero rows of each component. Throws InvalidArgumentError where the rest of a shape is not
+// known; `caller` ("[keras/fit]") begins its message.
+Element WithoutRows(const ElementSpec& spec, const std::string& caller);
 
 }  // namespace cohort::data

@@ -169,7 +169,7 @@ NodePtr MakeConcatenate(NodePtr first, NodePtr second) {
   bool alike = spec.size() == other.size();
   for (size_t i = 0; alike && i < spec.size(); ++i) {
     alike = spec[i].dtype == other[i].dtype;
-    spec[i].shape = MostSpecificCommonShape(spec[i].shape, other[i].shape);
+    spec[i].shape = spec[i].shape.CommonWith(other[i].shape);
   }
   if (!alike) {
     throw InvalidArgumentError(StrCat("[data] expected datasets of the same dtypes for Concatenate; got ",

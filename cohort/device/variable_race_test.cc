@@ -7,18 +7,17 @@
 #include <thread>
 #include <vector>
 
+#include "cohort/device/testing/add_one.h"
 #include "cohort/device/variable.h"
 
 namespace cohort {
 namespace {
 
+using testing::AddOne;
+
 constexpr int kWriters = 2;
 constexpr int kReaders = 2;
 constexpr int kUpdates = 200;  // of each writer
-
-void AddOne(const Tensor& old, Tensor& out) {
-  for (int64_t i = 0; i < old.num_elements(); ++i) out.data<float>()[i] = old.data<float>()[i] + 1;
-}
 
 // Whether all elements of each of `rows` equal parts are equal.
 bool AllEqual(const Tensor& value, int64_t rows) {

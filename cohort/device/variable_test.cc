@@ -7,16 +7,14 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/testing/throws.h"
+#include "cohort/device/testing/add_one.h"
 
 namespace cohort {
 namespace {
 
+using testing::AddOne;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-void PlusOne(const Tensor& old, Tensor& out) {
-  for (int64_t i = 0; i < old.num_elements(); ++i) out.data<float>()[i] = old.data<float>()[i] + 1;
-}
 
 Tensor Matrix(int64_t rows, int64_t columns) {
   Tensor matrix(DType::kFloat32, Shape{rows, columns});
@@ -29,7 +27,7 @@ TEST(VariableTest, ReadBeforeTheFirstAssignNamesTheVariable) {
   EXPECT_FALSE(v.initialized());
   const std::string expected = "Attempting to use uninitialized value layer/kernel";
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { v.Read(); }), HasSubstr(expected));
-  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { v.Update(PlusOne); }), HasSubstr(expected));
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { v.Update(AddOne); }), HasSubstr(expected));
   const Tensor index = Tensor::Scalar<int32_t>(0);
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { v.Gather(index, HostAllocator()); }), HasSubstr(expected));
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { v.UpdateRows(index, {}, [](auto, auto) {}); }),
@@ -58,10 +56,10 @@ TEST(VariableTest, DenseUpdateIsInPlaceOnlyWhereNobodyReads) {
   Variable v("v", DType::kFloat32, Shape{2});
   v.Assign(Tensor::Vector<float>({1, 2}));
   const void* first = v.Read().raw_data();
-  v.Update(PlusOne);
+  v.Update(AddOne);
   EXPECT_EQ(v.Read().raw_data(), first);
   const Tensor held = v.Read();
-  v.Update(PlusOne);
+  v.Update(AddOne);
   EXPECT_NE(v.Read().raw_data(), first);
   EXPECT_THAT(held.ToVector<float>(), ElementsAre(2, 3));
   EXPECT_THAT(v.Read().ToVector<float>(), ElementsAre(3, 4));
@@ -74,7 +72,7 @@ TEST(VariableTest, AnAssignedTensorOfSomebodyElseIsNotWrittenInto) {
   Variable b("b", DType::kFloat32, Shape{2});
   a.Assign(constant);
   b.Assign(constant);
-  a.Update(PlusOne);
+  a.Update(AddOne);
   b.UpdateRows(Tensor::Vector<int32_t>({1}), {},
                [](int64_t, std::span<void* const> rows) { *static_cast<float*>(rows[0]) = 9; });
   EXPECT_THAT(constant.ToVector<float>(), ElementsAre(1, 2));
@@ -115,7 +113,7 @@ TEST(VariableTest, UpdateTogetherChangesAllInTheOrderGiven) {
                 Variable::UpdateTogether(twice, [](auto, auto) { FAIL(); });
               }),
               HasSubstr("'a' twice"));
-  a.Update(PlusOne);  // and nothing stays locked
+  a.Update(AddOne);  // and nothing stays locked
 }
 
 TEST(VariableTest, GatherTakesIndicesOfAnyShape) {
@@ -194,10 +192,10 @@ TEST(VariableTest, RowModeCopiesWholeReadsAndAssigns) {
   EXPECT_EQ(before.data<float>()[199 * 3], 199 * 3);
   EXPECT_EQ(copy.data<float>()[199 * 3], 199 * 3);
   EXPECT_EQ(v.Read().data<float>()[199 * 3], -1);
-  v.Update(PlusOne);
+  v.Update(AddOne);
   EXPECT_EQ(v.Read().data<float>()[199 * 3], 0);
   v.Assign(initial);
-  v.Update(PlusOne);
+  v.Update(AddOne);
   EXPECT_EQ(initial.data<float>()[1], 1);
   EXPECT_EQ(v.Read().data<float>()[1], 2);
 }

@@ -38,16 +38,7 @@ std::vector<Tensor> DistributedIterator::WithoutRows() const {
   std::vector<Tensor> element;
   for (const Tensor& seen : last_) element.push_back(seen.Slice(0, 0));
   if (!element.empty()) return element;
-  for (const data::TensorSpec& spec : iterator_->element_spec()) {
-    Shape shape = spec.shape;
-    if (shape.has_rank() && shape.rank() > 0) shape.set_dim(0, 0);
-    if (!shape.IsFullyDefined()) {
-      throw InvalidArgumentError(StrCat("[distribute] expected batches of a known shape for a replica without data; ",
-                                        "got ", spec.dtype, spec.shape));
-    }
-    element.push_back(Tensor::Zeros(spec.dtype, shape));
-  }
-  return element;
+  return data::WithoutRows(iterator_->element_spec(), "[distribute]");
 }
 
 int64_t InputContext::GetPerReplicaBatchSize(int64_t global_batch_size) const {

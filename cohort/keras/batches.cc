@@ -207,16 +207,7 @@ bool Batches::GoesOn(bool has_element, std::vector<Tensor>* element) {
   if (!meeting.Any(has_element)) return false;
   if (has_element) return true;
   // This process takes part without examples.
-  element->clear();
-  for (const data::TensorSpec& spec : dataset_->element_spec()) {
-    Shape shape = spec.shape;
-    if (shape.has_rank() && shape.rank() > 0) shape.set_dim(0, 0);
-    if (!shape.IsFullyDefined()) {
-      throw InvalidArgumentError(StrCat("[keras/", options_.caller, "] expected examples of a known shape where the ",
-                                        "workers' shares differ; got ", spec.dtype, spec.shape));
-    }
-    element->push_back(Tensor::Zeros(spec.dtype, shape));
-  }
+  *element = data::WithoutRows(dataset_->element_spec(), StrCat("[keras/", options_.caller, "]"));
   return true;
 }
 

@@ -3,6 +3,7 @@
 #include "cohort/graph/gradients.h"
 #include "cohort/graph/op_def.h"
 #include "cohort/ops/arithmetic.h"
+#include "cohort/ops/binary.h"
 #include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/register.h"
@@ -12,11 +13,11 @@
 namespace cohort {
 namespace {
 
+using ops::Binary;
+
 constexpr char kFloats[] = "T: {float32, float64, bfloat16}";
 
 std::vector<Shape> LikeBoth(ShapeContext& c) { return {c.input(0).MergedWith(c.input(1))}; }
-
-Output Binary(const std::string& op, Output a, Output b) { return a.graph().Op(op).Input(a).Input(b).Finish1(); }
 
 // An activation whose gradient op takes (gradients, features) or (gradients, outputs).
 struct Activation {

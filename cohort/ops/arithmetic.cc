@@ -2,6 +2,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/graph/gradients.h"
+#include "cohort/ops/binary.h"
 #include "cohort/ops/broadcast_gradient.h"
 #include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
@@ -11,22 +12,16 @@
 #include "cohort/ops/unary.h"
 
 namespace cohort::ops {
-namespace {
-
-Output Apply(const char* op, Output x, Output y) { return x.graph().Op(op).Input(x).Input(y).Finish1(); }
-
-}  // namespace
-
-Output Add(Output x, Output y) { return Apply("AddV2", x, y); }
-Output Sub(Output x, Output y) { return Apply("Sub", x, y); }
-Output Mul(Output x, Output y) { return Apply("Mul", x, y); }
-Output Div(Output x, Output y) { return Apply(IsInteger(x.dtype()) ? "Div" : "RealDiv", x, y); }
-Output FloorDiv(Output x, Output y) { return Apply("FloorDiv", x, y); }
-Output FloorMod(Output x, Output y) { return Apply("FloorMod", x, y); }
-Output Maximum(Output x, Output y) { return Apply("Maximum", x, y); }
-Output Minimum(Output x, Output y) { return Apply("Minimum", x, y); }
-Output Pow(Output x, Output y) { return Apply("Pow", x, y); }
-Output SquaredDifference(Output x, Output y) { return Apply("SquaredDifference", x, y); }
+Output Add(Output x, Output y) { return Binary("AddV2", x, y); }
+Output Sub(Output x, Output y) { return Binary("Sub", x, y); }
+Output Mul(Output x, Output y) { return Binary("Mul", x, y); }
+Output Div(Output x, Output y) { return Binary(IsInteger(x.dtype()) ? "Div" : "RealDiv", x, y); }
+Output FloorDiv(Output x, Output y) { return Binary("FloorDiv", x, y); }
+Output FloorMod(Output x, Output y) { return Binary("FloorMod", x, y); }
+Output Maximum(Output x, Output y) { return Binary("Maximum", x, y); }
+Output Minimum(Output x, Output y) { return Binary("Minimum", x, y); }
+Output Pow(Output x, Output y) { return Binary("Pow", x, y); }
+Output SquaredDifference(Output x, Output y) { return Binary("SquaredDifference", x, y); }
 
 Output AddN(const std::vector<Output>& inputs) {
   if (inputs.empty()) throw InvalidArgumentError("[ops] AddN needs at least one input");

@@ -1,23 +1,18 @@
 #include "cohort/ops/comparison.h"
 
+#include "cohort/ops/binary.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/shape_rules.h"
 
 namespace cohort::ops {
-namespace {
-
-Output Compare(const char* op, Output x, Output y) { return x.graph().Op(op).Input(x).Input(y).Finish1(); }
-
-}  // namespace
-
-Output Equal(Output x, Output y) { return Compare("Equal", x, y); }
-Output NotEqual(Output x, Output y) { return Compare("NotEqual", x, y); }
-Output Less(Output x, Output y) { return Compare("Less", x, y); }
-Output LessEqual(Output x, Output y) { return Compare("LessEqual", x, y); }
-Output Greater(Output x, Output y) { return Compare("Greater", x, y); }
-Output GreaterEqual(Output x, Output y) { return Compare("GreaterEqual", x, y); }
-Output LogicalAnd(Output x, Output y) { return Compare("LogicalAnd", x, y); }
-Output LogicalOr(Output x, Output y) { return Compare("LogicalOr", x, y); }
+Output Equal(Output x, Output y) { return Binary("Equal", x, y); }
+Output NotEqual(Output x, Output y) { return Binary("NotEqual", x, y); }
+Output Less(Output x, Output y) { return Binary("Less", x, y); }
+Output LessEqual(Output x, Output y) { return Binary("LessEqual", x, y); }
+Output Greater(Output x, Output y) { return Binary("Greater", x, y); }
+Output GreaterEqual(Output x, Output y) { return Binary("GreaterEqual", x, y); }
+Output LogicalAnd(Output x, Output y) { return Binary("LogicalAnd", x, y); }
+Output LogicalOr(Output x, Output y) { return Binary("LogicalOr", x, y); }
 Output LogicalNot(Output x) { return x.graph().Op("LogicalNot").Input(x).Finish1(); }
 
 namespace {

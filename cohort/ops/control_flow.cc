@@ -48,17 +48,7 @@ Outputs OutputsOf(Node* node, int first, int end) {
   return outputs;
 }
 
-// What holds of both.
-Shape Common(const Shape& a, const Shape& b) {
-  if (!a.has_rank() || a.rank() != b.rank()) return Shape::UnknownRank();
-  Shape common = a;
-  for (int i = 0; i < a.rank(); ++i) {
-    if (a.dim(i) != b.dim(i)) common.set_dim(i, Shape::kUnknownDim);
-  }
-  return common;
-}
-
-bool StaysWithin(const Shape& shape, const Shape& invariant) { return Common(shape, invariant) == invariant; }
+bool StaysWithin(const Shape& shape, const Shape& invariant) { return shape.CommonWith(invariant) == invariant; }
 
 std::vector<Shape> AttrShapes(const ShapeContext& c, const char* attr, size_t count, const char* of) {
   const std::vector<Shape>& shapes = c.attr<std::vector<Shape>>(attr);
@@ -284,7 +274,7 @@ Outputs If(Output cond, const Outputs& inputs, const FunctionBody& then_body, co
   const Outputs captures = ShareCaptures(then_draft, else_draft);
   std::vector<Shape> shapes;
   for (size_t i = 0; i < then_draft.results().size(); ++i) {
-    shapes.push_back(Common(then_draft.results()[i].shape(), else_draft.results()[i].shape()));
+    shapes.push_back(then_draft.results()[i].shape().CommonWith(else_draft.results()[i].shape()));
   }
   const auto then_function = then_draft.Finish(graph.UniqueFunctionName(name + "_true"));
   const auto else_function = else_draft.Finish(graph.UniqueFunctionName(name + "_false"));

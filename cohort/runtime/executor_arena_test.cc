@@ -14,14 +14,13 @@
 #include "cohort/ops/math.h"
 #include "cohort/ops/matmul.h"
 #include "cohort/runtime/executor.h"
-#include "cohort/runtime/testing/device_kinds.h"
+#include "cohort/runtime/testing/executor_fixture.h"
 
 namespace cohort {
 namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::chrono::seconds kPatience{60};
 constexpr int64_t kRows = 64;
 constexpr int64_t kColumns = 512;  // 128 KiB a value
 
@@ -33,24 +32,11 @@ struct Desk {
   std::atomic<bool> refusing{false};        // ArenaRefuse
   std::atomic<bool> cancelling{false};      // ArenaRefuse
   CancellationManager* cancellation = nullptr;
-  std::vector<AsyncOpKernel::Done> held GUARDED_BY(mu);  // ArenaHold
-  CondVar changed;
+  testing::HeldKernels held;  // ArenaHold
 
   void Keep(bool keep) {
     MutexLock lock(mu);
     keeping = keep;
-  }
-  void WaitForHeld(size_t count) {
-    MutexLock lock(mu);
-    while (held.size() < count) changed.Wait(mu);
-  }
-  void Release() {
-    std::vector<AsyncOpKernel::Done> all;
-    {
-      MutexLock lock(mu);
-      all.swap(held);
-    }
-    for (const auto& done : all) done(Status());
   }
 };
 Desk& TheDesk() {
@@ -86,16 +72,7 @@ void RefuseSome(KernelContext& ctx) {
   if (TheDesk().cancelling) TheDesk().cancellation->Cancel(Status(Code::kCancelled, "enough"));
   ctx.SetOutput(0, ctx.input(0));
 }
-class ArenaHoldKernel final : public AsyncOpKernel {
- public:
-  explicit ArenaHoldKernel(const KernelConstruction&) {}
-  void ComputeAsync(KernelContext& ctx, Done done) override {
-    ctx.SetOutput(0, ctx.input(0));
-    MutexLock lock(TheDesk().mu);
-    TheDesk().held.push_back(std::move(done));
-    TheDesk().changed.NotifyAll();
-  }
-};
+testing::HeldKernels& HeldByTheDesk() { return TheDesk().held; }
 
 const bool kArenaOpsRegistered = [] {
   testing::RegisterForDeviceKinds();
@@ -109,7 +86,7 @@ const bool kArenaOpsRegistered = [] {
   kernels.RegisterFn("ArenaRows", "CPU", Rows);
   kernels.RegisterFn("ArenaKeep", "CPU", Keep);
   kernels.RegisterFn("ArenaRefuse", "CPU", RefuseSome);
-  kernels.Register<ArenaHoldKernel>("ArenaHold", "CPU");
+  kernels.Register<testing::HoldingKernel<HeldByTheDesk>>("ArenaHold", "CPU");
   RegisterTestDeviceKernels(kernels);
   return true;
 }();
@@ -127,16 +104,9 @@ bool IsFilled(const Tensor& tensor, float value, int64_t rows = kRows) {
 }
 int64_t HostBytesInUse() { return HostAllocatorStats().bytes_in_use; }
 
-class ExecutorArenaTest : public testing::DeviceKindTest {
+class ExecutorArenaTest : public testing::ExecutorFixture {
  protected:
-  ExecutorArenaTest()
-      : task_(std::make_shared<TaskResources>()),
-        devices_(DeviceFactories::Global().Make(DeviceName::Parse("/job:localhost/replica:0/task:0"), {{GetParam(), 1}},
-                                                1, task_, "test")),
-        graph_(std::make_unique<Graph>()),
-        g_(*graph_) {
-    ForgetDesk();
-  }
+  ExecutorArenaTest() { ForgetDesk(); }
   ~ExecutorArenaTest() override { ForgetDesk(); }
   static void ForgetDesk() {
     TheDesk().refusing = false;
@@ -146,53 +116,13 @@ class ExecutorArenaTest : public testing::DeviceKindTest {
     TheDesk().kept.clear();
   }
 
-  Output Arg(int index) { return g_.Op("_Arg").Attr("T", DType::kFloat32).Attr("index", index).Finish1(); }
-  void Retval(Output value, int index) { g_.Op("_Retval").Input(value).Attr("index", index).Finish(); }
-  Output Own(const std::string& op, Output x) { return g_.Op(op).Input(x).Finish1(); }
+  Output Arg(int index) { return ExecutorFixture::Arg(DType::kFloat32, index); }
   Output Line(Output x, int nodes) {
     for (int i = 0; i < nodes; ++i) x = Own("ArenaNext", x);
     return x;
   }
-  std::unique_ptr<Executor> Compile() { return std::make_unique<Executor>(std::move(graph_), *devices_.back()); }
-
-  struct Step {
-    std::vector<Tensor> args;
-    std::vector<Tensor> rets;
-    CancellationManager cancellation;
-    StepInfo info;
-    std::promise<Status> ended;
-    std::future<Status> end = ended.get_future();
-
-    Status Wait() {
-      if (end.wait_for(kPatience) != std::future_status::ready)
-        return Status(Code::kDeadlineExceeded, "the step hangs");
-      return end.get();
-    }
-  };
-  static std::unique_ptr<Step> Prepare(std::vector<Tensor> args, int rets) {
-    auto step = std::make_unique<Step>();
-    step->args = std::move(args);
-    step->rets.resize(static_cast<size_t>(rets));
-    step->info = {1, nullptr, &step->cancellation, step->args, step->rets};
-    return step;
-  }
-  static void Start(Executor& executor, Step& step, Executor::Mode mode = Executor::Mode::kInline) {
-    executor.RunAsync(step.info, mode, [&step](const Status& status) { step.ended.set_value(status); });
-  }
-  static std::vector<Tensor> Run(Executor& executor, std::vector<Tensor> args, int rets,
-                                 Executor::Mode mode = Executor::Mode::kInline) {
-    const auto step = Prepare(std::move(args), rets);
-    Start(executor, *step, mode);
-    step->Wait().ThrowIfError();
-    return step->rets;
-  }
   // On a device with memory of its own there is no arena; all else is the same.
   int64_t OnCpu(int64_t count) const { return is_cpu() ? count : 0; }
-
-  std::shared_ptr<TaskResources> task_;
-  std::vector<std::unique_ptr<Device>> devices_;
-  std::unique_ptr<Graph> graph_;
-  Graph& g_;
 };
 INSTANTIATE_TEST_SUITE_P(Devices, ExecutorArenaTest, testing::AllDeviceKinds(), testing::DeviceKindName);
 
@@ -397,8 +327,8 @@ TEST_P(ExecutorArenaTest, AroundAsynchronousKernels) {
       steps.push_back(Prepare({Filled(static_cast<float>(10 * run + i))}, 2));
       Start(*executor, *steps.back());
     }
-    TheDesk().WaitForHeld(3);
-    TheDesk().Release();
+    TheDesk().held.WaitFor(3);
+    TheDesk().held.Release();
     for (int i = 0; i < 3; ++i) {
       const auto value = static_cast<float>(10 * run + i);
       Step& step = *steps[static_cast<size_t>(i)];

@@ -15,7 +15,7 @@
 #include "cohort/ops/control.h"
 #include "cohort/ops/layout.h"
 #include "cohort/ops/math.h"
-#include "cohort/runtime/testing/device_kinds.h"
+#include "cohort/runtime/testing/executor_fixture.h"
 
 namespace cohort {
 namespace {
@@ -24,45 +24,19 @@ using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr std::chrono::seconds kLong{60};
-
 // What the kernels of the test's own ops share with the tests.
 struct Board {
+  testing::HeldKernels held;  // ExecutorHold
   Mutex mu;
-  std::vector<AsyncOpKernel::Done> held GUARDED_BY(mu);  // ExecutorHold
-  CondVar changed;
   std::atomic<int> counted{0};                                     // ExecutorCount
   std::multiset<std::pair<int, MemorySpace>> seen GUARDED_BY(mu);  // ExecutorProbe: number of the value, where it lay
-
-  void WaitForHeld(size_t count) {
-    MutexLock lock(mu);
-    while (held.size() < count) changed.Wait(mu);
-  }
-  void Release() {
-    std::vector<AsyncOpKernel::Done> all;
-    {
-      MutexLock lock(mu);
-      all.swap(held);
-    }
-    for (const auto& done : all) done(Status());
-  }
 };
 Board& TheBoard() {
   static auto* const board = new Board;
   return *board;
 }
 
-class HoldKernel final : public AsyncOpKernel {
- public:
-  explicit HoldKernel(const KernelConstruction&) {}
-  void ComputeAsync(KernelContext& ctx, Done done) override {
-    ctx.SetOutput(0, ctx.input(0));
-    Board& board = TheBoard();
-    MutexLock lock(board.mu);
-    board.held.push_back(std::move(done));
-    board.changed.NotifyAll();
-  }
-};
+testing::HeldKernels& HeldByTheBoard() { return TheBoard().held; }
 
 void Count(KernelContext& ctx) {
   TheBoard().counted.fetch_add(1);
@@ -85,7 +59,7 @@ const bool kExecutorOpsRegistered = [] {
   OpRegistry::Global().Register(
       OpDef("ExecutorProbe").Input("x: T").Output("y: T").Attr("T: type").Attr("number: int").ShapeRule(same));
   KernelRegistry& kernels = KernelRegistry::Global();
-  kernels.Register<HoldKernel>("ExecutorHold", "CPU");
+  kernels.Register<testing::HoldingKernel<HeldByTheBoard>>("ExecutorHold", "CPU");
   kernels.RegisterFn("ExecutorCount", "CPU", Count);
   kernels.RegisterFn("ExecutorRefuse", "CPU", Refuse);
   // The device's own kernel, which is not shown the host's view.
@@ -94,54 +68,15 @@ const bool kExecutorOpsRegistered = [] {
   return true;
 }();
 
-class ExecutorTest : public testing::DeviceKindTest {
+class ExecutorTest : public testing::ExecutorFixture {
  protected:
-  ExecutorTest()
-      : task_(std::make_shared<TaskResources>()),
-        devices_(DeviceFactories::Global().Make(DeviceName::Parse("/job:localhost/replica:0/task:0"), {{GetParam(), 1}},
-                                                1, task_, "test")),
-        graph_(std::make_unique<Graph>()),
-        g_(*graph_) {
+  ExecutorTest() {
     TheBoard().counted = 0;
     MutexLock lock(TheBoard().mu);
     TheBoard().seen.clear();
   }
 
-  Device& its_device() { return *devices_.back(); }
-  Output Arg(DType dtype, int index) { return g_.Op("_Arg").Attr("T", dtype).Attr("index", index).Finish1(); }
-  void Retval(Output value, int index) { g_.Op("_Retval").Input(value).Attr("index", index).Finish(); }
-  Output Own(const std::string& op, Output x) { return g_.Op(op).Input(x).Finish1(); }
   Output Probed(Output x, int number) { return g_.Op("ExecutorProbe").Input(x).Attr("number", number).Finish1(); }
-  std::unique_ptr<Executor> Compile() { return std::make_unique<Executor>(std::move(graph_), its_device()); }
-
-  // A step under way.
-  struct Step {
-    std::vector<Tensor> args;
-    std::vector<Tensor> rets;
-    CancellationManager cancellation;
-    StepInfo info;
-    std::promise<Status> ended;
-    std::future<Status> end = ended.get_future();
-
-    Status Wait() {
-      if (end.wait_for(kLong) != std::future_status::ready) return Status(Code::kDeadlineExceeded, "the step hangs");
-      return end.get();
-    }
-  };
-  static std::unique_ptr<Step> Start(Executor& executor, std::vector<Tensor> args, int rets,
-                                     Executor::Mode mode = Executor::Mode::kInline) {
-    auto step = std::make_unique<Step>();
-    step->args = std::move(args);
-    step->rets.resize(static_cast<size_t>(rets));
-    step->info = {1, nullptr, &step->cancellation, step->args, step->rets};
-    executor.RunAsync(step->info, mode, [raw = step.get()](const Status& status) { raw->ended.set_value(status); });
-    return step;
-  }
-  static std::vector<Tensor> Run(Executor& executor, std::vector<Tensor> args, int rets) {
-    const auto step = Start(executor, std::move(args), rets);
-    step->Wait().ThrowIfError();
-    return step->rets;
-  }
   // The value of a variable that a plan on the device has set.
   float ValueOf(const std::string& name) {
     const auto variable = std::dynamic_pointer_cast<Variable>(task_->resources.Lookup("", name));
@@ -159,11 +94,6 @@ class ExecutorTest : public testing::DeviceKindTest {
         .Finish1();
   }
   Node* Add(Output handle, Output change) { return g_.Op("AssignAddVariableOp").Input(handle).Input(change).Finish(); }
-
-  std::shared_ptr<TaskResources> task_;
-  std::vector<std::unique_ptr<Device>> devices_;
-  std::unique_ptr<Graph> graph_;
-  Graph& g_;
 };
 INSTANTIATE_TEST_SUITE_P(Devices, ExecutorTest, testing::AllDeviceKinds(), testing::DeviceKindName);
 
@@ -283,8 +213,8 @@ TEST_P(ExecutorTest, AsynchronousKernelsHoldNoThread) {
   std::vector<std::unique_ptr<Step>> steps;
   steps.reserve(8);
   for (int i = 0; i < 8; ++i) steps.push_back(Start(*executor, {Tensor::Scalar(static_cast<float>(i))}, 1));
-  TheBoard().WaitForHeld(8);  // all of them wait, and none of them keeps this or the stream's thread
-  TheBoard().Release();
+  TheBoard().held.WaitFor(8);  // all of them wait, and none of them keeps this or the stream's thread
+  TheBoard().held.Release();
   for (int i = 0; i < 8; ++i) {
     ASSERT_TRUE(steps[static_cast<size_t>(i)]->Wait().ok());
     EXPECT_EQ(steps[static_cast<size_t>(i)]->rets[0].scalar<float>(), static_cast<float>(4 * i));
@@ -297,9 +227,9 @@ TEST_P(ExecutorTest, ACancelledStepStartsNoMoreKernels) {
   Retval(y, 0);
   const auto executor = Compile();
   const auto step = Start(*executor, {Tensor::Scalar(1.0f)}, 1);
-  TheBoard().WaitForHeld(1);
+  TheBoard().held.WaitFor(1);
   step->cancellation.Cancel(Status(Code::kCancelled, "enough"));
-  TheBoard().Release();
+  TheBoard().held.Release();
   const Status status = step->Wait();
   EXPECT_EQ(status.code(), Code::kCancelled);
   EXPECT_EQ(status.message(), "enough");
@@ -371,7 +301,7 @@ TEST_P(ExecutorTest, WhoWaitsForTheGateLeavesTheDevicesThreadsFree) {
   Add(b, held);
   const auto executor = Compile();
   const auto inside = Start(*executor, {Tensor::Scalar(1.0f)}, 0, Executor::Mode::kDevice);
-  TheBoard().WaitForHeld(1);
+  TheBoard().held.WaitFor(1);
   std::thread cut([&] {
     try {
       task_->update_gate.Close(milliseconds(20000));
@@ -387,11 +317,11 @@ TEST_P(ExecutorTest, WhoWaitsForTheGateLeavesTheDevicesThreadsFree) {
     std::this_thread::yield();
   }
   const auto outside = Start(*executor, {Tensor::Scalar(1.0f)}, 0, Executor::Mode::kDevice);
-  TheBoard().Release();
+  TheBoard().held.Release();
   EXPECT_TRUE(inside->Wait().ok());
   cut.join();
-  TheBoard().WaitForHeld(1);
-  TheBoard().Release();
+  TheBoard().held.WaitFor(1);
+  TheBoard().held.Release();
   EXPECT_TRUE(outside->Wait().ok());
   EXPECT_EQ(ValueOf("a"), 2);
   EXPECT_EQ(ValueOf("b"), 2);
@@ -421,8 +351,8 @@ TEST_P(ExecutorTest, UpdatesThatHaveBegunAreFinishedWhenTheirStepFails) {
   Add(b, ready);
   const auto executor = Compile();
   const auto step = Start(*executor, {Tensor::Scalar(1.0f)}, 1);
-  TheBoard().WaitForHeld(1);
-  TheBoard().Release();
+  TheBoard().held.WaitFor(1);
+  TheBoard().held.Release();
   const Status status = step->Wait();
   EXPECT_THAT(status.message(), HasSubstr("refused"));
   EXPECT_EQ(ValueOf("a"), 1);

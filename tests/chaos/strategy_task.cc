@@ -25,36 +25,12 @@
 #include "cohort/keras/callbacks.h"
 #include "cohort/keras/testing/updates.h"
 #include "cohort/registration.h"
+#include "tests/chaos/task_flags.h"
 
 namespace cohort::testing {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-class Flags {
- public:
-  Flags(int argc, char** argv) {
-    for (int i = 1; i < argc; ++i) {
-      const std::string word = argv[i];
-      const size_t equals = word.find('=');
-      if (word.rfind("--", 0) != 0 || equals == std::string::npos) {
-        throw InvalidArgumentError("expected --name=value; got " + word);
-      }
-      values_[word.substr(2, equals - 2)] = word.substr(equals + 1);
-    }
-  }
-  std::string Text(const std::string& name) const {
-    const auto found = values_.find(name);
-    return found == values_.end() ? "" : found->second;
-  }
-  int Number(const std::string& name, int otherwise) const {
-    const std::string text = Text(name);
-    return text.empty() ? otherwise : std::stoi(text);
-  }
-
- private:
-  std::map<std::string, std::string> values_;
-};
 
 void HoldAt(const Flags& flags, const std::string& phase) {
   if (flags.Text("hold") != phase) return;
@@ -64,21 +40,21 @@ void HoldAt(const Flags& flags, const std::string& phase) {
 
 void Train(const Flags& flags, Clock::time_point* last) {
   ServerOptions server;
-  server.silence_limit = std::chrono::milliseconds(flags.Number("silence_ms", 60'000));
+  server.silence_limit = flags.Ms("silence_ms", 60'000);
   server.heartbeat_interval = std::min(server.silence_limit / 5, std::chrono::milliseconds(1000));
   server.config.intra_op_parallelism_threads = 1;
-  const auto strategy =
-      distribute::MultiWorkerMirrored({.replicas_per_worker = flags.Number("replicas", 1), .server = server});
+  const auto strategy = distribute::MultiWorkerMirrored(
+      {.replicas_per_worker = static_cast<int>(flags.Integer("replicas", 1)), .server = server});
   std::printf("serving pid %d\n", static_cast<int>(getpid()));
   HoldAt(flags, "start");
   std::printf("ready\n");
   *last = Clock::now();
   keras::TrainingCase training;
   training.optimizer = keras::SGD({.learning_rate = 0.1, .momentum = 0.9});
-  training.examples = flags.Number("examples", 50);
+  training.examples = flags.Integer("examples", 50);
   training.regularized = training.normalized = true;
   keras::Sequential model(
-      {keras::Dense(flags.Number("units", 7), {.activation = "tanh"}),
+      {keras::Dense(flags.Integer("units", 7), {.activation = "tanh"}),
        keras::BatchNormalization({.synchronized = true}), keras::Dense(3, {.activation = "softmax"})},
       {.seed = 4, .strategy = strategy});
   model.Compile({.optimizer = training.optimizer, .loss = "sparse_categorical_crossentropy", .metrics = {"accuracy"}});
@@ -86,9 +62,10 @@ void Train(const Flags& flags, Clock::time_point* last) {
   HoldAt(flags, "built");
   *last = Clock::now();
   int steps = 0;
-  keras::FitOptions fit = {
-      .batch_size = flags.Number("batch_size", 8), .epochs = flags.Number("epochs", 2), .verbose = 0};
-  const auto pace = std::chrono::milliseconds(flags.Number("pause_ms", 0));
+  keras::FitOptions fit = {.batch_size = flags.Integer("batch_size", 8),
+                           .epochs = static_cast<int>(flags.Integer("epochs", 2)),
+                           .verbose = 0};
+  const auto pace = flags.Ms("pause_ms", 0);
   fit.callbacks = {keras::LambdaCallback({.on_train_end = [&](const keras::Logs&) { HoldAt(flags, "end"); },
                                           .on_train_batch_end =
                                               [&](int64_t, const keras::BatchLogs&) {

@@ -1,0 +1,121 @@
+// What the suites of the executor share: a device of each kind, a graph with arguments and results, steps.
+#pragma once
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/core/mutex.h"
+#include "cohort/device/cancellation.h"
+#include "cohort/device/device_factory.h"
+#include "cohort/device/kernel.h"
+#include "cohort/runtime/executor.h"
+#include "cohort/runtime/testing/device_kinds.h"
+
+namespace cohort::testing {
+
+// Asynchronous kernels that wait until a test lets them go. Thread-safe.
+class HeldKernels {
+ public:
+  void Hold(AsyncOpKernel::Done done) {
+    MutexLock lock(mu_);
+    held_.push_back(std::move(done));
+    changed_.NotifyAll();
+  }
+  void WaitFor(size_t count) {
+    MutexLock lock(mu_);
+    while (held_.size() < count) changed_.Wait(mu_);
+  }
+  void Release() {
+    std::vector<AsyncOpKernel::Done> all;
+    {
+      MutexLock lock(mu_);
+      all.swap(held_);
+    }
+    for (const auto& done : all) done(Status());
+  }
+
+ private:
+  Mutex mu_;
+  CondVar changed_;
+  std::vector<AsyncOpKernel::Done> held_ GUARDED_BY(mu_);
+};
+
+// Hands out its input once `held()` releases it.
+template <HeldKernels& (*held)()>
+class HoldingKernel final : public AsyncOpKernel {
+ public:
+  explicit HoldingKernel(const KernelConstruction&) {}
+  void ComputeAsync(KernelContext& ctx, Done done) override {
+    ctx.SetOutput(0, ctx.input(0));
+    held().Hold(std::move(done));
+  }
+};
+
+// The parameter is a device type.
+class ExecutorFixture : public DeviceKindTest {
+ protected:
+  static constexpr std::chrono::seconds kPatience{60};
+
+  ExecutorFixture()
+      : task_(std::make_shared<TaskResources>()),
+        devices_(DeviceFactories::Global().Make(DeviceName::Parse("/job:localhost/replica:0/task:0"), {{GetParam(), 1}},
+                                                1, task_, "test")),
+        graph_(std::make_unique<Graph>()),
+        g_(*graph_) {}
+
+  Device& its_device() { return *devices_.back(); }
+  Output Arg(DType dtype, int index) { return g_.Op("_Arg").Attr("T", dtype).Attr("index", index).Finish1(); }
+  void Retval(Output value, int index) { g_.Op("_Retval").Input(value).Attr("index", index).Finish(); }
+  Output Own(const std::string& op, Output x) { return g_.Op(op).Input(x).Finish1(); }
+  // Takes the graph.
+  std::unique_ptr<Executor> Compile() { return std::make_unique<Executor>(std::move(graph_), its_device()); }
+
+  // A step, perhaps under way.
+  struct Step {
+    std::vector<Tensor> args;
+    std::vector<Tensor> rets;
+    CancellationManager cancellation;
+    StepInfo info;
+    std::promise<Status> ended;
+    std::future<Status> end = ended.get_future();
+
+    Status Wait() {
+      if (end.wait_for(kPatience) != std::future_status::ready)
+        return Status(Code::kDeadlineExceeded, "the step hangs");
+      return end.get();
+    }
+  };
+  static std::unique_ptr<Step> Prepare(std::vector<Tensor> args, int rets) {
+    auto step = std::make_unique<Step>();
+    step->args = std::move(args);
+    step->rets.resize(static_cast<size_t>(rets));
+    step->info = {1, nullptr, &step->cancellation, step->args, step->rets};
+    return step;
+  }
+  static void Start(Executor& executor, Step& step, Executor::Mode mode = Executor::Mode::kInline) {
+    executor.RunAsync(step.info, mode, [&step](const Status& status) { step.ended.set_value(status); });
+  }
+  static std::unique_ptr<Step> Start(Executor& executor, std::vector<Tensor> args, int rets,
+                                     Executor::Mode mode = Executor::Mode::kInline) {
+    auto step = Prepare(std::move(args), rets);
+    Start(executor, *step, mode);
+    return step;
+  }
+  static std::vector<Tensor> Run(Executor& executor, std::vector<Tensor> args, int rets,
+                                 Executor::Mode mode = Executor::Mode::kInline) {
+    const auto step = Start(executor, std::move(args), rets, mode);
+    step->Wait().ThrowIfError();
+    return step->rets;
+  }
+
+  std::shared_ptr<TaskResources> task_;
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::unique_ptr<Graph> graph_;
+  Graph& g_;
+};
+
+}  // namespace cohort::testing
