@@ -245,9 +245,9 @@ bool Executor::RunFused(StepState* state, const PlanNode& plan_node, bool on_com
   const Chain& chain = chains_[static_cast<size_t>(plan_node.chain)];
   bool fused;
   try {
-    fused = RunChain(chain.stages, chain.dtype, state->slots.data(), state->uses.data(), *state->memory,
-                     on_compute_thread ? device_.intra_op_threads() : 1,
-                     state->slots[static_cast<size_t>(plan_node.output_begin)]);
+    fused = chain.fused.Run(state->slots.data(), state->uses.data(), *state->memory,
+                            on_compute_thread ? device_.intra_op_threads() : 1,
+                            state->slots[static_cast<size_t>(plan_node.output_begin)]);
   } catch (...) {
     Fail(state, plan_node, Status::FromCurrentException());
     return false;

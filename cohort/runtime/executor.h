@@ -61,10 +61,9 @@ class Executor {
   };
   // Neighbours that run as one (see elementwise_chain.h); where a step's shapes forbid it they run one by one.
   struct Chain {
-    std::vector<ChainStage> stages;
+    ElementwiseChain fused;
     std::vector<PlanNode> members;  // in order
     std::vector<int32_t> inputs;    // slots from outside that a step gives up, constants left out
-    DType dtype;
   };
   struct StepState;
   struct AsyncRun;

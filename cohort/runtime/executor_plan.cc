@@ -97,11 +97,11 @@ void Executor::FuseChains(std::vector<std::vector<int32_t>>& predecessors) {
     PlanNode plan = nodes_[i];
     std::vector<int32_t> before = predecessors[i];
     if (follows[i] >= 0) {
-      Chain chain;
-      chain.dtype = plan.node->output_dtype(0);
+      std::vector<ChainStage> stages;
+      std::vector<PlanNode> members;
       for (int32_t at = static_cast<int32_t>(i); at >= 0; at = follows[static_cast<size_t>(at)]) {
         const PlanNode& member = nodes_[static_cast<size_t>(at)];
-        chain.members.insert(chain.members.begin(), member);
+        members.insert(members.begin(), member);
         const int32_t value = follows[static_cast<size_t>(at)] < 0
                                   ? -1
                                   : nodes_[static_cast<size_t>(follows[static_cast<size_t>(at)])].output_begin;
@@ -109,12 +109,13 @@ void Executor::FuseChains(std::vector<std::vector<int32_t>>& predecessors) {
           const int32_t slot = input_slots_[static_cast<size_t>(member.input_begin + k)];
           return slot == value ? -1 : slot;
         };
-        chain.stages.insert(chain.stages.begin(),
-                            {member.kernel->AsElementwise(), operand(0), member.num_inputs > 1 ? operand(1) : -1});
+        stages.insert(stages.begin(),
+                      {member.kernel->AsElementwise(), operand(0), member.num_inputs > 1 ? operand(1) : -1});
         const auto& more = predecessors[static_cast<size_t>(at)];
         before.insert(before.end(), more.begin(), more.end());
       }
-      for (const ChainStage& stage : chain.stages) {
+      Chain chain{ElementwiseChain(std::move(stages), plan.node->output_dtype(0)), std::move(members), {}};
+      for (const ChainStage& stage : chain.fused.stages()) {
         for (const int32_t slot : {stage.left, stage.right}) {
           const bool unary = stage.loops->unary != nullptr;
           if (slot >= 0 && !(unary && slot == stage.right)) chain.inputs.push_back(slot);
@@ -154,10 +155,13 @@ void Executor::LinkSuccessors(const std::vector<std::vector<int32_t>>& predecess
 }
 
 void Executor::KeepConstants() {
+  std::unordered_map<int32_t, const Tensor*> constants;
   for (const auto& [slot, value] : constants_) {
     initial_uses_[static_cast<size_t>(slot)] = kForEver;
+    constants[slot] = &value;
   }
   for (Chain& chain : chains_) {
+    chain.fused.BindConstants(constants);
     std::erase_if(chain.inputs, [this](int32_t slot) { return initial_uses_[static_cast<size_t>(slot)] == kForEver; });
   }
 }
