@@ -19,7 +19,9 @@ constexpr size_t kAlignment = 64;
 constexpr size_t kCachedFrom = 32 * 1024;
 constexpr int kStepsPerDoubling = 8;  // at most 12.5% of a block is slack
 constexpr size_t kClasses = 64 * kStepsPerDoubling;
-constexpr size_t kWhole = kClasses;  // in place of a class: a block that is kept whole
+// In place of a class: a block that is kept whole; one that is not kept.
+constexpr size_t kWhole = kClasses;
+constexpr size_t kPassing = kClasses + 1;
 
 struct SizeClass {
   size_t index;
@@ -61,7 +63,7 @@ class HostBuffer final : public Buffer {
   void Destroy() override;
 
   void* block_;
-  size_t class_index_;  // or kWhole
+  size_t class_index_;  // or kWhole, kPassing
   size_t class_bytes_;
   CachingHostAllocator* owner_;  // null for a small block, which malloc owns
 };
@@ -84,6 +86,10 @@ class CachingHostAllocator final : public Allocator {
   void GiveBack(void* block, size_t class_index, size_t class_bytes) {
     MutexLock lock(mu_);
     stats_.bytes_in_use -= static_cast<int64_t>(class_bytes);
+    if (class_index == kPassing) {
+      munmap(block, class_bytes);
+      return;
+    }
     stats_.bytes_cached += static_cast<int64_t>(class_bytes);
     if (class_index == kWhole) {
       waiting_.push_back({block, class_bytes});
@@ -107,6 +113,23 @@ class CachingHostAllocator final : public Allocator {
       stats_.bytes_in_use += static_cast<int64_t>(bytes);
     }
     return Place(whole.block, bytes, kWhole, whole.bytes, this);
+  }
+
+  BufferPtr AllocatePassing(size_t bytes) {
+    if (bytes < kCachedFrom) return Allocate(bytes);
+    if (bytes > (size_t{1} << 60)) Fail(bytes);
+    const size_t whole = bytes + kOverhead;
+    void* block = Map(whole);
+    if (block == nullptr) {
+      TrimAll();
+      block = Map(whole);
+    }
+    if (block == nullptr) Fail(bytes);
+    PreferHugePages(block, whole);
+    MutexLock lock(mu_);
+    ++stats_.system_allocations;
+    stats_.bytes_in_use += static_cast<int64_t>(whole);
+    return Place(block, bytes, kPassing, whole, this);
   }
 
   void TrimAll() {
@@ -190,6 +213,11 @@ class CachingHostAllocator final : public Allocator {
     return block;
   }
 
+  static void* Map(size_t bytes) {
+    void* block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return block == MAP_FAILED ? nullptr : block;
+  }
+
   static BufferPtr Place(void* block, size_t bytes, size_t class_index, size_t class_bytes,
                          CachingHostAllocator* owner) {
     const auto address = reinterpret_cast<uintptr_t>(block) + sizeof(HostBuffer) + kAlignment - 1;
@@ -233,6 +261,7 @@ AllocatorStats HostAllocatorStats() { return TheHostAllocator().stats(); }
 BufferPtr AllocateWholeHostBlock(size_t bytes, std::span<const size_t> replaces) {
   return TheHostAllocator().AllocateWhole(bytes, replaces);
 }
+BufferPtr AllocatePassingHostBlock(size_t bytes) { return TheHostAllocator().AllocatePassing(bytes); }
 void TrimHostAllocator() { TheHostAllocator().TrimAll(); }
 
 }  // namespace cohort

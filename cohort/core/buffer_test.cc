@@ -102,6 +102,20 @@ TEST_F(HostAllocatorTest, ABlockThatWasWaitingTakesTheirPlaceToo) {
   EXPECT_EQ(HostAllocatorStats().bytes_cached, 0);
 }
 
+TEST_F(HostAllocatorTest, APassingBlockIsNotKept) {
+  const int64_t before = Held();
+  {
+    const BufferPtr block = AllocatePassingHostBlock(kMiB + 1);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(block->data()) % 64, 0u);
+    EXPECT_EQ(block->size(), kMiB + 1);
+    std::memset(block->data(), 7, kMiB + 1);
+    EXPECT_GT(Held() - before, static_cast<int64_t>(kMiB));
+  }
+  EXPECT_EQ(Held(), before);
+  EXPECT_EQ(AllocatePassingHostBlock(0)->size(), 0u);
+  EXPECT_EQ(Held(), before);
+}
+
 TEST_F(HostAllocatorTest, TrimGivesAllBackThatNobodyHolds) {
   const BufferPtr held = AllocateWholeHostBlock(kMiB, {});
   const int64_t before = Held();

@@ -62,26 +62,34 @@ void RegisterPoolingOps(OpRegistry& registry) {
             c.SetInput(2, ops::WithSameWindows(c, "MaxPoolGrad", {c.input(0), c.input(1), c.grad()}));
           })
           .Doc("Gradient of MaxPoolGrad by grad: the elements at the places that MaxPool has chosen."));
-  registry.Register(
-      AddPoolAttrs(OpDef("_MaxPoolWithPlaces").Input("input: T").Output("output: T").Output("places: uint8"))
-          .Attr("explicit_paddings: list(int) = []")
-          .ShapeRule([](ShapeContext& c) {
-            return std::vector<Shape>{PoolForwardShape(c)[0], Shape::UnknownDims(1)};
-          })
-          .NotDifferentiable("made when a plan is compiled, after gradients")
-          .Doc("MaxPool, and the place of the largest element of each window for _MaxPoolGradAtPlaces."));
-  registry.Register(AddPoolAttrs(OpDef("_MaxPoolGradAtPlaces")
-                                     .Input("orig_input: T")
-                                     .Input("places: uint8")
-                                     .Input("grad: T")
-                                     .Output("output: T"))
+  registry.Register(AddPoolAttrs(OpDef("_MaxPoolWithPlaces")
+                                     .Input("input: T")
+                                     .Output("output: T")
+                                     .Output("places: uint8")
+                                     .HostOutput("input_shape: int32"))
                         .Attr("explicit_paddings: list(int) = []")
                         .ShapeRule([](ShapeContext& c) {
-                          PoolForwardShape(c)[0].MergedWith(c.WithRank(2, 4));
-                          return std::vector<Shape>{c.WithRank(0, 4)};
+                          return std::vector<Shape>{PoolForwardShape(c)[0], Shape::UnknownDims(1), Shape{4}};
                         })
                         .NotDifferentiable("made when a plan is compiled, after gradients")
-                        .Doc("MaxPoolGrad with the places that _MaxPoolWithPlaces has kept."));
+                        .Doc("MaxPool, and what _MaxPoolGradAtPlaces needs: the place of the largest element of each "
+                             "window, and the shape of the input."));
+  registry.Register(
+      AddPoolAttrs(OpDef("_MaxPoolGradAtPlaces")
+                       .HostInput("orig_input_shape: int32")
+                       .Input("places: uint8")
+                       .Input("grad: T")
+                       .Output("output: T"))
+          .Attr("explicit_paddings: list(int) = []")
+          .Attr("shape: shape")
+          .ShapeRule([](ShapeContext& c) {
+            const auto& shape = c.attr<Shape>("shape");
+            ops::PooledShape(ops::PoolWindow(c), shape).MergedWith(c.WithRank(2, 4));
+            return std::vector<Shape>{shape};
+          })
+          .NotDifferentiable("made when a plan is compiled, after gradients")
+          .Doc("MaxPoolGrad with what _MaxPoolWithPlaces has kept; `shape` is what is known of the input's "
+               "shape before a step."));
   registry.Register(AddPoolAttrs(OpDef("AvgPool").Input("value: T").Output("output: T"))
                         .ShapeRule(PoolForwardShape)
                         .Gradient([](GradientContext& c) {

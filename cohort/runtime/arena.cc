@@ -217,7 +217,9 @@ BufferPtr StepAllocator::AllocateLarge(size_t bytes) {
     }
   }
   ++counts_.from_outside;
-  BufferPtr real = HostAllocator().Allocate(bytes);
+  // After the first run there is a plan, and nobody asks for single blocks like its own.
+  const bool passing = !never && plan_->values.empty();
+  BufferPtr real = passing ? AllocatePassingHostBlock(bytes) : HostAllocator().Allocate(bytes);
   if (never || (planned != nullptr && planned->slice < 0)) return real;
   BufferPtr outside = BufferPtr::Adopt(new OutsideBuffer(real));
   Live value{key, nullptr, std::move(real), bytes, 0, 0, node_, node_, true};

@@ -77,6 +77,14 @@ TEST_F(ArenaTest, TheFirstRunLearnsAndLaterOnesShareABlock) {
   }
 }
 
+TEST_F(ArenaTest, WhatTheFirstRunHadIsNotKept) {
+  TrimHostAllocator();
+  RunLine();
+  EXPECT_EQ(HostAllocatorStats().bytes_cached, 0);
+  RunLine();
+  EXPECT_EQ(HostAllocatorStats().bytes_cached, static_cast<int64_t>(2 * kSize));
+}
+
 TEST_F(ArenaTest, SmallValuesAreTheCLibrarys) {
   for (int i = 0; i < 3; ++i) RunLine(6, kArenaFromBytes - 1);
   EXPECT_FALSE(planner_->in_use());

@@ -84,6 +84,10 @@ class Fuser {
   }
 
   void FusePools() {
+    std::map<const Node*, std::vector<Node*>> readers;
+    for (Node* node : nodes_) {
+      for (const Output& input : node->inputs()) readers[input.node].push_back(node);
+    }
     std::map<const Node*, Node*> with_places;  // by MaxPool
     for (Node* grad : nodes_) {
       if (grad->op_name() != "MaxPoolGrad") continue;
@@ -94,9 +98,28 @@ class Fuser {
         keeper = Substitute(pool, kPoolWithPlaces, pool->inputs());
         Replace(pool, 0, keeper->output(0));
       }
-      Node* at_places = Substitute(grad, kGradAtPlaces, {grad->input(0), keeper->output(1), grad->input(2)});
+      const auto& read_by = readers[grad];
+      Node* activation = read_by.size() == 1 && IsGradientAt(*read_by[0], *grad) ? read_by[0] : nullptr;
+      Output arriving = grad->input(2);
+      if (activation != nullptr) {
+        std::vector<Output> inputs = activation->inputs();
+        for (Output& input : inputs) input = input.node == grad ? arriving : keeper->output(0);
+        arriving = Substitute(activation, activation->op_name(), inputs)->output(0);
+      }
+      Node* at_places = Substitute(grad, kGradAtPlaces, {keeper->output(2), keeper->output(1), arriving},
+                                   {{"shape", grad->output_shape(0)}});
       Replace(grad, 0, at_places->output(0));
+      if (activation != nullptr) Replace(activation, 0, at_places->output(0));
     }
+  }
+
+  // Whether `node` is the gradient of an activation whose result is the input of the pool that `pool_grad` belongs to.
+  static bool IsGradientAt(const Node& node, const Node& pool_grad) {
+    static const std::set<std::string, std::less<>> ops = {"ReluGrad", "Relu6Grad",   "EluGrad",
+                                                           "SeluGrad", "SigmoidGrad", "TanhGrad"};
+    if (ops.count(node.op_name()) == 0) return false;
+    const Output value = node.input(node.input(0).node == &pool_grad ? 1 : 0);
+    return value == pool_grad.input(0);
   }
 
   static bool SameWindows(const Node& a, const Node& b) {
@@ -106,9 +129,11 @@ class Fuser {
     return a.attr<std::string>("padding") == b.attr<std::string>("padding");
   }
 
-  Node* Substitute(const Node* node, const char* op, const std::vector<Output>& inputs) {
+  Node* Substitute(const Node* node, const std::string& op, const std::vector<Output>& inputs,
+                   const AttrMap& more_attrs = {}) {
     NodeBuilder builder = graph_.Op(op);
-    builder.Name(StrCat(node->name(), "/places")).Attrs(node->attrs()).Device(node->device()).IgnoreScopes();
+    builder.Name(StrCat(node->name(), "/places")).Attrs(node->attrs()).Attrs(more_attrs);
+    builder.Device(node->device()).IgnoreScopes();
     for (const Output& input : inputs) builder.Input(input);
     for (Node* control : node->control_inputs()) builder.Control(control);
     return builder.Finish();

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "cohort/graph/gradients.h"
@@ -12,6 +14,7 @@
 #include "cohort/ops/math.h"
 #include "cohort/ops/nn.h"
 #include "cohort/ops/pooling.h"
+#include "cohort/runtime/session.h"
 #include "cohort/runtime/testing/device_kinds.h"
 
 namespace cohort {
@@ -53,6 +56,54 @@ TEST(ImageGradientFusionTest, BiasGradientsAndPlacesAreComputedOnce) {
   EXPECT_EQ(counts["MaxPool"] + counts["MaxPoolGrad"], 0);
   EXPECT_EQ(counts["Conv2DBackpropInput"], 1);
   EXPECT_EQ(counts["_Retval"], 3);
+}
+
+// The large value between activation and pool is not kept for the gradient: the pooled one is enough.
+TEST(ImageGradientFusionTest, TheGradientOfAnActivationReadsThePooledValue) {
+  Network network;
+  const auto result = FuseImageGradients(std::move(network.graph), "CPU");
+  const Node* activation = nullptr;
+  for (const Node* node : result->nodes()) {
+    if (node->op_name() == "ReluGrad") activation = node;
+    for (const Output& input : node->inputs()) {
+      if (input.node->op_name() == "Relu") {
+        EXPECT_EQ(node->op_name(), "_MaxPoolWithPlaces");
+      }
+    }
+  }
+  ASSERT_NE(activation, nullptr);
+  EXPECT_EQ(activation->input(1).node->op_name(), "_MaxPoolWithPlaces");
+  EXPECT_EQ(activation->output_shape(0), (Shape{-1, 3, 3, 4}));
+}
+
+TEST(ImageGradientFusionTest, GradientsThroughActivationAndPoolAreTheSameInEitherOrder) {
+  for (const auto activate : {ops::Relu, ops::Relu6, ops::Elu, ops::Selu, ops::Sigmoid, ops::Tanh}) {
+    for (const int64_t size : {2, 3}) {  // apart, and overlapping
+      Graph g;
+      const Output x = ops::Placeholder(g, DType::kFloat32, Shape{-1, 9, 9, 16}, "x");
+      const Output y = ops::MaxPool(activate(x, "activation"), {.size = {size, size}, .padding = "SAME"});
+      const Output dx = Gradients({ops::Sum(y * y * y)}, {x})[0].values;
+      Output pool_gradient;
+      for (Node* node : g.nodes()) {
+        if (node->op_name() == "MaxPoolGrad") pool_gradient = node->output(0);
+      }
+      ASSERT_TRUE(pool_gradient.valid());
+      Tensor images(DType::kFloat32, Shape{2, 9, 9, 16});
+      for (int64_t i = 0; i < images.num_elements(); ++i)
+        images.data<float>()[i] = static_cast<float>((i * 7919) % 1009) / 168 - 3;
+      Session session(g);
+      const Tensor alone = session.Run({{x, images}}, {dx})[0];
+      const Tensor beside = session.Run({{x, images}}, {dx, pool_gradient})[0];  // whose value is read: nothing moves
+      double change = 0;
+      for (int64_t i = 0; i < images.num_elements(); ++i) {
+        const float expected = beside.data<float>()[i];
+        ASSERT_NEAR(alone.data<float>()[i], expected, 1e-5f * std::max(1.0f, std::abs(expected)))
+            << size << " at " << i;
+        change += std::abs(expected);
+      }
+      EXPECT_GT(change, 1);
+    }
+  }
 }
 
 TEST(ImageGradientFusionTest, ControlEdgesMove) {

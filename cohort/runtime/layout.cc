@@ -39,7 +39,8 @@ const ConvolutionOp* FindConvolution(const Node& node) {
   return found == ops.end() ? nullptr : &found->second;
 }
 
-// Ops that work in the order of one of their images, the others (all inputs of the list) in the same.
+// Ops that work in the order of one of their images (or of the places in one), the others (all inputs of the list) in
+// the same.
 struct FollowerOp {
   int leader;
   std::vector<int> images;
@@ -49,7 +50,7 @@ const FollowerOp* FindFollower(const Node& node) {
   static const std::map<std::string, FollowerOp, std::less<>> ops = {{"MaxPool", {0, {0}}},
                                                                      {"MaxPoolGrad", {0, {0, 1, 2}}},
                                                                      {"_MaxPoolWithPlaces", {0, {0}}},
-                                                                     {"_MaxPoolGradAtPlaces", {0, {0, 2}}},
+                                                                     {"_MaxPoolGradAtPlaces", {1, {1, 2}}},
                                                                      {"AvgPool", {0, {0}}},
                                                                      {"AvgPoolGrad", {1, {1}}},
                                                                      {"FusedBatchNormV3", {0, {0}}},
@@ -115,6 +116,7 @@ class OrderChooser {
       const bool makes_output = convolution != nullptr && convolution->output == kResult;
       const bool makes_input = convolution != nullptr ? convolution->input == kResult : choice.blocked_input;
       if ((makes_output && choice.blocked_output) || (makes_input && choice.blocked_input)) blocked_.insert({node, 0});
+      if (node->op_name() == "_MaxPoolWithPlaces" && choice.blocked_input) blocked_.insert({node, 1});
     }
   }
 

@@ -98,7 +98,9 @@ TEST_P(CollectiveChaos, AMemberThatBringsAnotherShape) {
                                   HasSubstr("instance 1, round 7"), HasSubstr(StrCat("float32[", GetParam(), "]")),
                                   HasSubstr(StrCat("float32[", GetParam() + 1, "]"))))
         << Said();
-    EXPECT_EQ(cluster_.CountLines("worker", w, "acked"), 7) << Said();
+    const int acked = cluster_.CountLines("worker", w, "acked");
+    EXPECT_LE(acked, 7) << Said();
+    EXPECT_GE(acked, w == 1 ? 7 : 6) << Said();  // a slow one may still have been in the round before
   }
 }
 

@@ -134,6 +134,8 @@ class MaxPoolWithPlacesKernel final : public PoolBase {
     const Tensor& input = ctx.input(0);
     const PoolSpec spec = SpecFor(input.shape(), true);
     Tensor& output = ctx.AllocateOutput(0, spec.output);
+    int32_t* shape = ctx.AllocateOutput(2, Shape{input.shape().rank()}).data<int32_t>();
+    for (const int64_t dim : input.shape().dims()) *shape++ = static_cast<int32_t>(dim);
     if (output.num_elements() == 0) {
       ctx.AllocateOutput(1, Shape{0});
       return;
@@ -153,7 +155,7 @@ class MaxPoolGradAtPlacesKernel final : public PoolBase {
 
   void Compute(KernelContext& ctx) override {
     const Tensor& gradient = ctx.input(2);
-    const PoolSpec spec = SpecFor(ctx.input(0).shape(), true);
+    const PoolSpec spec = SpecFor(Shape(ops::IntegerValues(ctx.input(0))), true);
     CheckShape("a gradient", gradient.shape(), spec.output);
     Tensor& output = ctx.AllocateOutput(0, spec.input);
     if (output.num_elements() == 0) return;
