@@ -11,6 +11,7 @@ namespace {
 
 std::vector<StagePtr> MakeIterators(const std::vector<NodePtr>& nodes, const IteratorContext& context) {
   std::vector<StagePtr> iterators;
+  iterators.reserve(nodes.size());
   for (const NodePtr& node : nodes) iterators.push_back(node->MakeIterator(context));
   return iterators;
 }

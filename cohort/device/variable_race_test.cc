@@ -33,6 +33,7 @@ bool AllEqual(const Tensor& value, int64_t rows) {
 void Race(const std::function<void(int round)>& write, const std::function<void(int round)>& read) {
   std::atomic<int> writing{kWriters};
   std::vector<std::thread> threads;
+  threads.reserve(kWriters + kReaders);
   for (int i = 0; i < kWriters; ++i) {
     threads.emplace_back([&] {
       for (int round = 0; round < kUpdates; ++round) write(round);
