@@ -23,6 +23,8 @@ struct Flags {
   int64_t batch_size = 64;
   double learning_rate = 0.02;
   double momentum = 0.9;
+  double weight_decay = 0;
+  bool constant_rate = false;
   bool mixed_precision = false;
   bool keras_fans = false;
   bool show_signal = false;
@@ -50,6 +52,7 @@ distribute::StrategyPtr MakeStrategy(const Flags& flags) {
 // The first images of the training files validate, the others train; pixels by mean and deviation of the latter.
 struct Images {
   keras::ModelData train, validation, test;
+  int64_t training_examples = 0;
   bool generated = false;
 };
 
@@ -66,7 +69,8 @@ Images Load(const Flags& flags) {
   };
   return {part(all.train_images, all.train_labels, validated, end),
           part(all.train_images, all.train_labels, 0, most(validated)),
-          part(all.test_images, all.test_labels, 0, most(all.test_labels.num_elements())), all.generated};
+          part(all.test_images, all.test_labels, 0, most(all.test_labels.num_elements())), end - validated,
+          all.generated};
 }
 
 keras::LayerRef Separable(const Flags& flags, int64_t filters) {
@@ -88,11 +92,23 @@ keras::Sequential Network(const Flags& flags, const distribute::StrategyPtr& str
        .strategy = strategy});
 }
 
+// SGD whose learning rate falls to zero, along a cosine, at the end of the run.
+keras::OptimizerPtr Optimizer(const Flags& flags, int64_t examples) {
+  keras::SGDOptions options = {.learning_rate = flags.learning_rate, .momentum = flags.momentum};
+  const int64_t steps = (examples + flags.batch_size - 1) / flags.batch_size * flags.epochs;
+  if (!flags.constant_rate && steps > 0) {
+    options.learning_rate =
+        keras::CosineDecay({.initial_learning_rate = flags.learning_rate, .decay_steps = static_cast<double>(steps)});
+  }
+  if (flags.weight_decay > 0) options.weight_decay = flags.weight_decay;
+  return keras::SGD(options);
+}
+
 int Run(const Flags& flags) {
   const distribute::StrategyPtr strategy = MakeStrategy(flags);
   const Images images = Load(flags);
   keras::Sequential model = Network(flags, strategy);
-  model.Compile({.optimizer = keras::SGD({.learning_rate = flags.learning_rate, .momentum = flags.momentum}),
+  model.Compile({.optimizer = Optimizer(flags, images.training_examples),
                  .loss = "sparse_categorical_crossentropy",
                  .metrics = {"accuracy"}});
   if (strategy->is_chief()) {
@@ -128,8 +144,12 @@ int main(int argc, char** argv) {
   app.add_option("--epochs", flags.epochs, "Passes over the training images")->check(examples::AtLeast(0));
   app.add_option("--batch_size", flags.batch_size, "Images of one step, of all replicas together")
       ->check(examples::AtLeast(1));
-  app.add_option("--learning_rate", flags.learning_rate, "Of SGD");
+  app.add_option("--learning_rate", flags.learning_rate, "Of SGD, in the beginning");
+  app.add_flag("--constant_rate", flags.constant_rate, "Keep the learning rate; else it falls to 0 along a cosine");
   app.add_option("--momentum", flags.momentum, "Of SGD");
+  app.add_option("--weight_decay", flags.weight_decay,
+                 "Part of each weight that a step takes away, by the learning rate")
+      ->check(CLI::NonNegativeNumber);
   app.add_flag("--mixed_precision", flags.mixed_precision, "Compute in bfloat16, keep weights in float32");
   app.add_flag("--keras_fans", flags.keras_fans,
                "Initial depthwise kernels as Keras makes them, with which this network does not learn");
