@@ -16,6 +16,7 @@ v1 = tf.compat.v1
 # What TensorFlow 2.21 does otherwise, and why we do not follow.
 OTHER_VALUES = {
     "Conv2D_no_images": "its result for no images has the shape of the input",
+    "DepthwiseConv2dNative_no_images": "the same",
     "Round_int32": "its kernel gives zeros for integers; tf.round passes them by",
     "Round_int64": "its kernel gives zeros for integers; tf.round passes them by",
 }

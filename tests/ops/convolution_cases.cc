@@ -1,6 +1,7 @@
 // All float32 or bfloat16, as the ops are. Differences of what is linear in each operand are exact for any step, so
 // that theirs is long; the points of pools lie further apart than theirs.
 #include <string>
+#include <utility>
 
 #include "cohort/ops/convolution.h"
 #include "cohort/ops/normalization.h"
@@ -100,6 +101,11 @@ void AddConvolutionCases(std::vector<OpCase>& cases) {
                    "groups",
                    {Floats({1, 4, 4, 4}), Floats({3, 3, 2, 6}, -1, 1, 2)},
                    Convolve("Conv2D", {.padding = "SAME"})});
+  cases.push_back({"DepthwiseConv2dNative",
+                   "no_images",
+                   {Floats({0, 4, 4, 2}), Floats({3, 3, 2, 1})},
+                   Convolve("DepthwiseConv2dNative", {}),
+                   {0, 1}});
   cases.push_back(
       {"Conv2D", "no_images", {Floats({0, 4, 4, 2}), Floats({3, 3, 2, 3})}, Convolve("Conv2D", {}), {0, 1}});
 }
@@ -148,6 +154,14 @@ void AddPoolingCases(std::vector<OpCase>& cases) {
         Checked({"AvgPoolGrad", c.label, {Sizes(c.input), gradient}, Pool("AvgPoolGrad", c.options), {1}}, 0.25, 1e-4));
   }
   const Tensor equal(AsType(Tensor::Zeros(DType::kFloat64, {1, 4, 4, 1}), DType::kFloat32));
+  cases.push_back({"AvgPool", "no_images", {Floats({0, 4, 4, 2})}, Pool("AvgPool", {}), {0}});
+  const Tensor none = Floats({0, 4, 4, 2});
+  for (OpCase no_images :
+       {OpCase{"MaxPool", "no_images", {none}, Pool("MaxPool", {}), {0}},
+        OpCase{"MaxPoolGrad", "no_images", {none, Floats({0, 2, 2, 2})}, MaxPoolGradient("MaxPoolGrad", {}), {1}}}) {
+    no_images.compare_values = false;  // TensorFlow's gradient kernel aborts the process
+    cases.push_back(std::move(no_images));
+  }
   cases.push_back({"MaxPoolGrad", "equal", {equal, Floats({1, 2, 2, 1})}, MaxPoolGradient("MaxPoolGrad", {})});
   const Tensor half = AsType(Scatter({1, 4, 5, 3}), DType::kBfloat16);
   cases.push_back({"MaxPool", "bfloat16", {half}, Pool("MaxPool", {})});

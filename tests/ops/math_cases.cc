@@ -185,6 +185,7 @@ void AddBinaryCases(std::vector<OpCase>& cases) {
 void AddAddNCases(std::vector<OpCase>& cases) {
   const OpCase::Build build = [](Graph&, const Outputs& in) { return Outputs{ops::AddN(in)}; };
   cases.push_back({"AddN", "one", {Ramp({2, 2})}, build, {0}});
+  cases.push_back({"AddN", "empty", {Ramp({0, 2}), Ramp({0, 2})}, build, {0, 1}});
   cases.push_back({"AddN", "two", {Ramp({2, 2}), Scatter({2, 2})}, build, {0, 1}});
   cases.push_back({"AddN",
                    "five",

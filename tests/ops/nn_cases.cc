@@ -64,6 +64,7 @@ void AddSoftmaxCases(std::vector<OpCase>& cases) {
     cases.push_back({op, "rank3", {Scatter({2, 2, 3}, -2, 3)}, One(op), {0}});
     cases.push_back({op, "many_classes", {AsType(Scatter({2, 700}, -9, 9), DType::kFloat32)}, One(op)});
     cases.push_back({op, "bfloat16", {AsType(Scatter({2, 5}, -2, 3), DType::kBfloat16)}, One(op)});
+    cases.push_back({op, "no_rows", {Ramp({0, 4})}, One(op), {0}});
   }
   const OpCase::Build loss = [](Graph&, const Outputs& in) {
     return Outputs{ops::SoftmaxCrossEntropyWithLogits(in[0], in[1])};
@@ -82,6 +83,7 @@ void AddSoftmaxCases(std::vector<OpCase>& cases) {
                    "float32",
                    {AsType(logits, DType::kFloat32), AsType(labels, DType::kFloat32)},
                    both});
+  cases.push_back({"SoftmaxCrossEntropyWithLogits", "no_rows", {Ramp({0, 4}), Ramp({0, 4})}, both, {0}});
   const OpCase::Build sparse = [](Graph&, const Outputs& in) {
     const Output result = ops::SparseSoftmaxCrossEntropyWithLogits(in[0], in[1]);
     return Outputs{result, result.node->output(1)};
@@ -92,6 +94,11 @@ void AddSoftmaxCases(std::vector<OpCase>& cases) {
                    "int64",
                    {AsType(logits, DType::kFloat32), Tensor::Vector(std::vector<int64_t>{1, 1, 0})},
                    sparse});
+  cases.push_back({"SparseSoftmaxCrossEntropyWithLogits",
+                   "no_rows",
+                   {Ramp({0, 4}), Tensor::Vector(std::vector<int32_t>{})},
+                   sparse,
+                   {0}});
   // A composite, under the op that gives it its slope.
   cases.push_back({"Softplus",
                    "sigmoid_cross_entropy",
@@ -116,6 +123,8 @@ void AddBiasCases(std::vector<OpCase>& cases) {
                    "float32",
                    {AsType(Ramp({4, 9}), DType::kFloat32), AsType(Ramp({9}), DType::kFloat32)},
                    bias_add("NHWC")});
+  cases.push_back({"BiasAdd", "no_rows", {Ramp({0, 2}), Ramp({2})}, bias_add("NHWC"), {0, 1}});
+  cases.push_back({"BiasAddGrad", "no_rows", {Ramp({0, 2})}, bias_grad("NHWC"), {0}});
   cases.push_back({"BiasAddGrad", "matrix", {Ramp({3, 2})}, bias_grad("NHWC"), {0}});
   cases.push_back({"BiasAddGrad", "nchw", {Ramp({2, 3, 2, 2})}, bias_grad("NCHW"), {0}});
   cases.push_back({"BiasAddGrad", "long", {AsType(Scatter({1000, 5}), DType::kFloat32)}, bias_grad("NHWC")});
@@ -130,9 +139,13 @@ void AddNnCases(std::vector<OpCase>& cases) {
   const OpCase::Build l2 = [](Graph&, const Outputs& in) { return Outputs{ops::L2Loss(in[0])}; };
   cases.push_back({"L2Loss", "matrix", {Ramp({3, 4})}, l2, {0}});
   cases.push_back({"L2Loss", "float32", {AsType(Ramp({700}), DType::kFloat32)}, l2});
+  cases.push_back({"L2Loss", "scalar", {Tensor::Scalar(-0.7)}, l2, {0}});
+  cases.push_back({"L2Loss", "empty", {Ramp({2, 0})}, l2, {0}});
   const OpCase::Build top2 = [](Graph&, const Outputs& in) { return Outputs{ops::InTopK(in[0], in[1], 2)}; };
   const Tensor predictions = AsType(Scatter({3, 5}), DType::kFloat32);
   cases.push_back({"InTopKV2", "int32", {predictions, Tensor::Vector(std::vector<int32_t>{0, 3, 9})}, top2});
+  cases.push_back(
+      {"InTopKV2", "no_rows", {AsType(Ramp({0, 5}), DType::kFloat32), Tensor::Vector(std::vector<int32_t>{})}, top2});
   cases.push_back({"InTopKV2", "int64", {predictions, Tensor::Vector(std::vector<int64_t>{4, 1, 2})}, top2});
 }
 

@@ -27,7 +27,7 @@ struct OpCase {
   std::vector<int> differentiable = {};
   double step = 1e-5;       // of the differences
   double tolerance = 1e-6;  // of the gradient check, relative to max(1, |numeric|)
-  // False: the outputs are numbers that nobody else reproduces (random ops, state); TensorFlow's run is not
+  // False: the outputs are numbers that nobody else reproduces (random ops, state), or TensorFlow ends; its run is not
   // compared.
   bool compare_values = true;
   // True: the op cannot be built on unknown dimensions.

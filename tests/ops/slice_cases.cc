@@ -35,6 +35,7 @@ void AddJoinCases(std::vector<OpCase>& cases) {
   };
   cases.push_back({"Split", "rows", {Ramp({4, 3})}, split(0, 2), {0}});
   cases.push_back({"Split", "columns", {Ramp({2, 6})}, split(-1, 3), {0}});
+  cases.push_back({"Split", "empty", {Ramp({4, 0})}, split(0, 2), {0}});
   cases.push_back({"Split", "one", {Ramp({2})}, split(0, 1), {0}});
   cases.push_back({"Split", "strings", {Words({"a", "b"})}, split(0, 2)});
   const auto split_v = [](std::vector<int64_t> sizes, int axis) -> OpCase::Build {
@@ -56,6 +57,13 @@ void AddJoinCases(std::vector<OpCase>& cases) {
                      [axis](Graph&, const Outputs& in) { return ops::Unpack(in[0], 2, axis); },
                      {0}});
   }
+  cases.push_back({"Pack",
+                   "empty",
+                   {Ramp({0, 3}), Ramp({0, 3})},
+                   [](Graph&, const Outputs& in) { return Outputs{ops::Pack(in, 1)}; },
+                   {0, 1}});
+  cases.push_back(
+      {"Unpack", "empty", {Ramp({2, 0})}, [](Graph&, const Outputs& in) { return ops::Unpack(in[0], 2, 0); }, {0}});
   cases.push_back({"Pack",
                    "scalars",
                    {Ramp({}), Ramp({}, 2, 3), Ramp({}, 4, 5)},
