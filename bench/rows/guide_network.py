@@ -49,6 +49,11 @@ def prepare(interpreter, quick, batch, threads, bfloat16=False):
     for other, least in ((torch_default, default), (torch_tuned, tuned), (tf_default, 1), (tf_best, 1)):
         lines.append(Line(name, "images/s", mine, "images_per_s", other, larger_is_better=True, least_ratio=least))
     lines.append(Line("the same, a step", "ms", mine, "step_ms", primitives, "primitives_ms", least_ratio=0.9))
+    sides = [mine, torch_default, torch_tuned, tf_default, tf_best]
+    if bfloat16:
+        float32 = Contestant("Cohort, float32", lambda: ours(batch, threads, False))
+        lines.append(Line("the same", "images/s", mine, "images_per_s", float32, larger_is_better=True, least_ratio=1.6))
+        sides.append(float32)
     for other in (torch_default, torch_tuned, tf_default, tf_best):
         lines.append(Line("the same, memory of a step", "MiB", mine, "peak_mib", other, least_ratio=1 / 0.7))
-    return [mine, torch_default, torch_tuned, tf_default, tf_best], lines
+    return sides, lines
