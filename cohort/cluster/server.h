@@ -22,7 +22,7 @@ struct ServerOptions {
   bool allow_insecure = false;    // listen and connect off loopback without TLS
   std::string token;              // "" = JobToken()
   std::chrono::milliseconds heartbeat_interval{1000};
-  std::chrono::milliseconds silence_limit{5000};    // a peer without any byte for so long is lost
+  std::chrono::milliseconds silence_limit{4500};    // a peer without any byte for so long is lost: named within 5 s
   std::chrono::milliseconds orphan_timeout{60000};  // Join fails when the chief has been gone so long; 0 = never
 };
 

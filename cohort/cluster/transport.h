@@ -34,7 +34,7 @@ struct Message {
 struct TransportOptions {
   std::string token;  // both sides must have the same; proved by HMAC, never sent
   std::chrono::milliseconds heartbeat_interval{1000};
-  std::chrono::milliseconds silence_limit{5000};       // no byte from the peer for so long: it is lost
+  std::chrono::milliseconds silence_limit{4500};       // no byte from the peer for so long: it is lost
   std::chrono::milliseconds handshake_timeout{10000};  // also of a peer that connects and says nothing
   bool allow_insecure = false;                         // without TLS off loopback
   int network_threads = 0;                             // over gRPC; 0: by the cores, 1 to 4

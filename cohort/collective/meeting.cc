@@ -10,6 +10,14 @@
 #include "cohort/kernels/cpu/combine.h"
 
 namespace cohort::collective {
+
+// What has to be done, in parts that any thread may take, and what each member gets.
+struct Computation {
+  std::vector<Tensor> results;  // by rank
+  int64_t parts = 0;
+  std::function<void(int64_t part)> run;
+};
+
 namespace {
 
 // What one thread takes at a time: it stays in a core's cache from the first to the last operand.
@@ -56,13 +64,6 @@ class Reduction {
   const std::vector<Tensor> inputs_;
   std::vector<cpu::CombineFn> combine_;
   size_t sum_bytes_ = 0;  // of an element of a sum that needs memory of its own
-};
-
-// What has to be done, in parts that any thread may take, and what each member gets.
-struct Computation {
-  std::vector<Tensor> results;  // by rank
-  int64_t parts = 0;
-  std::function<void(int64_t part)> run;
 };
 
 std::vector<Tensor> TakeInputs(std::vector<PlanRun::Job>& jobs) {

@@ -1,6 +1,7 @@
 #include "cohort/runtime/master.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <set>
 
@@ -277,6 +278,15 @@ struct Master::StepCall {
     }
   }
 
+  // The tasks whose parts have not ended.
+  std::string AtWork() const REQUIRES(mu) {
+    std::vector<std::string> names;
+    for (size_t i = 0; i < parts->size(); ++i) {
+      if (!ended[i]) names.push_back((*parts)[i].task->name());
+    }
+    return StrJoin(names, ", ");
+  }
+
   // Whether the step has failed already; a part that starts now has to be cancelled.
   Status Failure() {
     MutexLock lock(mu);
@@ -368,24 +378,33 @@ std::vector<Tensor> Master::RunParts(const PreparedSignature& prepared, const Fe
     }
   }
 
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout);
-  Status late;
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  constexpr std::chrono::hours kNever{1 << 16};
+  const auto deadline = start + (timeout > 0 ? std::chrono::milliseconds(timeout) : kNever);
+  auto patience = std::chrono::milliseconds(std::lround(1000 * config_.late_step_secs));
+  auto say = start + (patience.count() > 0 ? patience : kNever);
   {
     MutexLock lock(call->mu);
-    while (call->left > 0) {
-      if (timeout <= 0 || !late.ok()) {
-        call->changed.Wait(call->mu);  // ends: a lost task ends its part, a cancelled one its kernels
-      } else if (!call->changed.WaitUntil(call->mu, deadline) && call->left > 0) {
-        std::vector<std::string> missing;
-        for (size_t i = 0; i < parts.size(); ++i) {
-          if (!call->ended[i]) missing.push_back(parts[i].task->name());
-        }
-        late = Status(Code::kDeadlineExceeded, StrCat("[session] step ", step, " did not end within ", timeout,
-                                                      " ms; still at work: ", StrJoin(missing, ", ")));
+    bool too_late = false;
+    while (call->left > 0) {  // ends: a lost task ends its part, a cancelled one its kernels
+      call->changed.WaitUntil(call->mu, too_late ? say : std::min(say, deadline));
+      const auto now = Clock::now();
+      if (call->left == 0) break;
+      if (!too_late && now >= deadline) {
+        too_late = true;
+        const Status late(Code::kDeadlineExceeded, StrCat("[session] step ", step, " did not end within ", timeout,
+                                                          " ms; still at work: ", call->AtWork()));
         if (call->status.ok()) call->status = late;
         call->mu.Unlock();
         call->CancelAllBut(parts.size(), late);
         call->mu.Lock();
+      } else if (now >= say) {
+        LogWarning("session", "step ", step, " has been under way for ",
+                   std::chrono::duration_cast<std::chrono::milliseconds>(now - start).count() / 1000.0,
+                   " s; still at work: ", call->AtWork());
+        patience *= 2;  // a step may be long
+        say = now + patience;
       }
     }
     call->status.ThrowIfError();

@@ -332,6 +332,25 @@ TEST_P(SessionTest, AStepThatOnlyComputesEndsAtItsTimeLimit) {
   EXPECT_EQ(session.Run(feed, {x})[0].num_elements(), 64 * 64);
 }
 
+TEST_P(SessionTest, ALateStepIsToldWithTheTasksAtWork) {
+  testing::GraphOnDevice on(device());
+  Graph& g = on.graph;
+  const Output x = ops::Placeholder(g, DType::kFloat32, Shape{64, 64});
+  Output y = x;
+  for (int i = 0; i < 20000; ++i) y = ops::MatMul(y, x);
+  SessionConfig config = this->config();
+  config.late_step_secs = 0.001;
+  Session session(g, "", config);
+  ::testing::internal::CaptureStderr();
+  EXPECT_THAT(ErrorOf([&] {
+                session.Run({{x, Tensor::Zeros(DType::kFloat32, Shape{64, 64})}}, {y}, {}, {.timeout_in_ms = 50});
+              }),
+              HasSubstr("did not end within 50 ms"));
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("W [session] step 1 has been under way for "));
+  EXPECT_THAT(log, HasSubstr(" s; still at work: /job:localhost/replica:0/task:0"));
+}
+
 TEST_P(SessionTest, AStepWithATimeLimitGivesTheSame) {
   testing::GraphOnDevice on(device());
   Graph& g = on.graph;
