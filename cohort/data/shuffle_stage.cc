@@ -176,7 +176,7 @@ class ShuffleNode : public DatasetNode {
     out->Int(seed_ ? 1 : 0);
     out->Int(seed_.value_or(0));
     out->Int(reshuffle_ ? 1 : 0);
-    out->Int(static_cast<int64_t>(drawn_seed_));
+    out->Int(seed_ ? 0 : static_cast<int64_t>(drawn_seed_));
   }
   NodePtr WithInputs(std::vector<NodePtr> inputs) const override {
     return MakeShuffle(inputs.at(0), buffer_size_, seed_, reshuffle_, drawn_seed_);

@@ -42,11 +42,24 @@ Facts Unpacked(const std::string& text) {
   return facts;
 }
 
-std::string Shown(const Facts& facts, size_t index) {
+// The fact, of a long value the part from character `from` on.
+std::string Shown(const Facts& facts, size_t index, size_t from) {
   if (index >= facts.size()) return "nothing more";
-  std::string text = StrCat(facts[index].first, ": ", facts[index].second);
-  if (text.size() > kShown) text = text.substr(0, kShown) + "...";
-  return text;
+  const auto& [name, value] = facts[index];
+  if (value.size() <= kShown) return StrCat(name, ": ", value);
+  from = std::min(from, value.size());
+  return StrCat(name, ": ", from > 0 ? "..." : "", value.substr(from, kShown),
+                value.size() - from > kShown ? "..." : "");
+}
+
+// Where to begin so that the first difference of two values is seen, with what stands before it.
+size_t BeforeDifference(const Facts& a, const Facts& b, size_t index) {
+  if (index >= a.size() || index >= b.size()) return 0;
+  const std::string& left = a[index].second;
+  const std::string& right = b[index].second;
+  const auto differs = std::mismatch(left.begin(), left.end(), right.begin(), right.end()).first;
+  const auto at = static_cast<size_t>(differs - left.begin());
+  return at > kShown / 2 ? at - kShown / 2 : 0;
 }
 
 }  // namespace
@@ -137,8 +150,9 @@ void WorkerMeeting::ExpectAgreement(const std::string& what, const Facts& facts)
     const Facts other = Unpacked(texts[i]);
     size_t index = 0;
     while (index < first.size() && index < other.size() && first[index] == other[index]) ++index;
-    throw InvalidArgumentError(StrCat(what, "; got, at ", Describe(0), ", ", Shown(first, index), "; at ",
-                                      Describe(static_cast<int>(i)), ", ", Shown(other, index)));
+    const size_t from = BeforeDifference(first, other, index);
+    throw InvalidArgumentError(StrCat(what, "; got, at ", Describe(0), ", ", Shown(first, index, from), "; at ",
+                                      Describe(static_cast<int>(i)), ", ", Shown(other, index, from)));
   }
 }
 

@@ -48,8 +48,8 @@ class Batches {
 
   // Whether batches are the global ones, which all processes read alike; else they are this process's parts.
   bool whole() const { return whole_; }
-  // What the data is, for all processes to compare.
-  std::string Describe() const { return whole_ ? dataset_->ToString() : "shared by files"; }
+  // What all processes read alike; null where each reads files of its own.
+  const data::Dataset* whole_data() const { return whole_ ? &*dataset_ : nullptr; }
   // Of the targets, converted: integers are int64, floats float32.
   const std::vector<data::TensorSpec>& y_specs() const { return y_specs_; }
   // Batches an epoch; 0 where that is not known before the first one has ended.

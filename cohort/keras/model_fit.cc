@@ -6,6 +6,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/distribute/worker_meeting.h"
+#include "cohort/keras/agreement.h"
 #include "cohort/keras/batches.h"
 #include "cohort/keras/fit_loop.h"
 #include "cohort/keras/model.h"
@@ -73,14 +74,6 @@ class InFit {
  private:
   FitProgress** const place_;
 };
-std::string DescriptionOf(const Optimizer& optimizer) {
-  try {
-    return optimizer.Serialized().ToJson();
-  } catch (const UnimplementedError&) {  // of the program's own
-    return optimizer.name();
-  }
-}
-
 Tensor Joined(const std::vector<Tensor>& parts) {
   if (parts.size() == 1) return parts[0];
   int64_t rows = 0;
@@ -118,17 +111,21 @@ void Model::ReportSignal(Batches& batches, const StepFunction& step) {
 void Model::ExpectAgreement(const Batches& batches, const Batches* validation, const FitOptions& options) {
   const distribute::Strategy& strategy = engine().strategy();
   if (strategy.num_workers() == 1) return;
-  std::vector<std::pair<std::string, std::string>> facts;
+  Facts facts;
   facts.emplace_back("dtype_policy", options_.dtype_policy);
-  facts.emplace_back("optimizer", DescriptionOf(*compiled_->optimizer));
-  for (const LossPtr& loss : compiled_->losses) facts.emplace_back("loss", loss == nullptr ? "" : loss->name());
+  AddLayers(*layers_, facts);
+  AddCompiled(*compiled_, facts);
   facts.emplace_back("batch_size", StrCat(options.batch_size));
   facts.emplace_back("epochs", StrCat(options.initial_epoch, " to ", options.epochs));
   facts.emplace_back("steps_per_epoch", StrCat(options.steps_per_epoch));
   facts.emplace_back("replica_check_steps", StrCat(options.replica_check_steps));
   facts.emplace_back("signal_check", StrCat(options.signal_check && !signal_checked_));
-  facts.emplace_back("data", batches.Describe());
-  facts.emplace_back("validation_data", validation == nullptr ? "none" : validation->Describe());
+  for (const auto& [label, weight] : options.class_weight) {
+    facts.emplace_back(StrCat("weight of class ", label), StrCat(weight));
+  }
+  AddData("data", batches.whole_data(), facts);
+  facts.emplace_back("validates", validation == nullptr ? "no" : "yes");
+  if (validation != nullptr) AddData("validation_data", validation->whole_data(), facts);
   facts.emplace_back("validation_freq", StrCat(options.validation_freq));
   strategy.meeting().ExpectAgreement(StrCat("[keras/fit] expected all workers to train model '", name(), "' alike"),
                                      facts);
@@ -234,9 +231,12 @@ Logs Model::Evaluate(const ModelData& data, const EvaluateOptions& options) {
                    .steps_per_epoch = options.steps,
                    .strategy = &engine().strategy(),
                    .auto_shard = options.auto_shard});
-  engine().strategy().meeting().ExpectAgreement(
-      StrCat("[keras/evaluate] expected all workers to evaluate model '", name(), "' alike"),
-      {{"data", batches.Describe()}, {"steps", StrCat(options.steps)}});
+  if (engine().strategy().num_workers() > 1) {
+    Facts facts = {{"steps", StrCat(options.steps)}};
+    AddData("data", batches.whole_data(), facts);
+    engine().strategy().meeting().ExpectAgreement(
+        StrCat("[keras/evaluate] expected all workers to evaluate model '", name(), "' alike"), facts);
+  }
   std::vector<CallbackPtr> list = options.callbacks;
   if (options.verbose > 0 && is_chief()) list.push_back(std::make_shared<ProgressBarLogger>());
   CallbackList callbacks(std::move(list));

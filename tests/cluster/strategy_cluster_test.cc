@@ -125,6 +125,9 @@ TEST_P(MultiWorker, WorkersThatDoNotTrainAlikeAreNamed) {
       {[](TrainingCase& c) { c.epochs = 3; }, {"epochs: 0 to 2", "epochs: 0 to 3"}},
       {[](TrainingCase& c) { c.normalized = true; }, {"weight dense_1/kernel", "weight batch_normalization/gamma"}},
       {[](TrainingCase& c) { c.optimizer = keras::Adagrad(); }, {"optimizer: ", "SGD", "Adagrad"}},
+      {[](TrainingCase& c) { c.regularized = true; }, {"layer 1: ", "\"kernel_regularizer\": null", "\"L2\""}},
+      {[](TrainingCase& c) { c.by_weight = true; }, {"loss: ", "sum_over_batch_size", "mean_with_sample_weight"}},
+      {[](TrainingCase& c) { c.seed = 2; }, {"contents of data: "}},
   };
   for (const Difference& difference : differences) {
     const std::vector<Status> outcomes =
@@ -139,6 +142,21 @@ TEST_P(MultiWorker, WorkersThatDoNotTrainAlikeAreNamed) {
       EXPECT_THAT(status.message(), HasSubstr("/job:worker/replica:0/task:1"));
       for (const std::string& name : difference.named) EXPECT_THAT(status.message(), HasSubstr(name));
     }
+  }
+}
+
+// Rows of batches that every worker has shuffled for itself would be trained on twice, or never.
+TEST_P(MultiWorker, AShuffleWithoutASeedIsNamed) {
+  const std::vector<Status> outcomes = cluster_.AtEachWorker([&](int, const distribute::StrategyPtr& strategy) {
+    const Tensor numbers = keras::SeededNoise(Shape{40, 1}, 1);
+    const data::Dataset rows = data::Dataset::FromTensorSlices({numbers, numbers}).Shuffle(40).Batch(8);
+    keras::Sequential model({keras::Input(Shape{1}), keras::Dense(1)}, {.strategy = strategy});
+    model.Compile({.loss = "mse"});
+    model.Fit(rows, {.verbose = 0});
+  });
+  for (const Status& status : outcomes) {
+    EXPECT_EQ(status.code(), Code::kInvalidArgument) << status.ToString();
+    EXPECT_THAT(status.message(), HasSubstr("order of data (a Shuffle without a seed?)"));
   }
 }
 

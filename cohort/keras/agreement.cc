@@ -1,0 +1,83 @@
+#include "cohort/keras/agreement.h"
+
+#include <functional>
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/data/serialize.h"
+
+namespace cohort::keras {
+namespace {
+
+template <typename Part>
+std::string DescriptionOf(const Part& part) {
+  try {
+    return part.Serialized().ToJson();
+  } catch (const UnimplementedError&) {  // of the program's own
+    return part.name();
+  }
+}
+
+std::string DescriptionOf(const Layer& layer) {
+  try {
+    return StrCat(layer.class_name(), " ", ConfigValue(layer.Config()).ToJson(), layer.trainable() ? "" : ", frozen");
+  } catch (const UnimplementedError&) {
+    return layer.class_name();
+  }
+}
+
+std::string DescriptionOf(const MetricArgument& metric) {
+  try {
+    return metric.Serialized().ToJson();
+  } catch (const UnimplementedError&) {
+    return "of the program's own";
+  }
+}
+
+void AddLayersOf(const LayerGraph& layers, const std::string& prefix, Facts& facts) {
+  facts.emplace_back(StrCat(prefix, "layers"), StrCat(layers.steps().size()));
+  for (size_t i = 0; i < layers.steps().size(); ++i) {
+    const LayerGraph::LayerStep& step = layers.steps()[i];
+    const std::string name = StrCat(prefix, "layer ", i);
+    std::vector<std::string> inputs;
+    for (const LayerGraph::Value& input : step.inputs) inputs.push_back(StrCat(input.step, ":", input.index));
+    if (const auto* inner = dynamic_cast<const LayerGraph*>(&*step.layer)) {
+      facts.emplace_back(name, StrCat(inner->class_name(), " of ", StrJoin(inputs, ", ")));
+      AddLayersOf(*inner, StrCat(name, ", "), facts);
+    } else {
+      facts.emplace_back(name, StrCat(DescriptionOf(*step.layer), " of ", StrJoin(inputs, ", ")));
+    }
+  }
+}
+
+}  // namespace
+
+void AddLayers(const LayerGraph& layers, Facts& facts) { AddLayersOf(layers, "", facts); }
+
+void AddCompiled(const CompiledModel& compiled, Facts& facts) {
+  facts.emplace_back("optimizer", DescriptionOf(*compiled.optimizer));
+  for (const LossPtr& loss : compiled.losses) facts.emplace_back("loss", loss == nullptr ? "" : DescriptionOf(*loss));
+  for (const double weight : compiled.loss_weights) facts.emplace_back("loss weight", StrCat(weight));
+  for (const CompiledModel::OutputMetric& metric : compiled.metrics) {
+    facts.emplace_back(StrCat(metric.weighted ? "weighted " : "", "metric of output ", metric.output),
+                       DescriptionOf(metric.metric));
+  }
+}
+
+void AddData(const std::string& what, const data::Dataset* dataset, Facts& facts) {
+  facts.emplace_back(what, dataset == nullptr ? "shared by files" : dataset->ToString());
+  if (dataset == nullptr) return;
+  data::SerializedDataset bytes;
+  try {
+    bytes = data::Serialize(*dataset);
+  } catch (const FailedPreconditionError&) {
+    return;
+  }
+  std::vector<std::string> contents;
+  for (const auto& [hash, tensor] : bytes.tensors) contents.push_back(StrCat(hash));
+  facts.emplace_back(StrCat("contents of ", what), StrJoin(contents, " "));
+  facts.emplace_back(StrCat("order of ", what, " (a Shuffle without a seed?)"),
+                     StrCat(std::hash<std::string>()(bytes.description)));
+}
+
+}  // namespace cohort::keras
