@@ -55,10 +55,9 @@ class Ring {
     ++drawn_;
     const auto used = static_cast<uint64_t>(end_ - start_);
     T& slot = slots_[static_cast<size_t>((start_ + static_cast<int64_t>(words_() % used)) % capacity_)];
-    T value = std::move(slot);
     T& first = slots_[static_cast<size_t>(start_++ % capacity_)];
-    if (&first != &slot) slot = std::move(first);
-    return value;
+    std::swap(slot, first);
+    return std::move(first);
   }
 
   // Numbers drawn; slots from the first on. Setting them puts the slots from index 0 on, which changes no draw.
@@ -159,7 +158,8 @@ class ElementShuffle : public StageIterator {
 
 class ShuffleNode : public DatasetNode {
  public:
-  ShuffleNode(NodePtr input, int64_t buffer_size, std::optional<int64_t> seed, bool reshuffle, uint64_t drawn_seed)
+  ShuffleNode(const NodePtr& input, int64_t buffer_size, std::optional<int64_t> seed, bool reshuffle,
+              uint64_t drawn_seed)
       : DatasetNode({input}, input->spec()),
         buffer_size_(buffer_size),
         seed_(seed),
@@ -210,10 +210,10 @@ uint64_t DrawSeed() {
 
 }  // namespace
 
-NodePtr MakeShuffle(NodePtr input, int64_t buffer_size, std::optional<int64_t> seed, bool reshuffle_each_iteration,
-                    std::optional<uint64_t> drawn_seed) {
+NodePtr MakeShuffle(const NodePtr& input, int64_t buffer_size, std::optional<int64_t> seed,
+                    bool reshuffle_each_iteration, std::optional<uint64_t> drawn_seed) {
   CheckParameter(buffer_size >= 1, "a buffer of Shuffle of at least one element", buffer_size);
-  return std::make_shared<ShuffleNode>(std::move(input), buffer_size, seed, reshuffle_each_iteration,
+  return std::make_shared<ShuffleNode>(input, buffer_size, seed, reshuffle_each_iteration,
                                        drawn_seed ? *drawn_seed : DrawSeed());
 }
 

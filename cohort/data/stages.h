@@ -25,8 +25,8 @@ NodePtr MakeIdx(std::vector<std::string> paths);
 NodePtr MakeZip(std::vector<NodePtr> inputs);
 NodePtr MakeConcatenate(NodePtr first, NodePtr second);
 // shuffle_stage.cc. `drawn_seed`: of a description that has none; drawn anew where it is not given.
-NodePtr MakeShuffle(NodePtr input, int64_t buffer_size, std::optional<int64_t> seed, bool reshuffle_each_iteration,
-                    std::optional<uint64_t> drawn_seed = std::nullopt);
+NodePtr MakeShuffle(const NodePtr& input, int64_t buffer_size, std::optional<int64_t> seed,
+                    bool reshuffle_each_iteration, std::optional<uint64_t> drawn_seed = std::nullopt);
 // repeat_stage.cc
 NodePtr MakeRepeat(NodePtr input, int64_t count);
 // batch_stage.cc
