@@ -23,7 +23,7 @@ struct Flags {
   int64_t batch_size = 64;
   double learning_rate = 0.02;
   double momentum = 0.9;
-  double weight_decay = 0;
+  double weight_decay = 0.0005;
   bool constant_rate = false;
   bool mixed_precision = false;
   bool keras_fans = false;
