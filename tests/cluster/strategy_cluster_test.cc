@@ -67,6 +67,31 @@ TEST_P(MultiWorker, UpdatesAsOneDevice) {
   }
 }
 
+// Tables of which the rows alone travel.
+TEST_P(MultiWorker, LookupsUpdateAsOnOneDevice) {
+  const auto train = [](const keras::OptimizerPtr& optimizer, const distribute::StrategyPtr& strategy) {
+    keras::Sequential model({keras::Input(Shape{3}, {.dtype = DType::kInt64}), keras::Embedding(20'000, 4),
+                             keras::Flatten(), keras::Dense(1)},
+                            {.seed = 3, .strategy = strategy});
+    model.Compile({.optimizer = optimizer, .loss = "mse"});
+    Tensor x(DType::kInt64, Shape{11, 3});
+    for (int64_t i = 0; i < x.num_elements(); ++i) x.data<int64_t>()[i] = i * i % 17 * (i % 3 == 0 ? 1 : 1000);
+    Trained trained;
+    trained.before = model.GetWeights();
+    model.Fit(x, keras::SeededNoise(Shape{11, 1}, 2), {.batch_size = 5, .epochs = 2, .verbose = 0});
+    trained.after = model.GetWeights();
+    return trained;
+  };
+  for (const keras::OptimizerPtr& optimizer :
+       {keras::SGD({.learning_rate = 0.1}), keras::Adagrad({.learning_rate = 0.1}),
+        keras::Adam({.learning_rate = 0.1, .epsilon = 1e-3})}) {
+    const Trained expected = train(optimizer, nullptr);
+    ExpectOk(cluster_.AtEachWorker([&](int, const distribute::StrategyPtr& strategy) {
+      EXPECT_LT(DistanceOfUpdates(expected, train(optimizer, strategy)), 2e-5) << optimizer->name();
+    }));
+  }
+}
+
 // Weights that begin as the chief's, and a second model beside the first one.
 TEST_P(MultiWorker, InitialValuesAreTheChiefs) {
   std::vector<std::vector<Tensor>> weights(static_cast<size_t>(cluster_.workers()));
