@@ -22,6 +22,7 @@
 #include "cohort/distribute/input.h"
 #include "cohort/distribute/strategies.h"
 #include "cohort/distribute/strategy.h"
+#include "cohort/distribute/worker_folder.h"
 #include "cohort/graph/function.h"
 #include "cohort/graph/gradients.h"
 #include "cohort/graph/graph.h"

@@ -115,10 +115,29 @@ std::shared_ptr<Connection> ClusterNode::Reach(const DeviceName& task, Clock::ti
 std::shared_ptr<Connection> ClusterNode::ReachTask(const DeviceName& task, const Patience& patience) {
   const std::string name = task.ToString();
   if (auto found = FindConnection(name)) return found;
-  if (!task.job || !task.task || !cluster_.has_job(*task.job) || !cluster_.has_task(*task.job, *task.task)) {
-    throw NotFoundError(StrCat("[cluster] there is no ", name, " in ", cluster_.ToString()));
+  return DialUntil(AddressOf(task), name, patience);
+}
+
+std::shared_ptr<Connection> ClusterNode::TryReach(const DeviceName& task, Clock::time_point deadline) {
+  const std::string name = task.ToString();
+  if (auto found = FindConnection(name)) return found;
+  try {
+    std::shared_ptr<Connection> connection = transport_->Dial(AddressOf(task), name, deadline);
+    Remember(connection);
+    return connection;
+  } catch (const UnavailableError& e) {
+    LogDebug("cluster", name, " is not there: ", e.what());
+  } catch (const DeadlineExceededError& e) {
+    LogDebug("cluster", name, " does not answer: ", e.what());
   }
-  return DialUntil(cluster_.task_address(*task.job, *task.task), name, patience);
+  return nullptr;
+}
+
+const std::string& ClusterNode::AddressOf(const DeviceName& task) const {
+  if (!task.job || !task.task || !cluster_.has_job(*task.job) || !cluster_.has_task(*task.job, *task.task)) {
+    throw NotFoundError(StrCat("[cluster] there is no ", task.ToString(), " in ", cluster_.ToString()));
+  }
+  return cluster_.task_address(*task.job, *task.task);
 }
 
 std::shared_ptr<Connection> ClusterNode::ReachAddress(const std::string& address, Clock::time_point deadline) {

@@ -48,12 +48,18 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
   const DeviceName& task() const { return task_; }
   const std::shared_ptr<LocalTask>& local_task() const { return local_; }
   const TaskIdentity& identity() const { return identity_; }
+  // How long what this task does by itself waits for tasks that nobody has seen yet. Set before Announce.
+  std::chrono::milliseconds connect_timeout() const { return connect_timeout_; }
+  void set_connect_timeout(std::chrono::milliseconds timeout) { connect_timeout_ = timeout; }
 
   // A live connection to `task`, made where there is none; waits for a task that nobody has seen yet and says every 10
   // s who is missing. Throws NotFoundError for a task that the spec lacks, DeadlineExceededError, and what a handshake
   // throws.
   std::shared_ptr<Connection> Reach(const DeviceName& task, std::chrono::steady_clock::time_point deadline);
-  // The same for an address whose task is not known.
+  // By one attempt, without a wait for a task that does not listen yet: null where nobody does, or where nobody has
+  // answered by `deadline`. Else the same.
+  std::shared_ptr<Connection> TryReach(const DeviceName& task, std::chrono::steady_clock::time_point deadline);
+  // The same as Reach for an address whose task is not known.
   std::shared_ptr<Connection> ReachAddress(const std::string& address, std::chrono::steady_clock::time_point deadline);
   // A client for the steps of `task` over a live connection.
   std::shared_ptr<TaskClient> ClientFor(const DeviceName& task, std::chrono::steady_clock::time_point deadline);
@@ -85,6 +91,8 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
     std::optional<uint64_t> lease = std::nullopt;  // for which the peer is wanted: also when it ends
   };
 
+  // Throws NotFoundError for a task that the spec lacks.
+  const std::string& AddressOf(const DeviceName& task) const;
   // Every task of the cluster but this one.
   std::vector<DeviceName> Others() const;
   std::shared_ptr<Connection> FindConnection(const std::string& task) EXCLUDES(mu_);
@@ -110,6 +118,7 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
   const DeviceName task_;
   const std::string chief_;
   TaskIdentity identity_;
+  std::chrono::milliseconds connect_timeout_{std::chrono::hours(2)};
   std::shared_ptr<LocalTask> local_;
 
   Mutex mu_;

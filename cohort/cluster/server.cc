@@ -81,6 +81,9 @@ void Server::Start() {
       [&](TransportHandler& handler) { return MakeTransport(options_.protocol, handler, transport); },
       ChiefOf(cluster_));
 
+  const auto patience = std::chrono::duration<double>(options_.config.connect_timeout_secs);
+  node->set_connect_timeout(std::chrono::duration_cast<std::chrono::milliseconds>(patience));
+
   const std::string& own = cluster_.task_address(job_, task_);
   const int port = node->Listen(options_.bind.empty() ? own : options_.bind);
   const HostPort spec = ParseAddress(own);

@@ -16,11 +16,12 @@ class ClusterNode;
 // The arguments of TensorFlow's Server(...), and what is ours.
 struct ServerOptions {
   std::string protocol = "grpc";  // or "in_process": no sockets, all tasks of the cluster live in this process
-  SessionConfig config;           // device_count, intra_op_parallelism_threads of this task's devices
-  bool start = true;              // begin to serve in the constructor
-  std::string bind;               // "host:port" to listen on where that is not the spec's address
-  bool allow_insecure = false;    // listen and connect off loopback without TLS
-  std::string token;              // "" = JobToken()
+  // device_count, intra_op_parallelism_threads of this task's devices; connect_timeout_secs of its collectives.
+  SessionConfig config;
+  bool start = true;            // begin to serve in the constructor
+  std::string bind;             // "host:port" to listen on where that is not the spec's address
+  bool allow_insecure = false;  // listen and connect off loopback without TLS
+  std::string token;            // "" = JobToken()
   std::chrono::milliseconds heartbeat_interval{1000};
   std::chrono::milliseconds silence_limit{4500};    // a peer without any byte for so long is lost: named within 5 s
   std::chrono::milliseconds orphan_timeout{60000};  // Join fails when the chief has been gone so long; 0 = never

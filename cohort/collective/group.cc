@@ -1,5 +1,8 @@
 #include "cohort/collective/group.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "cohort/cluster/cluster_node.h"
 #include "cohort/cluster/server.h"
 #include "cohort/cluster/server_directory.h"
@@ -8,6 +11,14 @@
 #include "cohort/core/str_cat.h"
 
 namespace cohort::collective {
+namespace {
+
+// Of one attempt to reach a process that listens and does not answer: twice as long each time. Meanwhile nobody hears
+// what the others say.
+constexpr std::chrono::seconds kFirstAttempt{1};
+constexpr std::chrono::seconds kLongestAttempt{4};
+
+}  // namespace
 
 Group::Group(std::shared_ptr<GroupCore> core) : core_(std::move(core)) {}
 
@@ -56,12 +67,22 @@ std::unique_ptr<Group> JoinGroup(ClusterNode& node, const GroupOptions& options,
   const auto core = std::make_shared<GroupCore>(options, node.task().ToString());
   auto group = std::make_unique<Group>(core);  // leaves again where something throws
   registry->Add(core);
-  // The later of two processes connects to the earlier one, which answers.
-  for (int process = 0; process < core->own_process(); ++process) {
-    const auto task = DeviceName::Parse(core->tasks()[static_cast<size_t>(process)]);
-    core->SendJoin(process, node.Reach(task, deadline));
-  }
-  core->AwaitAll(deadline);
+  // The later of two processes connects to the earlier one, which answers. One that cannot be reached keeps nobody from
+  // the others, who may know that the group has failed.
+  std::vector<int> earlier(static_cast<size_t>(core->own_process()));
+  std::iota(earlier.begin(), earlier.end(), 0);
+  auto attempt = kFirstAttempt;
+  const auto reach = [&] {
+    std::erase_if(earlier, [&](int process) {
+      const auto task = DeviceName::Parse(core->tasks()[static_cast<size_t>(process)]);
+      const auto connection = node.TryReach(task, std::min(deadline, std::chrono::steady_clock::now() + attempt));
+      if (connection != nullptr) core->SendJoin(process, connection);
+      return connection != nullptr;
+    });
+    attempt = std::min(2 * attempt, kLongestAttempt);
+    return earlier.empty();
+  };
+  core->AwaitAll(reach, deadline);
   return group;
 }
 

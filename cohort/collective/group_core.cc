@@ -12,6 +12,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kSayWhoIsMissing{10};
+// Between attempts to reach those who do not listen yet: twice as long each time.
+constexpr std::chrono::milliseconds kFirstPause{10};
+constexpr std::chrono::milliseconds kLongestPause{500};
 
 DeviceName Completed(const DeviceName& name) {
   DeviceName base;
@@ -134,11 +137,14 @@ void GroupCore::OnJoin(const std::shared_ptr<Connection>& connection, const Join
   changed_.NotifyAll();
 }
 
-void GroupCore::AwaitAll(Clock::time_point deadline) {
+void GroupCore::AwaitAll(const std::function<bool()>& reach, Clock::time_point deadline) {
   const auto start = Clock::now();
   auto say = start + kSayWhoIsMissing;
-  MutexLock lock(mu_);
+  auto pause = kFirstPause;
+  bool reached = false;
   for (;;) {
+    reached = reached || reach();
+    MutexLock lock(mu_);
     failed_.ThrowIfError();
     std::vector<std::string> missing;
     for (size_t process = 0; process < peers_.size(); ++process) {
@@ -158,7 +164,12 @@ void GroupCore::AwaitAll(Clock::time_point deadline) {
       LogInfo("collective", what, " still waits for ", StrJoin(missing, ", "), ", ", waited, " s so far");
       say = now + kSayWhoIsMissing;
     }
-    changed_.WaitUntil(mu_, std::min(deadline, say));
+    auto until = std::min(deadline, say);
+    if (!reached) {
+      until = std::min(until, now + pause);
+      pause = std::min(2 * pause, kLongestPause);
+    }
+    changed_.WaitUntil(mu_, until);
   }
 }
 

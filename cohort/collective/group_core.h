@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -51,8 +52,9 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   void SendJoin(int process, const std::shared_ptr<Connection>& connection);
   // Before the group can fail: where its failure is noted for those who join later.
   void TellFailure(std::shared_ptr<class FailedGroups> failures) { failures_ = std::move(failures); }
-  // Throws what has failed, or DeadlineExceededError.
-  void AwaitAll(std::chrono::steady_clock::time_point deadline);
+  // `reach` tells those processes of this one's join that it can reach, until it says that all have been told. Returns
+  // when all have joined. Throws what has failed, what `reach` throws, or DeadlineExceededError.
+  void AwaitAll(const std::function<bool()>& reach, std::chrono::steady_clock::time_point deadline);
 
   Status status() const EXCLUDES(mu_);
   // What has begun is watched where there is a timeout.

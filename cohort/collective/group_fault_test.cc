@@ -308,6 +308,35 @@ TEST_P(GroupProcessFaults, WhoDoesNotComeIsNamed) {
   EXPECT_TRUE(TestGroup(cluster_, options).joined());
 }
 
+// Whoever of the others is gone.
+TEST_P(GroupProcessFaults, WhoComesWhenTheGroupHasFailedIsTold) {
+  for (const int gone : {0, 1}) {
+    TestCluster cluster(GetParam());
+    GroupOptions options;
+    options.members = cluster.Members();
+    GroupOptions other = options;
+    other.schedule = {{1, "a", {CallKind::kAllReduce, ReduceOp::kSum, Algorithm::kAuto, 0, DType::kFloat32, Shape{}}}};
+    const auto join = [&](int process, const GroupOptions& own) {
+      try {
+        JoinGroup(cluster.server(process), own, std::chrono::steady_clock::now() + testing::kPatience);
+        return Status();
+      } catch (...) {
+        return Status::FromCurrentException();
+      }
+    };
+    Status first;
+    std::thread joins_first([&] { first = join(0, options); });
+    const Status second = join(1, other);
+    joins_first.join();
+    EXPECT_EQ(first.code(), Code::kInvalidArgument) << first.ToString();
+    EXPECT_EQ(second.code(), Code::kInvalidArgument) << second.ToString();
+    cluster.Stop(gone);
+    const Status late = join(2, options);
+    EXPECT_EQ(late.code(), Code::kInvalidArgument) << late.ToString();
+    EXPECT_THAT(late.message(), HasSubstr("/job:worker/replica:0/task:1 does not agree"));
+  }
+}
+
 TEST(GroupTest, WrongMembersAreRefused) {
   const auto message = [](const std::vector<std::string>& names) {
     GroupOptions options;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cohort/cluster/cluster_node.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 
@@ -10,8 +11,6 @@ namespace cohort::collective {
 namespace {
 
 constexpr char kJoinerName[] = "joiner";
-// As long as a session waits for a task that nobody has seen; JoinGroup says every 10 s who is missing.
-constexpr std::chrono::seconds kPatience{7200};
 
 std::shared_ptr<CommunicatorSlot> SlotOf(ResourceManager& resources, int64_t key, const std::string& device) {
   return resources.LookupOrCreate<CommunicatorSlot>(kCommunicatorContainer, CommunicatorName(key, device),
@@ -43,7 +42,7 @@ void GroupJoiner::Join(GroupOptions options, Joined joined) {
         std::unique_ptr<Group> group;
         Status status;
         try {
-          group = JoinGroup(node_, options, std::chrono::steady_clock::now() + kPatience);
+          group = JoinGroup(node_, options, std::chrono::steady_clock::now() + node_.connect_timeout());
         } catch (...) {
           status = Status::FromCurrentException();
         }

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "cohort/distribute/communication_options.h"
+#include "cohort/graph/gradients.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/collective.h"
 #include "cohort/ops/variables.h"
@@ -156,6 +157,11 @@ class Strategy {
   // in the order of the graph, so that they leave while the backward pass goes on. Every node that is returned has to
   // run in a step if one of them does.
   PerReplica<std::vector<Output>> SumOverReplicas(const PerReplica<std::vector<Output>>& values) const;
+  // Whether GatherRows moves less than a dense sum is expected to: of a sparse gradient of a large variable.
+  bool GathersRows(const Gradient& gradient, const ops::Variable& variable) const;
+  // For each replica of this process the rows of a sparse gradient that all replicas of all processes bring, by rank.
+  // Indices may repeat, and there may be rows of zeros of index 0. Nodes run as those of SumOverReplicas.
+  PerReplica<Gradient> GatherRows(const PerReplica<Gradient>& gradients) const;
   // Of `rows` rows of a global batch those [first, second) of a replica (by rank): even, the first ones get more.
   static std::pair<int64_t, int64_t> RowsOf(int64_t rows, int replica, int num_replicas);
 

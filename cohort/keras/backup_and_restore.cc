@@ -1,3 +1,6 @@
+#include <optional>
+
+#include "cohort/checkpoint/checkpoint_state.h"
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
 #include "cohort/core/logging.h"
@@ -13,16 +16,14 @@ class BackupAndRestoreCallback final : public Callback {
       : options_(options), path_(options.backup_dir + "/latest.weights.h5") {}
 
   void OnTrainBegin() override {
-    if (host().num_workers() > 1) {
-      throw UnimplementedError(StrCat("[keras/callbacks] BackupAndRestore expected a training of one process; got ",
-                                      host().num_workers(),
-                                      " workers: save weights by ModelCheckpoint, and load them at all workers"));
-    }
-    CreateDirectories(options_.backup_dir);
     since_save_ = 0;
-    if (!FileExists(path_)) return;
-    host().RestoreTraining(ReadFile(path_), path_);
-    LogInfo("keras", "training goes on from '", path_, "'");
+    if (host().is_chief()) {
+      CreateDirectories(options_.backup_dir);
+      RemoveAbandonedFiles(options_.backup_dir);
+    }
+    std::optional<std::string> backup;
+    if (FileExists(path_)) backup = ReadFile(path_);
+    if (host().RestoreTraining(backup, path_)) LogInfo("keras", "training goes on from '", path_, "'");
   }
   void OnTrainBatchEnd(int64_t, const BatchLogs&) override {
     if (options_.save_every_batches == 0 || ++since_save_ < options_.save_every_batches) return;
@@ -33,11 +34,17 @@ class BackupAndRestoreCallback final : public Callback {
     if (options_.save_every_batches == 0) Save();
   }
   void OnTrainEnd(const Logs&) override {
-    if (options_.delete_checkpoint) RemoveFile(path_);
+    if (!options_.delete_checkpoint) return;
+    // A worker that is lost before all have come to the end costs them no more than the steps since the last backup.
+    host().AwaitWorkers();
+    if (host().is_chief()) RemoveFile(path_);
   }
 
  private:
-  void Save() { WriteFileAtomically(path_, host().BackUpTraining()); }
+  void Save() {
+    const std::string backup = host().BackUpTraining();
+    if (host().is_chief()) WriteFileAtomically(path_, backup);
+  }
 
   const BackupAndRestoreOptions options_;
   const std::string path_;

@@ -7,7 +7,7 @@ namespace cohort::keras {
 std::string CallbackHost::BackUpTraining() {
   throw UnimplementedError("[keras/callbacks] expected a model whose training can be backed up");
 }
-void CallbackHost::RestoreTraining(const std::string&, const std::string&) {
+bool CallbackHost::RestoreTraining(const std::optional<std::string>&, const std::string&) {
   throw UnimplementedError("[keras/callbacks] expected a model whose training can be taken up again");
 }
 

@@ -9,6 +9,7 @@
 #include <functional>
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,7 +30,8 @@ class CallbackHost {
   virtual bool stop_training() const = 0;
   // Of several processes that train together the one that writes files and speaks to the user.
   virtual bool is_chief() const { return true; }
-  virtual int num_workers() const { return 1; }  // processes that train together
+  // Ends when all processes that train together have made the call.
+  virtual void AwaitWorkers() {}
   // The optimizer's rate for the next update. Set throws FailedPreconditionError where it follows a schedule.
   virtual double GetLearningRate() = 0;
   virtual void SetLearningRate(double rate) = 0;
@@ -48,11 +50,15 @@ class CallbackHost {
   // The training graph as a serialized GraphDef.
   virtual std::string SerializedGraph() = 0;
   // The training that Fit runs, between two of its batches (in OnTrainBatchEnd or OnEpochEnd), as the bytes of a
-  // weights file: weights, the optimizer's state, epoch, batch, position in the data, losses and metrics so far.
+  // weights file: weights, the optimizer's state, epoch, batch, losses so far, and of each process that trains with the
+  // others its position in the data and its metrics. All processes make the call; the bytes are the chief's, others get
+  // none.
   virtual std::string BackUpTraining();
-  // In OnTrainBegin: Fit goes on from where BackUpTraining was called, to the same end. `where` names the file. Throws
-  // InvalidArgumentError for what is no backup of this model and data, DataLossError for damaged bytes.
-  virtual void RestoreTraining(const std::string& backup, const std::string& where);
+  // In OnTrainBegin: Fit goes on from where BackUpTraining was called, to the same end. `where` names the file that
+  // this process has found, none where there was no file: then nothing happens, and it is false. All processes make the
+  // call. Throws InvalidArgumentError for what is no backup of this model, data and number of processes, and where
+  // another process has found other bytes than the chief (it is named); DataLossError for damaged bytes.
+  virtual bool RestoreTraining(const std::optional<std::string>& backup, const std::string& where);
 };
 
 struct FitParams {

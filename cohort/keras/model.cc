@@ -130,7 +130,6 @@ void Model::Summary(std::ostream& out) const {
 }
 
 bool Model::is_chief() const { return options_.strategy == nullptr || options_.strategy->is_chief(); }
-int Model::num_workers() const { return options_.strategy == nullptr ? 1 : options_.strategy->num_workers(); }
 
 ModelEngine& Model::CompiledEngine() {
   RequireCompiled("model");

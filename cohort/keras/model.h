@@ -102,7 +102,8 @@ struct FitOptions {
   bool signal_check = true;
   // Of a dataset among several processes; tensors are always given whole to all.
   data::AutoShardPolicy auto_shard = data::AutoShardPolicy::kAuto;
-  // Steps between comparisons of the weights of all replicas; 0: only where Fit begins and ends.
+  // Steps between comparisons of the weights and the optimizer's variables of all replicas; 0: only where Fit begins
+  // and ends.
   int64_t replica_check_steps = 500;
 };
 
@@ -181,7 +182,7 @@ class Model : public CallbackHost {
   void StopTraining() override { stop_training_ = true; }
   bool stop_training() const override { return stop_training_; }
   bool is_chief() const override;
-  int num_workers() const override;
+  void AwaitWorkers() override;
   double GetLearningRate() override;
   void SetLearningRate(double rate) override;
   bool has_learning_rate_schedule() const override;
@@ -205,7 +206,7 @@ class Model : public CallbackHost {
   void ExportOnnx(const std::string& path);
   std::string SerializedGraph() override;
   std::string BackUpTraining() override;
-  void RestoreTraining(const std::string& backup, const std::string& where) override;
+  bool RestoreTraining(const std::optional<std::string>& backup, const std::string& where) override;
 
   // The graph and the session of the model, for what this class does not do. Adding nodes is allowed.
   Graph& graph();

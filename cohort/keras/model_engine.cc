@@ -288,26 +288,34 @@ StepFunction ModelEngine::MakeStep(const CompiledModel& compiled, bool training,
 
 void ModelEngine::ExpectEqualReplicas() {
   if (strategy_->num_replicas_in_sync() == 1 || strategy_->has_parameter_device()) return;
+  std::vector<std::string> names;
+  for (const ModelWeight& weight : weights()) names.push_back(StrCat("weight '", weight.path, "'"));
+  if (!optimizers_.empty()) {
+    for (const ops::Variable& variable : optimizers_[0]->variables()) {
+      names.push_back(StrCat("optimizer variable '", variable.name(), "'"));
+    }
+  }
   std::vector<Output> values;
   for (size_t r = 0; r <= mirrors_.size(); ++r) {
     for (const ModelWeight& weight : store(r).weights()) values.push_back(weight.variable.value());
+    if (optimizers_.empty()) continue;
+    for (const ops::Variable& variable : optimizers_[r]->variables()) values.push_back(variable.value());
   }
   std::string mine;
   for (const Tensor& value : session_->Run(values)) {
     const uint32_t crc = crc32c::Value({static_cast<const char*>(value.raw_data()), value.bytes()});
     mine.append(reinterpret_cast<const char*>(&crc), sizeof(crc));
   }
-  std::string all;  // [replicas, weights]
+  std::string all;  // [replicas, names]
   for (const std::string& part : strategy_->meeting().Gather(mine)) all += part;
-  const size_t row = weights().size() * sizeof(uint32_t);
+  const size_t row = names.size() * sizeof(uint32_t);
   for (size_t replica = 1; replica < strategy_->members().size(); ++replica) {
-    for (size_t i = 0; i < weights().size(); ++i) {
+    for (size_t i = 0; i < names.size(); ++i) {
       const size_t at = i * sizeof(uint32_t);
       if (all.compare(replica * row + at, sizeof(uint32_t), all, at, sizeof(uint32_t)) == 0) continue;
-      throw DataLossError(StrCat("[keras/model] expected equal weights at all replicas; weight '", weights()[i].path,
-                                 "' of replica ", replica, " (", strategy_->members()[replica],
-                                 ") differs from that of replica 0 (", strategy_->members()[0], ") after ",
-                                 optimizers_.empty() ? 0 : Iterations(),
+      throw DataLossError(StrCat("[keras/model] expected equal weights at all replicas; ", names[i], " of replica ",
+                                 replica, " (", strategy_->members()[replica], ") differs from that of replica 0 (",
+                                 strategy_->members()[0], ") after ", optimizers_.empty() ? 0 : Iterations(),
                                  " updates: start all workers from the same weights, and let only Fit change them"));
     }
   }

@@ -96,8 +96,8 @@ class ModelEngine {
   // A step that `body` describes. `y_specs`: one a target.
   StepFunction MakeStep(const CompiledModel& compiled, bool training, const std::vector<data::TensorSpec>& y_specs,
                         const StepBody& body);
-  // Compares the weights of all replicas of all processes, which all processes have to do together. Throws
-  // DataLossError that names the first weight that differs, and where.
+  // Compares the weights, trained or not, and the optimizer's variables of all replicas of all processes, which all
+  // processes have to do together. Throws DataLossError that names the first one that differs, and where.
   void ExpectEqualReplicas();
   // How the signal goes through the layers in a step on `batch`, of which nothing is updated. All processes together.
   SignalReport MeasureSignal(const StepFunction& step, const std::vector<Tensor>& batch);

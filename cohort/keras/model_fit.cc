@@ -99,6 +99,8 @@ void Model::Prepare(const ModelData& data, const char* caller) {
   if (compiled_ == nullptr) ResolveCompiled();
 }
 
+void Model::AwaitWorkers() { engine().strategy().meeting().Barrier(); }
+
 void Model::ReportSignal(Batches& batches, const StepFunction& step) {
   signal_checked_ = true;
   const SignalReport report = engine().MeasureSignal(step, FirstExamples(batches.Peek(), kSignalExamples));

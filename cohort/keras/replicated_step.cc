@@ -35,8 +35,18 @@ Output ExamplesOf(const StepParts& parts) {
                    DType::kFloat32);
 }
 
-// Of each replica the gradients that there are, dense, behind the scalars.
-PerReplica<std::vector<Output>> ToBeSummed(const Strategy& strategy, const std::vector<StepParts*>& replicas) {
+// Which gradients travel by their rows; the same ones at every replica.
+std::vector<bool> ByRows(const Strategy& strategy, const StepParts& parts) {
+  std::vector<bool> by_rows;
+  for (const train::GradientAndVariable& pair : parts.gradients) {
+    by_rows.push_back(strategy.GathersRows(pair.gradient, pair.variable));
+  }
+  return by_rows;
+}
+
+// Of each replica the gradients that are to be summed, dense, behind the scalars.
+PerReplica<std::vector<Output>> ToBeSummed(const Strategy& strategy, const std::vector<StepParts*>& replicas,
+                                           const std::vector<bool>& by_rows) {
   PerReplica<std::vector<Output>> values;
   for (size_t r = 0; r < replicas.size(); ++r) {
     const StepParts& parts = *replicas[r];
@@ -45,8 +55,9 @@ PerReplica<std::vector<Output>> ToBeSummed(const Strategy& strategy, const std::
     std::vector<Output> own = {AsFloat(parts.reported_loss)};
     for (const auto& [name, loss] : parts.output_losses) own.push_back(loss);
     if (strategy.num_workers() > 1) own.push_back(ExamplesOf(parts));
-    for (const train::GradientAndVariable& pair : parts.gradients) {
-      if (!pair.gradient.exists()) continue;
+    for (size_t g = 0; g < parts.gradients.size(); ++g) {
+      const train::GradientAndVariable& pair = parts.gradients[g];
+      if (!pair.gradient.exists() || by_rows.at(g)) continue;
       const ColocateWith beside(graph, *pair.gradient.values.node);
       own.push_back(strategy.num_replicas_in_sync() == 1 ? pair.gradient.values : ToDense(pair.gradient));
     }
@@ -60,15 +71,26 @@ PerReplica<std::vector<Output>> ToBeSummed(const Strategy& strategy, const std::
   return values;
 }
 
-// The gradients of one replica with the sums in the places of its own.
-std::vector<train::GradientAndVariable> WithSums(const StepParts& parts, const std::vector<Output>& sums, size_t first,
-                                                 bool replace) {
-  std::vector<train::GradientAndVariable> gradients = parts.gradients;
-  size_t next = first;
-  for (train::GradientAndVariable& pair : gradients) {
-    if (!pair.gradient.exists()) continue;
-    if (replace) pair.gradient = Gradient(sums.at(next));
-    ++next;
+// The gradients of all replicas in the places of each one's own. `first`: where they begin in the sums.
+PerReplica<std::vector<train::GradientAndVariable>> WithSums(const Strategy& strategy,
+                                                             const std::vector<StepParts*>& replicas,
+                                                             const PerReplica<std::vector<Output>>& sums, size_t first,
+                                                             const std::vector<bool>& by_rows) {
+  PerReplica<std::vector<train::GradientAndVariable>> gradients;
+  for (const StepParts* replica : replicas) gradients.push_back(replica->gradients);
+  if (strategy.num_replicas_in_sync() == 1) return gradients;
+  for (size_t g = 0, next = first; g < by_rows.size(); ++g) {
+    if (!gradients[0][g].gradient.exists()) continue;
+    PerReplica<Gradient> all;
+    for (size_t r = 0; r < replicas.size(); ++r) {
+      all.push_back(by_rows[g] ? gradients[r][g].gradient : Gradient(sums[r].at(next)));
+    }
+    if (by_rows[g]) {
+      all = strategy.GatherRows(all);
+    } else {
+      ++next;
+    }
+    for (size_t r = 0; r < replicas.size(); ++r) gradients[r][g].gradient = all[r];
   }
   return gradients;
 }
@@ -117,9 +139,11 @@ ReplicatedStep JoinReplicas(const Strategy& strategy, const std::vector<StepPart
                             const std::vector<GraphOptimizer*>& optimizers) {
   ReplicatedStep joined;
   const bool alone = strategy.num_replicas_in_sync() == 1;
-  const PerReplica<std::vector<Output>> sums = strategy.SumOverReplicas(ToBeSummed(strategy, replicas));
+  const std::vector<bool> by_rows = ByRows(strategy, *replicas[0]);
+  const PerReplica<std::vector<Output>> sums = strategy.SumOverReplicas(ToBeSummed(strategy, replicas, by_rows));
   const size_t scalars = 1 + replicas[0]->output_losses.size() + (strategy.num_workers() > 1 ? 1 : 0);
   joined.fetches.assign(sums[0].begin(), sums[0].begin() + static_cast<std::ptrdiff_t>(scalars));
+  const auto gradients = WithSums(strategy, replicas, sums, scalars, by_rows);
   AddUpdates(strategy, replicas, &joined.targets);
   for (size_t r = 0; r < replicas.size(); ++r) {
     const StepParts& parts = *replicas[r];
@@ -130,7 +154,7 @@ ReplicatedStep JoinReplicas(const Strategy& strategy, const std::vector<StepPart
     }
     if (r >= optimizers.size() || parts.gradients.empty()) continue;
     const ReplicaScope device(strategy, parts.weights.graph(), r);
-    joined.targets.push_back(optimizers[r]->Apply(WithSums(parts, sums[r], scalars, !alone)));
+    joined.targets.push_back(optimizers[r]->Apply(gradients[r]));
   }
   std::sort(joined.targets.begin(), joined.targets.end(), [](Node* a, Node* b) { return a->id() < b->id(); });
   joined.targets.erase(std::unique(joined.targets.begin(), joined.targets.end()), joined.targets.end());

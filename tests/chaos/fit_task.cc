@@ -1,19 +1,27 @@
-// A training that is backed up and taken up again: backup_chaos_test kills it and starts it anew.
+// A training that is backed up and taken up again: backup_chaos_test kills it and starts it anew. With TF_CONFIG it is
+// that of one of several workers.
 //   fit_task DATA BACKUP_DIR SAVE_EVERY [HALT_AT]
 // DATA: "tensors" (shuffled anew each epoch), "dataset" (an endless one, cut into epochs), "files" (shuffled in a
-// buffer behind a map). Prints "batch N" after each batch, counted in this process, and "end WEIGHTS LOGS" where all is
-// done. HALT_AT: after so many batches it prints "halted" and stands still until it is killed.
+// buffer behind a map), or a folder of CSV files that the workers share. Prints "batch N" after each batch, counted in
+// this process, and "end WEIGHTS LOGS" where all is done. HALT_AT: after so many batches it prints "halted" and stands
+// still until it is killed.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/data/readers.h"
+#include "cohort/distribute/strategies.h"
 #include "cohort/keras/keras.h"
 #include "cohort/ops/arithmetic.h"
+#include "cohort/ops/join.h"
 #include "cohort/registration.h"
 
 namespace cohort {
@@ -29,9 +37,21 @@ Tensor Waves(const Shape& shape, float scale) {
   return tensor;
 }
 
+// Six numbers and a target in each line.
+data::Dataset Rows(const std::string& folder) {
+  std::vector<std::string> files;
+  for (const auto& file : std::filesystem::directory_iterator(folder)) files.push_back(file.path().string());
+  std::sort(files.begin(), files.end());
+  const auto split = [](Graph&, const std::vector<Output>& row) {
+    return std::vector<Output>{ops::Pack({row.begin(), row.begin() + 6}), ops::Pack({row[6]})};
+  };
+  return data::CsvDataset(files, std::vector<data::CsvColumn>(7)).Map(split).Shuffle(7, 3).Batch(kBatch);
+}
+
 keras::ModelData Data(const std::string& kind) {
   const Tensor x = Waves(Shape{kExamples, 6}, 1.0f), y = Waves(Shape{kExamples, 1}, 0.7f);
   if (kind == "tensors") return {x, y};
+  if (kind.find('/') != std::string::npos) return Rows(kind);
   data::Dataset dataset = data::Dataset::FromTensorSlices({x, y});
   if (kind == "dataset") return dataset.Shuffle(kExamples, 5).Repeat().Batch(kBatch);
   const auto halve = [](Graph&, const std::vector<Output>& args) {
@@ -40,10 +60,18 @@ keras::ModelData Data(const std::string& kind) {
   return dataset.Map(halve).Filter([](const std::vector<Tensor>&) { return true; }).Shuffle(10, 3).Batch(kBatch);
 }
 
+// Null: this process trains alone.
+distribute::StrategyPtr StrategyHere() {
+  if (std::getenv("TF_CONFIG") == nullptr) return nullptr;
+  ServerOptions server;
+  server.config.intra_op_parallelism_threads = 1;
+  return distribute::MultiWorkerMirrored({.replicas_per_worker = 1, .server = server});
+}
+
 void Fit(const std::string& kind, const std::string& backup_dir, int64_t save_every, int64_t halt_at) {
   keras::Sequential model({keras::Input(Shape{6}), keras::Dense(12, {.activation = "tanh"}),
                            keras::BatchNormalization(), keras::Dropout(0.3), keras::Dense(1)},
-                          {.seed = 3});
+                          {.seed = 3, .strategy = StrategyHere()});
   model.Compile({.optimizer = keras::Adam({.learning_rate = keras::ExponentialDecay({0.01, 10, 0.9})}),
                  .loss = "mse",
                  .metrics = {"mae"}});

@@ -2,9 +2,15 @@
 // with an error in time that names the worker. Left alone they end with the weights of one process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <sstream>
+#include <thread>
 
 #include "cohort/core/str_cat.h"
 #include "tests/chaos/process_cluster.h"
@@ -13,8 +19,9 @@ namespace cohort::testing {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::AnyOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
 
 constexpr int kWorkers = 3;
 constexpr int kLimitMs = 6000;  // 5 s, and time to say so
@@ -23,20 +30,46 @@ class StrategyChaos : public ::testing::Test {
  protected:
   StrategyChaos() : cluster_({{"worker", kWorkers}}, {STRATEGY_TASK}) { UseTestToken(); }
 
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
   static Arguments Flags(Arguments more = {}) {
     more.push_back("--silence_ms=4000");
     return more;
   }
+  // With callbacks that write.
+  Arguments FilesFlags(Arguments more = {}) {
+    more.push_back("--folder=" + folder_);
+    return Flags(more);
+  }
   std::string Said() { return cluster_.Describe(); }
-  // The others' errors, which name `victim`.
-  void ExpectOthersFail(int victim, const char* code) {
+  void StartAllBut(int other, const Arguments& flags, const Arguments& flags_of_other) {
+    for (int w = 0; w < kWorkers; ++w) cluster_.Start("worker", w, w == other ? flags_of_other : flags);
+  }
+  // The worker ends with an error that names `victim`, in time after `fault`.
+  void ExpectFails(int worker, int victim, Clock::time_point fault, const char* code = "Unavailable") {
+    ASSERT_TRUE(cluster_.WaitForLines("worker", worker, "failed", 1)) << Said();
+    const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - fault).count();
+    EXPECT_LT(took, kLimitMs) << Said();
+    EXPECT_THAT(cluster_.LastLine("worker", worker, "failed"),
+                AllOf(HasSubstr(code), HasSubstr(ProcessCluster::FullName("worker", victim))))
+        << Said();
+  }
+  void ExpectOthersFail(int victim, Clock::time_point fault) {
     for (int w = 0; w < kWorkers; ++w) {
-      if (w == victim) continue;
-      ASSERT_TRUE(cluster_.WaitForLines("worker", w, "failed", 1)) << Said();
-      const std::string line = cluster_.LastLine("worker", w, "failed");
-      EXPECT_THAT(line, AllOf(HasSubstr(code), HasSubstr(ProcessCluster::FullName("worker", victim)))) << Said();
-      EXPECT_LT(std::stoi(line.substr(line.find(' '))), kLimitMs) << Said();
+      if (w != victim) ExpectFails(w, victim, fault);
     }
+  }
+  void GoOn(int worker) { cluster_.task("worker", worker).Signal(SIGUSR1); }
+  // All files below the folder of the callbacks, sorted; numbers in the names of event files are left out.
+  std::vector<std::string> Files() const {
+    std::vector<std::string> files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_)) {
+      std::string name = entry.path().string().substr(folder_.size() + 1);
+      if (const size_t events = name.find("events."); events != std::string::npos) name.resize(events + 6);
+      files.push_back(std::move(name));
+    }
+    std::sort(files.begin(), files.end());
+    return files;
   }
   static std::vector<double> Numbers(const std::string& line) {
     std::istringstream in(line.substr(line.find(' ')));
@@ -46,6 +79,7 @@ class StrategyChaos : public ::testing::Test {
   }
 
   ProcessCluster cluster_;
+  const std::string folder_ = StrCat(::testing::TempDir(), "cohort_strategy_chaos_", getpid());
 };
 
 TEST_F(StrategyChaos, WorkersEndWithTheWeightsOfOneProcess) {
@@ -72,38 +106,146 @@ TEST_F(StrategyChaos, WorkersEndWithTheWeightsOfOneProcess) {
   }
 }
 
-// Before the workers have met nothing is lost: they wait for the one that is started again.
+// Before the others have seen it nothing is lost: they wait for the one that is started again.
 TEST_F(StrategyChaos, AWorkerThatDiesBeforeItMeetsTheOthersIsWaitedFor) {
-  for (int w = 0; w < kWorkers; ++w) {
-    cluster_.Start("worker", w, w == 1 ? Flags({"--hold=start"}) : Flags({"--epochs=1"}));
-  }
+  cluster_.Start("worker", 1, Flags({"--hold=start"}));
   ASSERT_TRUE(cluster_.WaitForLines("worker", 1, "holding", 1)) << Said();
-  for (const int w : {0, 2}) ASSERT_TRUE(cluster_.WaitForLines("worker", w, "ready", 1)) << Said();
   cluster_.Kill("worker", 1);
+  for (const int w : {0, 2}) cluster_.Start("worker", w, Flags({"--epochs=1"}));
+  for (const int w : {0, 2}) ASSERT_TRUE(cluster_.WaitForLines("worker", w, "ready", 1)) << Said();
   cluster_.Start("worker", 1, Flags({"--epochs=1"}));
   for (int w = 0; w < kWorkers; ++w) ASSERT_TRUE(cluster_.WaitForLines("worker", w, "end", 1)) << Said();
 }
 
+TEST_F(StrategyChaos, AWorkerThatNeverComesEndsTheOthersAtTheServersOwnDeadline) {
+  const auto start = Clock::now();
+  for (const int w : {0, 2}) cluster_.Start("worker", w, Flags({"--connect_timeout_secs=2"}));
+  for (const int w : {0, 2}) ExpectFails(w, 1, start, "DeadlineExceeded");
+}
+
+struct Phase {
+  const char* name;
+  int victim;
+  bool writes = false;  // the callbacks that do are there
+};
+constexpr Phase kPhases[] = {{"built", 1},        {"epoch", 0},     {"epoch", 2}, {"checkpoint", 0, true},
+                             {"backup", 1, true}, {"end", 0, true}, {"end", 1}};
+
 TEST_F(StrategyChaos, AWorkerThatIsKilledAtEachPhase) {
-  for (const auto& [phase, victim] : {std::pair{"built", 1}, {"epoch", 0}, {"epoch", 2}, {"end", 1}}) {
-    SCOPED_TRACE(phase);
-    for (int w = 0; w < kWorkers; ++w) {
-      cluster_.Start("worker", w, w == victim ? Flags({StrCat("--hold=", phase)}) : Flags());
+  for (const Phase& phase : kPhases) {
+    SCOPED_TRACE(phase.name);
+    const Arguments flags = phase.writes ? FilesFlags() : Flags(), hold = {StrCat("--hold=", phase.name)};
+    StartAllBut(phase.victim, flags, phase.writes ? FilesFlags(hold) : Flags(hold));
+    ASSERT_TRUE(cluster_.WaitForLines("worker", phase.victim, "holding", 1)) << Said();
+    cluster_.Kill("worker", phase.victim);
+    ExpectOthersFail(phase.victim, Clock::now());
+    if (HasFailure()) return;
+  }
+  // What was written by then does not keep a later training from its end.
+  for (int w = 0; w < kWorkers; ++w) cluster_.Start("worker", w, FilesFlags());
+  for (int w = 0; w < kWorkers; ++w) ASSERT_TRUE(cluster_.WaitForLines("worker", w, "end", 1)) << Said();
+}
+
+TEST_F(StrategyChaos, AWorkerThatIsFrozenAtEachPhase) {
+  for (const Phase& phase : kPhases) {
+    SCOPED_TRACE(phase.name);
+    const Arguments flags = phase.writes ? FilesFlags() : Flags(), hold = {StrCat("--hold=", phase.name)};
+    StartAllBut(phase.victim, flags, phase.writes ? FilesFlags(hold) : Flags(hold));
+    ASSERT_TRUE(cluster_.WaitForLines("worker", phase.victim, "holding", 1)) << Said();
+    cluster_.Freeze("worker", phase.victim);
+    ExpectOthersFail(phase.victim, Clock::now());
+    if (HasFailure()) return;
+    cluster_.Thaw("worker", phase.victim);
+    GoOn(phase.victim);
+    ASSERT_TRUE(cluster_.WaitForLines("worker", phase.victim, "failed", 1)) << Said();
+  }
+}
+
+TEST_F(StrategyChaos, AWorkerThatIsFrozenWhileAllTrain) {
+  cluster_.StartAll(Flags({"--epochs=1000", "--pause_ms=5"}));
+  for (int w = 0; w < kWorkers; ++w) ASSERT_TRUE(cluster_.WaitForLines("worker", w, "acked", 10)) << Said();
+  cluster_.Freeze("worker", 1);
+  ExpectOthersFail(1, Clock::now());
+  cluster_.Thaw("worker", 1);
+  ASSERT_TRUE(cluster_.WaitForLines("worker", 1, "failed", 1)) << Said();
+}
+
+// Its server was there, and the others wait for it in the first collective.
+TEST_F(StrategyChaos, AWorkerThatIsLostAtTheStart) {
+  for (const bool frozen : {false, true}) {
+    SCOPED_TRACE(frozen ? "frozen" : "killed");
+    cluster_.Start("worker", 1, Flags({"--hold=start"}));
+    ASSERT_TRUE(cluster_.WaitForLines("worker", 1, "holding", 1)) << Said();
+    for (const int w : {0, 2}) cluster_.Start("worker", w, Flags({"--hold=first_collective"}));
+    for (const int w : {0, 2}) ASSERT_TRUE(cluster_.WaitForLines("worker", w, "holding", 1)) << Said();
+    if (frozen) {
+      cluster_.Freeze("worker", 1);
+    } else {
+      cluster_.Kill("worker", 1);
     }
-    ASSERT_TRUE(cluster_.WaitForLines("worker", victim, "holding", 1)) << Said();
-    cluster_.Kill("worker", victim);
-    ExpectOthersFail(victim, "Unavailable");
+    ExpectOthersFail(1, Clock::now());
     if (HasFailure()) return;
   }
 }
 
-TEST_F(StrategyChaos, AWorkerThatIsFrozen) {
-  cluster_.StartAll(Flags({"--epochs=1000", "--pause_ms=5"}));
-  for (int w = 0; w < kWorkers; ++w) ASSERT_TRUE(cluster_.WaitForLines("worker", w, "acked", 10)) << Said();
-  cluster_.Freeze("worker", 1);
-  ExpectOthersFail(1, "Unavailable");
-  cluster_.Thaw("worker", 1);
-  ASSERT_TRUE(cluster_.WaitForLines("worker", 1, "failed", 1)) << Said();
+// The first collective begins when all have come: one of two that wait for the third is lost. Whoever it is, the third
+// is told when it comes.
+TEST_F(StrategyChaos, AWorkerThatIsLostInTheFirstCollective) {
+  for (const bool frozen : {false, true}) {
+    for (const int victim : {0, 1}) {
+      SCOPED_TRACE(StrCat(frozen ? "frozen " : "killed ", victim));
+      const int other = 1 - victim;
+      cluster_.Start("worker", other, Flags());
+      cluster_.Start("worker", 2, Flags({"--hold=start"}));
+      cluster_.Start("worker", victim, Flags({"--hold=first_collective"}));
+      for (const int w : {victim, 2}) ASSERT_TRUE(cluster_.WaitForLines("worker", w, "holding", 1)) << Said();
+      ASSERT_TRUE(cluster_.WaitForLines("worker", other, "ready", 1)) << Said();
+      if (frozen) {
+        cluster_.Freeze("worker", victim);
+      } else {
+        cluster_.Kill("worker", victim);
+      }
+      ExpectFails(other, victim, Clock::now());
+      GoOn(2);
+      ExpectFails(2, victim, Clock::now());
+      if (HasFailure()) return;
+    }
+  }
+}
+
+// Each phase takes one worker longer than the others would wait for one that is silent.
+TEST_F(StrategyChaos, AWorkerThatIsLateAtEachPhaseIsWaitedFor) {
+  const Arguments flags = {"--silence_ms=2000", "--epochs=1", "--folder=" + folder_};
+  Arguments late = flags;
+  late.emplace_back("--hold=every");
+  std::string expected;
+  for (const int victim : {0, 1}) {
+    StartAllBut(victim, flags, late);
+    std::vector<std::string> phases = {"start", "built", "epoch", "backup", "end"};
+    if (victim == 0) phases.insert(phases.end() - 1, "checkpoint");
+    for (const std::string& phase : phases) {
+      SCOPED_TRACE(phase);
+      ASSERT_TRUE(cluster_.WaitForLines("worker", victim, "holding " + phase, 1)) << Said();
+      std::this_thread::sleep_for(std::chrono::milliseconds(3000));
+      GoOn(victim);
+    }
+    for (int w = 0; w < kWorkers; ++w) {
+      ASSERT_TRUE(cluster_.WaitForLines("worker", w, "end", 1)) << Said();
+      if (expected.empty()) expected = cluster_.LastLine("worker", w, "weights");
+      EXPECT_EQ(cluster_.LastLine("worker", w, "weights"), expected) << Said();
+    }
+  }
+}
+
+TEST_F(StrategyChaos, OnlyTheChiefsFilesStay) {
+  ProcessCluster two({{"worker", 2}}, {STRATEGY_TASK});
+  two.StartAll(FilesFlags());
+  for (int w = 0; w < 2; ++w) {
+    ASSERT_TRUE(two.WaitForLines("worker", w, "end", 1)) << two.Describe();
+    EXPECT_EQ(two.task("worker", w).Wait(), 0);
+  }
+  EXPECT_THAT(Files(), ElementsAre("backup", "log.csv", "logs", "logs/train", "logs/train/events", "model.keras", "own",
+                                   "own/epoch.txt"));
 }
 
 TEST_F(StrategyChaos, AWorkerWithAnotherModelBatchSizeOrData) {

@@ -4,24 +4,30 @@
 //   serving pid PID
 //   ready                      before it meets the others
 //   acked N                    after its N-th step
-//   holding PHASE              and waits to be ended, where --hold names the phase
+//   holding PHASE              and waits for SIGUSR1 (or to be ended), where --hold names the phase
 //   weights A B C ...          at the end, of all weights in order
 //   failed MS CODE: MESSAGE    MS ms after the step before it had ended; then it waits to be ended
 //   end
 //
 // Flags, all as --name=value: --epochs  --batch_size  --examples  --pause_ms (after each step)  --units (of a layer)
-//   --silence_ms  --replicas  --hold (start: the server runs; built: before Fit; epoch: mid-epoch, in the third step;
-//   end: when the last step is done)
+//   --silence_ms  --replicas  --connect_timeout_secs  --folder (for the files of callbacks; none without)
+//   --hold (start: the server runs; first_collective: it goes on with the first collective, and says "holding" two
+//   seconds later - another worker has to keep it from ending; built: before Fit; epoch: mid-epoch, in the third step;
+//   checkpoint: the chief writes the model; backup: before an epoch's backup; end: when the last step is done; every:
+//   each of these but first_collective)
+#include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
-#include <map>
+#include <set>
 #include <string>
 #include <thread>
 
+#include "cohort/core/file.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/distribute/strategies.h"
+#include "cohort/distribute/worker_folder.h"
 #include "cohort/keras/callbacks.h"
 #include "cohort/keras/testing/updates.h"
 #include "cohort/registration.h"
@@ -32,30 +38,77 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-void HoldAt(const Flags& flags, const std::string& phase) {
-  if (flags.Text("hold") != phase) return;
-  std::printf("holding %s\n", phase.c_str());
-  pause();
+// Blocked in all threads; HoldAt takes it.
+sigset_t GoOn() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGUSR1);
+  return set;
 }
 
-void Train(const Flags& flags, Clock::time_point* last) {
+// Once for each phase.
+void HoldAt(const Flags& flags, const std::string& phase) {
+  static std::set<std::string> held;
+  if (flags.Text("hold") != phase && flags.Text("hold") != "every") return;
+  if (!held.insert(phase).second) return;
+  std::printf("holding %s\n", phase.c_str());
+  const sigset_t go_on = GoOn();
+  int signal = 0;
+  while (sigwait(&go_on, &signal) != 0) continue;
+}
+
+// A layer that passes on what it gets. Its configuration is asked for when the model is written.
+class WatchesSaving final : public keras::Layer {
+ public:
+  explicit WatchesSaving(std::function<void()> saving) : Layer("WatchesSaving"), saving_(std::move(saving)) {}
+  std::vector<Output> Call(keras::CallContext&, const std::vector<Output>& inputs) const override { return inputs; }
+  keras::ConfigValue::Object Config() const override {
+    saving_();
+    return {};
+  }
+
+ private:
+  const std::function<void()> saving_;
+};
+
+std::vector<keras::CallbackPtr> WritingCallbacks(const std::string& folder, const distribute::Strategy& strategy) {
+  const auto write = [folder, &strategy](int epoch, keras::Logs&) {
+    const distribute::WorkerFolder mine(strategy, folder + "/own");
+    WriteFileAtomically(mine.path() + "/epoch.txt", StrCat(epoch));
+  };
+  return {keras::BackupAndRestore({.backup_dir = folder + "/backup"}),
+          keras::ModelCheckpoint({.filepath = folder + "/model.keras"}), keras::CSVLogger(folder + "/log.csv"),
+          keras::TensorBoard({.log_dir = folder + "/logs"}), keras::LambdaCallback({.on_epoch_end = write})};
+}
+
+// `kept`: becomes the strategy, whose server stays when this throws.
+void Train(const Flags& flags, distribute::StrategyPtr* kept, Clock::time_point* last) {
   ServerOptions server;
   server.silence_limit = flags.Ms("silence_ms", 60'000);
   server.heartbeat_interval = std::min(server.silence_limit / 5, std::chrono::milliseconds(1000));
   server.config.intra_op_parallelism_threads = 1;
-  const auto strategy = distribute::MultiWorkerMirrored(
+  server.config.connect_timeout_secs = flags.Number("connect_timeout_secs", 7200);
+  *kept = distribute::MultiWorkerMirrored(
       {.replicas_per_worker = static_cast<int>(flags.Integer("replicas", 1)), .server = server});
+  const distribute::StrategyPtr& strategy = *kept;
   std::printf("serving pid %d\n", static_cast<int>(getpid()));
   HoldAt(flags, "start");
   std::printf("ready\n");
   *last = Clock::now();
+  if (flags.Text("hold") == "first_collective") {
+    std::thread([] {
+      std::this_thread::sleep_for(std::chrono::seconds(2));
+      std::printf("holding first_collective\n");
+    }).detach();
+  }
   keras::TrainingCase training;
   training.optimizer = keras::SGD({.learning_rate = 0.1, .momentum = 0.9});
   training.examples = flags.Integer("examples", 50);
   training.regularized = training.normalized = true;
   keras::Sequential model(
       {keras::Dense(flags.Integer("units", 7), {.activation = "tanh"}),
-       keras::BatchNormalization({.synchronized = true}), keras::Dense(3, {.activation = "softmax"})},
+       keras::BatchNormalization({.synchronized = true}), keras::Dense(3, {.activation = "softmax"}),
+       keras::MakeLayer<WatchesSaving>([&] { HoldAt(flags, "checkpoint"); })},
       {.seed = 4, .strategy = strategy});
   model.Compile({.optimizer = training.optimizer, .loss = "sparse_categorical_crossentropy", .metrics = {"accuracy"}});
   model.Build(Shape{-1, 5});
@@ -66,14 +119,19 @@ void Train(const Flags& flags, Clock::time_point* last) {
                            .epochs = static_cast<int>(flags.Integer("epochs", 2)),
                            .verbose = 0};
   const auto pace = flags.Ms("pause_ms", 0);
-  fit.callbacks = {keras::LambdaCallback({.on_train_end = [&](const keras::Logs&) { HoldAt(flags, "end"); },
-                                          .on_train_batch_end =
-                                              [&](int64_t, const keras::BatchLogs&) {
-                                                std::printf("acked %d\n", ++steps);
-                                                if (steps == 3) HoldAt(flags, "epoch");
-                                                std::this_thread::sleep_for(pace);  // the trainer's pace
-                                                *last = Clock::now();
-                                              }})};
+  keras::LambdaCallbackOptions phases;
+  phases.on_train_end = [&](const keras::Logs&) { HoldAt(flags, "end"); };
+  phases.on_epoch_end = [&](int, keras::Logs&) { HoldAt(flags, "backup"); };
+  phases.on_train_batch_end = [&](int64_t, const keras::BatchLogs&) {
+    std::printf("acked %d\n", ++steps);
+    if (steps == 3) HoldAt(flags, "epoch");
+    std::this_thread::sleep_for(pace);  // the trainer's pace
+    *last = Clock::now();
+  };
+  fit.callbacks = {keras::LambdaCallback(phases)};
+  if (const std::string folder = flags.Text("folder"); !folder.empty()) {
+    for (const auto& callback : WritingCallbacks(folder, *strategy)) fit.callbacks.push_back(callback);
+  }
   model.Fit(DataOf(training), fit);
   std::string line = "weights";
   for (const Tensor& weight : model.GetWeights()) {
@@ -85,8 +143,9 @@ void Train(const Flags& flags, Clock::time_point* last) {
 void Run(const Flags& flags) {
   RegisterAll();
   Clock::time_point last = Clock::now();
+  distribute::StrategyPtr strategy;
   try {
-    Train(flags, &last);
+    Train(flags, &strategy, &last);
   } catch (const Error&) {
     const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - last);
     std::printf("failed %ld %s\n", static_cast<long>(took.count()), Status::FromCurrentException().ToString().c_str());
@@ -99,6 +158,8 @@ void Run(const Flags& flags) {
 
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  const sigset_t go_on = cohort::testing::GoOn();
+  sigprocmask(SIG_BLOCK, &go_on, nullptr);
   try {
     cohort::testing::Run(cohort::testing::Flags(argc, argv));
     return 0;

@@ -36,7 +36,7 @@ class StrategyCluster {
                                             .server = server});
   }
   // Runs `work` for each worker; an error is the result.
-  std::vector<Status> AtEachWorker(const std::function<void(int, const distribute::StrategyPtr&)>& work) {
+  std::vector<Status> AtEachWorker(const std::function<void(int, const distribute::StrategyPtr&)>& work) const {
     std::vector<Status> outcomes(ports_.size());
     std::vector<std::thread> threads;
     for (size_t w = 0; w < ports_.size(); ++w) {

@@ -67,6 +67,31 @@ TEST_P(MultiWorker, UpdatesAsOneDevice) {
   }
 }
 
+// Tables of which the rows alone travel.
+TEST_P(MultiWorker, LookupsUpdateAsOnOneDevice) {
+  const auto train = [](const keras::OptimizerPtr& optimizer, const distribute::StrategyPtr& strategy) {
+    keras::Sequential model({keras::Input(Shape{3}, {.dtype = DType::kInt64}), keras::Embedding(20'000, 4),
+                             keras::Flatten(), keras::Dense(1)},
+                            {.seed = 3, .strategy = strategy});
+    model.Compile({.optimizer = optimizer, .loss = "mse"});
+    Tensor x(DType::kInt64, Shape{11, 3});
+    for (int64_t i = 0; i < x.num_elements(); ++i) x.data<int64_t>()[i] = i * i % 17 * (i % 3 == 0 ? 1 : 1000);
+    Trained trained;
+    trained.before = model.GetWeights();
+    model.Fit(x, keras::SeededNoise(Shape{11, 1}, 2), {.batch_size = 5, .epochs = 2, .verbose = 0});
+    trained.after = model.GetWeights();
+    return trained;
+  };
+  for (const keras::OptimizerPtr& optimizer :
+       {keras::SGD({.learning_rate = 0.1}), keras::Adagrad({.learning_rate = 0.1}),
+        keras::Adam({.learning_rate = 0.1, .epsilon = 1e-3})}) {
+    const Trained expected = train(optimizer, nullptr);
+    ExpectOk(cluster_.AtEachWorker([&](int, const distribute::StrategyPtr& strategy) {
+      EXPECT_LT(DistanceOfUpdates(expected, train(optimizer, strategy)), 2e-5) << optimizer->name();
+    }));
+  }
+}
+
 // Weights that begin as the chief's, and a second model beside the first one.
 TEST_P(MultiWorker, InitialValuesAreTheChiefs) {
   std::vector<std::vector<Tensor>> weights(static_cast<size_t>(cluster_.workers()));
@@ -182,6 +207,39 @@ TEST_P(MultiWorker, WeightsThatDivergeAreNamed) {
   }
 }
 
+// Also what shows in the updates of a later step alone.
+TEST_P(MultiWorker, OptimizersAndStatisticsThatDivergeAreNamed) {
+  const auto set = [](keras::Model& model, const std::string& name) {
+    for (VariableInfo* info : model.graph().variables()) {
+      if (info->name != name) continue;
+      const ops::Variable variable(info);
+      const Output other = variable.value() + ops::ScalarLike(variable.value(), 0.25);
+      model.session().Run(variable.Assign(other));
+      return;
+    }
+    ADD_FAILURE() << "no variable " << name;
+  };
+  for (const auto& [variable, named] :
+       {std::pair{"SGD/learning_rate", "optimizer variable 'SGD/learning_rate'"},
+        {"dense/kernel/SGD", "optimizer variable 'dense/kernel/SGD'"},
+        {"batch_normalization/moving_mean", "weight 'batch_normalization/moving_mean'"}}) {
+    const std::vector<Status> outcomes =
+        cluster_.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {
+          TrainingCase one;
+          one.optimizer = keras::SGD({.momentum = 0.9});
+          one.normalized = true;
+          const auto model = ModelOf(one, strategy);
+          model->Fit(DataOf(one), {.batch_size = 8, .verbose = 0});
+          if (worker == 1) set(*model, variable);
+          model->Fit(DataOf(one), {.batch_size = 8, .verbose = 0});
+        });
+    for (const Status& status : outcomes) {
+      EXPECT_EQ(status.code(), Code::kDataLoss) << status.ToString();
+      EXPECT_THAT(status.message(), AllOf(HasSubstr(named), HasSubstr("/task:1"), HasSubstr("3 updates")));
+    }
+  }
+}
+
 TEST_P(MultiWorker, TheChiefAloneWrites) {
   const std::string folder = ::testing::TempDir() + StrCat("strategy_chief_", GetParam());
   ExpectOk(cluster_.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {
@@ -191,12 +249,15 @@ TEST_P(MultiWorker, TheChiefAloneWrites) {
     const std::string mine = StrCat(folder, "/", worker);
     std::filesystem::create_directories(mine);
     FitOptions fit = {.batch_size = 8, .epochs = 2, .verbose = 0};
-    fit.callbacks = {keras::CSVLogger(mine + "/log.csv"),
+    fit.callbacks = {keras::BackupAndRestore({.backup_dir = mine + "/backup"}), keras::CSVLogger(mine + "/log.csv"),
+                     keras::ModelCheckpoint({.filepath = mine + "/model.keras"}),
                      keras::TensorBoard({.log_dir = mine + "/logs", .update_every_batches = 1})};
     model->Fit(DataOf(one), fit);
     EXPECT_EQ(strategy->is_chief(), worker == 0);
-    EXPECT_EQ(std::filesystem::exists(mine + "/log.csv"), worker == 0);
-    EXPECT_EQ(std::filesystem::exists(mine + "/logs"), worker == 0);
+    for (const char* written : {"/backup", "/log.csv", "/logs", "/model.keras"}) {
+      EXPECT_EQ(std::filesystem::exists(mine + written), worker == 0) << written;
+    }
+    EXPECT_EQ(std::filesystem::is_empty(mine), worker != 0);
   }));
   std::filesystem::remove_all(folder);
 }

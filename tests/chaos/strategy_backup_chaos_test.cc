@@ -1,0 +1,116 @@
+// Workers that train together are killed at any moment, and all are started again: they end as if nothing had happened.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "cohort/core/str_cat.h"
+#include "tests/chaos/process_cluster.h"
+
+namespace cohort::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kWorkers = 3;
+
+class StrategyBackupChaos : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    UseTestToken();
+    folder_ = StrCat(::testing::TempDir(), "cohort_strategy_backup_", getpid(), "_", GetParam());
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_ + "/rows");
+    // Workers share these unequally: some have no examples where others still have some.
+    int line = 0;
+    for (int file = 0; file < 5; ++file) {
+      std::ofstream out(StrCat(folder_, "/rows/", file, ".csv"));
+      for (int i = 0; i < 6 + 2 * file; ++i, ++line) {
+        for (int column = 0; column < 7; ++column)
+          out << (line * 31 + column * 17) % 23 / 11.0 - 1 << ",\n"[column == 6];
+      }
+    }
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string Backups() const { return folder_ + "/backup"; }
+  Arguments Command(const std::string& backup_dir, int save_every, int halt_at = -1) const {
+    const std::string data = GetParam() == "csv" ? folder_ + "/rows" : GetParam();
+    return {data, backup_dir, StrCat(save_every), StrCat(halt_at)};
+  }
+  // Starts all workers. What they print at their end; the same for each.
+  std::string Run(const std::string& backup_dir, int save_every) {
+    for (int w = 0; w < kWorkers; ++w) cluster_.Start("worker", w, Command(backup_dir, save_every));
+    std::string end;
+    for (int w = 0; w < kWorkers; ++w) {
+      EXPECT_EQ(cluster_.task("worker", w).Wait(), 0) << cluster_.Describe();
+      const std::string line = cluster_.LastLine("worker", w, "end ");
+      if (w == 0) end = line;
+      EXPECT_EQ(line, end) << cluster_.Describe();
+    }
+    return end;
+  }
+  std::string Undisturbed() {
+    const std::string end = Run("", 0);
+    EXPECT_THAT(end, HasSubstr("loss"));
+    return end;
+  }
+  void ExpectOthersEnd(int victim) {
+    for (int w = 0; w < kWorkers; ++w) {
+      if (w == victim) continue;
+      EXPECT_EQ(cluster_.task("worker", w).Wait(), 1) << cluster_.Describe();
+      EXPECT_THAT(cluster_.task("worker", w).err(), HasSubstr(ProcessCluster::FullName("worker", victim)));
+    }
+  }
+  // The worker is killed behind so many batches; the others wait for it in the next one.
+  void KillAt(int victim, int save_every, int batch) {
+    for (int w = 0; w < kWorkers; ++w) {
+      cluster_.Start("worker", w, Command(Backups(), save_every, w == victim ? batch : -1));
+    }
+    ASSERT_TRUE(cluster_.WaitForLines("worker", victim, "halted", 1)) << cluster_.Describe();
+    cluster_.Kill("worker", victim);
+    ExpectOthersEnd(victim);
+  }
+
+  std::string folder_;
+  ProcessCluster cluster_{{{"worker", kWorkers}}, {FIT_TASK}};
+};
+
+// Saved after each batch, after several (so that some are done again), after each epoch.
+TEST_P(StrategyBackupChaos, AnyWorkerIsKilledBetweenBatches) {
+  const std::string expected = Undisturbed();
+  struct Case {
+    int victim, save_every, batch;
+  };
+  for (const Case& one : {Case{1, 1, 3}, {0, 3, 11}, {2, 0, 16}}) {
+    KillAt(one.victim, one.save_every, one.batch);
+    ASSERT_TRUE(std::filesystem::exists(Backups() + "/latest.weights.h5"));
+    EXPECT_EQ(Run(Backups(), one.save_every), expected)
+        << "saved every " << one.save_every << ", killed worker " << one.victim << " at " << one.batch;
+    EXPECT_TRUE(std::filesystem::is_empty(Backups())) << "it is deleted at the end";
+  }
+}
+
+// Wherever it is: the chief perhaps while it writes, others while they tell it where they are. Again and again.
+TEST_P(StrategyBackupChaos, KilledInFlight) {
+  const std::string expected = Undisturbed();
+  int after = 0;
+  for (const int victim : {0, 2, 0, 1}) {
+    for (int w = 0; w < kWorkers; ++w) cluster_.Start("worker", w, Command(Backups(), 1));
+    ASSERT_TRUE(cluster_.task("worker", victim).WaitForText(StrCat("batch ", ++after, "\n"))) << cluster_.Describe();
+    cluster_.Kill("worker", victim);
+    ExpectOthersEnd(victim);
+  }
+  EXPECT_EQ(Run(Backups(), 1), expected);
+  EXPECT_TRUE(std::filesystem::is_empty(Backups())) << "also what was half written";
+}
+
+INSTANTIATE_TEST_SUITE_P(Data, StrategyBackupChaos, ::testing::Values("tensors", "dataset", "csv"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace cohort::testing
