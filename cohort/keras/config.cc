@@ -155,7 +155,13 @@ ConfigValue SerializedObject(const char* module, const std::string& class_name, 
 
 ConfigValue ShapeInFile(const Shape& shape) {
   ConfigValue::List dims;
-  for (const int64_t dim : shape.dims()) dims.push_back(dim < 0 ? ConfigValue() : ConfigValue(dim));
+  for (const int64_t dim : shape.dims()) {
+    if (dim < 0) {
+      dims.emplace_back();
+    } else {
+      dims.emplace_back(dim);
+    }
+  }
   return dims;
 }
 
