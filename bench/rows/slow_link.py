@@ -7,7 +7,6 @@ from rows import programs
 
 ADDRESSES = ("192.0.2.1", "192.0.2.2")  # of the two hosts, for documentation by RFC 5737
 DEVICE = "link0"  # in both
-PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"  # where ip and tc are
 
 
 class SlowLink:
@@ -24,7 +23,7 @@ class SlowLink:
     def command(self, host, words):
         """Runs `words` on host 0 or 1."""
         into_user = [] if os.geteuid() == 0 else ["--user", "--preserve-credentials"]
-        return ["env", f"PATH={PATH}", "nsenter", f"--target={self._hosts[host].pid}", "--net", *into_user, "--", *words]
+        return ["nsenter", f"--target={self._hosts[host].pid}", "--net", *into_user, "--", *words]
 
     def __enter__(self):
         as_root = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
@@ -37,7 +36,8 @@ class SlowLink:
                                f"tc qdisc add dev {DEVICE} root tbf rate {self._rate} burst 256kb latency 50ms")
         except (programs.Failed, OSError) as error:
             self.__exit__()
-            raise programs.Unavailable(f"this user may not make networks with a slow link: {error}") from error
+            why = programs.last_line(str(error))
+            raise programs.Unavailable(f"this user may not make networks with a slow link: {why}") from error
         return self
 
     def __exit__(self, *_):
@@ -55,4 +55,4 @@ class SlowLink:
             raise programs.Failed(f"{words[-2]} --net: ended with {host.wait(10)}")
 
     def _do(self, host, text):
-        programs.run(self.command(host, ["sh", "-ec", text]), limit=20)
+        programs.run(self.command(host, ["sh", "-ec", f"PATH=$PATH:/usr/sbin:/sbin; {text}"]), limit=20)
