@@ -31,6 +31,7 @@ constexpr char kUsage[] =
     "  --threads=N       of each device (1)\n"
     "  --steps=N         that count (12)\n"
     "  --warmup=N        that do not (3)\n"
+    "  --bytes_per_pack=N  of gradients that travel together (chosen by the strategy)\n"
     "  --pin             stay on one core: task 0 on the first one, task 1 on the second one, ...\n"
     "  --allow_insecure  work without TLS beyond this machine\n";
 
@@ -41,6 +42,7 @@ struct Flags {
   int64_t threads = 1;
   int64_t steps = 12;
   int64_t warmup = 3;
+  int64_t bytes_per_pack = 0;
   bool pin = false;
   bool allow_insecure = false;
 };
@@ -61,7 +63,8 @@ bool Take(std::string_view argument, Flags* flags) {
                                                            {"--replicas", &flags->replicas},
                                                            {"--threads", &flags->threads},
                                                            {"--steps", &flags->steps},
-                                                           {"--warmup", &flags->warmup}};
+                                                           {"--warmup", &flags->warmup},
+                                                           {"--bytes_per_pack", &flags->bytes_per_pack}};
   for (const auto& [known, number] : numbers) {
     if (name == known) return (*number = std::atoll(value.c_str())) > 0;
   }
@@ -89,7 +92,8 @@ void PinToCoreOfTask() {
 distribute::StrategyPtr MakeStrategy(const Flags& flags) {
   if (flags.strategy == "multi_worker") {
     return distribute::MultiWorkerMirrored(
-        {.replicas_per_worker = 1,
+        {.communication = {.bytes_per_pack = flags.bytes_per_pack},
+         .replicas_per_worker = 1,
          .server = {.config = {.intra_op_parallelism_threads = static_cast<int>(flags.threads)},
                     .allow_insecure = flags.allow_insecure}});
   }
