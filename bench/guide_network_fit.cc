@@ -1,5 +1,5 @@
-// Trains guide-004's network by Fit under a strategy, on images in memory, and prints how long a step takes, as one JSON
-// object a process: the median of single steps after some that do not count. Several processes are started by
+// Trains guide-004's network by Fit under a strategy, on images in memory, and prints how long a step takes, as one
+// JSON object a process: the median of single steps after some that do not count. Several processes are started by
 // `cohort launch`, or by hand with TF_CONFIG; see kUsage.
 #include <sched.h>
 
@@ -59,12 +59,9 @@ bool Take(std::string_view argument, Flags* flags) {
     flags->strategy = value;
     return value == "one_device" || value == "mirrored" || value == "multi_worker";
   }
-  const std::pair<std::string_view, int64_t*> numbers[] = {{"--batch", &flags->batch},
-                                                           {"--replicas", &flags->replicas},
-                                                           {"--threads", &flags->threads},
-                                                           {"--steps", &flags->steps},
-                                                           {"--warmup", &flags->warmup},
-                                                           {"--bytes_per_pack", &flags->bytes_per_pack}};
+  const std::pair<std::string_view, int64_t*> numbers[] = {
+      {"--batch", &flags->batch}, {"--replicas", &flags->replicas}, {"--threads", &flags->threads},
+      {"--steps", &flags->steps}, {"--warmup", &flags->warmup},     {"--bytes_per_pack", &flags->bytes_per_pack}};
   for (const auto& [known, number] : numbers) {
     if (name == known) return (*number = std::atoll(value.c_str())) > 0;
   }
@@ -155,9 +152,9 @@ void Run(const Flags& flags) {
   std::printf(
       "{\"bench\":\"guide_network_fit\",\"strategy\":\"%s\",\"worker\":%d,\"replicas\":%d,\"batch\":%lld,"
       "\"threads\":%lld,\"step_ms\":%.2f,\"images_per_s\":%.1f,\"data_wait_percent\":%.3f,\"gradient_bytes\":%lld}\n",
-      flags.strategy.c_str(), strategy->worker(), strategy->num_replicas_in_sync(),
-      static_cast<long long>(flags.batch), static_cast<long long>(flags.threads), ms,
-      1e3 * static_cast<double>(flags.batch) / ms, 100 * history.data_wait_seconds().at(0) / seconds,
+      flags.strategy.c_str(), strategy->worker(), strategy->num_replicas_in_sync(), static_cast<long long>(flags.batch),
+      static_cast<long long>(flags.threads), ms, 1e3 * static_cast<double>(flags.batch) / ms,
+      100 * history.data_wait_seconds().at(0) / seconds,
       static_cast<long long>(model.CountParams() * static_cast<int64_t>(sizeof(float))));
 }
 

@@ -122,9 +122,8 @@ void FitGuideNetwork(benchmark::State& state) {
   const auto steps = [&] {
     for (int i = 0; i < kSteps; ++i) benchmark::DoNotOptimize(bare.Step());
   };
-  Compare(state, kSteps, batch, steps, [&] {
-    return model.Fit(images.train_images, images.train_labels, {.batch_size = batch, .verbose = 0});
-  });
+  Compare(state, kSteps, batch, steps,
+          [&] { return model.Fit(images.train_images, images.train_labels, {.batch_size = batch, .verbose = 0}); });
 }
 
 BENCHMARK(Fit)->Args({64, 128})->Args({256, 128})->Args({256, 1024})->Iterations(1)->Unit(benchmark::kMillisecond);
