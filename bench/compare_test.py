@@ -118,7 +118,8 @@ class InputPipeline(unittest.TestCase):
 class Scaling(unittest.TestCase):
     def test_rows(self):
         def case(batch, name, cores, replicas, rate):
-            return scaling.Case(batch, name, cores, replicas, side(name, images_per_s=[rate], step_ms=[1e3 * batch / rate]))
+            measured = side(name, images_per_s=[rate], step_ms=[1e3 * batch / rate])
+            return scaling.Case(batch, name, cores, replicas, measured)
         cases = [case(128, "one", 1, 1, 250), case(256, "one", 1, 1, 200), case(256, "two", 2, 2, 400)]
         self.assertEqual(scaling.row(cases[2], cases), ["256", "two", "400 (n=1)", "640 ms", "138 s", "2.00 x", "80 %"])
         self.assertEqual(scaling.row(cases[1], cases)[-2:], ["1.00 x", "100 %"])

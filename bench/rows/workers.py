@@ -23,8 +23,8 @@ def figures(text, processes, replicas):
     """Of the slower process; together they do the whole batch."""
     found = [o for o in programs.objects(text) if o.get("bench") == "guide_network_fit"]
     if len(found) != processes or any(o["replicas"] != replicas for o in found):
-        raise programs.Failed(f"guide_network_fit: expected figures of {processes} processes with {replicas} replicas in "
-                              f"all; got\n{text}")
+        raise programs.Failed(f"guide_network_fit: expected figures of {processes} processes with {replicas} replicas "
+                              f"in all; got\n{text}")
     return min(found, key=lambda o: o["images_per_s"])
 
 
@@ -68,8 +68,9 @@ def payload(link, quick):
     """Bytes a second that plain TCP brings through a link, the slower way."""
     seconds = ["--seconds", 0.5 if quick else 2]
     sides = (("--listen", slow_link.ADDRESSES[0]), ("--connect", slow_link.ADDRESSES[0]))
-    texts = programs.run_together([link.command(host, ["python3", "-B", programs.PEERS / "tcp_rate.py", *side, *seconds])
-                                   for host, side in enumerate(sides)], limit=60)
+    program = ["python3", "-B", programs.PEERS / "tcp_rate.py"]
+    texts = programs.run_together([link.command(host, [*program, *side, *seconds]) for host, side in enumerate(sides)],
+                                  limit=60)
     return min(o["bytes_per_s"] for o in programs.objects("".join(texts)))
 
 
@@ -87,8 +88,8 @@ def prepare(_, quick):
     mine = Contestant("Cohort", lambda: two(quick))
     alone = Contestant("twice one process of ours",
                        lambda: {"images_per_s": 2 * single(quick)["images_per_s"]})
-    default = Contestant("PyTorch DDP over Gloo, channels_last, default malloc", lambda: ddp(quick, ["--channels_last"]),
-                         rounds=1 if quick else 2)
+    default = Contestant("PyTorch DDP over Gloo, channels_last, default malloc",
+                         lambda: ddp(quick, ["--channels_last"]), rounds=1 if quick else 2)
     tuned = Contestant("PyTorch DDP over Gloo, channels_last, malloc tuned",
                        lambda: ddp(quick, ["--channels_last", "--malloc_tuned"]))
     lines = [Line(NAME, "images/s", mine, "images_per_s", other, larger_is_better=True, least_ratio=least)
