@@ -61,7 +61,7 @@ TEST_F(FitInputTest, ABatchLargerThanTheDataIsAllOfIt) {
 }
 
 TEST_F(FitInputTest, WaitingForDataIsMeasuredEpochByEpoch) {
-  constexpr double kSecondsABatch = 0.02;
+  static constexpr double kSecondsABatch = 0.02;
   const data::Dataset slow =
       data::Dataset::FromTensorSlices({Counting(Shape{12, 2}), Tensor::Zeros(DType::kInt64, Shape{12})})
           .Batch(4)
