@@ -3,10 +3,13 @@
 import pathlib
 import tempfile
 import time
+import types
 import unittest
+import unittest.mock
 
 import compare
-from rows import programs
+import scaling
+from rows import input_pipeline, programs, slow_link, turns, workers
 from rows.table import Contestant, Line
 
 
@@ -35,7 +38,7 @@ class Verdicts(unittest.TestCase):
         def fail():
             raise programs.Failed("it broke")
         ours, peer = Contestant("ours", lambda: {"t": 1}), Contestant("peer", fail)
-        compare.measure("row", [ours, peer], 3)
+        turns.measure("row", [ours, peer], 3)
         self.assertEqual(len(ours.samples["t"]), 3)
         self.assertEqual(peer.failures, ["row, peer: it broke"])
         line = Line("x", "us", ours, "t", peer, least_ratio=5)
@@ -61,6 +64,92 @@ class Programs(unittest.TestCase):
             last = beat.read_text()
             time.sleep(0.5)
             self.assertEqual(beat.read_text(), last)
+
+
+class Together(unittest.TestCase):
+    def test_outputs_in_order(self):
+        texts = programs.run_together([["sh", "-c", "sleep 0.2; echo first"], ["echo", "second"]], limit=20)
+        self.assertEqual(texts, ["first\n", "second\n"])
+
+    def test_one_that_fails_ends_the_others(self):
+        start = time.monotonic()
+        with self.assertRaisesRegex(programs.Failed, "ended with 3:\nalas"):
+            programs.run_together([["sleep", "300"], ["sh", "-c", "echo alas >&2; exit 3"]], limit=250)
+        self.assertLess(time.monotonic() - start, 100)
+
+
+class Workers(unittest.TestCase):
+    @staticmethod
+    def line(worker, images_per_s, replicas=2):
+        return (f'[worker/{worker}] {{"bench":"guide_network_fit","worker":{worker},"replicas":{replicas},'
+                f'"images_per_s":{images_per_s},"gradient_bytes":11549224}}\n')
+
+    def test_the_slower_process_counts(self):
+        found = workers.figures("Epoch 1\n" + self.line(0, 500.5) + self.line(1, 499.5), 2, 2)
+        self.assertEqual(found["images_per_s"], 499.5)
+
+    def test_all_processes_have_to_speak_and_to_train_together(self):
+        with self.assertRaisesRegex(programs.Failed, "figures of 2 processes"):
+            workers.figures(self.line(0, 500), 2, 2)
+        with self.assertRaisesRegex(programs.Failed, "with 2 replicas"):
+            workers.figures(self.line(0, 250, 1) + self.line(0, 250, 1), 2, 2)
+
+    def test_limits(self):
+        found = workers.limits({"images_per_s": 250, "gradient_bytes": 12_500_000}, 118_750_000)
+        self.assertEqual(found["compute"], 500)
+        self.assertEqual(found["link"], 10 * 256)  # 0.1 s a step
+        self.assertAlmostEqual(found["payload"], 9.5 * 256)
+        self.assertEqual(found["least"], 500)
+        self.assertEqual(found["payload_mbit"], 950)
+        self.assertEqual(workers.limits({"images_per_s": 2500, "gradient_bytes": 12_500_000}, 1)["least"], 2560)
+
+
+class InputPipeline(unittest.TestCase):
+    def test_figures(self):
+        found = input_pipeline.figures([{"name": "Fit/256/128/iterations:1", "data_wait_percent": 0.5,
+                                         "outside_percent": 12}])
+        self.assertEqual(found, {"Fit/256/128 wait": 0.5, "Fit/256/128 outside": 12})
+
+    def test_error(self):
+        with self.assertRaisesRegex(programs.Failed, "Fit/1.*it broke"):
+            input_pipeline.figures([{"name": "Fit/1", "error_occurred": True, "error_message": "it broke"}])
+
+
+class Scaling(unittest.TestCase):
+    def test_rows(self):
+        def case(batch, name, cores, replicas, rate):
+            measured = side(name, images_per_s=[rate], step_ms=[1e3 * batch / rate])
+            return scaling.Case(batch, name, cores, replicas, measured)
+        cases = [case(128, "one", 1, 1, 250), case(256, "one", 1, 1, 200), case(256, "two", 2, 2, 400)]
+        self.assertEqual(scaling.row(cases[2], cases), ["256", "two", "400 (n=1)", "640 ms", "138 s", "2.00 x", "80 %"])
+        self.assertEqual(scaling.row(cases[1], cases)[-2:], ["1.00 x", "100 %"])
+
+    def test_one_that_failed(self):
+        cases = [scaling.Case(256, "one", 1, 1, Contestant("one", None, failures=["alas"])),
+                 scaling.Case(256, "two", 2, 1, side("two", images_per_s=[400], step_ms=[640]))]
+        self.assertEqual(scaling.row(cases[0], cases), ["256", "one", "failed", "-", "-", "-", "-"])
+        self.assertEqual(scaling.row(cases[1], cases)[-2:], ["-", "-"])
+
+
+class SlowLink(unittest.TestCase):
+    def test_two_hosts_reach_each_other_and_are_gone_afterwards(self):
+        try:
+            with slow_link.SlowLink("100mbit") as link:
+                rate = workers.payload(link, quick=True) * 8 / 1e6
+        except programs.Unavailable as reason:
+            self.skipTest(str(reason))
+        self.assertGreater(rate, 1)
+        self.assertLess(rate, 100)
+        with self.assertRaises(programs.Failed):
+            programs.run(link.command(0, ["true"]), limit=20)
+
+    def test_a_row_that_this_machine_cannot_do_is_left_out(self):
+        def prepare(python, quick):
+            raise programs.Unavailable("no network")
+        args = types.SimpleNamespace(quick=True, rounds=1)
+        with unittest.mock.patch.dict(compare.ROWS, {"x": prepare}):
+            cells, failures = compare.run_row("x", "", args)
+        self.assertEqual((cells[0][:2], failures), (["`x`", "left out: no network"], []))
 
 
 if __name__ == "__main__":

@@ -67,4 +67,21 @@ Output GuideNetwork::Finished(Output value, int64_t channels) {
   return ops::Selu(ops::BiasAdd(value, Computed(Variable(Shape{channels}, 0))));
 }
 
+namespace {
+
+keras::LayerRef Separable(int64_t filters) {
+  return keras::SeparableConv2D(filters, 3, {.padding = "same", .activation = "selu"});
+}
+
+}  // namespace
+
+keras::Sequential KerasGuideNetwork(const keras::ModelOptions& options) {
+  return keras::Sequential(
+      {keras::Input(Shape{28, 28, 1}), keras::Conv2D(128, 3, {.padding = "same", .activation = "selu"}), Separable(128),
+       keras::MaxPooling2D(2), Separable(256), Separable(256), keras::MaxPooling2D(2), Separable(512), Separable(512),
+       keras::MaxPooling2D(2), keras::Flatten(), keras::Dense(512, {.activation = "selu"}),
+       keras::Dense(10, {.activation = "softmax"})},
+      options);
+}
+
 }  // namespace cohort

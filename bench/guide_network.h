@@ -1,4 +1,5 @@
-// The network that guide-004 trains, made by hand, with its SGD step: what the benchmarks around it share.
+// The network that guide-004 trains, made by hand with its SGD step, and as a Keras model: what the benchmarks around
+// it share.
 #pragma once
 
 #include <cstdint>
@@ -50,5 +51,8 @@ class GuideNetwork {
   Node* train_ = nullptr;
   Node* init_ = nullptr;
 };
+
+// As the guide writes it, not compiled yet. Takes [batch, 28, 28, 1] f32 and classes 0 to 9.
+keras::Sequential KerasGuideNetwork(const keras::ModelOptions& options);
 
 }  // namespace cohort

@@ -1,5 +1,6 @@
 // What Fit adds to a training step: batches of shuffled images, the loop, running losses and metrics, against the bare
-// step of the same network made by hand. Medians of runs that alternate, in one process.
+// step of the same network made by hand; and how much of its time Fit waits for batches, as History has it. Medians of
+// runs that alternate, in one process.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -68,6 +69,29 @@ class Bare {
   std::optional<Callable> step_;
 };
 
+// Runs of so many steps, by turns; each function does all of them.
+void Compare(benchmark::State& state, int64_t steps, int64_t batch, const std::function<void()>& bare,
+             const std::function<keras::History()>& fit) {
+  fit();
+  bare();
+  std::vector<double> fits, bares, waits;
+  for (auto _ : state) {
+    for (int i = 0; i < kRuns; ++i) {
+      bares.push_back(Seconds(bare));
+      double waited = 0;
+      fits.push_back(Seconds([&] { waited = fit().data_wait_seconds().at(0); }));
+      waits.push_back(waited / fits.back());
+    }
+  }
+  const auto count = static_cast<double>(steps);
+  state.counters["bare_ms"] = 1e3 * Median(bares) / count;
+  state.counters["fit_ms"] = 1e3 * Median(fits) / count;
+  state.counters["of_bare"] = Median(bares) / Median(fits);
+  state.counters["outside_percent"] = 100 * (1 - Median(bares) / Median(fits));
+  state.counters["data_wait_percent"] = 100 * Median(waits);
+  state.counters["images_per_s"] = count * static_cast<double>(batch) / Median(fits);
+}
+
 // Arguments: images a step, hidden units.
 void Fit(benchmark::State& state) {
   const int64_t batch = state.range(0), hidden = state.range(1);
@@ -78,24 +102,9 @@ void Fit(benchmark::State& state) {
   model.Compile({.optimizer = keras::SGD({.learning_rate = 0.0001}),
                  .loss = "sparse_categorical_crossentropy",
                  .metrics = {"accuracy"}});
-  const auto fit = [&] { model.Fit(images.train_images, images.train_labels, {.batch_size = batch, .verbose = 0}); };
-  fit();
-  bare.Epoch();
-  std::vector<double> fits, bares;
-  for (auto _ : state) {
-    for (int i = 0; i < kRuns; ++i) {
-      bares.push_back(Seconds([&] { bare.Epoch(); }));
-      fits.push_back(Seconds(fit));
-    }
-  }
-  const double steps = static_cast<double>(kImages / batch);
-  state.counters["bare_us"] = 1e6 * Median(bares) / steps;
-  state.counters["fit_us"] = 1e6 * Median(fits) / steps;
-  state.counters["of_bare"] = Median(bares) / Median(fits);
-  state.counters["images_per_s"] = static_cast<double>(kImages) / Median(fits);
-}
-keras::LayerRef Separable(int64_t filters) {
-  return keras::SeparableConv2D(filters, 3, {.padding = "same", .activation = "selu"});
+  Compare(
+      state, kImages / batch, batch, [&] { bare.Epoch(); },
+      [&] { return model.Fit(images.train_images, images.train_labels, {.batch_size = batch, .verbose = 0}); });
 }
 
 // guide-004's network, as its guide writes it. Arguments: images a step, threads.
@@ -106,32 +115,15 @@ void FitGuideNetwork(benchmark::State& state) {
   const data::ImageDataset images = data::GeneratedImages(1, kSteps * batch, 1);
   GuideNetwork network(batch, DType::kFloat32);
   const GuideNetwork::Run bare(network, threads);
-  keras::Sequential model(
-      {keras::Input(Shape{28, 28, 1}), keras::Conv2D(128, 3, {.padding = "same", .activation = "selu"}), Separable(128),
-       keras::MaxPooling2D(2), Separable(256), Separable(256), keras::MaxPooling2D(2), Separable(512), Separable(512),
-       keras::MaxPooling2D(2), keras::Flatten(), keras::Dense(512, {.activation = "selu"}),
-       keras::Dense(10, {.activation = "softmax"})},
-      {.session = {.intra_op_parallelism_threads = threads}});
+  keras::Sequential model = KerasGuideNetwork({.session = {.intra_op_parallelism_threads = threads}});
   model.Compile({.optimizer = keras::SGD({.learning_rate = 1e-6}),
                  .loss = "sparse_categorical_crossentropy",
                  .metrics = {"accuracy"}});
-  const auto fit = [&] { model.Fit(images.train_images, images.train_labels, {.batch_size = batch, .verbose = 0}); };
   const auto steps = [&] {
     for (int i = 0; i < kSteps; ++i) benchmark::DoNotOptimize(bare.Step());
   };
-  fit();
-  steps();
-  std::vector<double> fits, bares;
-  for (auto _ : state) {
-    for (int i = 0; i < kRuns; ++i) {
-      bares.push_back(Seconds(steps));
-      fits.push_back(Seconds(fit));
-    }
-  }
-  state.counters["bare_ms"] = 1e3 * Median(bares) / kSteps;
-  state.counters["fit_ms"] = 1e3 * Median(fits) / kSteps;
-  state.counters["of_bare"] = Median(bares) / Median(fits);
-  state.counters["images_per_s"] = static_cast<double>(kSteps * batch) / Median(fits);
+  Compare(state, kSteps, batch, steps,
+          [&] { return model.Fit(images.train_images, images.train_labels, {.batch_size = batch, .verbose = 0}); });
 }
 
 BENCHMARK(Fit)->Args({64, 128})->Args({256, 128})->Args({256, 1024})->Iterations(1)->Unit(benchmark::kMillisecond);

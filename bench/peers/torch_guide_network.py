@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Peer: a training step (SGD) of guide-004's network in PyTorch.
+"""Peer: a training step (SGD) of guide-004's network in PyTorch, alone or as DistributedDataParallel over Gloo.
 
 Conv 1 -> 128 3x3, five depthwise-separable convolutions 128-128-256-256-512-512 with three pools, a dense layer of 512,
 SELU between them, softmax cross-entropy over 10 classes; the same batch in every step. One JSON object on stdout.
@@ -23,14 +23,21 @@ SEPARABLES = ((128, 128, True), (128, 256, False), (256, 256, True), (256, 512, 
 
 def parse():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--batch", type=int, default=256)
+    p.add_argument("--batch", type=int, default=256, help="of this process")
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--channels_last", action="store_true", help="NHWC in memory; without: NCHW")
     p.add_argument("--malloc_tuned", action="store_true", help="keep freed memory (environment of glibc's malloc)")
     p.add_argument("--bfloat16", action="store_true", help="autocast to bfloat16")
     p.add_argument("--steps", type=int, default=5)
     p.add_argument("--warmup", type=int, default=2)
-    return p.parse_args()
+    p.add_argument("--world", type=int, default=1, help="processes that train together, each with a --rank")
+    p.add_argument("--rank", type=int, default=0)
+    p.add_argument("--store", metavar="FILE", help="where they find each other; a new one each time")
+    p.add_argument("--pin", action="store_true", help="stay on one core: rank 0 on the first one, rank 1 on the second")
+    args = p.parse_args()
+    if args.world > 1 and not args.store:
+        p.error("--world needs a --store")
+    return args
 
 
 def build(torch):
@@ -55,12 +62,18 @@ def main():
     args = parse()
     if args.malloc_tuned and any(os.environ.get(key) != value for key, value in MALLOC_TUNED.items()):
         os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **MALLOC_TUNED})
+    if args.pin:
+        os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[args.rank]})
     import torch
 
     torch.set_num_threads(args.threads)
     torch.manual_seed(1)
     layout = torch.channels_last if args.channels_last else torch.contiguous_format
     model = build(torch).to(memory_format=layout)
+    if args.world > 1:
+        torch.distributed.init_process_group("gloo", init_method=f"file://{args.store}", rank=args.rank,
+                                             world_size=args.world)
+        model = torch.nn.parallel.DistributedDataParallel(model)
     images = torch.rand(args.batch, 1, 28, 28).to(memory_format=layout)
     labels = torch.arange(args.batch) % 10
     loss_of = torch.nn.CrossEntropyLoss()
@@ -86,8 +99,8 @@ def main():
     seconds = statistics.median(times)
     measure.emit(peer="PyTorch", version=torch.__version__, batch=args.batch, threads=args.threads,
                  channels_last=args.channels_last, malloc_tuned=args.malloc_tuned, bfloat16=args.bfloat16,
-                 step_ms=round(seconds * 1e3, 2), images_per_s=round(args.batch / seconds, 1),
-                 peak_mib=round(memory.mib(), 1))
+                 world=args.world, rank=args.rank, step_ms=round(seconds * 1e3, 2),
+                 images_per_s=round(args.world * args.batch / seconds, 1), peak_mib=round(memory.mib(), 1))
 
 
 if __name__ == "__main__":

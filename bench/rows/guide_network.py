@@ -1,6 +1,5 @@
 """A training step of guide-004's network: images a second and the memory of a step, beside PyTorch and TensorFlow."""
 
-import dataclasses
 import json
 import os
 
@@ -43,7 +42,7 @@ def prepare(interpreter, quick, batch, threads, bfloat16=False):
     tf_best = Contestant("TensorFlow, malloc tuned", peer(interpreter, tensorflow, ("--malloc_tuned",)))
     kind = "bfloat16" if bfloat16 else "float32"
     name = f"guide-004's network, {kind}, batch {batch}, {threads} thread{'s' * (threads > 1)}"
-    primitives = dataclasses.replace(mine, name="the sum of its oneDNN primitives")  # shares the samples
+    primitives = mine.also("the sum of its oneDNN primitives")
     default, tuned = (0, 1.25) if bfloat16 else LEAST.get((batch, threads), (0, 0))
     lines = []
     for other, least in ((torch_default, default), (torch_tuned, tuned), (tf_default, 1), (tf_best, 1)):

@@ -1,5 +1,6 @@
 """Runs the programs of one measurement: each with a time limit, none left behind, and JSON lines as the result."""
 
+import concurrent.futures
 import ctypes
 import json
 import os
@@ -17,12 +18,16 @@ class Failed(Exception):
     """A program ended with an error, printed something unexpected, or ran longer than its limit."""
 
 
+class Unavailable(Exception):
+    """What a row needs is not to be had on this machine: the row is left out, and that is no failure."""
+
+
 def _die_with_parent():
     PR_SET_PDEATHSIG = 1
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
-def _end(process):
+def end(process):
     """Ends a program and what it started: the launcher and the peers' drivers clean up when asked to end."""
     for number, patience in ((signal.SIGTERM, 10), (signal.SIGKILL, 10)):
         try:
@@ -35,26 +40,56 @@ def _end(process):
             continue
 
 
+class _Running:
+    """A command that was started."""
+
+    def __init__(self, command):
+        words = [str(word) for word in command]
+        self.name = " ".join(pathlib.Path(w).name if w.startswith("/") else w for w in words)
+        try:
+            self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                            stderr=subprocess.PIPE, text=True, start_new_session=True,
+                                            preexec_fn=_die_with_parent)
+        except OSError as error:
+            raise Failed(f"{self.name}: {error.strerror}: {error.filename}; build first: ./dev build") from error
+
+    def output(self, limit):
+        """What it prints, once it has ended; by one thread."""
+        try:
+            out, err = self.process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired as error:
+            raise Failed(f"{self.name}: ran longer than {limit} s") from error
+        finally:
+            self.end()
+            self.process.stdout.close()
+            self.process.stderr.close()
+        if self.process.returncode != 0:
+            raise Failed(f"{self.name}: ended with {self.process.returncode}:\n{_tail(out)}{_tail(err)}")
+        return out
+
+    def end(self):
+        end(self.process)
+
+
 def run(command, limit):
     """What a command prints to stdout. Throws Failed with its last words, or after `limit` seconds."""
-    words = [str(word) for word in command]
-    name = " ".join(pathlib.Path(w).name if w.startswith("/") else w for w in words)
-    try:
-        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   text=True, start_new_session=True, preexec_fn=_die_with_parent)
-    except OSError as error:
-        raise Failed(f"{name}: {error.strerror}: {error.filename}; build first: ./dev build") from error
-    try:
-        out, err = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired as error:
-        raise Failed(f"{name}: ran longer than {limit} s") from error
-    finally:
-        _end(process)
-        process.stdout.close()
-        process.stderr.close()
-    if process.returncode != 0:
-        raise Failed(f"{name}: ended with {process.returncode}:\n{_tail(out)}{_tail(err)}")
-    return out
+    return run_together([command], limit)[0]
+
+
+def run_together(commands, limit):
+    """What each of several commands prints to stdout. The first one that fails ends the others; throws as run."""
+    running = []
+    with concurrent.futures.ThreadPoolExecutor(len(commands)) as readers:
+        try:
+            for command in commands:
+                running.append(_Running(command))
+            outputs = [readers.submit(one.output, limit) for one in running]
+            for output in concurrent.futures.as_completed(outputs):
+                output.result()
+            return [output.result() for output in outputs]
+        finally:
+            for one in running:
+                one.end()
 
 
 def _tail(text, lines=30):

@@ -14,6 +14,10 @@ class Contestant:
     samples: dict = dataclasses.field(default_factory=dict)
     failures: list = dataclasses.field(default_factory=list)
 
+    def also(self, name):
+        """Under another name, for a line with another one of its figures; shares the samples."""
+        return dataclasses.replace(self, name=name)
+
     def add(self, figures):
         for figure, value in figures.items():
             self.samples.setdefault(figure, []).append(value)

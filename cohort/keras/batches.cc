@@ -222,14 +222,21 @@ bool Batches::NextElement(std::vector<Tensor>* element) {
     peeked_.reset();
     return true;
   }
-  return iterator_->Next(element);
+  return TakeElement(element);
+}
+
+bool Batches::TakeElement(std::vector<Tensor>* element) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (!iterator_) iterator_ = dataset_->MakeIterator({.epoch = next_pass_++});
+  const bool has_element = iterator_->Next(element);
+  waited_ += std::chrono::steady_clock::now() - begin;
+  return has_element;
 }
 
 std::vector<Tensor> Batches::Peek() {
-  if (!iterator_) iterator_ = dataset_->MakeIterator({.epoch = next_pass_++});
   if (!peeked_) {
     std::vector<Tensor> element;
-    if (!iterator_->Next(&element)) {
+    if (!TakeElement(&element)) {
       throw InvalidArgumentError(StrCat("[keras/", options_.caller,
                                         "] expected at least one batch; the dataset is "
                                         "empty: ",
@@ -248,7 +255,7 @@ void Batches::StartEpoch() {
   const bool unused = iterator_ != nullptr && from_pass_ == 0;
   if (iterator_ != nullptr && (goes_on || unused)) return;
   from_pass_ = 0;
-  iterator_ = dataset_->MakeIterator({.epoch = next_pass_++});
+  iterator_ = nullptr;
 }
 
 bool Batches::Next(std::vector<Tensor>* batch) {

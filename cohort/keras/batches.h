@@ -2,6 +2,7 @@
 // Internal to keras/.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -54,6 +55,8 @@ class Batches {
   const std::vector<data::TensorSpec>& y_specs() const { return y_specs_; }
   // Batches an epoch; 0 where that is not known before the first one has ended.
   int64_t steps() const;
+  // How long its callers have waited for data so far, as measured.
+  std::chrono::nanoseconds waited() const { return waited_; }
   // The first batch, as Next will give it.
   std::vector<Tensor> Peek();
 
@@ -75,6 +78,8 @@ class Batches {
   // This process's part of a dataset of global batches.
   data::Dataset Shared(const data::Dataset& dataset);
   bool NextElement(std::vector<Tensor>* element);
+  // From the iterator, which is made where there is none.
+  bool TakeElement(std::vector<Tensor>* element);
   // Agrees with the other processes on whether the epoch goes on.
   bool GoesOn(bool has_element, std::vector<Tensor>* element);
   void AddWeights(std::vector<Tensor>* batch);
@@ -93,6 +98,7 @@ class Batches {
   int64_t step_ = 0;        // in this epoch
   int64_t from_pass_ = 0;   // batches taken from the iterator
   int64_t pass_steps_ = 0;  // batches of a whole pass, once known
+  std::chrono::nanoseconds waited_{0};
   Tensor ones_;
 };
 

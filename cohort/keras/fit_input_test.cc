@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "cohort/core/testing/throws.h"
 #include "cohort/keras/callbacks.h"
@@ -56,6 +58,30 @@ TEST_F(FitInputTest, ABatchLargerThanTheDataIsAllOfIt) {
   const History history = model.Fit(Counting(Shape{5, 2}), Labels({0, 1, 2, 0, 1}), quiet);
   EXPECT_EQ(model.Iterations(), 1);
   EXPECT_TRUE(std::isfinite(history["loss"][0]));
+}
+
+TEST_F(FitInputTest, WaitingForDataIsMeasuredEpochByEpoch) {
+  static constexpr double kSecondsABatch = 0.02;
+  const data::Dataset slow =
+      data::Dataset::FromTensorSlices({Counting(Shape{12, 2}), Tensor::Zeros(DType::kInt64, Shape{12})})
+          .Batch(4)
+          .Map(
+              [](const std::vector<Tensor>& element) {
+                std::this_thread::sleep_for(std::chrono::duration<double>(kSecondsABatch));
+                return element;
+              },
+              {{DType::kFloat32, Shape{Shape::kUnknownDim, 2}}, {DType::kInt64, Shape{Shape::kUnknownDim}}});
+  quiet.epochs = 2;
+  const auto begin = std::chrono::steady_clock::now();
+  const History history = model.Fit(slow, quiet);
+  const double all = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const std::vector<double>& waits = history.data_wait_seconds();
+  ASSERT_EQ(waits.size(), 2);
+  // Three batches of the first epoch and of the second one, whose first batch nothing has prepared; steps take some of
+  // the time of the others.
+  EXPECT_GE(waits[0], kSecondsABatch);
+  EXPECT_GE(waits[1], kSecondsABatch);
+  EXPECT_LT(waits[0] + waits[1], all);
 }
 
 TEST_F(FitInputTest, StepsBeyondTheDataAreAWarning) {

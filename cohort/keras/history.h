@@ -22,6 +22,10 @@ class History {
   // One value an epoch. Throws NotFoundError that lists the names there are.
   const std::vector<double>& operator[](std::string_view name) const;
 
+  // Seconds of each epoch that training has waited for batches, as measured: next to nothing where the input keeps up.
+  void AddDataWait(double seconds) { data_wait_seconds_.push_back(seconds); }
+  const std::vector<double>& data_wait_seconds() const { return data_wait_seconds_; }
+
   // Draws one chart for each quantity, with its training and its "val_" curve over the epochs (from 1), and writes them
   // as an SVG file that needs nothing else. Throws FailedPreconditionError without epochs, InvalidArgumentError for
   // another ending than .svg, and what core/file.h throws.
@@ -31,6 +35,7 @@ class History {
  private:
   std::vector<int> epochs_;
   std::vector<std::pair<std::string, std::vector<double>>> values_;
+  std::vector<double> data_wait_seconds_;
 };
 
 // Adds each epoch to `history`, which has to outlive it.

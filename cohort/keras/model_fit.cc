@@ -1,5 +1,6 @@
 // Fit, Evaluate and Predict of Model.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "cohort/core/error.h"
@@ -190,6 +191,7 @@ History Model::Fit(const ModelData& all, const FitOptions& options) {
   };
   callbacks.OnTrainBegin();
   Logs logs;
+  std::chrono::nanoseconds waited{0};
   while (progress.epoch < options.epochs && !stop_training_) {
     const int epoch = progress.epoch;
     callbacks.OnEpochBegin(epoch);
@@ -197,6 +199,8 @@ History Model::Fit(const ModelData& all, const FitOptions& options) {
     const std::string where = StrCat("epoch ", epoch + 1);
     logs = RunPass(step, batches, {&callbacks, /*testing=*/false, where, &stop_training_, check_replicas},
                    progress.running, &progress.batch);
+    history.AddDataWait(std::chrono::duration<double>(batches.waited() - waited).count());
+    waited = batches.waited();
     epochs_fitted_ = first_pass + epoch - options.initial_epoch + 1;
     if (batches.steps() > 0) callbacks.SetStepsOfAll(batches.steps());
     if (validation && (epoch + 1) % std::max(1, options.validation_freq) == 0) {

@@ -1,0 +1,48 @@
+"""What the reader of a table must know of the machine and the run."""
+
+import os
+import platform
+import subprocess
+
+from rows import programs
+
+
+def output_of(*command):
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=programs.ROOT).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def commit():
+    return output_of("git", "describe", "--always", "--dirty") or "?"
+
+
+def _first_value(path, key):
+    with open(path) as f:
+        return next((line.split(":", 1)[1].strip() for line in f if line.startswith(key)), "?")
+
+
+def machine():
+    memory = int(_first_value("/proc/meminfo", "MemTotal").split()[0]) / 2**20
+    return (f"{os.cpu_count()} cores of {_first_value('/proc/cpuinfo', 'model name')}, {memory:.0f} GiB, kernel "
+            f"{platform.release().split('-')[0]}; {output_of('c++', '--version').splitlines()[0]}; gRPC "
+            f"{output_of('pkg-config', '--modversion', 'grpc++')}")
+
+
+def tensorflow(python):
+    found = output_of(python, "-c", "import importlib.metadata as m; print(*[d.version for d in m.distributions() "
+                                    "if d.name.replace('_', '-') in ('tensorflow', 'tensorflow-cpu')])") or "?"
+    return f"tensorflow {found} on Python {output_of(python, '-V').removeprefix('Python ')}"
+
+
+def loopback():
+    with open("/proc/sys/net/ipv4/tcp_congestion_control") as f:
+        return f"loopback TCP ({f.read().strip()})"
+
+
+def run(args, of_commit, load, seconds):
+    """`args`: with quick and rounds."""
+    return (f"Commit {of_commit}. {'A quick look, not a measurement: ' if args.quick else ''}{args.rounds} "
+            f"round{'s' * (args.rounds > 1)}, {seconds / 60:.1f} minutes; other processes used {load:.2f} cores on "
+            f"average. Median (least to greatest, n = starts of the processes).")

@@ -1,0 +1,58 @@
+"""Two networks of their own on this machine, as two hosts would have them, joined by one link of a given speed."""
+
+import os
+import subprocess
+
+from rows import programs
+
+ADDRESSES = ("192.0.2.1", "192.0.2.2")  # of the two hosts, for documentation by RFC 5737
+DEVICE = "link0"  # in both
+
+
+class SlowLink:
+    """While the `with` block lasts; the networks end with it, and with this process.
+
+    Each end sends `rate` at most (a token bucket, which counts headers too). Throws Unavailable where this user may not
+    make networks.
+    """
+
+    def __init__(self, rate="1gbit"):
+        self._rate = rate
+        self._hosts = []  # processes that do nothing, each in a network of its own
+
+    def command(self, host, words):
+        """Runs `words` on host 0 or 1."""
+        into_user = [] if os.geteuid() == 0 else ["--user", "--preserve-credentials"]
+        return ["nsenter", f"--target={self._hosts[host].pid}", "--net", *into_user, "--", *words]
+
+    def __enter__(self):
+        as_root = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+        try:
+            self._start(["unshare", *as_root, "--net"])
+            self._start([*self.command(0, []), "unshare", "--net"])
+            self._do(0, f"ip link add {DEVICE} type veth peer name {DEVICE} netns {self._hosts[1].pid}")
+            for host, address in enumerate(ADDRESSES):
+                self._do(host, f"ip link set lo up; ip address add {address}/24 dev {DEVICE}; ip link set {DEVICE} up; "
+                               f"tc qdisc add dev {DEVICE} root tbf rate {self._rate} burst 256kb latency 50ms")
+        except (programs.Failed, OSError) as error:
+            self.__exit__()
+            why = programs.last_line(str(error))
+            raise programs.Unavailable(f"this user may not make networks with a slow link: {why}") from error
+        return self
+
+    def __exit__(self, *_):
+        for host in self._hosts:
+            programs.end(host)
+            host.stdin.close()
+            host.stdout.close()
+
+    def _start(self, words):
+        """A process in a network made by `words`, where it waits for this one to end; returns once it is there."""
+        host = subprocess.Popen([*words, "sh", "-c", "echo ready; exec cat"], stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+        self._hosts.append(host)
+        if host.stdout.readline() != "ready\n":
+            raise programs.Failed(f"{words[-2]} --net: ended with {host.wait(10)}")
+
+    def _do(self, host, text):
+        programs.run(self.command(host, ["sh", "-ec", f"PATH=$PATH:/usr/sbin:/sbin; {text}"]), limit=20)
