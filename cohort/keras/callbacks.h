@@ -38,8 +38,8 @@ struct BackupAndRestoreOptions {
 // whole; a Fit with the same model, data and options that finds one there goes on from it and ends with the same
 // weights, to the last bit on the same machine, as if nothing had happened. What other callbacks remember (such as how
 // long EarlyStopping has waited) begins anew.
-// Several processes: all have the callback. The chief writes; all read the same file when Fit begins, so it is on a disk
-// that they share, or copied to each machine. As many have to go on as there were.
+// Several processes: all have the callback. The chief writes; all read the same file when Fit begins, so it is on a
+// disk that they share, or copied to each machine. As many have to go on as there were.
 CallbackPtr BackupAndRestore(const BackupAndRestoreOptions& options);
 
 struct EarlyStoppingOptions {

@@ -57,7 +57,7 @@ void HoldAt(const Flags& flags, const std::string& phase) {
   while (sigwait(&go_on, &signal) != 0) continue;
 }
 
-// A layer that passes on what it gets. Its configuration is asked for when the model is written.
+// A layer that passes on what it gets. Its configuration is asked for before training and when the model is written.
 class WatchesSaving final : public keras::Layer {
  public:
   explicit WatchesSaving(std::function<void()> saving) : Layer("WatchesSaving"), saving_(std::move(saving)) {}
@@ -105,16 +105,17 @@ void Train(const Flags& flags, distribute::StrategyPtr* kept, Clock::time_point*
   training.optimizer = keras::SGD({.learning_rate = 0.1, .momentum = 0.9});
   training.examples = flags.Integer("examples", 50);
   training.regularized = training.normalized = true;
-  keras::Sequential model(
-      {keras::Dense(flags.Integer("units", 7), {.activation = "tanh"}),
-       keras::BatchNormalization({.synchronized = true}), keras::Dense(3, {.activation = "softmax"}),
-       keras::MakeLayer<WatchesSaving>([&] { HoldAt(flags, "checkpoint"); })},
-      {.seed = 4, .strategy = strategy});
+  int steps = 0;
+  keras::Sequential model({keras::Dense(flags.Integer("units", 7), {.activation = "tanh"}),
+                           keras::BatchNormalization({.synchronized = true}),
+                           keras::Dense(3, {.activation = "softmax"}), keras::MakeLayer<WatchesSaving>([&] {
+                             if (steps > 0) HoldAt(flags, "checkpoint");
+                           })},
+                          {.seed = 4, .strategy = strategy});
   model.Compile({.optimizer = training.optimizer, .loss = "sparse_categorical_crossentropy", .metrics = {"accuracy"}});
   model.Build(Shape{-1, 5});
   HoldAt(flags, "built");
   *last = Clock::now();
-  int steps = 0;
   keras::FitOptions fit = {.batch_size = flags.Integer("batch_size", 8),
                            .epochs = static_cast<int>(flags.Integer("epochs", 2)),
                            .verbose = 0};
