@@ -24,21 +24,44 @@ std::string Underscored(std::string argument) {
   return argument;
 }
 
-void TakePlace(const ClusterFlags& flags, Task* task) {
-  if (!flags.ps_hosts.empty() || !flags.worker_hosts.empty()) {
-    std::map<std::string, std::vector<std::string>> jobs;
-    if (!flags.ps_hosts.empty()) jobs["ps"] = Split(flags.ps_hosts);
-    jobs["worker"] = Split(flags.worker_hosts);
-    task->cluster = cohort::ClusterSpec(jobs);
-    task->job = flags.job_name;
-    task->index = flags.task_index;
-    return;
+std::string Given(const ClusterFlags& flags) {
+  std::string given;
+  if (!flags.job_name.empty()) given += " --job_name=" + flags.job_name;
+  if (flags.task_index) given += " --task_index=" + std::to_string(*flags.task_index);
+  return given;
+}
+
+void TakePlaceFromHosts(const ClusterFlags& flags, Task* task) {
+  if (flags.worker_hosts.empty()) {
+    throw cohort::InvalidArgumentError("[task] expected --worker_hosts beside --ps_hosts=" + flags.ps_hosts +
+                                       "; got none; give each task the same two lists");
   }
+  std::map<std::string, std::vector<std::string>> jobs;
+  if (!flags.ps_hosts.empty()) jobs["ps"] = Split(flags.ps_hosts);
+  jobs["worker"] = Split(flags.worker_hosts);
+  task->cluster = cohort::ClusterSpec(jobs);
+  task->job = flags.job_name;
+  task->index = flags.task_index.value_or(0);
+}
+
+void TakePlace(const ClusterFlags& flags, Task* task) {
+  if (!flags.ps_hosts.empty() || !flags.worker_hosts.empty()) return TakePlaceFromHosts(flags, task);
   const cohort::TFConfigClusterResolver resolver;
   task->cluster = resolver.cluster_spec();
-  if (task->cluster.empty()) return;
-  task->job = resolver.task_type().value_or("");
-  task->index = resolver.task_id().value_or(0);
+  if (task->cluster.empty()) {
+    if (Given(flags).empty()) return;
+    throw cohort::InvalidArgumentError(
+        "[task] expected --ps_hosts and --worker_hosts, or a cluster in TF_CONFIG, with" + Given(flags) +
+        "; got neither; without a cluster the program trains alone, and is started without these flags");
+  }
+  task->job = resolver.task_type().value_or(flags.job_name);
+  task->index = resolver.task_id().value_or(flags.task_index.value_or(0));
+  if ((!flags.job_name.empty() && flags.job_name != task->job) ||
+      (flags.task_index && *flags.task_index != task->index)) {
+    throw cohort::InvalidArgumentError("[task] expected flags that say what TF_CONFIG says, " +
+                                       cohort::TaskName(task->job, task->index) + "; got" + Given(flags) +
+                                       "; leave them out, or unset TF_CONFIG and give --ps_hosts and --worker_hosts");
+  }
 }
 
 }  // namespace

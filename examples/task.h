@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cohort/cohort.h"
@@ -13,8 +14,8 @@ namespace examples {
 struct ClusterFlags {
   std::string ps_hosts;  // "host:port,host:port"
   std::string worker_hosts;
-  std::string job_name;  // "ps" or "worker"
-  int task_index = 0;
+  std::string job_name;           // "ps" or "worker"
+  std::optional<int> task_index;  // default: 0
   std::string bind;
   bool allow_insecure = false;
 };
@@ -40,7 +41,9 @@ struct Task {
   cohort::DeviceFunction replica_device(const std::string& worker = "") const;
 };
 
-// The place that the flags give, else TF_CONFIG. Throws InvalidArgumentError where it is no place.
+// The place that the flags give, else TF_CONFIG: the cluster is that of the hosts, or of TF_CONFIG where there are
+// none; job and index are those of the flags, which say no other than TF_CONFIG does. Throws InvalidArgumentError where
+// that is no place: an unknown job or index, job or index without a cluster.
 Task StartTask(const ClusterFlags& flags);
 
 // The body of main(): reads the flags (also with dashes: --task-index) and calls `run`, which returns the

@@ -13,7 +13,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kSayWhoIsMissing{10};
 constexpr std::chrono::milliseconds kFirstRetry{10};
 constexpr std::chrono::milliseconds kLastRetry{500};
 constexpr std::chrono::seconds kPeerForValues{30};
@@ -147,7 +146,7 @@ std::shared_ptr<Connection> ClusterNode::ReachAddress(const std::string& address
 std::shared_ptr<Connection> ClusterNode::DialUntil(const std::string& address, const std::string& task,
                                                    const Patience& patience) {
   const Clock::time_point start = Clock::now();
-  Clock::time_point say = start + kSayWhoIsMissing;
+  Clock::time_point say = start + missing_interval_;
   std::chrono::milliseconds pause = kFirstRetry;
   for (;;) {
     std::string reason;
@@ -171,7 +170,7 @@ std::shared_ptr<Connection> ClusterNode::DialUntil(const std::string& address, c
     if (now >= say) {
       LogInfo("cluster", identity_.task, " still waits for ", task.empty() ? "the task" : task, " (", address, "), ",
               waited, " s so far: ", reason);
-      say = now + kSayWhoIsMissing;
+      say = now + missing_interval_;
     }
     PauseDialing(task, std::min(deadline, now + pause), patience);
     pause = std::min(pause * 2, kLastRetry);

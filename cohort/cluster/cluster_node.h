@@ -45,6 +45,11 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
   const ClusterSpec& cluster() const { return cluster_; }
   // For a client that has learnt it from the task it was pointed at.
   void set_cluster(ClusterSpec cluster) { cluster_ = std::move(cluster); }
+  // How often a call that waits for a task says who is missing; 0: never. Set before Listen.
+  void set_missing_interval(std::chrono::milliseconds interval) {
+    missing_interval_ = interval.count() > 0 ? interval : std::chrono::hours(24 * 365);
+  }
+  std::chrono::milliseconds missing_interval() const { return missing_interval_; }
   const DeviceName& task() const { return task_; }
   const std::shared_ptr<LocalTask>& local_task() const { return local_; }
   const TaskIdentity& identity() const { return identity_; }
@@ -52,9 +57,9 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
   std::chrono::milliseconds connect_timeout() const { return connect_timeout_; }
   void set_connect_timeout(std::chrono::milliseconds timeout) { connect_timeout_ = timeout; }
 
-  // A live connection to `task`, made where there is none; waits for a task that nobody has seen yet and says every 10
-  // s who is missing. Throws NotFoundError for a task that the spec lacks, DeadlineExceededError, and what a handshake
-  // throws.
+  // A live connection to `task`, made where there is none; waits for a task that nobody has seen yet and says every
+  // missing_interval who is missing. Throws NotFoundError for a task that the spec lacks, DeadlineExceededError, and
+  // what a handshake throws.
   std::shared_ptr<Connection> Reach(const DeviceName& task, std::chrono::steady_clock::time_point deadline);
   // By one attempt, without a wait for a task that does not listen yet: null where nobody does, or where nobody has
   // answered by `deadline`. Else the same.
@@ -117,6 +122,7 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
   ClusterSpec cluster_;
   const DeviceName task_;
   const std::string chief_;
+  std::chrono::milliseconds missing_interval_{10000};
   TaskIdentity identity_;
   std::chrono::milliseconds connect_timeout_{std::chrono::hours(2)};
   std::shared_ptr<LocalTask> local_;

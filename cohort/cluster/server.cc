@@ -80,6 +80,7 @@ void Server::Start() {
       cluster_, name, std::move(devices), std::move(resources),
       [&](TransportHandler& handler) { return MakeTransport(options_.protocol, handler, transport); },
       ChiefOf(cluster_));
+  node->set_missing_interval(options_.missing_interval);
 
   const auto patience = std::chrono::duration<double>(options_.config.connect_timeout_secs);
   node->set_connect_timeout(std::chrono::duration_cast<std::chrono::milliseconds>(patience));

@@ -25,6 +25,8 @@ struct ServerOptions {
   std::chrono::milliseconds heartbeat_interval{1000};
   std::chrono::milliseconds silence_limit{4500};    // a peer without any byte for so long is lost: named within 5 s
   std::chrono::milliseconds orphan_timeout{60000};  // Join fails when the chief has been gone so long; 0 = never
+  // How often a call that waits for a task that nobody has seen yet says who is missing; 0 = never.
+  std::chrono::milliseconds missing_interval{10000};
 };
 
 // Thread-safe. Several servers may live in one process.

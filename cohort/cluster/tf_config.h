@@ -1,10 +1,8 @@
 // TF_CONFIG: a process's view of its cluster, as JSON in an environment variable.
 //
-//   {"cluster": {"ps": ["h0:2222"], "worker": ["h1:2222", "h2:2222"]}, "task": {"type": "worker", "index":
-//   1}}
+//   {"cluster": {"ps": ["h0:2222"], "worker": ["h1:2222", "h2:2222"]}, "task": {"type": "worker", "index": 1}}
 //
-// The keys are TensorFlow's: cluster, task, rpc_layer, session_master, eval_session_master, environment.
-// Others
+// The keys are TensorFlow's: cluster, task, rpc_layer, session_master, eval_session_master, environment. Others
 // ("service", "job", ...) are left to whoever put them there.
 #pragma once
 

@@ -82,7 +82,7 @@ std::unique_ptr<Group> JoinGroup(ClusterNode& node, const GroupOptions& options,
     attempt = std::min(2 * attempt, kLongestAttempt);
     return earlier.empty();
   };
-  core->AwaitAll(reach, deadline);
+  core->AwaitAll(reach, deadline, node.missing_interval());
   return group;
 }
 

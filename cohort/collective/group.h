@@ -60,11 +60,11 @@ class Group {
   std::shared_ptr<GroupCore> core_;
 };
 
-// Joins the group as the members on `node`'s task; returns when all processes have joined. Says every 10 s who is
-// missing. Throws DeadlineExceededError that names who has not come, InvalidArgumentError where no member is on this
-// task or members do not agree on who they are or on the schedule (and names the first difference), AlreadyExistsError
-// for a group that this process is in, AbortedError where a member is in a later generation, and what connecting
-// throws.
+// Joins the group as the members on `node`'s task; returns when all processes have joined. Says every
+// missing_interval (ServerOptions) who is missing. Throws DeadlineExceededError that names who has not come,
+// InvalidArgumentError where no member is on this task or members do not agree on who they are or on the schedule (and
+// names the first difference), AlreadyExistsError for a group that this process is in, AbortedError where a member is
+// in a later generation, and what connecting throws.
 std::unique_ptr<Group> JoinGroup(ClusterNode& node, const GroupOptions& options,
                                  std::chrono::steady_clock::time_point deadline);
 // The same for a server that was started in this process.

@@ -11,7 +11,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kSayWhoIsMissing{10};
 // Between attempts to reach those who do not listen yet: twice as long each time.
 constexpr std::chrono::milliseconds kFirstPause{10};
 constexpr std::chrono::milliseconds kLongestPause{500};
@@ -137,9 +136,9 @@ void GroupCore::OnJoin(const std::shared_ptr<Connection>& connection, const Join
   changed_.NotifyAll();
 }
 
-void GroupCore::AwaitAll(const std::function<bool()>& reach, Clock::time_point deadline) {
+void GroupCore::AwaitAll(const std::function<bool()>& reach, Clock::time_point deadline, Clock::duration say_every) {
   const auto start = Clock::now();
-  auto say = start + kSayWhoIsMissing;
+  auto say = start + say_every;
   auto pause = kFirstPause;
   bool reached = false;
   for (;;) {
@@ -162,7 +161,7 @@ void GroupCore::AwaitAll(const std::function<bool()>& reach, Clock::time_point d
     }
     if (now >= say) {
       LogInfo("collective", what, " still waits for ", StrJoin(missing, ", "), ", ", waited, " s so far");
-      say = now + kSayWhoIsMissing;
+      say = now + say_every;
     }
     auto until = std::min(deadline, say);
     if (!reached) {

@@ -53,8 +53,10 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   // Before the group can fail: where its failure is noted for those who join later.
   void TellFailure(std::shared_ptr<class FailedGroups> failures) { failures_ = std::move(failures); }
   // `reach` tells those processes of this one's join that it can reach, until it says that all have been told. Returns
-  // when all have joined. Throws what has failed, what `reach` throws, or DeadlineExceededError.
-  void AwaitAll(const std::function<bool()>& reach, std::chrono::steady_clock::time_point deadline);
+  // when all have joined; says every `say_every` who has not. Throws what has failed, what `reach` throws, or
+  // DeadlineExceededError.
+  void AwaitAll(const std::function<bool()>& reach, std::chrono::steady_clock::time_point deadline,
+                std::chrono::steady_clock::duration say_every);
 
   Status status() const EXCLUDES(mu_);
   // What has begun is watched where there is a timeout.

@@ -4,8 +4,8 @@
 //   keras::Sequential model({keras::Flatten(), keras::Dense(128, {.activation = "relu"}),
 //                            keras::Dense(10, {.activation = "softmax"})});
 //   model.Compile({.optimizer = "adam", .loss = "sparse_categorical_crossentropy", .metrics = {"accuracy"}});
-//   const keras::History history = model.Fit(images, labels, {.epochs = 5, .validation_data = {test_images,
-//   test_labels}});
+//   const keras::History history =
+//       model.Fit(images, labels, {.epochs = 5, .validation_data = {test_images, test_labels}});
 //
 // A model owns one graph and one session. It is for one thread at a time.
 #pragma once

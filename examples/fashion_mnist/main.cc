@@ -42,7 +42,15 @@ distribute::StrategyPtr MakeStrategy(const Flags& flags) {
     return distribute::MultiWorkerMirrored({.replicas_per_worker = std::max(1, flags.num_replicas),
                                             .server = {.config = {.intra_op_parallelism_threads = flags.threads}}});
   }
-  if (flags.strategy == "one_device") return distribute::OneDevice("/cpu:0");
+  if (flags.strategy == "one_device") {
+    if (flags.num_replicas > 1) {
+      throw InvalidArgumentError(
+          "[fashion_mnist] expected another --strategy (mirrored, central_storage, multi_worker) "
+          "beside --num_replicas=" +
+          std::to_string(flags.num_replicas) + "; got --strategy=one_device, which has one replica");
+    }
+    return distribute::OneDevice("/cpu:0");
+  }
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   config::SetLogicalDevices(config::ListPhysicalDevices("CPU").at(0),
                             flags.num_replicas > 0 ? flags.num_replicas : cores);

@@ -1,14 +1,18 @@
-// Fits y = 2 x + 10 from noisy samples with parameter servers and workers. By hand, each in its own terminal:
+// Fits y = 2 x + 10 from noisy samples with parameter servers and workers. By hand, in three terminals, the first line
+// in each:
 //
-//   linear_regression --ps_hosts=127.0.0.1:2222 --worker_hosts=127.0.0.1:2223,127.0.0.1:2224 --job_name=ps
-//   --task_index=0 (the same, --job_name=worker --task_index=0) (the same, --job_name=worker --task_index=1)
+//   HOSTS="--ps_hosts=127.0.0.1:2222 --worker_hosts=127.0.0.1:2223,127.0.0.1:2224"
+//   linear_regression $HOSTS --job_name=ps --task_index=0
+//   linear_regression $HOSTS --job_name=worker --task_index=0
+//   linear_regression $HOSTS --job_name=worker --task_index=1
 //
-// or all at once: cohort launch --ps=1 --workers=2 -- linear_regression
+// or all at once:
 //
-// Between-graph replication: each worker builds the graph for itself and applies its gradients as they come.
-// With
-// --in_graph worker 0 builds one graph with a replica for each worker; the others only serve; with --sync the
-// replicas' gradients are averaged and applied once a step.
+//   cohort launch --ps=1 --workers=2 -- linear_regression
+//
+// Between-graph replication: each worker builds the graph for itself and applies its gradients as they come. With
+// --in_graph worker 0 builds one graph with a replica for each worker, and the others only serve; with --sync as well
+// the replicas' gradients are averaged and applied once a step.
 #include <atomic>
 #include <chrono>
 #include <cstdio>

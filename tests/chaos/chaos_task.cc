@@ -2,6 +2,7 @@
 //
 //   serving TARGET pid PID
 //   ready                         when the session is there and the model has its values
+//   started N                     before its N-th step, with --say_starts=1
 //   acked N G                     after its N-th acknowledged step; the step's loss was fetched, G = global_step or -1
 //   failed MS CODE: MESSAGE       for a step (or session) that failed, MS ms after it was started
 //   end N
@@ -10,8 +11,8 @@
 //   --steps (0: no end)  --pause_ms (between steps)  --variables --size (of the model)  --logdir  --save_secs
 //   --silence_ms --heartbeat_ms --orphan_ms --bind (of the server)  --connect_secs --timeout_ms (of the session)
 //   --recover=1: a failed step is followed by a new session, for ever  --read_step=1: fetch global_step after each step
-//   --x (value that is fed, 1)  --feed=0: nothing is fed  --serve=1: a worker that only serves  --x_size (of what is
-//   fed)
+//   --x (value that is fed, 1)  --x_size (of what is fed)  --feed=0: nothing is fed  --say_starts=1: prints `started`
+//   --serve=1: a worker that only serves
 #include <unistd.h>
 
 #include <chrono>
@@ -91,6 +92,7 @@ class Worker {
   void Step(Session& session) {
     FeedList feeds;
     if (flags_.Integer("feed", 1) != 0) feeds.emplace_back(model_.x, x_);
+    if (flags_.Integer("say_starts", 0) != 0) std::printf("started %ld\n", static_cast<long>(acknowledged_ + 1));
     session.Run(feeds, {model_.loss}, {model_.train});
     int64_t step = -1;
     if (flags_.Integer("read_step", 0) != 0) step = session.Run(model_.global_step.value()).scalar<int64_t>();

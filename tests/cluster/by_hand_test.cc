@@ -1,0 +1,207 @@
+// linear_regression started as its head says: each task typed by hand, with the hosts as flags, without launcher,
+// TF_CONFIG and token.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <map>
+
+#include "cohort/checkpoint/checkpoint_state.h"
+#include "cohort/checkpoint/tensor_bundle.h"
+#include "tests/cluster/launch_fixture.h"
+#include "tools/cohort/port_reservation.h"
+
+namespace cohort::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+using Words = std::vector<std::string>;
+
+struct StepLine {
+  long step;
+  float weight, biase, loss;
+};
+
+// The guide's step lines; every line that begins as one has to be one.
+std::vector<StepLine> StepLines(const std::string& text) {
+  std::vector<StepLine> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind("step: ", 0) != 0) continue;
+    StepLine read{};
+    int end = 0;
+    std::sscanf(line.c_str(), "step: %ld, weight: %f, biase: %f, loss: %f%n", &read.step, &read.weight, &read.biase,
+                &read.loss, &end);
+    EXPECT_EQ(static_cast<size_t>(end), line.size()) << line;
+    lines.push_back(read);
+  }
+  return lines;
+}
+
+class ByHandTest : public LaunchTest {
+ protected:
+  // The environment of a user's terminal, whose home is the test's folder.
+  Words Terminal(const Words& variables = {}) const {
+    Words command{"/usr/bin/env",      "-u",
+                  "TF_CONFIG",         "-u",
+                  "COHORT_TOKEN",      "-u",
+                  "COHORT_TOKEN_FILE", "-u",
+                  "XDG_CONFIG_HOME",   "HOME=" + File("home"),
+                  "LC_ALL=C"};
+    command.insert(command.end(), variables.begin(), variables.end());
+    command.push_back(LINEAR_REGRESSION_PROGRAM);
+    return command;
+  }
+  // The end of a program that ends by itself.
+  std::unique_ptr<LaunchedProgram> Run(Words command, const Words& flags) const {
+    command.insert(command.end(), flags.begin(), flags.end());
+    auto program = std::make_unique<LaunchedProgram>(command);
+    program->Wait();
+    return program;
+  }
+
+  // Chooses the hosts of a new cluster; what is typed from now on is for it.
+  void ChooseHosts(int ps, int workers) {
+    programs_.clear();
+    ports_.clear();
+    hosts_ = {Hosts("ps", ps), Hosts("worker", workers)};
+  }
+  LaunchedProgram& Type(const std::string& job, int index, const Words& more) {
+    Words command = Terminal();
+    command.insert(command.end(), hosts_.begin(), hosts_.end());
+    command.insert(command.end(), {"--job_name=" + job, "--task_index=" + std::to_string(index),
+                                   "--logdir=" + File("logdir"), "--learning_rate=0.003"});
+    command.insert(command.end(), more.begin(), more.end());
+    auto& program = programs_[job + std::to_string(index)];
+    program = std::make_unique<LaunchedProgram>(command);
+    return *program;
+  }
+  void ExpectAllEndWell() {
+    for (const auto& [name, program] : programs_) EXPECT_EQ(program->Wait(), 0) << name << ": " << program->err();
+  }
+  // y = 2 x + 10, up to the noise of 0.33, in the last checkpoint; its step is returned.
+  int64_t ExpectFitted() const {
+    const BundleReader checkpoint(LatestCheckpoint(File("logdir")));
+    EXPECT_NEAR(checkpoint.Read("weight").data<float>()[0], 2, 0.15);
+    EXPECT_NEAR(checkpoint.Read("biase").data<float>()[0], 10, 0.15);
+    return checkpoint.Read("global_step").scalar<int64_t>();
+  }
+
+  std::map<std::string, std::unique_ptr<LaunchedProgram>> programs_;
+
+ private:
+  std::string Hosts(const std::string& job, int count) {
+    std::string flag = "--" + job + "_hosts=";
+    for (int i = 0; i < count; ++i) {
+      ports_.emplace_back();
+      flag += (i > 0 ? "," : "") + ports_.back().Address();
+    }
+    return flag;
+  }
+
+  std::vector<tools::PortReservation> ports_;
+  Words hosts_;
+};
+
+TEST_F(ByHandTest, ThreeTerminals) {
+  const Words flags{"--max_steps=20000", "--steps_to_validate=100"};
+  ChooseHosts(1, 2);
+  Type("ps", 0, flags);
+  ASSERT_TRUE(Type("worker", 1, flags).WaitForText("Waiting for model to be ready"));  // else it may come too late
+  Type("worker", 0, flags);
+  ExpectAllEndWell();
+  for (const std::string worker : {"worker0", "worker1"}) {
+    const std::vector<StepLine> lines = StepLines(programs_[worker]->out());
+    ASSERT_FALSE(lines.empty()) << programs_[worker]->out();
+    EXPECT_NEAR(lines.back().weight, 2, 0.15);
+    EXPECT_NEAR(lines.back().biase, 10, 0.15);
+    for (const StepLine& line : lines) EXPECT_EQ(line.step % 100, 0);
+  }
+  EXPECT_GE(ExpectFitted(), 20000);
+}
+
+TEST_F(ByHandTest, InGraph) {
+  const Words flags{"--max_steps=3000", "--steps_to_validate=100", "--in_graph"};
+  ChooseHosts(1, 2);
+  for (const auto& [job, index] : {std::pair{"ps", 0}, {"worker", 0}, {"worker", 1}}) Type(job, index, flags);
+  ExpectAllEndWell();
+  EXPECT_FALSE(StepLines(programs_["worker0"]->out()).empty());
+  EXPECT_THAT(programs_["worker1"]->out(), IsEmpty());  // it only serves
+  const int64_t last = ExpectFitted();
+  EXPECT_GE(last, 3000);
+  EXPECT_LE(last, 3001);  // two replicas, each with a step of its own under way
+  EXPECT_EQ(NumbersAfter(programs_["worker0"]->out(), "worker 0: "), std::vector<pid_t>{static_cast<pid_t>(last)});
+}
+
+TEST_F(ByHandTest, InGraphSynchronously) {
+  const Words flags{"--max_steps=3000", "--steps_to_validate=100", "--in_graph", "--sync"};
+  ChooseHosts(2, 2);
+  for (const auto& [job, index] : {std::pair{"ps", 0}, {"ps", 1}, {"worker", 0}, {"worker", 1}}) {
+    Type(job, index, flags);
+  }
+  ExpectAllEndWell();
+  const std::vector<StepLine> lines = StepLines(programs_["worker0"]->out());
+  ASSERT_EQ(lines.size(), 30u);  // one step at a time: none is missed
+  for (size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(lines[i].step, static_cast<long>(i + 1) * 100);
+  EXPECT_THAT(programs_["worker1"]->out(), IsEmpty());
+  EXPECT_EQ(ExpectFitted(), 3000);
+  EXPECT_THAT(programs_["worker0"]->out(), HasSubstr("worker 0: 3000 steps"));
+}
+
+TEST_F(ByHandTest, ASecondRunFollowsTheSavedStepUnlessFresh) {
+  const auto first_step = [this](const Words& flags) {
+    ChooseHosts(1, 1);
+    Type("ps", 0, {});
+    Type("worker", 0, flags);
+    ExpectAllEndWell();
+    const std::vector<StepLine> lines = StepLines(programs_["worker0"]->out());
+    return lines.empty() ? -1 : lines.front().step;
+  };
+  EXPECT_EQ(first_step({"--steps_to_validate=1", "--max_steps=120"}), 1);
+  EXPECT_EQ(first_step({"--steps_to_validate=1", "--max_steps=200"}), 121);
+  EXPECT_EQ(first_step({"--steps_to_validate=1", "--max_steps=60", "--fresh"}), 1);
+  EXPECT_EQ(first_step({"--steps_to_validate=1", "--max_steps=100"}), 61);  // of the fresh run
+}
+
+TEST_F(ByHandTest, APlaceWithoutAClusterIsAnError) {
+  for (const Words& flags :
+       {Words{"--job_name=ps"}, Words{"--task_index=1"}, Words{"--job_name=worker", "--task-index=0"}}) {
+    const auto program = Run(Terminal(), flags);
+    EXPECT_EQ(program->Wait(), 1) << flags[0];
+    EXPECT_THAT(program->err(), AllOf(HasSubstr("InvalidArgument"), HasSubstr("--ps_hosts and --worker_hosts"),
+                                      HasSubstr("TF_CONFIG"), HasSubstr(flags[0])));
+    EXPECT_THAT(program->out(), IsEmpty());
+  }
+  const auto half = Run(Terminal(), {"--ps_hosts=127.0.0.1:2222", "--job_name=ps"});
+  EXPECT_EQ(half->Wait(), 1);
+  EXPECT_THAT(half->err(), HasSubstr("expected --worker_hosts beside --ps_hosts=127.0.0.1:2222"));
+  const auto nobody = Run(Terminal(), {"--worker_hosts=127.0.0.1:2222"});
+  EXPECT_EQ(nobody->Wait(), 1);
+  EXPECT_THAT(nobody->err(), HasSubstr("give --job_name and --task_index"));
+}
+
+TEST_F(ByHandTest, FlagsMayCompleteTFConfigButNotContradictIt) {
+  const tools::PortReservation port;
+  const std::string cluster = R"("cluster":{"worker":[")" + port.Address() + R"("]})";
+  const auto other = Run(Terminal({"TF_CONFIG={" + cluster + R"(,"task":{"type":"worker","index":0}})"}),
+                         {"--job_name=worker", "--task_index=1"});
+  EXPECT_EQ(other->Wait(), 1);
+  EXPECT_THAT(other->err(), AllOf(HasSubstr("what TF_CONFIG says, /job:worker/task:0"),
+                                  HasSubstr("--job_name=worker --task_index=1")));
+  const auto completed = Run(Terminal({"TF_CONFIG={" + cluster + "}"}),
+                             {"--job_name=worker", "--max_steps=5", "--logdir=" + File("logdir")});
+  EXPECT_EQ(completed->Wait(), 0) << completed->err();
+  EXPECT_THAT(completed->err(), HasSubstr("grpc://" + port.Address()));
+}
+
+TEST_F(ByHandTest, SynchronousStepsNeedOneProgramThatSeesAllGradients) {
+  const auto program = Run(Terminal(), {"--sync"});
+  EXPECT_EQ(program->Wait(), 1);
+  EXPECT_THAT(program->err(), AllOf(HasSubstr("InvalidArgument"), HasSubstr("--sync needs --in_graph")));
+}
+
+}  // namespace
+}  // namespace cohort::testing

@@ -1,0 +1,180 @@
+// What fields of SessionConfig and ServerOptions do to a session on a cluster: which tasks it may use, and what it says
+// while it works.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <set>
+
+#include "cohort/cohort.h"
+#include "cohort/collective/group.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/core/testing/throws.h"
+#include "tests/cluster/local_cluster.h"
+#include "tools/cohort/port_reservation.h"
+
+namespace cohort {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::LocalCluster;
+using ::testing::Not;
+
+Output ConstOn(Graph& g, const std::string& device, float value) {
+  const DeviceScope scope(g, device);
+  return ops::Const(g, value);
+}
+
+int Times(const std::string& text, const std::string& part) {
+  int times = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++times;
+  return times;
+}
+
+std::set<std::string> TasksOf(Session& session) {
+  std::set<std::string> tasks;
+  for (const DeviceAttributes& device : session.ListDevices()) tasks.insert(device.name.Task().ToString());
+  return tasks;
+}
+
+TEST(DeviceFilterTest, OnlyMatchingTasksAreUsed) {
+  LocalCluster cluster({{"ps", 2}, {"worker", 3}});
+  Graph g;
+  std::map<std::string, Output> on;
+  for (const std::string task : {"ps/task:0", "ps/task:1", "worker/task:0", "worker/task:1", "worker/task:2"}) {
+    on[task] = ConstOn(g, "/job:" + task, 1) + ConstOn(g, "/job:" + task, 2);
+  }
+  SessionConfig config;
+  config.device_filters = {"/job:ps", "/job:worker/task:1"};
+  Session session(g, cluster.target("worker", 0), config);
+  // The whole job, the one task, and the session's own.
+  for (const std::string task : {"ps/task:0", "ps/task:1", "worker/task:1", "worker/task:0"}) {
+    EXPECT_EQ(session.Run(on[task]).scalar<float>(), 3) << task;
+  }
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { session.Run(on["worker/task:2"]); }),
+              AllOf(HasSubstr("/job:worker/replica:0/task:2"), HasSubstr("no device filter"),
+                    HasSubstr("/job:ps, /job:worker/task:1")));
+  EXPECT_EQ(TasksOf(session), (std::set<std::string>{"/job:ps/replica:0/task:0", "/job:ps/replica:0/task:1",
+                                                     "/job:worker/replica:0/task:0", "/job:worker/replica:0/task:1"}));
+}
+
+// What device filters are for: a worker of between-graph replication needs no other worker to be there.
+TEST(DeviceFilterTest, ATaskThatIsFilteredOutNeedNotExist) {
+  LocalCluster cluster({{"ps", 1}, {"worker", 2}});
+  cluster.Stop("worker", 1);
+  Graph g;
+  const Output sum = ConstOn(g, "/job:ps/task:0", 1) + ConstOn(g, "/job:worker/task:0", 2);
+  SessionConfig config;
+  config.connect_timeout_secs = 1;
+  config.device_filters = {"/job:ps", "/job:worker/task:0"};
+  Session filtered(g, cluster.target("worker", 0), config);
+  EXPECT_EQ(filtered.Run(sum).scalar<float>(), 3);
+  const Output there = ConstOn(g, "/job:worker/task:1", 1) + sum;
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { filtered.Run(there); }), HasSubstr("no device filter"));  // at once
+  config.device_filters.clear();
+  Session free(g, cluster.target("worker", 0), config);
+  EXPECT_THAT(MessageOf<UnavailableError>([&] { free.Run(there); }), HasSubstr("/job:worker/replica:0/task:1"));
+}
+
+TEST(DeviceFilterTest, AFilterThatIsNoDeviceNameIsAnError) {
+  LocalCluster cluster({{"worker", 2}});
+  Graph g;
+  const Output there = ConstOn(g, "/job:worker/task:1", 1) + 2.0f;
+  SessionConfig config;
+  config.device_filters = {"job:worker?"};
+  Session session(g, cluster.target("worker", 0), config);
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { session.Run(there); }), HasSubstr("job:worker?"));
+}
+
+class PlacementLogTest : public ::testing::Test {
+ protected:
+  // What is printed while `sum` is fetched twice.
+  static std::string Printed(Session& session, Output sum) {
+    ::testing::internal::CaptureStdout();
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(session.Run(sum).scalar<float>(), 3);
+    return ::testing::internal::GetCapturedStdout();
+  }
+};
+
+TEST_F(PlacementLogTest, ALineForEachOpWhenASignatureIsFirstRun) {
+  LocalCluster cluster({{"ps", 2}, {"worker", 1}});
+  Graph g;
+  Output left, right, sum;
+  {
+    const DeviceScope scope(g, "/job:ps/task:1");
+    left = ops::Placeholder(g, DType::kFloat32, Shape{}, "left");
+    right = ops::Identity(left, "right");
+  }
+  {
+    const DeviceScope scope(g, "/job:worker/task:0");
+    sum = ops::Identity(right + right, "sum");
+  }
+  SessionConfig config;
+  config.log_device_placement = true;
+  Session session(g, cluster.target("worker", 0), config);
+  ::testing::internal::CaptureStdout();
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(session.Run({{left, Tensor::Scalar(2.0f)}}, {sum})[0].scalar<float>(), 4);
+  const std::string text = ::testing::internal::GetCapturedStdout();
+  EXPECT_EQ(Times(text, "right: (Identity): /job:ps/replica:0/task:1/device:CPU:0\n"), 1) << text;
+  EXPECT_EQ(Times(text, "sum: (Identity): /job:worker/replica:0/task:0/device:CPU:0\n"), 1) << text;
+}
+
+TEST_F(PlacementLogTest, ASessionOfThisProcessAndSilenceWithoutIt) {
+  Graph g;
+  const Output sum = ops::Identity(ops::Const(g, 1.0f) + 2.0f, "sum");
+  SessionConfig config;
+  config.log_device_placement = true;
+  Session session(g, "", config);
+  EXPECT_THAT(Printed(session, sum), HasSubstr("sum: (Identity): /job:localhost/replica:0/task:0/device:CPU:0\n"));
+  Session silent(g);
+  EXPECT_EQ(Printed(silent, sum), "");
+}
+
+// A worker whose ps/0 and worker/1 never come.
+class MissingTaskTest : public ::testing::Test {
+ protected:
+  // What goes to the log meanwhile.
+  std::string SaidWhileWaiting(std::chrono::milliseconds interval, const std::function<void(Server&)>& wait) {
+    ServerOptions options = LocalCluster::FastOptions();
+    options.missing_interval = interval;
+    Server server(spec_, "worker", 0, options);
+    ::testing::internal::CaptureStderr();
+    wait(server);
+    return ::testing::internal::GetCapturedStderr();
+  }
+
+  const tools::PortReservation ports_[3];
+  const ClusterSpec spec_{{{"ps", {ports_[0].Address()}}, {"worker", {ports_[1].Address(), ports_[2].Address()}}}};
+};
+
+TEST_F(MissingTaskTest, ASessionSaysNowAndThenWhomItWaitsFor) {
+  Graph g;
+  const Output sum = ConstOn(g, "/job:ps/task:0", 1) + ConstOn(g, "/job:worker/task:0", 2);
+  const auto wait = [&](Server& server) {
+    Session session(g, server.Target(), {.connect_timeout_secs = 3});
+    EXPECT_THAT(MessageOf<UnavailableError>([&] { session.Run(sum); }), HasSubstr("/job:ps/replica:0/task:0"));
+  };
+  const std::string line =
+      StrCat("/job:worker/replica:0/task:0 still waits for /job:ps/replica:0/task:0 (", ports_[0].Address(), "), ");
+  EXPECT_GE(Times(SaidWhileWaiting(std::chrono::milliseconds(100), wait), line), 2);
+  EXPECT_THAT(SaidWhileWaiting(std::chrono::milliseconds(0), wait), Not(HasSubstr("still waits")));
+}
+
+TEST_F(MissingTaskTest, AGroupSaysNowAndThenWhomItWaitsFor) {
+  collective::GroupOptions options;
+  for (int w = 0; w < 2; ++w) options.members.push_back(DeviceName::Parse(StrCat("/job:worker/task:", w, "/cpu:0")));
+  const auto wait = [&](Server& server) {
+    EXPECT_THAT(MessageOf<DeadlineExceededError>([&] {
+                  collective::JoinGroup(server, options,
+                                        std::chrono::steady_clock::now() + std::chrono::milliseconds(1500));
+                }),
+                HasSubstr("did not join"));
+  };
+  const std::string said = SaidWhileWaiting(std::chrono::milliseconds(100), wait);
+  EXPECT_GE(Times(said, "still waits for rank 1 (/job:worker/replica:0/task:1)"), 2) << said;
+}
+
+}  // namespace
+}  // namespace cohort
