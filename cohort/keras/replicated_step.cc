@@ -44,6 +44,22 @@ std::vector<bool> ByRows(const Strategy& strategy, const StepParts& parts) {
   return by_rows;
 }
 
+// Steps of the program's own may do otherwise.
+void ExpectSameGradients(const std::vector<StepParts*>& replicas, const std::vector<bool>& by_rows) {
+  const StepParts& first = *replicas[0];
+  for (size_t r = 1; r < replicas.size(); ++r) {
+    const StepParts& other = *replicas[r];
+    bool same = other.output_losses.size() == first.output_losses.size() && other.gradients.size() == by_rows.size();
+    for (size_t g = 0; same && g < by_rows.size(); ++g) {
+      const Gradient& gradient = other.gradients[g].gradient;
+      same = gradient.exists() == first.gradients[g].gradient.exists() && (!by_rows[g] || gradient.is_sparse());
+    }
+    if (same) continue;
+    throw FailedPreconditionError(StrCat("[keras/train_step] expected the same losses and gradients of every replica; ",
+                                         "replica ", r, " has others than replica 0"));
+  }
+}
+
 // Of each replica the gradients that are to be summed, dense, behind the scalars.
 PerReplica<std::vector<Output>> ToBeSummed(const Strategy& strategy, const std::vector<StepParts*>& replicas,
                                            const std::vector<bool>& by_rows) {
@@ -57,16 +73,11 @@ PerReplica<std::vector<Output>> ToBeSummed(const Strategy& strategy, const std::
     if (strategy.num_workers() > 1) own.push_back(ExamplesOf(parts));
     for (size_t g = 0; g < parts.gradients.size(); ++g) {
       const train::GradientAndVariable& pair = parts.gradients[g];
-      if (!pair.gradient.exists() || by_rows.at(g)) continue;
+      if (!pair.gradient.exists() || by_rows[g]) continue;
       const ColocateWith beside(graph, *pair.gradient.values.node);
       own.push_back(strategy.num_replicas_in_sync() == 1 ? pair.gradient.values : ToDense(pair.gradient));
     }
     values.push_back(std::move(own));
-  }
-  for (const std::vector<Output>& own : values) {
-    if (own.size() == values[0].size()) continue;
-    throw FailedPreconditionError(StrCat("[keras/train_step] expected the same gradients of every replica; got ",
-                                         values[0].size(), " and ", own.size(), " values to be summed"));
   }
   return values;
 }
@@ -140,6 +151,7 @@ ReplicatedStep JoinReplicas(const Strategy& strategy, const std::vector<StepPart
   ReplicatedStep joined;
   const bool alone = strategy.num_replicas_in_sync() == 1;
   const std::vector<bool> by_rows = ByRows(strategy, *replicas[0]);
+  ExpectSameGradients(replicas, by_rows);
   const PerReplica<std::vector<Output>> sums = strategy.SumOverReplicas(ToBeSummed(strategy, replicas, by_rows));
   const size_t scalars = 1 + replicas[0]->output_losses.size() + (strategy.num_workers() > 1 ? 1 : 0);
   joined.fetches.assign(sums[0].begin(), sums[0].begin() + static_cast<std::ptrdiff_t>(scalars));
