@@ -36,9 +36,9 @@ struct SessionConfig {
   // A step over several tasks that takes longer is told in the log, with the tasks still at work, and again each time
   // that this has doubled; 0: never.
   double late_step_secs = 10;
-  double connect_timeout_secs = 7200;       // how long a task that has not been seen yet is waited for
-  bool allow_insecure = false;              // a client of a cluster off loopback without TLS
-  GpuOptions gpu_options;                   // accepted where there is no GPU
+  double connect_timeout_secs = 7200;  // how long a task that has not been seen yet is waited for
+  bool allow_insecure = false;         // a client of a cluster off loopback without TLS
+  GpuOptions gpu_options;              // accepted where there is no GPU
 };
 
 struct RunOptions {
