@@ -1,6 +1,7 @@
 // All-reduce of float32 sums: ours between processes over gRPC, ours between members of one process, and Gloo's
 // algorithms between processes over TCP. Every figure has processes (and a Gloo context) of its own; a barrier stands
-// before each all-reduce, and rank 0's clock counts. "mixed" is 4 KB, 1 MB and 11.55 MB one after the other.
+// before each all-reduce, and rank 0's clock counts. "mixed" is 4 KB, 1 MB and 11.55 MB one after the other. With
+// --before the same connections have reduced so many bytes many times before: Gloo stalls where that was little.
 // Prints one JSON line a figure: {"side", "algorithm", "members", "bytes" (0: mixed), "median_us", "p99_us", "count"}.
 #include <signal.h>
 #include <sys/prctl.h>
@@ -40,6 +41,7 @@ struct Flags {
   std::vector<int64_t> members = {2, 4};
   std::vector<int64_t> bytes = {4096, 1 << 20, kNetworkBytes, 100 << 20, 0};
   std::string algorithm = "auto";
+  int64_t before = 0;
   int64_t segment = 0;
   double effort = 1;      // of the usual number of repeats
   unsigned limit_s = 60;  // of one figure
@@ -50,6 +52,7 @@ struct Case {
   std::string algorithm;
   int members = 2;
   std::vector<int64_t> counts;  // of the vectors that are reduced one after the other
+  int64_t before = 0;           // bytes
   int warmups = 1;
   int repeats = 1;
 };
@@ -133,8 +136,17 @@ double Quantile(std::vector<double> samples, double fraction) {
   return samples[std::min(samples.size() - 1, static_cast<size_t>(fraction * static_cast<double>(samples.size())))];
 }
 
+int RepeatsBefore(int64_t bytes) {
+  return bytes == 0 ? 0 : static_cast<int>(std::clamp<int64_t>((int64_t{1} << 30) / bytes, 5, 1000));
+}
+
 // Rank 0 prints.
 void Measure(Rank& rank, int number, const Case& work) {
+  if (work.before > 0) rank.Prepare({work.before / 4});
+  for (int i = 0; i < RepeatsBefore(work.before); ++i) {
+    rank.Barrier();
+    rank.AllReduce(0);
+  }
   Check(rank, number, work);
   std::vector<double> samples;
   for (int i = -work.warmups; i < work.repeats; ++i) {
@@ -160,7 +172,8 @@ collective::GroupOptions Options(const Case& work, const Flags& flags) {
   const std::map<std::string, collective::Algorithm> algorithms = {
       {"auto", collective::Algorithm::kAuto},         {"ring", collective::Algorithm::kRing},
       {"direct", collective::Algorithm::kDirect},     {"halving_doubling", collective::Algorithm::kHalvingDoubling},
-      {"doubling", collective::Algorithm::kDoubling}, {"hierarchical", collective::Algorithm::kHierarchical}};
+      {"doubling", collective::Algorithm::kDoubling}, {"hierarchical", collective::Algorithm::kHierarchical},
+      {"gloo", collective::Algorithm::kGloo}};
   collective::GroupOptions options;
   options.algorithm = algorithms.at(work.algorithm);
   options.segment_bytes = flags.segment;
@@ -254,6 +267,7 @@ void RunAll(const Flags& flags) {
     for (const int64_t bytes : flags.bytes) {
       Case work;
       work.members = static_cast<int>(members);
+      work.before = flags.before;
       work.counts = bytes == 0 ? std::vector<int64_t>{1024, 1 << 18, kNetworkBytes / 4} : std::vector{bytes / 4};
       work.repeats = Repeats(bytes, flags.effort);
       work.warmups = std::max(2, work.repeats / 10);
@@ -294,6 +308,7 @@ Flags Parse(int argc, char** argv) {
       {"--members", [&](const std::string& v) { flags.members = Numbers(v); }},
       {"--bytes", [&](const std::string& v) { flags.bytes = Numbers(v); }},
       {"--algorithm", [&](const std::string& v) { flags.algorithm = v; }},
+      {"--before", [&](const std::string& v) { flags.before = std::stoll(v); }},
       {"--segment", [&](const std::string& v) { flags.segment = std::stoll(v); }},
       {"--effort", [&](const std::string& v) { flags.effort = std::stod(v); }},
       {"--limit_s", [&](const std::string& v) { flags.limit_s = static_cast<unsigned>(std::stoul(v)); }},
@@ -306,8 +321,8 @@ Flags Parse(int argc, char** argv) {
       const bool asked = arg == "--help" || arg == "-h";
       std::fprintf(asked ? stdout : stderr,
                    "usage: collective_bench [--sides=in_process,grpc,gloo] [--members=2,4] [--bytes=4096,...,0]\n"
-                   "         [--algorithm=auto|ring|direct|halving_doubling|doubling] [--segment=BYTES] [--effort=1]\n"
-                   "         [--limit_s=60]\n--bytes 0 is a mix of sizes.\n");
+                   "         [--algorithm=auto|ring|direct|halving_doubling|doubling|gloo] [--segment=BYTES]\n"
+                   "         [--before=BYTES] [--effort=1] [--limit_s=60]\n--bytes 0 is a mix of sizes.\n");
       std::exit(asked ? 0 : 2);
     }
     it->second(arg.substr(equals + 1));

@@ -29,17 +29,27 @@ struct Place {
   std::string transport;
   int tasks = 0;
   int devices = 1;  // of each task
+  std::string hint = "auto";
   int world() const { return std::max(1, tasks) * devices; }
 };
 
 std::ostream& operator<<(std::ostream& out, const Place& place) {
-  return out << place.transport << "_" << place.tasks << "_by_" << place.devices;
+  out << place.transport << "_" << place.tasks << "_by_" << place.devices;
+  return place.hint == "auto" ? out : out << "_" << place.hint;
+}
+
+// Those of another hint only where Gloo was built.
+template <typename Param>
+std::vector<Param> Built(std::vector<Param> params) {
+  if (!GlooIsBuilt()) std::erase_if(params, [](const Param& param) { return param.hint != "auto"; });
+  return params;
 }
 
 class InGraph : public ::testing::TestWithParam<Place> {
  protected:
   InGraph() : cluster_({GetParam().tasks > 0 ? GetParam().transport : "local", world(), GetParam().devices}) {
     RegisterAll();
+    keys_.communication_hint = GetParam().hint;
     for (int rank = 0; rank < world(); ++rank) {
       const int each = GetParam().devices;
       keys_.members.push_back(GetParam().tasks == 0
@@ -237,16 +247,33 @@ TEST_P(InGraph, GradientsInBuckets) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, InGraph,
-                         ::testing::Values(Place{"local", 0, 2}, Place{"local", 0, 3}, Place{"in_process", 3, 1},
-                                           Place{"grpc", 3, 1}, Place{"in_process", 2, 2}, Place{"grpc", 2, 2}),
+                         ::testing::ValuesIn(Built<Place>({{"local", 0, 2},
+                                                           {"local", 0, 3},
+                                                           {"in_process", 3},
+                                                           {"grpc", 3},
+                                                           {"in_process", 2, 2},
+                                                           {"grpc", 2, 2},
+                                                           {"local", 0, 2, "gloo"},
+                                                           {"grpc", 3, 1, "gloo"},
+                                                           {"grpc", 2, 2, "gloo"}})),
                          [](const auto& info) { return StrCat(info.param); });
 
 // One graph and session a worker.
-class BetweenGraph : public ::testing::TestWithParam<std::string> {
+struct Between {
+  std::string transport;
+  std::string hint = "auto";
+};
+
+std::ostream& operator<<(std::ostream& out, const Between& between) {
+  return between.hint == "auto" ? out << between.transport : out << between.transport << "_" << between.hint;
+}
+
+class BetweenGraph : public ::testing::TestWithParam<Between> {
  protected:
   static constexpr int kWorld = 3;
-  BetweenGraph() : cluster_({GetParam(), kWorld, 1}) {
+  BetweenGraph() : cluster_({GetParam().transport, kWorld, 1}) {
     RegisterAll();
+    keys_.communication_hint = GetParam().hint;
     for (int rank = 0; rank < kWorld; ++rank) keys_.members.push_back(StrCat("/job:worker/task:", rank));
   }
   // Each on a thread; an error is the result.
@@ -385,8 +412,9 @@ TEST_P(BetweenGraph, AServerThatStopsWhileItJoinsEnds) {
   EXPECT_FALSE(run.get().ok());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, BetweenGraph, ::testing::Values("grpc", "in_process"),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(All, BetweenGraph,
+                         ::testing::ValuesIn(Built<Between>({{"grpc"}, {"in_process"}, {"grpc", "gloo"}})),
+                         [](const auto& info) { return StrCat(info.param); });
 
 class CollectiveOps : public ::testing::Test {
  protected:

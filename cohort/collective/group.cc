@@ -66,6 +66,7 @@ std::unique_ptr<Group> JoinGroup(ClusterNode& node, const GroupOptions& options,
   }
   const auto core = std::make_shared<GroupCore>(options, node.task().ToString());
   auto group = std::make_unique<Group>(core);  // leaves again where something throws
+  core->OpenGloo(ParseAddress(node.identity().address).host);
   registry->Add(core);
   // The later of two processes connects to the earlier one, which answers. One that cannot be reached keeps nobody from
   // the others, who may know that the group has failed.
@@ -83,6 +84,7 @@ std::unique_ptr<Group> JoinGroup(ClusterNode& node, const GroupOptions& options,
     return earlier.empty();
   };
   core->AwaitAll(reach, deadline, node.missing_interval());
+  core->ConnectGloo();
   return group;
 }
 

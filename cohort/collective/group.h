@@ -29,9 +29,11 @@ struct GroupOptions {
   // The collectives that will run, in a fixed order; compared when the group is joined. What it lacks is compared when
   // it runs.
   std::vector<ScheduleEntry> schedule;
-  Algorithm algorithm = Algorithm::kAuto;  // of all-reduces
-  int64_t segment_bytes = 0;               // of one message at most; 0: by what was measured
-  std::chrono::milliseconds timeout{0};    // of each collective; 0: none
+  // Of all-reduces. kGloo: of all collectives between processes; where all members are of one process Gloo does
+  // nothing. The same at all members.
+  Algorithm algorithm = Algorithm::kAuto;
+  int64_t segment_bytes = 0;             // of one message at most; 0: by what was measured
+  std::chrono::milliseconds timeout{0};  // of each collective; 0: none
 };
 
 class GroupCore;
@@ -64,7 +66,8 @@ class Group {
 // missing_interval (ServerOptions) who is missing. Throws DeadlineExceededError that names who has not come,
 // InvalidArgumentError where no member is on this task or members do not agree on who they are or on the schedule (and
 // names the first difference), AlreadyExistsError for a group that this process is in, AbortedError where a member is
-// in a later generation, and what connecting throws.
+// in a later generation, and what connecting throws. With kGloo also
+// UnimplementedError where it is not built, UnavailableError where it cannot listen or connect.
 std::unique_ptr<Group> JoinGroup(ClusterNode& node, const GroupOptions& options,
                                  std::chrono::steady_clock::time_point deadline);
 // The same for a server that was started in this process.

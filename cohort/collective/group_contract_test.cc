@@ -119,8 +119,7 @@ class GroupContract : public ::testing::TestWithParam<Layout> {
 
 TEST_P(GroupContract, AllReduce) {
   TestCluster cluster(GetParam());
-  for (const Algorithm algorithm : {Algorithm::kAuto, Algorithm::kRing, Algorithm::kHalvingDoubling,
-                                    Algorithm::kDoubling, Algorithm::kDirect, Algorithm::kHierarchical}) {
+  for (const Algorithm algorithm : testing::AllAlgorithms()) {
     GroupOptions options;
     options.key = static_cast<int64_t>(algorithm);
     options.algorithm = algorithm;
@@ -299,7 +298,16 @@ std::vector<Layout> Layouts() {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GroupContract, ::testing::ValuesIn(Layouts()), NameOf);
-INSTANTIATE_TEST_SUITE_P(All, GroupOperations, ::testing::ValuesIn(Layouts()), NameOf);
+INSTANTIATE_TEST_SUITE_P(All, GroupOperations,
+                         ::testing::ValuesIn(testing::WithGloo(Layouts(), {{"local", 3},
+                                                                           {"in_process", 3},
+                                                                           {"grpc", 1},
+                                                                           {"grpc", 2},
+                                                                           {"grpc", 3},
+                                                                           {"grpc", 4},
+                                                                           {"grpc", 7},
+                                                                           {"grpc", 7, 2}})),
+                         NameOf);
 
 }  // namespace
 }  // namespace cohort::collective

@@ -14,6 +14,7 @@ using Clock = std::chrono::steady_clock;
 // Between attempts to reach those who do not listen yet: twice as long each time.
 constexpr std::chrono::milliseconds kFirstPause{10};
 constexpr std::chrono::milliseconds kLongestPause{500};
+constexpr std::chrono::seconds kFarewell{5};
 
 DeviceName Completed(const DeviceName& name) {
   DeviceName base;
@@ -71,12 +72,21 @@ std::string GroupCore::DescribeProcess(int process) const {
 }
 
 JoinMessage GroupCore::OwnJoin() const {
-  return {ref(), tasks_[static_cast<size_t>(own_process_)], names_, options_.schedule};
+  return {ref(),
+          tasks_[static_cast<size_t>(own_process_)],
+          names_,
+          options_.schedule,
+          options_.algorithm,
+          gloo_ != nullptr ? gloo_->Endpoints() : std::vector<std::string>()};
 }
 
 std::string GroupCore::Difference(const JoinMessage& join) const {
   if (join.members != names_) {
     return StrCat("its members are ", StrJoin(join.members, ", "), "; here they are ", StrJoin(names_, ", "));
+  }
+  if (join.algorithm != options_.algorithm) {
+    return StrCat("its algorithm is ", AlgorithmName(join.algorithm), "; here it is ",
+                  AlgorithmName(options_.algorithm));
   }
   const auto& ours = options_.schedule;
   const auto describe = [](const std::vector<ScheduleEntry>& schedule, size_t i) {
@@ -107,6 +117,13 @@ void GroupCore::OnJoin(const std::shared_ptr<Connection>& connection, const Join
   const int process = known == tasks_.end() ? -1 : static_cast<int>(known - tasks_.begin());
   std::string difference = Difference(join);
   if (process < 0 && difference.empty()) difference = "it is none of the members";
+  if (gloo_ != nullptr && difference.empty()) {
+    const auto members = std::count(process_of_.begin(), process_of_.end(), process);
+    const size_t expected = GlooCalls::NumEndpoints(static_cast<size_t>(members));
+    if (join.gloo_endpoints.size() != expected) {
+      difference = StrCat("it has ", join.gloo_endpoints.size(), " addresses for Gloo, not ", expected);
+    }
+  }
   if (!difference.empty()) {
     Fail(Status(Code::kInvalidArgument,
                 StrCat("[collective] ", join.task, " does not agree with ", DescribeProcess(own_process_), " on group ",
@@ -125,6 +142,7 @@ void GroupCore::OnJoin(const std::shared_ptr<Connection>& connection, const Join
     Peer& peer = peers_[static_cast<size_t>(process)];
     again = peer.joined;
     peer.joined = true;
+    if (!again) peer.gloo_endpoints = join.gloo_endpoints;
     answer = !again && !peer.told;
   }
   if (again) {
@@ -172,12 +190,28 @@ void GroupCore::AwaitAll(const std::function<bool()>& reach, Clock::time_point d
   }
 }
 
+void GroupCore::OpenGloo(const std::string& host) {
+  if (options_.algorithm == Algorithm::kGloo && tasks_.size() > 1) gloo_ = std::make_unique<GlooCalls>(*this, host);
+}
+
+void GroupCore::ConnectGloo() {
+  if (gloo_ == nullptr) return;
+  std::vector<std::vector<std::string>> endpoints;
+  {
+    MutexLock lock(mu_);
+    for (const Peer& peer : peers_) endpoints.push_back(peer.gloo_endpoints);
+  }
+  endpoints[static_cast<size_t>(own_process_)] = gloo_->Endpoints();
+  gloo_->Connect(endpoints);
+}
+
 void GroupCore::OnData(const DataMessage& data, Tensor tensor, bool here) {
   if (data.from < 0 || data.from >= size() || data.to < 0 || data.to >= size() ||
       local_index_[static_cast<size_t>(data.to)] < 0) {
     throw DataLossError(StrCat("[collective] a message from rank ", data.from, " to rank ", data.to,
                                " came to a process without the latter"));
   }
+  if (gloo_ != nullptr) return gloo_->OnData(data, tensor);
   members_[static_cast<size_t>(local_index_[static_cast<size_t>(data.to)])]->Deliver(data, std::move(tensor), here);
 }
 
@@ -228,6 +262,7 @@ bool GroupCore::FailHere(const Status& why) {
   changed_.NotifyAll();
   meetings_.FailAll(why);
   for (const auto& member : members_) member->FailAll(why);
+  if (gloo_ != nullptr) gloo_->Stop(why);
   return true;
 }
 
@@ -256,7 +291,9 @@ void GroupCore::SetGone(int process, const Status& why) {
     peer.gone = why;
   }
   any_gone_.store(true);
+  changed_.NotifyAll();
   for (const auto& member : members_) member->CheckPeers();
+  if (gloo_ != nullptr) gloo_->CheckPeers();
 }
 
 void GroupCore::OnLeave(const std::shared_ptr<Connection>& connection, const LeaveMessage&) {
@@ -268,6 +305,36 @@ void GroupCore::OnLeave(const std::shared_ptr<Connection>& connection, const Lea
   }
   SetGone(process, Status(Code::kUnavailable, StrCat("[collective] ", DescribeProcess(process), " has left group ",
                                                      options_.key, ", generation ", options_.generation)));
+  if (gloo_ != nullptr) gloo_->OnLeft(process);
+}
+
+void GroupCore::OnFarewell(const std::shared_ptr<Connection>& connection) {
+  {
+    MutexLock lock(mu_);
+    const int process = FindProcess(connection);
+    if (process >= 0) peers_[static_cast<size_t>(process)].farewell = true;
+  }
+  changed_.NotifyAll();
+}
+
+void GroupCore::SendFarewell(int process) {
+  std::shared_ptr<Connection> connection;
+  {
+    MutexLock lock(mu_);
+    connection = peers_[static_cast<size_t>(process)].connection;
+  }
+  if (connection != nullptr) connection->Send(EncodeFarewell({ref()}));
+}
+
+void GroupCore::AwaitFarewells() {
+  const auto until = Clock::now() + kFarewell;
+  MutexLock lock(mu_);
+  const auto waits_for = [](const Peer& peer) {
+    return peer.connection != nullptr && !peer.farewell && peer.left == 0 && peer.gone.ok();
+  };
+  while (failed_.ok() && std::any_of(peers_.begin(), peers_.end(), waits_for)) {
+    if (!changed_.WaitUntil(mu_, until)) return;
+  }
 }
 
 void GroupCore::OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) {
@@ -298,6 +365,7 @@ void GroupCore::Leave(const Status& why) {
       connection->Send(EncodeLeave({ref(), false}));
       connection->Send(EncodeLeave({ref(), true}));
     }
+    if (gloo_ != nullptr && gloo_->idle()) AwaitFarewells();
   }
   FailHere(why);
 }
@@ -315,22 +383,28 @@ void GroupCore::Close(const Status& why) {
     MutexLock lock(mu_);
     workers = std::move(workers_);
   }
-  if (!workers->IsOwnThread() && watcher_.get_id() != std::this_thread::get_id()) {
+  const bool own = workers->IsOwnThread() || watcher_.get_id() == std::this_thread::get_id() ||
+                   (gloo_ != nullptr && gloo_->IsOwnThread());
+  if (!own) {
     if (watcher_.joinable()) watcher_.join();
+    if (gloo_ != nullptr) gloo_->Join();
     return;
   }
   // What one of the group's threads ran was the last to hold the group: somebody else waits for that thread.
   std::thread([core = shared_from_this(), workers = std::move(workers)]() mutable {
     if (core->watcher_.joinable()) core->watcher_.join();
+    if (core->gloo_ != nullptr) core->gloo_->Join();
     workers.reset();
   }).detach();
 }
 
-void GroupCore::Watch(const std::shared_ptr<Pending>& run) {
+void GroupCore::Watch(const std::shared_ptr<Pending>& run, std::chrono::milliseconds longer) {
   if (options_.timeout.count() == 0) return;
   {
     MutexLock lock(mu_);
-    watched_.push_back({Clock::now() + options_.timeout, run});
+    const Watched watched = {Clock::now() + options_.timeout + longer, run};
+    const auto later = [](const Watched& a, const Watched& b) { return a.deadline < b.deadline; };
+    watched_.insert(std::upper_bound(watched_.begin(), watched_.end(), watched, later), watched);
   }
   changed_.NotifyAll();
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cohort/cluster/transport.h"
+#include "cohort/collective/gloo_calls.h"
 #include "cohort/collective/group.h"
 #include "cohort/collective/local_member.h"
 #include "cohort/collective/meeting.h"
@@ -47,6 +48,7 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   void OnData(const DataMessage& data, Tensor tensor, bool here);
   void OnAbort(const AbortMessage& abort);
   void OnLeave(const std::shared_ptr<Connection>& connection, const LeaveMessage& leave);
+  void OnFarewell(const std::shared_ptr<Connection>& connection);
   void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why);
   // Tells a process that this one joins. `connection` then is the one for it.
   void SendJoin(int process, const std::shared_ptr<Connection>& connection);
@@ -57,10 +59,17 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   // DeadlineExceededError.
   void AwaitAll(const std::function<bool()>& reach, std::chrono::steady_clock::time_point deadline,
                 std::chrono::steady_clock::duration say_every);
+  // Where the group runs by Gloo and has members elsewhere: listens for them on `host` (before the first join is sent
+  // or heard); connects to them (when all have joined). Throw what GlooCalls throws.
+  void OpenGloo(const std::string& host);
+  void ConnectGloo();
+  GlooCalls* gloo() const { return gloo_.get(); }  // null where Gloo does nothing
+  // To a process that has left.
+  void SendFarewell(int process);
 
   Status status() const EXCLUDES(mu_);
-  // What has begun is watched where there is a timeout.
-  void Watch(const std::shared_ptr<Pending>& run);
+  // What has begun is watched where there is a timeout, which is so much longer for it.
+  void Watch(const std::shared_ptr<Pending>& run, std::chrono::milliseconds longer = {});
   // Where the members' calls meet, in a group of one process.
   MeetingPlace& meetings() { return meetings_; }
   // Tells the others that this process takes no further part, and ends its runs.
@@ -82,7 +91,9 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
     bool told = false;    // has our join
     bool joined = false;  // we have its join
     int left = 0;         // parts of its leave that have come
-    Status gone;          // nothing more will come from it
+    bool farewell = false;
+    std::vector<std::string> gloo_endpoints;
+    Status gone;  // nothing more will come from it
   };
   struct Watched {
     std::chrono::steady_clock::time_point deadline;
@@ -95,6 +106,8 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   // Sets failed_, ends all runs. False where it had failed before.
   bool FailHere(const Status& why) EXCLUDES(mu_);
   std::vector<std::shared_ptr<Connection>> Connections() const EXCLUDES(mu_);
+  // Until all others have nothing under way that this process has taken part in; seconds at most.
+  void AwaitFarewells() EXCLUDES(mu_);
   // "", or how `join` differs from ours.
   std::string Difference(const JoinMessage& join) const;
   void WatchLoop();
@@ -108,6 +121,7 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   std::vector<int> local_index_;  // by rank; -1 elsewhere
   std::vector<std::shared_ptr<LocalMember>> members_;
   MeetingPlace meetings_{*this};
+  std::unique_ptr<GlooCalls> gloo_;
 
   std::shared_ptr<FailedGroups> failures_;  // null in a local group
 

@@ -21,9 +21,12 @@ using testing::TestGroup;
 
 class GroupFaults : public ::testing::TestWithParam<Layout> {
  protected:
+  // One, where the layout says which.
   static std::vector<Algorithm> Algorithms() {
-    return {Algorithm::kAuto,     Algorithm::kRing,   Algorithm::kHalvingDoubling,
-            Algorithm::kDoubling, Algorithm::kDirect, Algorithm::kHierarchical};
+    if (GetParam().algorithm != Algorithm::kAuto) return {GetParam().algorithm};
+    std::vector<Algorithm> ours = testing::AllAlgorithms();
+    std::erase(ours, Algorithm::kGloo);
+    return ours;
   }
   static std::string RankName(int rank) { return StrCat("rank ", rank, " (/job:worker/replica:0/task:"); }
   TestCluster cluster_{GetParam()};
@@ -276,6 +279,19 @@ TEST_P(GroupProcessFaults, SchedulesThatDifferAreNamedBeforeTheFirstCollective) 
   EXPECT_TRUE(TestGroup(cluster_, options).joined());
 }
 
+TEST_P(GroupProcessFaults, AnotherAlgorithmIsNamedBeforeTheFirstCollective) {
+  const TestGroup group(cluster_, {}, [&](int process, GroupOptions& own) {
+    if (process == 1) own.algorithm = Algorithm::kDirect;
+  });
+  bool named = false;
+  for (const Status& error : group.errors()) {
+    EXPECT_EQ(error.code(), Code::kInvalidArgument);
+    EXPECT_THAT(error.message(), AllOf(HasSubstr("/job:worker/replica:0/task:1"), HasSubstr("does not agree")));
+    named |= error.message().find("its algorithm is DIRECT; here it is ") != std::string::npos;
+  }
+  EXPECT_TRUE(named);
+}
+
 TEST_P(GroupProcessFaults, ALaterGenerationEndsAnEarlierOne) {
   GroupOptions options;
   TestGroup old(cluster_, options);
@@ -347,6 +363,16 @@ TEST(GroupTest, WrongMembersAreRefused) {
   EXPECT_THAT(message({"/cpu:0", "/cpu:1", "/cpu:0"}), HasSubstr("/device:CPU:0 is a member of group 1 twice"));
 }
 
+TEST(GroupTest, GlooIsBuiltOrNamed) {
+  TestCluster cluster({"in_process", 2, 1, Algorithm::kGloo});
+  const TestGroup group(cluster, {});
+  for (const Status& error : group.errors()) {
+    EXPECT_EQ(error.code(), GlooIsBuilt() ? Code::kOk : Code::kUnimplemented) << error.ToString();
+    if (GlooIsBuilt()) continue;
+    EXPECT_THAT(error.message(), AllOf(HasSubstr("GLOO"), HasSubstr("libgloo-dev")));
+  }
+}
+
 TEST(GroupTest, ACallAfterTheGroupIsGoneFails) {
   GroupOptions options;
   options.members = {DeviceName::Parse("/cpu:0")};
@@ -360,11 +386,14 @@ TEST(GroupTest, ACallAfterTheGroupIsGoneFails) {
 }
 
 std::string LayoutName(const ::testing::TestParamInfo<Layout>& info) { return StrCat(info.param); }
-INSTANTIATE_TEST_SUITE_P(All, GroupFaults,
-                         ::testing::Values(Layout{"local", 3, 1}, Layout{"in_process", 4, 1}, Layout{"grpc", 3, 1},
-                                           Layout{"grpc", 4, 2}),
-                         LayoutName);
-INSTANTIATE_TEST_SUITE_P(All, GroupProcessFaults, ::testing::Values(Layout{"in_process", 3, 1}, Layout{"grpc", 3, 1}),
+INSTANTIATE_TEST_SUITE_P(
+    All, GroupFaults,
+    ::testing::ValuesIn(testing::WithGloo({{"local", 3}, {"in_process", 4}, {"grpc", 3}, {"grpc", 4, 2}},
+                                          {{"in_process", 4}, {"grpc", 3}, {"grpc", 4, 2}})),
+    LayoutName);
+INSTANTIATE_TEST_SUITE_P(All, GroupProcessFaults,
+                         ::testing::ValuesIn(testing::WithGloo({{"in_process", 3}, {"grpc", 3}},
+                                                               {{"in_process", 3}, {"grpc", 3}})),
                          LayoutName);
 
 }  // namespace

@@ -163,6 +163,11 @@ void GroupRegistry::OnMessage(const std::shared_ptr<Connection>& connection, Mes
       if (const auto core = Find(leave.group)) return core->OnLeave(connection, leave);
       return ForgetEarly(connection, &leave.group);
     }
+    case Kind::kFarewell: {
+      const FarewellMessage farewell = DecodeFarewell(message);
+      if (const auto core = Find(farewell.group)) core->OnFarewell(connection);
+      return;
+    }
   }
   throw InvalidArgumentError(StrCat("[collective] unknown message kind ", message.kind));
 }

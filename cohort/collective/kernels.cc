@@ -19,7 +19,9 @@ GroupOptions GroupOf(const KernelConstruction& c) {
   GroupOptions options;
   options.key = c.attr<int64_t>("group_key");
   options.timeout = std::chrono::milliseconds(std::lround(1000.0 * c.attr<float>("timeout_seconds")));
-  if (c.attr<std::string>("communication_hint") == "ring") options.algorithm = collective::Algorithm::kRing;
+  const std::string& hint = c.attr<std::string>("communication_hint");
+  if (hint == "ring") options.algorithm = collective::Algorithm::kRing;
+  if (hint == "gloo") options.algorithm = collective::Algorithm::kGloo;
   if (!c.node.has_attr("_members")) return options;
   options.generation = c.attr<int64_t>("_generation");
   for (const std::string& member : c.attr<std::vector<std::string>>("_members")) {

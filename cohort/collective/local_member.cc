@@ -127,7 +127,10 @@ void LocalMember::Begin(const CollectiveId& id, Signature signature, Tensor inpu
   PlanRun::Job job;
   std::shared_ptr<PlanRun> run;
   std::shared_ptr<Meeting> meeting;
-  const bool meets = core_.tasks().size() == 1 && core_.options().algorithm == Algorithm::kAuto;
+  CallId call = {id.instance, 0};
+  GlooCalls* const gloo = core_.gloo();
+  const Algorithm wanted = core_.options().algorithm;
+  const bool meets = core_.tasks().size() == 1 && (wanted == Algorithm::kAuto || wanted == Algorithm::kGloo);
   try {
     CheckInput(signature, input, core_.size());
     if (input.defined()) {
@@ -135,26 +138,23 @@ void LocalMember::Begin(const CollectiveId& id, Signature signature, Tensor inpu
       signature.shape = input.shape();
     }
     if (signature.kind == CallKind::kAllReduce) {
-      const Algorithm wanted = core_.options().algorithm;
-      signature.algorithm =
-          wanted != Algorithm::kAuto
-              ? wanted
-              : ChooseAllReduce(input.dtype(), static_cast<int64_t>(input.bytes()), core_.process_of());
+      const auto bytes = static_cast<int64_t>(input.bytes());
+      const bool open = meets || wanted == Algorithm::kAuto;
+      signature.algorithm = open ? ChooseAllReduce(input.dtype(), bytes, core_.process_of()) : wanted;
     }
     core_.status().ThrowIfError();
     job = {id.name, signature, nullptr, std::move(input), OutputShape(signature), std::move(done)};
     MutexLock lock(mu_);
     Instance& instance = instances_[id.instance];
-    if (meets) {
-      meeting = core_.meetings().Find({id.instance, instance.rounds++});
-    } else if (instance.plan == nullptr || !(instance.signature == signature)) {
+    const bool planned = !meets && gloo == nullptr;
+    if (planned && (instance.plan == nullptr || !(instance.signature == signature))) {
       instance.plan = std::make_shared<const Plan>(MakePlan(signature));
       instance.signature = signature;
     }
-    if (!meets) {
-      job.plan = instance.plan;
-      run = FindOrMake({id.instance, instance.rounds++});
-    }
+    call.round = instance.rounds++;
+    if (meets) meeting = core_.meetings().Find(call);
+    if (planned) run = FindOrMake(call);
+    job.plan = instance.plan;
   } catch (...) {
     const Status why = Status::FromCurrentException();
     const Communicator::Done& told = job.done ? job.done : done;
@@ -162,6 +162,7 @@ void LocalMember::Begin(const CollectiveId& id, Signature signature, Tensor inpu
                                           core_.DescribeRank(rank_), ": ", why.message())),
                 Tensor());
   }
+  if (gloo != nullptr) return gloo->Begin(rank_, call, std::move(job));
   if (meets) {
     core_.Watch(meeting);
     meeting->Come(rank_, std::move(job));

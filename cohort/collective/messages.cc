@@ -41,11 +41,15 @@ void Put(WireWriter& out, const Signature& signature) {
   for (const int64_t dim : signature.shape.dims()) out.Varint(static_cast<uint64_t>(dim + 1));
 }
 
+Algorithm GetAlgorithm(WireReader& in) {
+  return static_cast<Algorithm>(in.Varint(static_cast<uint64_t>(Algorithm::kGloo)));
+}
+
 Signature GetSignature(WireReader& in) {
   Signature signature;
   signature.kind = static_cast<CallKind>(in.Varint(static_cast<uint64_t>(CallKind::kBarrier)));
   signature.op = static_cast<ReduceOp>(in.Varint(static_cast<uint64_t>(ReduceOp::kMean)));
-  signature.algorithm = static_cast<Algorithm>(in.Varint(static_cast<uint64_t>(Algorithm::kShared)));
+  signature.algorithm = GetAlgorithm(in);
   signature.root = static_cast<int32_t>(in.Varint(INT32_MAX));
   const uint64_t dtype = in.Varint(INT32_MAX);
   if (dtype != 0 && !IsKnownDType(static_cast<int32_t>(dtype))) {
@@ -82,6 +86,9 @@ Message EncodeJoin(const JoinMessage& join) {
     out.String(entry.name);
     Put(out, entry.signature);
   }
+  out.Varint(static_cast<uint64_t>(join.algorithm));
+  out.Varint(join.gloo_endpoints.size());
+  for (const std::string& endpoint : join.gloo_endpoints) out.String(endpoint);
   return Make(Kind::kJoin, out);
 }
 
@@ -99,6 +106,8 @@ JoinMessage DecodeJoin(const Message& message) {
     entry.signature = GetSignature(in);
     join.schedule.push_back(std::move(entry));
   }
+  join.algorithm = GetAlgorithm(in);
+  for (uint64_t left = in.Varint(kMaxMembers); left > 0; --left) join.gloo_endpoints.push_back(in.String());
   in.ExpectEnd();
   return join;
 }
@@ -155,6 +164,21 @@ Message EncodeLeave(const LeaveMessage& leave) {
   WireWriter out;
   Put(out, leave.group);
   return Make(Kind::kLeave, out, {Tensor::Zeros(DType::kUint8, Shape{leave.large ? kSurelyLarge : 0})});
+}
+
+Message EncodeFarewell(const FarewellMessage& farewell) {
+  WireWriter out;
+  Put(out, farewell.group);
+  return Make(Kind::kFarewell, out);
+}
+
+FarewellMessage DecodeFarewell(const Message& message) {
+  ExpectTensors(message, 0);
+  WireReader in(message.header);
+  FarewellMessage farewell;
+  farewell.group = GetGroup(in);
+  in.ExpectEnd();
+  return farewell;
 }
 
 LeaveMessage DecodeLeave(const Message& message) {

@@ -16,8 +16,9 @@ enum class Kind : uint16_t {
   kData,                      // a step of a plan; one tensor
   kAbort,                     // the group has failed
   kLeave,                     // a process takes no further part; a small and a large message
+  kFarewell,                  // to one that leaves a group that Gloo serves
 };
-inline constexpr uint16_t kLastKind = static_cast<uint16_t>(Kind::kLeave);
+inline constexpr uint16_t kLastKind = static_cast<uint16_t>(Kind::kFarewell);
 
 // One collective of a group's schedule.
 struct ScheduleEntry {
@@ -38,6 +39,8 @@ struct JoinMessage {
   std::string task;                  // who joins
   std::vector<std::string> members;  // full device names, by rank
   std::vector<ScheduleEntry> schedule;
+  Algorithm algorithm = Algorithm::kAuto;   // GroupOptions::algorithm
+  std::vector<std::string> gloo_endpoints;  // of who joins, where it is kGloo (gloo_calls.h)
 };
 
 struct DataMessage {
@@ -61,6 +64,11 @@ struct LeaveMessage {
   bool large = false;
 };
 
+// Nothing is under way any more that the one who leaves has taken part in: it may close its connections.
+struct FarewellMessage {
+  GroupRef group;
+};
+
 // Each Decode throws DataLossError for a header that is not what Encode makes.
 Message EncodeJoin(const JoinMessage& join);
 JoinMessage DecodeJoin(const Message& message);
@@ -70,5 +78,7 @@ Message EncodeAbort(const AbortMessage& abort);
 AbortMessage DecodeAbort(const Message& message);
 Message EncodeLeave(const LeaveMessage& leave);
 LeaveMessage DecodeLeave(const Message& message);
+Message EncodeFarewell(const FarewellMessage& farewell);
+FarewellMessage DecodeFarewell(const Message& message);
 
 }  // namespace cohort::collective

@@ -20,11 +20,15 @@ TEST(MessagesTest, JoinComesBack) {
   join.schedule = {{7, "grads/w", kSignature},
                    {-1, "x", {CallKind::kBroadcast, {}, {}, 1, DType::kInt64, Shape::UnknownRank()}},
                    {8, "", {CallKind::kAllGather, {}, {}, 0, DType::kFloat32, partly}}};
+  join.algorithm = Algorithm::kGloo;
+  join.gloo_endpoints = {std::string("\0\x01", 2), ""};
   const JoinMessage back = DecodeJoin(EncodeJoin(join));
   EXPECT_EQ(back.group, join.group);
   EXPECT_EQ(back.task, join.task);
   EXPECT_EQ(back.members, join.members);
   EXPECT_EQ(back.schedule, join.schedule);
+  EXPECT_EQ(back.algorithm, join.algorithm);
+  EXPECT_EQ(back.gloo_endpoints, join.gloo_endpoints);
 }
 
 TEST(MessagesTest, DataComesBack) {
@@ -40,7 +44,8 @@ TEST(MessagesTest, DataComesBack) {
   EXPECT_EQ(back.signature, kSignature);
 }
 
-TEST(MessagesTest, AbortAndLeaveComeBack) {
+TEST(MessagesTest, AbortLeaveAndFarewellComeBack) {
+  EXPECT_EQ(DecodeFarewell(EncodeFarewell({{-1, 2}})).group, (GroupRef{-1, 2}));
   const AbortMessage abort = DecodeAbort(EncodeAbort({{1, 2}, Status(Code::kUnavailable, "gone")}));
   EXPECT_EQ(abort.why.code(), Code::kUnavailable);
   EXPECT_EQ(abort.why.message(), "gone");
@@ -65,10 +70,12 @@ TEST(MessagesTest, DamagedHeadersAreRefused) {
       case Kind::kData: DecodeData(message); return;
       case Kind::kAbort: DecodeAbort(message); return;
       case Kind::kLeave: DecodeLeave(message); return;
+      case Kind::kFarewell: DecodeFarewell(message); return;
     }
   };
-  for (const Message& whole : {EncodeJoin(join), EncodeData(data, Tensor::Scalar(1)),
-                               EncodeAbort({{1, 2}, Status(Code::kAborted, "why")}), EncodeLeave({{1, 2}, false})}) {
+  for (const Message& whole :
+       {EncodeJoin(join), EncodeData(data, Tensor::Scalar(1)), EncodeAbort({{1, 2}, Status(Code::kAborted, "why")}),
+        EncodeLeave({{1, 2}, false}), EncodeFarewell({{1, 2}})}) {
     EXPECT_NO_THROW(decode(whole));
     for (size_t length = 0; length < whole.header.size(); ++length) {
       Message cut = whole;

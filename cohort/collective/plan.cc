@@ -41,6 +41,7 @@ const char* AlgorithmName(Algorithm algorithm) {
     case Algorithm::kDirect: return "DIRECT";
     case Algorithm::kHierarchical: return "HIERARCHICAL";
     case Algorithm::kShared: return "SHARED";
+    case Algorithm::kGloo: return "GLOO";
   }
   return "UNKNOWN";
 }
@@ -192,6 +193,7 @@ Plan PlanAllReduce(Algorithm algorithm, int rank, int world, int64_t count, cons
       break;
     case Algorithm::kAuto:
     case Algorithm::kShared:
+    case Algorithm::kGloo:
       throw InternalError(StrCat("[collective] there is no plan of the algorithm ", AlgorithmName(algorithm)));
   }
   return plan.Take();

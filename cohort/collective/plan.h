@@ -55,6 +55,7 @@ enum class Algorithm : uint8_t {
   kDirect,           // each member reduces its share from all others and sends it to all: 2 rounds, many peers
   kHierarchical,     // direct inside a process, rings between the processes
   kShared,           // inside one process: no plan, the result is shared (meeting.h)
+  kGloo,             // no plan of ours: Gloo's own algorithms over its own connections (gloo_calls.h)
 };
 const char* AlgorithmName(Algorithm algorithm);
 
@@ -74,7 +75,7 @@ struct Range {
 Range PartOf(int64_t count, int parts, int index);
 
 // `process_of`: the process of every rank, for kHierarchical (others may leave it empty). Throws InvalidArgumentError
-// for a rank, count or segment out of range, InternalError for kAuto and kShared.
+// for a rank, count or segment out of range, InternalError for kAuto, kShared and kGloo.
 Plan PlanAllReduce(Algorithm algorithm, int rank, int world, int64_t count, const PlanOptions& options = {},
                    const std::vector<int>& process_of = {});
 // Output: PartOf(count, world, rank) of the reduction. A ring; partials are always in scratch.

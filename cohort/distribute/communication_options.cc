@@ -5,6 +5,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "cohort/collective/gloo/mesh.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 
@@ -14,19 +15,19 @@ namespace {
 struct Implementation {
   CommunicationImplementation value;
   const char* name;
-  bool built;
+  const char* hint;  // of collectives
 };
 constexpr Implementation kImplementations[] = {
-    {CommunicationImplementation::kAuto, "AUTO", true},
-    {CommunicationImplementation::kRing, "RING", true},
-    {CommunicationImplementation::kGloo, "GLOO", false},
-    {CommunicationImplementation::kNccl, "NCCL", false},
+    {CommunicationImplementation::kAuto, "AUTO", "auto"},
+    {CommunicationImplementation::kRing, "RING", "ring"},
+    {CommunicationImplementation::kGloo, "GLOO", "gloo"},
+    {CommunicationImplementation::kNccl, "NCCL", "nccl"},
 };
 
 std::string Names(bool built_alone) {
   std::string names;
   for (const Implementation& one : kImplementations) {
-    if (built_alone && !one.built) continue;
+    if (built_alone && !IsBuilt(one.value)) continue;
     names += StrCat(names.empty() ? "" : ", ", one.name);
   }
   return names;
@@ -46,9 +47,14 @@ CommunicationImplementation ImplementationByName(const std::string& name) {
       StrCat("[distribute] expected a communication implementation of ", Names(false), "; got '", name, "'"));
 }
 
+bool IsBuilt(CommunicationImplementation implementation) {
+  if (implementation == CommunicationImplementation::kGloo) return collective::GlooIsBuilt();
+  return implementation != CommunicationImplementation::kNccl;
+}
+
 void CheckCommunication(const CommunicationOptions& options) {
   for (const Implementation& one : kImplementations) {
-    if (one.value != options.implementation || one.built) continue;
+    if (one.value != options.implementation || IsBuilt(one.value)) continue;
     throw InvalidArgumentError(StrCat("[distribute] expected a communication implementation that is built here (",
                                       Names(true), "); got ", one.name));
   }
@@ -63,7 +69,10 @@ void CheckCommunication(const CommunicationOptions& options) {
 }
 
 std::string CommunicationHint(const CommunicationOptions& options) {
-  return options.implementation == CommunicationImplementation::kRing ? "ring" : "auto";
+  const auto* const found =
+      std::find_if(std::begin(kImplementations), std::end(kImplementations),
+                   [&](const Implementation& one) { return one.value == options.implementation; });
+  return found->hint;
 }
 
 }  // namespace cohort::distribute

@@ -6,7 +6,8 @@
 
 namespace cohort::distribute {
 
-// kAuto chooses an algorithm by size; kRing is the ring alone.
+// kAuto chooses an algorithm by size; kRing is the ring alone. kGloo, where it was found when this was built, moves the
+// bytes between processes by Gloo: over sockets of its own, plain and without a handshake, on the server's own address.
 enum class CommunicationImplementation { kAuto, kRing, kGloo, kNccl };
 // "AUTO", "RING", "GLOO", "NCCL"; in any case. Throws InvalidArgumentError that lists them.
 CommunicationImplementation ImplementationByName(const std::string& name);
@@ -18,6 +19,8 @@ struct CommunicationOptions {
   double timeout_seconds = 0;
 };
 
+// Whether it can be chosen here.
+bool IsBuilt(CommunicationImplementation implementation);
 // Throws InvalidArgumentError for an implementation that was not built, with those that were, and for negative numbers.
 void CheckCommunication(const CommunicationOptions& options);
 // What collectives take as communication_hint.

@@ -64,7 +64,14 @@ TEST_F(StrategyTest, CommunicationThatIsNotBuilt) {
               AllOf(HasSubstr("AUTO, RING, GLOO, NCCL"), HasSubstr("'mpi'")));
   EXPECT_THAT(MessageOf<InvalidArgumentError>(
                   [] { Mirrored({.communication = {.implementation = CommunicationImplementation::kNccl}}); }),
-              AllOf(HasSubstr("(AUTO, RING)"), HasSubstr("NCCL")));
+              AllOf(HasSubstr(IsBuilt(CommunicationImplementation::kGloo) ? "(AUTO, RING, GLOO)" : "(AUTO, RING)"),
+                    HasSubstr("NCCL")));
+  const auto gloo = [] { Mirrored({.communication = {.implementation = CommunicationImplementation::kGloo}}); };
+  if (IsBuilt(CommunicationImplementation::kGloo)) {
+    EXPECT_NO_THROW(gloo());
+  } else {
+    EXPECT_THAT(MessageOf<InvalidArgumentError>(gloo), AllOf(HasSubstr("(AUTO, RING)"), HasSubstr("got GLOO")));
+  }
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] { Mirrored({.communication = {.bytes_per_pack = -1}}); }),
               HasSubstr("bytes_per_pack"));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] { Mirrored({.communication = {.timeout_seconds = -1}}); }),

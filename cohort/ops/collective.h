@@ -22,7 +22,7 @@ struct CollectiveKeys {
   std::vector<std::string> members = {};    // "/job:worker/task:0/device:CPU:0"; parts that are missing are the op's
   int64_t generation = 1;                   // of a group that forms itself; another one after it has failed
   float timeout_seconds = 0;                // of a collective of a group that forms itself; 0: none
-  std::string communication_hint = "auto";  // or "ring"; of a group that forms itself
+  std::string communication_hint = "auto";  // or "ring", "gloo"; of a group that forms itself
 };
 
 // One more than the largest instance_key in the graph (those of gradients do not count), 1 where there is none.

@@ -5,6 +5,7 @@
 
 #include <sstream>
 
+#include "cohort/collective/gloo/mesh.h"
 #include "cohort/core/str_cat.h"
 #include "tests/chaos/process_cluster.h"
 
@@ -19,12 +20,28 @@ constexpr int kWorkers = 3;
 constexpr int kLimitMs = 5000;  // by which the others know
 
 // Vectors of one message, and of many.
-class CollectiveChaos : public ::testing::TestWithParam<int64_t> {
+struct Case {
+  int64_t count;
+  bool gloo = false;
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& one) {
+  return out << one.count << "_elements" << (one.gloo ? "_by_gloo" : "");
+}
+
+std::vector<Case> Cases() {
+  std::vector<Case> cases = {{1000}, {1'000'000}};
+  if (collective::GlooIsBuilt()) cases.insert(cases.end(), {{1000, true}, {1'000'000, true}});
+  return cases;
+}
+
+class CollectiveChaos : public ::testing::TestWithParam<Case> {
  protected:
   CollectiveChaos() : cluster_({{"worker", kWorkers}}, {COLLECTIVE_TASK}) { UseTestToken(); }
 
   static Arguments Flags(Arguments more = {}) {
-    more.push_back(StrCat("--count=", GetParam()));
+    more.push_back(StrCat("--count=", GetParam().count));
+    if (GetParam().gloo) more.push_back("--gloo=1");
     more.push_back("--silence_ms=4000");
     return more;
   }
@@ -94,9 +111,10 @@ TEST_P(CollectiveChaos, AMemberThatBringsAnotherShape) {
     cluster_.Start("worker", w, w == 1 ? Flags({"--odd_step=8"}) : Flags());
   }
   for (int w = 0; w < kWorkers; ++w) {
-    EXPECT_THAT(Failure(w), AllOf(HasSubstr("InvalidArgument"), NamesMember(1), HasSubstr("'gradients/large'"),
-                                  HasSubstr("instance 1, round 7"), HasSubstr(StrCat("float32[", GetParam(), "]")),
-                                  HasSubstr(StrCat("float32[", GetParam() + 1, "]"))))
+    EXPECT_THAT(Failure(w),
+                AllOf(HasSubstr("InvalidArgument"), NamesMember(1), HasSubstr("'gradients/large'"),
+                      HasSubstr("instance 1, round 7"), HasSubstr(StrCat("float32[", GetParam().count, "]")),
+                      HasSubstr(StrCat("float32[", GetParam().count + 1, "]"))))
         << Said();
     const int acked = cluster_.CountLines("worker", w, "acked");
     EXPECT_LE(acked, 7) << Said();
@@ -122,8 +140,8 @@ TEST_P(CollectiveChaos, AMemberThatIsRestartedIsTold) {
   EXPECT_THAT(Failure(2), AllOf(NamesMember(2), HasSubstr("group 1, generation 1"))) << Said();
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CollectiveChaos, ::testing::Values(1000, 1'000'000),
-                         [](const auto& info) { return StrCat(info.param, "_elements"); });
+INSTANTIATE_TEST_SUITE_P(All, CollectiveChaos, ::testing::ValuesIn(Cases()),
+                         [](const auto& info) { return StrCat(info.param); });
 
 }  // namespace
 }  // namespace cohort::testing

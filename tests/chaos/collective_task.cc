@@ -9,6 +9,7 @@
 //
 // Flags, all as --name=value: --steps (0: no end)  --count (elements of the large vector)  --pause_ms (between steps)
 //   --odd_step (in this step the large vector has one element more)  --silence_ms  --timeout_ms (of a collective)
+//   --gloo (1: by Gloo)
 #include <unistd.h>
 
 #include <chrono>
@@ -61,10 +62,11 @@ struct Program {
   Output large, small;
   std::vector<Output> sums;
 
-  Program(const ClusterSpec& cluster, int task, int64_t timeout_ms) {
+  Program(const ClusterSpec& cluster, int task, int64_t timeout_ms, bool gloo) {
     ops::CollectiveKeys keys;
     for (const int index : cluster.task_indices("worker")) keys.members.push_back(StrCat("/job:worker/task:", index));
     keys.timeout_seconds = static_cast<float>(timeout_ms) / 1000;
+    if (gloo) keys.communication_hint = "gloo";
     const DeviceScope device(graph, StrCat("/job:worker/task:", task));
     large = ops::Placeholder(graph, DType::kFloat32, Shape{-1});
     small = ops::Placeholder(graph, DType::kFloat32, Shape{-1});
@@ -94,7 +96,7 @@ void Run(const Flags& flags) {
   options.config.intra_op_parallelism_threads = 1;
   Server server(resolver.cluster_spec(), resolver.task_type().value_or(""), resolver.task_id().value_or(-1), options);
   std::printf("serving %s pid %d\n", server.Target().c_str(), static_cast<int>(getpid()));
-  Program program(server.cluster(), server.task(), Get(flags, "timeout_ms", 0));
+  Program program(server.cluster(), server.task(), Get(flags, "timeout_ms", 0), Get(flags, "gloo", 0) != 0);
   std::printf("ready\n");
   Session session(program.graph, server.Target());
   const int64_t count = Get(flags, "count", 300'000);

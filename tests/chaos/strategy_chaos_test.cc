@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "cohort/core/str_cat.h"
+#include "cohort/distribute/communication_options.h"
 #include "tests/chaos/process_cluster.h"
 
 namespace cohort::testing {
@@ -26,7 +27,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int kWorkers = 3;
 constexpr int kLimitMs = 6000;  // 5 s, and time to say so
 
-class StrategyChaos : public ::testing::Test {
+// The implementation of communication.
+class StrategyChaos : public ::testing::TestWithParam<std::string> {
  protected:
   StrategyChaos() : cluster_({{"worker", kWorkers}}, {STRATEGY_TASK}) { UseTestToken(); }
 
@@ -34,6 +36,7 @@ class StrategyChaos : public ::testing::Test {
 
   static Arguments Flags(Arguments more = {}) {
     more.push_back("--silence_ms=4000");
+    more.push_back("--implementation=" + GetParam());
     return more;
   }
   // With callbacks that write.
@@ -82,7 +85,7 @@ class StrategyChaos : public ::testing::Test {
   const std::string folder_ = StrCat(::testing::TempDir(), "cohort_strategy_chaos_", getpid());
 };
 
-TEST_F(StrategyChaos, WorkersEndWithTheWeightsOfOneProcess) {
+TEST_P(StrategyChaos, WorkersEndWithTheWeightsOfOneProcess) {
   ProcessCluster one({{"worker", 1}}, {STRATEGY_TASK});
   one.StartAll(Flags());
   // The last one comes late.
@@ -107,7 +110,7 @@ TEST_F(StrategyChaos, WorkersEndWithTheWeightsOfOneProcess) {
 }
 
 // Before the others have seen it nothing is lost: they wait for the one that is started again.
-TEST_F(StrategyChaos, AWorkerThatDiesBeforeItMeetsTheOthersIsWaitedFor) {
+TEST_P(StrategyChaos, AWorkerThatDiesBeforeItMeetsTheOthersIsWaitedFor) {
   cluster_.Start("worker", 1, Flags({"--hold=start"}));
   ASSERT_TRUE(cluster_.WaitForLines("worker", 1, "holding", 1)) << Said();
   cluster_.Kill("worker", 1);
@@ -117,7 +120,7 @@ TEST_F(StrategyChaos, AWorkerThatDiesBeforeItMeetsTheOthersIsWaitedFor) {
   for (int w = 0; w < kWorkers; ++w) ASSERT_TRUE(cluster_.WaitForLines("worker", w, "end", 1)) << Said();
 }
 
-TEST_F(StrategyChaos, AWorkerThatNeverComesEndsTheOthersAtTheServersOwnDeadline) {
+TEST_P(StrategyChaos, AWorkerThatNeverComesEndsTheOthersAtTheServersOwnDeadline) {
   const auto start = Clock::now();
   for (const int w : {0, 2}) cluster_.Start("worker", w, Flags({"--connect_timeout_secs=2"}));
   for (const int w : {0, 2}) ExpectFails(w, 1, start, "DeadlineExceeded");
@@ -131,7 +134,7 @@ struct Phase {
 constexpr Phase kPhases[] = {{"built", 1},        {"epoch", 0},     {"epoch", 2}, {"checkpoint", 0, true},
                              {"backup", 1, true}, {"end", 0, true}, {"end", 1}};
 
-TEST_F(StrategyChaos, AWorkerThatIsKilledAtEachPhase) {
+TEST_P(StrategyChaos, AWorkerThatIsKilledAtEachPhase) {
   for (const Phase& phase : kPhases) {
     SCOPED_TRACE(phase.name);
     const Arguments flags = phase.writes ? FilesFlags() : Flags(), hold = {StrCat("--hold=", phase.name)};
@@ -146,7 +149,7 @@ TEST_F(StrategyChaos, AWorkerThatIsKilledAtEachPhase) {
   for (int w = 0; w < kWorkers; ++w) ASSERT_TRUE(cluster_.WaitForLines("worker", w, "end", 1)) << Said();
 }
 
-TEST_F(StrategyChaos, AWorkerThatIsFrozenAtEachPhase) {
+TEST_P(StrategyChaos, AWorkerThatIsFrozenAtEachPhase) {
   for (const Phase& phase : kPhases) {
     SCOPED_TRACE(phase.name);
     const Arguments flags = phase.writes ? FilesFlags() : Flags(), hold = {StrCat("--hold=", phase.name)};
@@ -161,7 +164,7 @@ TEST_F(StrategyChaos, AWorkerThatIsFrozenAtEachPhase) {
   }
 }
 
-TEST_F(StrategyChaos, AWorkerThatIsFrozenWhileAllTrain) {
+TEST_P(StrategyChaos, AWorkerThatIsFrozenWhileAllTrain) {
   cluster_.StartAll(Flags({"--epochs=1000", "--pause_ms=5"}));
   for (int w = 0; w < kWorkers; ++w) ASSERT_TRUE(cluster_.WaitForLines("worker", w, "acked", 10)) << Said();
   cluster_.Freeze("worker", 1);
@@ -171,7 +174,7 @@ TEST_F(StrategyChaos, AWorkerThatIsFrozenWhileAllTrain) {
 }
 
 // Its server was there, and the others wait for it in the first collective.
-TEST_F(StrategyChaos, AWorkerThatIsLostAtTheStart) {
+TEST_P(StrategyChaos, AWorkerThatIsLostAtTheStart) {
   for (const bool frozen : {false, true}) {
     SCOPED_TRACE(frozen ? "frozen" : "killed");
     cluster_.Start("worker", 1, Flags({"--hold=start"}));
@@ -190,7 +193,7 @@ TEST_F(StrategyChaos, AWorkerThatIsLostAtTheStart) {
 
 // The first collective begins when all have come: one of two that wait for the third is lost. Whoever it is, the third
 // is told when it comes.
-TEST_F(StrategyChaos, AWorkerThatIsLostInTheFirstCollective) {
+TEST_P(StrategyChaos, AWorkerThatIsLostInTheFirstCollective) {
   for (const bool frozen : {false, true}) {
     for (const int victim : {0, 1}) {
       SCOPED_TRACE(StrCat(frozen ? "frozen " : "killed ", victim));
@@ -214,7 +217,7 @@ TEST_F(StrategyChaos, AWorkerThatIsLostInTheFirstCollective) {
 }
 
 // Each phase takes one worker longer than the others would wait for one that is silent.
-TEST_F(StrategyChaos, AWorkerThatIsLateAtEachPhaseIsWaitedFor) {
+TEST_P(StrategyChaos, AWorkerThatIsLateAtEachPhaseIsWaitedFor) {
   const Arguments flags = {"--silence_ms=2000", "--epochs=1", "--folder=" + folder_};
   Arguments late = flags;
   late.emplace_back("--hold=every");
@@ -237,7 +240,7 @@ TEST_F(StrategyChaos, AWorkerThatIsLateAtEachPhaseIsWaitedFor) {
   }
 }
 
-TEST_F(StrategyChaos, OnlyTheChiefsFilesStay) {
+TEST_P(StrategyChaos, OnlyTheChiefsFilesStay) {
   ProcessCluster two({{"worker", 2}}, {STRATEGY_TASK});
   two.StartAll(FilesFlags());
   for (int w = 0; w < 2; ++w) {
@@ -248,7 +251,7 @@ TEST_F(StrategyChaos, OnlyTheChiefsFilesStay) {
                                    "own/epoch.txt"));
 }
 
-TEST_F(StrategyChaos, AWorkerWithAnotherModelBatchSizeOrData) {
+TEST_P(StrategyChaos, AWorkerWithAnotherModelBatchSizeOrData) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> differences = {
       {"--units=9", {"weight dense/kernel: float32[5,7]", "float32[5,9]"}},
       {"--batch_size=6", {"batch_size: 8", "batch_size: 6"}},
@@ -264,6 +267,15 @@ TEST_F(StrategyChaos, AWorkerWithAnotherModelBatchSizeOrData) {
     }
   }
 }
+
+std::vector<std::string> Implementations() {
+  std::vector<std::string> names = {"AUTO"};
+  if (distribute::IsBuilt(distribute::CommunicationImplementation::kGloo)) names.emplace_back("GLOO");
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, StrategyChaos, ::testing::ValuesIn(Implementations()),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace cohort::testing

@@ -14,7 +14,7 @@
 //   --hold (start: the server runs; first_collective: it goes on with the first collective, and says "holding" two
 //   seconds later - another worker has to keep it from ending; built: before Fit; epoch: mid-epoch, in the third step;
 //   checkpoint: the chief writes the model; backup: before an epoch's backup; end: when the last step is done; every:
-//   each of these but first_collective)
+//   each of these but first_collective)  --implementation (of communication)
 #include <signal.h>
 #include <unistd.h>
 
@@ -89,7 +89,9 @@ void Train(const Flags& flags, distribute::StrategyPtr* kept, Clock::time_point*
   server.config.intra_op_parallelism_threads = 1;
   server.config.connect_timeout_secs = flags.Number("connect_timeout_secs", 7200);
   *kept = distribute::MultiWorkerMirrored(
-      {.replicas_per_worker = static_cast<int>(flags.Integer("replicas", 1)), .server = server});
+      {.communication = {.implementation = distribute::ImplementationByName(flags.Text("implementation", "auto"))},
+       .replicas_per_worker = static_cast<int>(flags.Integer("replicas", 1)),
+       .server = server});
   const distribute::StrategyPtr& strategy = *kept;
   std::printf("serving pid %d\n", static_cast<int>(getpid()));
   HoldAt(flags, "start");

@@ -16,8 +16,11 @@ namespace cohort::testing {
 
 class StrategyCluster {
  public:
-  StrategyCluster(int workers, int replicas, std::string protocol)
-      : ports_(static_cast<size_t>(workers)), replicas_(replicas), protocol_(std::move(protocol)) {}
+  StrategyCluster(int workers, int replicas, std::string protocol, distribute::CommunicationOptions communication = {})
+      : ports_(static_cast<size_t>(workers)),
+        replicas_(replicas),
+        protocol_(std::move(protocol)),
+        communication_(communication) {}
 
   // What the worker finds in TF_CONFIG.
   std::string TFConfig(int worker) const {
@@ -26,11 +29,11 @@ class StrategyCluster {
     return StrCat(R"({"cluster": {"worker": [)", StrJoin(addresses, ", "),
                   R"(]}, "task": {"type": "worker", "index": )", worker, "}}");
   }
-  distribute::StrategyPtr Strategy(int worker, const distribute::CommunicationOptions& communication = {}) const {
+  distribute::StrategyPtr Strategy(int worker) const {
     ServerOptions server = LocalCluster::FastOptions();
     server.protocol = protocol_;
     server.silence_limit = std::chrono::seconds(60);
-    return distribute::MultiWorkerMirrored({.communication = communication,
+    return distribute::MultiWorkerMirrored({.communication = communication_,
                                             .resolver = TFConfigClusterResolver(TFConfig(worker)),
                                             .replicas_per_worker = replicas_,
                                             .server = server});
@@ -57,6 +60,7 @@ class StrategyCluster {
   std::vector<tools::PortReservation> ports_;
   const int replicas_;
   const std::string protocol_;
+  const distribute::CommunicationOptions communication_;
 };
 
 }  // namespace cohort::testing

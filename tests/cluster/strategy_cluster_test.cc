@@ -26,17 +26,25 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using testing::StrategyCluster;
 
+using distribute::CommunicationImplementation;
+
 struct Layout {
   std::string protocol;
   int workers, replicas;
+  CommunicationImplementation implementation = CommunicationImplementation::kAuto;
 };
 std::ostream& operator<<(std::ostream& out, const Layout& layout) {
-  return out << layout.protocol << "_" << layout.workers << "_by_" << layout.replicas;
+  out << layout.protocol << "_" << layout.workers << "_by_" << layout.replicas;
+  return layout.implementation == CommunicationImplementation::kGloo ? out << "_GLOO" : out;
 }
 
 class MultiWorker : public ::testing::TestWithParam<Layout> {
  protected:
-  MultiWorker() : cluster_(GetParam().workers, GetParam().replicas, GetParam().protocol) { RegisterAll(); }
+  MultiWorker()
+      : cluster_(GetParam().workers, GetParam().replicas, GetParam().protocol,
+                 {.implementation = GetParam().implementation}) {
+    RegisterAll();
+  }
 
   StrategyCluster cluster_;
 };
@@ -262,9 +270,14 @@ TEST_P(MultiWorker, TheChiefAloneWrites) {
   std::filesystem::remove_all(folder);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, MultiWorker,
-                         ::testing::Values(Layout{"in_process", 2, 1}, Layout{"grpc", 2, 1}, Layout{"in_process", 2, 2},
-                                           Layout{"grpc", 3, 1}),
+std::vector<Layout> Layouts() {
+  constexpr auto kGloo = CommunicationImplementation::kGloo;
+  std::vector<Layout> layouts = {{"in_process", 2, 1}, {"grpc", 2, 1}, {"in_process", 2, 2}, {"grpc", 3, 1}};
+  if (distribute::IsBuilt(kGloo)) layouts.insert(layouts.end(), {{"grpc", 3, 1, kGloo}, {"grpc", 2, 2, kGloo}});
+  return layouts;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MultiWorker, ::testing::ValuesIn(Layouts()),
                          [](const auto& info) { return StrCat(info.param); });
 
 TEST(MultiWorkerAlone, TrainsByItselfWithAWarning) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cohort/cluster/server.h"
+#include "cohort/collective/gloo/mesh.h"
 #include "cohort/collective/group.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/registration.h"
@@ -49,10 +50,29 @@ struct Layout {
   std::string transport;  // "local", or a protocol of servers
   int world = 1;
   int per_process = 1;  // members of each process (the last has fewer where it does not come out even)
+  Algorithm algorithm = Algorithm::kAuto;  // of groups that name none
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Layout& layout) {
-  return out << layout.transport << "_" << layout.world << "_by_" << layout.per_process;
+  out << layout.transport << "_" << layout.world << "_by_" << layout.per_process;
+  return layout.algorithm == Algorithm::kAuto ? out : out << "_" << AlgorithmName(layout.algorithm);
+}
+
+// Layouts, and those of `with_gloo` where Gloo was built.
+inline std::vector<Layout> WithGloo(std::vector<Layout> layouts, std::vector<Layout> with_gloo) {
+  for (Layout& layout : with_gloo) {
+    layout.algorithm = Algorithm::kGloo;
+    if (GlooIsBuilt()) layouts.push_back(layout);
+  }
+  return layouts;
+}
+
+// All that a group may ask for.
+inline std::vector<Algorithm> AllAlgorithms() {
+  std::vector<Algorithm> all = {Algorithm::kAuto,     Algorithm::kRing,   Algorithm::kHalvingDoubling,
+                                Algorithm::kDoubling, Algorithm::kDirect, Algorithm::kHierarchical};
+  if (GlooIsBuilt()) all.push_back(Algorithm::kGloo);
+  return all;
 }
 
 // The servers of a layout (none for "local").
@@ -78,6 +98,7 @@ class TestCluster {
     return members;
   }
   int processes() const { return processes_; }  // 0 for "local"
+  Algorithm algorithm() const { return layout_.algorithm; }
   Server& server(int i) { return servers_->server("worker", i); }
   void Stop(int i) { servers_->Stop("worker", i); }
 
@@ -95,6 +116,7 @@ class TestGroup {
 
   TestGroup(TestCluster& cluster, GroupOptions options, const Adjust& adjust = nullptr) {
     options.members = cluster.Members();
+    if (options.algorithm == Algorithm::kAuto) options.algorithm = cluster.algorithm();
     if (cluster.processes() == 0) {
       groups_.push_back(MakeLocalGroup(options));
     } else {
