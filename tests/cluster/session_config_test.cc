@@ -145,7 +145,7 @@ class MissingTaskTest : public ::testing::Test {
     return ::testing::internal::GetCapturedStderr();
   }
 
-  const tools::PortReservation ports_[3];
+  tools::PortReservation ports_[3];
   const ClusterSpec spec_{{{"ps", {ports_[0].Address()}}, {"worker", {ports_[1].Address(), ports_[2].Address()}}}};
 };
 
