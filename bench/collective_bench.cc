@@ -3,13 +3,13 @@
 // before each all-reduce, and rank 0's clock counts. "mixed" is 4 KB, 1 MB and 11.55 MB one after the other. With
 // --before the same connections have reduced so many bytes many times before: Gloo stalls where that was little.
 // Prints one JSON line a figure: {"side", "algorithm", "members", "bytes" (0: mixed), "median_us", "p99_us", "count"}.
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -120,10 +120,11 @@ void Check(Rank& rank, int number, const Case& work) {
   }
   rank.Barrier();
   for (size_t v = 0; v < work.counts.size(); ++v) rank.AllReduce(v);
+  const int64_t members_sum = int64_t{work.members} * (work.members + 1) / 2;
   for (size_t v = 0; v < work.counts.size(); ++v) {
     float* data = rank.data(v);
     for (int64_t i = 0; i < work.counts[v]; ++i) {
-      const auto sum = static_cast<float>(work.members * (work.members + 1) / 2 + work.members * (i % 7));
+      const auto sum = static_cast<float>(members_sum + work.members * (i % 7));
       if (data[i] != sum) throw std::runtime_error(StrCat("element ", i, " is ", data[i], ", not ", sum));
     }
   }
@@ -188,6 +189,7 @@ collective::GroupOptions Options(const Case& work, const Flags& flags) {
 void RunInOneProcess(const Case& work, const Flags& flags) {
   const auto group = collective::MakeLocalGroup(Options(work, flags));
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(work.members));
   for (int i = 0; i < work.members; ++i) {
     threads.emplace_back([&, i] {
       OurRank rank(group->communicator(i), true);
@@ -233,6 +235,7 @@ bool Run(const Case& work, const Flags& flags) {
     children.push_back(Fork(flags.limit_s, [&] { RunInOneProcess(work, flags); }));
   } else if (work.side == "grpc") {
     std::vector<std::string> addresses;
+    addresses.reserve(static_cast<size_t>(work.members));
     for (int i = 0; i < work.members; ++i) addresses.push_back(ports.emplace_back().Address());
     const ClusterSpec cluster({{"worker", addresses}});
     for (int i = 0; i < work.members; ++i) {

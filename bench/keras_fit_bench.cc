@@ -75,7 +75,7 @@ void Compare(benchmark::State& state, int64_t steps, int64_t batch, const std::f
   fit();
   bare();
   std::vector<double> fits, bares, waits;
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     for (int i = 0; i < kRuns; ++i) {
       bares.push_back(Seconds(bare));
       double waited = 0;

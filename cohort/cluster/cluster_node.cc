@@ -145,8 +145,8 @@ std::shared_ptr<Connection> ClusterNode::ReachAddress(const std::string& address
 
 std::shared_ptr<Connection> ClusterNode::DialUntil(const std::string& address, const std::string& task,
                                                    const Patience& patience) {
-  const Clock::time_point start = Clock::now();
-  Clock::time_point say = start + missing_interval_;
+  const Clock::time_point start = Clock::now();  // NOLINT(clang-analyzer-deadcode.DeadStores): it follows no catch
+  int said = 0;
   std::chrono::milliseconds pause = kFirstRetry;
   for (;;) {
     std::string reason;
@@ -167,10 +167,10 @@ std::shared_ptr<Connection> ClusterNode::DialUntil(const std::string& address, c
       throw UnavailableError(StrCat("[cluster] ", task.empty() ? "the task" : task, " (", address,
                                     ") could not be reached for ", waited, " s: ", reason));
     }
-    if (now >= say) {
+    if (now >= start + (said + 1) * missing_interval_) {
+      ++said;
       LogInfo("cluster", identity_.task, " still waits for ", task.empty() ? "the task" : task, " (", address, "), ",
               waited, " s so far: ", reason);
-      say = now + missing_interval_;
     }
     PauseDialing(task, std::min(deadline, now + pause), patience);
     pause = std::min(pause * 2, kLastRetry);

@@ -19,8 +19,8 @@ const char* CallKindName(CallKind kind);
 // One execution of one collective.
 struct CallId {
   int64_t instance = 0;
-  int64_t round = 0;  // how many times this instance has been run before
-  friend auto operator<=>(const CallId&, const CallId&) = default;
+  int64_t round = 0;                                                // how many times this instance has been run before
+  friend auto operator<=>(const CallId&, const CallId&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
 struct Signature {

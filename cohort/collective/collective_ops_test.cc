@@ -280,6 +280,7 @@ class BetweenGraph : public ::testing::TestWithParam<Between> {
   std::vector<Status> AtEachWorker(const std::function<void(int rank)>& work) {
     std::vector<Status> outcomes(kWorld);
     std::vector<std::thread> threads;
+    threads.reserve(kWorld);
     for (int rank = 0; rank < kWorld; ++rank) {
       threads.emplace_back([&, rank] {
         try {

@@ -141,11 +141,11 @@ void GroupPlace::OnJoined(int64_t key, const Status& status, std::unique_ptr<Gro
     if (group_ != nullptr) group_->Publish(resources_);
     asked.swap(waiting_);
   }
-  Tell(key, status, std::move(asked));
+  Tell(key, status, asked);
 }
 
-void GroupPlace::Tell(int64_t key, const Status& status, std::vector<Asked> asked) {
-  for (Asked& one : asked) {
+void GroupPlace::Tell(int64_t key, const Status& status, const std::vector<Asked>& asked) {
+  for (const Asked& one : asked) {
     std::shared_ptr<Communicator> communicator;
     if (status.ok()) communicator = SlotOf(resources_, key, one.device)->Get();
     if (status.ok() && communicator == nullptr) {

@@ -74,7 +74,7 @@ class GroupPlace final : public Resource, public std::enable_shared_from_this<Gr
   std::unique_ptr<Group> Begin(const GroupOptions& options) REQUIRES(mu_);
   void FormLocal(const GroupOptions& options) REQUIRES(mu_);
   void OnJoined(int64_t key, const Status& status, std::unique_ptr<Group> group) EXCLUDES(mu_);
-  void Tell(int64_t key, const Status& status, std::vector<Asked> asked) EXCLUDES(mu_);
+  void Tell(int64_t key, const Status& status, const std::vector<Asked>& asked) EXCLUDES(mu_);
 
   ResourceManager& resources_;
   Mutex mu_;

@@ -43,9 +43,9 @@ class CollectiveKernel : public AsyncOpKernel {
 
   void ComputeAsync(KernelContext& ctx, Done done) final {
     std::shared_ptr<Communicator> communicator = slot_->Get();
-    if (communicator == nullptr && size_ == 1) return Alone(ctx, std::move(done));
+    if (communicator == nullptr && size_ == 1) return Alone(ctx, done);
     if (!group_.members.empty() && (communicator == nullptr || !communicator->status().ok())) {
-      return Ask(ctx, std::move(done));
+      return Ask(ctx, done);
     }
     Run(std::move(communicator), ctx, std::move(done));
   }
@@ -67,7 +67,7 @@ class CollectiveKernel : public AsyncOpKernel {
   }
 
   // Runs when the group has formed itself, unless the step is cancelled before.
-  void Ask(KernelContext& ctx, Done done) {
+  void Ask(KernelContext& ctx, const Done& done) {
     CancellationManager* manager = ctx.step().cancellation;
     const auto token = std::make_shared<CancellationManager::Token>(CancellationManager::kAlreadyCancelled);
     const auto waiter = std::make_shared<GroupWaiter>(

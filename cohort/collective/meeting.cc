@@ -68,6 +68,7 @@ class Reduction {
 
 std::vector<Tensor> TakeInputs(std::vector<PlanRun::Job>& jobs) {
   std::vector<Tensor> inputs;
+  inputs.reserve(jobs.size());
   for (PlanRun::Job& job : jobs) inputs.push_back(std::move(job.input));
   return inputs;
 }

@@ -31,7 +31,7 @@ struct ScheduleEntry {
 struct GroupRef {
   int64_t key = 0;
   int64_t generation = 0;
-  friend auto operator<=>(const GroupRef&, const GroupRef&) = default;
+  friend auto operator<=>(const GroupRef&, const GroupRef&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
 struct JoinMessage {

@@ -31,11 +31,11 @@ Tensor Noise(const Shape& shape) {
 std::unique_ptr<Sequential> Narrow(DepthwiseFans fans, bool normalized = false) {
   std::vector<SequentialItem> items = {Input(Shape{8, 8, 1}), Conv2D(64, 3, {.padding = "same", .activation = "selu"})};
   for (int i = 0; i < 4; ++i) {
-    items.push_back(SeparableConv2D(64, 3, {.padding = "same", .activation = "selu", .depthwise_fans = fans}));
-    if (normalized) items.push_back(BatchNormalization());
+    items.emplace_back(SeparableConv2D(64, 3, {.padding = "same", .activation = "selu", .depthwise_fans = fans}));
+    if (normalized) items.emplace_back(BatchNormalization());
   }
-  items.push_back(Flatten());
-  items.push_back(Dense(10, {.activation = "softmax"}));
+  items.emplace_back(Flatten());
+  items.emplace_back(Dense(10, {.activation = "softmax"}));
   auto model = std::make_unique<Sequential>(items, ModelOptions{.session = {.intra_op_parallelism_threads = 1}});
   model->Compile({.optimizer = SGD({.learning_rate = 0.05}), .loss = "sparse_categorical_crossentropy"});
   return model;

@@ -152,6 +152,7 @@ int64_t TrainAll(const Flags& flags, const Model& model, const std::vector<Lane>
   if (lanes.size() == 1) return Train(flags, model, lanes[0], supervisor, session);
   std::atomic<int64_t> steps{0};
   std::vector<std::thread> threads;
+  threads.reserve(lanes.size());
   for (const Lane& lane : lanes) {
     threads.emplace_back([&] {
       try {

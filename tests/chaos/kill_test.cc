@@ -1,8 +1,8 @@
 // kill -9 of each kind of task in the middle of training: who is told what, who goes on, who ends.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 
+#include <csignal>
 #include <functional>
 #include <thread>
 

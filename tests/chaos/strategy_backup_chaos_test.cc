@@ -1,9 +1,9 @@
 // Workers that train together are killed at any moment, and all are started again: they end as if nothing had happened.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <vector>
@@ -55,7 +55,7 @@ class StrategyBackupChaos : public ::testing::TestWithParam<std::string> {
     return end;
   }
   std::string Undisturbed() {
-    const std::string end = Run("", 0);
+    std::string end = Run("", 0);
     EXPECT_THAT(end, HasSubstr("loss"));
     return end;
   }

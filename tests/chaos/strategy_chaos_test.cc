@@ -2,12 +2,12 @@
 // with an error in time that names the worker. Left alone they end with the weights of one process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <sstream>
 #include <thread>

@@ -15,10 +15,10 @@
 //   seconds later - another worker has to keep it from ending; built: before Fit; epoch: mid-epoch, in the third step;
 //   checkpoint: the chief writes the model; backup: before an epoch's backup; end: when the last step is done; every:
 //   each of these but first_collective)  --implementation (of communication)
-#include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <set>
 #include <string>

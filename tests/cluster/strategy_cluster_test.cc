@@ -227,10 +227,11 @@ TEST_P(MultiWorker, OptimizersAndStatisticsThatDivergeAreNamed) {
     }
     ADD_FAILURE() << "no variable " << name;
   };
-  for (const auto& [variable, named] :
-       {std::pair{"SGD/learning_rate", "optimizer variable 'SGD/learning_rate'"},
-        {"dense/kernel/SGD", "optimizer variable 'dense/kernel/SGD'"},
-        {"batch_normalization/moving_mean", "weight 'batch_normalization/moving_mean'"}}) {
+  for (const auto& which : {std::pair{"SGD/learning_rate", "optimizer variable 'SGD/learning_rate'"},
+                            {"dense/kernel/SGD", "optimizer variable 'dense/kernel/SGD'"},
+                            {"batch_normalization/moving_mean", "weight 'batch_normalization/moving_mean'"}}) {
+    const char* variable = which.first;
+    const char* named = which.second;
     const std::vector<Status> outcomes =
         cluster_.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {
           TrainingCase one;

@@ -1,5 +1,6 @@
 #include <string>
 
+#include "cohort/core/str_cat.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/join.h"
 #include "cohort/ops/slice.h"
@@ -10,7 +11,7 @@ namespace {
 
 using Outputs = std::vector<Output>;
 
-Tensor Words(std::vector<std::string> words) { return Tensor::Vector(words); }
+Tensor Words(const std::vector<std::string>& words) { return Tensor::Vector(words); }
 
 void AddJoinCases(std::vector<OpCase>& cases) {
   const auto concat = [](int axis) -> OpCase::Build {
@@ -38,14 +39,14 @@ void AddJoinCases(std::vector<OpCase>& cases) {
   cases.push_back({"Split", "empty", {Ramp({4, 0})}, split(0, 2), {0}});
   cases.push_back({"Split", "one", {Ramp({2})}, split(0, 1), {0}});
   cases.push_back({"Split", "strings", {Words({"a", "b"})}, split(0, 2)});
-  const auto split_v = [](std::vector<int64_t> sizes, int axis) -> OpCase::Build {
+  const auto split_v = [](const std::vector<int64_t>& sizes, int axis) -> OpCase::Build {
     return [=](Graph&, const Outputs& in) { return ops::SplitV(in[0], sizes, axis); };
   };
   cases.push_back({"SplitV", "rows", {Ramp({4, 3})}, split_v({1, 3}, 0), {0}});
   cases.push_back({"SplitV", "rest", {Ramp({2, 6})}, split_v({2, -1, 1}, 1), {0}});
   cases.push_back({"SplitV", "with_empty", {Ramp({2, 3})}, split_v({0, 3}, -1), {0}});
   for (const int axis : {0, 1, 2, -1}) {
-    const std::string label = "axis_" + std::string(axis < 0 ? "minus_" : "") + std::to_string(std::abs(axis));
+    const std::string label = StrCat("axis_", axis < 0 ? "minus_" : "", std::abs(axis));
     cases.push_back({"Pack",
                      label,
                      {Ramp({2, 3}), Scatter({2, 3})},
@@ -167,8 +168,9 @@ void AddStridedCases(std::vector<OpCase>& cases) {
                      },
                      {0}});
   }
-  const auto grad = [](std::vector<int64_t> shape, std::vector<int64_t> begin, std::vector<int64_t> end,
-                       std::vector<int64_t> strides, int64_t shrink) -> OpCase::Build {
+  const auto grad = [](const std::vector<int64_t>& shape, const std::vector<int64_t>& begin,
+                       const std::vector<int64_t>& end, const std::vector<int64_t>& strides,
+                       int64_t shrink) -> OpCase::Build {
     return [=](Graph& graph, const Outputs& in) {
       return Outputs{graph.Op("StridedSliceGrad")
                          .Input(ops::IntVector(graph, shape))
