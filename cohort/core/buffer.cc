@@ -84,12 +84,10 @@ class CachingHostAllocator final : public Allocator {
   }
 
   void GiveBack(void* block, size_t class_index, size_t class_bytes) {
+    if (class_index == kPassing) munmap(block, class_bytes);
     MutexLock lock(mu_);
     stats_.bytes_in_use -= static_cast<int64_t>(class_bytes);
-    if (class_index == kPassing) {
-      munmap(block, class_bytes);
-      return;
-    }
+    if (class_index == kPassing) return;
     stats_.bytes_cached += static_cast<int64_t>(class_bytes);
     if (class_index == kWhole) {
       waiting_.push_back({block, class_bytes});

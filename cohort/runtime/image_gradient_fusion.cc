@@ -113,13 +113,18 @@ class Fuser {
     }
   }
 
-  // Whether `node` is the gradient of an activation whose result is the input of the pool that `pool_grad` belongs to.
+  // Whether `node` takes the result of `pool_grad` on to what is before an activation, whose result is the pool's
+  // input, and may come before it instead.
   static bool IsGradientAt(const Node& node, const Node& pool_grad) {
-    static const std::set<std::string, std::less<>> ops = {"ReluGrad", "Relu6Grad",   "EluGrad",
-                                                           "SeluGrad", "SigmoidGrad", "TanhGrad"};
-    if (ops.count(node.op_name()) == 0) return false;
-    const Output value = node.input(node.input(0).node == &pool_grad ? 1 : 0);
-    return value == pool_grad.input(0);
+    // Which input is the gradient; the other one is the activation's result.
+    static const std::map<std::string, int, std::less<>> ops = {{"ReluGrad", 0}, {"Relu6Grad", 0},   {"EluGrad", 0},
+                                                                {"SeluGrad", 0}, {"SigmoidGrad", 1}, {"TanhGrad", 1}};
+    const auto found = ops.find(node.op_name());
+    if (found == ops.end()) return false;
+    if (node.input(found->second).node != &pool_grad || node.input(1 - found->second) != pool_grad.input(0))
+      return false;
+    const auto& waits = node.control_inputs();
+    return std::none_of(waits.begin(), waits.end(), [&](const Node* before) { return Needs(before, &pool_grad); });
   }
 
   static bool SameWindows(const Node& a, const Node& b) {

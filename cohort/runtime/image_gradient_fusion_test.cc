@@ -106,6 +106,39 @@ TEST(ImageGradientFusionTest, GradientsThroughActivationAndPoolAreTheSameInEithe
   }
 }
 
+TEST(ImageGradientFusionTest, WhatOnlyLooksLikeAnActivationsGradientStaysBehindThePools) {
+  const auto places = [](const auto& change) {  // how many inputs of ReluGrad are images before the pool
+    Network network;
+    Node* relu = nullptr;
+    Node* pool = nullptr;
+    for (Node* node : network.graph->nodes()) {
+      if (node->op_name() == "ReluGrad") relu = node;
+      if (node->op_name() == "MaxPoolGrad") pool = node;
+    }
+    change(*network.graph, *relu, *pool);
+    const auto result = FuseImageGradients(std::move(network.graph), "CPU");
+    int before = 0;
+    for (const Node* node : result->nodes()) {
+      if (node->op_name() != "ReluGrad") continue;
+      for (const Output& input : node->inputs()) before += input.shape() == Shape{-1, 6, 6, 4} ? 1 : 0;
+    }
+    return before;
+  };
+  EXPECT_EQ(places([](Graph&, Node&, Node&) {}), 0);
+  // The pool's gradient decides, the activation is passed on.
+  EXPECT_EQ(places([](Graph&, Node& relu, Node&) {
+              const Output gradient = relu.input(0);
+              relu.ReplaceInput(0, relu.input(1));
+              relu.ReplaceInput(1, gradient);
+            }),
+            2);
+  // Something that waits for the pool's gradient comes before the activation's.
+  EXPECT_EQ(places([](Graph& graph, Node& relu, Node& pool) {
+              relu.AddControlInput(graph.Op("NoOp").Control(&pool).Finish());
+            }),
+            2);
+}
+
 TEST(ImageGradientFusionTest, ControlEdgesMove) {
   Network network;
   Node* before = network.graph->Op("NoOp").Name("before").Finish();
