@@ -100,6 +100,7 @@ void ClusterNode::Remember(const std::shared_ptr<Connection>& connection) {
     MutexLock lock(mu_);
     if (stopped_) return;
     connections_.emplace(connection->peer().task, connection);
+    gone_since_.erase(connection->peer().task);
     if (connection->peer().task == chief_ && chief_state_ != ChiefState::kDone) chief_state_ = ChiefState::kConnected;
   }
   changed_.NotifyAll();
@@ -130,6 +131,12 @@ std::shared_ptr<Connection> ClusterNode::TryReach(const DeviceName& task, Clock:
     LogDebug("cluster", name, " does not answer: ", e.what());
   }
   return nullptr;
+}
+
+std::optional<Clock::time_point> ClusterNode::GoneSince(const std::string& task) {
+  MutexLock lock(mu_);
+  const auto found = gone_since_.find(task);
+  return found == gone_since_.end() ? std::nullopt : std::optional(found->second);
 }
 
 const std::string& ClusterNode::AddressOf(const DeviceName& task) const {
@@ -282,6 +289,7 @@ void ClusterNode::OnClosed(const std::shared_ptr<Connection>& connection, const 
         was_the_task = false;
       }
     }
+    if (connections_.count(peer) == 0) gone_since_.emplace(peer, Clock::now());
     for (const auto& [session, lease] : leases_) {
       if (lease.master == connection) ended.push_back(session);
     }

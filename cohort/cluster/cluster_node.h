@@ -64,6 +64,8 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
   // By one attempt, without a wait for a task that does not listen yet: null where nobody does, or where nobody has
   // answered by `deadline`. Else the same.
   std::shared_ptr<Connection> TryReach(const DeviceName& task, std::chrono::steady_clock::time_point deadline);
+  // Since when a task that this process was connected to is gone; nothing where it never was, or is again.
+  std::optional<std::chrono::steady_clock::time_point> GoneSince(const std::string& task) EXCLUDES(mu_);
   // The same as Reach for an address whose task is not known.
   std::shared_ptr<Connection> ReachAddress(const std::string& address, std::chrono::steady_clock::time_point deadline);
   // A client for the steps of `task` over a live connection.
@@ -130,6 +132,7 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
   Mutex mu_;
   CondVar changed_;
   std::multimap<std::string, std::shared_ptr<Connection>> connections_ GUARDED_BY(mu_);  // by the peer's task
+  std::map<std::string, std::chrono::steady_clock::time_point> gone_since_ GUARDED_BY(mu_);  // by task
   std::map<const Connection*, std::shared_ptr<RemoteTask>> remote_tasks_ GUARDED_BY(mu_);
   std::map<uint64_t, Lease> leases_ GUARDED_BY(mu_);
   ChiefState chief_state_ GUARDED_BY(mu_) = ChiefState::kNotSeen;

@@ -67,6 +67,7 @@ std::unique_ptr<Group> JoinGroup(ClusterNode& node, const GroupOptions& options,
   const auto core = std::make_shared<GroupCore>(options, node.task().ToString());
   auto group = std::make_unique<Group>(core);  // leaves again where something throws
   core->OpenGloo(ParseAddress(node.identity().address).host);
+  core->KnowGone([&node](const std::string& task) { return node.GoneSince(task); });
   registry->Add(core);
   // The later of two processes connects to the earlier one, which answers. One that cannot be reached keeps nobody from
   // the others, who may know that the group has failed.

@@ -15,6 +15,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kFirstPause{10};
 constexpr std::chrono::milliseconds kLongestPause{500};
 constexpr std::chrono::seconds kFarewell{5};
+// How long a member is waited for that was there before and is gone: it may have been started again.
+constexpr std::chrono::seconds kReturn{3};
 
 DeviceName Completed(const DeviceName& name) {
   DeviceName base;
@@ -154,6 +156,15 @@ void GroupCore::OnJoin(const std::shared_ptr<Connection>& connection, const Join
   changed_.NotifyAll();
 }
 
+std::vector<std::string> GroupCore::WhoIsGone(int but) const {
+  std::vector<std::string> lost;
+  for (int process = 0; process < static_cast<int>(tasks_.size()); ++process) {
+    if (process == own_process_ || process == but || gone_ == nullptr) continue;
+    if (gone_(tasks_[static_cast<size_t>(process)])) lost.push_back(DescribeProcess(process));
+  }
+  return lost;
+}
+
 void GroupCore::AwaitAll(const std::function<bool()>& reach, Clock::time_point deadline, Clock::duration say_every) {
   const auto start = Clock::now();
   auto say = start + say_every;
@@ -164,13 +175,16 @@ void GroupCore::AwaitAll(const std::function<bool()>& reach, Clock::time_point d
     MutexLock lock(mu_);
     failed_.ThrowIfError();
     std::vector<std::string> missing;
+    auto given_up = Clock::time_point::max();  // when the first of those who are gone will not come back any more
     for (size_t process = 0; process < peers_.size(); ++process) {
-      if (static_cast<int>(process) != own_process_ && !peers_[process].joined) {
-        missing.push_back(DescribeProcess(static_cast<int>(process)));
-      }
+      if (static_cast<int>(process) == own_process_ || peers_[process].joined) continue;
+      missing.push_back(DescribeProcess(static_cast<int>(process)));
+      const auto since = options_.generation > 1 ? std::nullopt : gone_(tasks_[process]);
+      if (since) given_up = std::min(given_up, *since + kReturn);
     }
     if (missing.empty()) return;
     const auto now = Clock::now();
+    if (now >= given_up) break;
     const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(now - start).count() / 1000.0;
     const std::string what = StrCat("group ", options_.key, ", generation ", options_.generation);
     if (now >= deadline) {
@@ -181,13 +195,18 @@ void GroupCore::AwaitAll(const std::function<bool()>& reach, Clock::time_point d
       LogInfo("collective", what, " still waits for ", StrJoin(missing, ", "), ", ", waited, " s so far");
       say = now + say_every;
     }
-    auto until = std::min(deadline, say);
+    auto until = std::min({deadline, say, given_up});
     if (!reached) {
       until = std::min(until, now + pause);
       pause = std::min(2 * pause, kLongestPause);
     }
     changed_.WaitUntil(mu_, until);
   }
+  const Status why(Code::kUnavailable,
+                   StrCat("[collective] group ", options_.key, ", generation ", options_.generation,
+                          " cannot be formed; gone: ", StrJoin(WhoIsGone(own_process_), ", ")));
+  Fail(why);  // for those who come later, and never saw who is gone
+  why.ThrowIfError();
 }
 
 void GroupCore::OpenGloo(const std::string& host) {
@@ -342,12 +361,17 @@ void GroupCore::OnClosed(const std::shared_ptr<Connection>& connection, const St
   bool had_left = false;
   {
     MutexLock lock(mu_);
+    changed_.NotifyAll();  // perhaps it was waited for
     process = FindProcess(connection);
     if (process < 0) return;
     had_left = peers_[static_cast<size_t>(process)].left > 0;
   }
-  const Status gone(why.code(), StrCat("[collective] ", DescribeProcess(process), " of group ", options_.key,
-                                       ", generation ", options_.generation, " is lost: ", why.message()));
+  // One that was there when it should have joined and went before is likely to be why this one has gone.
+  const std::vector<std::string> others = WhoIsGone(process);
+  const Status gone(why.code(),
+                    StrCat("[collective] ", DescribeProcess(process), " of group ", options_.key, ", generation ",
+                           options_.generation, " is lost: ", why.message(),
+                           others.empty() ? "" : StrCat("; gone before: ", StrJoin(others, ", "))));
   // Who has said good-bye has done its part in what still runs.
   if (!had_left) Fail(gone);
   SetGone(process, gone);

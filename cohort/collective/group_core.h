@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -54,9 +55,14 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   void SendJoin(int process, const std::shared_ptr<Connection>& connection);
   // Before the group can fail: where its failure is noted for those who join later.
   void TellFailure(std::shared_ptr<class FailedGroups> failures) { failures_ = std::move(failures); }
+  // Before it is told of connections that close: since when a task that was there is gone; nothing where it is there,
+  // or was never seen.
+  using Gone = std::function<std::optional<std::chrono::steady_clock::time_point>(const std::string& task)>;
+  void KnowGone(Gone gone) { gone_ = std::move(gone); }
   // `reach` tells those processes of this one's join that it can reach, until it says that all have been told. Returns
-  // when all have joined; says every `say_every` who has not. Throws what has failed, what `reach` throws, or
-  // DeadlineExceededError.
+  // when all have joined; says every `say_every` who has not. In the first generation who is gone is not waited for
+  // long; later ones are there for members that are started again. Throws what has failed, what `reach` throws,
+  // UnavailableError that names those who are gone, DeadlineExceededError.
   void AwaitAll(const std::function<bool()>& reach, std::chrono::steady_clock::time_point deadline,
                 std::chrono::steady_clock::duration say_every);
   // Where the group runs by Gloo and has members elsewhere: listens for them on `host` (before the first join is sent
@@ -101,6 +107,8 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   };
 
   std::string DescribeProcess(int process) const;
+  // Of the others except `but`.
+  std::vector<std::string> WhoIsGone(int but) const;
   int FindProcess(const std::shared_ptr<Connection>& connection) const REQUIRES(mu_);  // -1: none
   void SetGone(int process, const Status& why) EXCLUDES(mu_);
   // Sets failed_, ends all runs. False where it had failed before.
@@ -124,6 +132,7 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   std::unique_ptr<GlooCalls> gloo_;
 
   std::shared_ptr<FailedGroups> failures_;  // null in a local group
+  Gone gone_;                               // likewise
 
   mutable Mutex mu_;
   CondVar changed_;

@@ -14,6 +14,7 @@ using ::testing::AnyOf;
 using testing::Await;
 using testing::Begin;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::Layout;
 using testing::Outcome;
 using testing::TestCluster;
@@ -27,6 +28,15 @@ class GroupFaults : public ::testing::TestWithParam<Layout> {
     std::vector<Algorithm> ours = testing::AllAlgorithms();
     std::erase(ours, Algorithm::kGloo);
     return ours;
+  }
+  Status Join(TestCluster& cluster, int process, const GroupOptions& options,
+              std::chrono::milliseconds patience = testing::kPatience) {
+    try {
+      JoinGroup(cluster.server(process), options, std::chrono::steady_clock::now() + patience);
+      return {};
+    } catch (...) {
+      return Status::FromCurrentException();
+    }
   }
   static std::string RankName(int rank) { return StrCat("rank ", rank, " (/job:worker/replica:0/task:"); }
   TestCluster cluster_{GetParam()};
@@ -332,25 +342,45 @@ TEST_P(GroupProcessFaults, WhoComesWhenTheGroupHasFailedIsTold) {
     options.members = cluster.Members();
     GroupOptions other = options;
     other.schedule = {{1, "a", {CallKind::kAllReduce, ReduceOp::kSum, Algorithm::kAuto, 0, DType::kFloat32, Shape{}}}};
-    const auto join = [&](int process, const GroupOptions& own) {
-      try {
-        JoinGroup(cluster.server(process), own, std::chrono::steady_clock::now() + testing::kPatience);
-        return Status();
-      } catch (...) {
-        return Status::FromCurrentException();
-      }
-    };
     Status first;
-    std::thread joins_first([&] { first = join(0, options); });
-    const Status second = join(1, other);
+    std::thread joins_first([&] { first = Join(cluster, 0, options); });
+    const Status second = Join(cluster, 1, other);
     joins_first.join();
     EXPECT_EQ(first.code(), Code::kInvalidArgument) << first.ToString();
     EXPECT_EQ(second.code(), Code::kInvalidArgument) << second.ToString();
     cluster.Stop(gone);
-    const Status late = join(2, options);
+    const Status late = Join(cluster, 2, options);
     EXPECT_EQ(late.code(), Code::kInvalidArgument) << late.ToString();
     EXPECT_THAT(late.message(), HasSubstr("/job:worker/replica:0/task:1 does not agree"));
   }
+}
+
+// One that was there and is gone is not waited for like one that never came.
+TEST_P(GroupProcessFaults, WhoIsGoneBeforeItJoinsIsNamed) {
+  GroupOptions options;
+  ASSERT_TRUE(TestGroup(cluster_, options).joined());
+  cluster_.Stop(1);
+  options.members = cluster_.Members();
+  options.key = 2;
+  const Status first = Join(cluster_, 0, options);
+  EXPECT_EQ(first.code(), Code::kUnavailable) << first.ToString();
+  EXPECT_THAT(first.message(), AllOf(HasSubstr("group 2, generation 1 cannot be formed; gone: " + RankName(1)),
+                                     Not(HasSubstr(RankName(2)))));
+  const Status second = Join(cluster_, 2, options);
+  EXPECT_EQ(second.code(), Code::kUnavailable) << second.ToString();
+  EXPECT_THAT(second.message(), HasSubstr("gone: " + RankName(1)));
+}
+
+// A later generation is there for members that are started again.
+TEST_P(GroupProcessFaults, ALaterGenerationWaitsForWhoIsGone) {
+  GroupOptions options;
+  ASSERT_TRUE(TestGroup(cluster_, options).joined());
+  cluster_.Stop(1);
+  options.members = cluster_.Members();
+  options.generation = 2;
+  const Status status = Join(cluster_, 0, options, std::chrono::seconds(4));
+  EXPECT_EQ(status.code(), Code::kDeadlineExceeded) << status.ToString();
+  EXPECT_THAT(status.message(), AllOf(HasSubstr(RankName(1)), HasSubstr("did not join")));
 }
 
 TEST(GroupTest, WrongMembersAreRefused) {

@@ -65,7 +65,6 @@ distribute::StrategyPtr StrategyHere() {
   if (std::getenv("TF_CONFIG") == nullptr) return nullptr;
   ServerOptions server;
   server.config.intra_op_parallelism_threads = 1;
-  server.config.connect_timeout_secs = 20;  // who joins when others have ended already
   return distribute::MultiWorkerMirrored({.replicas_per_worker = 1, .server = server});
 }
 
