@@ -202,9 +202,8 @@ void GroupCore::AwaitAll(const std::function<bool()>& reach, Clock::time_point d
     }
     changed_.WaitUntil(mu_, until);
   }
-  const Status why(Code::kUnavailable,
-                   StrCat("[collective] group ", options_.key, ", generation ", options_.generation,
-                          " cannot be formed; gone: ", StrJoin(WhoIsGone(own_process_), ", ")));
+  const Status why(Code::kUnavailable, StrCat("[collective] group ", options_.key, ", generation ", options_.generation,
+                                              " cannot be formed; gone: ", StrJoin(WhoIsGone(own_process_), ", ")));
   Fail(why);  // for those who come later, and never saw who is gone
   why.ThrowIfError();
 }
@@ -368,10 +367,9 @@ void GroupCore::OnClosed(const std::shared_ptr<Connection>& connection, const St
   }
   // One that was there when it should have joined and went before is likely to be why this one has gone.
   const std::vector<std::string> others = WhoIsGone(process);
-  const Status gone(why.code(),
-                    StrCat("[collective] ", DescribeProcess(process), " of group ", options_.key, ", generation ",
-                           options_.generation, " is lost: ", why.message(),
-                           others.empty() ? "" : StrCat("; gone before: ", StrJoin(others, ", "))));
+  const Status gone(why.code(), StrCat("[collective] ", DescribeProcess(process), " of group ", options_.key,
+                                       ", generation ", options_.generation, " is lost: ", why.message(),
+                                       others.empty() ? "" : StrCat("; gone before: ", StrJoin(others, ", "))));
   // Who has said good-bye has done its part in what still runs.
   if (!had_left) Fail(gone);
   SetGone(process, gone);
