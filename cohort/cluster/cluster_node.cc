@@ -74,7 +74,7 @@ void ClusterNode::Stop(const Status& why) {
   // What waits for peers lets its steps end.
   for (const Service& entry : services_) entry.service->OnStop(why);
   if (local_ != nullptr) local_->CloseAll(why);
-  transport_->Shutdown();
+  transport_->Shutdown(AfterWhom());
   clerk_.reset();
   std::map<const Connection*, std::shared_ptr<RemoteTask>> lost;
   {
@@ -84,6 +84,15 @@ void ClusterNode::Stop(const Status& why) {
     leases_.clear();
   }
   for (const auto& [connection, task] : lost) task->OnLost(why);  // sessions of this process wait for them
+}
+
+std::string ClusterNode::AfterWhom() {
+  MutexLock lock(mu_);
+  const auto first = std::min_element(gone_since_.begin(), gone_since_.end(),
+                                      [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (first == gone_since_.end()) return "";
+  const auto ago = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - first->second);
+  return StrCat("; ", first->first, " had gone ", ago.count() / 1000.0, " s before");
 }
 
 std::shared_ptr<Connection> ClusterNode::FindConnection(const std::string& task) {
@@ -289,7 +298,10 @@ void ClusterNode::OnClosed(const std::shared_ptr<Connection>& connection, const 
         was_the_task = false;
       }
     }
-    if (connections_.count(peer) == 0) gone_since_.emplace(peer, Clock::now());
+    if (const DeviceName task = DeviceName::Parse(peer);
+        connections_.count(peer) == 0 && task.job && task.task && cluster_.has_task(*task.job, *task.task)) {
+      gone_since_.emplace(peer, Clock::now());
+    }
     for (const auto& [session, lease] : leases_) {
       if (lease.master == connection) ended.push_back(session);
     }

@@ -118,6 +118,8 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
   void HandleValues(Message message);
   void SendValues(const ExecutableKey& key, const std::string& task, int64_t step, std::vector<EdgeValue> values);
   void DropLease(uint64_t session);
+  // "", or which task went first, and when: this process may end because of it.
+  std::string AfterWhom() EXCLUDES(mu_);
   // The one RemoteTask of a connection, made where there is none; all sessions of this process share it.
   std::shared_ptr<RemoteTask> RemoteTaskOn(const std::shared_ptr<Connection>& connection) EXCLUDES(mu_);
 
@@ -131,7 +133,7 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
 
   Mutex mu_;
   CondVar changed_;
-  std::multimap<std::string, std::shared_ptr<Connection>> connections_ GUARDED_BY(mu_);  // by the peer's task
+  std::multimap<std::string, std::shared_ptr<Connection>> connections_ GUARDED_BY(mu_);      // by the peer's task
   std::map<std::string, std::chrono::steady_clock::time_point> gone_since_ GUARDED_BY(mu_);  // by task
   std::map<const Connection*, std::shared_ptr<RemoteTask>> remote_tasks_ GUARDED_BY(mu_);
   std::map<uint64_t, Lease> leases_ GUARDED_BY(mu_);

@@ -91,8 +91,12 @@ class Transport {
   virtual std::shared_ptr<Connection> Dial(const std::string& address, const std::string& expected_task,
                                            std::chrono::steady_clock::time_point deadline) = 0;
   // Closes all connections and the listener, joins every thread. Small messages that are queued are sent before, where
-  // the peers take them within a second. No handler call comes afterwards. Idempotent.
-  virtual void Shutdown() = 0;
+  // the peers take them within a second. No handler call comes afterwards. Idempotent. Peers are told `remark` with
+  // the reason why their connections close.
+  void Shutdown(const std::string& remark = "") { End("[transport] this side shuts down" + remark); }
+
+ private:
+  virtual void End(const std::string& why) = 0;
 };
 
 // `handler` outlives the transport's Shutdown.

@@ -15,6 +15,7 @@ namespace cohort {
 namespace {
 
 using testing::CountEntries;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::Identity;
 using testing::RecordingHandler;
@@ -280,10 +281,11 @@ TEST_P(TransportPair, CloseDropsWhatIsUnderWayAndLetsItsMemoryGo) {
 
 TEST_P(TransportPair, APeerThatShutsDownIsLostByNameAndItsLastMessagesArrive) {
   for (int i = 0; i < 100; ++i) pair_.accepted()->Send({1, std::to_string(i), {}});
-  pair_.ps().Shutdown();
+  pair_.ps().Shutdown("; who went before");
   const Status why = at_worker_.WhyClosed(pair_.dialed());
   EXPECT_EQ(why.code(), Code::kUnavailable);
-  EXPECT_THAT(why.message(), HasSubstr("/job:ps/replica:0/task:0 (" + pair_.address() + ")"));
+  EXPECT_THAT(why.message(), AllOf(HasSubstr("/job:ps/replica:0/task:0 (" + pair_.address() + ")"),
+                                   HasSubstr("this side shuts down; who went before")));
   EXPECT_EQ(at_ps_.WhyClosed(pair_.accepted()).code(), Code::kCancelled);
   EXPECT_EQ(at_worker_.Messages(100)[99].header, "99");
 }

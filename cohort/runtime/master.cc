@@ -211,6 +211,7 @@ void Master::RegisterParts(Placed placed, PreparedSignature& prepared) {
   prepared.calls_functions = !placed.graph->functions().empty();
 
   PartitionedGraph cut = PartitionByDevice(*placed.graph, placed.device_of_node);
+  for (const Partition& partition : cut.partitions) prepared.dump.Keep(partition.device, *partition.graph);
   std::vector<std::string> tasks;
   const auto task_index = [&tasks](const std::string& device) {
     const std::string task = TaskOf(device);
@@ -335,15 +336,20 @@ std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, const Fee
   CheckFeeds(prepared, feeds);
   const int64_t step = next_step_.fetch_add(1, std::memory_order_relaxed);
   const int64_t timeout = options.timeout_in_ms > 0 ? options.timeout_in_ms : config_.operation_timeout_in_ms;
-  if (timeout <= 0) {
-    if (const std::shared_ptr<Executable> here = prepared.inline_part.lock()) {
-      const std::vector<int>& arg_feeds = prepared.parts.front().arg_feeds;
-      return here->RunInline(step, [&feeds, &arg_feeds](std::vector<Tensor>& args) {
-        for (const int feed : arg_feeds) args.push_back(feeds[feed]);
-      });
+  try {
+    if (timeout <= 0) {
+      if (const std::shared_ptr<Executable> here = prepared.inline_part.lock()) {
+        const std::vector<int>& arg_feeds = prepared.parts.front().arg_feeds;
+        return here->RunInline(step, [&feeds, &arg_feeds](std::vector<Tensor>& args) {
+          for (const int feed : arg_feeds) args.push_back(feeds[feed]);
+        });
+      }
     }
+    return RunParts(prepared, feeds, step, timeout);
+  } catch (...) {
+    prepared.dump.Write(session_id_, step);
+    throw;
   }
-  return RunParts(prepared, feeds, step, timeout);
 }
 
 std::vector<Tensor> Master::RunParts(const PreparedSignature& prepared, const FeedValues& feeds, int64_t step,

@@ -9,6 +9,7 @@
 
 #include "cohort/core/mutex.h"
 #include "cohort/runtime/build_graph.h"
+#include "cohort/runtime/graph_dump.h"
 #include "cohort/runtime/session.h"
 #include "cohort/runtime/task_client.h"
 
@@ -50,6 +51,7 @@ class PreparedSignature {
   // The one part, where it runs on the caller's thread and its results are the fetches in order.
   std::weak_ptr<Executable> inline_part;
   bool calls_functions = false;  // a loop among them may run for as long as it likes
+  GraphDump dump;
 };
 
 class Master {

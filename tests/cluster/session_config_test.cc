@@ -2,13 +2,18 @@
 // while it works.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <set>
 
 #include "cohort/cohort.h"
 #include "cohort/collective/group.h"
+#include "cohort/core/file.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
 #include "tests/cluster/local_cluster.h"
@@ -18,9 +23,12 @@ namespace cohort {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::LocalCluster;
 using ::testing::Not;
+using ::testing::Pair;
 
 Output ConstOn(Graph& g, const std::string& device, float value) {
   const DeviceScope scope(g, device);
@@ -130,6 +138,70 @@ TEST_F(PlacementLogTest, ASessionOfThisProcessAndSilenceWithoutIt) {
   EXPECT_THAT(Printed(session, sum), HasSubstr("sum: (Identity): /job:localhost/replica:0/task:0/device:CPU:0\n"));
   Session silent(g);
   EXPECT_EQ(Printed(silent, sum), "");
+}
+
+// Where COHORT_DUMP_GRAPHS says.
+class GraphDumpTest : public ::testing::Test {
+ protected:
+  GraphDumpTest() {
+    std::filesystem::remove_all(folder_);
+    setenv("COHORT_DUMP_GRAPHS", folder_.c_str(), 1);
+  }
+  ~GraphDumpTest() override {
+    unsetenv("COHORT_DUMP_GRAPHS");
+    std::filesystem::remove_all(folder_);
+  }
+  // By the path below the folder, without the number of the session.
+  std::map<std::string, std::string> Files() const {
+    std::map<std::string, std::string> files;
+    if (!std::filesystem::exists(folder_)) return files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_)) {
+      if (!entry.is_regular_file()) continue;
+      const std::string step = entry.path().parent_path().filename();
+      files[step.substr(0, step.find("_of_")) + "/" + entry.path().filename().string()] = ReadFile(entry.path());
+    }
+    return files;
+  }
+  const std::string folder_ = StrCat(::testing::TempDir(), "cohort_graph_dump_", getpid());
+};
+
+TEST_F(GraphDumpTest, TheFirstFailingStepOfASignatureLeavesTheGraphOfEachDevice) {
+  LocalCluster cluster({{"ps", 1}, {"worker", 1}});
+  Graph g;
+  Output index, sum;
+  {
+    const DeviceScope scope(g, "/job:ps/task:0");
+    index = ops::Placeholder(g, DType::kInt32, Shape{}, "index");
+    sum = ops::Gather(ops::Const(g, std::vector<float>{1, 2}), index);
+  }
+  {
+    const DeviceScope scope(g, "/job:worker/task:0");
+    sum = ops::Identity(sum + 1.0f, "sum");
+  }
+  Session session(g, cluster.target("worker", 0));
+  EXPECT_EQ(session.Run({{index, Tensor::Scalar<int32_t>(1)}}, {sum})[0].scalar<float>(), 3);
+  EXPECT_THAT(Files(), IsEmpty());
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THROW(session.Run({{index, Tensor::Scalar<int32_t>(7)}}, {sum}), InvalidArgumentError);
+  }
+  EXPECT_THAT(
+      Files(),
+      ElementsAre(
+          Pair("step_2/job_ps_replica_0_task_0_device_CPU_0.pbtxt",
+               AllOf(HasSubstr("op: \"GatherV2\""), HasSubstr("op: \"_Send\""), Not(HasSubstr("\"sum\"")))),
+          Pair("step_2/job_worker_replica_0_task_0_device_CPU_0.pbtxt",
+               AllOf(HasSubstr("name: \"sum\""), HasSubstr("op: \"_Recv\""), Not(HasSubstr("op: \"GatherV2\""))))));
+}
+
+TEST_F(GraphDumpTest, AFolderThatCannotBeMadeIsToldAndTheStepsErrorStays) {
+  { std::ofstream(folder_) << "a file"; }
+  Graph g;
+  const Output index = ops::Placeholder(g, DType::kInt32, Shape{}, "index");
+  const Output value = ops::Gather(ops::Const(g, std::vector<float>{1, 2}), index);
+  Session session(g);
+  ::testing::internal::CaptureStderr();
+  EXPECT_THROW(session.Run({{index, Tensor::Scalar<int32_t>(7)}}, {value}), InvalidArgumentError);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("which failed, cannot be written: "));
 }
 
 // A worker whose ps/0 and worker/1 never come.

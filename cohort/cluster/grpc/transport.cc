@@ -73,9 +73,9 @@ class GrpcTransport final : public Transport, public HandshakeHost {
   void SetIdentity(const TaskIdentity& identity) override;
   std::shared_ptr<Connection> Dial(const std::string& address, const std::string& expected_task,
                                    Clock::time_point deadline) override;
-  void Shutdown() override;
 
  private:
+  void End(const std::string& why) override;
   // A call that a peer is yet to make.
   struct AwaitedCall final : Completion {
     explicit AwaitedCall(GrpcTransport& transport)
@@ -331,8 +331,8 @@ void GrpcTransport::WatchLoop() {
   }
 }
 
-void GrpcTransport::Shutdown() {
-  const Status why(Code::kCancelled, "[transport] this side shuts down");
+void GrpcTransport::End(const std::string& reason) {
+  const Status why(Code::kCancelled, reason);
   std::vector<std::shared_ptr<GrpcConnection>> connections;
   {
     MutexLock lock(mu_);

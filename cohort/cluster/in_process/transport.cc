@@ -38,7 +38,7 @@ class Site : public std::enable_shared_from_this<Site> {
   // A new connection, and the first call for it (none: null). Throws UnavailableError where this side ends.
   void Add(const std::shared_ptr<InProcessConnection>& connection, Call first) EXCLUDES(mu_);
   void Remove(const std::shared_ptr<InProcessConnection>& connection) EXCLUDES(mu_);
-  void Stop() EXCLUDES(mu_);
+  void Stop(const std::string& why) EXCLUDES(mu_);
 
   const TransportOptions options;
 
@@ -157,7 +157,7 @@ void Site::Run() {
   }
 }
 
-void Site::Stop() {
+void Site::Stop(const std::string& why) {
   std::set<std::shared_ptr<InProcessConnection>> connections;
   {
     MutexLock lock(mu_);
@@ -165,9 +165,7 @@ void Site::Stop() {
     stopping_ = true;
     connections = connections_;
   }
-  for (const auto& connection : connections) {
-    connection->Close(Status(Code::kCancelled, "[transport] this side shuts down"));
-  }
+  for (const auto& connection : connections) connection->Close(Status(Code::kCancelled, why));
   {
     MutexLock lock(mu_);
     while (!connections_.empty()) changed_.Wait(mu_);  // ends: their OnClosed are posted
@@ -292,12 +290,13 @@ class InProcessTransport final : public Transport {
   void SetIdentity(const TaskIdentity& identity) override { Switchboard::Global().SetIdentity(*site_, identity); }
   std::shared_ptr<Connection> Dial(const std::string& address, const std::string& expected_task,
                                    Clock::time_point deadline) override;
-  void Shutdown() override {
-    Switchboard::Global().Leave(*site_);
-    site_->Stop();
-  }
 
  private:
+  void End(const std::string& why) override {
+    Switchboard::Global().Leave(*site_);
+    site_->Stop(why);
+  }
+
   const std::shared_ptr<Site> site_;
 };
 
