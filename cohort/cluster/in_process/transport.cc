@@ -88,7 +88,9 @@ class InProcessConnection final : public Connection, public std::enable_shared_f
   void Close(const Status& why) override {
     closed_here_.store(true, std::memory_order_release);
     End(why);
-    if (const auto other = other_.lock()) other->End(LostPeer(other->peer_, "the connection was closed by the peer"));
+    if (const auto other = other_.lock()) {
+      other->End(LostPeer(other->peer_, StrCat("the connection was closed by the peer: ", why.message())));
+    }
   }
 
  private:
