@@ -250,6 +250,12 @@ void GlooCalls::CheckPeers() {
   if (!why.ok()) core_.Fail(why);
 }
 
+void GlooCalls::AddUnderWay(std::vector<std::shared_ptr<Pending>>& all) {
+  MutexLock lock(mu_);
+  for (const auto& [id, gathering] : gatherings_) all.push_back(gathering);  // names those who are missing
+  for (const auto& [key, call] : calls_) all.push_back(call);
+}
+
 Status GlooCalls::Explain(const Status& seen) {
   // A peer that ends closes Gloo's connections as well as ours, and one that fails says why; either may come first.
   if (seen.code() == Code::kUnavailable) {

@@ -43,6 +43,7 @@ class GlooCalls {
   void OnData(const DataMessage& data, const Tensor& tensor) EXCLUDES(mu_);
   // Fails the group where something cannot go on without a member that is gone.
   void CheckPeers() EXCLUDES(mu_);
+  void AddUnderWay(std::vector<std::shared_ptr<Pending>>& all) EXCLUDES(mu_);
   // Whether no collective is under way here.
   bool idle() const EXCLUDES(mu_);
   // `process` has left: tells it when nothing is under way here any more that it has taken part in.

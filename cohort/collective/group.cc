@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kLongestAttempt{4};
 
 }  // namespace
 
-Group::Group(std::shared_ptr<GroupCore> core) : core_(std::move(core)) {}
+Group::Group(std::shared_ptr<GroupCore> core) : core_(std::move(core)) { core_->StartWatching(); }
 
 Group::~Group() { core_->Close(Status(Code::kCancelled, "[collective] this member has left the group")); }
 
@@ -65,8 +65,8 @@ std::unique_ptr<Group> JoinGroup(ClusterNode& node, const GroupOptions& options,
     throw FailedPreconditionError("[collective] the server was made before RegisterAll() (cohort/registration.h)");
   }
   const auto core = std::make_shared<GroupCore>(options, node.task().ToString());
-  auto group = std::make_unique<Group>(core);  // leaves again where something throws
   core->OpenGloo(ParseAddress(node.identity().address).host);
+  auto group = std::make_unique<Group>(core);  // leaves again where something throws
   core->KnowGone([&node](const std::string& task) { return node.GoneSince(task); });
   registry->Add(core);
   // The later of two processes connects to the earlier one, which answers. One that cannot be reached keeps nobody from

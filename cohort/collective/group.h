@@ -34,6 +34,9 @@ struct GroupOptions {
   Algorithm algorithm = Algorithm::kAuto;
   int64_t segment_bytes = 0;             // of one message at most; 0: by what was measured
   std::chrono::milliseconds timeout{0};  // of each collective; 0: none
+  // A collective that takes longer is told in the log, with whom it waits for, and again each time that its age has
+  // doubled; 0: never.
+  std::chrono::milliseconds late_interval{10000};
 };
 
 class GroupCore;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cohort/collective/group_registry.h"
+#include "cohort/collective/late_calls.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 
@@ -54,7 +55,12 @@ GroupCore::GroupCore(const GroupOptions& options, const std::string& own_task) :
   for (const int rank : local_ranks_) members_.push_back(std::make_shared<LocalMember>(*this, rank));
   const auto cores = static_cast<size_t>(std::max(1u, std::thread::hardware_concurrency()));
   workers_ = std::make_unique<ThreadPool>("cohort-reduce", static_cast<int>(std::min(cores, local_ranks_.size())));
-  if (options.timeout.count() > 0) watcher_ = std::thread([this] { WatchLoop(); });
+}
+
+void GroupCore::StartWatching() {
+  if (options_.timeout.count() > 0 || options_.late_interval.count() > 0) {
+    watcher_ = std::thread([this] { WatchLoop(); });
+  }
 }
 
 GroupCore::~GroupCore() { Close(Status(Code::kCancelled, "the group is gone")); }
@@ -431,29 +437,50 @@ void GroupCore::Watch(const std::shared_ptr<Pending>& run, std::chrono::millisec
   changed_.NotifyAll();
 }
 
+void GroupCore::CheckTimeout(const std::shared_ptr<Pending>& run) {
+  const std::string wait = run->DescribeWait();
+  if (wait.empty()) return;
+  Fail(Status(Code::kDeadlineExceeded,
+              StrCat("[collective] ", run->Describe(), " has not ended within ", options_.timeout.count(),
+                     " ms: ", DescribeProcess(own_process_), " ", wait)));
+}
+
+std::vector<std::shared_ptr<Pending>> GroupCore::UnderWay() {
+  std::vector<std::shared_ptr<Pending>> all;
+  for (const auto& member : members_) member->AddUnderWay(all);
+  meetings_.AddUnderWay(all);
+  if (gloo_ != nullptr) gloo_->AddUnderWay(all);
+  return all;
+}
+
 void GroupCore::WatchLoop() {
+  const auto interval = options_.late_interval;
+  LateCalls late;
+  auto look = interval.count() > 0 ? Clock::now() + interval : Clock::time_point::max();
   for (;;) {
-    std::shared_ptr<Pending> late;
+    std::shared_ptr<Pending> overdue;
+    bool looks = false;
     {
       MutexLock lock(mu_);
       if (closed_) return;
-      if (watched_.empty()) {
-        changed_.Wait(mu_);  // Close ends it
+      while (!watched_.empty() && watched_.front().run.expired()) watched_.pop_front();
+      const auto deadline = watched_.empty() ? Clock::time_point::max() : watched_.front().deadline;
+      const auto now = Clock::now();
+      looks = now >= look;
+      if (now >= deadline) {
+        overdue = watched_.front().run.lock();
+        watched_.pop_front();
+      } else if (!looks) {
+        const auto until = std::min(look, deadline);
+        // Close ends it.
+        until == Clock::time_point::max() ? changed_.Wait(mu_) : static_cast<void>(changed_.WaitUntil(mu_, until));
         continue;
       }
-      const Watched& first = watched_.front();
-      if (!first.run.expired() && Clock::now() < first.deadline) {
-        changed_.WaitUntil(mu_, first.deadline);
-        continue;
-      }
-      late = first.run.lock();
-      watched_.pop_front();
     }
-    const std::string wait = late == nullptr ? "" : late->DescribeWait();
-    if (wait.empty()) continue;
-    Fail(Status(Code::kDeadlineExceeded,
-                StrCat("[collective] ", late->Describe(), " has not ended within ", options_.timeout.count(),
-                       " ms: ", DescribeProcess(own_process_), " ", wait)));
+    if (overdue != nullptr) CheckTimeout(overdue);
+    if (!looks) continue;
+    late.Look(StrCat("group ", options_.key, ", generation ", options_.generation), interval, UnderWay());
+    look = Clock::now() + interval;
   }
 }
 

@@ -74,6 +74,8 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   void SendFarewell(int process);
 
   Status status() const EXCLUDES(mu_);
+  // When all that Watch and the log need is there. At most once.
+  void StartWatching();
   // What has begun is watched where there is a timeout, which is so much longer for it.
   void Watch(const std::shared_ptr<Pending>& run, std::chrono::milliseconds longer = {});
   // Where the members' calls meet, in a group of one process.
@@ -119,6 +121,9 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   // "", or how `join` differs from ours.
   std::string Difference(const JoinMessage& join) const;
   void WatchLoop();
+  // Fails the group where the run has not ended.
+  void CheckTimeout(const std::shared_ptr<Pending>& run) EXCLUDES(mu_);
+  std::vector<std::shared_ptr<Pending>> UnderWay();
 
   const GroupOptions options_;
   std::vector<std::string> names_;  // of the members' devices

@@ -14,8 +14,8 @@ using ::testing::AnyOf;
 using testing::Await;
 using testing::Begin;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using testing::Layout;
+using ::testing::Not;
 using testing::Outcome;
 using testing::TestCluster;
 using testing::TestGroup;
@@ -167,6 +167,39 @@ TEST_P(GroupFaults, AMemberThatDoesNotCallInTimeIsNamed) {
       EXPECT_THAT(outcome.status.message(),
                   AllOf(HasSubstr("'loss' (instance 3, round 0)"), HasSubstr("100 ms"), HasSubstr("waits for rank ")));
     }
+  }
+}
+
+// Nobody fails; the log says who keeps the others.
+TEST_P(GroupFaults, AMemberThatIsLateIsToldInTheLog) {
+  for (const Algorithm algorithm : Algorithms()) {
+    GroupOptions options;
+    options.key = static_cast<int64_t>(algorithm) + 100;
+    options.algorithm = algorithm;
+    options.late_interval = std::chrono::milliseconds(20);
+    TestGroup group(cluster_, options);
+    const auto call = [&](const std::shared_ptr<Communicator>& member) {
+      return Begin([&](Communicator::Done done) { member->BarrierAsync({3, "epoch"}, std::move(done)); });
+    };
+    std::string log;
+    std::vector<std::future<Outcome>> futures;
+    const auto deadline = std::chrono::steady_clock::now() + testing::kPatience;
+    const std::string who = "waits for " + RankName(0);
+    ::testing::internal::CaptureStderr();
+    for (const auto& member : group.members()) {
+      if (member->rank() != 0) futures.push_back(call(member));
+    }
+    while (log.find(who) == std::string::npos && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(options.late_interval);
+      log += ::testing::internal::GetCapturedStderr();
+      ::testing::internal::CaptureStderr();
+    }
+    futures.push_back(call(group.members()[0]));
+    for (auto& future : futures) EXPECT_TRUE(Await(future).status.ok());
+    log += ::testing::internal::GetCapturedStderr();
+    EXPECT_THAT(log, HasSubstr("W [collective] 'epoch' (instance 3, round 0), barrier"));
+    EXPECT_THAT(log, HasSubstr(StrCat(" of group ", options.key, ", generation 1 has been under way for at least ")));
+    EXPECT_THAT(log, HasSubstr(who));
   }
 }
 

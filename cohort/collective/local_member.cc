@@ -201,22 +201,23 @@ void LocalMember::Retire(const CallId& call) {
   runs_.erase(call);
 }
 
-void LocalMember::CheckPeers() {
+std::vector<std::shared_ptr<PlanRun>> LocalMember::Runs() {
   std::vector<std::shared_ptr<PlanRun>> runs;
-  {
-    MutexLock lock(mu_);
-    for (const auto& [call, run] : runs_) runs.push_back(run);
-  }
-  for (const auto& run : runs) run->CheckPeers();
+  MutexLock lock(mu_);
+  for (const auto& [call, run] : runs_) runs.push_back(run);
+  return runs;
+}
+
+void LocalMember::AddUnderWay(std::vector<std::shared_ptr<Pending>>& all) {
+  for (auto& run : Runs()) all.push_back(std::move(run));
+}
+
+void LocalMember::CheckPeers() {
+  for (const auto& run : Runs()) run->CheckPeers();
 }
 
 void LocalMember::FailAll(const Status& why) {
-  std::vector<std::shared_ptr<PlanRun>> runs;
-  {
-    MutexLock lock(mu_);
-    for (const auto& [call, run] : runs_) runs.push_back(run);
-  }
-  for (const auto& run : runs) run->Fail(why);
+  for (const auto& run : Runs()) run->Fail(why);
 }
 
 }  // namespace cohort::collective

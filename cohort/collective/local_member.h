@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cohort/collective/messages.h"
 #include "cohort/collective/plan_run.h"
@@ -28,8 +29,10 @@ class LocalMember {
   void FailAll(const Status& why);
   // Each run looks whether it waits for a member that is gone.
   void CheckPeers();
+  void AddUnderWay(std::vector<std::shared_ptr<Pending>>& all) EXCLUDES(mu_);
 
  private:
+  std::vector<std::shared_ptr<PlanRun>> Runs() EXCLUDES(mu_);
   std::shared_ptr<PlanRun> FindOrMake(const CallId& call) REQUIRES(mu_);
   Plan MakePlan(const Signature& signature) const;
   Shape OutputShape(const Signature& signature) const;

@@ -293,4 +293,9 @@ void MeetingPlace::FailAll(const Status& why) {
   for (const auto& meeting : meetings) meeting->Fail(why);
 }
 
+void MeetingPlace::AddUnderWay(std::vector<std::shared_ptr<Pending>>& all) {
+  MutexLock lock(mu_);
+  for (const auto& [call, open] : open_) all.push_back(open.meeting);
+}
+
 }  // namespace cohort::collective

@@ -50,6 +50,8 @@ class MeetingPlace {
   // The meeting of a call, made by the first who asks; the last of all members to ask takes it out.
   std::shared_ptr<Meeting> Find(const CallId& call);
   void FailAll(const Status& why);
+  // Those that somebody has not asked for yet.
+  void AddUnderWay(std::vector<std::shared_ptr<Pending>>& all) EXCLUDES(mu_);
 
  private:
   struct Open {
