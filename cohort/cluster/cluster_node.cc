@@ -300,7 +300,7 @@ void ClusterNode::OnClosed(const std::shared_ptr<Connection>& connection, const 
     }
     if (const DeviceName task = DeviceName::Parse(peer);
         connections_.count(peer) == 0 && task.job && task.task && cluster_.has_task(*task.job, *task.task)) {
-      gone_since_.emplace(peer, Clock::now());
+      gone_since_.emplace(peer, Clock::now() - connection->silent_for());
     }
     for (const auto& [session, lease] : leases_) {
       if (lease.master == connection) ended.push_back(session);

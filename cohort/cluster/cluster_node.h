@@ -64,7 +64,8 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
   // By one attempt, without a wait for a task that does not listen yet: null where nobody does, or where nobody has
   // answered by `deadline`. Else the same.
   std::shared_ptr<Connection> TryReach(const DeviceName& task, std::chrono::steady_clock::time_point deadline);
-  // Since when a task that this process was connected to is gone; nothing where it never was, or is again.
+  // When a task that this process was connected to and is no more was last heard of; nothing where it never was, or is
+  // again.
   std::optional<std::chrono::steady_clock::time_point> GoneSince(const std::string& task) EXCLUDES(mu_);
   // The same as Reach for an address whose task is not known.
   std::shared_ptr<Connection> ReachAddress(const std::string& address, std::chrono::steady_clock::time_point deadline);

@@ -67,11 +67,11 @@ class Group {
 
 // Joins the group as the members on `node`'s task; returns when all processes have joined. Says every
 // missing_interval (ServerOptions) who is missing. Throws DeadlineExceededError that names who has not come,
-// UnavailableError that names who was there before and has been gone for 3 s (in the first generation; a later one
-// waits for members that are started again), InvalidArgumentError where no member is on this task or members do not
-// agree on who they are or on the schedule (and names the first difference), AlreadyExistsError for a group that this
-// process is in, AbortedError where a member is in a later generation, and what connecting throws. With kGloo also
-// UnimplementedError where it is not built, UnavailableError where it cannot listen or connect.
+// UnavailableError that names who was there before, is lost, and has not been heard of for 3 s (in the first
+// generation; a later one waits for members that are started again), InvalidArgumentError where no member is on this
+// task or members do not agree on who they are or on the schedule (and names the first difference), AlreadyExistsError
+// for a group that this process is in, AbortedError where a member is in a later generation, and what connecting
+// throws. With kGloo also UnimplementedError where it is not built, UnavailableError where it cannot listen or connect.
 std::unique_ptr<Group> JoinGroup(ClusterNode& node, const GroupOptions& options,
                                  std::chrono::steady_clock::time_point deadline);
 // The same for a server that was started in this process.

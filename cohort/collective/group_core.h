@@ -55,7 +55,7 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   void SendJoin(int process, const std::shared_ptr<Connection>& connection);
   // Before the group can fail: where its failure is noted for those who join later.
   void TellFailure(std::shared_ptr<class FailedGroups> failures) { failures_ = std::move(failures); }
-  // Before it is told of connections that close: since when a task that was there is gone; nothing where it is there,
+  // Before it is told of connections that close: when a task that is gone was last heard of; nothing where it is there,
   // or was never seen.
   using Gone = std::function<std::optional<std::chrono::steady_clock::time_point>(const std::string& task)>;
   void KnowGone(Gone gone) { gone_ = std::move(gone); }
