@@ -34,7 +34,7 @@ using all_reduce::Rank;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kPatience = std::chrono::seconds(60);
-constexpr int64_t kNetworkBytes = 2'887'306 * 4;  // gradients of guide-004's network
+constexpr int64_t kNetworkBytes = 2'887'306 * 4;  // gradients of the guide network
 
 struct Flags {
   std::vector<std::string> sides = {"in_process", "grpc", "gloo"};
@@ -322,10 +322,11 @@ Flags Parse(int argc, char** argv) {
     const auto it = known.find(arg.substr(0, equals));
     if (it == known.end() || equals + 1 >= arg.size()) {
       const bool asked = arg == "--help" || arg == "-h";
-      std::fprintf(asked ? stdout : stderr,
-                   "usage: collective_bench [--sides=in_process,grpc,gloo] [--members=2,4] [--bytes=4096,...,0]\n"
-                   "         [--algorithm=auto|ring|direct|halving_doubling|doubling|gloo] [--segment=BYTES]\n"
-                   "         [--before=BYTES] [--effort=1] [--limit_s=60]\n--bytes 0 is a mix of sizes.\n");
+      std::fprintf(
+          asked ? stdout : stderr,
+          "usage: collective_bench [--sides=in_process,grpc,gloo] [--members=2,4] [--bytes=4096,...,0]\n"
+          "         [--algorithm=auto|ring|direct|halving_doubling|doubling|hierarchical|gloo] [--segment=BYTES]\n"
+          "         [--before=BYTES] [--effort=1] [--limit_s=60]\n--bytes 0 is a mix of sizes.\n");
       std::exit(asked ? 0 : 2);
     }
     it->second(arg.substr(equals + 1));

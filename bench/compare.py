@@ -85,7 +85,8 @@ def main():
         more_cells, more_failures = run_row(name, python, args)
         cells += more_cells
         failures += more_failures
-    told = (f"{conditions.machine()}; {conditions.tensorflow(python)}; {conditions.loopback()}. "
+    told = (f"{conditions.machine()}; {conditions.tensorflow(python)}; "
+            f"{conditions.other_peers(guide_network.TORCH_PYTHON)}; {conditions.loopback()}. "
             f"{conditions.run(args, commit, load.cores(), time.monotonic() - start)}")
     text = "\n".join([told, "", *table.markdown(cells)])
     print(text)

@@ -1,5 +1,5 @@
-// The network that guide-004 trains, made by hand with its SGD step, and as a Keras model: what the benchmarks around
-// it share.
+// The guide network (that of examples/fashion_mnist: a 3x3 convolution and five separable ones), made by hand with its
+// SGD step, and as a Keras model: what the benchmarks around it share.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A training step (SGD) of the network that guide-004 trains, against the sum of the times of its oneDNN primitives
-// alone, which no program that uses them can beat: docs/benchmarks.md has the method and figures.
+// A training step (SGD) of the guide network, against the sum of the times of its oneDNN primitives alone, which no
+// program that uses them can beat.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

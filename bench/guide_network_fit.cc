@@ -1,4 +1,4 @@
-// Trains guide-004's network by Fit under a strategy, on images in memory, and prints how long a step takes, as one
+// Trains the guide network by Fit under a strategy, on images in memory, and prints how long a step takes, as one
 // JSON object a process: the median of single steps after some that do not count. Several processes are started by
 // `cohort launch`, or by hand with TF_CONFIG; see kUsage.
 #include <sched.h>

@@ -107,7 +107,7 @@ void Fit(benchmark::State& state) {
       [&] { return model.Fit(images.train_images, images.train_labels, {.batch_size = batch, .verbose = 0}); });
 }
 
-// guide-004's network, as its guide writes it. Arguments: images a step, threads.
+// The network of examples/fashion_mnist, as that program writes it. Arguments: images a step, threads.
 void FitGuideNetwork(benchmark::State& state) {
   constexpr int kSteps = 4;
   const int64_t batch = state.range(0);

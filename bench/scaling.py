@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the last table of guide-004 for this machine: its network trained by Fit on one device, mirrored on two
+"""Prints how training scales on this machine: the guide network (bench/guide_network.h) trained by Fit on one device, mirrored on two
 logical CPUs, and by two workers; images/s, seconds an epoch, what is gained over one device on one core.
 
 The batch is the global one, 256 or 512; each of two replicas does half of it. Needs a release build (./dev bench

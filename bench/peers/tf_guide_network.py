@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Peer: a training step (SGD) of guide-004's network in Keras on TensorFlow, as one tf.function.
+"""Peer: a training step (SGD) of the guide network in Keras on TensorFlow, as one tf.function.
 
 The network of torch_guide_network.py; the same batch in every step. One JSON object on stdout.
 """
@@ -67,6 +67,7 @@ def main():
         optimizer.apply(tape.gradient(loss, variables), variables)
         return loss
 
+    step.get_concrete_function(images, labels)  # traced before the memory of a step is looked at
     memory = measure.PeakMemory()
     losses, times = [], []
     for i in range(args.warmup + args.steps):

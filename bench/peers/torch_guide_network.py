@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Peer: a training step (SGD) of guide-004's network in PyTorch, alone or as DistributedDataParallel over Gloo.
+"""Peer: a training step (SGD) of the guide network in PyTorch, alone or as DistributedDataParallel over Gloo.
 
 Conv 1 -> 128 3x3, five depthwise-separable convolutions 128-128-256-256-512-512 with three pools, a dense layer of 512,
 SELU between them, softmax cross-entropy over 10 classes; the same batch in every step. One JSON object on stdout.

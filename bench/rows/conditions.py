@@ -36,6 +36,13 @@ def tensorflow(python):
     return f"tensorflow {found} on Python {output_of(python, '-V').removeprefix('Python ')}"
 
 
+def other_peers(torch_python):
+    """Of the rows that compare with PyTorch and with Gloo."""
+    torch = output_of(torch_python, "-c", "import torch; print(torch.__version__)") or "not installed"
+    gloo = output_of("dpkg-query", "-W", "-f", "${Version}", "libgloo-dev") or "not installed"
+    return f"PyTorch {torch}; Gloo {gloo}"
+
+
 def loopback():
     with open("/proc/sys/net/ipv4/tcp_congestion_control") as f:
         return f"loopback TCP ({f.read().strip()})"

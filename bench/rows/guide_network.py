@@ -1,4 +1,4 @@
-"""A training step of guide-004's network: images a second and the memory of a step, beside PyTorch and TensorFlow."""
+"""A training step of the guide network: images a second and the memory of a step, beside PyTorch and TensorFlow."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def prepare(interpreter, quick, batch, threads, bfloat16=False):
     tf_default = Contestant("TensorFlow, default", peer(interpreter, tensorflow, ()))
     tf_best = Contestant("TensorFlow, malloc tuned", peer(interpreter, tensorflow, ("--malloc_tuned",)))
     kind = "bfloat16" if bfloat16 else "float32"
-    name = f"guide-004's network, {kind}, batch {batch}, {threads} thread{'s' * (threads > 1)}"
+    name = f"the guide network, {kind}, batch {batch}, {threads} thread{'s' * (threads > 1)}"
     primitives = mine.also("the sum of its oneDNN primitives")
     default, tuned = (0, 1.25) if bfloat16 else LEAST.get((batch, threads), (0, 0))
     lines = []

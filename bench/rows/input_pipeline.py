@@ -6,8 +6,8 @@ from rows import programs
 from rows.table import Contestant, Line
 
 # Benchmark, what it trains, and whether its step is long enough for 2 % of it to be more than the loop itself.
-CASES = (("FitGuideNetwork/64/1", "guide-004's network, batch 64, 1 thread", True),
-         ("FitGuideNetwork/256/2", "guide-004's network, batch 256, 2 threads", True),
+CASES = (("FitGuideNetwork/64/1", "the guide network, batch 64, 1 thread", True),
+         ("FitGuideNetwork/256/2", "the guide network, batch 256, 2 threads", True),
          ("Fit/256/128", "a perceptron of 128 hidden units, batch 256", False))
 
 

@@ -47,7 +47,6 @@ class Line:
     larger_is_better: bool = False
     least_ratio: float = 0  # how many times better than the peer we want to be; 0: the peer is only shown
     most: float = 0  # what our figure may be at most, in `unit`
-    note: str = ""
 
     def ratio(self):
         """How many times better than the peer we are; None where one of the two is missing."""

@@ -47,6 +47,8 @@ def measure(name, contestants, rounds):
             progress(f"{name}, round {i + 1} of {rounds}: {side.name}")
             try:
                 side.add(side.measure())
-            except programs.Failed as error:
-                side.failures.append(f"{name}, {side.name}: {error}")
+            # What a program printed may not be what was expected: one side fails then, not the whole table.
+            except (programs.Failed, programs.Unavailable, ValueError, KeyError) as error:
+                side.failures.append(f"{name}, {side.name}: {error!r}" if isinstance(error, (ValueError, KeyError))
+                                     else f"{name}, {side.name}: {error}")
                 progress(f"failed: {side.failures[-1]}")

@@ -1,4 +1,4 @@
-"""Two processes that train guide-004's network together, a core and 128 images a step each: on loopback, and through a
+"""Two processes that train the guide network together, a core and 128 images a step each: on loopback, and through a
 link of 1 Gbit/s. Beside them twice one process of ours, and PyTorch's DistributedDataParallel over Gloo."""
 
 import json
@@ -10,7 +10,7 @@ from rows.table import Contestant, Line
 
 BATCH = 128  # of a replica
 BITS_PER_S = 1e9
-NAME = f"guide-004's network in `Fit`, 2 processes x 1 core, batch {BATCH} each"
+NAME = f"the guide network in `Fit`, 2 processes x 1 core, batch {BATCH} each"
 
 
 def fit(quick, *flags, steps=16, pin=True):

@@ -27,7 +27,7 @@ Tensor Noise(const Shape& shape) {
   return tensor;
 }
 
-// A narrower sister of guide-004's network.
+// A narrower sister of the network of examples/fashion_mnist.
 std::unique_ptr<Sequential> Narrow(DepthwiseFans fans, bool normalized = false) {
   std::vector<SequentialItem> items = {Input(Shape{8, 8, 1}), Conv2D(64, 3, {.padding = "same", .activation = "selu"})};
   for (int i = 0; i < 4; ++i) {

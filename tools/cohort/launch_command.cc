@@ -17,11 +17,12 @@ constexpr int kMaxTasks = 1000;
 constexpr double kMaxSeconds = 1e6;
 
 constexpr char kFooter[] =
-    "Each task is a process of PROGRAM with TF_CONFIG, COHORT_TOKEN and OMP_NUM_THREADS in its environment.\n"
+    "Each task is a process of PROGRAM with TF_CONFIG, COHORT_TOKEN and OMP_NUM_THREADS in its environment,\n"
+    "and OMP_WAIT_POLICY=passive where tasks share cores.\n"
     "The exit code is 0 when all tasks have ended with 0, else that of the first one that failed (128 + "
     "signal);\n"
     "2 for a wrong command line, 126 or 127 when PROGRAM cannot be run.\n\n"
-    "Example: cohort launch --ps=2 --workers=2 -- ./mnist_replica --train_steps=200\n";
+    "Example: cohort launch --ps=2 --workers=2 -- ./mnist_classifier --max_steps=200\n";
 
 // The flags with their values, as CLI11 fills them in.
 struct Flags {

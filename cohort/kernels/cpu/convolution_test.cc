@@ -157,7 +157,7 @@ TEST(FusedConv2DTest, EndsInEveryActivation) {
   }
 }
 
-// The convolutional layers of the network that guide-004 trains: a 3x3 convolution and five separable ones.
+// The convolutional layers of examples/fashion_mnist: a 3x3 convolution and five separable ones.
 struct Layer {
   int64_t size;
   int64_t in;
