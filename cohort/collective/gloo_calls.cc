@@ -197,13 +197,12 @@ void GlooCalls::Gather(int from, const std::string& name, const CallId& id, cons
       gatherings_.erase(id);
       turn = turns_[LaneOf(signature)]++;
     }
+    // Those elsewhere first: a call of ours may end, and the group with it, before they have heard.
     for (int rank = 0; rank < core_.size(); ++rank) {
-      if (core_.process_of()[static_cast<size_t>(rank)] == core_.own_process()) {
-        GiveTurn(rank, id, signature, turn);
-      } else {
-        core_.Post(0, rank, id, kTurn, signature, Tensor::Scalar(turn));
-      }
+      if (core_.process_of()[static_cast<size_t>(rank)] == core_.own_process()) continue;
+      core_.Post(0, rank, id, kTurn, signature, Tensor::Scalar(turn));
     }
+    for (const int rank : core_.local_ranks()) GiveTurn(rank, id, signature, turn);
     return;
   }
   if (different.ok()) different = gathering->WhyNever();

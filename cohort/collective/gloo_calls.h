@@ -29,7 +29,7 @@ class GlooCalls {
  public:
   // Of the core's local members; listens on `host`. Throws what MakeGlooMeshes throws.
   GlooCalls(GroupCore& core, const std::string& host);
-  ~GlooCalls();  // after Stop; not on one of its own threads
+  ~GlooCalls();  // after Join
 
   // Each local member's, for JoinMessage: by rank, and of a rank by lane.
   std::vector<std::string> Endpoints() const;

@@ -76,6 +76,7 @@ std::unique_ptr<Group> JoinGroup(ClusterNode& node, const GroupOptions& options,
   auto attempt = kFirstAttempt;
   const auto reach = [&] {
     std::erase_if(earlier, [&](int process) {
+      if (!core->status().ok()) return false;
       const auto task = DeviceName::Parse(core->tasks()[static_cast<size_t>(process)]);
       const auto connection = node.TryReach(task, std::min(deadline, std::chrono::steady_clock::now() + attempt));
       if (connection != nullptr) core->SendJoin(process, connection);

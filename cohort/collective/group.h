@@ -71,7 +71,8 @@ class Group {
 // generation; a later one waits for members that are started again), InvalidArgumentError where no member is on this
 // task or members do not agree on who they are or on the schedule (and names the first difference), AlreadyExistsError
 // for a group that this process is in, AbortedError where a member is in a later generation, and what connecting
-// throws. With kGloo also UnimplementedError where it is not built, UnavailableError where it cannot listen or connect.
+// throws. With kGloo also UnimplementedError where it is not built, UnavailableError where it cannot listen or connect
+// (`deadline` or not, it tries for 30 s).
 std::unique_ptr<Group> JoinGroup(ClusterNode& node, const GroupOptions& options,
                                  std::chrono::steady_clock::time_point deadline);
 // The same for a server that was started in this process.

@@ -176,17 +176,21 @@ void GroupCore::AwaitAll(const std::function<bool()>& reach, Clock::time_point d
   auto say = start + say_every;
   auto pause = kFirstPause;
   bool reached = false;
+  std::vector<std::string> lost;
   for (;;) {
     reached = reached || reach();
     MutexLock lock(mu_);
     failed_.ThrowIfError();
     std::vector<std::string> missing;
+    lost.clear();
     auto given_up = Clock::time_point::max();  // when the first of those who are gone will not come back any more
     for (size_t process = 0; process < peers_.size(); ++process) {
       if (static_cast<int>(process) == own_process_ || peers_[process].joined) continue;
       missing.push_back(DescribeProcess(static_cast<int>(process)));
       const auto since = options_.generation > 1 ? std::nullopt : gone_(tasks_[process]);
-      if (since) given_up = std::min(given_up, *since + kReturn);
+      if (!since) continue;
+      lost.push_back(missing.back());
+      given_up = std::min(given_up, *since + kReturn);
     }
     if (missing.empty()) return;
     const auto now = Clock::now();
@@ -209,7 +213,7 @@ void GroupCore::AwaitAll(const std::function<bool()>& reach, Clock::time_point d
     changed_.WaitUntil(mu_, until);
   }
   const Status why(Code::kUnavailable, StrCat("[collective] group ", options_.key, ", generation ", options_.generation,
-                                              " cannot be formed; gone: ", StrJoin(WhoIsGone(own_process_), ", ")));
+                                              " cannot be formed; gone: ", StrJoin(lost, ", ")));
   Fail(why);  // for those who come later, and never saw who is gone
   why.ThrowIfError();
 }

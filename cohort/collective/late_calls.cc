@@ -1,5 +1,7 @@
 #include "cohort/collective/late_calls.h"
 
+#include <set>
+
 #include "cohort/core/logging.h"
 
 namespace cohort::collective {
@@ -8,7 +10,7 @@ void LateCalls::Look(const std::string& group, std::chrono::milliseconds interva
                      const std::vector<std::shared_ptr<Pending>>& under_way) {
   std::map<const Pending*, Seen> now;
   std::string first;
-  int others = 0;
+  std::set<std::string> told;  // members of this process may all wait in one collective
   for (const auto& call : under_way) {
     const std::string wait = call->DescribeWait();
     if (wait.empty()) continue;
@@ -21,16 +23,14 @@ void LateCalls::Look(const std::string& group, std::chrono::milliseconds interva
     }
     if (++seen.looks < seen.say) continue;
     seen.say *= 2;
-    if (!first.empty()) {
-      ++others;
-      continue;
-    }
+    told.insert(call->Describe());
+    if (!first.empty()) continue;
     first = StrCat(call->Describe(), " of ", group, " has been under way for at least ",
                    static_cast<double>((interval * seen.looks).count()) / 1000.0, " s: it ", wait);
   }
   seen_ = std::move(now);
   if (first.empty()) return;
-  LogWarning("collective", first, others == 0 ? "" : StrCat("; so have ", others, " others"));
+  LogWarning("collective", first, told.size() == 1 ? "" : StrCat("; and ", told.size() - 1, " more"));
 }
 
 }  // namespace cohort::collective

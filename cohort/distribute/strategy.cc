@@ -89,14 +89,18 @@ StrategyScope::StrategyScope(const Strategy& strategy, Graph& graph) {
     throw FailedPreconditionError(StrCat("[distribute] expected one strategy's scope at a time; ", strategy.name(),
                                          "'s is opened inside that of ", other->name()));
   }
-  open_scopes.emplace_back(&graph, &strategy);
   creator_ = std::make_unique<VariableCreatorScope>(
       graph, [&strategy, &graph](const VariableMaker& next, const VariableRequest& request) {
         return strategy.Create(graph, next, request);
       });
+  open_scopes.emplace_back(&graph, &strategy);
+  entry_ = open_scopes.back();
 }
 
-StrategyScope::~StrategyScope() { open_scopes.pop_back(); }
+StrategyScope::~StrategyScope() {
+  const auto own = std::find(open_scopes.rbegin(), open_scopes.rend(), entry_);
+  if (own != open_scopes.rend()) open_scopes.erase(std::next(own).base());
+}
 
 Strategy::Strategy(StrategyLayout layout)
     : layout_(Checked(std::move(layout))),

@@ -108,6 +108,7 @@ class [[nodiscard]] StrategyScope {
 
  private:
   std::unique_ptr<VariableCreatorScope> creator_;
+  std::pair<const Graph*, const class Strategy*> entry_;
 };
 
 // Immutable but for the group of its processes, which forms itself when it is first needed. Thread-safe. Graphs that

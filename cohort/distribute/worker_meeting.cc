@@ -64,7 +64,7 @@ size_t BeforeDifference(const Facts& a, const Facts& b, size_t index) {
 
 }  // namespace
 
-// A graph of one process: its part of three collectives.
+// A graph of one process: its part of two collectives.
 struct WorkerMeeting::Calls {
   Graph graph;
   Output bytes;

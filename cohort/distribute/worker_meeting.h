@@ -35,7 +35,7 @@ class WorkerMeeting {
   // names the first thing that differs, the processes and both values. `what`: "[keras/fit] expected all workers to
   // train alike".
   void ExpectAgreement(const std::string& what, const std::vector<std::pair<std::string, std::string>>& facts);
-  // "rank 1 (/job:worker/task:1/device:CPU:0)".
+  // "worker 1 (/job:worker/task:1/device:CPU:0)".
   std::string Describe(int worker) const;
 
  private:

@@ -1,7 +1,6 @@
 #include "cohort/keras/agreement.h"
 
-#include <functional>
-
+#include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/data/serialize.h"
@@ -64,8 +63,9 @@ void AddCompiled(const CompiledModel& compiled, Facts& facts) {
   }
 }
 
-void AddData(const std::string& what, const data::Dataset* dataset, Facts& facts) {
-  facts.emplace_back(what, dataset == nullptr ? "shared by files" : dataset->ToString());
+void AddData(const std::string& what, const data::Dataset* dataset, data::AutoShardPolicy policy, Facts& facts) {
+  const std::string own = StrCat("of each worker's own, by AutoShardPolicy ", static_cast<int>(policy));
+  facts.emplace_back(what, dataset == nullptr ? own : dataset->ToString());
   if (dataset == nullptr) return;
   data::SerializedDataset bytes;
   try {
@@ -77,7 +77,7 @@ void AddData(const std::string& what, const data::Dataset* dataset, Facts& facts
   for (const auto& [hash, tensor] : bytes.tensors) contents.push_back(StrCat(hash));
   facts.emplace_back(StrCat("contents of ", what), StrJoin(contents, " "));
   facts.emplace_back(StrCat("order of ", what, " (a Shuffle without a seed?)"),
-                     StrCat(std::hash<std::string>()(bytes.description)));
+                     StrCat(crc32c::Value(bytes.description)));
 }
 
 }  // namespace cohort::keras

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/data/auto_shard.h"
 #include "cohort/data/dataset.h"
 #include "cohort/keras/layer_graph.h"
 #include "cohort/keras/step_parts.h"
@@ -23,7 +24,7 @@ void AddCompiled(const CompiledModel& compiled, Facts& facts);
 
 // Stages, the contents of tensors, and the order (a Shuffle without a seed has another one in each process) of data
 // that all processes read alike; the stages only where one of them calls a function of this process. Null: each process
-// reads files of its own.
-void AddData(const std::string& what, const data::Dataset* dataset, Facts& facts);
+// has data of its own, by `policy`.
+void AddData(const std::string& what, const data::Dataset* dataset, data::AutoShardPolicy policy, Facts& facts);
 
 }  // namespace cohort::keras

@@ -237,6 +237,11 @@ std::vector<Tensor> Batches::Peek() {
   if (!peeked_) {
     std::vector<Tensor> element;
     if (!TakeElement(&element)) {
+      if (!whole_ && agrees_) {  // others may have data, and this process takes part without
+        std::vector<Tensor> none = data::WithoutRows(dataset_->element_spec(), StrCat("[keras/", options_.caller, "]"));
+        AddWeights(&none);
+        return none;
+      }
       throw InvalidArgumentError(StrCat("[keras/", options_.caller,
                                         "] expected at least one batch; the dataset is "
                                         "empty: ",

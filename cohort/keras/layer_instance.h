@@ -51,6 +51,8 @@ class LayerInstance {
   struct LayerValues {
     std::string path;
     std::vector<Output> outputs;
+    // Whether the layer is one of the model's own, not inside of another.
+    bool is_whole() const { return !path.empty() && path.find('/') == std::string::npos; }
   };
   struct Update {
     ops::Variable variable;

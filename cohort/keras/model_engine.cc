@@ -97,6 +97,7 @@ ModelEngine::ModelEngine(std::shared_ptr<const LayerGraph> layers, DType compute
 // Before the first collective of the graph: graphs that differ would wait for each other.
 void ModelEngine::ExpectEqualModels() {
   std::vector<std::pair<std::string, std::string>> facts;
+  facts.emplace_back("replicas of each worker", StrCat(strategy_->num_local_replicas()));
   for (const ModelWeight& weight : weights()) {
     facts.emplace_back(StrCat("weight ", weight.path), StrCat(weight.spec.dtype, weight.spec.shape));
   }
@@ -114,8 +115,7 @@ VariableCreatorScope ModelEngine::OwnNames() {
 std::vector<LayerInstance::LayerValues> ModelEngine::step_values() const {
   std::vector<LayerInstance::LayerValues> values;
   for (const LayerInstance::LayerValues& value : prediction_->values()) {
-    const bool of_a_step = !value.path.empty() && value.path.find('/') == std::string::npos;
-    if (of_a_step) values.push_back(value);
+    if (value.is_whole()) values.push_back(value);
   }
   return values;
 }
@@ -307,7 +307,16 @@ void ModelEngine::ExpectEqualReplicas() {
     mine.append(reinterpret_cast<const char*>(&crc), sizeof(crc));
   }
   std::string all;  // [replicas, names]
-  for (const std::string& part : strategy_->meeting().Gather(mine)) all += part;
+  const std::vector<std::string> parts = strategy_->meeting().Gather(mine);
+  for (size_t worker = 0; worker < parts.size(); ++worker) {
+    if (parts[worker].size() != mine.size()) {
+      throw DataLossError(StrCat("[keras/model] expected the same weights and optimizer variables at all workers; ",
+                                 strategy_->meeting().Describe(static_cast<int>(worker)), " has ",
+                                 parts[worker].size() / sizeof(uint32_t), " where this one has ",
+                                 mine.size() / sizeof(uint32_t)));
+    }
+    all += parts[worker];
+  }
   const size_t row = names.size() * sizeof(uint32_t);
   for (size_t replica = 1; replica < strategy_->members().size(); ++replica) {
     for (size_t i = 0; i < names.size(); ++i) {

@@ -126,9 +126,12 @@ void Model::ExpectAgreement(const Batches& batches, const Batches* validation, c
   for (const auto& [label, weight] : options.class_weight) {
     facts.emplace_back(StrCat("weight of class ", label), StrCat(weight));
   }
-  AddData("data", batches.whole_data(), facts);
+  AddData("data", batches.whole_data(), options.auto_shard, facts);
   facts.emplace_back("validates", validation == nullptr ? "no" : "yes");
-  if (validation != nullptr) AddData("validation_data", validation->whole_data(), facts);
+  if (validation != nullptr) {
+    AddData("validation_data", validation->whole_data(), options.auto_shard, facts);
+    facts.emplace_back("validation_steps", StrCat(options.validation_steps));
+  }
   facts.emplace_back("validation_freq", StrCat(options.validation_freq));
   strategy.meeting().ExpectAgreement(StrCat("[keras/fit] expected all workers to train model '", name(), "' alike"),
                                      facts);
@@ -239,7 +242,7 @@ Logs Model::Evaluate(const ModelData& data, const EvaluateOptions& options) {
                    .auto_shard = options.auto_shard});
   if (engine().strategy().num_workers() > 1) {
     Facts facts = {{"steps", StrCat(options.steps)}};
-    AddData("data", batches.whole_data(), facts);
+    AddData("data", batches.whole_data(), options.auto_shard, facts);
     engine().strategy().meeting().ExpectAgreement(
         StrCat("[keras/evaluate] expected all workers to evaluate model '", name(), "' alike"), facts);
   }

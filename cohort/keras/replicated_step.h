@@ -25,7 +25,7 @@ struct ReplicatedStep {
 ReplicatedStep JoinReplicas(const distribute::Strategy& strategy, const std::vector<StepParts*>& replicas,
                             const std::vector<GraphOptimizer*>& optimizers);
 
-// A metric of all replicas: `results` of what this process's have counted, and of what all have.
+// A metric of all replicas: `local_result` of what this process's have counted, `result` of what all have.
 struct ReplicatedMetric {
   std::string name;
   MetricPtr metric;

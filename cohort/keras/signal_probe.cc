@@ -65,13 +65,16 @@ bool HasKerasFans(const std::vector<ModelWeight>& weights, const LayerSignal& la
   return false;
 }
 
+// Whether gradients of it are looked at: not of what is fed. The same at all replicas, since a gradient may pass a
+// collective.
+bool IsProbed(const Output& value) { return IsFloating(value.dtype()) && value.node->op_name() != "Placeholder"; }
+
 // Everything of another replica that the measured one may wait for.
 void AddOtherReplica(const Output& loss, const std::vector<LayerInstance::LayerValues>& layers,
                      const std::vector<ModelWeight>& weights, Probe* probe) {
   std::vector<Output> xs;
   for (const LayerInstance::LayerValues& layer : layers) {
-    const bool whole = !layer.path.empty() && layer.path.find('/') == std::string::npos;
-    if (whole && IsFloating(layer.outputs.at(0).dtype())) xs.push_back(layer.outputs[0]);
+    if (layer.is_whole() && IsProbed(layer.outputs.at(0))) xs.push_back(layer.outputs[0]);
   }
   for (const ModelWeight& weight : weights) {
     if (weight.spec.trainable) xs.push_back(weight.variable.handle());
@@ -96,7 +99,7 @@ SignalReport ModelEngine::MeasureSignal(const StepFunction& step, const std::vec
   const StepFunction::Replica& first = step.replicas_[0];
   std::vector<const LayerInstance::LayerValues*> layers;
   for (const LayerInstance::LayerValues& value : first.layer_values) {
-    if (!value.path.empty() && value.path.find('/') == std::string::npos) layers.push_back(&value);
+    if (value.is_whole()) layers.push_back(&value);
   }
   SignalReport report;
   std::vector<Places> places(steps.size());
@@ -113,7 +116,7 @@ SignalReport ModelEngine::MeasureSignal(const StepFunction& step, const std::vec
     signal.keras_fans = HasKerasFans(weights(), signal);
     report.layers.push_back(signal);
     if (IsFloating(value.dtype())) places[i].activation = probe.Add(value);
-    if (IsFloating(value.dtype()) && signal.class_name != "InputLayer") {
+    if (IsProbed(value)) {
       xs.push_back(value);
       owners.emplace_back(i, false);
     }
@@ -141,13 +144,15 @@ SignalReport ModelEngine::MeasureSignal(const StepFunction& step, const std::vec
     for (size_t i = 0; i < own.size(); ++i) feeds.emplace_back(own[i], r == 0 ? batch[i] : batch[i].Slice(0, 0));
   }
   probe.Run(*session_, feeds);
-  report.loss = probe.Scalar(loss);
+  // Each process has a batch of its own, of which the losses of all are shares.
+  const double share = 1.0 / strategy_->num_workers();
+  report.loss = probe.Scalar(loss) / share;
   for (size_t i = 0; i < report.layers.size(); ++i) {
     LayerSignal& signal = report.layers[i];
     signal.activation = probe.Rms(places[i].activation);
-    signal.gradient = probe.Rms(places[i].gradient);
+    signal.gradient = probe.Rms(places[i].gradient) / share;
     signal.weight = probe.Rms(places[i].weight);
-    signal.weight_gradient = probe.Rms(places[i].weight_gradient);
+    signal.weight_gradient = probe.Rms(places[i].weight_gradient) / share;
   }
   return report;
 }

@@ -99,6 +99,20 @@ TEST(StrategyTest, ConvolutionsWithFewerExamplesThanReplicas) {
   }
 }
 
+// Its sums over replicas have nothing that is trained before them: the signal check passes them at all replicas or
+// none.
+TEST(StrategyTest, SynchronizedNormalizationOfTheInput) {
+  const Tensor x = SeededNoise(Shape{9, 4}, 3);
+  std::vector<double> losses;
+  for (const distribute::StrategyPtr& strategy : {distribute::Default(), Make("mirrored", 2), Make("central", 3)}) {
+    Sequential model({Input(Shape{4}), BatchNormalization({.synchronized = true}), Dense(1)},
+                     {.seed = 5, .strategy = strategy});
+    model.Compile({.loss = "mse"});
+    losses.push_back(model.Fit(x, SeededNoise(Shape{9, 1}, 4), {.batch_size = 9, .verbose = 0})["loss"].back());
+  }
+  for (const double loss : losses) EXPECT_NEAR(loss, losses[0], 1e-5);
+}
+
 // Statistics of each replica's own examples: the moving ones are the mean over the replicas that had some.
 TEST(StrategyTest, MovingStatisticsAreMeansOverReplicas) {
   for (const char* kind : {"mirrored", "central"}) {

@@ -1,6 +1,7 @@
 #include "cohort/runtime/graph_dump.h"
 
 #include <cstdlib>
+#include <exception>
 
 #include "cohort/core/file.h"
 #include "cohort/core/logging.h"
@@ -36,7 +37,7 @@ void GraphDump::Write(uint64_t session, int64_t step) const {
     CreateDirectories(folder);
     for (const auto& [device, text] : texts_) WriteFileAtomically(folder + "/" + FileNameOf(device) + ".pbtxt", text);
     LogInfo("session", "step ", step, " failed; its graphs are in ", folder);
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {
     LogWarning("session", "the graphs of step ", step, ", which failed, cannot be written: ", e.what());
   }
 }

@@ -346,6 +346,8 @@ std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, const Fee
       }
     }
     return RunParts(prepared, feeds, step, timeout);
+  } catch (const OutOfRangeError&) {  // the end of an input
+    throw;
   } catch (...) {
     prepared.dump.Write(session_id_, step);
     throw;
@@ -388,7 +390,7 @@ std::vector<Tensor> Master::RunParts(const PreparedSignature& prepared, const Fe
   const auto start = Clock::now();
   constexpr std::chrono::hours kNever{1 << 16};
   const auto deadline = start + (timeout > 0 ? std::chrono::milliseconds(timeout) : kNever);
-  auto patience = std::chrono::milliseconds(std::lround(1000 * config_.late_step_secs));
+  auto patience = std::chrono::milliseconds(std::lround(std::min(1000 * config_.late_step_secs, 1e11)));
   auto say = start + (patience.count() > 0 ? patience : kNever);
   {
     MutexLock lock(call->mu);

@@ -33,8 +33,8 @@ struct SessionConfig {
   bool log_device_placement = false;        // one line an op to stdout when a signature is first run
   std::vector<std::string> device_filters;  // a task that no filter matches is not used; empty: all are
   int64_t operation_timeout_in_ms = 0;      // of each Run; 0 = none
-  // A step over several tasks that takes longer is told in the log, with the tasks still at work, and again each time
-  // that this has doubled; 0: never.
+  // A step that takes longer, and that the caller's thread does not run itself, is told in the log with the tasks still
+  // at work, and again each time that this has doubled; 0: never.
   double late_step_secs = 10;
   double connect_timeout_secs = 7200;  // how long a task that has not been seen yet is waited for
   bool allow_insecure = false;         // a client of a cluster off loopback without TLS

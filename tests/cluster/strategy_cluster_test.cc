@@ -14,6 +14,7 @@
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/constant.h"
 #include "cohort/registration.h"
+#include "tools/cohort/port_reservation.h"
 
 namespace cohort {
 namespace {
@@ -288,6 +289,21 @@ TEST(MultiWorkerAlone, TrainsByItselfWithAWarning) {
   EXPECT_EQ(strategy->num_workers(), 1);
   EXPECT_TRUE(strategy->is_chief());
   EXPECT_EQ(strategy->session_target(), "");
+}
+
+// Workers are numbered by their places, which are not their indices where a job lacks some.
+TEST(MultiWorkerAlone, AJobThatLacksIndices) {
+  tools::PortReservation first, second;
+  for (const int index : {1, 4}) {
+    const auto strategy = distribute::MultiWorkerMirrored(
+        {.resolver = TFConfigClusterResolver(StrCat(R"({"cluster": {"worker": {"1": ")", first.Address(),
+                                                    R"(", "4": ")", second.Address(),
+                                                    R"("}}, "task": {"type": "worker", "index": )", index, "}}"))});
+    EXPECT_EQ(strategy->worker(), index == 4);
+    EXPECT_EQ(strategy->is_chief(), index == 1);
+    EXPECT_EQ(strategy->devices(),
+              std::vector<std::string>{StrCat("/job:worker/replica:0/task:", index, "/device:CPU:0")});
+  }
 }
 
 TEST(MultiWorkerAlone, TasksThatDoNotTrain) {

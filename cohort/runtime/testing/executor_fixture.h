@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/error.h"
 #include "cohort/core/mutex.h"
 #include "cohort/device/cancellation.h"
 #include "cohort/device/device_factory.h"
@@ -27,7 +28,10 @@ class HeldKernels {
   }
   void WaitFor(size_t count) {
     MutexLock lock(mu_);
-    while (held_.size() < count) changed_.Wait(mu_);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (held_.size() < count) {
+      if (!changed_.WaitUntil(mu_, deadline)) throw DeadlineExceededError("kernels did not come within a minute");
+    }
   }
   void Release() {
     std::vector<AsyncOpKernel::Done> all;
