@@ -1,4 +1,5 @@
-// Which of oneDNN's implementations our kernels get: none of those called "ref", which are tens of times slower.
+// Which of oneDNN's implementations our kernels get: none of those called "ref".
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <dnnl.hpp>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "cohort/core/str_cat.h"
+#include "cohort/core/testing/throws.h"
 #include "cohort/kernels/cpu/batch_norm_call.h"
 #include "cohort/kernels/cpu/bfloat16_matmul.h"
 #include "cohort/kernels/cpu/convolution_call.h"
@@ -16,19 +18,15 @@
 namespace cohort {
 namespace {
 
-constexpr int64_t kBatch = 64;
+using ::testing::HasSubstr;
 
-// What oneDNN thinks it has, which ONEDNN_MAX_CPU_ISA bounds.
-bool Has(dnnl::cpu_isa isa) {
-  const auto has = static_cast<unsigned>(dnnl::get_effective_cpu_isa()), wanted = static_cast<unsigned>(isa);
-  return (has & wanted) == wanted;
-}
+constexpr int64_t kBatch = 64;
 
 class ImplementationTest : public ::testing::TestWithParam<std::tuple<DType, cpu::Order>> {
  protected:
   void SetUp() override {
-    if (!Has(dnnl::cpu_isa::avx2)) GTEST_SKIP() << "this processor has no AVX2";
-    if (Has(dnnl::cpu_isa::avx512_core)) return;
+    if (!cpu::HasIsa(dnnl::cpu_isa::avx2)) GTEST_SKIP() << "this processor has no AVX2";
+    if (cpu::HasIsa(dnnl::cpu_isa::avx512_core)) return;
     if (dtype_ == DType::kBfloat16) GTEST_SKIP() << "oneDNN computes in bfloat16 with AVX-512 only";
     if (order_ == cpu::Order::kBlocked) GTEST_SKIP() << "blocks of 16 channels are AVX-512's";
   }
@@ -36,7 +34,7 @@ class ImplementationTest : public ::testing::TestWithParam<std::tuple<DType, cpu
   // `images` are the arguments that may not change their order on the way.
   static void ExpectFast(const std::string& what, const cpu::OneDnnCall& call, const std::vector<int>& images = {}) {
     EXPECT_FALSE(call.is_reference()) << what << ": " << call.implementation();
-    if (!Has(dnnl::cpu_isa::avx512_core)) return;
+    if (!cpu::HasIsa(dnnl::cpu_isa::avx512_core)) return;
     for (const int arg : images) EXPECT_FALSE(call.reorders(arg)) << what << ": " << call.implementation();
   }
 
@@ -158,9 +156,19 @@ INSTANTIATE_TEST_SUITE_P(Orders, ImplementationTest,
                                   (std::get<1>(info.param) == cpu::Order::kBlocked ? "_blocked" : "_channels_last");
                          });
 
+// Why those two are not asked for there. It also shows that a reference implementation is seen.
+TEST_P(ImplementationTest, WhatNeedsAvx512IsRefusedOrReferenceWithout) {
+  if (cpu::HasIsa(dnnl::cpu_isa::avx512_core)) GTEST_SKIP() << "this processor has AVX-512";
+  cpu::PoolSpec spec = Pool(false, {kBatch, 28, 28, 128}, 2, 2, "VALID");
+  spec.order = cpu::Order::kBlocked;
+  EXPECT_TRUE(cpu::PoolCall(spec).is_reference()) << cpu::PoolCall(spec).implementation();
+  spec.dtype = DType::kBfloat16;
+  EXPECT_THAT(MessageOf<UnimplementedError>([&] { cpu::PoolCall(spec); }), HasSubstr("AVX-512"));
+}
+
 // Products of float32 are dnnl_sgemm's, and softmax is our own: neither has a reference to fall to.
 TEST(Bfloat16MatMulImplementationTest, DenseLayersAndTheirGradientsNeedNoReference) {
-  if (!Has(dnnl::cpu_isa::avx512_core)) GTEST_SKIP() << "oneDNN computes in bfloat16 with AVX-512 only";
+  if (!cpu::HasIsa(dnnl::cpu_isa::avx512_core)) GTEST_SKIP() << "oneDNN computes in bfloat16 with AVX-512 only";
   const std::pair<int64_t, int64_t> layers[] = {{4608, 512}, {512, 10}, {784, 128}};
   for (const int64_t batch : {int64_t{1}, kBatch, int64_t{0}}) {
     for (const auto& [given_in, given_out] : layers) {
