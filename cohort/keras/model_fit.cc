@@ -130,6 +130,7 @@ void Model::ExpectAgreement(const Batches& batches, const Batches* validation, c
   facts.emplace_back("validates", validation == nullptr ? "no" : "yes");
   if (validation != nullptr) AddData("validation_data", validation->whole_data(), facts);
   facts.emplace_back("validation_freq", StrCat(options.validation_freq));
+  facts.emplace_back("validation_steps", StrCat(options.validation_steps));
   strategy.meeting().ExpectAgreement(StrCat("[keras/fit] expected all workers to train model '", name(), "' alike"),
                                      facts);
 }
@@ -163,6 +164,7 @@ History Model::Fit(const ModelData& all, const FitOptions& options) {
                        BatchOptions{.caller = "fit (validation)",
                                     .batch_size = size,
                                     .steps_per_epoch = options.validation_steps,
+                                    .starts_over = true,
                                     .strategy = &engine().strategy(),
                                     .auto_shard = options.auto_shard});
   }
