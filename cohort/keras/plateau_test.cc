@@ -1,6 +1,6 @@
-// The run of guide-004: a network of separable convolutions on images of ten classes whose loss stays at ln 10, the
-// loss of guessing, because Keras's rule for fans makes the initial depthwise kernels too small. DepthwiseFans::kKeras
-// shows the same; DepthwiseFans::kTrue is all that it takes to learn.
+// The network of examples/fashion_mnist, separable convolutions on images of ten classes, whose loss stays at ln 10,
+// the loss of guessing, because Keras's rule for fans makes the initial depthwise kernels too small.
+// DepthwiseFans::kKeras shows the same; DepthwiseFans::kTrue is all that it takes to learn.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,14 +21,14 @@ using ::testing::SizeIs;
 constexpr int kSteps = 20;
 constexpr int64_t kBatch = 32;
 
-ModelData GuideImages() {
+ModelData PlateauImages() {
   const data::ImageDataset images = data::GeneratedImages(/*seed=*/1, kSteps * kBatch, /*test_n=*/0);
   data::StandardScaler scaler;
   scaler.Fit(images.train_images);
   return {scaler.Transform(images.train_images).Reshaped(Shape{kSteps * kBatch, 28, 28, 1}), images.train_labels};
 }
 
-Sequential GuideNetwork(DepthwiseFans fans) {
+Sequential PlateauNetwork(DepthwiseFans fans) {
   const auto separable = [&](int64_t filters) {
     return SeparableConv2D(filters, 3, {.padding = "same", .activation = "selu", .depthwise_fans = fans});
   };
@@ -41,12 +41,12 @@ Sequential GuideNetwork(DepthwiseFans fans) {
 
 // The loss of each batch of an epoch, before its step.
 std::vector<double> LossesOf(DepthwiseFans fans) {
-  Sequential model = GuideNetwork(fans);
+  Sequential model = PlateauNetwork(fans);
   model.Compile({.optimizer = SGD({.learning_rate = 0.01}), .loss = "sparse_categorical_crossentropy"});
   std::vector<double> losses;
   const CallbackPtr note =
       LambdaCallback({.on_train_batch_end = [&](int64_t, const BatchLogs& logs) { losses.push_back(logs.loss()); }});
-  model.Fit(GuideImages(), {.batch_size = kBatch, .verbose = 0, .callbacks = {note}, .signal_check = false});
+  model.Fit(PlateauImages(), {.batch_size = kBatch, .verbose = 0, .callbacks = {note}, .signal_check = false});
   return losses;
 }
 

@@ -96,7 +96,7 @@ class ImplementationTest : public ::testing::TestWithParam<std::tuple<DType, cpu
   const cpu::Order order_ = std::get<1>(GetParam());
 };
 
-// The convolutional layers of the network that guide-004 trains: a 3x3 convolution and five separable ones.
+// The convolutional layers of examples/fashion_mnist: a 3x3 convolution and five separable ones.
 struct Layer {
   int64_t size;
   int64_t in;
