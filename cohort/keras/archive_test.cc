@@ -37,7 +37,6 @@ void ExpectSame(const std::vector<WeightGroup>& a, const std::vector<WeightGroup
   ASSERT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) {
     EXPECT_EQ(a[i].path, b[i].path);
-    EXPECT_EQ(a[i].name, b[i].name);
     ASSERT_EQ(a[i].values.size(), b[i].values.size()) << a[i].path;
     for (size_t k = 0; k < a[i].values.size(); ++k) {
       EXPECT_EQ(a[i].values[k].ToString(100), b[i].values[k].ToString(100)) << a[i].path;

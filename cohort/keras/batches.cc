@@ -256,7 +256,8 @@ std::vector<Tensor> Batches::Peek() {
 
 void Batches::StartEpoch() {
   step_ = 0;
-  const bool goes_on = options_.steps_per_epoch > 0 && (pass_steps_ == 0 || from_pass_ < pass_steps_);
+  const bool goes_on =
+      !options_.starts_over && options_.steps_per_epoch > 0 && (pass_steps_ == 0 || from_pass_ < pass_steps_);
   const bool unused = iterator_ != nullptr && from_pass_ == 0;
   if (iterator_ != nullptr && (goes_on || unused)) return;
   from_pass_ = 0;

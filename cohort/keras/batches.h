@@ -26,6 +26,7 @@ struct BatchOptions {
   int64_t seed = 0;
   int64_t first_pass = 0;                          // what the first epoch's order follows from
   int64_t steps_per_epoch = 0;                     // 0: all there are
+  bool starts_over = false;                        // each epoch, also with steps_per_epoch
   std::map<int64_t, double> class_weight;          // multiplied into the weights of the examples
   const distribute::Strategy* strategy = nullptr;  // whose processes share the data; null: this process has it all
   data::AutoShardPolicy auto_shard = data::AutoShardPolicy::kAuto;
@@ -60,7 +61,8 @@ class Batches {
   // The first batch, as Next will give it.
   std::vector<Tensor> Peek();
 
-  // Begins an epoch: from the start of the data, or where the last epoch stopped if steps_per_epoch is given.
+  // Begins an epoch: from the start of the data, or where the last epoch stopped if steps_per_epoch is given and it
+  // does not start over.
   void StartEpoch();
   // The next batch: inputs, targets, weights [batch] (ones where none are given). False at the end of the epoch; with a
   // warning where the data ended before steps_per_epoch.

@@ -23,8 +23,8 @@ struct ModelCheckpointOptions {
   bool save_best_only = false;
   bool save_weights_only = false;
   MonitorMode mode = MonitorMode::kAuto;
-  int64_t save_every_batches = 0;  // 0: after each epoch
-  std::optional<double> initial_value_threshold;
+  int64_t save_every_batches = 0;                 // 0: after each epoch
+  std::optional<double> initial_value_threshold;  // with save_best_only: what the first value has to be better than
 };
 // Saves by CallbackHost::Save or SaveWeights. Where the monitored value is missing it warns and saves.
 CallbackPtr ModelCheckpoint(const ModelCheckpointOptions& options);
@@ -82,7 +82,7 @@ struct TensorBoardOptions {
   std::string log_dir = "logs";
   int histogram_freq = 0;  // epochs between histograms of all weights; 0: none
   bool write_graph = true;
-  bool write_steps_per_second = false;
+  bool write_steps_per_second = false;  // epoch_steps_per_second, with update_every_batches batch_steps_per_second too
   int64_t update_every_batches = 0;  // also "batch_..." values, each time that many batches are done; 0: epochs alone
 };
 // Event files under log_dir/train and log_dir/validation: epoch_loss, epoch_<metric>, epoch_learning_rate,

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -85,6 +86,26 @@ class CallbacksTest : public ::testing::Test {
     std::vector<double> rates;
     for (const Logs& logs : seen) rates.push_back(FindLog(logs, "learning_rate").value_or(-1));
     return rates;
+  }
+
+  // The scalars and histograms of one of TensorBoard's runs: step and value, by tag.
+  std::map<std::string, std::vector<std::pair<int64_t, float>>> Written(const char* run) const {
+    std::map<std::string, std::vector<std::pair<int64_t, float>>> written;
+    for (const auto& entry : std::filesystem::directory_iterator(folder / run)) {
+      EventReader reader(entry.path().string());
+      Event event;
+      while (reader.Read(&event) == RecordReader::Outcome::kRecord) {
+        for (const SummaryValue& value : event.values) written[value.tag].emplace_back(event.step, value.scalar);
+      }
+    }
+    return written;
+  }
+  std::map<std::string, std::vector<int64_t>> Steps(const char* run) const {
+    std::map<std::string, std::vector<int64_t>> steps;
+    for (const auto& [tag, values] : Written(run)) {
+      for (const auto& [step, value] : values) steps[tag].push_back(step);
+    }
+    return steps;
   }
 
   FakeHost host;
@@ -170,6 +191,31 @@ TEST_F(CallbacksTest, ModelCheckpointSavesTheBestOnly) {
             "\nEpoch 3: val_loss improved from 0.50000 to 0.25000, saving model to best.weights.h5\n");
 }
 
+// Keras: overwrites only where the value is better than the threshold, and only with save_best_only.
+TEST_F(CallbacksTest, ModelCheckpointNeedsToBeBetterThanItsInitialValue) {
+  ::testing::internal::CaptureStdout();
+  Fit(ModelCheckpoint(
+          {.filepath = "{epoch}.keras", .verbose = 1, .save_best_only = true, .initial_value_threshold = 0.4}),
+      Of("val_loss", {0.5, 0.4, 0.3, 0.35, 0.2}));
+  EXPECT_THAT(host.saved, ElementsAre("3.keras", "5.keras"));
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(),
+            "\nEpoch 1: val_loss did not improve from 0.40000\n"
+            "\nEpoch 2: val_loss did not improve from 0.40000\n"
+            "\nEpoch 3: val_loss improved from 0.40000 to 0.30000, saving model to 3.keras\n"
+            "\nEpoch 4: val_loss did not improve from 0.30000\n"
+            "\nEpoch 5: val_loss improved from 0.30000 to 0.20000, saving model to 5.keras\n");
+  host.saved.clear();
+  Fit(ModelCheckpoint({.filepath = "{epoch}.keras",
+                       .monitor = "val_accuracy",
+                       .save_best_only = true,
+                       .initial_value_threshold = 0.8}),
+      Of("val_accuracy", {0.7, 0.8, 0.9, 0.85}));
+  EXPECT_THAT(host.saved, ElementsAre("3.keras"));
+  host.saved.clear();
+  Fit(ModelCheckpoint({.filepath = "{epoch}.keras", .initial_value_threshold = 0.4}), Of("val_loss", {0.5, 0.3}));
+  EXPECT_THAT(host.saved, ElementsAre("1.keras", "2.keras"));
+}
+
 TEST_F(CallbacksTest, ModelCheckpointCountsBatchesOverEpochs) {
   Fit(ModelCheckpoint({.filepath = "{epoch}-{batch}.keras", .save_every_batches = 2}), Of("loss", {1, 1, 1, 1, 1}));
   EXPECT_THAT(host.saved, ElementsAre("2-1.keras", "4-1.keras"));
@@ -221,23 +267,60 @@ TEST_F(CallbacksTest, TensorBoardWritesTwoRuns) {
     callback->OnEpochEnd(epoch, logs);
   }
   callback->OnTrainEnd({});
-  const auto tags = [&](const char* run) {
-    std::map<std::string, std::vector<int64_t>> steps;
-    for (const auto& entry : std::filesystem::directory_iterator(folder / run)) {
-      EventReader reader(entry.path().string());
-      Event event;
-      while (reader.Read(&event) == RecordReader::Outcome::kRecord) {
-        for (const SummaryValue& value : event.values) steps[value.tag].push_back(event.step);
-      }
-    }
-    return steps;
+  EXPECT_EQ(Steps("train"), (std::map<std::string, std::vector<int64_t>>{{"epoch_loss", {0, 1, 2}},
+                                                                         {"epoch_learning_rate", {0, 1, 2}},
+                                                                         {"batch_loss", {3, 6}},
+                                                                         {"dense/kernel", {0, 2}}}));
+  EXPECT_EQ(Steps("validation"), (std::map<std::string, std::vector<int64_t>>{
+                                     {"epoch_loss", {0, 1, 2}}, {"evaluation_loss_vs_iterations", {2, 4, 6}}}));
+}
+
+// Keras: epoch_steps_per_second counts the optimizer's iterations since the epoch began, batch_steps_per_second is one
+// over the time of a batch. What the test measures within and around an epoch bounds both.
+TEST_F(CallbacksTest, TensorBoardWritesStepsPerSecond) {
+  using Clock = std::chrono::steady_clock;
+  const auto seconds_since = [](Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
   };
-  EXPECT_EQ(tags("train"), (std::map<std::string, std::vector<int64_t>>{{"epoch_loss", {0, 1, 2}},
-                                                                        {"epoch_learning_rate", {0, 1, 2}},
-                                                                        {"batch_loss", {3, 6}},
-                                                                        {"dense/kernel", {0, 2}}}));
-  EXPECT_EQ(tags("validation"), (std::map<std::string, std::vector<int64_t>>{
-                                    {"epoch_loss", {0, 1, 2}}, {"evaluation_loss_vs_iterations", {2, 4, 6}}}));
+  const CallbackPtr callback = TensorBoard(
+      {.log_dir = folder.string(), .write_graph = false, .write_steps_per_second = true, .update_every_batches = 2});
+  callback->Attach(&host, {});
+  callback->OnTrainBegin();
+  host.iterations = 10;
+  std::vector<double> least, most;  // steps a second
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    const auto around = Clock::now();
+    callback->OnEpochBegin(epoch);
+    const auto within = Clock::now();
+    for (int batch = 0; batch < 3; ++batch) {
+      callback->OnTrainBatchBegin(batch);
+      ++host.iterations;
+      callback->OnTrainBatchEnd(batch, BatchLogs(1, [] { return Logs{{"loss", 4}}; }));
+    }
+    most.push_back(3 / seconds_since(within));
+    Logs logs = {{"loss", 2}};
+    callback->OnEpochEnd(epoch, logs);
+    least.push_back(3 / seconds_since(around));
+  }
+  callback->OnTrainEnd({});
+  const auto written = Written("train");
+  const auto& epochs = written.at("epoch_steps_per_second");
+  ASSERT_EQ(epochs.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(epochs[i].first, static_cast<int64_t>(i));
+    EXPECT_GE(epochs[i].second, least[i] * (1 - 1e-6));
+    EXPECT_LE(epochs[i].second, most[i] * (1 + 1e-6));
+  }
+  EXPECT_THAT(Steps("train")["batch_steps_per_second"], ElementsAre(12, 14, 16));
+  EXPECT_THAT(Steps("train")["batch_loss"], ElementsAre(12, 14, 16));
+  for (const auto& [step, rate] : written.at("batch_steps_per_second")) EXPECT_GE(rate, least[step / 15] / 3);
+}
+
+TEST_F(CallbacksTest, TensorBoardWritesNoStepsPerSecondUnasked) {
+  Fit(TensorBoard({.log_dir = folder.string(), .write_graph = false, .update_every_batches = 1}), Of("loss", {1}));
+  EXPECT_EQ(Steps("train").count("epoch_steps_per_second"), 0u);
+  EXPECT_EQ(Steps("train").count("batch_steps_per_second"), 0u);
+  EXPECT_EQ(Steps("train").count("batch_loss"), 1u);
 }
 
 TEST_F(CallbacksTest, AListCallsAllInOrder) {

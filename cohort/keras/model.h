@@ -49,8 +49,10 @@ struct ModelOptions {
   std::string name;  // "": "sequential", "functional"
   // "float32", or "mixed_bfloat16": layers compute in bfloat16, weights stay float32.
   std::string dtype_policy = "float32";
-  int64_t seed = 0;       // of initial values and of random layers
-  SessionConfig session;  // threads, placement
+  int64_t seed = 0;  // of initial values and of random layers
+  // Threads, placement. With MultiWorkerMirrored in a cluster the numbers of threads are ignored: those of the server
+  // (MultiWorkerOptions::server.config) count.
+  SessionConfig session;
   // Replicas that train together; null: one alone. Batches given to Fit are global and are divided among them.
   distribute::StrategyPtr strategy = nullptr;
 };
@@ -90,9 +92,9 @@ struct FitOptions {
   bool shuffle = true;  // of tensors
   std::map<int64_t, double> class_weight;
   int initial_epoch = 0;
-  int64_t steps_per_epoch = 0;  // 0: until the data ends
-  int64_t validation_steps = 0;
-  int64_t validation_batch_size = 0;  // 0: batch_size
+  int64_t steps_per_epoch = 0;        // 0: until the data ends
+  int64_t validation_steps = 0;       // batches, each time the first ones; 0: until the data ends
+  int64_t validation_batch_size = 0;  // of tensors; 0: batch_size
   int validation_freq = 1;            // epochs between validations
   // Of the order of shuffled tensors. The order follows from it and from the number of the epoch, counted over all
   // calls of Fit, or from initial_epoch on where that is given.

@@ -133,6 +133,7 @@ void Model::ExpectAgreement(const Batches& batches, const Batches* validation, c
     facts.emplace_back("validation_steps", StrCat(options.validation_steps));
   }
   facts.emplace_back("validation_freq", StrCat(options.validation_freq));
+  facts.emplace_back("validation_steps", StrCat(options.validation_steps));
   strategy.meeting().ExpectAgreement(StrCat("[keras/fit] expected all workers to train model '", name(), "' alike"),
                                      facts);
 }
@@ -166,6 +167,7 @@ History Model::Fit(const ModelData& all, const FitOptions& options) {
                        BatchOptions{.caller = "fit (validation)",
                                     .batch_size = size,
                                     .steps_per_epoch = options.validation_steps,
+                                    .starts_over = true,
                                     .strategy = &engine().strategy(),
                                     .auto_shard = options.auto_shard});
   }

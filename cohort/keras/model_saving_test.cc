@@ -162,9 +162,10 @@ TEST_F(ModelSavingTest, WeightsStandInTheOrderOfKeras) {
   model.SaveWeights(Path("order.weights.h5"));
   std::vector<std::string> named;
   for (const WeightGroup& group : DecodeWeights(ReadFile(Path("order.weights.h5")), "order")) {
-    if (!group.values.empty()) named.push_back(group.path + " " + group.name);
+    if (!group.values.empty()) named.push_back(StrCat(group.path, " ", group.values[0].shape()));
   }
-  EXPECT_THAT(named, ElementsAre("layers/dense far", "layers/dense_1 near", "layers/dense_2 middle"));
+  // far, near, middle.
+  EXPECT_THAT(named, ElementsAre("layers/dense [2,3]", "layers/dense_1 [2,1]", "layers/dense_2 [3,1]"));
 }
 
 class Scale final : public Layer {

@@ -25,11 +25,14 @@ class TensorBoardCallback final : public Callback {
     first_iteration_ = host().Iterations();
   }
 
+  void OnTrainBatchBegin(int64_t) override { batch_begin_ = Clock::now(); }
+
   void OnTrainBatchEnd(int64_t, const BatchLogs& logs) override {
     ++batches_;
     if (!host().is_chief()) return;
     if (options_.update_every_batches == 0 || batches_ % options_.update_every_batches != 0) return;
     const int64_t step = host().Iterations();
+    if (options_.write_steps_per_second) Train().Scalar("batch_steps_per_second", Rate(1, batch_begin_), step);
     for (const auto& [name, value] : logs.Running()) {
       Train().Scalar("batch_" + name, static_cast<float>(value), step);
     }
@@ -45,7 +48,9 @@ class TensorBoardCallback final : public Callback {
     if (!FindLog(logs, "learning_rate")) {
       Train().Scalar("epoch_learning_rate", static_cast<float>(host().GetLearningRate()), epoch);
     }
-    if (options_.write_steps_per_second) Train().Scalar("epoch_steps_per_second", StepsPerSecond(), epoch);
+    if (options_.write_steps_per_second) {
+      Train().Scalar("epoch_steps_per_second", Rate(host().Iterations() - first_iteration_, epoch_begin_), epoch);
+    }
     if (options_.histogram_freq > 0 && epoch % options_.histogram_freq == 0) WriteHistograms(epoch);
     Flush();
   }
@@ -83,10 +88,10 @@ class TensorBoardCallback final : public Callback {
     validation_.reset();
   }
 
-  float StepsPerSecond() {
-    const double seconds = std::chrono::duration<double>(Clock::now() - epoch_begin_).count();
-    const auto steps = static_cast<double>(host().Iterations() - first_iteration_);
-    return static_cast<float>(seconds > 0 ? steps / seconds : 0.0);
+  // Steps a second.
+  static float Rate(int64_t steps, Clock::time_point begin) {
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    return static_cast<float>(seconds > 0 ? static_cast<double>(steps) / seconds : 0.0);
   }
 
   void WriteHistograms(int epoch) {
@@ -102,6 +107,7 @@ class TensorBoardCallback final : public Callback {
   int64_t batches_ = 0;
   int64_t first_iteration_ = 0;
   Clock::time_point epoch_begin_ = Clock::now();
+  Clock::time_point batch_begin_ = Clock::now();
 };
 
 }  // namespace

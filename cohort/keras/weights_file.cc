@@ -147,7 +147,8 @@ void WriteGroup(hid_t file, const WeightGroup& group) {
 
 class FileReader {
  public:
-  FileReader(std::string_view bytes, const std::string& where) : where_(where), file_(Open(bytes)) {}
+  FileReader(std::string_view bytes, const std::string& where)
+      : where_(where), file_bytes_(bytes.size()), file_(Open(bytes)) {}
 
   std::vector<WeightGroup> Groups() {
     const Handle root = Opened(H5Gopen2(file_.get(), "/", H5P_DEFAULT), H5Gclose, "/");
@@ -196,27 +197,11 @@ class FileReader {
       const Handle object = Opened(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose, StrCat("'", inner, "'"));
       if (H5Iget_type(object.get()) != H5I_GROUP) continue;
       if (name == kVariables) {
-        groups_.push_back({path, TextOf(object.get(), "name"), ReadValues(object.get(), inner)});
+        groups_.push_back({path, "", ReadValues(object.get(), inner)});
       } else {
         Visit(object.get(), inner);
       }
     }
-  }
-
-  // "" where the object has no such text.
-  std::string TextOf(hid_t object, const char* attribute) const {
-    if (H5Aexists(object, attribute) <= 0) return "";
-    const Handle opened = Opened(H5Aopen(object, attribute, H5P_DEFAULT), H5Aclose, attribute);
-    const Handle stored = Opened(H5Aget_type(opened.get()), H5Tclose, attribute);
-    if (H5Tget_class(stored.get()) != H5T_STRING || H5Tis_variable_str(stored.get()) <= 0) return "";
-    const Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
-    H5Tset_size(type.get(), H5T_VARIABLE);
-    H5Tset_cset(type.get(), H5Tget_cset(stored.get()));
-    char* text = nullptr;
-    if (H5Aread(opened.get(), type.get(), &text) < 0 || text == nullptr) return "";
-    std::string value = text;
-    H5free_memory(text);
-    return value;
   }
 
   std::vector<Tensor> ReadValues(hid_t group, const std::string& path) const {
@@ -239,7 +224,7 @@ class FileReader {
     DType dtype;
     hid_t memory_type;
   };
-  Elements ElementsOf(hid_t dataset, hid_t stored, const std::string& path) const {
+  Elements ElementsOf(hid_t stored, const std::string& path) const {
     const size_t size = H5Tget_size(stored);
     switch (H5Tget_class(stored)) {
       case H5T_FLOAT:
@@ -253,7 +238,8 @@ class FileReader {
         if (size == 1) return {DType::kBool, stored};
         break;
       case H5T_OPAQUE:
-        if (size == sizeof(bfloat16) && TextOf(dataset, "dtype") == kBfloat16) return {DType::kBfloat16, stored};
+        // Its attribute is not read: texts of variable length can crash the library where a file is damaged.
+        if (size == sizeof(bfloat16)) return {DType::kBfloat16, stored};
         break;
       default: break;
     }
@@ -261,18 +247,27 @@ class FileReader {
         StrCat("[keras/weights_file] expected weights of numbers in ", where_, "; '", path, "' holds something else"));
   }
 
+  // A damaged shape must not make us ask for memory that the file cannot fill. Compressed data is believed to be as
+  // much larger as deflate can make it.
+  uint64_t MostElements(hid_t dataset, hid_t stored) const {
+    constexpr uint64_t kLargestRatio = 1100;
+    if (H5Dget_storage_size(dataset) == 0) return 0;
+    const Handle properties = Opened(H5Dget_create_plist(dataset), H5Pclose, "how a dataset is stored");
+    const bool plain = H5Pget_layout(properties.get()) != H5D_CHUNKED;
+    return file_bytes_ * (plain ? 1 : kLargestRatio) / std::max<size_t>(1, H5Tget_size(stored));
+  }
+
   Tensor ReadDataset(hid_t dataset, const std::string& path) const {
     const Handle stored = Opened(H5Dget_type(dataset), H5Tclose, StrCat("'", path, "'"));
-    const Elements elements = ElementsOf(dataset, stored.get(), path);
+    const Elements elements = ElementsOf(stored.get(), path);
     const Handle space = Opened(H5Dget_space(dataset), H5Sclose, StrCat("'", path, "'"));
     const int rank = H5Sget_simple_extent_ndims(space.get());
     if (rank < 0 || rank > H5S_MAX_RANK) Fail(StrCat("'", path, "' has no shape"));
     std::vector<hsize_t> sizes(static_cast<size_t>(rank));
     H5Sget_simple_extent_dims(space.get(), sizes.data(), nullptr);
-    // A damaged shape must not make us ask for memory that the file cannot fill.
     const hssize_t count = H5Sget_simple_extent_npoints(space.get());
-    if (count < 0 || (count > 0 && H5Dget_storage_size(dataset) == 0)) {
-      Fail(StrCat("'", path, "' says that it has ", count, " elements, but stores none"));
+    if (count < 0 || static_cast<uint64_t>(count) > MostElements(dataset, stored.get())) {
+      Fail(StrCat("'", path, "' says that it has ", count, " elements, more than it can store"));
     }
     Tensor value(elements.dtype, Shape(std::vector<int64_t>(sizes.begin(), sizes.end())));
     if (value.num_elements() > 0 &&
@@ -283,6 +278,7 @@ class FileReader {
   }
 
   const std::string& where_;
+  const size_t file_bytes_;
   const Handle file_;
   std::vector<WeightGroup> groups_;
 };

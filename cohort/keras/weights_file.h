@@ -12,7 +12,7 @@ namespace cohort::keras {
 
 struct WeightGroup {
   std::string path;            // "layers/dense_1", "optimizer"; "" is the model itself
-  std::string name;            // the object's name, for people; readers do not look at it
+  std::string name;            // the object's name, for people; not read back
   std::vector<Tensor> values;  // float32, float64, int32, int64, uint8, bool or bfloat16; may be empty
 };
 

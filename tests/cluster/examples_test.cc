@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "cohort/kernels/cpu/simd.h"
 #include "tests/cluster/launch_fixture.h"
 
 namespace cohort::testing {
@@ -61,6 +62,19 @@ TEST(ExamplesTest, TheClassifierLearnsOnACluster) {
   EXPECT_EQ(last.rfind("[worker/0] test accuracy: ", 0), 0u) << out;
   EXPECT_GE(NumberBehind(last, "test accuracy: "), real ? 0.84 : 0.95) << out;
   EXPECT_EQ(out.find("training on generated images") == std::string::npos, real) << out;
+}
+
+// In bfloat16, on a small part of the generated images; guessing gets one in ten right.
+TEST(ExamplesTest, TheSeparableNetworkLearnsInMixedPrecision) {
+  if (!cpu::HasAvx512()) GTEST_SKIP() << "convolutions in bfloat16 need AVX-512";
+  LaunchedProgram program({FASHION_MNIST_PROGRAM, "--mixed_precision", "--max_images=320", "--batch_size=32",
+                           "--epochs=2", "--threads=1", "--learning_rate=0.005", "--verbose=2"});
+  ASSERT_EQ(program.Wait(), 0) << program.err();
+  const std::string out = program.out();
+  const std::string last = out.substr(out.rfind('\n', out.size() - 2) + 1);
+  EXPECT_EQ(last.rfind("test accuracy: ", 0), 0u) << out;
+  EXPECT_THAT(last, HasSubstr(" (of generated images)\n"));
+  EXPECT_GE(NumberBehind(last, "test accuracy: "), 0.5) << out;
 }
 
 // A flag that would have no effect is an error.

@@ -46,6 +46,12 @@ struct Bfloat16MatMul::Primitive {
 Bfloat16MatMul::Bfloat16MatMul() = default;
 Bfloat16MatMul::~Bfloat16MatMul() = default;
 
+std::string Bfloat16MatMul::Implementation(const GemmShape& shape) {
+  const auto size = [](int64_t given) { return given == 0 ? DNNL_RUNTIME_DIM_VAL : given; };
+  const Primitive primitive({size(shape.m), size(shape.n), size(shape.k), shape.transpose_a, shape.transpose_b});
+  return primitive.usable ? primitive.desc.impl_info_str() : "";
+}
+
 bool Bfloat16MatMul::SeenLately(const GemmShape& shape) {
   for (const GemmShape& seen : lately_) {
     if (SameSizes(seen, shape)) return true;

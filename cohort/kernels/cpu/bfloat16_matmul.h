@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <memory>
+#include <string>
 
 #include "cohort/core/mutex.h"
 #include "cohort/device/kernel.h"
@@ -19,6 +20,9 @@ class Bfloat16MatMul {
   ~Bfloat16MatMul();
   // False where oneDNN has no implementation worth its name on this processor; then nothing was computed.
   bool Run(KernelContext& ctx, const GemmShape& shape, const bfloat16* a, const bfloat16* b, bfloat16* c);
+  // What Run uses for these sizes as oneDNN names it ("brg:avx512_core_bf16"), "" where it would return false. A size
+  // that is 0 stands for one that is known only at run time.
+  static std::string Implementation(const GemmShape& shape);
 
  private:
   struct Primitive;

@@ -11,8 +11,6 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/kernels/cpu/convolution_call.h"
-#include "cohort/kernels/cpu/pooling_call.h"
-#include "cohort/kernels/cpu/simd.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/normalization.h"
@@ -156,72 +154,6 @@ TEST(FusedConv2DTest, EndsInEveryActivation) {
     }
   }
 }
-
-// The convolutional layers of examples/fashion_mnist: a 3x3 convolution and five separable ones.
-struct Layer {
-  int64_t size;
-  int64_t in;
-  int64_t out;
-};
-constexpr Layer kSeparable[] = {{28, 128, 128}, {14, 128, 256}, {14, 256, 256}, {7, 256, 512}, {7, 512, 512}};
-
-cpu::ConvolutionSpec SpecOf(DType dtype, cpu::Order order, const Shape& input, const Shape& filter) {
-  cpu::ConvolutionSpec spec;
-  spec.dtype = dtype;
-  spec.window.padding = "SAME";
-  spec.input = input;
-  spec.filter = filter;
-  spec.output = Shape{input.dim(0), input.dim(1), input.dim(2), filter.dim(3)};
-  spec.input_order = input.dim(3) % cpu::kChannelBlock == 0 ? order : cpu::Order::kChannelsLast;
-  spec.output_order = order;
-  return spec;
-}
-
-class ImplementationTest : public ::testing::TestWithParam<std::tuple<DType, cpu::Order>> {
- protected:
-  static constexpr int64_t kBatch = 64;
-  const DType dtype_ = std::get<0>(GetParam());
-  const cpu::Order order_ = std::get<1>(GetParam());
-
-  // All calls of a convolution; none may reorder images. Pixels need no gradient.
-  static void Check(const std::string& layer, const cpu::ConvolutionSpec& spec) {
-    ExpectFast(layer, cpu::ConvolutionCall(spec), {DNNL_ARG_SRC, DNNL_ARG_DST});
-    ExpectFast(layer + " filter gradient", cpu::FilterGradientCall(spec), {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST});
-    if (spec.input.dim(3) == 1) return;
-    ExpectFast(layer + " input gradient", cpu::InputGradientCall(spec), {DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST});
-  }
-  static void ExpectFast(const std::string& what, const cpu::OneDnnCall& call, const std::vector<int>& images) {
-    EXPECT_FALSE(call.is_reference()) << what << ": " << call.implementation();
-    for (const int arg : images) EXPECT_FALSE(call.reorders(arg)) << what << ": " << call.implementation();
-  }
-};
-
-TEST_P(ImplementationTest, TheNetworkOfTheGuideNeedsNoReference) {
-  if (!cpu::HasAvx512()) GTEST_SKIP() << "blocks of 16 channels are AVX-512's";
-  Check("first convolution", SpecOf(dtype_, order_, {kBatch, 28, 28, 1}, {3, 3, 1, 128}));
-  for (const Layer& l : kSeparable) {
-    const Shape images{kBatch, l.size, l.size, l.in};
-    const std::string name = StrCat(l.size, "x", l.size, ", ", l.in, " to ", l.out);
-    Check("depthwise " + name, SpecOf(dtype_, order_, images, {3, 3, 1, l.in}));
-    Check("pointwise " + name, SpecOf(dtype_, order_, images, {1, 1, l.in, l.out}));
-  }
-  for (const auto& [size, channels] : std::vector<std::pair<int64_t, int64_t>>{{28, 128}, {14, 256}, {7, 512}}) {
-    cpu::PoolSpec pool;
-    pool.dtype = dtype_;
-    pool.order = order_;
-    pool.window.size = pool.window.strides = {2, 2};
-    pool.window.padding = "VALID";
-    pool.input = Shape{kBatch, size, size, channels};
-    pool.output = ops::PooledShape(pool.window, pool.input);
-    pool.places = true;
-    ExpectFast("pool", cpu::PoolCall(pool), {});
-    ExpectFast("pool gradient", cpu::PoolGradientCall(pool), {});
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Orders, ImplementationTest,
-                         ::testing::Combine(::testing::Values(DType::kFloat32, DType::kBfloat16),
-                                            ::testing::Values(cpu::Order::kChannelsLast, cpu::Order::kBlocked)));
 
 TEST(FusedBatchNormTest, EmptyBatchesAndWrongChannels) {
   Graph graph;

@@ -23,13 +23,23 @@ const dnnl::engine& CpuEngine() {
   return engine;
 }
 
+bool HasIsa(dnnl::cpu_isa isa) {
+  const auto has = static_cast<unsigned>(dnnl::get_effective_cpu_isa()), wanted = static_cast<unsigned>(isa);
+  return (has & wanted) == wanted;
+}
+
 void UseThreads(int threads) {
   if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
 }
 
 memory::data_type OneDnnType(DType dtype) {
   if (dtype == DType::kFloat32) return memory::data_type::f32;
-  if (dtype == DType::kBfloat16) return memory::data_type::bf16;
+  if (dtype == DType::kBfloat16) {
+    if (HasIsa(dnnl::cpu_isa::avx512_core)) return memory::data_type::bf16;
+    throw UnimplementedError(
+        "[kernels/cpu] expected a processor with AVX-512 for convolutions, pools and batch normalization in bfloat16; "
+        "this one has none: compute in float32");
+  }
   throw UnimplementedError(StrCat("[kernels/cpu] expected float32 or bfloat16; got ", dtype));
 }
 

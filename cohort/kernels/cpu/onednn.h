@@ -19,7 +19,9 @@ namespace cohort::cpu {
 const dnnl::engine& CpuEngine();
 // Makes oneDNN use `threads` threads for what the calling thread makes and runs from now on.
 void UseThreads(int threads);
-// Throws UnimplementedError for a dtype other than float32 and bfloat16.
+// Whether oneDNN uses these instructions: the processor has them, and ONEDNN_MAX_CPU_ISA allows them.
+bool HasIsa(dnnl::cpu_isa isa);
+// Throws UnimplementedError for a dtype other than float32 and bfloat16, and for bfloat16 without AVX-512.
 dnnl::memory::data_type OneDnnType(DType dtype);
 // The scratchpad comes from us.
 dnnl::primitive_attr UserScratchpad();
