@@ -66,7 +66,8 @@ DistributedDataset DistributeDatasetsFromFunction(const StrategyPtr& strategy,
                                                   const std::function<data::Dataset(const InputContext&)>& make);
 
 // Where processes do not all read the same batches: this one's part. None: each takes its rows of every batch (kData,
-// and kAuto with a warning where there are no files to share). With one process there is nothing to share.
+// and kAuto with a warning where there are no files to share). With one process there is nothing to share; hints alone
+// are replaced (kHint).
 std::optional<data::Dataset> PartOfProcess(const Strategy& strategy, const data::Dataset& dataset,
                                            data::AutoShardPolicy policy);
 
