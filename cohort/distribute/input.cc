@@ -14,6 +14,9 @@ DistributedIterator::DistributedIterator(StrategyPtr strategy, const data::Datas
       iterator_(dataset.MakeIterator(options)) {}
 
 bool DistributedIterator::Next(PerReplica<std::vector<Tensor>>* values) {
+  // Whose reading fails has met the others by then, so that they do not wait for one who never came.
+  if (!met_ && !endless_) strategy_->meeting().Barrier();
+  met_ = true;
   values->clear();
   bool has_data = false;
   for (int r = 0; r < strategy_->num_local_replicas(); ++r) {

@@ -19,7 +19,8 @@ class DistributedIterator {
   DistributedIterator(StrategyPtr strategy, const data::Dataset& dataset, const data::IteratorOptions& options);
 
   // Replaces *values by the components of each replica of this process; a replica may get batches without rows. False
-  // when no replica of any process has data. Throws what a stage throws, and InvalidArgumentError where a replica
+  // when no replica of any process has data. Throws what a stage throws - the other processes go on waiting for this
+  // one until it calls Next again or ends, and get UnavailableError then -, and InvalidArgumentError where a replica
   // without data would need a batch of an unknown shape.
   bool Next(PerReplica<std::vector<Tensor>>* values);
 
@@ -29,6 +30,7 @@ class DistributedIterator {
   const StrategyPtr strategy_;
   const bool endless_;
   const std::unique_ptr<data::Iterator> iterator_;
+  bool met_ = false;          // the other processes
   std::vector<Tensor> last_;  // what rows look like
 };
 
