@@ -11,8 +11,10 @@
 namespace cohort::collective {
 namespace {
 
+using ::testing::AllOf;
 using testing::Await;
 using testing::Begin;
+using ::testing::HasSubstr;
 using testing::Layout;
 using testing::Outcome;
 using testing::TestCluster;
@@ -50,11 +52,17 @@ T As(double exact, ReduceOp op, int world) {
   }
 }
 
+// The same as a value of its dtype: of bool whether it is odd.
+template <typename T>
+T ElementAs(int rank, int64_t i) {
+  if constexpr (std::is_same_v<T, bool>) return std::fmod(Element(rank, i), 2) == 1;
+  if constexpr (!std::is_same_v<T, bool>) return static_cast<T>(static_cast<float>(Element(rank, i)));
+}
+
 template <typename T>
 Tensor InputOf(int rank, const Shape& shape) {
   Tensor input(kDTypeOf<T>, shape);
-  for (int64_t i = 0; i < input.num_elements(); ++i)
-    input.data<T>()[i] = static_cast<T>(static_cast<float>(Element(rank, i)));
+  for (int64_t i = 0; i < input.num_elements(); ++i) input.data<T>()[i] = ElementAs<T>(rank, i);
   return input;
 }
 
@@ -67,6 +75,17 @@ void ExpectElements(const Outcome& outcome, const Shape& shape, const std::funct
   for (int64_t i = 0; i < outcome.value.num_elements(); ++i) {
     ASSERT_EQ(outcome.value.data<T>()[i], expected(i)) << what << " element " << i;
   }
+}
+
+// check(T()) for every dtype that can be computed on.
+template <typename Check>
+void ForNumbers(const Check& check) {
+  check(float());
+  check(bfloat16());
+  check(int32_t());
+  check(double());
+  check(int64_t());
+  check(uint8_t());
 }
 
 std::string NameOf(const ::testing::TestParamInfo<Layout>& info) { return StrCat(info.param); }
@@ -94,8 +113,8 @@ class GroupContract : public ::testing::TestWithParam<Layout> {
       if (HasFatalFailure()) return;
       if (in_place) continue;
       ExpectElements<T>(
-          {Status(), kept[static_cast<size_t>(rank)]}, Shape{count},
-          [&](int64_t i) { return static_cast<T>(static_cast<float>(Element(rank, i))); }, "the input of " + what);
+          {Status(), kept[static_cast<size_t>(rank)]}, Shape{count}, [&](int64_t i) { return ElementAs<T>(rank, i); },
+          "the input of " + what);
     }
   }
 
@@ -126,86 +145,164 @@ TEST_P(GroupContract, AllReduce) {
     options.segment_bytes = 32 * 1024;
     TestGroup group(cluster, options);
     ASSERT_TRUE(group.joined());
-    CheckDType<float>(group, AlgorithmName(algorithm));
-    CheckDType<bfloat16>(group, AlgorithmName(algorithm));
-    CheckDType<int32_t>(group, AlgorithmName(algorithm));
-    CheckDType<double>(group, AlgorithmName(algorithm));
-    CheckDType<int64_t>(group, AlgorithmName(algorithm));
-    CheckDType<uint8_t>(group, AlgorithmName(algorithm));
+    ForNumbers([&](auto element) { CheckDType<decltype(element)>(group, AlgorithmName(algorithm)); });
     if (HasFatalFailure()) return;
   }
 }
 
 class GroupOperations : public GroupContract {
  protected:
+  using Call = std::function<void(Communicator&, Tensor, Communicator::Done)>;
+
+  // All members bring their elements, and keep them unless `in_place`.
+  template <typename T>
+  std::vector<Outcome> Bring(const Shape& shape, bool in_place, const Call& call) {
+    std::vector<Tensor> kept;
+    std::vector<Outcome> outcomes = group_.Run([&](Communicator& member, Communicator::Done done) {
+      Tensor input = InputOf<T>(member.rank(), shape);
+      if (!in_place) kept.push_back(input);
+      call(member, std::move(input), std::move(done));
+    });
+    for (size_t rank = 0; rank < kept.size(); ++rank) {
+      ExpectElements<T>(
+          {Status(), kept[rank]}, shape, [&](int64_t i) { return ElementAs<T>(static_cast<int>(rank), i); },
+          StrCat("the input of rank ", rank));
+    }
+    return outcomes;
+  }
+
+  template <typename T>
+  void CheckBroadcast(int root, int64_t rows) {
+    for (const bool in_place : {false, true}) {
+      const CollectiveId id = Next("initial value");
+      const Shape shape{rows, 2};
+      for (const Outcome& outcome :
+           Bring<T>(shape, in_place, [&](Communicator&member, Tensor value, Communicator::Done done) {
+             member.BroadcastAsync(id, std::move(value), root, std::move(done));
+           })) {
+        ExpectElements<T>(
+            outcome, shape, [&](int64_t i) { return ElementAs<T>(root, i); },
+            StrCat(kDTypeOf<T>, shape, " of root ", root, in_place ? " in place" : ""));
+      }
+    }
+  }
+
+  template <typename T>
+  void CheckAllGather(const Shape& shape) {
+    Shape expected = shape.rank() == 0 ? Shape{1} : shape;
+    expected.set_dim(0, expected.dim(0) * world());
+    const int64_t each = std::max<int64_t>(1, shape.num_elements());
+    for (const bool in_place : {false, true}) {
+      const CollectiveId id = Next("gather");
+      for (const Outcome& outcome :
+           Bring<T>(shape, in_place, [&](Communicator&member, Tensor input, Communicator::Done done) {
+             member.AllGatherAsync(id, std::move(input), std::move(done));
+           })) {
+        ExpectElements<T>(
+            outcome, expected, [&](int64_t i) { return ElementAs<T>(static_cast<int>(i / each), i % each); },
+            StrCat(kDTypeOf<T>, shape, in_place ? " in place" : ""));
+      }
+    }
+  }
+
+  template <typename T>
+  void CheckReduceScatter(ReduceOp op, int64_t rows) {
+    for (const bool in_place : {false, true}) {
+      const CollectiveId id = Next("scatter");
+      const auto outcomes = Bring<T>(Shape{rows * world(), 3}, in_place,
+                                     [&](Communicator& member, Tensor input, Communicator::Done done) {
+                                       member.ReduceScatterAsync(id, std::move(input), op, std::move(done));
+                                     });
+      for (int rank = 0; rank < world(); ++rank) {
+        ExpectElements<T>(
+            outcomes[static_cast<size_t>(rank)], Shape{rows, 3},
+            [&](int64_t i) { return As<T>(Reduced(op, world(), i + rank * rows * 3), op, world()); },
+            StrCat(ReduceOpName(op), " of ", rows, " rows of ", kDTypeOf<T>, " at rank ", rank,
+                   in_place ? " in place" : ""));
+      }
+    }
+  }
+
+  // All members bring `input`, which none may, and get to know it.
+  void ExpectRefusal(const char* what, const Tensor& input, const char* expected, const Call& call) {
+    const Shape shape = input.shape();
+    for (const Outcome& outcome :
+         group_.Run([&](Communicator&member, Communicator::Done done) { call(member, input, std::move(done)); })) {
+      EXPECT_EQ(outcome.status.code(), Code::kInvalidArgument) << what << ": " << outcome.status.ToString();
+      EXPECT_THAT(outcome.status.message(),
+                  AllOf(HasSubstr(StrCat("'", what, "'")), HasSubstr(StrCat("expected ", expected, " in host memory")),
+                        HasSubstr(StrCat(input.dtype(), shape))));
+      EXPECT_FALSE(outcome.value.defined());
+    }
+  }
+
   TestCluster cluster_{GetParam()};
   TestGroup group_{cluster_, {}};
 };
 
-TEST_P(GroupOperations, BroadcastFromEveryRoot) {
+TEST_P(GroupOperations, Broadcast) {
   ASSERT_TRUE(group_.joined());
   for (int root = 0; root < world(); ++root) {
-    for (const int64_t rows : {int64_t{0}, int64_t{1}, kOdd, int64_t{400'001}}) {
-      for (const bool in_place : {false, true}) {
-        const CollectiveId id = Next("initial value");
-        std::vector<Tensor> kept;
-        const auto outcomes = group_.Run([&](Communicator& member, Communicator::Done done) {
-          Tensor value = InputOf<float>(member.rank(), Shape{rows, 2});
-          if (!in_place) kept.push_back(value);
-          member.BroadcastAsync(id, std::move(value), root, std::move(done));
-        });
-        for (const Outcome& outcome : outcomes) {
-          ExpectElements<float>(
-              outcome, Shape{rows, 2}, [&](int64_t i) { return static_cast<float>(Element(root, i)); },
-              StrCat("root ", root, " rows ", rows));
-        }
-      }
-    }
+    for (const int64_t rows : {int64_t{0}, int64_t{1}, kOdd, int64_t{400'001}}) CheckBroadcast<float>(root, rows);
   }
+  const auto check = [&](auto element) {
+    for (const int64_t rows : {int64_t{0}, int64_t{1}, kOdd}) CheckBroadcast<decltype(element)>(world() / 2, rows);
+  };
+  ForNumbers(check);
+  check(bool());
 }
 
 TEST_P(GroupOperations, AllGather) {
   ASSERT_TRUE(group_.joined());
-  for (const Shape& shape : {Shape{}, Shape{0}, Shape{1}, Shape{3, 5}, Shape{kLarge}}) {
-    const CollectiveId id = Next("gather");
-    const auto outcomes = group_.Run([&](Communicator& member, Communicator::Done done) {
-      member.AllGatherAsync(id, InputOf<int64_t>(member.rank(), shape), std::move(done));
-    });
-    Shape expected = shape.rank() == 0 ? Shape{1} : shape;
-    expected.set_dim(0, expected.dim(0) * world());
-    const int64_t each = std::max<int64_t>(1, shape.num_elements());
-    for (const Outcome& outcome : outcomes) {
-      ExpectElements<int64_t>(
-          outcome, expected,
-          [&](int64_t i) { return static_cast<int64_t>(Element(static_cast<int>(i / each), i % each)); },
-          StrCat("of ", shape));
+  const auto check = [&](auto element) {
+    for (const Shape& shape : {Shape{}, Shape{0}, Shape{1}, Shape{kOdd}, Shape{3, 5}}) {
+      CheckAllGather<decltype(element)>(shape);
     }
-  }
-  const CollectiveId id = Next("truth values");
-  const auto outcomes = group_.Run([&](Communicator& member, Communicator::Done done) {
-    member.AllGatherAsync(id, Tensor::Scalar(member.rank() % 2 == 0), std::move(done));
-  });
-  for (const Outcome& outcome : outcomes) {
-    ExpectElements<bool>(
-        outcome, Shape{world()}, [](int64_t i) { return i % 2 == 0; }, "bool");
-  }
+  };
+  ForNumbers(check);
+  check(bool());
+  CheckAllGather<int64_t>(Shape{kLarge});
 }
 
 TEST_P(GroupOperations, ReduceScatter) {
   ASSERT_TRUE(group_.joined());
-  for (const int64_t rows : {int64_t{0}, int64_t{1}, int64_t{3}, int64_t{20'001}}) {
-    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean, ReduceOp::kMax}) {
-      const CollectiveId id = Next("scatter");
-      const auto outcomes = group_.Run([&](Communicator& member, Communicator::Done done) {
-        member.ReduceScatterAsync(id, InputOf<bfloat16>(member.rank(), Shape{rows * world(), 3}), op, std::move(done));
-      });
-      for (int rank = 0; rank < world(); ++rank) {
-        ExpectElements<bfloat16>(
-            outcomes[static_cast<size_t>(rank)], Shape{rows, 3},
-            [&](int64_t i) { return As<bfloat16>(Reduced(op, world(), i + rank * rows * 3), op, world()); },
-            StrCat("rows ", rows, " rank ", rank));
-      }
+  ForNumbers([&](auto element) {
+    using T = decltype(element);
+    for (const int64_t rows : {int64_t{0}, int64_t{1}}) CheckReduceScatter<T>(ReduceOp::kSum, rows);
+    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kProduct, ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kMean}) {
+      CheckReduceScatter<T>(op, kOdd);
     }
+  });
+  for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean}) CheckReduceScatter<bfloat16>(op, 20'001);
+}
+
+// What cannot be sent or computed on is refused by name, and the group goes on.
+TEST_P(GroupOperations, OtherDTypesAreRefused) {
+  ASSERT_TRUE(group_.joined());
+  constexpr auto kSum = ReduceOp::kSum;
+  const Call reduce = [](Communicator& member, Tensor input, Communicator::Done done) {
+    member.AllReduceAsync({1, "reduce"}, std::move(input), kSum, std::move(done));
+  };
+  const Call scatter = [](Communicator& member, Tensor input, Communicator::Done done) {
+    member.ReduceScatterAsync({2, "scatter"}, std::move(input), kSum, std::move(done));
+  };
+  const Call gather = [](Communicator& member, Tensor input, Communicator::Done done) {
+    member.AllGatherAsync({3, "gather"}, std::move(input), std::move(done));
+  };
+  const Call broadcast = [](Communicator& member, Tensor input, Communicator::Done done) {
+    member.BroadcastAsync({4, "broadcast"}, std::move(input), 0, std::move(done));
+  };
+  for (const int64_t rows : {int64_t{0}, int64_t{world()}}) {
+    const Tensor texts(DType::kString, Shape{rows});
+    for (const Tensor& tensor : {texts, Tensor::Zeros(DType::kBool, Shape{rows})}) {
+      ExpectRefusal("reduce", tensor, "numbers", reduce);
+      ExpectRefusal("scatter", tensor, "numbers", scatter);
+    }
+    ExpectRefusal("gather", texts, "numbers or truth values", gather);
+    ExpectRefusal("broadcast", texts, "numbers or truth values", broadcast);
+  }
+  for (const Call& call : {reduce, scatter, gather, broadcast}) {
+    for (const Outcome& outcome : Bring<float>(Shape{world()}, false, call)) EXPECT_TRUE(outcome.status.ok());
   }
 }
 

@@ -20,7 +20,8 @@ struct Worker {
 constexpr std::array kPassThrough = {"Batch",  "Cache", "Concatenate", "Filter", "Map",  "Prefetch", "Rebatch",
                                      "Repeat", "Shard", "Shuffle",     "Skip",   "Take", "Unbatch",  "Zip"};
 // Stages that keep the rows of batches.
-constexpr std::array kKeepRows = {"Cache", "Filter", "Prefetch", "Repeat", "Shard", "Shuffle", "Skip", "Take"};
+constexpr std::array kKeepRows = {"Cache", "Filter",    "Prefetch", "Repeat", "Shard",
+                                  "Skip",  "ShardHint", "Shuffle",  "Take"};
 
 template <typename Kinds>
 bool IsOneOf(const DatasetNode& node, const Kinds& kinds) {

@@ -166,6 +166,7 @@ TEST(RebatchTest, StaticBatchSize) {
   EXPECT_EQ(StaticBatchSize(Dataset::Range(7).Batch(3, true)), 3);
   EXPECT_EQ(StaticBatchSize(Dataset::Range(7)), -1);
   EXPECT_EQ(StaticBatchSize(Dataset::Range(7).Batch(4).Map(Times(1), {{DType::kInt64, Shape{-1}}})), -1);
+  EXPECT_EQ(StaticBatchSize(Dataset::Range(8).Batch(4).Shard(kShardHint, kShardHint).Prefetch(1)), 4);
 }
 
 }  // namespace

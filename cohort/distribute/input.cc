@@ -14,6 +14,9 @@ DistributedIterator::DistributedIterator(StrategyPtr strategy, const data::Datas
       iterator_(dataset.MakeIterator(options)) {}
 
 bool DistributedIterator::Next(PerReplica<std::vector<Tensor>>* values) {
+  // Whose reading fails has met the others by then, so that they do not wait for one who never came.
+  if (!met_ && !endless_) strategy_->meeting().Barrier();
+  met_ = true;
   values->clear();
   bool has_data = false;
   for (int r = 0; r < strategy_->num_local_replicas(); ++r) {
@@ -49,6 +52,9 @@ int64_t InputContext::GetPerReplicaBatchSize(int64_t global_batch_size) const {
 
 std::optional<data::Dataset> PartOfProcess(const Strategy& strategy, const data::Dataset& dataset,
                                            data::AutoShardPolicy policy) {
+  if (policy == data::AutoShardPolicy::kHint) {
+    return data::AutoShard(dataset, strategy.num_workers(), strategy.worker(), policy);
+  }
   if (strategy.num_workers() == 1 || policy == data::AutoShardPolicy::kData) return std::nullopt;
   const bool automatic = policy == data::AutoShardPolicy::kAuto;
   try {
@@ -64,7 +70,6 @@ std::optional<data::Dataset> PartOfProcess(const Strategy& strategy, const data:
 
 DistributedDataset DistributeDataset(const StrategyPtr& strategy, const data::Dataset& dataset,
                                      data::AutoShardPolicy policy) {
-  if (strategy->num_replicas_in_sync() == 1) return DistributedDataset(strategy, dataset);
   const int64_t replicas = strategy->num_local_replicas();
   const std::optional<data::Dataset> part = PartOfProcess(*strategy, dataset, policy);
   if (strategy->num_workers() > 1 && !part) {
@@ -72,8 +77,9 @@ DistributedDataset DistributeDataset(const StrategyPtr& strategy, const data::Da
     return DistributedDataset(
         strategy, data::AutoShard(parts, strategy->num_workers(), strategy->worker(), data::AutoShardPolicy::kData));
   }
-  const int64_t batch = data::StaticBatchSize(dataset);
   const data::Dataset& source = part ? *part : dataset;
+  if (strategy->num_replicas_in_sync() == 1) return DistributedDataset(strategy, source);
+  const int64_t batch = data::StaticBatchSize(dataset);
   if (batch < 0) return DistributedDataset(strategy, data::LegacyRebatch(source, strategy->num_replicas_in_sync()));
   const std::vector<int64_t> sizes = data::RebatchSizes(batch, strategy->num_workers(), replicas, strategy->worker());
   return DistributedDataset(strategy, data::Rebatch(source, sizes));

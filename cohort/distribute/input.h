@@ -19,7 +19,8 @@ class DistributedIterator {
   DistributedIterator(StrategyPtr strategy, const data::Dataset& dataset, const data::IteratorOptions& options);
 
   // Replaces *values by the components of each replica of this process; a replica may get batches without rows. False
-  // when no replica of any process has data. Throws what a stage throws, and InvalidArgumentError where a replica
+  // when no replica of any process has data. Throws what a stage throws - the other processes go on waiting for this
+  // one until it calls Next again or ends, and get UnavailableError then -, and InvalidArgumentError where a replica
   // without data would need a batch of an unknown shape.
   bool Next(PerReplica<std::vector<Tensor>>* values);
 
@@ -29,6 +30,7 @@ class DistributedIterator {
   const StrategyPtr strategy_;
   const bool endless_;
   const std::unique_ptr<data::Iterator> iterator_;
+  bool met_ = false;          // the other processes
   std::vector<Tensor> last_;  // what rows look like
 };
 
@@ -66,7 +68,8 @@ DistributedDataset DistributeDatasetsFromFunction(const StrategyPtr& strategy,
                                                   const std::function<data::Dataset(const InputContext&)>& make);
 
 // Where processes do not all read the same batches: this one's part. None: each takes its rows of every batch (kData,
-// and kAuto with a warning where there are no files to share). With one process there is nothing to share.
+// and kAuto with a warning where there are no files to share). With one process there is nothing to share; hints alone
+// are replaced (kHint).
 std::optional<data::Dataset> PartOfProcess(const Strategy& strategy, const data::Dataset& dataset,
                                            data::AutoShardPolicy policy);
 

@@ -53,6 +53,15 @@ TEST_F(InputTest, FunctionsMakeTheirOwnBatches) {
               HasSubstr("3 replicas"));
 }
 
+TEST_F(InputTest, HintsAreReplacedWhereThereIsOneProcess) {
+  const data::Dataset hinted = data::Dataset::Range(5).Shard(data::kShardHint, data::kShardHint).Batch(4);
+  constexpr auto kHint = data::AutoShardPolicy::kHint;
+  EXPECT_EQ(All(DistributeDataset(Default(), hinted, kHint)), (Steps{{{0, 1, 2, 3}}, {{4}}}));
+  EXPECT_EQ(All(DistributeDataset(MirroredOnCpus(2), hinted, kHint)), (Steps{{{0, 1}, {2, 3}}, {{4}, {}}}));
+  const data::Dataset of_batches = data::Dataset::Range(8).Batch(4).Shard(data::kShardHint, data::kShardHint);
+  EXPECT_EQ(All(DistributeDataset(MirroredOnCpus(2), of_batches, kHint)), (Steps{{{0, 1}, {2, 3}}, {{4, 5}, {6, 7}}}));
+}
+
 TEST_F(InputTest, RowsOfBatches) {
   using Rows = std::pair<int64_t, int64_t>;
   for (int n = 1; n < 6; ++n) {

@@ -183,6 +183,7 @@ data::Dataset Batches::Shared(const data::Dataset& dataset) {
   if (strategy == nullptr) return dataset;
   const auto part = distribute::PartOfProcess(*strategy, dataset, options_.auto_shard);
   if (!part) return dataset;  // of each batch the replicas take their rows
+  if (strategy->num_workers() == 1) return *part;
   whole_ = false;
   const int64_t batch = data::StaticBatchSize(dataset);
   if (batch < 0) return data::LegacyRebatch(*part, strategy->num_workers());

@@ -53,6 +53,15 @@ TEST_F(FitInputTest, NegativeLabels) {
               AllOf(HasSubstr("3"), HasSubstr("Evaluate")));
 }
 
+TEST_F(FitInputTest, AHintToShardIsReplacedWhereThereIsOneProcess) {
+  const data::Dataset hinted = data::Dataset::FromTensorSlices({Counting(Shape{5, 2}), Labels({0, 1, 2, 0, 1})})
+                                   .Shard(data::kShardHint, data::kShardHint)
+                                   .Batch(2);
+  quiet.auto_shard = data::AutoShardPolicy::kHint;
+  model.Fit(hinted, quiet);
+  EXPECT_EQ(model.Iterations(), 3);
+}
+
 TEST_F(FitInputTest, ABatchLargerThanTheDataIsAllOfIt) {
   quiet.batch_size = 1000;
   const History history = model.Fit(Counting(Shape{5, 2}), Labels({0, 1, 2, 0, 1}), quiet);

@@ -1,6 +1,8 @@
 // Workers of a MultiWorkerMirrored training, one thread each, in this process.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <string>
 #include <thread>
@@ -9,6 +11,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/distribute/strategies.h"
+#include "cohort/registration.h"
 #include "tests/cluster/local_cluster.h"
 #include "tools/cohort/port_reservation.h"
 
@@ -61,6 +64,31 @@ class StrategyCluster {
   const int replicas_;
   const std::string protocol_;
   const distribute::CommunicationOptions communication_;
+};
+
+inline void ExpectOk(const std::vector<Status>& outcomes) {
+  for (const Status& status : outcomes) EXPECT_TRUE(status.ok()) << status.ToString();
+}
+
+struct WorkerLayout {
+  std::string protocol;
+  int workers, replicas;
+  distribute::CommunicationImplementation implementation = distribute::CommunicationImplementation::kAuto;
+};
+inline std::ostream& operator<<(std::ostream& out, const WorkerLayout& layout) {
+  out << layout.protocol << "_" << layout.workers << "_by_" << layout.replicas;
+  return layout.implementation == distribute::CommunicationImplementation::kGloo ? out << "_GLOO" : out;
+}
+
+class MultiWorker : public ::testing::TestWithParam<WorkerLayout> {
+ protected:
+  MultiWorker()
+      : cluster_(GetParam().workers, GetParam().replicas, GetParam().protocol,
+                 {.implementation = GetParam().implementation}) {
+    RegisterAll();
+  }
+
+  StrategyCluster cluster_;
 };
 
 }  // namespace cohort::testing

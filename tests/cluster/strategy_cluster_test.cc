@@ -13,46 +13,21 @@
 #include "cohort/keras/testing/updates.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/constant.h"
-#include "cohort/registration.h"
 #include "tools/cohort/port_reservation.h"
 
 namespace cohort {
 namespace {
 
+using distribute::CommunicationImplementation;
 using keras::FitOptions;
 using keras::Trained;
 using keras::TrainingCase;
 using ::testing::AllOf;
 using ::testing::AnyOf;
+using testing::ExpectOk;
 using ::testing::HasSubstr;
-using testing::StrategyCluster;
-
-using distribute::CommunicationImplementation;
-
-struct Layout {
-  std::string protocol;
-  int workers, replicas;
-  CommunicationImplementation implementation = CommunicationImplementation::kAuto;
-};
-std::ostream& operator<<(std::ostream& out, const Layout& layout) {
-  out << layout.protocol << "_" << layout.workers << "_by_" << layout.replicas;
-  return layout.implementation == CommunicationImplementation::kGloo ? out << "_GLOO" : out;
-}
-
-class MultiWorker : public ::testing::TestWithParam<Layout> {
- protected:
-  MultiWorker()
-      : cluster_(GetParam().workers, GetParam().replicas, GetParam().protocol,
-                 {.implementation = GetParam().implementation}) {
-    RegisterAll();
-  }
-
-  StrategyCluster cluster_;
-};
-
-void ExpectOk(const std::vector<Status>& outcomes) {
-  for (const Status& status : outcomes) EXPECT_TRUE(status.ok()) << status.ToString();
-}
+using testing::MultiWorker;
+using testing::WorkerLayout;
 
 TEST_P(MultiWorker, UpdatesAsOneDevice) {
   for (int variant = 0; variant < 3; ++variant) {
@@ -259,12 +234,15 @@ TEST_P(MultiWorker, TheChiefAloneWrites) {
     const std::string mine = StrCat(folder, "/", worker);
     std::filesystem::create_directories(mine);
     FitOptions fit = {.batch_size = 8, .epochs = 2, .verbose = 0};
-    fit.callbacks = {keras::BackupAndRestore({.backup_dir = mine + "/backup"}), keras::CSVLogger(mine + "/log.csv"),
-                     keras::ModelCheckpoint({.filepath = mine + "/model.keras"}),
-                     keras::TensorBoard({.log_dir = mine + "/logs", .update_every_batches = 1})};
+    fit.callbacks = {
+        keras::BackupAndRestore({.backup_dir = mine + "/backup"}), keras::CSVLogger(mine + "/log.csv"),
+        keras::ModelCheckpoint({.filepath = mine + "/model.keras"}),
+        keras::ModelCheckpoint(
+            {.filepath = mine + "/{epoch}_{batch}.weights.h5", .save_weights_only = true, .save_every_batches = 2}),
+        keras::TensorBoard({.log_dir = mine + "/logs", .update_every_batches = 1})};
     model->Fit(DataOf(one), fit);
     EXPECT_EQ(strategy->is_chief(), worker == 0);
-    for (const char* written : {"/backup", "/log.csv", "/logs", "/model.keras"}) {
+    for (const char* written : {"/backup", "/log.csv", "/logs", "/model.keras", "/1_2.weights.h5"}) {
       EXPECT_EQ(std::filesystem::exists(mine + written), worker == 0) << written;
     }
     EXPECT_EQ(std::filesystem::is_empty(mine), worker != 0);
@@ -272,9 +250,9 @@ TEST_P(MultiWorker, TheChiefAloneWrites) {
   std::filesystem::remove_all(folder);
 }
 
-std::vector<Layout> Layouts() {
+std::vector<WorkerLayout> Layouts() {
   constexpr auto kGloo = CommunicationImplementation::kGloo;
-  std::vector<Layout> layouts = {{"in_process", 2, 1}, {"grpc", 2, 1}, {"in_process", 2, 2}, {"grpc", 3, 1}};
+  std::vector<WorkerLayout> layouts = {{"in_process", 2, 1}, {"grpc", 2, 1}, {"in_process", 2, 2}, {"grpc", 3, 1}};
   if (distribute::IsBuilt(kGloo)) layouts.insert(layouts.end(), {{"grpc", 3, 1, kGloo}, {"grpc", 2, 2, kGloo}});
   return layouts;
 }

@@ -1,0 +1,81 @@
+// A graph for tests that holds all members of a group: devices of one process, or of the tasks of a cluster.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cohort/collective/testing/group_harness.h"
+#include "cohort/graph/graph.h"
+#include "cohort/ops/collective.h"
+#include "cohort/runtime/session.h"
+
+namespace cohort::collective::testing {
+
+// All members in one graph, which one session runs. `tasks` 0: devices of a session of its own.
+struct Place {
+  std::string transport;
+  int tasks = 0;
+  int devices = 1;  // of each task
+  std::string hint = "auto";
+  int world() const { return std::max(1, tasks) * devices; }
+};
+
+inline std::ostream& operator<<(std::ostream& out, const Place& place) {
+  out << place.transport << "_" << place.tasks << "_by_" << place.devices;
+  return place.hint == "auto" ? out : out << "_" << place.hint;
+}
+
+// Those of another hint only where Gloo was built.
+template <typename Param>
+std::vector<Param> Built(std::vector<Param> params) {
+  if (!GlooIsBuilt()) std::erase_if(params, [](const Param& param) { return param.hint != "auto"; });
+  return params;
+}
+
+class InGraph : public ::testing::TestWithParam<Place> {
+ protected:
+  InGraph() : cluster_({GetParam().tasks > 0 ? GetParam().transport : "local", world(), GetParam().devices}) {
+    RegisterAll();
+    keys_.communication_hint = GetParam().hint;
+    for (int rank = 0; rank < world(); ++rank) {
+      const int each = GetParam().devices;
+      keys_.members.push_back(GetParam().tasks == 0
+                                  ? StrCat("/device:CPU:", rank)
+                                  : StrCat("/job:worker/task:", rank / each, "/device:CPU:", rank % each));
+    }
+  }
+  static int world() { return GetParam().world(); }
+  static RunOptions Patience() { return {.timeout_in_ms = 60'000}; }
+
+  std::unique_ptr<Session> Open() {
+    SessionConfig config;
+    config.device_count["CPU"] = GetParam().devices;
+    config.intra_op_parallelism_threads = 1;
+    config.operation_timeout_in_ms = 60'000;
+    return std::make_unique<Session>(graph_, GetParam().tasks > 0 ? cluster_.server(0).Target() : "", config);
+  }
+  // One output a member, made on its device; all with the next instance key.
+  template <typename Make>
+  std::vector<Output> AtEachMember(const Make& make) {
+    keys_.instance_key = ops::NextInstanceKey(graph_);
+    std::vector<Output> outputs;
+    for (int rank = 0; rank < world(); ++rank) {
+      const DeviceScope device(graph_, keys_.members[static_cast<size_t>(rank)]);
+      outputs.push_back(make(rank));
+    }
+    return outputs;
+  }
+
+  TestCluster cluster_;
+  Graph graph_;
+  ops::CollectiveKeys keys_;
+};
+
+inline std::vector<float> Values(const Tensor& tensor) {
+  return {tensor.data<float>(), tensor.data<float>() + tensor.num_elements()};
+}
+
+}  // namespace cohort::collective::testing
