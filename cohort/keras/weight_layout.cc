@@ -128,7 +128,6 @@ std::vector<Tensor> TakeWeights(const std::vector<WeightGroup>& groups, const st
     if (group->values.empty() || IsForeignState(path)) continue;
     throw InvalidArgumentError(StrCat("[keras/load_weights] expected weights that the model has; ", where, " has ",
                                       ShapesOf(group->values), " in '", path, "/vars'",
-                                      group->name.empty() ? "" : StrCat(" (layer '", group->name, "')"),
                                       " beside them; is the file of another model?"));
   }
   return taken;
