@@ -14,8 +14,8 @@
 namespace cohort {
 namespace {
 
-using testing::CountEntries;
 using ::testing::AllOf;
+using testing::CountEntries;
 using ::testing::HasSubstr;
 using testing::Identity;
 using testing::RecordingHandler;

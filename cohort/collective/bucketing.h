@@ -19,8 +19,8 @@ struct Bucket {
 };
 
 // Where bytes_per_pack is 0: fewer messages than gradients, and little left to reduce when the last gradient is there,
-// which is what a step waits for. With the network of examples/fashion_mnist on two processes that wait is 3 ms on loopback and 12 ms
-// through 1 Gbit/s with packs of 4 MiB, and 1 ms and 5 ms with these.
+// which is what a step waits for. With the network of examples/fashion_mnist on two processes that wait is 3 ms on
+// loopback and 12 ms through 1 Gbit/s with packs of 4 MiB, and 1 ms and 5 ms with these.
 inline constexpr int64_t kBytesPerPack = 1024 * 1024;
 
 // `gradients` stand in the order in which the backward pass makes them. Each bucket holds gradients of one dtype, of
