@@ -13,7 +13,7 @@ import time
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import measure  # noqa: E402
-from torch_guide_network import MALLOC_TUNED  # noqa: E402
+import processes  # noqa: E402
 
 
 def parse():
@@ -42,8 +42,8 @@ def build(keras):
 
 def main():
     args = parse()
-    if args.malloc_tuned and any(os.environ.get(key) != value for key, value in MALLOC_TUNED.items()):
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **MALLOC_TUNED})
+    if args.malloc_tuned:
+        processes.keep_freed_memory()
     import keras
     import tensorflow as tf
 

@@ -14,10 +14,8 @@ import sys
 import time
 
 import measure
+import processes
 
-# glibc then keeps what is freed, so that tensors lie on pages that were written before.
-MALLOC_TUNED = {"MALLOC_MMAP_THRESHOLD_": str(1 << 34), "MALLOC_TRIM_THRESHOLD_": str(1 << 34),
-                "MALLOC_TOP_PAD_": str(64 << 20)}
 SEPARABLES = ((128, 128, True), (128, 256, False), (256, 256, True), (256, 512, False), (512, 512, True))
 
 
@@ -60,8 +58,8 @@ def build(torch):
 
 def main():
     args = parse()
-    if args.malloc_tuned and any(os.environ.get(key) != value for key, value in MALLOC_TUNED.items()):
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **MALLOC_TUNED})
+    if args.malloc_tuned:
+        processes.keep_freed_memory()
     if args.pin:
         os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[args.rank]})
     import torch

@@ -73,25 +73,24 @@ TEST_F(GlooMeshTest, APeerThatIsGoneIsNamed) {
               AllOf(HasSubstr("all-reduce"), HasSubstr("rank 1")));
 }
 
-// One of two dials the other, which listens already; that one waits to be dialed.
+// One of two dials the other, which listens already; that one waits to be dialed. Which is which follows from the
+// ports.
 TEST_F(GlooMeshTest, CloseEndsConnecting) {
-  int waited = 0;
-  for (const size_t rank : {0, 1}) {
+  for (int attempt = 0; attempt < 50; ++attempt) {
     const Meshes pair = MakeGlooMeshes("localhost", {0, 1}, 2);
     const std::vector<std::string> endpoints = {pair[0]->Endpoint(), pair[1]->Endpoint()};
-    auto connects = std::async(std::launch::async, [&] { return pair[rank]->Connect(endpoints); });
+    auto connects = std::async(std::launch::async, [&] { return pair[0]->Connect(endpoints); });
     if (connects.wait_for(std::chrono::milliseconds(200)) == std::future_status::ready) {
       connects.get();
       continue;
     }
-    ++waited;
-    pair[rank]->Close();
+    pair[0]->Close();
     // Less than what it waits for by itself.
     ASSERT_EQ(connects.wait_for(std::chrono::seconds(20)), std::future_status::ready);
-    EXPECT_THAT(MessageOf<UnavailableError>([&] { connects.get(); }),
-                HasSubstr(StrCat("could not connect to rank ", 1 - rank)));
+    EXPECT_THAT(MessageOf<UnavailableError>([&] { connects.get(); }), HasSubstr("could not connect to rank 1"));
+    return;
   }
-  EXPECT_GT(waited, 0);
+  FAIL() << "rank 0 dials every time";
 }
 
 TEST_F(GlooMeshTest, WhatIsNoEndpointOrNoAddressOfOursIsRefused) {
