@@ -1,5 +1,7 @@
 #include "cohort/cluster/roles.h"
 
+#include <algorithm>
+
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 
@@ -72,7 +74,10 @@ int IdInCluster(const ClusterSpec& cluster, std::string_view type, int index) {
   if (cluster.empty()) return 0;
   CheckRole(cluster, type, index);
   CheckTrains(type);
-  return type == "worker" ? index + Count(cluster, "chief") : index;
+  // Its place, not its index: a job may lack some.
+  const std::vector<int> indices = cluster.task_indices(type);
+  const auto before = static_cast<int>(std::find(indices.begin(), indices.end(), index) - indices.begin());
+  return type == "worker" ? before + Count(cluster, "chief") : before;
 }
 
 std::string CollectiveLeader(const ClusterSpec& cluster, std::string_view type, int index) {

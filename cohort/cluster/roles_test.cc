@@ -65,6 +65,9 @@ TEST(RolesTest, WorkersAreCountedFromTheChiefOn) {
   EXPECT_EQ(IdInCluster(WithoutChief(), "worker", 1), 1);
   EXPECT_EQ(IdInCluster(WithoutChief(), "evaluator", 0), 0);
   EXPECT_EQ(IdInCluster(ClusterSpec(), "", 0), 0);
+  const ClusterSpec sparse = ClusterSpec::FromSparse({{"worker", {{1, "a:1"}, {4, "b:1"}}}});
+  EXPECT_EQ(IdInCluster(sparse, "worker", 1), 0);
+  EXPECT_EQ(IdInCluster(sparse, "worker", 4), 1);
   EXPECT_THROW(IdInCluster(WithChief(), "ps", 0), InvalidArgumentError);
 }
 

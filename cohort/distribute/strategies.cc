@@ -141,9 +141,8 @@ StrategyPtr MultiWorkerMirrored(const MultiWorkerOptions& options) {
   StrategyLayout layout;
   layout.name = "MultiWorkerMirroredStrategy";
   layout.num_workers = static_cast<int>(workers.size());
-  const auto own = std::find(workers.begin(), workers.end(), StrCat("/job:", *type, "/replica:0/task:", *id));
-  layout.worker = static_cast<int>(own - workers.begin());  // a job may lack indices
-  layout.is_chief = layout.worker == 0;
+  layout.worker = IdInCluster(cluster, *type, *id);
+  layout.is_chief = layout.worker == 0;  // also where there is no worker 0
   layout.mirrors_across_workers = true;
   layout.communication = options.communication;
   layout.devices = DevicesOf(workers[static_cast<size_t>(layout.worker)], replicas);
