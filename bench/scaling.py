@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Prints how training scales on this machine: the guide network (bench/guide_network.h) trained by Fit on one device, mirrored on two
-logical CPUs, and by two workers; images/s, seconds an epoch, what is gained over one device on one core.
+"""Prints how training scales on this machine: the guide network (bench/guide_network.h) trained by Fit on one device,
+mirrored on two logical CPUs, and by two workers; images/s, seconds an epoch, what is gained over one device on one core.
 
 The batch is the global one, 256 or 512; each of two replicas does half of it. Needs a release build (./dev bench
 scaling makes it) and two cores; processes are pinned to one core each, mirrored replicas share both.

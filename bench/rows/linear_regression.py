@@ -27,7 +27,7 @@ def ours(workers, quick):
     done = [(int(made), float(seconds)) for made, seconds in re.findall(r"(\d+) steps in ([0-9.]+) s", text)]
     if len(done) != workers:
         raise programs.Failed(f"linear_regression: {len(done)} workers said how fast they were:\n{text}")
-    # From when the first one begins: nobody's time alone counts for him.
+    # Over the longest of their times: what a worker makes while it is alone does not count for more.
     return {"rate": sum(made for made, _ in done) / max(seconds for _, seconds in done),
             "step_us": 1e6 * statistics.mean(seconds / made for made, seconds in done)}
 
