@@ -3,15 +3,15 @@
 #include <unordered_map>
 #include <utility>
 
-#include "cohort/graph/topological_order.h"
 #include "cohort/runtime/executor.h"
 #include "cohort/runtime/function_library.h"
 #include "cohort/runtime/memory_placement.h"
+#include "cohort/runtime/run_order.h"
 
 namespace cohort {
 
 void Executor::Compile() {
-  const std::vector<Node*> order = TopologicalOrder(*graph_);
+  const std::vector<Node*> order = RunOrder(*graph_);
   std::unordered_map<const Node*, int32_t> first_slot;
   std::unordered_map<const Node*, int32_t> index_of;  // constants have none
   std::vector<std::vector<int32_t>> predecessors;

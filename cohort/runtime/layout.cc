@@ -8,6 +8,7 @@
 #include "cohort/device/kernel.h"
 #include "cohort/graph/topological_order.h"
 #include "cohort/runtime/build_graph.h"
+#include "cohort/runtime/metadata_ops.h"
 
 namespace cohort {
 namespace {
@@ -124,7 +125,7 @@ class OrderChooser {
   const std::set<ValueKey>& blocked() const { return blocked_; }
   const Choice& choice(const Node* node) const { return choices_.at(node); }
 
-  // Whether `node` reads its input i in blocks.
+  // Whether `node` reads its input i in blocks, where the order matters to it at all.
   bool ReadsBlocked(const Node& node, int i) const {
     const Choice& c = choices_.at(&node);
     if (const ConvolutionOp* op = FindConvolution(node)) {
@@ -182,6 +183,7 @@ void ChooseOrders(Graph& graph, const std::string& device_type) {
     const Choice& choice = chooser.choice(node);
     if (choice.blocked_input) node->SetAttr("_blocked_in", true);
     if (choice.blocked_output) node->SetAttr("_blocked_out", true);
+    if (ReadsShapeAlone(*node)) continue;
     for (int i = 0; i < node->num_inputs(); ++i) {
       const Output value = node->input(i);
       const bool wanted = chooser.ReadsBlocked(*node, i);

@@ -17,8 +17,8 @@ std::set<std::pair<const Node*, int>> BlockedValues(const Graph& graph);
 
 // Gives the nodes that read or make blocked images the attributes by which their kernels know it - `_blocked_in` (of a
 // convolution or its gradients: the convolution's input; of others: their images) and `_blocked_out` (a convolution's
-// output) - and puts one _ToBlocked or _FromBlocked where a value meets readers of the other order. Nothing where
-// `device_type` has no kernels for these two.
+// output) - and puts one _ToBlocked or _FromBlocked where a value meets readers of the other order (who looks at
+// its shape alone does not mind). Nothing where `device_type` has no kernels for these two.
 void ChooseOrders(Graph& graph, const std::string& device_type);
 
 }  // namespace cohort

@@ -78,6 +78,7 @@ TEST(LayoutTest, ValuesChangeTheirOrderOnceForAllReaders) {
   ops::Reshape(y, {-1});
   ops::Sum(y);
   ops::Relu(y, "relu");
+  ops::ShapeOf(ops::Conv2D(x, Images(g, {1, 1, 32, 16}), {}, "only_its_shape"));
   ChooseOrders(g, "CPU");
   std::map<std::string, int> counts;
   for (const Node* node : g.nodes()) ++counts[node->op_name()];
@@ -86,6 +87,7 @@ TEST(LayoutTest, ValuesChangeTheirOrderOnceForAllReaders) {
   EXPECT_TRUE(g.FindNode("y")->attr<bool>("_blocked_in") && g.FindNode("y")->attr<bool>("_blocked_out"));
   EXPECT_EQ(g.FindNode("y")->input(0).node->op_name(), "_ToBlocked");
   EXPECT_EQ(g.FindNode("relu")->input(0).node->name(), "y");
+  EXPECT_EQ(g.FindNode("Shape")->input(0).node->name(), "only_its_shape");
 }
 
 // Numbers of bfloat16, of a size that keeps layers' outputs about as large as their inputs.

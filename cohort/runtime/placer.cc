@@ -9,6 +9,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/device/kernel.h"
 #include "cohort/runtime/colocation.h"
+#include "cohort/runtime/metadata_ops.h"
 
 namespace cohort {
 namespace {
@@ -76,7 +77,7 @@ class Placer {
     std::vector<Node*> generators;
     for (const std::vector<Node*>& group : colocation_.groups()) {
       Node* first = group.front();
-      if (group.size() == 1 && IsMetadata(*first)) {
+      if (group.size() == 1 && ReadsShapeAlone(*first)) {
         metadata.push_back(first);
       } else if (group.size() == 1 && IsGenerator(*first)) {
         generators.push_back(first);
@@ -91,10 +92,6 @@ class Placer {
   }
 
  private:
-  static bool IsMetadata(const Node& node) {
-    return node.num_inputs() == 1 &&
-           (node.op_name() == "Shape" || node.op_name() == "Size" || node.op_name() == "Rank");
-  }
   static bool IsGenerator(const Node& node) {
     return node.num_inputs() == 0 && node.num_outputs() == 1 && node.output_dtype(0) != DType::kResource;
   }
