@@ -10,6 +10,10 @@
 namespace cohort {
 namespace {
 
+// How often an order is changed, where that makes fewer than so many comparisons of two values.
+constexpr size_t kMostTries = 50;
+constexpr size_t kMostComparisons = 5'000'000;
+
 size_t Aligned(size_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
 
 bool Meet(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
@@ -53,6 +57,22 @@ ArenaOffsets PlaceInOrder(std::span<const Lifetime> lifetimes, const std::vector
   return result;
 }
 
+// Places in `order`, then again and again with a value that came to lie highest moved to the front of the order, as
+// long as that may help. Returns the best.
+ArenaOffsets Improve(std::span<const Lifetime> lifetimes, std::vector<size_t> order, size_t bound) {
+  ArenaOffsets best = PlaceInOrder(lifetimes, order);
+  ArenaOffsets last = best;
+  const size_t tries = std::min(kMostTries, kMostComparisons / std::max<size_t>(1, order.size() * order.size()));
+  for (size_t i = 0; i < tries && best.total > bound; ++i) {
+    const auto is_highest = [&](size_t i) { return last.offsets[i] + Aligned(lifetimes[i].bytes) == last.total; };
+    const auto highest = std::find_if(order.begin(), order.end(), is_highest);
+    std::rotate(order.begin(), highest, highest + 1);
+    last = PlaceInOrder(lifetimes, order);
+    if (last.total < best.total) best = last;
+  }
+  return best;
+}
+
 }  // namespace
 
 ArenaOffsets AssignOffsets(std::span<const Lifetime> lifetimes) {
@@ -72,7 +92,7 @@ ArenaOffsets AssignOffsets(std::span<const Lifetime> lifetimes) {
     if (best.total == bound) return;
     std::iota(order.begin(), order.end(), size_t{0});
     std::stable_sort(order.begin(), order.end(), before);
-    ArenaOffsets offsets = PlaceInOrder(lifetimes, order);
+    ArenaOffsets offsets = Improve(lifetimes, order, bound);
     if (offsets.total < best.total) best = std::move(offsets);
   };
   attempt([&](size_t a, size_t b) {

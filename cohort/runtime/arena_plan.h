@@ -25,8 +25,9 @@ struct ArenaOffsets {
 
 // Places the values so that no two that are there at the same time share a byte; values of 0 bytes share with anyone.
 // Greedy: one value after the other into the smallest gap that holds it between those that stand already; in several
-// orders (by size, by size times duration, by time), of which the best is kept. The same input gives the same output.
-// Quadratic in the number of values. Throws InvalidArgumentError for one whose last time is before its first.
+// orders (by size, by size times duration, by time), each tried again with values that came to lie highest moved to its
+// front, of which the best is kept. The same input gives the same output. Quadratic in the number of values.
+// Throws InvalidArgumentError for one whose last time is before its first.
 ArenaOffsets AssignOffsets(std::span<const Lifetime> lifetimes);
 
 // The most bytes (each value rounded up to the alignment) that are there at one time: no block can be smaller.
