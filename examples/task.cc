@@ -1,8 +1,6 @@
 #include "examples/task.h"
 
-#include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <sstream>
 #include <vector>
 
@@ -14,14 +12,6 @@ std::vector<std::string> Split(const std::string& list) {
   std::stringstream in(list);
   for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
   return parts;
-}
-
-// The name of a long flag with '_' for '-'.
-std::string Underscored(std::string argument) {
-  if (!argument.starts_with("--")) return argument;
-  const size_t end = std::min(argument.find('='), argument.size());
-  std::replace(argument.begin() + 2, argument.begin() + static_cast<std::ptrdiff_t>(end), '-', '_');
-  return argument;
 }
 
 std::string Given(const ClusterFlags& flags) {
@@ -66,26 +56,14 @@ void TakePlace(const ClusterFlags& flags, Task* task) {
 
 }  // namespace
 
-CLI::Validator AtLeast(double least) {
-  return CLI::Validator(
-      [least](const std::string& text) {
-        double value = 0;
-        if (CLI::detail::lexical_cast(text, value) && value >= least) return std::string();
-        std::ostringstream error;
-        error << "expected a number of at least " << least << "; got '" << text << "'";
-        return error.str();
-      },
-      "");
-}
-
-void AddClusterFlags(CLI::App& app, ClusterFlags* flags) {
-  app.add_option("--ps_hosts", flags->ps_hosts, "Comma-separated list of hostname:port pairs");
-  app.add_option("--worker_hosts", flags->worker_hosts, "Comma-separated list of hostname:port pairs");
-  app.add_option("--job_name", flags->job_name, "One of 'ps', 'worker'");
-  app.add_option("--task_index", flags->task_index, "Index of task within the job")->check(AtLeast(0));
-  app.add_option("--bind", flags->bind, "host:port to listen on, where that is not the address in the hosts");
-  app.add_flag("--allow_insecure", flags->allow_insecure, "Work without TLS beyond this machine");
-  app.footer("Without hosts the cluster is that of TF_CONFIG; without TF_CONFIG the program trains alone.");
+void AddClusterFlags(CommandLine& line, ClusterFlags* flags) {
+  line.Add("--ps_hosts", &flags->ps_hosts, "Comma-separated list of hostname:port pairs");
+  line.Add("--worker_hosts", &flags->worker_hosts, "Comma-separated list of hostname:port pairs");
+  line.Add("--job_name", &flags->job_name, "One of 'ps', 'worker'");
+  line.Add("--task_index", &flags->task_index, "Index of task within the job", AtLeast(0));
+  line.Add("--bind", &flags->bind, "host:port to listen on, where that is not the address in the hosts");
+  line.AddSwitch("--allow_insecure", &flags->allow_insecure, "Work without TLS beyond this machine");
+  line.SetFooter("Without hosts the cluster is that of TF_CONFIG; without TF_CONFIG the program trains alone.");
 }
 
 cohort::DeviceFunction Task::replica_device(const std::string& worker) const {
@@ -109,24 +87,9 @@ Task StartTask(const ClusterFlags& flags) {
   return task;
 }
 
-int Main(int argc, char** argv, CLI::App& app, const std::function<int()>& run) {
+int Main(int argc, char** argv, CommandLine& line, const std::function<int()>& run) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  app.name(std::filesystem::path(argv[0]).filename().string());
-  for (CLI::Option* option : app.get_options()) option->capture_default_str();  // for --help
-  std::vector<std::string> arguments;                                           // CLI11 takes them from the back
-  for (int i = argc - 1; i > 0; --i) {
-    std::string argument = Underscored(argv[i]);
-    if (argument.starts_with("--") && argument.ends_with('=')) {  // CLI11 would take the next word for an empty value
-      argument.pop_back();
-      arguments.emplace_back();
-    }
-    arguments.push_back(std::move(argument));
-  }
-  try {
-    app.parse(arguments);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
-  }
+  if (const std::optional<int> over = line.Parse(argc, argv)) return *over;
   try {
     return run();
   } catch (const cohort::Error& e) {

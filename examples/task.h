@@ -1,13 +1,13 @@
 // What every example does before its own subject: flags, its place in a cluster, its server.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "cohort/cohort.h"
+#include "examples/command_line.h"
 
 namespace examples {
 
@@ -20,10 +20,7 @@ struct ClusterFlags {
   bool allow_insecure = false;
 };
 
-// Of a flag's value, with a message that people read.
-CLI::Validator AtLeast(double least);
-
-void AddClusterFlags(CLI::App& app, ClusterFlags* flags);
+void AddClusterFlags(CommandLine& line, ClusterFlags* flags);
 
 // This process's part of the work. Without flags and TF_CONFIG it is a worker on its own, without a server.
 struct Task {
@@ -46,8 +43,8 @@ struct Task {
 // that is no place: an unknown job or index, job or index without a cluster.
 Task StartTask(const ClusterFlags& flags);
 
-// The body of main(): reads the flags (also with dashes: --task-index) and calls `run`, which returns the
-// exit code. An error goes to stderr by name, and the exit code is 1; 2 for wrong flags.
-int Main(int argc, char** argv, CLI::App& app, const std::function<int()>& run);
+// The body of main(): reads the flags and calls `run`, which returns the exit code. An error goes to stderr by name,
+// and the exit code is 1; 2 for wrong flags.
+int Main(int argc, char** argv, CommandLine& line, const std::function<int()>& run);
 
 }  // namespace examples

@@ -44,10 +44,11 @@ int Run(const examples::ClusterFlags& cluster, int64_t last_step) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Multiplies two matrices that lie on parameter servers, and prints where each node is placed.");
+  examples::CommandLine line(
+      "Multiplies two matrices that lie on parameter servers, and prints where each node is placed.");
   examples::ClusterFlags cluster;
   int64_t last_step = 200;
-  examples::AddClusterFlags(app, &cluster);
-  app.add_option("--last_step", last_step, "Global step at which the workers stop")->check(examples::AtLeast(1));
-  return examples::Main(argc, argv, app, [&] { return Run(cluster, last_step); });
+  examples::AddClusterFlags(line, &cluster);
+  line.Add("--last_step", &last_step, "Global step at which the workers stop", examples::AtLeast(1));
+  return examples::Main(argc, argv, line, [&] { return Run(cluster, last_step); });
 }

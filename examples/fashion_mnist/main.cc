@@ -146,33 +146,30 @@ int Run(const Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Trains a network of separable convolutions on Fashion-MNIST.");
+  examples::CommandLine line("Trains a network of separable convolutions on Fashion-MNIST.");
   Flags flags;
-  app.add_option("--data_dir", flags.data_dir,
-                 "Folder of the four IDX files, plain or .gz; without them images are generated");
-  app.add_option("--epochs", flags.epochs, "Passes over the training images")->check(examples::AtLeast(0));
-  app.add_option("--batch_size", flags.batch_size, "Images of one step, of all replicas together")
-      ->check(examples::AtLeast(1));
-  app.add_option("--learning_rate", flags.learning_rate, "Of SGD, in the beginning; 0: 0.02, for generated images 0.01")
-      ->check(CLI::NonNegativeNumber);
-  app.add_flag("--constant_rate", flags.constant_rate, "Keep the learning rate; else it falls to 0 along a cosine");
-  app.add_option("--momentum", flags.momentum, "Of SGD");
-  app.add_option("--weight_decay", flags.weight_decay,
-                 "Part of each weight that a step takes away, by the learning rate")
-      ->check(CLI::NonNegativeNumber);
-  app.add_flag("--mixed_precision", flags.mixed_precision, "Compute in bfloat16, keep weights in float32");
-  app.add_flag("--keras_fans", flags.keras_fans,
-               "Initial depthwise kernels as Keras makes them, with which this network does not learn");
-  app.add_flag("--show_signal", flags.show_signal, "Print how the signal goes through the layers before training");
-  app.add_option("--threads", flags.threads, "Threads of the device; 0: the cores")->check(examples::AtLeast(0));
-  app.add_option("--max_images", flags.max_images, "Images of each kind, for a quick look; 0: all")
-      ->check(examples::AtLeast(0));
-  app.add_option("--verbose", flags.verbose, "0 silent, 1 progress bar, 2 a line an epoch");
-  app.add_option("--strategy", flags.strategy, "one_device, mirrored, central_storage or multi_worker (see TF_CONFIG)")
-      ->check(CLI::IsMember({"one_device", "mirrored", "central_storage", "multi_worker"}));
-  app.add_option("--num_replicas", flags.num_replicas,
-                 "Replicas on this machine's cores; with multi_worker those of each worker. 0: one a core, or a worker")
-      ->check(examples::AtLeast(0));
-  app.add_option("--logdir", flags.logdir, "Folder for TensorBoard's logs, curves.svg and model.keras");
-  return examples::Main(argc, argv, app, [&] { return Run(flags); });
+  line.Add("--data_dir", &flags.data_dir,
+           "Folder of the four IDX files, plain or .gz; without them images are generated");
+  line.Add("--epochs", &flags.epochs, "Passes over the training images", examples::AtLeast(0));
+  line.Add("--batch_size", &flags.batch_size, "Images of one step, of all replicas together", examples::AtLeast(1));
+  line.Add("--learning_rate", &flags.learning_rate, "Of SGD, in the beginning; 0: 0.02, for generated images 0.01",
+           examples::AtLeast(0));
+  line.AddSwitch("--constant_rate", &flags.constant_rate, "Keep the learning rate; else it falls to 0 along a cosine");
+  line.Add("--momentum", &flags.momentum, "Of SGD");
+  line.Add("--weight_decay", &flags.weight_decay, "Part of each weight that a step takes away, by the learning rate",
+           examples::AtLeast(0));
+  line.AddSwitch("--mixed_precision", &flags.mixed_precision, "Compute in bfloat16, keep weights in float32");
+  line.AddSwitch("--keras_fans", &flags.keras_fans,
+                 "Initial depthwise kernels as Keras makes them, with which this network does not learn");
+  line.AddSwitch("--show_signal", &flags.show_signal, "Print how the signal goes through the layers before training");
+  line.Add("--threads", &flags.threads, "Threads of the device; 0: the cores", examples::AtLeast(0));
+  line.Add("--max_images", &flags.max_images, "Images of each kind, for a quick look; 0: all", examples::AtLeast(0));
+  line.Add("--verbose", &flags.verbose, "0 silent, 1 progress bar, 2 a line an epoch");
+  line.Add("--strategy", &flags.strategy, "one_device, mirrored, central_storage or multi_worker (see TF_CONFIG)",
+           examples::OneOf({"one_device", "mirrored", "central_storage", "multi_worker"}));
+  line.Add("--num_replicas", &flags.num_replicas,
+           "Replicas on this machine's cores; with multi_worker those of each worker. 0: one a core, or a worker",
+           examples::AtLeast(0));
+  line.Add("--logdir", &flags.logdir, "Folder for TensorBoard's logs, curves.svg and model.keras");
+  return examples::Main(argc, argv, line, [&] { return Run(flags); });
 }

@@ -195,18 +195,16 @@ int Run(const Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Fits y = 2 x + 10 from noisy samples with parameter servers and workers.");
+  examples::CommandLine line("Fits y = 2 x + 10 from noisy samples with parameter servers and workers.");
   Flags flags;
-  examples::AddClusterFlags(app, &flags.cluster);
-  app.add_option("--learning_rate", flags.learning_rate, "Initial learning rate.");
-  app.add_option("--steps_to_validate", flags.steps_to_validate, "Steps to validate and print loss")
-      ->check(examples::AtLeast(1));
-  app.add_option("--max_steps", flags.max_steps, "Global step at which training ends");
-  app.add_option("--logdir", flags.logdir, "Where the chief keeps checkpoints and events; training goes on from them");
-  app.add_option("--save_model_secs", flags.save_model_secs, "Seconds between checkpoints; 0: none")
-      ->check(examples::AtLeast(0));
-  app.add_flag("--in_graph", flags.in_graph, "Worker 0 drives a replica on each worker; the others only serve");
-  app.add_flag("--sync", flags.sync, "With --in_graph: apply the mean of all replicas' gradients, once a step");
-  app.add_flag("--fresh", flags.fresh, "Do not restore a checkpoint");
-  return examples::Main(argc, argv, app, [&] { return Run(flags); });
+  examples::AddClusterFlags(line, &flags.cluster);
+  line.Add("--learning_rate", &flags.learning_rate, "Initial learning rate.");
+  line.Add("--steps_to_validate", &flags.steps_to_validate, "Steps to validate and print loss", examples::AtLeast(1));
+  line.Add("--max_steps", &flags.max_steps, "Global step at which training ends");
+  line.Add("--logdir", &flags.logdir, "Where the chief keeps checkpoints and events; training goes on from them");
+  line.Add("--save_model_secs", &flags.save_model_secs, "Seconds between checkpoints; 0: none", examples::AtLeast(0));
+  line.AddSwitch("--in_graph", &flags.in_graph, "Worker 0 drives a replica on each worker; the others only serve");
+  line.AddSwitch("--sync", &flags.sync, "With --in_graph: apply the mean of all replicas' gradients, once a step");
+  line.AddSwitch("--fresh", &flags.fresh, "Do not restore a checkpoint");
+  return examples::Main(argc, argv, line, [&] { return Run(flags); });
 }

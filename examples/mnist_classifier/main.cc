@@ -173,22 +173,20 @@ int Run(const Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Classifies images of ten classes, trained by workers that share variables on parameter servers.");
+  examples::CommandLine line(
+      "Classifies images of ten classes, trained by workers that share variables on parameter servers.");
   Flags flags;
-  examples::AddClusterFlags(app, &flags.cluster);
-  app.add_option("--data_dir", flags.data_dir,
-                 "Folder of the four IDX files, plain or .gz; without it images are generated");
-  app.add_option("--hidden", flags.hidden, "Units of a hidden layer; 0: none")->check(examples::AtLeast(0));
-  app.add_option("--batch_size", flags.batch_size, "Images of one step")->check(examples::AtLeast(1));
-  app.add_option("--learning_rate", flags.learning_rate, "Adam's learning rate");
-  app.add_option("--epochs", flags.epochs, "Passes over all images, of all workers together")
-      ->check(examples::AtLeast(0));
-  app.add_option("--max_steps", flags.max_steps, "Global step at which training ends, in place of --epochs");
-  app.add_option("--steps_to_validate", flags.steps_to_validate, "Steps between printed losses")
-      ->check(examples::AtLeast(1));
-  app.add_option("--logdir", flags.logdir, "Where the chief keeps checkpoints and events; training goes on from them");
-  app.add_option("--save_model_secs", flags.save_model_secs, "Seconds between checkpoints; 0: none")
-      ->check(examples::AtLeast(0));
-  app.add_flag("--fresh", flags.fresh, "Do not restore a checkpoint");
-  return examples::Main(argc, argv, app, [&] { return Run(flags); });
+  examples::AddClusterFlags(line, &flags.cluster);
+  line.Add("--data_dir", &flags.data_dir,
+           "Folder of the four IDX files, plain or .gz; without it images are generated");
+  line.Add("--hidden", &flags.hidden, "Units of a hidden layer; 0: none", examples::AtLeast(0));
+  line.Add("--batch_size", &flags.batch_size, "Images of one step", examples::AtLeast(1));
+  line.Add("--learning_rate", &flags.learning_rate, "Adam's learning rate");
+  line.Add("--epochs", &flags.epochs, "Passes over all images, of all workers together", examples::AtLeast(0));
+  line.Add("--max_steps", &flags.max_steps, "Global step at which training ends, in place of --epochs");
+  line.Add("--steps_to_validate", &flags.steps_to_validate, "Steps between printed losses", examples::AtLeast(1));
+  line.Add("--logdir", &flags.logdir, "Where the chief keeps checkpoints and events; training goes on from them");
+  line.Add("--save_model_secs", &flags.save_model_secs, "Seconds between checkpoints; 0: none", examples::AtLeast(0));
+  line.AddSwitch("--fresh", &flags.fresh, "Do not restore a checkpoint");
+  return examples::Main(argc, argv, line, [&] { return Run(flags); });
 }

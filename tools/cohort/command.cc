@@ -1,5 +1,6 @@
 #include "tools/cohort/command.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 

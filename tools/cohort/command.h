@@ -2,10 +2,13 @@
 // one in main.cc.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
+
+namespace CLI {
+class App;
+}
 
 namespace cohort::tools {
 

@@ -1,0 +1,91 @@
+#include "examples/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+
+namespace examples {
+namespace {
+
+// The name of a long flag with '_' for '-'.
+std::string Underscored(std::string argument) {
+  if (!argument.starts_with("--")) return argument;
+  const size_t end = std::min(argument.find('='), argument.size());
+  std::replace(argument.begin() + 2, argument.begin() + static_cast<std::ptrdiff_t>(end), '-', '_');
+  return argument;
+}
+
+template <typename T>
+void AddOption(CLI::App& app, const std::string& name, T* value, const std::string& text, const Check& check) {
+  CLI::Option* option = app.add_option(name, *value, text);
+  if (check) option->check(CLI::Validator([check](const std::string& given) { return check(given); }, ""));
+}
+
+}  // namespace
+
+Check AtLeast(double least) {
+  return [least](const std::string& text) {
+    double value = 0;
+    if (CLI::detail::lexical_cast(text, value) && value >= least) return std::string();
+    std::ostringstream error;
+    error << "expected a number of at least " << least << "; got '" << text << "'";
+    return error.str();
+  };
+}
+
+Check OneOf(const std::vector<std::string>& words) {
+  return [words](const std::string& text) {
+    if (std::count(words.begin(), words.end(), text) > 0) return std::string();
+    std::string error = "expected one of";
+    for (const std::string& word : words) error += " " + word;
+    return error + "; got '" + text + "'";
+  };
+}
+
+CommandLine::CommandLine(const std::string& summary) : app_(std::make_unique<CLI::App>(summary)) {}
+CommandLine::~CommandLine() = default;
+
+void CommandLine::Add(const std::string& name, std::string* value, const std::string& text, const Check& check) {
+  AddOption(*app_, name, value, text, check);
+}
+void CommandLine::Add(const std::string& name, int* value, const std::string& text, const Check& check) {
+  AddOption(*app_, name, value, text, check);
+}
+void CommandLine::Add(const std::string& name, std::optional<int>* value, const std::string& text, const Check& check) {
+  AddOption(*app_, name, value, text, check);
+}
+void CommandLine::Add(const std::string& name, int64_t* value, const std::string& text, const Check& check) {
+  AddOption(*app_, name, value, text, check);
+}
+void CommandLine::Add(const std::string& name, double* value, const std::string& text, const Check& check) {
+  AddOption(*app_, name, value, text, check);
+}
+
+void CommandLine::AddSwitch(const std::string& name, bool* value, const std::string& text) {
+  app_->add_flag(name, *value, text);
+}
+
+void CommandLine::SetFooter(const std::string& text) { app_->footer(text); }
+
+std::optional<int> CommandLine::Parse(int argc, char** argv) {
+  app_->name(std::filesystem::path(argv[0]).filename().string());
+  for (CLI::Option* option : app_->get_options()) option->capture_default_str();  // for --help
+  std::vector<std::string> arguments;                                            // CLI11 takes them from the back
+  for (int i = argc - 1; i > 0; --i) {
+    std::string argument = Underscored(argv[i]);
+    if (argument.starts_with("--") && argument.ends_with('=')) {  // CLI11 would take the next word for an empty value
+      argument.pop_back();
+      arguments.emplace_back();
+    }
+    arguments.push_back(std::move(argument));
+  }
+  try {
+    app_->parse(arguments);
+  } catch (const CLI::ParseError& e) {
+    return app_->exit(e) == 0 ? 0 : 2;
+  }
+  return std::nullopt;
+}
+
+}  // namespace examples
