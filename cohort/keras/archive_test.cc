@@ -101,8 +101,10 @@ TEST(WeightsFileTest, EveryDTypeAndShape) {
         Tensor::Vector(std::vector<bfloat16>{bfloat16(1.5f), bfloat16(-3.0f)}), Tensor(DType::kFloat32, Shape{0, 3})}}};
   ExpectSame(DecodeWeights(EncodeWeights(groups), "x"), groups);
   // More than ten, so that the order of names is not that of numbers.
+  constexpr size_t kMany = 25;
   std::vector<Tensor> many;
-  for (int i = 0; i < 25; ++i) many.push_back(Tensor::Scalar(static_cast<float>(i)));
+  many.reserve(kMany);
+  for (size_t i = 0; i < kMany; ++i) many.push_back(Tensor::Scalar(static_cast<float>(i)));
   const std::vector<WeightGroup> numbered = {{"optimizer", "o", many}};
   ExpectSame(DecodeWeights(EncodeWeights(numbered), "x"), numbered);
 }

@@ -193,7 +193,7 @@ class FileReader {
   void Visit(hid_t group, const std::string& path) {
     if (std::count(path.begin(), path.end(), '/') > kDeepest) Fail("its groups are nested too deeply");
     for (const std::string& name : Members(group, path)) {
-      const std::string inner = path.empty() ? name : path + "/" + name;
+      const std::string inner = path.empty() ? name : StrCat(path, "/", name);
       const Handle object = Opened(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose, StrCat("'", inner, "'"));
       if (H5Iget_type(object.get()) != H5I_GROUP) continue;
       if (name == kVariables) {
@@ -212,7 +212,7 @@ class FileReader {
       if (H5Lexists(group, name.c_str(), H5P_DEFAULT) <= 0) {
         Fail(StrCat("'", path, "' should hold datasets 0 to ", count - 1, ", but has no ", name));
       }
-      const std::string full = path + "/" + name;
+      const std::string full = StrCat(path, "/", name);
       const Handle dataset = Opened(H5Dopen2(group, name.c_str(), H5P_DEFAULT), H5Dclose, StrCat("'", full, "'"));
       values.push_back(ReadDataset(dataset.get(), full));
     }
