@@ -131,6 +131,7 @@ void Model::ExpectAgreement(const Batches& batches, const Batches* validation, c
   if (validation != nullptr) AddData("validation_data", validation->whole_data(), options.auto_shard, facts);
   facts.emplace_back("validation_freq", StrCat(options.validation_freq));
   facts.emplace_back("validation_steps", StrCat(options.validation_steps));
+  AddCallbacks(options.callbacks, facts);
   strategy.meeting().ExpectAgreement(StrCat("[keras/fit] expected all workers to train model '", name(), "' alike"),
                                      facts);
 }

@@ -10,6 +10,7 @@
 //   end
 //
 // Flags, all as --name=value: --epochs  --batch_size  --examples  --pause_ms (after each step)  --units (of a layer)
+//   --own_data (each worker has data of its own: good, labels, nan, empty, raises, shape, strings)
 //   --silence_ms  --replicas  --connect_timeout_secs  --folder (for the files of callbacks; none without)
 //   --hold (start: the server runs; first_collective: it goes on with the first collective, and says "holding" two
 //   seconds later - another worker has to keep it from ending; built: before Fit; epoch: mid-epoch, in the third step;
@@ -20,6 +21,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <limits>
 #include <set>
 #include <string>
 #include <thread>
@@ -81,6 +83,27 @@ std::vector<keras::CallbackPtr> WritingCallbacks(const std::string& folder, cons
           keras::TensorBoard({.log_dir = folder + "/logs"}), keras::LambdaCallback({.on_epoch_end = write})};
 }
 
+// Data of this worker's own, with what is wrong with it: a label that no class has, an input that is NaN, no element,
+// one that cannot be read, inputs of another shape or that are no numbers.
+keras::ModelData OwnData(const keras::TrainingCase& training, const std::string& kind) {
+  const keras::ModelData all = DataOf(training);
+  Tensor x = all.x()[0], y = all.y()[0];
+  const int64_t last = training.examples - 1;
+  if (kind == "labels") y.data<int64_t>()[last] = 7;
+  if (kind == "nan") x.data<float>()[last * 5] = std::numeric_limits<float>::quiet_NaN();
+  if (kind == "shape") x = keras::SeededNoise(Shape{training.examples, 4}, 1);
+  if (kind == "strings") x = Tensor(DType::kString, x.shape());
+  data::Dataset dataset = data::Dataset::FromTensorSlices({x, y});
+  if (kind == "empty") dataset = dataset.Take(0);
+  if (kind == "raises") {
+    dataset = dataset.Filter([last, read = int64_t{0}](const std::vector<Tensor>&) mutable {
+      if (read++ == last) throw DataLossError("the last row is damaged");
+      return true;
+    });
+  }
+  return dataset.Batch(training.batch_size);
+}
+
 // `kept`: becomes the strategy, whose server stays when this throws.
 void Train(const Flags& flags, distribute::StrategyPtr* kept, Clock::time_point* last) {
   ServerOptions server;
@@ -135,7 +158,10 @@ void Train(const Flags& flags, distribute::StrategyPtr* kept, Clock::time_point*
   if (const std::string folder = flags.Text("folder"); !folder.empty()) {
     for (const auto& callback : WritingCallbacks(folder, *strategy)) fit.callbacks.push_back(callback);
   }
-  model.Fit(DataOf(training), fit);
+  training.batch_size = fit.batch_size;
+  const std::string own = flags.Text("own_data");
+  if (!own.empty()) fit.auto_shard = data::AutoShardPolicy::kOff;
+  model.Fit(own.empty() ? DataOf(training) : OwnData(training, own), fit);
   std::string line = "weights";
   for (const Tensor& weight : model.GetWeights()) {
     for (int64_t i = 0; i < weight.num_elements(); ++i) line += StrCat(" ", weight.data<float>()[i]);
