@@ -90,6 +90,19 @@ Tensor Joined(const std::vector<Tensor>& parts) {
   return joined;
 }
 
+// `work`; where it fails here, the processes that do the same hear why.
+template <typename Work>
+auto WithOthers(const distribute::StrategyPtr& strategy, const Work& work) {
+  try {
+    return work();
+  } catch (const distribute::WorkersDisagreeError&) {
+    throw;
+  } catch (...) {
+    if (strategy != nullptr) strategy->Fail(Status::FromCurrentException());
+    throw;
+  }
+}
+
 }  // namespace
 
 BatchTargets Model::TrainedTargets() const { return {layers_->inputs(), compiled_->targets()}; }
@@ -136,7 +149,11 @@ void Model::ExpectAgreement(const Batches& batches, const Batches* validation, c
                                      facts);
 }
 
-History Model::Fit(const ModelData& all, const FitOptions& options) {
+History Model::Fit(const ModelData& data, const FitOptions& options) {
+  return WithOthers(options_.strategy, [&] { return FitHere(data, options); });
+}
+
+History Model::FitHere(const ModelData& all, const FitOptions& options) {
   Prepare(all, "fit");
   ModelData data = all;
   ModelData validation_data = options.validation_data;
@@ -233,6 +250,10 @@ Logs Model::RunTest(Batches& batches, Callback& callbacks, const std::string& wh
 }
 
 Logs Model::Evaluate(const ModelData& data, const EvaluateOptions& options) {
+  return WithOthers(options_.strategy, [&] { return EvaluateHere(data, options); });
+}
+
+Logs Model::EvaluateHere(const ModelData& data, const EvaluateOptions& options) {
   Prepare(data, "evaluate");
   Batches batches(data, TrainedTargets(),
                   {.caller = "evaluate",

@@ -6,11 +6,13 @@
 //   acked N                    after its N-th step
 //   holding PHASE              and waits for SIGUSR1 (or to be ended), where --hold names the phase
 //   weights A B C ...          at the end, of all weights in order
-//   failed MS CODE: MESSAGE    MS ms after the step before it had ended; then it waits to be ended
+//   failed MS CODE: MESSAGE    MS ms after the step before it had ended; then it waits to be ended (--exits=1: it ends
+//                              by itself, with 1)
 //   end
 //
 // Flags, all as --name=value: --epochs  --batch_size  --examples  --pause_ms (after each step)  --units (of a layer)
-//   --own_data (each worker has data of its own: good, labels, nan, empty, raises, shape, strings)
+//   --steps_per_epoch  --built=0 (layers do not know the data before Fit)  --callbacks (early_stopping,
+//   terminate_on_nan)  --own_data (each worker has data of its own: good, labels, nan, empty, raises, shape, strings)
 //   --silence_ms  --replicas  --connect_timeout_secs  --folder (for the files of callbacks; none without)
 //   --hold (start: the server runs; first_collective: it goes on with the first collective, and says "holding" two
 //   seconds later - another worker has to keep it from ending; built: before Fit; epoch: mid-epoch, in the third step;
@@ -138,12 +140,13 @@ void Train(const Flags& flags, distribute::StrategyPtr* kept, Clock::time_point*
                            })},
                           {.seed = 4, .strategy = strategy});
   model.Compile({.optimizer = training.optimizer, .loss = "sparse_categorical_crossentropy", .metrics = {"accuracy"}});
-  model.Build(Shape{-1, 5});
+  if (flags.Integer("built", 1) != 0) model.Build(Shape{-1, 5});
   HoldAt(flags, "built");
   *last = Clock::now();
   keras::FitOptions fit = {.batch_size = flags.Integer("batch_size", 8),
                            .epochs = static_cast<int>(flags.Integer("epochs", 2)),
-                           .verbose = 0};
+                           .verbose = 0,
+                           .steps_per_epoch = flags.Integer("steps_per_epoch", 0)};
   const auto pace = flags.Ms("pause_ms", 0);
   keras::LambdaCallbackOptions phases;
   phases.on_train_end = [&](const keras::Logs&) { HoldAt(flags, "end"); };
@@ -158,6 +161,8 @@ void Train(const Flags& flags, distribute::StrategyPtr* kept, Clock::time_point*
   if (const std::string folder = flags.Text("folder"); !folder.empty()) {
     for (const auto& callback : WritingCallbacks(folder, *strategy)) fit.callbacks.push_back(callback);
   }
+  if (flags.Text("callbacks") == "early_stopping") fit.callbacks.push_back(keras::EarlyStopping({.monitor = "loss"}));
+  if (flags.Text("callbacks") == "terminate_on_nan") fit.callbacks.push_back(keras::TerminateOnNaN());
   training.batch_size = fit.batch_size;
   const std::string own = flags.Text("own_data");
   if (!own.empty()) fit.auto_shard = data::AutoShardPolicy::kOff;
@@ -178,6 +183,7 @@ void Run(const Flags& flags) {
   } catch (const Error&) {
     const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - last);
     std::printf("failed %ld %s\n", static_cast<long>(took.count()), Status::FromCurrentException().ToString().c_str());
+    if (flags.Integer("exits", 0) != 0) throw;
     pause();  // so that nobody else ends because this process does
   }
 }

@@ -235,6 +235,43 @@ TEST_P(MultiWorker, CallbacksThatOnlyWriteMayBeAtTheChiefAlone) {
   std::filesystem::remove_all(folder);
 }
 
+// The last worker fails; the others hear why, and that it was the last one.
+TEST_P(MultiWorker, WhatFailsAtOneWorkerIsToldToAll) {
+  const int victim = cluster_.workers() - 1;
+  const auto expect_told = [&](const char* cause, const std::function<void(keras::Sequential&, bool)>& work) {
+    const std::vector<Status> outcomes =
+        cluster_.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {
+          TrainingCase one;
+          one.optimizer = keras::SGD();
+          work(*ModelOf(one, strategy), worker == victim);
+        });
+    for (int w = 0; w < cluster_.workers(); ++w) {
+      const Status& status = outcomes[static_cast<size_t>(w)];
+      EXPECT_EQ(status.code(), Code::kInvalidArgument) << status.ToString();
+      EXPECT_THAT(status.message(), HasSubstr(cause));
+      if (w != victim) {
+        EXPECT_THAT(status.message(), HasSubstr(StrCat("/job:worker/replica:0/task:", victim)));
+      }
+    }
+  };
+  TrainingCase one;
+  expect_told("a callback's error", [&](keras::Sequential& model, bool fails) {
+    const auto fail = [fails](int epoch, keras::Logs&) {
+      if (fails && epoch == 1) throw InvalidArgumentError("a callback's error");
+    };
+    FitOptions fit = {.batch_size = 8, .epochs = 3, .verbose = 0};
+    fit.callbacks = {keras::LambdaCallback({.on_epoch_end = fail})};
+    model.Fit(DataOf(one), fit);
+  });
+  expect_told("outside the valid range", [&](keras::Sequential& model, bool fails) {
+    const keras::ModelData data = DataOf(one);
+    Tensor labels = data.y()[0].Clone();
+    if (fails) labels.data<int64_t>()[0] = 3;
+    const auto dataset = data::Dataset::FromTensorSlices({data.x()[0], labels}).Batch(8);
+    model.Evaluate(dataset, {.verbose = 0, .auto_shard = data::AutoShardPolicy::kOff});
+  });
+}
+
 // Rows of batches that every worker has shuffled for itself would be trained on twice, or never.
 TEST_P(MultiWorker, AShuffleWithoutASeedIsNamed) {
   const std::vector<Status> outcomes = cluster_.AtEachWorker([&](int, const distribute::StrategyPtr& strategy) {
