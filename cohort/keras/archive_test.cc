@@ -109,6 +109,27 @@ TEST(WeightsFileTest, EveryDTypeAndShape) {
   ExpectSame(DecodeWeights(EncodeWeights(numbered), "x"), numbered);
 }
 
+// What the library has to say of damaged files is in our errors, also at the end of the process.
+TEST(WeightsFileDeathTest, DamagedBytesLeaveNothingOnStderr) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto decode_and_exit = [] {
+    const std::vector<WeightGroup> groups = {{"layers/dense", "dense", {Tensor::Scalar(1.0f), Tensor::Scalar(2.0f)}}};
+    const std::string whole = EncodeWeights(groups);
+    int refused = 0;
+    for (size_t at = 0; at < whole.size(); at += 7) {
+      std::string damaged = whole;
+      damaged[at] = static_cast<char>(~damaged[at]);
+      try {
+        DecodeWeights(damaged, "x");
+      } catch (const Error&) {
+        ++refused;
+      }
+    }
+    std::exit(refused > 50 ? 0 : 1);
+  };
+  EXPECT_EXIT(decode_and_exit(), ::testing::ExitedWithCode(0), "^$");
+}
+
 TEST(WeightsFileTest, MistakesOfTheCallerAreNamed) {
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] {
                 EncodeWeights({{"a", "a", {}}, {"a", "b", {}}});
