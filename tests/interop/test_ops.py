@@ -2,14 +2,13 @@
 
 import functools
 import json
-import os
-import pathlib
-import subprocess
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2
+
+import our_programs
 
 v1 = tf.compat.v1
 
@@ -32,11 +31,7 @@ NO_GRADIENTS = {
 @functools.cache
 def cases():
     """All cases by name, as interop_ops prints them."""
-    root = pathlib.Path(__file__).resolve().parents[2]
-    build = pathlib.Path(os.environ.get("COHORT_BUILD_DIR", root / "build" / "release"))
-    done = subprocess.run([build / "bin" / "interop_ops"], capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    parsed = [json.loads(line) for line in done.stdout.splitlines()]
+    parsed = [json.loads(line) for line in our_programs.output("interop_ops").splitlines()]
     found = {case["name"]: case for case in parsed if case["compare"]}
     assert found, "interop_ops printed no case"
     return found
