@@ -33,7 +33,7 @@ constexpr Wrong kWrong[] = {
     {"shape", "InvalidArgument", "expected data of shape [?,5] for input 0 of the model"},
     {"strings", "InvalidArgument", "got string[?,5]"},
     {"raises", "DataLoss", "the last row is damaged", false},
-    {"strings", "InvalidArgument", "string", false},
+    {"unbatched", "InvalidArgument", "expected a dataset of batches", false},  // before it has met anybody
 };
 
 class StrategyBadInput : public ::testing::Test {

@@ -12,7 +12,8 @@
 //
 // Flags, all as --name=value: --epochs  --batch_size  --examples  --pause_ms (after each step)  --units (of a layer)
 //   --steps_per_epoch  --built=0 (layers do not know the data before Fit)  --callbacks (early_stopping,
-//   terminate_on_nan)  --own_data (each worker has data of its own: good, labels, nan, empty, raises, shape, strings)
+//   terminate_on_nan)  --own_data (each worker has data of its own: good, labels, nan, empty, raises, shape, strings,
+//   unbatched)
 //   --silence_ms  --replicas  --connect_timeout_secs  --folder (for the files of callbacks; none without)
 //   --hold (start: the server runs; first_collective: it goes on with the first collective, and says "holding" two
 //   seconds later - another worker has to keep it from ending; built: before Fit; epoch: mid-epoch, in the third step;
@@ -86,7 +87,7 @@ std::vector<keras::CallbackPtr> WritingCallbacks(const std::string& folder, cons
 }
 
 // Data of this worker's own, with what is wrong with it: a label that no class has, an input that is NaN, no element,
-// one that cannot be read, inputs of another shape or that are no numbers.
+// one that cannot be read, inputs of another shape, that are no numbers, or not in batches.
 keras::ModelData OwnData(const keras::TrainingCase& training, const std::string& kind) {
   const keras::ModelData all = DataOf(training);
   Tensor x = all.x()[0], y = all.y()[0];
@@ -103,7 +104,7 @@ keras::ModelData OwnData(const keras::TrainingCase& training, const std::string&
       return true;
     });
   }
-  return dataset.Batch(training.batch_size);
+  return kind == "unbatched" ? dataset : dataset.Batch(training.batch_size);
 }
 
 // `kept`: becomes the strategy, whose server stays when this throws.
