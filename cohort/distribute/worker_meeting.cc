@@ -107,7 +107,7 @@ Tensor WorkerMeeting::GatherTensor(const Tensor& mine, const RunOptions& run) {
 
 std::vector<std::string> WorkerMeeting::Gather(const std::string& mine) {
   if (size() == 1) return {mine};
-  const std::vector<std::string> texts = GatherTexts(mine);
+  std::vector<std::string> texts = GatherTexts(mine);
   for (size_t i = 0; i < texts.size(); ++i) {
     if (texts[i].size() < 2 || texts[i].front() != kFailure) continue;
     ThrowError(static_cast<Code>(texts[i][1]), FailureOf(static_cast<int>(i), texts[i].substr(2)));
