@@ -1,7 +1,6 @@
 // Steps of a cluster, to be run by `cohort launch`; see kUsage. Every worker prints one JSON object a line; values are
 // checked, and a wrong one is an error. The peers: bench/peers/tf_null_step.py, tf_bulk.py, tf_cluster.py --startup,
 // grpc_stream.cc.
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -10,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/peers/samples.h"
 #include "cohort/cohort.h"
 #include "cohort/core/str_cat.h"
 
@@ -35,7 +35,7 @@ void Require(bool right, const std::string& what, double value) {
   if (!right) throw InternalError(StrCat("[cluster_steps] wrong result: ", what, " is ", value));
 }
 
-// Milliseconds, sorted.
+// Milliseconds.
 class Times {
  public:
   // Runs `step` again and again and notes each time, after some steps that do not count.
@@ -48,12 +48,9 @@ class Times {
       step();
       millis_.push_back(Millis(Clock::now() - begin));
     }
-    std::sort(millis_.begin(), millis_.end());
   }
   size_t count() const { return millis_.size(); }
-  double At(double quantile) const {
-    return millis_[std::min(millis_.size() - 1, static_cast<size_t>(quantile * static_cast<double>(millis_.size())))];
-  }
+  double At(double fraction) const { return Quantile(millis_, fraction); }
 
  private:
   std::vector<double> millis_;

@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "bench/peers/gloo_rank.h"
+#include "bench/peers/samples.h"
 #include "cohort/cluster/server.h"
 #include "cohort/collective/group.h"
 #include "cohort/core/str_cat.h"
@@ -130,11 +131,6 @@ void Check(Rank& rank, int number, const Case& work) {
   }
   rank.Barrier();
   rank.Prepare(work.counts);  // zeros: sums stay small
-}
-
-double Quantile(std::vector<double> samples, double fraction) {
-  std::sort(samples.begin(), samples.end());
-  return samples[std::min(samples.size() - 1, static_cast<size_t>(fraction * static_cast<double>(samples.size())))];
 }
 
 int RepeatsBefore(int64_t bytes) {

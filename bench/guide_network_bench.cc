@@ -97,6 +97,7 @@ class Primitives {
  private:
   void Time(const cpu::OneDnnCall& call, const std::vector<size_t>& bytes) {
     std::vector<Tensor> buffers;
+    buffers.reserve(bytes.size());
     for (const size_t size : bytes)
       buffers.push_back(SineValues(DType::kFloat32, Shape{static_cast<int64_t>(size / 4 + 1)}));
     Run(call, buffers);
@@ -211,7 +212,7 @@ void Step(benchmark::State& state) {
   const DType dtype = state.range(2) == 1 ? DType::kBfloat16 : DType::kFloat32;
   Measured step;
   double primitives = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     step = Steps(batch, dtype, threads);
     primitives = Primitives(batch, dtype, threads).ms();
   }

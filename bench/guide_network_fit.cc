@@ -3,7 +3,6 @@
 // `cohort launch`, or by hand with TF_CONFIG; see kUsage.
 #include <sched.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "bench/guide_network.h"
+#include "bench/peers/samples.h"
 #include "cohort/cohort.h"
 #include "cohort/core/str_cat.h"
 
@@ -111,8 +111,7 @@ class StepClock final : public keras::Callback {
     std::vector<double> times;
     for (size_t i = static_cast<size_t>(warmup); i < ends_.size(); ++i)
       times.push_back(std::chrono::duration<double, std::milli>(ends_[i] - ends_[i - 1]).count());
-    std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
-    return times[times.size() / 2];
+    return Median(std::move(times));
   }
   // The loss has to fall.
   void Check() const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/guide_network.h"
+#include "bench/peers/samples.h"
 #include "cohort/cohort.h"
 
 namespace cohort {
@@ -24,11 +25,6 @@ double Seconds(const std::function<void()>& run) {
   const auto begin = Clock::now();
   run();
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
 }
 
 // A perceptron of one hidden layer, with SGD and accuracy.

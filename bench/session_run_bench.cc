@@ -2,10 +2,11 @@
 // The peers run the same chain: bench/peers/tf_capi_session_run.cc, bench/peers/tf_session_run.py.
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
 #include <chrono>
+#include <utility>
 #include <vector>
 
+#include "bench/peers/samples.h"
 #include "cohort/cohort.h"
 
 namespace cohort {
@@ -65,8 +66,7 @@ void Measure(benchmark::State& state, const Chain& chain, const Step& step) {
     micros.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
     Check(state, chain, result[0], round++);
   }
-  std::nth_element(micros.begin(), micros.begin() + static_cast<int64_t>(micros.size() / 2), micros.end());
-  state.counters["us_median"] = micros[micros.size() / 2];
+  state.counters["us_median"] = Median(std::move(micros));
 }
 
 void BM_SessionRun(benchmark::State& state) {

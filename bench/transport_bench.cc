@@ -22,6 +22,7 @@
 #include <sstream>
 
 #include "bench/peers/grpc_stream.h"
+#include "bench/peers/samples.h"
 #include "cohort/cluster/transport.h"
 #include "cohort/core/mutex.h"
 
@@ -131,11 +132,6 @@ class Asker final : public TransportHandler {
   Clock::time_point start_;
   std::vector<double> samples_;
 };
-
-double Quantile(std::vector<double> samples, double fraction) {
-  std::sort(samples.begin(), samples.end());
-  return samples[std::min(samples.size() - 1, static_cast<size_t>(fraction * static_cast<double>(samples.size())))];
-}
 
 // "name value" lines for the parent. Latencies in us, bandwidth in GB/s.
 void PrintLatency(const std::string& name, std::vector<double> samples) {

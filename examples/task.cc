@@ -1,18 +1,12 @@
 #include "examples/task.h"
 
 #include <cstdio>
-#include <sstream>
 #include <vector>
+
+#include "cohort/core/str_split.h"
 
 namespace examples {
 namespace {
-
-std::vector<std::string> Split(const std::string& list) {
-  std::vector<std::string> parts;
-  std::stringstream in(list);
-  for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
-  return parts;
-}
 
 std::string Given(const ClusterFlags& flags) {
   std::string given;
@@ -27,8 +21,8 @@ void TakePlaceFromHosts(const ClusterFlags& flags, Task* task) {
                                        "; got none; give each task the same two lists");
   }
   std::map<std::string, std::vector<std::string>> jobs;
-  if (!flags.ps_hosts.empty()) jobs["ps"] = Split(flags.ps_hosts);
-  jobs["worker"] = Split(flags.worker_hosts);
+  if (!flags.ps_hosts.empty()) jobs["ps"] = cohort::StrSplit(flags.ps_hosts, ',');
+  jobs["worker"] = cohort::StrSplit(flags.worker_hosts, ',');
   task->cluster = cohort::ClusterSpec(jobs);
   task->job = flags.job_name;
   task->index = flags.task_index.value_or(0);

@@ -18,6 +18,8 @@
 #include <map>
 #include <stdexcept>
 
+#include "samples.h"
+
 namespace {
 
 using grpc_stream::Api;
@@ -136,11 +138,6 @@ void RunPair(const std::string& net, Api server_api, const Flags& flags,
   if (status != 0) throw std::runtime_error("a case over " + net + " failed or ran longer than its limit");
 }
 
-double Percentile(std::vector<double> samples, double fraction) {
-  std::sort(samples.begin(), samples.end());
-  return samples[std::min(samples.size() - 1, static_cast<size_t>(fraction * static_cast<double>(samples.size())))];
-}
-
 void Ping(const std::string& net, const std::string& apis, const Flags& flags) {
   const size_t dash = apis.find('-');
   const Api client = kApis.at(apis.substr(0, dash)), server = kApis.at(apis.substr(dash + 1));
@@ -155,8 +152,8 @@ void Ping(const std::string& net, const std::string& apis, const Flags& flags) {
       auto samples = grpc_stream::PingPong(target, client, flags.at("arguments") == "tuned", count + 500,
                                            std::stoul(flags.at("payload")));
       samples.erase(samples.begin(), samples.begin() + 500);
-      medians.push_back(Percentile(samples, 0.5));
-      p99s.push_back(Percentile(samples, 0.99));
+      medians.push_back(Quantile(samples, 0.5));
+      p99s.push_back(Quantile(samples, 0.99));
     }
     std::printf(
         "{\"peer\": \"grpc\", \"version\": \"%s\", \"figure\": \"ping\", \"net\": \"%s\", \"client-server\": "
@@ -164,8 +161,8 @@ void Ping(const std::string& net, const std::string& apis, const Flags& flags) {
         "%.1f, "
         "\"us_p99\": %.1f}\n",
         grpc::Version().c_str(), net.c_str(), apis.c_str(), flags.at("payload").c_str(), flags.at("arguments").c_str(),
-        flags.at("pin").c_str(), Percentile(medians, 0.5), *std::min_element(medians.begin(), medians.end()),
-        Percentile(p99s, 0.5));
+        flags.at("pin").c_str(), Quantile(medians, 0.5), *std::min_element(medians.begin(), medians.end()),
+        Quantile(p99s, 0.5));
   });
 }
 
@@ -183,7 +180,7 @@ void BulkCase(const std::string& net, size_t chunk, const Flags& flags) {
           "\"gb_per_s_best\": %.3f}\n",
           grpc::Version().c_str(), name, net.c_str(), bytes, chunk, flags.at("malloc").c_str(),
           flags.at("arguments").c_str(), flags.at("pin").c_str(),
-          static_cast<double>(bytes) / Percentile(seconds, 0.5) / 1e9,
+          static_cast<double>(bytes) / Quantile(seconds, 0.5) / 1e9,
           static_cast<double>(bytes) / *std::min_element(seconds.begin(), seconds.end()) / 1e9);
     }
   });

@@ -53,17 +53,18 @@ def best_and_median(values, digits=3, best=max):
     return {"best": round(best(values), digits), "median": round(statistics.median(values), digits)}
 
 
+def busy_ticks():
+    """Of all cores, since the machine was started."""
+    with open("/proc/stat") as f:
+        user, nice, system, _, _, irq, softirq, *_ = (int(x) for x in f.readline().split()[1:])
+    return user + nice + system + irq + softirq
+
+
 class ForeignLoad:
     """CPU seconds that processes other than `pids` (and this one) used, in cores, while it was open."""
 
     def __init__(self, pids=()):
         self._pids = set(pids) | {os.getpid()}
-
-    @staticmethod
-    def _busy_ticks():
-        with open("/proc/stat") as f:
-            user, nice, system, _, _, irq, softirq, *_ = (int(x) for x in f.readline().split()[1:])
-        return user + nice + system + irq + softirq
 
     def _own_ticks(self):
         total = 0
@@ -77,12 +78,12 @@ class ForeignLoad:
         return total
 
     def __enter__(self):
-        self._start = time.time(), self._busy_ticks(), self._own_ticks()
+        self._start = time.time(), busy_ticks(), self._own_ticks()
         return self
 
     def __exit__(self, *_):
         start, busy, own = self._start
-        ticks = (self._busy_ticks() - busy) - (self._own_ticks() - own)
+        ticks = (busy_ticks() - busy) - (self._own_ticks() - own)
         elapsed = max(time.time() - start, 1e-3)
         self.cores = round(max(0.0, ticks / os.sysconf("SC_CLK_TCK") / elapsed), 2)
 

@@ -64,9 +64,10 @@ def first_success(attempt, times=3):
     raise SystemExit(f"{os.path.basename(sys.argv[0])}: {times} attempts failed, the last one because {last}")
 
 
-def _die_with_parent():
+def die_with_parent(number=signal.SIGKILL):
+    """In a child, between fork and exec: it gets this signal when the thread that started it ends."""
     PR_SET_PDEATHSIG = 1
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def emit_event(name, **fields):
@@ -96,7 +97,7 @@ class Child:
             [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), script), *map(str, args)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1", **(env or {})},
-            preexec_fn=_die_with_parent, start_new_session=True)
+            preexec_fn=die_with_parent, start_new_session=True)
         self._readers = [threading.Thread(target=f, daemon=True) for f in (self._read_events, self._read_stderr)]
         for reader in self._readers:
             reader.start()

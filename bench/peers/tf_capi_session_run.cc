@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "samples.h"
 #include "tensorflow/c/c_api.h"
 
 namespace {
@@ -142,12 +143,6 @@ class Chain {
   Status status_;
 };
 
-double Percentile(std::vector<double> samples, double fraction) {
-  const size_t at = std::min(samples.size() - 1, static_cast<size_t>(fraction * static_cast<double>(samples.size())));
-  std::nth_element(samples.begin(), samples.begin() + static_cast<long>(at), samples.end());
-  return samples[at];
-}
-
 void Measure(int ops, const Setting& setting, const Options& options) {
   Chain chain(ops, options.rows, setting);
   std::vector<float> x(static_cast<size_t>(options.rows) * 8), y(x.size());
@@ -172,14 +167,14 @@ void Measure(int ops, const Setting& setting, const Options& options) {
     std::vector<double> samples;
     const auto end = Clock::now() + std::chrono::duration<double>(options.seconds);
     while (Clock::now() < end || samples.size() < 20) samples.push_back(timed_run());
-    medians.push_back(Percentile(samples, 0.5));
-    p99s.push_back(Percentile(samples, 0.99));
+    medians.push_back(Quantile(samples, 0.5));
+    p99s.push_back(Quantile(samples, 0.99));
   }
   std::printf(
       "{\"peer\": \"TF_SessionRun\", \"version\": \"%s\", \"setting\": \"%s\", \"ops\": %d, \"rows\": %d, "
       "\"us_per_run_median\": %.2f, \"us_per_run_best\": %.2f, \"p99\": %.2f, \"runs\": %lld}\n",
-      TF_Version(), setting.name, ops, options.rows, Percentile(medians, 0.5),
-      *std::min_element(medians.begin(), medians.end()), Percentile(p99s, 0.5), static_cast<long long>(run));
+      TF_Version(), setting.name, ops, options.rows, Quantile(medians, 0.5),
+      *std::min_element(medians.begin(), medians.end()), Quantile(p99s, 0.5), static_cast<long long>(run));
   std::fflush(stdout);
 }
 

@@ -1,13 +1,14 @@
 """Runs the programs of one measurement: each with a time limit, none left behind, and JSON lines as the result."""
 
 import concurrent.futures
-import ctypes
 import json
 import os
 import pathlib
 import re
 import signal
 import subprocess
+
+from peers import processes
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ.get("COHORT_BUILD_DIR", ROOT / "build/release")).resolve() / "bin"
@@ -20,11 +21,6 @@ class Failed(Exception):
 
 class Unavailable(Exception):
     """What a row needs is not to be had on this machine: the row is left out, and that is no failure."""
-
-
-def _die_with_parent():
-    PR_SET_PDEATHSIG = 1
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 def end(process):
@@ -49,7 +45,7 @@ class _Running:
         try:
             self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                             stderr=subprocess.PIPE, text=True, start_new_session=True,
-                                            preexec_fn=_die_with_parent)
+                                            preexec_fn=lambda: processes.die_with_parent(signal.SIGTERM))
         except OSError as error:
             raise Failed(f"{self.name}: {error.strerror}: {error.filename}; build first: ./dev build") from error
 

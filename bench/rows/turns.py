@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 
+from peers import measure as measure_of_peers
 from rows import programs
 
 
@@ -23,11 +24,9 @@ class ForeignLoad:
 
     @staticmethod
     def _now():
-        with open("/proc/stat") as f:
-            user, nice, system, _, _, irq, softirq, *_ = (int(x) for x in f.readline().split()[1:])
         own = sum(usage.ru_utime + usage.ru_stime for usage in
                   (resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)))
-        return time.monotonic(), (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK"), own
+        return time.monotonic(), measure_of_peers.busy_ticks() / os.sysconf("SC_CLK_TCK"), own
 
     def cores(self):
         seconds, busy, own = (after - before for before, after in zip(self._start, self._now()))

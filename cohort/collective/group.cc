@@ -97,6 +97,12 @@ std::unique_ptr<Group> JoinGroup(const Server& server, const GroupOptions& optio
   return JoinGroup(*node, options, deadline);
 }
 
+bool FailGroups(const Server& server, int64_t key, const Status& why) {
+  const auto node = ServerDirectory::Global().Find(server.Target());
+  GroupRegistry* registry = node == nullptr ? nullptr : GroupRegistry::Of(*node);
+  return registry != nullptr && registry->Fail(key, why);
+}
+
 std::unique_ptr<Group> MakeLocalGroup(const GroupOptions& options) {
   return std::make_unique<Group>(std::make_shared<GroupCore>(options, ""));
 }

@@ -78,6 +78,8 @@ std::unique_ptr<Group> JoinGroup(ClusterNode& node, const GroupOptions& options,
 // The same for a server that was started in this process.
 std::unique_ptr<Group> JoinGroup(const Server& server, const GroupOptions& options,
                                  std::chrono::steady_clock::time_point deadline);
+// Fails the groups of this key that the server's process is in, at all members and for good. False where there is none.
+bool FailGroups(const Server& server, int64_t key, const Status& why);
 // A group whose members are all devices of this process; needs no cluster.
 std::unique_ptr<Group> MakeLocalGroup(const GroupOptions& options);
 

@@ -83,6 +83,16 @@ void GroupRegistry::Add(const std::shared_ptr<GroupCore>& core) {
   for (const Early& early : waiting) core->OnJoin(early.connection, early.join);
 }
 
+bool GroupRegistry::Fail(int64_t key, const Status& why) {
+  bool any = false;
+  for (const auto& core : All()) {
+    if (core->ref().key != key) continue;
+    any = true;
+    core->Fail(why);
+  }
+  return any;
+}
+
 void GroupRegistry::EndEarlier(const GroupRef& ref, const std::string& who) {
   for (const auto& core : All()) {
     const GroupRef other = core->ref();

@@ -38,6 +38,8 @@ class GroupRegistry final : public NodeService {
   // From now on the group gets its messages, and those that have come before it; earlier generations of it fail. Throws
   // AlreadyExistsError for one that is there.
   void Add(const std::shared_ptr<GroupCore>& core);
+  // Fails the groups of this key. False where there is none.
+  bool Fail(int64_t key, const Status& why);
 
   void OnMessage(const std::shared_ptr<Connection>& connection, Message message) override;
   void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) override;

@@ -6,6 +6,7 @@
 
 #include "cohort/cluster/server.h"
 #include "cohort/collective/gradient_reduction.h"
+#include "cohort/collective/group.h"
 #include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
@@ -104,8 +105,7 @@ StrategyScope::~StrategyScope() {
 
 Strategy::Strategy(StrategyLayout layout)
     : layout_(Checked(std::move(layout))),
-      meeting_(std::make_unique<WorkerMeeting>(KeysOf("workers", FirstDevices(layout_), layout_.communication),
-                                               TargetOf(layout_), layout_.devices[0])) {}
+      meeting_(std::make_unique<WorkerMeeting>(worker_keys(), TargetOf(layout_), layout_.devices[0])) {}
 
 Strategy::~Strategy() = default;
 
@@ -127,6 +127,18 @@ SessionConfig Strategy::session_config(SessionConfig config) const {
 
 ops::CollectiveKeys Strategy::replica_keys() const {
   return KeysOf("replicas", layout_.members, layout_.communication);
+}
+
+ops::CollectiveKeys Strategy::worker_keys() const {
+  return KeysOf("workers", FirstDevices(layout_), layout_.communication);
+}
+
+void Strategy::Fail(const Status& why) const {
+  if (num_workers() == 1) return;
+  const Status told(why.code(), meeting().FailureOf(worker(), why.message()));
+  collective::FailGroups(*layout_.server, replica_keys().group_key, told);
+  // Who has met nobody yet is waited for at the first meeting.
+  if (!collective::FailGroups(*layout_.server, worker_keys().group_key, told)) meeting().AnnounceFailure(why);
 }
 
 VariableInfo* Strategy::Create(Graph& graph, const VariableMaker& next, const VariableRequest& request) const {

@@ -172,9 +172,13 @@ class Strategy {
   int NextModel() const { return next_model_.fetch_add(1); }
   // The group of the processes, for what their programs - not their graphs - have to agree on.
   WorkerMeeting& meeting() const { return *meeting_; }
+  // Tells the other processes that this one does not go on: what they wait for and what they begin later fails, with
+  // why and who. For good, for this strategy; nothing where there is one process. Throws nothing.
+  void Fail(const Status& why) const;
 
  private:
   friend class StrategyScope;
+  ops::CollectiveKeys worker_keys() const;
   VariableInfo* Create(Graph& graph, const VariableMaker& next, const VariableRequest& request) const;
   VariableInfo* CreateMirrored(Graph& graph, const VariableMaker& next, const VariableRequest& request) const;
 

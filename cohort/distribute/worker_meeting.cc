@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cohort/core/error.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
@@ -15,6 +16,10 @@ namespace {
 // Between the parts of a fact and between facts, in what is sent.
 constexpr char kUnit = '\x1f';
 constexpr char kRecord = '\x1e';
+// Begins what is sent in place of a text by a process that has failed: its code and its message follow.
+constexpr char kFailure = '\x1d';
+// How long AnnounceFailure waits for each of its two steps.
+constexpr int64_t kAnnouncementMs = 3000;
 // Of a value, in messages.
 constexpr size_t kShown = 200;
 
@@ -95,25 +100,47 @@ WorkerMeeting::Calls& WorkerMeeting::calls() {
   return *calls_;
 }
 
-Tensor WorkerMeeting::GatherTensor(const Tensor& mine) {
+Tensor WorkerMeeting::GatherTensor(const Tensor& mine, const RunOptions& run) {
   Calls& calls = this->calls();
-  return calls.session->Run({{calls.bytes, mine}}, {calls.gathered}).front();
+  return calls.session->Run({{calls.bytes, mine}}, {calls.gathered}, {}, run).front();
 }
 
 std::vector<std::string> WorkerMeeting::Gather(const std::string& mine) {
   if (size() == 1) return {mine};
+  std::vector<std::string> texts = GatherTexts(mine);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (texts[i].size() < 2 || texts[i].front() != kFailure) continue;
+    ThrowError(static_cast<Code>(texts[i][1]), FailureOf(static_cast<int>(i), texts[i].substr(2)));
+  }
+  return texts;
+}
+
+void WorkerMeeting::AnnounceFailure(const Status& why) {
+  if (size() == 1) return;
+  try {
+    GatherTexts(StrCat(kFailure, static_cast<char>(why.code()), why.message()), {.timeout_in_ms = kAnnouncementMs});
+  } catch (const Error& error) {
+    LogInfo("distribute", "other workers may not hear why this one fails: ", error.what());
+  }
+}
+
+std::string WorkerMeeting::FailureOf(int worker, const std::string& why) const {
+  return StrCat("[distribute] ", Describe(worker), " has failed: ", why);
+}
+
+std::vector<std::string> WorkerMeeting::GatherTexts(const std::string& mine, const RunOptions& run) {
   MutexLock lock(mu_);
   // Lengths first: all bring equally many bytes.
   Tensor length(DType::kUint8, Shape{static_cast<int64_t>(sizeof(uint64_t))});
   const uint64_t own = mine.size();
   std::memcpy(length.raw_data(), &own, sizeof(own));
-  const Tensor all_lengths = GatherTensor(length);
+  const Tensor all_lengths = GatherTensor(length, run);
   std::vector<uint64_t> lengths(static_cast<size_t>(size()));
   std::memcpy(lengths.data(), all_lengths.raw_data(), lengths.size() * sizeof(uint64_t));
   const uint64_t longest = std::max<uint64_t>(1, *std::max_element(lengths.begin(), lengths.end()));
   Tensor text = Tensor::Zeros(DType::kUint8, Shape{static_cast<int64_t>(longest)});
   if (!mine.empty()) std::memcpy(text.raw_data(), mine.data(), mine.size());
-  const Tensor all = GatherTensor(text);
+  const Tensor all = GatherTensor(text, run);
   std::vector<std::string> texts;
   for (size_t i = 0; i < lengths.size(); ++i) {
     texts.emplace_back(static_cast<const char*>(all.raw_data()) + i * longest, lengths[i]);
@@ -151,7 +178,7 @@ void WorkerMeeting::ExpectAgreement(const std::string& what, const Facts& facts)
     size_t index = 0;
     while (index < first.size() && index < other.size() && first[index] == other[index]) ++index;
     const size_t from = BeforeDifference(first, other, index);
-    throw InvalidArgumentError(StrCat(what, "; got, at ", Describe(0), ", ", Shown(first, index, from), "; at ",
+    throw WorkersDisagreeError(StrCat(what, "; got, at ", Describe(0), ", ", Shown(first, index, from), "; at ",
                                       Describe(static_cast<int>(i)), ", ", Shown(other, index, from)));
   }
 }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/error.h"
 #include "cohort/core/mutex.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/collective.h"
@@ -16,8 +17,15 @@
 
 namespace cohort::distribute {
 
+// Thrown at all processes: they are where they can go on together with something else.
+class WorkersDisagreeError final : public InvalidArgumentError {
+ public:
+  using InvalidArgumentError::InvalidArgumentError;
+};
+
 // Thread-safe; calls of one process follow one another. All throw what a failed collective throws: UnavailableError
-// that names the process which was lost, DeadlineExceededError.
+// that names the process which was lost, DeadlineExceededError; and where another process has failed (AnnounceFailure,
+// Strategy::Fail) an error with its code that says who and why.
 class WorkerMeeting {
  public:
   // `keys`: of the group of the processes' first devices.
@@ -31,17 +39,24 @@ class WorkerMeeting {
   bool Any(bool mine);
   // Ends when all have come.
   void Barrier();
-  // Names of things and this process's values of them; all have to have the same. Throws InvalidArgumentError that
+  // Names of things and this process's values of them; all have to have the same. Throws WorkersDisagreeError that
   // names the first thing that differs, the processes and both values. `what`: "[keras/fit] expected all workers to
   // train alike".
   void ExpectAgreement(const std::string& what, const std::vector<std::pair<std::string, std::string>>& facts);
+  // In place of a call of Gather or ExpectAgreement that the others make: there it throws. Waits for them, but not for
+  // ever; throws nothing.
+  void AnnounceFailure(const Status& why);
   // "worker 1 (/job:worker/task:1/device:CPU:0)".
   std::string Describe(int worker) const;
+  // "[distribute] worker 1 (...) has failed: " and `why`.
+  std::string FailureOf(int worker, const std::string& why) const;
 
  private:
   struct Calls;
   Calls& calls() REQUIRES(mu_);
-  Tensor GatherTensor(const Tensor& mine) REQUIRES(mu_);
+  // `run`: of each of the steps it takes.
+  Tensor GatherTensor(const Tensor& mine, const RunOptions& run = {}) REQUIRES(mu_);
+  std::vector<std::string> GatherTexts(const std::string& mine, const RunOptions& run = {}) EXCLUDES(mu_);
 
   const ops::CollectiveKeys keys_;
   const std::string target_;

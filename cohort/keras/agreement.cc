@@ -63,6 +63,19 @@ void AddCompiled(const CompiledModel& compiled, Facts& facts) {
   }
 }
 
+void AddCallbacks(const std::vector<CallbackPtr>& callbacks, Facts& facts) {
+  std::vector<std::string> kinds;
+  Facts options;
+  for (const CallbackPtr& callback : callbacks) {
+    const std::optional<Callback::Influence> influence = callback->influence();
+    if (!influence) continue;
+    kinds.push_back(influence->kind);
+    options.emplace_back(StrCat("options of ", influence->kind), influence->options);
+  }
+  facts.emplace_back("callbacks that act on the training", kinds.empty() ? "none" : StrJoin(kinds, ", "));
+  facts.insert(facts.end(), options.begin(), options.end());
+}
+
 void AddData(const std::string& what, const data::Dataset* dataset, data::AutoShardPolicy policy, Facts& facts) {
   const std::string own = StrCat("of each worker's own, by AutoShardPolicy ", static_cast<int>(policy));
   facts.emplace_back(what, dataset == nullptr ? own : dataset->ToString());

@@ -8,6 +8,7 @@
 
 #include "cohort/data/auto_shard.h"
 #include "cohort/data/dataset.h"
+#include "cohort/keras/callback.h"
 #include "cohort/keras/layer_graph.h"
 #include "cohort/keras/step_parts.h"
 
@@ -21,6 +22,9 @@ void AddLayers(const LayerGraph& layers, Facts& facts);
 
 // Optimizer, losses with their weights, metrics: options where they say them, else names.
 void AddCompiled(const CompiledModel& compiled, Facts& facts);
+
+// The callbacks that act on the training (Callback::influence), in their order.
+void AddCallbacks(const std::vector<CallbackPtr>& callbacks, Facts& facts);
 
 // Stages, the contents of tensors, and the order (a Shuffle without a seed has another one in each process) of data
 // that all processes read alike; the stages only where one of them calls a function of this process. Null: each process

@@ -101,10 +101,33 @@ TEST(WeightsFileTest, EveryDTypeAndShape) {
         Tensor::Vector(std::vector<bfloat16>{bfloat16(1.5f), bfloat16(-3.0f)}), Tensor(DType::kFloat32, Shape{0, 3})}}};
   ExpectSame(DecodeWeights(EncodeWeights(groups), "x"), groups);
   // More than ten, so that the order of names is not that of numbers.
+  constexpr size_t kMany = 25;
   std::vector<Tensor> many;
-  for (int i = 0; i < 25; ++i) many.push_back(Tensor::Scalar(static_cast<float>(i)));
+  many.reserve(kMany);
+  for (size_t i = 0; i < kMany; ++i) many.push_back(Tensor::Scalar(static_cast<float>(i)));
   const std::vector<WeightGroup> numbered = {{"optimizer", "o", many}};
   ExpectSame(DecodeWeights(EncodeWeights(numbered), "x"), numbered);
+}
+
+// What the library has to say of damaged files is in our errors, also at the end of the process.
+TEST(WeightsFileDeathTest, DamagedBytesLeaveNothingOnStderr) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto decode_and_exit = [] {
+    const std::vector<WeightGroup> groups = {{"layers/dense", "dense", {Tensor::Scalar(1.0f), Tensor::Scalar(2.0f)}}};
+    const std::string whole = EncodeWeights(groups);
+    int refused = 0;
+    for (size_t at = 0; at < whole.size(); at += 7) {
+      std::string damaged = whole;
+      damaged[at] = static_cast<char>(~damaged[at]);
+      try {
+        DecodeWeights(damaged, "x");
+      } catch (const Error&) {
+        ++refused;
+      }
+    }
+    std::exit(refused > 50 ? 0 : 1);
+  };
+  EXPECT_EXIT(decode_and_exit(), ::testing::ExitedWithCode(0), "^$");
 }
 
 TEST(WeightsFileTest, MistakesOfTheCallerAreNamed) {

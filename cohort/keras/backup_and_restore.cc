@@ -6,6 +6,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/callbacks.h"
+#include "cohort/keras/config.h"
 
 namespace cohort::keras {
 namespace {
@@ -38,6 +39,12 @@ class BackupAndRestoreCallback final : public Callback {
     // A worker that is lost before all have come to the end costs them no more than the steps since the last backup.
     host().AwaitWorkers();
     if (host().is_chief()) RemoveFile(path_);
+  }
+  // Not of the folder: each process may see the same files elsewhere.
+  std::optional<Influence> influence() const override {
+    const ConfigValue options = ConfigValue::Object{{"save_every_batches", options_.save_every_batches},
+                                                    {"delete_checkpoint", options_.delete_checkpoint}};
+    return Influence{"BackupAndRestore", options.ToJson()};
   }
 
  private:

@@ -92,6 +92,16 @@ class Callback {
   virtual void OnTestBatchBegin(int64_t batch) {}
   virtual void OnTestBatchEnd(int64_t batch, const BatchLogs& logs) {}
 
+  // What a callback does to the training itself: its class, and the options on which it depends, as text.
+  struct Influence {
+    std::string kind;
+    std::string options;
+  };
+  // Processes that train together must have the same callbacks with an influence, in the same order; Fit compares them
+  // before it trains. None: it watches and writes, and each process may have it or not. To be told by a class of the
+  // program's own that stops the training, changes rates or weights, or makes a call of the host that all must make.
+  virtual std::optional<Influence> influence() const { return std::nullopt; }
+
  protected:
   CallbackHost& host() const { return *host_; }
   const FitParams& params() const { return params_; }

@@ -1,4 +1,7 @@
 // The callbacks that Keras 3 comes with, with its arguments and defaults. `monitor` is a name in the logs.
+// Where several processes train together all of them have the same BackupAndRestore, EarlyStopping, ReduceLROnPlateau,
+// LearningRateScheduler (its function is not compared) and TerminateOnNaN, in the same order, else Fit throws
+// InvalidArgumentError at all; the others may be at the chief alone.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +41,7 @@ struct BackupAndRestoreOptions {
 // whole; a Fit with the same model, data and options that finds one there goes on from it and ends with the same
 // weights, to the last bit on the same machine, as if nothing had happened. What other callbacks remember (such as how
 // long EarlyStopping has waited) begins anew.
-// Several processes: all have the callback. The chief writes; all read the same file when Fit begins, so it is on a
+// Several processes: the chief writes; all read the same file when Fit begins, so it is on a
 // disk that they share, or copied to each machine. As many have to go on as there were.
 CallbackPtr BackupAndRestore(const BackupAndRestoreOptions& options);
 

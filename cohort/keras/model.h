@@ -139,6 +139,7 @@ class Model : public CallbackHost {
 
   // Trains. Throws FailedPreconditionError before Compile, InvalidArgumentError for data that does not fit, and what a
   // step throws, with epoch and batch.
+  // Where one of several processes that train together fails, the others' Fit throws an error that names it and why.
   History Fit(const ModelData& data, const FitOptions& options = {});
   History Fit(const Tensor& x, const Tensor& y, const FitOptions& options = {}) {
     return Fit(ModelData(x, y), options);
@@ -235,6 +236,8 @@ class Model : public CallbackHost {
   BatchTargets TrainedTargets() const;
   // Before several processes train together: that they do the same.
   void ExpectAgreement(const Batches& batches, const Batches* validation, const FitOptions& options);
+  History FitHere(const ModelData& data, const FitOptions& options);
+  Logs EvaluateHere(const ModelData& data, const EvaluateOptions& options);
   void ReportSignal(Batches& batches, const StepFunction& step);
   Logs RunTest(Batches& batches, Callback& callbacks, const std::string& where);
   // The parts of files. `where` names one.

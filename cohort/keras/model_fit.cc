@@ -90,6 +90,19 @@ Tensor Joined(const std::vector<Tensor>& parts) {
   return joined;
 }
 
+// `work`; where it fails here, the processes that do the same hear why.
+template <typename Work>
+auto WithOthers(const distribute::StrategyPtr& strategy, const Work& work) {
+  try {
+    return work();
+  } catch (const distribute::WorkersDisagreeError&) {
+    throw;
+  } catch (...) {
+    if (strategy != nullptr) strategy->Fail(Status::FromCurrentException());
+    throw;
+  }
+}
+
 }  // namespace
 
 BatchTargets Model::TrainedTargets() const { return {layers_->inputs(), compiled_->targets()}; }
@@ -131,11 +144,16 @@ void Model::ExpectAgreement(const Batches& batches, const Batches* validation, c
   if (validation != nullptr) AddData("validation_data", validation->whole_data(), options.auto_shard, facts);
   facts.emplace_back("validation_freq", StrCat(options.validation_freq));
   facts.emplace_back("validation_steps", StrCat(options.validation_steps));
+  AddCallbacks(options.callbacks, facts);
   strategy.meeting().ExpectAgreement(StrCat("[keras/fit] expected all workers to train model '", name(), "' alike"),
                                      facts);
 }
 
-History Model::Fit(const ModelData& all, const FitOptions& options) {
+History Model::Fit(const ModelData& data, const FitOptions& options) {
+  return WithOthers(options_.strategy, [&] { return FitHere(data, options); });
+}
+
+History Model::FitHere(const ModelData& all, const FitOptions& options) {
   Prepare(all, "fit");
   ModelData data = all;
   ModelData validation_data = options.validation_data;
@@ -232,6 +250,10 @@ Logs Model::RunTest(Batches& batches, Callback& callbacks, const std::string& wh
 }
 
 Logs Model::Evaluate(const ModelData& data, const EvaluateOptions& options) {
+  return WithOthers(options_.strategy, [&] { return EvaluateHere(data, options); });
+}
+
+Logs Model::EvaluateHere(const ModelData& data, const EvaluateOptions& options) {
   Prepare(data, "evaluate");
   Batches batches(data, TrainedTargets(),
                   {.caller = "evaluate",

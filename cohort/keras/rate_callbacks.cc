@@ -6,6 +6,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/callbacks.h"
+#include "cohort/keras/config.h"
 #include "cohort/keras/monitor.h"
 
 namespace cohort::keras {
@@ -51,6 +52,17 @@ class EarlyStoppingCallback final : public Callback {
       Say(StrCat("Restoring model weights from the end of the best epoch: ", best_epoch_ + 1, "."));
     }
     host().SetWeights(best_weights_);
+  }
+
+  std::optional<Influence> influence() const override {
+    const ConfigValue options = ConfigValue::Object{{"monitor", options_.monitor},
+                                                    {"min_delta", options_.min_delta},
+                                                    {"patience", options_.patience},
+                                                    {"mode", static_cast<int>(options_.mode)},
+                                                    {"baseline", options_.baseline},
+                                                    {"restore_best_weights", options_.restore_best_weights},
+                                                    {"start_from_epoch", options_.start_from_epoch}};
+    return Influence{"EarlyStopping", options.ToJson()};
   }
 
  private:
@@ -103,6 +115,15 @@ class PlateauCallback final : public Callback {
     }
   }
 
+  std::optional<Influence> influence() const override {
+    const ConfigValue options =
+        ConfigValue::Object{{"monitor", options_.monitor},     {"factor", options_.factor},
+                            {"patience", options_.patience},   {"mode", static_cast<int>(options_.mode)},
+                            {"min_delta", options_.min_delta}, {"cooldown", options_.cooldown},
+                            {"min_lr", options_.min_lr}};
+    return Influence{"ReduceLROnPlateau", options.ToJson()};
+  }
+
  private:
   void Reduce(int epoch, double rate) {
     const double reduced = std::max(rate * options_.factor, options_.min_lr);
@@ -140,6 +161,7 @@ class SchedulerCallback final : public Callback {
     }
   }
   void OnEpochEnd(int, Logs& logs) override { SetLog(logs, "learning_rate", host().GetLearningRate()); }
+  std::optional<Influence> influence() const override { return Influence{"LearningRateScheduler", ""}; }
 
  private:
   const std::function<double(int, double)> schedule_;
@@ -153,6 +175,7 @@ class NanCallback final : public Callback {
     Say(StrCat("Batch ", batch, ": Invalid loss, terminating training"));
     host().StopTraining();
   }
+  std::optional<Influence> influence() const override { return Influence{"TerminateOnNaN", ""}; }
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <hdf5.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <set>
 #include <utility>
@@ -49,6 +50,14 @@ std::string LastError() {
   };
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take, &text);
   return text;
+}
+
+// Where a file is damaged the library loses memory of its own, though nothing stays open, and says "infinite loop
+// closing library" on stderr when the process ends; not where its messages are off by then. What is registered here
+// comes before the library's own end, which was registered by its first call.
+void BeQuietAtExit() {
+  static const int registered = std::atexit([] { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); });
+  static_cast<void>(registered);
 }
 
 // Closes what it holds.
@@ -193,7 +202,7 @@ class FileReader {
   void Visit(hid_t group, const std::string& path) {
     if (std::count(path.begin(), path.end(), '/') > kDeepest) Fail("its groups are nested too deeply");
     for (const std::string& name : Members(group, path)) {
-      const std::string inner = path.empty() ? name : path + "/" + name;
+      const std::string inner = path.empty() ? name : StrCat(path, "/", name);
       const Handle object = Opened(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose, StrCat("'", inner, "'"));
       if (H5Iget_type(object.get()) != H5I_GROUP) continue;
       if (name == kVariables) {
@@ -212,7 +221,7 @@ class FileReader {
       if (H5Lexists(group, name.c_str(), H5P_DEFAULT) <= 0) {
         Fail(StrCat("'", path, "' should hold datasets 0 to ", count - 1, ", but has no ", name));
       }
-      const std::string full = path + "/" + name;
+      const std::string full = StrCat(path, "/", name);
       const Handle dataset = Opened(H5Dopen2(group, name.c_str(), H5P_DEFAULT), H5Dclose, StrCat("'", full, "'"));
       values.push_back(ReadDataset(dataset.get(), full));
     }
@@ -308,7 +317,12 @@ std::string EncodeWeights(const std::vector<WeightGroup>& groups) {
 std::vector<WeightGroup> DecodeWeights(std::string_view bytes, const std::string& where) {
   const MutexLock lock(LibraryLock());
   const Quiet quiet;
-  return FileReader(bytes, where).Groups();
+  try {
+    return FileReader(bytes, where).Groups();
+  } catch (const DataLossError&) {
+    BeQuietAtExit();
+    throw;
+  }
 }
 
 }  // namespace cohort::keras

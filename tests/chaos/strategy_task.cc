@@ -6,10 +6,14 @@
 //   acked N                    after its N-th step
 //   holding PHASE              and waits for SIGUSR1 (or to be ended), where --hold names the phase
 //   weights A B C ...          at the end, of all weights in order
-//   failed MS CODE: MESSAGE    MS ms after the step before it had ended; then it waits to be ended
+//   failed MS CODE: MESSAGE    MS ms after the step before it had ended; then it waits to be ended (--exits=1: it ends
+//                              by itself, with 1)
 //   end
 //
 // Flags, all as --name=value: --epochs  --batch_size  --examples  --pause_ms (after each step)  --units (of a layer)
+//   --steps_per_epoch  --built=0 (layers do not know the data before Fit)  --callbacks (early_stopping,
+//   terminate_on_nan)  --own_data (each worker has data of its own: good, labels, nan, empty, raises, shape, strings,
+//   unbatched)
 //   --silence_ms  --replicas  --connect_timeout_secs  --folder (for the files of callbacks; none without)
 //   --hold (start: the server runs; first_collective: it goes on with the first collective, and says "holding" two
 //   seconds later - another worker has to keep it from ending; built: before Fit; epoch: mid-epoch, in the third step;
@@ -20,6 +24,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <limits>
 #include <set>
 #include <string>
 #include <thread>
@@ -81,6 +86,27 @@ std::vector<keras::CallbackPtr> WritingCallbacks(const std::string& folder, cons
           keras::TensorBoard({.log_dir = folder + "/logs"}), keras::LambdaCallback({.on_epoch_end = write})};
 }
 
+// Data of this worker's own, with what is wrong with it: a label that no class has, an input that is NaN, no element,
+// one that cannot be read, inputs of another shape, that are no numbers, or not in batches.
+keras::ModelData OwnData(const keras::TrainingCase& training, const std::string& kind) {
+  const keras::ModelData all = DataOf(training);
+  Tensor x = all.x()[0], y = all.y()[0];
+  const int64_t last = training.examples - 1;
+  if (kind == "labels") y.data<int64_t>()[last] = 7;
+  if (kind == "nan") x.data<float>()[last * 5] = std::numeric_limits<float>::quiet_NaN();
+  if (kind == "shape") x = keras::SeededNoise(Shape{training.examples, 4}, 1);
+  if (kind == "strings") x = Tensor(DType::kString, x.shape());
+  data::Dataset dataset = data::Dataset::FromTensorSlices({x, y});
+  if (kind == "empty") dataset = dataset.Take(0);
+  if (kind == "raises") {
+    dataset = dataset.Filter([last, read = int64_t{0}](const std::vector<Tensor>&) mutable {
+      if (read++ == last) throw DataLossError("the last row is damaged");
+      return true;
+    });
+  }
+  return kind == "unbatched" ? dataset : dataset.Batch(training.batch_size);
+}
+
 // `kept`: becomes the strategy, whose server stays when this throws.
 void Train(const Flags& flags, distribute::StrategyPtr* kept, Clock::time_point* last) {
   ServerOptions server;
@@ -115,12 +141,13 @@ void Train(const Flags& flags, distribute::StrategyPtr* kept, Clock::time_point*
                            })},
                           {.seed = 4, .strategy = strategy});
   model.Compile({.optimizer = training.optimizer, .loss = "sparse_categorical_crossentropy", .metrics = {"accuracy"}});
-  model.Build(Shape{-1, 5});
+  if (flags.Integer("built", 1) != 0) model.Build(Shape{-1, 5});
   HoldAt(flags, "built");
   *last = Clock::now();
   keras::FitOptions fit = {.batch_size = flags.Integer("batch_size", 8),
                            .epochs = static_cast<int>(flags.Integer("epochs", 2)),
-                           .verbose = 0};
+                           .verbose = 0,
+                           .steps_per_epoch = flags.Integer("steps_per_epoch", 0)};
   const auto pace = flags.Ms("pause_ms", 0);
   keras::LambdaCallbackOptions phases;
   phases.on_train_end = [&](const keras::Logs&) { HoldAt(flags, "end"); };
@@ -135,7 +162,12 @@ void Train(const Flags& flags, distribute::StrategyPtr* kept, Clock::time_point*
   if (const std::string folder = flags.Text("folder"); !folder.empty()) {
     for (const auto& callback : WritingCallbacks(folder, *strategy)) fit.callbacks.push_back(callback);
   }
-  model.Fit(DataOf(training), fit);
+  if (flags.Text("callbacks") == "early_stopping") fit.callbacks.push_back(keras::EarlyStopping({.monitor = "loss"}));
+  if (flags.Text("callbacks") == "terminate_on_nan") fit.callbacks.push_back(keras::TerminateOnNaN());
+  training.batch_size = fit.batch_size;
+  const std::string own = flags.Text("own_data");
+  if (!own.empty()) fit.auto_shard = data::AutoShardPolicy::kOff;
+  model.Fit(own.empty() ? DataOf(training) : OwnData(training, own), fit);
   std::string line = "weights";
   for (const Tensor& weight : model.GetWeights()) {
     for (int64_t i = 0; i < weight.num_elements(); ++i) line += StrCat(" ", weight.data<float>()[i]);
@@ -152,6 +184,7 @@ void Run(const Flags& flags) {
   } catch (const Error&) {
     const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - last);
     std::printf("failed %ld %s\n", static_cast<long>(took.count()), Status::FromCurrentException().ToString().c_str());
+    if (flags.Integer("exits", 0) != 0) throw;
     pause();  // so that nobody else ends because this process does
   }
 }

@@ -77,6 +77,20 @@ TEST(ExamplesTest, TheSeparableNetworkLearnsInMixedPrecision) {
   EXPECT_GE(NumberBehind(last, "test accuracy: "), 0.5) << out;
 }
 
+// The last part of the demo, with its settings, on fewer images but past the steps in which a rate that is too large
+// shows: with twice the rate the loss is NaN here.
+TEST(ExamplesTest, TheDemosMirroredTrainingLearns) {
+  LaunchedProgram program(Launch({"--workers=2"}, {FASHION_MNIST_PROGRAM, "--strategy=multi_worker", "--threads=1",
+                                                   "--epochs=1", "--max_images=2500", "--verbose=2"}));
+  ASSERT_EQ(program.Wait(), 0) << program.err();
+  const std::string out = program.out();
+  EXPECT_EQ(out.find("nan"), std::string::npos) << out;
+  EXPECT_EQ(program.err().find("the loss is"), std::string::npos) << program.err();
+  const std::string last = LastLineOf(out, "[worker/0] test accuracy: ");
+  EXPECT_GE(NumberBehind(last, "test accuracy: "), 0.6) << out;
+  EXPECT_LT(NumberBehind(out, " - val_loss: "), 1.0) << out;
+}
+
 // A flag that would have no effect is an error.
 TEST(ExamplesTest, ReplicasNeedAStrategyThatHasThem) {
   LaunchedProgram program({FASHION_MNIST_PROGRAM, "--num_replicas=2", "--max_images=64", "--epochs=1"});

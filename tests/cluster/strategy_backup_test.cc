@@ -59,7 +59,9 @@ class StrategyBackup : public ::testing::Test {
       }
       int batches = 0;
       fit.callbacks.push_back(keras::LambdaCallback({.on_train_batch_end = [&](int64_t, const keras::BatchLogs&) {
-        if (++batches == stop_after) throw CancelledError("the test stops here");
+        if (++batches != stop_after) return;
+        strategy->meeting().Barrier();  // the chief has written
+        throw CancelledError("the test stops here");
       }}));
       const keras::History history = model->Fit(DataOf(one), fit);
       const auto place = static_cast<size_t>(worker);

@@ -154,6 +154,124 @@ TEST_P(MultiWorker, WorkersThatDoNotTrainAlikeAreNamed) {
   }
 }
 
+keras::CallbackPtr Pass() { return keras::LambdaCallback({}); }
+
+// A worker that stops earlier than the others, or with another rate, would leave them waiting or go another way.
+TEST_P(MultiWorker, CallbacksThatActOnTheTrainingHaveToBeAlike) {
+  using Callbacks = std::vector<keras::CallbackPtr>;
+  struct Difference {
+    std::function<Callbacks()> first, other;
+    std::vector<std::string> named;
+  };
+  const std::string backup = ::testing::TempDir() + StrCat("strategy_callbacks_", GetParam());
+  const auto backs_up = [&] { return keras::BackupAndRestore({.backup_dir = backup}); };
+  const auto rate = [](int, double) { return 0.1; };
+  const std::string kinds = "callbacks that act on the training: ";
+  const std::vector<Difference> differences = {
+      {[&] { return Callbacks{}; },
+       [&] { return Callbacks{backs_up()}; },
+       {kinds + "none", kinds + "BackupAndRestore"}},
+      {[&] {
+         return Callbacks{backs_up(), Pass()};
+       },
+       [] { return Callbacks{Pass()}; },
+       {kinds + "none"}},
+      {[] { return Callbacks{keras::EarlyStopping({.monitor = "loss"})}; },
+       [] { return Callbacks{}; },
+       {kinds + "EarlyStopping", kinds + "none"}},
+      {[] { return Callbacks{keras::EarlyStopping({.monitor = "loss"})}; },
+       [] { return Callbacks{keras::EarlyStopping({.monitor = "loss", .patience = 2})}; },
+       {"options of EarlyStopping: ", "\"patience\": 0", "\"patience\": 2"}},
+      {[] { return Callbacks{}; },
+       [] { return Callbacks{keras::ReduceLROnPlateau({.monitor = "loss"})}; },
+       {kinds + "ReduceLROnPlateau"}},
+      {[&] {
+         return Callbacks{keras::LearningRateScheduler(rate), keras::TerminateOnNaN()};
+       },
+       [&] {
+         return Callbacks{keras::TerminateOnNaN(), keras::LearningRateScheduler(rate)};
+       },
+       {kinds + "LearningRateScheduler, TerminateOnNaN", kinds + "TerminateOnNaN, LearningRateScheduler"}},
+  };
+  for (const Difference& difference : differences) {
+    const std::vector<Status> outcomes =
+        cluster_.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {
+          TrainingCase one;
+          one.optimizer = keras::SGD();
+          FitOptions fit = {.batch_size = 8, .verbose = 0};
+          fit.callbacks = worker == 1 ? difference.other() : difference.first();
+          ModelOf(one, strategy)->Fit(DataOf(one), fit);
+        });
+    for (const Status& status : outcomes) {
+      EXPECT_EQ(status.code(), Code::kInvalidArgument) << status.ToString();
+      EXPECT_THAT(status.message(),
+                  AllOf(HasSubstr("/job:worker/replica:0/task:0"), HasSubstr("/job:worker/replica:0/task:1")));
+      for (const std::string& name : difference.named) EXPECT_THAT(status.message(), HasSubstr(name));
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists(backup)) << "nobody began to train";
+}
+
+TEST_P(MultiWorker, CallbacksThatOnlyWriteMayBeAtTheChiefAlone) {
+  const std::string folder = ::testing::TempDir() + StrCat("strategy_chiefs_callbacks_", GetParam());
+  std::filesystem::create_directories(folder);
+  ExpectOk(cluster_.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {
+    TrainingCase one;
+    one.optimizer = keras::SGD();
+    FitOptions fit = {.batch_size = 8, .epochs = 2, .verbose = 0};
+    if (worker == 0) {
+      fit.callbacks = {
+          Pass(), keras::CSVLogger(folder + "/log.csv"),
+          keras::ModelCheckpoint(
+              {.filepath = folder + "/best.keras", .monitor = "loss", .save_best_only = true, .save_every_batches = 1}),
+          keras::TensorBoard({.log_dir = folder + "/logs", .histogram_freq = 1, .update_every_batches = 1})};
+    }
+    fit.callbacks.push_back(keras::EarlyStopping({.monitor = "loss", .patience = 5, .verbose = worker}));
+    ModelOf(one, strategy)->Fit(DataOf(one), fit);
+  }));
+  for (const char* written : {"/log.csv", "/best.keras", "/logs"}) {
+    EXPECT_TRUE(std::filesystem::exists(folder + written)) << written;
+  }
+  std::filesystem::remove_all(folder);
+}
+
+// The last worker fails; the others hear why, and that it was the last one.
+TEST_P(MultiWorker, WhatFailsAtOneWorkerIsToldToAll) {
+  const int victim = cluster_.workers() - 1;
+  const auto expect_told = [&](const char* cause, const std::function<void(keras::Sequential&, bool)>& work) {
+    const std::vector<Status> outcomes =
+        cluster_.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {
+          TrainingCase one;
+          one.optimizer = keras::SGD();
+          work(*ModelOf(one, strategy), worker == victim);
+        });
+    for (int w = 0; w < cluster_.workers(); ++w) {
+      const Status& status = outcomes[static_cast<size_t>(w)];
+      EXPECT_EQ(status.code(), Code::kInvalidArgument) << status.ToString();
+      EXPECT_THAT(status.message(), HasSubstr(cause));
+      if (w != victim) {
+        EXPECT_THAT(status.message(), HasSubstr(StrCat("/job:worker/replica:0/task:", victim)));
+      }
+    }
+  };
+  TrainingCase one;
+  expect_told("a callback's error", [&](keras::Sequential& model, bool fails) {
+    const auto fail = [fails](int epoch, keras::Logs&) {
+      if (fails && epoch == 1) throw InvalidArgumentError("a callback's error");
+    };
+    FitOptions fit = {.batch_size = 8, .epochs = 3, .verbose = 0};
+    fit.callbacks = {keras::LambdaCallback({.on_epoch_end = fail})};
+    model.Fit(DataOf(one), fit);
+  });
+  expect_told("outside the valid range", [&](keras::Sequential& model, bool fails) {
+    const keras::ModelData data = DataOf(one);
+    Tensor labels = data.y()[0].Clone();
+    if (fails) labels.data<int64_t>()[0] = 3;
+    const auto dataset = data::Dataset::FromTensorSlices({data.x()[0], labels}).Batch(8);
+    model.Evaluate(dataset, {.verbose = 0, .auto_shard = data::AutoShardPolicy::kOff});
+  });
+}
+
 // Rows of batches that every worker has shuffled for itself would be trained on twice, or never.
 TEST_P(MultiWorker, AShuffleWithoutASeedIsNamed) {
   const std::vector<Status> outcomes = cluster_.AtEachWorker([&](int, const distribute::StrategyPtr& strategy) {

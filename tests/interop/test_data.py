@@ -2,12 +2,13 @@
 
 import json
 import pathlib
-import subprocess
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.python.data.experimental.ops import distribute
+
+import our_programs
 
 RANGE = ["range", 0, 23]
 
@@ -74,13 +75,9 @@ def elements(dataset):
 
 
 @pytest.fixture(scope="session")
-def ours(build_dir):
-    done = subprocess.run(
-        [build_dir / "bin" / "interop_data", *map(json.dumps, PIPELINES)],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+def ours():
+    lines = our_programs.output("interop_data", *map(json.dumps, PIPELINES)).splitlines()
+    return [json.loads(line) for line in lines]
 
 
 @pytest.mark.parametrize("index", range(len(PIPELINES)), ids=lambda index: json.dumps(PIPELINES[index]))
@@ -90,13 +87,8 @@ def test_elements_and_cardinality(ours, index):
     assert ours[index]["cardinality"] == int(theirs.cardinality())
 
 
-def run(build_dir, stages):
-    done = subprocess.run(
-        [build_dir / "bin" / "interop_data", json.dumps(stages)],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)["elements"]
+def run(stages):
+    return json.loads(our_programs.output("interop_data", json.dumps(stages)))["elements"]
 
 
 def texts(dataset):
@@ -104,15 +96,15 @@ def texts(dataset):
             for element in elements(dataset)]  # fmt: skip
 
 
-def test_lines(build_dir, tmp_path):
+def test_lines(tmp_path):
     files = [str(tmp_path / name) for name in "abc"]
     for file, text in zip(files, (b"one\ntwo\r\n\nlast", b"", b"x\n" * 3)):
         pathlib.Path(file).write_bytes(text)
-    assert run(build_dir, [["lines", 0, *files]]) == texts(tf.data.TextLineDataset(files))
+    assert run([["lines", 0, *files]]) == texts(tf.data.TextLineDataset(files))
 
 
 @pytest.mark.parametrize("compression", ["", "GZIP", "ZLIB"])
-def test_records_and_examples(build_dir, tmp_path, compression):
+def test_records_and_examples(tmp_path, compression):
     files = [str(tmp_path / name) for name in "ab"]
     for number, file in enumerate(files):
         with tf.io.TFRecordWriter(file, compression) as writer:
@@ -134,17 +126,17 @@ def test_records_and_examples(build_dir, tmp_path, compression):
     def parsed(parse):
         return lambda record: tuple(parse(record, spec)[name] for name in ("x", "label", "name"))
 
-    assert run(build_dir, [source, ["parse"]]) == texts(records.map(parsed(tf.io.parse_single_example)))
+    assert run([source, ["parse"]]) == texts(records.map(parsed(tf.io.parse_single_example)))
     batches = records.batch(4).map(parsed(tf.io.parse_example))
-    assert run(build_dir, [source, ["batch", 4], ["parse"]]) == texts(batches)
+    assert run([source, ["batch", 4], ["parse"]]) == texts(batches)
 
 
-def test_csv(build_dir, tmp_path):
+def test_csv(tmp_path):
     file = tmp_path / "table.csv"
     file.write_text('f,i,s\n1.5,2,plain\n2e1,-3,"quoted, ""two"""\n,NA,\n0.1,4,"two\nlines"\n')
     defaults = [tf.constant([-1.0]), tf.constant([-1], tf.int64), tf.constant(["none"])]
     theirs = tf.data.experimental.CsvDataset(str(file), defaults, header=True, na_value="NA")
-    assert run(build_dir, [["csv", str(file)]]) == texts(theirs)
+    assert run([["csv", str(file)]]) == texts(theirs)
 
 
 def auto_sharded(dataset, workers, index, policy):
@@ -155,40 +147,40 @@ def auto_sharded(dataset, workers, index, policy):
 
 @pytest.mark.parametrize("policy", [-1, 0, 1, 2])
 @pytest.mark.parametrize("workers,index", [(1, 0), (2, 1), (3, 0)])
-def test_auto_shard_of_files(build_dir, tmp_path, policy, workers, index):
+def test_auto_shard_of_files(tmp_path, policy, workers, index):
     files = [str(tmp_path / str(i)) for i in range(5)]
     for i, file in enumerate(files):
         pathlib.Path(file).write_text(f"{i}0\n{i}1\n{i}2\n")
     dataset = tf.data.TextLineDataset(files).skip(1).batch(2).prefetch(1)
     stages = [["lines", 0, *files], ["skip", 1], ["batch", 2], ["prefetch", 1]]
-    ours = run(build_dir, [*stages, ["auto_shard", workers, index, policy]])
+    ours = run([*stages, ["auto_shard", workers, index, policy]])
     assert ours == texts(auto_sharded(dataset, workers, index, policy))
 
 
 @pytest.mark.parametrize("policy", [-1, 0, 2])
-def test_auto_shard_of_numbers(build_dir, policy):
-    ours = run(build_dir, [["range", 0, 23], ["batch", 3], ["auto_shard", 3, 2, policy]])
+def test_auto_shard_of_numbers(policy):
+    ours = run([["range", 0, 23], ["batch", 3], ["auto_shard", 3, 2, policy]])
     assert ours == elements(auto_sharded(tf.data.Dataset.range(23).batch(3), 3, 2, policy))
 
 
 @pytest.mark.parametrize("batch,workers,replicas", [(7, 2, 2), (8, 2, 2), (4, 1, 3), (3, 3, 2), (1, 1, 2)])
 @pytest.mark.parametrize("rows", [23, 24])
-def test_rebatch(build_dir, batch, workers, replicas, rows):
+def test_rebatch(batch, workers, replicas, rows):
     for worker in range(workers):
         sizes = distribute.batch_sizes_for_worker(batch, workers, replicas, worker)
         theirs = tf.data.Dataset.range(rows).batch(batch).rebatch([int(size) for size in sizes])
-        ours = run(build_dir, [["range", 0, rows], ["batch", batch], ["rebatch", batch, workers, replicas, worker]])
+        ours = run([["range", 0, rows], ["batch", batch], ["rebatch", batch, workers, replicas, worker]])
         assert ours == elements(theirs)
 
 
 @pytest.mark.parametrize("batch,replicas", [(4, 3), (4, 2), (5, 1), (3, 5)])
 @pytest.mark.parametrize("rows", [21, 22, 23, 24])
-def test_legacy_rebatch(build_dir, batch, replicas, rows):
+def test_legacy_rebatch(batch, replicas, rows):
     theirs = distribute._LegacyRebatchDataset(tf.data.Dataset.range(rows).batch(batch), replicas)  # pylint: disable=protected-access
-    assert run(build_dir, [["range", 0, rows], ["batch", batch], ["legacy_rebatch", replicas]]) == elements(theirs)
+    assert run([["range", 0, rows], ["batch", batch], ["legacy_rebatch", replicas]]) == elements(theirs)
 
 
-def test_we_map_by_a_function_of_tensorflow(build_dir, tmp_path):
+def test_we_map_by_a_function_of_tensorflow(tmp_path):
     @tf.function(input_signature=[tf.TensorSpec([None], tf.int64)])
     def sums(x):
         first, second = tf.split(tf.concat([x, x * 3], axis=0), 2)
@@ -201,12 +193,12 @@ def test_we_map_by_a_function_of_tensorflow(build_dir, tmp_path):
     file.write_bytes(graph_def.SerializeToString())
     name = concrete.function_def.signature.name
     theirs = tf.data.Dataset.range(7).batch(2).map(sums)
-    assert run(build_dir, [["range", 0, 7], ["batch", 2], ["graph", str(file), name]]) == elements(theirs)
+    assert run([["range", 0, 7], ["batch", 2], ["graph", str(file), name]]) == elements(theirs)
 
 
-def test_tensorflow_calls_our_function(build_dir, tmp_path):
+def test_tensorflow_calls_our_function(tmp_path):
     file = tmp_path / "graph.pb"
-    subprocess.run([build_dir / "bin" / "interop_data", "write-function", file], check=True, timeout=120)
+    our_programs.output("interop_data", "write-function", file)
     graph_def = tf.compat.v1.GraphDef.FromString(file.read_bytes())
     for name, dtype in (("x", tf.float32), ("n", tf.int64)):
         node = graph_def.node.add(name=name, op="Placeholder")

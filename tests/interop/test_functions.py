@@ -1,11 +1,12 @@
 """Functions, branches and loops that TensorFlow wrote: we run and differentiate them as it does."""
 
 import json
-import subprocess
 
 import numpy as np
 import pytest
 import tensorflow as tf
+
+import our_programs
 
 v1 = tf.compat.v1
 
@@ -43,7 +44,7 @@ CASES = [branch, loop, until, nested, called]
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: getattr(case, "__name__", "called"))
 @pytest.mark.parametrize("value", [[0.5, 0.25, 0.125], [1.0, 2.0, -0.5]], ids=str)
-def test_tensorflows_functions(build_dir, tmp_path, case, value):
+def test_tensorflows_functions(tmp_path, case, value):
     with tf.Graph().as_default() as graph:
         x = v1.placeholder(tf.float32, [3], name="x")
         y = tf.identity(case(x), name="y")
@@ -52,11 +53,6 @@ def test_tensorflows_functions(build_dir, tmp_path, case, value):
         slope = tf.gradients(y, x)[0]
         with v1.Session(graph=graph) as session:
             theirs = session.run({"y": y, "slope": slope}, {x: value})
-    done = subprocess.run(
-        [build_dir / "bin" / "interop_functions", file, *map(str, value)],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    ours = json.loads(done.stdout)
+    ours = json.loads(our_programs.output("interop_functions", file, *value))
     for name, wanted in theirs.items():
         np.testing.assert_allclose(ours[name], wanted, rtol=1e-5, atol=1e-5, err_msg=name)

@@ -1,24 +1,14 @@
 """Files of models: what Keras saves we read, and what we write Keras loads."""
 
-import json
-import os
-import pathlib
-import subprocess
-
 import keras
 import numpy as np
 import pytest
 
+import our_programs
+
 
 def ask(request):
-    root = pathlib.Path(__file__).resolve().parents[2]
-    build = pathlib.Path(os.environ.get("COHORT_BUILD_DIR", root / "build" / "release"))
-    done = subprocess.run(
-        [build / "bin" / "interop_keras_training"],
-        input=json.dumps([request]), capture_output=True, text=True, timeout=60, check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    (answer,) = json.loads(done.stdout)
+    (answer,) = our_programs.ask("interop_keras_training", [request])
     assert "error" not in answer, answer
     return answer
 

@@ -1,14 +1,12 @@
 """Models: 50 steps from the same weights on the same batches go as with Keras - losses, every weight, predictions."""
 
 import functools
-import json
-import os
-import pathlib
-import subprocess
 
 import keras
 import numpy as np
 import pytest
+
+import our_programs
 
 layers = keras.layers
 BATCH, BATCHES, STEPS = 16, 2, 50
@@ -229,14 +227,8 @@ def as_json(array):
 @functools.cache
 def ours():
     """What interop_keras_models makes of all cases."""
-    root = pathlib.Path(__file__).resolve().parents[2]
-    build = pathlib.Path(os.environ.get("COHORT_BUILD_DIR", root / "build" / "release"))
-    text = json.dumps([theirs(case)[0] for case in CASES], default=as_json)
-    done = subprocess.run(
-        [build / "bin" / "interop_keras_models"], input=text, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return dict(zip(CASES, json.loads(done.stdout), strict=True))
+    answers = our_programs.ask("interop_keras_models", [theirs(case)[0] for case in CASES], as_json)
+    return dict(zip(CASES, answers, strict=True))
 
 
 def relative(mine, expected, scale):

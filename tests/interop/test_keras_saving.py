@@ -1,14 +1,10 @@
 """Files of whole models: Keras goes on with ours and we with its - layers, weights, optimizer, loss."""
 
-import json
-import os
-import pathlib
-import subprocess
-
 import keras
 import numpy as np
 import pytest
 
+import our_programs
 from test_keras_models import BATCHES, CASES, CLASSIFIERS, MODELS, OPTIMIZERS, as_json, case_id, examples
 
 layers = keras.layers
@@ -114,14 +110,7 @@ def predictions(model, batches):
 
 
 def ask(requests):
-    root = pathlib.Path(__file__).resolve().parents[2]
-    build = pathlib.Path(os.environ.get("COHORT_BUILD_DIR", root / "build" / "release"))
-    done = subprocess.run(
-        [build / "bin" / "interop_keras_models"], input=json.dumps(requests, default=as_json),
-        capture_output=True, text=True, timeout=300, check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return our_programs.ask("interop_keras_models", requests, as_json)
 
 
 def assert_same(mine, theirs):

@@ -1,15 +1,13 @@
 """Losses, metrics, optimizers and schedules: Keras computes the same from the same numbers."""
 
 import functools
-import json
-import os
-import pathlib
-import subprocess
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+
+import our_programs
 
 BATCH, CLASSES, STEPS = 24, 7, 50
 
@@ -248,14 +246,7 @@ REQUESTS = {
 @functools.cache
 def answers():
     """What interop_keras_training says to all requests."""
-    root = pathlib.Path(__file__).resolve().parents[2]
-    build = pathlib.Path(os.environ.get("COHORT_BUILD_DIR", root / "build" / "release"))
-    text = json.dumps(list(REQUESTS.values()), default=as_json)
-    done = subprocess.run(
-        [build / "bin" / "interop_keras_training"], input=text, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return dict(zip(REQUESTS, json.loads(done.stdout), strict=True))
+    return dict(zip(REQUESTS, our_programs.ask("interop_keras_training", list(REQUESTS.values()), as_json), strict=True))
 
 
 def ours(name):

@@ -2,18 +2,17 @@
 
 import functools
 import json
-import os
-import pathlib
-import subprocess
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2
 
+import our_programs
+
 v1 = tf.compat.v1
 
-# What TensorFlow 2.21 does otherwise, and why we do not follow.
+# What TensorFlow 2.21 does otherwise, and why we do not follow: cases, ops, cases.
 OTHER_VALUES = {
     "Conv2D_no_images": "its result for no images has the shape of the input",
     "DepthwiseConv2dNative_no_images": "the same",
@@ -32,18 +31,15 @@ NO_GRADIENTS = {
 @functools.cache
 def cases():
     """All cases by name, as interop_ops prints them."""
-    root = pathlib.Path(__file__).resolve().parents[2]
-    build = pathlib.Path(os.environ.get("COHORT_BUILD_DIR", root / "build" / "release"))
-    done = subprocess.run([build / "bin" / "interop_ops"], capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    parsed = [json.loads(line) for line in done.stdout.splitlines()]
+    parsed = [json.loads(line) for line in our_programs.output("interop_ops").splitlines()]
     found = {case["name"]: case for case in parsed if case["compare"]}
     assert found, "interop_ops printed no case"
     return found
 
 
 def pytest_generate_tests(metafunc):
-    metafunc.parametrize("name", sorted(cases()))
+    if "name" in metafunc.fixturenames:
+        metafunc.parametrize("name", sorted(cases()))
 
 
 def array(hexadecimal):
@@ -96,6 +92,13 @@ def run_in_tensorflow(case):
                 gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
         with v1.Session(graph=graph) as session:
             return session.run((outputs, gradients), feeds)
+
+
+def test_exceptions_are_of_cases_and_ops_that_are_there():
+    assert {*OTHER_VALUES, *NO_GRADIENTS} <= {*cases()}
+    differentiated = {case["op"] for case in cases().values() if case["gradients"]}
+    assert {*OTHER_GRADIENTS} <= differentiated
+    assert all(cases()[name]["gradients"] for name in NO_GRADIENTS)
 
 
 def test_op_case(name):

@@ -8,6 +8,7 @@
 #include "cohort/cluster/tf_config.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/str_split.h"
 #include "cohort/registration.h"
 #include "tools/cohort/command.h"
 
@@ -23,23 +24,12 @@ struct ServeFlags {
   double orphan_timeout = 60;
 };
 
-std::vector<std::string> SplitAtCommas(const std::string& text) {
-  std::vector<std::string> parts;
-  size_t begin = 0;
-  while (begin < text.size()) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
 // Of the flags where they are given, else of TF_CONFIG.
 ClusterSpec ClusterOf(const ServeFlags& flags, const TFConfigClusterResolver& resolver) {
   if (flags.ps_hosts.empty() && flags.worker_hosts.empty()) return resolver.cluster_spec();
   std::map<std::string, std::vector<std::string>> jobs;
-  if (!flags.ps_hosts.empty()) jobs["ps"] = SplitAtCommas(flags.ps_hosts);
-  if (!flags.worker_hosts.empty()) jobs["worker"] = SplitAtCommas(flags.worker_hosts);
+  if (!flags.ps_hosts.empty()) jobs["ps"] = StrSplit(flags.ps_hosts, ',');
+  if (!flags.worker_hosts.empty()) jobs["worker"] = StrSplit(flags.worker_hosts, ',');
   return ClusterSpec(jobs);
 }
 
