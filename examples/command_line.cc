@@ -71,7 +71,7 @@ void CommandLine::SetFooter(const std::string& text) { app_->footer(text); }
 std::optional<int> CommandLine::Parse(int argc, char** argv) {
   app_->name(std::filesystem::path(argv[0]).filename().string());
   for (CLI::Option* option : app_->get_options()) option->capture_default_str();  // for --help
-  std::vector<std::string> arguments;                                            // CLI11 takes them from the back
+  std::vector<std::string> arguments;                                             // CLI11 takes them from the back
   for (int i = argc - 1; i > 0; --i) {
     std::string argument = Underscored(argv[i]);
     if (argument.starts_with("--") && argument.ends_with('=')) {  // CLI11 would take the next word for an empty value
