@@ -118,13 +118,13 @@ std::vector<std::string> GlooCalls::Endpoints() const {
 
 size_t GlooCalls::NumEndpoints(size_t members) { return members * kLanes; }
 
-bool GlooCalls::leads() const { return core_.process_of()[0] == core_.own_process(); }
+bool GlooCalls::leads() const { return core_.process_of(0) == core_.own_process(); }
 
 void GlooCalls::Connect(const std::vector<std::vector<std::string>>& endpoints) {
   std::vector<std::vector<std::string>> by_lane(kLanes, std::vector<std::string>(static_cast<size_t>(core_.size())));
   std::vector<size_t> taken(endpoints.size());  // of each process
   for (size_t rank = 0; rank < by_lane[0].size(); ++rank) {
-    const auto process = static_cast<size_t>(core_.process_of()[rank]);
+    const auto process = static_cast<size_t>(core_.process_of(static_cast<int>(rank)));
     for (auto& lane : by_lane) lane[rank] = endpoints.at(process).at(taken[process]++);
   }
   // All at once: each waits for others, of this process too.
@@ -199,7 +199,7 @@ void GlooCalls::Gather(int from, const std::string& name, const CallId& id, cons
     }
     // Those elsewhere first: a call of ours may end, and the group with it, before they have heard.
     for (int rank = 0; rank < core_.size(); ++rank) {
-      if (core_.process_of()[static_cast<size_t>(rank)] == core_.own_process()) continue;
+      if (core_.process_of(rank) == core_.own_process()) continue;
       core_.Post(0, rank, id, kTurn, signature, Tensor::Scalar(turn));
     }
     for (const int rank : core_.local_ranks()) GiveTurn(rank, id, signature, turn);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cohort/collective/group_registry.h"
+#include "cohort/collective/host_identity.h"
 #include "cohort/collective/late_calls.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
@@ -30,7 +31,8 @@ DeviceName Completed(const DeviceName& name) {
 
 }  // namespace
 
-GroupCore::GroupCore(const GroupOptions& options, const std::string& own_task) : options_(options) {
+GroupCore::GroupCore(const GroupOptions& options, const std::string& own_task)
+    : options_(options), host_(options.host.empty() ? HostIdentity() : options.host) {
   for (const DeviceName& member : options.members) {
     const DeviceName name = Completed(member);
     if (std::find(names_.begin(), names_.end(), name.ToString()) != names_.end()) {
@@ -39,10 +41,10 @@ GroupCore::GroupCore(const GroupOptions& options, const std::string& own_task) :
     }
     const std::string task = own_task.empty() ? "this process" : name.Task().ToString();
     const auto known = std::find(tasks_.begin(), tasks_.end(), task);
-    process_of_.push_back(static_cast<int>(known - tasks_.begin()));
+    locations_.push_back({0, static_cast<int>(known - tasks_.begin())});
     if (known == tasks_.end()) tasks_.push_back(task);
     const bool here = own_task.empty() || task == own_task;
-    if (here) own_process_ = process_of_.back();
+    if (here) own_process_ = locations_.back().process;
     local_index_.push_back(here ? static_cast<int>(local_ranks_.size()) : -1);
     if (here) local_ranks_.push_back(static_cast<int>(names_.size()));
     names_.push_back(name.ToString());
@@ -73,7 +75,7 @@ std::string GroupCore::DescribeRank(int rank) const {
 std::string GroupCore::DescribeProcess(int process) const {
   std::vector<int> ranks;
   for (int rank = 0; rank < size(); ++rank) {
-    if (process_of_[static_cast<size_t>(rank)] == process) ranks.push_back(rank);
+    if (process_of(rank) == process) ranks.push_back(rank);
   }
   return StrCat(ranks.size() > 1 ? "ranks " : "rank ", StrJoin(ranks, ", "), " (", tasks_[static_cast<size_t>(process)],
                 ")");
@@ -82,6 +84,7 @@ std::string GroupCore::DescribeProcess(int process) const {
 JoinMessage GroupCore::OwnJoin() const {
   return {ref(),
           tasks_[static_cast<size_t>(own_process_)],
+          host_,
           names_,
           options_.schedule,
           options_.algorithm,
@@ -126,7 +129,8 @@ void GroupCore::OnJoin(const std::shared_ptr<Connection>& connection, const Join
   std::string difference = Difference(join);
   if (process < 0 && difference.empty()) difference = "it is none of the members";
   if (gloo_ != nullptr && difference.empty()) {
-    const auto members = std::count(process_of_.begin(), process_of_.end(), process);
+    const auto members = std::count_if(locations_.begin(), locations_.end(),
+                                       [&](const Location& location) { return location.process == process; });
     const size_t expected = GlooCalls::NumEndpoints(static_cast<size_t>(members));
     if (join.gloo_endpoints.size() != expected) {
       difference = StrCat("it has ", join.gloo_endpoints.size(), " addresses for Gloo, not ", expected);
@@ -150,7 +154,10 @@ void GroupCore::OnJoin(const std::shared_ptr<Connection>& connection, const Join
     Peer& peer = peers_[static_cast<size_t>(process)];
     again = peer.joined;
     peer.joined = true;
-    if (!again) peer.gloo_endpoints = join.gloo_endpoints;
+    if (!again) {
+      peer.host = join.host;
+      peer.gloo_endpoints = join.gloo_endpoints;
+    }
     answer = !again && !peer.told;
   }
   if (again) {
@@ -192,7 +199,7 @@ void GroupCore::AwaitAll(const std::function<bool()>& reach, Clock::time_point d
       lost.push_back(missing.back());
       given_up = std::min(given_up, *since + kReturn);
     }
-    if (missing.empty()) return;
+    if (missing.empty()) return LearnHosts();
     const auto now = Clock::now();
     if (now >= given_up) break;
     const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(now - start).count() / 1000.0;
@@ -216,6 +223,14 @@ void GroupCore::AwaitAll(const std::function<bool()>& reach, Clock::time_point d
                                               " cannot be formed; gone: ", StrJoin(lost, ", ")));
   Fail(why);  // for those who come later, and never saw who is gone
   why.ThrowIfError();
+}
+
+void GroupCore::LearnHosts() {
+  std::vector<std::string> identities;
+  for (const Peer& peer : peers_) identities.push_back(peer.host);
+  identities[static_cast<size_t>(own_process_)] = host_;
+  const std::vector<int> hosts = NumberHosts(identities);
+  for (Location& location : locations_) location.host = hosts[static_cast<size_t>(location.process)];
 }
 
 void GroupCore::OpenGloo(const std::string& host) {
@@ -250,7 +265,7 @@ void GroupCore::Post(int from, int to, const CallId& call, int32_t sequence, con
   std::shared_ptr<Connection> connection;
   {
     MutexLock lock(mu_);
-    connection = peers_[static_cast<size_t>(process_of_[static_cast<size_t>(to)])].connection;
+    connection = peers_[static_cast<size_t>(process_of(to))].connection;
   }
   if (connection != nullptr) connection->Send(EncodeData(data, std::move(tensor)));
 }
@@ -388,7 +403,7 @@ void GroupCore::OnClosed(const std::shared_ptr<Connection>& connection, const St
 Status GroupCore::WhyGone(int rank) const {
   if (!any_gone_.load()) return {};
   MutexLock lock(mu_);
-  return peers_[static_cast<size_t>(process_of_[static_cast<size_t>(rank)])].gone;
+  return peers_[static_cast<size_t>(process_of(rank))].gone;
 }
 
 void GroupCore::Leave(const Status& why) {

@@ -34,8 +34,10 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   const GroupOptions& options() const { return options_; }
   GroupRef ref() const { return {options_.key, options_.generation}; }
   const std::vector<int>& local_ranks() const { return local_ranks_; }
-  // The process of every rank, by number, in the order in which they first appear.
-  const std::vector<int>& process_of() const { return process_of_; }
+  // The process of every rank, by number, in the order in which they first appear; the same of hosts, once AwaitAll has
+  // returned (hosts are read by those only who can call collectives by then).
+  const std::vector<Location>& locations() const { return locations_; }
+  int process_of(int rank) const { return locations_[static_cast<size_t>(rank)].process; }
   const std::vector<std::string>& tasks() const { return tasks_; }  // by number of the process
   int own_process() const { return own_process_; }
   const std::string& device(int rank) const { return names_[static_cast<size_t>(rank)]; }
@@ -100,6 +102,7 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
     bool joined = false;  // we have its join
     int left = 0;         // parts of its leave that have come
     bool farewell = false;
+    std::string host;
     std::vector<std::string> gloo_endpoints;
     Status gone;  // nothing more will come from it
   };
@@ -120,6 +123,8 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   void AwaitFarewells() EXCLUDES(mu_);
   // "", or how `join` differs from ours.
   std::string Difference(const JoinMessage& join) const;
+  // When all have joined: from the same facts at every member.
+  void LearnHosts() REQUIRES(mu_);
   void WatchLoop();
   // Fails the group where the run has not ended.
   void CheckTimeout(const std::shared_ptr<Pending>& run) EXCLUDES(mu_);
@@ -127,7 +132,8 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
 
   const GroupOptions options_;
   std::vector<std::string> names_;  // of the members' devices
-  std::vector<int> process_of_;
+  const std::string host_;
+  std::vector<Location> locations_;
   std::vector<std::string> tasks_;
   int own_process_ = 0;
   std::vector<int> local_ranks_;

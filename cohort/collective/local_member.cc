@@ -96,7 +96,7 @@ Plan LocalMember::MakePlan(const Signature& signature) const {
   const int64_t count = signature.kind == CallKind::kBarrier ? 0 : signature.shape.num_elements();
   switch (signature.kind) {
     case CallKind::kAllReduce:
-      return PlanAllReduce(signature.algorithm, rank_, world, count, options, core_.process_of());
+      return PlanAllReduce(signature.algorithm, rank_, world, count, options, core_.locations());
     case CallKind::kBroadcast: return PlanBroadcast(rank_, world, signature.root, count, options);
     case CallKind::kAllGather:
       return PlanAllGather(rank_, std::vector<int64_t>(static_cast<size_t>(world), count), options);
@@ -140,7 +140,7 @@ void LocalMember::Begin(const CollectiveId& id, Signature signature, Tensor inpu
     if (signature.kind == CallKind::kAllReduce) {
       const auto bytes = static_cast<int64_t>(input.bytes());
       const bool open = meets || wanted == Algorithm::kAuto;
-      signature.algorithm = open ? ChooseAllReduce(input.dtype(), bytes, core_.process_of()) : wanted;
+      signature.algorithm = open ? ChooseAllReduce(input.dtype(), bytes, core_.locations()) : wanted;
     }
     core_.status().ThrowIfError();
     job = {id.name, signature, nullptr, std::move(input), OutputShape(signature), std::move(done)};

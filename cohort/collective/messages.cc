@@ -78,6 +78,7 @@ Message EncodeJoin(const JoinMessage& join) {
   WireWriter out;
   Put(out, join.group);
   out.String(join.task);
+  out.String(join.host);
   out.Varint(join.members.size());
   for (const std::string& member : join.members) out.String(member);
   out.Varint(join.schedule.size());
@@ -98,6 +99,7 @@ JoinMessage DecodeJoin(const Message& message) {
   JoinMessage join;
   join.group = GetGroup(in);
   join.task = in.String();
+  join.host = in.String();
   for (uint64_t left = in.Varint(kMaxMembers); left > 0; --left) join.members.push_back(in.String());
   for (uint64_t left = in.Varint(kMaxSchedule); left > 0; --left) {
     ScheduleEntry entry;

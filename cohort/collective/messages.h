@@ -37,6 +37,7 @@ struct GroupRef {
 struct JoinMessage {
   GroupRef group;
   std::string task;                  // who joins
+  std::string host;                  // of who joins (host_identity.h); "": it is on one of its own
   std::vector<std::string> members;  // full device names, by rank
   std::vector<ScheduleEntry> schedule;
   Algorithm algorithm = Algorithm::kAuto;   // GroupOptions::algorithm

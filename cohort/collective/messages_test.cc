@@ -14,6 +14,7 @@ TEST(MessagesTest, JoinComesBack) {
   JoinMessage join;
   join.group = {-5, 1LL << 40};
   join.task = "/job:worker/replica:0/task:1";
+  join.host = "4f1c/net:[4026531840]";
   join.members = {"a", "b"};
   Shape partly = Shape::UnknownDims(2);
   partly.set_dim(1, 3);
@@ -25,6 +26,7 @@ TEST(MessagesTest, JoinComesBack) {
   const JoinMessage back = DecodeJoin(EncodeJoin(join));
   EXPECT_EQ(back.group, join.group);
   EXPECT_EQ(back.task, join.task);
+  EXPECT_EQ(back.host, join.host);
   EXPECT_EQ(back.members, join.members);
   EXPECT_EQ(back.schedule, join.schedule);
   EXPECT_EQ(back.algorithm, join.algorithm);
@@ -62,6 +64,7 @@ TEST(MessagesTest, DamagedHeadersAreRefused) {
   const DataMessage data = {{1, 2}, {3, 4}, 5, 6, 7, kSignature};
   JoinMessage join;
   join.task = "t";
+  join.host = "h";
   join.members = {"a"};
   join.schedule = {{7, "w", kSignature}};
   const auto decode = [](const Message& message) {
