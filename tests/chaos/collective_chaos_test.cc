@@ -140,6 +140,31 @@ TEST_P(CollectiveChaos, AMemberThatIsRestartedIsTold) {
   EXPECT_THAT(Failure(2), AllOf(NamesMember(2), HasSubstr("group 1, generation 1"))) << Said();
 }
 
+// Two hosts of two processes each, by what these say of themselves, with `devices` members each: the sums are right, and
+// that the hosts are known shows in the name of the algorithm.
+class CollectiveHosts : public ::testing::TestWithParam<int> {};
+
+TEST_P(CollectiveHosts, ProcessesOfTwoHostsReduceByTheHierarchy) {
+  UseTestToken();
+  ProcessCluster cluster({{"worker", 4}}, {COLLECTIVE_TASK});
+  for (int w = 0; w < 4; ++w) {
+    Arguments flags = {"--count=300000", StrCat("--devices=", GetParam()), StrCat("--host=", 1 + w / 2)};
+    if (w == 2) flags.emplace_back("--odd_step=21");
+    cluster.Start("worker", w, flags);
+  }
+  for (int w = 0; w < 4; ++w) {
+    ASSERT_TRUE(cluster.WaitForLines("worker", w, "failed", 1)) << cluster.Describe();
+    EXPECT_THAT(cluster.LastLine("worker", w, "failed"),
+                AllOf(HasSubstr("'gradients/large"), HasSubstr("instance 1, round 20"), HasSubstr("float32[300001]"),
+                      HasSubstr("by HIERARCHICAL")))
+        << cluster.Describe();
+    EXPECT_GE(cluster.CountLines("worker", w, "acked"), 19) << cluster.Describe();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CollectiveHosts, ::testing::Values(1, 2),
+                         [](const auto& info) { return StrCat(info.param, "_devices"); });
+
 INSTANTIATE_TEST_SUITE_P(All, CollectiveChaos, ::testing::ValuesIn(Cases()),
                          [](const auto& info) { return StrCat(info.param); });
 
