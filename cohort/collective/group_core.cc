@@ -99,17 +99,10 @@ std::string GroupCore::Difference(const JoinMessage& join) const {
     return StrCat("its algorithm is ", AlgorithmName(join.algorithm), "; here it is ",
                   AlgorithmName(options_.algorithm));
   }
-  const auto& ours = options_.schedule;
-  const auto describe = [](const std::vector<ScheduleEntry>& schedule, size_t i) {
-    if (i >= schedule.size()) return std::string("nothing");
-    return StrCat("'", schedule[i].name, "' (instance ", schedule[i].instance, "), ", schedule[i].signature.ToString());
-  };
-  for (size_t i = 0; i < std::max(ours.size(), join.schedule.size()); ++i) {
-    if (i < ours.size() && i < join.schedule.size() && ours[i] == join.schedule[i]) continue;
-    return StrCat("collective number ", i, " of its schedule is ", describe(join.schedule, i), "; here it is ",
-                  describe(ours, i));
-  }
-  return "";
+  const auto difference = FindDifference(options_.schedule, join.schedule, Names::kCount);
+  if (!difference) return "";
+  return StrCat("collective number ", difference->number, " of its schedule is ", difference->theirs, "; here it is ",
+                difference->ours);
 }
 
 void GroupCore::SendJoin(int process, const std::shared_ptr<Connection>& connection) {
@@ -259,15 +252,27 @@ void GroupCore::OnData(const DataMessage& data, Tensor tensor, bool here) {
 }
 
 void GroupCore::Post(int from, int to, const CallId& call, int32_t sequence, const Signature& signature,
-                     Tensor tensor) {
-  const DataMessage data = {ref(), call, from, to, sequence, signature};
+                     uint64_t schedule, Tensor tensor) {
+  const DataMessage data = {ref(), call, from, to, sequence, signature, schedule};
   if (local_index_[static_cast<size_t>(to)] >= 0) return OnData(data, std::move(tensor), false);
-  std::shared_ptr<Connection> connection;
-  {
-    MutexLock lock(mu_);
-    connection = peers_[static_cast<size_t>(process_of(to))].connection;
+  if (const auto connection = ConnectionTo(process_of(to))) connection->Send(EncodeData(data, std::move(tensor)));
+}
+
+void GroupCore::SendSchedule(const ScheduleMessage& message) {
+  if (const auto connection = ConnectionTo(process_of(message.to))) connection->Send(EncodeSchedule(message));
+}
+
+void GroupCore::OnSchedule(const ScheduleMessage& message) {
+  if (message.from < 0 || message.from >= size() || message.to < 0 || message.to >= size()) {
+    throw DataLossError(
+        StrCat("[collective] the schedule of rank ", message.from, " came for rank ", message.to, " of ", size()));
   }
-  if (connection != nullptr) connection->Send(EncodeData(data, std::move(tensor)));
+  schedules_.OnMessage(message);
+}
+
+void GroupCore::OnSchedulesAgree() {
+  for (const auto& member : members_) member->CheckSchedules();
+  if (gloo_ != nullptr) gloo_->CheckSchedules();
 }
 
 void GroupCore::Schedule(std::function<void()> work) {
@@ -294,6 +299,11 @@ std::vector<std::shared_ptr<Connection>> GroupCore::Connections() const {
     if (peer.connection != nullptr) connections.push_back(peer.connection);
   }
   return connections;
+}
+
+std::shared_ptr<Connection> GroupCore::ConnectionTo(int process) const {
+  MutexLock lock(mu_);
+  return peers_[static_cast<size_t>(process)].connection;
 }
 
 bool GroupCore::FailHere(const Status& why) {
@@ -361,12 +371,7 @@ void GroupCore::OnFarewell(const std::shared_ptr<Connection>& connection) {
 }
 
 void GroupCore::SendFarewell(int process) {
-  std::shared_ptr<Connection> connection;
-  {
-    MutexLock lock(mu_);
-    connection = peers_[static_cast<size_t>(process)].connection;
-  }
-  if (connection != nullptr) connection->Send(EncodeFarewell({ref()}));
+  if (const auto connection = ConnectionTo(process)) connection->Send(EncodeFarewell({ref()}));
 }
 
 void GroupCore::AwaitFarewells() {

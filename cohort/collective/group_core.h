@@ -18,6 +18,7 @@
 #include "cohort/collective/local_member.h"
 #include "cohort/collective/meeting.h"
 #include "cohort/collective/plan_run.h"
+#include "cohort/collective/schedule_book.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/thread_pool.h"
 
@@ -72,6 +73,12 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   void OpenGloo(const std::string& host);
   void ConnectGloo();
   GlooCalls* gloo() const { return gloo_.get(); }  // null where Gloo does nothing
+  // Of the local members.
+  ScheduleBook& schedules() { return schedules_; }
+  void SendSchedule(const ScheduleMessage& message);
+  void OnSchedule(const ScheduleMessage& message);
+  // Two schedules that seemed to differ do not: what has waited for that goes on.
+  void OnSchedulesAgree();
   // To a process that has left.
   void SendFarewell(int process);
 
@@ -89,7 +96,11 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
 
   int size() const override { return static_cast<int>(names_.size()); }
   std::string DescribeRank(int rank) const override;
-  void Post(int from, int to, const CallId& call, int32_t sequence, const Signature& signature, Tensor tensor) override;
+  void Post(int from, int to, const CallId& call, int32_t sequence, const Signature& signature, uint64_t schedule,
+            Tensor tensor) override;
+  bool Agree(int rank, uint64_t ours, int other, uint64_t theirs) override {
+    return schedules_.Agree(rank, ours, other, theirs);
+  }
   void Schedule(std::function<void()> work) override;
   void Fail(const Status& why) override EXCLUDES(mu_);
   Status WhyGone(int rank) const override EXCLUDES(mu_);
@@ -119,6 +130,7 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   // Sets failed_, ends all runs. False where it had failed before.
   bool FailHere(const Status& why) EXCLUDES(mu_);
   std::vector<std::shared_ptr<Connection>> Connections() const EXCLUDES(mu_);
+  std::shared_ptr<Connection> ConnectionTo(int process) const EXCLUDES(mu_);  // null where there is none
   // Until all others have nothing under way that this process has taken part in; seconds at most.
   void AwaitFarewells() EXCLUDES(mu_);
   // "", or how `join` differs from ours.
@@ -140,6 +152,7 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   std::vector<int> local_index_;  // by rank; -1 elsewhere
   std::vector<std::shared_ptr<LocalMember>> members_;
   MeetingPlace meetings_{*this};
+  ScheduleBook schedules_{*this};
   std::unique_ptr<GlooCalls> gloo_;
 
   std::shared_ptr<FailedGroups> failures_;  // null in a local group
