@@ -122,6 +122,19 @@ TEST_P(CollectiveChaos, AMemberThatBringsAnotherShape) {
   }
 }
 
+TEST_P(CollectiveChaos, AMemberThatLacksACollective) {
+  for (int w = 0; w < kWorkers; ++w) {
+    cluster_.Start("worker", w, w == 1 ? Flags({"--large_only=1"}) : Flags());
+  }
+  for (int w = 0; w < kWorkers; ++w) {
+    EXPECT_THAT(Failure(w), AllOf(HasSubstr("InvalidArgument"), NamesMember(1), AnyOf(NamesMember(0), NamesMember(2)),
+                                  HasSubstr("number 1 of its schedule is "), HasSubstr("nothing"),
+                                  HasSubstr("'gradients/small' (instance 2), all-reduce SUM of float32[?] by AUTO")))
+        << Said();
+    EXPECT_EQ(cluster_.CountLines("worker", w, "acked"), 0) << Said();
+  }
+}
+
 TEST_P(CollectiveChaos, AMemberThatStartsLateIsWaitedFor) {
   for (const int w : {2, 0}) cluster_.Start("worker", w, Flags({"--steps=20"}));
   for (const int w : {2, 0}) ASSERT_TRUE(cluster_.WaitForLines("worker", w, "ready", 1)) << Said();

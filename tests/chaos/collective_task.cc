@@ -9,6 +9,7 @@
 //
 // Flags, all as --name=value: --steps (0: no end)  --count (elements of the large vector)  --pause_ms (between steps)
 //   --odd_step (in this step the large vector has one element more)  --silence_ms  --timeout_ms (of a collective)
+//   --large_only (1: this worker's graph lacks the small vector)
 //   --gloo (1: by Gloo)  --devices (of each worker)  --host (the program joins the group, as on this host; 0: the
 //   graph's ops do, on the machine's)
 #include <unistd.h>
@@ -68,11 +69,12 @@ struct Program {
   Output large, small;
   std::vector<Output> sums;
 
-  Program(int task, int64_t devices, ops::CollectiveKeys keys) {
+  Program(int task, int64_t devices, ops::CollectiveKeys keys, bool large_only) {
     const DeviceScope worker(graph, StrCat("/job:worker/task:", task));
     large = ops::Placeholder(graph, DType::kFloat32, Shape{-1});
     small = ops::Placeholder(graph, DType::kFloat32, Shape{-1});
     for (const auto& [value, name] : {std::pair{large, "gradients/large"}, {small, "gradients/small"}}) {
+      if (large_only && value.node == small.node) continue;
       keys.instance_key = ops::NextInstanceKey(graph);
       for (int64_t i = 0; i < devices; ++i) {
         const DeviceScope device(graph, StrCat("/device:CPU:", i));
@@ -131,7 +133,7 @@ void Run(const Flags& flags) {
   } else {
     keys.members = members;
   }
-  Program program(server.task(), devices, keys);
+  Program program(server.task(), devices, keys, Get(flags, "large_only", 0) != 0);
   std::printf("ready\n");
   Session session(program.graph, server.Target());
   const int64_t count = Get(flags, "count", 300'000);

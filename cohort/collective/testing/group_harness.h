@@ -46,6 +46,23 @@ inline Outcome Await(std::future<Outcome>& future) {
   return future.get();
 }
 
+// work(0) .. work(count - 1), each on a thread; an error is the result.
+inline std::vector<Status> OnThreads(int count, const std::function<void(int)>& work) {
+  std::vector<Status> outcomes(static_cast<size_t>(count));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        work(i);
+      } catch (...) {
+        outcomes[static_cast<size_t>(i)] = Status::FromCurrentException();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return outcomes;
+}
+
 struct Layout {
   std::string transport;  // "local", or a protocol of servers
   int world = 1;
