@@ -19,7 +19,13 @@ class GlooCall final : public Pending {
  public:
   // `job` has no plan. `host` outlives what is called while the group lives.
   GlooCall(RunHost& host, int rank, const CallId& id, PlanRun::Job job)
-      : host_(host), rank_(rank), id_(id), signature_(job.signature), name_(job.name), schedule_(job.schedule), job_(std::move(job)) {}
+      : host_(host),
+        rank_(rank),
+        id_(id),
+        signature_(job.signature),
+        name_(job.name),
+        schedule_(job.schedule),
+        job_(std::move(job)) {}
 
   int rank() const { return rank_; }
   const CallId& id() const { return id_; }

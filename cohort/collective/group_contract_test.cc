@@ -391,7 +391,7 @@ TEST(GroupHosts, LargeTensorsGoByTheHierarchyWhereSeveralHostsHaveSeveralProcess
     TestGroup group(cluster, {});
     EXPECT_TRUE(group.joined());
     std::vector<std::string> said;
-    for (const Outcome& outcome : group.Run([&](Communicator& member, Communicator::Done done) {
+    for (const Outcome& outcome : group.Run([&](Communicator&member, Communicator::Done done) {
            const int64_t own = member.rank() == 3 ? count + 1 : count;
            member.AllReduceAsync({1, "w"}, InputOf<float>(member.rank(), Shape{own}), ReduceOp::kSum, std::move(done));
          })) {

@@ -115,8 +115,7 @@ void GroupPlace::Ask(const GroupOptions& options, const std::string& device, std
                });
 }
 
-std::shared_ptr<const Schedule> GroupPlace::Share(const std::string& device,
-                                                  std::shared_ptr<const Schedule> schedule) {
+std::shared_ptr<const Schedule> GroupPlace::Share(const std::string& device, std::shared_ptr<const Schedule> schedule) {
   MutexLock lock(mu_);
   std::weak_ptr<const Schedule>& last = schedules_[device];
   if (auto known = last.lock(); known != nullptr && known->entries == schedule->entries) return known;

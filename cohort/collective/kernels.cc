@@ -143,7 +143,8 @@ class ReduceKernel final : public CollectiveKernel {
 
 class ReduceScatterKernel final : public CollectiveKernel {
  public:
-  explicit ReduceScatterKernel(const KernelConstruction& c) : CollectiveKernel(c), op_(collective::ReduceOpOf(c.node)) {}
+  explicit ReduceScatterKernel(const KernelConstruction& c)
+      : CollectiveKernel(c), op_(collective::ReduceOpOf(c.node)) {}
 
  private:
   void Call(Communicator& communicator, KernelContext& ctx, Communicator::Done done) override {

@@ -198,7 +198,8 @@ void LocalMember::Deliver(const DataMessage& data, Tensor tensor, bool here) {
   }
   if (!different.ok()) return core_.Fail(different);
   if (run != nullptr)
-    run->Deliver(data.from, data.sequence, data.signature, data.schedule, std::move(tensor), here);  // else it has ended
+    run->Deliver(data.from, data.sequence, data.signature, data.schedule, std::move(tensor),
+                 here);  // else it has ended
 }
 
 void LocalMember::Retire(const CallId& call) {

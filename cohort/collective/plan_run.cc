@@ -31,7 +31,7 @@ std::string PlanRun::DescribeWait() const {
   if (!started_ || ended_) return "";
   if (next_ >= job_.plan->steps.size()) {
     return doubts_.empty() ? "is about to end"
-                           : StrCat("waits for the schedule of ", host_.DescribeRank(doubts_.front().first));
+                           : StrCat("waits for the schedule of ", host_.DescribeRank(doubts_.front().from));
   }
   const PlanStep& step = job_.plan->steps[next_];
   return StrCat(running_ || step.peer < 0 ? "is at" : StrCat("waits for ", host_.DescribeRank(step.peer), " at"),
@@ -43,9 +43,19 @@ void PlanRun::FailGroup(const Status& why) {
   Fail(why);  // the group may be failing for another reason, of which this run has not heard yet
 }
 
-Status PlanRun::Compare(int from, const Signature& theirs) const {
-  if (job_.signature == theirs) return {};
-  return Disagreement(DescribeLocked(), host_.DescribeRank(rank_), host_.DescribeRank(from), theirs);
+Status PlanRun::Compare(const Early& theirs, bool* left) {
+  Status different;
+  if (!(job_.signature == theirs.signature)) {
+    different =
+        Disagreement(DescribeLocked(), host_.DescribeRank(rank_), host_.DescribeRank(theirs.from), theirs.signature);
+  }
+  if (theirs.schedule == job_.schedule || theirs.schedule == 0 || job_.schedule == 0) return different;
+  const auto known = std::find_if(doubts_.begin(), doubts_.end(), [&](const Doubt& doubt) {
+    return doubt.from == theirs.from && doubt.schedule == theirs.schedule && doubt.different.ok() == different.ok();
+  });
+  if (known == doubts_.end()) doubts_.push_back({theirs.from, theirs.schedule, different});
+  *left = !different.ok();
+  return {};
 }
 
 void PlanRun::Start(Job job) {
@@ -57,8 +67,9 @@ void PlanRun::Start(Job job) {
     started_ = true;
     running_ = true;  // nobody else pumps before the memory is there
     for (const Early& early : early_) {
-      if (different.ok()) different = Compare(early.from, early.signature);
-      Doubt(early.from, early.schedule);
+      bool left = false;
+      if (different.ok()) different = Compare(early, &left);
+      if (left) std::erase_if(inbox_, [&](const auto& message) { return message.first.first == early.from; });
     }
     early_.clear();
   }
@@ -113,33 +124,28 @@ void PlanRun::PrepareMemory() {
   }
 }
 
-void PlanRun::Deliver(int from, int32_t sequence, const Signature& signature, uint64_t schedule, Tensor tensor, bool here) {
+void PlanRun::Deliver(int from, int32_t sequence, const Signature& signature, uint64_t schedule, Tensor tensor,
+                      bool here) {
   here = here && tensor.bytes() < kLargeMessageBytes;
   Status different;
+  bool left = false;
   {
     MutexLock lock(mu_);
     if (ended_ || !failed_.ok()) return;
     if (started_) {
-      different = Compare(from, signature);
-      Doubt(from, schedule);
+      different = Compare({from, signature, schedule}, &left);
     } else {
       early_.push_back({from, signature, schedule});
     }
-    if (different.ok()) inbox_[{from, sequence}] = std::move(tensor);
+    if (different.ok() && !left) inbox_[{from, sequence}] = std::move(tensor);
   }
   if (!different.ok()) return FailGroup(different);
   SettleDoubts();
   PumpSomewhere(here);
 }
 
-void PlanRun::Doubt(int from, uint64_t schedule) {
-  if (schedule == job_.schedule || schedule == 0 || job_.schedule == 0) return;
-  const std::pair doubt = {from, schedule};
-  if (std::find(doubts_.begin(), doubts_.end(), doubt) == doubts_.end()) doubts_.push_back(doubt);
-}
-
 void PlanRun::SettleDoubts() {
-  std::vector<std::pair<int, uint64_t>> doubts;
+  std::vector<Doubt> doubts;
   uint64_t ours = 0;
   {
     MutexLock lock(mu_);
@@ -147,10 +153,13 @@ void PlanRun::SettleDoubts() {
     doubts = doubts_;
     ours = job_.schedule;
   }
-  for (const auto& doubt : doubts) {
-    if (!host_.Agree(rank_, ours, doubt.first, doubt.second)) continue;
+  for (const Doubt& doubt : doubts) {
+    if (!host_.Agree(rank_, ours, doubt.from, doubt.schedule)) continue;
+    if (!doubt.different.ok()) return FailGroup(doubt.different);
     MutexLock lock(mu_);
-    std::erase(doubts_, doubt);
+    std::erase_if(doubts_, [&](const Doubt& other) {
+      return other.from == doubt.from && other.schedule == doubt.schedule && other.different.ok();
+    });
   }
 }
 
@@ -216,7 +225,7 @@ void PlanRun::CheckPeers() {
   {
     MutexLock lock(mu_);
     if (!started_ || ended_ || running_) return;
-    for (const auto& [member, schedule] : doubts_) awaited.push_back(member);
+    for (const Doubt& doubt : doubts_) awaited.push_back(doubt.from);
     if (next_ < job_.plan->steps.size()) {
       const PlanStep& step = job_.plan->steps[next_];
       if (inbox_.count({step.peer, step.sequence}) == 0) awaited.push_back(step.peer);

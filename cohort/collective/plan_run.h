@@ -77,13 +77,18 @@ class PlanRun final : public Pending, public std::enable_shared_from_this<PlanRu
     Signature signature;
     uint64_t schedule;
   };
+  // A member with another schedule: the run does not end before the two have been found to agree.
+  struct Doubt {
+    int from;
+    uint64_t schedule;
+    Status different;  // what is wrong where they agree
+  };
 
   std::string DescribeLocked() const REQUIRES(mu_);
   void FailGroup(const Status& why) EXCLUDES(mu_);
-  // Where a peer brings something else.
-  Status Compare(int from, const Signature& theirs) const REQUIRES(mu_);
-  // It does not end before the schedules have been compared, unless they are equal.
-  void Doubt(int from, uint64_t schedule) REQUIRES(mu_);
+  // Where a peer brings something else. Where it runs by another schedule too this is left for when schedules have been
+  // compared, which names their first difference: ok then, and `left` is set.
+  Status Compare(const Early& theirs, bool* left) REQUIRES(mu_);
   void SettleDoubts() EXCLUDES(mu_);
   bool CanMove() const REQUIRES(mu_);
   // Here or on a thread of the host.
@@ -105,8 +110,8 @@ class PlanRun final : public Pending, public std::enable_shared_from_this<PlanRu
 
   mutable Mutex mu_;
   std::map<Key, Tensor> inbox_ GUARDED_BY(mu_);
-  std::vector<Early> early_ GUARDED_BY(mu_);                      // of messages before Start
-  std::vector<std::pair<int, uint64_t>> doubts_ GUARDED_BY(mu_);  // members, and their schedules
+  std::vector<Early> early_ GUARDED_BY(mu_);  // of messages before Start
+  std::vector<Doubt> doubts_ GUARDED_BY(mu_);
   bool started_ GUARDED_BY(mu_) = false;
   bool running_ GUARDED_BY(mu_) = false;  // a thread is in Pump, or on its way there
   bool ended_ GUARDED_BY(mu_) = false;

@@ -170,8 +170,8 @@ TEST(PlanTest, HierarchyOfEverySplittingOfSmallWorlds) {
 TEST(PlanTest, HierarchyOfUnevenHosts) {
   using Hosts = std::vector<std::vector<int>>;
   for (const Hosts& hosts :
-       {Hosts{{2, 2}, {2, 2}}, Hosts{{1}, {2, 3}, {1, 1, 1}}, Hosts{{3, 1, 2}, {2}, {1, 3}},
-        Hosts{{3, 3}, {3, 3, 3}}, Hosts{{2, 1}, {1, 2}, {2, 2}, {1, 1}}, Hosts{{3}, {2}, {1}}, Hosts{{3, 2, 1}}}) {
+       {Hosts{{2, 2}, {2, 2}}, Hosts{{1}, {2, 3}, {1, 1, 1}}, Hosts{{3, 1, 2}, {2}, {1, 3}}, Hosts{{3, 3}, {3, 3, 3}},
+        Hosts{{2, 1}, {1, 2}, {2, 2}, {1, 1}}, Hosts{{3}, {2}, {1}}, Hosts{{3, 2, 1}}}) {
     for (const bool in_turns : {false, true}) {
       const auto locations = Spread(hosts, in_turns);
       for (const int64_t count : Counts(static_cast<int>(locations.size()))) {
@@ -234,8 +234,7 @@ TEST(PlanTest, HierarchiesOfOneLevelAreRings) {
   }
   const auto plans = HierarchicalPlans(Spread({{4}}), 40);
   for (int rank = 0; rank < 4; ++rank) {
-    EXPECT_EQ(ToString(plans[static_cast<size_t>(rank)]),
-              ToString(PlanAllReduce(Algorithm::kDirect, rank, 4, 40)));
+    EXPECT_EQ(ToString(plans[static_cast<size_t>(rank)]), ToString(PlanAllReduce(Algorithm::kDirect, rank, 4, 40)));
   }
 }
 

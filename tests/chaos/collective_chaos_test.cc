@@ -153,8 +153,8 @@ TEST_P(CollectiveChaos, AMemberThatIsRestartedIsTold) {
   EXPECT_THAT(Failure(2), AllOf(NamesMember(2), HasSubstr("group 1, generation 1"))) << Said();
 }
 
-// Two hosts of two processes each, by what these say of themselves, with `devices` members each: the sums are right, and
-// that the hosts are known shows in the name of the algorithm.
+// Two hosts of two processes each, by what these say of themselves, with `devices` members each: the sums are right,
+// and that the hosts are known shows in the name of the algorithm.
 class CollectiveHosts : public ::testing::TestWithParam<int> {};
 
 TEST_P(CollectiveHosts, ProcessesOfTwoHostsReduceByTheHierarchy) {

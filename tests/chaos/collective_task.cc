@@ -143,8 +143,7 @@ void Run(const Flags& flags) {
     const Tensor large = Ones(step == Get(flags, "odd_step", 0) ? count + 1 : count);
     const auto start = Clock::now();
     try {
-      ExpectSums(session.Run({{program.large, large}, {program.small, small}}, program.sums),
-                 members.size());
+      ExpectSums(session.Run({{program.large, large}, {program.small, small}}, program.sums), members.size());
     } catch (const Error&) {
       const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
       std::printf("failed %ld %s\n", static_cast<long>(took.count()),
