@@ -436,9 +436,9 @@ TEST_P(TransportContract, StrangersAreRefusedByName) {
   other_token.token = "guess";
   EXPECT_THAT(dial(other_token, mine, ""), ::testing::AllOf(HasSubstr("PermissionDenied"), HasSubstr("token")));
   TaskIdentity changed = mine;
-  changed.protocol_version = 4;
+  changed.protocol_version = 5;
   EXPECT_THAT(dial(Options(), changed, ""),
-              ::testing::AllOf(HasSubstr("FailedPrecondition"), HasSubstr("version 3"), HasSubstr("version 4")));
+              ::testing::AllOf(HasSubstr("FailedPrecondition"), HasSubstr("version 4"), HasSubstr("version 5")));
   changed = mine;
   changed.op_fingerprint = 0x1234;
   EXPECT_THAT(dial(Options(), changed, ""),

@@ -24,6 +24,7 @@ using testing::Built;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::InGraph;
+using testing::OnThreads;
 using testing::Place;
 using testing::TestCluster;
 using testing::Values;
@@ -216,23 +217,6 @@ class BetweenGraph : public ::testing::TestWithParam<Between> {
     keys_.communication_hint = GetParam().hint;
     for (int rank = 0; rank < kWorld; ++rank) keys_.members.push_back(StrCat("/job:worker/task:", rank));
   }
-  // Each on a thread; an error is the result.
-  std::vector<Status> AtEachWorker(const std::function<void(int rank)>& work) {
-    std::vector<Status> outcomes(kWorld);
-    std::vector<std::thread> threads;
-    threads.reserve(kWorld);
-    for (int rank = 0; rank < kWorld; ++rank) {
-      threads.emplace_back([&, rank] {
-        try {
-          work(rank);
-        } catch (...) {
-          outcomes[static_cast<size_t>(rank)] = Status::FromCurrentException();
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    return outcomes;
-  }
   SessionConfig Config(int64_t timeout_ms = 60'000) const {
     SessionConfig config;
     config.operation_timeout_in_ms = timeout_ms;
@@ -268,7 +252,7 @@ class BetweenGraph : public ::testing::TestWithParam<Between> {
 };
 
 TEST_P(BetweenGraph, WorkersWithGraphsOfTheirOwnReduceOverManySteps) {
-  for (const Status& status : AtEachWorker([&](int rank) {
+  for (const Status& status : OnThreads(kWorld, [&](int rank) {
          Program program(rank, keys_);
          ExpectSums(program, rank, 40);
          ExpectSums(program, rank, 2);  // a second session goes on in the same group
@@ -284,7 +268,7 @@ TEST_P(BetweenGraph, AGroupThatTheProgramHasJoinedNeedsNoMembersInTheGraph) {
   ops::CollectiveKeys keys;
   keys.group_size = kWorld;
   keys.group_key = 77;
-  for (const Status& status : AtEachWorker([&](int rank) {
+  for (const Status& status : OnThreads(kWorld, [&](int rank) {
          const auto group =
              JoinGroup(cluster_.server(rank), options, std::chrono::steady_clock::now() + testing::kPatience);
          const auto node = ServerDirectory::Global().Find(cluster_.server(rank).Target());
@@ -297,7 +281,7 @@ TEST_P(BetweenGraph, AGroupThatTheProgramHasJoinedNeedsNoMembersInTheGraph) {
 }
 
 TEST_P(BetweenGraph, AnotherShapeIsNamedAtEveryWorkerAndALaterGenerationGoesOn) {
-  const auto outcomes = AtEachWorker([&](int rank) {
+  const auto outcomes = OnThreads(kWorld, [&](int rank) {
     Program program(rank, keys_);
     Session session(program.graph, cluster_.server(rank).Target(), Config());
     const Tensor fed = rank == 1 ? Tensor::Vector(std::vector<float>{1, 2}) : Tensor::Scalar(1.0f);
@@ -309,7 +293,7 @@ TEST_P(BetweenGraph, AnotherShapeIsNamedAtEveryWorkerAndALaterGenerationGoesOn) 
                                         HasSubstr("rank 1 (/job:worker/replica:0/task:1")));
   }
   keys_.generation = 2;
-  for (const Status& status : AtEachWorker([&](int rank) {
+  for (const Status& status : OnThreads(kWorld, [&](int rank) {
          Program program(rank, keys_);
          ExpectSums(program, rank, 3);
        })) {
@@ -328,7 +312,7 @@ TEST_P(BetweenGraph, AStepThatWaitsForTheGroupEndsByItsDeadlineAndTheNextOneFind
       EXPECT_THAT(e.what(), HasSubstr("300 ms"));
     }
   }
-  for (const Status& status : AtEachWorker([&](int rank) {
+  for (const Status& status : OnThreads(kWorld, [&](int rank) {
          Program program(rank, keys_);
          ExpectSums(program, rank, 3);
        })) {

@@ -51,24 +51,32 @@ class GlooCalls::Gathering final : public Pending {
         id_(id),
         first_(first),
         signature_(signature),
-        come_(static_cast<size_t>(host.size())) {}
+        come_(static_cast<size_t>(host.size())),
+        schedules_(static_cast<size_t>(host.size())) {}
 
   // Whether all have come now.
-  bool Come(int rank, const Signature& theirs, Status* different) {
+  bool Come(int rank, const Signature& theirs, uint64_t schedule, Status* different) {
     MutexLock lock(mu_);
     if (!(theirs == signature_)) {
       *different = Disagreement(Describe(), host_.DescribeRank(first_), host_.DescribeRank(rank), theirs);
       return false;
     }
     come_[static_cast<size_t>(rank)] = true;
+    schedules_[static_cast<size_t>(rank)] = schedule;
     complete_ = std::find(come_.begin(), come_.end(), false) == come_.end();
     return complete_;
   }
-  // Why one who has not come never will; ok where all may.
+  const Signature& signature() const { return signature_; }
+  // By rank, when all have come; else empty.
+  std::vector<uint64_t> Schedules() const {
+    MutexLock lock(mu_);
+    return complete_ ? schedules_ : std::vector<uint64_t>();
+  }
+  // Why one who has not come never will, or one that has will not tell its schedule; ok where all may.
   Status WhyNever() const {
     MutexLock lock(mu_);
     for (size_t rank = 0; rank < come_.size(); ++rank) {
-      Status gone = come_[rank] ? Status() : host_.WhyGone(static_cast<int>(rank));
+      Status gone = come_[rank] && !complete_ ? Status() : host_.WhyGone(static_cast<int>(rank));
       if (!gone.ok()) return gone;
     }
     return {};
@@ -77,7 +85,7 @@ class GlooCalls::Gathering final : public Pending {
   std::string Describe() const override { return DescribeCall(name_, id_, signature_); }
   std::string DescribeWait() const override {
     MutexLock lock(mu_);
-    if (complete_) return "";
+    if (complete_) return "";  // what it waits for then takes no time of its own
     std::vector<std::string> missing;
     for (size_t rank = 0; rank < come_.size(); ++rank) {
       if (!come_[rank]) missing.push_back(host_.DescribeRank(static_cast<int>(rank)));
@@ -93,6 +101,7 @@ class GlooCalls::Gathering final : public Pending {
   const Signature signature_;
   mutable Mutex mu_;
   std::vector<bool> come_ GUARDED_BY(mu_);
+  std::vector<uint64_t> schedules_ GUARDED_BY(mu_);
   bool complete_ GUARDED_BY(mu_) = false;
 };
 
@@ -118,13 +127,13 @@ std::vector<std::string> GlooCalls::Endpoints() const {
 
 size_t GlooCalls::NumEndpoints(size_t members) { return members * kLanes; }
 
-bool GlooCalls::leads() const { return core_.process_of()[0] == core_.own_process(); }
+bool GlooCalls::leads() const { return core_.process_of(0) == core_.own_process(); }
 
 void GlooCalls::Connect(const std::vector<std::vector<std::string>>& endpoints) {
   std::vector<std::vector<std::string>> by_lane(kLanes, std::vector<std::string>(static_cast<size_t>(core_.size())));
   std::vector<size_t> taken(endpoints.size());  // of each process
   for (size_t rank = 0; rank < by_lane[0].size(); ++rank) {
-    const auto process = static_cast<size_t>(core_.process_of()[rank]);
+    const auto process = static_cast<size_t>(core_.process_of(static_cast<int>(rank)));
     for (auto& lane : by_lane) lane[rank] = endpoints.at(process).at(taken[process]++);
   }
   // All at once: each waits for others, of this process too.
@@ -157,9 +166,9 @@ void GlooCalls::Begin(int rank, const CallId& id, PlanRun::Job job) {
   if (!failed.ok()) return call->Fail(failed);
   core_.Watch(call, kLeaderSpeaksFirst);
   if (leads()) {
-    Gather(rank, call->name(), id, call->signature());
+    Gather(rank, call->name(), id, call->signature(), call->schedule());
   } else {
-    core_.Post(rank, 0, id, kCome, call->signature(), TensorOf(call->name()));
+    core_.Post(rank, 0, id, kCome, call->signature(), call->schedule(), TensorOf(call->name()));
     const Status gone = core_.WhyGone(0);
     if (!gone.ok() && call->waits()) core_.Fail(gone);
   }
@@ -168,7 +177,7 @@ void GlooCalls::Begin(int rank, const CallId& id, PlanRun::Job job) {
 void GlooCalls::OnData(const DataMessage& data, const Tensor& tensor) {
   if (data.sequence == kCome && data.to == 0 && tensor.dtype() == DType::kUint8) {
     const std::string name(static_cast<const char*>(tensor.raw_data()), tensor.bytes());
-    return Gather(data.from, name, data.call, data.signature);
+    return Gather(data.from, name, data.call, data.signature, data.schedule);
   }
   if (data.sequence == kTurn && data.from == 0 && tensor.dtype() == DType::kInt64 && tensor.num_elements() == 1) {
     return GiveTurn(data.to, data.call, data.signature, *tensor.data<int64_t>());
@@ -177,7 +186,8 @@ void GlooCalls::OnData(const DataMessage& data, const Tensor& tensor) {
                              " from rank ", data.from, " to rank ", data.to));
 }
 
-void GlooCalls::Gather(int from, const std::string& name, const CallId& id, const Signature& signature) {
+void GlooCalls::Gather(int from, const std::string& name, const CallId& id, const Signature& signature,
+                       uint64_t schedule) {
   std::shared_ptr<Gathering> gathering;
   bool first = false;
   {
@@ -190,23 +200,40 @@ void GlooCalls::Gather(int from, const std::string& name, const CallId& id, cons
   }
   if (first) core_.Watch(gathering);
   Status different;
-  if (gathering->Come(from, signature, &different)) {
-    int64_t turn = 0;
-    {
-      MutexLock lock(mu_);
-      gatherings_.erase(id);
-      turn = turns_[LaneOf(signature)]++;
-    }
-    // Those elsewhere first: a call of ours may end, and the group with it, before they have heard.
-    for (int rank = 0; rank < core_.size(); ++rank) {
-      if (core_.process_of()[static_cast<size_t>(rank)] == core_.own_process()) continue;
-      core_.Post(0, rank, id, kTurn, signature, Tensor::Scalar(turn));
-    }
-    for (const int rank : core_.local_ranks()) GiveTurn(rank, id, signature, turn);
-    return;
-  }
+  if (gathering->Come(from, signature, schedule, &different)) return Proceed(id, *gathering);
   if (different.ok()) different = gathering->WhyNever();
   if (!different.ok()) core_.Fail(different);
+}
+
+void GlooCalls::Proceed(const CallId& id, const Gathering& gathering) {
+  const std::vector<uint64_t> schedules = gathering.Schedules();
+  bool agreed = !schedules.empty();
+  for (size_t rank = 1; rank < schedules.size(); ++rank) {
+    agreed = core_.Agree(0, schedules[0], static_cast<int>(rank), schedules[rank]) && agreed;
+  }
+  if (!agreed) return;
+  const Signature& signature = gathering.signature();
+  int64_t turn = 0;
+  {
+    MutexLock lock(mu_);
+    if (gatherings_.erase(id) == 0) return;  // it has had its turn
+    turn = turns_[LaneOf(signature)]++;
+  }
+  // Those elsewhere first: a call of ours may end, and the group with it, before they have heard.
+  for (int rank = 0; rank < core_.size(); ++rank) {
+    if (core_.process_of(rank) == core_.own_process()) continue;
+    core_.Post(0, rank, id, kTurn, signature, 0, Tensor::Scalar(turn));
+  }
+  for (const int rank : core_.local_ranks()) GiveTurn(rank, id, signature, turn);
+}
+
+void GlooCalls::CheckSchedules() {
+  std::map<CallId, std::shared_ptr<Gathering>> gatherings;
+  {
+    MutexLock lock(mu_);
+    gatherings = gatherings_;
+  }
+  for (const auto& [id, gathering] : gatherings) Proceed(id, *gathering);
 }
 
 void GlooCalls::GiveTurn(int rank, const CallId& id, const Signature& signature, int64_t turn) {

@@ -43,6 +43,8 @@ class GlooCalls {
   void OnData(const DataMessage& data, const Tensor& tensor) EXCLUDES(mu_);
   // Fails the group where something cannot go on without a member that is gone.
   void CheckPeers() EXCLUDES(mu_);
+  // Like LocalMember::CheckSchedules.
+  void CheckSchedules() EXCLUDES(mu_);
   void AddUnderWay(std::vector<std::shared_ptr<Pending>>& all) EXCLUDES(mu_);
   // Whether no collective is under way here.
   bool idle() const EXCLUDES(mu_);
@@ -59,7 +61,10 @@ class GlooCalls {
   using Key = std::pair<int, CallId>;  // rank
 
   bool leads() const;
-  void Gather(int from, const std::string& name, const CallId& id, const Signature& signature) EXCLUDES(mu_);
+  void Gather(int from, const std::string& name, const CallId& id, const Signature& signature, uint64_t schedule)
+      EXCLUDES(mu_);
+  // Gives a turn where the schedules of all agree with that of rank 0; else CheckSchedules comes back to it.
+  void Proceed(const CallId& id, const Gathering& gathering) EXCLUDES(mu_);
   void GiveTurn(int rank, const CallId& id, const Signature& signature, int64_t turn) EXCLUDES(mu_);
   // On a lane's thread, or of Connect. What Gloo has seen, or rather why.
   Status Explain(const Status& seen) EXCLUDES(mu_);

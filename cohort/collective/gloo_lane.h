@@ -19,12 +19,19 @@ class GlooCall final : public Pending {
  public:
   // `job` has no plan. `host` outlives what is called while the group lives.
   GlooCall(RunHost& host, int rank, const CallId& id, PlanRun::Job job)
-      : host_(host), rank_(rank), id_(id), signature_(job.signature), name_(job.name), job_(std::move(job)) {}
+      : host_(host),
+        rank_(rank),
+        id_(id),
+        signature_(job.signature),
+        name_(job.name),
+        schedule_(job.schedule),
+        job_(std::move(job)) {}
 
   int rank() const { return rank_; }
   const CallId& id() const { return id_; }
   const std::string& name() const { return name_; }
   const Signature& signature() const { return signature_; }
+  uint64_t schedule() const { return schedule_; }
   // All members have come. False where the call has ended.
   bool GiveTurn() EXCLUDES(mu_);
   // Whether it waits for its turn.
@@ -50,6 +57,7 @@ class GlooCall final : public Pending {
   const CallId id_;
   const Signature signature_;
   const std::string name_;
+  const uint64_t schedule_;
 
   mutable Mutex mu_;
   Stage stage_ GUARDED_BY(mu_) = Stage::kBegun;

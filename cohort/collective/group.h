@@ -32,6 +32,9 @@ struct GroupOptions {
   // Of all-reduces. kGloo: of all collectives between processes; where all members are of one process Gloo does
   // nothing. The same at all members.
   Algorithm algorithm = Algorithm::kAuto;
+  // Names the host of this process: processes that name the same one are of one host for kHierarchical and kAuto. "":
+  // by the machine and its network (host_identity.h).
+  std::string host;
   int64_t segment_bytes = 0;             // of one message at most; 0: by what was measured
   std::chrono::milliseconds timeout{0};  // of each collective; 0: none
   // A collective that takes longer is told in the log, with whom it waits for, and again each time that its age has

@@ -384,6 +384,30 @@ TEST_P(GroupOperations, ATensorThatNobodyElseHoldsIsReducedInItsPlace) {
   for (size_t i = 0; i < outcomes.size(); ++i) EXPECT_EQ(outcomes[i].value.raw_data(), places[shared ? 0 : i]);
 }
 
+// Every member plans from the hosts that all have named in their joins.
+TEST(GroupHosts, LargeTensorsGoByTheHierarchyWhereSeveralHostsHaveSeveralProcesses) {
+  const auto algorithm_of = [](const Layout& layout, int64_t count) {
+    TestCluster cluster(layout);
+    TestGroup group(cluster, {});
+    EXPECT_TRUE(group.joined());
+    std::vector<std::string> said;
+    for (const Outcome& outcome : group.Run([&](Communicator&member, Communicator::Done done) {
+           const int64_t own = member.rank() == 3 ? count + 1 : count;
+           member.AllReduceAsync({1, "w"}, InputOf<float>(member.rank(), Shape{own}), ReduceOp::kSum, std::move(done));
+         })) {
+      said.push_back(outcome.status.message());
+    }
+    return said;
+  };
+  Layout layout = {"in_process", 4, 1};
+  for (const std::string& why : algorithm_of(layout, kLarge)) EXPECT_THAT(why, HasSubstr("by HALVING_DOUBLING"));
+  layout.per_host = 2;
+  for (const std::string& why : algorithm_of(layout, kLarge)) EXPECT_THAT(why, HasSubstr("by HIERARCHICAL"));
+  for (const std::string& why : algorithm_of(layout, kOdd)) EXPECT_THAT(why, HasSubstr("by DOUBLING"));
+  layout.per_host = 1;
+  for (const std::string& why : algorithm_of(layout, kLarge)) EXPECT_THAT(why, HasSubstr("by HALVING_DOUBLING"));
+}
+
 std::vector<Layout> Layouts() {
   std::vector<Layout> layouts;
   for (const char* transport : {"local", "in_process", "grpc"}) {
@@ -391,6 +415,10 @@ std::vector<Layout> Layouts() {
   }
   for (const int world : {4, 7}) layouts.push_back({"grpc", world, 2});
   layouts.push_back({"in_process", 7, 3});
+  // Hosts: 2 by 2 by 2; 2 by 2 by 1, where the hierarchy is chosen for the hosts' sake; 3 and 1 processes of 2 and 1.
+  for (const char* transport : {"in_process", "grpc"}) layouts.push_back({transport, 8, 2, Algorithm::kAuto, 2});
+  layouts.push_back({"grpc", 4, 1, Algorithm::kAuto, 2});
+  layouts.push_back({"in_process", 7, 2, Algorithm::kAuto, 3});
   return layouts;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cohort/collective/group_registry.h"
+#include "cohort/collective/host_identity.h"
 #include "cohort/collective/late_calls.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
@@ -30,7 +31,8 @@ DeviceName Completed(const DeviceName& name) {
 
 }  // namespace
 
-GroupCore::GroupCore(const GroupOptions& options, const std::string& own_task) : options_(options) {
+GroupCore::GroupCore(const GroupOptions& options, const std::string& own_task)
+    : options_(options), host_(options.host.empty() ? HostIdentity() : options.host) {
   for (const DeviceName& member : options.members) {
     const DeviceName name = Completed(member);
     if (std::find(names_.begin(), names_.end(), name.ToString()) != names_.end()) {
@@ -39,10 +41,10 @@ GroupCore::GroupCore(const GroupOptions& options, const std::string& own_task) :
     }
     const std::string task = own_task.empty() ? "this process" : name.Task().ToString();
     const auto known = std::find(tasks_.begin(), tasks_.end(), task);
-    process_of_.push_back(static_cast<int>(known - tasks_.begin()));
+    locations_.push_back({0, static_cast<int>(known - tasks_.begin())});
     if (known == tasks_.end()) tasks_.push_back(task);
     const bool here = own_task.empty() || task == own_task;
-    if (here) own_process_ = process_of_.back();
+    if (here) own_process_ = locations_.back().process;
     local_index_.push_back(here ? static_cast<int>(local_ranks_.size()) : -1);
     if (here) local_ranks_.push_back(static_cast<int>(names_.size()));
     names_.push_back(name.ToString());
@@ -73,7 +75,7 @@ std::string GroupCore::DescribeRank(int rank) const {
 std::string GroupCore::DescribeProcess(int process) const {
   std::vector<int> ranks;
   for (int rank = 0; rank < size(); ++rank) {
-    if (process_of_[static_cast<size_t>(rank)] == process) ranks.push_back(rank);
+    if (process_of(rank) == process) ranks.push_back(rank);
   }
   return StrCat(ranks.size() > 1 ? "ranks " : "rank ", StrJoin(ranks, ", "), " (", tasks_[static_cast<size_t>(process)],
                 ")");
@@ -82,6 +84,7 @@ std::string GroupCore::DescribeProcess(int process) const {
 JoinMessage GroupCore::OwnJoin() const {
   return {ref(),
           tasks_[static_cast<size_t>(own_process_)],
+          host_,
           names_,
           options_.schedule,
           options_.algorithm,
@@ -96,17 +99,10 @@ std::string GroupCore::Difference(const JoinMessage& join) const {
     return StrCat("its algorithm is ", AlgorithmName(join.algorithm), "; here it is ",
                   AlgorithmName(options_.algorithm));
   }
-  const auto& ours = options_.schedule;
-  const auto describe = [](const std::vector<ScheduleEntry>& schedule, size_t i) {
-    if (i >= schedule.size()) return std::string("nothing");
-    return StrCat("'", schedule[i].name, "' (instance ", schedule[i].instance, "), ", schedule[i].signature.ToString());
-  };
-  for (size_t i = 0; i < std::max(ours.size(), join.schedule.size()); ++i) {
-    if (i < ours.size() && i < join.schedule.size() && ours[i] == join.schedule[i]) continue;
-    return StrCat("collective number ", i, " of its schedule is ", describe(join.schedule, i), "; here it is ",
-                  describe(ours, i));
-  }
-  return "";
+  const auto difference = FindDifference(options_.schedule, join.schedule, Names::kCount);
+  if (!difference) return "";
+  return StrCat("collective number ", difference->number, " of its schedule is ", difference->theirs, "; here it is ",
+                difference->ours);
 }
 
 void GroupCore::SendJoin(int process, const std::shared_ptr<Connection>& connection) {
@@ -126,7 +122,8 @@ void GroupCore::OnJoin(const std::shared_ptr<Connection>& connection, const Join
   std::string difference = Difference(join);
   if (process < 0 && difference.empty()) difference = "it is none of the members";
   if (gloo_ != nullptr && difference.empty()) {
-    const auto members = std::count(process_of_.begin(), process_of_.end(), process);
+    const auto members = std::count_if(locations_.begin(), locations_.end(),
+                                       [&](const Location& location) { return location.process == process; });
     const size_t expected = GlooCalls::NumEndpoints(static_cast<size_t>(members));
     if (join.gloo_endpoints.size() != expected) {
       difference = StrCat("it has ", join.gloo_endpoints.size(), " addresses for Gloo, not ", expected);
@@ -150,7 +147,10 @@ void GroupCore::OnJoin(const std::shared_ptr<Connection>& connection, const Join
     Peer& peer = peers_[static_cast<size_t>(process)];
     again = peer.joined;
     peer.joined = true;
-    if (!again) peer.gloo_endpoints = join.gloo_endpoints;
+    if (!again) {
+      peer.host = join.host;
+      peer.gloo_endpoints = join.gloo_endpoints;
+    }
     answer = !again && !peer.told;
   }
   if (again) {
@@ -192,7 +192,7 @@ void GroupCore::AwaitAll(const std::function<bool()>& reach, Clock::time_point d
       lost.push_back(missing.back());
       given_up = std::min(given_up, *since + kReturn);
     }
-    if (missing.empty()) return;
+    if (missing.empty()) return LearnHosts();
     const auto now = Clock::now();
     if (now >= given_up) break;
     const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(now - start).count() / 1000.0;
@@ -216,6 +216,14 @@ void GroupCore::AwaitAll(const std::function<bool()>& reach, Clock::time_point d
                                               " cannot be formed; gone: ", StrJoin(lost, ", ")));
   Fail(why);  // for those who come later, and never saw who is gone
   why.ThrowIfError();
+}
+
+void GroupCore::LearnHosts() {
+  std::vector<std::string> identities;
+  for (const Peer& peer : peers_) identities.push_back(peer.host);
+  identities[static_cast<size_t>(own_process_)] = host_;
+  const std::vector<int> hosts = NumberHosts(identities);
+  for (Location& location : locations_) location.host = hosts[static_cast<size_t>(location.process)];
 }
 
 void GroupCore::OpenGloo(const std::string& host) {
@@ -244,15 +252,27 @@ void GroupCore::OnData(const DataMessage& data, Tensor tensor, bool here) {
 }
 
 void GroupCore::Post(int from, int to, const CallId& call, int32_t sequence, const Signature& signature,
-                     Tensor tensor) {
-  const DataMessage data = {ref(), call, from, to, sequence, signature};
+                     uint64_t schedule, Tensor tensor) {
+  const DataMessage data = {ref(), call, from, to, sequence, signature, schedule};
   if (local_index_[static_cast<size_t>(to)] >= 0) return OnData(data, std::move(tensor), false);
-  std::shared_ptr<Connection> connection;
-  {
-    MutexLock lock(mu_);
-    connection = peers_[static_cast<size_t>(process_of_[static_cast<size_t>(to)])].connection;
+  if (const auto connection = ConnectionTo(process_of(to))) connection->Send(EncodeData(data, std::move(tensor)));
+}
+
+void GroupCore::SendSchedule(const ScheduleMessage& message) {
+  if (const auto connection = ConnectionTo(process_of(message.to))) connection->Send(EncodeSchedule(message));
+}
+
+void GroupCore::OnSchedule(const ScheduleMessage& message) {
+  if (message.from < 0 || message.from >= size() || message.to < 0 || message.to >= size()) {
+    throw DataLossError(
+        StrCat("[collective] the schedule of rank ", message.from, " came for rank ", message.to, " of ", size()));
   }
-  if (connection != nullptr) connection->Send(EncodeData(data, std::move(tensor)));
+  schedules_.OnMessage(message);
+}
+
+void GroupCore::OnSchedulesAgree() {
+  for (const auto& member : members_) member->CheckSchedules();
+  if (gloo_ != nullptr) gloo_->CheckSchedules();
 }
 
 void GroupCore::Schedule(std::function<void()> work) {
@@ -279,6 +299,11 @@ std::vector<std::shared_ptr<Connection>> GroupCore::Connections() const {
     if (peer.connection != nullptr) connections.push_back(peer.connection);
   }
   return connections;
+}
+
+std::shared_ptr<Connection> GroupCore::ConnectionTo(int process) const {
+  MutexLock lock(mu_);
+  return peers_[static_cast<size_t>(process)].connection;
 }
 
 bool GroupCore::FailHere(const Status& why) {
@@ -346,12 +371,7 @@ void GroupCore::OnFarewell(const std::shared_ptr<Connection>& connection) {
 }
 
 void GroupCore::SendFarewell(int process) {
-  std::shared_ptr<Connection> connection;
-  {
-    MutexLock lock(mu_);
-    connection = peers_[static_cast<size_t>(process)].connection;
-  }
-  if (connection != nullptr) connection->Send(EncodeFarewell({ref()}));
+  if (const auto connection = ConnectionTo(process)) connection->Send(EncodeFarewell({ref()}));
 }
 
 void GroupCore::AwaitFarewells() {
@@ -388,7 +408,7 @@ void GroupCore::OnClosed(const std::shared_ptr<Connection>& connection, const St
 Status GroupCore::WhyGone(int rank) const {
   if (!any_gone_.load()) return {};
   MutexLock lock(mu_);
-  return peers_[static_cast<size_t>(process_of_[static_cast<size_t>(rank)])].gone;
+  return peers_[static_cast<size_t>(process_of(rank))].gone;
 }
 
 void GroupCore::Leave(const Status& why) {

@@ -18,6 +18,7 @@
 #include "cohort/collective/local_member.h"
 #include "cohort/collective/meeting.h"
 #include "cohort/collective/plan_run.h"
+#include "cohort/collective/schedule_book.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/thread_pool.h"
 
@@ -34,8 +35,10 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   const GroupOptions& options() const { return options_; }
   GroupRef ref() const { return {options_.key, options_.generation}; }
   const std::vector<int>& local_ranks() const { return local_ranks_; }
-  // The process of every rank, by number, in the order in which they first appear.
-  const std::vector<int>& process_of() const { return process_of_; }
+  // The process of every rank, by number, in the order in which they first appear; the same of hosts, once AwaitAll has
+  // returned (hosts are read by those only who can call collectives by then).
+  const std::vector<Location>& locations() const { return locations_; }
+  int process_of(int rank) const { return locations_[static_cast<size_t>(rank)].process; }
   const std::vector<std::string>& tasks() const { return tasks_; }  // by number of the process
   int own_process() const { return own_process_; }
   const std::string& device(int rank) const { return names_[static_cast<size_t>(rank)]; }
@@ -70,6 +73,12 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   void OpenGloo(const std::string& host);
   void ConnectGloo();
   GlooCalls* gloo() const { return gloo_.get(); }  // null where Gloo does nothing
+  // Of the local members.
+  ScheduleBook& schedules() { return schedules_; }
+  void SendSchedule(const ScheduleMessage& message);
+  void OnSchedule(const ScheduleMessage& message);
+  // Two schedules that seemed to differ do not: what has waited for that goes on.
+  void OnSchedulesAgree();
   // To a process that has left.
   void SendFarewell(int process);
 
@@ -87,7 +96,11 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
 
   int size() const override { return static_cast<int>(names_.size()); }
   std::string DescribeRank(int rank) const override;
-  void Post(int from, int to, const CallId& call, int32_t sequence, const Signature& signature, Tensor tensor) override;
+  void Post(int from, int to, const CallId& call, int32_t sequence, const Signature& signature, uint64_t schedule,
+            Tensor tensor) override;
+  bool Agree(int rank, uint64_t ours, int other, uint64_t theirs) override {
+    return schedules_.Agree(rank, ours, other, theirs);
+  }
   void Schedule(std::function<void()> work) override;
   void Fail(const Status& why) override EXCLUDES(mu_);
   Status WhyGone(int rank) const override EXCLUDES(mu_);
@@ -100,6 +113,7 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
     bool joined = false;  // we have its join
     int left = 0;         // parts of its leave that have come
     bool farewell = false;
+    std::string host;
     std::vector<std::string> gloo_endpoints;
     Status gone;  // nothing more will come from it
   };
@@ -116,10 +130,13 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
   // Sets failed_, ends all runs. False where it had failed before.
   bool FailHere(const Status& why) EXCLUDES(mu_);
   std::vector<std::shared_ptr<Connection>> Connections() const EXCLUDES(mu_);
+  std::shared_ptr<Connection> ConnectionTo(int process) const EXCLUDES(mu_);  // null where there is none
   // Until all others have nothing under way that this process has taken part in; seconds at most.
   void AwaitFarewells() EXCLUDES(mu_);
   // "", or how `join` differs from ours.
   std::string Difference(const JoinMessage& join) const;
+  // When all have joined: from the same facts at every member.
+  void LearnHosts() REQUIRES(mu_);
   void WatchLoop();
   // Fails the group where the run has not ended.
   void CheckTimeout(const std::shared_ptr<Pending>& run) EXCLUDES(mu_);
@@ -127,13 +144,15 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
 
   const GroupOptions options_;
   std::vector<std::string> names_;  // of the members' devices
-  std::vector<int> process_of_;
+  const std::string host_;
+  std::vector<Location> locations_;
   std::vector<std::string> tasks_;
   int own_process_ = 0;
   std::vector<int> local_ranks_;
   std::vector<int> local_index_;  // by rank; -1 elsewhere
   std::vector<std::shared_ptr<LocalMember>> members_;
   MeetingPlace meetings_{*this};
+  ScheduleBook schedules_{*this};
   std::unique_ptr<GlooCalls> gloo_;
 
   std::shared_ptr<FailedGroups> failures_;  // null in a local group

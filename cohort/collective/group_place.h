@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -63,6 +64,9 @@ class GroupPlace final : public Resource, public std::enable_shared_from_this<Gr
   // that has failed makes way for another one; of others the error is told until somebody asks for a later generation.
   // `options.members` are full names.
   void Ask(const GroupOptions& options, const std::string& device, std::shared_ptr<GroupWaiter> waiter);
+  // An equal schedule that another kernel of the device has already, or this one: the kernels of a graph share one.
+  std::shared_ptr<const Schedule> Share(const std::string& device, std::shared_ptr<const Schedule> schedule)
+      EXCLUDES(mu_);
 
  private:
   struct Asked {
@@ -84,6 +88,7 @@ class GroupPlace final : public Resource, public std::enable_shared_from_this<Gr
   Status failed_ GUARDED_BY(mu_);                    // why there is no group of `generation_`
   std::unique_ptr<Group> group_ GUARDED_BY(mu_);
   std::vector<Asked> waiting_ GUARDED_BY(mu_);
+  std::map<std::string, std::weak_ptr<const Schedule>> schedules_ GUARDED_BY(mu_);  // the last one of each device
 };
 
 }  // namespace cohort::collective

@@ -178,6 +178,11 @@ void GroupRegistry::OnMessage(const std::shared_ptr<Connection>& connection, Mes
       if (const auto core = Find(farewell.group)) core->OnFarewell(connection);
       return;
     }
+    case Kind::kSchedule: {
+      const ScheduleMessage schedule = DecodeSchedule(message);
+      if (const auto core = Find(schedule.group)) core->OnSchedule(schedule);
+      return;
+    }
   }
   throw InvalidArgumentError(StrCat("[collective] unknown message kind ", message.kind));
 }

@@ -35,11 +35,11 @@ class CollectiveKernel : public AsyncOpKernel {
   explicit CollectiveKernel(const KernelConstruction& c)
       : size_(c.attr<int64_t>("group_size")),
         group_(GroupOf(c)),
-        id_{c.attr<int64_t>("instance_key"), c.node.name()},
         slot_(c.device.resources().LookupOrCreate<CommunicatorSlot>(
             kCommunicatorContainer, CommunicatorName(group_.key, c.device.name()),
             [] { return std::make_shared<CommunicatorSlot>(); })),
-        place_(GroupPlace::Of(c.device.resources(), group_.key)) {}
+        place_(GroupPlace::Of(c.device.resources(), group_.key)),
+        id_{c.attr<int64_t>("instance_key"), c.node.name(), ScheduleFor(c)} {}
 
   void ComputeAsync(KernelContext& ctx, Done done) final {
     std::shared_ptr<Communicator> communicator = slot_->Get();
@@ -57,6 +57,12 @@ class CollectiveKernel : public AsyncOpKernel {
   const CollectiveId& id() const { return id_; }
 
  private:
+  // Of the partition, or of the function's body, that the node is of.
+  std::shared_ptr<const collective::Schedule> ScheduleFor(const KernelConstruction& c) const {
+    if (size_ == 1) return nullptr;
+    return place_->Share(c.device.name(), collective::ScheduleOf(c.node.graph(), group_.key, group_.generation));
+  }
+
   void Alone(KernelContext& ctx, const Done& done) {
     try {
       CallAlone(ctx);
@@ -119,22 +125,14 @@ class CollectiveKernel : public AsyncOpKernel {
 
   const int64_t size_;
   const GroupOptions group_;  // without members where the program joins it
-  const CollectiveId id_;
   const std::shared_ptr<CommunicatorSlot> slot_;
   const std::shared_ptr<GroupPlace> place_;
+  const CollectiveId id_;
 };
-
-ReduceOp ReduceOpOf(const KernelConstruction& c) {
-  const std::string& merge = c.attr<std::string>("merge_op");
-  if (merge == "Mul") return ReduceOp::kProduct;
-  if (merge == "Min") return ReduceOp::kMin;
-  if (merge == "Max") return ReduceOp::kMax;
-  return c.attr<std::string>("final_op") == "Div" ? ReduceOp::kMean : ReduceOp::kSum;
-}
 
 class ReduceKernel final : public CollectiveKernel {
  public:
-  explicit ReduceKernel(const KernelConstruction& c) : CollectiveKernel(c), op_(ReduceOpOf(c)) {}
+  explicit ReduceKernel(const KernelConstruction& c) : CollectiveKernel(c), op_(collective::ReduceOpOf(c.node)) {}
 
  private:
   void Call(Communicator& communicator, KernelContext& ctx, Communicator::Done done) override {
@@ -145,7 +143,8 @@ class ReduceKernel final : public CollectiveKernel {
 
 class ReduceScatterKernel final : public CollectiveKernel {
  public:
-  explicit ReduceScatterKernel(const KernelConstruction& c) : CollectiveKernel(c), op_(ReduceOpOf(c)) {}
+  explicit ReduceScatterKernel(const KernelConstruction& c)
+      : CollectiveKernel(c), op_(collective::ReduceOpOf(c.node)) {}
 
  private:
   void Call(Communicator& communicator, KernelContext& ctx, Communicator::Done done) override {

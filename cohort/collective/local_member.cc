@@ -96,7 +96,7 @@ Plan LocalMember::MakePlan(const Signature& signature) const {
   const int64_t count = signature.kind == CallKind::kBarrier ? 0 : signature.shape.num_elements();
   switch (signature.kind) {
     case CallKind::kAllReduce:
-      return PlanAllReduce(signature.algorithm, rank_, world, count, options, core_.process_of());
+      return PlanAllReduce(signature.algorithm, rank_, world, count, options, core_.locations());
     case CallKind::kBroadcast: return PlanBroadcast(rank_, world, signature.root, count, options);
     case CallKind::kAllGather:
       return PlanAllGather(rank_, std::vector<int64_t>(static_cast<size_t>(world), count), options);
@@ -126,7 +126,7 @@ std::shared_ptr<PlanRun> LocalMember::FindOrMake(const CallId& call) {
 void LocalMember::Begin(const CollectiveId& id, Signature signature, Tensor input, Communicator::Done done) {
   PlanRun::Job job;
   std::shared_ptr<PlanRun> run;
-  std::shared_ptr<Meeting> meeting;
+  MeetingPlace::Found found;
   CallId call = {id.instance, 0};
   GlooCalls* const gloo = core_.gloo();
   const Algorithm wanted = core_.options().algorithm;
@@ -140,10 +140,11 @@ void LocalMember::Begin(const CollectiveId& id, Signature signature, Tensor inpu
     if (signature.kind == CallKind::kAllReduce) {
       const auto bytes = static_cast<int64_t>(input.bytes());
       const bool open = meets || wanted == Algorithm::kAuto;
-      signature.algorithm = open ? ChooseAllReduce(input.dtype(), bytes, core_.process_of()) : wanted;
+      signature.algorithm = open ? ChooseAllReduce(input.dtype(), bytes, core_.locations()) : wanted;
     }
     core_.status().ThrowIfError();
-    job = {id.name, signature, nullptr, std::move(input), OutputShape(signature), std::move(done)};
+    const uint64_t schedule = id.schedule != nullptr ? id.schedule->fingerprint : 0;
+    job = {id.name, signature, nullptr, std::move(input), OutputShape(signature), std::move(done), schedule};
     MutexLock lock(mu_);
     Instance& instance = instances_[id.instance];
     const bool planned = !meets && gloo == nullptr;
@@ -151,8 +152,10 @@ void LocalMember::Begin(const CollectiveId& id, Signature signature, Tensor inpu
       instance.plan = std::make_shared<const Plan>(MakePlan(signature));
       instance.signature = signature;
     }
+    if (id.schedule != nullptr && instance.schedule != id.schedule) core_.schedules().Know(rank_, id.schedule);
+    instance.schedule = id.schedule;
     call.round = instance.rounds++;
-    if (meets) meeting = core_.meetings().Find(call);
+    if (meets) found = core_.meetings().Find(call, rank_, schedule);
     if (planned) run = FindOrMake(call);
     job.plan = instance.plan;
   } catch (...) {
@@ -164,15 +167,17 @@ void LocalMember::Begin(const CollectiveId& id, Signature signature, Tensor inpu
   }
   if (gloo != nullptr) return gloo->Begin(rank_, call, std::move(job));
   if (meets) {
-    core_.Watch(meeting);
-    meeting->Come(rank_, std::move(job));
+    core_.Watch(found.meeting);
+    // Where schedules differ the group has failed. The meeting hears of it before it is complete.
+    if (!core_.Agree(rank_, job.schedule, found.first, found.schedule)) found.meeting->Fail(core_.status());
+    found.meeting->Come(rank_, std::move(job));
   } else {
     core_.Watch(run);
     run->Start(std::move(job));
   }
   // The group may have failed before the run was there to hear of it.
   const Status failed = core_.status();
-  if (!failed.ok()) meets ? meeting->Fail(failed) : run->Fail(failed);
+  if (!failed.ok()) meets ? found.meeting->Fail(failed) : run->Fail(failed);
 }
 
 void LocalMember::Deliver(const DataMessage& data, Tensor tensor, bool here) {
@@ -193,7 +198,8 @@ void LocalMember::Deliver(const DataMessage& data, Tensor tensor, bool here) {
   }
   if (!different.ok()) return core_.Fail(different);
   if (run != nullptr)
-    run->Deliver(data.from, data.sequence, data.signature, std::move(tensor), here);  // else it has ended
+    run->Deliver(data.from, data.sequence, data.signature, data.schedule, std::move(tensor),
+                 here);  // else it has ended
 }
 
 void LocalMember::Retire(const CallId& call) {
@@ -210,6 +216,10 @@ std::vector<std::shared_ptr<PlanRun>> LocalMember::Runs() {
 
 void LocalMember::AddUnderWay(std::vector<std::shared_ptr<Pending>>& all) {
   for (auto& run : Runs()) all.push_back(std::move(run));
+}
+
+void LocalMember::CheckSchedules() {
+  for (const auto& run : Runs()) run->CheckSchedules();
 }
 
 void LocalMember::CheckPeers() {

@@ -29,6 +29,7 @@ class LocalMember {
   void FailAll(const Status& why);
   // Each run looks whether it waits for a member that is gone.
   void CheckPeers();
+  void CheckSchedules();
   void AddUnderWay(std::vector<std::shared_ptr<Pending>>& all) EXCLUDES(mu_);
 
  private:
@@ -44,7 +45,8 @@ class LocalMember {
   struct Instance {
     int64_t rounds = 0;
     Signature signature;
-    std::shared_ptr<const Plan> plan;  // of `signature`
+    std::shared_ptr<const Plan> plan;          // of `signature`
+    std::shared_ptr<const Schedule> schedule;  // of the last call
   };
   std::map<int64_t, Instance> instances_ GUARDED_BY(mu_);
 };

@@ -275,27 +275,27 @@ void Meeting::End(std::vector<PlanRun::Job> jobs, const Status& status, std::vec
   }
 }
 
-std::shared_ptr<Meeting> MeetingPlace::Find(const CallId& call) {
+MeetingPlace::Found MeetingPlace::Find(const CallId& call, int rank, uint64_t schedule) {
   MutexLock lock(mu_);
   Open& open = open_[call];
-  if (open.meeting == nullptr) open.meeting = std::make_shared<Meeting>(host_, call);
-  auto meeting = open.meeting;
+  if (open.found.meeting == nullptr) open.found = {std::make_shared<Meeting>(host_, call), rank, schedule};
+  Found found = open.found;
   if (++open.asked == host_.size()) open_.erase(call);
-  return meeting;
+  return found;
 }
 
 void MeetingPlace::FailAll(const Status& why) {
   std::vector<std::shared_ptr<Meeting>> meetings;
   {
     MutexLock lock(mu_);
-    for (const auto& [call, open] : open_) meetings.push_back(open.meeting);
+    for (const auto& [call, open] : open_) meetings.push_back(open.found.meeting);
   }
   for (const auto& meeting : meetings) meeting->Fail(why);
 }
 
 void MeetingPlace::AddUnderWay(std::vector<std::shared_ptr<Pending>>& all) {
   MutexLock lock(mu_);
-  for (const auto& [call, open] : open_) all.push_back(open.meeting);
+  for (const auto& [call, open] : open_) all.push_back(open.found.meeting);
 }
 
 }  // namespace cohort::collective

@@ -47,15 +47,20 @@ class MeetingPlace {
  public:
   explicit MeetingPlace(RunHost& host) : host_(host) {}
 
+  struct Found {
+    std::shared_ptr<Meeting> meeting;
+    int first = -1;         // who has asked first
+    uint64_t schedule = 0;  // of that one, by its fingerprint
+  };
   // The meeting of a call, made by the first who asks; the last of all members to ask takes it out.
-  std::shared_ptr<Meeting> Find(const CallId& call);
+  Found Find(const CallId& call, int rank, uint64_t schedule);
   void FailAll(const Status& why);
   // Those that somebody has not asked for yet.
   void AddUnderWay(std::vector<std::shared_ptr<Pending>>& all) EXCLUDES(mu_);
 
  private:
   struct Open {
-    std::shared_ptr<Meeting> meeting;
+    Found found;
     int asked = 0;
   };
   RunHost& host_;

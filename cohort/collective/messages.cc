@@ -65,6 +65,27 @@ Signature GetSignature(WireReader& in) {
   return signature;
 }
 
+void Put(WireWriter& out, const std::vector<ScheduleEntry>& entries) {
+  out.Varint(entries.size());
+  for (const ScheduleEntry& entry : entries) {
+    PutNumber(out, entry.instance);
+    out.String(entry.name);
+    Put(out, entry.signature);
+  }
+}
+
+std::vector<ScheduleEntry> GetEntries(WireReader& in) {
+  std::vector<ScheduleEntry> entries;
+  for (uint64_t left = in.Varint(kMaxSchedule); left > 0; --left) {
+    ScheduleEntry entry;
+    entry.instance = GetNumber(in);
+    entry.name = in.String();
+    entry.signature = GetSignature(in);
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
 void ExpectTensors(const Message& message, size_t count) {
   if (message.tensors.size() != count) {
     throw DataLossError(StrCat("[collective] expected ", count, " tensors in a message of kind ", message.kind,
@@ -78,14 +99,10 @@ Message EncodeJoin(const JoinMessage& join) {
   WireWriter out;
   Put(out, join.group);
   out.String(join.task);
+  out.String(join.host);
   out.Varint(join.members.size());
   for (const std::string& member : join.members) out.String(member);
-  out.Varint(join.schedule.size());
-  for (const ScheduleEntry& entry : join.schedule) {
-    PutNumber(out, entry.instance);
-    out.String(entry.name);
-    Put(out, entry.signature);
-  }
+  Put(out, join.schedule);
   out.Varint(static_cast<uint64_t>(join.algorithm));
   out.Varint(join.gloo_endpoints.size());
   for (const std::string& endpoint : join.gloo_endpoints) out.String(endpoint);
@@ -98,14 +115,9 @@ JoinMessage DecodeJoin(const Message& message) {
   JoinMessage join;
   join.group = GetGroup(in);
   join.task = in.String();
+  join.host = in.String();
   for (uint64_t left = in.Varint(kMaxMembers); left > 0; --left) join.members.push_back(in.String());
-  for (uint64_t left = in.Varint(kMaxSchedule); left > 0; --left) {
-    ScheduleEntry entry;
-    entry.instance = GetNumber(in);
-    entry.name = in.String();
-    entry.signature = GetSignature(in);
-    join.schedule.push_back(std::move(entry));
-  }
+  join.schedule = GetEntries(in);
   join.algorithm = GetAlgorithm(in);
   for (uint64_t left = in.Varint(kMaxMembers); left > 0; --left) join.gloo_endpoints.push_back(in.String());
   in.ExpectEnd();
@@ -121,6 +133,7 @@ Message EncodeData(const DataMessage& data, Tensor tensor) {
   out.Varint(static_cast<uint64_t>(data.to));
   out.Varint(static_cast<uint64_t>(data.sequence));
   Put(out, data.signature);
+  out.Fixed64(data.schedule);
   std::vector<Tensor> tensors;
   tensors.push_back(std::move(tensor));
   return Make(Kind::kData, out, std::move(tensors));
@@ -137,6 +150,7 @@ DataMessage DecodeData(const Message& message) {
   data.to = static_cast<int32_t>(in.Varint(INT32_MAX));
   data.sequence = static_cast<int32_t>(in.Varint(INT32_MAX));
   data.signature = GetSignature(in);
+  data.schedule = in.Fixed64();
   in.ExpectEnd();
   return data;
 }
@@ -179,6 +193,33 @@ FarewellMessage DecodeFarewell(const Message& message) {
   farewell.group = GetGroup(in);
   in.ExpectEnd();
   return farewell;
+}
+
+Message EncodeSchedule(const ScheduleMessage& schedule) {
+  WireWriter out;
+  Put(out, schedule.group);
+  out.Varint(static_cast<uint64_t>(schedule.from));
+  out.Varint(static_cast<uint64_t>(schedule.to));
+  out.Fixed64(schedule.ours);
+  out.Fixed64(schedule.theirs);
+  out.Varint(schedule.agreed ? 1 : 0);
+  Put(out, schedule.entries);
+  return Make(Kind::kSchedule, out);
+}
+
+ScheduleMessage DecodeSchedule(const Message& message) {
+  ExpectTensors(message, 0);
+  WireReader in(message.header);
+  ScheduleMessage schedule;
+  schedule.group = GetGroup(in);
+  schedule.from = static_cast<int32_t>(in.Varint(INT32_MAX));
+  schedule.to = static_cast<int32_t>(in.Varint(INT32_MAX));
+  schedule.ours = in.Fixed64();
+  schedule.theirs = in.Fixed64();
+  schedule.agreed = in.Varint(1) == 1;
+  schedule.entries = GetEntries(in);
+  in.ExpectEnd();
+  return schedule;
 }
 
 LeaveMessage DecodeLeave(const Message& message) {

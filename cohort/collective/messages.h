@@ -8,6 +8,7 @@
 #include "cohort/cluster/protocol.h"
 #include "cohort/cluster/transport.h"
 #include "cohort/collective/call.h"
+#include "cohort/collective/schedule.h"
 
 namespace cohort::collective {
 
@@ -17,16 +18,9 @@ enum class Kind : uint16_t {
   kAbort,                     // the group has failed
   kLeave,                     // a process takes no further part; a small and a large message
   kFarewell,                  // to one that leaves a group that Gloo serves
+  kSchedule,                  // from one whose schedule is not that of what it has got
 };
-inline constexpr uint16_t kLastKind = static_cast<uint16_t>(Kind::kFarewell);
-
-// One collective of a group's schedule.
-struct ScheduleEntry {
-  int64_t instance = 0;
-  std::string name;
-  Signature signature;
-  friend bool operator==(const ScheduleEntry&, const ScheduleEntry&) = default;
-};
+inline constexpr uint16_t kLastKind = static_cast<uint16_t>(Kind::kSchedule);
 
 struct GroupRef {
   int64_t key = 0;
@@ -37,6 +31,7 @@ struct GroupRef {
 struct JoinMessage {
   GroupRef group;
   std::string task;                  // who joins
+  std::string host;                  // of who joins (host_identity.h); "": it is on one of its own
   std::vector<std::string> members;  // full device names, by rank
   std::vector<ScheduleEntry> schedule;
   Algorithm algorithm = Algorithm::kAuto;   // GroupOptions::algorithm
@@ -49,7 +44,8 @@ struct DataMessage {
   int32_t from = 0;  // ranks
   int32_t to = 0;
   int32_t sequence = 0;
-  Signature signature;  // the sender's
+  Signature signature;    // the sender's
+  uint64_t schedule = 0;  // fingerprint of the sender's; 0: none
 };
 
 struct AbortMessage {
@@ -69,6 +65,17 @@ struct FarewellMessage {
   GroupRef group;
 };
 
+// What `from` runs by the schedule `ours` came together with what `to` runs by `theirs`, both fingerprints.
+struct ScheduleMessage {
+  GroupRef group;
+  int32_t from = 0;  // ranks
+  int32_t to = 0;
+  uint64_t ours = 0;
+  uint64_t theirs = 0;
+  bool agreed = false;                 // else `to` compares
+  std::vector<ScheduleEntry> entries;  // of `ours`, unless agreed
+};
+
 // Each Decode throws DataLossError for a header that is not what Encode makes.
 Message EncodeJoin(const JoinMessage& join);
 JoinMessage DecodeJoin(const Message& message);
@@ -80,5 +87,7 @@ Message EncodeLeave(const LeaveMessage& leave);
 LeaveMessage DecodeLeave(const Message& message);
 Message EncodeFarewell(const FarewellMessage& farewell);
 FarewellMessage DecodeFarewell(const Message& message);
+Message EncodeSchedule(const ScheduleMessage& schedule);
+ScheduleMessage DecodeSchedule(const Message& message);
 
 }  // namespace cohort::collective

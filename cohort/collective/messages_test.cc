@@ -14,6 +14,7 @@ TEST(MessagesTest, JoinComesBack) {
   JoinMessage join;
   join.group = {-5, 1LL << 40};
   join.task = "/job:worker/replica:0/task:1";
+  join.host = "4f1c/net:[4026531840]";
   join.members = {"a", "b"};
   Shape partly = Shape::UnknownDims(2);
   partly.set_dim(1, 3);
@@ -25,6 +26,7 @@ TEST(MessagesTest, JoinComesBack) {
   const JoinMessage back = DecodeJoin(EncodeJoin(join));
   EXPECT_EQ(back.group, join.group);
   EXPECT_EQ(back.task, join.task);
+  EXPECT_EQ(back.host, join.host);
   EXPECT_EQ(back.members, join.members);
   EXPECT_EQ(back.schedule, join.schedule);
   EXPECT_EQ(back.algorithm, join.algorithm);
@@ -32,7 +34,7 @@ TEST(MessagesTest, JoinComesBack) {
 }
 
 TEST(MessagesTest, DataComesBack) {
-  const DataMessage data = {{1, 2}, {3, 4}, 5, 6, 7, kSignature};
+  const DataMessage data = {{1, 2}, {3, 4}, 5, 6, 7, kSignature, 1ULL << 63};
   const Message message = EncodeData(data, Tensor::Vector<float>({1, 2}));
   EXPECT_EQ(message.tensors.at(0).ToVector<float>(), (std::vector<float>{1, 2}));
   const DataMessage back = DecodeData(message);
@@ -42,6 +44,21 @@ TEST(MessagesTest, DataComesBack) {
   EXPECT_EQ(back.to, 6);
   EXPECT_EQ(back.sequence, 7);
   EXPECT_EQ(back.signature, kSignature);
+  EXPECT_EQ(back.schedule, 1ULL << 63);
+}
+
+TEST(MessagesTest, ScheduleComesBack) {
+  for (const bool agreed : {false, true}) {
+    const ScheduleMessage schedule = {{1, -2}, 3, 4, ~0ULL, 5, agreed, {{7, "w", kSignature}, {9, "", kSignature}}};
+    const ScheduleMessage back = DecodeSchedule(EncodeSchedule(schedule));
+    EXPECT_EQ(back.group, schedule.group);
+    EXPECT_EQ(back.from, 3);
+    EXPECT_EQ(back.to, 4);
+    EXPECT_EQ(back.ours, ~0ULL);
+    EXPECT_EQ(back.theirs, 5u);
+    EXPECT_EQ(back.agreed, agreed);
+    EXPECT_EQ(back.entries, schedule.entries);
+  }
 }
 
 TEST(MessagesTest, AbortLeaveAndFarewellComeBack) {
@@ -59,9 +76,10 @@ TEST(MessagesTest, AbortLeaveAndFarewellComeBack) {
 
 // Every header that is cut short, and some with one byte changed: an error or another value, never more.
 TEST(MessagesTest, DamagedHeadersAreRefused) {
-  const DataMessage data = {{1, 2}, {3, 4}, 5, 6, 7, kSignature};
+  const DataMessage data = {{1, 2}, {3, 4}, 5, 6, 7, kSignature, 1ULL << 63};
   JoinMessage join;
   join.task = "t";
+  join.host = "h";
   join.members = {"a"};
   join.schedule = {{7, "w", kSignature}};
   const auto decode = [](const Message& message) {
@@ -71,11 +89,13 @@ TEST(MessagesTest, DamagedHeadersAreRefused) {
       case Kind::kAbort: DecodeAbort(message); return;
       case Kind::kLeave: DecodeLeave(message); return;
       case Kind::kFarewell: DecodeFarewell(message); return;
+      case Kind::kSchedule: DecodeSchedule(message); return;
     }
   };
   for (const Message& whole :
        {EncodeJoin(join), EncodeData(data, Tensor::Scalar(1)), EncodeAbort({{1, 2}, Status(Code::kAborted, "why")}),
-        EncodeLeave({{1, 2}, false}), EncodeFarewell({{1, 2}})}) {
+        EncodeLeave({{1, 2}, false}), EncodeFarewell({{1, 2}}),
+        EncodeSchedule({{1, 2}, 3, 4, 5, 6, false, {{7, "w", kSignature}}})}) {
     EXPECT_NO_THROW(decode(whole));
     for (size_t length = 0; length < whole.header.size(); ++length) {
       Message cut = whole;

@@ -170,7 +170,7 @@ Plan PlanBarrier(int rank, int world) {
 }
 
 Plan PlanAllReduce(Algorithm algorithm, int rank, int world, int64_t count, const PlanOptions& options,
-                   const std::vector<int>& process_of) {
+                   const std::vector<Location>& locations) {
   Check(rank, world, count, options);
   PlanBuilder plan(count, count, options);
   if (world == 1) {
@@ -182,14 +182,14 @@ Plan PlanAllReduce(Algorithm algorithm, int rank, int world, int64_t count, cons
     case Algorithm::kHalvingDoubling: AppendHalvingDoubling(plan, rank, world, count); break;
     case Algorithm::kDoubling: AppendDoubling(plan, rank, world, count); break;
     case Algorithm::kDirect:
-      AppendHierarchical(plan, rank, std::vector<int>(static_cast<size_t>(world), 0), count);
+      AppendHierarchical(plan, rank, std::vector<Location>(static_cast<size_t>(world)), count);
       break;
     case Algorithm::kHierarchical:
-      if (process_of.size() != static_cast<size_t>(world)) {
+      if (locations.size() != static_cast<size_t>(world)) {
         throw InvalidArgumentError(
-            StrCat("[collective] expected the process of each of ", world, " ranks; got ", process_of.size()));
+            StrCat("[collective] expected the location of each of ", world, " ranks; got ", locations.size()));
       }
-      AppendHierarchical(plan, rank, process_of, count);
+      AppendHierarchical(plan, rank, locations, count);
       break;
     case Algorithm::kAuto:
     case Algorithm::kShared:

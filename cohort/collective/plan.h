@@ -53,7 +53,7 @@ enum class Algorithm : uint8_t {
   kHalvingDoubling,  // the same bytes in 2 log2(n) rounds; n that is no power of 2 folds the rest
   kDoubling,         // all bytes in each of log2(n) rounds: few messages, for small tensors
   kDirect,           // each member reduces its share from all others and sends it to all: 2 rounds, many peers
-  kHierarchical,     // direct inside a process, rings between the processes
+  kHierarchical,     // direct inside a process and inside a host, rings between hosts (of one host: its processes)
   kShared,           // inside one process: no plan, the result is shared (meeting.h)
   kGloo,             // no plan of ours: Gloo's own algorithms over its own connections (gloo_calls.h)
 };
@@ -66,6 +66,14 @@ struct PlanOptions {
   bool partials_in_scratch = false;
 };
 
+// Where a member is. Numbers mean nothing but who shares a process, and a host; the processes of different hosts are
+// different ones even of one number.
+struct Location {
+  int host = 0;
+  int process = 0;
+  friend auto operator<=>(const Location&, const Location&) = default;  // NOLINT(modernize-use-nullptr)
+};
+
 // Part `index` of [0, count) in `parts` parts that differ by one element at most, the longer ones first.
 struct Range {
   int64_t begin = 0;
@@ -74,10 +82,14 @@ struct Range {
 };
 Range PartOf(int64_t count, int parts, int index);
 
-// `process_of`: the process of every rank, for kHierarchical (others may leave it empty). Throws InvalidArgumentError
-// for a rank, count or segment out of range, InternalError for kAuto, kShared and kGloo.
+// `locations`: of every rank, for kHierarchical (others may leave it empty), which has three levels: members of a
+// process, processes of a host, hosts. A level whose groups all have one member vanishes. On the two inner ones only
+// as many members own a share of the sum as the smallest process has ranks, and the smallest host processes, so that
+// each share has an owner everywhere; each host then sends 2 (h - 1) / h of the bytes to others, h being their number.
+// Throws InvalidArgumentError for a rank, count or segment out of range and where locations are missing, InternalError
+// for kAuto, kShared and kGloo.
 Plan PlanAllReduce(Algorithm algorithm, int rank, int world, int64_t count, const PlanOptions& options = {},
-                   const std::vector<int>& process_of = {});
+                   const std::vector<Location>& locations = {});
 // Output: PartOf(count, world, rank) of the reduction. A ring; partials are always in scratch.
 Plan PlanReduceScatter(int rank, int world, int64_t count, const PlanOptions& options = {});
 // Input: counts[rank] elements; output: all of them in the order of ranks. A ring.

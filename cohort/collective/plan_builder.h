@@ -76,6 +76,6 @@ void AppendRingAllReduce(PlanBuilder& plan, const std::vector<int>& ranks, int i
 // All-reduce of [0, count) over all ranks, of which there are at least two.
 void AppendHalvingDoubling(PlanBuilder& plan, int rank, int world, int64_t count);
 void AppendDoubling(PlanBuilder& plan, int rank, int world, int64_t count);
-void AppendHierarchical(PlanBuilder& plan, int rank, const std::vector<int>& process_of, int64_t count);
+void AppendHierarchical(PlanBuilder& plan, int rank, const std::vector<Location>& locations, int64_t count);
 
 }  // namespace cohort::collective

@@ -1,5 +1,6 @@
 #include "cohort/collective/plan_run.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "cohort/core/str_cat.h"
@@ -28,7 +29,10 @@ std::string PlanRun::Describe() const {
 std::string PlanRun::DescribeWait() const {
   MutexLock lock(mu_);
   if (!started_ || ended_) return "";
-  if (next_ >= job_.plan->steps.size()) return "is about to end";
+  if (next_ >= job_.plan->steps.size()) {
+    return doubts_.empty() ? "is about to end"
+                           : StrCat("waits for the schedule of ", host_.DescribeRank(doubts_.front().from));
+  }
   const PlanStep& step = job_.plan->steps[next_];
   return StrCat(running_ || step.peer < 0 ? "is at" : StrCat("waits for ", host_.DescribeRank(step.peer), " at"),
                 " step ", next_ + 1, " of ", job_.plan->steps.size());
@@ -39,9 +43,19 @@ void PlanRun::FailGroup(const Status& why) {
   Fail(why);  // the group may be failing for another reason, of which this run has not heard yet
 }
 
-Status PlanRun::Compare(int from, const Signature& theirs) const {
-  if (job_.signature == theirs) return {};
-  return Disagreement(DescribeLocked(), host_.DescribeRank(rank_), host_.DescribeRank(from), theirs);
+Status PlanRun::Compare(const Early& theirs, bool* left) {
+  Status different;
+  if (!(job_.signature == theirs.signature)) {
+    different =
+        Disagreement(DescribeLocked(), host_.DescribeRank(rank_), host_.DescribeRank(theirs.from), theirs.signature);
+  }
+  if (theirs.schedule == job_.schedule || theirs.schedule == 0 || job_.schedule == 0) return different;
+  const auto known = std::find_if(doubts_.begin(), doubts_.end(), [&](const Doubt& doubt) {
+    return doubt.from == theirs.from && doubt.schedule == theirs.schedule && doubt.different.ok() == different.ok();
+  });
+  if (known == doubts_.end()) doubts_.push_back({theirs.from, theirs.schedule, different});
+  *left = !different.ok();
+  return {};
 }
 
 void PlanRun::Start(Job job) {
@@ -52,12 +66,15 @@ void PlanRun::Start(Job job) {
     large_ = job_.input.bytes() >= kLargeBytes;
     started_ = true;
     running_ = true;  // nobody else pumps before the memory is there
-    for (const auto& [from, signature] : early_) {
-      if (different.ok()) different = Compare(from, signature);
+    for (const Early& early : early_) {
+      bool left = false;
+      if (different.ok()) different = Compare(early, &left);
+      if (left) std::erase_if(inbox_, [&](const auto& message) { return message.first.first == early.from; });
     }
     early_.clear();
   }
   if (!different.ok()) FailGroup(different);
+  SettleDoubts();
   try {
     PrepareMemory();
   } catch (...) {
@@ -107,26 +124,54 @@ void PlanRun::PrepareMemory() {
   }
 }
 
-void PlanRun::Deliver(int from, int32_t sequence, const Signature& signature, Tensor tensor, bool here) {
+void PlanRun::Deliver(int from, int32_t sequence, const Signature& signature, uint64_t schedule, Tensor tensor,
+                      bool here) {
   here = here && tensor.bytes() < kLargeMessageBytes;
   Status different;
+  bool left = false;
   {
     MutexLock lock(mu_);
     if (ended_ || !failed_.ok()) return;
     if (started_) {
-      different = Compare(from, signature);
+      different = Compare({from, signature, schedule}, &left);
     } else {
-      early_.emplace_back(from, signature);
+      early_.push_back({from, signature, schedule});
     }
-    if (different.ok()) inbox_[{from, sequence}] = std::move(tensor);
+    if (different.ok() && !left) inbox_[{from, sequence}] = std::move(tensor);
   }
   if (!different.ok()) return FailGroup(different);
+  SettleDoubts();
   PumpSomewhere(here);
+}
+
+void PlanRun::SettleDoubts() {
+  std::vector<Doubt> doubts;
+  uint64_t ours = 0;
+  {
+    MutexLock lock(mu_);
+    if (doubts_.empty() || ended_) return;
+    doubts = doubts_;
+    ours = job_.schedule;
+  }
+  for (const Doubt& doubt : doubts) {
+    if (!host_.Agree(rank_, ours, doubt.from, doubt.schedule)) continue;
+    if (!doubt.different.ok()) return FailGroup(doubt.different);
+    MutexLock lock(mu_);
+    std::erase_if(doubts_, [&](const Doubt& other) {
+      return other.from == doubt.from && other.schedule == doubt.schedule && other.different.ok();
+    });
+  }
+}
+
+void PlanRun::CheckSchedules() {
+  SettleDoubts();
+  PumpSomewhere(false);
 }
 
 bool PlanRun::CanMove() const {
   if (!started_ || ended_ || running_) return false;
-  if (!failed_.ok() || next_ >= job_.plan->steps.size()) return true;
+  if (!failed_.ok()) return true;
+  if (next_ >= job_.plan->steps.size()) return doubts_.empty();
   const PlanStep& step = job_.plan->steps[next_];
   const bool needs = step.kind == StepKind::kReceive || step.kind == StepKind::kReduce;
   return !needs || inbox_.count({step.peer, step.sequence}) > 0;
@@ -176,22 +221,27 @@ void PlanRun::Pump() {
 }
 
 void PlanRun::CheckPeers() {
-  int peer = -1;
+  std::vector<int> awaited;
   {
     MutexLock lock(mu_);
-    if (!started_ || ended_ || running_ || next_ >= job_.plan->steps.size()) return;
-    const PlanStep& step = job_.plan->steps[next_];
-    if (inbox_.count({step.peer, step.sequence}) == 0) peer = step.peer;
+    if (!started_ || ended_ || running_) return;
+    for (const Doubt& doubt : doubts_) awaited.push_back(doubt.from);
+    if (next_ < job_.plan->steps.size()) {
+      const PlanStep& step = job_.plan->steps[next_];
+      if (inbox_.count({step.peer, step.sequence}) == 0) awaited.push_back(step.peer);
+    }
   }
-  if (peer < 0) return;
-  const Status gone = host_.WhyGone(peer);
-  if (!gone.ok()) host_.Fail(gone);
+  for (const int member : awaited) {
+    const Status gone = host_.WhyGone(member);
+    if (!gone.ok()) return host_.Fail(gone);
+  }
 }
 
 void PlanRun::Execute(const PlanStep& step, Tensor received) {
   switch (step.kind) {
     case StepKind::kSend:
-      return host_.Post(rank_, step.peer, call_, step.sequence, job_.signature, View(step.from, step.count));
+      return host_.Post(rank_, step.peer, call_, step.sequence, job_.signature, job_.schedule,
+                        View(step.from, step.count));
     case StepKind::kCopy:
       if (Address(step.to) != Address(step.from)) {
         std::memcpy(Address(step.to), Address(step.from),

@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "cohort/collective/testing/plan_simulator.h"
 #include "cohort/core/error.h"
@@ -20,7 +23,7 @@ using testing::PlanSimulator;
 
 constexpr int kMaxWorld = 9;
 constexpr Algorithm kAlgorithms[] = {Algorithm::kRing, Algorithm::kHalvingDoubling, Algorithm::kDoubling,
-                                     Algorithm::kDirect, Algorithm::kHierarchical};
+                                     Algorithm::kDirect};
 
 std::vector<int64_t> Counts(int world) {
   std::set<int64_t> counts = {0, 1, 2, 3, world - 1, world, world + 1, 2 * world - 1, 2 * world, 3 * world + 2, 40};
@@ -35,17 +38,70 @@ std::vector<PlanOptions> AllOptions() {
   return all;
 }
 
-// Some ways to spread `world` ranks over processes: one each, all in one, pairs, the first process larger, in turns.
-std::vector<std::vector<int>> Spreads(int world) {
-  std::vector<std::vector<int>> spreads(5);
-  for (int rank = 0; rank < world; ++rank) {
-    spreads[0].push_back(rank);
-    spreads[1].push_back(7);
-    spreads[2].push_back(rank / 2);
-    spreads[3].push_back(rank < 3 ? 4 : 1 + rank % 2);
-    spreads[4].push_back(rank % 3);
+// Every way to put `world` things into groups: the group of each.
+std::vector<std::vector<int>> Groupings(int world) {
+  std::vector<std::vector<int>> all = {{}};
+  for (int i = 0; i < world; ++i) {
+    std::vector<std::vector<int>> longer;
+    for (const auto& begun : all) {
+      const int groups = begun.empty() ? 0 : *std::max_element(begun.begin(), begun.end()) + 1;
+      for (int group = 0; group <= groups; ++group) {
+        longer.push_back(begun);
+        longer.back().push_back(group);
+      }
+    }
+    all = std::move(longer);
   }
-  return spreads;
+  return all;
+}
+
+// Every way to put `world` ranks into processes, and those on hosts.
+std::vector<std::vector<Location>> AllSplittings(int world) {
+  std::vector<std::vector<Location>> all;
+  for (const auto& process_of : Groupings(world)) {
+    const int processes = *std::max_element(process_of.begin(), process_of.end()) + 1;
+    for (const auto& host_of : Groupings(processes)) {
+      auto& locations = all.emplace_back();
+      for (const int process : process_of) locations.push_back({host_of[static_cast<size_t>(process)], process});
+    }
+  }
+  return all;
+}
+
+// Of each host its processes, of each process how many ranks it has. `in_turns`: neighbours in rank are of different
+// hosts where possible.
+std::vector<Location> Spread(const std::vector<std::vector<int>>& hosts, bool in_turns = false) {
+  std::vector<Location> locations;
+  std::vector<std::pair<int, Location>> turns;
+  for (size_t host = 0; host < hosts.size(); ++host) {
+    int turn = 0;
+    for (size_t process = 0; process < hosts[host].size(); ++process) {
+      for (int i = 0; i < hosts[host][process]; ++i) {
+        locations.push_back({static_cast<int>(host) + 5, static_cast<int>(process)});
+        turns.emplace_back(turn++, locations.back());
+      }
+    }
+  }
+  if (!in_turns) return locations;
+  std::stable_sort(turns.begin(), turns.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (size_t i = 0; i < turns.size(); ++i) locations[i] = turns[i].second;
+  return locations;
+}
+
+std::string Describe(const std::vector<Location>& locations) {
+  std::string text;
+  for (const Location& location : locations) text += StrCat(" ", location.host, ".", location.process);
+  return text;
+}
+
+std::vector<Plan> HierarchicalPlans(const std::vector<Location>& locations, int64_t count,
+                                    const PlanOptions& options = {}) {
+  std::vector<Plan> plans;
+  const auto world = static_cast<int>(locations.size());
+  for (int rank = 0; rank < world; ++rank) {
+    plans.push_back(PlanAllReduce(Algorithm::kHierarchical, rank, world, count, options, locations));
+  }
+  return plans;
 }
 
 void ExpectAllReduce(const std::vector<Plan>& plans, int64_t count, bool in_place, const std::string& what) {
@@ -63,28 +119,123 @@ TEST(PlanTest, AllReduce) {
   int64_t simulated = 0;
   for (int world = 1; world <= kMaxWorld; ++world) {
     for (const Algorithm algorithm : kAlgorithms) {
-      for (const auto& spread : Spreads(world)) {
-        for (const int64_t count : Counts(world)) {
-          for (const PlanOptions& options : AllOptions()) {
-            std::vector<Plan> plans;
-            for (int rank = 0; rank < world; ++rank) {
-              plans.push_back(PlanAllReduce(algorithm, rank, world, count, options, spread));
-            }
-            const std::string what = StrCat(AlgorithmName(algorithm), " world ", world, " count ", count, " segment ",
-                                            options.segment, " spread ", StrJoin(spread, ","));
-            for (const bool in_place : {false, true}) {
-              if (in_place && !plans[0].in_place) continue;
-              ExpectAllReduce(plans, count, in_place, what);
-              if (HasFatalFailure()) return;
-              ++simulated;
-            }
+      for (const int64_t count : Counts(world)) {
+        for (const PlanOptions& options : AllOptions()) {
+          std::vector<Plan> plans;
+          for (int rank = 0; rank < world; ++rank) {
+            plans.push_back(PlanAllReduce(algorithm, rank, world, count, options));
+          }
+          const std::string what =
+              StrCat(AlgorithmName(algorithm), " world ", world, " count ", count, " segment ", options.segment);
+          for (const bool in_place : {false, true}) {
+            if (in_place && !plans[0].in_place) continue;
+            ExpectAllReduce(plans, count, in_place, what);
+            if (HasFatalFailure()) return;
+            ++simulated;
           }
         }
-        if (algorithm != Algorithm::kHierarchical) break;  // the spread does not matter
       }
     }
   }
-  EXPECT_GT(simulated, 10000);
+  EXPECT_GT(simulated, 4000);
+}
+
+void ExpectHierarchy(const std::vector<Location>& locations, int64_t count, const PlanOptions& options) {
+  const std::vector<Plan> plans = HierarchicalPlans(locations, count, options);
+  const std::string what = StrCat("locations", Describe(locations), " count ", count, " segment ", options.segment);
+  for (const bool in_place : {false, true}) {
+    ASSERT_TRUE(plans[0].in_place);
+    ExpectAllReduce(plans, count, in_place, what);
+  }
+}
+
+TEST(PlanTest, HierarchyOfEverySplittingOfSmallWorlds) {
+  size_t splittings = 0;
+  for (int world = 1; world <= 6; ++world) {
+    for (const auto& locations : AllSplittings(world)) {
+      ++splittings;
+      for (const int64_t count : {0, 1, world - 1, 2 * world + 1, 17}) {
+        for (const PlanOptions& options : AllOptions()) {
+          if (world == 6 && (options.segment != 2 || count < 13)) continue;
+          ExpectHierarchy(locations, count, options);
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(splittings, 1u + 3 + 12 + 60 + 358 + 2471);
+}
+
+// Hosts of 1 to 3 processes, processes of 1 to 3 ranks.
+TEST(PlanTest, HierarchyOfUnevenHosts) {
+  using Hosts = std::vector<std::vector<int>>;
+  for (const Hosts& hosts :
+       {Hosts{{2, 2}, {2, 2}}, Hosts{{1}, {2, 3}, {1, 1, 1}}, Hosts{{3, 1, 2}, {2}, {1, 3}}, Hosts{{3, 3}, {3, 3, 3}},
+        Hosts{{2, 1}, {1, 2}, {2, 2}, {1, 1}}, Hosts{{3}, {2}, {1}}, Hosts{{3, 2, 1}}}) {
+    for (const bool in_turns : {false, true}) {
+      const auto locations = Spread(hosts, in_turns);
+      for (const int64_t count : Counts(static_cast<int>(locations.size()))) {
+        for (const PlanOptions& options : AllOptions()) {
+          ExpectHierarchy(locations, count, options);
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+// What each host sends to others and gets from them, by host.
+std::map<int, std::pair<int64_t, int64_t>> BetweenHosts(const std::vector<Location>& locations,
+                                                        const std::vector<Plan>& plans) {
+  std::map<int, std::pair<int64_t, int64_t>> crossing;
+  for (size_t rank = 0; rank < plans.size(); ++rank) {
+    for (const PlanStep& step : plans[rank].steps) {
+      if (step.kind != StepKind::kSend) continue;
+      const int from = locations[rank].host;
+      const int to = locations[static_cast<size_t>(step.peer)].host;
+      if (from == to) continue;
+      crossing[from].first += step.count;
+      crossing[to].second += step.count;
+    }
+  }
+  return crossing;
+}
+
+TEST(PlanTest, BetweenHostsTravelsOnlyWhatARingOfHostsSends) {
+  using Hosts = std::vector<std::vector<int>>;
+  constexpr int64_t kCount = 5040;
+  for (const Hosts& hosts : {Hosts{{1}, {1}}, Hosts{{2, 2}, {2, 2}}, Hosts{{1, 1, 1}, {1, 1, 1}},
+                             Hosts{{1}, {2, 3}, {1, 1, 1}}, Hosts{{3, 1, 2}, {2}, {1, 3}},
+                             Hosts{{2, 1}, {1, 2}, {2, 2}, {1, 1}}, Hosts{{1, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}}) {
+    const auto h = static_cast<int64_t>(hosts.size());
+    for (const bool in_turns : {false, true}) {
+      const auto locations = Spread(hosts, in_turns);
+      const auto crossing = BetweenHosts(locations, HierarchicalPlans(locations, kCount));
+      ASSERT_EQ(static_cast<int64_t>(crossing.size()), h);
+      for (const auto& [host, bytes] : crossing) {
+        EXPECT_EQ(bytes.first, 2 * (h - 1) * kCount / h) << "host " << host << " of" << Describe(locations);
+        EXPECT_EQ(bytes.second, 2 * (h - 1) * kCount / h) << "host " << host << " of" << Describe(locations);
+      }
+    }
+  }
+  // What others send there.
+  const auto locations = Spread({{1, 1}, {1, 1}});
+  std::vector<Plan> halving;
+  for (int rank = 0; rank < 4; ++rank) halving.push_back(PlanAllReduce(Algorithm::kHalvingDoubling, rank, 4, kCount));
+  EXPECT_EQ(BetweenHosts(locations, halving)[5].first, 2 * kCount);
+}
+
+// Levels of one member vanish.
+TEST(PlanTest, HierarchiesOfOneLevelAreRings) {
+  const auto ring = [](int rank) { return ToString(PlanAllReduce(Algorithm::kRing, rank, 4, 40)); };
+  for (const auto& locations : {Spread({{1}, {1}, {1}, {1}}), Spread({{1, 1, 1, 1}})}) {
+    const auto plans = HierarchicalPlans(locations, 40);
+    for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(ToString(plans[static_cast<size_t>(rank)]), ring(rank));
+  }
+  const auto plans = HierarchicalPlans(Spread({{4}}), 40);
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(ToString(plans[static_cast<size_t>(rank)]), ToString(PlanAllReduce(Algorithm::kDirect, rank, 4, 40)));
+  }
 }
 
 TEST(PlanTest, ReduceScatter) {
@@ -231,7 +382,7 @@ TEST(PlanTest, RefusesWhatMakesNoSense) {
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] { PlanAllGather(0, {1, -2}); }), HasSubstr("count -2"));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] { PlanAllGather(0, {}); }), HasSubstr("world 0"));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] {
-                PlanAllReduce(Algorithm::kHierarchical, 0, 3, 1, {}, {0, 1});
+                PlanAllReduce(Algorithm::kHierarchical, 0, 3, 1, {}, {{0, 0}, {0, 1}});
               }),
               HasSubstr("got 2"));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "cohort/core/error.h"
@@ -11,6 +12,10 @@
 #include "cohort/device/resource.h"
 
 namespace cohort {
+
+namespace collective {
+struct Schedule;
+}
 
 enum class ReduceOp : uint8_t { kSum, kProduct, kMin, kMax, kMean };
 // "SUM", "PROD", "MIN", "MAX", "MEAN".
@@ -22,6 +27,9 @@ const char* ReduceOpName(ReduceOp op);
 struct CollectiveId {
   int64_t instance = 0;
   std::string name;  // for errors: "gradients/dense/kernel"
+  // All that a step of the caller's graph runs with the group: members that run this collective together and run
+  // different ones besides are told of the first difference (collective/schedule.h). Null: not known.
+  std::shared_ptr<const collective::Schedule> schedule = nullptr;
 };
 
 // Thread-safe. Nothing waits: `done` is called exactly once, on any thread, perhaps before the call returns; it must be

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/fnv.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/op_def.h"
 
@@ -67,12 +68,8 @@ std::vector<const OpDef*> OpRegistry::All() const {
 }
 
 uint64_t OpRegistry::Fingerprint() const {
-  uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a, 64 bits
-  for (const auto& [name, def] : ops_) {
-    for (const char c : def->Signature() + "\n") {
-      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-    }
-  }
+  uint64_t hash = kFnvBasis;
+  for (const auto& [name, def] : ops_) hash = Fnv1a(def->Signature() + "\n", hash);
   return hash;
 }
 

@@ -5,6 +5,9 @@
 //   - Without members the program joins (collective/group.h) and publishes the group before the first step.
 // `instance_key` tells the collectives of a group apart. It is fixed when the graph is built, and the same at all
 // members: programs that build equal graphs get equal numbers from NextInstanceKey.
+// What one step runs with a group, of a graph or of a function's body, is the same at all members but for the names; a
+// member whose step runs something else fails the group, and the error names the first difference. Names do not count:
+// two collectives that look alike and have changed places at one member are not found out.
 #pragma once
 
 #include <cstdint>

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cohort/core/error.h"
+#include "cohort/core/fnv.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/constant.h"
@@ -11,13 +12,6 @@
 
 namespace cohort::ops {
 namespace {
-
-// FNV-1a, 64 bits.
-uint64_t HashText(const std::string& text) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash;
-}
 
 // int64, as the stateless ops take it.
 Output ShapeVector(const InitializerRequest& request) {
@@ -55,7 +49,7 @@ Output Scaled(const InitializerRequest& request, const char* op, double scale, d
 }  // namespace
 
 Tensor InitialValueSeed(const Graph& graph, const std::string& name, int64_t seed) {
-  const uint64_t hash = HashText(name) ^ (static_cast<uint64_t>(seed) * 0x9e3779b97f4a7c15u);
+  const uint64_t hash = Fnv1a(name) ^ (static_cast<uint64_t>(seed) * 0x9e3779b97f4a7c15u);
   const auto first = static_cast<int32_t>(static_cast<uint64_t>(graph.seed()) ^ (hash >> 32));
   return Tensor::Vector(std::vector<int32_t>{first, static_cast<int32_t>(hash)});
 }

@@ -122,6 +122,19 @@ TEST_P(CollectiveChaos, AMemberThatBringsAnotherShape) {
   }
 }
 
+TEST_P(CollectiveChaos, AMemberThatLacksACollective) {
+  for (int w = 0; w < kWorkers; ++w) {
+    cluster_.Start("worker", w, w == 1 ? Flags({"--large_only=1"}) : Flags());
+  }
+  for (int w = 0; w < kWorkers; ++w) {
+    EXPECT_THAT(Failure(w), AllOf(HasSubstr("InvalidArgument"), NamesMember(1), AnyOf(NamesMember(0), NamesMember(2)),
+                                  HasSubstr("number 1 of its schedule is "), HasSubstr("nothing"),
+                                  HasSubstr("'gradients/small' (instance 2), all-reduce SUM of float32[?] by AUTO")))
+        << Said();
+    EXPECT_EQ(cluster_.CountLines("worker", w, "acked"), 0) << Said();
+  }
+}
+
 TEST_P(CollectiveChaos, AMemberThatStartsLateIsWaitedFor) {
   for (const int w : {2, 0}) cluster_.Start("worker", w, Flags({"--steps=20"}));
   for (const int w : {2, 0}) ASSERT_TRUE(cluster_.WaitForLines("worker", w, "ready", 1)) << Said();
@@ -139,6 +152,31 @@ TEST_P(CollectiveChaos, AMemberThatIsRestartedIsTold) {
   cluster_.Start("worker", 2, Flags());
   EXPECT_THAT(Failure(2), AllOf(NamesMember(2), HasSubstr("group 1, generation 1"))) << Said();
 }
+
+// Two hosts of two processes each, by what these say of themselves, with `devices` members each: the sums are right,
+// and that the hosts are known shows in the name of the algorithm.
+class CollectiveHosts : public ::testing::TestWithParam<int> {};
+
+TEST_P(CollectiveHosts, ProcessesOfTwoHostsReduceByTheHierarchy) {
+  UseTestToken();
+  ProcessCluster cluster({{"worker", 4}}, {COLLECTIVE_TASK});
+  for (int w = 0; w < 4; ++w) {
+    Arguments flags = {"--count=300000", StrCat("--devices=", GetParam()), StrCat("--host=", 1 + w / 2)};
+    if (w == 2) flags.emplace_back("--odd_step=21");
+    cluster.Start("worker", w, flags);
+  }
+  for (int w = 0; w < 4; ++w) {
+    ASSERT_TRUE(cluster.WaitForLines("worker", w, "failed", 1)) << cluster.Describe();
+    EXPECT_THAT(cluster.LastLine("worker", w, "failed"),
+                AllOf(HasSubstr("'gradients/large"), HasSubstr("instance 1, round 20"), HasSubstr("float32[300001]"),
+                      HasSubstr("by HIERARCHICAL")))
+        << cluster.Describe();
+    EXPECT_GE(cluster.CountLines("worker", w, "acked"), 19) << cluster.Describe();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CollectiveHosts, ::testing::Values(1, 2),
+                         [](const auto& info) { return StrCat(info.param, "_devices"); });
 
 INSTANTIATE_TEST_SUITE_P(All, CollectiveChaos, ::testing::ValuesIn(Cases()),
                          [](const auto& info) { return StrCat(info.param); });

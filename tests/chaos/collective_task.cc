@@ -1,5 +1,5 @@
-// A member of a group under test; TF_CONFIG says which worker. Its own graph and session reduce two vectors of ones in
-// each step, a large and a small one, with all workers, and it prints
+// Members of a group under test; TF_CONFIG says which worker. Its own graph and session reduce two vectors of ones in
+// each step, a large and a small one, at each of its devices with those of all workers, and it prints
 //
 //   serving TARGET pid PID
 //   ready                      before the first step
@@ -9,18 +9,25 @@
 //
 // Flags, all as --name=value: --steps (0: no end)  --count (elements of the large vector)  --pause_ms (between steps)
 //   --odd_step (in this step the large vector has one element more)  --silence_ms  --timeout_ms (of a collective)
-//   --gloo (1: by Gloo)
+//   --large_only (1: this worker's graph lacks the small vector)
+//   --gloo (1: by Gloo)  --devices (of each worker)  --host (the program joins the group, as on this host; 0: the
+//   graph's ops do, on the machine's)
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "cohort/cluster/cluster_node.h"
 #include "cohort/cluster/roles.h"
 #include "cohort/cluster/server.h"
+#include "cohort/cluster/server_directory.h"
 #include "cohort/cluster/tf_config.h"
+#include "cohort/collective/group.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/ops/collective.h"
 #include "cohort/ops/constant.h"
@@ -62,25 +69,42 @@ struct Program {
   Output large, small;
   std::vector<Output> sums;
 
-  Program(const ClusterSpec& cluster, int task, int64_t timeout_ms, bool gloo) {
-    ops::CollectiveKeys keys;
-    for (const int index : cluster.task_indices("worker")) keys.members.push_back(StrCat("/job:worker/task:", index));
-    keys.timeout_seconds = static_cast<float>(timeout_ms) / 1000;
-    if (gloo) keys.communication_hint = "gloo";
-    const DeviceScope device(graph, StrCat("/job:worker/task:", task));
+  Program(int task, int64_t devices, ops::CollectiveKeys keys, bool large_only) {
+    const DeviceScope worker(graph, StrCat("/job:worker/task:", task));
     large = ops::Placeholder(graph, DType::kFloat32, Shape{-1});
     small = ops::Placeholder(graph, DType::kFloat32, Shape{-1});
     for (const auto& [value, name] : {std::pair{large, "gradients/large"}, {small, "gradients/small"}}) {
+      if (large_only && value.node == small.node) continue;
       keys.instance_key = ops::NextInstanceKey(graph);
-      sums.push_back(ops::CollectiveReduce(value, keys, "Add", "Id", name));
+      for (int64_t i = 0; i < devices; ++i) {
+        const DeviceScope device(graph, StrCat("/device:CPU:", i));
+        sums.push_back(ops::CollectiveReduce(value, keys, "Add", "Id", name));
+      }
     }
   }
 };
 
-void ExpectSums(const std::vector<Tensor>& sums, size_t workers) {
+std::vector<std::string> Members(const ClusterSpec& cluster, int64_t devices) {
+  std::vector<std::string> members;
+  for (const int index : cluster.task_indices("worker")) {
+    for (int64_t i = 0; i < devices; ++i) members.push_back(StrCat("/job:worker/task:", index, "/device:CPU:", i));
+  }
+  return members;
+}
+
+std::unique_ptr<collective::Group> Join(const Server& server, const std::vector<std::string>& members, int64_t host) {
+  collective::GroupOptions options;
+  for (const std::string& member : members) options.members.push_back(DeviceName::Parse(member));
+  options.host = StrCat("host ", host);
+  auto group = collective::JoinGroup(server, options, Clock::now() + std::chrono::minutes(1));
+  group->Publish(ServerDirectory::Global().Find(server.Target())->local_task()->resources());
+  return group;
+}
+
+void ExpectSums(const std::vector<Tensor>& sums, size_t members) {
   for (const Tensor& sum : sums) {
     for (int64_t i = 0; i < sum.num_elements(); ++i) {
-      if (sum.data<float>()[i] != static_cast<float>(workers)) {
+      if (sum.data<float>()[i] != static_cast<float>(members)) {
         throw DataLossError(StrCat("element ", i, " of ", sum.num_elements(), " is ", sum.data<float>()[i]));
       }
     }
@@ -94,9 +118,22 @@ void Run(const Flags& flags) {
   options.silence_limit = std::chrono::milliseconds(Get(flags, "silence_ms", 60'000));
   options.heartbeat_interval = std::min(options.silence_limit / 5, std::chrono::milliseconds(1000));
   options.config.intra_op_parallelism_threads = 1;
+  const int64_t devices = Get(flags, "devices", 1);
+  options.config.device_count["CPU"] = static_cast<int>(devices);
   Server server(resolver.cluster_spec(), resolver.task_type().value_or(""), resolver.task_id().value_or(-1), options);
   std::printf("serving %s pid %d\n", server.Target().c_str(), static_cast<int>(getpid()));
-  Program program(server.cluster(), server.task(), Get(flags, "timeout_ms", 0), Get(flags, "gloo", 0) != 0);
+  const std::vector<std::string> members = Members(server.cluster(), devices);
+  ops::CollectiveKeys keys;
+  keys.timeout_seconds = static_cast<float>(Get(flags, "timeout_ms", 0)) / 1000;
+  if (Get(flags, "gloo", 0) != 0) keys.communication_hint = "gloo";
+  std::unique_ptr<collective::Group> joined;
+  if (const int64_t host = Get(flags, "host", 0); host > 0) {
+    joined = Join(server, members, host);
+    keys.group_size = static_cast<int64_t>(members.size());
+  } else {
+    keys.members = members;
+  }
+  Program program(server.task(), devices, keys, Get(flags, "large_only", 0) != 0);
   std::printf("ready\n");
   Session session(program.graph, server.Target());
   const int64_t count = Get(flags, "count", 300'000);
@@ -106,8 +143,7 @@ void Run(const Flags& flags) {
     const Tensor large = Ones(step == Get(flags, "odd_step", 0) ? count + 1 : count);
     const auto start = Clock::now();
     try {
-      ExpectSums(session.Run({{program.large, large}, {program.small, small}}, program.sums),
-                 server.cluster().task_indices("worker").size());
+      ExpectSums(session.Run({{program.large, large}, {program.small, small}}, program.sums), members.size());
     } catch (const Error&) {
       const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
       std::printf("failed %ld %s\n", static_cast<long>(took.count()),

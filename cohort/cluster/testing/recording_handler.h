@@ -115,7 +115,7 @@ inline TaskIdentity Identity(const std::string& task, const std::string& address
   identity.address = address;
   identity.incarnation = 7;
   identity.op_fingerprint = 0xabcdef;
-  identity.protocol_version = 3;
+  identity.protocol_version = 4;
   identity.cluster = "{}";
   return identity;
 }

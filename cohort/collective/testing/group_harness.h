@@ -46,15 +46,34 @@ inline Outcome Await(std::future<Outcome>& future) {
   return future.get();
 }
 
+// work(0) .. work(count - 1), each on a thread; an error is the result.
+inline std::vector<Status> OnThreads(int count, const std::function<void(int)>& work) {
+  std::vector<Status> outcomes(static_cast<size_t>(count));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        work(i);
+      } catch (...) {
+        outcomes[static_cast<size_t>(i)] = Status::FromCurrentException();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return outcomes;
+}
+
 struct Layout {
   std::string transport;  // "local", or a protocol of servers
   int world = 1;
   int per_process = 1;  // members of each process (the last has fewer where it does not come out even)
   Algorithm algorithm = Algorithm::kAuto;  // of groups that name none
+  int per_host = 0;                        // processes of each host (the last has fewer likewise); 0: all are of one
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Layout& layout) {
   out << layout.transport << "_" << layout.world << "_by_" << layout.per_process;
+  if (layout.per_host > 0) out << "_hosts_of_" << layout.per_host;
   return layout.algorithm == Algorithm::kAuto ? out : out << "_" << AlgorithmName(layout.algorithm);
 }
 
@@ -99,6 +118,10 @@ class TestCluster {
   }
   int processes() const { return processes_; }  // 0 for "local"
   Algorithm algorithm() const { return layout_.algorithm; }
+  // "": that of the machine.
+  std::string HostOf(int process) const {
+    return layout_.per_host > 0 ? StrCat("host ", process / layout_.per_host) : "";
+  }
   Server& server(int i) { return servers_->server("worker", i); }
   void Stop(int i) { servers_->Stop("worker", i); }
 
@@ -126,6 +149,7 @@ class TestGroup {
       threads.reserve(groups_.size());
       for (int i = 0; i < cluster.processes(); ++i) {
         threads.emplace_back([this, &cluster, &adjust, i, own = options]() mutable {
+          own.host = cluster.HostOf(i);
           if (adjust) adjust(i, own);
           const auto place = static_cast<size_t>(i);
           try {
