@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <system_error>
 #include <thread>
 
 #include "cohort/collective/group_core.h"
@@ -139,16 +140,23 @@ void GlooCalls::Connect(const std::vector<std::vector<std::string>>& endpoints) 
   // All at once: each waits for others, of this process too.
   std::vector<Status> outcomes(lanes_.size());
   std::vector<std::thread> threads;
-  for (size_t i = 0; i < lanes_.size(); ++i) {
-    threads.emplace_back([this, i, &by_lane, &outcomes] {
-      try {
-        lanes_[i]->mesh().Connect(by_lane[i % kLanes]);
-      } catch (...) {
-        outcomes[i] = Status::FromCurrentException();
-      }
-    });
+  const auto connect = [this, &by_lane, &outcomes](size_t i) {
+    try {
+      lanes_[i]->mesh().Connect(by_lane[i % kLanes]);
+    } catch (...) {
+      outcomes[i] = Status::FromCurrentException();
+    }
+  };
+  Status no_thread;
+  try {
+    for (size_t i = 0; i < lanes_.size(); ++i) threads.emplace_back(connect, i);
+  } catch (const std::system_error& error) {
+    no_thread = Status(Code::kResourceExhausted, StrCat("[collective] expected a thread for each of ", lanes_.size(),
+                                                        " meshes of Gloo; got ", threads.size(), ": ", error.what()));
+    for (const auto& lane : lanes_) lane->mesh().Close();  // ends Connect
   }
   for (std::thread& thread : threads) thread.join();
+  if (!no_thread.ok()) Explain(no_thread).ThrowIfError();
   for (const Status& outcome : outcomes) {
     if (!outcome.ok()) Explain(outcome).ThrowIfError();
   }
