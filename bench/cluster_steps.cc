@@ -211,10 +211,10 @@ void Startup(Server& server, Clock::time_point begin) {
               server.task(), millis, epoch);
 }
 
-int Main(const std::string& what, double seconds) {
+int Main(const std::string& what, double seconds, const ServerOptions& options) {
   const TFConfigClusterResolver resolver;
   const auto begin = Clock::now();
-  Server server(resolver.cluster_spec(), resolver.task_type().value_or(""), resolver.task_id().value_or(-1));
+  Server server(resolver.cluster_spec(), resolver.task_type().value_or(""), resolver.task_id().value_or(-1), options);
   if (server.job() == "ps") {
     server.Join();
     return 0;
@@ -238,12 +238,15 @@ int main(int argc, char** argv) {
     std::cout << cohort::kUsage;
     return 0;
   }
-  if ((what != "null_step" && what != "bulk" && what != "startup") || !(seconds > 0) || argc > 3) {
+  cohort::ServerOptions options;
+  options.share_memory = argc <= 3;
+  const bool last_is_known = argc <= 3 || (argc == 4 && std::string(argv[3]) == "--alone");
+  if ((what != "null_step" && what != "bulk" && what != "startup") || !(seconds > 0) || !last_is_known) {
     std::cerr << "cluster_steps: wrong arguments\n" << cohort::kUsage;
     return 2;
   }
   try {
-    return cohort::Main(what, seconds);
+    return cohort::Main(what, seconds, options);
   } catch (const cohort::Error& e) {
     std::cerr << "cluster_steps: " << e.what() << "\n";
     return 1;

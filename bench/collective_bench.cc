@@ -1,6 +1,7 @@
-// All-reduce of float32 sums: ours between processes over gRPC, ours between members of one process, and Gloo's
-// algorithms between processes over TCP. Every figure has processes (and a Gloo context) of its own; a barrier stands
-// before each all-reduce, and rank 0's clock counts. "mixed" is 4 KB, 1 MB and 11.55 MB one after the other. With
+// All-reduce of float32 sums: ours between processes of this host ("grpc"), the same without the memory that they share
+// ("grpc_alone"), ours between members of one process, and Gloo's algorithms between processes over TCP. Every figure
+// has processes (and a Gloo context) of its own; a barrier stands before each all-reduce, and rank 0's clock counts.
+// "mixed" is 4 KB, 1 MB and 11.55 MB one after the other. With
 // --before the same connections have reduced so many bytes many times before: Gloo stalls where that was little.
 // Prints one JSON line a figure: {"side", "algorithm", "members", "bytes" (0: mixed), "median_us", "p99_us", "count"}.
 #include <sys/prctl.h>
@@ -38,7 +39,7 @@ constexpr auto kPatience = std::chrono::seconds(60);
 constexpr int64_t kNetworkBytes = 2'887'306 * 4;  // gradients of the guide network
 
 struct Flags {
-  std::vector<std::string> sides = {"in_process", "grpc", "gloo"};
+  std::vector<std::string> sides = {"in_process", "grpc", "grpc_alone", "gloo"};
   std::vector<int64_t> members = {2, 4};
   std::vector<int64_t> bytes = {4096, 1 << 20, kNetworkBytes, 100 << 20, 0};
   std::string algorithm = "auto";
@@ -198,6 +199,7 @@ void RunInOneProcess(const Case& work, const Flags& flags) {
 void RunOverGrpc(const Case& work, const Flags& flags, const ClusterSpec& cluster, int number) {
   ServerOptions options;
   options.token = "bench";
+  options.share_memory = work.side == "grpc";
   options.config.intra_op_parallelism_threads = 1;
   Server server(cluster, "worker", number, options);
   const auto group = collective::JoinGroup(server, Options(work, flags), Clock::now() + kPatience);
@@ -229,7 +231,7 @@ bool Run(const Case& work, const Flags& flags) {
   char store[] = "/tmp/collective_bench_XXXXXX";
   if (work.side == "in_process") {
     children.push_back(Fork(flags.limit_s, [&] { RunInOneProcess(work, flags); }));
-  } else if (work.side == "grpc") {
+  } else if (work.side == "grpc" || work.side == "grpc_alone") {
     std::vector<std::string> addresses;
     addresses.reserve(static_cast<size_t>(work.members));
     for (int i = 0; i < work.members; ++i) addresses.push_back(ports.emplace_back().Address());
@@ -320,7 +322,7 @@ Flags Parse(int argc, char** argv) {
       const bool asked = arg == "--help" || arg == "-h";
       std::fprintf(
           asked ? stdout : stderr,
-          "usage: collective_bench [--sides=in_process,grpc,gloo] [--members=2,4] [--bytes=4096,...,0]\n"
+          "usage: collective_bench [--sides=in_process,grpc,grpc_alone,gloo] [--members=2,4] [--bytes=4096,...,0]\n"
           "         [--algorithm=auto|ring|direct|halving_doubling|doubling|hierarchical|gloo] [--segment=BYTES]\n"
           "         [--before=BYTES] [--effort=1] [--limit_s=60]\n--bytes 0 is a mix of sizes.\n");
       std::exit(asked ? 0 : 2);

@@ -1,4 +1,5 @@
-"""All-reduce of float32 sums by 2 and by 4 members: ours over gRPC and inside one process, Gloo over TCP."""
+"""All-reduce of float32 sums by 2 and by 4 members: ours between processes of a host, over gRPC alone and inside one
+process, Gloo over TCP."""
 
 from rows import programs
 from rows.table import Contestant, Line
@@ -23,11 +24,14 @@ def measure(side, members, quick):
 
 def prepare(_, quick, members):
     gloo = Contestant("Gloo's best algorithm, TCP", lambda: measure("gloo", members, quick))
-    grpc = Contestant("Cohort, gRPC", lambda: measure("grpc", members, quick))
+    host = Contestant("Cohort, one host", lambda: measure("grpc", members, quick))
+    grpc = Contestant("Cohort, gRPC alone", lambda: measure("grpc_alone", members, quick))
     inside = Contestant("Cohort, in process", lambda: measure("in_process", members, quick))
     lines = []
-    for side, where, target in ((grpc, f"{members} processes, gRPC", 0.7), (inside, f"{members} devices, in process", 5)):
+    for side, where, target in ((grpc, f"{members} processes, gRPC alone", 0.7),
+                                (host, f"{members} processes of a host", 0.7),
+                                (inside, f"{members} devices, in process", 5)):
         for size, name in SIZES.items():
             lines.append(Line(f"all-reduce, {name}, {where}", "ms", side, f"{size}", gloo, least_ratio=target))
             lines.append(Line("the same, p99", "ms", side, f"{size} p99", gloo))
-    return [grpc, gloo, inside], lines
+    return [grpc, gloo, host, inside], lines

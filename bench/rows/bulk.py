@@ -4,9 +4,9 @@ from rows import programs
 from rows.table import Contestant, Line
 
 
-def ours(quick):
+def ours(quick, *flags):
     found = programs.objects(programs.launch(1, 1, programs.BIN / "cluster_steps", "bulk",
-                                             f"--seconds={0.5 if quick else 2}", limit=90))
+                                             f"--seconds={0.5 if quick else 2}", *flags, limit=90))
     return {kind: programs.only(found, "cluster_steps", bench=f"bulk_{kind}")["gb_per_s_median"]
             for kind in ("pull", "push")}
 
@@ -28,11 +28,12 @@ def theirs(interpreter, quick):
 def prepare(interpreter, quick):
     program = programs.last_line(programs.run([programs.PEERS / "build_grpc.sh"], limit=300))
     mine = Contestant("Cohort", lambda: ours(quick))
+    alone = Contestant("Cohort, gRPC alone", lambda: ours(quick, "--alone"))
     stream = Contestant("raw gRPC stream, tuned", lambda: raw(program, quick))
     peer = Contestant("tf.distribute.Server, its best setting", lambda: theirs(interpreter, quick), rounds=1)
     lines = []
     for kind, name in (("pull", "100 MiB of parameters read"), ("push", "100 MiB of gradients applied")):
-        for other, target in ((stream, 0.8), (peer, 0)):
-            lines.append(Line(f"{name}, 1 ps + 1 worker", "GB/s", mine, kind, other, larger_is_better=True,
+        for side, how, other, target in ((alone, ", gRPC alone", stream, 0.8), (mine, "", stream, 0.8), (mine, "", peer, 0)):
+            lines.append(Line(f"{name}, 1 ps + 1 worker{how}", "GB/s", side, kind, other, larger_is_better=True,
                               least_ratio=target))
-    return [mine, stream, peer], lines
+    return [mine, alone, stream, peer], lines

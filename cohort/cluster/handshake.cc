@@ -32,6 +32,7 @@ std::string EncodeHello(const Hello& hello) {
   out.String(hello.nonce);
   out.String(hello.expected_task);
   out.String(hello.proof);
+  out.String(hello.identity.host);
   return out.Take();
 }
 
@@ -48,6 +49,7 @@ Hello DecodeHello(std::string_view bytes) {
   hello.nonce = in.String();
   hello.expected_task = in.String();
   hello.proof = in.String();
+  if (!in.AtEnd()) hello.identity.host = in.String();  // from version 5 on
   // Newer versions may append fields: CheckCompatible tells versions apart by name.
   if (hello.nonce.size() != kNonceBytes) throw DataLossError("[handshake] a nonce has 16 bytes");
   return hello;

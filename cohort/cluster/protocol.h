@@ -12,7 +12,7 @@
 
 namespace cohort {
 
-inline constexpr int32_t kProtocolVersion = 4;
+inline constexpr int32_t kProtocolVersion = 5;
 
 enum class MessageKind : uint16_t {
   kListDevices = 1,  // request

@@ -76,6 +76,7 @@ void Server::Start() {
   transport.heartbeat_interval = options_.heartbeat_interval;
   transport.silence_limit = options_.silence_limit;
   transport.allow_insecure = options_.allow_insecure;
+  transport.share_memory = options_.share_memory;
   auto node = std::make_shared<ClusterNode>(
       cluster_, name, std::move(devices), std::move(resources),
       [&](TransportHandler& handler) { return MakeTransport(options_.protocol, handler, transport); },

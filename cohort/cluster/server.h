@@ -21,6 +21,7 @@ struct ServerOptions {
   bool start = true;            // begin to serve in the constructor
   std::string bind;             // "host:port" to listen on where that is not the spec's address
   bool allow_insecure = false;  // listen and connect off loopback without TLS
+  bool share_memory = true;     // with tasks of the same host and user, for large messages
   std::string token;            // "" = JobToken()
   std::chrono::milliseconds heartbeat_interval{1000};
   std::chrono::milliseconds silence_limit{4500};    // a peer without any byte for so long is lost: named within 5 s

@@ -22,6 +22,7 @@ struct TaskIdentity {
   uint64_t op_fingerprint = 0;  // OpRegistry::Fingerprint()
   int32_t protocol_version = 0;
   std::string cluster;  // the ClusterSpec as JSON, so that a client can learn it
+  std::string host;     // HostIdentity() where it shares memory, else ""; set by the transport
 };
 
 // One unit that arrives whole. Tensors are in host memory; string tensors are allowed.
@@ -38,6 +39,7 @@ struct TransportOptions {
   std::chrono::milliseconds handshake_timeout{10000};  // also of a peer that connects and says nothing
   bool allow_insecure = false;                         // without TLS off loopback
   int network_threads = 0;                             // over gRPC; 0: by the cores, 1 to 4
+  bool share_memory = true;                            // with peers of this host and user, for large messages
 };
 
 // One peer, seen from this side. Thread-safe.

@@ -25,6 +25,7 @@ struct Variant {
   std::string name;
   std::string protocol;
   int network_threads = 0;
+  bool share_memory = true;
 };
 
 std::ostream& operator<<(std::ostream& out, const Variant& variant) { return out << variant.name; }
@@ -33,6 +34,7 @@ std::vector<Variant> Variants() {
   std::vector<Variant> variants;
   for (const std::string& protocol : TransportProtocols()) variants.push_back({protocol, protocol});
   variants.push_back({"grpc_with_4_threads", "grpc", 4});  // as on larger machines
+  variants.push_back({"grpc_alone", "grpc", 0, false});    // as between hosts
   return variants;
 }
 
@@ -42,6 +44,7 @@ class TransportContract : public ::testing::TestWithParam<Variant> {
     TransportOptions options;
     options.token = "secret";
     options.network_threads = GetParam().network_threads;
+    options.share_memory = GetParam().share_memory;
     return options;
   }
   std::unique_ptr<Transport> Make(TransportHandler& handler, const TransportOptions& options = Options()) {

@@ -86,7 +86,7 @@ std::map<std::string, Case> Cases() {
                              }};
   cases["bulk stream"] = {BulkBytes(), DecodeBulk};
   Hello hello;
-  hello.identity = {"/job:ps/replica:0/task:0", "127.0.0.1:2222", 1, 2, 3, "{\"ps\": [\"127.0.0.1:2222\"]}"};
+  hello.identity = {"/job:ps/replica:0/task:0", "127.0.0.1:2222", 1, 2, 3, "{\"ps\": [\"127.0.0.1:2222\"]}", "host"};
   hello.nonce = NewNonce();
   hello.proof = ProveToken("token", "accept", hello.nonce, hello.nonce);
   cases["hello"] = {EncodeHello(hello), [](const std::string& bytes) { DecodeHello(bytes); }};
@@ -134,10 +134,12 @@ void ExpectBoundedMemory(const std::string& what, int64_t before) {
 }
 
 TEST(WireDamageTest, EveryTruncationIsDataLoss) {
+  constexpr size_t kHostField = 5;
   const int64_t before = HostBytes();  // of other tests in this process
   for (const auto& [name, a_case] : Cases()) {
     EXPECT_NO_THROW(a_case.decode(a_case.bytes)) << name;
     for (size_t size = 0; size < a_case.bytes.size(); ++size) {
+      if (name == "hello" && size == a_case.bytes.size() - kHostField) continue;  // as older versions write it
       EXPECT_THROW(a_case.decode(a_case.bytes.substr(0, size)), DataLossError) << name << " cut at " << size;
     }
     // A newer version may append to the hello: CheckCompatible then tells the versions apart by name.

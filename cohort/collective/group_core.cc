@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "cohort/cluster/host_identity.h"
 #include "cohort/collective/group_registry.h"
-#include "cohort/collective/host_identity.h"
 #include "cohort/collective/late_calls.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"

@@ -9,7 +9,8 @@
 //
 // Exit code 0, or 1 after an error, which is on stderr as `chaos_task: CODE: MESSAGE`. Flags, all as --name=value:
 //   --steps (0: no end)  --pause_ms (between steps)  --variables --size (of the model)  --logdir  --save_secs
-//   --silence_ms --heartbeat_ms --orphan_ms --bind (of the server)  --connect_secs --timeout_ms (of the session)
+//   --silence_ms --heartbeat_ms --orphan_ms --bind --share_memory (of the server)  --connect_secs --timeout_ms (of the
+//   session)
 //   --recover=1: a failed step is followed by a new session, for ever  --read_step=1: fetch global_step after each step
 //   --x (value that is fed, 1)  --x_size (of what is fed)  --feed=0: nothing is fed  --say_starts=1: prints `started`
 //   --serve=1: a worker that only serves
@@ -114,6 +115,7 @@ void Run(const Flags& flags) {
   options.silence_limit = flags.Ms("silence_ms", 60000);
   options.orphan_timeout = flags.Ms("orphan_ms", 60000);
   options.bind = flags.Text("bind");
+  options.share_memory = flags.Integer("share_memory", 1) != 0;
   options.config.intra_op_parallelism_threads = 1;
   Server server(resolver.cluster_spec(), resolver.task_type().value_or(""), resolver.task_id().value_or(-1), options);
   std::printf("serving %s pid %d\n", server.Target().c_str(), static_cast<int>(getpid()));

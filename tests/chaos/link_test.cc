@@ -50,7 +50,8 @@ struct ProxiedCluster {
 TEST_F(LinkTest, BulkOnASlowLinkDoesNotLookLikeDeath) {
   // Each step brings 3 MB of gradients and fetches 3 MB: 2 s each way, more than the silence limit.
   ProxiedCluster slow(1'500'000);
-  slow.Start({"--silence_ms=1500", "--heartbeat_ms=200", "--variables=2", "--size=375000", "--steps=2"});
+  slow.Start(
+      {"--share_memory=0", "--silence_ms=1500", "--heartbeat_ms=200", "--variables=2", "--size=375000", "--steps=2"});
   EXPECT_EQ(slow.cluster.task("worker", 0).Wait(), 0) << slow.cluster.Describe();
   EXPECT_EQ(slow.cluster.CountLines("worker", 0, "acked"), 2);
   EXPECT_EQ(slow.cluster.task("ps", 0).Wait(), 0) << slow.cluster.Describe();

@@ -50,8 +50,8 @@ TEST(SlowNetworkTest, BulkDoesNotMakeALivePeerLookDead) {
   // A step carries 3 MB there and 3 MB back: 4 s of this link, more than twice the silence limit.
   constexpr int kSteps = 2;
   ProcessCluster cluster({{"ps", 1}, {"worker", 1}});
-  cluster.StartAll(
-      {"--silence_ms=1500", "--heartbeat_ms=200", "--variables=2", "--size=375000", StrCat("--steps=", kSteps)});
+  cluster.StartAll({"--share_memory=0", "--silence_ms=1500", "--heartbeat_ms=200", "--variables=2", "--size=375000",
+                    StrCat("--steps=", kSteps)});
   EXPECT_EQ(cluster.task("worker", 0).Wait(), 0) << cluster.Describe();
   EXPECT_EQ(cluster.CountLines("worker", 0, "acked"), kSteps);
   EXPECT_EQ(cluster.task("ps", 0).Wait(), 0) << cluster.Describe();

@@ -27,6 +27,7 @@ TransportOptions Options() {
   options.token = "secret";
   options.heartbeat_interval = milliseconds(100);
   options.silence_limit = kSilence;
+  options.share_memory = false;  // as between the hosts of a link
   return options;
 }
 
@@ -124,6 +125,31 @@ TEST(TransportLinkTest, AnyByteIsLife) {
   const std::string seen =
       pair.at_worker.WhyClosed(pair.dialed).message() + pair.at_ps.WhyClosed(pair.accepted).message();
   EXPECT_THAT(seen, HasSubstr("no byte for "));
+}
+
+TEST(TransportLinkTest, LargeMessagesBetweenProcessesOfAHostDoNotUseTheLink) {
+  TransportOptions options = Options();
+  options.share_memory = true;
+  options.silence_limit = milliseconds(60000);
+  LinkedPair pair(0, options);
+  pair.Connect();
+  const Tensor large = Bytes(16 << 20);
+  const auto forwarded_for_two = [&] {
+    const int64_t before = pair.proxy.bytes_forwarded();
+    pair.dialed->Send({1, "there", {large}});
+    pair.accepted->Send({1, "back", {large}});
+    EXPECT_EQ(pair.at_ps.Messages(1).at(0).tensors.at(0).bytes(), large.bytes());
+    EXPECT_EQ(pair.at_worker.Messages(1).at(0).tensors.at(0).bytes(), large.bytes());
+    pair.at_ps.Forget();
+    pair.at_worker.Forget();
+    return pair.proxy.bytes_forwarded() - before;
+  };
+  // The first ones go by the link, until the peers have answered each other's offers.
+  int64_t forwarded = forwarded_for_two();
+  for (const auto deadline = Soon(); forwarded > 1 << 20 && std::chrono::steady_clock::now() < deadline;) {
+    forwarded = forwarded_for_two();
+  }
+  EXPECT_LT(forwarded, 1 << 20);
 }
 
 TEST(TransportLinkTest, AHandlerThatTakesLongIsNotDeath) {

@@ -59,11 +59,26 @@ BulkSender::BulkSender(Message message) {
   const size_t size = bytes.bytes();
   pieces_.push_back({std::move(bytes), size});
   std::move(tensors.begin(), tensors.end(), std::back_inserter(pieces_));
+  for (const Piece& piece : pieces_) left_ += piece.size;
+}
+
+BulkSender::Part BulkSender::Advance(size_t most) {
+  const Piece& piece = pieces_[piece_];
+  const size_t size = std::min(most, piece.size - at_);
+  // gRPC takes bytes that it only reads as not const.
+  char* const data = const_cast<char*>(static_cast<const char*>(piece.bytes.raw_data())) + at_;
+  at_ += size;
+  left_ -= size;
+  if (at_ == piece.size) {
+    ++piece_;
+    at_ = 0;
+  }
+  return {&piece, data, size};
 }
 
 grpc::ByteBuffer BulkSender::Next(size_t chunk) {
   WireWriter start;
-  const bool first = piece_ == 0 && at_ == 0;
+  const bool first = begins();
   std::string prefix(1, static_cast<char>(first ? FrameType::kBulkBegin : FrameType::kBulkChunk));
   if (first) {
     start.Varint(pieces_[0].size);
@@ -73,35 +88,57 @@ grpc::ByteBuffer BulkSender::Next(size_t chunk) {
   slices.emplace_back(prefix);
   // Head and tensors may share a frame; a Begin frame holds bytes of the head only.
   while (!done() && chunk > 0) {
-    const Piece& piece = pieces_[piece_];
-    const size_t part = std::min(chunk, piece.size - at_);
-    const char* data = static_cast<const char*>(piece.bytes.raw_data()) + at_;
-    slices.emplace_back(const_cast<char*>(data), part, Held::Release, new Held(piece.bytes.buffer()));
-    chunk -= part;
-    at_ += part;
-    if (at_ == piece.size) {
-      ++piece_;
-      at_ = 0;
-    }
+    const Part part = Advance(chunk);
+    slices.emplace_back(part.data, part.size, Held::Release, new Held(part.piece->bytes.buffer()));
+    chunk -= part.size;
     if (first) break;
   }
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
-void BulkReceiver::Begin(std::string_view payload) {
+grpc::ByteBuffer BulkSender::NextThrough(const SendWindow::Room& room) {
+  WireWriter payload;
+  payload.Varint(begins() ? 1 + pieces_[0].size : 0);
+  payload.Varint(room.offset);
+  payload.Varint(room.size);
+  for (size_t filled = 0; filled < room.size;) {
+    const Part part = Advance(room.size - filled);
+    std::memcpy(room.data + filled, part.data, part.size);
+    filled += part.size;
+  }
+  return EncodeFrame(FrameType::kWindowChunk, payload.view());
+}
+
+void BulkReceiver::Begin(uint64_t size) {
   if (state_ == State::kHead || state_ == State::kTensors) {
     throw DataLossError("[frame] a bulk message begins inside another");
   }
-  WireReader in(payload);
+  if (size > kMaxHead) throw DataLossError(StrCat("[frame] a head of ", size, " bytes"));
   message_ = Message();
   head_.clear();
   metas_.clear();
   sizes_.clear();
-  head_size_ = in.Varint(kMaxHead);
+  head_size_ = size;
   state_ = State::kHead;
-  const std::string_view rest = in.Rest();
-  if (rest.size() > head_size_) throw DataLossError("[frame] more bytes than the head of a bulk message has");
-  AddBytes(rest.data(), rest.size());
+}
+
+void BulkReceiver::ExpectMiddle() const {
+  if (state_ != State::kHead && state_ != State::kTensors) {
+    throw DataLossError("[frame] a chunk outside a bulk message");
+  }
+}
+
+size_t BulkReceiver::AddThrough(const ReceiveWindow& window, std::string_view payload) {
+  WireReader in(payload);
+  const uint64_t begins = in.Varint();
+  const uint64_t offset = in.Varint();
+  const uint64_t size = in.Varint();
+  in.ExpectEnd();
+  if (begins > 0) Begin(begins - 1);
+  ExpectMiddle();
+  const std::string_view bytes = window.At(offset, size);
+  AddBytes(bytes.data(), bytes.size());
+  return bytes.size();
 }
 
 void BulkReceiver::ReadHead() {
@@ -192,12 +229,14 @@ bool BulkReceiver::Add(const grpc::ByteBuffer& buffer) {
         if (frame.type() != FrameType::kBulkBegin) {
           throw DataLossError(StrCat("[frame] a frame of type ", static_cast<int>(frame.type()), " on a bulk stream"));
         }
-        Begin(frame.payload());
+        WireReader in(frame.payload());
+        Begin(in.Varint());
+        const std::string_view rest = in.Rest();
+        if (rest.size() > head_size_) throw DataLossError("[frame] more bytes than the head of a bulk message has");
+        AddBytes(rest.data(), rest.size());
         return state_ == State::kComplete;
       }
-      if (state_ != State::kHead && state_ != State::kTensors) {
-        throw DataLossError("[frame] a chunk outside a bulk message");
-      }
+      ExpectMiddle();
       typed = true;
       ++data;
       --size;

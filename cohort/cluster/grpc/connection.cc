@@ -44,11 +44,12 @@ class GrpcConnection::BulkUser final : public StreamUser {
 };
 
 GrpcConnection::GrpcConnection(TransportHandler& handler, const TransportOptions& options, TaskIdentity peer,
-                               uint64_t number, std::function<void(GrpcConnection&)> forget)
+                               uint64_t number, bool same_host, std::function<void(GrpcConnection&)> forget)
     : handler_(handler),
       options_(options),
       peer_(std::move(peer)),
       number_(number),
+      same_host_(same_host),
       forget_(std::move(forget)),
       last_heard_(Clock::now()),
       last_sent_(Clock::now()),
@@ -63,7 +64,7 @@ void GrpcConnection::UseControl(const std::shared_ptr<ByteStream>& stream, std::
   {
     MutexLock lock(mu_);
     control_ = stream;
-    first_control_ = std::move(first);
+    if (first) control_frames_.push_front(*first);
   }
   stream->SetUser(std::make_shared<ControlUser>(shared_from_this()));
   if (closed()) stream->Cancel();  // before it was here, so that Close did not find it
@@ -91,6 +92,7 @@ void GrpcConnection::Send(std::vector<Message> messages) {
   for (const Message& message : messages) CheckCanTravel(message);
   std::shared_ptr<ByteStream> control;
   std::shared_ptr<ByteStream> bulk;
+  bool large = false;
   {
     MutexLock lock(mu_);
     if (closed_ || !goodbye_.ok()) return;
@@ -103,12 +105,77 @@ void GrpcConnection::Send(std::vector<Message> messages) {
       } else {
         bulk_queue_.push_back(std::move(message));
         bulk_busy_ = true;
+        large = true;
         bulk = bulk_;
       }
     }
   }
+  if (large && same_host_ && !offered_.exchange(true)) OfferWindow();
   if (control != nullptr) control->Pump();
   if (bulk != nullptr) bulk->Pump();
+}
+
+void GrpcConnection::OfferWindow() {
+  std::shared_ptr<SendWindow> window = SendWindow::Make();
+  if (window == nullptr) return;
+  std::shared_ptr<ByteStream> control;
+  {
+    MutexLock lock(mu_);
+    control_frames_.push_back(EncodeFrame(FrameType::kWindow, window->Offer()));
+    window_ = std::move(window);
+    window_state_ = WindowState::kOffered;
+    control = control_;
+  }
+  if (control != nullptr) control->Pump();
+}
+
+void GrpcConnection::OnWindowOffer(std::string_view payload) {
+  std::shared_ptr<const ReceiveWindow> window;
+  if (same_host_) window = ReceiveWindow::Open(payload);
+  const bool open = window != nullptr;
+  {
+    MutexLock lock(mu_);
+    if (peers_window_ != nullptr) throw DataLossError("[window] a second one is offered");
+    peers_window_ = std::move(window);
+  }
+  SendOnControl(FrameType::kWindowAnswer, open ? 1 : 0);
+}
+
+void GrpcConnection::OnWindowAnswer(std::string_view payload) {
+  WireReader in(payload);
+  const bool open = in.Varint(1) == 1;
+  in.ExpectEnd();
+  MutexLock lock(mu_);
+  if (window_state_ != WindowState::kOffered) throw DataLossError("[window] an answer to no offer");
+  window_->CloseOffer();
+  window_state_ = open ? WindowState::kOpen : WindowState::kNone;
+  if (!open) window_.reset();
+}
+
+void GrpcConnection::OnGivenBack(std::string_view payload) {
+  WireReader in(payload);
+  const uint64_t count = in.Varint();
+  in.ExpectEnd();
+  std::shared_ptr<ByteStream> bulk;
+  {
+    MutexLock lock(mu_);
+    if (window_ == nullptr) throw DataLossError("[window] a piece of none is given back");
+    window_->GiveBack(count);
+    bulk = bulk_;
+  }
+  if (bulk != nullptr) bulk->Pump();
+}
+
+void GrpcConnection::SendOnControl(FrameType type, uint64_t number) {
+  WireWriter payload;
+  payload.Varint(number);
+  std::shared_ptr<ByteStream> control;
+  {
+    MutexLock lock(mu_);
+    control_frames_.push_back(EncodeFrame(type, payload.view()));
+    control = control_;
+  }
+  if (control != nullptr) control->Pump();
 }
 
 std::vector<Message> GrpcConnection::TakeBatch() {
@@ -134,12 +201,12 @@ bool GrpcConnection::NextControlFrame(grpc::ByteBuffer* frame) {
     if (closed_ || goodbye_sent_) return false;
     const bool all_sent = queued_.empty() && (bulk_goodbye_sent_ || (bulk_ == nullptr && bulk_queue_.empty()));
     const bool goodbye_due = !goodbye_.ok() && all_sent;
-    if (queued_.empty() && !first_control_ && !goodbye_due && !heartbeat_due_) return false;
+    if (queued_.empty() && control_frames_.empty() && !goodbye_due && !heartbeat_due_) return false;
     heartbeat_due_ = false;
     last_sent_ = Clock::now();
-    if (first_control_) {
-      *frame = *first_control_;
-      first_control_.reset();
+    if (!control_frames_.empty()) {
+      *frame = control_frames_.front();
+      control_frames_.pop_front();
       return true;
     }
     if (queued_.empty()) {
@@ -167,6 +234,7 @@ bool GrpcConnection::NextControlFrame(grpc::ByteBuffer* frame) {
 bool GrpcConnection::NextBulkFrame(grpc::ByteBuffer* frame) {
   Message message;
   std::shared_ptr<ByteStream> told_next;
+  std::shared_ptr<SendWindow> window;
   {
     MutexLock lock(mu_);
     if (closed_ || bulk_goodbye_sent_) return false;
@@ -184,27 +252,39 @@ bool GrpcConnection::NextBulkFrame(grpc::ByteBuffer* frame) {
       message = std::move(bulk_queue_.front());
       bulk_queue_.pop_front();
     }
+    if (window_state_ == WindowState::kOpen) window = window_;
   }
   if (told_next != nullptr) {
     *frame = EncodeFrame(FrameType::kGoodbye, "");
     told_next->Pump();
     return true;
   }
-  const Clock::time_point now = Clock::now();
-  if (sending_) {  // the chunk before has left
-    if (now - chunk_asked_ > kSlowChunk) chunk_ = std::max(chunk_ / 4, kSmallestChunk);
-    if (now - chunk_asked_ < kQuickChunk) chunk_ = std::min(chunk_ * 2, kLargestChunk);
-  }
-  chunk_asked_ = now;
   try {
-    if (!sending_) sending_.emplace(std::move(message));
-    *frame = sending_->Next(chunk_);
+    const bool begins = !sending_;
+    if (begins) sending_.emplace(std::move(message));
+    if (window != nullptr) {
+      const auto room = window->Reserve(std::min(sending_->left(), kLargestChunk));
+      if (!room) return false;  // OnGivenBack goes on
+      *frame = sending_->NextThrough(*room);
+    } else {
+      *frame = sending_->Next(NextChunk(begins));
+    }
     if (sending_->done()) sending_.reset();
     return true;
   } catch (...) {
     CloseForError();
     return false;
   }
+}
+
+size_t GrpcConnection::NextChunk(bool first) {
+  const Clock::time_point now = Clock::now();
+  if (!first) {  // the one before has left
+    if (now - chunk_asked_ > kSlowChunk) chunk_ = std::max(chunk_ / 4, kSmallestChunk);
+    if (now - chunk_asked_ < kQuickChunk) chunk_ = std::min(chunk_ * 2, kLargestChunk);
+  }
+  chunk_asked_ = now;
+  return chunk_;
 }
 
 void GrpcConnection::OnControlFrame(const grpc::ByteBuffer& buffer) {
@@ -214,6 +294,9 @@ void GrpcConnection::OnControlFrame(const grpc::ByteBuffer& buffer) {
     const FrameView frame(buffer);
     if (frame.type() == FrameType::kHeartbeat) return;
     if (frame.type() == FrameType::kGoodbye) return OnControlGoodbye(frame.payload());
+    if (frame.type() == FrameType::kWindow) return OnWindowOffer(frame.payload());
+    if (frame.type() == FrameType::kWindowAnswer) return OnWindowAnswer(frame.payload());
+    if (frame.type() == FrameType::kGivenBack) return OnGivenBack(frame.payload());
     if (frame.type() != FrameType::kMessages) {
       throw DataLossError(StrCat("[frame] a frame of type ", static_cast<int>(frame.type()), " on a control stream"));
     }
@@ -230,12 +313,38 @@ void GrpcConnection::OnBulkFrame(const grpc::ByteBuffer& buffer) {
   Heard();
   if (closed()) return;
   try {
-    constexpr size_t kTypeOnly = 1;
-    if (buffer.Length() == kTypeOnly && FrameView(buffer).type() == FrameType::kGoodbye) return OnBulkGoodbye();
+    // Those of a message's own bytes are larger, and in many pieces.
+    constexpr size_t kFewBytes = 64;
+    if (buffer.Length() <= kFewBytes) {
+      const FrameView frame(buffer);
+      if (frame.type() == FrameType::kGoodbye) return OnBulkGoodbye();
+      if (frame.type() == FrameType::kWindowChunk) {
+        if (OnWindowChunk(frame)) Handle(receiver_.Take());
+        return;
+      }
+    }
     if (receiver_.Add(buffer)) Handle(receiver_.Take());
   } catch (...) {
     CloseForError();
   }
+}
+
+bool GrpcConnection::OnWindowChunk(const FrameView& frame) {
+  std::shared_ptr<const ReceiveWindow> window;
+  {
+    MutexLock lock(mu_);
+    window = peers_window_;
+  }
+  if (window == nullptr) throw DataLossError("[window] bytes in one that is not open");
+  const size_t bytes = receiver_.AddThrough(*window, frame.payload());
+  ++taken_pieces_;
+  taken_bytes_ += bytes;
+  // As little as leaves the peer room for the largest chunk, whatever lies where.
+  if (taken_bytes_ >= window->size() / 4) {
+    SendOnControl(FrameType::kGivenBack, std::exchange(taken_pieces_, 0));
+    taken_bytes_ = 0;
+  }
+  return receiver_.complete();
 }
 
 void GrpcConnection::OnControlGoodbye(std::string_view payload) {
@@ -327,6 +436,8 @@ void GrpcConnection::OnStreamEnded(std::shared_ptr<ByteStream> GrpcConnection::*
     if (bulk_ == nullptr) {  // nobody writes to it or reads from it any more: what it held is let go
       sending_.reset();
       receiver_ = BulkReceiver();
+      window_.reset();
+      peers_window_.reset();
     }
     if (control_ != nullptr || bulk_ != nullptr) return;
     why = why_;

@@ -1,4 +1,5 @@
-// GrpcConnection: two streams to one peer - control, on which small messages travel coalesced, and bulk.
+// GrpcConnection: two streams to one peer - control, on which small messages travel coalesced, and bulk. Between
+// processes of one host what would travel as bulk goes through memory that they share, once the peer has opened it.
 #pragma once
 
 #include <atomic>
@@ -21,10 +22,10 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `number`: chosen by the acceptor; by it the dialer's bulk stream finds its connection. `forget` is called when both
-  // streams have ended, before the handler's OnClosed.
+  // `number`: chosen by the acceptor; by it the dialer's bulk stream finds its connection. `same_host`: memory may be
+  // shared with the peer. `forget` is called when both streams have ended, before the handler's OnClosed.
   GrpcConnection(TransportHandler& handler, const TransportOptions& options, TaskIdentity peer, uint64_t number,
-                 std::function<void(GrpcConnection&)> forget);
+                 bool same_host, std::function<void(GrpcConnection&)> forget);
 
   const TaskIdentity& peer() const override { return peer_; }
   void Send(Message message) override;
@@ -55,8 +56,19 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   bool NextControlFrame(grpc::ByteBuffer* frame) EXCLUDES(mu_);
   bool NextBulkFrame(grpc::ByteBuffer* frame) EXCLUDES(mu_);
   std::vector<Message> TakeBatch() REQUIRES(mu_);
+  // How many bytes of a message go into a frame now.
+  size_t NextChunk(bool first);
   void OnControlFrame(const grpc::ByteBuffer& frame);
   void OnBulkFrame(const grpc::ByteBuffer& frame);
+  // True where the message is complete.
+  bool OnWindowChunk(const FrameView& frame) EXCLUDES(mu_);
+  // Offers the peer a window, the first time; where that cannot be, never again.
+  void OfferWindow() EXCLUDES(mu_);
+  void OnWindowOffer(std::string_view payload) EXCLUDES(mu_);
+  void OnWindowAnswer(std::string_view payload) EXCLUDES(mu_);
+  void OnGivenBack(std::string_view payload) EXCLUDES(mu_);
+  // A frame of a few bytes that goes before all messages that wait.
+  void SendOnControl(FrameType type, uint64_t number) EXCLUDES(mu_);
   void OnStreamEnded(std::shared_ptr<ByteStream> GrpcConnection::*stream, const std::string& seen) EXCLUDES(mu_);
   void OnControlGoodbye(std::string_view payload) EXCLUDES(mu_);
   void OnBulkGoodbye() EXCLUDES(mu_);
@@ -69,6 +81,7 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   const TransportOptions options_;
   const TaskIdentity peer_;
   const uint64_t number_;
+  const bool same_host_;
   const std::function<void(GrpcConnection&)> forget_;
   std::atomic<Clock::time_point> last_heard_;
   std::atomic<bool> closed_{false};
@@ -77,13 +90,16 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   Mutex mu_;
   std::shared_ptr<ByteStream> control_ GUARDED_BY(mu_);  // until it has ended
   std::shared_ptr<ByteStream> bulk_ GUARDED_BY(mu_);
-  std::optional<grpc::ByteBuffer> first_control_ GUARDED_BY(mu_);
+  std::deque<grpc::ByteBuffer> control_frames_ GUARDED_BY(mu_);  // go before messages
   std::optional<grpc::ByteBuffer> first_bulk_ GUARDED_BY(mu_);
   std::vector<Message> queued_ GUARDED_BY(mu_);
   size_t queued_bytes_ GUARDED_BY(mu_) = 0;
   std::deque<Message> bulk_queue_ GUARDED_BY(mu_);
   bool bulk_busy_ GUARDED_BY(mu_) = false;  // large messages are queued or being written
   bool heartbeat_due_ GUARDED_BY(mu_) = false;
+  enum class WindowState { kNone, kOffered, kOpen };
+  WindowState window_state_ GUARDED_BY(mu_) = WindowState::kNone;  // of window_
+  std::shared_ptr<const ReceiveWindow> peers_window_ GUARDED_BY(mu_);
   Status goodbye_ GUARDED_BY(mu_);  // an error once SayGoodbye was called
   bool goodbye_sent_ GUARDED_BY(mu_) = false;
   bool bulk_goodbye_sent_ GUARDED_BY(mu_) = false;  // comes first
@@ -92,12 +108,17 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   Clock::time_point last_sent_ GUARDED_BY(mu_);
   Status why_ GUARDED_BY(mu_);
 
+  std::atomic<bool> offered_{false};
+  std::shared_ptr<SendWindow> window_ GUARDED_BY(mu_);
+
   // Of whoever writes to the bulk stream; one at a time.
   std::optional<BulkSender> sending_;
-  size_t chunk_;
+  size_t chunk_;  // NextChunk's
   Clock::time_point chunk_asked_;
   // Of the thread that reads the bulk stream.
   BulkReceiver receiver_;
+  uint64_t taken_pieces_ = 0;  // of the peer's window, not given back yet
+  size_t taken_bytes_ = 0;     // in them
 };
 
 }  // namespace cohort

@@ -130,8 +130,9 @@ FrameView::FrameView(const grpc::ByteBuffer& buffer) {
   }
   if (slice_.size() == 0) throw DataLossError("[frame] an empty frame");
   const uint8_t type = *slice_.begin();
-  if (type < 1 || type > static_cast<uint8_t>(FrameType::kGoodbye)) {
-    throw DataLossError(StrCat("[frame] expected a frame of type 1 to 9; got type ", static_cast<int>(type)));
+  if (type < 1 || type > static_cast<uint8_t>(kLastFrameType)) {
+    throw DataLossError(StrCat("[frame] expected a frame of type 1 to ", static_cast<int>(kLastFrameType),
+                               "; got type ", static_cast<int>(type)));
   }
 }
 

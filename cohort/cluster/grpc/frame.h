@@ -25,7 +25,14 @@ enum class FrameType : uint8_t {
   // The last of a stream. Payload on a control stream: whether there is one on the bulk stream too (varint, 0 or 1),
   // then why; on a bulk stream: none.
   kGoodbye = 9,
+  kWindow = 10,        // payload: SendWindow::Offer
+  kWindowAnswer = 11,  // to that: 1 where it is open now, else 0 (varint)
+  kGivenBack = 12,     // how many pieces of the window have been taken out since the last such frame (varint)
+  // The next bytes of one large message lie in the window. Payload, varints: 0, or where the message begins 1 + how
+  // long its head is; their offset in the window; their number.
+  kWindowChunk = 13,
 };
+inline constexpr FrameType kLastFrameType = FrameType::kWindowChunk;
 
 inline constexpr size_t kLargestChunk = 1 << 20;
 // Of any frame: a peer that sends a larger one is cut off by gRPC.

@@ -130,7 +130,7 @@ void BulkAcceptor::OnFrame(const grpc::ByteBuffer& buffer) {
   // In no way does the stream end differently for a guess that is nearly right.
   const std::string expected =
       BulkTicket(host_.token(), number, connection == nullptr ? NewNonce() : connection->peer().task);
-  CheckProof(std::string(payload), expected, {"a new bulk stream", "", 0, 0, 0, ""});
+  CheckProof(std::string(payload), expected, {"a new bulk stream", "", 0, 0, 0, "", ""});
   host_.Settled(stream_, false);
   if (!connection->UseBulk(stream_.shared_from_this(), std::nullopt)) {
     throw UnavailableError("[transport] the connection of a bulk stream has ended");

@@ -10,6 +10,7 @@
 #include "cohort/cluster/cluster_spec.h"
 #include "cohort/cluster/grpc/handshakes.h"
 #include "cohort/cluster/grpc/network_loop.h"
+#include "cohort/cluster/host_identity.h"
 #include "cohort/cluster/local_address.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/thread_pool.h"
@@ -210,14 +211,16 @@ void GrpcTransport::Settled(ByteStream& stream, bool refused) {
 }
 
 void GrpcTransport::SetIdentity(const TaskIdentity& identity) {
+  TaskIdentity mine = identity;
+  if (options_.share_memory) mine.host = HostIdentity();
   std::vector<std::weak_ptr<AcceptorHandshake>> waiting;
   {
     MutexLock lock(mu_);
-    identity_ = identity;
+    identity_ = mine;
     waiting.swap(want_identity_);
   }
   for (const auto& handshake : waiting) {
-    if (const auto alive = handshake.lock()) alive->Answer(identity);
+    if (const auto alive = handshake.lock()) alive->Answer(mine);
   }
 }
 
@@ -231,8 +234,9 @@ std::shared_ptr<GrpcConnection> GrpcTransport::AddConnection(const TaskIdentity&
   MutexLock lock(mu_);
   if (ending_) throw UnavailableError("[transport] this task ends");
   const bool accepted = !number;
+  const bool same_host = !peer.host.empty() && identity_->host == peer.host;
   auto connection = std::make_shared<GrpcConnection>(handler_, options_, peer, accepted ? next_number_++ : *number,
-                                                     [this](GrpcConnection& ended) { Forget(ended); });
+                                                     same_host, [this](GrpcConnection& ended) { Forget(ended); });
   connections_[connection.get()] = {connection, accepted};
   return connection;
 }

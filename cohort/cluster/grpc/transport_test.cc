@@ -11,9 +11,11 @@
 
 #include <random>
 
+#include "cohort/cluster/grpc/bulk.h"
 #include "cohort/cluster/grpc/frame.h"
 #include "cohort/cluster/grpc/stream.h"
 #include "cohort/cluster/handshake.h"
+#include "cohort/cluster/host_identity.h"
 #include "cohort/cluster/testing/recording_handler.h"
 #include "cohort/core/testing/count_entries.h"
 
@@ -213,11 +215,12 @@ class RawPeer {
     const grpc::internal::RpcMethod rpc(method, grpc::internal::RpcMethod::BIDI_STREAMING, channel_);
     call->stream.reset(grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>::Create(
         channel_.get(), rpc, &call->context));
+    current_ = calls_.size();
     calls_.push_back(std::move(call));
   }
-  void Write(const grpc::ByteBuffer& frame) { calls_.back()->stream->Write(frame); }
+  void Write(const grpc::ByteBuffer& frame) { calls_[current_]->stream->Write(frame); }
   // False where the stream has ended.
-  bool Read(grpc::ByteBuffer* frame) { return calls_.back()->stream->Read(frame); }
+  bool Read(grpc::ByteBuffer* frame) { return calls_[current_]->stream->Read(frame); }
   // To the end of the stream; whether a refusal came by the way, and which.
   std::string ReadToEnd() {
     std::string refusal;
@@ -233,10 +236,13 @@ class RawPeer {
     Open(kControlMethod);
     Hello hello;
     hello.identity = Identity(kWorker);
+    hello.identity.host = host;
     hello.nonce = NewNonce();
     Write(EncodeFrame(FrameType::kHello, EncodeHello(hello)));
     return hello;
   }
+  // Goes on with the stream that was opened as number `call`.
+  void Use(size_t call) { current_ = call; }
   // Gives the bulk stream's ticket.
   std::string ShakeHands() {
     const Hello hello = SayHello();
@@ -254,6 +260,8 @@ class RawPeer {
     return ticket.Take();
   }
 
+  std::string host;  // of which it says to be
+
  private:
   struct Call {
     grpc::ClientContext context;
@@ -261,6 +269,7 @@ class RawPeer {
   };
   std::shared_ptr<grpc::Channel> channel_;
   std::vector<std::unique_ptr<Call>> calls_;
+  size_t current_ = 0;
 };
 
 grpc::ByteBuffer RawFrame(const std::string& bytes) {
@@ -351,6 +360,102 @@ TEST_F(GrpcTransportTest, ABulkStreamNeedsItsTicket) {
   EXPECT_FALSE(connection->closed());
 }
 
+Tensor Pattern(int64_t bytes) {
+  Tensor tensor(DType::kUint8, Shape{bytes});
+  for (int64_t i = 0; i < bytes; ++i) tensor.data<uint8_t>()[i] = static_cast<uint8_t>(i * 7 + (i >> 10));
+  return tensor;
+}
+
+std::string_view BytesOf(const Tensor& tensor) { return {static_cast<const char*>(tensor.raw_data()), tensor.bytes()}; }
+
+// A peer of this host to which the ps wants to send something large, and so offers a window.
+class OfferedWindow {
+ public:
+  OfferedWindow(const std::string& address, RecordingHandler& at_ps, const Message& large) : peer_(address) {
+    peer_.host = HostIdentity();
+    const std::string ticket = peer_.ShakeHands();
+    connection_ = at_ps.Accepted();
+    connection_->Send(large);
+    offer_ = std::string(FrameView(Read(kControl)).payload());
+    peer_.Open(kBulkMethod);
+    ticket_ = EncodeFrame(FrameType::kProof, ticket);
+  }
+  // Whether it is open; returns when the ps knows. The ps then begins to send.
+  void Answer(bool open, RecordingHandler& at_ps) {
+    Say(FrameType::kWindowAnswer, open ? 1 : 0);
+    peer_.Write(EncodeMessages({{2, "answered", {}}}));
+    EXPECT_EQ(at_ps.Messages(1).at(0).header, "answered");
+    peer_.Use(kBulk);
+    peer_.Write(ticket_);
+  }
+  void Say(FrameType type, uint64_t number) {
+    WireWriter payload;
+    payload.Varint(number);
+    peer_.Use(kControl);
+    peer_.Write(EncodeFrame(type, payload.view()));
+  }
+  grpc::ByteBuffer ReadBulk() { return Read(kBulk); }
+  Connection& connection() { return *connection_; }
+  const std::string& offer() const { return offer_; }
+
+ private:
+  static constexpr size_t kControl = 0;
+  static constexpr size_t kBulk = 1;
+  grpc::ByteBuffer Read(size_t call) {
+    peer_.Use(call);
+    grpc::ByteBuffer buffer;
+    if (!peer_.Read(&buffer)) throw UnavailableError("the stream has ended");
+    return buffer;
+  }
+  RawPeer peer_;
+  std::shared_ptr<Connection> connection_;
+  std::string offer_;
+  grpc::ByteBuffer ticket_;
+};
+
+TEST_F(GrpcTransportTest, AWindowThatThePeerCannotOpenIsNotUsed) {
+  const Message large = {1, "large", {Pattern(3 << 20)}};
+  OfferedWindow offered(address(), at_ps_, large);
+  offered.Answer(false, at_ps_);
+  offered.connection().Send(large);
+  for (int i = 0; i < 2; ++i) {
+    BulkReceiver receiver;
+    while (!receiver.Add(offered.ReadBulk())) {  // it knows no others than the frames of bulk itself
+    }
+    EXPECT_EQ(BytesOf(receiver.Take().tensors.at(0)), BytesOf(large.tensors[0]));
+  }
+}
+
+TEST_F(GrpcTransportTest, AWindowIsNotWrittenOverBeforeItIsGivenBack) {
+  const Message large = {1, "large", {Pattern(int64_t{3} * kWindowBytes)}};
+  OfferedWindow offered(address(), at_ps_, large);
+  const auto window = ReceiveWindow::Open(offered.offer());
+  ASSERT_NE(window, nullptr);
+  offered.Answer(true, at_ps_);
+  BulkReceiver receiver;
+  std::vector<std::string> lying;  // chunks that have not been taken out
+  size_t bytes = 0;                // in them
+  for (size_t left = BulkSender(large).left(); left > 0;) {
+    const grpc::ByteBuffer buffer = offered.ReadBulk();
+    const FrameView frame(buffer);
+    ASSERT_EQ(frame.type(), FrameType::kWindowChunk);
+    lying.emplace_back(frame.payload());
+    WireReader in(lying.back());
+    in.Varint();
+    in.Varint();
+    const uint64_t size = in.Varint();
+    bytes += size;
+    left -= size;
+    if (left > 0 && bytes + kLargestChunk <= kWindowBytes) continue;
+    for (const std::string& chunk : lying) receiver.AddThrough(*window, chunk);
+    offered.Say(FrameType::kGivenBack, lying.size());
+    lying.clear();
+    bytes = 0;
+  }
+  ASSERT_TRUE(receiver.complete());
+  EXPECT_EQ(BytesOf(receiver.Take().tensors.at(0)), BytesOf(large.tensors[0]));
+}
+
 TEST_F(GrpcTransportTest, DamagedFramesCloseTheirConnectionOnly) {
   const auto worker = MakeWorker();
   const auto other = worker->Dial(address(), kPs, Soon());
@@ -371,10 +476,13 @@ TEST_F(GrpcTransportTest, DamagedFramesCloseTheirConnectionOnly) {
   expect_closed(kControlMethod, "", "empty frame");
   expect_closed(kControlMethod, "\x63", "got type 99");
   expect_closed(kControlMethod, "\x07", "type 7 on a control stream");
+  expect_closed(kControlMethod, "\x0b\x01", "an answer to no offer");
+  expect_closed(kControlMethod, "\x0c\x01", "a piece of none");
   expect_closed(kControlMethod, "\x06\x05", "cut off");
   expect_closed(kControlMethod, std::string("\x06\x01\x01\x00\x01\x63\x00\x00", 8), "dtype number 99");
   expect_closed(kBulkMethod, "\x06", "type 6 on a bulk stream");
   expect_closed(kBulkMethod, "\x08", "a chunk outside");
+  expect_closed(kBulkMethod, std::string("\x0d\x02\x00\x01", 4), "one that is not open");
   expect_closed(kBulkMethod, std::string("\x07\x01\x01\x01", 4), "more bytes than the head");
   EXPECT_FALSE(other->closed());
   other->Send({1, "alive", {}});

@@ -1,11 +1,11 @@
-#include "cohort/collective/host_identity.h"
+#include "cohort/cluster/host_identity.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
-namespace cohort::collective {
+namespace cohort {
 namespace {
 
 using Numbers = std::vector<int>;
@@ -43,4 +43,4 @@ TEST(HostIdentityTest, HostsAreNumberedAsTheyAppearAndUnknownOnesAreDifferent) {
 }
 
 }  // namespace
-}  // namespace cohort::collective
+}  // namespace cohort

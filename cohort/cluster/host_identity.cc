@@ -1,11 +1,11 @@
-#include "cohort/collective/host_identity.h"
+#include "cohort/cluster/host_identity.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
 
-namespace cohort::collective {
+namespace cohort {
 
 std::string HostIdentity(const std::string& proc) {
   std::string boot_id;
@@ -27,4 +27,4 @@ std::vector<int> NumberHosts(const std::vector<std::string>& identities) {
   return numbers;
 }
 
-}  // namespace cohort::collective
+}  // namespace cohort

@@ -1,11 +1,10 @@
-// Which processes are of one host: those that can talk without a wire, and without limits of one. Internal to
-// collective/.
+// Which processes are of one host: those that can talk without a wire, and without limits of one.
 #pragma once
 
 #include <string>
 #include <vector>
 
-namespace cohort::collective {
+namespace cohort {
 
 // Names the host of this process: the kernel's boot_id and its network namespace, "<boot id>/net:[4026531840]". Two
 // processes are of one host where they share a loopback device: containers with networks of their own are hosts of
@@ -19,4 +18,4 @@ std::string HostIdentity(const std::string& proc = "/proc");
 // A number for each host in the order in which they first appear: the host of every process. Each "" is another one.
 std::vector<int> NumberHosts(const std::vector<std::string>& identities);
 
-}  // namespace cohort::collective
+}  // namespace cohort
