@@ -156,7 +156,7 @@ bool Executor::WantsArena(StepState* state, const StepInfo& step) const {
 Status Executor::RunSync(const StepInfo& step) {
   StepState* state = TakeState();
   BeginStep(state, step, Mode::kInline);
-  const size_t stopped = RunLinear(state, 0, false);
+  const size_t stopped = RunLinear(state, 0, Thread::kCaller);
   if (stopped < nodes_.size()) {
     Mutex mu;
     CondVar changed;
@@ -167,7 +167,7 @@ Status Executor::RunSync(const StepInfo& step) {
       state->in_gate = true;
     }
     device_.compute_thread().Schedule([&, state, stopped] {
-      RunLinear(state, stopped, true);
+      RunLinear(state, stopped, Thread::kCompute);
       MutexLock lock(mu);
       ended = true;
       changed.NotifyAll();
@@ -192,30 +192,31 @@ void Executor::RunAsync(const StepInfo& step, Mode mode, Done done) {
     state->running = true;
     state->status = Status();
   }
-  const auto run = [this, state, synchronous](bool on_compute_thread) {
-    synchronous ? RunLinearAsync(state, 0, on_compute_thread) : Drain(state, on_compute_thread);
+  const auto run = [this, state, synchronous](Thread thread) {
+    synchronous ? RunLinearAsync(state, 0, thread) : Drain(state, thread);
   };
   if (mode != Mode::kDevice) {
-    run(false);
+    run(mode == Mode::kInline ? Thread::kCaller : Thread::kOther);
   } else if (step.caller != nullptr && device_.compute_thread().IsOwnThread()) {
-    run(true);
+    run(Thread::kCompute);
   } else {
-    device_.compute_thread().Schedule([run] { run(true); });
+    device_.compute_thread().Schedule([run] { run(Thread::kCompute); });
   }
 }
 
-bool Executor::ShouldMove(const StepState* state, const PlanNode& plan_node, bool on_compute_thread) const {
-  if (on_compute_thread || (state->mode == Mode::kInline && device_.intra_op_threads() == 1)) return false;
+bool Executor::ShouldMove(const StepState* state, const PlanNode& plan_node, Thread thread) const {
+  if (thread == Thread::kCompute || (thread == Thread::kCaller && device_.intra_op_threads() == 1)) return false;
   size_t bytes = 0;
   for (const int32_t slot : InputSlots(plan_node)) bytes += state->slots[static_cast<size_t>(slot)].bytes();
   return bytes > kExpensiveBytes;
 }
 
-size_t Executor::RunLinear(StepState* state, size_t from, bool on_compute_thread) {
+size_t Executor::RunLinear(StepState* state, size_t from, Thread thread) {
+  const bool on_compute_thread = thread == Thread::kCompute;
   const OneThreadScope one_thread(!on_compute_thread);
   for (size_t i = from; i < nodes_.size(); ++i) {
     if (Cancelled(state, nodes_[i])) break;
-    if (ShouldMove(state, nodes_[i], on_compute_thread)) {
+    if (ShouldMove(state, nodes_[i], thread)) {
       FlushSends(state);
       return i;
     }
@@ -226,11 +227,11 @@ size_t Executor::RunLinear(StepState* state, size_t from, bool on_compute_thread
   return nodes_.size();
 }
 
-void Executor::RunLinearAsync(StepState* state, size_t from, bool on_compute_thread) {
-  const size_t stopped = RunLinear(state, from, on_compute_thread);
+void Executor::RunLinearAsync(StepState* state, size_t from, Thread thread) {
+  const size_t stopped = RunLinear(state, from, thread);
   if (stopped == kParked) return;
   if (stopped == nodes_.size()) return EndStep(state);
-  device_.compute_thread().Schedule([this, state, stopped] { RunLinearAsync(state, stopped, true); });
+  device_.compute_thread().Schedule([this, state, stopped] { RunLinearAsync(state, stopped, Thread::kCompute); });
 }
 
 bool Executor::RunAndFinish(StepState* state, const PlanNode& plan_node, bool on_compute_thread) {
@@ -327,7 +328,8 @@ void Executor::SkipAfterFailure(StepState* state) NO_THREAD_SAFETY_ANALYSIS {
   while (state->ready_head < state->ready.size() && !is_owed(state->ready[state->ready_head])) ++state->ready_head;
 }
 
-void Executor::Drain(StepState* state, bool on_compute_thread) {
+void Executor::Drain(StepState* state, Thread thread) {
+  const bool on_compute_thread = thread == Thread::kCompute;
   const OneThreadScope one_thread(!on_compute_thread);
   for (;;) {
     int32_t index;
@@ -369,16 +371,16 @@ void Executor::Drain(StepState* state, bool on_compute_thread) {
     if (Cancelled(state, plan_node)) continue;
     if (plan_node.updates && !PassGate(state, index)) continue;
     if (plan_node.async != nullptr) {
-      StartAsync(state, index);
+      StartAsync(state, index, thread);
       continue;
     }
-    if (ShouldMove(state, plan_node, on_compute_thread)) {
+    if (ShouldMove(state, plan_node, thread)) {
       {
         MutexLock lock(state->mu);
         --state->ready_head;
       }
       FlushSends(state);
-      device_.compute_thread().Schedule([this, state] { Drain(state, true); });
+      device_.compute_thread().Schedule([this, state] { Drain(state, Thread::kCompute); });
       return;
     }
     if (RunAndFinish(state, plan_node, on_compute_thread)) {
@@ -388,14 +390,14 @@ void Executor::Drain(StepState* state, bool on_compute_thread) {
   }
 }
 
-void Executor::StartAsync(StepState* state, int32_t index) {
+void Executor::StartAsync(StepState* state, int32_t index, Thread thread) {
   const PlanNode& plan_node = nodes_[static_cast<size_t>(index)];
   Tensor* slots = state->slots.data();
   auto* run = new AsyncRun{
       this, state, index,
       KernelContext(*plan_node.node, device_, *state->step, slots, input_slots_.data() + plan_node.input_begin,
                     slots + plan_node.output_begin, state->uses.data())};
-  run->context.SetCallInfo(state->mode, plan_node.updates);
+  run->context.SetCallInfo(thread == Thread::kOther ? Mode::kNetwork : state->mode, plan_node.updates);
   {
     MutexLock lock(state->mu);
     ++state->waiting;
@@ -430,9 +432,9 @@ void Executor::AsyncDone(AsyncRun* run, const Status& status) {
     }
   }
   if (move) {
-    device_.compute_thread().Schedule([this, state] { Drain(state, true); });
+    device_.compute_thread().Schedule([this, state] { Drain(state, Thread::kCompute); });
   } else if (take_over) {
-    Drain(state, false);
+    Drain(state, Thread::kOther);
   }
 }
 
@@ -471,7 +473,7 @@ bool Executor::PassGateLinear(StepState* state, size_t index) {
     const auto go_on = [this, state, index] {
       device_.compute_thread().Schedule([this, state, index] {
         EnteredGate(state, nodes_[index]);
-        RunLinearAsync(state, index, true);
+        RunLinearAsync(state, index, Thread::kCompute);
       });
     };
     if (!gate.EnterStepOrCall(go_on)) return false;
@@ -513,7 +515,7 @@ void Executor::OpenedGate(StepState* state, int32_t index) {
     if (state->running) return;  // whoever runs it finds them
     state->running = true;
   }
-  Drain(state, true);
+  Drain(state, Thread::kCompute);
 }
 
 void Executor::LeaveGateIfLast(StepState* state) {

@@ -67,6 +67,9 @@ class Executor {
   };
   struct StepState;
   struct AsyncRun;
+  // On which thread a step's kernels run: the device's own, the caller's, or one that only brings something, such as a
+  // network thread, which has no time for long work.
+  enum class Thread { kCompute, kCaller, kOther };
   // Uses of a slot that holds a constant, which is never released or written over.
   static constexpr int32_t kForEver = 1 << 30;
 
@@ -81,11 +84,11 @@ class Executor {
   void BeginStep(StepState* state, const StepInfo& step, Mode mode);
   // Runs nodes in order from `from` on. Returns the index of the node that should run on the compute thread, or the
   // number of nodes when the step has ended, well or not.
-  size_t RunLinear(StepState* state, size_t from, bool on_compute_thread);
+  size_t RunLinear(StepState* state, size_t from, Thread thread);
   // RunLinear to the end, with the move to the compute thread; then ends the step.
-  void RunLinearAsync(StepState* state, size_t from, bool on_compute_thread);
+  void RunLinearAsync(StepState* state, size_t from, Thread thread);
   // Runs what is ready until nothing is; ends the step when nothing is left.
-  void Drain(StepState* state, bool on_compute_thread);
+  void Drain(StepState* state, Thread thread);
   void FlushSends(StepState* state);
   // Runs a node or a whole chain, and gives up what they used. False when a kernel threw (the step is failed then).
   bool RunAndFinish(StepState* state, const PlanNode& plan_node, bool on_compute_thread);
@@ -93,12 +96,12 @@ class Executor {
   std::span<const int32_t> InputSlots(const PlanNode& plan_node) const;
   bool RunFused(StepState* state, const PlanNode& plan_node, bool on_compute_thread);
   bool RunNode(StepState* state, const PlanNode& plan_node, bool on_compute_thread);
-  void StartAsync(StepState* state, int32_t index);
+  void StartAsync(StepState* state, int32_t index, Thread thread);
   void FinishNode(StepState* state, const PlanNode& plan_node);
   void SkipAfterFailure(StepState* state);
   void PushSuccessors(StepState* state, const PlanNode& plan_node);
   void AsyncDone(AsyncRun* run, const Status& status);
-  bool ShouldMove(const StepState* state, const PlanNode& plan_node, bool on_compute_thread) const;
+  bool ShouldMove(const StepState* state, const PlanNode& plan_node, Thread thread) const;
   void Fail(StepState* state, const PlanNode& plan_node, const Status& status);
   // Whether the step is inside the task's update gate, which it enters where that needs no waiting.
   bool InGate(StepState* state);

@@ -29,6 +29,7 @@ struct Board {
   testing::HeldKernels held;  // ExecutorHold
   Mutex mu;
   std::atomic<int> counted{0};                                     // ExecutorCount
+  std::atomic<int> counted_elsewhere{0};                           // not on its device's own thread
   std::multiset<std::pair<int, MemorySpace>> seen GUARDED_BY(mu);  // ExecutorProbe: number of the value, where it lay
 };
 Board& TheBoard() {
@@ -40,6 +41,7 @@ testing::HeldKernels& HeldByTheBoard() { return TheBoard().held; }
 
 void Count(KernelContext& ctx) {
   TheBoard().counted.fetch_add(1);
+  if (!ctx.device().compute_thread().IsOwnThread()) TheBoard().counted_elsewhere.fetch_add(1);
   ctx.SetOutput(0, ctx.input(0));
 }
 void Refuse(KernelContext& ctx) { throw InvalidArgumentError(StrCat("refused ", ctx.input(0).shape())); }
@@ -72,6 +74,7 @@ class ExecutorTest : public testing::ExecutorFixture {
  protected:
   ExecutorTest() {
     TheBoard().counted = 0;
+    TheBoard().counted_elsewhere = 0;
     MutexLock lock(TheBoard().mu);
     TheBoard().seen.clear();
   }
@@ -250,6 +253,19 @@ TEST_P(ExecutorTest, ACancelledSynchronousPlanStops) {
                      [raw = step.get()](const Status& status) { raw->ended.set_value(status); });
   EXPECT_EQ(step->Wait().message(), "enough");
   EXPECT_EQ(TheBoard().counted, 0);
+}
+
+TEST_P(ExecutorTest, WhoBringsAValueDoesNotStayForLongWork) {
+  const Output held = Own("ExecutorHold", Arg(DType::kFloat32, 0));
+  Retval(Own("ExecutorCount", Own("ExecutorCount", held)), 0);
+  const auto executor = Compile();
+  const auto step = Start(*executor, {Tensor::Zeros(DType::kFloat32, Shape{1 << 20})}, 1);
+  TheBoard().held.WaitFor(1);
+  TheBoard().held.Release();
+  EXPECT_TRUE(step->Wait().ok());
+  EXPECT_EQ(TheBoard().counted, 2);
+  // Another kind of device has a stream for its work.
+  EXPECT_EQ(TheBoard().counted_elsewhere, its_device().type() == "CPU" ? 0 : 2);
 }
 
 TEST_P(ExecutorTest, ACutSeesTheUpdatesOfAStepAsAWhole) {
