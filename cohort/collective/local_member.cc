@@ -143,8 +143,9 @@ void LocalMember::Begin(const CollectiveId& id, Signature signature, Tensor inpu
       signature.algorithm = open ? ChooseAllReduce(input.dtype(), bytes, core_.locations()) : wanted;
     }
     core_.status().ThrowIfError();
-    const uint64_t schedule = id.schedule != nullptr ? id.schedule->fingerprint : 0;
-    job = {id.name, signature, nullptr, std::move(input), OutputShape(signature), std::move(done), schedule};
+    const auto schedule = std::static_pointer_cast<const Schedule>(id.schedule);
+    const uint64_t fingerprint = schedule != nullptr ? schedule->fingerprint : 0;
+    job = {id.name, signature, nullptr, std::move(input), OutputShape(signature), std::move(done), fingerprint};
     MutexLock lock(mu_);
     Instance& instance = instances_[id.instance];
     const bool planned = !meets && gloo == nullptr;
@@ -152,10 +153,10 @@ void LocalMember::Begin(const CollectiveId& id, Signature signature, Tensor inpu
       instance.plan = std::make_shared<const Plan>(MakePlan(signature));
       instance.signature = signature;
     }
-    if (id.schedule != nullptr && instance.schedule != id.schedule) core_.schedules().Know(rank_, id.schedule);
-    instance.schedule = id.schedule;
+    if (schedule != nullptr && instance.schedule != schedule) core_.schedules().Know(rank_, schedule);
+    instance.schedule = schedule;
     call.round = instance.rounds++;
-    if (meets) found = core_.meetings().Find(call, rank_, schedule);
+    if (meets) found = core_.meetings().Find(call, rank_, fingerprint);
     if (planned) run = FindOrMake(call);
     job.plan = instance.plan;
   } catch (...) {

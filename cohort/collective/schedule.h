@@ -22,7 +22,7 @@ struct ScheduleEntry {
 };
 
 // The collectives of one graph with one group: what a step of that graph runs. Constant.
-struct Schedule {
+struct Schedule final : CollectiveSchedule {
   std::vector<ScheduleEntry> entries;
   uint64_t fingerprint = 0;  // of the entries but for their names; never 0
 };

@@ -13,13 +13,15 @@
 
 namespace cohort {
 
-namespace collective {
-struct Schedule;
-}
-
 enum class ReduceOp : uint8_t { kSum, kProduct, kMin, kMax, kMean };
 // "SUM", "PROD", "MIN", "MAX", "MEAN".
 const char* ReduceOpName(ReduceOp op);
+
+// What a group knows of its caller's graph; made and read by who implements groups.
+class CollectiveSchedule {
+ public:
+  virtual ~CollectiveSchedule() = default;
+};
 
 // Which collective of a group's schedule a call is. Members give the same numbers to the same collectives; each call
 // of one is its next round, so calls of one number are made one after another, in the same order by every member. Calls
@@ -29,7 +31,7 @@ struct CollectiveId {
   std::string name;  // for errors: "gradients/dense/kernel"
   // All that a step of the caller's graph runs with the group: members that run this collective together and run
   // different ones besides are told of the first difference (collective/schedule.h). Null: not known.
-  std::shared_ptr<const collective::Schedule> schedule = nullptr;
+  std::shared_ptr<const CollectiveSchedule> schedule = nullptr;
 };
 
 // Thread-safe. Nothing waits: `done` is called exactly once, on any thread, perhaps before the call returns; it must be

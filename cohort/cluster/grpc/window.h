@@ -14,7 +14,8 @@
 
 namespace cohort {
 
-// As large as a chunk and what is on its way before it.
+// Of one direction between two processes. Half of it made all-reduce of 100 MB a third slower where processes are more
+// than cores.
 inline constexpr size_t kWindowBytes = 8 << 20;
 
 // A part of this process's address space.
