@@ -8,6 +8,8 @@ from rows.table import Contestant, Line
 
 # As Debian packages it (apt-get install python3-torch); COHORT_TORCH_PYTHON names another interpreter.
 TORCH_PYTHON = os.environ.get("COHORT_TORCH_PYTHON", "/usr/bin/python3")
+# An interpreter with PyTorch's own, current wheel, which is then shown beside it.
+TORCH_WHEEL_PYTHON = os.environ.get("COHORT_TORCH_WHEEL_PYTHON")
 LEAST = {(256, 1): (2, 1.15), (256, 2): (2, 1.25)}  # (batch, threads): of the best default, of the best tuned one
 
 
@@ -40,19 +42,25 @@ def prepare(interpreter, quick, batch, threads, bfloat16=False):
                              peer(TORCH_PYTHON, torch, ("--channels_last", "--malloc_tuned")))
     tf_default = Contestant("TensorFlow, default", peer(interpreter, tensorflow, ()))
     tf_best = Contestant("TensorFlow, malloc tuned", peer(interpreter, tensorflow, ("--malloc_tuned",)))
+    others = [tf_default, tf_best]
+    if TORCH_WHEEL_PYTHON:
+        others += [Contestant("PyTorch's wheel, default malloc, the better layout",
+                              peer(TORCH_WHEEL_PYTHON, torch, (), ("--channels_last",))),
+                   Contestant("PyTorch's wheel, channels_last, malloc tuned",
+                              peer(TORCH_WHEEL_PYTHON, torch, ("--channels_last", "--malloc_tuned")))]
     kind = "bfloat16" if bfloat16 else "float32"
     name = f"the guide network, {kind}, batch {batch}, {threads} thread{'s' * (threads > 1)}"
     primitives = mine.also("the sum of its oneDNN primitives")
     default, tuned = (0, 1.25) if bfloat16 else LEAST.get((batch, threads), (0, 0))
     lines = []
-    for other, least in ((torch_default, default), (torch_tuned, tuned), (tf_default, 1), (tf_best, 1)):
+    for other, least in ((torch_default, default), (torch_tuned, tuned), *((other, 1) for other in others)):
         lines.append(Line(name, "images/s", mine, "images_per_s", other, larger_is_better=True, least_ratio=least))
     lines.append(Line("the same, a step", "ms", mine, "step_ms", primitives, "primitives_ms", least_ratio=0.9))
-    sides = [mine, torch_default, torch_tuned, tf_default, tf_best]
+    sides = [mine, torch_default, torch_tuned, *others]
     if bfloat16:
         float32 = Contestant("Cohort, float32", lambda: ours(batch, threads, False))
         lines.append(Line("the same", "images/s", mine, "images_per_s", float32, larger_is_better=True, least_ratio=1.6))
         sides.append(float32)
-    for other in (torch_default, torch_tuned, tf_default, tf_best):
+    for other in (torch_default, torch_tuned, *others):
         lines.append(Line("the same, memory of a step", "MiB", mine, "peak_mib", other, least_ratio=1 / 0.7))
     return sides, lines

@@ -78,6 +78,33 @@ TEST_F(StrategyTest, CommunicationThatIsNotBuilt) {
               HasSubstr("timeout_seconds"));
 }
 
+TEST_F(StrategyTest, CommunicationOptionsReachTheCollectives) {
+  const auto collectives = [](const CommunicationOptions& communication) {
+    Graph graph;
+    const StrategyPtr strategy = Mirrored({.devices = {"/cpu:0", "/cpu:1"}, .communication = communication});
+    PerReplica<std::vector<Output>> gradients(2);
+    for (auto& of_replica : gradients) {
+      for (int i = 0; i < 4; ++i) of_replica.push_back(ops::Const(graph, Floats(16, 1.0f)));
+    }
+    strategy->SumOverReplicas(gradients);
+    std::vector<const Node*> found;
+    for (const Node* node : graph.nodes()) {
+      if (node->op_name() == "CollectiveReduce") found.push_back(node);
+    }
+    return std::make_pair(found.size(), found.empty()
+                                            ? std::make_pair(std::string(), 0.0f)
+                                            : std::make_pair(found[0]->attr<std::string>("communication_hint"),
+                                                             found[0]->attr<float>("timeout_seconds")));
+  };
+  const auto together = collectives({});
+  EXPECT_EQ(together.first, 2u);  // one for each replica
+  EXPECT_EQ(together.second, std::make_pair(std::string("auto"), 0.0f));
+  const auto apart =
+      collectives({.implementation = CommunicationImplementation::kRing, .bytes_per_pack = 64, .timeout_seconds = 1.5});
+  EXPECT_EQ(apart.first, 8u);  // of 64 bytes each
+  EXPECT_EQ(apart.second, std::make_pair(std::string("ring"), 1.5f));
+}
+
 TEST_F(StrategyTest, MirroredVariablesBeginEqualEvenWithoutASeed) {
   const StrategyPtr strategy = MirroredOnCpus(3);
   ops::Variable w, local;

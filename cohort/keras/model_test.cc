@@ -11,6 +11,7 @@
 #include "cohort/core/testing/throws.h"
 #include "cohort/data/datasets.h"
 #include "cohort/data/standard_scaler.h"
+#include "cohort/keras/callbacks.h"
 #include "cohort/keras/image_layers.h"
 #include "cohort/keras/normalization_layers.h"
 #include "cohort/keras/testing/layer_runs.h"
@@ -382,6 +383,48 @@ TEST(ModelTest, CallbacksSeeTheModel) {
   EXPECT_THAT(model.Fit(line.x, line.y, options)["loss"], SizeIs(2));
   EXPECT_THAT(seen, ElementsAre("begin", "epoch 0", "epoch 1"));
   EXPECT_FLOAT_EQ(static_cast<float>(model.GetLearningRate()), 0.025f);
+}
+
+TEST(ModelTest, CallbacksChangeTheRateOfTheUpdates) {
+  const Line line;
+  const auto kernel_after = [&](int epochs, const std::vector<CallbackPtr>& callbacks) {
+    Sequential model({Input(Shape{1}), Dense(1, {.kernel_initializer = "zeros"})});
+    model.Compile({.optimizer = SGD({.learning_rate = 0.1}), .loss = "mse"});
+    FitOptions options = kQuiet;
+    options.epochs = epochs;
+    options.shuffle = false;
+    options.callbacks = callbacks;
+    model.Fit(line.x, line.y, options);
+    return model.GetWeights()[0].data<float>()[0];
+  };
+  const float one = kernel_after(1, {});
+  EXPECT_NE(kernel_after(3, {}), one);
+  EXPECT_EQ(kernel_after(3, {LearningRateScheduler([](int epoch, double rate) { return epoch == 0 ? rate : 0; })}),
+            one);
+  // No loss is below another by so much: the rate is 0 from the third epoch on.
+  const float two = kernel_after(2, {});
+  EXPECT_EQ(kernel_after(5, {ReduceLROnPlateau({.monitor = "loss", .factor = 0, .patience = 1, .min_delta = 1e6})}),
+            two);
+}
+
+TEST(ModelTest, EarlyStoppingBringsTheBestWeightsBack) {
+  const Line line;
+  Sequential model({Input(Shape{1}), Dense(1, {.kernel_initializer = "zeros"})});
+  model.Compile({.optimizer = SGD({.learning_rate = 0.1}), .loss = "mse"});
+  FitOptions options = kQuiet;
+  options.epochs = 10;
+  options.validation_data = {line.x, line.y};
+  std::vector<float> kernels;
+  options.callbacks = {LambdaCallback({.on_epoch_end =
+                                           [&](int epoch, Logs&) {
+                                             kernels.push_back(model.GetWeights()[0].data<float>()[0]);
+                                             // Away from the line from here on.
+                                             if (epoch == 1) model.SetLearningRate(-0.1);
+                                           }}),
+                       EarlyStopping({.patience = 3, .restore_best_weights = true})};
+  EXPECT_THAT(model.Fit(line.x, line.y, options)["val_loss"], SizeIs(5));
+  EXPECT_NE(kernels.back(), kernels[1]);
+  EXPECT_EQ(model.GetWeights()[0].data<float>()[0], kernels[1]);
 }
 
 TEST(ModelTest, CompilingAgainKeepsTheWeights) {

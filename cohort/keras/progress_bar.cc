@@ -9,18 +9,13 @@
 #include <cstdlib>
 #include <iostream>
 #include <string_view>
-#include <tuple>
 
 #include "cohort/core/str_cat.h"
 
 namespace cohort::keras {
 namespace {
 
-constexpr int kBarWidth = 20;
-constexpr char kBold[] = "\x1b[1m";
-constexpr char kGreen[] = "\x1b[32m";
-constexpr char kWhite[] = "\x1b[37m";
-constexpr char kPlain[] = "\x1b[0m";
+constexpr int64_t kBarWidth = 30;
 
 double SteadySeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -33,37 +28,24 @@ std::string Format(const char* format, Args... args) {
   return text;
 }
 
-std::string Repeat(const char* text, int64_t times) {
-  std::string all;
-  for (int64_t i = 0; i < times; ++i) all += text;
-  return all;
-}
-
-// Columns that a terminal shows of `text`: escape sequences take none, other characters (UTF-8) one.
+// Columns that a terminal shows of `text`: one for each character of UTF-8.
 size_t Columns(std::string_view text) {
-  size_t columns = 0;
-  bool escaped = false;
-  for (const char c : text) {
-    if (c == '\x1b') escaped = true;
-    if (!escaped && (static_cast<unsigned char>(c) & 0xC0) != 0x80) ++columns;
-    if (c == 'm') escaped = false;
-  }
-  return columns;
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
-// In Keras's order: by name, those of the validation after the others, the learning rate last.
-Logs Sorted(Logs logs) {
-  const auto key = [](const std::pair<std::string, double>& log) {
-    const bool of_validation = log.first.rfind("val_", 0) == 0;
-    return std::make_tuple(log.first == "learning_rate" ? 2 : of_validation ? 1 : 0, log.first);
+// As they come, but those of the validation after the others and the learning rate last.
+Logs Ordered(Logs logs) {
+  const auto rank = [](const std::string& name) {
+    return name == "learning_rate" ? 2 : name.starts_with("val_") ? 1 : 0;
   };
-  std::stable_sort(logs.begin(), logs.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  std::stable_sort(logs.begin(), logs.end(),
+                   [&](const auto& a, const auto& b) { return rank(a.first) < rank(b.first); });
   return logs;
 }
 
 std::string Metrics(const Logs& logs) {
   std::string text;
-  for (const auto& [name, value] : Sorted(logs)) text += StrCat(" - ", name, ": ", FormatMetricValue(value));
+  for (const auto& [name, value] : Ordered(logs)) text += StrCat(" - ", name, ": ", FormatMetricValue(value));
   return text;
 }
 
@@ -119,19 +101,19 @@ double ProgressBar::SecondsPerStep(int64_t current, double now) const {
 
 std::string ProgressBar::Bar(int64_t current) const {
   if (options_.target <= 0) return Format("%7lld/Unknown", static_cast<long long>(current));
-  const auto done = static_cast<int64_t>(kBarWidth * static_cast<double>(std::min(current, options_.target)) /
-                                         static_cast<double>(options_.target));
-  std::string bar = StrCat(kBold, Counter(current, options_.target), kPlain, " ");
-  if (done > 0) bar += StrCat(kGreen, Repeat("━", done), kPlain);
-  return StrCat(bar, kWhite, Repeat("━", kBarWidth - done), kPlain);
+  const auto columns = static_cast<size_t>(kBarWidth * std::min(current, options_.target) / options_.target);
+  std::string bar(kBarWidth, '.');
+  std::fill_n(bar.begin(), columns, '=');
+  if (columns > 0 && current < options_.target) bar[columns - 1] = '>';
+  return StrCat(Counter(current, options_.target), " [", bar, "]");
 }
 
 std::string ProgressBar::Timing(int64_t current, double now, bool last) const {
   const double per_step = SecondsPerStep(current, now);
-  const bool has_estimate = !last && options_.target > 0;
-  const std::string time = has_estimate ? FormatDuration(per_step * static_cast<double>(options_.target - current))
-                                        : Format("%.0fs", now - start_);
-  return StrCat(" ", kBold, time, kPlain, " ", FormatTimePerUnit(per_step, options_.unit));
+  if (!last && options_.target > 0) {
+    return StrCat(" - ETA: ", FormatDuration(per_step * static_cast<double>(options_.target - current)));
+  }
+  return StrCat(" - ", Format("%.0fs", now - start_), " ", FormatTimePerUnit(per_step, options_.unit));
 }
 
 void ProgressBar::Update(int64_t current, const Logs& logs, bool finalize) {

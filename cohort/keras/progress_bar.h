@@ -1,4 +1,5 @@
-// What Fit and Evaluate print, in Keras 3's words: on a terminal a bar that is drawn again, elsewhere plain lines.
+// What Fit and Evaluate print: on a terminal the bar of tf.keras (up to 2.15) that is drawn again, elsewhere plain
+// lines.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ class ProgressBar {
   struct Options {
     int64_t target = 0;           // steps; 0: not known
     int verbose = 1;              // 0 silent, 1 bar, 2 one line at the end
-    bool terminal = true;         // colours, a bar that overwrites itself; false: one line, at the end
+    bool terminal = true;         // a bar that overwrites itself; false: one line, at the end
     double interval_secs = 0.05;  // between two drawings
     std::string unit = "step";
   };

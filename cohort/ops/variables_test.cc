@@ -157,6 +157,14 @@ TEST(InitializersTest, HaveTheSpreadThatTheirNameSays) {
   EXPECT_NEAR(shifted.mean, 3.0, 0.02);
   EXPECT_NEAR(shifted.stddev, 0.5, 0.01);
   EXPECT_LE(MomentsOf(ops::TruncatedNormal(0.0, 0.1), shape).largest, 0.2);
+  EXPECT_NEAR(MomentsOf(ops::GlorotNormal(), shape).stddev, glorot, 0.02 * glorot);
+  const Moments he_uniform = MomentsOf(ops::HeUniform(), shape);
+  EXPECT_NEAR(he_uniform.stddev, he, 0.02 * he);
+  EXPECT_LE(he_uniform.largest, std::sqrt(6.0 / 200));
+  EXPECT_NEAR(MomentsOf(ops::LecunUniform(), shape).stddev, std::sqrt(1.0 / 200), 0.002);
+  const double scaled = std::sqrt(3.0 / 300);
+  EXPECT_NEAR(MomentsOf(ops::VarianceScaling(3.0, ops::FanMode::kFanOut, ops::Distribution::kUniform), shape).stddev,
+              scaled, 0.02 * scaled);
 }
 
 TEST(InitializersTest, FansCountTheReceptiveField) {

@@ -5,6 +5,7 @@
 
 #include <sstream>
 
+#include "cohort/cluster/server.h"
 #include "cohort/collective/gloo/mesh.h"
 #include "cohort/core/str_cat.h"
 #include "tests/chaos/process_cluster.h"
@@ -42,7 +43,7 @@ class CollectiveChaos : public ::testing::TestWithParam<Case> {
   static Arguments Flags(Arguments more = {}) {
     more.push_back(StrCat("--count=", GetParam().count));
     if (GetParam().gloo) more.push_back("--gloo=1");
-    more.push_back("--silence_ms=4000");
+    more.push_back(StrCat("--silence_ms=", ServerOptions().silence_limit.count()));  // the default
     return more;
   }
   void ExpectProgress(int steps) {
@@ -76,7 +77,9 @@ TEST_P(CollectiveChaos, AMemberThatIsKilled) {
     cluster_.Kill("worker", victim);
     for (int w = 0; w < kWorkers; ++w) {
       if (w == victim) continue;
-      EXPECT_THAT(Failure(w), AllOf(HasSubstr("Unavailable"), NamesMember(victim), NamesCollective())) << Said();
+      EXPECT_THAT(Failure(w),
+                  AllOf(HasSubstr("Unavailable"), NamesMember(victim), NamesCollective(), HasSubstr("round ")))
+          << Said();
     }
     if (HasFailure()) return;
   }

@@ -12,6 +12,7 @@
 #include <sstream>
 #include <thread>
 
+#include "cohort/cluster/server.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/distribute/communication_options.h"
 #include "tests/chaos/process_cluster.h"
@@ -35,7 +36,7 @@ class StrategyChaos : public ::testing::TestWithParam<std::string> {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   static Arguments Flags(Arguments more = {}) {
-    more.push_back("--silence_ms=4000");
+    more.push_back(StrCat("--silence_ms=", ServerOptions().silence_limit.count()));  // the default
     more.push_back("--implementation=" + GetParam());
     return more;
   }
@@ -169,6 +170,10 @@ TEST_P(StrategyChaos, AWorkerThatIsFrozenWhileAllTrain) {
   for (int w = 0; w < kWorkers; ++w) ASSERT_TRUE(cluster_.WaitForLines("worker", w, "acked", 10)) << Said();
   cluster_.Freeze("worker", 1);
   ExpectOthersFail(1, Clock::now());
+  for (const int w : {0, 2}) {
+    EXPECT_THAT(cluster_.LastLine("worker", w, "failed"), AllOf(HasSubstr(" (instance "), HasSubstr(", round ")))
+        << Said();
+  }
   cluster_.Thaw("worker", 1);
   ASSERT_TRUE(cluster_.WaitForLines("worker", 1, "failed", 1)) << Said();
 }
@@ -218,7 +223,7 @@ TEST_P(StrategyChaos, AWorkerThatIsLostInTheFirstCollective) {
 
 // Each phase takes one worker longer than the others would wait for one that is silent.
 TEST_P(StrategyChaos, AWorkerThatIsLateAtEachPhaseIsWaitedFor) {
-  const Arguments flags = {"--silence_ms=2000", "--epochs=1", "--folder=" + folder_};
+  const Arguments flags = {"--silence_ms=2000", "--epochs=1", "--folder=" + folder_, "--implementation=" + GetParam()};
   Arguments late = flags;
   late.emplace_back("--hold=every");
   std::string expected;

@@ -77,7 +77,10 @@ struct WorkerLayout {
 };
 inline std::ostream& operator<<(std::ostream& out, const WorkerLayout& layout) {
   out << layout.protocol << "_" << layout.workers << "_by_" << layout.replicas;
-  return layout.implementation == distribute::CommunicationImplementation::kGloo ? out << "_GLOO" : out;
+  using distribute::CommunicationImplementation;
+  if (layout.implementation == CommunicationImplementation::kGloo) out << "_GLOO";
+  if (layout.implementation == CommunicationImplementation::kRing) out << "_RING";
+  return out;
 }
 
 class MultiWorker : public ::testing::TestWithParam<WorkerLayout> {

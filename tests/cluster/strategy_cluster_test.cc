@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 
 #include "cohort/data/readers.h"
 #include "cohort/distribute/worker_meeting.h"
@@ -368,9 +369,39 @@ TEST_P(MultiWorker, TheChiefAloneWrites) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(MultiWorkerTimeout, ACollectiveThatTakesLongerNamesWhoIsWaitedFor) {
+  RegisterAll();
+  const testing::StrategyCluster cluster(2, 1, "grpc", {.timeout_seconds = 0.5});
+  std::promise<void> others_ended;
+  std::shared_future<void> end = others_ended.get_future().share();
+  const std::vector<Status> outcomes = cluster.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {
+    struct AtEnd {
+      ~AtEnd() {
+        if (worker == 0) ended.set_value();
+      }
+      int worker;
+      std::promise<void>& ended;
+    } const at_end{worker, others_ended};
+    TrainingCase one;
+    one.optimizer = keras::SGD();
+    FitOptions fit = {.batch_size = 8, .epochs = 1, .verbose = 0};
+    fit.callbacks = {keras::LambdaCallback({.on_train_batch_begin = [&](int64_t batch) {
+      if (worker == 1 && batch == 1) end.wait_for(std::chrono::seconds(60));
+    }})};
+    ModelOf(one, strategy)->Fit(DataOf(one), fit);
+  });
+  EXPECT_EQ(outcomes[0].code(), Code::kDeadlineExceeded) << outcomes[0].ToString();
+  EXPECT_THAT(outcomes[0].message(), AllOf(HasSubstr("500 ms"), HasSubstr("waits for rank 1"), HasSubstr(", round ")));
+  EXPECT_FALSE(outcomes[1].ok());
+}
+
 std::vector<WorkerLayout> Layouts() {
   constexpr auto kGloo = CommunicationImplementation::kGloo;
-  std::vector<WorkerLayout> layouts = {{"in_process", 2, 1}, {"grpc", 2, 1}, {"in_process", 2, 2}, {"grpc", 3, 1}};
+  std::vector<WorkerLayout> layouts = {{"in_process", 2, 1},
+                                       {"grpc", 2, 1},
+                                       {"in_process", 2, 2},
+                                       {"grpc", 3, 1},
+                                       {"in_process", 3, 1, CommunicationImplementation::kRing}};
   if (distribute::IsBuilt(kGloo)) layouts.insert(layouts.end(), {{"grpc", 3, 1, kGloo}, {"grpc", 2, 2, kGloo}});
   return layouts;
 }

@@ -173,6 +173,16 @@ const std::map<std::string, std::function<ModelPtr()>>& Models() {
          return Numbers(
              {Input(Shape{6}), Dense(4, {.activation = "tanh"}), MakeLayer<Scale>(0.5), MakeLayer<Scale>(2)});
        }},
+      {"mixed",
+       [] {
+         const std::vector<SequentialItem> items = {Input(Shape{6, 6, 2}),
+                                                    Conv2D(8, 3, {.activation = "tanh"}),
+                                                    BatchNormalization(),
+                                                    Flatten(),
+                                                    Dense(8, {.activation = "tanh"}),
+                                                    Dense(3)};
+         return std::make_unique<Sequential>(items, ModelOptions{.dtype_policy = "mixed_bfloat16"});
+       }},
       {"nested", Nested},
       {"crossed", Crossed},
   };

@@ -23,6 +23,7 @@ struct TrainingCase {
   bool by_weight = false;  // the loss divides by the sum of weights
   bool normalized = false;
   int64_t seed = 1;
+  std::string dtype_policy = "float32";
 };
 
 struct Trained {
@@ -59,8 +60,10 @@ inline std::unique_ptr<Sequential> ModelOf(const TrainingCase& c, const distribu
   if (c.normalized) layers.emplace_back(BatchNormalization({.momentum = 0.6, .synchronized = true}));
   layers.emplace_back(Dense(6, {.activation = "tanh"}));
   layers.emplace_back(Dense(3, {.activation = "softmax", .bias_regularizer = penalty}));
-  auto model = std::make_unique<Sequential>(
-      layers, ModelOptions{.seed = c.seed, .session = {.intra_op_parallelism_threads = 1}, .strategy = strategy});
+  auto model = std::make_unique<Sequential>(layers, ModelOptions{.dtype_policy = c.dtype_policy,
+                                                                 .seed = c.seed,
+                                                                 .session = {.intra_op_parallelism_threads = 1},
+                                                                 .strategy = strategy});
   const Reduction reduction = c.by_weight ? Reduction::kMeanWithSampleWeight : Reduction::kSumOverBatchSize;
   model->Compile({.optimizer = c.optimizer,
                   .loss = SparseCategoricalCrossentropy({.reduction = reduction}),

@@ -148,6 +148,35 @@ TEST_P(ImplementationTest, OddNumbersOfChannelsNeedNoReference) {
   }
 }
 
+// What Keras's layers offer beyond the guide's.
+TEST_P(ImplementationTest, OtherConvolutionsNeedNoReference) {
+  if (order_ == cpu::Order::kBlocked) return;
+  struct Kind {
+    const char* name;
+    int64_t channels;
+    Shape filter;
+    int64_t stride = 1;
+    int64_t dilation = 1;
+  };
+  const Kind kinds[] = {{"depthwise, odd channels", 20, {3, 3, 1, 20}},
+                        {"depthwise, multiplier 2", 16, {3, 3, 1, 32}},
+                        {"groups", 32, {3, 3, 16, 64}},
+                        {"stride 2", 32, {3, 3, 32, 64}, 2},
+                        {"depthwise, stride 2", 32, {3, 3, 1, 32}, 2},
+                        {"dilation 2", 32, {3, 3, 32, 64}, 1, 2},
+                        {"depthwise, dilation 2", 32, {3, 3, 1, 32}, 1, 2}};
+  for (const Kind& kind : kinds) {
+    cpu::ConvolutionSpec spec = Convolution({kBatch, 28, 28, kind.channels}, kind.filter);
+    spec.window.strides = {kind.stride, kind.stride};
+    spec.window.dilations = {kind.dilation, kind.dilation};
+    spec.output = Shape{kBatch, 28 / kind.stride, 28 / kind.stride, kind.filter.dim(3)};
+    for (const cpu::OneDnnCall& call :
+         {cpu::ConvolutionCall(spec), cpu::InputGradientCall(spec), cpu::FilterGradientCall(spec)}) {
+      EXPECT_FALSE(call.is_reference()) << kind.name << ": " << call.implementation();
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Orders, ImplementationTest,
                          ::testing::Combine(::testing::Values(DType::kFloat32, DType::kBfloat16),
                                             ::testing::Values(cpu::Order::kChannelsLast, cpu::Order::kBlocked)),
