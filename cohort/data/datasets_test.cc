@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -106,10 +107,25 @@ std::string WriteSmall(const std::string& name) {
   return dir;
 }
 
+// Puts NAME.gz in the place of NAME, without the second half of its bytes where `cut`.
+void Pack(const std::string& path, bool cut = false) {
+  const std::string bytes = ReadFile(path);
+  const std::string packed = path + ".gz";
+  const gzFile file = gzopen(packed.c_str(), "wb");
+  gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
+  gzclose(file);
+  RemoveFile(path);
+  if (!cut) return;
+  const std::string whole = ReadFile(packed);
+  WriteFileAtomically(packed, whole.substr(0, whole.size() / 2));
+}
+
+using Load = ImageDataset(const std::string&);
+
 template <typename ErrorType>
-std::string LoadError(const std::string& dir) {
+std::string LoadError(const std::string& dir, Load* load = LoadFashionMnist) {
   try {
-    LoadFashionMnist(dir);
+    load(dir);
   } catch (const ErrorType& error) {
     return error.what();
   }
@@ -121,6 +137,46 @@ TEST(FashionMnistTest, LoadsItsFiles) {
   EXPECT_FALSE(data.generated);
   EXPECT_EQ(data.train_images.shape(), (Shape{10, 28, 28}));
   EXPECT_EQ(data.test_labels.ToVector<uint8_t>(), GeneratedImages(1, 0, 5).test_labels.ToVector<uint8_t>());
+}
+
+TEST(ImageDatasetsTest, FilesThatAreThereAreTakenPackedOrNot) {
+  const std::string dir = WriteSmall("packed");
+  Pack(dir + "/train-images-idx3-ubyte");
+  Pack(dir + "/t10k-labels-idx1-ubyte");
+  const ImageDataset written = GeneratedImages(1, 10, 5);
+  for (Load* load : {datasets::Mnist, datasets::FashionMnist}) {
+    ::testing::internal::CaptureStderr();
+    const ImageDataset data = load(dir);
+    EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+    EXPECT_FALSE(data.generated);
+    EXPECT_EQ(data.train_images.ToVector<uint8_t>(), written.train_images.ToVector<uint8_t>());
+    EXPECT_EQ(data.train_labels.ToVector<uint8_t>(), written.train_labels.ToVector<uint8_t>());
+    EXPECT_EQ(data.test_images.ToVector<uint8_t>(), written.test_images.ToVector<uint8_t>());
+    EXPECT_EQ(data.test_labels.ToVector<uint8_t>(), written.test_labels.ToVector<uint8_t>());
+  }
+}
+
+TEST(ImageDatasetsTest, ACutFileIsAnErrorThatNamesIt) {
+  for (const char* name :
+       {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}) {
+    const std::string dir = WriteSmall("cut");
+    Pack(dir + "/" + name, /*cut=*/true);
+    for (Load* load : {datasets::Mnist, datasets::FashionMnist}) {
+      EXPECT_THAT(LoadError<DataLossError>(dir, load),
+                  ::testing::AllOf(HasSubstr("the gzip file " + dir + "/" + name + ".gz is cut off"),
+                                   HasSubstr("in the middle of its data")));
+    }
+  }
+}
+
+// Some files and not all: no images are generated in the place of the rest.
+TEST(ImageDatasetsTest, AMissingFileIsAnErrorThatNamesTheDataSet) {
+  const std::string dir = WriteSmall("missing");
+  RemoveFile(dir + "/t10k-labels-idx1-ubyte");
+  EXPECT_THAT(LoadError<NotFoundError>(dir, datasets::Mnist),
+              HasSubstr("expected MNIST's t10k-labels-idx1-ubyte.gz (or unpacked) in " + dir));
+  EXPECT_THAT(LoadError<NotFoundError>(dir, datasets::FashionMnist),
+              HasSubstr("expected Fashion-MNIST's t10k-labels-idx1-ubyte.gz (or unpacked) in " + dir));
 }
 
 TEST(FashionMnistTest, WrongFilesAreNamed) {
