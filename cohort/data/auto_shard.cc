@@ -17,8 +17,13 @@ struct Worker {
 };
 
 // Stages through which FILE goes on to their input; of Zip and Concatenate to all inputs.
-constexpr std::array kPassThrough = {"Batch",  "Cache", "Concatenate", "Filter", "Map",  "Prefetch", "Rebatch",
-                                     "Repeat", "Shard", "Shuffle",     "Skip",   "Take", "Unbatch",  "Zip"};
+constexpr std::array kPassThrough = {"Batch",   "Cache",    "Concatenate", "Filter",  "Interleave",
+                                     "Map",     "Prefetch", "Rebatch",     "Repeat",  "Shard",
+                                     "Shuffle", "Skip",     "Take",        "Unbatch", "Zip"};
+constexpr std::array kShuffles = {"Shuffle"};
+// Stages that a look at the first element goes past, so that it fills no buffer, starts no thread and caches nothing.
+constexpr std::array kOrderOrKeep = {"Cache", "Prefetch", "Shuffle"};
+constexpr std::array kOfTensors = {"FromTensors", "FromTensorSlices"};
 // Stages that keep the rows of batches.
 constexpr std::array kKeepRows = {"Cache", "Filter",    "Prefetch", "Repeat", "Shard",
                                   "Skip",  "ShardHint", "Shuffle",  "Take"};
@@ -28,30 +33,74 @@ bool IsOneOf(const DatasetNode& node, const Kinds& kinds) {
   return std::find(kinds.begin(), kinds.end(), node.kind()) != kinds.end();
 }
 
-// `node` without the shuffles in it, which are appended to `shuffles`, the outermost first.
-NodePtr WithoutShuffles(const NodePtr& node, std::vector<NodePtr>* shuffles) {
+// `node` without the stages of `kinds` in it, which are appended to `removed`, the outermost first.
+template <typename Kinds>
+NodePtr Without(const Kinds& kinds, const NodePtr& node, std::vector<NodePtr>* removed) {
   if (node->inputs().empty()) return node;
-  if (node->kind() == "Shuffle") {
-    shuffles->push_back(node);
-    return WithoutShuffles(node->input(), shuffles);
+  if (IsOneOf(*node, kinds)) {
+    removed->push_back(node);
+    return Without(kinds, node->input(), removed);
   }
   std::vector<NodePtr> inputs;
-  for (const NodePtr& input : node->inputs()) inputs.push_back(WithoutShuffles(input, shuffles));
+  for (const NodePtr& input : node->inputs()) inputs.push_back(Without(kinds, input, removed));
   return node->WithInputs(std::move(inputs));
 }
 
-NodePtr ShardFiles(const NodePtr& node, const Worker& worker) {
-  if (IsReader(*node)) {
-    std::vector<NodePtr> shuffles;
-    NodePtr files = WithoutShuffles(node->input(), &shuffles);
-    files = MakeShard(std::move(files), worker.count, worker.index, /*require_non_empty=*/true);
-    for (auto shuffle = shuffles.rbegin(); shuffle != shuffles.rend(); ++shuffle)
-      files = (*shuffle)->WithInputs({files});
-    return node->WithInputs({std::move(files)});
+bool MakesReaders(const DatasetNode& node);
+
+bool HasReader(const DatasetNode& node) {
+  if (IsReader(node) || node.kind() == "Idx") return true;
+  const std::vector<NodePtr>& inputs = node.inputs();
+  return std::any_of(inputs.begin(), inputs.end(), [](const NodePtr& input) { return HasReader(*input); }) ||
+         MakesReaders(node);
+}
+
+// Whether `node` is an Interleave whose function makes datasets that read files. A function of the host does where it
+// has made one of the first element.
+bool MakesReaders(const DatasetNode& node) {
+  const DatasetFunction* function = InterleaveFunction(node);
+  if (function == nullptr || !function->MayReadFiles()) return false;
+  std::vector<NodePtr> passed;
+  Element first;
+  if (!Without(kOrderOrKeep, node.input(), &passed)->MakeIterator({})->Next(&first)) {
+    throw FailedPreconditionError(StrCat("[data] expected an element, to see by it whether the function of ",
+                                         StageLabel(node), " reads files; got none from ", node.input()->ToString()));
   }
+  return HasReader(*node.Guard([&] { return function->Call(first); }));
+}
+
+// `node` over its part of the input: names of files, or what a function makes readers of.
+NodePtr ShardInput(const NodePtr& node, const Worker& worker) {
+  std::vector<NodePtr> shuffles;
+  NodePtr input = Without(kShuffles, node->input(), &shuffles);
+  input = MakeShard(std::move(input), worker.count, worker.index, /*require_non_empty=*/true);
+  for (auto shuffle = shuffles.rbegin(); shuffle != shuffles.rend(); ++shuffle) input = (*shuffle)->WithInputs({input});
+  return node->WithInputs({std::move(input)});
+}
+
+// To TensorFlow a reader is one too: over the names.
+bool IsFlatMap(const DatasetNode& node) { return IsReader(node) || InterleaveFunction(node) != nullptr; }
+
+// TensorFlow's rule for a flat map `node` that gets its elements from another one, which stands directly on tensors:
+// what that one yields is shared out, whether there are readers or not. Null where `node` is not so.
+NodePtr ShardBetweenFlatMaps(const NodePtr& node, const Worker& worker) {
+  const NodePtr& input = node->input();
+  if (IsFlatMap(*input)) return IsOneOf(*input->input(), kOfTensors) ? ShardInput(node, worker) : nullptr;
+  if (!IsOneOf(*input, kPassThrough) || input->inputs().size() != 1) return nullptr;
+  NodePtr sharded = ShardBetweenFlatMaps(input, worker);
+  return sharded == nullptr ? nullptr : node->WithInputs({std::move(sharded)});
+}
+
+NodePtr ShardFiles(const NodePtr& node, const Worker& worker) {
+  if (IsFlatMap(*node)) {
+    NodePtr sharded = ShardBetweenFlatMaps(node, worker);
+    if (sharded != nullptr) return sharded;
+  }
+  if (IsReader(*node) || MakesReaders(*node)) return ShardInput(node, worker);
   if (!IsOneOf(*node, kPassThrough)) {
-    throw FailedPreconditionError(StrCat("[data] Found an unshardable source dataset: ", node->ToString(),
-                                         "; expected a reader of files (TextLine, TFRecord, Csv)"));
+    throw FailedPreconditionError(
+        StrCat("[data] Found an unshardable source dataset: ", node->ToString(),
+               "; expected a reader of files (TextLine, TFRecord, Csv), or an Interleave whose function makes one"));
   }
   std::vector<NodePtr> inputs;
   for (const NodePtr& input : node->inputs()) inputs.push_back(ShardFiles(input, worker));

@@ -1,5 +1,5 @@
 // How the input of one program is divided among workers and replicas: TensorFlow's auto-shard policies and its two ways
-// to cut global batches to those of replicas. Pure functions of descriptions; docs/data.md has examples.
+// to cut global batches to those of replicas. Functions of descriptions; docs/data.md has examples.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,14 @@ enum class AutoShardPolicy {
 inline constexpr int64_t kShardHint = -1;
 
 // The part of worker `index` of `num_workers`. kFile puts a Shard on the names of files of each reader that the stages
-// above pass through to (not through Interleave, whose function cannot be looked into), and moves shuffles of the names
-// behind it. A worker whose shard is empty gets an error from the iterator. With one worker only hints are replaced.
-// Throws InvalidArgumentError for an index that is none, FailedPreconditionError where kFile finds no reader.
+// above pass through to, and moves shuffles of the names behind it. An Interleave whose function makes readers gets the
+// Shard on its input. An Interleave or reader that takes what another one makes directly of tensors is TensorFlow's
+// exception: that is shared out then, element by element. A worker whose shard is empty gets an error from the
+// iterator. With one worker only hints are replaced.
+// A function of the host tells by the first element of its Interleave's input: kFile and kAuto take that (past Shuffle,
+// Prefetch and Cache), call the function with it, and throw what either throws.
+// Throws InvalidArgumentError for an index that is none, FailedPreconditionError where kFile finds no reader, or no
+// element to call such a function with.
 Dataset AutoShard(const Dataset& dataset, int64_t num_workers, int64_t index,
                   AutoShardPolicy policy = AutoShardPolicy::kAuto);
 

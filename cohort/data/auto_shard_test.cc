@@ -9,6 +9,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/data/idx.h"
 #include "cohort/data/readers.h"
 #include "cohort/data/serialize.h"
 #include "cohort/data/testing/drain.h"
@@ -77,6 +78,131 @@ TEST_F(AutoShardTest, FileRefusesSourcesThatAreNoFiles) {
   EXPECT_THROW(AutoShard(Dataset::Range(4), 2, 0, AutoShardPolicy::kFile), FailedPreconditionError);
   const Dataset mixed = Dataset::Zip({TextLineDataset(files_), Dataset::Range(4)});
   EXPECT_THROW(AutoShard(mixed, 2, 0, AutoShardPolicy::kFile), FailedPreconditionError);
+}
+
+const ElementSpec kLine{{DType::kString, Shape()}};
+const InterleaveOptions kThree{.cycle_length = 3};
+
+Dataset LinesOf(const Element& name) { return TextLineDataset({name.at(0).scalar<std::string>()}); }
+Dataset Twice(const Element& element) { return Dataset::FromTensors(element).Repeat(2); }
+
+TEST_F(AutoShardTest, FileShardsTheNamesThatAnInterleaveMakesReadersOf) {
+  const Dataset lines = FileNames(files_).Interleave(LinesOf, kLine, kThree).Batch(4).Prefetch(1);
+  ::testing::internal::CaptureStderr();
+  const Dataset part = AutoShard(lines, 2, 1);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  EXPECT_THAT(part.ToString(), HasSubstr("string[5]).Shard(2, 1).Interleave(host function"));
+  EXPECT_THAT(Lines(part), ElementsAre("10", "30", "11", "31"));
+  EXPECT_THAT(Lines(AutoShard(lines, 2, 0, AutoShardPolicy::kFile)), ElementsAre("00", "20", "40", "01", "21", "41"));
+  const Dataset shuffled = FileNames(files_).Shuffle(5).Repeat(1).Interleave(LinesOf, kLine);
+  EXPECT_THAT(AutoShard(shuffled, 2, 1).ToString(),
+              HasSubstr("string[5]).Repeat(1).Shard(2, 1).Shuffle(5).Interleave(host function"));
+  try {
+    Lines(AutoShard(lines, 7, 6));
+    FAIL();
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("got 5, so that worker 6 has none"));
+  }
+}
+
+TEST_F(AutoShardTest, FileFindsReadersDeepInWhatAFunctionMakes) {
+  const auto numbered = [](const Element& name) { return Dataset::Zip({Dataset::Range(9), LinesOf(name).Skip(1)}); };
+  const Dataset zipped = FileNames(files_).Interleave(numbered, {{DType::kInt64, Shape()}, kLine[0]}, kThree);
+  EXPECT_THAT(AutoShard(zipped, 2, 1, AutoShardPolicy::kFile).ToString(), HasSubstr(".Shard(2, 1).Interleave("));
+  const auto nested = [](const Element& name) { return Dataset::FromTensors(name).Interleave(LinesOf, kLine); };
+  EXPECT_THAT(Lines(AutoShard(FileNames(files_).Interleave(nested, kLine), 4, 3, AutoShardPolicy::kFile)),
+              ElementsAre("30", "31"));
+  const std::string idx = dir_ + "idx";
+  WriteIdx(idx, Tensor::Zeros(DType::kUint8, Shape{3}));
+  const Dataset images =
+      FileNames({idx, idx})
+          .Interleave([](const Element& name) { return IdxDataset({name.at(0).scalar<std::string>()}); },
+                      {{DType::kUint8, Shape()}});
+  const auto iterator = AutoShard(images, 2, 1, AutoShardPolicy::kFile).MakeIterator();
+  Element element;
+  int count = 0;
+  while (iterator->Next(&element)) ++count;
+  EXPECT_EQ(count, 3);
+}
+
+TEST_F(AutoShardTest, FileGoesOnThroughAnInterleaveWithoutReaders) {
+  const Dataset doubled = TextLineDataset(FileNames(files_).Skip(1)).Interleave(Twice, kLine, {.cycle_length = 1});
+  EXPECT_THAT(Lines(AutoShard(doubled, 3, 1, AutoShardPolicy::kFile)), ElementsAre("20", "20", "21", "21"));
+  EXPECT_THAT(AutoShard(doubled, 3, 1).ToString(), HasSubstr(".Skip(1).Shard(3, 1).TextLine().Interleave("));
+  const Dataset both = TextLineDataset(files_).Concatenate(TextLineDataset(files_));
+  EXPECT_THAT(Lines(AutoShard(both.Interleave(Twice, kLine, {.cycle_length = 1}), 5, 2)),
+              ElementsAre("20", "20", "21", "21", "20", "20", "21", "21"));
+  const Dataset names = FileNames(files_).Interleave(Twice, kLine, {.cycle_length = 1});
+  EXPECT_THROW(AutoShard(names, 2, 0, AutoShardPolicy::kFile), FailedPreconditionError);
+  EXPECT_THAT(AutoShard(names, 2, 0).ToString(), ::testing::EndsWith("Interleave(host function, cycle=1, block=1)"
+                                                                     ".Shard(2, 0)"));
+}
+
+// As TensorFlow does, whose readers of a list of files are flat maps over tensors.
+TEST_F(AutoShardTest, FileShardsBetweenAFlatMapAndOneOverTensors) {
+  const Dataset names = FileNames(files_).Interleave(Twice, kLine, {.cycle_length = 1});
+  EXPECT_THAT(Lines(AutoShard(names.Skip(1).Interleave(LinesOf, kLine, {.cycle_length = 1}), 5, 3)),
+              ElementsAre("40", "41"));  // the second of the elements 3 and 8
+  const Dataset doubled = FileNames(files_)
+                              .Interleave(LinesOf, kLine, {.cycle_length = 1})
+                              .Shuffle(9, /*seed=*/3)
+                              .Interleave(Twice, kLine, {.cycle_length = 1});
+  EXPECT_THAT(AutoShard(doubled, 5, 3, AutoShardPolicy::kFile).ToString(),
+              HasSubstr("string[5]).Interleave(host function, cycle=1, block=1).Shard(5, 3).Shuffle(9, seed=3)"));
+  const Dataset of_lines = TextLineDataset(files_).Batch(1).Unbatch().Interleave(Twice, kLine, {.cycle_length = 1});
+  EXPECT_THAT(Lines(AutoShard(of_lines, 5, 3)), ElementsAre("11", "11", "40", "40"));
+  EXPECT_THAT(Lines(AutoShard(TextLineDataset(names.Skip(1)), 5, 3)), ElementsAre("40", "41"));
+}
+
+// A look at the first element, by which a function of the host tells whether it makes readers, leaves nothing behind.
+TEST_F(AutoShardTest, OneElementTells) {
+  std::vector<std::string> seen;
+  const auto lines_of = [&](const Element& name) {
+    seen.push_back(name.at(0).scalar<std::string>());
+    return LinesOf(name);
+  };
+  const Dataset names = FileNames(files_).Cache(dir_ + "names").Cache().Prefetch(4).Shuffle(5);
+  const Dataset lines = names.Interleave(lines_of, kLine);
+  for (const AutoShardPolicy policy : {AutoShardPolicy::kOff, AutoShardPolicy::kData, AutoShardPolicy::kHint}) {
+    AutoShard(lines, 2, 1, policy);
+  }
+  AutoShard(lines, 1, 0);
+  EXPECT_THAT(seen, ElementsAre());
+  const auto files_before = std::distance(std::filesystem::directory_iterator(dir_), {});
+  ::testing::internal::CaptureStderr();
+  AutoShard(lines, 2, 1);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  EXPECT_THAT(seen, ElementsAre(files_.front()));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir_), {}), files_before);
+}
+
+TEST_F(AutoShardTest, WithoutAnElementNothingTells) {
+  const Dataset lines = FileNames(files_).Take(0).Interleave(LinesOf, kLine);
+  try {
+    AutoShard(lines, 2, 0, AutoShardPolicy::kFile);
+    FAIL();
+  } catch (const FailedPreconditionError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("whether the function of Interleave(host function, cycle=4, block=1) reads "
+                                        "files; got none from FromTensorSlices(string[5]).Take(0)"));
+  }
+  ::testing::internal::CaptureStderr();
+  EXPECT_THAT(AutoShard(lines, 2, 0).ToString(), ::testing::EndsWith("block=1).Shard(2, 0)"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("expected an element"));
+}
+
+// Were it taken for a function without readers, a worker where it fails would choose otherwise than the others.
+TEST_F(AutoShardTest, WhatTheFunctionThrowsIsThrown) {
+  const Dataset images =
+      FileNames({dir_ + "missing"})
+          .Interleave([](const Element& name) { return IdxDataset({name[0].scalar<std::string>()}); },
+                      {{DType::kUint8, Shape()}});
+  try {
+    AutoShard(images, 2, 0);
+    FAIL();
+  } catch (const NotFoundError& error) {
+    EXPECT_THAT(error.what(), HasSubstr(dir_ + "missing"));
+    EXPECT_THAT(error.what(), HasSubstr("(from stage Interleave(host function"));
+  }
 }
 
 TEST_F(AutoShardTest, AutoTakesDataWithAWarning) {

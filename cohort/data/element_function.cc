@@ -47,6 +47,7 @@ class HostDatasets : public DatasetFunction {
     throw InvalidArgumentError(StrCat("[data] expected an inner dataset of ", data::ToString(spec_), "; got ",
                                       data::ToString(node->spec()), " from ", node->ToString()));
   }
+  bool MayReadFiles() const override { return true; }
   const ElementSpec& output_spec() const override { return spec_; }
   std::string ToString() const override { return kHost; }
   void Write(DescriptionWriter*) const override { FailWrite("Interleave"); }

@@ -25,6 +25,8 @@ class DatasetFunction {
  public:
   virtual ~DatasetFunction() = default;
   virtual NodePtr Call(const Element& element) const = 0;
+  // False where no dataset that it makes reads files, whatever the element.
+  virtual bool MayReadFiles() const = 0;
   virtual const ElementSpec& output_spec() const = 0;
   virtual std::string ToString() const = 0;
   virtual void Write(DescriptionWriter* out) const = 0;

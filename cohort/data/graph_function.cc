@@ -76,6 +76,7 @@ class GraphSlices : public DatasetFunction {
   GraphSlices(std::shared_ptr<const Function> function, const ElementSpec& spec)
       : call_(std::move(function), spec), spec_(RowSpec(call_.result_spec())) {}
   NodePtr Call(const Element& element) const override { return MakeSlices(call_.Call(element)); }
+  bool MayReadFiles() const override { return false; }
   const ElementSpec& output_spec() const override { return spec_; }
   std::string ToString() const override { return "slices of " + call_.function().name(); }
   void Write(DescriptionWriter* out) const override {

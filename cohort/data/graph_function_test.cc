@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "cohort/core/error.h"
+#include "cohort/data/auto_shard.h"
 #include "cohort/data/dataset.h"
+#include "cohort/data/readers.h"
 #include "cohort/data/serialize.h"
 #include "cohort/data/testing/drain.h"
 #include "cohort/graph/function.h"
@@ -86,6 +88,15 @@ TEST(GraphFunctionTest, FiltersAndInterleaves) {
   };
   EXPECT_THAT(Scalars(Dataset::Range(4).Interleave(up_to, {.cycle_length = 2})), ElementsAre(0, 0, 1, 0, 1, 2));
   EXPECT_EQ(Drain(ParsedNumbers()).size(), 8u);  // 4 + 5 + 6 + 7 numbers
+}
+
+// It yields slices, which the description says: sharding by file goes on to the reader without a look at an element.
+TEST(GraphFunctionTest, AnInterleaveByAGraphReadsNoFiles) {
+  const auto slices = [](Graph&, const Outputs& args) { return args; };
+  const Dataset names = FileNames({"no_such_file_0", "no_such_file_1"}).Repeat(1);
+  const Dataset lines = TextLineDataset(names).Batch(2).Interleave(slices);
+  EXPECT_THAT(AutoShard(lines, 2, 1, AutoShardPolicy::kFile).ToString(),
+              HasSubstr("string[2]).Repeat(1).Shard(2, 1).TextLine().Batch(2).Interleave(slices of interleave_fn"));
 }
 
 TEST(GraphFunctionTest, ShippedPipelinesGoOnFromPositions) {

@@ -96,6 +96,7 @@ class InterleaveNode : public DatasetNode {
  public:
   InterleaveNode(NodePtr input, std::shared_ptr<const DatasetFunction> function, const InterleaveOptions& options)
       : DatasetNode({input}, function->output_spec()), function_(std::move(function)), options_(options) {}
+  const DatasetFunction& function() const { return *function_; }
   std::string kind() const override { return "Interleave"; }
   std::string Parameters() const override {
     return StrCat(function_->ToString(), ", cycle=", options_.cycle_length, ", block=", options_.block_length);
@@ -128,6 +129,11 @@ NodePtr MakeInterleave(NodePtr input, std::shared_ptr<const DatasetFunction> fun
   CheckParameter(options.cycle_length >= 1, "a cycle length of Interleave of at least 1", options.cycle_length);
   CheckParameter(options.block_length >= 1, "a block length of Interleave of at least 1", options.block_length);
   return std::make_shared<InterleaveNode>(std::move(input), std::move(function), options);
+}
+
+const DatasetFunction* InterleaveFunction(const DatasetNode& node) {
+  const auto* interleave = dynamic_cast<const InterleaveNode*>(&node);
+  return interleave == nullptr ? nullptr : &interleave->function();
 }
 
 }  // namespace cohort::data

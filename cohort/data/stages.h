@@ -55,5 +55,7 @@ NodePtr MakeFilter(NodePtr input, std::shared_ptr<const ElementFunction> predica
 // interleave_stage.cc
 NodePtr MakeInterleave(NodePtr input, std::shared_ptr<const DatasetFunction> function,
                        const InterleaveOptions& options);
+// The function of an Interleave, which belongs to it; null for another stage.
+const DatasetFunction* InterleaveFunction(const DatasetNode& node);
 
 }  // namespace cohort::data

@@ -42,6 +42,7 @@ std::vector<std::string> Strings(const Json& stage, size_t from) {
 std::optional<Dataset> Source(const Json& stage) {
   const std::string name = stage.at(0);
   if (name == "range") return Dataset::Range(Int(stage, 1), Int(stage, 2), Int(stage, 3, 1));
+  if (name == "names") return FileNames(Strings(stage, 1));
   if (name == "lines") return TextLineDataset(Strings(stage, 2), static_cast<Compression>(Int(stage, 1)));
   if (name == "records") return TFRecordDataset(Strings(stage, 2), static_cast<Compression>(Int(stage, 1)));
   if (name == "csv") {
@@ -62,6 +63,13 @@ std::optional<Dataset> Source(const Json& stage) {
 Dataset Inner(const Element& element) {
   const int64_t n = element.at(0).scalar<int64_t>();
   return Dataset::Range(10 * n, 11 * n);
+}
+
+Dataset LinesOf(const Element& name) { return TextLineDataset({name.at(0).scalar<std::string>()}); }
+Dataset Twice(const Element& element) { return Dataset::FromTensors(element).Repeat(2); }
+
+InterleaveOptions CycleAndBlock(const Json& stage) {
+  return {static_cast<int>(Int(stage, 1)), static_cast<int>(Int(stage, 2))};
 }
 
 Dataset Apply(const Dataset& dataset, const Json& stage) {
@@ -105,9 +113,15 @@ Dataset Apply(const Dataset& dataset, const Json& stage) {
        }},
       {"interleave",
        [](const auto& d, const auto& s) {
-         return d.Interleave(Inner, {{DType::kInt64, Shape()}},
-                             {static_cast<int>(Int(s, 1)), static_cast<int>(Int(s, 2))});
+         return d.Interleave(Inner, {{DType::kInt64, Shape()}}, CycleAndBlock(s));
        }},
+      {"lines_of", [](const auto& d, const auto&) { return TextLineDataset(d); }},
+      {"interleave_lines",
+       [](const auto& d, const auto& s) {
+         return d.Interleave(LinesOf, {{DType::kString, Shape()}}, CycleAndBlock(s));
+       }},
+      {"interleave_twice",
+       [](const auto& d, const auto& s) { return d.Interleave(Twice, d.element_spec(), CycleAndBlock(s)); }},
   };
   return stages.at(stage.at(0))(dataset, stage);
 }

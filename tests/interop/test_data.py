@@ -145,12 +145,17 @@ def auto_sharded(dataset, workers, index, policy):
     return distribute._AutoShardDataset(dataset.with_options(options), workers, index)  # pylint: disable=protected-access
 
 
+@pytest.fixture
+def files(tmp_path):
+    paths = [str(tmp_path / str(i)) for i in range(5)]
+    for i, path in enumerate(paths):
+        pathlib.Path(path).write_text("".join(f"{i}{j}\n" for j in range(3)))
+    return paths
+
+
 @pytest.mark.parametrize("policy", [-1, 0, 1, 2])
 @pytest.mark.parametrize("workers,index", [(1, 0), (2, 1), (3, 0)])
-def test_auto_shard_of_files(tmp_path, policy, workers, index):
-    files = [str(tmp_path / str(i)) for i in range(5)]
-    for i, file in enumerate(files):
-        pathlib.Path(file).write_text(f"{i}0\n{i}1\n{i}2\n")
+def test_auto_shard_of_files(files, policy, workers, index):
     dataset = tf.data.TextLineDataset(files).skip(1).batch(2).prefetch(1)
     stages = [["lines", 0, *files], ["skip", 1], ["batch", 2], ["prefetch", 1]]
     ours = run([*stages, ["auto_shard", workers, index, policy]])
@@ -161,6 +166,88 @@ def test_auto_shard_of_files(tmp_path, policy, workers, index):
 def test_auto_shard_of_numbers(policy):
     ours = run([["range", 0, 23], ["batch", 3], ["auto_shard", 3, 2, policy]])
     assert ours == elements(auto_sharded(tf.data.Dataset.range(23).batch(3), 3, 2, policy))
+
+
+def lines_of(name):
+    return tf.data.TextLineDataset(name)
+
+
+def twice(element):
+    return tf.data.Dataset.from_tensors(element).repeat(2)
+
+
+def interleaves(files):
+    """Pairs of ours and theirs: readers within functions, functions without readers, and interleaves of interleaves."""
+    names, ours = tf.data.Dataset.from_tensor_slices(files), ["names", *files]
+    lines = ["interleave_lines", 3, 2]
+    return {
+        "reader": ([ours, lines], names.interleave(lines_of, 3, 2)),
+        "reader_behind_stages": (
+            [ours, ["skip", 1], lines, ["batch", 2], ["prefetch", 1]],
+            names.skip(1).interleave(lines_of, 3, 2).batch(2).prefetch(1),
+        ),
+        "shuffled_names": (
+            [ours, ["shuffle", 9, 4], ["interleave_lines", 1, 1]],
+            names.shuffle(9, 4).interleave(lines_of, 1, 1),
+        ),
+        "no_reader_within": (
+            [ours, ["skip", 1], ["lines_of"], ["interleave_twice", 3, 2]],
+            tf.data.TextLineDataset(names.skip(1)).interleave(twice, 3, 2),
+        ),
+        "no_reader_within_on_both": (
+            [["lines", 0, *files], ["concatenate", [["lines", 0, *files]]], ["interleave_twice", 1, 1]],
+            tf.data.TextLineDataset(files).concatenate(tf.data.TextLineDataset(files)).interleave(twice, 1, 1),
+        ),
+        "of_lines": (
+            [["lines", 0, *files], ["batch", 1], ["unbatch"], ["interleave_twice", 3, 2]],
+            tf.data.TextLineDataset(files).batch(1).unbatch().interleave(twice, 3, 2),
+        ),
+        "of_interleave": (
+            [ours, ["interleave_twice", 1, 1], ["skip", 1], lines],
+            names.interleave(twice, 1, 1).skip(1).interleave(lines_of, 3, 2),
+        ),
+        "of_interleave_with_reader": (
+            [ours, lines, ["shuffle", 4, 2], ["interleave_twice", 1, 1]],
+            names.interleave(lines_of, 3, 2).shuffle(4, 2).interleave(twice, 1, 1),
+        ),
+        "lines_of_interleave": (
+            [ours, ["interleave_twice", 1, 1], ["skip", 1], ["lines_of"]],
+            tf.data.TextLineDataset(names.interleave(twice, 1, 1).skip(1)),
+        ),
+        "deep": (
+            [ours, ["skip", 1], ["interleave_twice", 1, 1], ["lines_of"], ["interleave_twice", 3, 2]],
+            tf.data.TextLineDataset(names.skip(1).interleave(twice, 1, 1)).interleave(twice, 3, 2),
+        ),
+    }
+
+
+@pytest.mark.parametrize("policy", [-1, 0, 1, 2])
+@pytest.mark.parametrize("workers,index", [(2, 0), (2, 1), (3, 2)])
+@pytest.mark.parametrize("kind", interleaves(["x"]))
+def test_auto_shard_of_interleaves(files, kind, policy, workers, index):
+    ours, theirs = interleaves(files)[kind]
+    assert run([*ours, ["auto_shard", workers, index, policy]]) == texts(auto_sharded(theirs, workers, index, policy))
+
+
+@pytest.mark.parametrize("policy", [0, 2])
+def test_auto_shard_without_readers(files, policy):
+    names = tf.data.Dataset.from_tensor_slices(files)
+    ours = run([["names", *files], ["interleave_twice", 2, 1], ["auto_shard", 3, 1, policy]])
+    assert ours == texts(auto_sharded(names.interleave(twice, 2, 1), 3, 1, policy))
+
+
+@pytest.mark.parametrize("policy,stages,make", [
+    (0, ["interleave_lines", 1, 1], lambda names: names.interleave(lines_of, 1, 1)),
+    (1, ["interleave_lines", 1, 1], lambda names: names.interleave(lines_of, 1, 1)),
+    (1, ["lines_of"], tf.data.TextLineDataset),
+    (2, ["skip", 0], lambda names: names.skip(0)),
+])  # fmt: skip
+def test_fewer_elements_than_workers_are_an_error(files, policy, stages, make):
+    """Ours is that of a worker that has none, TensorFlow's that of one that has some."""
+    with pytest.raises(AssertionError, match="got 5, so that worker 6 has none"):
+        run([["names", *files], stages, ["auto_shard", 7, 6, policy]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not enough for the required 7 shards"):
+        texts(auto_sharded(make(tf.data.Dataset.from_tensor_slices(files)), 7, 0, policy))
 
 
 @pytest.mark.parametrize("batch,workers,replicas", [(7, 2, 2), (8, 2, 2), (4, 1, 3), (3, 3, 2), (1, 1, 2)])
