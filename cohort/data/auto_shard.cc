@@ -111,7 +111,9 @@ NodePtr ReplaceHints(const NodePtr& node, const Worker& worker) {
   if (node->inputs().empty()) return node;
   std::vector<NodePtr> inputs;
   for (const NodePtr& input : node->inputs()) inputs.push_back(ReplaceHints(input, worker));
-  if (node->kind() == "ShardHint") return MakeShard(inputs.front(), worker.count, worker.index);
+  if (node->kind() == "ShardHint") {
+    return MakeShard(inputs.front(), worker.count, worker.index, /*require_non_empty=*/worker.count > 1);
+  }
   return inputs == node->inputs() ? node : node->WithInputs(std::move(inputs));
 }
 

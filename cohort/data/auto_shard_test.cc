@@ -223,10 +223,27 @@ TEST_F(AutoShardTest, OtherPolicies) {
   EXPECT_EQ(Drain(AutoShard(hinted, 3, 2, AutoShardPolicy::kHint)), (Rows{{2, 5}, {8}}));
   EXPECT_EQ(Drain(AutoShard(hinted, 1, 0, AutoShardPolicy::kHint)).size(), 5u);
   EXPECT_EQ(AutoShard(batches, 3, 2, AutoShardPolicy::kHint).ToString(), batches.ToString());
+  const Dataset few = AutoShard(hinted, 10, 9, AutoShardPolicy::kHint);
+  EXPECT_THROW(few.MakeIterator()->Next(), InvalidArgumentError);
+  const Dataset none = Dataset::Range(0).Shard(kShardHint, kShardHint);
+  EXPECT_EQ(Drain(AutoShard(none, 1, 0, AutoShardPolicy::kHint)).size(), 0u);
   EXPECT_THROW(hinted.MakeIterator(), FailedPreconditionError);
   EXPECT_EQ(Deserialize(Serialize(hinted)).ToString(), hinted.ToString());
   EXPECT_THROW(AutoShard(batches, 0, 0), InvalidArgumentError);
   EXPECT_THROW(AutoShard(batches, 2, 2), InvalidArgumentError);
+}
+
+// A part of what has random access has it too, so that a shuffle behind it need not save its buffer.
+TEST_F(AutoShardTest, PartsHaveSmallPositions) {
+  const Dataset hinted = Dataset::Range(1000).Shard(kShardHint, kShardHint).Shuffle(100, /*seed=*/3);
+  const Dataset part = AutoShard(hinted, 2, 1, AutoShardPolicy::kHint);
+  const auto iterator = part.MakeIterator();
+  Drain(*iterator, 50);
+  const std::string position = iterator->Save();
+  EXPECT_LT(position.size(), part.ToString().size() + 50);
+  const auto restored = part.MakeIterator();
+  restored->Restore(position);
+  EXPECT_EQ(Drain(*restored), Drain(*iterator));
 }
 
 // Every element goes to exactly one worker.

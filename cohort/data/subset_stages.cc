@@ -73,7 +73,8 @@ class SubsetNode : public DatasetNode {
   SubsetNode(const char* kind, NodePtr input, const Subset& subset)
       : DatasetNode({input}, input->spec()), kind_(kind), subset_(subset) {
     const int64_t size = input->RandomAccessSize();
-    size_ = size == kSequential || subset.require_non_empty ? kSequential : subset.CountOf(size);
+    size_ = size == kSequential ? kSequential : subset.CountOf(size);
+    if (subset.require_non_empty && size_ == 0) size_ = kSequential;  // whose iterator has the error
   }
   std::string kind() const override { return kind_; }
   std::string Parameters() const override {

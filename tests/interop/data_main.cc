@@ -82,6 +82,7 @@ Dataset Apply(const Dataset& dataset, const Json& stage) {
       {"take", [](const auto& d, const auto& s) { return d.Take(Int(s, 1)); }},
       {"skip", [](const auto& d, const auto& s) { return d.Skip(Int(s, 1)); }},
       {"shard", [](const auto& d, const auto& s) { return d.Shard(Int(s, 1), Int(s, 2)); }},
+      {"shard_hint", [](const auto& d, const auto&) { return d.Shard(kShardHint, kShardHint); }},
       {"cache", [](const auto& d, const auto&) { return d.Cache(); }},
       {"prefetch", [](const auto& d, const auto& s) { return d.Prefetch(Int(s, 1)); }},
       {"concatenate", [](const auto& d, const auto& s) { return d.Concatenate(Build(s.at(1))); }},

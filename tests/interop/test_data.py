@@ -153,7 +153,7 @@ def files(tmp_path):
     return paths
 
 
-@pytest.mark.parametrize("policy", [-1, 0, 1, 2])
+@pytest.mark.parametrize("policy", [-1, 0, 1, 2, 3])
 @pytest.mark.parametrize("workers,index", [(1, 0), (2, 1), (3, 0)])
 def test_auto_shard_of_files(files, policy, workers, index):
     dataset = tf.data.TextLineDataset(files).skip(1).batch(2).prefetch(1)
@@ -162,7 +162,7 @@ def test_auto_shard_of_files(files, policy, workers, index):
     assert ours == texts(auto_sharded(dataset, workers, index, policy))
 
 
-@pytest.mark.parametrize("policy", [-1, 0, 2])
+@pytest.mark.parametrize("policy", [-1, 0, 2, 3])
 def test_auto_shard_of_numbers(policy):
     ours = run([["range", 0, 23], ["batch", 3], ["auto_shard", 3, 2, policy]])
     assert ours == elements(auto_sharded(tf.data.Dataset.range(23).batch(3), 3, 2, policy))
@@ -221,7 +221,7 @@ def interleaves(files):
     }
 
 
-@pytest.mark.parametrize("policy", [-1, 0, 1, 2])
+@pytest.mark.parametrize("policy", [-1, 0, 1, 2, 3])
 @pytest.mark.parametrize("workers,index", [(2, 0), (2, 1), (3, 2)])
 @pytest.mark.parametrize("kind", interleaves(["x"]))
 def test_auto_shard_of_interleaves(files, kind, policy, workers, index):
@@ -236,11 +236,20 @@ def test_auto_shard_without_readers(files, policy):
     assert ours == texts(auto_sharded(names.interleave(twice, 2, 1), 3, 1, policy))
 
 
+@pytest.mark.parametrize("workers,index", [(1, 0), (2, 1), (3, 0)])
+def test_auto_shard_by_hint(workers, index):
+    hint = tf.data.experimental.SHARD_HINT
+    theirs = tf.data.Dataset.range(23).shard(hint, hint).map(lambda x: 2 * x).batch(3)
+    ours = run([["range", 0, 23], ["shard_hint"], ["double"], ["batch", 3], ["auto_shard", workers, index, 3]])
+    assert ours == elements(auto_sharded(theirs, workers, index, 3))
+
+
 @pytest.mark.parametrize("policy,stages,make", [
     (0, ["interleave_lines", 1, 1], lambda names: names.interleave(lines_of, 1, 1)),
     (1, ["interleave_lines", 1, 1], lambda names: names.interleave(lines_of, 1, 1)),
     (1, ["lines_of"], tf.data.TextLineDataset),
     (2, ["skip", 0], lambda names: names.skip(0)),
+    (3, ["shard_hint"], lambda names: names.shard(tf.data.experimental.SHARD_HINT, tf.data.experimental.SHARD_HINT)),
 ])  # fmt: skip
 def test_fewer_elements_than_workers_are_an_error(files, policy, stages, make):
     """Ours is that of a worker that has none, TensorFlow's that of one that has some."""
