@@ -11,7 +11,17 @@ namespace cohort::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+class ExamplesTest : public LaunchTest {};
+
+// Where the real images are; empty: nowhere.
+std::string RealImages() {
+  const char* data = std::getenv("COHORT_DATA_DIR");
+  const std::string folder = data == nullptr ? "" : std::string(data) + "/fashion-mnist";
+  return std::filesystem::exists(folder) ? folder : "";
+}
 
 // The number behind the last `label`; fails the test where there is none.
 double NumberBehind(const std::string& text, const std::string& label) {
@@ -29,7 +39,7 @@ std::string LastLineOf(const std::string& text, const std::string& start) {
   return last;
 }
 
-TEST(ExamplesTest, LocalQuickstartFitsItsLine) {
+TEST_F(ExamplesTest, LocalQuickstartFitsItsLine) {
   LaunchedProgram program({LOCAL_QUICKSTART_PROGRAM});
   ASSERT_EQ(program.Wait(), 0) << program.err();
   const std::string last = LastLineOf(program.out(), "y = ");
@@ -37,7 +47,7 @@ TEST(ExamplesTest, LocalQuickstartFitsItsLine) {
   EXPECT_NEAR(NumberBehind(last, " x + "), 10, 0.1) << program.out();
 }
 
-TEST(ExamplesTest, ClusterMatMulComputesOnTheWorkerWhatLiesOnTheParameterServers) {
+TEST_F(ExamplesTest, ClusterMatMulComputesOnTheWorkerWhatLiesOnTheParameterServers) {
   LaunchedProgram program(Launch({"--ps=2", "--workers=1"}, {CLUSTER_MATMUL_PROGRAM, "--last_step=20"}));
   ASSERT_EQ(program.Wait(), 0) << program.err();
   const std::string out = program.out();
@@ -49,11 +59,10 @@ TEST(ExamplesTest, ClusterMatMulComputesOnTheWorkerWhatLiesOnTheParameterServers
                          HasSubstr("[worker/0] MatMul: (MatMul): /job:worker/replica:0/task:0/device:CPU:0\n")));
 }
 
-TEST(ExamplesTest, TheClassifierLearnsOnACluster) {
+TEST_F(ExamplesTest, TheClassifierLearnsOnACluster) {
   std::vector<std::string> command{MNIST_CLASSIFIER_PROGRAM};
-  const char* data = std::getenv("COHORT_DATA_DIR");
-  const bool real = data != nullptr && std::filesystem::exists(std::string(data) + "/fashion-mnist");
-  if (real) command.push_back("--data_dir=" + std::string(data) + "/fashion-mnist");
+  const bool real = !RealImages().empty();
+  if (real) command.push_back("--data_dir=" + RealImages());
   LaunchedProgram program(Launch({"--ps=2", "--workers=2"}, command));
   ASSERT_EQ(program.Wait(), 0) << program.err();
   const std::string out = program.out();
@@ -64,35 +73,99 @@ TEST(ExamplesTest, TheClassifierLearnsOnACluster) {
   EXPECT_EQ(out.find("training on generated images") == std::string::npos, real) << out;
 }
 
-// In bfloat16, on a small part of the generated images; guessing gets one in ten right.
-TEST(ExamplesTest, TheSeparableNetworkLearnsInMixedPrecision) {
-  if (!cpu::HasAvx512()) GTEST_SKIP() << "convolutions in bfloat16 need AVX-512";
-  LaunchedProgram program({FASHION_MNIST_PROGRAM, "--mixed_precision", "--max_images=320", "--batch_size=32",
-                           "--epochs=2", "--threads=1", "--learning_rate=0.005", "--verbose=2"});
-  ASSERT_EQ(program.Wait(), 0) << program.err();
+struct TrainingResult {
+  double test_accuracy, val_loss;
+};
+
+// Of the separable network, on a small part of the generated images.
+TrainingResult TrainShortly(const std::vector<std::string>& flags) {
+  std::vector<std::string> command{FASHION_MNIST_PROGRAM, "--max_images=320", "--batch_size=32",      "--epochs=2",
+                                   "--threads=1",         "--verbose=2",      "--learning_rate=0.005"};
+  command.insert(command.end(), flags.begin(), flags.end());
+  LaunchedProgram program(command);
+  EXPECT_EQ(program.Wait(), 0) << program.err();
   const std::string out = program.out();
-  const std::string last = out.substr(out.rfind('\n', out.size() - 2) + 1);
-  EXPECT_EQ(last.rfind("test accuracy: ", 0), 0u) << out;
-  EXPECT_THAT(last, HasSubstr(" (of generated images)\n"));
-  EXPECT_GE(NumberBehind(last, "test accuracy: "), 0.5) << out;
+  const std::string last = LastLineOf(out, "test accuracy: ");
+  EXPECT_THAT(last, HasSubstr(" (of generated images)"));
+  return {NumberBehind(last, "test accuracy: "), NumberBehind(out, " - val_loss: ")};
 }
 
-// The last part of the demo, with its settings, on fewer images but past the steps in which a rate that is too large
-// shows: with twice the rate the loss is NaN here.
-TEST(ExamplesTest, TheDemosMirroredTrainingLearns) {
-  LaunchedProgram program(Launch({"--workers=2"}, {FASHION_MNIST_PROGRAM, "--strategy=multi_worker", "--threads=1",
-                                                   "--epochs=1", "--max_images=2500", "--verbose=2"}));
+// In bfloat16 as well as in float32 (0.67 and 0.68; guessing gets one in ten right), but not by the same numbers.
+TEST_F(ExamplesTest, TheSeparableNetworkLearnsInMixedPrecision) {
+  if (!cpu::HasAvx512()) GTEST_SKIP() << "convolutions in bfloat16 need AVX-512";
+  const TrainingResult mixed = TrainShortly({"--mixed_precision"}), full = TrainShortly({});
+  EXPECT_GE(mixed.test_accuracy, 0.5);
+  EXPECT_GE(mixed.test_accuracy, full.test_accuracy - 0.1);
+  EXPECT_NE(mixed.val_loss, full.val_loss);
+}
+
+// "(Conv2D)", ... of the rows that a worker has printed as the table of the signal check: each the layer's name, its
+// class, its shape and the size of its output, which is not zero.
+std::vector<std::string> LayersOfSignalTable(const std::string& out, const std::string& worker) {
+  std::vector<std::string> classes;
+  bool in_table = false;
+  std::istringstream lines(out);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind(worker, 0) != 0) continue;
+    if (line == worker) in_table = false;
+    if (in_table) {
+      std::istringstream row(line.substr(worker.size()));
+      std::string name, shape;
+      double rms = 0;
+      EXPECT_TRUE((row >> name >> classes.emplace_back() >> shape >> rms) && rms > 0) << line;
+    }
+    if (line.find(" rms out ") != std::string::npos) in_table = true;
+  }
+  return classes;
+}
+
+// All files in `folder` whose name begins with `start`, one after another.
+std::string TextOfFiles(const std::string& folder, const std::string& start) {
+  std::string text;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().filename().string().rfind(start, 0) == 0) text += FileText(entry.path().string());
+  }
+  return text;
+}
+
+// The last part of the demo, with its settings and what it leaves behind, on fewer images but past the steps in which
+// a rate that is too large shows: with twice the rate the loss of generated images is NaN here. Real ones are harder:
+// accuracies were 0.83 of 2500 that are generated, 0.72 to 0.77 of about 4000 that are real.
+TEST_F(ExamplesTest, TheDemosMirroredTrainingLearns) {
+  const bool real = !RealImages().empty();
+  std::vector<std::string> command{FASHION_MNIST_PROGRAM, "--strategy=multi_worker",
+                                   "--threads=1",         "--epochs=1",
+                                   "--verbose=2",         "--show_signal",
+                                   "--logdir=" + folder_, real ? "--max_images=4000" : "--max_images=2500"};
+  if (real) command.push_back("--data_dir=" + RealImages());
+  LaunchedProgram program(Launch({"--workers=2"}, command));
   ASSERT_EQ(program.Wait(), 0) << program.err();
   const std::string out = program.out();
   EXPECT_EQ(out.find("nan"), std::string::npos) << out;
   EXPECT_EQ(program.err().find("the loss is"), std::string::npos) << program.err();
   const std::string last = LastLineOf(out, "[worker/0] test accuracy: ");
+  EXPECT_EQ(last.find("(of generated images)") == std::string::npos, real) << out;
   EXPECT_GE(NumberBehind(last, "test accuracy: "), 0.6) << out;
   EXPECT_LT(NumberBehind(out, " - val_loss: "), 1.0) << out;
+  for (const std::string worker : {"[worker/0] ", "[worker/1] "}) {
+    EXPECT_THAT(LayersOfSignalTable(out, worker),
+                ElementsAre("(InputLayer)", "(Conv2D)", "(SeparableConv2D)", "(MaxPooling2D)", "(SeparableConv2D)",
+                            "(SeparableConv2D)", "(MaxPooling2D)", "(SeparableConv2D)", "(SeparableConv2D)",
+                            "(MaxPooling2D)", "(Flatten)", "(Dense)", "(Dense)"))
+        << out;
+  }
+  EXPECT_THAT(FileText(File("curves.svg")),
+              AllOf(HasSubstr(">accuracy<"), HasSubstr(">validation<"), HasSubstr("</svg>")));
+  EXPECT_EQ(FileText(File("model.keras")).substr(0, 4), "PK\3\4");  // a ZIP archive
+  EXPECT_GT(std::filesystem::file_size(File("model.keras")), 1'000'000u);
+  for (const std::string run : {"train", "validation"}) {
+    EXPECT_THAT(TextOfFiles(File(run), "events.out.tfevents."),
+                AllOf(HasSubstr("epoch_loss"), HasSubstr("epoch_accuracy")));
+  }
 }
 
 // A flag that would have no effect is an error.
-TEST(ExamplesTest, ReplicasNeedAStrategyThatHasThem) {
+TEST_F(ExamplesTest, ReplicasNeedAStrategyThatHasThem) {
   LaunchedProgram program({FASHION_MNIST_PROGRAM, "--num_replicas=2", "--max_images=64", "--epochs=1"});
   EXPECT_EQ(program.Wait(), 1);
   EXPECT_THAT(program.err(), AllOf(HasSubstr("InvalidArgument"), HasSubstr("expected another --strategy (mirrored"),

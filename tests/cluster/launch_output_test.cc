@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -83,6 +84,13 @@ TEST_F(LaunchTest, TheEnvironmentOfATask) {
   EXPECT_THAT(fresh.out().substr(44), HasSubstr(token));
 }
 
+TEST_F(LaunchTest, WhereThereIsNoTerminalTasksAreNotToldToDrawBars) {
+  LaunchedProgram program(Shell({"--workers=1"}, "printf '\r1/2\r2/2 %s\n' \"<$COHORT_PROGRESS>\""),
+                          [] { unsetenv("COHORT_PROGRESS"); });
+  EXPECT_EQ(program.Wait(), 0);
+  EXPECT_EQ(program.out(), "[worker/0] 2/2 <>\n");
+}
+
 TEST_F(LaunchTest, AReaderThatLeavesDoesNotEndTheTasks) {
   int fds[2];
   ASSERT_EQ(pipe2(fds, O_CLOEXEC), 0);
@@ -105,6 +113,7 @@ class LaunchTerminalTest : public LaunchTest {
     program_ = std::make_unique<LaunchedProgram>(Shell(flags, script), [&] {
       setenv("TERM", "xterm", 1);
       unsetenv("NO_COLOR");
+      unsetenv("COHORT_PROGRESS");
       setsid();
       const int fd = open(name.c_str(), O_RDWR);  // becomes the controlling terminal
       for (int standard = 0; standard <= 2; ++standard) dup2(fd, standard);
@@ -146,6 +155,20 @@ TEST_F(LaunchTerminalTest, TaskNamesAreColouredAndControlCEndsAll) {
   EXPECT_EQ(program_->Wait(), 128 + SIGINT);
   EXPECT_FALSE(task[0].running());
   EXPECT_THAT(ReadUntil("SIGTERM"), HasSubstr("cohort launch: got SIGINT; sending SIGTERM to worker/0"));
+}
+
+TEST_F(LaunchTerminalTest, AProgressBarIsShownAsItGrows) {
+  ASSERT_EQ(mkfifo(File("go").c_str(), 0600), 0);
+  const int go = open(File("go").c_str(), O_RDWR | O_CLOEXEC);
+  Start({"--workers=1", "--output_dir=" + folder_},
+        "printf 'begin\n\r1/2 %s' $COHORT_PROGRESS; read x < " + File("go") + "; printf '\r2/2 end\n'");
+  // Before its line has a newline.
+  EXPECT_THAT(ReadUntil("1/2 bar\033[K"), HasSubstr("[worker/0]\033[0m begin\r\n\r\033[36m[worker/0]\033[0m 1/2 bar"));
+  ASSERT_EQ(write(go, "\n", 1), 1);
+  EXPECT_THAT(ReadUntil("2/2 end\r\n"), HasSubstr("\r\033[K\033[36m[worker/0]\033[0m 2/2 end\r\n"));
+  EXPECT_EQ(program_->Wait(), 0);
+  EXPECT_EQ(FileText(File("worker-0.log")), "begin\n2/2 end\n");
+  close(go);
 }
 
 TEST_F(LaunchTerminalTest, AStoppedTerminalDoesNotStopSignals) {

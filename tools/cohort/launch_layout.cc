@@ -74,4 +74,6 @@ void SetToken(const std::string& token, Environment* current) {
   if (current->count("COHORT_TOKEN_FILE") == 0) current->emplace("COHORT_TOKEN", token);
 }
 
+void SetProgressBars(Environment* current) { current->emplace("COHORT_PROGRESS", "bar"); }
+
 }  // namespace cohort::tools

@@ -49,4 +49,7 @@ std::string NewToken();
 // Sets COHORT_TOKEN to `token` unless `current` has a COHORT_TOKEN or a COHORT_TOKEN_FILE.
 void SetToken(const std::string& token, Environment* current);
 
+// COHORT_PROGRESS=bar, with which a task draws progress bars though it writes to a pipe; what `current` sets stays.
+void SetProgressBars(Environment* current);
+
 }  // namespace cohort::tools

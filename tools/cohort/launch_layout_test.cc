@@ -72,6 +72,14 @@ TEST(LaunchLayoutTest, ThreadsOfATaskUnlessTheUserSetThem) {
   EXPECT_THAT(alone, UnorderedElementsAre(Pair("OMP_NUM_THREADS", "2")));
 }
 
+TEST(LaunchLayoutTest, ProgressBarsUnlessTheUserSaidSomething) {
+  Environment none, plain{{"COHORT_PROGRESS", "plain"}};
+  SetProgressBars(&none);
+  SetProgressBars(&plain);
+  EXPECT_THAT(none, UnorderedElementsAre(Pair("COHORT_PROGRESS", "bar")));
+  EXPECT_THAT(plain, UnorderedElementsAre(Pair("COHORT_PROGRESS", "plain")));
+}
+
 TEST(LaunchLayoutTest, Tokens) {
   const std::string token = NewToken();
   EXPECT_THAT(token, ::testing::MatchesRegex("[0-9a-f]{32}"));

@@ -128,7 +128,9 @@ bool Launcher::StartAll() {
 }
 
 void Launcher::Start(size_t task) {
-  const Process process = StartProcess(program_, options_.command, plan_.EnvironmentOf(task));
+  Environment environment = plan_.EnvironmentOf(task);
+  if (output_.shows_bars()) SetProgressBars(&environment);
+  const Process process = StartProcess(program_, options_.command, environment);
   tasks_[task].pid = process.pid;
   tasks_[task].pid_fd = process.pid_fd;
   epoll_event event{.events = EPOLLIN, .data = {.u64 = task}};

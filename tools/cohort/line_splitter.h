@@ -1,6 +1,8 @@
-// LineSplitter: lines out of a stream of bytes.
+// LineSplitter: lines out of a stream of bytes, as a terminal shows them in the end: of a line that is written anew
+// after '\r', as progress bars are, only the last writing is kept.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -8,34 +10,19 @@ namespace cohort::tools {
 
 class LineSplitter {
  public:
-  // A line longer than this is given in pieces.
+  // A line longer than this, counted from its last '\r', is given in pieces.
   static constexpr size_t kMaxLine = 1 << 20;
 
-  // Calls emit(line, complete) for each line that `bytes` ends, without its newline; any other byte, NUL
-  // included, is kept. `complete` is false for a piece of a line that is too long.
+  // Calls emit(line, complete) for each line that `bytes` ends, without its newline and without what stands before its
+  // last '\r' (one at its end, as in "\r\n", is not counted and kept). Any other byte, NUL included, is kept.
+  // `complete` is false for a piece of a line that is too long.
   template <typename Emit>
   void Append(std::string_view bytes, Emit&& emit) {
     while (!bytes.empty()) {
       const std::string_view line = bytes.substr(0, bytes.find('\n'));
-      const std::string_view piece = line.substr(0, kMaxLine - begun_.size());
-      if (piece.size() < line.size()) {
-        begun_.append(piece);
-        emit(std::string_view(begun_), false);
-        begun_.clear();
-        bytes.remove_prefix(piece.size());
-        continue;
-      }
-      if (line.size() == bytes.size()) {  // no newline yet
-        begun_.append(line);
-        return;
-      }
-      if (begun_.empty()) {
-        emit(line, true);
-      } else {
-        begun_.append(line);
-        emit(std::string_view(begun_), true);
-        begun_.clear();
-      }
+      AddToLine(line, emit);
+      if (line.size() == bytes.size()) return;  // no newline yet
+      End(emit);
       bytes.remove_prefix(line.size() + 1);
     }
   }
@@ -43,13 +30,50 @@ class LineSplitter {
   // At the end of the stream: gives what was begun and not ended by a newline, as a line.
   template <typename Emit>
   void Finish(Emit&& emit) {
-    if (begun_.empty()) return;
+    if (!begun_.empty()) End(emit);
+  }
+
+  // Whether the line that has no newline yet has a '\r': its writer expects it to be seen as it is now.
+  bool rewritten() const { return rewritten_; }
+  // What is to be seen of that line now, without '\r'. Valid until the next call.
+  std::string_view begun() const { return std::string_view(begun_).substr(0, begun_.find_last_not_of('\r') + 1); }
+
+ private:
+  // `text` has no newline.
+  template <typename Emit>
+  void AddToLine(std::string_view text, Emit& emit) {
+    while (!text.empty()) {
+      const bool returns = text.front() == '\r';
+      const size_t end = returns ? text.find_first_not_of('\r') : text.find('\r');
+      rewritten_ = rewritten_ || returns;
+      if (!returns && !begun_.empty() && begun_.back() == '\r') begun_.clear();
+      Add(text.substr(0, end), emit);
+      text.remove_prefix(std::min(end, text.size()));
+    }
+  }
+
+  template <typename Emit>
+  void Add(std::string_view text, Emit& emit) {
+    while (!text.empty()) {
+      if (begun_.size() == kMaxLine) {
+        emit(std::string_view(begun_), false);
+        begun_.clear();
+      }
+      const std::string_view piece = text.substr(0, kMaxLine - begun_.size());
+      begun_.append(piece);
+      text.remove_prefix(piece.size());
+    }
+  }
+
+  template <typename Emit>
+  void End(Emit& emit) {
+    rewritten_ = false;
     emit(std::string_view(begun_), true);
     begun_.clear();
   }
 
- private:
-  std::string begun_;  // at most kMaxLine bytes
+  std::string begun_;  // at most kMaxLine bytes: what follows the last '\r' that has text behind it
+  bool rewritten_ = false;
 };
 
 }  // namespace cohort::tools

@@ -44,10 +44,9 @@ int WriteAll(int fd, std::string_view text) {
 
 bool UseColor(ColorMode mode, int fd) {
   if (mode != ColorMode::kAuto) return mode == ColorMode::kAlways;
-  const char* term = std::getenv("TERM");
   const char* no_color = std::getenv("NO_COLOR");
   if (no_color != nullptr && *no_color != '\0') return false;
-  return isatty(fd) != 0 && (term == nullptr || std::string_view(term) != "dumb");
+  return IsCapableTerminal(fd);
 }
 
 std::string LinePrefix(std::string_view task, size_t which, bool color) {
@@ -59,13 +58,13 @@ std::string LinePrefix(std::string_view task, size_t which, bool color) {
 OutputMux::OutputMux(int out_fd, int err_fd, ColorMode color) : buffer_(kReadSize) {
   color_[0] = UseColor(color, out_fd);
   color_[1] = UseColor(color, err_fd);
-  const auto sink = [this](int fd) {
+  const auto output = [this](int fd) {
     const int terminal = NonBlockingTerminal(fd);
     if (terminal >= 0) own_fds_.push_back(terminal);
-    return std::make_unique<OutputSink>(terminal >= 0 ? terminal : fd);
+    return std::make_unique<LineOutput>(terminal >= 0 ? terminal : fd);
   };
-  out_ = sink(out_fd);
-  if (!SamePlace(out_fd, err_fd)) err_ = sink(err_fd);
+  out_ = output(out_fd);
+  if (!SamePlace(out_fd, err_fd)) err_ = output(err_fd);
 }
 
 OutputMux::~OutputMux() {
@@ -99,16 +98,16 @@ void OutputMux::AddStream(size_t task, bool is_stderr, int fd) {
 }
 
 void OutputMux::Say(std::string_view text) {
-  SinkOf(true).Push(StrCat("cohort launch: ", text, "\n"));
-  WriteSinks();
+  OutputOf(true).PrintLine("cohort launch: ", text);
+  WriteOutputs();
 }
 
 void OutputMux::AddPollEntries(std::vector<pollfd>* entries) const {
   for (const Stream& stream : streams_) {
-    if (!SinkOf(stream.is_stderr).full()) entries->push_back({stream.fd, POLLIN, 0});
+    if (!OutputOf(stream.is_stderr).sink().full()) entries->push_back({stream.fd, POLLIN, 0});
   }
-  for (const OutputSink* sink : {out_.get(), err_.get()}) {
-    if (sink != nullptr && sink->pending() > 0) entries->push_back({sink->fd(), POLLOUT, 0});
+  for (const LineOutput* output : {out_.get(), err_.get()}) {
+    if (output != nullptr && output->sink().pending() > 0) entries->push_back({output->sink().fd(), POLLOUT, 0});
   }
 }
 
@@ -125,7 +124,7 @@ void OutputMux::HandleEvents(const std::vector<pollfd>& entries) {
       ++stream;
     }
   }
-  WriteSinks();
+  WriteOutputs();
 }
 
 bool OutputMux::ReadOnce(Stream* stream) {
@@ -133,15 +132,13 @@ bool OutputMux::ReadOnce(Stream* stream) {
   if (count < 0) return errno == EAGAIN || errno == EINTR;
   stream->lines.Append(std::string_view(buffer_.data(), static_cast<size_t>(count)),
                        [&](std::string_view line, bool complete) { Emit(*stream, line, complete); });
+  if (stream->lines.rewritten()) stream->changed = ++changes_;
   return count > 0;
 }
 
 void OutputMux::Emit(const Stream& stream, std::string_view line, bool complete) {
   Task& task = tasks_[stream.task];
-  OutputSink& sink = SinkOf(stream.is_stderr);
-  sink.Push(task.prefix[stream.is_stderr]);
-  sink.Push(line);
-  sink.Push("\n");
+  OutputOf(stream.is_stderr).PrintLine(task.prefix[stream.is_stderr], line);
   if (task.log_fd >= 0) WriteLog(&task, line, complete);
 }
 
@@ -167,7 +164,7 @@ void OutputMux::DrainTask(size_t task) {
     for (int i = 0; i < 2 && poll(&entry, 1, 0) == 1 && ReadOnce(&stream); ++i) {
     }
   }
-  WriteSinks();
+  WriteOutputs();
 }
 
 void OutputMux::CloseStreams() {
@@ -177,14 +174,27 @@ void OutputMux::CloseStreams() {
     Close(&stream);
   }
   streams_.clear();
-  WriteSinks();
+  WriteOutputs();
 }
 
-void OutputMux::WriteSinks() {
-  out_->WriteSome();
-  if (err_ != nullptr) err_->WriteSome();
+std::string OutputMux::LastLineOf(const LineOutput& output) const {
+  if (!output.draws()) return "";
+  const Stream* latest = nullptr;
+  for (const Stream& stream : streams_) {
+    if (&OutputOf(stream.is_stderr) != &output || !stream.lines.rewritten() || stream.lines.begun().empty()) continue;
+    if (latest == nullptr || stream.changed > latest->changed) latest = &stream;
+  }
+  return latest == nullptr ? "" : StrCat(tasks_[latest->task].prefix[latest->is_stderr], latest->lines.begun());
 }
 
-bool OutputMux::flushed() const { return out_->pending() == 0 && (err_ == nullptr || err_->pending() == 0); }
+void OutputMux::WriteOutputs() {
+  for (LineOutput* output : {out_.get(), err_.get()}) {
+    if (output != nullptr) output->Write(LastLineOf(*output));
+  }
+}
+
+bool OutputMux::flushed() const {
+  return out_->sink().pending() == 0 && (err_ == nullptr || err_->sink().pending() == 0);
+}
 
 }  // namespace cohort::tools

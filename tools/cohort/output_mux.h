@@ -1,17 +1,22 @@
 // OutputMux: what many tasks print, as whole lines that say whose they are, on the launcher's stdout and
 // stderr, and in a file a task where wanted. Nothing here blocks; one thread.
+//
+// Of a line that is written anew after '\r' only the last writing is printed (LineSplitter). On a terminal such a line
+// is also shown while it has no newline yet: below all others, with its task's name, drawn again as it changes; of
+// several the one that changed last.
 #pragma once
 
 #include <poll.h>
 
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tools/cohort/line_output.h"
 #include "tools/cohort/line_splitter.h"
-#include "tools/cohort/output_sink.h"
 
 namespace cohort::tools {
 
@@ -49,6 +54,8 @@ class OutputMux {
 
   // Reads what is there from all streams and closes them, printing lines that have no newline yet.
   void CloseStreams();
+  // Whether a line of stdout is shown while its task is writing it anew after '\r': it pays to draw progress bars.
+  bool shows_bars() const { return out_->draws(); }
   // Everything is written, or can no longer be.
   bool flushed() const;
 
@@ -64,22 +71,26 @@ class OutputMux {
     bool is_stderr;
     int fd;
     LineSplitter lines;
+    uint64_t changed = 0;  // when its line was last written anew: the greatest is the latest
   };
 
-  OutputSink& SinkOf(bool is_stderr) const { return is_stderr && err_ != nullptr ? *err_ : *out_; }
+  LineOutput& OutputOf(bool is_stderr) const { return is_stderr && err_ != nullptr ? *err_ : *out_; }
   // False at the stream's end.
   bool ReadOnce(Stream* stream);
   void Emit(const Stream& stream, std::string_view line, bool complete);
   void WriteLog(Task* task, std::string_view line, bool complete);
   void Close(Stream* stream);
-  void WriteSinks();
+  // The line that `output` shows below all others now, with its prefix; empty: none.
+  std::string LastLineOf(const LineOutput& output) const;
+  void WriteOutputs();
 
-  std::unique_ptr<OutputSink> out_;
-  std::unique_ptr<OutputSink> err_;  // null where it is the same place as out_
+  std::unique_ptr<LineOutput> out_;
+  std::unique_ptr<LineOutput> err_;  // null where it is the same place as out_
   std::vector<int> own_fds_;         // terminals, opened anew
   bool color_[2];
   std::vector<Task> tasks_;
   std::list<Stream> streams_;
+  uint64_t changes_ = 0;  // of lines that are written anew
   std::vector<char> buffer_;
 };
 

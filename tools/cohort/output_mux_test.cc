@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -48,12 +50,48 @@ TEST(LineSplitterTest, LongLinesComeInPieces) {
               ElementsAre(std::string(max, 'a') + "<cut>", std::string(max, 'b') + "<cut>", std::string(max, 'b')));
 }
 
+TEST(LineSplitterTest, OfALineThatIsWrittenAnewTheLastWritingIsKept) {
+  EXPECT_THAT(Split({"\r1/2\r2/2\n"}), ElementsAre("2/2"));
+  EXPECT_THAT(Split({"1/2\r2/2\r\nnext\r\n"}), ElementsAre("2/2\r", "next\r"));
+  EXPECT_THAT(Split({"\r\n", "\r\r\n", "a\r\rb"}), ElementsAre("\r", "\r\r", "b"));
+  EXPECT_THAT(Split({"at the end\r"}), ElementsAre("at the end\r"));
+  // What can no longer be seen counts neither as text nor as length.
+  const size_t max = LineSplitter::kMaxLine;
+  EXPECT_THAT(Split({std::string(max, 'a') + "\rb\n"}), ElementsAre(std::string(max, 'a') + "<cut>", "b"));
+  EXPECT_THAT(Split({std::string(max - 1, 'a') + "\r", std::string(max, 'b') + "\n"}),
+              ElementsAre(std::string(max, 'b')));
+}
+
+TEST(LineSplitterTest, WhatIsSeenBeforeTheNewline) {
+  LineSplitter splitter;
+  const auto seen = [&](std::string_view bytes) {
+    splitter.Append(bytes, [](std::string_view, bool) {});
+    return splitter.rewritten() ? std::string(splitter.begun()) : "none";
+  };
+  EXPECT_EQ(seen("a prompt"), "none");
+  EXPECT_EQ(seen("\n\r1"), "1");
+  EXPECT_EQ(seen("/2"), "1/2");
+  EXPECT_EQ(seen("\r"), "1/2");
+  EXPECT_EQ(seen("2"), "2");
+  EXPECT_EQ(seen("\nnext"), "none");
+  EXPECT_EQ(seen("\r\r"), "next");
+}
+
+TEST(LineSplitterTest, BarsOfALongEpochTakeNoMemory) {
+  LineSplitter splitter;
+  const auto emit = [](std::string_view line, bool) { EXPECT_EQ(line, "end"); };
+  const std::string bars = "\r1/2 [>.]\r2/2 [==]";
+  for (size_t size = 0; size < 2 * LineSplitter::kMaxLine; size += bars.size()) splitter.Append(bars, emit);
+  EXPECT_EQ(splitter.begun(), "2/2 [==]");
+  splitter.Append("\rend\n", emit);
+}
+
 TEST(LineSplitterTest, EveryCuttingGivesTheSameLines) {
-  const std::string text = "one\n\ntwo three\nlast";
+  const std::string text = "one\n\ntwo three\r\n\r1/2\r2/2\r\r\n4\r5\nlast";
   for (size_t i = 0; i <= text.size(); ++i) {
     for (size_t j = i; j <= text.size(); ++j) {
       ASSERT_THAT(Split({text.substr(0, i), text.substr(i, j - i), text.substr(j)}),
-                  ElementsAre("one", "", "two three", "last"));
+                  ElementsAre("one", "", "two three\r", "2/2\r\r", "5", "last"));
     }
   }
 }
@@ -75,7 +113,6 @@ struct Pipe {
   int read_fd, write_fd;
 };
 
-// Runs `mux` until `done`, with its output read by a thread.
 std::string ReadAll(int fd) {
   std::string text;
   char buffer[4096];
@@ -218,6 +255,165 @@ TEST(OutputMuxTest, LogFilesHaveTheBytesWithoutPrefix) {
   EXPECT_EQ(file.str(), std::string("a\0b\n", 4) + big + "\nlast\n");
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);
   std::filesystem::remove(path);
+}
+
+TEST(OutputMuxTest, WhereThereIsNoTerminalALineIsPrintedAsItIsInTheEnd) {
+  const std::string path = ::testing::TempDir() + "output_mux_test-" + std::to_string(getpid()) + "-bar.log";
+  Pipe out, in(O_NONBLOCK);
+  {
+    OutputMux mux(out.write_fd, out.write_fd, ColorMode::kNever);
+    EXPECT_FALSE(mux.shows_bars());
+    const size_t task = mux.AddTask("ps/0", path);
+    mux.AddStream(task, false, in.read_fd);
+    for (const std::string bytes : {"\r1/2 [>.]", "\r2/2 [=", "=]\nplain\r", "\n\rend"}) {
+      ASSERT_EQ(write(in.write_fd, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+      mux.DrainTask(task);
+    }
+    close(in.write_fd);
+    mux.CloseStreams();
+  }
+  close(out.write_fd);
+  EXPECT_EQ(ReadAll(out.read_fd), "[ps/0] 2/2 [==]\n[ps/0] plain\r\n[ps/0] end\n");
+  std::ostringstream file;
+  file << std::ifstream(path).rdbuf();
+  EXPECT_EQ(file.str(), "2/2 [==]\nplain\r\nend\n");
+  std::filesystem::remove(path);
+}
+
+// What a terminal shows of `bytes`, row by row; it is wide enough for every row. Colours are not looked at.
+std::vector<std::string> Shown(const std::string& bytes) {
+  std::vector<std::string> rows{""};
+  size_t column = 0;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i] == '\n') {
+      rows.emplace_back();  // below the cursor: the terminal driver puts '\r' before it
+    } else if (bytes[i] == '\r') {
+      column = 0;
+    } else if (bytes[i] == '\033') {
+      i = bytes.find_first_of("Km", i);
+      if (i < bytes.size() && bytes[i] == 'K') rows.back().resize(std::min(column, rows.back().size()));
+    } else {
+      rows.back().resize(std::max(rows.back().size(), column + 1), ' ');
+      rows.back()[column++] = bytes[i];
+    }
+  }
+  return rows;
+}
+
+// An OutputMux on a terminal, with tasks that write to it.
+class TerminalMuxTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("TERM", "xterm", 1);
+    terminal_ = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    ASSERT_EQ(grantpt(terminal_) | unlockpt(terminal_), 0);
+    fd_ = open(ptsname(terminal_), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    ASSERT_GE(fd_, 0);
+    Begin();
+  }
+  void TearDown() override {
+    End();
+    close(fd_);
+    close(terminal_);
+  }
+  void Begin() { mux_ = std::make_unique<OutputMux>(fd_, fd_, ColorMode::kNever); }
+  void End() {
+    for (const int fd : tasks_) close(fd);
+    tasks_.clear();
+    mux_.reset();
+  }
+  void AddTask(const std::string& name) {
+    Pipe pipe(O_NONBLOCK);
+    mux_->AddStream(mux_->AddTask(name, ""), false, pipe.read_fd);
+    tasks_.push_back(pipe.write_fd);
+  }
+  void SetColumns(unsigned short columns) {
+    const winsize size{24, columns, 0, 0};
+    ASSERT_EQ(ioctl(fd_, TIOCSWINSZ, &size), 0);
+  }
+  // What the terminal has been sent since the last Begin, after the task's `bytes`.
+  const std::string& Write(size_t task, const std::string& bytes) {
+    EXPECT_EQ(write(tasks_[task], bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+    if (!bytes.empty()) mux_->DrainTask(task);
+    return Read();
+  }
+  const std::string& Read() {
+    EXPECT_TRUE(mux_->flushed());
+    EXPECT_EQ(write(fd_, "\a", 1), 1);  // comes last
+    char byte;
+    pollfd entry{terminal_, POLLIN, 0};
+    while (poll(&entry, 1, 60'000) == 1 && read(terminal_, &byte, 1) == 1 && byte != '\a') sent_.push_back(byte);
+    return sent_;
+  }
+  void CloseStreams() {
+    for (const int fd : tasks_) close(fd);
+    tasks_.clear();
+    mux_->CloseStreams();
+  }
+
+  int terminal_ = -1, fd_ = -1;
+  std::unique_ptr<OutputMux> mux_;
+  std::vector<int> tasks_;
+  std::string sent_;
+};
+
+TEST_F(TerminalMuxTest, ALineThatIsWrittenAnewIsShownBelowTheOthers) {
+  AddTask("w/0");
+  AddTask("w/1");
+  EXPECT_TRUE(mux_->shows_bars());
+  EXPECT_THAT(Shown(Write(0, "one\n\r1/3 [>..]")), ElementsAre("[w/0] one", "[w/0] 1/3 [>..]"));
+  EXPECT_THAT(Shown(Write(0, "\r2/3 [")), ElementsAre("[w/0] one", "[w/0] 2/3 ["));
+  EXPECT_THAT(Shown(Write(0, "=>.]")), ElementsAre("[w/0] one", "[w/0] 2/3 [=>.]"));
+  EXPECT_THAT(Shown(Write(1, "two\nno newline")), ElementsAre("[w/0] one", "[w/1] two", "[w/0] 2/3 [=>.]"));
+  mux_->Say("hello");
+  EXPECT_THAT(Shown(Read()), ElementsAre("[w/0] one", "[w/1] two", "cohort launch: hello", "[w/0] 2/3 [=>.]"));
+  const size_t before = sent_.size();
+  EXPECT_EQ(Write(0, "\r2/3 [=>.]").size(), before);  // is there already
+  EXPECT_THAT(Shown(Write(0, "\r3/3 [===]\nthree\n")),
+              ElementsAre("[w/0] one", "[w/1] two", "cohort launch: hello", "[w/0] 3/3 [===]", "[w/0] three", ""));
+  CloseStreams();
+  EXPECT_THAT(Shown(Read()), ElementsAre("[w/0] one", "[w/1] two", "cohort launch: hello", "[w/0] 3/3 [===]",
+                                         "[w/0] three", "[w/1] no newline", ""));
+}
+
+TEST_F(TerminalMuxTest, OfSeveralTheOneThatChangedLast) {
+  for (const char* name : {"w/0", "w/1", "w/2"}) AddTask(name);
+  EXPECT_THAT(Shown(Write(0, "\r1/9")), ElementsAre("[w/0] 1/9"));
+  EXPECT_THAT(Shown(Write(1, "\r2/9")), ElementsAre("[w/1] 2/9"));
+  EXPECT_THAT(Shown(Write(2, "\r3/9")), ElementsAre("[w/2] 3/9"));
+  EXPECT_THAT(Shown(Write(0, "\r4/9")), ElementsAre("[w/0] 4/9"));
+  EXPECT_THAT(Shown(Write(0, "\r9/9\n")), ElementsAre("[w/0] 9/9", "[w/2] 3/9"));
+  EXPECT_THAT(Shown(Write(1, "\n")), ElementsAre("[w/0] 9/9", "[w/1] 2/9", "[w/2] 3/9"));
+  CloseStreams();
+  EXPECT_THAT(Shown(Read()), ElementsAre("[w/0] 9/9", "[w/1] 2/9", "[w/2] 3/9", ""));
+}
+
+TEST_F(TerminalMuxTest, EveryCuttingShowsTheSameInTheEnd) {
+  const std::string text = "one\r\n\r1/2 [>.] 3s\r2/2 [==]\n\ntwo\rthree\r\n\rlast";
+  for (size_t cut = 0; cut <= text.size() + 1; ++cut) {
+    if (cut > 0) Begin();
+    sent_.clear();
+    AddTask("w/0");
+    if (cut <= text.size()) {
+      Write(0, text.substr(0, cut));
+      Write(0, text.substr(cut));
+    } else {
+      for (const char byte : text) Write(0, std::string(1, byte));
+    }
+    CloseStreams();
+    ASSERT_THAT(Shown(Read()), ElementsAre("[w/0] one", "[w/0] 2/2 [==]", "[w/0] ", "[w/0] three", "[w/0] last", ""));
+    End();
+  }
+}
+
+TEST_F(TerminalMuxTest, AnUnfinishedLineIsCutToTheTerminalsWidth) {
+  AddTask("w/0");
+  const std::string bar = "1/2 " + std::string(100, '=');
+  SetColumns(30);
+  EXPECT_THAT(Shown(Write(0, "\r" + bar)), ElementsAre("[w/0] 1/2 " + std::string(19, '=')));
+  SetColumns(12);  // the user makes the window smaller
+  EXPECT_THAT(Shown(Write(0, "=")), ElementsAre("[w/0] 1/2 ="));
+  EXPECT_THAT(Shown(Write(0, "\n")), ElementsAre("[w/0] " + bar + "=", ""));
 }
 
 TEST(OutputMuxTest, AFileThatCannotBeWrittenIsNamed) {
