@@ -146,6 +146,7 @@ void GrpcConnection::OnWindowAnswer(std::string_view payload) {
   const bool open = in.Varint(1) == 1;
   in.ExpectEnd();
   MutexLock lock(mu_);
+  if (closed_) return;  // on another thread, which perhaps has let the window go
   if (window_state_ != WindowState::kOffered) throw DataLossError("[window] an answer to no offer");
   window_->CloseOffer();
   window_state_ = open ? WindowState::kOpen : WindowState::kNone;
@@ -159,6 +160,7 @@ void GrpcConnection::OnGivenBack(std::string_view payload) {
   std::shared_ptr<ByteStream> bulk;
   {
     MutexLock lock(mu_);
+    if (closed_) return;
     if (window_ == nullptr) throw DataLossError("[window] a piece of none is given back");
     window_->GiveBack(count);
     bulk = bulk_;
