@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
@@ -35,8 +36,9 @@ size_t CharacterSize(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   const size_t size = first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
   if (size > text.size()) return 0;
-  const bool continues = std::all_of(text.begin() + 1, text.begin() + static_cast<ptrdiff_t>(std::max<size_t>(size, 1)),
-                                     [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; });
+  const bool continues =
+      std::all_of(text.begin() + 1, text.begin() + static_cast<std::ptrdiff_t>(std::max<size_t>(size, 1)),
+                  [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; });
   return continues ? size : 0;
 }
 
