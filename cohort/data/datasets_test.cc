@@ -96,7 +96,7 @@ TEST(GeneratedImagesTest, DependOnSeedAndIndexOnly) {
 
 // Four files of ten images each, as Fashion-MNIST names them.
 std::string WriteSmall(const std::string& name) {
-  const std::string dir = ::testing::TempDir() + "/datasets_test_" + name;
+  std::string dir = ::testing::TempDir() + "/datasets_test_" + name;
   std::filesystem::remove_all(dir);
   CreateDirectories(dir);
   const ImageDataset data = GeneratedImages(1, 10, 5);

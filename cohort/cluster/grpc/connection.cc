@@ -265,7 +265,11 @@ bool GrpcConnection::NextBulkFrame(grpc::ByteBuffer* frame) {
     const bool begins = !sending_;
     if (begins) sending_.emplace(std::move(message));
     if (window != nullptr) {
-      const auto room = window->Reserve(std::min(sending_->left(), kLargestChunk));
+      std::optional<SendWindow::Room> room;
+      {
+        MutexLock lock(mu_);
+        room = window->Reserve(std::min(sending_->left(), kLargestChunk));
+      }
       if (!room) return false;  // OnGivenBack goes on
       *frame = sending_->NextThrough(*room);
     } else {

@@ -89,7 +89,6 @@ std::string SendWindow::Offer() const {
 }
 
 std::optional<SendWindow::Room> SendWindow::Reserve(size_t size) {
-  MutexLock lock(mu_);
   const size_t all = memory_.size() - kWindowBegin;
   size_t begin = 0;
   size_t end = all;
@@ -109,7 +108,6 @@ std::optional<SendWindow::Room> SendWindow::Reserve(size_t size) {
 }
 
 void SendWindow::GiveBack(uint64_t count) {
-  MutexLock lock(mu_);
   if (count > reserved_.size()) {
     throw DataLossError(
         StrCat("[window] expected at most ", reserved_.size(), " pieces to be given back; got ", count));

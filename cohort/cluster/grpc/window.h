@@ -10,8 +10,6 @@
 #include <string>
 #include <string_view>
 
-#include "cohort/core/mutex.h"
-
 namespace cohort {
 
 // Of one direction between two processes. Half of it made all-reduce of 100 MB a third slower where processes are more
@@ -35,7 +33,8 @@ class Mapping {
   size_t size_ = 0;
 };
 
-// The side that writes. Bytes lie in it as in a ring: each reservation in one piece, given back in order. Thread-safe.
+// The side that writes. Bytes lie in it as in a ring: each reservation in one piece, given back in order. Not
+// thread-safe.
 class SendWindow {
  public:
   // Null where the system has no such memory to give. `bytes`: at least one; taken page by page as they are first
@@ -54,9 +53,9 @@ class SendWindow {
     size_t size;
   };
   // Nothing where `size` bytes (from 1) are not free in one piece: after GiveBack there may be.
-  std::optional<Room> Reserve(size_t size) EXCLUDES(mu_);
+  std::optional<Room> Reserve(size_t size);
   // The peer has taken the `count` oldest reservations out. Throws DataLossError where there are fewer.
-  void GiveBack(uint64_t count) EXCLUDES(mu_);
+  void GiveBack(uint64_t count);
 
  private:
   SendWindow(int fd, Mapping memory, uint64_t word);
@@ -68,8 +67,7 @@ class SendWindow {
   int fd_;
   const Mapping memory_;  // a word that proves to the peer that it has the right one, then the window
   const uint64_t word_;
-  Mutex mu_;
-  std::deque<Reserved> reserved_ GUARDED_BY(mu_);
+  std::deque<Reserved> reserved_;
 };
 
 // The side that reads.
