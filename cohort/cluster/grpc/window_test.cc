@@ -83,7 +83,8 @@ TEST(WindowTest, ReservationsNeverOverlapAndAllRoomComesBack) {
 
 TEST(WindowTest, OpensOnlyWhatTheOfferSays) {
   const auto mine = SendWindow::Make(100);
-  WireReader in(mine->Offer());
+  const std::string offer = mine->Offer();
+  WireReader in(offer);
   EXPECT_EQ(in.Varint(), static_cast<uint64_t>(getpid()));
   const uint64_t fd = in.Varint();
   EXPECT_EQ(in.Varint(), 100u);
