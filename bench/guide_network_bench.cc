@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "bench/guide_network.h"
+#include "cohort/backends/cpu/kernels/convolution_call.h"
+#include "cohort/backends/cpu/kernels/pooling_call.h"
 #include "cohort/cohort.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/kernels/cpu/convolution_call.h"
-#include "cohort/kernels/cpu/pooling_call.h"
 
 namespace cohort {
 namespace {

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "cohort/backends/register.h"
 #include "cohort/device/kernel.h"
-#include "cohort/kernels/register.h"
 #include "cohort/ops/activation.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"

@@ -2,11 +2,11 @@
 
 #include <mutex>
 
+#include "cohort/backends/register.h"
 #include "cohort/checkpoint/ops.h"
 #include "cohort/cluster/server_directory.h"
 #include "cohort/collective/group_registry.h"
 #include "cohort/collective/kernels.h"
-#include "cohort/kernels/register.h"
 #include "cohort/ops/register.h"
 #include "cohort/runtime/kernels.h"
 #include "cohort/summary/kernels.h"

@@ -4,11 +4,11 @@
 #include <filesystem>
 #include <functional>
 
+#include "cohort/backends/register.h"
 #include "cohort/checkpoint/ops.h"
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/error.h"
 #include "cohort/core/testing/throws.h"
-#include "cohort/kernels/register.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/register.h"
 #include "cohort/runtime/kernels.h"

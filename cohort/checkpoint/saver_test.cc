@@ -11,11 +11,11 @@
 #include <numeric>
 #include <thread>
 
+#include "cohort/backends/register.h"
 #include "cohort/checkpoint/ops.h"
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/error.h"
 #include "cohort/core/testing/throws.h"
-#include "cohort/kernels/register.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/control.h"
 #include "cohort/ops/math.h"

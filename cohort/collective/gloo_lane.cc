@@ -4,9 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "cohort/backends/cpu/kernels/combine.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/thread_pool.h"
-#include "cohort/kernels/cpu/combine.h"
 
 namespace cohort::collective {
 namespace {

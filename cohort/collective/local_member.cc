@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "cohort/backends/cpu/kernels/combine.h"
 #include "cohort/collective/choice.h"
 #include "cohort/collective/group_core.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/kernels/cpu/combine.h"
 
 namespace cohort::collective {
 namespace {

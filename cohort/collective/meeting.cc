@@ -6,8 +6,8 @@
 #include <functional>
 #include <utility>
 
+#include "cohort/backends/cpu/kernels/combine.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/kernels/cpu/combine.h"
 
 namespace cohort::collective {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cohort/backends/cpu/kernels/combine.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/kernels/cpu/combine.h"
 
 namespace cohort::collective {
 namespace {

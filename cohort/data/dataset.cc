@@ -2,11 +2,11 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/data/auto_shard.h"
 #include "cohort/data/element_function.h"
 #include "cohort/data/graph_function.h"
-#include "cohort/data/stage.h"
-#include "cohort/data/stages.h"
+#include "cohort/data/sharding/auto_shard.h"
+#include "cohort/data/stages/stage.h"
+#include "cohort/data/stages/stages.h"
 
 namespace cohort::data {
 

@@ -126,7 +126,7 @@ class Dataset {
   // The pipeline: "Range(0, 10, 1).Shuffle(10, seed=3).Batch(4)".
   std::string ToString() const;
 
-  // For stages (data/stage.h).
+  // For stages (data/stages/stage.h).
   explicit Dataset(std::shared_ptr<const DatasetNode> node) : node_(std::move(node)) {}
   const std::shared_ptr<const DatasetNode>& node() const { return node_; }
 

@@ -5,10 +5,10 @@
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/data/element_codec.h"
-#include "cohort/data/file_format.h"
 #include "cohort/data/graph_function.h"
+#include "cohort/data/readers/file_format.h"
 #include "cohort/data/serialize.h"
-#include "cohort/data/stages.h"
+#include "cohort/data/stages/stages.h"
 
 namespace cohort::data {
 namespace {

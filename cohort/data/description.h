@@ -10,7 +10,7 @@
 
 #include "cohort/core/wire.h"
 #include "cohort/data/dataset.h"
-#include "cohort/data/stage.h"
+#include "cohort/data/stages/stage.h"
 
 namespace cohort::data {
 

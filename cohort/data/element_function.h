@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cohort/data/dataset.h"
-#include "cohort/data/stage.h"
+#include "cohort/data/stages/stage.h"
 
 namespace cohort::data {
 

@@ -4,7 +4,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/data/description.h"
 #include "cohort/data/stack.h"
-#include "cohort/data/stages.h"
+#include "cohort/data/stages/stages.h"
 #include "cohort/runtime/session.h"
 
 namespace cohort::data {

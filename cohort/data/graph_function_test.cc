@@ -2,14 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/backends/register.h"
 #include "cohort/core/error.h"
-#include "cohort/data/auto_shard.h"
 #include "cohort/data/dataset.h"
-#include "cohort/data/readers.h"
+#include "cohort/data/readers/readers.h"
 #include "cohort/data/serialize.h"
+#include "cohort/data/sharding/auto_shard.h"
 #include "cohort/data/testing/drain.h"
 #include "cohort/graph/function.h"
-#include "cohort/kernels/register.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"

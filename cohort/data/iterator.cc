@@ -5,7 +5,7 @@
 #include "cohort/core/wire.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/element_codec.h"
-#include "cohort/data/stage.h"
+#include "cohort/data/stages/stage.h"
 
 namespace cohort::data {
 namespace {

@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "cohort/core/error.h"
-#include "cohort/data/auto_shard.h"
 #include "cohort/data/dataset.h"
+#include "cohort/data/sharding/auto_shard.h"
 #include "cohort/data/testing/drain.h"
 
 namespace cohort::data {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cohort/core/error.h"
-#include "cohort/data/auto_shard.h"
+#include "cohort/data/sharding/auto_shard.h"
 #include "cohort/data/testing/drain.h"
 
 namespace cohort::data {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "cohort/data/auto_shard.h"
 #include "cohort/data/dataset.h"
+#include "cohort/data/sharding/auto_shard.h"
 #include "cohort/distribute/strategy.h"
 
 namespace cohort::distribute {

@@ -7,9 +7,9 @@
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/graph_def.h"
-#include "cohort/keras/layer_graph.h"
-#include "cohort/keras/model_engine.h"
+#include "cohort/keras/layers/layer_graph.h"
 #include "cohort/keras/summary_table.h"
+#include "cohort/keras/training/model_engine.h"
 
 namespace cohort::keras {
 namespace {

@@ -19,18 +19,18 @@
 #include <string>
 #include <vector>
 
-#include "cohort/data/auto_shard.h"
+#include "cohort/data/sharding/auto_shard.h"
 #include "cohort/distribute/strategy.h"
-#include "cohort/keras/callback.h"
-#include "cohort/keras/core_layers.h"
-#include "cohort/keras/history.h"
-#include "cohort/keras/layer.h"
-#include "cohort/keras/loss.h"
-#include "cohort/keras/metric.h"
-#include "cohort/keras/model_data.h"
-#include "cohort/keras/optimizer.h"
-#include "cohort/keras/signal_check.h"
-#include "cohort/keras/train_step.h"
+#include "cohort/keras/callbacks/callback.h"
+#include "cohort/keras/callbacks/history.h"
+#include "cohort/keras/layers/core_layers.h"
+#include "cohort/keras/layers/layer.h"
+#include "cohort/keras/losses/loss.h"
+#include "cohort/keras/metrics/metric.h"
+#include "cohort/keras/optimizers/optimizer.h"
+#include "cohort/keras/training/model_data.h"
+#include "cohort/keras/training/signal_check.h"
+#include "cohort/keras/training/train_step.h"
 #include "cohort/runtime/session.h"
 
 namespace cohort::keras {

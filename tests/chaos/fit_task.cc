@@ -17,7 +17,7 @@
 #include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/data/readers.h"
+#include "cohort/data/readers/readers.h"
 #include "cohort/distribute/strategies.h"
 #include "cohort/keras/keras.h"
 #include "cohort/ops/arithmetic.h"

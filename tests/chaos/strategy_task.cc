@@ -33,7 +33,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/distribute/strategies.h"
 #include "cohort/distribute/worker_folder.h"
-#include "cohort/keras/callbacks.h"
+#include "cohort/keras/callbacks/callbacks.h"
 #include "cohort/keras/testing/updates.h"
 #include "cohort/registration.h"
 #include "tests/chaos/task_flags.h"

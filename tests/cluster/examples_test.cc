@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "cohort/kernels/cpu/simd.h"
+#include "cohort/backends/cpu/kernels/simd.h"
 #include "tests/cluster/launch_fixture.h"
 
 namespace cohort::testing {

@@ -9,7 +9,7 @@
 #include "cohort/core/file.h"
 #include "cohort/distribute/worker_folder.h"
 #include "cohort/distribute/worker_meeting.h"
-#include "cohort/keras/callbacks.h"
+#include "cohort/keras/callbacks/callbacks.h"
 #include "cohort/keras/testing/updates.h"
 #include "cohort/registration.h"
 #include "tests/cluster/strategy_cluster.h"

@@ -8,9 +8,9 @@
 #include <fstream>
 #include <future>
 
-#include "cohort/data/readers.h"
+#include "cohort/data/readers/readers.h"
 #include "cohort/distribute/worker_meeting.h"
-#include "cohort/keras/callbacks.h"
+#include "cohort/keras/callbacks/callbacks.h"
 #include "cohort/keras/testing/updates.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/constant.h"

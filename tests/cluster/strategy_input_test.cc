@@ -8,7 +8,7 @@
 #include <fstream>
 #include <numeric>
 
-#include "cohort/data/readers.h"
+#include "cohort/data/readers/readers.h"
 #include "cohort/distribute/input.h"
 #include "cohort/keras/keras.h"
 #include "cohort/ops/arithmetic.h"

@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "cohort/backends/register.h"
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
-#include "cohort/data/auto_shard.h"
 #include "cohort/data/dataset.h"
-#include "cohort/data/readers.h"
+#include "cohort/data/readers/readers.h"
+#include "cohort/data/sharding/auto_shard.h"
 #include "cohort/graph/function.h"
 #include "cohort/graph/graph_def.h"
-#include "cohort/kernels/register.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/join.h"
 #include "cohort/ops/math.h"

@@ -4,9 +4,9 @@
 #include <future>
 #include <set>
 
+#include "cohort/backends/register.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/kernels/register.h"
 #include "cohort/ops/register.h"
 #include "cohort/runtime/kernels.h"
 

@@ -2,7 +2,7 @@
 
 import re
 
-ORDER = ["core", "proto", "graph", "ops", "device", "kernels", "runtime", "cluster", "collective", "data",
+ORDER = ["core", "proto", "graph", "ops", "device", "backends", "runtime", "cluster", "collective", "data",
          "checkpoint", "summary", "train", "distribute", "keras", "estimator"]
 
 # Reviewed exceptions, (including file, included path prefix): why. Both sides are exact up to where they end.

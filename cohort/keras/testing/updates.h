@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "cohort/keras/loss.h"
+#include "cohort/keras/layers/normalization_layers.h"
+#include "cohort/keras/losses/loss.h"
 #include "cohort/keras/model.h"
-#include "cohort/keras/normalization_layers.h"
 #include "cohort/keras/testing/layer_runs.h"
 
 namespace cohort::keras {

@@ -5,8 +5,8 @@
 
 #include <string>
 
+#include "cohort/backends/register.h"
 #include "cohort/device/test_device.h"
-#include "cohort/kernels/register.h"
 #include "cohort/ops/register.h"
 #include "cohort/runtime/kernels.h"
 #include "cohort/runtime/session.h"

@@ -1,0 +1,21 @@
+// The loops of activation functions, for kernels that apply one to their result. Internal to backends/cpu/kernels.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cohort/backends/cpu/kernels/elementwise.h"
+#include "cohort/core/dtype.h"
+
+namespace cohort::cpu {
+
+struct ActivationLoop {
+  UnaryLoop loop = nullptr;  // y = activation(x); x and y may be the same memory
+  int64_t cost = 0;          // of an element, in simple operations
+};
+
+// Of Relu, Relu6, Elu, Selu, Softplus, Sigmoid and Tanh: exactly what the kernels of these ops run. A null loop for any
+// other name.
+ActivationLoop FindActivation(const std::string& op, DType dtype);
+
+}  // namespace cohort::cpu

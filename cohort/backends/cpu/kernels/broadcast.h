@@ -1,0 +1,100 @@
+// How N operands that broadcast against each other are walked: dimensions that all of them step through alike
+// are merged, so that the loops are few and long. Internal to backends/cpu/kernels.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "cohort/core/shape.h"
+
+namespace cohort::cpu {
+
+// `rank` >= 1 merged dimensions; operand o moves by strides[o][d] elements along dimension d (0: it is
+// repeated). Along the last dimension every stride is 0 or 1.
+template <int N>
+struct BroadcastPlan {
+  int rank = 0;
+  std::array<int64_t, Shape::kMaxRank> dims;
+  std::array<std::array<int64_t, Shape::kMaxRank>, N> strides;
+
+  int64_t inner() const { return dims[static_cast<size_t>(rank - 1)]; }
+  bool inner_repeats(int operand) const {
+    return strides[static_cast<size_t>(operand)][static_cast<size_t>(rank - 1)] == 0;
+  }
+  // How many times the inner loop runs.
+  int64_t outer() const {
+    int64_t product = 1;
+    for (int d = 0; d + 1 < rank; ++d) product *= dims[static_cast<size_t>(d)];
+    return product;
+  }
+};
+
+// `output` is the broadcast shape of the operands, and not empty.
+template <int N>
+BroadcastPlan<N> PlanBroadcast(const Shape& output, const std::array<const Shape*, N>& operands) {
+  BroadcastPlan<N> plan;
+  std::array<int64_t, N> steps;  // elements of the operand in the dimensions passed, from the last one on
+  steps.fill(1);
+  // From the last dimension to the first; reversed at the end.
+  for (int d = output.rank() - 1; d >= 0; --d) {
+    const int64_t dim = output.dim(d);
+    if (dim == 1) continue;
+    std::array<int64_t, N> stride;
+    bool merge = plan.rank > 0;
+    for (size_t o = 0; o < N; ++o) {
+      const int at = d - (output.rank() - operands[o]->rank());
+      const bool repeats = at < 0 || operands[o]->dim(at) == 1;
+      stride[o] = repeats ? 0 : steps[o];
+      if (!repeats) steps[o] *= dim;
+      if (plan.rank > 0) {
+        const size_t last = static_cast<size_t>(plan.rank - 1);
+        merge = merge && stride[o] == plan.strides[o][last] * plan.dims[last];
+      }
+    }
+    if (merge) {
+      plan.dims[static_cast<size_t>(plan.rank - 1)] *= dim;
+      continue;
+    }
+    for (size_t o = 0; o < N; ++o) plan.strides[o][static_cast<size_t>(plan.rank)] = stride[o];
+    plan.dims[static_cast<size_t>(plan.rank++)] = dim;
+  }
+  if (plan.rank == 0) {
+    plan.rank = 1;
+    plan.dims[0] = 1;
+    for (size_t o = 0; o < N; ++o) plan.strides[o][0] = 1;
+  }
+  for (int i = 0, j = plan.rank - 1; i < j; ++i, --j) {
+    std::swap(plan.dims[static_cast<size_t>(i)], plan.dims[static_cast<size_t>(j)]);
+    for (size_t o = 0; o < N; ++o) {
+      std::swap(plan.strides[o][static_cast<size_t>(i)], plan.strides[o][static_cast<size_t>(j)]);
+    }
+  }
+  return plan;
+}
+
+// Calls body(output element, offsets of the operands) once for each run of the inner dimension, for the runs
+// [begin, end) of plan.outer().
+template <int N, typename Body>
+void WalkBroadcast(const BroadcastPlan<N>& plan, int64_t begin, int64_t end, const Body& body) {
+  std::array<int64_t, Shape::kMaxRank> index{};
+  std::array<int64_t, N> offsets{};
+  int64_t rest = begin;
+  for (int d = plan.rank - 2; d >= 0; --d) {
+    const size_t at = static_cast<size_t>(d);
+    index[at] = rest % plan.dims[at];
+    rest /= plan.dims[at];
+    for (size_t o = 0; o < N; ++o) offsets[o] += index[at] * plan.strides[o][at];
+  }
+  for (int64_t run = begin; run < end; ++run) {
+    body(run * plan.inner(), offsets);
+    for (int d = plan.rank - 2; d >= 0; --d) {
+      const size_t at = static_cast<size_t>(d);
+      for (size_t o = 0; o < N; ++o) offsets[o] += plan.strides[o][at];
+      if (++index[at] < plan.dims[at]) break;
+      for (size_t o = 0; o < N; ++o) offsets[o] -= plan.dims[at] * plan.strides[o][at];
+      index[at] = 0;
+    }
+  }
+}
+
+}  // namespace cohort::cpu

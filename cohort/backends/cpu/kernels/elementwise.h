@@ -1,0 +1,120 @@
+// Kernels that compute one element from the elements at the same place: of one tensor, or of two that
+// broadcast. Internal to backends/cpu/kernels.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cohort/backends/cpu/kernels/loops.h"
+#include "cohort/backends/cpu/kernels/simd.h"
+#include "cohort/device/kernel.h"
+
+namespace cohort::cpu {
+
+// A result computed in Wide<T> as an element of type R.
+template <typename R, typename W>
+COHORT_INLINE R Narrow(W value) {
+  return static_cast<R>(value);
+}
+
+// Fn::Apply(W x) -> result. `wide`: worth AVX-512.
+using UnaryLoop = void (*)(const void* x, void* y, int64_t n);
+
+template <typename Fn, typename T, typename R>
+struct UnaryBody {
+  static COHORT_INLINE void Run(const void* x, void* y, int64_t n) {
+    const T* in = static_cast<const T*>(x);
+    R* out = static_cast<R*>(y);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) out[i] = Narrow<R>(Fn::Apply(static_cast<Wide<T>>(in[i])));
+  }
+};
+
+// y = fn(x), in x's memory where that can be. `cost` is about how many simple operations an element takes.
+class UnaryKernel final : public OpKernel {
+ public:
+  UnaryKernel(UnaryLoop loop, int64_t cost) : loop_(loop), cost_(cost) { elementwise_.unary = loop; }
+  void Compute(KernelContext& ctx) override;
+  const ElementwiseLoops* AsElementwise() const override { return &elementwise_; }
+
+ private:
+  UnaryLoop loop_;
+  int64_t cost_;
+  ElementwiseLoops elementwise_;
+};
+
+// Both operands run, the right one is a scalar, the left one is.
+struct BinaryLoops {
+  using Loop = void (*)(const void* a, const void* b, void* out, int64_t n);
+  Loop both;
+  Loop right_scalar;
+  Loop left_scalar;
+  size_t element_size;  // of the operands, in bytes
+  size_t result_size;
+};
+
+template <typename Fn, typename T, typename R>
+struct BothBody {
+  static COHORT_INLINE void Run(const void* a, const void* b, void* out, int64_t n) {
+    const T* x = static_cast<const T*>(a);
+    const T* y = static_cast<const T*>(b);
+    R* z = static_cast<R*>(out);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) {
+      z[i] = Narrow<R>(Fn::Apply(static_cast<Wide<T>>(x[i]), static_cast<Wide<T>>(y[i])));
+    }
+  }
+};
+template <typename Fn, typename T, typename R>
+struct RightScalarBody {
+  static COHORT_INLINE void Run(const void* a, const void* b, void* out, int64_t n) {
+    const T* x = static_cast<const T*>(a);
+    const Wide<T> y = static_cast<Wide<T>>(*static_cast<const T*>(b));
+    R* z = static_cast<R*>(out);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) z[i] = Narrow<R>(Fn::Apply(static_cast<Wide<T>>(x[i]), y));
+  }
+};
+template <typename Fn, typename T, typename R>
+struct LeftScalarBody {
+  static COHORT_INLINE void Run(const void* a, const void* b, void* out, int64_t n) {
+    const Wide<T> x = static_cast<Wide<T>>(*static_cast<const T*>(a));
+    const T* y = static_cast<const T*>(b);
+    R* z = static_cast<R*>(out);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) z[i] = Narrow<R>(Fn::Apply(x, static_cast<Wide<T>>(y[i])));
+  }
+};
+
+template <typename Fn, typename T, typename R = T>
+BinaryLoops MakeBinaryLoops() {
+  return {Widest<BothBody<Fn, T, R>>(), Widest<RightScalarBody<Fn, T, R>>(), Widest<LeftScalarBody<Fn, T, R>>(),
+          sizeof(T), sizeof(R)};
+}
+
+// Refuses operand values before anything is computed (integer division by zero). Throws InvalidArgumentError.
+using OperandCheck = void (*)(const Tensor& a, const Tensor& b);
+
+// z = fn(x, y) with broadcasting, in the memory of an operand where that can be.
+class BinaryKernel final : public OpKernel {
+ public:
+  BinaryKernel(BinaryLoops loops, int64_t cost, OperandCheck check = nullptr)
+      : loops_(loops),
+        cost_(cost),
+        check_(check),
+        elementwise_{nullptr, loops.both, loops.right_scalar, loops.left_scalar} {}
+  void Compute(KernelContext& ctx) override;
+  const ElementwiseLoops* AsElementwise() const override { return check_ == nullptr ? &elementwise_ : nullptr; }
+
+ private:
+  void Broadcast(KernelContext& ctx, const Tensor& a, const Tensor& b) const;
+  void RunLoop(KernelContext& ctx, BinaryLoops::Loop loop, const Tensor& a, const Tensor& b, Tensor& out, size_t a_step,
+               size_t b_step) const;
+
+  BinaryLoops loops_;
+  int64_t cost_;
+  OperandCheck check_;
+  ElementwiseLoops elementwise_;
+};
+
+}  // namespace cohort::cpu

@@ -1,0 +1,62 @@
+// Loops compiled for several vector widths; the widest that the processor has is picked when a kernel is made.
+// Internal to backends/cpu/kernels.
+#pragma once
+
+namespace cohort::cpu {
+
+// A Loop is a struct with a static function Run, marked COHORT_INLINE so that it takes over the instruction set of the
+// variant that it is compiled into.
+#define COHORT_INLINE inline __attribute__((always_inline))
+#define COHORT_INLINE_LAMBDA __attribute__((always_inline))  // after the parameters
+
+// Before a loop whose passes are independent although pointers may be equal. Unlike `#pragma omp simd` it acts after
+// inlining, so that small arrays and references within the loop are no hindrance.
+#if defined(__clang__)
+#define COHORT_INDEPENDENT_PASSES _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define COHORT_INDEPENDENT_PASSES _Pragma("GCC ivdep")
+#endif
+
+#if defined(__x86_64__)
+
+template <typename Loop, typename... Args>
+__attribute__((target("avx2"))) void RunAvx2(Args... args) {
+  Loop::Run(args...);
+}
+template <typename Loop, typename... Args>
+__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))) void RunAvx512(Args... args) {
+  Loop::Run(args...);
+}
+template <typename Loop, typename... Args>
+void RunPlain(Args... args) {
+  Loop::Run(args...);
+}
+
+inline bool HasAvx2() { return __builtin_cpu_supports("avx2") != 0; }
+inline bool HasAvx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
+// The variant of Loop::Run for this processor, as a function of type void(Args...). `wide`: AVX-512 is worth its code
+// (arithmetic that is not bound by memory).
+template <typename Loop, typename... Args>
+auto Widest(void (*)(Args...), bool wide) -> void (*)(Args...) {
+  if (wide && HasAvx512()) return &RunAvx512<Loop, Args...>;
+  return HasAvx2() ? &RunAvx2<Loop, Args...> : &RunPlain<Loop, Args...>;
+}
+template <typename Loop>
+auto Widest(bool wide = false) {
+  return Widest<Loop>(&Loop::Run, wide);
+}
+
+#else
+
+template <typename Loop>
+auto Widest(bool = false) {
+  return &Loop::Run;
+}
+
+#endif
+
+}  // namespace cohort::cpu

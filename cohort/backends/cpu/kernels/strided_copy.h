@@ -1,0 +1,143 @@
+// One engine for all ops that move elements between regular places: transpose, slices, padding, tiles,
+// reversal. Internal to backends/cpu/kernels.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "cohort/backends/cpu/kernels/loops.h"
+#include "cohort/core/shape.h"
+
+namespace cohort::cpu {
+
+// Dimensions from the outermost to the innermost, each with the elements from one index to the next in the
+// source and in the target; a source step of 0 repeats. Neighbours that move as one are merged, dimensions of
+// 1 dropped.
+class StridedLayout {
+ public:
+  static constexpr size_t kMaxDims = 2 * Shape::kMaxRank;
+  struct Dim {
+    int64_t size;
+    int64_t from;
+    int64_t to;
+  };
+
+  void Add(int64_t size, int64_t from, int64_t to) {
+    elements_ *= size;
+    if (size == 1) return;
+    if (rank_ > 0) {
+      Dim& last = dims_[rank_ - 1];
+      if (last.from == size * from && last.to == size * to) {
+        last = {last.size * size, from, to};
+        return;
+      }
+    }
+    dims_[rank_++] = {size, from, to};
+  }
+  int64_t elements() const { return elements_; }
+  size_t rank() const { return rank_; }
+  const Dim& dim(size_t i) const { return dims_[i]; }
+
+  // Where the source runs on along another dimension than the target, that one becomes the last but one, and
+  // the two can be copied in square tiles.
+  bool PrepareTiles() {
+    if (rank_ < 2 || dims_[rank_ - 1].from == 1 || dims_[rank_ - 1].to != 1 || dims_[rank_ - 1].size < kTile)
+      return false;
+    for (size_t i = 0; i + 1 < rank_; ++i) {
+      if (dims_[i].from != 1 || dims_[i].size < kTile) continue;
+      std::rotate(dims_.begin() + static_cast<std::ptrdiff_t>(i), dims_.begin() + static_cast<std::ptrdiff_t>(i + 1),
+                  dims_.begin() + static_cast<std::ptrdiff_t>(rank_ - 1));
+      return true;
+    }
+    return false;
+  }
+  static constexpr int64_t kTile = 16;
+
+ private:
+  size_t rank_ = 0;
+  int64_t elements_ = 1;
+  std::array<Dim, kMaxDims> dims_;
+};
+
+template <typename T>
+void CopyRun(const StridedLayout::Dim& d, const T* from, T* to) {
+  if (d.to == 1 && d.from == 1) {
+    std::copy(from, from + d.size, to);
+  } else if (d.to == 1 && d.from == 0) {
+    std::fill(to, to + d.size, *from);
+  } else {
+    for (int64_t i = 0; i < d.size; ++i) to[i * d.to] = from[i * d.from];
+  }
+}
+
+template <typename T>
+void CopyTiles(const StridedLayout::Dim& rows, const StridedLayout::Dim& columns, const T* from, T* to) {
+  constexpr int64_t kTile = StridedLayout::kTile;
+  for (int64_t i0 = 0; i0 < rows.size; i0 += kTile) {
+    const int64_t i1 = std::min(i0 + kTile, rows.size);
+    for (int64_t j0 = 0; j0 < columns.size; j0 += kTile) {
+      const int64_t j1 = std::min(j0 + kTile, columns.size);
+      for (int64_t i = i0; i < i1; ++i) {
+        for (int64_t j = j0; j < j1; ++j) to[i * rows.to + j] = from[i + j * columns.from];
+      }
+    }
+  }
+}
+
+// Copies every element of the layout; source and target do not overlap.
+template <typename T>
+void CopyStrided(StridedLayout layout, const T* from, T* to, int threads) {
+  if (layout.elements() == 0) return;
+  if (layout.rank() == 0) {
+    *to = *from;
+    return;
+  }
+  const bool tiles = layout.PrepareTiles();
+  const size_t inner = tiles ? 2 : 1;
+  const size_t outer_rank = layout.rank() - inner;
+  int64_t outer = 1;
+  for (size_t d = 0; d < outer_rank; ++d) outer *= layout.dim(d).size;
+  ForBlocks(
+      outer, threads,
+      [&](int64_t begin, int64_t end) {
+        std::array<int64_t, StridedLayout::kMaxDims> index{};
+        int64_t source = 0, target = 0, rest = begin;
+        for (size_t d = outer_rank; d-- > 0;) {
+          index[d] = rest % layout.dim(d).size;
+          rest /= layout.dim(d).size;
+          source += index[d] * layout.dim(d).from;
+          target += index[d] * layout.dim(d).to;
+        }
+        for (int64_t run = begin; run < end; ++run) {
+          if (tiles) {
+            CopyTiles(layout.dim(outer_rank), layout.dim(outer_rank + 1), from + source, to + target);
+          } else {
+            CopyRun(layout.dim(outer_rank), from + source, to + target);
+          }
+          for (size_t d = outer_rank; d-- > 0;) {
+            source += layout.dim(d).from;
+            target += layout.dim(d).to;
+            if (++index[d] < layout.dim(d).size) break;
+            source -= layout.dim(d).size * layout.dim(d).from;
+            target -= layout.dim(d).size * layout.dim(d).to;
+            index[d] = 0;
+          }
+        }
+      },
+      layout.elements() / outer);
+}
+
+// Elements from one index of dimension i to the next in a dense row-major tensor.
+inline std::array<int64_t, Shape::kMaxRank> DenseStrides(const Shape& shape) {
+  std::array<int64_t, Shape::kMaxRank> strides{};
+  int64_t stride = 1;
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    strides[static_cast<size_t>(i)] = stride;
+    stride *= shape.dim(i);
+  }
+  return strides;
+}
+
+}  // namespace cohort::cpu

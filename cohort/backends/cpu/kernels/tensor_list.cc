@@ -1,0 +1,36 @@
+#include "cohort/device/tensor_list.h"
+
+#include "cohort/backends/register.h"
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/device/kernel.h"
+
+namespace cohort {
+namespace {
+
+void Empty(KernelContext& ctx) { ctx.SetOutput(0, MakeTensorList(TensorList())); }
+
+void PushBack(KernelContext& ctx) {
+  ctx.SetOutput(0, MakeTensorList(TensorListOf(ctx.input(0)).PushBack(ctx.input(1))));
+}
+
+void PopBack(KernelContext& ctx) {
+  const TensorList& list = TensorListOf(ctx.input(0));
+  if (list.size() == 0) throw InvalidArgumentError("[tensor list] expected a tensor to take; the list is empty");
+  if (list.back().dtype() != ctx.node().output_dtype(1)) {
+    throw InvalidArgumentError(StrCat("[tensor list] expected a tensor of ", ctx.node().output_dtype(1),
+                                      " at the end of the list; got ", list.back().dtype(), list.back().shape()));
+  }
+  ctx.SetOutput(1, list.back());
+  ctx.SetOutput(0, MakeTensorList(list.PopBack()));
+}
+
+}  // namespace
+
+void RegisterTensorListKernels(KernelRegistry& registry) {
+  registry.RegisterFn("EmptyTensorList", "CPU", Empty);
+  registry.RegisterFn("TensorListPushBack", "CPU", PushBack);
+  registry.RegisterFn("TensorListPopBack", "CPU", PopBack);
+}
+
+}  // namespace cohort

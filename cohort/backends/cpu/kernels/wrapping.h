@@ -1,0 +1,47 @@
+// Arithmetic that is defined for every operand: integers wrap around where C++ leaves overflow undefined.
+// Internal to backends/cpu/kernels.
+#pragma once
+
+#include <type_traits>
+
+#include "cohort/backends/cpu/kernels/simd.h"
+
+namespace cohort::cpu {
+
+// Unsigned, and wide enough that C++ does not promote it to a signed type.
+template <typename T>
+using Bits = std::conditional_t<sizeof(T) <= 4, unsigned, unsigned long>;
+
+template <typename T>
+struct Wrapping {
+  static COHORT_INLINE T Add(T a, T b) {
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(Bits<T>(a) + Bits<T>(b));
+    else
+      return a + b;
+  }
+  static COHORT_INLINE T Sub(T a, T b) {
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(Bits<T>(a) - Bits<T>(b));
+    else
+      return a - b;
+  }
+  static COHORT_INLINE T Mul(T a, T b) {
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(Bits<T>(a) * Bits<T>(b));
+    else
+      return a * b;
+  }
+  // Truncated towards zero; `b` is not 0. The lowest number divided by -1 is itself.
+  static COHORT_INLINE T Div(T a, T b) {
+    if constexpr (std::is_integral_v<T> && std::is_signed_v<T>)
+      return b == T(-1) ? Sub(T(0), a) : static_cast<T>(a / b);
+    else
+      return static_cast<T>(a / b);
+  }
+};
+
+template <>
+struct Wrapping<bool>;  // no arithmetic on truth values
+
+}  // namespace cohort::cpu

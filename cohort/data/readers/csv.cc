@@ -1,0 +1,246 @@
+// CSV as RFC 4180 has it, with the rules of TensorFlow's CsvDataset for defaults and missing values.
+#include <charconv>
+#include <cstdlib>
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/data/description.h"
+#include "cohort/data/readers/buffered_input.h"
+#include "cohort/data/readers/file_format.h"
+#include "cohort/data/readers/readers.h"
+
+namespace cohort::data {
+namespace {
+
+template <typename T>
+bool ParseNumber(const std::string& text, Tensor* out) {
+  T value;
+  const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
+  const auto [end, error] = std::from_chars(begin, text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return false;
+  *out = Tensor::Scalar(value);
+  return true;
+}
+
+std::string_view Trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+bool ParseField(const std::string& text, DType dtype, Tensor* out) {
+  if (dtype == DType::kString) {
+    *out = Tensor::Scalar(text);
+    return true;
+  }
+  const std::string number(Trimmed(text));
+  switch (dtype) {
+    case DType::kFloat32: return ParseNumber<float>(number, out);
+    case DType::kFloat64: return ParseNumber<double>(number, out);
+    case DType::kInt32: return ParseNumber<int32_t>(number, out);
+    default: return ParseNumber<int64_t>(number, out);
+  }
+}
+
+class CsvFormat : public FileFormat {
+ public:
+  CsvFormat(std::vector<CsvColumn> columns, const CsvOptions& options)
+      : columns_(std::move(columns)), options_(options) {
+    for (const CsvColumn& column : columns_) spec_.push_back({column.dtype, Shape()});
+  }
+  std::string kind() const override { return "Csv"; }
+  std::string Parameters() const override {
+    return StrCat(columns_.size(), " columns", options_.header ? ", header" : "", ", '", options_.delimiter, "'",
+                  options_.compression == Compression::kNone ? "" : ", ", CompressionName(options_.compression));
+  }
+  const ElementSpec& spec() const override { return spec_; }
+  std::unique_ptr<FileReader> Open(const std::string& path) const override;
+  void Write(DescriptionWriter* out) const override {
+    out->Int(static_cast<int64_t>(columns_.size()));
+    for (const CsvColumn& column : columns_) {
+      out->Int(static_cast<int64_t>(column.dtype));
+      out->Int(column.default_value ? 1 : 0);
+      if (column.default_value) out->TensorReference(*column.default_value);
+    }
+    out->Int(options_.header ? 1 : 0);
+    out->Int(options_.delimiter);
+    out->Int(options_.use_quotes ? 1 : 0);
+    out->String(options_.na_value);
+    out->Int(static_cast<int64_t>(options_.select_columns.size()));
+    for (const int column : options_.select_columns) out->Int(column);
+    out->Int(static_cast<int64_t>(options_.compression));
+  }
+  const std::vector<CsvColumn>& columns() const { return columns_; }
+  const CsvOptions& options() const { return options_; }
+
+ private:
+  const std::vector<CsvColumn> columns_;
+  const CsvOptions options_;
+  ElementSpec spec_;
+};
+
+class CsvReader : public FileReader {
+ public:
+  CsvReader(const CsvFormat& format, const std::string& path)
+      : format_(format), options_(format.options()), file_(path, options_.compression) {
+    if (options_.header) ReadRecord();
+  }
+  bool Next(Element* out) override {
+    line_ = next_line_;
+    if (!ReadRecord()) return false;
+    const std::vector<CsvColumn>& columns = format_.columns();
+    const std::vector<int>& selected = options_.select_columns;
+    const size_t expected = selected.empty() ? columns.size() : static_cast<size_t>(selected.back()) + 1;
+    if (fields_.size() < expected || (selected.empty() && fields_.size() > expected)) {
+      throw InvalidArgumentError(StrCat("[data] expected ", selected.empty() ? "" : "at least ", expected,
+                                        " fields; got ", fields_.size(), Where()));
+    }
+    Element element(columns.size());
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const size_t at = selected.empty() ? i : static_cast<size_t>(selected[i]);
+      element[i] = Convert(fields_[at], columns[i], at);
+    }
+    *out = std::move(element);
+    return true;
+  }
+  void Save(WireWriter* out) const override {
+    out->Varint(static_cast<uint64_t>(file_.offset()));
+    out->Varint(static_cast<uint64_t>(next_line_));
+  }
+  void Restore(WireReader* in) override {
+    file_.SkipTo(static_cast<int64_t>(in->Varint(uint64_t{1} << 62)));
+    next_line_ = static_cast<int64_t>(in->Varint());
+  }
+
+ private:
+  std::string Where() const { return StrCat("; line ", line_, " of ", file_.path()); }
+
+  Tensor Convert(const std::string& field, const CsvColumn& column, size_t at) const {
+    if (field.empty() || field == options_.na_value) {
+      if (column.default_value) return *column.default_value;
+      throw InvalidArgumentError(
+          StrCat("[data] expected a value, as column ", at, " has no default; got an empty field", Where()));
+    }
+    Tensor value;
+    if (ParseField(field, column.dtype, &value)) return value;
+    throw InvalidArgumentError(
+        StrCat("[data] expected a valid ", column.dtype, " in column ", at, "; got '", field, "'", Where()));
+  }
+
+  // Replaces fields_ by those of the next record; false at the end of the file.
+  bool ReadRecord() {
+    fields_.clear();
+    if (file_.Peek() < 0) return false;
+    for (bool more = true; more;) {
+      fields_.emplace_back();
+      const bool quoted = options_.use_quotes && file_.Peek() == '"';
+      more = quoted ? ReadQuoted(&fields_.back()) : ReadPlain(&fields_.back());
+    }
+    return true;
+  }
+  // True where a delimiter has ended the field, false where the record ends.
+  bool ReadPlain(std::string* field) {
+    for (;;) {
+      const int byte = file_.Get();
+      if (byte == static_cast<unsigned char>(options_.delimiter)) return true;
+      if (byte < 0 || EndsLine(byte)) return false;
+      if (byte == '"' && options_.use_quotes) {
+        FailLine("expected quotes around a whole field only; got one within an unquoted field");
+      }
+      field->push_back(static_cast<char>(byte));
+    }
+  }
+  bool ReadQuoted(std::string* field) {
+    file_.Get();
+    for (;;) {
+      int byte = file_.Get();
+      if (byte < 0) FailLine("expected the quote that ends a field; got the end of the file");
+      if (byte == '\n') ++next_line_;
+      if (byte != '"' || file_.Peek() == '"') {
+        if (byte == '"') file_.Get();
+        field->push_back(static_cast<char>(byte));
+        continue;
+      }
+      byte = file_.Get();
+      if (byte == static_cast<unsigned char>(options_.delimiter)) return true;
+      if (byte < 0 || EndsLine(byte)) return false;
+      FailLine("expected a delimiter or the end of the line after a quoted field; got something else");
+    }
+  }
+  bool EndsLine(int byte) {
+    if (byte == '\r' && file_.Peek() == '\n') byte = file_.Get();
+    if (byte != '\n') return false;
+    ++next_line_;
+    return true;
+  }
+  [[noreturn]] void FailLine(const char* message) {
+    std::string rest;
+    file_.ReadLine(&rest);
+    ++next_line_;
+    throw InvalidArgumentError(StrCat("[data] ", message, Where()));
+  }
+
+  const CsvFormat& format_;
+  const CsvOptions& options_;
+  BufferedInput file_;
+  std::vector<std::string> fields_;
+  int64_t line_ = 1;       // where the current record begins
+  int64_t next_line_ = 1;  // where the next one does
+};
+
+std::unique_ptr<FileReader> CsvFormat::Open(const std::string& path) const {
+  return std::make_unique<CsvReader>(*this, path);
+}
+
+bool IsCsvType(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kInt32 || dtype == DType::kInt64 ||
+         dtype == DType::kString;
+}
+
+std::shared_ptr<const CsvFormat> MakeCsvFormat(std::vector<CsvColumn> columns, const CsvOptions& options) {
+  if (columns.empty()) throw InvalidArgumentError("[data] expected one CSV column at least; got none");
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const CsvColumn& column = columns[i];
+    if (!IsCsvType(column.dtype)) {
+      throw InvalidArgumentError(StrCat("[data] expected float32, float64, int32, int64 or string for CSV column ", i,
+                                        "; got ", column.dtype));
+    }
+    if (column.default_value) CheckElement({*column.default_value}, {{column.dtype, Shape()}});
+  }
+  const std::vector<int>& selected = options.select_columns;
+  bool ascending = selected.empty() || (selected.size() == columns.size() && selected.front() >= 0);
+  for (size_t i = 1; i < selected.size(); ++i) ascending = ascending && selected[i - 1] < selected[i];
+  if (!ascending) {
+    throw InvalidArgumentError(StrCat("[data] expected ascending indices of ", columns.size(),
+                                      " columns to select; got ", StrJoin(selected, ", ")));
+  }
+  return std::make_shared<CsvFormat>(std::move(columns), options);
+}
+
+}  // namespace
+
+Dataset CsvDataset(const Dataset& files, std::vector<CsvColumn> columns, const CsvOptions& options) {
+  return Dataset(MakeReader(files.node(), MakeCsvFormat(std::move(columns), options)));
+}
+Dataset CsvDataset(const std::vector<std::string>& files, std::vector<CsvColumn> columns, const CsvOptions& options) {
+  return CsvDataset(FileNames(files), std::move(columns), options);
+}
+
+std::shared_ptr<const FileFormat> ReadCsvFormat(DescriptionReader& in) {
+  std::vector<CsvColumn> columns(static_cast<size_t>(in.Int(1, 1 << 20)));
+  for (CsvColumn& column : columns) {
+    column.dtype = static_cast<DType>(in.Int(0, 100));
+    if (in.Bool()) column.default_value = in.TensorReference();
+  }
+  CsvOptions options;
+  options.header = in.Bool();
+  options.delimiter = static_cast<char>(in.Int(-128, 127));
+  options.use_quotes = in.Bool();
+  options.na_value = in.String();
+  options.select_columns.resize(static_cast<size_t>(in.Int(0, 1 << 20)));
+  for (int& column : options.select_columns) column = static_cast<int>(in.Int(0, 1 << 30));
+  options.compression = static_cast<Compression>(in.Int(0, 2));
+  return MakeCsvFormat(std::move(columns), options);
+}
+
+}  // namespace cohort::data

@@ -1,0 +1,158 @@
+// Prefetch: a thread that runs the input ahead of the consumer.
+#include <deque>
+#include <thread>
+
+#include "cohort/core/error.h"
+#include "cohort/core/mutex.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/core/thread_pool.h"
+#include "cohort/data/description.h"
+#include "cohort/data/stages/ahead.h"
+#include "cohort/data/stages/stages.h"
+
+namespace cohort::data {
+namespace {
+
+constexpr int64_t kChosenBuffer = 2;
+
+// What the thread has made ready.
+struct Entry {
+  std::string position;  // of the input before it, where that is small
+  Element element;
+  Status status;
+  bool end = false;
+};
+
+class PrefetchIterator : public StageIterator {
+ public:
+  PrefetchIterator(StagePtr input, size_t buffer_size) : input_(std::move(input)), buffer_size_(buffer_size) {}
+  ~PrefetchIterator() override {
+    {
+      MutexLock lock(mu_);
+      stopping_ = true;
+    }
+    room_.NotifyAll();
+    if (thread_.joinable()) thread_.join();
+  }
+  bool Next(Element* out) override {
+    Entry entry;
+    {
+      MutexLock lock(mu_);
+      if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
+      while (entries_.empty()) ready_.Wait(mu_);
+      if (entries_.front().end) return false;  // and stays
+      entry = std::move(entries_.front());
+      entries_.pop_front();
+    }
+    room_.NotifyAll();
+    entry.status.ThrowIfError();
+    *out = std::move(entry.element);
+    return true;
+  }
+  void Save(WireWriter* out) override {
+    MutexLock lock(mu_);
+    ++halts_;
+    while (producing_) idle_.Wait(mu_);
+    if (small_) {
+      out->String(entries_.empty() ? SavedPosition(*input_) : entries_.front().position);
+    } else {
+      out->Varint(entries_.size());
+      for (const Entry& entry : entries_) {
+        out->Varint(entry.end ? 1 : 0);
+        WriteOutcome(entry.status, entry.element, out);
+      }
+      input_->Save(out);
+    }
+    --halts_;
+    room_.NotifyAll();
+  }
+  void Restore(WireReader* in) override {
+    if (small_) {
+      WireReader position(in->View());
+      input_->Restore(&position);
+      return;
+    }
+    MutexLock lock(mu_);
+    for (uint64_t left = in->Varint(); left > 0; --left) {
+      Entry entry;
+      entry.end = in->Varint(1) != 0;
+      ReadOutcome(in, &entry.status, &entry.element);
+      entries_.push_back(std::move(entry));
+    }
+    input_->Restore(in);
+  }
+  bool HasSmallPosition() const override { return small_; }
+
+ private:
+  void Loop() {
+    SetThreadName("prefetch");
+    MutexLock lock(mu_);
+    bool ended = !entries_.empty() && entries_.back().end;
+    while (!ended && !stopping_) {
+      if (entries_.size() >= buffer_size_ || halts_ > 0) {
+        room_.Wait(mu_);
+        continue;
+      }
+      producing_ = true;
+      mu_.Unlock();
+      Entry entry = Produce();
+      mu_.Lock();
+      producing_ = false;
+      ended = entry.end;
+      entries_.push_back(std::move(entry));
+      ready_.NotifyAll();
+      idle_.NotifyAll();
+    }
+  }
+  Entry Produce() {
+    Entry entry;
+    try {
+      if (small_) entry.position = SavedPosition(*input_);
+      entry.end = !input_->Next(&entry.element);
+    } catch (...) {
+      entry.status = Status::FromCurrentException();
+    }
+    return entry;
+  }
+
+  const StagePtr input_;  // the thread's while producing_, else of who holds mu_
+  const size_t buffer_size_;
+  const bool small_ = input_->HasSmallPosition();
+  std::thread thread_;  // from the first Next on
+  Mutex mu_;
+  CondVar ready_, room_, idle_;
+  std::deque<Entry> entries_ GUARDED_BY(mu_);
+  bool producing_ GUARDED_BY(mu_) = false;
+  bool stopping_ GUARDED_BY(mu_) = false;
+  int halts_ GUARDED_BY(mu_) = 0;
+};
+
+class PrefetchNode : public DatasetNode {
+ public:
+  PrefetchNode(NodePtr input, int64_t buffer_size) : DatasetNode({input}, input->spec()), buffer_size_(buffer_size) {}
+  std::string kind() const override { return "Prefetch"; }
+  std::string Parameters() const override { return StrCat(buffer_size_); }
+  int64_t Cardinality() const override { return input()->Cardinality(); }
+  void Write(DescriptionWriter* out) const override { out->Int(buffer_size_); }
+  NodePtr WithInputs(std::vector<NodePtr> inputs) const override { return MakePrefetch(inputs.at(0), buffer_size_); }
+
+ protected:
+  StagePtr MakeStage(const IteratorContext& context) const override {
+    StagePtr iterator = input()->MakeIterator(context);
+    if (buffer_size_ == 0) return iterator;
+    const int64_t size = buffer_size_ < 0 ? kChosenBuffer : buffer_size_;
+    return std::make_unique<PrefetchIterator>(std::move(iterator), static_cast<size_t>(size));
+  }
+
+ private:
+  const int64_t buffer_size_;
+};
+
+}  // namespace
+
+NodePtr MakePrefetch(NodePtr input, int64_t buffer_size) {
+  CheckParameter(buffer_size >= -1, "a buffer of Prefetch of at least 0, or -1 for one chosen by us", buffer_size);
+  return std::make_shared<PrefetchNode>(std::move(input), buffer_size);
+}
+
+}  // namespace cohort::data

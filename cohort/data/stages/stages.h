@@ -1,0 +1,61 @@
+// The stages, one function each; dataset.h says what they do. Each throws InvalidArgumentError for parameters that make
+// no sense.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cohort/data/dataset.h"
+#include "cohort/data/element_function.h"
+#include "cohort/data/stages/stage.h"
+
+namespace cohort::data {
+
+// Throws InvalidArgumentError "[data] expected WHAT; got VALUE" unless `ok`.
+void CheckParameter(bool ok, const char* expected, int64_t got);
+
+// source_stages.cc
+NodePtr MakeSlices(std::vector<Tensor> tensors);
+NodePtr MakeTensors(std::vector<Tensor> tensors);
+NodePtr MakeRange(int64_t start, int64_t stop, int64_t step);
+// idx_dataset.cc. Reads the files.
+NodePtr MakeIdx(std::vector<std::string> paths);
+// join_stages.cc
+NodePtr MakeZip(std::vector<NodePtr> inputs);
+NodePtr MakeConcatenate(NodePtr first, NodePtr second);
+// shuffle_stage.cc. `drawn_seed`: of a description that has none; drawn anew where it is not given.
+NodePtr MakeShuffle(const NodePtr& input, int64_t buffer_size, std::optional<int64_t> seed,
+                    bool reshuffle_each_iteration, std::optional<uint64_t> drawn_seed = std::nullopt);
+// repeat_stage.cc
+NodePtr MakeRepeat(NodePtr input, int64_t count);
+// batch_stage.cc
+NodePtr MakeBatch(NodePtr input, int64_t batch_size, bool drop_remainder);
+// unbatch_stage.cc
+NodePtr MakeUnbatch(NodePtr input);
+NodePtr MakeLegacyRebatch(NodePtr input, int64_t replicas);
+// rebatch_stage.cc
+NodePtr MakeRebatch(NodePtr input, std::vector<int64_t> sizes);
+// subset_stages.cc
+NodePtr MakeTake(NodePtr input, int64_t count);
+NodePtr MakeSkip(NodePtr input, int64_t count);
+// What AutoShard replaces where it is told by a hint; it cannot run.
+NodePtr MakeShardHint(NodePtr input);
+// `require_non_empty`: an error at the first element where the shard has none.
+NodePtr MakeShard(NodePtr input, int64_t num_shards, int64_t index, bool require_non_empty = false);
+// cache_stage.cc, file_cache_stage.cc
+NodePtr MakeMemoryCache(NodePtr input);
+NodePtr MakeFileCache(NodePtr input, const std::string& filename);
+// prefetch_stage.cc
+NodePtr MakePrefetch(NodePtr input, int64_t buffer_size);
+// map_stage.cc
+NodePtr MakeMap(NodePtr input, std::shared_ptr<const ElementFunction> function, int num_parallel_calls);
+// filter_stage.cc. The function yields one bool scalar.
+NodePtr MakeFilter(NodePtr input, std::shared_ptr<const ElementFunction> predicate);
+// interleave_stage.cc
+NodePtr MakeInterleave(NodePtr input, std::shared_ptr<const DatasetFunction> function,
+                       const InterleaveOptions& options);
+// The function of an Interleave, which belongs to it; null for another stage.
+const DatasetFunction* InterleaveFunction(const DatasetNode& node);
+
+}  // namespace cohort::data

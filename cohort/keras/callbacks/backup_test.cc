@@ -1,0 +1,136 @@
+// Training that is taken up again; tests/chaos kills real processes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "cohort/core/file.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/core/testing/throws.h"
+#include "cohort/keras/callbacks/callbacks.h"
+#include "cohort/keras/files/weights_file.h"
+#include "cohort/keras/layers/normalization_layers.h"
+#include "cohort/keras/testing/layer_runs.h"
+
+namespace cohort::keras {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+struct Interruption {};
+
+class BackupTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder = StrCat(::testing::TempDir(), "cohort_backup_unit_", getpid());
+    RemoveFile(file());
+  }
+  void TearDown() override { RemoveFile(file()); }
+  std::string file() const { return folder + "/latest.weights.h5"; }
+
+  static std::unique_ptr<Sequential> Made(const char* optimizer = "adam") {
+    auto model =
+        std::make_unique<Sequential>(std::vector<SequentialItem>{Input(Shape{2}), Dense(4, {.activation = "tanh"}),
+                                                                 Dropout(0.4), BatchNormalization(), Dense(1)},
+                                     ModelOptions{.seed = 5});
+    model->Compile({.optimizer = optimizer, .loss = "mse", .metrics = {"mae"}});
+    return model;
+  }
+  // Stops by an exception after `stop_after` batches, -1: not at all.
+  History Fit(Model& model, int64_t save_every, int stop_after = -1, int64_t examples = 10) const {
+    FitOptions options = {.batch_size = 3, .epochs = 3, .verbose = 0};
+    if (save_every >= 0) {
+      options.callbacks.push_back(BackupAndRestore({.backup_dir = folder, .save_every_batches = save_every}));
+    }
+    int batches = 0;
+    options.callbacks.push_back(LambdaCallback({.on_train_batch_end = [&](int64_t, const BatchLogs&) {
+      if (++batches == stop_after) throw Interruption();
+    }}));
+    return model.Fit(Counting(Shape{examples, 2}, -1, 0.1f), Counting(Shape{examples, 1}, 1, -0.2f), options);
+  }
+  static std::vector<std::vector<float>> Weights(Model& model) {
+    std::vector<std::vector<float>> values;
+    for (const Tensor& weight : model.GetWeights()) values.push_back(weight.ToVector<float>());
+    return values;
+  }
+
+  std::string folder;
+};
+
+TEST_F(BackupTest, GoesOnInTheMiddleOfAnEpochWithItsLogs) {
+  const auto whole = Made();
+  const History expected = Fit(*whole, -1);
+  for (const auto& [save_every, stop_after] : {std::pair(1, 2), {1, 4}, {2, 7}, {0, 6}}) {
+    EXPECT_THROW(Fit(*Made(), save_every, stop_after), Interruption);
+    const auto model = Made();
+    const History history = Fit(*model, save_every);
+    EXPECT_EQ(Weights(*model), Weights(*whole)) << save_every << ", " << stop_after;
+    // Also of the epoch that was interrupted.
+    EXPECT_EQ(history["loss"].back(), expected["loss"].back());
+    EXPECT_EQ(history["mae"].back(), expected["mae"].back());
+    const size_t first = expected["loss"].size() - history["loss"].size();
+    EXPECT_EQ(history["loss"].front(), expected["loss"][first]);
+    EXPECT_EQ(history["mae"].front(), expected["mae"][first]);
+    EXPECT_FALSE(FileExists(file()));
+  }
+}
+
+TEST_F(BackupTest, AFinishedTrainingIsDoneAtOnce) {
+  const auto model = Made();
+  FitOptions options = {.batch_size = 3, .epochs = 2, .verbose = 0};
+  options.callbacks = {BackupAndRestore({.backup_dir = folder, .delete_checkpoint = false})};
+  model->Fit(Counting(Shape{6, 2}), Counting(Shape{6, 1}), options);
+  const auto again = Made();
+  EXPECT_THAT(again->Fit(Counting(Shape{6, 2}), Counting(Shape{6, 1}), options).names(), IsEmpty());
+  EXPECT_EQ(Weights(*again), Weights(*model));
+  // It is a file of weights like others.
+  const auto weights = Made();
+  weights->LoadWeights(file());
+  EXPECT_EQ(Weights(*weights), Weights(*model));
+}
+
+TEST_F(BackupTest, WhatIsNoBackupOfTheTrainingIsRefused) {
+  EXPECT_THROW(Fit(*Made(), 1, 5), Interruption);
+  const std::string backup = ReadFile(file());
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { Fit(*Made("sgd"), 1); }),
+              AllOf(HasSubstr("same optimizer"), HasSubstr(file())));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { Fit(*Made(), 1, -1, 11); }), HasSubstr("position of"));
+  Sequential other({Input(Shape{2}), Dense(1)});
+  other.Compile({.optimizer = "adam", .loss = "mse"});
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { Fit(other, 1); }), HasSubstr(file()));
+  std::ofstream(file(), std::ios::binary) << backup.substr(0, backup.size() / 2);
+  EXPECT_THAT(MessageOf<DataLossError>([&] { Fit(*Made(), 1); }), HasSubstr(file()));
+  Made()->SaveWeights(file());
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { Fit(*Made(), 1); }), HasSubstr("backup of a training"));
+  EXPECT_THROW(BackupAndRestore({}), InvalidArgumentError);
+  EXPECT_THROW(BackupAndRestore({.backup_dir = "x", .save_every_batches = -1}), InvalidArgumentError);
+  EXPECT_THROW(Made()->BackUpTraining(), FailedPreconditionError);
+}
+
+// Numbers of dropout follow from the step, not from what the session has drawn before.
+TEST_F(BackupTest, DropoutDrawsAnewInEachStep) {
+  const Tensor ones = Tensor::FromValues(std::vector<float>(400, 1.0f), Shape{1, 400});
+  const auto losses = [&](int64_t seed) {
+    Sequential one({Input(Shape{400}), Dropout(0.5, {.seed = seed}),
+                    Dense(1, {.use_bias = false, .kernel_initializer = "glorot_uniform"})},
+                   {.seed = 9});
+    one.Compile({.optimizer = SGD({.learning_rate = 0.0}), .loss = "mse"});
+    std::vector<double> all;
+    for (int step = 0; step < 3; ++step) {
+      one.ResetMetrics();
+      all.push_back(one.TrainOnBatch({ones, Tensor::FromValues(std::vector<float>{0}, Shape{1, 1})})[0].second);
+    }
+    return all;
+  };
+  const std::vector<double> first = losses(0), again = losses(0), other = losses(1);
+  EXPECT_EQ(first, again);
+  EXPECT_NE(first[0], first[1]);
+  EXPECT_NE(first[1], first[2]);
+  EXPECT_NE(first[0], other[0]);
+}
+
+}  // namespace
+}  // namespace cohort::keras

@@ -1,0 +1,102 @@
+#include <iostream>
+
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/keras/callbacks/callbacks.h"
+#include "cohort/keras/callbacks/monitor.h"
+#include "cohort/keras/callbacks/path_template.h"
+
+namespace cohort::keras {
+namespace {
+
+bool EndsIn(const std::string& text, const std::string& ending) {
+  return text.size() > ending.size() && text.compare(text.size() - ending.size(), ending.size(), ending) == 0;
+}
+
+class ModelCheckpointCallback final : public Callback {
+ public:
+  explicit ModelCheckpointCallback(const ModelCheckpointOptions& options)
+      : options_(options),
+        monitor_("ModelCheckpoint", options.monitor, options.mode),
+        best_(options.initial_value_threshold) {}
+
+  void OnTrainBegin() override {
+    if (options_.save_best_only) monitor_.Resolve(host());
+  }
+  void OnEpochBegin(int epoch) override { epoch_ = epoch; }
+  void OnTrainBatchEnd(int64_t batch, const BatchLogs& logs) override {
+    if (options_.save_every_batches == 0) return;
+    // Counted on over the epochs' ends.
+    if (++since_save_ < options_.save_every_batches) return;
+    since_save_ = 0;
+    Logs values = logs.Running();
+    SetLog(values, "batch", static_cast<double>(batch + 1));
+    SaveIfWanted(values);
+  }
+  void OnEpochEnd(int epoch, Logs& logs) override {
+    if (options_.save_every_batches == 0) SaveIfWanted(logs);
+  }
+
+ private:
+  void SaveIfWanted(const Logs& logs) {
+    const std::string prefix = StrCat("\nEpoch ", epoch_ + 1, ": ");
+    if (!options_.save_best_only) {
+      Save(logs, prefix);
+      return;
+    }
+    const std::optional<double> current = monitor_.Find(logs);
+    if (!current) {
+      Save(logs, prefix);
+    } else if (monitor_.Improves(*current, best_)) {
+      const std::string change =
+          StrCat(monitor_.name(), " improved from ", FiveDecimals(best_), " to ", FiveDecimals(current), ", ");
+      Save(logs, prefix + change);
+      best_ = current;
+    } else {
+      Say(StrCat(prefix, monitor_.name(), " did not improve from ", FiveDecimals(best_)));
+    }
+  }
+
+  void Save(Logs logs, const std::string& message) {
+    if (!host().is_chief()) return;
+    SetLog(logs, "epoch", epoch_ + 1);
+    const std::string path = FillIn(options_.filepath, logs);
+    Say(StrCat(message, "saving model to ", path));
+    if (options_.save_weights_only) {
+      host().SaveWeights(path);
+    } else {
+      host().Save(path);
+    }
+  }
+
+  void Say(const std::string& line) const {
+    if (options_.verbose > 0 && host().is_chief()) std::cout << line << std::endl;
+  }
+
+  const ModelCheckpointOptions options_;
+  Monitor monitor_;
+  std::optional<double> best_;
+  int epoch_ = 0;
+  int64_t since_save_ = 0;
+};
+
+}  // namespace
+
+CallbackPtr ModelCheckpoint(const ModelCheckpointOptions& options) {
+  const char* ending = options.save_weights_only ? ".weights.h5" : ".keras";
+  if (!EndsIn(options.filepath, ending)) {
+    throw InvalidArgumentError(StrCat("[keras/callbacks] ModelCheckpoint expected a filepath that ends in ", ending,
+                                      options.save_weights_only ? " (save_weights_only)" : "", "; got '",
+                                      options.filepath, "'"));
+  }
+  if (options.save_every_batches < 0) {
+    throw InvalidArgumentError(
+        StrCat("[keras/callbacks] ModelCheckpoint expected save_every_batches of at least 0; "
+               "got ",
+               options.save_every_batches));
+  }
+  return std::make_shared<ModelCheckpointCallback>(options);
+}
+
+}  // namespace cohort::keras

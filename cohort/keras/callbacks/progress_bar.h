@@ -1,0 +1,87 @@
+// What Fit and Evaluate print: on a terminal the bar of tf.keras (up to 2.15) that is drawn again, elsewhere plain
+// lines.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <string>
+
+#include "cohort/keras/callbacks/callback.h"
+#include "cohort/keras/callbacks/logs.h"
+
+namespace cohort::keras {
+
+// One epoch's bar. Not thread-safe.
+class ProgressBar {
+ public:
+  using Clock = std::function<double()>;  // seconds from any start, for tests
+
+  struct Options {
+    int64_t target = 0;           // steps; 0: not known
+    int verbose = 1;              // 0 silent, 1 bar, 2 one line at the end
+    bool terminal = true;         // a bar that overwrites itself; false: one line, at the end
+    double interval_secs = 0.05;  // between two drawings
+    std::string unit = "step";
+  };
+  ProgressBar(std::ostream& out, Options options, Clock now = {});
+
+  void set_target(int64_t target) { options_.target = target; }
+  // Whether Update(current) would print now: values need to be read only then.
+  bool Due(int64_t current, bool finalize) const;
+  // `current` steps are done. With `finalize` the last drawing, with a line's end.
+  void Update(int64_t current, const Logs& logs, bool finalize = false);
+
+ private:
+  std::string Bar(int64_t current) const;
+  std::string Timing(int64_t current, double now, bool last) const;
+  double SecondsPerStep(int64_t current, double now) const;
+
+  std::ostream& out_;
+  Options options_;
+  Clock now_;
+  double start_;
+  double last_drawn_ = 0;
+  bool drawn_ = false;
+  double after_first_ = 0;
+  bool has_first_ = false;
+  size_t width_ = 0;  // columns of the line that is shown now
+};
+
+// "12s", "3:05" or "1:02:03".
+std::string FormatDuration(double seconds);
+// "37ms/step", "2s/step", "80us/step".
+std::string FormatTimePerUnit(double seconds, const std::string& unit);
+// "0.0998", "1.2345e-05": four decimals, or an exponent where they would show nothing.
+std::string FormatMetricValue(double value);
+
+// The bar of every epoch, and of Evaluate. Writes to `out` (which outlives it), std::cout by default; `terminal`:
+// whether that is one. By default it asks the system, and COHORT_PROGRESS=bar|plain decides where it is set.
+class ProgressBarLogger final : public Callback {
+ public:
+  ProgressBarLogger();
+  ProgressBarLogger(std::ostream& out, bool terminal) : out_(&out), terminal_(terminal) {}
+
+  void OnTrainBegin() override;
+  void OnTrainEnd(const Logs& logs) override;
+  void OnEpochBegin(int epoch) override;
+  void OnTrainBatchEnd(int64_t batch, const BatchLogs& logs) override;
+  void OnEpochEnd(int epoch, Logs& logs) override;
+  void OnTestBegin() override;
+  void OnTestBatchEnd(int64_t batch, const BatchLogs& logs) override;
+  void OnTestEnd(const Logs& logs) override;
+
+ private:
+  void Start();
+  void Show(int64_t batch, const BatchLogs& logs);
+  void Finish(const Logs& logs);
+
+  std::ostream* out_;
+  bool terminal_;
+  std::unique_ptr<ProgressBar> bar_;
+  int64_t seen_ = 0;
+  bool in_fit_ = false;  // validation inside Fit prints nothing
+};
+
+}  // namespace cohort::keras

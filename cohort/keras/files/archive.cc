@@ -1,0 +1,176 @@
+#include "cohort/keras/files/archive.h"
+
+#include <zip.h>
+
+#include <array>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "cohort/core/error.h"
+#include "cohort/core/file.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort::keras {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kMetadata[] = "metadata.json";
+constexpr char kConfig[] = "config.json";
+constexpr char kWeights[] = "model.weights.h5";
+constexpr int kMajorVersion = 3;
+// Deflate cannot shrink by more; a member that says otherwise is not believed.
+constexpr uint64_t kLargestRatio = 1100;
+
+struct Discard {
+  void operator()(zip_t* archive) const { zip_discard(archive); }
+  void operator()(zip_file_t* file) const { zip_fclose(file); }
+  void operator()(zip_source_t* source) const { zip_source_free(source); }
+};
+template <typename T>
+using Owned = std::unique_ptr<T, Discard>;
+
+std::string Now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d@%H:%M:%S", &parts);
+  return text;
+}
+
+// zip_source_t of `bytes`, which stay the caller's.
+Owned<zip_source_t> SourceOf(std::string_view bytes) {
+  zip_error_t error;
+  zip_error_init(&error);
+  Owned<zip_source_t> source(zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error));
+  if (source != nullptr) return source;
+  throw ResourceExhaustedError(StrCat("[keras/archive] cannot hold an archive: ", zip_error_strerror(&error)));
+}
+
+void AddMember(zip_t* archive, const char* name, std::string_view bytes) {
+  Owned<zip_source_t> source = SourceOf(bytes);
+  const zip_int64_t index = zip_file_add(archive, name, source.get(), ZIP_FL_ENC_UTF_8);
+  if (index < 0) throw InternalError(StrCat("[keras/archive] cannot add ", name, ": ", zip_strerror(archive)));
+  static_cast<void>(source.release());  // it belongs to the archive now
+  // Not compressed, as Keras does it: weights hardly shrink.
+  zip_set_file_compression(archive, static_cast<zip_uint64_t>(index), ZIP_CM_STORE, 0);
+}
+
+// The bytes of an archive with these members.
+std::string Pack(const std::array<std::pair<const char*, std::string_view>, 3>& members) {
+  zip_error_t error;
+  zip_error_init(&error);
+  Owned<zip_source_t> source = SourceOf({});
+  zip_source_keep(source.get());
+  zip_t* opened = zip_open_from_source(source.get(), ZIP_TRUNCATE, &error);
+  if (opened == nullptr) {
+    zip_source_free(source.get());
+    throw InternalError(StrCat("[keras/archive] cannot begin an archive: ", zip_error_strerror(&error)));
+  }
+  Owned<zip_t> archive(opened);
+  for (const auto& [name, bytes] : members) AddMember(archive.get(), name, bytes);
+  if (zip_close(archive.get()) != 0) {
+    throw InternalError(StrCat("[keras/archive] cannot write an archive: ", zip_strerror(archive.get())));
+  }
+  static_cast<void>(archive.release());
+  zip_stat_t stat;
+  if (zip_source_stat(source.get(), &stat) != 0 || zip_source_open(source.get()) != 0) {
+    throw InternalError("[keras/archive] cannot read back an archive");
+  }
+  std::string bytes(stat.size, '\0');
+  const zip_int64_t got = zip_source_read(source.get(), bytes.data(), bytes.size());
+  zip_source_close(source.get());
+  if (got != static_cast<zip_int64_t>(bytes.size())) {
+    throw InternalError("[keras/archive] cannot read back an archive");
+  }
+  return bytes;
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::string& path) : path_(path), bytes_(ReadFile(path)) {
+    // The library takes an empty file for an archive without members.
+    if (bytes_.empty()) FailArchive("it is empty");
+    zip_error_t error;
+    zip_error_init(&error);
+    Owned<zip_source_t> source = SourceOf(bytes_);
+    archive_.reset(zip_open_from_source(source.get(), ZIP_RDONLY | ZIP_CHECKCONS, &error));
+    if (archive_ == nullptr) FailArchive(zip_error_strerror(&error));
+    static_cast<void>(source.release());
+  }
+
+  std::string Member(const char* name) const {
+    zip_stat_t stat;
+    if (zip_stat(archive_.get(), name, 0, &stat) != 0) {
+      throw InvalidArgumentError(StrCat("[keras/archive] expected a .keras file with the members ", kMetadata, ", ",
+                                        kConfig, " and ", kWeights, "; '", path_, "' has no ", name));
+    }
+    if (stat.size > stat.comp_size * kLargestRatio + 1024) Fail(name, "its size is not to be believed");
+    const Owned<zip_file_t> file(zip_fopen(archive_.get(), name, 0));
+    if (file == nullptr) Fail(name, zip_strerror(archive_.get()));
+    std::string bytes(stat.size, '\0');
+    size_t done = 0;
+    while (done < bytes.size()) {
+      const zip_int64_t got = zip_fread(file.get(), bytes.data() + done, bytes.size() - done);
+      if (got <= 0) Fail(name, zip_error_strerror(zip_file_get_error(file.get())));
+      done += static_cast<size_t>(got);
+    }
+    // One read more, at the end: there the checksum is compared.
+    char rest;
+    if (zip_fread(file.get(), &rest, 1) != 0) Fail(name, zip_error_strerror(zip_file_get_error(file.get())));
+    return bytes;
+  }
+
+ private:
+  [[noreturn]] void FailArchive(const char* what) const {
+    throw DataLossError(StrCat("[keras/archive] expected a .keras file (a zip archive); got '", path_, "' of ",
+                               bytes_.size(), " bytes, which is none, or truncated or damaged: ", what));
+  }
+  [[noreturn]] void Fail(const char* name, const char* what) const {
+    throw DataLossError(
+        StrCat("[keras/archive] expected to read ", name, " of '", path_, "', which is damaged: ", what));
+  }
+
+  const std::string path_;
+  const std::string bytes_;
+  Owned<zip_t> archive_;
+};
+
+}  // namespace
+
+void WriteModelArchive(const std::string& path, const ModelArchive& archive) {
+  const Json metadata = {{"keras_version", archive.keras_version},
+                         {"date_saved", archive.date_saved.empty() ? Now() : archive.date_saved}};
+  const std::string metadata_text = metadata.dump();
+  WriteFileAtomically(path,
+                      Pack({{{kMetadata, metadata_text}, {kConfig, archive.config}, {kWeights, archive.weights}}}));
+}
+
+ModelArchive ReadModelArchive(const std::string& path) {
+  const Reader reader(path);
+  const Json metadata = Json::parse(reader.Member(kMetadata), nullptr, false);
+  if (!metadata.is_object() || !metadata.contains("keras_version") || !metadata.at("keras_version").is_string()) {
+    throw DataLossError(StrCat("[keras/archive] expected ", kMetadata, " with a keras_version in '", path, "'; got ",
+                               metadata.is_discarded() ? "no JSON" : metadata.dump()));
+  }
+  ModelArchive archive;
+  archive.keras_version = metadata.at("keras_version");
+  if (metadata.contains("date_saved") && metadata.at("date_saved").is_string()) {
+    archive.date_saved = metadata.at("date_saved");
+  }
+  if (std::atoi(archive.keras_version.c_str()) > kMajorVersion) {
+    throw UnimplementedError(StrCat("[keras/archive] expected a file of Keras ", kMajorVersion, "; '", path,
+                                    "' is of version ", archive.keras_version,
+                                    "; save it with Keras 3, or use a later version of this library"));
+  }
+  archive.config = reader.Member(kConfig);
+  archive.weights = reader.Member(kWeights);
+  return archive;
+}
+
+}  // namespace cohort::keras

@@ -1,0 +1,387 @@
+#include "cohort/keras/files/model_config.h"
+
+#include <set>
+#include <utility>
+
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/keras/files/serialization.h"
+#include "cohort/keras/layers/layer_instance.h"
+
+namespace cohort::keras {
+namespace {
+
+constexpr char kSequential[] = "Sequential";
+constexpr char kFunctional[] = "Functional";
+
+// ---- writing -----------------------------------------------------------------------------------------------------
+
+ConfigValue Policy(const std::string& name) { return SerializedObject("keras", "DTypePolicy", {{"name", name}}); }
+
+ConfigValue ShapesInFile(const std::vector<LayerInput>& inputs) {
+  if (inputs.size() == 1) return ShapeInFile(inputs[0].shape);
+  ConfigValue::List shapes;
+  for (const LayerInput& input : inputs) shapes.push_back(ShapeInFile(input.shape));
+  return shapes;
+}
+
+class LayersWriter {
+ public:
+  LayersWriter(const LayerGraph& layers, std::string dtype_policy)
+      : layers_(layers), policy_(std::move(dtype_policy)), names_(StepNames(layers)) {
+    std::map<const Layer*, int64_t> uses;
+    for (size_t i = 0; i < layers_.steps().size(); ++i) {
+      const LayerGraph::LayerStep& step = layers_.steps()[i];
+      use_.push_back(uses[&*step.layer]++);
+      std::vector<LayerInput> inputs;
+      if (i < layers_.inputs().size()) inputs.push_back(layers_.inputs()[i]);
+      for (const LayerGraph::Value& input : step.inputs) {
+        inputs.push_back(results_[input.step].at(static_cast<size_t>(input.index)));
+      }
+      results_.push_back(InferOutputs(*step.layer, inputs));
+      inputs_.push_back(std::move(inputs));
+    }
+  }
+
+  ConfigValue Whole(const std::string& name) const {
+    ConfigValue::Object config = {{"name", name}, {"trainable", layers_.trainable()}};
+    const bool chain = layers_.class_name() == kSequential;
+    if (chain) config.emplace_back("dtype", Policy(policy_));
+    ConfigValue::List layers;
+    for (size_t i = 0; i < layers_.steps().size(); ++i) {
+      if (use_[i] == 0) layers.push_back(chain ? LayerObject(i) : WithNodes(i));
+    }
+    config.emplace_back("layers", std::move(layers));
+    if (chain) {
+      config.emplace_back("build_input_shape", ShapeInFile(layers_.inputs()[0].shape));
+    } else {
+      ConfigValue::List inputs, outputs;
+      for (size_t i = 0; i < layers_.inputs().size(); ++i) inputs.push_back(Place({i, 0}, false));
+      for (const LayerGraph::Value& output : layers_.output_values()) outputs.push_back(Place(output, true));
+      config.emplace_back("input_layers", OnlyOrAll(std::move(inputs)));
+      config.emplace_back("output_layers", OnlyOrAll(std::move(outputs)));
+    }
+    ConfigValue whole =
+        SerializedObject(chain ? "keras" : "keras.src.models.functional", layers_.class_name(), std::move(config));
+    whole.Set("build_config", ConfigValue::Object{{"input_shape", ShapesInFile(layers_.inputs())}});
+    return whole;
+  }
+
+ private:
+  static ConfigValue OnlyOrAll(ConfigValue::List list) { return list.size() == 1 ? list[0] : ConfigValue(list); }
+
+  // [layer, number of its use, result]. Keras counts the uses of a model inside a model from 1 among its outputs.
+  ConfigValue Place(const LayerGraph::Value& value, bool is_output) const {
+    const bool model = layers_.steps()[value.step].layer->class_name() == kFunctional;
+    return ConfigValue::List{names_[value.step], use_[value.step] + (is_output && model ? 1 : 0), value.index};
+  }
+
+  ConfigValue LayerObject(size_t step) const {
+    const Layer& layer = *layers_.steps()[step].layer;
+    if (const auto* inner = dynamic_cast<const LayerGraph*>(&layer)) {
+      return LayersWriter(*inner, policy_).Whole(names_[step]);
+    }
+    ConfigValue::Object config = {{"name", names_[step]}};
+    if (layer.class_name() != "InputLayer") {
+      config.emplace_back("trainable", layer.trainable());
+      config.emplace_back("dtype", Policy(policy_));
+    }
+    for (auto& option : layer.Config()) config.push_back(std::move(option));
+    if (IsKerasLayer(layer.class_name())) {
+      ConfigValue object = SerializedObject("keras.layers", layer.class_name(), std::move(config));
+      if (layer.class_name() != "InputLayer") SetBuilt(step, object);
+      return object;
+    }
+    ConfigValue own = ConfigValue::Object{{"module", nullptr},
+                                          {"class_name", layer.class_name()},
+                                          {"config", std::move(config)},
+                                          {"registered_name", layer.class_name()}};
+    SetBuilt(step, own);
+    return own;
+  }
+
+  void SetBuilt(size_t step, ConfigValue& object) const {
+    object.Set("build_config", ConfigValue::Object{{"input_shape", ShapesInFile(inputs_[step])}});
+  }
+
+  ConfigValue WithNodes(size_t first) const {
+    ConfigValue object = LayerObject(first);
+    const LayerRef& layer = layers_.steps()[first].layer;
+    ConfigValue::List nodes;
+    for (size_t i = first; i < layers_.steps().size(); ++i) {
+      const LayerGraph::LayerStep& step = layers_.steps()[i];
+      if (step.layer.ptr() != layer.ptr() || step.inputs.empty()) continue;
+      ConfigValue::List values;
+      for (const LayerGraph::Value& input : step.inputs) values.push_back(TensorObject(input));
+      const bool listed = values.size() > 1 || layer->class_name() == "Add" || layer->class_name() == "Concatenate";
+      nodes.push_back(
+          ConfigValue::Object{{"args", listed ? ConfigValue::List{ConfigValue(std::move(values))} : std::move(values)},
+                              {"kwargs", ConfigValue::Object{}}});
+    }
+    object.Set("name", names_[first]);
+    object.Set("inbound_nodes", std::move(nodes));
+    return object;
+  }
+
+  ConfigValue TensorObject(const LayerGraph::Value& value) const {
+    const LayerInput& spec = results_[value.step].at(static_cast<size_t>(value.index));
+    const bool narrow = IsFloating(spec.dtype) && policy_ == "mixed_bfloat16" && value.step >= layers_.inputs().size();
+    const DType dtype = narrow ? DType::kBfloat16 : spec.dtype;
+    return ConfigValue::Object{{"class_name", "__keras_tensor__"},
+                               {"config", ConfigValue::Object{{"shape", ShapeInFile(spec.shape)},
+                                                              {"dtype", std::string(DTypeName(dtype))},
+                                                              {"keras_history", Place(value, false)}}}};
+  }
+
+  const LayerGraph& layers_;
+  const std::string policy_;
+  const std::vector<std::string> names_;
+  // Of each step: which use of its layer it is, from 0, and what goes in and comes out.
+  std::vector<int64_t> use_;
+  std::vector<std::vector<LayerInput>> inputs_, results_;
+};
+
+// ---- reading -----------------------------------------------------------------------------------------------------
+
+bool IsModel(const std::string& class_name) {
+  return class_name == kSequential || class_name == kFunctional || class_name == "Model";
+}
+
+class LayersReader {
+ public:
+  explicit LayersReader(const std::map<std::string, LayerFactory>& custom_layers) : custom_layers_(custom_layers) {}
+
+  LayersFromConfig Whole(const ConfigValue& value) {
+    LayersFromConfig whole;
+    whole.class_name = value.At("class_name").AsString();
+    if (!IsModel(whole.class_name)) {
+      throw InvalidArgumentError(StrCat("[keras/load_model] expected a Sequential or Functional model; got class '",
+                                        whole.class_name, "'; make one in the program and call LoadWeights"));
+    }
+    const ConfigValue& config = value.At("config");
+    whole.name = config.At("name").AsString();
+    if (whole.class_name == kSequential) {
+      for (const ConfigValue& layer : config.At("layers").AsList()) whole.items.push_back(MakeLayer(layer));
+      const ConfigValue* shape = config.Find("build_input_shape");
+      if (shape != nullptr && shape->is_list()) whole.build_shape = ShapeFromFile(*shape);
+      return whole;
+    }
+    whole.class_name = kFunctional;
+    ReadFunctional(config, whole);
+    return whole;
+  }
+
+  std::string policy() const {
+    if (policies_.empty()) return "float32";
+    if (policies_.size() == 1) return *policies_.begin();
+    if (policies_ == std::set<std::string>{"float32", "mixed_bfloat16"}) {
+      LogWarning("keras", "the file has layers of float32 among those of mixed_bfloat16; all of them will be mixed");
+      return "mixed_bfloat16";
+    }
+    throw UnimplementedError(StrCat("[keras/load_model] expected layers of one dtype policy; got ",
+                                    StrJoin(std::vector<std::string>(policies_.begin(), policies_.end()), ", ")));
+  }
+
+ private:
+  // A layer of a functional model with the values that it has given so far, use by use.
+  struct Made {
+    LayerRef layer;
+    const ConfigValue::List* nodes;
+    size_t done = 0;
+    std::vector<std::vector<LayerTensor>> uses;
+  };
+
+  LayerRef MakeLayer(const ConfigValue& value) {
+    const std::string& class_name = value.At("class_name").AsString();
+    const ConfigValue& config = value.At("config");
+    const ConfigValue* name = config.Find("name");
+    const auto custom = custom_layers_.find(class_name);
+    try {
+      if (custom != custom_layers_.end()) {
+        ReadPolicy(config);
+        return custom->second(config);
+      }
+      if (IsModel(class_name)) return AsLayer(Whole(value));
+      if (IsKerasLayer(class_name)) {
+        if (class_name != "InputLayer") ReadPolicy(config);
+        return DeserializeLayer(value);
+      }
+    } catch (const InvalidArgumentError& error) {
+      throw InvalidArgumentError(StrCat(error.what(), " (layer ", name != nullptr ? name->ToJson() : "", ")"));
+    }
+    std::vector<std::string> known = KerasLayerNames();
+    for (const auto& [own, factory] : custom_layers_) known.push_back(own);
+    throw InvalidArgumentError(StrCat("[keras/load_model] expected layers of known classes; got a ", class_name,
+                                      " (layer ", name != nullptr ? name->ToJson() : "", "); known are ",
+                                      StrJoin(known, ", "), "; name others in LoadOptions::custom_layers"));
+  }
+
+  static LayerRef AsLayer(LayersFromConfig whole) {
+    if (whole.class_name == kFunctional) {
+      return LayerRef(std::make_shared<const LayerGraph>(whole.class_name, whole.name, whole.inputs, whole.outputs));
+    }
+    if (whole.items.empty() || dynamic_cast<const InputLayer*>(whole.items[0].ptr().get()) == nullptr) {
+      throw InvalidArgumentError(StrCat("[keras/load_model] expected model '", whole.name,
+                                        "' inside a model to begin with an InputLayer; it does not"));
+    }
+    const LayerTensor input = InputOf(whole.items[0]);
+    LayerTensor value = input;
+    for (size_t i = 1; i < whole.items.size(); ++i) value = whole.items[i](value);
+    return LayerRef(std::make_shared<const LayerGraph>(whole.class_name, whole.name, std::vector<LayerTensor>{input},
+                                                       std::vector<LayerTensor>{value}));
+  }
+
+  static LayerTensor InputOf(const LayerRef& layer) {
+    const auto& input = dynamic_cast<const InputLayer&>(*layer);
+    return {std::make_shared<const LayerCall>(LayerCall{layer, {}}), 0, input.spec()};
+  }
+
+  void ReadPolicy(const ConfigValue& config) {
+    const ConfigValue* dtype = config.Find("dtype");
+    if (dtype == nullptr || dtype->is_null()) return;
+    if (dtype->is_string()) {
+      policies_.insert(dtype->AsString());
+    } else {
+      policies_.insert(dtype->At("config").At("name").AsString());
+    }
+  }
+
+  void ReadFunctional(const ConfigValue& config, LayersFromConfig& whole) {
+    std::vector<std::string> order;
+    std::map<std::string, Made> made;
+    for (const ConfigValue& value : config.At("layers").AsList()) {
+      const ConfigValue* outer = value.Find("name");
+      const std::string& name = (outer != nullptr ? *outer : value.At("config").At("name")).AsString();
+      Made layer = {MakeLayer(value), &value.At("inbound_nodes").AsList(), 0, {}};
+      if (dynamic_cast<const InputLayer*>(layer.layer.ptr().get()) != nullptr) {
+        layer.uses.push_back({InputOf(layer.layer)});
+      }
+      if (!made.emplace(name, std::move(layer)).second) {
+        throw InvalidArgumentError(StrCat("[keras/load_model] expected one layer of each name; got two '", name, "'"));
+      }
+      order.push_back(name);
+    }
+    // Until nothing more can be called: values may be used before the list has come to their layer.
+    size_t waiting = 1;
+    for (bool moved = true; moved && waiting > 0;) {
+      moved = false;
+      waiting = 0;
+      for (const std::string& name : order) {
+        Made& layer = made.at(name);
+        while (layer.done < layer.nodes->size() && Call(name, layer, made)) moved = true;
+        waiting += layer.nodes->size() - layer.done;
+      }
+    }
+    if (waiting > 0) {
+      throw InvalidArgumentError(
+          StrCat("[keras/load_model] expected layers that follow from the inputs; ", waiting, " calls do not"));
+    }
+    whole.inputs = Tensors(config.At("input_layers"), made, false);
+    whole.outputs = Tensors(config.At("output_layers"), made, true);
+  }
+
+  // False where an argument is not there yet.
+  bool Call(const std::string& name, Made& layer, const std::map<std::string, Made>& made) {
+    const ConfigValue& node = (*layer.nodes)[layer.done];
+    std::vector<LayerTensor> inputs;
+    for (const ConfigValue& argument : node.At("args").AsList()) {
+      if (!AddArgument(argument, made, inputs)) return false;
+    }
+    for (const auto& [keyword, value] : node.At("kwargs").AsObject()) {
+      const bool none = value.is_null() || (value.is_list() && value.AsList().empty());
+      if (none || keyword == "mask") continue;
+      throw InvalidArgumentError(
+          StrCat("[keras/load_model] expected calls without arguments beside the inputs; layer '", name,
+                 "' is called with ", keyword, "=", value.ToJson()));
+    }
+    try {
+      layer.uses.push_back(layer.layer.Apply(inputs));
+    } catch (const InvalidArgumentError& error) {
+      throw InvalidArgumentError(StrCat(error.what(), " (layer '", name, "')"));
+    }
+    ++layer.done;
+    return true;
+  }
+
+  static bool AddArgument(const ConfigValue& argument, const std::map<std::string, Made>& made,
+                          std::vector<LayerTensor>& inputs) {
+    if (argument.is_list()) {
+      for (const ConfigValue& item : argument.AsList()) {
+        if (!AddArgument(item, made, inputs)) return false;
+      }
+      return true;
+    }
+    if (!argument.is_object() || argument.At("class_name").AsString() != "__keras_tensor__") {
+      throw InvalidArgumentError(
+          StrCat("[keras/load_model] expected results of layers as arguments; got ", argument.ToJson()));
+    }
+    const LayerTensor* tensor = Find(argument.At("config").At("keras_history"), made, false);
+    if (tensor == nullptr) return false;
+    inputs.push_back(*tensor);
+    return true;
+  }
+
+  static const LayerTensor* Find(const ConfigValue& place, const std::map<std::string, Made>& made, bool is_output) {
+    const ConfigValue::List& parts = place.AsList();
+    if (parts.size() != 3) {
+      throw InvalidArgumentError(StrCat("[keras/load_model] expected [layer, use, result]; got ", place.ToJson()));
+    }
+    const auto found = made.find(parts[0].AsString());
+    if (found == made.end()) {
+      throw InvalidArgumentError(StrCat("[keras/load_model] expected a layer '", parts[0].AsString(),
+                                        "' that others refer to; there is none"));
+    }
+    const Made& layer = found->second;
+    const bool model = layer.layer->class_name() == kFunctional;
+    const int64_t use = parts[1].AsInt() - (is_output && model ? 1 : 0), index = parts[2].AsInt();
+    if (use < 0 || use >= static_cast<int64_t>(layer.uses.size())) return nullptr;
+    const std::vector<LayerTensor>& results = layer.uses[static_cast<size_t>(use)];
+    if (index >= 0 && index < static_cast<int64_t>(results.size())) return &results[static_cast<size_t>(index)];
+    throw InvalidArgumentError(StrCat("[keras/load_model] expected result ", index, " of layer '", parts[0].AsString(),
+                                      "'; it has ", results.size()));
+  }
+
+  static std::vector<LayerTensor> Tensors(const ConfigValue& places, const std::map<std::string, Made>& made,
+                                          bool are_outputs) {
+    const ConfigValue::List& list = places.AsList();
+    std::vector<LayerTensor> tensors;
+    const bool one = !list.empty() && list[0].is_string();
+    for (const ConfigValue& place : one ? ConfigValue::List{places} : list) {
+      const LayerTensor* tensor = Find(place, made, are_outputs);
+      if (tensor == nullptr) {
+        throw InvalidArgumentError(
+            StrCat("[keras/load_model] expected a result of a layer; there is none at ", place.ToJson()));
+      }
+      tensors.push_back(*tensor);
+    }
+    return tensors;
+  }
+
+  const std::map<std::string, LayerFactory>& custom_layers_;
+  std::set<std::string> policies_;
+};
+
+}  // namespace
+
+std::vector<std::string> StepNames(const LayerGraph& layers) {
+  Graph scratch;
+  WeightStore store(scratch);
+  LayerInstance naming(store, LayerInstance::Options{});
+  std::vector<std::string> names;
+  for (const LayerGraph::LayerStep& step : layers.steps()) names.push_back(naming.NameOf(*step.layer, ""));
+  return names;
+}
+
+ConfigValue SerializedLayers(const LayerGraph& layers, const std::string& dtype_policy) {
+  return LayersWriter(layers, dtype_policy).Whole(layers.name());
+}
+
+LayersFromConfig DeserializeLayers(const ConfigValue& value, const std::map<std::string, LayerFactory>& custom_layers) {
+  LayersReader reader(custom_layers);
+  LayersFromConfig layers = reader.Whole(value);
+  layers.dtype_policy = reader.policy();
+  return layers;
+}
+
+}  // namespace cohort::keras

@@ -1,0 +1,335 @@
+// Models that are saved and loaded again, and files that cannot be.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "cohort/core/file.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/core/testing/throws.h"
+#include "cohort/keras/callbacks/callbacks.h"
+#include "cohort/keras/files/archive.h"
+#include "cohort/keras/files/load_model.h"
+#include "cohort/keras/files/weights_file.h"
+#include "cohort/keras/layers/image_layers.h"
+#include "cohort/keras/layers/normalization_layers.h"
+#include "cohort/keras/testing/layer_runs.h"
+#include "cohort/ops/arithmetic.h"
+#include "cohort/ops/reduction.h"
+#include "cohort/ops/unary.h"
+
+namespace cohort::keras {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Floats = std::vector<float>;
+
+class ModelSavingTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder = StrCat(::testing::TempDir(), "cohort_saving_", getpid());
+    CreateDirectories(folder);
+  }
+  std::string Path(const std::string& name) const { return folder + "/" + name; }
+  std::string folder;
+};
+
+std::vector<Floats> Weights(Model& model) {
+  std::vector<Floats> values;
+  for (const Tensor& weight : model.GetWeights()) values.push_back(weight.ToVector<float>());
+  return values;
+}
+
+std::unique_ptr<Sequential> Small(const std::string& name = "small") {
+  auto model =
+      std::make_unique<Sequential>(std::vector<SequentialItem>{Input(Shape{2}), Dense(3, {.activation = "tanh"}),
+                                                               BatchNormalization(), Dense(1, {.name = "last"})},
+                                   ModelOptions{.name = name, .seed = 7});
+  model->Compile({.optimizer = Adam({.learning_rate = 0.05}), .loss = "mse", .metrics = {"mae"}});
+  return model;
+}
+
+// `steps` steps on the same batch; the last loss.
+double Train(Model& model, int steps) {
+  const ModelData batch(Counting(Shape{4, 2}), Counting(Shape{4, 1}, 3, -2));
+  double loss = 0;
+  for (int i = 0; i < steps; ++i) {
+    model.ResetMetrics();
+    loss = model.TrainOnBatch(batch)[0].second;
+  }
+  return loss;
+}
+
+TEST_F(ModelSavingTest, ALoadedModelGoesOnAsTheSavedOne) {
+  const auto model = Small();
+  Train(*model, 3);
+  model->Save(Path("a.keras"));
+  const std::unique_ptr<Model> loaded = LoadModel(Path("a.keras"));
+  EXPECT_EQ(loaded->name(), "small");
+  EXPECT_EQ(loaded->WeightNames(), model->WeightNames());
+  EXPECT_EQ(Weights(*loaded), Weights(*model));
+  EXPECT_EQ(loaded->Iterations(), 3);
+  // Saved again before it was trained: the optimizer's state goes through.
+  loaded->Save(Path("b.keras"));
+  EXPECT_EQ(ReadModelArchive(Path("b.keras")).config, ReadModelArchive(Path("a.keras")).config);
+  const std::unique_ptr<Model> again = LoadModel(Path("b.keras"));
+  const double loss = Train(*model, 5);
+  EXPECT_EQ(Train(*loaded, 5), loss);
+  EXPECT_EQ(Train(*again, 5), loss);
+  EXPECT_EQ(Weights(*loaded), Weights(*model));
+  EXPECT_EQ(loaded->Evaluate(Counting(Shape{4, 2}), Counting(Shape{4, 1}), {.verbose = 0})[1].first, "mae");
+}
+
+TEST_F(ModelSavingTest, WithoutHowItWasCompiled) {
+  const auto model = Small();
+  model->Save(Path("compiled.keras"));
+  const auto loaded = LoadModel(Path("compiled.keras"), {.compile = false});
+  EXPECT_THROW(Train(*loaded, 1), FailedPreconditionError);
+  Sequential plain({Input(Shape{2}), Dense(1)});
+  plain.Save(Path("plain.keras"));
+  EXPECT_THROW(Train(*LoadModel(Path("plain.keras")), 1), FailedPreconditionError);
+  // A loss of the program's own: all but that is saved.
+  plain.Compile({.optimizer = "sgd", .loss = LossFromFunction("own", [](const Output& t, const Output& p) {
+                                       return ops::Mean(ops::Abs(ops::Sub(t, p)), {-1});
+                                     })});
+  ::testing::internal::CaptureStderr();
+  plain.Save(Path("own.keras"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), AllOf(HasSubstr("'own'"), HasSubstr("Compile it")));
+  EXPECT_EQ(Weights(*LoadModel(Path("own.keras"))), Weights(plain));
+}
+
+TEST_F(ModelSavingTest, EveryLayerAndOption) {
+  const Conv2DOptions conv = {
+      .strides = {2, 1},
+      .padding = "same",
+      .groups = 2,
+      .activation = "gelu",
+      .use_bias = false,
+      .kernel_initializer = initializers::VarianceScaling(2, ops::FanMode::kFanOut, ops::Distribution::kUniform, 5),
+      .kernel_regularizer = regularizers::L1L2(0.1, 0.2),
+      .name = "c",
+      .trainable = false};
+  Sequential model({Input(Shape{12, 12, 2}), Conv2D(4, {3, 2}, conv),
+                    DepthwiseConv2D(2, {.depth_multiplier = 2, .depthwise_initializer = "he_normal"}),
+                    SeparableConv2D(4, 2, {.dilation_rate = 2, .pointwise_regularizer = "l2"}),
+                    MaxPooling2D({1, 2}, {.strides = RowsColumns(1)}), AveragePooling2D(2, {.padding = "same"}),
+                    BatchNormalization({.momentum = 0.5, .scale = false, .synchronized = true}),
+                    LayerNormalization({.epsilon = 0.1, .beta_initializer = initializers::Constant(2)}),
+                    GlobalAveragePooling2D({.keepdims = true}), Activation("softsign"), Reshape({2, -1}), Flatten(),
+                    Dropout(0.5, {.seed = 3}), Dense(5, {.bias_initializer = initializers::RandomNormal(1, 2, 3)})},
+                   {.dtype_policy = "mixed_bfloat16"});
+  model.Save(Path("all.keras"));
+  const auto loaded = LoadModel(Path("all.keras"));
+  loaded->Save(Path("all2.keras"));
+  EXPECT_EQ(ReadModelArchive(Path("all.keras")).config, ReadModelArchive(Path("all2.keras")).config);
+  EXPECT_EQ(loaded->TrainableWeightNames(), model.TrainableWeightNames());
+  const Tensor x = Counting(Shape{2, 12, 12, 2}, -1, 0.01f);
+  EXPECT_EQ(loaded->Predict(x).ToVector<float>(), model.Predict(x).ToVector<float>());
+
+  Sequential words({Input(Shape{3}, {.dtype = DType::kInt32}), Embedding(5, 2), Flatten(), Dense(1)});
+  words.Save(Path("words.keras"));
+  const Tensor w = Tensor::FromValues(std::vector<int32_t>{0, 1, 4}, Shape{1, 3});
+  EXPECT_EQ(LoadModel(Path("words.keras"))->Predict(w).ToVector<float>(), words.Predict(w).ToVector<float>());
+}
+
+TEST_F(ModelSavingTest, BranchesSharedLayersAndModelsInModels) {
+  const LayerTensor a = Input(Shape{3}, {.name = "a"}), b = Input(Shape{3}, {.name = "b"});
+  const LayerRef shared = Dense(3, {.activation = "tanh", .name = "shared"});
+  const Sequential inner({Input(Shape{3}), Dense(4), Dense(3)}, {.name = "inner"});
+  const LayerTensor left = shared(shared(a)), right = inner.AsLayer()(shared(b));
+  Model model({a, b}, {Dense(1, {.name = "one"})(Add()({left, right})),
+                       Dense(2, {.name = "two"})(Concatenate({.axis = 1})({left, b, right}))});
+  model.Compile({.optimizer = "rmsprop", .loss = {"mse", Huber({.delta = 2})}, .loss_weights = {1, 0.5}});
+  model.Save(Path("branches.keras"));
+  const auto loaded = LoadModel(Path("branches.keras"));
+  EXPECT_EQ(loaded->WeightNames(), model.WeightNames());
+  const ModelData x({Counting(Shape{2, 3}), Counting(Shape{2, 3}, 1, -0.5f)}, std::vector<Tensor>{});
+  const std::vector<Tensor> mine = model.PredictAll(x), theirs = loaded->PredictAll(x);
+  for (size_t i = 0; i < 2; ++i) EXPECT_EQ(mine[i].ToVector<float>(), theirs[i].ToVector<float>());
+  const ModelData data(x.x(), {Counting(Shape{2, 1}), Counting(Shape{2, 2})});
+  EXPECT_EQ(loaded->Evaluate(data, {.verbose = 0}), model.Evaluate(data, {.verbose = 0}));
+}
+
+// As Keras counts the layers of one class: by their distance from the outputs, not in the order of the program.
+TEST_F(ModelSavingTest, WeightsStandInTheOrderOfKeras) {
+  const LayerTensor x = Input(Shape{2});
+  const LayerTensor near = Dense(1, {.name = "near"})(x);
+  const LayerTensor far = Dense(3, {.name = "far"})(x);
+  Model model({x}, {Add()({near, Dense(1, {.name = "middle"})(far)})});
+  model.SaveWeights(Path("order.weights.h5"));
+  std::vector<std::string> named;
+  for (const WeightGroup& group : DecodeWeights(ReadFile(Path("order.weights.h5")), "order")) {
+    if (!group.values.empty()) named.push_back(StrCat(group.path, " ", group.values[0].shape()));
+  }
+  // far, near, middle.
+  EXPECT_THAT(named, ElementsAre("layers/dense [2,3]", "layers/dense_1 [2,1]", "layers/dense_2 [3,1]"));
+}
+
+class Scale final : public Layer {
+ public:
+  explicit Scale(double by, const std::string& name = "") : Layer("Scale", name), by_(by) {}
+  std::vector<WeightSpec> Build(const std::vector<LayerInput>&) const override {
+    return {{.name = "factor", .shape = Shape{}, .initializer = "ones"}};
+  }
+  std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
+    return {ctx.Call(*inner_, inputs[0] * ctx.weight("factor") * static_cast<float>(by_))};
+  }
+  ConfigValue::Object Config() const override { return {{"by", by_}}; }
+
+ private:
+  const double by_;
+  const LayerRef inner_ = Dense(2);
+};
+
+TEST_F(ModelSavingTest, LayersOfTheProgramsOwn) {
+  Sequential model({Input(Shape{2}), MakeLayer<Scale>(2), MakeLayer<Scale>(3)});
+  model.Save(Path("own.keras"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { LoadModel(Path("own.keras")); }),
+              AllOf(HasSubstr("got a Scale (layer \"scale\")"), HasSubstr("Dense"), HasSubstr("custom_layers"),
+                    HasSubstr("config.json of"), HasSubstr(Path("own.keras"))));
+  const auto loaded =
+      LoadModel(Path("own.keras"), {.custom_layers = {{"Scale", [](const ConfigValue& config) {
+                                                         return MakeLayer<Scale>(config.At("by").AsDouble(),
+                                                                                 config.At("name").AsString());
+                                                       }}}});
+  EXPECT_EQ(loaded->WeightNames(), model.WeightNames());
+  EXPECT_EQ(loaded->Predict(Counting(Shape{1, 2})).ToVector<float>(),
+            model.Predict(Counting(Shape{1, 2})).ToVector<float>());
+  class Silent final : public Layer {
+   public:
+    Silent() : Layer("Silent") {}
+    std::vector<Output> Call(CallContext&, const std::vector<Output>& inputs) const override { return inputs; }
+  };
+  Sequential silent({Input(Shape{2}), MakeLayer<Silent>()});
+  EXPECT_THAT(MessageOf<UnimplementedError>([&] { silent.Save(Path("silent.keras")); }),
+              AllOf(HasSubstr("Silent"), HasSubstr("Config()")));
+  EXPECT_FALSE(FileExists(Path("silent.keras")));
+}
+
+TEST_F(ModelSavingTest, WeightsAloneComeWithTheOptimizersState) {
+  const auto model = Small();
+  Train(*model, 3);
+  model->SaveWeights(Path("w.weights.h5"));
+  const auto other = Small("other");
+  Train(*other, 1);
+  other->LoadWeights(Path("w.weights.h5"));
+  EXPECT_EQ(Weights(*other), Weights(*model));
+  EXPECT_EQ(other->Iterations(), 3);
+  EXPECT_EQ(Train(*other, 4), Train(*model, 4));
+  // Into a model with another optimizer: the weights alone, and a warning.
+  const auto sgd = Small();
+  sgd->Compile({.optimizer = SGD({.momentum = 0.9}), .loss = "mse"});
+  Train(*sgd, 1);
+  ::testing::internal::CaptureStderr();
+  sgd->LoadWeights(Path("w.weights.h5"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("begins anew"));
+  EXPECT_EQ(sgd->Iterations(), 1);
+}
+
+TEST_F(ModelSavingTest, WeightsThatDoNotFitNameFileGroupAndLayer) {
+  const auto model = Small();
+  model->SaveWeights(Path("w.weights.h5"));
+  model->Save(Path("m.keras"));
+  Sequential wider({Input(Shape{2}), Dense(3), BatchNormalization(), Dense(2, {.name = "end"})});
+  const std::vector<Floats> before = Weights(wider);
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { wider.LoadWeights(Path("w.weights.h5")); }),
+              AllOf(HasSubstr("kernel float32[3,2]"), HasSubstr("'layers/dense_1/vars'"), HasSubstr("layer 'end'"),
+                    HasSubstr("float32[3,1]"), HasSubstr(Path("w.weights.h5"))));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { wider.LoadWeights(Path("m.keras")); }),
+              AllOf(HasSubstr("model.weights.h5 of"), HasSubstr(Path("m.keras"))));
+  EXPECT_EQ(Weights(wider), before);
+  Sequential longer({Input(Shape{2}), Dense(3), BatchNormalization(), Dense(1), Dense(1)});
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { longer.LoadWeights(Path("w.weights.h5")); }),
+              AllOf(HasSubstr("'layers/dense_2/vars'"), HasSubstr("got none")));
+  Sequential shorter({Input(Shape{2}), Dense(3), BatchNormalization()});
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { shorter.LoadWeights(Path("w.weights.h5")); }),
+              HasSubstr("float32[3,1], float32[1] in 'layers/dense_1/vars' beside them"));
+}
+
+TEST_F(ModelSavingTest, DamagedFilesNameThemselves) {
+  const auto model = Small();
+  model->Save(Path("m.keras"));
+  const std::string whole = ReadFile(Path("m.keras"));
+  for (const double share : {0.0, 0.3, 0.9, 0.999}) {
+    std::ofstream(Path("cut.keras"), std::ios::binary)
+        << whole.substr(0, static_cast<size_t>(share * static_cast<double>(whole.size())));
+    EXPECT_THAT(MessageOf<DataLossError>([&] { LoadModel(Path("cut.keras")); }), HasSubstr(Path("cut.keras"))) << share;
+    EXPECT_THAT(MessageOf<DataLossError>([&] { model->LoadWeights(Path("cut.keras")); }), HasSubstr("cut.keras"));
+  }
+  ModelArchive archive = ReadModelArchive(Path("m.keras"));
+  const auto rewritten = [&](const std::function<void(ModelArchive&)>& change) {
+    ModelArchive changed = archive;
+    change(changed);
+    WriteModelArchive(Path("changed.keras"), changed);
+    return ErrorOf([&] { LoadModel(Path("changed.keras")); });
+  };
+  const auto replaced = [&](const std::string& from, const std::string& to) {
+    return rewritten([&](ModelArchive& changed) {
+      ASSERT_NE(changed.config.find(from), std::string::npos) << from;
+      changed.config.replace(changed.config.find(from), from.size(), to);
+    });
+  };
+  EXPECT_THAT(rewritten([](ModelArchive& a) { a.keras_version = "4.0.0"; }),
+              AllOf(HasSubstr("4.0.0"), HasSubstr("changed.keras")));
+  EXPECT_THAT(rewritten([](ModelArchive& a) { a.config.resize(a.config.size() / 2); }),
+              AllOf(HasSubstr("JSON"), HasSubstr("config.json of"), HasSubstr("changed.keras")));
+  EXPECT_THAT(rewritten([](ModelArchive& a) { a.weights.resize(a.weights.size() / 2); }),
+              AllOf(HasSubstr("DataLoss"), HasSubstr("model.weights.h5 of"), HasSubstr("changed.keras")));
+  EXPECT_THAT(replaced("\"Dense\"", "\"LSTM\""),
+              AllOf(HasSubstr("LSTM"), HasSubstr("\"dense\""), HasSubstr("known are"), HasSubstr("config.json of")));
+  EXPECT_THAT(replaced("\"units\": 3", "\"units\": \"many\""), AllOf(HasSubstr("many"), HasSubstr("config.json of")));
+  EXPECT_THAT(replaced("\"units\": 3", "\"units\": 3, \"magic\": 1"), AllOf(HasSubstr("'magic'"), HasSubstr("Dense")));
+  EXPECT_THAT(replaced("\"units\": 3", "\"units\": 4"),
+              AllOf(HasSubstr("'layers/dense/vars'"), HasSubstr("model.weights.h5 of")));
+  EXPECT_THAT(replaced("\"Adam\"", "\"Lion\""), AllOf(HasSubstr("Lion"), HasSubstr("config.json of")));
+  EXPECT_THAT(replaced("\"class_name\": \"Sequential\"", "\"class_name\": \"MyModel\""),
+              AllOf(HasSubstr("MyModel"), HasSubstr("LoadWeights")));
+  EXPECT_THAT(MessageOf<NotFoundError>([&] { LoadModel(Path("none.keras")); }), HasSubstr("none.keras"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { model->Save(Path("m.h5")); }), HasSubstr(".keras"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { model->SaveWeights(Path("m.h5")); }), HasSubstr(".weights.h5"));
+  Sequential open({Dense(1)});
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { open.Save(Path("open.keras")); }), HasSubstr("input shape"));
+}
+
+TEST_F(ModelSavingTest, FunctionalConfigurationsThatDoNotHangTogether) {
+  const LayerTensor x = Input(Shape{2}, {.name = "x"});
+  Model model({x}, {Dense(1, {.name = "end"})(Dense(2, {.name = "begin"})(x))});
+  model.Save(Path("f.keras"));
+  const ModelArchive archive = ReadModelArchive(Path("f.keras"));
+  const auto replaced = [&](const std::string& from, const std::string& to) {
+    ModelArchive changed = archive;
+    const size_t at = changed.config.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    changed.config.replace(at, from.size(), to);
+    WriteModelArchive(Path("changed.keras"), changed);
+    return MessageOf<InvalidArgumentError>([&] { LoadModel(Path("changed.keras")); });
+  };
+  EXPECT_THAT(replaced("\"keras_history\": [\"x\", 0, 0]", "\"keras_history\": [\"y\", 0, 0]"), HasSubstr("'y'"));
+  EXPECT_THAT(replaced("\"keras_history\": [\"x\", 0, 0]", "\"keras_history\": [\"end\", 0, 0]"),
+              HasSubstr("2 calls do not"));
+  EXPECT_THAT(replaced("\"keras_history\": [\"x\", 0, 0]", "\"keras_history\": [\"x\", 0, 3]"), HasSubstr("result 3"));
+  EXPECT_THAT(replaced("\"output_layers\": [\"end\", 0, 0]", "\"output_layers\": [\"end\", 2, 0]"),
+              HasSubstr("[\"end\", 2, 0]"));
+  EXPECT_THAT(replaced("\"kwargs\": {}", "\"kwargs\": {\"training\": true}"), HasSubstr("training=true"));
+}
+
+TEST_F(ModelSavingTest, ModelCheckpointWritesModelsAndWeights) {
+  const auto model = Small();
+  FitOptions options = {.batch_size = 2, .epochs = 2, .verbose = 0};
+  options.callbacks = {
+      ModelCheckpoint({.filepath = Path("e{epoch}.keras"), .monitor = "loss"}),
+      ModelCheckpoint({.filepath = Path("e{epoch}.weights.h5"), .monitor = "loss", .save_weights_only = true})};
+  model->Fit(Counting(Shape{4, 2}), Counting(Shape{4, 1}), options);
+  const auto first = LoadModel(Path("e1.keras")), second = LoadModel(Path("e2.keras"));
+  EXPECT_EQ(first->Iterations(), 2);
+  EXPECT_EQ(second->Iterations(), 4);
+  EXPECT_EQ(Weights(*second), Weights(*model));
+  first->LoadWeights(Path("e2.weights.h5"));
+  EXPECT_EQ(Weights(*first), Weights(*model));
+}
+
+}  // namespace
+}  // namespace cohort::keras

@@ -1,0 +1,129 @@
+// The ONNX files that models become; tests/interop has onnxruntime predict with them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <onnx/onnx_pb.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "cohort/core/file.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/core/testing/throws.h"
+#include "cohort/keras/layers/image_layers.h"
+#include "cohort/keras/layers/normalization_layers.h"
+#include "cohort/keras/testing/layer_runs.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/reduction.h"
+
+namespace cohort::keras {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class OnnxExportTest : public ::testing::Test {
+ protected:
+  onnx::ModelProto Exported(Model& model) const {
+    const std::string path = StrCat(::testing::TempDir(), "cohort_onnx_", getpid(), ".onnx");
+    model.ExportOnnx(path);
+    onnx::ModelProto proto;
+    EXPECT_TRUE(proto.ParseFromString(ReadFile(path)));
+    RemoveFile(path);
+    return proto;
+  }
+  static std::vector<std::string> Ops(const onnx::ModelProto& model) {
+    std::vector<std::string> ops;
+    for (const onnx::NodeProto& node : model.graph().node()) ops.push_back(node.op_type());
+    return ops;
+  }
+  static std::vector<int64_t> Ints(const onnx::NodeProto& node, const std::string& name) {
+    for (const onnx::AttributeProto& attribute : node.attribute()) {
+      if (attribute.name() == name) return {attribute.ints().begin(), attribute.ints().end()};
+    }
+    return {};
+  }
+  static onnx::TensorProto Weight(const onnx::ModelProto& model, const std::string& name) {
+    for (const onnx::TensorProto& tensor : model.graph().initializer()) {
+      if (tensor.name() == name) return tensor;
+    }
+    ADD_FAILURE() << "no initializer " << name;
+    return {};
+  }
+};
+
+TEST_F(OnnxExportTest, ImagesAreTurnedOnceWhereTheyEnter) {
+  Sequential model({Input(Shape{12, 12, 2}, {.name = "image"}),
+                    Conv2D(4, 3, {.strides = 2, .padding = "same", .activation = "relu"}), BatchNormalization(),
+                    MaxPooling2D(2), SeparableConv2D(6, 2, {.activation = "relu6"}), AveragePooling2D({1, 2}),
+                    GlobalAveragePooling2D(), Dense(3, {.activation = "softmax", .name = "classes"})});
+  const onnx::ModelProto proto = Exported(model);
+  EXPECT_THAT(Ops(proto), ElementsAre("Transpose", "Conv", "Relu", "BatchNormalization", "MaxPool", "Conv", "Conv",
+                                      "Clip", "AveragePool", "ReduceMean", "MatMul", "Add", "Softmax", "Identity"));
+  EXPECT_EQ(proto.opset_import(0).version(), 17);
+  EXPECT_EQ(proto.graph().input(0).name(), "image");
+  EXPECT_EQ(proto.graph().output(0).name(), "classes");
+  const onnx::TensorShapeProto& shape = proto.graph().input(0).type().tensor_type().shape();
+  EXPECT_EQ(shape.dim(0).dim_param(), "batch");
+  EXPECT_EQ(shape.dim(3).dim_value(), 2);
+  const onnx::NodeProto& conv = proto.graph().node(1);
+  EXPECT_EQ(conv.input_size(), 3);  // the bias is part of it
+  EXPECT_THAT(Ints(conv, "pads"), ElementsAre(0, 0, 1, 1));
+  EXPECT_THAT(Ints(conv, "strides"), ElementsAre(2, 2));
+}
+
+TEST_F(OnnxExportTest, ImagesAreTurnedBackForWhoNeedsOurOrder) {
+  Sequential model({Input(Shape{4, 4, 2}), Conv2D(2, 2), Flatten(), Dense(1)});
+  EXPECT_THAT(Ops(Exported(model)),
+              ElementsAre("Transpose", "Conv", "Transpose", "Reshape", "MatMul", "Add", "Identity"));
+  // Two branches share one turn.
+  const LayerTensor x = Input(Shape{4, 4, 2});
+  const LayerTensor a = Conv2D(2, 2)(x), b = Conv2D(2, 2)(x);
+  Model branches({x}, {Concatenate()({Add()({a, b}), a})});
+  const std::vector<std::string> ops = Ops(Exported(branches));
+  EXPECT_EQ(std::count(ops.begin(), ops.end(), "Transpose"), 2);
+}
+
+TEST_F(OnnxExportTest, KernelsAreTurned) {
+  Sequential model({Input(Shape{3, 3, 2}), Conv2D(3, {1, 2}, {.use_bias = false, .name = "c"}),
+                    DepthwiseConv2D({2, 1}, {.depth_multiplier = 2, .name = "d"})});
+  model.SetWeights({Counting(Shape{1, 2, 2, 3}), Counting(Shape{2, 1, 3, 2}), Counting(Shape{6})});
+  const onnx::ModelProto proto = Exported(model);
+  const onnx::TensorProto c = Weight(proto, "c/kernel/onnx"), d = Weight(proto, "d/kernel/onnx");
+  EXPECT_THAT(std::vector<int64_t>(c.dims().begin(), c.dims().end()), ElementsAre(3, 2, 1, 2));
+  EXPECT_THAT(std::vector<int64_t>(d.dims().begin(), d.dims().end()), ElementsAre(6, 1, 2, 1));
+  const auto* values = reinterpret_cast<const float*>(c.raw_data().data());
+  EXPECT_EQ(values[0], 0);  // output 0, input 0, column 0; then column 1
+  EXPECT_EQ(values[1], 6);
+  EXPECT_EQ(values[2], 3);  // input 1
+  const auto* depthwise = reinterpret_cast<const float*>(d.raw_data().data());
+  EXPECT_EQ(depthwise[0], 0);  // channel 0, multiplier 0, row 0; then row 1
+  EXPECT_EQ(depthwise[1], 6);
+  EXPECT_EQ(depthwise[2], 1);  // multiplier 1
+}
+
+TEST_F(OnnxExportTest, WhatHasNoFormIsNamed) {
+  class Largest final : public Layer {
+   public:
+    Largest() : Layer("Largest") {}
+    std::vector<Output> Call(CallContext&, const std::vector<Output>& inputs) const override {
+      return {ops::Cast(ops::ArgMax(inputs[0], -1), DType::kFloat32)};
+    }
+  };
+  Sequential model({Input(Shape{3}), MakeLayer<Largest>()});
+  EXPECT_THAT(MessageOf<UnimplementedError>([&] { Exported(model); }), AllOf(HasSubstr("ArgMax"), HasSubstr("ONNX")));
+  Sequential open({Dense(1)});
+  EXPECT_THROW(Exported(open), FailedPreconditionError);
+}
+
+TEST_F(OnnxExportTest, MixedPrecisionIsExportedAsFloats) {
+  Sequential model({Input(Shape{3}), Dense(2), LayerNormalization()}, {.dtype_policy = "mixed_bfloat16"});
+  const onnx::ModelProto proto = Exported(model);
+  for (const onnx::TensorProto& tensor : proto.graph().initializer()) {
+    EXPECT_NE(tensor.data_type(), onnx::TensorProto::BFLOAT16) << tensor.name();
+  }
+  EXPECT_EQ(proto.graph().output(0).type().tensor_type().elem_type(), onnx::TensorProto::FLOAT);
+}
+
+}  // namespace
+}  // namespace cohort::keras

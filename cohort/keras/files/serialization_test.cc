@@ -1,0 +1,91 @@
+#include "cohort/keras/files/serialization.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "cohort/core/error.h"
+#include "cohort/core/testing/throws.h"
+
+namespace cohort::keras {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(ConfigTest, JsonBothWays) {
+  const char text[] = R"({"a": null, "b": [true, 1, -2.5, "x\"y\n"], "c": {"d": {}, "e": []}, "big": 1e+300})";
+  const ConfigValue value = ConfigValue::FromJson(text);
+  EXPECT_EQ(value.ToJson(), text);
+  EXPECT_TRUE(value.At("a").is_null());
+  EXPECT_TRUE(value.At("b").AsList()[0].AsBool());
+  EXPECT_EQ(value.At("b").AsList()[1].AsDouble(), 1.0);
+  EXPECT_EQ(value.At("b").AsList()[3].AsString(), "x\"y\n");
+  EXPECT_EQ(ConfigValue(3.0).AsInt(), 3);
+  EXPECT_EQ(ConfigValue(std::nan("")).ToJson(), "NaN");
+  EXPECT_EQ(ConfigValue(0.001).ToJson(), "0.001");
+  EXPECT_EQ(ConfigValue(std::optional<double>()).ToJson(), "null");
+}
+
+TEST(ConfigTest, ErrorsShowTheValue) {
+  const ConfigValue value = ConfigValue::Object{{"a", 1}, {"b", "text"}};
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { value.At("c"); }), AllOf(HasSubstr("'c'"), HasSubstr("a, b")));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { value.At("b").AsDouble(); }), HasSubstr("\"text\""));
+  EXPECT_THROW(value.At("a").AsBool(), InvalidArgumentError);
+  EXPECT_THROW(ConfigValue(2.5).AsInt(), InvalidArgumentError);
+  EXPECT_THROW(ConfigValue::List{}.empty() ? ConfigValue(1).Set("x", 1) : void(), InvalidArgumentError);
+  for (const char* bad : {"", "{", "[1,]", "nul", "{\"a\" 1}"}) {
+    EXPECT_THROW(ConfigValue::FromJson(bad), InvalidArgumentError) << bad;
+  }
+  EXPECT_THROW(ConfigValue::FromJson(std::string(1000, '[') + std::string(1000, ']')), InvalidArgumentError);
+}
+
+TEST(SerializationTest, EverythingComesBackAsItWas) {
+  for (const LossPtr& loss :
+       {SparseCategoricalCrossentropy({.from_logits = true}), CategoricalCrossentropy({.label_smoothing = 0.25}),
+        BinaryCrossentropy({.from_logits = true, .name = "mine"}), MeanSquaredError({.reduction = Reduction::kSum}),
+        MeanAbsoluteError({.reduction = Reduction::kMeanWithSampleWeight}), Huber({.delta = 3})}) {
+    EXPECT_EQ(DeserializeLoss(loss->Serialized())->Serialized().ToJson(), loss->Serialized().ToJson());
+  }
+  for (const MetricPtr& metric :
+       {Accuracy(), BinaryAccuracy("b", 0.25), CategoricalAccuracy("c"), SparseCategoricalAccuracy(),
+        TopKCategoricalAccuracy(3), SparseTopKCategoricalAccuracy(2, "s"), Mean(), AUC({.num_thresholds = 20}),
+        AUC({.curve = Curve::kPr, .summation_method = SummationMethod::kMinoring, .thresholds = {0.5, 0.25}})}) {
+    EXPECT_EQ(DeserializeMetric(metric->Serialized()).Serialized().ToJson(), metric->Serialized().ToJson());
+  }
+  EXPECT_EQ(DeserializeMetric("accuracy").Serialized().ToJson(), "\"accuracy\"");
+  for (const OptimizerPtr& optimizer :
+       {SGD({.momentum = 0.5, .nesterov = true, .clipnorm = 2.0}), Adagrad({.epsilon = 0.5, .weight_decay = 0.25}),
+        Adam({.learning_rate = ExponentialDecay({0.1, 10, 0.5, true}), .amsgrad = true}),
+        AdamW({.learning_rate = CosineDecay({0.1, 10, 0.5, 1.0, 5}), .beta_1 = 0.5}),
+        RMSprop({.learning_rate = PiecewiseConstantDecay({3}, {1, 2}), .centered = true}),
+        RMSprop({.learning_rate = PolynomialDecay({.initial_learning_rate = 1, .decay_steps = 2, .cycle = true})}),
+        Ftrl({.learning_rate = InverseTimeDecay({0.1, 10, 0.5}), .beta = 0.5, .global_clipnorm = 1.0})}) {
+    EXPECT_EQ(DeserializeOptimizer(optimizer->Serialized())->Serialized().ToJson(), optimizer->Serialized().ToJson());
+  }
+  EXPECT_EQ(DeserializeOptimizer("adam")->name(), "adam");
+  EXPECT_EQ(DeserializeLoss("mse")->name(), "mean_squared_error");
+}
+
+TEST(SerializationTest, WhatCannotBeReadIsNamed) {
+  const auto message = [](const char* text) {
+    return MessageOf<InvalidArgumentError>([&] { DeserializeOptimizer(ConfigValue::FromJson(text)); });
+  };
+  EXPECT_THAT(message(R"({"class_name": "Lion", "config": {}})"), AllOf(HasSubstr("'Lion'"), HasSubstr("Adam, AdamW")));
+  EXPECT_THAT(message(R"({"class_name": "Adam", "config": {"use_ema": true}})"),
+              AllOf(HasSubstr("use_ema of the optimizer Adam"), HasSubstr("false"), HasSubstr("true")));
+  EXPECT_THAT(message(R"({"class_name": "Adam", "config": {"beta_3": 1}})"), HasSubstr("'beta_3'"));
+  EXPECT_THAT(message(R"({"class_name": "Adam", "config": {"beta_1": "x"}})"), HasSubstr("beta_1 of the optimizer"));
+  EXPECT_THAT(message(R"({"class_name": "Adam"})"), HasSubstr("'config'"));
+  EXPECT_THROW(DeserializeLoss(3), InvalidArgumentError);
+  const LossPtr own = LossFromFunction("own", [](const Output& t, const Output&) { return t; });
+  EXPECT_THAT(MessageOf<UnimplementedError>([&] { own->Serialized(); }), HasSubstr("'own'"));
+  EXPECT_THROW(MeanOf("own", [](const Output& t, const Output&) { return t; })->Serialized(), UnimplementedError);
+  EXPECT_THROW(SGD({.learning_rate = ScheduleFromFunction("own", [](Output i) { return i; })})->Serialized(),
+               UnimplementedError);
+}
+
+}  // namespace
+}  // namespace cohort::keras

@@ -1,0 +1,328 @@
+#include "cohort/keras/files/weights_file.h"
+
+#include <hdf5.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "cohort/core/bfloat16.h"
+#include "cohort/core/error.h"
+#include "cohort/core/mutex.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort::keras {
+namespace {
+
+constexpr char kVariables[] = "vars";
+constexpr char kBfloat16[] = "bfloat16";
+
+// The library has one set of global tables, and not every build of it has locks.
+Mutex& LibraryLock() {
+  static Mutex lock;
+  return lock;
+}
+
+// Keeps the library from writing its errors to stderr.
+class Quiet {
+ public:
+  Quiet() {
+    H5Eget_auto2(H5E_DEFAULT, &print_, &data_);
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+  }
+  ~Quiet() { H5Eset_auto2(H5E_DEFAULT, print_, data_); }
+  Quiet(const Quiet&) = delete;
+  Quiet& operator=(const Quiet&) = delete;
+
+ private:
+  H5E_auto2_t print_ = nullptr;
+  void* data_ = nullptr;
+};
+
+// The library's innermost message of the last failure.
+std::string LastError() {
+  std::string text = "no reason given";
+  const auto take = [](unsigned n, const H5E_error2_t* error, void* out) -> herr_t {
+    if (n == 0 && error->desc != nullptr) *static_cast<std::string*>(out) = error->desc;
+    return 0;
+  };
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take, &text);
+  return text;
+}
+
+// Where a file is damaged the library loses memory of its own, though nothing stays open, and says "infinite loop
+// closing library" on stderr when the process ends; not where its messages are off by then. What is registered here
+// comes before the library's own end, which was registered by its first call.
+void BeQuietAtExit() {
+  static const int registered = std::atexit([] { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); });
+  static_cast<void>(registered);
+}
+
+// Closes what it holds.
+class Handle {
+ public:
+  using Close = herr_t (*)(hid_t);
+  Handle(hid_t id, Close close) : id_(id), close_(close) {}
+  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, H5I_INVALID_HID)), close_(other.close_) {}
+  Handle& operator=(Handle&&) = delete;
+  ~Handle() {
+    if (id_ >= 0) close_(id_);
+  }
+  hid_t get() const { return id_; }
+  bool valid() const { return id_ >= 0; }
+
+ private:
+  hid_t id_;
+  Close close_;
+};
+
+// Properties of a file that is in memory alone.
+Handle MemoryFile() {
+  Handle properties(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  constexpr size_t kGrowth = size_t{1} << 20;
+  H5Pset_fapl_core(properties.get(), kGrowth, false);
+  return properties;
+}
+
+// ---- writing -----------------------------------------------------------------------------------------------------
+
+Handle Written(hid_t id, Handle::Close close, const std::string& what) {
+  if (id < 0) throw InternalError(StrCat("[keras/weights_file] cannot write ", what, ": ", LastError()));
+  return Handle(id, close);
+}
+
+// The type of the elements in the file, which all but bool also have in memory.
+Handle FileType(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32: return Handle(H5Tcopy(H5T_IEEE_F32LE), H5Tclose);
+    case DType::kFloat64: return Handle(H5Tcopy(H5T_IEEE_F64LE), H5Tclose);
+    case DType::kInt32: return Handle(H5Tcopy(H5T_STD_I32LE), H5Tclose);
+    case DType::kInt64: return Handle(H5Tcopy(H5T_STD_I64LE), H5Tclose);
+    case DType::kUint8: return Handle(H5Tcopy(H5T_STD_U8LE), H5Tclose);
+    case DType::kBool: {
+      // numpy's bool, as h5py files it: an enumeration.
+      Handle type(H5Tenum_create(H5T_STD_I8LE), H5Tclose);
+      for (const auto& [name, value] : {std::pair("FALSE", int8_t{0}), std::pair("TRUE", int8_t{1})}) {
+        H5Tenum_insert(type.get(), name, &value);
+      }
+      return type;
+    }
+    case DType::kBfloat16:
+      // What h5py makes of a type that it does not know; an attribute says what it is.
+      return Handle(H5Tcreate(H5T_OPAQUE, sizeof(bfloat16)), H5Tclose);
+    default: throw InvalidArgumentError(StrCat("[keras/weights_file] expected weights of numbers; got ", dtype));
+  }
+}
+
+void WriteText(hid_t object, const char* attribute, const std::string& text) {
+  const Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
+  H5Tset_size(type.get(), H5T_VARIABLE);
+  H5Tset_cset(type.get(), H5T_CSET_UTF8);
+  const Handle space(H5Screate(H5S_SCALAR), H5Sclose);
+  const Handle made =
+      Written(H5Acreate2(object, attribute, type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose, attribute);
+  const char* value = text.c_str();
+  H5Awrite(made.get(), type.get(), &value);
+}
+
+void WriteDataset(hid_t group, const std::string& name, const Tensor& value) {
+  const Handle type = FileType(value.dtype());
+  const std::span<const int64_t> dims = value.shape().dims();
+  const std::vector<hsize_t> sizes(dims.begin(), dims.end());
+  const Handle space(
+      sizes.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr),
+      H5Sclose);
+  const Handle dataset = Written(
+      H5Dcreate2(group, name.c_str(), type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Dclose, name);
+  if (value.num_elements() > 0 &&
+      H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, value.raw_data()) < 0) {
+    throw InternalError(StrCat("[keras/weights_file] cannot write ", value.shape(), ": ", LastError()));
+  }
+  if (value.dtype() == DType::kBfloat16) WriteText(dataset.get(), "dtype", kBfloat16);
+}
+
+void WriteGroup(hid_t file, const WeightGroup& group) {
+  const std::string path = group.path.empty() ? kVariables : group.path + "/" + kVariables;
+  const Handle parents(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
+  H5Pset_create_intermediate_group(parents.get(), 1);
+  const Handle made = Written(H5Gcreate2(file, path.c_str(), parents.get(), H5P_DEFAULT, H5P_DEFAULT), H5Gclose, path);
+  WriteText(made.get(), "name", group.name);
+  for (size_t i = 0; i < group.values.size(); ++i) WriteDataset(made.get(), std::to_string(i), group.values[i]);
+}
+
+// ---- reading -----------------------------------------------------------------------------------------------------
+
+class FileReader {
+ public:
+  FileReader(std::string_view bytes, const std::string& where)
+      : where_(where), file_bytes_(bytes.size()), file_(Open(bytes)) {}
+
+  std::vector<WeightGroup> Groups() {
+    const Handle root = Opened(H5Gopen2(file_.get(), "/", H5P_DEFAULT), H5Gclose, "/");
+    Visit(root.get(), "");
+    std::sort(groups_.begin(), groups_.end(),
+              [](const WeightGroup& a, const WeightGroup& b) { return a.path < b.path; });
+    return std::move(groups_);
+  }
+
+ private:
+  static constexpr int kDeepest = 64;
+
+  [[noreturn]] void Fail(const std::string& what) const {
+    throw DataLossError(StrCat("[keras/weights_file] expected an HDF5 file of weights in ", where_, "; ", what));
+  }
+  Handle Opened(hid_t id, Handle::Close close, const std::string& what) const {
+    if (id < 0) Fail(StrCat("cannot read ", what, ", it is truncated or damaged: ", LastError()));
+    return Handle(id, close);
+  }
+
+  Handle Open(std::string_view bytes) const {
+    const Handle properties = MemoryFile();
+    // The library copies the bytes.
+    H5Pset_file_image(properties.get(), const_cast<char*>(bytes.data()), bytes.size());
+    return Opened(bytes.empty() ? H5I_INVALID_HID : H5Fopen("weights", H5F_ACC_RDONLY, properties.get()), H5Fclose,
+                  StrCat("its ", bytes.size(), " bytes"));
+  }
+
+  std::vector<std::string> Members(hid_t group, const std::string& path) const {
+    std::vector<std::string> names;
+    const auto take = [](hid_t, const char* name, const H5L_info_t*, void* out) -> herr_t {
+      static_cast<std::vector<std::string>*>(out)->emplace_back(name);
+      return 0;
+    };
+    hsize_t position = 0;
+    if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, &position, take, &names) < 0) {
+      Fail(StrCat("cannot list '", path, "': ", LastError()));
+    }
+    return names;
+  }
+
+  void Visit(hid_t group, const std::string& path) {
+    if (std::count(path.begin(), path.end(), '/') > kDeepest) Fail("its groups are nested too deeply");
+    for (const std::string& name : Members(group, path)) {
+      const std::string inner = path.empty() ? name : StrCat(path, "/", name);
+      const Handle object = Opened(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose, StrCat("'", inner, "'"));
+      if (H5Iget_type(object.get()) != H5I_GROUP) continue;
+      if (name == kVariables) {
+        groups_.push_back({path, "", ReadValues(object.get(), inner)});
+      } else {
+        Visit(object.get(), inner);
+      }
+    }
+  }
+
+  std::vector<Tensor> ReadValues(hid_t group, const std::string& path) const {
+    const size_t count = Members(group, path).size();
+    std::vector<Tensor> values;
+    for (size_t i = 0; i < count; ++i) {
+      const std::string name = std::to_string(i);
+      if (H5Lexists(group, name.c_str(), H5P_DEFAULT) <= 0) {
+        Fail(StrCat("'", path, "' should hold datasets 0 to ", count - 1, ", but has no ", name));
+      }
+      const std::string full = StrCat(path, "/", name);
+      const Handle dataset = Opened(H5Dopen2(group, name.c_str(), H5P_DEFAULT), H5Dclose, StrCat("'", full, "'"));
+      values.push_back(ReadDataset(dataset.get(), full));
+    }
+    return values;
+  }
+
+  // What the elements become; the type that they are read as.
+  struct Elements {
+    DType dtype;
+    hid_t memory_type;
+  };
+  Elements ElementsOf(hid_t stored, const std::string& path) const {
+    const size_t size = H5Tget_size(stored);
+    switch (H5Tget_class(stored)) {
+      case H5T_FLOAT:
+        return size > sizeof(float) ? Elements{DType::kFloat64, H5T_NATIVE_DOUBLE}
+                                    : Elements{DType::kFloat32, H5T_NATIVE_FLOAT};
+      case H5T_INTEGER:
+        if (size == 1 && H5Tget_sign(stored) == H5T_SGN_NONE) return {DType::kUint8, H5T_NATIVE_UINT8};
+        if (size == sizeof(int32_t) && H5Tget_sign(stored) == H5T_SGN_2) return {DType::kInt32, H5T_NATIVE_INT32};
+        return {DType::kInt64, H5T_NATIVE_INT64};
+      case H5T_ENUM:
+        if (size == 1) return {DType::kBool, stored};
+        break;
+      case H5T_OPAQUE:
+        // Its attribute is not read: texts of variable length can crash the library where a file is damaged.
+        if (size == sizeof(bfloat16)) return {DType::kBfloat16, stored};
+        break;
+      default: break;
+    }
+    throw UnimplementedError(
+        StrCat("[keras/weights_file] expected weights of numbers in ", where_, "; '", path, "' holds something else"));
+  }
+
+  // A damaged shape must not make us ask for memory that the file cannot fill. Compressed data is believed to be as
+  // much larger as deflate can make it.
+  uint64_t MostElements(hid_t dataset, hid_t stored) const {
+    constexpr uint64_t kLargestRatio = 1100;
+    if (H5Dget_storage_size(dataset) == 0) return 0;
+    const Handle properties = Opened(H5Dget_create_plist(dataset), H5Pclose, "how a dataset is stored");
+    const bool plain = H5Pget_layout(properties.get()) != H5D_CHUNKED;
+    return file_bytes_ * (plain ? 1 : kLargestRatio) / std::max<size_t>(1, H5Tget_size(stored));
+  }
+
+  Tensor ReadDataset(hid_t dataset, const std::string& path) const {
+    const Handle stored = Opened(H5Dget_type(dataset), H5Tclose, StrCat("'", path, "'"));
+    const Elements elements = ElementsOf(stored.get(), path);
+    const Handle space = Opened(H5Dget_space(dataset), H5Sclose, StrCat("'", path, "'"));
+    const int rank = H5Sget_simple_extent_ndims(space.get());
+    if (rank < 0 || rank > H5S_MAX_RANK) Fail(StrCat("'", path, "' has no shape"));
+    std::vector<hsize_t> sizes(static_cast<size_t>(rank));
+    H5Sget_simple_extent_dims(space.get(), sizes.data(), nullptr);
+    const hssize_t count = H5Sget_simple_extent_npoints(space.get());
+    if (count < 0 || static_cast<uint64_t>(count) > MostElements(dataset, stored.get())) {
+      Fail(StrCat("'", path, "' says that it has ", count, " elements, more than it can store"));
+    }
+    Tensor value(elements.dtype, Shape(std::vector<int64_t>(sizes.begin(), sizes.end())));
+    if (value.num_elements() > 0 &&
+        H5Dread(dataset, elements.memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, value.raw_data()) < 0) {
+      Fail(StrCat("cannot read '", path, "', it is truncated or damaged: ", LastError()));
+    }
+    return value;
+  }
+
+  const std::string& where_;
+  const size_t file_bytes_;
+  const Handle file_;
+  std::vector<WeightGroup> groups_;
+};
+
+}  // namespace
+
+std::string EncodeWeights(const std::vector<WeightGroup>& groups) {
+  const MutexLock lock(LibraryLock());
+  const Quiet quiet;
+  std::set<std::string> paths;
+  const Handle properties = MemoryFile();
+  const Handle file = Written(H5Fcreate("weights", H5F_ACC_TRUNC, H5P_DEFAULT, properties.get()), H5Fclose, "a file");
+  for (const WeightGroup& group : groups) {
+    if (!paths.insert(group.path).second) {
+      throw InvalidArgumentError(StrCat("[keras/weights_file] expected each path once; got '", group.path, "' twice"));
+    }
+    WriteGroup(file.get(), group);
+  }
+  H5Fflush(file.get(), H5F_SCOPE_GLOBAL);
+  const ssize_t size = H5Fget_file_image(file.get(), nullptr, 0);
+  if (size < 0) throw InternalError(StrCat("[keras/weights_file] cannot write a file: ", LastError()));
+  std::string bytes(static_cast<size_t>(size), '\0');
+  H5Fget_file_image(file.get(), bytes.data(), bytes.size());
+  return bytes;
+}
+
+std::vector<WeightGroup> DecodeWeights(std::string_view bytes, const std::string& where) {
+  const MutexLock lock(LibraryLock());
+  const Quiet quiet;
+  try {
+    return FileReader(bytes, where).Groups();
+  } catch (const DataLossError&) {
+    BeQuietAtExit();
+    throw;
+  }
+}
+
+}  // namespace cohort::keras

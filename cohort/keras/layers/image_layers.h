@@ -1,0 +1,105 @@
+// Layers for images [batch, rows, columns, channels]: convolutions and pools.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cohort/keras/layers/activations.h"
+#include "cohort/keras/layers/core_layers.h"
+#include "cohort/keras/layers/layer.h"
+
+namespace cohort::keras {
+
+// A number for rows and columns: 3, or {3, 5}.
+struct RowsColumns {
+  int64_t rows;
+  int64_t columns;
+  RowsColumns(int64_t both) : rows(both), columns(both) {}
+  RowsColumns(int64_t rows, int64_t columns) : rows(rows), columns(columns) {}
+};
+
+// padding "valid": none. "same": as many positions as input elements (divided by the stride, rounded up).
+struct Conv2DOptions {
+  RowsColumns strides = 1;
+  std::string padding = "valid";
+  RowsColumns dilation_rate = 1;
+  int64_t groups = 1;
+  ActivationFunction activation;
+  bool use_bias = true;
+  Initializer kernel_initializer = "glorot_uniform";
+  Initializer bias_initializer = "zeros";
+  Regularizer kernel_regularizer;
+  Regularizer bias_regularizer;
+  std::string name;
+  bool trainable = true;
+};
+// Weights: kernel [rows, columns, channels / groups, filters], bias [filters].
+LayerRef Conv2D(int64_t filters, RowsColumns kernel_size, const Conv2DOptions& options = {});
+
+// How initializers that scale by fans see a depthwise kernel [rows, columns, channels, multiplier].
+enum class DepthwiseFans {
+  // What the computation sums: rows * columns inputs an output, rows * columns * multiplier outputs an input.
+  kTrue,
+  // Keras's rule for all kernels, rows * columns * channels inputs: each depthwise layer then shrinks its signal by
+  // about sqrt(channels / 2), and a stack of them does not learn.
+  kKeras,
+};
+
+struct DepthwiseConv2DOptions {
+  RowsColumns strides = 1;
+  std::string padding = "valid";
+  int64_t depth_multiplier = 1;
+  RowsColumns dilation_rate = 1;
+  ActivationFunction activation;
+  bool use_bias = true;
+  Initializer depthwise_initializer = "glorot_uniform";
+  Initializer bias_initializer = "zeros";
+  Regularizer depthwise_regularizer;
+  Regularizer bias_regularizer;
+  DepthwiseFans depthwise_fans = DepthwiseFans::kTrue;
+  std::string name;
+  bool trainable = true;
+};
+// Each channel has filters of its own; output channel c * multiplier + m sees channel c alone. Weights: kernel [rows,
+// columns, channels, multiplier], bias [channels * multiplier].
+LayerRef DepthwiseConv2D(RowsColumns kernel_size, const DepthwiseConv2DOptions& options = {});
+
+struct SeparableConv2DOptions {
+  RowsColumns strides = 1;
+  std::string padding = "valid";
+  RowsColumns dilation_rate = 1;
+  int64_t depth_multiplier = 1;
+  ActivationFunction activation;
+  bool use_bias = true;
+  Initializer depthwise_initializer = "glorot_uniform";
+  Initializer pointwise_initializer = "glorot_uniform";
+  Initializer bias_initializer = "zeros";
+  Regularizer depthwise_regularizer;
+  Regularizer pointwise_regularizer;
+  Regularizer bias_regularizer;
+  DepthwiseFans depthwise_fans = DepthwiseFans::kTrue;
+  std::string name;
+  bool trainable = true;
+};
+// A depthwise convolution, then one of 1 x 1 without anything between, bias, activation. Weights: depthwise_kernel
+// [rows, columns, channels, multiplier], pointwise_kernel [1, 1, channels * multiplier, filters], bias [filters].
+LayerRef SeparableConv2D(int64_t filters, RowsColumns kernel_size, const SeparableConv2DOptions& options = {});
+
+struct Pooling2DOptions {
+  std::optional<RowsColumns> strides;  // as the pool's size where not given
+  std::string padding = "valid";
+  std::string name;
+};
+// The largest or the mean element of each window, without the padding.
+LayerRef MaxPooling2D(RowsColumns pool_size = 2, const Pooling2DOptions& options = {});
+LayerRef AveragePooling2D(RowsColumns pool_size = 2, const Pooling2DOptions& options = {});
+
+struct GlobalPooling2DOptions {
+  bool keepdims = false;  // [batch, 1, 1, channels]
+  std::string name;
+};
+// The mean over rows and columns: [batch, channels].
+LayerRef GlobalAveragePooling2D(const GlobalPooling2DOptions& options = {});
+
+}  // namespace cohort::keras

@@ -1,0 +1,117 @@
+#include "cohort/keras/layers/initializers.h"
+
+#include <utility>
+#include <vector>
+
+#include "cohort/keras/names.h"
+#include "cohort/keras/string_names.h"
+
+namespace cohort::keras {
+namespace {
+
+using Maker = Initializer (*)();
+const NameTable<Maker>& Initializers() {
+  static const NameTable<Maker> table("initializer", [] {
+    std::vector<std::pair<std::string, Maker>> entries = {
+        {"Zeros", [] { return initializers::Zeros(); }},
+        {"Ones", [] { return initializers::Ones(); }},
+        {"Constant", [] { return initializers::Constant(); }},
+        {"RandomNormal", [] { return initializers::RandomNormal(); }},
+        {"RandomUniform", [] { return initializers::RandomUniform(); }},
+        {"TruncatedNormal", [] { return initializers::TruncatedNormal(); }},
+        {"VarianceScaling", [] { return initializers::VarianceScaling(); }},
+        {"GlorotUniform", [] { return initializers::GlorotUniform(); }},
+        {"GlorotNormal", [] { return initializers::GlorotNormal(); }},
+        {"HeUniform", [] { return initializers::HeUniform(); }},
+        {"HeNormal", [] { return initializers::HeNormal(); }},
+        {"LecunUniform", [] { return initializers::LecunUniform(); }},
+        {"LecunNormal", [] { return initializers::LecunNormal(); }},
+    };
+    for (size_t i = 0, classes = entries.size(); i < classes; ++i) {
+      entries.emplace_back(SnakeCase(entries[i].first), entries[i].second);
+    }
+    return entries;
+  }());
+  return table;
+}
+
+}  // namespace
+
+Initializer::Initializer(const std::string& name) { *this = Initializers().Find(name)(); }
+
+Initializer::Initializer(std::string name, ops::Initializer function)
+    : name_(std::move(name)), function_(std::move(function)) {}
+
+Initializer::Initializer(std::string name, ops::Initializer function, ConfigValue::Object config)
+    : name_(std::move(name)),
+      function_(std::move(function)),
+      serialized_(SerializedObject("keras.initializers", name_, std::move(config))) {}
+
+ConfigValue Initializer::Serialized() const {
+  if (!valid() || !serialized_.is_null()) return serialized_;
+  throw UnimplementedError(StrCat("[keras/initializers] '", name_,
+                                  "' is an initializer of the program's own, which a file cannot describe"));
+}
+
+namespace initializers {
+namespace {
+
+ConfigValue SeedInFile(int64_t seed) { return seed == 0 ? ConfigValue() : ConfigValue(seed); }
+
+ConfigValue::Object NormalInFile(double mean, double stddev, int64_t seed) {
+  return {{"seed", SeedInFile(seed)}, {"mean", mean}, {"stddev", stddev}};
+}
+
+// Of those whose class says the rest.
+Initializer Scaled(const char* name, ops::Initializer function, int64_t seed) {
+  return {name, std::move(function), {{"seed", SeedInFile(seed)}}};
+}
+
+const char* NameOf(ops::FanMode mode) {
+  switch (mode) {
+    case ops::FanMode::kFanIn: return "fan_in";
+    case ops::FanMode::kFanOut: return "fan_out";
+    default: return "fan_avg";
+  }
+}
+
+const char* NameOf(ops::Distribution distribution) {
+  switch (distribution) {
+    case ops::Distribution::kUniform: return "uniform";
+    case ops::Distribution::kTruncatedNormal: return "truncated_normal";
+    default: return "untruncated_normal";
+  }
+}
+
+}  // namespace
+
+Initializer Zeros() { return {"Zeros", ops::Zeros(), {}}; }
+Initializer Ones() { return {"Ones", ops::Ones(), {}}; }
+Initializer Constant(double value) { return {"Constant", ops::Constant(value), {{"value", value}}}; }
+Initializer Constant(const Tensor& value) { return {"Constant", ops::Constant(value)}; }
+Initializer RandomNormal(double mean, double stddev, int64_t seed) {
+  return {"RandomNormal", ops::RandomNormal(mean, stddev, seed), NormalInFile(mean, stddev, seed)};
+}
+Initializer RandomUniform(double minval, double maxval, int64_t seed) {
+  return {"RandomUniform",
+          ops::RandomUniform(minval, maxval, seed),
+          {{"seed", SeedInFile(seed)}, {"minval", minval}, {"maxval", maxval}}};
+}
+Initializer TruncatedNormal(double mean, double stddev, int64_t seed) {
+  return {"TruncatedNormal", ops::TruncatedNormal(mean, stddev, seed), NormalInFile(mean, stddev, seed)};
+}
+Initializer VarianceScaling(double scale, ops::FanMode mode, ops::Distribution distribution, int64_t seed) {
+  return {
+      "VarianceScaling",
+      ops::VarianceScaling(scale, mode, distribution, seed),
+      {{"seed", SeedInFile(seed)}, {"scale", scale}, {"mode", NameOf(mode)}, {"distribution", NameOf(distribution)}}};
+}
+Initializer GlorotUniform(int64_t seed) { return Scaled("GlorotUniform", ops::GlorotUniform(seed), seed); }
+Initializer GlorotNormal(int64_t seed) { return Scaled("GlorotNormal", ops::GlorotNormal(seed), seed); }
+Initializer HeUniform(int64_t seed) { return Scaled("HeUniform", ops::HeUniform(seed), seed); }
+Initializer HeNormal(int64_t seed) { return Scaled("HeNormal", ops::HeNormal(seed), seed); }
+Initializer LecunUniform(int64_t seed) { return Scaled("LecunUniform", ops::LecunUniform(seed), seed); }
+Initializer LecunNormal(int64_t seed) { return Scaled("LecunNormal", ops::LecunNormal(seed), seed); }
+
+}  // namespace initializers
+}  // namespace cohort::keras

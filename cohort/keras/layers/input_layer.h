@@ -1,0 +1,21 @@
+// InputLayer: the place where data enters a model; see Input(). Internal to keras/.
+#pragma once
+
+#include "cohort/keras/layers/layer.h"
+
+namespace cohort::keras {
+
+class InputLayer final : public Layer {
+ public:
+  // `shape`: of one example.
+  InputLayer(const Shape& shape, DType dtype, const std::string& name)
+      : Layer("InputLayer", name), spec_{dtype, Shape{-1}.Concat(shape)} {}
+  const LayerInput& spec() const { return spec_; }
+  ConfigValue::Object Config() const override;
+  std::vector<Output> Call(CallContext&, const std::vector<Output>& inputs) const override { return inputs; }
+
+ private:
+  const LayerInput spec_;
+};
+
+}  // namespace cohort::keras

@@ -1,0 +1,108 @@
+#include "cohort/keras/layers/layer.h"
+
+#include <algorithm>
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/keras/layers/layer_instance.h"
+#include "cohort/ops/arithmetic.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/initializers.h"
+
+namespace cohort::keras {
+
+Layer::Layer(std::string class_name, std::string name, bool trainable)
+    : class_name_(std::move(class_name)), name_(std::move(name)), trainable_(trainable) {
+  if (name_.find('/') != std::string::npos) {
+    throw InvalidArgumentError(
+        StrCat("[keras/layer] expected a name without '/' for a ", class_name_, " layer; got '", name_, "'"));
+  }
+}
+
+ConfigValue::Object Layer::Config() const {
+  throw UnimplementedError(StrCat("[keras/layer] expected layers that say how they are made; ", class_name_,
+                                  " does not: override Config() to save models that have it"));
+}
+
+Graph& CallContext::graph() const { return instance_.graph(); }
+bool CallContext::training() const { return instance_.training(); }
+
+ops::Variable CallContext::variable(const std::string& name) const {
+  std::vector<std::string> names;
+  for (const auto& [weight, variable] : weights_) {
+    if (weight == name) return variable;
+    names.push_back(weight);
+  }
+  throw InvalidArgumentError(StrCat("[keras/layer] expected a weight that Build of layer '", path_, "' declares (",
+                                    names.empty() ? "it declares none" : StrJoin(names, ", "), "); got '", name, "'"));
+}
+
+Output CallContext::Computed(Output value) const { return instance_.Computed(value); }
+
+std::vector<Output> CallContext::Call(const Layer& layer, const std::vector<Output>& inputs) {
+  const std::string name = instance_.NameOf(layer, path_);
+  return instance_.Add(layer, path_.empty() ? name : path_ + "/" + name, inputs);
+}
+
+void CallContext::AddUpdate(const std::string& weight, Output value) {
+  if (training()) instance_.updates_.push_back({variable(weight), value});
+}
+
+void CallContext::AddLoss(Output loss) {
+  if (!loss.shape().IsCompatibleWith(Shape())) {
+    throw InvalidArgumentError(
+        StrCat("[keras/layer] expected a scalar in AddLoss of layer '", path_, "'; got shape ", loss.shape()));
+  }
+  instance_.losses_.push_back(loss);
+}
+
+Output CallContext::StepSeed(int64_t seed) const {
+  const Output step = instance_.options_.step;
+  if (!step.valid()) {
+    throw FailedPreconditionError(
+        StrCat("[keras/layer] expected StepSeed in a training step; layer '", path_, "' asked for it elsewhere"));
+  }
+  const auto same = [this](const LayerInstance::LayerValues& values) { return values.path == path_; };
+  const auto calls = std::count_if(instance_.values_.begin(), instance_.values_.end(), same);
+  const distribute::ReplicaContext* replica = instance_.replica();
+  const int id = replica == nullptr ? 0 : replica->replica_id_in_sync_group();
+  const std::string place = StrCat(path_, "#", calls, id == 0 ? "" : StrCat("@", id));
+  const int32_t own = ops::InitialValueSeed(graph(), place, seed).data<int32_t>()[0];
+  // [own, step]
+  const Output count = ops::Mul(ops::Cast(step, DType::kInt32), ops::Const(graph(), std::vector<int32_t>{0, 1}));
+  return ops::Add(count, ops::Const(graph(), std::vector<int32_t>{own, 0}));
+}
+
+Output CallContext::SumOverReplicas(Output value) const {
+  distribute::ReplicaContext* replica = instance_.replica();
+  return replica == nullptr ? value : replica->AllReduce(distribute::Reduction::kSum, value);
+}
+
+std::vector<LayerTensor> LayerRef::Apply(const std::vector<LayerTensor>& inputs) const {
+  std::vector<LayerInput> specs;
+  specs.reserve(inputs.size());
+  for (const LayerTensor& input : inputs) specs.push_back({input.dtype(), input.shape()});
+  const auto call = std::make_shared<const LayerCall>(LayerCall{*this, inputs});
+  std::vector<LayerTensor> results;
+  for (const LayerInput& spec : InferOutputs(*layer_, specs)) {
+    results.emplace_back(call, static_cast<int>(results.size()), spec);
+  }
+  return results;
+}
+
+std::vector<LayerInput> InferOutputs(const Layer& layer, const std::vector<LayerInput>& inputs) {
+  Graph scratch;
+  WeightStore weights(scratch);
+  LayerInstance instance(weights, LayerInstance::Options{});
+  std::vector<Output> values;
+  values.reserve(inputs.size());
+  for (const LayerInput& input : inputs) values.push_back(ops::Placeholder(scratch, input.dtype, input.shape));
+  std::vector<LayerInput> results;
+  for (const Output& output : instance.Add(layer, instance.NameOf(layer, ""), values)) {
+    results.push_back({output.dtype(), output.shape()});
+  }
+  return results;
+}
+
+}  // namespace cohort::keras

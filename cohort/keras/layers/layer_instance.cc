@@ -1,0 +1,100 @@
+#include "cohort/keras/layers/layer_instance.h"
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/keras/string_names.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/constant.h"
+
+namespace cohort::keras {
+
+WeightStore::WeightStore(const WeightStore& first, const std::function<ops::Variable(const ops::Variable&)>& local)
+    : graph_(first.graph_), prefix_(first.prefix_), weights_(first.weights_), by_path_(first.by_path_), frozen_(true) {
+  for (ModelWeight& weight : weights_) weight.variable = local(weight.variable);
+}
+
+const ModelWeight& WeightStore::Get(const std::string& layer_path, const WeightSpec& spec, bool trainable) {
+  const std::string path = layer_path.empty() ? spec.name : layer_path + "/" + spec.name;
+  const auto found = by_path_.find(path);
+  if (found != by_path_.end()) {
+    const ModelWeight& weight = weights_[found->second];
+    if (weight.spec.shape == spec.shape) return weight;
+    throw InvalidArgumentError(StrCat("[keras/layer] expected inputs for which weight '", path, "' has the shape ",
+                                      weight.spec.shape, " that it was built with; got inputs that need ", spec.shape,
+                                      "; a layer that is used twice needs inputs of one shape"));
+  }
+  if (frozen_) throw InternalError(StrCat("[keras/layer] weight '", path, "' was not there when the model was built"));
+  ModelWeight weight{path, layer_path, spec, {}};
+  weight.spec.trainable = spec.trainable && trainable;
+  const ops::Initializer initializer = [&spec](const ops::InitializerRequest& request) {
+    ops::InitializerRequest with_fans = request;
+    with_fans.fans = spec.fans;
+    return spec.initializer.function()(with_fans);
+  };
+  const NameScope root(graph_, "");
+  weight.variable =
+      ops::GetVariable(graph_, prefix_ + path, spec.shape, spec.dtype, initializer, weight.spec.trainable);
+  by_path_[path] = weights_.size();
+  weights_.push_back(std::move(weight));
+  return weights_.back();
+}
+
+std::string LayerInstance::NameOf(const Layer& layer, const std::string& path) {
+  std::string& name = names_[{path, &layer}];
+  if (!name.empty()) return name;
+  const std::string wanted = layer.name().empty() ? SnakeCase(layer.class_name()) : layer.name();
+  name = wanted;
+  for (int i = 1; !taken_.insert(StrCat(path, "/", name)).second; ++i) {
+    if (layer.name().empty()) {
+      name = StrCat(wanted, "_", i);
+      continue;
+    }
+    name.clear();
+    throw InvalidArgumentError(StrCat("[keras/layer] expected one layer of each name; got two called '", wanted, "'",
+                                      path.empty() ? "" : StrCat(" in '", path, "'")));
+  }
+  return name;
+}
+
+Output LayerInstance::Computed(Output value) const {
+  return value.dtype() == options_.compute_dtype ? value : ops::Cast(value, options_.compute_dtype);
+}
+
+std::vector<Output> LayerInstance::Add(const Layer& layer, const std::string& path, const std::vector<Output>& given) {
+  std::vector<Output> inputs;
+  inputs.reserve(given.size());
+  for (const Output& value : given) inputs.push_back(IsFloating(value.dtype()) ? Computed(value) : value);
+  std::vector<LayerInput> specs;
+  specs.reserve(inputs.size());
+  for (const Output& input : inputs) specs.push_back({input.dtype(), input.shape()});
+  const bool outer_frozen = frozen_;
+  frozen_ = frozen_ || !layer.trainable();
+  std::vector<Output> outputs;
+  try {
+    std::vector<std::pair<std::string, ops::Variable>> weights;
+    for (const WeightSpec& spec : layer.Build(specs)) {
+      weights.emplace_back(spec.name, weights_.Get(path, spec, !frozen_).variable);
+    }
+    const NameScope scope(graph(), path.substr(path.rfind('/') + 1));
+    CallContext ctx(*this, path, std::move(weights));
+    outputs = layer.Call(ctx, inputs);
+  } catch (const InvalidArgumentError& error) {
+    const std::string where = StrCat("layer '", path, "' (", layer.class_name(), ")");
+    // A layer inside another one has said it already.
+    if (path.empty() || std::string(error.what()).find("layer '" + path) != std::string::npos) throw;
+    throw InvalidArgumentError(StrCat(error.what(), "; in ", where));
+  }
+  frozen_ = outer_frozen;
+  values_.push_back({path, outputs});
+  return outputs;
+}
+
+std::vector<Output> LayerInstance::Penalties() const {
+  std::vector<Output> penalties;
+  for (const ModelWeight& weight : weights_.weights()) {
+    if (weight.spec.regularizer.valid()) penalties.push_back(weight.spec.regularizer.Penalty(weight.variable.value()));
+  }
+  return penalties;
+}
+
+}  // namespace cohort::keras

@@ -1,0 +1,175 @@
+// What all metrics share: updates, means, names.
+#include "cohort/keras/metrics/metric.h"
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/keras/losses/alignment.h"
+#include "cohort/keras/losses/loss.h"
+#include "cohort/keras/metrics/mean_metric.h"
+#include "cohort/keras/names.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/control.h"
+#include "cohort/ops/math.h"
+
+namespace cohort::keras {
+namespace {
+
+class MeanMetric final : public Metric {
+ public:
+  using Function = std::function<Output(const Output&, const Output&)>;
+  MeanMetric(std::string name, Function per_example, MetricDirection direction, ConfigValue serialized = {})
+      : Metric(std::move(name)),
+        per_example_(std::move(per_example)),
+        direction_(direction),
+        serialized_(std::move(serialized)) {}
+
+  MetricDirection direction() const override { return direction_; }
+  std::vector<MetricState> States() const override { return {{"total", Shape()}, {"count", Shape()}}; }
+
+  std::vector<Output> Increments(const Output& y_true, const Output& y_pred,
+                                 const Output& sample_weight) const override {
+    const Aligned aligned = y_true.valid() ? AlignRanks(y_true, y_pred) : Aligned{y_true, y_pred};
+    Output values = CastTo(per_example_(aligned.first, aligned.second), DType::kFloat32);
+    Output count;
+    if (sample_weight.valid()) {
+      const Output weights = AlignWeights(values, sample_weight);
+      count = ops::Sum(ops::Mul(ops::OnesLike(values), weights));
+      values = ops::Mul(values, weights);
+    } else {
+      count = ops::Size(values, DType::kInt64);
+    }
+    return {CastTo(ops::Sum(values), DType::kFloat64), CastTo(count, DType::kFloat64)};
+  }
+  Output Result(const std::vector<Output>& states) const override { return DivideNoNan(states.at(0), states.at(1)); }
+  ConfigValue Serialized() const override { return serialized_.is_null() ? Metric::Serialized() : serialized_; }
+
+ private:
+  const Function per_example_;
+  const MetricDirection direction_;
+  const ConfigValue serialized_;  // null: not known to Keras
+};
+
+using MakeMetric = MetricPtr (*)(const std::string& name);
+
+MetricPtr NamedBinary(const std::string& name) { return BinaryAccuracy(name); }
+MetricPtr NamedTopK(const std::string& name) { return TopKCategoricalAccuracy(5, name); }
+MetricPtr NamedSparseTopK(const std::string& name) { return SparseTopKCategoricalAccuracy(5, name); }
+MetricPtr NamedAuc(const std::string& name) {
+  AucOptions options;
+  options.name = name;
+  return AUC(options);
+}
+
+const NameTable<MakeMetric>& MetricTable() {
+  static const NameTable<MakeMetric> table("metric", {
+                                                         {"binary_accuracy", NamedBinary},
+                                                         {"BinaryAccuracy", NamedBinary},
+                                                         {"categorical_accuracy", CategoricalAccuracy},
+                                                         {"CategoricalAccuracy", CategoricalAccuracy},
+                                                         {"sparse_categorical_accuracy", SparseCategoricalAccuracy},
+                                                         {"SparseCategoricalAccuracy", SparseCategoricalAccuracy},
+                                                         {"top_k_categorical_accuracy", NamedTopK},
+                                                         {"TopKCategoricalAccuracy", NamedTopK},
+                                                         {"sparse_top_k_categorical_accuracy", NamedSparseTopK},
+                                                         {"SparseTopKCategoricalAccuracy", NamedSparseTopK},
+                                                         {"Accuracy", Accuracy},
+                                                         {"AUC", NamedAuc},
+                                                         {"auc", NamedAuc},
+                                                         {"Mean", Mean},
+                                                     });
+  return table;
+}
+
+bool IsAccuracy(const std::string& name) {
+  return name == "accuracy" || name == "acc" || name == "ACC" || name == "Acc";
+}
+
+bool IsLoss(const std::string& name) {
+  for (const std::string& known : LossNames()) {
+    if (known == name) return true;
+  }
+  return false;
+}
+
+MetricPtr AccuracyFor(const std::string& name, const Shape& y_true, const Shape& y_pred) {
+  if (!y_pred.has_rank() || y_pred.rank() == 0) {
+    throw InvalidArgumentError(StrCat("[keras/metric] expected predictions of a known rank to choose the kind of '",
+                                      name, "'; got ", y_pred, "; name the kind, such as categorical_accuracy"));
+  }
+  const int64_t outputs = y_pred.dim(y_pred.rank() - 1);
+  if (outputs == 1 || y_pred.rank() == 1) return BinaryAccuracy(name);
+  const bool is_sparse = y_true.has_rank() && (y_true.rank() < y_pred.rank() || y_true.dim(y_true.rank() - 1) == 1);
+  return is_sparse ? SparseCategoricalAccuracy(name) : CategoricalAccuracy(name);
+}
+
+}  // namespace
+
+ConfigValue Metric::Serialized() const {
+  throw UnimplementedError(
+      StrCat("[keras/metric] '", name_, "' is a metric of the program's own, which a file cannot describe"));
+}
+
+ConfigValue MetricArgument::Serialized() const {
+  return metric_ != nullptr ? metric_->Serialized() : ConfigValue(name_);
+}
+
+Node* Metric::Update(const std::vector<ops::Variable>& states, const Output& y_true, const Output& y_pred,
+                     const Output& sample_weight) const {
+  Graph& graph = y_pred.graph();
+  const NameScope scope(graph, name_);
+  const std::vector<Output> increments = Increments(y_true, y_pred, sample_weight);
+  if (increments.size() != states.size()) {
+    throw InvalidArgumentError(StrCat("[keras/metric] expected a variable for each of the ", increments.size(),
+                                      " states of '", name_, "'; got ", states.size()));
+  }
+  std::vector<Node*> updates;
+  for (size_t i = 0; i < states.size(); ++i) updates.push_back(states[i].AssignAdd(increments[i]));
+  return ops::Group(graph, updates, "update");
+}
+
+MetricPtr MeanOf(std::string name, std::function<Output(const Output&, const Output&)> per_example,
+                 MetricDirection direction) {
+  return std::make_shared<MeanMetric>(std::move(name), std::move(per_example), direction);
+}
+
+MetricPtr KerasMeanOf(std::string name, const std::string& class_name, const ConfigValue::Object& options,
+                      MetricDirection direction,
+                      std::function<Output(const Output& y_true, const Output& y_pred)> per_example) {
+  ConfigValue::Object config = {{"name", name}, {"dtype", "float32"}};
+  config.insert(config.end(), options.begin(), options.end());
+  return std::make_shared<MeanMetric>(std::move(name), std::move(per_example), direction,
+                                      SerializedObject("keras.metrics", class_name, std::move(config)));
+}
+
+MetricPtr Mean(const std::string& name) {
+  return KerasMeanOf(name, "Mean", {}, MetricDirection::kNone,
+                     [](const Output&, const Output& values) { return values; });
+}
+
+MetricPtr MetricByName(const std::string& name, const Shape& y_true, const Shape& y_pred) {
+  if (IsAccuracy(name)) return AccuracyFor(name, y_true, y_pred);
+  if (const MakeMetric* make = MetricTable().TryFind(name)) return (*make)(name);
+  if (!IsLoss(name)) MetricTable().Fail(name, MetricNames());
+  const LossPtr loss = LossByName(name);
+  return MeanOf(
+      name, [loss](const Output& t, const Output& p) { return loss->PerExample(t, p); }, MetricDirection::kDown);
+}
+
+std::vector<std::string> MetricNames() {
+  std::vector<std::string> names = {"accuracy", "acc"};
+  for (const std::string& name : MetricTable().names()) names.push_back(name);
+  for (const std::string& name : LossNames()) names.push_back(name);
+  return names;
+}
+
+MetricArgument::MetricArgument(const std::string& name) : name_(name) {
+  if (!IsAccuracy(name) && MetricTable().TryFind(name) == nullptr && !IsLoss(name)) {
+    MetricTable().Fail(name, MetricNames());
+  }
+}
+
+MetricPtr MetricArgument::Resolve(const Shape& y_true, const Shape& y_pred) const {
+  return metric_ != nullptr ? metric_ : MetricByName(name_, y_true, y_pred);
+}
+
+}  // namespace cohort::keras

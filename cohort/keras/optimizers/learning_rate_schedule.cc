@@ -1,0 +1,131 @@
+#include "cohort/keras/optimizers/learning_rate_schedule.h"
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/math.h"
+#include "cohort/train/learning_rate.h"
+
+namespace cohort::keras {
+namespace {
+
+class FunctionSchedule final : public LearningRateSchedule {
+ public:
+  FunctionSchedule(std::string name, std::function<Output(Output)> at, ConfigValue serialized = {})
+      : LearningRateSchedule(std::move(name)), at_(std::move(at)), serialized_(std::move(serialized)) {}
+  Output At(Output iterations) const override { return at_(iterations); }
+  ConfigValue Serialized() const override {
+    return serialized_.is_null() ? LearningRateSchedule::Serialized() : serialized_;
+  }
+
+ private:
+  const std::function<Output(Output)> at_;
+  const ConfigValue serialized_;  // null: not known to Keras
+};
+
+LearningRateSchedulePtr KerasSchedule(const char* class_name, ConfigValue::Object config,
+                                      std::function<Output(Output)> at, const char* name = nullptr) {
+  config.emplace_back("name", name != nullptr ? name : class_name);
+  return std::make_shared<FunctionSchedule>(
+      class_name, std::move(at), SerializedObject("keras.optimizers.schedules", class_name, std::move(config)));
+}
+
+ConfigValue::Object ConfigOf(const ExponentialDecayOptions& options) {
+  return {{"initial_learning_rate", options.initial_learning_rate},
+          {"decay_steps", options.decay_steps},
+          {"decay_rate", options.decay_rate},
+          {"staircase", options.staircase}};
+}
+
+void CheckSteps(const char* schedule, double decay_steps) {
+  if (decay_steps > 0.0) return;
+  throw InvalidArgumentError(
+      StrCat("[keras/learning_rate_schedule] ", schedule, " expected decay_steps > 0; got ", decay_steps));
+}
+
+// From `initial` in a line to the target, then the decay from there with the steps since.
+Output WarmUp(const CosineDecayOptions& options, Output iterations) {
+  const Output step = ops::Cast(iterations, DType::kFloat32);
+  const auto warmup_steps = static_cast<float>(options.warmup_steps);
+  const auto initial = static_cast<float>(options.initial_learning_rate);
+  const auto target = static_cast<float>(options.warmup_target);
+  const Output rising = step * ((target - initial) / warmup_steps) + initial;
+  const Output since = ops::Maximum(step - warmup_steps, ops::ScalarLike(step, 0.0));
+  const Output falling = train::CosineDecay(options.warmup_target, since, options.decay_steps, options.alpha);
+  return ops::SelectV2(ops::Less(step, ops::ScalarLike(step, options.warmup_steps)), rising, falling);
+}
+
+}  // namespace
+
+ConfigValue LearningRateSchedule::Serialized() const {
+  throw UnimplementedError(StrCat("[keras/learning_rate_schedule] '", name_,
+                                  "' is a schedule of the program's own, which a file cannot describe"));
+}
+
+LearningRateSchedulePtr ScheduleFromFunction(std::string name, std::function<Output(Output)> at) {
+  return std::make_shared<FunctionSchedule>(std::move(name), std::move(at));
+}
+
+LearningRateSchedulePtr ExponentialDecay(const ExponentialDecayOptions& options) {
+  CheckSteps("ExponentialDecay", options.decay_steps);
+  return KerasSchedule("ExponentialDecay", ConfigOf(options), [options](Output iterations) {
+    return train::ExponentialDecay(options.initial_learning_rate, iterations, options.decay_steps, options.decay_rate,
+                                   options.staircase);
+  });
+}
+
+LearningRateSchedulePtr InverseTimeDecay(const ExponentialDecayOptions& options) {
+  CheckSteps("InverseTimeDecay", options.decay_steps);
+  return KerasSchedule("InverseTimeDecay", ConfigOf(options), [options](Output iterations) {
+    return train::InverseTimeDecay(options.initial_learning_rate, iterations, options.decay_steps, options.decay_rate,
+                                   options.staircase);
+  });
+}
+
+LearningRateSchedulePtr PolynomialDecay(const PolynomialDecayOptions& options) {
+  CheckSteps("PolynomialDecay", options.decay_steps);
+  return KerasSchedule("PolynomialDecay",
+                       {{"initial_learning_rate", options.initial_learning_rate},
+                        {"decay_steps", options.decay_steps},
+                        {"end_learning_rate", options.end_learning_rate},
+                        {"power", options.power},
+                        {"cycle", options.cycle}},
+                       [options](Output iterations) {
+                         return train::PolynomialDecay(options.initial_learning_rate, iterations, options.decay_steps,
+                                                       options.end_learning_rate, options.power, options.cycle);
+                       });
+}
+
+LearningRateSchedulePtr CosineDecay(const CosineDecayOptions& options) {
+  CheckSteps("CosineDecay", options.decay_steps);
+  if (!(options.warmup_steps >= 0.0)) {
+    throw InvalidArgumentError(StrCat(
+        "[keras/learning_rate_schedule] CosineDecay expected warmup_steps of at least 0; got ", options.warmup_steps));
+  }
+  const bool warms_up = options.warmup_steps > 0.0;
+  ConfigValue::Object config = {{"initial_learning_rate", options.initial_learning_rate},
+                                {"decay_steps", options.decay_steps},
+                                {"alpha", options.alpha},
+                                {"warmup_target", warms_up ? ConfigValue(options.warmup_target) : ConfigValue()},
+                                {"warmup_steps", options.warmup_steps}};
+  return KerasSchedule("CosineDecay", std::move(config), [options](Output iterations) {
+    if (options.warmup_steps > 0.0) return WarmUp(options, iterations);
+    return train::CosineDecay(options.initial_learning_rate, iterations, options.decay_steps, options.alpha);
+  });
+}
+
+LearningRateSchedulePtr PiecewiseConstantDecay(const std::vector<int64_t>& boundaries,
+                                               const std::vector<double>& values) {
+  // Made once on a graph of its own, so that a mistake shows where the schedule is described.
+  Graph trial;
+  train::PiecewiseConstant(ops::Const(trial, int64_t{0}), boundaries, values);
+  return KerasSchedule(
+      "PiecewiseConstantDecay",
+      {{"boundaries", ConfigValue::List(boundaries.begin(), boundaries.end())},
+       {"values", ConfigValue::List(values.begin(), values.end())}},
+      [boundaries, values](Output iterations) { return train::PiecewiseConstant(iterations, boundaries, values); },
+      "PiecewiseConstant");
+}
+
+}  // namespace cohort::keras

@@ -1,0 +1,91 @@
+// Learning-rate schedules of Keras: the rate as a function of the optimizer's iterations (updates so far). Immutable
+// descriptions. Numbers that make no schedule are InvalidArgumentErrors when it is made.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/graph/graph.h"
+#include "cohort/keras/files/config.h"
+
+namespace cohort::keras {
+
+class LearningRateSchedule {
+ public:
+  virtual ~LearningRateSchedule() = default;
+  LearningRateSchedule(const LearningRateSchedule&) = delete;
+  LearningRateSchedule& operator=(const LearningRateSchedule&) = delete;
+
+  const std::string& name() const { return name_; }
+  // A float32 scalar; `iterations` an integer scalar.
+  virtual Output At(Output iterations) const = 0;
+  // As Keras's files hold it; serialization.h has the reverse. Throws UnimplementedError for a schedule of the
+  // program's own.
+  virtual ConfigValue Serialized() const;
+
+ protected:
+  explicit LearningRateSchedule(std::string name) : name_(std::move(name)) {}
+
+ private:
+  const std::string name_;
+};
+
+using LearningRateSchedulePtr = std::shared_ptr<const LearningRateSchedule>;
+
+struct ExponentialDecayOptions {
+  double initial_learning_rate;
+  double decay_steps;
+  double decay_rate;
+  bool staircase = false;
+};
+// initial decay_rate^(step / decay_steps); `staircase`: the exponent is cut to a whole number.
+LearningRateSchedulePtr ExponentialDecay(const ExponentialDecayOptions& options);
+// initial / (1 + decay_rate step / decay_steps); `staircase`: step / decay_steps is cut to a whole number.
+LearningRateSchedulePtr InverseTimeDecay(const ExponentialDecayOptions& options);
+
+struct PolynomialDecayOptions {
+  double initial_learning_rate;
+  double decay_steps;
+  double end_learning_rate = 0.0001;
+  double power = 1.0;
+  bool cycle = false;
+};
+// (initial - end) (1 - step / decay_steps)^power + end, step at most decay_steps; `cycle`: decay_steps is multiplied by
+// ceil(step / decay_steps), at least 1.
+LearningRateSchedulePtr PolynomialDecay(const PolynomialDecayOptions& options);
+
+struct CosineDecayOptions {
+  double initial_learning_rate;
+  double decay_steps;
+  double alpha = 0.0;
+  double warmup_target = 0.0;  // used where warmup_steps > 0
+  double warmup_steps = 0.0;
+};
+// initial ((1 - alpha) (1 + cos(pi step / decay_steps)) / 2 + alpha). With warm-up: first linearly from initial to
+// warmup_target in warmup_steps, then the decay from warmup_target with the steps since.
+LearningRateSchedulePtr CosineDecay(const CosineDecayOptions& options);
+
+// values[0] while step <= boundaries[0], values[i] while boundaries[i-1] < step <= boundaries[i], then the last one.
+LearningRateSchedulePtr PiecewiseConstantDecay(const std::vector<int64_t>& boundaries,
+                                               const std::vector<double>& values);
+// A schedule of the user's: `at` is LearningRateSchedule::At.
+LearningRateSchedulePtr ScheduleFromFunction(std::string name, std::function<Output(Output iterations)> at);
+
+// A number or a schedule.
+class LearningRate {
+ public:
+  LearningRate(double value) : value_(value) {}
+  LearningRate(LearningRateSchedulePtr schedule) : schedule_(std::move(schedule)) {}
+  double value() const { return value_; }  // of a number
+  const LearningRateSchedulePtr& schedule() const { return schedule_; }
+
+ private:
+  double value_ = 0.0;
+  LearningRateSchedulePtr schedule_;
+};
+
+}  // namespace cohort::keras

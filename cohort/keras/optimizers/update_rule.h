@@ -1,0 +1,84 @@
+// What distinguishes one Keras optimizer from another: its slots and its update of one variable. Internal to keras/.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/keras/optimizers/optimizer.h"
+#include "cohort/train/hyperparameter.h"
+#include "cohort/train/optimizer.h"
+
+namespace cohort::keras {
+
+// The options that all optimizers have; update_rule.cc checks them.
+struct CommonOptions {
+  std::string name;
+  LearningRate learning_rate;
+  std::optional<double> weight_decay, clipnorm, clipvalue, global_clipnorm;
+};
+template <typename Options>
+CommonOptions CommonOf(const Options& options, const char* name) {
+  return {options.name.empty() ? name : options.name,
+          options.learning_rate,
+          options.weight_decay,
+          options.clipnorm,
+          options.clipvalue,
+          options.global_clipnorm};
+}
+
+struct Slot {
+  std::string name;
+  double initial = 0.0;
+  bool keras_has_it = true;  // false: the op needs it, Keras's optimizer does not hold it
+};
+
+// What a rule sees when it adds the update of one variable. Scalars are of the variable's dtype, on its device.
+class UpdateArgs {
+ public:
+  // Scalars that several variables share, by name; those of a graph are made once.
+  using Shared = std::map<std::string, train::Hyperparameter>;
+  UpdateArgs(const ops::Variable& variable, const Gradient& gradient, std::map<std::string, Output> slots,
+             Output iterations, Shared* shared)
+      : variable_(variable), gradient_(gradient), slots_(std::move(slots)), iterations_(iterations), shared_(shared) {}
+
+  Output var() const { return variable_.handle(); }
+  Output slot(const std::string& name) const { return slots_.at(name); }
+  const Gradient& gradient() const { return gradient_; }
+  Output learning_rate() const { return shared_->at("learning_rate").For(variable_, "learning_rate"); }
+  Output Number(const std::string& name, double value) const;
+  // base^(iterations + 1)
+  Output Power(const std::string& name, double base) const;
+
+ private:
+  const ops::Variable& variable_;
+  const Gradient& gradient_;
+  const std::map<std::string, Output> slots_;
+  const Output iterations_;
+  Shared* const shared_;
+};
+
+class UpdateRule {
+ public:
+  virtual ~UpdateRule() = default;
+  // In Keras's order: each inner list is made for one variable after the other before the next list begins.
+  virtual std::vector<std::vector<Slot>> slots() const { return {}; }
+  virtual Node* Dense(const UpdateArgs& args) const = 0;
+  // Rows that appear once each. None: where Keras's rule changes every row, and a gradient is made dense.
+  virtual Node* Sparse(const UpdateArgs&) const { return nullptr; }
+  virtual bool has_sparse() const { return false; }
+  // What the class's configuration has beside the options that all have.
+  virtual ConfigValue::Object config() const = 0;
+};
+
+// Throws InvalidArgumentError for options out of range.
+OptimizerPtr MakeOptimizer(const std::string& class_name, CommonOptions common, std::shared_ptr<const UpdateRule> rule);
+
+// Throws InvalidArgumentError "[keras/optimizer] NAME expected WHAT ..." unless `holds`.
+void Require(bool holds, const std::string& optimizer, const char* what, double got);
+
+}  // namespace cohort::keras

@@ -1,0 +1,330 @@
+#include "cohort/keras/training/batches.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/core/wire.h"
+#include "cohort/distribute/input.h"
+#include "cohort/distribute/worker_meeting.h"
+#include "cohort/keras/losses/loss.h"
+#include "cohort/ops/arithmetic.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/constant.h"
+
+namespace cohort::keras {
+namespace {
+
+// Batches that wait while a step runs.
+constexpr int64_t kAhead = 2;
+constexpr uint64_t kPositionVersion = 1;
+
+Shape WithOpenBatch(Shape shape) {
+  shape.set_dim(0, Shape::kUnknownDim);
+  return shape;
+}
+
+std::vector<Tensor> AllTensors(const ModelData& data) {
+  std::vector<Tensor> all = data.x();
+  all.insert(all.end(), data.y().begin(), data.y().end());
+  if (data.sample_weight().defined()) all.push_back(data.sample_weight());
+  return all;
+}
+
+bool IsNumber(DType dtype) { return IsFloating(dtype) || IsInteger(dtype) || dtype == DType::kBool; }
+
+// A shape [batch] for [batch, 1] and the reverse is taken as Keras takes it.
+bool Reshapable(const Shape& from, const Shape& to) {
+  const Shape& longer = from.rank() > to.rank() ? from : to;
+  const Shape& shorter = from.rank() > to.rank() ? to : from;
+  return longer.rank() == shorter.rank() + 1 && longer.dim(longer.rank() - 1) == 1 &&
+         longer.Sub(0, shorter.rank()).IsCompatibleWith(shorter);
+}
+
+void CheckInput(const data::TensorSpec& given, const LayerInput& wanted, size_t index, const char* caller) {
+  const bool fits =
+      !given.shape.has_rank() || given.shape.IsCompatibleWith(wanted.shape) || Reshapable(given.shape, wanted.shape);
+  if (fits && IsNumber(given.dtype)) return;
+  throw InvalidArgumentError(
+      StrCat("[keras/", caller, "] expected data of shape ", wanted.shape, " for input ", index,
+             " of the model (numbers, converted to ", wanted.dtype, "); got ", given.dtype, given.shape,
+             given.shape.rank() == wanted.shape.rank() - 1 ? "; is the data not in batches?" : ""));
+}
+
+Output Converted(Output value, DType dtype, const Shape& shape) {
+  if (value.dtype() != dtype) value = ops::Cast(value, dtype);
+  if (shape.has_rank() && value.shape().has_rank() && shape.rank() != value.shape().rank()) {
+    std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
+    value = ops::Reshape(value, dims);
+  }
+  return value;
+}
+
+}  // namespace
+
+data::ElementSpec SpecOfData(const ModelData& data, const char* caller) {
+  if (data.empty()) throw InvalidArgumentError(StrCat("[keras/", caller, "] expected data; got none"));
+  data::ElementSpec spec;
+  if (data.dataset()) {
+    spec = data.dataset()->element_spec();
+    for (data::TensorSpec& component : spec) {
+      if (component.shape.rank() == 0) {
+        throw InvalidArgumentError(StrCat("[keras/", caller, "] expected a dataset of batches; its elements are ",
+                                          ToString(data.dataset()->element_spec()), "; call Batch() on it"));
+      }
+      if (component.shape.has_rank()) component.shape = WithOpenBatch(component.shape);
+    }
+    return spec;
+  }
+  const std::vector<Tensor> tensors = AllTensors(data);
+  for (const Tensor& tensor : tensors) {
+    if (!tensor.defined() || tensor.shape().rank() == 0) {
+      throw InvalidArgumentError(StrCat("[keras/", caller, "] expected tensors [examples, ...]; got ",
+                                        tensor.defined() ? tensor.shape().ToString() : "one without a value"));
+    }
+    if (tensor.shape().dim(0) != tensors[0].shape().dim(0)) {
+      throw InvalidArgumentError(StrCat("[keras/", caller, "] expected as many targets and weights as inputs; got ",
+                                        tensors[0].shape().dim(0), " and ", tensor.shape().dim(0), " examples (shapes ",
+                                        tensors[0].shape(), " and ", tensor.shape(), ")"));
+    }
+    spec.push_back({tensor.dtype(), WithOpenBatch(tensor.shape())});
+  }
+  if (tensors[0].shape().dim(0) == 0) {
+    throw InvalidArgumentError(
+        StrCat("[keras/", caller, "] expected at least one example; got data of shape ", tensors[0].shape()));
+  }
+  return spec;
+}
+
+Batches::Batches(const ModelData& data, const BatchTargets& wanted, const BatchOptions& options)
+    : wanted_(wanted), options_(options), next_pass_(options.first_pass) {
+  if (options.batch_size <= 0) {
+    throw InvalidArgumentError(
+        StrCat("[keras/", options.caller, "] expected batch_size > 0; got ", options.batch_size));
+  }
+  const data::ElementSpec spec = SpecOfData(data, options.caller);
+  const size_t inputs = wanted.inputs.size();
+  const size_t least = inputs + wanted.targets;
+  if (spec.size() < least || (wanted.targets > 0 && spec.size() > least + 1)) {
+    throw InvalidArgumentError(StrCat("[keras/", options.caller, "] expected data of ", inputs, " inputs, ",
+                                      wanted.targets, " targets and possibly weights; got ", spec.size(),
+                                      " components: ", ToString(spec)));
+  }
+  for (size_t i = 0; i < inputs; ++i) CheckInput(spec[i], wanted.inputs[i], i, options.caller);
+  for (size_t i = inputs; i < least; ++i) {
+    if (!IsNumber(spec[i].dtype)) {
+      throw InvalidArgumentError(
+          StrCat("[keras/", options.caller, "] expected numbers as targets; got ", spec[i].dtype, spec[i].shape));
+    }
+    y_specs_.push_back({IsFloating(spec[i].dtype) ? DType::kFloat32 : DType::kInt64, spec[i].shape});
+  }
+  weighted_ = wanted.targets > 0 && (spec.size() > least || !options.class_weight.empty());
+  dataset_ = Prepared(data, options, spec);
+  const int64_t cardinality = dataset_->Cardinality();
+  const bool several = options.strategy != nullptr && options.strategy->num_workers() > 1;
+  agrees_ = several && (!whole_ || cardinality == data::kUnknownCardinality);
+  if (cardinality == 0)
+    throw InvalidArgumentError(StrCat("[keras/", options.caller,
+                                      "] expected at least one batch; the dataset is empty: ", dataset_->ToString()));
+  if (cardinality > 0) pass_steps_ = cardinality;
+  if (cardinality == data::kInfiniteCardinality && options.steps_per_epoch == 0) {
+    throw InvalidArgumentError(StrCat("[keras/", options.caller,
+                                      "] expected steps_per_epoch (or validation_steps) for "
+                                      "a dataset that repeats endlessly: ",
+                                      dataset_->ToString()));
+  }
+}
+
+data::Dataset Batches::Prepared(const ModelData& data, const BatchOptions& options, const data::ElementSpec& spec) {
+  std::optional<data::Dataset> dataset = data.dataset();
+  if (dataset) {
+    dataset = Shared(*dataset);
+  } else {
+    const std::vector<Tensor> tensors = AllTensors(data);
+    dataset = data::Dataset::FromTensorSlices(tensors);
+    if (options.shuffle) dataset = dataset->Shuffle(tensors[0].shape().dim(0), options.seed);
+    dataset = dataset->Batch(options.batch_size);
+  }
+  const size_t inputs = wanted_.inputs.size();
+  const size_t least = inputs + wanted_.targets;
+  bool converts = spec.size() != least + (weighted_ ? 1 : 0) || !options.class_weight.empty();
+  for (size_t i = 0; i < spec.size() && i < least; ++i) {
+    const DType dtype = i < inputs ? wanted_.inputs[i].dtype : y_specs_[i - inputs].dtype;
+    const bool same_rank = i >= inputs || spec[i].shape.rank() == wanted_.inputs[i].shape.rank();
+    converts = converts || spec[i].dtype != dtype || !same_rank;
+  }
+  if (weighted_ && spec.size() > least) converts = converts || spec[least].dtype != DType::kFloat32;
+  if (!converts) return dataset->Prefetch(kAhead);
+  const auto convert = [this, inputs, least, &options](Graph&, const std::vector<Output>& args) {
+    std::vector<Output> results;
+    for (size_t i = 0; i < inputs; ++i) {
+      results.push_back(Converted(args[i], wanted_.inputs[i].dtype, wanted_.inputs[i].shape));
+    }
+    for (size_t i = inputs; i < least; ++i) {
+      results.push_back(Converted(args[i], y_specs_[i - inputs].dtype, Shape::UnknownRank()));
+    }
+    if (!weighted_) return results;
+    Output weights;
+    if (args.size() > least) weights = Converted(args[least], DType::kFloat32, Shape::UnknownRank());
+    if (!options.class_weight.empty()) {
+      const Output classes = ClassWeights(options.class_weight, args[inputs]);
+      weights = weights.valid() ? ops::Mul(weights, classes) : classes;
+    }
+    results.push_back(weights);
+    return results;
+  };
+  return dataset->Map(convert).Prefetch(kAhead);
+}
+
+data::Dataset Batches::Shared(const data::Dataset& dataset) {
+  const distribute::Strategy* strategy = options_.strategy;
+  if (strategy == nullptr) return dataset;
+  const auto part = distribute::PartOfProcess(*strategy, dataset, options_.auto_shard);
+  if (!part) return dataset;  // of each batch the replicas take their rows
+  if (strategy->num_workers() == 1) return *part;
+  whole_ = false;
+  const int64_t batch = data::StaticBatchSize(dataset);
+  if (batch < 0) return data::LegacyRebatch(*part, strategy->num_workers());
+  const int64_t replicas = strategy->num_local_replicas();
+  const std::vector<int64_t> sizes = data::RebatchSizes(batch, strategy->num_workers(), replicas, strategy->worker());
+  std::vector<int64_t> of_steps;
+  for (size_t i = 0; i < sizes.size(); i += static_cast<size_t>(replicas)) {
+    of_steps.push_back(std::accumulate(sizes.begin() + static_cast<std::ptrdiff_t>(i),
+                                       sizes.begin() + static_cast<std::ptrdiff_t>(i) + replicas, int64_t{0}));
+  }
+  return data::Rebatch(*part, of_steps);
+}
+
+bool Batches::GoesOn(bool has_element, std::vector<Tensor>* element) {
+  if (!agrees_) return has_element;
+  distribute::WorkerMeeting& meeting = options_.strategy->meeting();
+  if (whole_) {
+    meeting.ExpectAgreement(StrCat("[keras/", options_.caller, "] expected the same data at all workers"),
+                            {{StrCat("batch ", step_ + 1), has_element ? "is there" : "is beyond the end"}});
+    return has_element;
+  }
+  if (!meeting.Any(has_element)) return false;
+  if (has_element) return true;
+  // This process takes part without examples.
+  *element = data::WithoutRows(dataset_->element_spec(), StrCat("[keras/", options_.caller, "]"));
+  return true;
+}
+
+int64_t Batches::steps() const {
+  if (options_.steps_per_epoch > 0) return options_.steps_per_epoch;
+  return pass_steps_;
+}
+
+bool Batches::NextElement(std::vector<Tensor>* element) {
+  if (peeked_) {
+    *element = std::move(*peeked_);
+    peeked_.reset();
+    return true;
+  }
+  return TakeElement(element);
+}
+
+bool Batches::TakeElement(std::vector<Tensor>* element) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (!iterator_) iterator_ = dataset_->MakeIterator({.epoch = next_pass_++});
+  const bool has_element = iterator_->Next(element);
+  waited_ += std::chrono::steady_clock::now() - begin;
+  return has_element;
+}
+
+std::vector<Tensor> Batches::Peek() {
+  if (!peeked_) {
+    std::vector<Tensor> element;
+    if (!TakeElement(&element)) {
+      if (!whole_ && agrees_) {  // others may have data, and this process takes part without
+        std::vector<Tensor> none = data::WithoutRows(dataset_->element_spec(), StrCat("[keras/", options_.caller, "]"));
+        AddWeights(&none);
+        return none;
+      }
+      throw InvalidArgumentError(StrCat("[keras/", options_.caller,
+                                        "] expected at least one batch; the dataset is "
+                                        "empty: ",
+                                        dataset_->ToString()));
+    }
+    peeked_ = std::move(element);
+  }
+  std::vector<Tensor> batch = *peeked_;
+  AddWeights(&batch);
+  return batch;
+}
+
+void Batches::StartEpoch() {
+  step_ = 0;
+  const bool goes_on =
+      !options_.starts_over && options_.steps_per_epoch > 0 && (pass_steps_ == 0 || from_pass_ < pass_steps_);
+  const bool unused = iterator_ != nullptr && from_pass_ == 0;
+  if (iterator_ != nullptr && (goes_on || unused)) return;
+  from_pass_ = 0;
+  iterator_ = nullptr;
+}
+
+bool Batches::Next(std::vector<Tensor>* batch) {
+  if (options_.steps_per_epoch > 0 && step_ == options_.steps_per_epoch) return false;
+  if (!GoesOn(NextElement(batch), batch)) {
+    if (!has_data_) {
+      throw InvalidArgumentError(StrCat("[keras/", options_.caller,
+                                        "] expected at least one batch; the dataset is "
+                                        "empty: ",
+                                        dataset_->ToString()));
+    }
+    if (options_.steps_per_epoch > 0) {
+      LogWarning("keras", "the input ran out of data after ", step_, " of ", options_.steps_per_epoch,
+                 " steps of this epoch: give at least steps_per_epoch * epochs batches, for instance with Repeat() on "
+                 "the dataset");
+    }
+    pass_steps_ = from_pass_;
+    return false;
+  }
+  has_data_ = true;
+  ++step_;
+  ++from_pass_;
+  AddWeights(batch);
+  return true;
+}
+
+std::string Batches::Save() {
+  if (peeked_) throw FailedPreconditionError("[keras/fit] expected the position of the data between two batches");
+  WireWriter out;
+  out.Varint(kPositionVersion);
+  for (const int64_t count : {next_pass_, step_, from_pass_, pass_steps_}) out.Fixed64(static_cast<uint64_t>(count));
+  out.Varint(has_data_ ? 1 : 0);
+  out.String(iterator_ != nullptr ? iterator_->Save() : "");
+  return out.Take();
+}
+
+void Batches::Restore(std::string_view position) {
+  WireReader in(position);
+  const uint64_t version = in.Varint();
+  if (version != kPositionVersion) {
+    throw InvalidArgumentError(
+        StrCat("[keras/fit] expected a position of version ", kPositionVersion, "; got version ", version));
+  }
+  for (int64_t* count : {&next_pass_, &step_, &from_pass_, &pass_steps_}) *count = static_cast<int64_t>(in.Fixed64());
+  has_data_ = in.Varint(1) != 0;
+  const std::string_view of_iterator = in.View();
+  in.ExpectEnd();
+  peeked_.reset();
+  iterator_ = nullptr;
+  if (of_iterator.empty()) return;
+  iterator_ = dataset_->MakeIterator();
+  iterator_->Restore(of_iterator);
+}
+
+void Batches::AddWeights(std::vector<Tensor>* batch) {
+  if (weighted_ || wanted_.targets == 0) return;
+  const int64_t size = (*batch)[0].shape().dim(0);
+  if (!ones_.defined() || ones_.num_elements() < size) {
+    ones_ = Tensor(DType::kFloat32, Shape{size});
+    std::fill_n(ones_.data<float>(), size, 1.0f);
+  }
+  batch->push_back(ones_.Slice(0, size));
+}
+
+}  // namespace cohort::keras

@@ -1,0 +1,56 @@
+// The loops over batches of Fit and Evaluate. Internal to keras/.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cohort/keras/callbacks/callback.h"
+#include "cohort/keras/training/batches.h"
+#include "cohort/keras/training/model_engine.h"
+
+namespace cohort::keras {
+
+// Loss means over a pass: each batch counts by its examples.
+class RunningLosses {
+ public:
+  explicit RunningLosses(const StepFunction& step) : step_(&step), sums_(1 + step.output_loss_names().size()) {}
+  void Add(const StepFunction::Result& result);
+  // Losses and metrics so far; `of_all`: metrics of all processes, which have to ask together, else of this one.
+  Logs Read(bool of_all) const;
+  // For a training that is taken up again: examples, then the sums.
+  std::vector<double> Save() const;
+  // False where `saved` is of another model.
+  bool Restore(const std::vector<double>& saved);
+
+ private:
+  const StepFunction* step_;
+  std::vector<double> sums_;
+  double examples_ = 0;
+};
+
+// What one pass over data tells while it runs.
+struct PassEvents {
+  Callback* callbacks;
+  bool testing;
+  std::string where;           // of errors: "epoch 3"
+  const bool* stop = nullptr;  // set: the pass ends after the current batch
+  std::function<void()> after_step = {};
+};
+
+// Runs `step` on all batches of one epoch. Returns loss and metrics. `*steps`: how many batches are done; where it is
+// not 0 at first the pass goes on behind them, with `running` and the metrics as they are. Throws what a step throws
+// with `where` and the batch's number put after it.
+Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& events, RunningLosses& running,
+             int64_t* steps);
+
+// Where a call of Fit stands.
+struct FitProgress {
+  Batches& batches;
+  RunningLosses running;
+  int epoch;          // the one that runs; in OnEpochEnd the next one
+  int64_t batch = 0;  // how many batches of it are done
+};
+
+}  // namespace cohort::keras

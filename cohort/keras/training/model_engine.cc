@@ -1,0 +1,338 @@
+#include "cohort/keras/training/model_engine.h"
+
+#include "cohort/core/crc32c.h"
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/distribute/strategies.h"
+#include "cohort/distribute/worker_meeting.h"
+#include "cohort/keras/training/replicated_step.h"
+#include "cohort/keras/training/variable_values.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/control.h"
+
+namespace cohort::keras {
+
+namespace {
+
+std::string OwnNamesOf(const distribute::Strategy& strategy) {
+  if (strategy.session_target().empty()) return "";
+  const int number = strategy.NextModel();
+  return number == 0 ? "" : StrCat("model_", number, "/");
+}
+
+}  // namespace
+
+std::vector<Tensor> StepFunction::Divided(const std::vector<Tensor>& batch, bool whole) const {
+  const int here = strategy_->num_local_replicas();
+  if (here == 1 && (!whole || strategy_->num_workers() == 1)) return batch;
+  const int replicas = whole ? strategy_->num_replicas_in_sync() : here;
+  const int first = whole ? strategy_->first_replica() : 0;
+  std::vector<Tensor> feeds;
+  feeds.reserve(batch.size() * static_cast<size_t>(here));
+  for (int r = 0; r < here; ++r) {
+    for (const Tensor& tensor : batch) {
+      const auto [begin, end] = distribute::Strategy::RowsOf(tensor.shape().dim(0), first + r, replicas);
+      feeds.push_back(tensor.Slice(begin, end));
+    }
+  }
+  return feeds;
+}
+
+StepFunction::Result StepFunction::Run(const std::vector<Tensor>& batch, bool whole) const {
+  Result result;
+  for (const Tensor& loss : (*step_)(Divided(batch, whole))) result.losses.push_back(loss.scalar<float>());
+  result.examples = batch[0].shape().dim(0);
+  if (strategy_->num_workers() > 1) {
+    result.examples = static_cast<int64_t>(result.losses.back());
+    result.losses.pop_back();
+  }
+  return result;
+}
+
+void StepFunction::ResetMetrics() const {
+  if (reset_) (*reset_)({});
+}
+
+Logs StepFunction::ReadMetrics(bool of_all) const {
+  Logs logs;
+  if (!results_) return logs;
+  const std::vector<Tensor> values = (of_all ? *results_ : *local_results_)({});
+  for (size_t i = 0; i < values.size(); ++i) logs.emplace_back(metrics_[i].first, values[i].scalar<float>());
+  return logs;
+}
+
+std::vector<std::pair<std::string, MetricPtr>> StepFunction::metrics() const { return metrics_; }
+
+ModelEngine::ModelEngine(std::shared_ptr<const LayerGraph> layers, DType compute_dtype, int64_t seed,
+                         const SessionConfig& session_config, distribute::StrategyPtr strategy)
+    : layers_(std::move(layers)),
+      compute_dtype_(compute_dtype),
+      strategy_(strategy != nullptr ? std::move(strategy) : distribute::Default()),
+      own_names_(OwnNamesOf(*strategy_)) {
+  graph_.set_seed(seed);
+  {
+    const auto scope = strategy_->Scope(graph_);
+    const VariableCreatorScope names = OwnNames();
+    const DeviceScope device(graph_, strategy_->devices()[0]);
+    x_ = InputPlaceholders();
+    prediction_ = std::make_unique<LayerInstance>(weights_, LayerInstance::Options{.compute_dtype = compute_dtype});
+    predictions_ = prediction_->Add(*layers_, "", x_);
+    for (Output& output : predictions_) {
+      if (output.dtype() == DType::kBfloat16) output = ops::Cast(output, DType::kFloat32);
+    }
+  }
+  weights_.Freeze();
+  ExpectEqualModels();
+  for (int r = 1; r < strategy_->num_local_replicas(); ++r) {
+    mirrors_.push_back(std::make_unique<WeightStore>(
+        weights_, [&](const ops::Variable& variable) { return strategy_->Local(variable, r); }));
+  }
+  // Random layers draw other numbers at each worker.
+  graph_.set_seed(seed + 1'000'003 * int64_t{strategy_->worker()});
+  session_ = std::make_unique<Session>(graph_, strategy_->session_target(), strategy_->session_config(session_config));
+  RunInitializers();
+}
+
+// Before the first collective of the graph: graphs that differ would wait for each other.
+void ModelEngine::ExpectEqualModels() {
+  std::vector<std::pair<std::string, std::string>> facts;
+  facts.emplace_back("replicas of each worker", StrCat(strategy_->num_local_replicas()));
+  for (const ModelWeight& weight : weights()) {
+    facts.emplace_back(StrCat("weight ", weight.path), StrCat(weight.spec.dtype, weight.spec.shape));
+  }
+  strategy_->meeting().ExpectAgreement("[keras/model] expected all workers to build the same model", facts);
+}
+
+VariableCreatorScope ModelEngine::OwnNames() {
+  return VariableCreatorScope(graph_, [this](const VariableMaker& next, const VariableRequest& request) {
+    VariableRequest own = request;
+    own.name = own_names_ + request.name;
+    return next(own);
+  });
+}
+
+std::vector<LayerInstance::LayerValues> ModelEngine::step_values() const {
+  std::vector<LayerInstance::LayerValues> values;
+  for (const LayerInstance::LayerValues& value : prediction_->values()) {
+    if (value.is_whole()) values.push_back(value);
+  }
+  return values;
+}
+
+std::vector<Output> ModelEngine::InputPlaceholders() {
+  std::vector<Output> placeholders;
+  for (const LayerInput& input : layers_->inputs()) {
+    placeholders.push_back(ops::Placeholder(graph_, input.dtype, input.shape, "x"));
+  }
+  return placeholders;
+}
+
+void ModelEngine::RunInitializers() {
+  std::vector<Node*> initializers;
+  for (const VariableInfo* variable : graph_.variables()) {
+    if (initialized_.insert(variable).second) initializers.push_back(variable->initializer);
+  }
+  if (!initializers.empty()) session_->Run({}, {}, initializers);
+}
+
+std::vector<Tensor> ModelEngine::GetWeights() {
+  std::vector<ops::Variable> variables;
+  for (const ModelWeight& weight : weights()) variables.push_back(weight.variable);
+  return ReadVariables(*session_, variables);
+}
+
+void ModelEngine::SetWeights(const std::vector<Tensor>& values) {
+  if (values.size() != weights().size()) {
+    throw InvalidArgumentError(StrCat("[keras/model] expected ", weights().size(), " weights; got ", values.size()));
+  }
+  std::vector<Tensor> copies;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const WeightSpec& spec = weights()[i].spec;
+    if (values[i].dtype() != spec.dtype || !(values[i].shape() == spec.shape)) {
+      throw InvalidArgumentError(StrCat("[keras/model] expected ", spec.dtype, spec.shape, " for weight '",
+                                        weights()[i].path, "'; got ", values[i].dtype(), values[i].shape()));
+    }
+    copies.push_back(values[i].Clone());
+  }
+  if (!assign_) {
+    std::vector<Node*> assignments;
+    const size_t copies_of_each = strategy_->has_parameter_device() ? 1 : mirrors_.size() + 1;
+    for (size_t i = 0; i < weights().size(); ++i) {
+      const ModelWeight& weight = weights()[i];
+      new_values_.push_back(ops::Placeholder(graph_, weight.spec.dtype, weight.spec.shape, "new_value"));
+      for (size_t r = 0; r < copies_of_each; ++r) {
+        assignments.push_back(store(r).weights()[i].variable.Assign(new_values_.back()));
+      }
+    }
+    assign_ = session_->MakeCallable(new_values_, {}, {ops::Group(graph_, assignments, "set_weights")});
+  }
+  (*assign_)(copies);
+}
+
+void ModelEngine::SetOptimizer(const Optimizer& optimizer) {
+  optimizers_.clear();
+  const VariableCreatorScope names = OwnNames();
+  const size_t sets = strategy_->has_parameter_device() ? 1 : mirrors_.size() + 1;
+  for (size_t r = 0; r < sets; ++r) {
+    std::optional<NameScope> replica;
+    if (r > 0) replica.emplace(graph_, StrCat("replica_", r));
+    const DeviceScope device(
+        graph_, strategy_->has_parameter_device() ? strategy_->parameter_device() : strategy_->devices()[r]);
+    optimizers_.push_back(optimizer.Make(graph_));
+  }
+  set_learning_rate_.reset();
+  RunInitializers();
+}
+
+void ModelEngine::SetOptimizerVariables(const std::vector<Tensor>& values) {
+  std::vector<ops::Variable> variables;
+  std::vector<Tensor> values_of_all;
+  for (const auto& one : optimizers_) {
+    const std::vector<ops::Variable> of_one = one->variables();
+    variables.insert(variables.end(), of_one.begin(), of_one.begin() + static_cast<std::ptrdiff_t>(values.size()));
+    values_of_all.insert(values_of_all.end(), values.begin(), values.end());
+  }
+  AssignVariables(*session_, variables, values_of_all);
+}
+
+double ModelEngine::GetLearningRate() { return session_->Run(optimizer()->learning_rate()).scalar<float>(); }
+
+void ModelEngine::SetLearningRate(double rate) {
+  if (!optimizer()->learning_rate_variable().valid()) {
+    throw FailedPreconditionError(
+        "[keras/model] expected an optimizer with a fixed learning rate to set it; this one follows a schedule");
+  }
+  if (!set_learning_rate_) {
+    const Output value = ops::Placeholder(graph_, DType::kFloat32, Shape(), "new_learning_rate");
+    std::vector<Node*> assignments;
+    for (const auto& one : optimizers_) assignments.push_back(one->learning_rate_variable().Assign(value));
+    set_learning_rate_ = session_->MakeCallable({value}, {}, assignments);
+  }
+  (*set_learning_rate_)({Tensor::Scalar(static_cast<float>(rate))});
+}
+
+int64_t ModelEngine::Iterations() { return session_->Run(optimizer()->iterations().value()).scalar<int64_t>(); }
+
+std::unique_ptr<StepContext> ModelEngine::DescribeStep(const CompiledModel& compiled, bool training,
+                                                       const std::vector<data::TensorSpec>& y_specs,
+                                                       const StepBody& body, distribute::ReplicaContext& replica) {
+  auto parts = std::make_unique<StepParts>(StepParts{.layers = *layers_,
+                                                     .compiled = compiled,
+                                                     .weights = store(static_cast<size_t>(replica.local_replica())),
+                                                     .optimizer = training ? optimizer() : nullptr,
+                                                     .compute_dtype = compute_dtype_,
+                                                     .x = InputPlaceholders(),
+                                                     .replica = &replica});
+  for (const data::TensorSpec& spec : y_specs) {
+    parts->y.push_back(ops::Placeholder(graph_, spec.dtype, spec.shape, "y"));
+  }
+  parts->sample_weight = ops::Placeholder(graph_, DType::kFloat32, Shape{-1}, "sample_weight");
+  auto step = std::make_unique<StepContext>(std::move(parts));
+  {
+    const NameScope scope(graph_, training ? "train" : "test");
+    body(*step);
+  }
+  if (step->parts_->reported_loss.valid() && step->parts_->instance != nullptr) return step;
+  throw FailedPreconditionError(StrCat("[keras/train_step] expected ", training ? "TrainStep" : "TestStep",
+                                       " to call the model and to report a loss (StepContext::ReportLoss); it did ",
+                                       "not"));
+}
+
+StepFunction ModelEngine::MakeStep(const CompiledModel& compiled, bool training,
+                                   const std::vector<data::TensorSpec>& y_specs, const StepBody& body) {
+  const VariableCreatorScope names = OwnNames();
+  std::vector<std::unique_ptr<StepContext>> steps;
+  strategy_->Run(graph_, [&](distribute::ReplicaContext& replica) {
+    steps.push_back(DescribeStep(compiled, training, y_specs, body, replica));
+    return std::vector<Output>();
+  });
+  StepFunction function;
+  function.strategy_ = strategy_.get();
+  function.y_specs_ = y_specs;
+  std::vector<Output> feeds;
+  std::vector<StepParts*> replicas;
+  for (const auto& step : steps) {
+    StepParts& parts = *step->parts_;
+    replicas.push_back(&parts);
+    StepFunction::Replica replica{parts.x, parts.reported_loss, parts.instance->values()};
+    replica.feeds.insert(replica.feeds.end(), parts.y.begin(), parts.y.end());
+    replica.feeds.push_back(parts.sample_weight);
+    feeds.insert(feeds.end(), replica.feeds.begin(), replica.feeds.end());
+    function.replicas_.push_back(std::move(replica));
+  }
+  for (const auto& [name, loss] : replicas[0]->output_losses) function.output_loss_names_.push_back(name);
+  std::vector<GraphOptimizer*> optimizers;
+  if (training) {
+    for (const auto& optimizer : optimizers_) optimizers.push_back(optimizer.get());
+  }
+  const ReplicatedStep joined = JoinReplicas(*strategy_, replicas, optimizers);
+  std::vector<Node*> resets;
+  std::vector<Output> local_results, results;
+  for (ReplicatedMetric& metric : JoinMetrics(*strategy_, replicas)) {
+    resets.insert(resets.end(), metric.resets.begin(), metric.resets.end());
+    local_results.push_back(metric.local_result);
+    results.push_back(metric.result);
+    function.metrics_.emplace_back(metric.name, metric.metric);
+  }
+  RunInitializers();
+  function.step_ = session_->MakeCallable(feeds, joined.fetches,
+                                          {ops::Group(graph_, joined.targets, training ? "train_step" : "test_step")});
+  if (!results.empty()) {
+    function.reset_ = session_->MakeCallable({}, {}, resets);
+    function.local_results_ = session_->MakeCallable({}, local_results);
+    function.results_ = session_->MakeCallable({}, results);
+  }
+  return function;
+}
+
+void ModelEngine::ExpectEqualReplicas() {
+  if (strategy_->num_replicas_in_sync() == 1 || strategy_->has_parameter_device()) return;
+  std::vector<std::string> names;
+  for (const ModelWeight& weight : weights()) names.push_back(StrCat("weight '", weight.path, "'"));
+  if (!optimizers_.empty()) {
+    for (const ops::Variable& variable : optimizers_[0]->variables()) {
+      names.push_back(StrCat("optimizer variable '", variable.name(), "'"));
+    }
+  }
+  std::vector<Output> values;
+  for (size_t r = 0; r <= mirrors_.size(); ++r) {
+    for (const ModelWeight& weight : store(r).weights()) values.push_back(weight.variable.value());
+    if (optimizers_.empty()) continue;
+    for (const ops::Variable& variable : optimizers_[r]->variables()) values.push_back(variable.value());
+  }
+  std::string mine;
+  for (const Tensor& value : session_->Run(values)) {
+    const uint32_t crc = crc32c::Value({static_cast<const char*>(value.raw_data()), value.bytes()});
+    mine.append(reinterpret_cast<const char*>(&crc), sizeof(crc));
+  }
+  std::string all;  // [replicas, names]
+  const std::vector<std::string> parts = strategy_->meeting().Gather(mine);
+  for (size_t worker = 0; worker < parts.size(); ++worker) {
+    if (parts[worker].size() != mine.size()) {
+      throw DataLossError(StrCat("[keras/model] expected the same weights and optimizer variables at all workers; ",
+                                 strategy_->meeting().Describe(static_cast<int>(worker)), " has ",
+                                 parts[worker].size() / sizeof(uint32_t), " where this one has ",
+                                 mine.size() / sizeof(uint32_t)));
+    }
+    all += parts[worker];
+  }
+  const size_t row = names.size() * sizeof(uint32_t);
+  for (size_t replica = 1; replica < strategy_->members().size(); ++replica) {
+    for (size_t i = 0; i < names.size(); ++i) {
+      const size_t at = i * sizeof(uint32_t);
+      if (all.compare(replica * row + at, sizeof(uint32_t), all, at, sizeof(uint32_t)) == 0) continue;
+      throw DataLossError(StrCat("[keras/model] expected equal weights at all replicas; ", names[i], " of replica ",
+                                 replica, " (", strategy_->members()[replica], ") differs from that of replica 0 (",
+                                 strategy_->members()[0], ") after ", optimizers_.empty() ? 0 : Iterations(),
+                                 " updates: start all workers from the same weights, and let only Fit change them"));
+    }
+  }
+}
+
+std::vector<Tensor> ModelEngine::Predict(const std::vector<Tensor>& x) {
+  if (!predict_) predict_ = session_->MakeCallable(x_, predictions_);
+  return (*predict_)(x);
+}
+
+}  // namespace cohort::keras

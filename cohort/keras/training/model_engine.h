@@ -1,0 +1,139 @@
+// ModelEngine: a built model in one graph with one session - its weights and the step functions that are added when
+// they are first needed, for all replicas of this process. Internal to keras/.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/data/element.h"
+#include "cohort/distribute/strategy.h"
+#include "cohort/keras/callbacks/logs.h"
+#include "cohort/keras/layers/layer_graph.h"
+#include "cohort/keras/layers/layer_instance.h"
+#include "cohort/keras/training/signal_check.h"
+#include "cohort/keras/training/step_parts.h"
+#include "cohort/keras/training/train_step.h"
+#include "cohort/runtime/session.h"
+
+namespace cohort::keras {
+
+// One signature that runs batch after batch.
+class StepFunction {
+ public:
+  struct Result {
+    std::vector<float> losses;  // the loss and the loss of each output (those of models with several)
+    int64_t examples = 0;       // of the global batch
+  };
+  // Runs the step on one batch: x..., y..., sample_weight. `whole`: it is the global batch, of which each replica takes
+  // its rows; else it is this process's part.
+  Result Run(const std::vector<Tensor>& batch, bool whole = true) const;
+  const std::vector<std::string>& output_loss_names() const { return output_loss_names_; }
+  // Metrics are zero afterwards, or read: as this process's replicas have counted, or all. The latter is for all
+  // processes together.
+  void ResetMetrics() const;
+  Logs ReadMetrics(bool of_all) const;
+  std::vector<std::pair<std::string, MetricPtr>> metrics() const;
+  // What y has to be; its batch dimension is unknown.
+  const std::vector<data::TensorSpec>& y_specs() const { return y_specs_; }
+
+ private:
+  friend class ModelEngine;
+  struct Replica {
+    std::vector<Output> feeds;
+    Output loss;  // its term of the loss
+    std::vector<LayerInstance::LayerValues> layer_values;
+  };
+  // What is fed for `batch`, replica by replica.
+  std::vector<Tensor> Divided(const std::vector<Tensor>& batch, bool whole) const;
+
+  const distribute::Strategy* strategy_ = nullptr;
+  std::vector<data::TensorSpec> y_specs_;
+  std::vector<Replica> replicas_;  // of this process
+  std::vector<std::string> output_loss_names_;
+  std::vector<std::pair<std::string, MetricPtr>> metrics_;
+  std::optional<Callable> step_;
+  std::optional<Callable> reset_;
+  std::optional<Callable> local_results_;
+  std::optional<Callable> results_;
+};
+
+// For one thread at a time.
+class ModelEngine {
+ public:
+  using StepBody = std::function<void(StepContext&)>;
+
+  // Adds the weights and gives them their initial values.
+  ModelEngine(std::shared_ptr<const LayerGraph> layers, DType compute_dtype, int64_t seed,
+              const SessionConfig& session_config, distribute::StrategyPtr strategy);
+
+  const LayerGraph& layers() const { return *layers_; }
+  const distribute::Strategy& strategy() const { return *strategy_; }
+  // Of the first replica.
+  const std::vector<ModelWeight>& weights() const { return weights_.weights(); }
+  // Path and outputs of each of layers().steps().
+  std::vector<LayerInstance::LayerValues> step_values() const;
+  Graph& graph() { return graph_; }
+  Session& session() { return *session_; }
+  std::vector<Tensor> GetWeights();
+  // Of all replicas of this process. Throws InvalidArgumentError that names the first weight that does not fit.
+  void SetWeights(const std::vector<Tensor>& values);
+
+  // The optimizer's variables; to be called before the first TrainFunction, once for each Compile.
+  void SetOptimizer(const Optimizer& optimizer);
+  // Of all replicas of this process: one a variable of GraphOptimizer::variables(), or of the first ones.
+  void SetOptimizerVariables(const std::vector<Tensor>& values);
+  // The first replica's.
+  GraphOptimizer* optimizer() const { return optimizers_.empty() ? nullptr : optimizers_[0].get(); }
+  double GetLearningRate();
+  void SetLearningRate(double rate);
+  int64_t Iterations();
+
+  // A step that `body` describes. `y_specs`: one a target.
+  StepFunction MakeStep(const CompiledModel& compiled, bool training, const std::vector<data::TensorSpec>& y_specs,
+                        const StepBody& body);
+  // Compares the weights, trained or not, and the optimizer's variables of all replicas of all processes, which all
+  // processes have to do together. Throws DataLossError that names the first one that differs, and where.
+  void ExpectEqualReplicas();
+  // How the signal goes through the layers in a step on `batch`, of which nothing is updated. All processes together.
+  SignalReport MeasureSignal(const StepFunction& step, const std::vector<Tensor>& batch);
+  // The outputs for a batch of inputs, as in inference, by the first replica alone.
+  std::vector<Tensor> Predict(const std::vector<Tensor>& x);
+
+ private:
+  std::vector<Output> InputPlaceholders();
+  // Throws InvalidArgumentError where another process has other weights.
+  void ExpectEqualModels();
+  // Gives all variables that are new in the graph their initial values.
+  void RunInitializers();
+  // While the result lives, variables get names that no other model on the strategy has.
+  VariableCreatorScope OwnNames();
+  WeightStore& store(size_t replica) { return replica == 0 ? weights_ : *mirrors_[replica - 1]; }
+  std::unique_ptr<StepContext> DescribeStep(const CompiledModel& compiled, bool training,
+                                            const std::vector<data::TensorSpec>& y_specs, const StepBody& body,
+                                            distribute::ReplicaContext& replica);
+
+  const std::shared_ptr<const LayerGraph> layers_;
+  const DType compute_dtype_;
+  const distribute::StrategyPtr strategy_;
+  const std::string own_names_;  // before those of variables
+  Graph graph_;
+  WeightStore weights_{graph_};
+  std::vector<std::unique_ptr<WeightStore>> mirrors_;  // of the other replicas
+  std::unique_ptr<LayerInstance> prediction_;
+  std::vector<Output> x_;
+  std::vector<Output> predictions_;
+  std::vector<std::unique_ptr<GraphOptimizer>> optimizers_;  // of each set of variables
+  std::unique_ptr<Session> session_;
+  std::optional<Callable> predict_;
+  std::vector<Output> new_values_;  // of SetWeights
+  std::optional<Callable> assign_;
+  std::optional<Callable> set_learning_rate_;
+  std::set<const VariableInfo*> initialized_;
+};
+
+}  // namespace cohort::keras

@@ -1,0 +1,326 @@
+// Fit, Evaluate and Predict of Model.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/distribute/worker_meeting.h"
+#include "cohort/keras/callbacks/progress_bar.h"
+#include "cohort/keras/model.h"
+#include "cohort/keras/training/agreement.h"
+#include "cohort/keras/training/batches.h"
+#include "cohort/keras/training/fit_loop.h"
+#include "cohort/keras/training/model_engine.h"
+
+namespace cohort::keras {
+namespace {
+
+// Examples that the signal check looks at.
+constexpr int64_t kSignalExamples = 64;
+
+std::vector<Tensor> FirstExamples(const std::vector<Tensor>& batch, int64_t most) {
+  std::vector<Tensor> first;
+  first.reserve(batch.size());
+  for (const Tensor& tensor : batch) first.push_back(tensor.Slice(0, std::min(most, tensor.shape().dim(0))));
+  return first;
+}
+
+// The data to train on and to validate with, where a share of the tensors validates.
+std::pair<ModelData, ModelData> SplitOff(const ModelData& data, double share) {
+  if (!(share > 0 && share < 1)) {
+    throw InvalidArgumentError(StrCat("[keras/fit] expected validation_split in (0, 1); got ", share));
+  }
+  if (data.dataset()) {
+    throw InvalidArgumentError(
+        "[keras/fit] expected tensors with validation_split; got a dataset: give it as "
+        "validation_data");
+  }
+  const int64_t n = data.x().empty() || !data.x()[0].defined() ? 0 : data.x()[0].shape().dim(0);
+  const auto split = static_cast<int64_t>(static_cast<double>(n) * (1.0 - share));
+  if (split == 0 || split == n) {
+    throw InvalidArgumentError(
+        StrCat("[keras/fit] expected a validation_split that leaves examples on both sides; got ", share, " of ", n,
+               " examples"));
+  }
+  const auto part = [&](int64_t begin, int64_t end) {
+    const auto cut = [&](const std::vector<Tensor>& tensors) {
+      std::vector<Tensor> slices;
+      slices.reserve(tensors.size());
+      for (const Tensor& tensor : tensors) slices.push_back(tensor.Slice(begin, end));
+      return slices;
+    };
+    const Tensor& weight = data.sample_weight();
+    return ModelData(cut(data.x()), cut(data.y()), weight.defined() ? weight.Slice(begin, end) : Tensor());
+  };
+  return {part(0, split), part(split, n)};
+}
+
+Logs WithPrefix(const Logs& logs) {
+  Logs prefixed;
+  prefixed.reserve(logs.size());
+  for (const auto& [name, value] : logs) prefixed.emplace_back("val_" + name, value);
+  return prefixed;
+}
+
+// While it lives, `*place` points to where Fit stands.
+class InFit {
+ public:
+  InFit(FitProgress** place, FitProgress* progress) : place_(place) { *place = progress; }
+  ~InFit() { *place_ = nullptr; }
+  InFit(const InFit&) = delete;
+  InFit& operator=(const InFit&) = delete;
+
+ private:
+  FitProgress** const place_;
+};
+Tensor Joined(const std::vector<Tensor>& parts) {
+  if (parts.size() == 1) return parts[0];
+  int64_t rows = 0;
+  for (const Tensor& part : parts) rows += part.shape().dim(0);
+  Shape shape = parts[0].shape();
+  shape.set_dim(0, rows);
+  Tensor joined(parts[0].dtype(), shape);
+  auto* to = static_cast<char*>(joined.raw_data());
+  for (const Tensor& part : parts) {
+    std::memcpy(to, part.raw_data(), part.bytes());
+    to += part.bytes();
+  }
+  return joined;
+}
+
+// `work`; where it fails here, the processes that do the same hear why.
+template <typename Work>
+auto WithOthers(const distribute::StrategyPtr& strategy, const Work& work) {
+  try {
+    return work();
+  } catch (const distribute::WorkersDisagreeError&) {
+    throw;
+  } catch (...) {
+    if (strategy != nullptr) strategy->Fail(Status::FromCurrentException());
+    throw;
+  }
+}
+
+}  // namespace
+
+BatchTargets Model::TrainedTargets() const { return {layers_->inputs(), compiled_->targets()}; }
+
+void Model::Prepare(const ModelData& data, const char* caller) {
+  RequireCompiled(caller);
+  BuildFor(SpecOfData(data, caller));
+  if (compiled_ == nullptr) ResolveCompiled();
+}
+
+void Model::AwaitWorkers() { engine().strategy().meeting().Barrier(); }
+
+void Model::ReportSignal(Batches& batches, const StepFunction& step) {
+  signal_checked_ = true;
+  const SignalReport report = engine().MeasureSignal(step, FirstExamples(batches.Peek(), kSignalExamples));
+  if (!is_chief()) return;
+  for (const std::string& problem : report.Problems()) {
+    LogWarning("keras", "signal check of model '", name(), "': ", problem);
+  }
+}
+
+void Model::ExpectAgreement(const Batches& batches, const Batches* validation, const FitOptions& options) {
+  const distribute::Strategy& strategy = engine().strategy();
+  if (strategy.num_workers() == 1) return;
+  Facts facts;
+  facts.emplace_back("dtype_policy", options_.dtype_policy);
+  AddLayers(*layers_, facts);
+  AddCompiled(*compiled_, facts);
+  facts.emplace_back("batch_size", StrCat(options.batch_size));
+  facts.emplace_back("epochs", StrCat(options.initial_epoch, " to ", options.epochs));
+  facts.emplace_back("steps_per_epoch", StrCat(options.steps_per_epoch));
+  facts.emplace_back("replica_check_steps", StrCat(options.replica_check_steps));
+  facts.emplace_back("signal_check", StrCat(options.signal_check && !signal_checked_));
+  for (const auto& [label, weight] : options.class_weight) {
+    facts.emplace_back(StrCat("weight of class ", label), StrCat(weight));
+  }
+  AddData("data", batches.whole_data(), options.auto_shard, facts);
+  facts.emplace_back("validates", validation == nullptr ? "no" : "yes");
+  if (validation != nullptr) AddData("validation_data", validation->whole_data(), options.auto_shard, facts);
+  facts.emplace_back("validation_freq", StrCat(options.validation_freq));
+  facts.emplace_back("validation_steps", StrCat(options.validation_steps));
+  AddCallbacks(options.callbacks, facts);
+  strategy.meeting().ExpectAgreement(StrCat("[keras/fit] expected all workers to train model '", name(), "' alike"),
+                                     facts);
+}
+
+History Model::Fit(const ModelData& data, const FitOptions& options) {
+  return WithOthers(options_.strategy, [&] { return FitHere(data, options); });
+}
+
+History Model::FitHere(const ModelData& all, const FitOptions& options) {
+  Prepare(all, "fit");
+  ModelData data = all;
+  ModelData validation_data = options.validation_data;
+  if (options.validation_split != 0 && validation_data.empty()) {
+    std::tie(data, validation_data) = SplitOff(all, options.validation_split);
+  }
+  if (!options.class_weight.empty() && TrainedTargets().targets != 1) {
+    throw InvalidArgumentError(
+        StrCat("[keras/fit] expected a model with one target for class_weight; it has ", TrainedTargets().targets));
+  }
+  const int64_t first_pass = options.initial_epoch > 0 ? options.initial_epoch : epochs_fitted_;
+  Batches batches(data, TrainedTargets(),
+                  {.caller = "fit",
+                   .batch_size = options.batch_size,
+                   .shuffle = options.shuffle,
+                   .seed = options.seed,
+                   .first_pass = first_pass,
+                   .steps_per_epoch = options.steps_per_epoch,
+                   .class_weight = options.class_weight,
+                   .strategy = &engine().strategy(),
+                   .auto_shard = options.auto_shard});
+  std::optional<Batches> validation;  // prepared once for all epochs
+  if (!validation_data.empty()) {
+    const int64_t size = options.validation_batch_size > 0 ? options.validation_batch_size : options.batch_size;
+    validation.emplace(validation_data, TrainedTargets(),
+                       BatchOptions{.caller = "fit (validation)",
+                                    .batch_size = size,
+                                    .steps_per_epoch = options.validation_steps,
+                                    .starts_over = true,
+                                    .strategy = &engine().strategy(),
+                                    .auto_shard = options.auto_shard});
+  }
+  ExpectAgreement(batches, validation ? &*validation : nullptr, options);
+  const StepFunction& step = Step(/*training=*/true, batches.y_specs());
+  engine().ExpectEqualReplicas();
+  if (options.signal_check && !signal_checked_) ReportSignal(batches, step);
+
+  History history;
+  std::vector<CallbackPtr> list = options.callbacks;
+  if (options.verbose > 0 && is_chief()) list.push_back(std::make_shared<ProgressBarLogger>());
+  list.push_back(std::make_shared<HistoryCallback>(&history));
+  CallbackList callbacks(std::move(list));
+  callbacks.AttachAll(this, {.verbose = options.verbose,
+                             .epochs = options.epochs,
+                             .initial_epoch = options.initial_epoch,
+                             .steps = batches.steps()});
+  stop_training_ = false;
+  FitProgress progress = {batches, RunningLosses(step), options.initial_epoch};
+  const InFit in_fit(&fit_, &progress);
+  int64_t unchecked = 0;
+  const auto check_replicas = [&] {
+    if (options.replica_check_steps == 0 || ++unchecked < options.replica_check_steps) return;
+    unchecked = 0;
+    engine().ExpectEqualReplicas();
+  };
+  callbacks.OnTrainBegin();
+  Logs logs;
+  std::chrono::nanoseconds waited{0};
+  while (progress.epoch < options.epochs && !stop_training_) {
+    const int epoch = progress.epoch;
+    callbacks.OnEpochBegin(epoch);
+    if (progress.batch == 0) batches.StartEpoch();
+    const std::string where = StrCat("epoch ", epoch + 1);
+    logs = RunPass(step, batches, {&callbacks, /*testing=*/false, where, &stop_training_, check_replicas},
+                   progress.running, &progress.batch);
+    history.AddDataWait(std::chrono::duration<double>(batches.waited() - waited).count());
+    waited = batches.waited();
+    epochs_fitted_ = first_pass + epoch - options.initial_epoch + 1;
+    if (batches.steps() > 0) callbacks.SetStepsOfAll(batches.steps());
+    if (validation && (epoch + 1) % std::max(1, options.validation_freq) == 0) {
+      for (const auto& log : WithPrefix(RunTest(*validation, callbacks, "validation of " + where))) {
+        logs.push_back(log);
+      }
+    }
+    progress.epoch = epoch + 1;
+    progress.batch = 0;
+    callbacks.OnEpochEnd(epoch, logs);
+  }
+  engine().ExpectEqualReplicas();
+  callbacks.OnTrainEnd(logs);
+  engine().strategy().meeting().Barrier();
+  return history;
+}
+
+Logs Model::RunTest(Batches& batches, Callback& callbacks, const std::string& where) {
+  const StepFunction& step = Step(/*training=*/false, batches.y_specs());
+  callbacks.OnTestBegin();
+  batches.StartEpoch();
+  int64_t steps = 0;
+  RunningLosses running(step);
+  Logs logs = RunPass(step, batches, {&callbacks, /*testing=*/true, where}, running, &steps);
+  callbacks.OnTestEnd(logs);
+  return logs;
+}
+
+Logs Model::Evaluate(const ModelData& data, const EvaluateOptions& options) {
+  return WithOthers(options_.strategy, [&] { return EvaluateHere(data, options); });
+}
+
+Logs Model::EvaluateHere(const ModelData& data, const EvaluateOptions& options) {
+  Prepare(data, "evaluate");
+  Batches batches(data, TrainedTargets(),
+                  {.caller = "evaluate",
+                   .batch_size = options.batch_size,
+                   .steps_per_epoch = options.steps,
+                   .strategy = &engine().strategy(),
+                   .auto_shard = options.auto_shard});
+  if (engine().strategy().num_workers() > 1) {
+    Facts facts = {{"steps", StrCat(options.steps)}};
+    AddData("data", batches.whole_data(), options.auto_shard, facts);
+    engine().strategy().meeting().ExpectAgreement(
+        StrCat("[keras/evaluate] expected all workers to evaluate model '", name(), "' alike"), facts);
+  }
+  std::vector<CallbackPtr> list = options.callbacks;
+  if (options.verbose > 0 && is_chief()) list.push_back(std::make_shared<ProgressBarLogger>());
+  CallbackList callbacks(std::move(list));
+  callbacks.AttachAll(this, {.verbose = options.verbose, .steps = batches.steps(), .is_testing = true});
+  Logs logs = RunTest(batches, callbacks, "Evaluate");
+  engine().strategy().meeting().Barrier();
+  return logs;
+}
+
+Logs Model::TrainOnBatch(const ModelData& batch) {
+  Prepare(batch, "train_on_batch");
+  const int64_t size = batch.dataset() ? 1 : batch.x()[0].shape().dim(0);
+  Batches batches(batch, TrainedTargets(), {.caller = "train_on_batch", .batch_size = size});
+  const StepFunction& step = Step(/*training=*/true, batches.y_specs());
+  batches.StartEpoch();
+  std::vector<Tensor> tensors;
+  batches.Next(&tensors);
+  RunningLosses losses(step);
+  losses.Add(step.Run(tensors));
+  return losses.Read(/*of_all=*/true);
+}
+
+void Model::ResetMetrics() {
+  if (train_ != nullptr) train_->ResetMetrics();
+}
+
+SignalReport Model::CheckSignal(const ModelData& data, int64_t batch_size) {
+  Prepare(data, "check_signal");
+  Batches batches(data, TrainedTargets(), {.caller = "check_signal", .batch_size = batch_size});
+  return engine().MeasureSignal(Step(/*training=*/true, batches.y_specs()), batches.Peek());
+}
+
+std::vector<Tensor> Model::PredictAll(const ModelData& x, const PredictOptions& options) {
+  BuildFor(SpecOfData(x, "predict"));
+  Batches batches(x, {layers_->inputs(), 0},
+                  {.caller = "predict", .batch_size = options.batch_size, .steps_per_epoch = options.steps});
+  std::vector<std::vector<Tensor>> parts(layers_->outputs().size());
+  batches.StartEpoch();
+  std::vector<Tensor> batch;
+  while (batches.Next(&batch)) {
+    const std::vector<Tensor> results = engine().Predict(batch);
+    for (size_t i = 0; i < results.size(); ++i) parts[i].push_back(results[i]);
+  }
+  std::vector<Tensor> joined;
+  joined.reserve(parts.size());
+  for (const std::vector<Tensor>& part : parts) joined.push_back(Joined(part));
+  return joined;
+}
+
+Tensor Model::Predict(const Tensor& x, const PredictOptions& options) {
+  std::vector<Tensor> outputs = PredictAll(ModelData({x}, std::vector<Tensor>{}), options);
+  if (outputs.size() == 1) return outputs[0];
+  throw InvalidArgumentError(StrCat("[keras/predict] expected a model with one output; model '", name(), "' has ",
+                                    outputs.size(), ": call PredictAll"));
+}
+
+}  // namespace cohort::keras

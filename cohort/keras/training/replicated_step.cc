@@ -1,0 +1,201 @@
+#include "cohort/keras/training/replicated_step.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/math.h"
+#include "cohort/ops/slice.h"
+
+namespace cohort::keras {
+namespace {
+
+using distribute::PerReplica;
+using distribute::Strategy;
+
+// Nodes for one of this process's replicas.
+class ReplicaScope {
+ public:
+  ReplicaScope(const Strategy& strategy, Graph& graph, size_t local) {
+    if (!strategy.devices()[local].empty()) device_.emplace(graph, strategy.devices()[local]);
+  }
+
+ private:
+  std::optional<DeviceScope> device_;
+};
+
+Output AsFloat(Output value) { return value.dtype() == DType::kFloat32 ? value : ops::Cast(value, DType::kFloat32); }
+
+// Examples of a replica's share, float32 scalar.
+Output ExamplesOf(const StepParts& parts) {
+  return ops::Cast(ops::Squeeze(ops::Slice(ops::ShapeOf(parts.x.at(0), DType::kInt64), {0}, {1}), {0}),
+                   DType::kFloat32);
+}
+
+// Which gradients travel by their rows; the same ones at every replica.
+std::vector<bool> ByRows(const Strategy& strategy, const StepParts& parts) {
+  std::vector<bool> by_rows;
+  for (const train::GradientAndVariable& pair : parts.gradients) {
+    by_rows.push_back(strategy.GathersRows(pair.gradient, pair.variable));
+  }
+  return by_rows;
+}
+
+// Steps of the program's own may do otherwise.
+void ExpectSameGradients(const std::vector<StepParts*>& replicas, const std::vector<bool>& by_rows) {
+  const StepParts& first = *replicas[0];
+  for (size_t r = 1; r < replicas.size(); ++r) {
+    const StepParts& other = *replicas[r];
+    bool same = other.output_losses.size() == first.output_losses.size() && other.gradients.size() == by_rows.size();
+    for (size_t g = 0; same && g < by_rows.size(); ++g) {
+      const Gradient& gradient = other.gradients[g].gradient;
+      same = gradient.exists() == first.gradients[g].gradient.exists() && (!by_rows[g] || gradient.is_sparse());
+    }
+    if (same) continue;
+    throw FailedPreconditionError(StrCat("[keras/train_step] expected the same losses and gradients of every replica; ",
+                                         "replica ", r, " has others than replica 0"));
+  }
+}
+
+// Of each replica the gradients that are to be summed, dense, behind the scalars.
+PerReplica<std::vector<Output>> ToBeSummed(const Strategy& strategy, const std::vector<StepParts*>& replicas,
+                                           const std::vector<bool>& by_rows) {
+  PerReplica<std::vector<Output>> values;
+  for (size_t r = 0; r < replicas.size(); ++r) {
+    const StepParts& parts = *replicas[r];
+    Graph& graph = parts.weights.graph();
+    const ReplicaScope device(strategy, graph, r);
+    std::vector<Output> own = {AsFloat(parts.reported_loss)};
+    for (const auto& [name, loss] : parts.output_losses) own.push_back(loss);
+    if (strategy.num_workers() > 1) own.push_back(ExamplesOf(parts));
+    for (size_t g = 0; g < parts.gradients.size(); ++g) {
+      const train::GradientAndVariable& pair = parts.gradients[g];
+      if (!pair.gradient.exists() || by_rows[g]) continue;
+      const ColocateWith beside(graph, *pair.gradient.values.node);
+      own.push_back(strategy.num_replicas_in_sync() == 1 ? pair.gradient.values : ToDense(pair.gradient));
+    }
+    values.push_back(std::move(own));
+  }
+  return values;
+}
+
+// The gradients of all replicas in the places of each one's own. `first`: where they begin in the sums.
+PerReplica<std::vector<train::GradientAndVariable>> WithSums(const Strategy& strategy,
+                                                             const std::vector<StepParts*>& replicas,
+                                                             const PerReplica<std::vector<Output>>& sums, size_t first,
+                                                             const std::vector<bool>& by_rows) {
+  PerReplica<std::vector<train::GradientAndVariable>> gradients;
+  for (const StepParts* replica : replicas) gradients.push_back(replica->gradients);
+  if (strategy.num_replicas_in_sync() == 1) return gradients;
+  for (size_t g = 0, next = first; g < by_rows.size(); ++g) {
+    if (!gradients[0][g].gradient.exists()) continue;
+    PerReplica<Gradient> all;
+    for (size_t r = 0; r < replicas.size(); ++r) {
+      all.push_back(by_rows[g] ? gradients[r][g].gradient : Gradient(sums[r].at(next)));
+    }
+    if (by_rows[g]) {
+      all = strategy.GatherRows(all);
+    } else {
+      ++next;
+    }
+    for (size_t r = 0; r < replicas.size(); ++r) gradients[r][g].gradient = all[r];
+  }
+  return gradients;
+}
+
+// Moving statistics become the mean of those of all replicas that had examples.
+void AddUpdates(const Strategy& strategy, const std::vector<StepParts*>& replicas, std::vector<Node*>* targets) {
+  const size_t count = replicas[0]->updates.size();
+  if (count == 0) return;
+  PerReplica<std::vector<Output>> values;
+  if (strategy.num_replicas_in_sync() > 1) {
+    for (size_t r = 0; r < replicas.size(); ++r) {
+      const StepParts& parts = *replicas[r];
+      Graph& graph = parts.weights.graph();
+      const ReplicaScope device(strategy, graph, r);
+      const Output counts = ops::Greater(ExamplesOf(parts), ops::Const(graph, 0.0f));
+      std::vector<Output> own = {ops::Cast(counts, DType::kFloat32)};
+      for (const LayerInstance::Update& update : parts.updates) {
+        const Output value = AsFloat(update.value);
+        own.push_back(ops::SelectV2(counts, value, ops::ZerosLike(value)));
+      }
+      values.push_back(std::move(own));
+    }
+    values = strategy.SumOverReplicas(values);
+  }
+  const size_t holders = strategy.has_parameter_device() ? 1 : replicas.size();
+  for (size_t r = 0; r < holders; ++r) {
+    for (size_t i = 0; i < count; ++i) {
+      const LayerInstance::Update& update = replicas[r]->updates[i];
+      Output value = update.value;
+      if (!values.empty()) {
+        const ColocateWith beside(value.graph(), *update.variable.handle().node);
+        value = ops::Div(values[r][1 + i], values[r][0]);
+        if (value.dtype() != update.variable.dtype()) value = ops::Cast(value, update.variable.dtype());
+      }
+      targets->push_back(update.variable.Assign(value));
+    }
+  }
+  for (const std::vector<Output>& own : values) {
+    for (const Output& value : own) targets->push_back(value.node);
+  }
+}
+
+}  // namespace
+
+ReplicatedStep JoinReplicas(const Strategy& strategy, const std::vector<StepParts*>& replicas,
+                            const std::vector<GraphOptimizer*>& optimizers) {
+  ReplicatedStep joined;
+  const bool alone = strategy.num_replicas_in_sync() == 1;
+  const std::vector<bool> by_rows = ByRows(strategy, *replicas[0]);
+  ExpectSameGradients(replicas, by_rows);
+  const PerReplica<std::vector<Output>> sums = strategy.SumOverReplicas(ToBeSummed(strategy, replicas, by_rows));
+  const size_t scalars = 1 + replicas[0]->output_losses.size() + (strategy.num_workers() > 1 ? 1 : 0);
+  joined.fetches.assign(sums[0].begin(), sums[0].begin() + static_cast<std::ptrdiff_t>(scalars));
+  const auto gradients = WithSums(strategy, replicas, sums, scalars, by_rows);
+  AddUpdates(strategy, replicas, &joined.targets);
+  for (size_t r = 0; r < replicas.size(); ++r) {
+    const StepParts& parts = *replicas[r];
+    joined.targets.insert(joined.targets.end(), parts.targets.begin(), parts.targets.end());
+    // A collective is one of all its members.
+    if (!alone) {
+      for (size_t i = 0; i < scalars; ++i) joined.targets.push_back(sums[r][i].node);
+    }
+    if (r >= optimizers.size() || parts.gradients.empty()) continue;
+    const ReplicaScope device(strategy, parts.weights.graph(), r);
+    joined.targets.push_back(optimizers[r]->Apply(gradients[r]));
+  }
+  std::sort(joined.targets.begin(), joined.targets.end(), [](Node* a, Node* b) { return a->id() < b->id(); });
+  joined.targets.erase(std::unique(joined.targets.begin(), joined.targets.end()), joined.targets.end());
+  return joined;
+}
+
+std::vector<ReplicatedMetric> JoinMetrics(const Strategy& strategy, const std::vector<StepParts*>& replicas) {
+  std::vector<ReplicatedMetric> joined;
+  for (size_t m = 0; m < replicas[0]->metrics.size(); ++m) {
+    const MetricInStep& first = replicas[0]->metrics[m];
+    ReplicatedMetric metric;
+    metric.name = first.name;
+    metric.metric = first.metric;
+    std::vector<Output> local, all;
+    for (size_t s = 0; s < first.states.size(); ++s) {
+      PerReplica<Output> values;
+      for (const StepParts* replica : replicas) {
+        const ops::Variable& state = replica->metrics.at(m).states[s];
+        metric.resets.push_back(state.initializer());
+        values.push_back(state.value());
+      }
+      local.push_back(strategy.SumHere(values));
+      if (strategy.num_workers() > 1) all.push_back(strategy.Reduce(distribute::Reduction::kSum, values));
+    }
+    metric.local_result = ops::Cast(first.metric->Result(local), DType::kFloat32);
+    metric.result = all.empty() ? metric.local_result : ops::Cast(first.metric->Result(all), DType::kFloat32);
+    joined.push_back(std::move(metric));
+  }
+  return joined;
+}
+
+}  // namespace cohort::keras

@@ -1,0 +1,65 @@
+// What a StepContext works on and what it collects. Internal to keras/.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/distribute/strategy.h"
+#include "cohort/keras/layers/layer_graph.h"
+#include "cohort/keras/layers/layer_instance.h"
+#include "cohort/keras/losses/loss.h"
+#include "cohort/keras/metrics/metric.h"
+#include "cohort/keras/optimizers/optimizer.h"
+
+namespace cohort::keras {
+
+// What Compile has settled, with names resolved.
+struct CompiledModel {
+  struct OutputMetric {
+    size_t output;
+    MetricArgument metric;
+    bool weighted;
+  };
+  OptimizerPtr optimizer;
+  std::vector<LossPtr> losses;            // one an output; null: the output has none
+  std::vector<double> loss_weights;       // likewise
+  std::vector<OutputMetric> metrics;      // of outputs that have a loss
+  std::vector<std::string> output_names;  // of models with several outputs, else one ""
+
+  size_t targets() const {
+    size_t count = 0;
+    for (const LossPtr& loss : losses) count += loss != nullptr ? 1 : 0;
+    return count;
+  }
+};
+
+// A metric with its state in a step.
+struct MetricInStep {
+  std::string name;  // as logs show it
+  MetricPtr metric;
+  std::vector<ops::Variable> states;
+};
+
+struct StepParts {
+  const LayerGraph& layers;
+  const CompiledModel& compiled;
+  WeightStore& weights;
+  GraphOptimizer* optimizer;  // null in a step that does not train
+  DType compute_dtype;
+  std::vector<Output> x, y;
+  Output sample_weight;
+  distribute::ReplicaContext* replica;  // while the step is described
+
+  // Collected.
+  std::unique_ptr<LayerInstance> instance;            // of the last Call
+  std::vector<LayerInstance::Update> updates;         // of all Calls
+  std::vector<train::GradientAndVariable> gradients;  // of ApplyGradients
+  Output reported_loss;
+  std::vector<std::pair<std::string, Output>> output_losses;
+  std::vector<MetricInStep> metrics;
+  std::vector<Node*> targets;
+};
+
+}  // namespace cohort::keras

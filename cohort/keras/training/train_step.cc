@@ -1,0 +1,130 @@
+#include "cohort/keras/training/train_step.h"
+
+#include <algorithm>
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/keras/training/step_parts.h"
+#include "cohort/ops/arithmetic.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/initializers.h"
+
+namespace cohort::keras {
+
+StepContext::StepContext(std::unique_ptr<StepParts> parts) : parts_(std::move(parts)) {}
+StepContext::~StepContext() = default;
+
+Graph& StepContext::graph() const { return parts_->weights.graph(); }
+bool StepContext::training() const { return parts_->optimizer != nullptr; }
+const std::vector<Output>& StepContext::x() const { return parts_->x; }
+const std::vector<Output>& StepContext::y() const { return parts_->y; }
+Output StepContext::sample_weight() const { return parts_->sample_weight; }
+void StepContext::ReportLoss(Output loss) { parts_->reported_loss = loss; }
+distribute::ReplicaContext& StepContext::replica() const { return *parts_->replica; }
+void StepContext::AddTarget(Node* node) { parts_->targets.push_back(node); }
+
+std::vector<Output> StepContext::Call(const std::vector<Output>& x) {
+  parts_->instance = std::make_unique<LayerInstance>(
+      parts_->weights, LayerInstance::Options{.training = training(),
+                                              .compute_dtype = parts_->compute_dtype,
+                                              .step = training() ? parts_->optimizer->iterations().value() : Output(),
+                                              .replica = parts_->replica});
+  std::vector<Output> outputs = parts_->instance->Add(parts_->layers, "", x);
+  for (Output& output : outputs) {
+    if (output.dtype() == DType::kBfloat16) output = ops::Cast(output, DType::kFloat32);
+  }
+  const std::vector<LayerInstance::Update>& updates = parts_->instance->updates();
+  if (training()) parts_->updates.insert(parts_->updates.end(), updates.begin(), updates.end());
+  return outputs;
+}
+
+Output StepContext::Loss(const std::vector<Output>& y_pred) {
+  if (y_pred.size() != parts_->compiled.losses.size()) {
+    throw InvalidArgumentError(StrCat("[keras/train_step] expected the ", parts_->compiled.losses.size(),
+                                      " outputs of the model in Loss; got ", y_pred.size()));
+  }
+  std::vector<Output> terms;
+  size_t target = 0;
+  for (size_t i = 0; i < y_pred.size(); ++i) {
+    if (parts_->compiled.losses[i] == nullptr) continue;
+    const LossSums sums = parts_->compiled.losses[i]->Sums(y().at(target++), y_pred[i], sample_weight());
+    Output loss = sums.sum;
+    if (sums.weight.valid()) {
+      loss = ops::Div(sums.sum, parts_->replica->AllReduce(distribute::Reduction::kSum, sums.weight));
+    }
+    if (y_pred.size() > 1) parts_->output_losses.emplace_back(parts_->compiled.output_names[i] + "_loss", loss);
+    const double weight = parts_->compiled.loss_weights[i];
+    terms.push_back(weight == 1.0 ? loss : loss * static_cast<float>(weight));
+  }
+  std::vector<Output> penalties = parts_->instance->Penalties();
+  penalties.insert(penalties.begin(), parts_->instance->losses().begin(), parts_->instance->losses().end());
+  const int replicas = parts_->replica->num_replicas_in_sync();
+  for (Output penalty : penalties) {
+    if (penalty.dtype() != DType::kFloat32) penalty = ops::Cast(penalty, DType::kFloat32);
+    terms.push_back(replicas == 1 ? penalty : penalty * (1.0f / static_cast<float>(replicas)));
+  }
+  Output total = terms.at(0);
+  for (size_t i = 1; i < terms.size(); ++i) total = ops::Add(total, terms[i]);
+  return total;
+}
+
+std::vector<ops::Variable> StepContext::trainable_variables() const {
+  std::vector<ops::Variable> variables;
+  for (const ModelWeight& weight : parts_->weights.weights()) {
+    if (weight.spec.trainable) variables.push_back(weight.variable);
+  }
+  return variables;
+}
+
+std::vector<train::GradientAndVariable> StepContext::Gradients(Output loss) const {
+  const std::vector<ops::Variable> variables = trainable_variables();
+  std::vector<Output> handles;
+  handles.reserve(variables.size());
+  for (const ops::Variable& variable : variables) handles.push_back(variable.handle());
+  const std::vector<Gradient> gradients = cohort::Gradients({loss}, handles);
+  std::vector<train::GradientAndVariable> pairs;
+  for (size_t i = 0; i < variables.size(); ++i) pairs.push_back({gradients[i], variables[i]});
+  return pairs;
+}
+
+void StepContext::ApplyGradients(const std::vector<train::GradientAndVariable>& gradients) {
+  if (!training()) throw FailedPreconditionError("[keras/train_step] expected ApplyGradients in a training step");
+  if (gradients.empty()) {
+    throw InvalidArgumentError("[keras/train_step] expected gradients to apply; the model has no trainable weights");
+  }
+  if (!parts_->gradients.empty()) {
+    throw FailedPreconditionError("[keras/train_step] expected one call of ApplyGradients a step; got a second one");
+  }
+  parts_->gradients = gradients;
+}
+
+void StepContext::UpdateMetrics(const std::vector<Output>& y_pred) {
+  const CompiledModel& compiled = parts_->compiled;
+  for (const CompiledModel::OutputMetric& wanted : compiled.metrics) {
+    size_t target = 0;  // of the outputs with a loss
+    for (size_t i = 0; i < wanted.output; ++i) target += compiled.losses[i] != nullptr ? 1 : 0;
+    const Output y_true = y().at(target);
+    MetricInStep metric;
+    metric.metric = wanted.metric.Resolve(y_true.shape(), y_pred.at(wanted.output).shape());
+    const std::string& output = compiled.output_names[wanted.output];
+    metric.name = output.empty() ? metric.metric->name() : output + "_" + metric.metric->name();
+    const auto same = [&](const MetricInStep& other) { return other.name == metric.name; };
+    if (wanted.weighted && std::any_of(parts_->metrics.begin(), parts_->metrics.end(), same))
+      metric.name = "weighted_" + metric.name;
+    if (std::any_of(parts_->metrics.begin(), parts_->metrics.end(), same)) {
+      throw InvalidArgumentError(StrCat("[keras/model] expected metrics of different names; got two called '",
+                                        metric.name, "'; name one of them"));
+    }
+    const std::string scope = StrCat(training() ? "train" : "test", "_metrics/", metric.name, "/");
+    for (const MetricState& state : metric.metric->States()) {
+      metric.states.emplace_back(
+          graph(), state.shape, ops::Zeros(),
+          ops::VariableOptions{.name = scope + state.name, .trainable = false, .local = true, .dtype = state.dtype});
+    }
+    AddTarget(metric.metric->Update(metric.states, y_true, y_pred[wanted.output],
+                                    wanted.weighted ? sample_weight() : Output()));
+    parts_->metrics.push_back(std::move(metric));
+  }
+}
+
+}  // namespace cohort::keras
