@@ -75,9 +75,27 @@ const PreparedSignature& Master::Prepare(const FeedList& feeds, const std::vecto
   if (const PreparedSignature* found = find()) return *found;
   Signature signature{{}, fetches, targets};
   for (const auto& [feed, value] : feeds) signature.feeds.push_back(feed);
+  WatchGrowth();
   std::unique_ptr<PreparedSignature> built = Build(signature);
   MutexLock lock(mu_);
   return *prepared_.emplace(hash, std::move(built))->second;
+}
+
+void Master::WatchGrowth() {
+  const int64_t version = graph_.version();
+  if (growths_ == kGrowthsToTell) return;  // told
+  if (built_version_ < 0 || version == built_version_) {
+    growths_ = 0;
+    version_before_growths_ = version;
+  } else if (++growths_ == kGrowthsToTell) {
+    const Node* latest = graph_.nodes().back();
+    LogWarning("session", "nodes were added to the graph before each of the latest ", growths_, " new runs: it has ",
+               version, " nodes, ", version - version_before_growths_, " more than before them, the latest is ",
+               latest->Describe(),
+               ". Each such run plans and compiles the graph again, which takes longer the more nodes there are; add "
+               "the nodes before the loop, and call Graph::Finalize() to make a later one an error");
+  }
+  built_version_ = version;
 }
 
 std::shared_ptr<TaskClient> Master::TaskFor(const DeviceName& task) {

@@ -76,6 +76,9 @@ class Master {
     std::vector<Output> fetches;
   };
   std::unique_ptr<PreparedSignature> Build(const Signature& signature) REQUIRES(build_mu_);
+  // Says once in the log that a program adds nodes between its runs: kGrowthsToTell signatures in a row were built,
+  // each after the graph had grown.
+  void WatchGrowth() REQUIRES(build_mu_);
   std::vector<DeviceAttributes> DevicesFor(const Graph& graph) REQUIRES(build_mu_);
   std::shared_ptr<TaskClient> TaskFor(const DeviceName& task) REQUIRES(build_mu_);
   void AddArgsPerDevice(Placed& placed, const std::vector<Node*>& args) REQUIRES(build_mu_);
@@ -95,6 +98,10 @@ class Master {
   Mutex build_mu_;  // one signature is built at a time
   std::map<std::string, std::shared_ptr<TaskClient>> tasks_ GUARDED_BY(build_mu_);
   int32_t next_executable_ GUARDED_BY(build_mu_) = 0;
+  static constexpr int kGrowthsToTell = 20;
+  int growths_ GUARDED_BY(build_mu_) = 0;  // signatures in a row that were built after the graph had grown
+  int64_t version_before_growths_ GUARDED_BY(build_mu_) = -1;
+  int64_t built_version_ GUARDED_BY(build_mu_) = -1;  // of the graph, when the latest signature was built
 
   Mutex mu_;
   std::unordered_multimap<size_t, std::unique_ptr<PreparedSignature>> prepared_ GUARDED_BY(mu_);
