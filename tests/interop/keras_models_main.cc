@@ -49,7 +49,7 @@ ModelPtr Branches() {
 // One normalization of two inputs: its moving statistics are updated twice a step.
 ModelPtr Siamese() {
   const LayerTensor a = Input(Shape{5}, {.name = "a"}), b = Input(Shape{5}, {.name = "b"});
-  const LayerRef shared = Dense(6, {.name = "shared"});
+  const LayerRef shared = Dense(6, {.use_bias = false, .name = "shared"});
   const LayerRef normalization = BatchNormalization({.momentum = 0.5, .name = "normalization"});
   const LayerTensor left = normalization(shared(a)), right = normalization(shared(b));
   return std::make_unique<Model>(std::vector<LayerTensor>{a, b},

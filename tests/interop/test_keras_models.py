@@ -38,7 +38,7 @@ def branches():
 def siamese():
     """One normalization of two inputs: its moving statistics are updated twice a step."""
     a, b = keras.Input((5,), name="a"), keras.Input((5,), name="b")
-    shared = layers.Dense(6, name="shared")
+    shared = layers.Dense(6, use_bias=False, name="shared")
     normalization = layers.BatchNormalization(momentum=0.5, name="normalization")
     left, right = normalization(shared(a)), normalization(shared(b))
     return keras.Model([a, b], layers.Dense(3, name="end")(layers.Concatenate()([left, right])))
