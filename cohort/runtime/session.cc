@@ -1,15 +1,30 @@
 #include "cohort/runtime/session.h"
 
+#include <atomic>
+
+#include "cohort/core/line_buffering.h"
+#include "cohort/core/logging.h"
 #include "cohort/runtime/master.h"
 
 namespace cohort {
+
+void WarnOfFieldsWithoutEffect(const SessionConfig& config) {
+  static std::atomic<bool> warned{false};
+  if (config.inter_op_parallelism_threads == 0 || warned.exchange(true)) return;
+  LogWarning("session", "inter_op_parallelism_threads = ", config.inter_op_parallelism_threads,
+             " has no effect: a device runs one kernel at a time; intra_op_parallelism_threads says with how many "
+             "threads");
+}
 
 std::vector<Tensor> Callable::operator()(const std::vector<Tensor>& feeds) const {
   return prepared_->master->RunStep(*prepared_, feeds, {});
 }
 
 Session::Session(const Graph& graph, const std::string& target, const SessionConfig& config)
-    : master_(std::make_unique<Master>(graph, target, config)) {}
+    : master_(std::make_unique<Master>(graph, target, config)) {
+  ApplyLineBuffering();
+  WarnOfFieldsWithoutEffect(config);
+}
 
 Session::~Session() = default;
 
