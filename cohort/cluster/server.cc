@@ -4,6 +4,7 @@
 #include "cohort/cluster/roles.h"
 #include "cohort/cluster/server_directory.h"
 #include "cohort/cluster/token.h"
+#include "cohort/core/line_buffering.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/device_factory.h"
@@ -53,6 +54,8 @@ Server::Server(const ClusterSpec& cluster, const std::string& job, int task, con
         StrCat("[server] there is no /job:", job_, "/task:", task_, " in ", cluster_.ToString()));
   }
   CheckTransportProtocol(options_.protocol);
+  ApplyLineBuffering();
+  WarnOfFieldsWithoutEffect(options_.config);
   if (options_.start) Start();
 }
 

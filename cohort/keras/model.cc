@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "cohort/core/error.h"
+#include "cohort/core/line_buffering.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/graph_def.h"
 #include "cohort/keras/layers/layer_graph.h"
@@ -32,10 +33,11 @@ ModelOptions Named(ModelOptions options, const char* name) {
 Model::Model(const std::vector<LayerTensor>& inputs, const std::vector<LayerTensor>& outputs,
              const ModelOptions& options)
     : options_(Named(options, "functional")) {
+  ApplyLineBuffering();
   layers_ = std::make_shared<const LayerGraph>("Functional", options.name, inputs, outputs);
 }
 
-Model::Model(const ModelOptions& options) : options_(Named(options, "sequential")) {}
+Model::Model(const ModelOptions& options) : options_(Named(options, "sequential")) { ApplyLineBuffering(); }
 
 Model::~Model() = default;
 

@@ -1,12 +1,23 @@
 #include "cohort/runtime/session.h"
 
+#include <atomic>
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/line_buffering.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/runtime/master.h"
 
 namespace cohort {
+
+void WarnOfFieldsWithoutEffect(const SessionConfig& config) {
+  static std::atomic<bool> warned{false};
+  if (config.inter_op_parallelism_threads == 0 || warned.exchange(true)) return;
+  LogWarning("session", "inter_op_parallelism_threads = ", config.inter_op_parallelism_threads,
+             " has no effect: a device runs one kernel at a time; intra_op_parallelism_threads says with how many "
+             "threads");
+}
 
 const Tensor& RunResults::operator[](const Output& fetch) const {
   for (size_t i = 0; i < values_.size(); ++i) {
@@ -24,7 +35,10 @@ RunResults Callable::operator()(const std::vector<Tensor>& feeds) const {
 }
 
 Session::Session(const Graph& graph, const std::string& target, const SessionConfig& config)
-    : master_(std::make_unique<Master>(graph, target, config)) {}
+    : master_(std::make_unique<Master>(graph, target, config)) {
+  ApplyLineBuffering();
+  WarnOfFieldsWithoutEffect(config);
+}
 
 Session::~Session() = default;
 

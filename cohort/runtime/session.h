@@ -18,19 +18,14 @@
 
 namespace cohort {
 
-struct GpuOptions {
-  bool allow_growth = false;
-  double per_process_gpu_memory_fraction = 0;
-  std::string visible_device_list;
-};
-
 // The fields of TensorFlow's ConfigProto that have a meaning here, with its names and defaults.
 struct SessionConfig {
   std::map<std::string, int>
       device_count;                      // {"CPU", 2}: two logical CPU devices; types that there are not do not count
   int intra_op_parallelism_threads = 0;  // OpenMP team of each device; 0 = the cores, divided by the devices
-  int inter_op_parallelism_threads = 0;  // accepted; a device runs one kernel at a time
-  bool use_per_session_threads = false;  // accepted; a session without a target always has its own devices
+  // Has no effect, because a device runs one kernel at a time. TensorFlow's programs set it, so it is accepted: the
+  // first session or server of the process that is given another value than 0 logs a warning.
+  int inter_op_parallelism_threads = 0;
   bool allow_soft_placement = false;
   bool log_device_placement = false;        // one line an op to stdout when a signature is first run
   std::vector<std::string> device_filters;  // a task that no filter matches is not used; empty: all are
@@ -40,8 +35,11 @@ struct SessionConfig {
   double late_step_secs = 10;
   double connect_timeout_secs = 7200;  // how long a task that has not been seen yet is waited for
   bool allow_insecure = false;         // a client of a cluster off loopback without TLS
-  GpuOptions gpu_options;              // accepted where there is no GPU
 };
+
+// Logs a warning for each field of `config` that is set and has no effect, once a process and field. Session and Server
+// call it.
+void WarnOfFieldsWithoutEffect(const SessionConfig& config);
 
 struct RunOptions {
   int64_t timeout_in_ms = 0;  // overrides operation_timeout_in_ms

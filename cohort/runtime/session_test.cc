@@ -369,6 +369,21 @@ TEST_P(SessionTest, AStepThatOnlyComputesEndsAtItsTimeLimit) {
   EXPECT_EQ(session.Run(feed, {x})[0].num_elements(), 64 * 64);
 }
 
+// Once a process: whichever of the two kinds of device this test runs on first sees it.
+TEST_P(SessionTest, AFieldThatHasNoEffectIsWarnedOfOnce) {
+  static bool warned = false;
+  testing::GraphOnDevice on(device());
+  SessionConfig config = this->config();
+  config.inter_op_parallelism_threads = 4;  // as guides set it
+  ::testing::internal::CaptureStderr();
+  const Session first(on.graph, "", config), second(on.graph, "", config);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  const size_t at = log.find("inter_op_parallelism_threads = 4 has no effect");
+  EXPECT_EQ(at != std::string::npos, !warned) << log;
+  EXPECT_EQ(log.find("has no effect", at == std::string::npos ? 0 : at + 40), std::string::npos) << log;
+  warned = true;
+}
+
 TEST_P(SessionTest, ALateStepIsToldWithTheTasksAtWork) {
   testing::GraphOnDevice on(device());
   Graph& g = on.graph;

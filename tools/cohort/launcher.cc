@@ -68,6 +68,7 @@ Environment LaunchPlan::EnvironmentOf(size_t task) const {
   Environment environment = CurrentEnvironment();
   SetThreads(tasks_[task], division_, threads_are_fixed_, &environment);
   SetToken(token_, &environment);
+  SetLineBuffering(&environment);
   environment["TF_CONFIG"] = TFConfig(task);
   return environment;
 }
