@@ -54,7 +54,8 @@ DeadlineExceededError NoAnswer(const std::string& expected_task, const std::stri
                                std::chrono::steady_clock::duration waited) {
   return DeadlineExceededError(StrCat(
       "[transport] ", expected_task.empty() ? "the task" : expected_task, " at ", address, " has not answered within ",
-      std::chrono::duration<double>(waited).count(), " s (stopped, or something else listens there)"));
+      static_cast<double>(std::chrono::ceil<std::chrono::milliseconds>(waited).count()) / 1000.0,
+      " s (stopped, or something else listens there)"));
 }
 
 }  // namespace cohort

@@ -155,6 +155,7 @@ std::unique_ptr<Session> Supervisor::WaitForSession(const std::string& target, S
   for (;;) {
     const std::vector<std::string> missing = Missing(*session, /*with_local=*/false);
     if (missing.empty()) break;
+    if (options_.server != nullptr) options_.server->ThrowIfChiefIsLost();
     const Clock::time_point now = Clock::now();
     if (now >= deadline) {
       throw DeadlineExceededError(

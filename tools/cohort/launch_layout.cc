@@ -74,6 +74,10 @@ void SetToken(const std::string& token, Environment* current) {
   if (current->count("COHORT_TOKEN_FILE") == 0) current->emplace("COHORT_TOKEN", token);
 }
 
+void SetSeconds(const std::string& variable, const std::optional<double>& seconds, Environment* current) {
+  if (seconds) (*current)[variable] = StrCat(*seconds);
+}
+
 void SetProgressBars(Environment* current) { current->emplace("COHORT_PROGRESS", "bar"); }
 
 }  // namespace cohort::tools

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,9 @@ void SetThreads(const TaskId& task, const CoreDivision& division, bool threads_a
 std::string NewToken();
 // Sets COHORT_TOKEN to `token` unless `current` has a COHORT_TOKEN or a COHORT_TOKEN_FILE.
 void SetToken(const std::string& token, Environment* current);
+
+// Sets `variable` to `seconds`. Without `seconds` the variable stays as it is.
+void SetSeconds(const std::string& variable, const std::optional<double>& seconds, Environment* current);
 
 // COHORT_PROGRESS=bar, with which a task draws progress bars though it writes to a pipe; what `current` sets stays.
 void SetProgressBars(Environment* current);
