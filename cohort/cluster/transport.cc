@@ -36,12 +36,36 @@ std::unique_ptr<Transport> MakeTransport(const std::string& protocol, TransportH
 }
 
 void CheckCanTravel(const Message& message) {
+  if (message.kind >= kReservedKind) {
+    throw InvalidArgumentError(
+        StrCat("[transport] expected a kind of message below ", kReservedKind, "; got ", message.kind));
+  }
   for (const Tensor& tensor : message.tensors) {
     if (tensor.defined() && !IsHandle(tensor.dtype()) && tensor.space() == MemorySpace::kHost) continue;
     throw InvalidArgumentError(
         StrCat("[transport] expected tensors in host memory to send; got ",
                !tensor.defined() ? "an undefined one" : StrCat(tensor.dtype(), tensor.shape(), " elsewhere"),
                " in a message of kind ", message.kind));
+  }
+}
+
+size_t MaxEncodedSize(const Message& message) {
+  size_t bytes = message.header.size() + 16;
+  for (const Tensor& tensor : message.tensors) {
+    bytes += tensor.bytes() + 32;
+    if (tensor.dtype() == DType::kString) {
+      for (const std::string& text : tensor.values<std::string>()) bytes += text.size() + 4;
+    }
+  }
+  return bytes;
+}
+
+void CheckIsSmall(const Message& message) {
+  CheckCanTravel(message);
+  if (const size_t size = MaxEncodedSize(message); size >= kSmallMessage) {
+    throw InvalidArgumentError(StrCat("[transport] expected a message of fewer than ", kSmallMessage,
+                                      " bytes to send after all others; got up to ", size, " bytes of kind ",
+                                      message.kind));
   }
 }
 
