@@ -1,5 +1,6 @@
 #include "examples/task.h"
 
+#include <chrono>
 #include <cstdio>
 #include <vector>
 
@@ -48,6 +49,11 @@ void TakePlace(const ClusterFlags& flags, Task* task) {
   }
 }
 
+std::optional<std::chrono::milliseconds> Milliseconds(const std::optional<double>& seconds) {
+  if (!seconds) return std::nullopt;
+  return std::chrono::milliseconds(static_cast<int64_t>(*seconds * 1000));
+}
+
 }  // namespace
 
 void AddClusterFlags(CommandLine& line, ClusterFlags* flags) {
@@ -57,6 +63,14 @@ void AddClusterFlags(CommandLine& line, ClusterFlags* flags) {
   line.Add("--task_index", &flags->task_index, "Index of task within the job", AtLeast(0));
   line.Add("--bind", &flags->bind, "host:port to listen on, where that is not the address in the hosts");
   line.AddSwitch("--allow_insecure", &flags->allow_insecure, "Work without TLS beyond this machine");
+  line.Add(
+      "--orphan_timeout", &flags->orphan_timeout,
+      "Seconds after which a task that serves ends if the chief is gone; 0: never (COHORT_ORPHAN_TIMEOUT, else 60)",
+      AtLeast(0));
+  line.Add(
+      "--chief_timeout", &flags->chief_timeout,
+      "Seconds after which a task that serves ends if no chief has come; 0: never (COHORT_CHIEF_TIMEOUT, else 7200)",
+      AtLeast(0));
   line.SetFooter("Without hosts the cluster is that of TF_CONFIG; without TF_CONFIG the program trains alone.");
 }
 
@@ -74,9 +88,16 @@ Task StartTask(const ClusterFlags& flags) {
                                        " this is; give --job_name and --task_index, or \"task\" in TF_CONFIG");
   }
   cohort::CheckRole(task.cluster, task.job, task.index);
+  if (task.job == "evaluator") {
+    throw cohort::InvalidArgumentError(
+        "[task] expected a task that trains or serves (chief, worker or ps); got evaluator " +
+        std::to_string(task.index) + ", which this program does not know; start it without an evaluator");
+  }
   cohort::ServerOptions options;
   options.bind = flags.bind;
   options.allow_insecure = flags.allow_insecure;
+  options.orphan_timeout = Milliseconds(flags.orphan_timeout);
+  options.chief_timeout = Milliseconds(flags.chief_timeout);
   task.server = std::make_unique<cohort::Server>(task.cluster, task.job, task.index, options);
   return task;
 }

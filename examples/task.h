@@ -18,6 +18,8 @@ struct ClusterFlags {
   std::optional<int> task_index;  // default: 0
   std::string bind;
   bool allow_insecure = false;
+  std::optional<double> orphan_timeout;  // seconds, for ServerOptions::orphan_timeout
+  std::optional<double> chief_timeout;   // seconds, for ServerOptions::chief_timeout
 };
 
 void AddClusterFlags(CommandLine& line, ClusterFlags* flags);

@@ -127,6 +127,7 @@ std::unique_ptr<Session> SessionManager::WaitForSession(const std::string& targe
   for (;;) {
     const std::vector<std::string> missing = scaffold_.Missing(*session, /*with_local=*/false);
     if (missing.empty()) break;
+    if (options_.check_chief) options_.check_chief();
     if (patience.over()) {
       throw DeadlineExceededError(
           StrCat("[session manager] Session was not ready after waiting ", options_.max_wait_secs,

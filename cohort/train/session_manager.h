@@ -2,6 +2,7 @@
 // restores or initializes the model; the other workers wait for the chief. After TensorFlow's tf.train.SessionManager.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -18,6 +19,8 @@ struct SessionManagerOptions {
   // and double.
   double recovery_wait_secs = 1;
   double max_wait_secs = 7200;  // for the chief, or for a checkpoint
+  // Called while a worker waits for the chief; throws if there is no hope that it comes. Null: not called.
+  std::function<void()> check_chief;
 };
 
 struct PrepareOptions {

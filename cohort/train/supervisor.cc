@@ -57,9 +57,10 @@ Supervisor::Supervisor(Graph& graph, const SupervisorOptions& options)
 Supervisor::~Supervisor() = default;
 
 std::unique_ptr<Session> Supervisor::PrepareSession(const std::string& target, const SessionConfig& config) {
-  const SessionManager manager(
-      graph_, scaffold_, coordinator_,
-      {.recovery_wait_secs = options_.recovery_wait_secs, .max_wait_secs = options_.max_wait_secs});
+  SessionManagerOptions waits{.recovery_wait_secs = options_.recovery_wait_secs,
+                              .max_wait_secs = options_.max_wait_secs};
+  if (options_.server != nullptr) waits.check_chief = [server = options_.server] { server->ThrowIfChiefIsLost(); };
+  const SessionManager manager(graph_, scaffold_, coordinator_, waits);
   if (!options_.is_chief) return manager.WaitForSession(target, config);
   PreparedSession prepared =
       manager.PrepareSession(target, config, {.checkpoint_dir = options_.logdir, .restore = options_.restore});

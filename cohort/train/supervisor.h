@@ -52,7 +52,9 @@ struct SupervisorOptions {
   // false: start from the initial values even where logdir has checkpoints. They stay as they are; new ones
   // join them, and the state file then lists the new ones only.
   bool restore = true;
-  Server* server = nullptr;  // not owned; the chief calls its AnnounceDone at the end
+  // Not owned. The chief calls its AnnounceDone at the end. While a worker waits for the chief, it watches through this
+  // server whether the chief is lost.
+  Server* server = nullptr;
 };
 
 class ManagedSession;
@@ -72,8 +74,9 @@ class Supervisor {
   // checkpoint at once and every save_model_secs, summaries and `global_step/sec` every save_summaries_secs.
   // Others wait until the chief is done with it. One session at a time. Throws what the session throws
   // (UnavailableError, ... name the task); DeadlineExceededError with the names of what is missing after
-  // max_wait_secs; FailedPreconditionError where the chief's initialization leaves something out;
-  // CancelledError when RequestStop came while it waited.
+  // max_wait_secs; UnavailableError if options.server has lost the chief for its orphan_timeout;
+  // FailedPreconditionError where the chief's initialization leaves something out; CancelledError when RequestStop came
+  // while it waited.
   ManagedSession managed_session(const std::string& target = "", const SessionConfig& config = {});
 
   // True after RequestStop, and when a service has failed.

@@ -105,6 +105,20 @@ TEST_F(LaunchTest, TheEnvironmentOfATask) {
   EXPECT_THAT(fresh.out().substr(44), HasSubstr(token));
 }
 
+TEST_F(LaunchTest, TheLimitsOfServersAreInTheEnvironmentOfATask) {
+  const char* const script = "echo \"<$COHORT_ORPHAN_TIMEOUT> <$COHORT_CHIEF_TIMEOUT>\"";
+  LaunchedProgram given(Shell({"--workers=1", "--orphan_timeout=2.5", "--chief-timeout=0"}, script),
+                        [] { setenv("COHORT_ORPHAN_TIMEOUT", "7", 1); });
+  EXPECT_EQ(given.Wait(), 0);
+  EXPECT_EQ(given.out(), "[worker/0] <2.5> <0>\n");
+  LaunchedProgram inherited(Shell({"--workers=1"}, script), [] {
+    setenv("COHORT_ORPHAN_TIMEOUT", "7", 1);
+    unsetenv("COHORT_CHIEF_TIMEOUT");
+  });
+  EXPECT_EQ(inherited.Wait(), 0);
+  EXPECT_EQ(inherited.out(), "[worker/0] <7> <>\n");
+}
+
 TEST_F(LaunchTest, WhereThereIsNoTerminalTasksAreNotToldToDrawBars) {
   LaunchedProgram program(Shell({"--workers=1"}, "printf '\r1/2\r2/2 %s\n' \"<$COHORT_PROGRESS>\""),
                           [] { unsetenv("COHORT_PROGRESS"); });

@@ -79,6 +79,10 @@ void SetToken(const std::string& token, Environment* current) {
 
 void SetLineBuffering(Environment* current) { current->emplace("COHORT_LINE_BUFFERED", "1"); }
 
+void SetSeconds(const std::string& variable, const std::optional<double>& seconds, Environment* current) {
+  if (seconds) (*current)[variable] = StrCat(*seconds);
+}
+
 void SetProgressBars(Environment* current) { current->emplace("COHORT_PROGRESS", "bar"); }
 
 }  // namespace cohort::tools

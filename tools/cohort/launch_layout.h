@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,9 @@ void SetToken(const std::string& token, Environment* current);
 // Sets COHORT_LINE_BUFFERED=1, with which a task's lines arrive as it prints them though it writes to a pipe
 // (cohort/core/line_buffering.h); what `current` sets stays.
 void SetLineBuffering(Environment* current);
+
+// Sets `variable` to `seconds`. Without `seconds` the variable stays as it is.
+void SetSeconds(const std::string& variable, const std::optional<double>& seconds, Environment* current);
 
 // COHORT_PROGRESS=bar, with which a task draws progress bars though it writes to a pipe; what `current` sets stays.
 void SetProgressBars(Environment* current);

@@ -85,6 +85,16 @@ TEST(LaunchLayoutTest, ProgressBarsUnlessTheUserSaidSomething) {
   EXPECT_THAT(plain, UnorderedElementsAre(Pair("COHORT_PROGRESS", "plain")));
 }
 
+TEST(LaunchLayoutTest, SecondsThatTheUserGaveReplaceThoseOfTheEnvironment) {
+  Environment none, set{{"COHORT_ORPHAN_TIMEOUT", "7"}}, kept = set;
+  SetSeconds("COHORT_ORPHAN_TIMEOUT", 2.5, &none);
+  SetSeconds("COHORT_ORPHAN_TIMEOUT", 0.0, &set);
+  SetSeconds("COHORT_ORPHAN_TIMEOUT", std::nullopt, &kept);
+  EXPECT_THAT(none, UnorderedElementsAre(Pair("COHORT_ORPHAN_TIMEOUT", "2.5")));
+  EXPECT_THAT(set, UnorderedElementsAre(Pair("COHORT_ORPHAN_TIMEOUT", "0")));
+  EXPECT_THAT(kept, UnorderedElementsAre(Pair("COHORT_ORPHAN_TIMEOUT", "7")));
+}
+
 TEST(LaunchLayoutTest, Tokens) {
   const std::string token = NewToken();
   EXPECT_THAT(token, ::testing::MatchesRegex("[0-9a-f]{32}"));
