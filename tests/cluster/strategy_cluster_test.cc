@@ -274,6 +274,18 @@ TEST_P(MultiWorker, WhatFailsAtOneWorkerIsToldToAll) {
   });
 }
 
+// Checksums are gathered, for instance: every byte may begin them.
+TEST_P(MultiWorker, AnyBytesCanBeGathered) {
+  ExpectOk(cluster_.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {
+    for (int byte = 0; byte < 32; ++byte) {
+      const std::string mine = StrCat(std::string(1, static_cast<char>(byte)), "x", worker);
+      const std::vector<std::string> all = strategy->meeting().Gather(worker == 0 ? mine : "");
+      EXPECT_EQ(all[0], mine.substr(0, 2) + "0");
+      EXPECT_EQ(all[1], "");
+    }
+  }));
+}
+
 // Shuffles without a seed take the chief's; whether each worker describes one is compared first.
 TEST_P(MultiWorker, AShuffleThatOneWorkerLacksIsNamed) {
   const std::vector<Status> outcomes = cluster_.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {
