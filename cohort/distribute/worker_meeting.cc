@@ -18,6 +18,8 @@ constexpr char kUnit = '\x1f';
 constexpr char kRecord = '\x1e';
 // Begins what is sent in place of a text by a process that has failed: its code and its message follow.
 constexpr char kFailure = '\x1d';
+// Begins every text of Gather, which may hold any bytes, so that none of them looks like a failure.
+constexpr char kText = '\x1c';
 // How long AnnounceFailure waits for each of its two steps.
 constexpr int64_t kAnnouncementMs = 3000;
 // Of a value, in messages.
@@ -107,11 +109,12 @@ Tensor WorkerMeeting::GatherTensor(const Tensor& mine, const RunOptions& run) {
 
 std::vector<std::string> WorkerMeeting::Gather(const std::string& mine) {
   if (size() == 1) return {mine};
-  std::vector<std::string> texts = GatherTexts(mine);
+  std::vector<std::string> texts = GatherTexts(kText + mine);
   for (size_t i = 0; i < texts.size(); ++i) {
     if (texts[i].size() < 2 || texts[i].front() != kFailure) continue;
     ThrowError(static_cast<Code>(texts[i][1]), FailureOf(static_cast<int>(i), texts[i].substr(2)));
   }
+  for (std::string& text : texts) text.erase(0, 1);
   return texts;
 }
 

@@ -235,7 +235,7 @@ class Model : public CallbackHost {
   void Prepare(const ModelData& data, const char* caller);
   BatchTargets TrainedTargets() const;
   // Before several processes train together: that they do the same.
-  void ExpectAgreement(const Batches& batches, const Batches* validation, const FitOptions& options);
+  void ExpectAgreement(Batches& batches, Batches* validation, const FitOptions& options);
   History FitHere(const ModelData& data, const FitOptions& options);
   Logs EvaluateHere(const ModelData& data, const EvaluateOptions& options);
   void ReportSignal(Batches& batches, const StepFunction& step);

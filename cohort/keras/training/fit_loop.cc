@@ -42,9 +42,9 @@ Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& event
     step.ResetMetrics();
     running = RunningLosses(step);
   }
-  std::vector<Tensor> batch;
+  Batches::Parts parts;
   bool finite = true;
-  while (batches.Next(&batch)) {
+  while (batches.Next(&parts)) {
     const int64_t index = *steps;
     if (events.testing)
       events.callbacks->OnTestBatchBegin(index);
@@ -52,7 +52,7 @@ Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& event
       events.callbacks->OnTrainBatchBegin(index);
     StepFunction::Result result;
     try {
-      result = step.Run(batch, batches.whole());
+      result = step.Run(parts);
     } catch (const Error& error) {
       ThrowError(error.code(), StrCat(error.what(), " (in ", events.where, ", batch ", index + 1, ")"));
     }

@@ -124,7 +124,7 @@ void Model::ReportSignal(Batches& batches, const StepFunction& step) {
   }
 }
 
-void Model::ExpectAgreement(const Batches& batches, const Batches* validation, const FitOptions& options) {
+void Model::ExpectAgreement(Batches& batches, Batches* validation, const FitOptions& options) {
   const distribute::Strategy& strategy = engine().strategy();
   if (strategy.num_workers() == 1) return;
   Facts facts;
@@ -139,14 +139,16 @@ void Model::ExpectAgreement(const Batches& batches, const Batches* validation, c
   for (const auto& [label, weight] : options.class_weight) {
     facts.emplace_back(StrCat("weight of class ", label), StrCat(weight));
   }
-  AddData("data", batches.whole_data(), options.auto_shard, facts);
+  AddData("data", batches.common_data(), options.auto_shard, facts);
   facts.emplace_back("validates", validation == nullptr ? "no" : "yes");
-  if (validation != nullptr) AddData("validation_data", validation->whole_data(), options.auto_shard, facts);
+  if (validation != nullptr) AddData("validation_data", validation->common_data(), options.auto_shard, facts);
   facts.emplace_back("validation_freq", StrCat(options.validation_freq));
   facts.emplace_back("validation_steps", StrCat(options.validation_steps));
   AddCallbacks(options.callbacks, facts);
   strategy.meeting().ExpectAgreement(StrCat("[keras/fit] expected all workers to train model '", name(), "' alike"),
                                      facts);
+  batches.ShareSeeds();
+  if (validation != nullptr) validation->ShareSeeds();
 }
 
 History Model::Fit(const ModelData& data, const FitOptions& options) {
@@ -263,9 +265,10 @@ Logs Model::EvaluateHere(const ModelData& data, const EvaluateOptions& options) 
                    .auto_shard = options.auto_shard});
   if (engine().strategy().num_workers() > 1) {
     Facts facts = {{"steps", StrCat(options.steps)}};
-    AddData("data", batches.whole_data(), options.auto_shard, facts);
+    AddData("data", batches.common_data(), options.auto_shard, facts);
     engine().strategy().meeting().ExpectAgreement(
         StrCat("[keras/evaluate] expected all workers to evaluate model '", name(), "' alike"), facts);
+    batches.ShareSeeds();
   }
   std::vector<CallbackPtr> list = options.callbacks;
   if (options.verbose > 0 && is_chief()) list.push_back(std::make_shared<ProgressBarLogger>());
@@ -282,10 +285,10 @@ Logs Model::TrainOnBatch(const ModelData& batch) {
   Batches batches(batch, TrainedTargets(), {.caller = "train_on_batch", .batch_size = size});
   const StepFunction& step = Step(/*training=*/true, batches.y_specs());
   batches.StartEpoch();
-  std::vector<Tensor> tensors;
-  batches.Next(&tensors);
+  Batches::Parts whole;
+  batches.Next(&whole);
   RunningLosses losses(step);
-  losses.Add(step.Run(tensors));
+  losses.Add(step.Run(whole.front()));
   return losses.Read(/*of_all=*/true);
 }
 
@@ -305,9 +308,9 @@ std::vector<Tensor> Model::PredictAll(const ModelData& x, const PredictOptions& 
                   {.caller = "predict", .batch_size = options.batch_size, .steps_per_epoch = options.steps});
   std::vector<std::vector<Tensor>> parts(layers_->outputs().size());
   batches.StartEpoch();
-  std::vector<Tensor> batch;
-  while (batches.Next(&batch)) {
-    const std::vector<Tensor> results = engine().Predict(batch);
+  Batches::Parts whole;
+  while (batches.Next(&whole)) {
+    const std::vector<Tensor> results = engine().Predict(whole.front());
     for (size_t i = 0; i < results.size(); ++i) parts[i].push_back(results[i]);
   }
   std::vector<Tensor> joined;
