@@ -115,9 +115,10 @@ void Model::Prepare(const ModelData& data, const char* caller) {
 
 void Model::AwaitWorkers() { engine().strategy().meeting().Barrier(); }
 
-void Model::ReportSignal(Batches& batches, const StepFunction& step) {
+void Model::ReportSignal(Batches& batches, const StepFunction& step, const std::string& where) {
   signal_checked_ = true;
-  const SignalReport report = engine().MeasureSignal(step, FirstExamples(batches.Peek(), kSignalExamples));
+  const std::vector<Tensor> examples = FirstExamples(batches.Peek(), kSignalExamples);
+  const SignalReport report = WithPlace(where, 0, [&] { return engine().MeasureSignal(step, examples); });
   if (!is_chief()) return;
   for (const std::string& problem : report.Problems()) {
     LogWarning("keras", "signal check of model '", name(), "': ", problem);
@@ -145,8 +146,8 @@ void Model::ExpectAgreement(const Batches& batches, const Batches* validation, c
   facts.emplace_back("validation_freq", StrCat(options.validation_freq));
   facts.emplace_back("validation_steps", StrCat(options.validation_steps));
   AddCallbacks(options.callbacks, facts);
-  strategy.meeting().ExpectAgreement(StrCat("[keras/fit] expected all workers to train model '", name(), "' alike"),
-                                     facts);
+  strategy.meeting().ExpectAgreement(
+      StrCat("[keras/fit] expected all workers to call Fit together and to train model '", name(), "' alike"), facts);
 }
 
 History Model::Fit(const ModelData& data, const FitOptions& options) {
@@ -189,7 +190,9 @@ History Model::FitHere(const ModelData& all, const FitOptions& options) {
   ExpectAgreement(batches, validation ? &*validation : nullptr, options);
   const StepFunction& step = Step(/*training=*/true, batches.y_specs());
   engine().ExpectEqualReplicas();
-  if (options.signal_check && !signal_checked_) ReportSignal(batches, step);
+  if (options.signal_check && !signal_checked_) {
+    ReportSignal(batches, step, StrCat("epoch ", options.initial_epoch + 1));
+  }
 
   History history;
   std::vector<CallbackPtr> list = options.callbacks;
@@ -265,7 +268,9 @@ Logs Model::EvaluateHere(const ModelData& data, const EvaluateOptions& options) 
     Facts facts = {{"steps", StrCat(options.steps)}};
     AddData("data", batches.whole_data(), options.auto_shard, facts);
     engine().strategy().meeting().ExpectAgreement(
-        StrCat("[keras/evaluate] expected all workers to evaluate model '", name(), "' alike"), facts);
+        StrCat("[keras/evaluate] expected all workers to call Evaluate together and to evaluate model '", name(),
+               "' alike"),
+        facts);
   }
   std::vector<CallbackPtr> list = options.callbacks;
   if (options.verbose > 0 && is_chief()) list.push_back(std::make_shared<ProgressBarLogger>());
