@@ -65,6 +65,10 @@ struct FitProgress {
   RunningLosses running;
   int epoch;          // the one that runs; in OnEpochEnd the next one
   int64_t batch = 0;  // how many batches of it are done
+  CallbackList& callbacks;
+  // What the callbacks remembered, of a training that is taken up again, and the name of its file.
+  std::optional<std::vector<Callback::State>> restored_states = {};
+  std::string restored_from = {};
 };
 
 }  // namespace cohort::keras

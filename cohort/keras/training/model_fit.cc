@@ -204,7 +204,7 @@ History Model::FitHere(const ModelData& all, const FitOptions& options) {
                              .initial_epoch = options.initial_epoch,
                              .steps = batches.steps()});
   stop_training_ = false;
-  FitProgress progress = {batches, RunningLosses(step), options.initial_epoch};
+  FitProgress progress = {batches, RunningLosses(step), options.initial_epoch, 0, callbacks};
   const InFit in_fit(&fit_, &progress);
   int64_t unchecked = 0;
   const auto check_replicas = [&] {
@@ -213,6 +213,7 @@ History Model::FitHere(const ModelData& all, const FitOptions& options) {
     engine().ExpectEqualReplicas();
   };
   callbacks.OnTrainBegin();
+  if (progress.restored_states) callbacks.RestoreStates(*progress.restored_states, progress.restored_from);
   Logs logs;
   std::chrono::nanoseconds waited{0};
   while (progress.epoch < options.epochs && !stop_training_) {
