@@ -43,13 +43,14 @@ Model::~Model() = default;
 
 std::shared_ptr<const LayerGraph> Model::MakeLayers(const data::ElementSpec&) const { return layers_; }
 
-void Model::BuildFor(const data::ElementSpec& data) {
-  if (layers_ == nullptr) layers_ = MakeLayers(data);
-  engine();
+bool Model::built() const {
+  const MutexLock lock(build_mu_);
+  return engine_ != nullptr;
 }
 
-ModelEngine& Model::engine() const {
-  if (layers_ == nullptr) layers_ = MakeLayers({});
+ModelEngine& Model::EngineFor(const data::ElementSpec& data) const {
+  const MutexLock lock(build_mu_);
+  if (layers_ == nullptr) layers_ = MakeLayers(data);
   if (layers_ == nullptr) {
     throw FailedPreconditionError(StrCat("[keras/model] expected the input shape of model '", options_.name,
                                          "' to be known; begin it with Input(shape), call Build(shape), or Fit it"));

@@ -380,6 +380,24 @@ TEST_P(MultiWorker, TheChiefAloneWrites) {
   std::filesystem::remove_all(folder);
 }
 
+// The worker has ended in peace meanwhile.
+TEST(MultiWorkerCalls, EvaluateAtTheChiefAloneSaysThatAllHaveToCallIt) {
+  RegisterAll();
+  const testing::StrategyCluster cluster(2, 1, "in_process");
+  const std::vector<Status> outcomes = cluster.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {
+    TrainingCase one;
+    one.optimizer = keras::SGD();
+    const auto model = ModelOf(one, strategy);
+    model->Fit(DataOf(one), {.batch_size = 8, .verbose = 0});
+    if (worker == 0) model->Evaluate(DataOf(one), {.verbose = 0});
+  });
+  EXPECT_TRUE(outcomes[1].ok()) << outcomes[1].ToString();
+  EXPECT_EQ(outcomes[0].code(), Code::kUnavailable) << outcomes[0].ToString();
+  EXPECT_THAT(outcomes[0].message(),
+              AllOf(HasSubstr("expected all workers to call Evaluate together"), HasSubstr("rank 1 ("),
+                    HasSubstr("every worker make the same calls in the same order")));
+}
+
 TEST(MultiWorkerTimeout, ACollectiveThatTakesLongerNamesWhoIsWaitedFor) {
   RegisterAll();
   const testing::StrategyCluster cluster(2, 1, "grpc", {.timeout_seconds = 0.5});

@@ -12,6 +12,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/keras/keras.h"
+#include "cohort/keras/testing/array_ops_layer.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/registration.h"
 
@@ -193,6 +194,11 @@ const std::map<std::string, std::function<ModelPtr()>>& Models() {
                                                     Dense(8, {.activation = "tanh"}),
                                                     Dense(3)};
          return std::make_unique<Sequential>(items, ModelOptions{.dtype_policy = "mixed_bfloat16"});
+       }},
+      // Not there in Keras: for ONNX.
+      {"array_ops",
+       [] {
+         return Chain({Input(Shape{4, 6}), MakeLayer<ArrayOps>(), Dense(3)});
        }},
       {"nested", Nested},
       {"crossed", Crossed},

@@ -94,7 +94,10 @@ void ModelEngine::ExpectEqualModels() {
   for (const ModelWeight& weight : weights()) {
     facts.emplace_back(StrCat("weight ", weight.path), StrCat(weight.spec.dtype, weight.spec.shape));
   }
-  strategy_->meeting().ExpectAgreement("[keras/model] expected all workers to build the same model", facts);
+  strategy_->meeting().ExpectAgreement(
+      "[keras/model] expected all workers to build the same model, by calling Build, "
+      "Fit, Evaluate or Predict together",
+      facts);
 }
 
 VariableCreatorScope ModelEngine::OwnNames() {
@@ -324,8 +327,13 @@ void ModelEngine::ExpectEqualReplicas() {
 }
 
 std::vector<Tensor> ModelEngine::Predict(const std::vector<Tensor>& x) {
-  if (!predict_) predict_ = session_->MakeCallable(x_, predictions_);
-  return (*predict_)(x);
+  std::optional<Callable> predict;
+  {
+    const MutexLock lock(predict_mu_);
+    if (!predict_) predict_ = session_->MakeCallable(x_, predictions_);
+    predict = predict_;
+  }
+  return (*predict)(x);
 }
 
 }  // namespace cohort::keras

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/mutex.h"
 #include "cohort/data/element.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/keras/callbacks/logs.h"
@@ -60,7 +61,7 @@ class StepFunction {
   std::optional<Callable> results_;
 };
 
-// For one thread at a time.
+// For one thread at a time, except for Predict.
 class ModelEngine {
  public:
   using StepBody = std::function<void(StepContext&)>;
@@ -99,7 +100,7 @@ class ModelEngine {
   void ExpectEqualReplicas();
   // How the signal goes through the layers in a step on `batch`, of which nothing is updated. All processes together.
   SignalReport MeasureSignal(const StepFunction& step, const std::vector<Tensor>& batch);
-  // The outputs for a batch of inputs, as in inference, by the first replica alone.
+  // The outputs for a batch of inputs, as in inference, by the first replica alone. Thread-safe.
   std::vector<Tensor> Predict(const std::vector<Tensor>& x);
 
  private:
@@ -127,7 +128,8 @@ class ModelEngine {
   std::vector<Output> predictions_;
   std::vector<std::unique_ptr<GraphOptimizer>> optimizers_;  // of each set of variables
   std::unique_ptr<Session> session_;
-  std::optional<Callable> predict_;
+  Mutex predict_mu_;
+  std::optional<Callable> predict_ GUARDED_BY(predict_mu_);
   std::vector<Output> new_values_;  // of SetWeights
   std::optional<Callable> assign_;
   std::optional<Callable> set_learning_rate_;

@@ -115,9 +115,10 @@ void Model::Prepare(const ModelData& data, const char* caller) {
 
 void Model::AwaitWorkers() { engine().strategy().meeting().Barrier(); }
 
-void Model::ReportSignal(Batches& batches, const StepFunction& step) {
+void Model::ReportSignal(Batches& batches, const StepFunction& step, const std::string& where) {
   signal_checked_ = true;
-  const SignalReport report = engine().MeasureSignal(step, FirstExamples(batches.Peek(), kSignalExamples));
+  const std::vector<Tensor> examples = FirstExamples(batches.Peek(), kSignalExamples);
+  const SignalReport report = WithPlace(where, 0, [&] { return engine().MeasureSignal(step, examples); });
   if (!is_chief()) return;
   for (const std::string& problem : report.Problems()) {
     LogWarning("keras", "signal check of model '", name(), "': ", problem);
@@ -145,8 +146,8 @@ void Model::ExpectAgreement(Batches& batches, Batches* validation, const FitOpti
   facts.emplace_back("validation_freq", StrCat(options.validation_freq));
   facts.emplace_back("validation_steps", StrCat(options.validation_steps));
   AddCallbacks(options.callbacks, facts);
-  strategy.meeting().ExpectAgreement(StrCat("[keras/fit] expected all workers to train model '", name(), "' alike"),
-                                     facts);
+  strategy.meeting().ExpectAgreement(
+      StrCat("[keras/fit] expected all workers to call Fit together and to train model '", name(), "' alike"), facts);
   batches.ShareSeeds();
   if (validation != nullptr) validation->ShareSeeds();
 }
@@ -191,7 +192,9 @@ History Model::FitHere(const ModelData& all, const FitOptions& options) {
   ExpectAgreement(batches, validation ? &*validation : nullptr, options);
   const StepFunction& step = Step(/*training=*/true, batches.y_specs());
   engine().ExpectEqualReplicas();
-  if (options.signal_check && !signal_checked_) ReportSignal(batches, step);
+  if (options.signal_check && !signal_checked_) {
+    ReportSignal(batches, step, StrCat("epoch ", options.initial_epoch + 1));
+  }
 
   History history;
   std::vector<CallbackPtr> list = options.callbacks;
@@ -203,7 +206,7 @@ History Model::FitHere(const ModelData& all, const FitOptions& options) {
                              .initial_epoch = options.initial_epoch,
                              .steps = batches.steps()});
   stop_training_ = false;
-  FitProgress progress = {batches, RunningLosses(step), options.initial_epoch};
+  FitProgress progress = {batches, RunningLosses(step), options.initial_epoch, 0, callbacks};
   const InFit in_fit(&fit_, &progress);
   int64_t unchecked = 0;
   const auto check_replicas = [&] {
@@ -212,6 +215,7 @@ History Model::FitHere(const ModelData& all, const FitOptions& options) {
     engine().ExpectEqualReplicas();
   };
   callbacks.OnTrainBegin();
+  if (progress.restored_states) callbacks.RestoreStates(*progress.restored_states, progress.restored_from);
   Logs logs;
   std::chrono::nanoseconds waited{0};
   while (progress.epoch < options.epochs && !stop_training_) {
@@ -267,7 +271,9 @@ Logs Model::EvaluateHere(const ModelData& data, const EvaluateOptions& options) 
     Facts facts = {{"steps", StrCat(options.steps)}};
     AddData("data", batches.common_data(), options.auto_shard, facts);
     engine().strategy().meeting().ExpectAgreement(
-        StrCat("[keras/evaluate] expected all workers to evaluate model '", name(), "' alike"), facts);
+        StrCat("[keras/evaluate] expected all workers to call Evaluate together and to evaluate model '", name(),
+               "' alike"),
+        facts);
     batches.ShareSeeds();
   }
   std::vector<CallbackPtr> list = options.callbacks;
