@@ -57,7 +57,8 @@ class WorkerMeeting {
   // `run`: of each of the steps it takes.
   Tensor GatherTensor(const Tensor& mine, const RunOptions& run = {}) REQUIRES(mu_);
   std::vector<std::string> GatherTexts(const std::string& mine, const RunOptions& run = {}) EXCLUDES(mu_);
-  // Removes the byte in front of each text that says what it is. Throws the failure that a worker has announced instead.
+  // Removes the byte in front of each text that says what it is. Throws the failure that a worker has announced
+  // instead.
   void OpenTexts(std::vector<std::string>* texts) const;
 
   const ops::CollectiveKeys keys_;
