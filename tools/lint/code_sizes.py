@@ -31,8 +31,6 @@ LONG_FUNCTIONS = {
     ("cohort/ops/state.cc", "RegisterStateOps"),
     ("cohort/runtime/executor.cc", "Executor::Drain"),
     ("cohort/runtime/executor_plan.cc", "Executor::FuseChains"),
-    ("cohort/runtime/master.cc", "Master::RegisterParts"),
-    ("cohort/runtime/master.cc", "Master::RunParts"),
     ("tests/chaos/strategy_task.cc", "Train"),
     ("tests/interop/keras_models_main.cc", "Models"),
     ("tests/ops/control_flow_cases.cc", "AddLoopCases"),
