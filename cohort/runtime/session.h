@@ -13,7 +13,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/tensor.h"
-#include "cohort/device/device.h"
+#include "cohort/device/device_attributes.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort {
