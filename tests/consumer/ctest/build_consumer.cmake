@@ -12,6 +12,13 @@ if(WAY STREQUAL installed)
   if(private)
     message(FATAL_ERROR "internal headers were installed: ${private}")
   endif()
+  execute_process(COMMAND ${WORK}/prefix/bin/cohort --version OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+  file(GLOB_RECURSE documents ${WORK}/prefix/share/doc/*/docs/architecture.md
+    ${WORK}/prefix/share/doc/*/examples/ps_worker/main.cc)
+  list(LENGTH documents count)
+  if(NOT count EQUAL 2)
+    message(FATAL_ERROR "expected docs/architecture.md and examples/ps_worker/main.cc to be installed; got: ${documents}")
+  endif()
   list(APPEND arguments -D CMAKE_PREFIX_PATH=${WORK}/prefix)
 else()
   # The whole library is compiled anew, so it is done in the quickest way: what counts is that it compiles and links.
