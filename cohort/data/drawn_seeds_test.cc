@@ -51,7 +51,9 @@ TEST(DrawnSeedsTest, DatasetsWithoutSuchShufflesStayAsTheyAre) {
   const Dataset seeded = Dataset::Range(9).Shuffle(9, /*seed=*/1).Cache();
   EXPECT_THAT(DrawnSeeds(seeded), IsEmpty());
   EXPECT_EQ(WithDrawnSeeds(seeded, {}).node(), seeded.node());
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { WithDrawnSeeds(seeded.Shuffle(2), {1, 2}); }),
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                WithDrawnSeeds(seeded.Shuffle(2), {1, 2});
+              }),
               AllOf(HasSubstr("each of the 1 shuffles"), HasSubstr("Shuffle(2)"), HasSubstr("got 2")));
 }
 

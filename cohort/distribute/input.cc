@@ -18,7 +18,8 @@ DistributedIterator::DistributedIterator(StrategyPtr strategy, const data::Datas
       iterator_(dataset.MakeIterator(options)) {}
 
 bool DistributedIterator::Next(PerReplica<std::vector<Tensor>>* values) {
-  // A process whose reading fails has met the others by then, so that they do not wait for it as for one that never came.
+  // A process whose reading fails has met the others by then, so that they do not wait for it as for one that never
+  // came.
   if (!met_ && !endless_) strategy_->meeting().Barrier();
   met_ = true;
   values->clear();
@@ -78,8 +79,9 @@ data::Dataset WithSeedsOfChief(const Strategy& strategy, const data::Dataset& da
     if (drawn[worker].size() == drawn[0].size()) continue;
     throw WorkersDisagreeError(StrCat("[distribute] expected as many shuffles without a seed at all workers; got ",
                                       drawn[0].size(), " at ", strategy.meeting().Describe(0), " and ",
-                                      drawn[worker].size(), " at ", strategy.meeting().Describe(static_cast<int>(worker)),
-                                      "; this worker reads ", dataset.ToString(), "; describe the data alike"));
+                                      drawn[worker].size(), " at ",
+                                      strategy.meeting().Describe(static_cast<int>(worker)), "; this worker reads ",
+                                      dataset.ToString(), "; describe the data alike"));
   }
   return data::WithDrawnSeeds(dataset, drawn[0]);
 }
@@ -116,8 +118,7 @@ void FillWithoutRows(PerReplica<std::vector<Tensor>>* values, const data::Elemen
 
 DistributedDataset DistributeDataset(const StrategyPtr& strategy, const data::Dataset& dataset,
                                      data::AutoShardPolicy policy) {
-  const data::Dataset agreed =
-      policy == data::AutoShardPolicy::kOff ? dataset : WithSeedsOfChief(*strategy, dataset);
+  const data::Dataset agreed = policy == data::AutoShardPolicy::kOff ? dataset : WithSeedsOfChief(*strategy, dataset);
   return DistributedDataset(strategy, PartOfProcess(*strategy, agreed, policy).dataset);
 }
 

@@ -20,8 +20,8 @@ class DistributedIterator {
 
   // Replaces *values by the components of each replica of this process; a replica may get batches without rows. Returns
   // false when no replica of any process has data. Throws what a stage throws; the other processes then wait for this
-  // one until it calls Next again or ends, and get UnavailableError if it ends. Throws InvalidArgumentError if a replica
-  // without data would need a batch of an unknown shape.
+  // one until it calls Next again or ends, and get UnavailableError if it ends. Throws InvalidArgumentError if a
+  // replica without data would need a batch of an unknown shape.
   bool Next(PerReplica<std::vector<Tensor>>* values);
 
  private:
@@ -75,8 +75,8 @@ struct InputPart {
   bool of_common_batches = false;
 };
 // Returns this process's part. kData, and kAuto if there are no files to share: each global batch is cut into one part
-// of ceil(rows / replicas) rows for each replica of all processes, and worker i of n gets the parts j with j mod n == i.
-// kFile: files of its own; kHint: what Shard(hint) leaves to it; kOff: everything; of these the rows are cut to the
+// of ceil(rows / replicas) rows for each replica of all processes, and worker i of n gets the parts j with j mod n ==
+// i. kFile: files of its own; kHint: what Shard(hint) leaves to it; kOff: everything; of these the rows are cut to the
 // replicas' sizes (data::RebatchSizes), or each batch into equal parts if the size of a global batch is not known.
 InputPart PartOfProcess(const Strategy& strategy, const data::Dataset& dataset, data::AutoShardPolicy policy);
 
@@ -91,7 +91,8 @@ data::Dataset WithSeedsOfChief(const Strategy& strategy, const data::Dataset& da
 PerReplica<std::vector<Tensor>> RowsOfReplicas(const Strategy& strategy, const std::vector<Tensor>& global_batch);
 
 // Gives batches without rows to replicas that have none (empty lists): like those of another replica, or, if none has
-// data, like `spec` says. Throws InvalidArgumentError, which begins with `caller`, if the spec does not tell the shapes.
+// data, like `spec` says. Throws InvalidArgumentError, which begins with `caller`, if the spec does not tell the
+// shapes.
 void FillWithoutRows(PerReplica<std::vector<Tensor>>* values, const data::ElementSpec& spec, const std::string& caller);
 
 }  // namespace cohort::distribute

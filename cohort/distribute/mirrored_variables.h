@@ -17,8 +17,8 @@ class MirroredVariables : public VariablePlacer {
   ops::Variable CopyOf(const Strategy& strategy, const ops::Variable& variable, int local) const override;
 
  protected:
-  // Returns what makes the initial values of one variable's copies, called once a copy, in order, with the copy's number
-  // and the first copy (null for the first one itself).
+  // Returns what makes the initial values of one variable's copies, called once a copy, in order, with the copy's
+  // number and the first copy (null for the first one itself).
   using InitialValues = std::function<Output(int local, const VariableInfo* first)>;
   virtual InitialValues InitialValuesOf(const Strategy& strategy, Graph& graph, const VariableRequest& request) const;
 };

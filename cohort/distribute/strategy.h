@@ -1,6 +1,6 @@
 // Strategy: one program for many replicas that stay equal. One graph holds all replicas of this process, and each
-// process has such a graph and a session of its own. The strategy knows the devices of the replicas, their numbers among
-// all processes, and where variables live.
+// process has such a graph and a session of its own. The strategy knows the devices of the replicas, their numbers
+// among all processes, and where variables live.
 //
 //   const auto strategy = distribute::Mirrored({"/cpu:0", "/cpu:1"});
 //   Graph graph;
@@ -91,8 +91,8 @@ class ReplicaContext {
   // run what comes of them in the same steps. Numbers of any dtype that collectives take; equal shapes.
   Output AllReduce(Reduction reduction, Output value);
   // The mean of `values` over the elements of the whole global batch, as this replica's share: its sum, divided by the
-  // number of elements of all replicas (an AllReduce of its own). So the shares of all replicas, and their gradients, add
-  // up to those of one device with the whole batch, also if parts differ in size or have no rows.
+  // number of elements of all replicas (an AllReduce of its own). So the shares of all replicas, and their gradients,
+  // add up to those of one device with the whole batch, also if parts differ in size or have no rows.
   Output MeanOfGlobalBatch(Output values);
   // This replica's copy of a variable that was made in the strategy's scope, or the variable that all replicas share.
   ops::Variable Local(const ops::Variable& variable) const;
@@ -152,11 +152,11 @@ class Strategy {
   // Opens a session on `graph` with these. Throws what Session throws.
   std::unique_ptr<Session> OpenSession(const Graph& graph, const SessionConfig& config = {}) const;
 
-  // Variables made while the result lives are the strategy's: its VariablePlacer makes them, through the graph's creators.
-  // Variables that are local (VariableOptions) are left alone.
+  // Variables made while the result lives are the strategy's: its VariablePlacer makes them, through the graph's
+  // creators. Variables that are local (VariableOptions) are left alone.
   StrategyScope Scope(Graph& graph) const { return StrategyScope(*this, graph); }
-  // The copy of replica `local` of this process; the variable itself if replicas share it. Throws FailedPreconditionError
-  // for a variable that was not made in the scope.
+  // The copy of replica `local` of this process; the variable itself if replicas share it. Throws
+  // FailedPreconditionError for a variable that was not made in the scope.
   ops::Variable Local(const ops::Variable& variable, int local) const;
   // Calls `fn` once for each replica of this process, on its device, in a name scope of its own. Throws
   // FailedPreconditionError where the replicas do not make the same all-reduces.
@@ -172,25 +172,24 @@ class Strategy {
   // in the order of the graph, so that they leave while the backward pass goes on. Every node that is returned has to
   // run in a step if one of them does.
   PerReplica<std::vector<Output>> SumOverReplicas(const PerReplica<std::vector<Output>>& values) const;
-  // Adds the update by which `optimizer` minimizes the sum of the replicas' losses over all replicas of all processes: the
-  // loss of one device, if each loss is a share (ReplicaContext::MeanOfGlobalBatch). One loss for each replica of this
-  // process, as Run returns them. Throws what ComputeGradients and ApplyGradients throw.
+  // Adds the update by which `optimizer` minimizes the sum of the replicas' losses over all replicas of all processes:
+  // the loss of one device, if each loss is a share (ReplicaContext::MeanOfGlobalBatch). One loss for each replica of
+  // this process, as Run returns them. Throws what ComputeGradients and ApplyGradients throw.
   struct MinimizeOptions {
     std::vector<ops::Variable> variables = {};  // none: all trainable ones that were made in the strategy's scopes
     ops::Variable global_step = {};             // made in the scope; 1 is added after the update
   };
   Node* Minimize(train::Optimizer& optimizer, const PerReplica<Output>& losses, const MinimizeOptions& options) const;
   Node* Minimize(train::Optimizer& optimizer, const PerReplica<Output>& losses) const;
-  // The first half of Minimize: the gradients, summed over all replicas of all processes, for each copy of the variables.
-  // A variable in parts is there with its parts. Between the halves gradients may be changed, alike for each copy, by
-  // train::ClipByGlobalNorm for instance. Throws InvalidArgumentError if there is no variable, FailedPreconditionError if
-  // the replicas' losses depend on different variables.
+  // The first half of Minimize: the gradients, summed over all replicas of all processes, for each copy of the
+  // variables. A variable in parts is there with its parts. Between the halves gradients may be changed, alike for each
+  // copy, by train::ClipByGlobalNorm for instance. Throws InvalidArgumentError if there is no variable,
+  // FailedPreconditionError if the replicas' losses depend on different variables.
   PerCopy<std::vector<train::GradientAndVariable>> ComputeGradients(
       const PerReplica<Output>& losses, const std::vector<ops::Variable>& variables = {}) const;
   // The second half: updates all copies; the result has run when all this is done. A collective is one node at each
   // member, so that it has to run in the same steps in all processes. Throws what the optimizer throws.
-  Node* ApplyGradients(train::Optimizer& optimizer,
-                       const PerCopy<std::vector<train::GradientAndVariable>>& gradients,
+  Node* ApplyGradients(train::Optimizer& optimizer, const PerCopy<std::vector<train::GradientAndVariable>>& gradients,
                        const ops::Variable& global_step = {}) const;
 
   // The sums of what the replicas bring, over all replicas of all processes.
@@ -199,8 +198,8 @@ class Strategy {
     PerReplica<std::vector<train::GradientAndVariable>> gradients;
   };
   // Sums dense values and gradients: values and dense gradients in buckets together (SumOverReplicas), sparse gradients
-  // of large variables by their rows (GatherRows). Throws FailedPreconditionError if the replicas do not bring gradients
-  // of the same kind for the same variables.
+  // of large variables by their rows (GatherRows). Throws FailedPreconditionError if the replicas do not bring
+  // gradients of the same kind for the same variables.
   ReplicaSums SumGradients(const PerReplica<std::vector<train::GradientAndVariable>>& gradients,
                            const PerReplica<std::vector<Output>>& values) const;
   // Whether GatherRows moves less than a dense sum is expected to: of a sparse gradient of a large variable.

@@ -77,8 +77,9 @@ PerCopy<Pairs> Strategy::ComputeGradients(const PerReplica<Output>& losses,
   }
   const std::vector<ops::Variable> variables = VariablesOf(losses[0].graph(), given);
   if (variables.empty()) {
-    throw InvalidArgumentError(StrCat("[distribute] expected variables to train; got none, and none was made in a scope ",
-                                      "of ", name(), ": make them while Strategy::Scope(graph) lives"));
+    throw InvalidArgumentError(
+        StrCat("[distribute] expected variables to train; got none, and none was made in a scope ", "of ", name(),
+               ": make them while Strategy::Scope(graph) lives"));
   }
   PerReplica<Pairs> gradients;
   for (size_t r = 0; r < losses.size(); ++r) {

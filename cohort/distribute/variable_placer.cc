@@ -6,8 +6,7 @@
 
 namespace cohort::distribute {
 
-ops::Variable VariablePlacer::CopyOf(const Strategy& /*strategy*/, const ops::Variable& variable,
-                                     int /*local*/) const {
+ops::Variable VariablePlacer::CopyOf(const Strategy& /*strategy*/, const ops::Variable& variable, int /*local*/) const {
   return variable;
 }
 

@@ -19,8 +19,8 @@ class VariablePlacer {
   virtual ~VariablePlacer() = default;
 
   // Makes what `request` asks for, each variable by a call of `next` in a device scope, and returns the variable that
-  // stands for all of them: the first of several copies, or the whole of several parts (CreateInParts). Never called for
-  // local variables.
+  // stands for all of them: the first of several copies, or the whole of several parts (CreateInParts). Never called
+  // for local variables.
   virtual VariableInfo* Create(const Strategy& strategy, Graph& graph, const VariableMaker& next,
                                const VariableRequest& request) const = 0;
 
@@ -44,8 +44,8 @@ struct VariablePart {
   std::string device;
 };
 // For Create: makes `request` in parts, which are called "name/part_0", "name/part_1", ... Each begins with its rows of
-// the initial value, which is computed once, on the first part's device. Throws InvalidArgumentError unless the rows make
-// up axis 0 of the requested shape.
+// the initial value, which is computed once, on the first part's device. Throws InvalidArgumentError unless the rows
+// make up axis 0 of the requested shape.
 VariableInfo* CreateInParts(Graph& graph, const VariableMaker& next, const VariableRequest& request,
                             const std::vector<VariablePart>& parts);
 

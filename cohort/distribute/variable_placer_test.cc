@@ -27,8 +27,8 @@ using ::testing::HasSubstr;
 using Floats = std::vector<float>;
 using Ints = std::vector<int64_t>;
 
-// Two "parameter servers", /cpu:2 and /cpu:3: tables of float32 with more than four rows are cut between them, the first
-// with one row more if there is an odd one; other variables live on one of them, by their name.
+// Two "parameter servers", /cpu:2 and /cpu:3: tables of float32 with more than four rows are cut between them, the
+// first with one row more if there is an odd one; other variables live on one of them, by their name.
 class ByName final : public VariablePlacer {
  public:
   VariableInfo* Create(const Strategy& /*strategy*/, Graph& graph, const VariableMaker& next,
@@ -125,7 +125,7 @@ TEST_F(VariablePlacerTest, GradientsOfLookupsAreSparseInEachPart) {
   EXPECT_EQ(session->Run(ToDense(gradients[1])).ToVector<float>(), (Floats{0, 0, 2}));
 }
 
-Floats Train(const StrategyPtr& strategy, std::vector<std::string>* devices_of_slots) {
+Floats TrainTable(const StrategyPtr& strategy, std::vector<std::string>* devices_of_slots) {
   Graph graph;
   ops::Variable table, w, bias;
   {
@@ -145,7 +145,8 @@ Floats Train(const StrategyPtr& strategy, std::vector<std::string>* devices_of_s
     const std::vector<Output>& batch = inputs.Of(replica);
     const Output rows = replica.Local(table).Gather(batch[0]);
     const Output got = ops::MatMul(ops::Tanh(rows), replica.Local(w)) + replica.Local(bias);
-    const Output penalty = ops::Sum(ops::Square(replica.Local(table).value())) * (0.01f / replica.num_replicas_in_sync());
+    const Output penalty =
+        ops::Sum(ops::Square(replica.Local(table).value())) * (0.01f / replica.num_replicas_in_sync());
     return replica.MeanOfGlobalBatch(ops::SquaredDifference(got, batch[1])) + penalty;
   });
   train::AdagradOptimizer optimizer(0.2);
@@ -170,8 +171,8 @@ Floats Train(const StrategyPtr& strategy, std::vector<std::string>* devices_of_s
 
 TEST_F(VariablePlacerTest, PartitionedVariablesTrainAsOnOneDevice) {
   std::vector<std::string> slots, of_one;
-  const Floats expected = Train(Default(), &of_one);
-  const Floats got = Train(TwoReplicasAndTwoServers(), &slots);
+  const Floats expected = TrainTable(Default(), &of_one);
+  const Floats got = TrainTable(TwoReplicasAndTwoServers(), &slots);
   ASSERT_EQ(got.size(), expected.size());
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 2e-6) << i;
   EXPECT_NE(got[0], 0.3f);

@@ -4,8 +4,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/ops/array.h"
 #include "cohort/ops/arithmetic.h"
+#include "cohort/ops/array.h"
 #include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/control.h"

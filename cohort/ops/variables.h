@@ -77,8 +77,8 @@ Variable GetVariable(Graph& graph, const std::string& name, const Shape& shape, 
 VariableInfo* MakeVariable(Graph& graph, const VariableRequest& request);
 
 // For creators that cut a variable along axis 0: adds one that stands for `parts`, each of which `next` has made. It is
-// in the graph as a local variable that is not trained, so that savers, initializers and optimizers see its parts alone.
-// Throws InvalidArgumentError unless the parts' rows make up the requested shape.
+// in the graph as a local variable that is not trained, so that savers, initializers and optimizers see its parts
+// alone. Throws InvalidArgumentError unless the parts' rows make up the requested shape.
 VariableInfo* MakeVariableOfParts(Graph& graph, const VariableRequest& request,
                                   const std::vector<VariableInfo*>& parts);
 

@@ -22,8 +22,8 @@ distribute::StrategyPtr StrategyFromFlags(int argc, char** argv) {
   if (const std::optional<int> code = flags.Parse(argc, argv)) std::exit(*code);
   if (name == "default" || name == "one_device") {
     if (given) {
-      std::fprintf(stderr, "expected a strategy with several replicas beside --num_replicas=%d; got --strategy=%s\n", *given,
-                   name.c_str());
+      std::fprintf(stderr, "expected a strategy with several replicas beside --num_replicas=%d; got --strategy=%s\n",
+                   *given, name.c_str());
       std::exit(2);
     }
     return name == "default" ? distribute::Default() : distribute::OneDevice("/cpu:0");

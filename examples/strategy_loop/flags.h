@@ -7,8 +7,8 @@
 
 namespace examples {
 
-// Reads --strategy and --num_replicas. Ends the process after --help (exit code 0) and after a mistake, which it names on
-// stderr (2).
+// Reads --strategy and --num_replicas. Ends the process after --help (exit code 0) and after a mistake, which it names
+// on stderr (2).
 cohort::distribute::StrategyPtr StrategyFromFlags(int argc, char** argv);
 
 // Elements (x, y) with x in [-1, 1)^2 and y = 2 x0 - 3 x1 + 1; the same ones in every process.

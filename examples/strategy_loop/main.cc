@@ -1,5 +1,5 @@
-// A training loop by hand, under any strategy: a line is fitted to points, whose batches are divided among all replicas.
-// The same program runs on one device, on several, and on several machines; what changes is the strategy.
+// A training loop by hand, under any strategy: a line is fitted to points, whose batches are divided among all
+// replicas. The same program runs on one device, on several, and on several machines; what changes is the strategy.
 #include <iostream>
 
 #include "cohort/cohort.h"
@@ -35,7 +35,8 @@ int main(int argc, char** argv) {
   for (int epoch = 0; epoch < 20; ++epoch) {
     const auto iterator = batches.MakeIterator({.epoch = epoch});
     float last = 0;
-    for (distribute::PerReplica<std::vector<Tensor>> parts; iterator->Next(&parts);) last = step(parts)[0].scalar<float>();
+    for (distribute::PerReplica<std::vector<Tensor>> parts; iterator->Next(&parts);)
+      last = step(parts)[0].scalar<float>();
     if (strategy->is_chief()) std::cout << "epoch " << epoch + 1 << ": loss " << last << "\n";
   }
   if (strategy->is_chief()) examples::PrintLine(*strategy, session->Run({}, {w, b}));

@@ -147,8 +147,8 @@ class StrategyInput : public testing::MultiWorker {
     }
   }
 
-  // Numbers as examples of a model whose weights are a table of them. `offset` is added to each number, by a function of
-  // the host: two workers' offsets may differ, and the workers compare no more than that each has a function.
+  // Numbers as examples of a model whose weights are a table of them. `offset` is added to each number, by a function
+  // of the host: two workers' offsets may differ, and the workers compare no more than that each has a function.
   static Dataset AsExamples(const Dataset& batches, int64_t offset) {
     const auto example = [offset](const std::vector<Tensor>& element) -> std::vector<Tensor> {
       const int64_t rows = element[0].num_elements();
@@ -185,8 +185,7 @@ class StrategyInput : public testing::MultiWorker {
     std::vector<std::vector<int>> counts(static_cast<size_t>(workers()));
     ExpectOk(cluster_.AtEachWorker([&](int worker, const StrategyPtr& strategy) {
       const auto table = Table(numbers_ * workers(), strategy);
-      table->Fit(AsExamples(dataset, worker * numbers_),
-                 {.verbose = 0, .signal_check = false, .auto_shard = policy});
+      table->Fit(AsExamples(dataset, worker * numbers_), {.verbose = 0, .signal_check = false, .auto_shard = policy});
       counts[static_cast<size_t>(worker)] = Lookups(*table);
     }));
     for (const auto& mine : counts) EXPECT_EQ(mine, counts[0]);
@@ -307,8 +306,8 @@ TEST_P(StrategyInput, FitCoversAShuffleWithoutASeedOnceAnEpochAlsoAfterARestart)
         const Dataset rows = FromRange().Shuffle(numbers_).Batch(kBatch);
         const Dataset validation = FromRange().Shuffle(3).Batch(2);
         const auto table = Table(numbers_, strategy);
-        keras::FitOptions fit = {.epochs = 3, .verbose = 0, .validation_data = AsExamples(validation, 0),
-                                 .signal_check = false};
+        keras::FitOptions fit = {
+            .epochs = 3, .verbose = 0, .validation_data = AsExamples(validation, 0), .signal_check = false};
         if (stop_after > 0) {
           fit.callbacks.push_back(keras::BackupAndRestore({.backup_dir = backup, .save_every_batches = 1}));
         }

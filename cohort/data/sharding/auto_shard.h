@@ -34,8 +34,8 @@ inline constexpr int64_t kShardHint = -1;
 Dataset AutoShard(const Dataset& dataset, int64_t num_workers, int64_t index,
                   AutoShardPolicy policy = AutoShardPolicy::kAuto);
 
-// Returns what kAuto gives a worker if there are files to share: its part by kFile. Returns nullopt, with a warning that
-// says why, if kAuto comes to kData. Throws as AutoShard, but not for the lack of a reader.
+// Returns what kAuto gives a worker if there are files to share: its part by kFile. Returns nullopt, with a warning
+// that says why, if kAuto comes to kData. Throws as AutoShard, but not for the lack of a reader.
 std::optional<Dataset> AutoShardFiles(const Dataset& dataset, int64_t num_workers, int64_t index);
 
 // Rows of the batches that `dataset` yields, by its spec or its last Batch; -1 where they are not known.
