@@ -1,13 +1,13 @@
-#include "cohort/device/test_device.h"
+#include "cohort/backends/test/test_device.h"
 
 #include <cstring>
 #include <mutex>
 #include <thread>
 #include <utility>
 
+#include "cohort/backends/cpu/passes/passes.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/device/device_factory.h"
 
 namespace cohort {
 namespace {
@@ -47,8 +47,8 @@ size_t OffsetInBuffer(const Tensor& value) {
 bool HoldsObjects(const Tensor& value) { return DTypeSize(value.dtype()) == 0; }
 
 DeviceAttributes HostAttributes(DeviceAttributes attributes) {
-  attributes.name.type = "CPU";
-  attributes.type = "CPU";
+  attributes.name.type = kHostDeviceType;
+  attributes.type = kHostDeviceType;
   return attributes;
 }
 
@@ -85,8 +85,7 @@ class OnStream final : public AsyncOpKernel {
           slots(num_inputs + static_cast<size_t>(outer.num_outputs())),
           input_slots(num_inputs),
           uses(slots.size(), 2),  // not to be worked on in place: the device's tensors see the same bytes
-          inner(outer.node(), host, outer.step(), slots.data(), input_slots.data(), slots.data() + num_inputs,
-                uses.data()) {
+          inner(outer.node(), host, outer.step(), slots.data(), input_slots, slots.data() + num_inputs, uses.data()) {
       for (size_t i = 0; i < num_inputs; ++i) {
         slots[i] = HostViewOfTestDevice(outer.input(static_cast<int>(i)));
         input_slots[i] = static_cast<int32_t>(i);
@@ -145,10 +144,10 @@ Tensor TestDeviceViewOfHost(const Tensor& value) {
 
 TestDevice::TestDevice(DeviceAttributes attributes, std::shared_ptr<TaskResources> task,
                        std::chrono::microseconds delay)
-    : Device(attributes, TestDeviceAllocator(), task, 1),
+    : Device(TestBackend::Get(), attributes, TestDeviceAllocator(), task, 1),
       delay_(delay),
-      host_(HostAttributes(attributes), HostAllocator(), task, 1),
-      stream_(StrCat("TEST:", *attributes.name.id, " stream"), 1) {}
+      host_(HostAttributes(attributes), task, 1),
+      stream_(StrCat(attributes.type, ":", *attributes.name.id, " stream"), 1) {}
 
 TestDevice::~TestDevice() = default;
 
@@ -173,13 +172,13 @@ std::vector<std::unique_ptr<Device>> MakeTestDevices(const DeviceName& task_name
                                                      std::chrono::microseconds delay) {
   std::vector<std::unique_ptr<Device>> devices;
   for (int i = 0; i < count; ++i) {
-    devices.push_back(std::make_unique<TestDevice>(AttributesOf(task_name, "TEST", i), task, delay));
+    devices.push_back(std::make_unique<TestDevice>(AttributesOf(task_name, TestBackend::Get().type(), i), task, delay));
   }
   return devices;
 }
 
 void RegisterTestDeviceKernels(KernelRegistry& registry) {
-  for (const std::string& op : registry.OpsOn("CPU")) {
+  for (const std::string& op : registry.OpsOn(kHostDeviceType)) {
     if (registry.Has(op, "TEST")) continue;
     registry.Register(op, "TEST", [&registry](const KernelConstruction& c) -> std::unique_ptr<OpKernel> {
       return std::make_unique<OnStream>(c, registry);
@@ -187,13 +186,28 @@ void RegisterTestDeviceKernels(KernelRegistry& registry) {
   }
 }
 
+TestBackend& TestBackend::Get() {
+  static auto* const backend = new TestBackend;
+  return *backend;
+}
+
+std::vector<std::unique_ptr<Device>> TestBackend::MakeDevices(const DeviceRequest& request) const {
+  return MakeTestDevices(request.task, request.count, request.resources, delay_);
+}
+
+void TestBackend::RegisterKernels(KernelRegistry& registry) const { RegisterTestDeviceKernels(registry); }
+
+std::unique_ptr<Graph> TestBackend::Improve(std::unique_ptr<Graph> partition) const {
+  return RunCpuPasses(std::move(partition), type_);
+}
+
 void RegisterTestDevice(std::chrono::microseconds delay) {
   static std::once_flag once;
   std::call_once(once, [delay] {
-    RegisterTestDeviceKernels(KernelRegistry::Global());
-    DeviceFactories::Global().Register("TEST", [delay](const DeviceRequest& request) {
-      return MakeTestDevices(request.task, request.count, request.resources, delay);
-    });
+    TestBackend& backend = TestBackend::Get();
+    backend.set_delay(delay);
+    BackendRegistry::Global().Register(backend);
+    backend.RegisterKernels(KernelRegistry::Global());
   });
 }
 

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "cohort/device/device.h"
-#include "cohort/device/kernel.h"
+#include "cohort/backends/cpu/cpu_device.h"
+#include "cohort/device/backend.h"
 
 namespace cohort {
 
@@ -38,7 +38,7 @@ class TestDevice final : public Device {
 
  private:
   const std::chrono::microseconds delay_;
-  Device host_;
+  CpuDevice host_;
   ThreadPool stream_;
 };
 
@@ -51,7 +51,26 @@ std::vector<std::unique_ptr<Device>> MakeTestDevices(const DeviceName& task_name
 // kernels are registered. It runs the CPU's on the stream, on views of the device's memory, and is asynchronous; it
 // throws InternalError for an input that does not lie where its op wants it.
 void RegisterTestDeviceKernels(KernelRegistry& registry);
-// The same, and a factory: from then on device_count {"TEST", n} makes such devices. Only the first call does anything.
+
+// The backend of these devices. It uses the CPU's passes.
+class TestBackend final : public Backend {
+ public:
+  static TestBackend& Get();
+
+  const std::string& type() const override { return type_; }
+  std::vector<std::unique_ptr<Device>> MakeDevices(const DeviceRequest& request) const override;
+  void RegisterKernels(KernelRegistry& registry) const override;
+  std::unique_ptr<Graph> Improve(std::unique_ptr<Graph> partition) const override;
+  // Of the devices that are made from now on.
+  void set_delay(std::chrono::microseconds delay) { delay_ = delay; }
+
+ private:
+  const std::string type_ = "TEST";
+  std::chrono::microseconds delay_{50};
+};
+
+// Registers the backend: from then on device_count {"TEST", n} makes such devices. Only the first call does anything.
+// Call it after all other kernels are registered.
 void RegisterTestDevice(std::chrono::microseconds delay = std::chrono::microseconds(50));
 
 }  // namespace cohort

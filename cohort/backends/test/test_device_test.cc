@@ -125,8 +125,7 @@ class TestDeviceKernelTest : public ::testing::Test {
     std::vector<int32_t> input_slots(inputs.size(), 0);
     std::vector<int32_t> uses(slots.size(), 1);
     const StepInfo step;
-    KernelContext ctx(*node, *devices_[0], step, slots.data(), input_slots.data(), slots.data() + inputs.size(),
-                      uses.data());
+    KernelContext ctx(*node, *devices_[0], step, slots.data(), input_slots, slots.data() + inputs.size(), uses.data());
     std::promise<Status> ended;
     std::future<Status> end = ended.get_future();
     kernel->AsAsync()->ComputeAsync(ctx, [&](const Status& status) { ended.set_value(status); });
