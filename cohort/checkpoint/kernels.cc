@@ -220,14 +220,14 @@ class RestoreKernel final : public AsideKernel {
 }  // namespace
 
 void RegisterCheckpointKernels(KernelRegistry& registry) {
-  registry.Register<SaveKernel>("SaveV2", "CPU");
-  registry.Register<RestoreKernel>("RestoreV2", "CPU");
-  registry.Register<SnapshotTakeKernel>("_SnapshotTake", "CPU");
-  registry.RegisterFn("_SnapshotRead", "CPU", SnapshotRead);
-  registry.RegisterFn("_SnapshotReadStrings", "CPU", SnapshotReadStrings);
-  registry.Register<SnapshotWriteKernel>("_SnapshotWrite", "CPU");
-  registry.RegisterFn("_SnapshotDrop", "CPU", SnapshotDrop);
-  registry.Register<ProbeKernel>("_CheckpointProbe", "CPU");
+  registry.RegisterHost<SaveKernel>("SaveV2");
+  registry.RegisterHost<RestoreKernel>("RestoreV2");
+  registry.RegisterHost<SnapshotTakeKernel>("_SnapshotTake");
+  registry.RegisterHostFn("_SnapshotRead", SnapshotRead);
+  registry.RegisterHostFn("_SnapshotReadStrings", SnapshotReadStrings);
+  registry.RegisterHost<SnapshotWriteKernel>("_SnapshotWrite");
+  registry.RegisterHostFn("_SnapshotDrop", SnapshotDrop);
+  registry.RegisterHost<ProbeKernel>("_CheckpointProbe");
 }
 
 }  // namespace cohort

@@ -44,7 +44,7 @@ int ReplicasPerWorker(const MultiWorkerOptions& options) {
                                       options.replicas_per_worker));
   }
   if (options.replicas_per_worker > 0) return options.replicas_per_worker;
-  return static_cast<int>(config::ListLogicalDevices("CPU").size());
+  return static_cast<int>(config::ListLogicalDevices(kHostDeviceType).size());
 }
 
 StrategyPtr AloneInItsCluster(const MultiWorkerOptions& options, int replicas) {
@@ -77,7 +77,7 @@ StrategyPtr MultiWorkerMirrored(const MultiWorkerOptions& options) {
   if (workers.size() == 1) return AloneInItsCluster(options, replicas);
 
   ServerOptions server = options.server;
-  int& cpus = server.config.device_count["CPU"];
+  int& cpus = server.config.device_count[kHostDeviceType];
   cpus = std::max(cpus, replicas);
   StrategyLayout layout;
   layout.name = "MultiWorkerMirroredStrategy";

@@ -12,8 +12,8 @@ std::vector<std::string> LocalDevices(const std::vector<std::string>& given) {
   for (const std::string& device : given) {
     const DeviceName name = DeviceName::Parse(device);
     if (!name.type || !name.id) {
-      throw InvalidArgumentError(
-          StrCat("[distribute] expected devices with a type and a number, as \"/cpu:0\"; got '", device, "'"));
+      throw InvalidArgumentError(StrCat("[distribute] expected devices with a type and a number, as \"/",
+                                        kHostDeviceType, ":0\"; got '", device, "'"));
     }
     if (name.job && *name.job != "localhost") {
       throw InvalidArgumentError(StrCat("[distribute] expected devices of this process; got '", device,
@@ -25,14 +25,15 @@ std::vector<std::string> LocalDevices(const std::vector<std::string>& given) {
     devices.push_back(here.ToString());
   }
   if (!devices.empty()) return devices;
-  for (const config::LogicalDevice& device : config::ListLogicalDevices("CPU")) devices.push_back(device.name);
+  for (const config::LogicalDevice& device : config::ListLogicalDevices(kHostDeviceType))
+    devices.push_back(device.name);
   return devices;
 }
 
 std::vector<std::string> CpusOf(const std::string& task, int replicas) {
   std::vector<std::string> devices;
   devices.reserve(static_cast<size_t>(replicas));
-  for (int i = 0; i < replicas; ++i) devices.push_back(StrCat(task, "/device:CPU:", i));
+  for (int i = 0; i < replicas; ++i) devices.push_back(StrCat(task, "/device:", kHostDeviceType, ":", i));
   return devices;
 }
 

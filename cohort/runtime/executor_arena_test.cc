@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "cohort/core/str_cat.h"
-#include "cohort/device/device_factory.h"
+#include "cohort/device/backend.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/control.h"

@@ -33,12 +33,7 @@ void SetResult(KernelContext& ctx, int i, Tensor value) {
                                       output.dtype(), output.shape(), "; the function gave ", value.dtype(),
                                       value.shape()));
   }
-  if (LiesInHostMemory(output)) {
-    if (value.space() != MemorySpace::kHost) value = ctx.device().CopyToHost(value);
-  } else if (value.space() != ctx.device().allocator().space()) {
-    value = ctx.device().CopyFromHost(value);
-  }
-  ctx.SetOutput(i, std::move(value));
+  ctx.SetOutput(i, PlacedAs(ctx, i, std::move(value)));
 }
 
 Status SetResults(KernelContext& ctx, std::vector<Tensor> results) {
@@ -200,13 +195,13 @@ class WhileKernel final : public AsyncOpKernel {
 
 }  // namespace
 
-void RegisterFunctionKernels(KernelRegistry& registry, const char* device) {
-  registry.Register<CallKernel>("PartitionedCall", device);
-  registry.Register<CallKernel>("StatefulPartitionedCall", device);
-  registry.Register<IfKernel>("If", device);
-  registry.Register<IfKernel>("StatelessIf", device);
-  registry.Register<WhileKernel>("While", device);
-  registry.Register<WhileKernel>("StatelessWhile", device);
+void RegisterFunctionKernels(KernelRegistry& registry) {
+  registry.RegisterHost<CallKernel>("PartitionedCall", KernelMemory::kEither);
+  registry.RegisterHost<CallKernel>("StatefulPartitionedCall", KernelMemory::kEither);
+  registry.RegisterHost<IfKernel>("If", KernelMemory::kEither);
+  registry.RegisterHost<IfKernel>("StatelessIf", KernelMemory::kEither);
+  registry.RegisterHost<WhileKernel>("While", KernelMemory::kEither);
+  registry.RegisterHost<WhileKernel>("StatelessWhile", KernelMemory::kEither);
 }
 
 }  // namespace cohort

@@ -8,12 +8,6 @@ namespace {
 Tensor OnHost(KernelContext& ctx, const Tensor& value) {
   return value.space() == MemorySpace::kHost ? value : ctx.device().CopyToHost(value);
 }
-// `value`, which came from elsewhere, where output 0 of the node is to lie.
-Tensor Placed(KernelContext& ctx, Tensor value) {
-  if (LiesInHostMemory(ctx.node().output(0))) return OnHost(ctx, value);
-  return value.space() == ctx.allocator().space() ? std::move(value) : ctx.device().CopyFromHost(value);
-}
-
 // Values that a session was fed are the caller's; those of a function's arguments are given to its body.
 class ArgKernel final : public OpKernel {
  public:
@@ -21,7 +15,7 @@ class ArgKernel final : public OpKernel {
       : index_(static_cast<size_t>(c.attr<int64_t>("index"))), take_(c.node.has_attr("_of_function")) {}
   void Compute(KernelContext& ctx) override {
     Tensor& value = ctx.step().args[index_];
-    ctx.SetOutput(0, Placed(ctx, take_ ? std::move(value) : value));
+    ctx.SetOutput(0, PlacedAs(ctx, 0, take_ ? std::move(value) : value));
   }
 
  private:
@@ -59,7 +53,7 @@ class RecvKernel final : public AsyncOpKernel {
     ctx.step().rendezvous->RecvAsync(edge_, [&ctx, done = std::move(done)](const Status& status, const Tensor& value) {
       if (!status.ok()) return done(status);
       try {
-        ctx.SetOutput(0, Placed(ctx, value));
+        ctx.SetOutput(0, PlacedAs(ctx, 0, value));
       } catch (...) {
         return done(Status::FromCurrentException());
       }
@@ -77,16 +71,16 @@ void ToDevice(KernelContext& ctx) { ctx.SetOutput(0, ctx.device().CopyFromHost(c
 }  // namespace
 
 void RegisterRuntimeKernels(KernelRegistry& registry) {
-  if (registry.Has("_Arg", "CPU")) return;
-  for (const char* device : {"CPU", "TEST"}) {
-    registry.Register<ArgKernel>("_Arg", device);
-    registry.Register<RetvalKernel>("_Retval", device);
-    registry.Register<SendKernel>("_Send", device);
-    registry.Register<RecvKernel>("_Recv", device);
-    registry.RegisterFn("_ToHost", device, ToHost);
-    registry.RegisterFn("_ToDevice", device, ToDevice);
-    RegisterFunctionKernels(registry, device);
-  }
+  if (registry.Has("_Arg", kHostDeviceType)) return;
+  registry.RegisterHost<ArgKernel>("_Arg", KernelMemory::kEither);
+  registry.RegisterHost<RetvalKernel>("_Retval", KernelMemory::kEither);
+  registry.RegisterHost<SendKernel>("_Send", KernelMemory::kEither);
+  registry.RegisterHost<RecvKernel>("_Recv", KernelMemory::kEither);
+  registry.RegisterHostFn("_ToHost", ToHost, KernelMemory::kEither);
+  registry.RegisterHostFn("_ToDevice", ToDevice, KernelMemory::kEither);
+  RegisterFunctionKernels(registry);
+  RegisterTensorListKernels(registry);
+  RegisterControlKernels(registry);
 }
 
 }  // namespace cohort

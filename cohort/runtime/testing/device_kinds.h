@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cohort/backends/register.h"
-#include "cohort/device/test_device.h"
+#include "cohort/backends/test/test_device.h"
 #include "cohort/ops/register.h"
 #include "cohort/runtime/kernels.h"
 #include "cohort/runtime/session.h"
@@ -16,7 +16,7 @@ namespace cohort::testing {
 // Ops, kernels and the device TEST, whose kernels stand for what an accelerator would have.
 inline bool RegisterForDeviceKinds() {
   RegisterOps();
-  RegisterKernels();
+  RegisterBackends();
   RegisterRuntimeKernels(KernelRegistry::Global());
   RegisterTestDevice();
   return true;

@@ -10,8 +10,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/mutex.h"
+#include "cohort/device/backend.h"
 #include "cohort/device/cancellation.h"
-#include "cohort/device/device_factory.h"
 #include "cohort/device/kernel.h"
 #include "cohort/runtime/executor.h"
 #include "cohort/runtime/testing/device_kinds.h"
@@ -66,8 +66,8 @@ class ExecutorFixture : public DeviceKindTest {
 
   ExecutorFixture()
       : task_(std::make_shared<TaskResources>()),
-        devices_(DeviceFactories::Global().Make(DeviceName::Parse("/job:localhost/replica:0/task:0"), {{GetParam(), 1}},
-                                                1, task_, "test")),
+        devices_(BackendRegistry::Global().MakeDevices(DeviceName::Parse("/job:localhost/replica:0/task:0"),
+                                                       {{GetParam(), 1}}, 1, task_, "test")),
         graph_(std::make_unique<Graph>()),
         g_(*graph_) {}
 
