@@ -33,6 +33,7 @@ void RegisterKernels() {
     RegisterBatchNormKernels(registry);
     RegisterRandomKernels(registry);
     RegisterTrainingKernels(registry);
+    RegisterCpuReductions(Reductions::Global());
   });
 }
 

@@ -3,10 +3,12 @@
 #pragma once
 
 #include "cohort/device/kernel.h"
+#include "cohort/device/reduction.h"
 
 namespace cohort {
 
-// Adds every kernel of kernels/ to the global registry. Thread-safe; only the first call does anything.
+// Adds every kernel of kernels/ to the global registry, and the reductions to theirs. Thread-safe; only the first call
+// does anything.
 void RegisterKernels();
 
 // One a family, in backends/cpu/kernels/<family>.cc.
@@ -35,5 +37,8 @@ void RegisterPoolingKernels(KernelRegistry& registry);
 void RegisterBatchNormKernels(KernelRegistry& registry);
 void RegisterRandomKernels(KernelRegistry& registry);
 void RegisterTrainingKernels(KernelRegistry& registry);
+
+// The reductions that collectives use; in backends/cpu/kernels/combine.cc.
+void RegisterCpuReductions(Reductions& reductions);
 
 }  // namespace cohort
