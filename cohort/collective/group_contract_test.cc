@@ -116,7 +116,7 @@ class GroupContract : public ::testing::TestWithParam<Layout> {
   }
   // For all-reduce.
   void ForEachAlgorithm(const std::function<void(Algorithm)>& check) {
-    ForEach(testing::AlgorithmsFor(GetParam()), check);
+    ForEach(testing::AskableAlgorithms(), check);
   }
   // For other collectives, which have one implementation in each engine.
   void ForEachEngine(const std::function<void(Algorithm)>& check) {
@@ -256,8 +256,9 @@ TEST_P(GroupContract, AllReduce) {
 TEST_P(GroupContract, Broadcast) {
   ForEachEngine([&](Algorithm) {
     for (int root = 0; root < world(); ++root) {
-      for (const int64_t rows : {int64_t{0}, int64_t{1}, kOdd, int64_t{400'001}}) CheckBroadcast<float>(root, rows);
+      for (const int64_t rows : {int64_t{0}, int64_t{1}, kOdd}) CheckBroadcast<float>(root, rows);
     }
+    for (const int root : {0, world() - 1}) CheckBroadcast<float>(root, kLarge);
     const auto check = [&](auto element) {
       for (const int64_t rows : {int64_t{0}, int64_t{1}, kOdd}) CheckBroadcast<decltype(element)>(world() / 2, rows);
     };
@@ -347,7 +348,7 @@ TEST_P(GroupContract, NobodyPassesABarrierBeforeAllHaveCome) {
 TEST_P(GroupContract, CallsOverlapInAnyOrder) {
   ForEachAlgorithm([&](Algorithm) {
     const std::vector<int64_t> counts = {50'000, 7, 3000, 1, 120'000, 0, 900, 64};
-    for (int round = 0; round < 5; ++round) {
+    for (int round = 0; round < 2; ++round) {
       std::vector<std::vector<std::future<Outcome>>> futures(static_cast<size_t>(world()));
       for (const auto& member : group().members()) {
         auto& own = futures[static_cast<size_t>(member->rank())];

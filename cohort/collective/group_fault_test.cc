@@ -25,7 +25,7 @@ class GroupFaults : public ::testing::TestWithParam<Layout> {
   // All algorithms without Gloo, or the one that the layout names.
   static std::vector<Algorithm> Algorithms() {
     if (GetParam().algorithm != Algorithm::kAuto) return {GetParam().algorithm};
-    std::vector<Algorithm> ours = testing::AlgorithmsFor(GetParam());
+    std::vector<Algorithm> ours = testing::AskableAlgorithms();
     std::erase(ours, Algorithm::kGloo);
     return ours;
   }

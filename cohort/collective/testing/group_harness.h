@@ -85,12 +85,10 @@ inline std::vector<Layout> WithGloo(std::vector<Layout> layouts, std::vector<Lay
   return layouts;
 }
 
-// Returns all algorithms that a group of `layout` may ask for in this build: those of AUTO, of plans and of engines.
-inline std::vector<Algorithm> AlgorithmsFor(const Layout& layout) {
+// Returns all algorithms that a program may ask for in this build. kShared is not among them: AUTO takes it.
+inline std::vector<Algorithm> AskableAlgorithms() {
   std::vector<Algorithm> all = AllAlgorithms();
-  std::erase_if(all, [&](Algorithm algorithm) {
-    return !IsBuilt(algorithm) || (algorithm == Algorithm::kShared && layout.transport != "local");
-  });
+  std::erase_if(all, [](Algorithm one) { return !IsBuilt(one) || one == Algorithm::kShared; });
   return all;
 }
 
