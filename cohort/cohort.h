@@ -67,3 +67,4 @@
 #include "cohort/train/learning_rate.h"
 #include "cohort/train/optimizer.h"
 #include "cohort/train/supervisor.h"
+#include "cohort/train/task.h"

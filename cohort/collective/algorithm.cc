@@ -17,11 +17,10 @@ struct Row {
 
 const std::vector<Row>& Rows() {
   static const std::vector<Row> rows = [] {
-    std::vector<Row> made = {
-        {Algorithm::kAuto, "AUTO", false},
+    std::vector<Row> made = {{Algorithm::kAuto, "AUTO", false},
 #define COHORT_PLAN_ROW(enumerator, number, name, functions) {Algorithm::enumerator, name, true},
 #define COHORT_ENGINE_ROW(enumerator, number, name, functions) {Algorithm::enumerator, name, false},
-        COHORT_COLLECTIVE_ALGORITHMS(COHORT_PLAN_ROW, COHORT_ENGINE_ROW)
+                             COHORT_COLLECTIVE_ALGORITHMS(COHORT_PLAN_ROW, COHORT_ENGINE_ROW)
 #undef COHORT_PLAN_ROW
 #undef COHORT_ENGINE_ROW
     };

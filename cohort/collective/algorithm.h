@@ -12,8 +12,9 @@
 // source of plan/, which plan/all_reduce.h declares: AppendX makes the plan, SuitsX says whether AUTO takes it. AUTO
 // takes the first row from the top that suits.
 //
-// An ENGINE row is a way to run all collectives of a group. A row named X needs XEngineFactory() in a folder of its own,
-// which engine.h declares. A group is served by the first engine from the top that serves it, and by plans if there is none.
+// An ENGINE row is a way to run all collectives of a group. A row named X needs XEngineFactory() in a folder of its
+// own, which engine.h declares. A group is served by the first engine from the top that serves it, and by plans if
+// there is none.
 //
 // clang-format off
 #define COHORT_COLLECTIVE_ALGORITHMS(PLAN, ENGINE)                                                                     \

@@ -1,9 +1,9 @@
 // CollectiveEngine: a way to run the collectives of a group. Implementations are in folders: plan/ sends messages over
 // the cluster's transport, shared/ serves members of a single process, gloo/ uses Gloo. Internal to collective/.
 //
-// To add an engine, write its folder with `EngineFactory XEngineFactory()`, add an ENGINE row to the table in algorithm.h and
-// list its sources in CMakeLists.txt. If its library is absent, CMake compiles a source whose XEngineFactory() returns a factory
-// that says how to build it, as gloo/absent.cc does.
+// To add an engine, write its folder with `EngineFactory XEngineFactory()`, add an ENGINE row to the table in
+// algorithm.h and list its sources in CMakeLists.txt. If its library is absent, CMake compiles a source whose
+// XEngineFactory() returns a factory that says how to build it, as gloo/absent.cc does.
 #pragma once
 
 #include <chrono>
@@ -81,7 +81,8 @@ class CollectiveEngine {
 
   // Returns whether this process has to wait for its peers' farewells before its part of the engine is destroyed.
   virtual bool NeedsFarewells() const { return false; }
-  // The group has failed or is left: ends all calls that have not ended with `why`. A call that is computing ends first.
+  // The group has failed or is left: ends all calls that have not ended with `why`. A call that is computing ends
+  // first.
   virtual void Fail(const Status& why) = 0;
   // Returns whether the caller is a thread of the engine. Such a thread must not call Join.
   virtual bool IsOwnThread() const { return false; }

@@ -115,9 +115,7 @@ class GroupContract : public ::testing::TestWithParam<Layout> {
     }
   }
   // For all-reduce.
-  void ForEachAlgorithm(const std::function<void(Algorithm)>& check) {
-    ForEach(testing::AskableAlgorithms(), check);
-  }
+  void ForEachAlgorithm(const std::function<void(Algorithm)>& check) { ForEach(testing::AskableAlgorithms(), check); }
   // For other collectives, which have one implementation in each engine.
   void ForEachEngine(const std::function<void(Algorithm)>& check) {
     ForEach(testing::OneAlgorithmPerEngine(GetParam()), check);

@@ -175,7 +175,7 @@ void GroupCore::OnClosed(const std::shared_ptr<Connection>& connection, const St
   const Status gone(why.code(), StrCat("[collective] ", members().DescribeProcess(closed.process), " of ",
                                        membership_.Describe(), " is lost: ", why.message(),
                                        others.empty() ? "" : StrCat("; gone before: ", StrJoin(others, ", "))));
-  // A process that has begun to leave has sent all that others need from it.
+  // A process that has left has sent all that others need from it.
   if (closed.lost) Fail(gone);
   SetGone(closed.process, gone);
 }
@@ -189,8 +189,7 @@ void GroupCore::OnTimeout(const UnfinishedCollective& call, const std::string& w
 void GroupCore::Leave(const Status& why) {
   if (status().ok()) {
     for (const auto& connection : membership_.Connections()) {
-      connection->Send(EncodeLeave({membership_.ref(), false}));
-      connection->Send(EncodeLeave({membership_.ref(), true}));
+      connection->SendAfterAll(EncodeLeave({membership_.ref()}));
     }
     if (engine_->NeedsFarewells()) membership_.AwaitFarewells();
   }

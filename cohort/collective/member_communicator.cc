@@ -66,8 +66,8 @@ void MemberCommunicator::BarrierAsync(const CollectiveId& id, Done done) {
 
 void MemberCommunicator::Abort(const Status& why) {
   if (const auto core = core_.lock()) {
-    core->Fail(Status(why.code(),
-                      StrCat("[collective] ", core->members().DescribeRank(rank_), " gives up: ", why.message())));
+    core->Fail(
+        Status(why.code(), StrCat("[collective] ", core->members().DescribeRank(rank_), " gives up: ", why.message())));
   }
 }
 

@@ -33,13 +33,13 @@ class MemberCommunicator final : public Communicator {
 
  private:
   struct Instance {
-    int64_t rounds = 0;  // calls so far
+    int64_t rounds = 0;                            // calls so far
     std::shared_ptr<const StepSchedule> schedule;  // of the last call
   };
 
   void Begin(const CollectiveId& id, const Signature& signature, Tensor input, Done done) EXCLUDES(mu_);
-  // Sets what follows from the input and the group's options. Throws InvalidArgumentError if the input cannot be sent or
-  // computed on.
+  // Sets what follows from the input and the group's options. Throws InvalidArgumentError if the input cannot be sent
+  // or computed on.
   static void CompleteSignature(GroupCore& core, CollectiveCall& call);
   // Sets the round and the schedule.
   void NumberCall(GroupCore& core, const CollectiveId& id, CollectiveCall& call) EXCLUDES(mu_);

@@ -49,9 +49,8 @@ int MemberList::FindProcess(const std::string& task) const {
 }
 
 int MemberList::NumMembersOf(int process) const {
-  return static_cast<int>(std::count_if(locations_.begin(), locations_.end(), [&](const Location& location) {
-    return location.process == process;
-  }));
+  return static_cast<int>(std::count_if(locations_.begin(), locations_.end(),
+                                        [&](const Location& location) { return location.process == process; }));
 }
 
 void MemberList::SetHosts(const std::vector<std::string>& identities) {

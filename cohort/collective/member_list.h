@@ -16,8 +16,8 @@ namespace cohort::collective {
 class MemberList {
  public:
   // Completes `members` with replica 0, task 0 and device 0 of the host's type. `own_task` is this process
-  // ("/job:worker/replica:0/task:0"), or "" if all members are devices of this process. Throws InvalidArgumentError if a
-  // device is a member twice or if this process has no member. `group_key` is for these errors.
+  // ("/job:worker/replica:0/task:0"), or "" if all members are devices of this process. Throws InvalidArgumentError if
+  // a device is a member twice or if this process has no member. `group_key` is for these errors.
   MemberList(int64_t group_key, const std::vector<DeviceName>& members, const std::string& own_task);
 
   int size() const { return static_cast<int>(devices_.size()); }

@@ -1,6 +1,7 @@
 #include "cohort/collective/membership.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "cohort/cluster/host_identity.h"
 #include "cohort/core/logging.h"
@@ -84,8 +85,8 @@ Status Membership::AwaitAll(const std::function<bool()>& reach, Clock::time_poin
     }
     const auto now = Clock::now();
     if (now >= missing.given_up) {
-      return Status(Code::kUnavailable, StrCat("[collective] ", Describe(),
-                                               " cannot be formed; gone: ", StrJoin(missing.lost, ", ")));
+      return Status(Code::kUnavailable,
+                    StrCat("[collective] ", Describe(), " cannot be formed; gone: ", StrJoin(missing.lost, ", ")));
     }
     const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(now - start).count() / 1000.0;
     if (now >= deadline) {
@@ -143,7 +144,7 @@ int Membership::FindProcess(const std::shared_ptr<Connection>& connection) const
 int Membership::RecordLeave(const std::shared_ptr<Connection>& connection) {
   MutexLock lock(mu_);
   const int process = FindProcess(connection);
-  if (process < 0 || ++peers_[static_cast<size_t>(process)].leave_parts < 2) return -1;
+  if (process < 0 || std::exchange(peers_[static_cast<size_t>(process)].left, true)) return -1;
   return process;
 }
 
@@ -160,7 +161,7 @@ void Membership::AwaitFarewells() {
   const auto until = Clock::now() + kFarewellLimit;
   MutexLock lock(mu_);
   const auto waits_for = [](const Peer& peer) {
-    return peer.connection != nullptr && !peer.farewell && peer.leave_parts == 0 && peer.gone.ok();
+    return peer.connection != nullptr && !peer.farewell && !peer.left && peer.gone.ok();
   };
   while (failed_.ok() && std::any_of(peers_.begin(), peers_.end(), waits_for)) {
     if (!changed_.WaitUntil(mu_, until)) return;
@@ -172,7 +173,7 @@ Membership::Closed Membership::RecordClosed(const std::shared_ptr<Connection>& c
   changed_.NotifyAll();  // AwaitAll may wait for this process
   const int process = FindProcess(connection);
   if (process < 0) return {};
-  return {process, peers_[static_cast<size_t>(process)].leave_parts == 0};
+  return {process, !peers_[static_cast<size_t>(process)].left};
 }
 
 bool Membership::SetGone(int process, const Status& why) {

@@ -1,5 +1,5 @@
-// Membership: which processes of a group have joined, left or are lost, and whether the group has failed. The states are
-// defined in group.h. Internal to collective/.
+// Membership: which processes of a group have joined, left or are lost, and whether the group has failed. The states
+// are defined in group.h. Internal to collective/.
 #pragma once
 
 #include <atomic>
@@ -45,11 +45,11 @@ class Membership {
   bool RecordJoin(int process, const JoinMessage& join) EXCLUDES(mu_);
   // From now on `connection` is the one to `process`, and our join is sent over it.
   void SetConnection(int process, const std::shared_ptr<Connection>& connection) EXCLUDES(mu_);
-  // Waits until all processes have joined. `reach` sends our join to the processes that it can reach and returns whether
-  // it has reached all; it is called again until then. Logs every `log_interval` which processes are missing. In
-  // generation 1 a process that was connected and is lost is waited for 3 s; in later generations it is waited for until
-  // `deadline`, because it may be restarting. Returns ok, or the UnavailableError that names the lost processes. Throws
-  // why the group has failed, what `reach` throws, DeadlineExceededError.
+  // Waits until all processes have joined. `reach` sends our join to the processes that it can reach and returns
+  // whether it has reached all; it is called again until then. Logs every `log_interval` which processes are missing.
+  // In generation 1 a process that was connected and is lost is waited for 3 s; in later generations it is waited for
+  // until `deadline`, because it may be restarting. Returns ok, or the UnavailableError that names the lost processes.
+  // Throws why the group has failed, what `reach` throws, DeadlineExceededError.
   Status AwaitAll(const std::function<bool()>& reach, Clock::time_point deadline, Clock::duration log_interval)
       EXCLUDES(mu_);
   // Returns the addresses of each process's join. Index: process; empty for this one.
@@ -60,13 +60,13 @@ class Membership {
   // Returns null if there is none.
   std::shared_ptr<Connection> ConnectionTo(int process) const EXCLUDES(mu_);
 
-  // One of the two parts of a leave message has come. Returns the process if it has now left, else -1.
+  // A leave message has come. Returns the process that has now left, -1 if it had left before or is not in this group.
   int RecordLeave(const std::shared_ptr<Connection>& connection) EXCLUDES(mu_);
   void RecordFarewell(const std::shared_ptr<Connection>& connection) EXCLUDES(mu_);
   // Waits at most 5 s until every connected peer has sent its farewell, has left or is gone, or the group fails.
   void AwaitFarewells() EXCLUDES(mu_);
-  // A connection has closed. Returns its process and whether it is lost (it had not begun to leave); -1 if it is not a
-  // connection of this group.
+  // A connection has closed. Returns its process, and whether the process is lost, that is, has not left; -1 if it is
+  // not a connection of this group.
   struct Closed {
     int process = -1;
     bool lost = false;
@@ -89,7 +89,7 @@ class Membership {
     std::shared_ptr<Connection> connection;
     bool has_our_join = false;
     bool joined = false;
-    int leave_parts = 0;  // of the two parts of its leave message that have come
+    bool left = false;
     bool farewell = false;
     std::string host;
     std::vector<std::string> endpoints;

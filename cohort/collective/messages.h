@@ -16,7 +16,7 @@ enum class Kind : uint16_t {
   kJoin = kFirstServiceKind,  // a process joins; to each other process of the group
   kData,                      // a message of an engine, from one member to another; one tensor
   kAbort,                     // the group has failed
-  kLeave,                     // a process leaves; two messages
+  kLeave,                     // a process leaves
   kFarewell,                  // the answer to a process that leaves, if the engine needs it
   kSchedule,                  // a schedule, or the answer that it is equal
 };
@@ -54,11 +54,10 @@ struct AbortMessage {
   Status why;
 };
 
-// Sent twice, because small and large messages overtake each other: once both have come, everything that the process
-// has sent before has come too.
+// Sent after all other messages of the connection: when it is handled, everything that the process sent before has been
+// handled, too.
 struct LeaveMessage {
   GroupRef group;
-  bool large = false;
 };
 
 // No call runs any more in which the receiver, a process that leaves, takes part: it may close its connections.

@@ -9,18 +9,11 @@
 
 #include "cohort/core/buffer.h"
 #include "cohort/core/thread_pool.h"
+#include "cohort/device/device_attributes.h"
 #include "cohort/device/resource.h"
 #include "cohort/device/variable.h"
-#include "cohort/graph/device_name.h"
 
 namespace cohort {
-
-struct DeviceAttributes {
-  DeviceName name;           // full
-  std::string type;          // "CPU", "TEST"
-  uint64_t incarnation = 0;  // random, new at each start of the process
-  int64_t memory_limit = 0;  // bytes, 0 = unknown
-};
 
 // What a task owns once and all its devices share.
 struct TaskResources {

@@ -16,7 +16,7 @@ DeviceFactories& DeviceFactories::Global() {
   return *factories;
 }
 
-DeviceFactories::DeviceFactories() {
+DeviceFactories::DeviceFactories(config::DeviceConfig& config) : config_(config) {
   Register("CPU", [](const DeviceRequest& request) {
     return MakeCpuDevices(request.task, request.count, request.intra_op_threads, request.resources);
   });
@@ -33,11 +33,11 @@ std::vector<std::unique_ptr<Device>> DeviceFactories::Make(const DeviceName& tas
                                                            int intra_op_threads,
                                                            const std::shared_ptr<TaskResources>& resources,
                                                            const char* component) const {
-  config::DeviceConfig& config = config::DeviceConfig::Global();
-  config.Fix(StrCat("the first ", component));
+  config_.Fix(StrCat("the first ", component));
   const auto count_of = [&](const std::string& type) {
+    if (config_.IsHidden(type)) return 0;
     const auto wanted = device_count.find(type);
-    return wanted != device_count.end() ? wanted->second : config.Count(type);
+    return wanted != device_count.end() ? wanted->second : config_.Count(type);
   };
   const int cpus = count_of("CPU");
   if (cpus < 1) {
@@ -48,7 +48,7 @@ std::vector<std::unique_ptr<Device>> DeviceFactories::Make(const DeviceName& tas
   std::vector<std::unique_ptr<Device>> devices;
   for (const auto& [type, factory] : factories_) {
     if (count_of(type) <= 0) continue;
-    auto more = factory({task, count_of(type), threads, resources});
+    auto more = factory({task, count_of(type), threads, resources, config_.Visible(type)});
     std::move(more.begin(), more.end(), std::back_inserter(devices));
   }
   return devices;

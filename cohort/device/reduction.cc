@@ -15,9 +15,9 @@ void Reductions::Register(const std::string& device_type, const ReductionTable& 
 const ReductionTable& Reductions::Find(const std::string& device_type) const {
   const auto found = tables_.find(device_type);
   if (found != tables_.end()) return found->second;
-  throw FailedPreconditionError(StrCat("[device] expected a backend that has registered reductions for ", device_type,
-                                       "; got ", tables_.size(),
-                                       " device types with reductions: call RegisterAll() (cohort/registration.h) first"));
+  throw FailedPreconditionError(
+      StrCat("[device] expected a backend that has registered reductions for ", device_type, "; got ", tables_.size(),
+             " device types with reductions: call RegisterAll() (cohort/registration.h) first"));
 }
 
 }  // namespace cohort

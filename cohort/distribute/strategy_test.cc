@@ -65,7 +65,7 @@ TEST_F(StrategyTest, CommunicationThatIsNotBuilt) {
   EXPECT_THAT(MessageOf<InvalidArgumentError>(
                   [] { Mirrored({.communication = {.implementation = CommunicationImplementation::kNccl}}); }),
               AllOf(HasSubstr(IsBuilt(CommunicationImplementation::kGloo) ? "(AUTO, RING, GLOO)" : "(AUTO, RING)"),
-                    HasSubstr("NCCL")));
+                    HasSubstr("got NCCL, which no build of Cohort has; AUTO chooses for you")));
   const auto gloo = [] { Mirrored({.communication = {.implementation = CommunicationImplementation::kGloo}}); };
   if (IsBuilt(CommunicationImplementation::kGloo)) {
     EXPECT_NO_THROW(gloo());

@@ -130,8 +130,12 @@ Tensor WorkerMeeting::GatherTensor(const Tensor& mine, const RunOptions& run) {
 
 std::vector<std::string> WorkerMeeting::Gather(const std::string& mine) {
   if (size() == 1) return {mine};
+  return TextsOf(GatherBytes(Encode(Announcement{Code::kOk, mine})));
+}
+
+std::vector<std::string> WorkerMeeting::TextsOf(const std::vector<std::string>& announcements) const {
   std::vector<std::string> texts;
-  for (const std::string& bytes : GatherBytes(Encode(Announcement{Code::kOk, mine}))) {
+  for (const std::string& bytes : announcements) {
     Announcement theirs = DecodeAnnouncement(bytes);
     if (theirs.code != Code::kOk) ThrowError(theirs.code, FailureOf(static_cast<int>(texts.size()), theirs.text));
     texts.push_back(std::move(theirs.text));
@@ -190,7 +194,14 @@ std::string WorkerMeeting::Describe(int worker) const {
 
 void WorkerMeeting::ExpectAgreement(const std::string& what, const Facts& facts) {
   if (size() == 1) return;
-  const std::vector<std::string> texts = Gather(Encode(facts));
+  std::vector<std::string> announcements;
+  try {
+    announcements = GatherBytes(Encode(Announcement{Code::kOk, Encode(facts)}));
+  } catch (const Error& error) {
+    ThrowError(error.code(), StrCat(what, "; got no answer of all: ", error.what(),
+                                    "; let every worker make the same calls in the same order"));
+  }
+  const std::vector<std::string> texts = TextsOf(announcements);
   const Facts first = DecodeFacts(texts[0]);
   for (size_t i = 1; i < texts.size(); ++i) {
     if (texts[i] == texts[0]) continue;

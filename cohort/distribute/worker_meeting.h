@@ -39,9 +39,9 @@ class WorkerMeeting {
   bool Any(bool mine);
   // Waits until all processes have called it.
   void Barrier();
-  // Checks that all processes have the same facts: names of things and their values. Throws WorkersDisagreeError that
-  // names the first fact that differs, the processes and both values. `what` begins the error: "[keras/fit] expected
-  // all workers to train alike".
+  // Compares named values of all processes. Throws WorkersDisagreeError that names the first value that differs, the
+  // processes and what they have. `what` begins all messages: "[keras/fit] expected all workers to call Fit together".
+  // If a process does not make the call, the error of the failed collective follows `what`.
   void ExpectAgreement(const std::string& what, const std::vector<std::pair<std::string, std::string>>& facts);
   // Call it in place of Gather or ExpectAgreement. At the others, that call throws this failure. Waits for them at most
   // some seconds; throws nothing.
@@ -57,6 +57,8 @@ class WorkerMeeting {
   // `run` has the options of each step that these functions take.
   Tensor GatherTensor(const Tensor& mine, const RunOptions& run = {}) REQUIRES(mu_);
   std::vector<std::string> GatherBytes(const std::string& mine, const RunOptions& run = {}) EXCLUDES(mu_);
+  // Returns the texts of what GatherBytes has returned. Throws the failure that a process has announced instead.
+  std::vector<std::string> TextsOf(const std::vector<std::string>& announcements) const;
 
   const ops::CollectiveKeys keys_;
   const std::string target_;

@@ -111,11 +111,17 @@ Variable::Variable(Graph& graph, const Tensor& initial_value, const VariableOpti
 Variable::Variable(Graph& graph, const Shape& shape, const Initializer& initializer, const VariableOptions& options)
     : info_(Create(graph, InitializerRequestFor(graph, graph.UniqueName(options.name), shape, initializer, options))) {}
 
+void Variable::FailEmpty() {
+  throw InvalidArgumentError(
+      "[ops/variables] expected a variable; got an empty Variable, as Variable() is; make one with "
+      "Variable(graph, initial value) or GetVariable");
+}
+
 Output Variable::Read() const { return ReadVariableOp(handle(), "ReadVariableOp"); }
-Output Variable::Gather(Output indices) const { return ResourceGather(handle(), indices); }
-Node* Variable::Assign(Output value) const { return AssignVariableOp(handle(), value); }
-Node* Variable::AssignAdd(Output value) const { return AssignAddVariableOp(handle(), value); }
-Node* Variable::AssignSub(Output value) const { return AssignSubVariableOp(handle(), value); }
+Output Variable::Gather(const Operand& indices) const { return ResourceGather(handle(), indices); }
+Node* Variable::Assign(const Operand& value) const { return AssignVariableOp(handle(), value); }
+Node* Variable::AssignAdd(const Operand& value) const { return AssignAddVariableOp(handle(), value); }
+Node* Variable::AssignSub(const Operand& value) const { return AssignSubVariableOp(handle(), value); }
 
 Variable GetVariable(Graph& graph, const std::string& name, const Shape& shape, DType dtype,
                      const Initializer& initializer, bool trainable) {

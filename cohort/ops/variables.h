@@ -7,6 +7,7 @@
 
 #include "cohort/graph/graph.h"
 #include "cohort/ops/initializers.h"
+#include "cohort/ops/operand.h"
 
 namespace cohort::ops {
 
@@ -17,7 +18,8 @@ struct VariableOptions {
   DType dtype = DType::kInvalid;  // of an Initializer's values; kInvalid: float32
 };
 
-// Cheap to copy; valid as long as its graph. All members but the constructors need a variable: valid().
+// Cheap to copy; valid as long as its graph. Without a variable (valid() is false) all members but info() throw
+// InvalidArgumentError.
 class Variable {
  public:
   Variable() = default;
@@ -29,30 +31,37 @@ class Variable {
 
   bool valid() const { return info_ != nullptr; }
   VariableInfo* info() const { return info_; }
-  Graph& graph() const { return info_->handle.graph(); }
-  const std::string& name() const { return info_->name; }
-  DType dtype() const { return info_->dtype; }
-  const Shape& shape() const { return info_->shape; }
-  bool trainable() const { return info_->trainable; }
-  Output handle() const { return info_->handle; }
+  Graph& graph() const { return Get().handle.graph(); }
+  const std::string& name() const { return Get().name; }
+  DType dtype() const { return Get().dtype; }
+  const Shape& shape() const { return Get().shape; }
+  bool trainable() const { return Get().trainable; }
+  Output handle() const { return Get().handle; }
   // The read that all users of the variable share: it runs when the step begins to need it, before the updates that
   // depend on it.
-  Output value() const { return info_->value; }
+  Output value() const { return Get().value; }
   operator Output() const { return value(); }
   // A read of its own, after the current control dependencies.
   Output Read() const;
   // Rows of the variable, read on its device (ResourceGather).
-  Output Gather(Output indices) const;
-  Output initial_value() const { return info_->initial_value; }
-  Node* initializer() const { return info_->initializer; }
-  Output is_initialized() const { return info_->is_initialized; }
+  Output Gather(const Operand& indices) const;
+  Output initial_value() const { return Get().initial_value; }
+  Node* initializer() const { return Get().initializer; }
+  Output is_initialized() const { return Get().is_initialized; }
 
-  Node* Assign(Output value) const;
-  Node* AssignAdd(Output value) const;
-  Node* AssignSub(Output value) const;
+  // A number gets the variable's dtype, by the rules of operand.h.
+  Node* Assign(const Operand& value) const;
+  Node* AssignAdd(const Operand& value) const;
+  Node* AssignSub(const Operand& value) const;
   friend bool operator==(const Variable&, const Variable&) = default;
 
  private:
+  const VariableInfo& Get() const {
+    if (info_ == nullptr) [[unlikely]]
+      FailEmpty();
+    return *info_;
+  }
+  [[noreturn]] static void FailEmpty();
   VariableInfo* info_ = nullptr;
 };
 

@@ -14,7 +14,8 @@ namespace {
 constexpr int64_t kZeros = 4096;
 
 // Computes out[i] = in[i] + 0, for MEAN divided by `divisor`: converts between dtypes, or turns a sum into a mean.
-void AddZeros(const ReductionTable& reductions, ReduceOp op, DType dtype, const Tensor& in, Tensor& out, int64_t divisor) {
+void AddZeros(const ReductionTable& reductions, ReduceOp op, DType dtype, const Tensor& in, Tensor& out,
+              int64_t divisor) {
   static const std::vector<double> zeros(kZeros);  // zeros of every dtype
   const ReduceFn add = reductions.find(op, dtype, in.dtype(), dtype, out.dtype());
   const auto* from = static_cast<const char*>(in.raw_data());
@@ -59,7 +60,8 @@ Tensor RunByGloo(GlooMesh& mesh, CollectiveCall& call, int world, uint32_t tag) 
     case CallKind::kReduceScatter: {
       const Tensor all = AllReduceByGloo(mesh, what, std::move(call.input), world, tag);
       Tensor rows(what.dtype, call.output_shape);
-      std::memcpy(rows.raw_data(), static_cast<const char*>(all.raw_data()) + static_cast<size_t>(call.rank) * rows.bytes(),
+      std::memcpy(rows.raw_data(),
+                  static_cast<const char*>(all.raw_data()) + static_cast<size_t>(call.rank) * rows.bytes(),
                   rows.bytes());
       return rows;
     }

@@ -19,8 +19,8 @@ PendingArrivals::PendingArrivals(const EngineHost& host, std::string name, const
 bool PendingArrivals::Arrive(int rank, const Signature& theirs, uint64_t schedule_fingerprint, Status* different) {
   MutexLock lock(mu_);
   if (!(theirs == signature_)) {
-    *different = SignatureMismatch(Describe(), host_.members().DescribeRank(first_),
-                                   host_.members().DescribeRank(rank), theirs);
+    *different =
+        SignatureMismatch(Describe(), host_.members().DescribeRank(first_), host_.members().DescribeRank(rank), theirs);
     return false;
   }
   arrived_[static_cast<size_t>(rank)] = true;

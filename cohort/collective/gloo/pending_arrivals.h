@@ -10,8 +10,8 @@
 
 namespace cohort::collective {
 
-// Collects which members have begun the collective, until all have. The GlooEngine of rank 0's process makes it with the
-// first arrival and drops it when the collective gets its turn. Thread-safe.
+// Collects which members have begun the collective, until all have. The GlooEngine of rank 0's process makes it with
+// the first arrival and drops it when the collective gets its turn. Thread-safe.
 class PendingArrivals final : public UnfinishedCollective {
  public:
   // `name` and `signature` are those of the member that has arrived first, `first`.

@@ -15,7 +15,8 @@ struct PlanAlgorithm {
 
 // In the order in which AUTO asks them.
 constexpr PlanAlgorithm kPlanAlgorithms[] = {
-#define COHORT_PLAN_ROW(enumerator, number, name, functions) {Algorithm::enumerator, Append##functions, Suits##functions},
+#define COHORT_PLAN_ROW(enumerator, number, name, functions) \
+  {Algorithm::enumerator, Append##functions, Suits##functions},
 #define COHORT_IGNORE(...)
     COHORT_COLLECTIVE_ALGORITHMS(COHORT_PLAN_ROW, COHORT_IGNORE)
 #undef COHORT_PLAN_ROW

@@ -16,16 +16,16 @@ class PlanBuilder;
 // The largest message of a plan, in bytes, if the user sets no other size.
 inline constexpr int64_t kSegmentBytes = 512 * 1024;
 
-// Returns the plan of the member `rank`. `locations` has one entry for each rank; only kHierarchical reads it, for other
-// algorithms it may be empty. Throws InvalidArgumentError if a rank, count or segment is out of range or if locations
-// are missing, InternalError for an algorithm without a plan.
+// Returns the plan of the member `rank`. `locations` has one entry for each rank; only kHierarchical reads it, for
+// other algorithms it may be empty. Throws InvalidArgumentError if a rank, count or segment is out of range or if
+// locations are missing, InternalError for an algorithm without a plan.
 Plan PlanAllReduce(Algorithm algorithm, int rank, int world, int64_t count, const PlanOptions& options = {},
                    const std::vector<Location>& locations = {});
 
 // Returns the algorithm that AUTO takes for a tensor of `bytes` bytes in a group whose rank r runs at locations[r]. It
 // depends only on facts that all members know. The sizes at which one algorithm takes over from another were measured
-// with 2 and 4 processes of one machine over gRPC (bench/collective_bench --algorithm=...). The choice between hosts was
-// not measured: it follows from the bytes that cross the link between hosts (PlanTest counts them).
+// with 2 and 4 processes of one machine over gRPC (bench/collective_bench --algorithm=...). The choice between hosts
+// was not measured: it follows from the bytes that cross the link between hosts (PlanTest counts them).
 Algorithm ChooseAllReduce(DType dtype, int64_t bytes, const std::vector<Location>& locations);
 
 // What a plan of all-reduce depends on.

@@ -28,9 +28,9 @@ TEST(AlgorithmTest, NamesAndNumbersAreUnique) {
 
 // docs/formats.md has these numbers: processes of different versions exchange them.
 TEST(AlgorithmTest, NumbersOnTheWireStay) {
-  const std::vector<Algorithm> by_number = {
-      Algorithm::kAuto,   Algorithm::kRing,         Algorithm::kHalvingDoubling, Algorithm::kDoubling,
-      Algorithm::kDirect, Algorithm::kHierarchical, Algorithm::kShared,          Algorithm::kGloo};
+  const std::vector<Algorithm> by_number = {Algorithm::kAuto,     Algorithm::kRing,   Algorithm::kHalvingDoubling,
+                                            Algorithm::kDoubling, Algorithm::kDirect, Algorithm::kHierarchical,
+                                            Algorithm::kShared,   Algorithm::kGloo};
   for (size_t number = 0; number < by_number.size(); ++number) {
     EXPECT_EQ(static_cast<size_t>(by_number[number]), number) << AlgorithmName(by_number[number]);
   }

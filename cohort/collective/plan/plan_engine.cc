@@ -80,11 +80,11 @@ void PlanEngine::Deliver(const DataMessage& data, Tensor tensor, bool may_comput
     if (data.call.round >= rounds || member.runs.count(data.call) > 0) {
       run = FindOrMakeRun(member, data.call);
     } else if (data.call.round == rounds - 1 && !(instance->second.signature == data.signature)) {
-      different = Status(Code::kInvalidArgument,
-                         StrCat("[collective] ", host_.members().DescribeRank(data.from), " brings ",
-                                data.signature.ToString(), " to instance ", data.call.instance, ", round ",
-                                data.call.round, ", which was ", instance->second.signature.ToString(), " at ",
-                                host_.members().DescribeRank(member.rank)));
+      different =
+          Status(Code::kInvalidArgument,
+                 StrCat("[collective] ", host_.members().DescribeRank(data.from), " brings ", data.signature.ToString(),
+                        " to instance ", data.call.instance, ", round ", data.call.round, ", which was ",
+                        instance->second.signature.ToString(), " at ", host_.members().DescribeRank(member.rank)));
     }
   }
   if (!different.ok()) return host_.Fail(different);

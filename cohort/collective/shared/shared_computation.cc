@@ -89,8 +89,8 @@ SharedComputation ReduceScatter(std::vector<CollectiveCall>& calls, const Reduct
   for (const CollectiveCall& call : calls) made.results.emplace_back(what.dtype, call.output_shape);
   const int64_t share = made.results[0].num_elements();
   Cut(made, share, what.dtype,
-      [reduction = std::make_shared<Reduction>(reductions, what.op, what.dtype, TakeInputs(calls)), outs = made.results, share](
-          int64_t begin, int64_t count) mutable {
+      [reduction = std::make_shared<Reduction>(reductions, what.op, what.dtype, TakeInputs(calls)), outs = made.results,
+       share](int64_t begin, int64_t count) mutable {
         for (size_t rank = 0; rank < outs.size(); ++rank) {
           reduction->Run(static_cast<int64_t>(rank) * share + begin, count, At(outs[rank], begin));
         }

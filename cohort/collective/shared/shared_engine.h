@@ -33,7 +33,7 @@ class SharedEngine final : public CollectiveEngine {
   // A collective that at least one member has not begun yet.
   struct Open {
     std::shared_ptr<SharedCall> call;
-    int first = -1;                      // the rank that has begun it first
+    int first = -1;                     // the rank that has begun it first
     uint64_t schedule_fingerprint = 0;  // of that rank
     int begun = 0;                      // members that have begun it
   };

@@ -3,6 +3,7 @@
 #include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/distribute/input.h"
 #include "cohort/distribute/strategies.h"
 #include "cohort/distribute/worker_meeting.h"
 #include "cohort/keras/training/replicated_step.h"
@@ -23,26 +24,18 @@ std::string OwnNamesOf(const distribute::Strategy& strategy) {
 
 }  // namespace
 
-std::vector<Tensor> StepFunction::Divided(const std::vector<Tensor>& batch, bool whole) const {
-  const int here = strategy_->num_local_replicas();
-  if (here == 1 && (!whole || strategy_->num_workers() == 1)) return batch;
-  const int replicas = whole ? strategy_->num_replicas_in_sync() : here;
-  const int first = whole ? strategy_->first_replica() : 0;
-  std::vector<Tensor> feeds;
-  feeds.reserve(batch.size() * static_cast<size_t>(here));
-  for (int r = 0; r < here; ++r) {
-    for (const Tensor& tensor : batch) {
-      const auto [begin, end] = distribute::Strategy::RowsOf(tensor.shape().dim(0), first + r, replicas);
-      feeds.push_back(tensor.Slice(begin, end));
-    }
-  }
-  return feeds;
+StepFunction::Result StepFunction::Run(const std::vector<Tensor>& global_batch) const {
+  return Run(distribute::RowsOfReplicas(*strategy_, global_batch));
 }
 
-StepFunction::Result StepFunction::Run(const std::vector<Tensor>& batch, bool whole) const {
+StepFunction::Result StepFunction::Run(const distribute::PerReplica<std::vector<Tensor>>& parts) const {
   Result result;
-  for (const Tensor& loss : (*step_)(Divided(batch, whole))) result.losses.push_back(loss.scalar<float>());
-  result.examples = batch[0].shape().dim(0);
+  std::vector<Tensor> feeds;
+  for (const std::vector<Tensor>& part : parts) {
+    feeds.insert(feeds.end(), part.begin(), part.end());
+    result.examples += part[0].shape().dim(0);
+  }
+  for (const Tensor& loss : (*step_)(feeds)) result.losses.push_back(loss.scalar<float>());
   if (strategy_->num_workers() > 1) {
     result.examples = static_cast<int64_t>(result.losses.back());
     result.losses.pop_back();
@@ -101,7 +94,10 @@ void ModelEngine::ExpectEqualModels() {
   for (const ModelWeight& weight : weights()) {
     facts.emplace_back(StrCat("weight ", weight.path), StrCat(weight.spec.dtype, weight.spec.shape));
   }
-  strategy_->meeting().ExpectAgreement("[keras/model] expected all workers to build the same model", facts);
+  strategy_->meeting().ExpectAgreement(
+      "[keras/model] expected all workers to build the same model, by calling Build, "
+      "Fit, Evaluate or Predict together",
+      facts);
 }
 
 VariableCreatorScope ModelEngine::OwnNames() {
@@ -331,8 +327,13 @@ void ModelEngine::ExpectEqualReplicas() {
 }
 
 std::vector<Tensor> ModelEngine::Predict(const std::vector<Tensor>& x) {
-  if (!predict_) predict_ = session_->MakeCallable(x_, predictions_);
-  return (*predict_)(x);
+  std::optional<Callable> predict;
+  {
+    const MutexLock lock(predict_mu_);
+    if (!predict_) predict_ = session_->MakeCallable(x_, predictions_);
+    predict = predict_;
+  }
+  return (*predict)(x);
 }
 
 }  // namespace cohort::keras

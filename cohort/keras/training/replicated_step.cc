@@ -49,14 +49,16 @@ void ExpectSameGradients(const std::vector<StepParts*>& replicas, const std::vec
   const StepParts& first = *replicas[0];
   for (size_t r = 1; r < replicas.size(); ++r) {
     const StepParts& other = *replicas[r];
-    bool same = other.output_losses.size() == first.output_losses.size() && other.gradients.size() == by_rows.size();
+    bool same = other.output_losses.size() == first.output_losses.size() && other.gradients.size() == by_rows.size() &&
+                other.updates.all().size() == first.updates.all().size();
     for (size_t g = 0; same && g < by_rows.size(); ++g) {
       const Gradient& gradient = other.gradients[g].gradient;
       same = gradient.exists() == first.gradients[g].gradient.exists() && (!by_rows[g] || gradient.is_sparse());
     }
     if (same) continue;
-    throw FailedPreconditionError(StrCat("[keras/train_step] expected the same losses and gradients of every replica; ",
-                                         "replica ", r, " has others than replica 0"));
+    throw FailedPreconditionError(
+        StrCat("[keras/train_step] expected the same losses, gradients and updates of every replica; ", "replica ", r,
+               " has others than replica 0"));
   }
 }
 
@@ -108,7 +110,7 @@ PerReplica<std::vector<train::GradientAndVariable>> WithSums(const Strategy& str
 
 // Moving statistics become the mean of those of all replicas that had examples.
 void AddUpdates(const Strategy& strategy, const std::vector<StepParts*>& replicas, std::vector<Node*>* targets) {
-  const size_t count = replicas[0]->updates.size();
+  const size_t count = replicas[0]->updates.all().size();
   if (count == 0) return;
   PerReplica<std::vector<Output>> values;
   if (strategy.num_replicas_in_sync() > 1) {
@@ -118,7 +120,7 @@ void AddUpdates(const Strategy& strategy, const std::vector<StepParts*>& replica
       const ReplicaScope device(strategy, graph, r);
       const Output counts = ops::Greater(ExamplesOf(parts), ops::Const(graph, 0.0f));
       std::vector<Output> own = {ops::Cast(counts, DType::kFloat32)};
-      for (const LayerInstance::Update& update : parts.updates) {
+      for (const WeightUpdates::Update& update : parts.updates.all()) {
         const Output value = AsFloat(update.value);
         own.push_back(ops::SelectV2(counts, value, ops::ZerosLike(value)));
       }
@@ -129,7 +131,7 @@ void AddUpdates(const Strategy& strategy, const std::vector<StepParts*>& replica
   const size_t holders = strategy.has_parameter_device() ? 1 : replicas.size();
   for (size_t r = 0; r < holders; ++r) {
     for (size_t i = 0; i < count; ++i) {
-      const LayerInstance::Update& update = replicas[r]->updates[i];
+      const WeightUpdates::Update& update = replicas[r]->updates.all()[i];
       Output value = update.value;
       if (!values.empty()) {
         const ColocateWith beside(value.graph(), *update.variable.handle().node);
