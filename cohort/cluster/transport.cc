@@ -37,7 +37,7 @@ std::unique_ptr<Transport> MakeTransport(const std::string& protocol, TransportH
 
 void CheckCanTravel(const Message& message) {
   for (const Tensor& tensor : message.tensors) {
-    if (tensor.defined() && !IsHandle(tensor.dtype()) && tensor.space() == MemorySpace::kHost) continue;
+    if (tensor.defined() && !IsHandle(tensor.dtype()) && tensor.space().is_host()) continue;
     throw InvalidArgumentError(
         StrCat("[transport] expected tensors in host memory to send; got ",
                !tensor.defined() ? "an undefined one" : StrCat(tensor.dtype(), tensor.shape(), " elsewhere"),

@@ -52,6 +52,20 @@ Tensor& KernelContext::ForwardInputOrAllocate(std::initializer_list<int> input_i
   return outputs_[output_index];
 }
 
+std::string DescribeRun(const KernelContext& ctx) {
+  std::string inputs;
+  for (int i = 0; i < ctx.num_inputs(); ++i) {
+    inputs += StrCat(i > 0 ? ", " : "", ctx.input(i).dtype(), ctx.input(i).shape());
+  }
+  std::string callers;
+  for (const CallFrame* frame = ctx.step().caller; frame != nullptr; frame = frame->outer) {
+    callers += StrCat("\n  in function '", frame->function, "', called by ", frame->caller.op_name(), " node '",
+                      frame->caller.name(), "'");
+  }
+  return StrCat("[[", ctx.node().op_name(), " node '", ctx.node().name(), "' on ", ctx.device().name(),
+                ", inputs: ", inputs, "]]", callers);
+}
+
 void AsyncOpKernel::Compute(KernelContext& ctx) {
   throw InternalError(StrCat("[kernel] ", ctx.node().Describe(), " is asynchronous: it is run by ComputeAsync"));
 }

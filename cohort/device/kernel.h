@@ -16,6 +16,7 @@
 #include "cohort/device/device.h"
 #include "cohort/device/function_call.h"
 #include "cohort/device/rendezvous.h"
+#include "cohort/device/step_error.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort {
@@ -29,6 +30,7 @@ struct StepInfo {
   std::span<Tensor> rets;             // where its _Retval nodes put theirs
   const CallFrame* caller = nullptr;  // of a function's body
   bool in_update_gate = false;        // of a function's body: the caller's step is inside and stays there
+  StepError* error = nullptr;         // of a step on a device with streams
 };
 
 class KernelContext {
@@ -90,6 +92,9 @@ class KernelContext {
   StepMode mode_ = StepMode::kInline;
   bool in_update_gate_ = false;
 };
+
+// "[[Op node 'name' on DEVICE, inputs: float32[2], ...]]", with the functions that called it; for messages.
+std::string DescribeRun(const KernelContext& ctx);
 
 // A kernel whose output element i depends on element i of its inputs alone, or on an operand that is one element, as
 // loops over plain memory. An executor strings such kernels together. `x` and the result may be the same memory.

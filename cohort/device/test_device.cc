@@ -23,7 +23,7 @@ void* Tagged(void* address) { return reinterpret_cast<void*>(reinterpret_cast<ui
 class TaggedBuffer final : public Buffer {
  public:
   explicit TaggedBuffer(BufferPtr real)
-      : Buffer(Tagged(real->data()), real->size(), MemorySpace::kTestDevice), real_(std::move(real)) {}
+      : Buffer(Tagged(real->data()), real->size(), MemorySpace::OfDevice("TEST", 0)), real_(std::move(real)) {}
   const BufferPtr& real() const { return real_; }
 
  private:
@@ -36,7 +36,7 @@ class TaggingAllocator final : public Allocator {
   BufferPtr Allocate(size_t bytes) override {
     return BufferPtr::Adopt(new TaggedBuffer(HostAllocator().Allocate(bytes)));
   }
-  MemorySpace space() const override { return MemorySpace::kTestDevice; }
+  MemorySpace space() const override { return MemorySpace::OfDevice("TEST", 0); }
 };
 
 size_t OffsetInBuffer(const Tensor& value) {
@@ -114,7 +114,7 @@ class OnStream final : public AsyncOpKernel {
   // An accelerator's kernel would read what is not there.
   static void CheckMemory(const Tensor& value, const Node& node, int i) {
     const bool wants_host = node.input_arg(i).host_memory || HoldsObjects(value);
-    if ((value.space() == MemorySpace::kHost) == wants_host) return;
+    if (value.space().is_host() == wants_host) return;
     throw InternalError(StrCat("[test device] expected input ", i, " of ", node.Describe(), " in ",
                                wants_host ? "host" : "device", " memory; got it in ", wants_host ? "device" : "host",
                                " memory"));
@@ -132,13 +132,13 @@ Allocator& TestDeviceAllocator() {
 }
 
 Tensor HostViewOfTestDevice(const Tensor& value) {
-  if (value.space() != MemorySpace::kTestDevice) return value;
+  if (value.space() != TestDeviceAllocator().space()) return value;
   const auto* tagged = static_cast<const TaggedBuffer*>(value.buffer().get());
   return Tensor(value.dtype(), value.shape(), tagged->real(), OffsetInBuffer(value));
 }
 
 Tensor TestDeviceViewOfHost(const Tensor& value) {
-  if (!value.defined() || value.space() != MemorySpace::kHost || HoldsObjects(value)) return value;
+  if (!value.defined() || !value.space().is_host() || HoldsObjects(value)) return value;
   return Tensor(value.dtype(), value.shape(), BufferPtr::Adopt(new TaggedBuffer(value.buffer())),
                 OffsetInBuffer(value));
 }
@@ -153,11 +153,11 @@ TestDevice::TestDevice(DeviceAttributes attributes, std::shared_ptr<TaskResource
 TestDevice::~TestDevice() = default;
 
 Tensor TestDevice::CopyToHost(const Tensor& value) {
-  return value.space() == MemorySpace::kTestDevice ? HostViewOfTestDevice(value).Clone() : value;
+  return value.space() == TestDeviceAllocator().space() ? HostViewOfTestDevice(value).Clone() : value;
 }
 
 Tensor TestDevice::CopyFromHost(const Tensor& value) {
-  if (!value.defined() || value.space() != MemorySpace::kHost || HoldsObjects(value)) return value;
+  if (!value.defined() || !value.space().is_host() || HoldsObjects(value)) return value;
   return TestDeviceViewOfHost(value.Clone());
 }
 

@@ -21,7 +21,7 @@ std::vector<std::unique_ptr<Device>> OneDevice(const std::shared_ptr<TaskResourc
 TEST(TestDeviceDeathTest, TheHostCannotReadItsMemory) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const Tensor value(DType::kFloat32, Shape{4}, TestDeviceAllocator());
-  EXPECT_EQ(value.space(), MemorySpace::kTestDevice);
+  EXPECT_EQ(value.space(), TestDeviceAllocator().space());
   EXPECT_DEATH({ std::printf("%f", static_cast<double>(*value.data<float>())); }, "");
   EXPECT_EXIT(
       {
@@ -38,10 +38,10 @@ TEST(TestDeviceTest, CopiesBothWays) {
   EXPECT_EQ(device.type(), "TEST");
   const Tensor value = Tensor::Vector<float>({1, 2, 3});
   const Tensor there = device.CopyFromHost(value);
-  EXPECT_EQ(there.space(), MemorySpace::kTestDevice);
+  EXPECT_EQ(there.space(), TestDeviceAllocator().space());
   EXPECT_TRUE(there.OwnsBufferAlone());
   const Tensor back = device.CopyToHost(there);
-  EXPECT_EQ(back.space(), MemorySpace::kHost);
+  EXPECT_EQ(back.space(), MemorySpace::Host());
   EXPECT_NE(back.raw_data(), value.raw_data());
   EXPECT_THAT(back.ToVector<float>(), ElementsAre(1, 2, 3));
   EXPECT_THAT(device.CopyToHost(there.Slice(1, 3)).ToVector<float>(), ElementsAre(2, 3));
@@ -146,10 +146,10 @@ class TestDeviceKernelTest : public ::testing::Test {
 TEST_F(TestDeviceKernelTest, ComputesInItsOwnMemory) {
   const Tensor x = device().CopyFromHost(Tensor::Vector<float>({1, 2, 3}));
   const std::vector<Tensor> outputs = Run("TestDeviceDouble", {x});
-  EXPECT_EQ(outputs[0].space(), MemorySpace::kTestDevice);
+  EXPECT_EQ(outputs[0].space(), TestDeviceAllocator().space());
   EXPECT_THAT(device().CopyToHost(outputs[0]).ToVector<float>(), ElementsAre(2, 4, 6));
   EXPECT_THAT(device().CopyToHost(x).ToVector<float>(), ElementsAre(1, 2, 3));
-  EXPECT_EQ(outputs[1].space(), MemorySpace::kHost);  // an output that the op declares as host memory
+  EXPECT_EQ(outputs[1].space(), MemorySpace::Host());  // an output that the op declares as host memory
   EXPECT_THAT(outputs[1].ToVector<int64_t>(), ElementsAre(3));
 }
 
@@ -166,7 +166,7 @@ TEST_F(TestDeviceKernelTest, VariablesOfTheDeviceAreTheTasksAndStayWhole) {
   const Tensor x = device().CopyFromHost(Tensor::Vector<float>({1, 2}));
   Run("TestDeviceAssign", {x});
   const Tensor read = Run("TestDeviceRead", {})[0];
-  EXPECT_EQ(read.space(), MemorySpace::kTestDevice);
+  EXPECT_EQ(read.space(), TestDeviceAllocator().space());
   const auto variable = std::dynamic_pointer_cast<Variable>(task_->resources.Lookup("", "v"));
   ASSERT_NE(variable, nullptr);
   variable->Update([](const Tensor& old, Tensor& out) {

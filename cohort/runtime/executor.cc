@@ -98,7 +98,7 @@ Executor::Executor(std::unique_ptr<Graph> graph, Device& device, FunctionLibrary
       device_(device),
       own_functions_(functions == nullptr ? std::make_unique<FunctionLibrary>(*graph_, device) : nullptr),
       functions_(functions == nullptr ? *own_functions_ : *functions) {
-  if (device_.allocator().space() != MemorySpace::kHost) PlaceInMemory(*graph_);
+  if (!device_.allocator().space().is_host()) PlaceInMemory(*graph_);
   Compile();
   KeepConstants();
   PlanArena();

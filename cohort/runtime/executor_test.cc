@@ -107,12 +107,12 @@ TEST_P(ExecutorTest, FeedsGoToTheDeviceAndFetchesComeBack) {
   const auto executor = Compile();
   const Tensor feed = Tensor::Vector<float>({1, 2, 3});
   const std::vector<Tensor> rets = Run(*executor, {feed}, 2);
-  EXPECT_EQ(rets[0].space(), MemorySpace::kHost);
+  EXPECT_EQ(rets[0].space(), MemorySpace::Host());
   EXPECT_THAT(rets[0].ToVector<float>(), ElementsAre(2, 4, 6));
   EXPECT_THAT(rets[1].ToVector<float>(), ElementsAre(1, 2, 3));
   EXPECT_THAT(feed.ToVector<float>(), ElementsAre(1, 2, 3));
   const MemorySpace space = its_device().allocator().space();
-  EXPECT_EQ(space == MemorySpace::kHost, is_cpu());
+  EXPECT_EQ(space == MemorySpace::Host(), is_cpu());
   MutexLock lock(TheBoard().mu);
   EXPECT_THAT(TheBoard().seen, ElementsAre(std::make_pair(0, space), std::make_pair(1, space)));
 }

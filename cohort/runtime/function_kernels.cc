@@ -34,7 +34,7 @@ void SetResult(KernelContext& ctx, int i, Tensor value) {
                                       value.shape()));
   }
   if (LiesInHostMemory(output)) {
-    if (value.space() != MemorySpace::kHost) value = ctx.device().CopyToHost(value);
+    if (!value.space().is_host()) value = ctx.device().CopyToHost(value);
   } else if (value.space() != ctx.device().allocator().space()) {
     value = ctx.device().CopyFromHost(value);
   }
@@ -162,7 +162,7 @@ class Loop {
         return true;
       }
       const Tensor& go_on = results_.at(0);
-      in_body_ = IsTrue(go_on.space() == MemorySpace::kHost ? go_on : ctx_.device().CopyToHost(go_on));
+      in_body_ = IsTrue(go_on.space().is_host() ? go_on : ctx_.device().CopyToHost(go_on));
       if (in_body_) return true;
     } catch (...) {
       return Finish(Status::FromCurrentException()), false;

@@ -6,7 +6,7 @@ namespace cohort {
 namespace {
 
 Tensor OnHost(KernelContext& ctx, const Tensor& value) {
-  return value.space() == MemorySpace::kHost ? value : ctx.device().CopyToHost(value);
+  return value.space().is_host() ? value : ctx.device().CopyToHost(value);
 }
 // `value`, which came from elsewhere, where output 0 of the node is to lie.
 Tensor Placed(KernelContext& ctx, Tensor value) {

@@ -1,3 +1,4 @@
+#include "cohort/backends/cpu/cpu_variable.h"
 #include "cohort/backends/cpu/kernels/loops.h"
 #include "cohort/backends/cpu/kernels/simd.h"
 #include "cohort/backends/cpu/kernels/wrapping.h"
@@ -30,9 +31,9 @@ class VarHandleKernel final : public OpKernel {
   }
 
  private:
-  std::shared_ptr<Variable> Find(ResourceManager& resources) const {
-    auto variable = resources.LookupOrCreate<Variable>(
-        container_, name_, [this] { return std::make_shared<Variable>(name_, dtype_, shape_); });
+  std::shared_ptr<CpuVariable> Find(ResourceManager& resources) const {
+    auto variable = resources.LookupOrCreate<CpuVariable>(
+        container_, name_, [this] { return std::make_shared<CpuVariable>(name_, dtype_, shape_); });
     if (variable->dtype() != dtype_ || !variable->shape().IsCompatibleWith(shape_)) {
       throw InvalidArgumentError(StrCat("[kernels/state] expected variable '", name_, "' as ", dtype_, shape_,
                                         "; the one in "
@@ -52,9 +53,9 @@ class VarHandleKernel final : public OpKernel {
   int64_t epoch_ GUARDED_BY(mu_) = -1;
 };
 
-Variable& VariableAt(KernelContext& ctx, int i) { return ResourceOf<Variable>(ctx.input(i)); }
+CpuVariable& VariableAt(KernelContext& ctx, int i) { return ResourceOf<CpuVariable>(ctx.input(i)); }
 
-void CheckDType(const Variable& variable, DType dtype) {
+void CheckDType(const CpuVariable& variable, DType dtype) {
   if (variable.dtype() != dtype) [[unlikely]] {
     throw InvalidArgumentError(
         StrCat("[kernels/state] expected ", dtype, "; variable '", variable.name(), "' is ", variable.dtype()));
@@ -80,8 +81,8 @@ void IsInitialized(KernelContext& ctx) {
 }
 
 void ShapeOf(KernelContext& ctx) {
-  Variable& variable = VariableAt(ctx, 0);
-  const Shape shape = variable.shape().IsFullyDefined() ? variable.shape() : variable.Read().shape();
+  CpuVariable& variable = VariableAt(ctx, 0);
+  const Shape shape = variable.shape().IsFullyDefined() ? variable.shape() : variable.value_shape();
   Tensor& out = ctx.AllocateOutput(0, Shape{shape.rank()});
   if (out.dtype() == DType::kInt64) {
     std::copy(shape.dims().begin(), shape.dims().end(), out.data<int64_t>());
@@ -91,7 +92,7 @@ void ShapeOf(KernelContext& ctx) {
 }
 
 void Gather(KernelContext& ctx) {
-  Variable& variable = VariableAt(ctx, 0);
+  CpuVariable& variable = VariableAt(ctx, 0);
   CheckDType(variable, ctx.node().output_dtype(0));
   ctx.SetOutput(0, variable.Gather(ctx.input(1), ctx.allocator()));
 }
@@ -141,7 +142,7 @@ class UpdateKernel final : public OpKernel {
       : dtype_(c.attr<DType>("dtype")), size_(static_cast<int64_t>(DTypeSize(dtype_))), change_(ChangeFor<Op>(c)) {}
 
   void Compute(KernelContext& ctx) override {
-    Variable& variable = VariableAt(ctx, 0);
+    CpuVariable& variable = VariableAt(ctx, 0);
     CheckDType(variable, dtype_);
     const Tensor& value = ctx.input(1);
     variable.Update([&](const Tensor& old, Tensor& out) {
@@ -171,7 +172,7 @@ class ScatterKernel final : public OpKernel {
       : dtype_(c.attr<DType>("dtype")), size_(static_cast<int64_t>(DTypeSize(dtype_))), change_(ChangeFor<Op>(c)) {}
 
   void Compute(KernelContext& ctx) override {
-    Variable& variable = VariableAt(ctx, 0);
+    CpuVariable& variable = VariableAt(ctx, 0);
     CheckDType(variable, dtype_);
     const Tensor& indices = ctx.input(1);
     const Tensor& updates = ctx.input(2);
@@ -190,8 +191,8 @@ class ScatterKernel final : public OpKernel {
   }
 
  private:
-  static int64_t RowElements(const Variable& variable, const Tensor& indices, const Tensor& updates) {
-    const Shape whole = variable.shape().IsFullyDefined() ? variable.shape() : variable.Read().shape();
+  static int64_t RowElements(const CpuVariable& variable, const Tensor& indices, const Tensor& updates) {
+    const Shape whole = variable.shape().IsFullyDefined() ? variable.shape() : variable.value_shape();
     if (whole.rank() < 1) {
       throw InvalidArgumentError(
           StrCat("[kernels/state] expected a variable with rows; '", variable.name(), "' is a scalar"));
