@@ -24,7 +24,7 @@ DeviceName Completed(const DeviceName& name) {
   DeviceName base;
   base.replica = 0;
   base.task = 0;
-  base.type = "CPU";
+  base.type = kHostDeviceType;
   base.id = 0;
   return name.CompletedFrom(base);
 }

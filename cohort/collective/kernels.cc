@@ -215,12 +215,12 @@ class BarrierKernel final : public CollectiveKernel {
 }  // namespace
 
 void RegisterCollectiveKernels(KernelRegistry& registry) {
-  registry.Register<ReduceKernel>("CollectiveReduce", "CPU");
-  registry.Register<ReduceScatterKernel>("CollectiveReduceScatter", "CPU");
-  registry.Register<GatherKernel>("CollectiveGather", "CPU");
-  registry.Register<BcastSendKernel>("CollectiveBcastSend", "CPU");
-  registry.Register<BcastRecvKernel>("CollectiveBcastRecv", "CPU");
-  registry.Register<BarrierKernel>("CollectiveBarrier", "CPU");
+  registry.RegisterHost<ReduceKernel>("CollectiveReduce");
+  registry.RegisterHost<ReduceScatterKernel>("CollectiveReduceScatter");
+  registry.RegisterHost<GatherKernel>("CollectiveGather");
+  registry.RegisterHost<BcastSendKernel>("CollectiveBcastSend");
+  registry.RegisterHost<BcastRecvKernel>("CollectiveBcastRecv");
+  registry.RegisterHost<BarrierKernel>("CollectiveBarrier");
 }
 
 }  // namespace cohort

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/host_blocks.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/str_cat.h"
 

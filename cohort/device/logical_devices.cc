@@ -4,13 +4,15 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/graph/device_name.h"
 
 namespace cohort::config {
 namespace {
 
-constexpr char kCpu[] = "CPU";
-
-std::vector<PhysicalDevice> AllPhysical() { return {{"/physical_device:CPU:0", kCpu}}; }
+// The processors of the machine are one device.
+std::vector<PhysicalDevice> AllPhysical() {
+  return {{StrCat("/physical_device:", kHostDeviceType, ":0"), kHostDeviceType}};
+}
 
 std::string Names(const std::vector<PhysicalDevice>& devices) {
   std::vector<std::string> names;
@@ -38,8 +40,9 @@ std::vector<PhysicalDevice> DeviceConfig::ListPhysical(const std::string& device
 std::vector<LogicalDevice> DeviceConfig::ListLogical(const std::string& device_type) {
   Fix("ListLogicalDevices");
   std::vector<LogicalDevice> devices;
-  if (!device_type.empty() && device_type != kCpu) return devices;
-  for (int i = 0; i < Count(kCpu); ++i) devices.push_back({StrCat("/device:CPU:", i), kCpu});
+  if (!device_type.empty() && device_type != kHostDeviceType) return devices;
+  for (int i = 0; i < Count(kHostDeviceType); ++i)
+    devices.push_back({StrCat("/device:", kHostDeviceType, ":", i), kHostDeviceType});
   return devices;
 }
 
@@ -65,9 +68,10 @@ void DeviceConfig::SetVisible(const std::vector<PhysicalDevice>& devices, const 
     throw InvalidArgumentError(
         StrCat("[config] SetVisibleDevices expected devices of type ", device_type, "; got ", device.name));
   }
-  const bool about_cpus = device_type.empty() || device_type == kCpu;
+  const bool about_cpus = device_type.empty() || device_type == kHostDeviceType;
   if (about_cpus && devices.empty()) {
-    throw InvalidArgumentError("[config] SetVisibleDevices expected to leave a CPU, which every program needs");
+    throw InvalidArgumentError(StrCat("[config] SetVisibleDevices expected to leave a device of type ", kHostDeviceType,
+                                      ", which every program needs"));
   }
 }
 
@@ -86,8 +90,8 @@ void DeviceConfig::SetMemoryGrowth(const PhysicalDevice& device, bool) {
   MutexLock lock(mu_);
   CheckSettable("SetMemoryGrowth");
   CheckIsThere(device, "SetMemoryGrowth");
-  throw InvalidArgumentError(
-      StrCat("[config] SetMemoryGrowth expected a GPU; got ", device.name, ", and there is no GPU here"));
+  throw InvalidArgumentError(StrCat("[config] SetMemoryGrowth expected a device with memory of its own; got ",
+                                    device.name, ", whose memory is the host's, and there is no other"));
 }
 
 void DeviceConfig::Fix(const std::string& user) {
@@ -98,7 +102,7 @@ void DeviceConfig::Fix(const std::string& user) {
 int DeviceConfig::Count(const std::string& device_type) const {
   MutexLock lock(mu_);
   const auto found = counts_.find(device_type);
-  return found != counts_.end() ? found->second : device_type == kCpu ? 1 : 0;
+  return found != counts_.end() ? found->second : device_type == kHostDeviceType ? 1 : 0;
 }
 
 bool DeviceConfig::IsSet(const std::string& device_type) const {

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/backends/cpu/cpu_backend.h"
 #include "cohort/core/testing/throws.h"
-#include "cohort/device/device_factory.h"
 
 namespace cohort::config {
 namespace {
@@ -59,13 +59,16 @@ TEST(DeviceConfigTest, DevicesThatThereAreNot) {
               AllOf(HasSubstr("/physical_device:GPU:0"), HasSubstr("/physical_device:CPU:0")));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { config.SetLogical(gpu, 2); }), HasSubstr("GPU:0"));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { config.SetLogical(kCpu, 0); }), HasSubstr("got 0"));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { config.SetVisible({}, ""); }), HasSubstr("a CPU"));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { config.SetMemoryGrowth(kCpu, true); }), HasSubstr("GPU"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { config.SetVisible({}, ""); }), HasSubstr("of type CPU"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { config.SetMemoryGrowth(kCpu, true); }),
+              AllOf(HasSubstr("memory of its own"), HasSubstr("/physical_device:CPU:0")));
 }
 
 TEST(DeviceConfigTest, TheDevicesOfATaskFixThem) {
-  const auto devices = DeviceFactories().Make(DeviceName::Parse("/job:localhost/task:0"), {}, 1,
-                                              std::make_shared<TaskResources>(), "session");
+  BackendRegistry backends;
+  backends.Register(CpuBackend::Get());
+  const auto devices = backends.MakeDevices(DeviceName::Parse("/job:localhost/task:0"), {}, 1,
+                                            std::make_shared<TaskResources>(), "session");
   EXPECT_EQ(static_cast<int>(devices.size()), DeviceConfig::Global().Count("CPU"));
   EXPECT_THROW(SetLogicalDevices(ListPhysicalDevices("CPU").at(0), 2), FailedPreconditionError);
 }

@@ -14,7 +14,7 @@ namespace cohort {
 // functions that the step calls share it. Thread-safe.
 class StepError {
  public:
-  // Keeps `status` if nothing is set yet. The message must say which node failed (DescribeRun in kernel.h does).
+  // Keeps `status` if nothing is set yet. The message must say which node failed (KernelContext::Describe does).
   // Requires: !status.ok().
   void Set(const Status& status) {
     MutexLock lock(mu_);

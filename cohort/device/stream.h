@@ -1,4 +1,4 @@
-// Stream and Event: a queue of a device's work, and a point in it. Only devices whose kernels enqueue their work and
+// Stream and StreamEvent: a queue of a device's work, and a point in it. Only devices whose kernels enqueue their work and
 // return have streams (Device::compute_stream()); a step on another device calls nothing of this header.
 #pragma once
 
@@ -12,11 +12,11 @@ namespace cohort {
 
 // A point of a stream. It is reached when all work that was enqueued before it has run, and stays so. Thread-safe; it
 // may outlive its stream.
-class Event {
+class StreamEvent {
  public:
   using Callback = std::function<void(const Status&)>;
 
-  virtual ~Event() = default;
+  virtual ~StreamEvent() = default;
   virtual bool reached() const = 0;
   // Waits on the calling thread until the event is reached. Returns DeadlineExceeded if it was not reached at
   // `deadline`, and the device's failure if the device has failed.
@@ -33,9 +33,9 @@ class Stream {
  public:
   virtual ~Stream() = default;
   // An event behind all work that was enqueued so far.
-  virtual std::shared_ptr<Event> Record() = 0;
+  virtual std::shared_ptr<StreamEvent> Record() = 0;
   // Work that is enqueued later runs after `event`, which is one of a stream of the same backend. Does not block.
-  virtual void Wait(const std::shared_ptr<Event>& event) = 0;
+  virtual void Wait(const std::shared_ptr<StreamEvent>& event) = 0;
 };
 
 }  // namespace cohort

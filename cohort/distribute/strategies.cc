@@ -19,8 +19,8 @@ std::vector<std::string> LocalDevices(const std::vector<std::string>& given) {
   for (const std::string& device : given) {
     const DeviceName name = DeviceName::Parse(device);
     if (!name.type || !name.id) {
-      throw InvalidArgumentError(
-          StrCat("[distribute] expected devices with a type and a number, as \"/cpu:0\"; got '", device, "'"));
+      throw InvalidArgumentError(StrCat("[distribute] expected devices with a type and a number, as \"/",
+                                        kHostDeviceType, ":0\"; got '", device, "'"));
     }
     if (name.job && *name.job != "localhost") {
       throw InvalidArgumentError(StrCat("[distribute] expected devices of this process; got '", device,
@@ -32,7 +32,8 @@ std::vector<std::string> LocalDevices(const std::vector<std::string>& given) {
     devices.push_back(here.ToString());
   }
   if (!devices.empty()) return devices;
-  for (const config::LogicalDevice& device : config::ListLogicalDevices("CPU")) devices.push_back(device.name);
+  for (const config::LogicalDevice& device : config::ListLogicalDevices(kHostDeviceType))
+    devices.push_back(device.name);
   return devices;
 }
 
@@ -60,7 +61,7 @@ std::vector<std::string> Workers(const ClusterSpec& cluster) {
 std::vector<std::string> DevicesOf(const std::string& task, int replicas) {
   std::vector<std::string> devices;
   devices.reserve(static_cast<size_t>(replicas));
-  for (int i = 0; i < replicas; ++i) devices.push_back(StrCat(task, "/device:CPU:", i));
+  for (int i = 0; i < replicas; ++i) devices.push_back(StrCat(task, "/device:", kHostDeviceType, ":", i));
   return devices;
 }
 
@@ -70,7 +71,7 @@ int ReplicasPerWorker(const MultiWorkerOptions& options) {
                                       options.replicas_per_worker));
   }
   if (options.replicas_per_worker > 0) return options.replicas_per_worker;
-  return static_cast<int>(config::ListLogicalDevices("CPU").size());
+  return static_cast<int>(config::ListLogicalDevices(kHostDeviceType).size());
 }
 
 StrategyPtr AloneInItsCluster(const MultiWorkerOptions& options, int replicas) {
@@ -136,7 +137,7 @@ StrategyPtr MultiWorkerMirrored(const MultiWorkerOptions& options) {
   if (workers.size() == 1) return AloneInItsCluster(options, replicas);
 
   ServerOptions server = options.server;
-  int& cpus = server.config.device_count["CPU"];
+  int& cpus = server.config.device_count[kHostDeviceType];
   cpus = std::max(cpus, replicas);
   StrategyLayout layout;
   layout.name = "MultiWorkerMirroredStrategy";

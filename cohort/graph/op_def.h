@@ -143,6 +143,28 @@ class OpDef {
   OpDef&& Stateful() &&;
   // Changes a variable: belongs to the update set of its step.
   OpDef&& UpdatesVariable() &&;
+
+  // Traits: what passes, planners and backends need to know of an op beside its schema. None changes what the op does.
+  //
+  // Each element of the result depends on the element at the same place of each input alone. All inputs have the
+  // result's shape.
+  OpDef&& Elementwise() &&;
+  // As Elementwise, but the inputs broadcast against each other.
+  OpDef&& Broadcasting() &&;
+  // A function of one input without attributes, by whose name a fused kernel may be asked to end in it. Implies
+  // Elementwise.
+  OpDef&& Activation() &&;
+  // The gradient of an activation, as a function of the gradient, which is input `gradient` (0 or 1), and of the
+  // activation's result, which is the other input. Implies Elementwise.
+  OpDef&& ActivationGradient(int gradient) &&;
+  // Answers in host memory what the shape of its input is. It never reads the elements.
+  OpDef&& ReadsShapeOnly() &&;
+  // The shapes of its results depend on the elements of inputs that are not in host memory.
+  OpDef&& DataDependentShape() &&;
+  // The value of the last input is kept after the step, by a variable or a list for instance.
+  OpDef&& KeepsLastInput() &&;
+  // The memory of the results was there before the step and stays after it.
+  OpDef&& ReturnsKeptValue() &&;
   OpDef&& Doc(std::string text) &&;
 
   const std::string& name() const { return name_; }
@@ -155,12 +177,32 @@ class OpDef {
   const std::string& not_differentiable_reason() const { return not_differentiable_; }
   bool is_stateful() const { return stateful_; }
   bool updates_variable() const { return updates_variable_; }
+  bool is_elementwise() const { return traits_.elementwise; }
+  bool is_broadcasting() const { return traits_.broadcasting; }
+  bool is_activation() const { return traits_.activation; }
+  // Which input of an activation's gradient is the gradient; nullopt for any other op.
+  std::optional<int> activation_gradient() const { return traits_.activation_gradient; }
+  bool reads_shape_only() const { return traits_.reads_shape_only; }
+  bool has_data_dependent_shape() const { return traits_.data_dependent_shape; }
+  bool keeps_last_input() const { return traits_.keeps_last_input; }
+  bool returns_kept_value() const { return traits_.returns_kept_value; }
   const std::string& doc() const { return doc_; }
   // One line that holds all of the signature; part of the registry's fingerprint.
   std::string Signature() const;
 
  private:
   friend class OpRegistry;
+  struct Traits {
+    bool elementwise = false;
+    bool broadcasting = false;
+    bool activation = false;
+    std::optional<int> activation_gradient;
+    bool reads_shape_only = false;
+    bool data_dependent_shape = false;
+    bool keeps_last_input = false;
+    bool returns_kept_value = false;
+  };
+
   // Tells type attributes from type lists once all attributes are known. Throws InvalidArgumentError for an input or
   // output that names an attribute that the op lacks or that is of the wrong type.
   void ResolveArgs();
@@ -175,6 +217,7 @@ class OpDef {
   std::string not_differentiable_;
   bool stateful_ = false;
   bool updates_variable_ = false;
+  Traits traits_;
   std::string doc_;
 };
 

@@ -219,6 +219,8 @@ void RegisterVariableOps(OpRegistry& r) {
   RegisterArrayOps(registry);
   RegisterMathOps(registry);
   RegisterVariableOps(registry);
+  AddShortDeviceType("GPU");
+  AddShortDeviceType("TEST");
   return true;
 }();
 

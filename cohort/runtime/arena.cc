@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cohort/core/error.h"
+#include "cohort/core/host_blocks.h"
 
 namespace cohort {
 namespace {

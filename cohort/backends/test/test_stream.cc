@@ -11,7 +11,7 @@ namespace {
 
 thread_local bool in_callback = false;
 
-void Call(const Event::Callback& callback) {
+void Call(const StreamEvent::Callback& callback) {
   const bool outer = std::exchange(in_callback, true);
   callback(Status());
   in_callback = outer;
@@ -21,7 +21,7 @@ void Call(const Event::Callback& callback) {
 
 void CheckOutsideOfTestCallback(const char* call) {
   if (!in_callback) return;
-  std::fprintf(stderr, "[test device] an Event's callback called the device (%s); it has to use Device::RunOnHost\n",
+  std::fprintf(stderr, "[test device] an event's callback called the device (%s); it has to use Device::RunOnHost\n",
                call);
   std::abort();
 }
@@ -77,13 +77,13 @@ TestStream::~TestStream() {
   thread_.join();
 }
 
-std::shared_ptr<Event> TestStream::Record() {
+std::shared_ptr<StreamEvent> TestStream::Record() {
   auto event = std::make_shared<TestEvent>();
   Enqueue([event] { event->Reach(); });
   return event;
 }
 
-void TestStream::Wait(const std::shared_ptr<Event>& event) {
+void TestStream::Wait(const std::shared_ptr<StreamEvent>& event) {
   // Ends: the stream of the event runs all that it has, even when it is destroyed.
   Enqueue([event] { (void)event->Synchronize(std::chrono::steady_clock::now() + std::chrono::hours(24)); });
 }

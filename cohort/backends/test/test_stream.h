@@ -25,7 +25,7 @@ struct TestDelays {
 };
 
 // Thread-safe.
-class TestEvent final : public Event {
+class TestEvent final : public StreamEvent {
  public:
   bool reached() const override;
   Status Synchronize(std::chrono::steady_clock::time_point deadline) override;
@@ -51,10 +51,10 @@ class TestStream final : public Stream {
   TestStream(const TestStream&) = delete;
   TestStream& operator=(const TestStream&) = delete;
 
-  std::shared_ptr<Event> Record() override;
-  void Wait(const std::shared_ptr<Event>& event) override;
+  std::shared_ptr<StreamEvent> Record() override;
+  void Wait(const std::shared_ptr<StreamEvent>& event) override;
   // Runs `work` behind all that was enqueued before. `work` must not throw, and must keep nothing that calls the
-  // stream when it is destroyed. Ends the process with a message if it is called inside an Event's callback, which
+  // stream when it is destroyed. Ends the process with a message if it is called inside an event's callback, which
   // must not call the device.
   void Enqueue(std::function<void()> work);
 
@@ -68,7 +68,7 @@ class TestStream final : public Stream {
   std::thread thread_;
 };
 
-// Ends the process with a message if the calling thread is inside an Event's callback. `call` is what it tried to do.
+// Ends the process with a message if the calling thread is inside an event's callback. `call` is what it tried to do.
 void CheckOutsideOfTestCallback(const char* call);
 
 }  // namespace cohort

@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 
 std::chrono::steady_clock::time_point In(milliseconds time) { return std::chrono::steady_clock::now() + time; }
-constexpr milliseconds kLong{60000};
+constexpr milliseconds kLongWait{60000};
 
 // Every piece of work is delayed.
 TestDelays Always(uint64_t seed = 1) { return {seed, 1.0, std::chrono::microseconds(2000)}; }
@@ -47,11 +47,11 @@ TEST(TestStreamTest, AnEventIsReachedWhenTheWorkBeforeItHasRun) {
   const auto before = stream.Record();
   stream.Enqueue(gate.Work());
   const auto event = stream.Record();
-  EXPECT_TRUE(before->Synchronize(In(kLong)).ok());
+  EXPECT_TRUE(before->Synchronize(In(kLongWait)).ok());
   EXPECT_FALSE(event->reached());
   EXPECT_EQ(event->Synchronize(In(milliseconds(20))).code(), Code::kDeadlineExceeded);
   gate.Open();
-  EXPECT_TRUE(event->Synchronize(In(kLong)).ok());
+  EXPECT_TRUE(event->Synchronize(In(kLongWait)).ok());
   EXPECT_TRUE(event->reached());
 }
 
@@ -68,7 +68,7 @@ TEST(TestStreamTest, AStreamWaitsForAnEventOfAnother) {
   const auto end = second.Record();
   EXPECT_EQ(end->Synchronize(In(milliseconds(20))).code(), Code::kDeadlineExceeded);
   gate.Open();
-  EXPECT_TRUE(end->Synchronize(In(kLong)).ok());
+  EXPECT_TRUE(end->Synchronize(In(kLongWait)).ok());
   EXPECT_TRUE(in_order);
 }
 
@@ -86,13 +86,13 @@ TEST(TestStreamTest, CallbacksRunOnceBeforeOrAfterTheEvent) {
   });
   EXPECT_EQ(calls, 0);
   gate.Open();
-  ASSERT_EQ(called.get_future().wait_for(kLong), std::future_status::ready);
+  ASSERT_EQ(called.get_future().wait_for(kLongWait), std::future_status::ready);
   event->OnReady([&](const Status&) { ++calls; });
   EXPECT_EQ(calls, 2);
 }
 
 TEST(TestStreamTest, AnEventOutlivesItsStream) {
-  std::shared_ptr<Event> event;
+  std::shared_ptr<StreamEvent> event;
   {
     TestStream stream("test", Always());
     event = stream.Record();
@@ -106,7 +106,7 @@ TEST(TestStreamDeathTest, ACallbackThatCallsTheDeviceEndsTheProcess) {
       {
         TestStream stream("test", {});
         const auto event = stream.Record();
-        (void)event->Synchronize(In(kLong));
+        (void)event->Synchronize(In(kLongWait));
         event->OnReady([&](const Status&) { stream.Enqueue([] {}); });
       },
       "callback called the device \\(Enqueue\\)");

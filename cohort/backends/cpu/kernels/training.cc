@@ -5,9 +5,9 @@
 
 #include "cohort/backends/cpu/cpu_variable.h"
 #include "cohort/backends/cpu/kernels/loops.h"
+#include "cohort/backends/cpu/kernels/register.h"
 #include "cohort/backends/cpu/kernels/simd.h"
 #include "cohort/backends/cpu/kernels/update_rules.h"
-#include "cohort/backends/register.h"
 #include "cohort/device/kernel.h"
 
 namespace cohort {

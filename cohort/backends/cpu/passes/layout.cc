@@ -1,4 +1,4 @@
-#include "cohort/runtime/layout.h"
+#include "cohort/backends/cpu/passes/layout.h"
 
 #include <algorithm>
 #include <map>
@@ -6,9 +6,8 @@
 
 #include "cohort/core/str_cat.h"
 #include "cohort/device/kernel.h"
+#include "cohort/graph/copy_node.h"
 #include "cohort/graph/topological_order.h"
-#include "cohort/runtime/build_graph.h"
-#include "cohort/runtime/metadata_ops.h"
 
 namespace cohort {
 namespace {
@@ -60,22 +59,16 @@ const FollowerOp* FindFollower(const Node& node) {
   return found == ops.end() ? nullptr : &found->second;
 }
 
-// One element of each operand makes one of the result; all operands have one shape.
-bool IsSameShape(const std::string& op) {
-  static const std::set<std::string, std::less<>> ops = {
-      "Relu",     "Relu6",     "Elu",     "Selu",     "Sigmoid",      "Tanh",        "Softplus", "LeakyRelu",
-      "ReluGrad", "Relu6Grad", "EluGrad", "SeluGrad", "SoftplusGrad", "SigmoidGrad", "TanhGrad", "LeakyReluGrad",
-      "Identity", "Neg",       "Abs",     "Exp",      "Square",       "AddN"};
-  return ops.count(op) > 0;
-}
-
-// The same, but operands broadcast.
-bool IsBroadcasting(const std::string& op) {
-  static const std::set<std::string, std::less<>> ops = {"AddV2", "Sub", "Mul", "RealDiv", "Maximum", "Minimum"};
-  return ops.count(op) > 0;
-}
-
 bool IsBlockable(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kBfloat16; }
+
+// Whether the node makes each element of its result from one element of each operand, in an order that is the images'.
+// Operands of other dtypes, such as truth values, are never in blocks.
+bool IsElementwise(const Node& node) {
+  const OpDef& op = node.op();
+  if (!op.is_elementwise() && !op.is_broadcasting()) return false;
+  const auto is_blockable = [](const Output& input) { return IsBlockable(input.dtype()); };
+  return IsBlockable(node.output_dtype(0)) && std::all_of(node.inputs().begin(), node.inputs().end(), is_blockable);
+}
 
 // -1 where it is not known.
 int64_t Dim(const Shape& shape, int i) { return shape.has_rank() && shape.rank() == 4 ? shape.dim(i) : -1; }
@@ -134,7 +127,7 @@ class OrderChooser {
     if (const FollowerOp* op = FindFollower(node)) {
       return c.blocked_input && std::count(op->images.begin(), op->images.end(), i) > 0;
     }
-    return c.blocked_input && (IsSameShape(node.op_name()) || node.input(i).shape().rank() == 4);
+    return c.blocked_input && (node.op().is_elementwise() || node.input(i).shape().rank() == 4);
   }
 
  private:
@@ -146,8 +139,8 @@ class OrderChooser {
     const auto& inputs = node.inputs();
     const auto is_blocked = [&](const Output& input) { return IsBlocked(input); };
     if (std::none_of(inputs.begin(), inputs.end(), is_blocked)) return {};
-    if (IsSameShape(node.op_name())) return {true, false};
-    return {IsBroadcasting(node.op_name()) && OnlyBatchesBroadcast(node), false};
+    if (!IsElementwise(node)) return {};
+    return {node.op().is_elementwise() || OnlyBatchesBroadcast(node), false};
   }
 
   // Whether all operands are single elements or images of one size: images of blocks broadcast as those of channels do,
@@ -183,7 +176,7 @@ void ChooseOrders(Graph& graph, const std::string& device_type) {
     const Choice& choice = chooser.choice(node);
     if (choice.blocked_input) node->SetAttr("_blocked_in", true);
     if (choice.blocked_output) node->SetAttr("_blocked_out", true);
-    if (ReadsShapeAlone(*node)) continue;
+    if (node->op().reads_shape_only()) continue;
     for (int i = 0; i < node->num_inputs(); ++i) {
       const Output value = node->input(i);
       const bool wanted = chooser.ReadsBlocked(*node, i);

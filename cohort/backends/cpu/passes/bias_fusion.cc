@@ -1,4 +1,4 @@
-#include "cohort/runtime/bias_fusion.h"
+#include "cohort/backends/cpu/passes/bias_fusion.h"
 
 #include <algorithm>
 #include <map>
@@ -23,11 +23,6 @@ const char* FusedOp(const Node& node, const std::string& device_type) {
   return found->second;
 }
 
-bool IsActivation(const Node& node) {
-  static const std::set<std::string, std::less<>> ops = {"Relu", "Relu6", "Elu", "Selu", "Softplus", "Sigmoid", "Tanh"};
-  return ops.count(node.op_name()) > 0;
-}
-
 // A product with what is fused into it.
 struct Pattern {
   const char* fused = nullptr;
@@ -38,9 +33,9 @@ struct Pattern {
   const Node* last() const { return activation != nullptr ? activation : sum; }
 };
 
-class Fuser {
+class BiasFuser {
  public:
-  Fuser(const Graph& graph, const std::string& device_type)
+  BiasFuser(const Graph& graph, const std::string& device_type)
       : device_type_(device_type), order_(TopologicalOrder(graph)) {
     for (const Node* node : order_) {
       for (const Output& input : node->inputs()) readers_[input.node].push_back(node);
@@ -107,7 +102,7 @@ class Fuser {
     if (!bias) return std::nullopt;
     pattern.bias = *bias;
     const Node* next = OnlyReader(*pattern.sum);
-    if (next != nullptr && IsActivation(*next)) pattern.activation = next;
+    if (next != nullptr && next->op().is_activation()) pattern.activation = next;
     return pattern;
   }
 
@@ -151,7 +146,7 @@ class Fuser {
 }  // namespace
 
 std::unique_ptr<Graph> FuseBiases(std::unique_ptr<Graph> graph, const std::string& device_type) {
-  Fuser fuser(*graph, device_type);
+  BiasFuser fuser(*graph, device_type);
   if (!fuser.found_any()) return graph;
   std::unique_ptr<Graph> fused = fuser.Rewrite();
   TakeFunctions(*graph, *fused);

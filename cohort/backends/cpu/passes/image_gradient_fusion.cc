@@ -1,13 +1,14 @@
-#include "cohort/runtime/image_gradient_fusion.h"
+#include "cohort/backends/cpu/passes/image_gradient_fusion.h"
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "cohort/core/str_cat.h"
 #include "cohort/device/kernel.h"
-#include "cohort/runtime/build_graph.h"
+#include "cohort/graph/copy_node.h"
 
 namespace cohort {
 namespace {
@@ -33,9 +34,9 @@ bool Needs(const Node* node, const Node* wanted) {
   return false;
 }
 
-class Fuser {
+class GradientFuser {
  public:
-  explicit Fuser(Graph& graph) : graph_(graph), nodes_(graph.nodes()) {}
+  explicit GradientFuser(Graph& graph) : graph_(graph), nodes_(graph.nodes()) {}
 
   // The nodes whose place others have taken.
   std::set<const Node*> Run() {
@@ -116,13 +117,9 @@ class Fuser {
   // Whether `node` takes the result of `pool_grad` on to what is before an activation, whose result is the pool's
   // input, and may come before it instead.
   static bool IsGradientAt(const Node& node, const Node& pool_grad) {
-    // Which input is the gradient; the other one is the activation's result.
-    static const std::map<std::string, int, std::less<>> ops = {{"ReluGrad", 0}, {"Relu6Grad", 0},   {"EluGrad", 0},
-                                                                {"SeluGrad", 0}, {"SigmoidGrad", 1}, {"TanhGrad", 1}};
-    const auto found = ops.find(node.op_name());
-    if (found == ops.end()) return false;
-    if (node.input(found->second).node != &pool_grad || node.input(1 - found->second) != pool_grad.input(0))
-      return false;
+    const std::optional<int> gradient = node.op().activation_gradient();
+    if (!gradient) return false;
+    if (node.input(*gradient).node != &pool_grad || node.input(1 - *gradient) != pool_grad.input(0)) return false;
     const auto& waits = node.control_inputs();
     return std::none_of(waits.begin(), waits.end(), [&](const Node* before) { return Needs(before, &pool_grad); });
   }
@@ -178,7 +175,7 @@ std::unique_ptr<Graph> FuseImageGradients(std::unique_ptr<Graph> graph, const st
   for (const char* op : {kFilterAndBias, kPoolWithPlaces, kGradAtPlaces}) {
     if (!KernelRegistry::Global().Has(op, device_type)) return graph;
   }
-  const std::set<const Node*> replaced = Fuser(*graph).Run();
+  const std::set<const Node*> replaced = GradientFuser(*graph).Run();
   return replaced.empty() ? std::move(graph) : CopyWithout(*graph, replaced);
 }
 

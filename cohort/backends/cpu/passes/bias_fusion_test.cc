@@ -1,4 +1,4 @@
-#include "cohort/runtime/bias_fusion.h"
+#include "cohort/backends/cpu/passes/bias_fusion.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

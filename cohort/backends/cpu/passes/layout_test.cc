@@ -1,4 +1,4 @@
-#include "cohort/runtime/layout.h"
+#include "cohort/backends/cpu/passes/layout.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,9 +1,10 @@
+// Kernels without a result of their own: barriers, assertions, prints.
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 
-#include "cohort/backends/register.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/device/kernel.h"
+#include "cohort/runtime/kernels.h"
 
 namespace cohort {
 namespace {
@@ -72,10 +73,10 @@ class PrintV2Kernel final : public OpKernel {
 }  // namespace
 
 void RegisterControlKernels(KernelRegistry& registry) {
-  registry.RegisterFn("NoOp", "CPU", NoOp);
-  registry.Register<AssertKernel>("Assert", "CPU");
-  registry.Register<PrintKernel>("Print", "CPU");
-  registry.Register<PrintV2Kernel>("PrintV2", "CPU");
+  registry.RegisterHostFn("NoOp", NoOp, KernelMemory::kEither);
+  registry.RegisterHost<AssertKernel>("Assert");
+  registry.RegisterHost<PrintKernel>("Print");
+  registry.RegisterHost<PrintV2Kernel>("PrintV2");
 }
 
 }  // namespace cohort

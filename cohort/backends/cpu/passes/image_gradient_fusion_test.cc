@@ -1,4 +1,4 @@
-#include "cohort/runtime/image_gradient_fusion.h"
+#include "cohort/backends/cpu/passes/image_gradient_fusion.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
-#include "cohort/device/tensor_list.h"
-
-#include "cohort/backends/register.h"
+// Kernels of tensor lists. A list holds its tensors in whichever memory they were pushed from.
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/device/kernel.h"
+#include "cohort/device/tensor_list.h"
+#include "cohort/runtime/kernels.h"
+#include "cohort/runtime/memory_placement.h"
 
 namespace cohort {
 namespace {
@@ -21,16 +21,16 @@ void PopBack(KernelContext& ctx) {
     throw InvalidArgumentError(StrCat("[tensor list] expected a tensor of ", ctx.node().output_dtype(1),
                                       " at the end of the list; got ", list.back().dtype(), list.back().shape()));
   }
-  ctx.SetOutput(1, list.back());
+  ctx.SetOutput(1, PlacedAs(ctx, 1, list.back()));
   ctx.SetOutput(0, MakeTensorList(list.PopBack()));
 }
 
 }  // namespace
 
 void RegisterTensorListKernels(KernelRegistry& registry) {
-  registry.RegisterFn("EmptyTensorList", "CPU", Empty);
-  registry.RegisterFn("TensorListPushBack", "CPU", PushBack);
-  registry.RegisterFn("TensorListPopBack", "CPU", PopBack);
+  registry.RegisterHostFn("EmptyTensorList", Empty, KernelMemory::kEither);
+  registry.RegisterHostFn("TensorListPushBack", PushBack, KernelMemory::kEither);
+  registry.RegisterHostFn("TensorListPopBack", PopBack, KernelMemory::kEither);
 }
 
 }  // namespace cohort
