@@ -1,4 +1,4 @@
-#include "cohort/device/test_device.h"
+#include "cohort/backends/test/test_device.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
