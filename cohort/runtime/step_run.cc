@@ -63,11 +63,6 @@ bool StepRun::ShouldMove(const PlanNode& node, StepThread thread) const {
   return bytes > kExpensiveBytes;
 }
 
-KernelContext StepRun::ContextOf(const PlanNode& node) {
-  return {*node.node,   device_,       *step_, slots_.data(), plan_.InputSlots(node), slots_.data() + node.output_begin,
-          uses_.data()};
-}
-
 bool StepRun::RunNode(const PlanNode& node, bool on_compute_thread) {
   arena_.BeginNode(static_cast<int32_t>(&node - plan_.nodes.data()));
   KernelContext context = ContextOf(node);
@@ -179,7 +174,7 @@ Status StepRun::CloseStep() {
   Status status;
   {
     MutexLock lock(mu_);
-    std::swap(status, status_);
+    if (!status_.ok()) std::swap(status, status_);
   }
   if (!status.ok()) {
     for (size_t slot = 0; slot < slots_.size(); ++slot) {

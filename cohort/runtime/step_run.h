@@ -40,7 +40,15 @@ class StepRun {
   void FlushSends() {
     if (plan_.has_sends) step_->rendezvous->Flush();
   }
-  KernelContext ContextOf(const PlanNode& node);
+  KernelContext ContextOf(const PlanNode& node) {
+    return {*node.node,
+            device_,
+            *step_,
+            slots_.data(),
+            plan_.InputSlots(node),
+            slots_.data() + node.output_begin,
+            uses_.data()};
+  }
   // The first failure of a step is its outcome. It cancels the step's CancellationManager and aborts its rendezvous.
   void Fail(const PlanNode& node, const Status& status) EXCLUDES(mu_);
   // Whether the step was cancelled and stops here; it has failed then. A set of updates that has begun is applied whole,
