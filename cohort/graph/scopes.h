@@ -1,6 +1,6 @@
 // Scopes: objects that, while they live, say how nodes are added to a graph - on which device, under which name, after
-// which nodes, beside which node, and how variables are made. A scope belongs to the thread that opened it, and scopes end
-// in the reverse order of their opening.
+// which nodes, beside which node, and how variables are made. A scope belongs to the thread that opened it, and scopes
+// end in the reverse order of their opening.
 #pragma once
 
 #include <cstddef>

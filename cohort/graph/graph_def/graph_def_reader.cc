@@ -9,10 +9,10 @@
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/graph/attr_value_proto_internal.h"
 #include "cohort/graph/function.h"
 #include "cohort/graph/graph_def.h"
-#include "cohort/graph/graph_def_internal.h"
+#include "cohort/graph/graph_def/attr_value_proto_internal.h"
+#include "cohort/graph/graph_def/graph_def_internal.h"
 
 namespace cohort {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/graph/attr_value_proto_internal.h"
+#include "cohort/graph/graph_def/attr_value_proto_internal.h"
 #include "cohort/proto/tensor_proto.h"
 
 namespace cohort {
