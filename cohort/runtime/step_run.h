@@ -41,7 +41,15 @@ class StepRun {
   void FlushSends() {
     if (plan_.has_sends) step_->rendezvous->Flush();
   }
-  KernelContext ContextOf(const PlanNode& node);
+  KernelContext ContextOf(const PlanNode& node) {
+    return {*node.node,
+            device_,
+            *step_,
+            slots_.data(),
+            plan_.InputSlots(node),
+            slots_.data() + node.output_begin,
+            uses_.data()};
+  }
   // The first failure of a step is its outcome. It cancels the step's CancellationManager and aborts its rendezvous.
   void Fail(const PlanNode& node, const Status& status) EXCLUDES(mu_);
   // Whether the step was cancelled and stops here; it has failed then. A set of updates that has begun is applied
@@ -49,6 +57,13 @@ class StepRun {
   bool Cancelled(const PlanNode& node) EXCLUDES(mu_);
   // The gate has let in a step that had to wait at `node`. It leaves again if it was cancelled meanwhile.
   void EnteredGate(const PlanNode& node);
+  // Whether the step has to wait for the device before it is closed: it is on streams, and not within another step.
+  bool EndsOnStream() const { return step_ == &own_step_; }
+  // Waits for what the step has enqueued, and takes over the error that its work has reported.
+  // Requires: EndsOnStream().
+  void WaitForStream();
+  // The same without blocking: calls `end` afterwards, on the compute thread.
+  void AfterStream(std::function<void()> end);
   // Cleans up. Returns the step's outcome.
   Status CloseStep() EXCLUDES(mu_);
 
@@ -69,6 +84,12 @@ class StepRun {
 
  private:
   bool WantsArena(const StepInfo& step);
+  // Fails the step with a status that is complete.
+  void FailWith(const Status& status) EXCLUDES(mu_);
+  void TakeError(const Status& of_device);
+
+  StepInfo own_step_;  // on streams: the step's, with the error below
+  StepError error_;
 };
 
 // The runs of one plan: as many as steps have been under way at once. Owns them. Thread-safe.

@@ -1,6 +1,7 @@
 #include "cohort/graph/testing/test_ops.h"
 
 #include "cohort/graph/constant_value.h"
+#include "cohort/graph/device_name.h"
 #include "cohort/graph/gradients.h"
 
 namespace cohort {

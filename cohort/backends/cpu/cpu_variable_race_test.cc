@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cohort/device/testing/add_one.h"
-#include "cohort/device/variable.h"
+#include "cohort/backends/cpu/cpu_variable.h"
 
 namespace cohort {
 namespace {
@@ -51,8 +51,8 @@ void Race(const std::function<void(int round)>& write, const std::function<void(
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(VariableRaceTest, DenseReadsSeeWholeValues) {
-  Variable v("v", DType::kFloat32, Shape{1000});
+TEST(CpuVariableRaceTest, DenseReadsSeeWholeValues) {
+  CpuVariable v("v", DType::kFloat32, Shape{1000});
   v.Assign(Tensor::Zeros(DType::kFloat32, Shape{1000}));
   std::atomic<int> torn{0};
   Race([&](int) { v.Update(AddOne); },
@@ -65,15 +65,15 @@ TEST(VariableRaceTest, DenseReadsSeeWholeValues) {
   EXPECT_EQ(v.version(), 1 + kWriters * kUpdates);
 }
 
-TEST(VariableRaceTest, VariablesUpdatedTogetherInAnyOrderDoNotDeadlock) {
-  Variable a("a", DType::kFloat32, Shape{100});
-  Variable b("b", DType::kFloat32, Shape{100});
+TEST(CpuVariableRaceTest, VariablesUpdatedTogetherInAnyOrderDoNotDeadlock) {
+  CpuVariable a("a", DType::kFloat32, Shape{100});
+  CpuVariable b("b", DType::kFloat32, Shape{100});
   a.Assign(Tensor::Zeros(DType::kFloat32, Shape{100}));
   b.Assign(Tensor::Zeros(DType::kFloat32, Shape{100}));
   std::atomic<int> wrong{0};
   Race(
       [&](int round) {
-        const std::vector<Variable*> order = round % 2 == 0 ? std::vector<Variable*>{&a, &b} : std::vector{&b, &a};
+        const std::vector<Variable*> order = round % 2 == 0 ? std::vector<Variable*>{&a, &b} : std::vector<Variable*>{&b, &a};
         Variable::UpdateTogether(order, [&](std::span<const Tensor> olds, std::span<Tensor> outs) {
           wrong += olds[0].data<float>()[0] != olds[1].data<float>()[0];
           AddOne(olds[0], outs[0]);
@@ -86,11 +86,11 @@ TEST(VariableRaceTest, VariablesUpdatedTogetherInAnyOrderDoNotDeadlock) {
   EXPECT_EQ(b.Read().data<float>()[99], kWriters * kUpdates);
 }
 
-TEST(VariableRaceTest, RowsAreNeverTorn) {
+TEST(CpuVariableRaceTest, RowsAreNeverTorn) {
   constexpr int64_t kRows = 130;
   constexpr int64_t kColumns = 600;
-  Variable v("v", DType::kFloat32, Shape{kRows, kColumns});
-  Variable slot("slot", DType::kFloat32, Shape{kRows, kColumns});
+  CpuVariable v("v", DType::kFloat32, Shape{kRows, kColumns});
+  CpuVariable slot("slot", DType::kFloat32, Shape{kRows, kColumns});
   v.Assign(Tensor::Zeros(DType::kFloat32, Shape{kRows, kColumns}));
   slot.Assign(Tensor::Zeros(DType::kFloat32, Shape{kRows, kColumns}));
   const Tensor indices = Tensor::Vector<int32_t>({0, 64, 128, 5, 5, 129, 1});
@@ -101,8 +101,8 @@ TEST(VariableRaceTest, RowsAreNeverTorn) {
     }
     torn += *static_cast<float*>(rows[0]) != *static_cast<float*>(rows[1]);
   };
-  Variable* const of_v[] = {&slot};
-  Variable* const of_slot[] = {&v};
+  CpuVariable* const of_v[] = {&slot};
+  CpuVariable* const of_slot[] = {&v};
   Race(
       [&](int round) {
         if (round % 2 == 0) {
@@ -112,7 +112,7 @@ TEST(VariableRaceTest, RowsAreNeverTorn) {
         }
       },
       [&](int round) {
-        Variable& read = round % 2 == 0 ? v : slot;
+        CpuVariable& read = round % 2 == 0 ? v : slot;
         torn += !AllEqual(read.Gather(indices, HostAllocator()), indices.num_elements());
         torn += !AllEqual(read.Read(), kRows);
       });
@@ -121,11 +121,11 @@ TEST(VariableRaceTest, RowsAreNeverTorn) {
   EXPECT_EQ(slot.Read().data<float>()[5 * kColumns], 2 * kWriters * kUpdates);
 }
 
-TEST(VariableRaceTest, SwitchingToRowsTearsNothing) {
+TEST(CpuVariableRaceTest, SwitchingToRowsTearsNothing) {
   constexpr int64_t kRows = 70;
   constexpr int64_t kColumns = 16;
   for (int i = 0; i < 10; ++i) {
-    Variable v("v", DType::kFloat32, Shape{kRows, kColumns});
+    CpuVariable v("v", DType::kFloat32, Shape{kRows, kColumns});
     v.Assign(Tensor::Zeros(DType::kFloat32, Shape{kRows, kColumns}));
     std::vector<int32_t> all(kRows);
     for (int32_t row = 0; row < kRows; ++row) all[static_cast<size_t>(row)] = row;
@@ -155,8 +155,8 @@ TEST(VariableRaceTest, SwitchingToRowsTearsNothing) {
   }
 }
 
-TEST(VariableRaceTest, AssignsAreSeenAsAWhole) {
-  Variable v("v", DType::kFloat32, Shape{500});
+TEST(CpuVariableRaceTest, AssignsAreSeenAsAWhole) {
+  CpuVariable v("v", DType::kFloat32, Shape{500});
   v.Assign(Tensor::Zeros(DType::kFloat32, Shape{500}));
   std::atomic<int> torn{0};
   Race(
