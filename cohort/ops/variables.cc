@@ -210,17 +210,20 @@ Output Variable::Gather(const Operand& indices) const {
 
 Node* Variable::Assign(const Operand& value) const {
   if (Get().handle.valid()) return AssignVariableOp(handle(), value);
-  return UpdateParts(parts(), value.In(graph(), dtype(), name()), [](const Variable& part, Output rows) { return part.Assign(rows); });
+  return UpdateParts(parts(), value.In(graph(), dtype(), name()),
+                     [](const Variable& part, Output rows) { return part.Assign(rows); });
 }
 
 Node* Variable::AssignAdd(const Operand& value) const {
   if (Get().handle.valid()) return AssignAddVariableOp(handle(), value);
-  return UpdateParts(parts(), value.In(graph(), dtype(), name()), [](const Variable& part, Output rows) { return part.AssignAdd(rows); });
+  return UpdateParts(parts(), value.In(graph(), dtype(), name()),
+                     [](const Variable& part, Output rows) { return part.AssignAdd(rows); });
 }
 
 Node* Variable::AssignSub(const Operand& value) const {
   if (Get().handle.valid()) return AssignSubVariableOp(handle(), value);
-  return UpdateParts(parts(), value.In(graph(), dtype(), name()), [](const Variable& part, Output rows) { return part.AssignSub(rows); });
+  return UpdateParts(parts(), value.In(graph(), dtype(), name()),
+                     [](const Variable& part, Output rows) { return part.AssignSub(rows); });
 }
 
 VariableInfo* MakeVariableOfParts(Graph& graph, const VariableRequest& request,
