@@ -39,7 +39,6 @@ LARGE_CLASSES = {
     ("cohort/collective/group_core.h", "GroupCore"),
 }
 FULL_FOLDERS = {
-    "cohort/collective",
     "cohort/runtime",
 }
 
