@@ -1,5 +1,7 @@
 #include "cohort/collective/messages.h"
 
+#include <algorithm>
+
 #include "cohort/core/str_cat.h"
 #include "cohort/core/wire.h"
 
@@ -8,7 +10,6 @@ namespace {
 
 constexpr uint64_t kMaxMembers = 1 << 16;
 constexpr uint64_t kMaxSchedule = 1 << 20;
-constexpr int64_t kSurelyLarge = 16 * 1024;  // bytes that travel as bulk (cluster/transport.h)
 
 Message Make(Kind kind, WireWriter& header, std::vector<Tensor> tensors = {}) {
   return {static_cast<uint16_t>(kind), header.Take(), std::move(tensors)};
@@ -42,7 +43,9 @@ void Put(WireWriter& out, const Signature& signature) {
 }
 
 Algorithm GetAlgorithm(WireReader& in) {
-  return static_cast<Algorithm>(in.Varint(static_cast<uint64_t>(Algorithm::kGloo)));
+  const auto algorithm = static_cast<Algorithm>(in.Varint(static_cast<uint64_t>(AllAlgorithms().back())));
+  if (std::find(AllAlgorithms().begin(), AllAlgorithms().end(), algorithm) != AllAlgorithms().end()) return algorithm;
+  throw DataLossError(StrCat("[collective] a message names the unknown algorithm ", static_cast<int>(algorithm)));
 }
 
 Signature GetSignature(WireReader& in) {
@@ -104,8 +107,8 @@ Message EncodeJoin(const JoinMessage& join) {
   for (const std::string& member : join.members) out.String(member);
   Put(out, join.schedule);
   out.Varint(static_cast<uint64_t>(join.algorithm));
-  out.Varint(join.gloo_endpoints.size());
-  for (const std::string& endpoint : join.gloo_endpoints) out.String(endpoint);
+  out.Varint(join.endpoints.size());
+  for (const std::string& endpoint : join.endpoints) out.String(endpoint);
   return Make(Kind::kJoin, out);
 }
 
@@ -119,7 +122,7 @@ JoinMessage DecodeJoin(const Message& message) {
   for (uint64_t left = in.Varint(kMaxMembers); left > 0; --left) join.members.push_back(in.String());
   join.schedule = GetEntries(in);
   join.algorithm = GetAlgorithm(in);
-  for (uint64_t left = in.Varint(kMaxMembers); left > 0; --left) join.gloo_endpoints.push_back(in.String());
+  for (uint64_t left = in.Varint(kMaxMembers); left > 0; --left) join.endpoints.push_back(in.String());
   in.ExpectEnd();
   return join;
 }
@@ -133,7 +136,7 @@ Message EncodeData(const DataMessage& data, Tensor tensor) {
   out.Varint(static_cast<uint64_t>(data.to));
   out.Varint(static_cast<uint64_t>(data.sequence));
   Put(out, data.signature);
-  out.Fixed64(data.schedule);
+  out.Fixed64(data.schedule_fingerprint);
   std::vector<Tensor> tensors;
   tensors.push_back(std::move(tensor));
   return Make(Kind::kData, out, std::move(tensors));
@@ -150,7 +153,7 @@ DataMessage DecodeData(const Message& message) {
   data.to = static_cast<int32_t>(in.Varint(INT32_MAX));
   data.sequence = static_cast<int32_t>(in.Varint(INT32_MAX));
   data.signature = GetSignature(in);
-  data.schedule = in.Fixed64();
+  data.schedule_fingerprint = in.Fixed64();
   in.ExpectEnd();
   return data;
 }
@@ -177,7 +180,7 @@ AbortMessage DecodeAbort(const Message& message) {
 Message EncodeLeave(const LeaveMessage& leave) {
   WireWriter out;
   Put(out, leave.group);
-  return Make(Kind::kLeave, out, {Tensor::Zeros(DType::kUint8, Shape{leave.large ? kSurelyLarge : 0})});
+  return Make(Kind::kLeave, out);
 }
 
 Message EncodeFarewell(const FarewellMessage& farewell) {
@@ -223,11 +226,10 @@ ScheduleMessage DecodeSchedule(const Message& message) {
 }
 
 LeaveMessage DecodeLeave(const Message& message) {
-  ExpectTensors(message, 1);
+  ExpectTensors(message, 0);
   WireReader in(message.header);
   LeaveMessage leave;
   leave.group = GetGroup(in);
-  leave.large = message.tensors[0].num_elements() > 0;
   in.ExpectEnd();
   return leave;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/line_buffering.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/files/model_files.h"
 #include "cohort/keras/layers/input_layer.h"
@@ -53,7 +54,9 @@ std::shared_ptr<const LayerGraph> LayersOf(const std::string& name, const std::v
 }  // namespace
 
 Model::Model(std::shared_ptr<ModelState> state)
-    : state_(std::move(state)), trainer_(std::make_shared<Trainer>(state_)) {}
+    : state_(std::move(state)), trainer_(std::make_shared<Trainer>(state_)) {
+  ApplyLineBuffering();
+}
 
 Model::Model(const std::vector<LayerTensor>& inputs, const std::vector<LayerTensor>& outputs,
              const ModelOptions& options)

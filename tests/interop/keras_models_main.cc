@@ -47,6 +47,16 @@ ModelPtr Branches() {
       std::vector<LayerTensor>{Dense(2, {.name = "first"})(joined), Dense(3, {.name = "second"})(sum)});
 }
 
+// One normalization of two inputs: its moving statistics are updated twice a step.
+ModelPtr Siamese() {
+  const LayerTensor a = Input(Shape{5}, {.name = "a"}), b = Input(Shape{5}, {.name = "b"});
+  const LayerRef shared = Dense(6, {.use_bias = false, .name = "shared"});
+  const LayerRef normalization = BatchNormalization({.momentum = 0.5, .name = "normalization"});
+  const LayerTensor left = normalization(shared(a)), right = normalization(shared(b));
+  return std::make_unique<Model>(std::vector<LayerTensor>{a, b},
+                                 std::vector<LayerTensor>{Dense(3, {.name = "end"})(Concatenate()({left, right}))});
+}
+
 ModelPtr Separables() {
   const SeparableConv2DOptions options = {.padding = "same", .activation = "selu"};
   return Chain({Input(Shape{8, 8, 1}), Conv2D(6, 3, {.padding = "same", .activation = "selu"}),
@@ -163,6 +173,7 @@ const std::map<std::string, std::function<ModelPtr()>>& Models() {
                          Dense(6, {.activation = "tanh"})});
        }},
       {"branches", Branches},
+      {"siamese", Siamese},
       {"classifier", Classifier},
       {"separables", Separables},
       {"dropout",

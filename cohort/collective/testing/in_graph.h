@@ -1,4 +1,4 @@
-// A graph for tests that holds all members of a group: devices of one process, or of the tasks of a cluster.
+// A graph for tests that contains all members of a group: devices of one process, or of the tasks of a cluster.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace cohort::collective::testing {
 
-// All members in one graph, which one session runs. `tasks` 0: devices of a session of its own.
+// Where the members are. One session runs them all. `tasks` 0: they are devices of a session without a cluster.
 struct Place {
   std::string transport;
   int tasks = 0;
@@ -28,10 +28,10 @@ inline std::ostream& operator<<(std::ostream& out, const Place& place) {
   return place.hint == "auto" ? out : out << "_" << place.hint;
 }
 
-// Those of another hint only where Gloo was built.
+// Returns the params whose hint this build can run.
 template <typename Param>
 std::vector<Param> Built(std::vector<Param> params) {
-  if (!GlooIsBuilt()) std::erase_if(params, [](const Param& param) { return param.hint != "auto"; });
+  std::erase_if(params, [](const Param& param) { return !IsBuilt(AlgorithmByName(param.hint)); });
   return params;
 }
 
@@ -57,7 +57,7 @@ class InGraph : public ::testing::TestWithParam<Place> {
     config.operation_timeout_in_ms = 60'000;
     return std::make_unique<Session>(graph_, GetParam().tasks > 0 ? cluster_.server(0).Target() : "", config);
   }
-  // One output a member, made on its device; all with the next instance key.
+  // Calls `make` for each member on its device, all with the next instance key. Returns the outputs by rank.
   template <typename Make>
   std::vector<Output> AtEachMember(const Make& make) {
     keys_.instance_key = ops::NextInstanceKey(graph_);

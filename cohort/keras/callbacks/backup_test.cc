@@ -78,6 +78,31 @@ TEST_F(BackupTest, GoesOnInTheMiddleOfAnEpochWithItsLogs) {
   }
 }
 
+// A process that is started again describes its data anew, and draws another seed.
+TEST_F(BackupTest, AShuffleWithoutASeedGoesOnInItsOrder) {
+  const auto data = [] {
+    const Tensor x = Counting(Shape{10, 2}, -1, 0.1f), y = Counting(Shape{10, 1}, 1, -0.2f);
+    return data::Dataset::FromTensorSlices({x, y}).Shuffle(10).Batch(3);
+  };
+  const auto fit = [&](Model& model, const data::Dataset& dataset, int stop_after) {
+    int batches = 0;
+    model.Fit(dataset, {.epochs = 3,
+                        .verbose = 0,
+                        .callbacks = {BackupAndRestore({.backup_dir = folder, .save_every_batches = 1}),
+                                      LambdaCallback({.on_train_batch_end = [&](int64_t, const BatchLogs&) {
+                                        if (++batches == stop_after) throw Interruption();
+                                      }})}});
+  };
+  for (const int stop_after : {2, 4, 7}) {  // 4: between epochs
+    const data::Dataset described = data();
+    const auto whole = Made(), resumed = Made();
+    fit(*whole, described, -1);
+    EXPECT_THROW(fit(*Made(), described, stop_after), Interruption);
+    fit(*resumed, data(), -1);
+    EXPECT_EQ(Weights(*resumed), Weights(*whole)) << stop_after;
+  }
+}
+
 // They change rates, stop and choose weights by what they remember of earlier epochs.
 TEST_F(BackupTest, CallbacksGoOnWithWhatTheyRemember) {
   const std::string best = folder + "_best.weights.h5";

@@ -5,6 +5,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/nearest_names.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/files/serialization.h"
 #include "cohort/keras/layers/layer_instance.h"
@@ -213,8 +214,9 @@ class LayersReader {
     std::vector<std::string> known = KerasLayerNames();
     for (const auto& [own, factory] : custom_layers_) known.push_back(own);
     throw InvalidArgumentError(StrCat("[keras/load_model] expected layers of known classes; got a ", class_name,
-                                      " (layer ", name != nullptr ? name->ToJson() : "", "); known are ",
-                                      StrJoin(known, ", "), "; name others in LoadOptions::custom_layers"));
+                                      " (layer ", name != nullptr ? name->ToJson() : "", ")",
+                                      DidYouMean(class_name, known), "; known are ", StrJoin(known, ", "),
+                                      "; name others in LoadOptions::custom_layers"));
   }
 
   // Throws InvalidArgumentError if the factory passes over the name, by which the layer's weights are called, or over

@@ -30,9 +30,10 @@ class StepFunction {
     std::vector<float> losses;  // the loss and the loss of each output (those of models with several)
     int64_t examples = 0;       // of the global batch
   };
-  // Runs the step on one batch: x..., y..., sample_weight. `whole`: it is the global batch, of which each replica takes
-  // its rows; else it is this process's part.
-  Result Run(const std::vector<Tensor>& batch, bool whole = true) const;
+  // Runs the step on the parts of this process's replicas, each x..., y..., sample_weight.
+  Result Run(const distribute::PerReplica<std::vector<Tensor>>& parts) const;
+  // Runs the step on a global batch, of which each replica takes its rows.
+  Result Run(const std::vector<Tensor>& global_batch) const;
   const std::vector<std::string>& output_loss_names() const { return output_loss_names_; }
   // Metrics are zero afterwards, or read: as this process's replicas have counted, or all. The latter is for all
   // processes together.
@@ -49,9 +50,6 @@ class StepFunction {
     Output loss;  // its term of the loss
     std::vector<LayerInstance::LayerValues> layer_values;
   };
-  // What is fed for `batch`, replica by replica.
-  std::vector<Tensor> Divided(const std::vector<Tensor>& batch, bool whole) const;
-
   const distribute::Strategy* strategy_ = nullptr;
   std::vector<data::TensorSpec> y_specs_;
   std::vector<Replica> replicas_;  // of this process

@@ -113,7 +113,7 @@ void Trainer::ReportSignal(Batches& batches, const StepFunction& step, const std
   }
 }
 
-void Trainer::ExpectAgreement(const Batches& batches, const Batches* validation, const FitOptions& options) {
+void Trainer::ExpectAgreement(Batches& batches, Batches* validation, const FitOptions& options) {
   const distribute::Strategy& strategy = engine().strategy();
   if (strategy.num_workers() == 1) return;
   Facts facts;
@@ -128,15 +128,17 @@ void Trainer::ExpectAgreement(const Batches& batches, const Batches* validation,
   for (const auto& [label, weight] : options.class_weight) {
     facts.emplace_back(StrCat("weight of class ", label), StrCat(weight));
   }
-  AddData("data", batches.whole_data(), options.auto_shard, facts);
+  AddData("data", batches.common_data(), options.auto_shard, facts);
   facts.emplace_back("validates", validation == nullptr ? "no" : "yes");
-  if (validation != nullptr) AddData("validation_data", validation->whole_data(), options.auto_shard, facts);
+  if (validation != nullptr) AddData("validation_data", validation->common_data(), options.auto_shard, facts);
   facts.emplace_back("validation_freq", StrCat(options.validation_freq));
   facts.emplace_back("validation_steps", StrCat(options.validation_steps));
   AddCallbacks(options.callbacks, facts);
   strategy.meeting().ExpectAgreement(
       StrCat("[keras/fit] expected all workers to call Fit together and to train model '", state_->name(), "' alike"),
       facts);
+  batches.ShareSeeds();
+  if (validation != nullptr) validation->ShareSeeds();
 }
 
 History Trainer::Fit(const ModelData& data, const FitOptions& options) {
@@ -276,11 +278,12 @@ Logs Trainer::EvaluateHere(const ModelData& data, const EvaluateOptions& options
                    .auto_shard = options.auto_shard});
   if (engine().strategy().num_workers() > 1) {
     Facts facts = {{"steps", StrCat(options.steps)}};
-    AddData("data", batches.whole_data(), options.auto_shard, facts);
+    AddData("data", batches.common_data(), options.auto_shard, facts);
     engine().strategy().meeting().ExpectAgreement(
         StrCat("[keras/evaluate] expected all workers to call Evaluate together and to evaluate model '",
                state_->name(), "' alike"),
         facts);
+    batches.ShareSeeds();
   }
   CallbackList callbacks(CallbacksOf(options.callbacks, options.verbose));
   callbacks.AttachAll(this, {.verbose = options.verbose, .steps = batches.steps(), .is_testing = true});
@@ -295,10 +298,10 @@ Logs Trainer::TrainOnBatch(const ModelData& batch) {
   Batches batches(batch, state_->TrainedTargets(), {.caller = "train_on_batch", .batch_size = size});
   const StepFunction& step = state_->Step(/*training=*/true, batches.y_specs());
   batches.StartEpoch();
-  std::vector<Tensor> tensors;
-  batches.Next(&tensors);
+  Batches::Parts whole;
+  batches.Next(&whole);
   RunningLosses losses(step);
-  losses.Add(step.Run(tensors));
+  losses.Add(step.Run(whole.front()));
   return losses.Read(/*of_all=*/true);
 }
 
@@ -318,9 +321,9 @@ std::vector<Tensor> Trainer::PredictAll(const ModelData& x, const PredictOptions
                   {.caller = "predict", .batch_size = options.batch_size, .steps_per_epoch = options.steps});
   std::vector<std::vector<Tensor>> parts(engine.layers().outputs().size());
   batches.StartEpoch();
-  std::vector<Tensor> batch;
-  while (batches.Next(&batch)) {
-    const std::vector<Tensor> results = engine.Predict(batch);
+  Batches::Parts whole;
+  while (batches.Next(&whole)) {
+    const std::vector<Tensor> results = engine.Predict(whole.front());
     for (size_t i = 0; i < results.size(); ++i) parts[i].push_back(results[i]);
   }
   std::vector<Tensor> joined;

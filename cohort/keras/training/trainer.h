@@ -59,8 +59,8 @@ class Trainer final : public CallbackHost {
   Batches TrainingBatches(const ModelData& data, const FitOptions& options, int64_t first_pass) const;
   // Null for no data. Prepared once for all epochs.
   std::unique_ptr<Batches> ValidationBatches(const ModelData& data, const FitOptions& options) const;
-  // Compares what several processes are about to train, before they train together.
-  void ExpectAgreement(const Batches& batches, const Batches* validation, const FitOptions& options);
+  // Compares what several processes are about to train, before they train together; all take the chief's seeds.
+  void ExpectAgreement(Batches& batches, Batches* validation, const FitOptions& options);
   // `where`: the epoch, for errors.
   void ReportSignal(Batches& batches, const StepFunction& step, const std::string& where);
   // The callbacks of a call, with the progress bar if it is wanted.
