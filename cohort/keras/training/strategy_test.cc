@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "cohort/backends/test/test_device.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/distribute/strategies.h"
@@ -17,6 +18,7 @@
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/reduction.h"
+#include "cohort/registration.h"
 
 namespace cohort::keras {
 namespace {
@@ -27,9 +29,15 @@ using ::testing::HasSubstr;
 
 distribute::StrategyPtr Make(const std::string& kind, int replicas) {
   if (kind == "mirrored") return distribute::MirroredOnCpus(replicas);
+  const bool on_streams = kind == "mirrored_on_TEST";
+  if (on_streams) {
+    RegisterAll();
+    RegisterTestBackend();
+  }
   std::vector<std::string> devices;
   devices.reserve(static_cast<size_t>(replicas));
-  for (int i = 0; i < replicas; ++i) devices.push_back(StrCat("/cpu:", i));
+  for (int i = 0; i < replicas; ++i) devices.push_back(StrCat(on_streams ? "/device:TEST:" : "/device:CPU:", i));
+  if (on_streams) return distribute::Mirrored(devices);
   return distribute::CentralStorage({.compute_devices = devices});
 }
 
@@ -177,6 +185,15 @@ INSTANTIATE_TEST_SUITE_P(All, Replicas,
                          ::testing::Combine(::testing::Values("mirrored", "central"), ::testing::Values(1, 2, 3, 4),
                                             ::testing::Values("momentum", "clipped", "adamw", "adagrad", "rmsprop",
                                                               "ftrl")),
+                         [](const auto& info) {
+                           return StrCat(std::get<0>(info.param), "_", std::get<1>(info.param), "_",
+                                         std::get<2>(info.param));
+                         });
+
+// The same on devices with streams and memories of their own.
+INSTANTIATE_TEST_SUITE_P(OnStreams, Replicas,
+                         ::testing::Combine(::testing::Values("mirrored_on_TEST"), ::testing::Values(1, 2),
+                                            ::testing::Values("momentum", "clipped", "adamw")),
                          [](const auto& info) {
                            return StrCat(std::get<0>(info.param), "_", std::get<1>(info.param), "_",
                                          std::get<2>(info.param));
