@@ -62,6 +62,11 @@ void CommandLine::Add(const std::string& name, double* value, const std::string&
   AddOption(*app_, name, value, text, check);
 }
 
+void CommandLine::Add(const std::string& name, std::optional<double>* value, const std::string& text,
+                      const Check& check) {
+  AddOption(*app_, name, value, text, check);
+}
+
 void CommandLine::AddSwitch(const std::string& name, bool* value, const std::string& text) {
   app_->add_flag(name, *value, text);
 }

@@ -31,6 +31,7 @@ class CommandLine {
   void Add(const std::string& name, std::optional<int>* value, const std::string& text, const Check& check = {});
   void Add(const std::string& name, int64_t* value, const std::string& text, const Check& check = {});
   void Add(const std::string& name, double* value, const std::string& text, const Check& check = {});
+  void Add(const std::string& name, std::optional<double>* value, const std::string& text, const Check& check = {});
   // A flag without a value.
   void AddSwitch(const std::string& name, bool* value, const std::string& text);
   // The end of --help.

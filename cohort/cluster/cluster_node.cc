@@ -20,7 +20,15 @@ constexpr std::chrono::seconds kPeerRefuses{3};    // one that the session's mas
 constexpr std::chrono::seconds kFormerLeaves{10};  // twice the usual silence limit
 constexpr std::chrono::seconds kDevicesTimeout{60};
 constexpr std::chrono::seconds kReachForDone{1};
+constexpr std::chrono::seconds kLookForChief{1};
+// An attempt that the caller's deadline ended sooner tells nothing about the peer.
+constexpr std::chrono::milliseconds kTellingAttempt{500};
 constexpr std::chrono::seconds kConfirmDone{5};
+
+// To the millisecond, for people to read.
+double SecondsBetween(Clock::time_point start, Clock::time_point end) {
+  return static_cast<double>(std::chrono::duration_cast<std::chrono::milliseconds>(end - start).count()) / 1000.0;
+}
 
 Status ClosedStatus(const Connection& connection) {
   const TaskIdentity& peer = connection.peer();
@@ -35,7 +43,8 @@ ClusterNode::ClusterNode(ClusterSpec cluster, DeviceName task, std::shared_ptr<c
                          std::string chief)
     : cluster_(std::move(cluster)),
       task_(std::move(task)),
-      chief_(std::move(chief)),
+      chief_name_(std::move(chief)),
+      chief_(task_.ToString(), chief_name_),
       clerk_(std::make_unique<SessionWork>()) {
   identity_.task = task_.ToString();
   identity_.incarnation = NewIncarnation();
@@ -71,6 +80,7 @@ void ClusterNode::Stop(const Status& why) {
     stopped_ = true;
   }
   changed_.NotifyAll();
+  chief_.Stop();
   // What waits for peers lets its steps end.
   for (const Service& entry : services_) entry.service->OnStop(why);
   if (local_ != nullptr) local_->CloseAll(why);
@@ -82,6 +92,7 @@ void ClusterNode::Stop(const Status& why) {
     connections_.clear();
     lost.swap(remote_tasks_);
     leases_.clear();
+    chief_.SetLeases(0);
   }
   for (const auto& [connection, task] : lost) task->OnLost(why);  // sessions of this process wait for them
 }
@@ -91,8 +102,7 @@ std::string ClusterNode::AfterWhom() {
   const auto first = std::min_element(gone_since_.begin(), gone_since_.end(),
                                       [](const auto& a, const auto& b) { return a.second < b.second; });
   if (first == gone_since_.end()) return "";
-  const auto ago = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - first->second);
-  return StrCat("; ", first->first, " had gone ", ago.count() / 1000.0, " s before");
+  return StrCat("; ", first->first, " had gone ", SecondsBetween(first->second, Clock::now()), " s before");
 }
 
 std::shared_ptr<Connection> ClusterNode::FindConnection(const std::string& task) {
@@ -110,7 +120,7 @@ void ClusterNode::Remember(const std::shared_ptr<Connection>& connection) {
     if (stopped_) return;
     connections_.emplace(connection->peer().task, connection);
     gone_since_.erase(connection->peer().task);
-    if (connection->peer().task == chief_ && chief_state_ != ChiefState::kDone) chief_state_ = ChiefState::kConnected;
+    chief_.OnConnected(connection->peer().task);
   }
   changed_.NotifyAll();
   // It may have been closed before it was remembered; OnClosed then found nothing to forget.
@@ -164,9 +174,10 @@ std::shared_ptr<Connection> ClusterNode::DialUntil(const std::string& address, c
   const Clock::time_point start = Clock::now();  // NOLINT(clang-analyzer-deadcode.DeadStores): it follows no catch
   int said = 0;
   std::chrono::milliseconds pause = kFirstRetry;
+  std::string reason;  // of the last attempt that was long enough to learn something
   for (;;) {
-    std::string reason;
     Clock::time_point deadline = patience.deadline;
+    const Clock::time_point attempt = Clock::now();
     try {
       std::shared_ptr<Connection> connection = transport_->Dial(address, task, deadline);
       Remember(connection);
@@ -175,10 +186,11 @@ std::shared_ptr<Connection> ClusterNode::DialUntil(const std::string& address, c
       reason = e.what();
       deadline = std::min(deadline, patience.if_refused);
     } catch (const DeadlineExceededError& e) {
-      reason = e.what();  // something accepts connections there but is stopped, or is none of ours
+      // Something accepts connections there but is stopped, or is none of ours.
+      if (reason.empty() || Clock::now() - attempt >= kTellingAttempt) reason = e.what();
     }
     const Clock::time_point now = Clock::now();
-    const auto waited = std::chrono::duration_cast<std::chrono::seconds>(now - start).count();
+    const double waited = SecondsBetween(start, now);
     if (now >= deadline) {
       throw UnavailableError(StrCat("[cluster] ", task.empty() ? "the task" : task, " (", address,
                                     ") could not be reached for ", waited, " s: ", reason));
@@ -261,21 +273,21 @@ void ClusterNode::TellDone(const DeviceName& task) {
   }
 }
 
-void ClusterNode::WaitForEnd(std::chrono::milliseconds orphan_timeout) {
-  MutexLock lock(mu_);
-  for (;;) {
-    if (stopped_) return;
-    if (chief_state_ == ChiefState::kDone && leases_.empty()) return;
-    if (chief_state_ == ChiefState::kGone && orphan_timeout.count() > 0) {
-      const Clock::time_point end = chief_gone_since_ + orphan_timeout;
-      if (Clock::now() >= end) {
-        throw UnavailableError(StrCat("[cluster] ", identity_.task, " ends: the chief ", chief_, " has been gone for ",
-                                      orphan_timeout.count() / 1000.0, " s (orphan timeout)"));
-      }
-      changed_.WaitUntil(mu_, end);
-    } else {
-      changed_.Wait(mu_);  // by design for ever: a server serves until it is told to end
-    }
+void ClusterNode::WaitForEnd(const ChiefWatch::Limits& limits) {
+  chief_.WaitForEnd(limits, missing_interval_, [this] { return LookForChief(); });
+}
+
+void ClusterNode::ThrowIfChiefIsLost(std::chrono::milliseconds orphan_timeout) {
+  chief_.ThrowIfLost(orphan_timeout, [this] { return LookForChief(); });
+}
+
+std::string ClusterNode::LookForChief() {
+  if (FindConnection(chief_name_) != nullptr) return "";
+  try {
+    Remember(transport_->Dial(AddressOf(DeviceName::Parse(chief_name_)), chief_name_, Clock::now() + kLookForChief));
+    return "";
+  } catch (const Error& e) {
+    return e.what();
   }
 }
 
@@ -305,10 +317,7 @@ void ClusterNode::OnClosed(const std::shared_ptr<Connection>& connection, const 
     for (const auto& [session, lease] : leases_) {
       if (lease.master == connection) ended.push_back(session);
     }
-    if (peer == chief_ && chief_state_ == ChiefState::kConnected && connections_.count(peer) == 0) {
-      chief_state_ = ChiefState::kGone;
-      chief_gone_since_ = Clock::now();
-    }
+    if (connections_.count(peer) == 0) chief_.OnDisconnected(peer);
   }
   changed_.NotifyAll();
   std::shared_ptr<RemoteTask> remote;
@@ -340,6 +349,7 @@ void ClusterNode::DropLease(uint64_t session) {
     {
       MutexLock lock(mu_);
       leases_.erase(session);
+      chief_.SetLeases(leases_.size());
     }
     changed_.NotifyAll();
   });
@@ -386,6 +396,7 @@ void ClusterNode::OnMessage(const std::shared_ptr<Connection>& connection, Messa
       {
         MutexLock lock(mu_);
         leases_[request->spec.key.session].master = connection;
+        chief_.SetLeases(leases_.size());
       }
       clerk_->Schedule(request->spec.key.session,
                        [this, connection, request] { HandleRegister(connection, std::move(*request)); });
@@ -400,11 +411,7 @@ void ClusterNode::OnMessage(const std::shared_ptr<Connection>& connection, Messa
     case MessageKind::kTrainingDone: {
       LogInfo("cluster", identity_.task, ": ", connection->peer().task, " says that training is done");
       connection->Send(EncodeHeardDone(DecodeTrainingDone(message)));  // before anything ends: it leaves before goodbye
-      {
-        MutexLock lock(mu_);
-        chief_state_ = ChiefState::kDone;
-      }
-      changed_.NotifyAll();
+      chief_.OnTrainingDone();
       return;
     }
     case MessageKind::kHeardDone: return RemoteTaskOn(connection)->OnHeardDone(DecodeHeardDone(message));

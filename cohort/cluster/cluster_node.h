@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/cluster/chief_watch.h"
 #include "cohort/cluster/cluster_spec.h"
 #include "cohort/cluster/node_service.h"
 #include "cohort/cluster/protocol.h"
@@ -21,9 +22,6 @@
 namespace cohort {
 
 class RemoteTask;
-
-// What the chief's fate means for a server.
-enum class ChiefState { kNotSeen, kConnected, kGone, kDone };
 
 // Thread-safe.
 class ClusterNode final : public TransportHandler, public std::enable_shared_from_this<ClusterNode> {
@@ -78,10 +76,10 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
   // Tells every task of the cluster that can be reached that training is done, and waits a few seconds for the answers.
   // A task that ends meanwhile needs none; one that lives and does not answer is warned of. Does not throw.
   void AnnounceDone();
-  // Waits until the node is to end: returns when the chief has said that training is done and no other session holds a
-  // lease here, or when Stop was called. Throws UnavailableError when the chief was there and has been gone for
-  // `orphan_timeout` (zero: for ever).
-  void WaitForEnd(std::chrono::milliseconds orphan_timeout);
+  // Waits until this task is to end. See ChiefWatch::WaitForEnd.
+  void WaitForEnd(const ChiefWatch::Limits& limits);
+  // See ChiefWatch::ThrowIfLost.
+  void ThrowIfChiefIsLost(std::chrono::milliseconds orphan_timeout);
 
   void OnAccepted(const std::shared_ptr<Connection>& connection) override;
   void OnMessage(const std::shared_ptr<Connection>& connection, Message message) override;
@@ -111,6 +109,8 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
   void PauseDialing(const std::string& task, std::chrono::steady_clock::time_point until, const Patience& patience)
       EXCLUDES(mu_);
   void TellDone(const DeviceName& task);
+  // Connects to the chief by one attempt. Returns "" if it is connected, else the reason why not.
+  std::string LookForChief() EXCLUDES(mu_);
   // Values for a task go to the process that was it first. Waits a while for that one to go away, where the peer is
   // another; throws AlreadyExistsError that names the two.
   void CheckFirstOfItsTask(const Connection& connection) EXCLUDES(mu_);
@@ -126,7 +126,8 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
 
   ClusterSpec cluster_;
   const DeviceName task_;
-  const std::string chief_;
+  const std::string chief_name_;
+  ChiefWatch chief_;
   std::chrono::milliseconds missing_interval_{10000};
   TaskIdentity identity_;
   std::chrono::milliseconds connect_timeout_{std::chrono::hours(2)};
@@ -138,8 +139,6 @@ class ClusterNode final : public TransportHandler, public std::enable_shared_fro
   std::map<std::string, std::chrono::steady_clock::time_point> gone_since_ GUARDED_BY(mu_);  // by task
   std::map<const Connection*, std::shared_ptr<RemoteTask>> remote_tasks_ GUARDED_BY(mu_);
   std::map<uint64_t, Lease> leases_ GUARDED_BY(mu_);
-  ChiefState chief_state_ GUARDED_BY(mu_) = ChiefState::kNotSeen;
-  std::chrono::steady_clock::time_point chief_gone_since_ GUARDED_BY(mu_);
   bool stopped_ GUARDED_BY(mu_) = false;
 
   struct Service {

@@ -12,7 +12,7 @@
 
 namespace cohort {
 
-inline constexpr int32_t kProtocolVersion = 5;
+inline constexpr int32_t kProtocolVersion = 6;
 
 enum class MessageKind : uint16_t {
   kListDevices = 1,  // request

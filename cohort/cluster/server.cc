@@ -1,9 +1,14 @@
 #include "cohort/cluster/server.h"
 
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
 #include "cohort/cluster/cluster_node.h"
 #include "cohort/cluster/roles.h"
 #include "cohort/cluster/server_directory.h"
 #include "cohort/cluster/token.h"
+#include "cohort/core/line_buffering.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/backend.h"
@@ -31,14 +36,25 @@ std::string ChiefOf(const ClusterSpec& cluster) {
   DeviceName chief;
   chief.replica = 0;
   chief.task = 0;
-  if (cluster.has_job("chief")) {
-    chief.job = "chief";
-  } else if (cluster.has_job("worker")) {
-    chief.job = "worker";
-  } else {
-    return "";
+  chief.job = cluster.has_job("chief") ? "chief" : "worker";
+  return cluster.has_job(*chief.job) && cluster.has_task(*chief.job, 0) ? chief.ToString() : "";
+}
+
+// The option, else the seconds in the environment's `variable`, else `otherwise`.
+std::chrono::milliseconds LimitOf(const std::optional<std::chrono::milliseconds>& option, const char* variable,
+                                  std::chrono::milliseconds otherwise) {
+  if (option) return *option;
+  const char* text = std::getenv(variable);
+  if (text == nullptr || *text == '\0') return otherwise;
+  constexpr double kMost = 1e9;  // 30 years, which milliseconds can hold
+  double seconds = -1;
+  const char* end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, seconds);
+  if (error != std::errc() || stop != end || !(seconds >= 0 && seconds <= kMost)) {
+    throw InvalidArgumentError(
+        StrCat("[server] expected seconds from 0 (no limit) to ", kMost, " in ", variable, "; got '", text, "'"));
   }
-  return chief.ToString();
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
 }
 
 }  // namespace
@@ -50,9 +66,14 @@ Server::Server(const ClusterSpec& cluster, const std::string& job, int task, con
       options_(options) {
   if (!cluster_.has_job(job_) || !cluster_.has_task(job_, task_)) {
     throw InvalidArgumentError(
-        StrCat("[server] there is no /job:", job_, "/task:", task_, " in ", cluster_.ToString()));
+        StrCat("[server] there is no /job:", job_, "/task:", task_, " in ", cluster_.ToString(),
+               job_ == "evaluator" ? "; an evaluator stands beside its cluster and has no server" : ""));
   }
   CheckTransportProtocol(options_.protocol);
+  ApplyLineBuffering();
+  WarnOfFieldsWithoutEffect(options_.config);
+  orphan_timeout_ = LimitOf(options_.orphan_timeout, "COHORT_ORPHAN_TIMEOUT", std::chrono::minutes(1));
+  chief_timeout_ = LimitOf(options_.chief_timeout, "COHORT_CHIEF_TIMEOUT", std::chrono::hours(2));
   if (options_.start) Start();
 }
 
@@ -105,7 +126,11 @@ std::string Server::Target() const {
 
 void Server::Join() {
   if (node_ == nullptr) throw FailedPreconditionError("[server] the server is not started");
-  node_->WaitForEnd(options_.orphan_timeout);
+  node_->WaitForEnd({.orphan = orphan_timeout_, .chief = chief_timeout_});
+}
+
+void Server::ThrowIfChiefIsLost() {
+  if (node_ != nullptr) node_->ThrowIfChiefIsLost(orphan_timeout_);
 }
 
 void Server::AnnounceDone() {

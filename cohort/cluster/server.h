@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cohort/cluster/cluster_spec.h"
@@ -24,8 +25,13 @@ struct ServerOptions {
   bool share_memory = true;     // with tasks of the same host and user, for large messages
   std::string token;            // "" = JobToken()
   std::chrono::milliseconds heartbeat_interval{1000};
-  std::chrono::milliseconds silence_limit{4500};    // a peer without any byte for so long is lost: named within 5 s
-  std::chrono::milliseconds orphan_timeout{60000};  // Join fails when the chief has been gone so long; 0 = never
+  std::chrono::milliseconds silence_limit{4500};  // a peer without any byte for so long is lost: named within 5 s
+  // Join fails if the chief was connected and has been gone for so long. Zero: never. Default: as many seconds as
+  // COHORT_ORPHAN_TIMEOUT says, else 60 s.
+  std::optional<std::chrono::milliseconds> orphan_timeout;
+  // Join fails if the chief has not come for so long. Zero: never. Default: as many seconds as COHORT_CHIEF_TIMEOUT
+  // says, else 2 h.
+  std::optional<std::chrono::milliseconds> chief_timeout;
   // How often a call that waits for a task that nobody has seen yet says who is missing; 0 = never.
   std::chrono::milliseconds missing_interval{10000};
 };
@@ -48,10 +54,15 @@ class Server {
   // "grpc://host:port" (the protocol, and the port that was bound). For Session's constructor; inside this process no
   // network is used to reach the server's own task.
   std::string Target() const;
-  // Serves until the cluster is done: returns when the chief has announced it and no other session is open here, or
-  // after Stop. By design it waits for ever otherwise; but throws UnavailableError when the chief has been seen and
-  // then gone for orphan_timeout.
+  // Serves until the cluster is done: returns when the chief has said that training is done and no session is open here
+  // any more, or after Stop. Throws UnavailableError if the chief does not come for chief_timeout, or was connected and
+  // has been gone for orphan_timeout. While the chief is not connected, Join looks for it. It serves without a limit
+  // while the chief is connected, on the chief itself, and in a cluster that has no chief.
   void Join();
+  // For a task that waits for something that the chief does, such as giving variables their values (Supervisor calls
+  // it). Looks for the chief if it is not connected. Throws UnavailableError if the chief was connected to this task
+  // and has been gone for orphan_timeout. Takes at most a second. Does nothing on the chief.
+  void ThrowIfChiefIsLost();
   // Tells all tasks that training is done, so that their Join returns. The chief calls it (Supervisor does).
   void AnnounceDone();
   // Ends all sessions on this server's devices, closes all connections. Idempotent; a stopped server stays stopped.
@@ -68,6 +79,8 @@ class Server {
   std::string job_;
   int task_ = 0;
   ServerOptions options_;
+  std::chrono::milliseconds orphan_timeout_{};
+  std::chrono::milliseconds chief_timeout_{};
   std::string target_;
   std::shared_ptr<ClusterNode> node_;
 };

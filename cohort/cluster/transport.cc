@@ -36,12 +36,36 @@ std::unique_ptr<Transport> MakeTransport(const std::string& protocol, TransportH
 }
 
 void CheckCanTravel(const Message& message) {
+  if (message.kind >= kReservedKind) {
+    throw InvalidArgumentError(
+        StrCat("[transport] expected a kind of message below ", kReservedKind, "; got ", message.kind));
+  }
   for (const Tensor& tensor : message.tensors) {
     if (tensor.defined() && !IsHandle(tensor.dtype()) && tensor.space() == MemorySpace::kHost) continue;
     throw InvalidArgumentError(
         StrCat("[transport] expected tensors in host memory to send; got ",
                !tensor.defined() ? "an undefined one" : StrCat(tensor.dtype(), tensor.shape(), " elsewhere"),
                " in a message of kind ", message.kind));
+  }
+}
+
+size_t MaxEncodedSize(const Message& message) {
+  size_t bytes = message.header.size() + 16;
+  for (const Tensor& tensor : message.tensors) {
+    bytes += tensor.bytes() + 32;
+    if (tensor.dtype() == DType::kString) {
+      for (const std::string& text : tensor.values<std::string>()) bytes += text.size() + 4;
+    }
+  }
+  return bytes;
+}
+
+void CheckIsSmall(const Message& message) {
+  CheckCanTravel(message);
+  if (const size_t size = MaxEncodedSize(message); size >= kSmallMessage) {
+    throw InvalidArgumentError(StrCat("[transport] expected a message of fewer than ", kSmallMessage,
+                                      " bytes to send after all others; got up to ", size, " bytes of kind ",
+                                      message.kind));
   }
 }
 
@@ -54,7 +78,8 @@ DeadlineExceededError NoAnswer(const std::string& expected_task, const std::stri
                                std::chrono::steady_clock::duration waited) {
   return DeadlineExceededError(StrCat(
       "[transport] ", expected_task.empty() ? "the task" : expected_task, " at ", address, " has not answered within ",
-      std::chrono::duration<double>(waited).count(), " s (stopped, or something else listens there)"));
+      static_cast<double>(std::chrono::ceil<std::chrono::milliseconds>(waited).count()) / 1000.0,
+      " s (stopped, or something else listens there)"));
 }
 
 }  // namespace cohort

@@ -25,9 +25,14 @@ struct TaskIdentity {
   std::string host;     // HostIdentity() where it shares memory, else ""; set by the transport
 };
 
+// Kinds of messages from here on are a transport's own.
+inline constexpr uint16_t kReservedKind = UINT16_MAX;
+// SendAfterAll takes messages of fewer bytes.
+inline constexpr size_t kSmallMessage = 16 * 1024;
+
 // One unit that arrives whole. Tensors are in host memory; string tensors are allowed.
 struct Message {
-  uint16_t kind = 0;
+  uint16_t kind = 0;   // below kReservedKind
   std::string header;  // the receiver of `kind` knows its layout
   std::vector<Tensor> tensors;
 };
@@ -47,14 +52,18 @@ class Connection {
  public:
   virtual ~Connection() = default;
   virtual const TaskIdentity& peer() const = 0;
-  // Queues the message and, where nobody is sending, sends it on this thread; never waits. Messages of less than 16 KiB
-  // in all arrive in the order of Send; larger ones travel on a connection of their own, in chunks, in their own order,
-  // and may be overtaken (and overtake). A message's tensors are not copied: they must not change until they have been
-  // sent, that is, ever. Dropped when the connection is closed: the handler's OnClosed tells. Throws
-  // InvalidArgumentError for a tensor that is none, is a resource or lies in a device's memory.
+  // Queues the message and returns. If no other thread is sending, this thread sends it; it never waits. Small messages
+  // are handled in the order of Send, and so are large ones, but the two kinds may overtake each other: which messages
+  // are large is the transport's affair (SendAfterAll). A message's tensors are not copied: they must never change
+  // afterwards. A message is dropped if the connection is closed; the handler's OnClosed tells. Throws
+  // InvalidArgumentError for an undefined tensor, a resource handle, a tensor in a device's memory or a reserved kind.
   virtual void Send(Message message) = 0;
-  // Several small messages in one frame, handled in order.
+  // Sends several messages. The small ones among them travel together and are handled in order.
   virtual void Send(std::vector<Message> messages) = 0;
+  // Sends a message that the peer handles after all messages that were sent on this connection before it, small and
+  // large. Messages that are sent later may overtake it. Throws InvalidArgumentError as Send does, and for a message of
+  // kSmallMessage bytes or more.
+  virtual void SendAfterAll(Message message) = 0;
   // Closes both ways; the peer sees it at once. OnClosed follows with `why` (on this side) unless it is closed already.
   // What is queued, or has come in and is not handled yet, is dropped.
   virtual void Close(const Status& why) = 0;
@@ -118,8 +127,13 @@ std::unique_ptr<Transport> MakeTransport(const std::string& protocol, TransportH
 
 // For those who implement one.
 
-// Throws InvalidArgumentError for a tensor that is none, is a resource or lies in a device's memory.
+// Throws InvalidArgumentError for an undefined tensor, a resource handle, a tensor in a device's memory or a reserved
+// kind.
 void CheckCanTravel(const Message& message);
+// At least as many bytes as the message takes when it travels among small ones.
+size_t MaxEncodedSize(const Message& message);
+// Throws what CheckCanTravel throws, and InvalidArgumentError for a message of kSmallMessage bytes or more.
+void CheckIsSmall(const Message& message);
 // What OnClosed says of a peer that is gone; `seen`: what showed it.
 Status LostPeer(const TaskIdentity& peer, const std::string& seen);
 // What Dial throws at its deadline.

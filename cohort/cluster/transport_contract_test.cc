@@ -207,6 +207,50 @@ TEST_P(TransportPair, SeveralMessagesInOneSendStayTogetherInOrder) {
   for (uint16_t i = 0; i < 300; ++i) ASSERT_EQ(got[i].kind, i);
 }
 
+// Both ways at once, again and again: what is sent after all is handled behind the large and the small ones before it.
+TEST_P(TransportPair, WhatIsSentAfterAllIsHandledAfterSmallAndLargeOnes) {
+  constexpr int kRounds = 30;
+  const Tensor large = Pattern(1 << 20);
+  const auto ends = {std::pair(pair_.dialed(), &at_ps_), std::pair(pair_.accepted(), &at_worker_)};
+  for (const auto& [from, to] : ends) from->SendAfterAll({9, "-1", {}});  // after nothing
+  for (int round = 0; round < kRounds; ++round) {
+    const std::string header = std::to_string(round);
+    for (const auto& [from, to] : ends) {
+      from->Send({1, header, {large}});
+      from->Send({2, header, {Tensor::Scalar(round)}});
+      from->Send({1, header, {large}});
+      from->SendAfterAll({9, header, {Tensor::Scalar(round)}});
+      if (round % 2 == 0) from->SendAfterAll({9, header, {Tensor::Scalar(round)}});  // right behind another
+    }
+  }
+  for (const auto& [from, to] : ends) {
+    const std::vector<Message> got = to->Messages(1 + kRounds * 4 + kRounds / 2);
+    int handled = 0;
+    int last = -1;
+    for (const Message& message : got) {
+      if (message.kind != 9) {
+        ++handled;
+        continue;
+      }
+      const int round = std::stoi(message.header);
+      EXPECT_GE(round, last);
+      EXPECT_GE(handled, 3 * (round + 1)) << "in round " << round;
+      if (round >= 0) EXPECT_EQ(message.tensors.at(0).scalar<int>(), round);
+      last = round;
+    }
+    EXPECT_EQ(last, kRounds - 1);
+  }
+}
+
+TEST_P(TransportPair, OnlySmallMessagesAreSentAfterAll) {
+  const std::string message = ErrorOf([&] { pair_.dialed()->SendAfterAll({3, "", {Pattern(16 * 1024)}}); });
+  EXPECT_THAT(message, AllOf(HasSubstr("InvalidArgument"), HasSubstr("fewer than 16384 bytes"), HasSubstr("kind 3")));
+  EXPECT_THAT(ErrorOf([&] {
+                pair_.dialed()->Send({kReservedKind, "", {}});
+              }),
+              AllOf(HasSubstr("InvalidArgument"), HasSubstr("got 65535")));
+}
+
 TEST_P(TransportPair, ManyThreadsSendBothWaysAtOnce) {
   constexpr uint16_t kThreads = 4;
   constexpr int kEach = 400;

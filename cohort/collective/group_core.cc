@@ -354,7 +354,8 @@ void GroupCore::OnLeave(const std::shared_ptr<Connection>& connection, const Lea
   {
     MutexLock lock(mu_);
     process = FindProcess(connection);
-    if (process < 0 || ++peers_[static_cast<size_t>(process)].left < 2) return;
+    if (process < 0 || peers_[static_cast<size_t>(process)].left) return;
+    peers_[static_cast<size_t>(process)].left = true;
   }
   SetGone(process, Status(Code::kUnavailable, StrCat("[collective] ", DescribeProcess(process), " has left group ",
                                                      options_.key, ", generation ", options_.generation)));
@@ -378,7 +379,7 @@ void GroupCore::AwaitFarewells() {
   const auto until = Clock::now() + kFarewell;
   MutexLock lock(mu_);
   const auto waits_for = [](const Peer& peer) {
-    return peer.connection != nullptr && !peer.farewell && peer.left == 0 && peer.gone.ok();
+    return peer.connection != nullptr && !peer.farewell && !peer.left && peer.gone.ok();
   };
   while (failed_.ok() && std::any_of(peers_.begin(), peers_.end(), waits_for)) {
     if (!changed_.WaitUntil(mu_, until)) return;
@@ -393,7 +394,7 @@ void GroupCore::OnClosed(const std::shared_ptr<Connection>& connection, const St
     changed_.NotifyAll();  // perhaps it was waited for
     process = FindProcess(connection);
     if (process < 0) return;
-    had_left = peers_[static_cast<size_t>(process)].left > 0;
+    had_left = peers_[static_cast<size_t>(process)].left;
   }
   // One that was there when it should have joined and went before is likely to be why this one has gone.
   const std::vector<std::string> others = WhoIsGone(process);
@@ -413,10 +414,7 @@ Status GroupCore::WhyGone(int rank) const {
 
 void GroupCore::Leave(const Status& why) {
   if (status().ok()) {
-    for (const auto& connection : Connections()) {
-      connection->Send(EncodeLeave({ref(), false}));
-      connection->Send(EncodeLeave({ref(), true}));
-    }
+    for (const auto& connection : Connections()) connection->SendAfterAll(EncodeLeave({ref()}));
     if (gloo_ != nullptr && gloo_->idle()) AwaitFarewells();
   }
   FailHere(why);

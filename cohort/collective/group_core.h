@@ -111,7 +111,7 @@ class GroupCore final : public RunHost, public std::enable_shared_from_this<Grou
     std::shared_ptr<Connection> connection;
     bool told = false;    // has our join
     bool joined = false;  // we have its join
-    int left = 0;         // parts of its leave that have come
+    bool left = false;    // its leave has come
     bool farewell = false;
     std::string host;
     std::vector<std::string> gloo_endpoints;

@@ -8,7 +8,6 @@ namespace {
 
 constexpr uint64_t kMaxMembers = 1 << 16;
 constexpr uint64_t kMaxSchedule = 1 << 20;
-constexpr int64_t kSurelyLarge = 16 * 1024;  // bytes that travel as bulk (cluster/transport.h)
 
 Message Make(Kind kind, WireWriter& header, std::vector<Tensor> tensors = {}) {
   return {static_cast<uint16_t>(kind), header.Take(), std::move(tensors)};
@@ -177,7 +176,7 @@ AbortMessage DecodeAbort(const Message& message) {
 Message EncodeLeave(const LeaveMessage& leave) {
   WireWriter out;
   Put(out, leave.group);
-  return Make(Kind::kLeave, out, {Tensor::Zeros(DType::kUint8, Shape{leave.large ? kSurelyLarge : 0})});
+  return Make(Kind::kLeave, out);
 }
 
 Message EncodeFarewell(const FarewellMessage& farewell) {
@@ -223,11 +222,10 @@ ScheduleMessage DecodeSchedule(const Message& message) {
 }
 
 LeaveMessage DecodeLeave(const Message& message) {
-  ExpectTensors(message, 1);
+  ExpectTensors(message, 0);
   WireReader in(message.header);
   LeaveMessage leave;
   leave.group = GetGroup(in);
-  leave.large = message.tensors[0].num_elements() > 0;
   in.ExpectEnd();
   return leave;
 }

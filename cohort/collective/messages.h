@@ -53,11 +53,9 @@ struct AbortMessage {
   Status why;
 };
 
-// Goes as two messages, because small and large ones overtake each other: when both have come, all that was sent before
-// has come too.
+// Sent after all other messages of the connection: when it is handled, all that was sent before was handled too.
 struct LeaveMessage {
   GroupRef group;
-  bool large = false;
 };
 
 // Nothing is under way any more that the one who leaves has taken part in: it may close its connections.

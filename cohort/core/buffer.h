@@ -11,7 +11,7 @@ namespace cohort {
 
 enum class MemorySpace : uint8_t {
   kHost,        // the process can read it
-  kTestDevice,  // addresses that the host must not follow (device/test_device.h)
+  kTestDevice,  // addresses that the host must not follow (backends/test/test_device.h)
   kCuda,        // reserved
 };
 

@@ -44,11 +44,11 @@ std::vector<std::unique_ptr<Device>> BackendRegistry::MakeDevices(const DeviceNa
                                                                   int intra_op_threads,
                                                                   const std::shared_ptr<TaskResources>& resources,
                                                                   const char* component) const {
-  config::DeviceConfig& config = config::DeviceConfig::Global();
-  config.Fix(StrCat("the first ", component));
+  config_.Fix(StrCat("the first ", component));
   const auto count_of = [&](const std::string& type) {
+    if (config_.IsHidden(type)) return 0;
     const auto wanted = device_count.find(type);
-    return wanted != device_count.end() ? wanted->second : config.Count(type);
+    return wanted != device_count.end() ? wanted->second : config_.Count(type);
   };
   const int host_devices = count_of(kHostDeviceType);
   if (host_devices < 1) {
@@ -65,7 +65,7 @@ std::vector<std::unique_ptr<Device>> BackendRegistry::MakeDevices(const DeviceNa
   std::vector<std::unique_ptr<Device>> devices;
   for (const auto& [type, backend] : backends_) {
     if (count_of(type) <= 0) continue;
-    auto more = backend->MakeDevices({task, count_of(type), threads, resources});
+    auto more = backend->MakeDevices({task, count_of(type), threads, resources, config_.Visible(type)});
     std::move(more.begin(), more.end(), std::back_inserter(devices));
   }
   return devices;

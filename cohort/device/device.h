@@ -10,21 +10,14 @@
 
 #include "cohort/core/buffer.h"
 #include "cohort/core/thread_pool.h"
+#include "cohort/device/device_attributes.h"
 #include "cohort/device/resource.h"
 #include "cohort/device/update_gate.h"
 #include "cohort/device/variable.h"
-#include "cohort/graph/device_name.h"
 
 namespace cohort {
 
 class Backend;
-
-struct DeviceAttributes {
-  DeviceName name;           // full
-  std::string type;          // as its backend says
-  uint64_t incarnation = 0;  // random, new at each start of the process
-  int64_t memory_limit = 0;  // bytes, 0 = unknown
-};
 
 // What a task owns once and all its devices share.
 struct TaskResources {

@@ -59,9 +59,94 @@ TEST(DeviceConfigTest, DevicesThatThereAreNot) {
               AllOf(HasSubstr("/physical_device:GPU:0"), HasSubstr("/physical_device:CPU:0")));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { config.SetLogical(gpu, 2); }), HasSubstr("GPU:0"));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { config.SetLogical(kCpu, 0); }), HasSubstr("got 0"));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { config.SetVisible({}, ""); }), HasSubstr("of type CPU"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { config.SetVisible({}, ""); }),
+              HasSubstr("to leave /physical_device:CPU:0"));
+}
+
+// A guide's loop over the GPUs runs on a build without them; for the CPU TensorFlow throws as well.
+TEST(DeviceConfigTest, OnlyAGpusMemoryGrows) {
+  DeviceConfig config;
+  for (const PhysicalDevice& gpu : config.ListPhysical("GPU")) config.SetMemoryGrowth(gpu, true);
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { config.SetMemoryGrowth(kCpu, true); }),
-              AllOf(HasSubstr("memory of its own"), HasSubstr("/physical_device:CPU:0")));
+              AllOf(HasSubstr("memory of its own"), HasSubstr("got /physical_device:CPU:0")));
+}
+
+const PhysicalDevice kCards[] = {{"/physical_device:CARD:0", "CARD"}, {"/physical_device:CARD:1", "CARD"}};
+
+TEST(DeviceConfigTest, OnlyVisibleDevicesAreListedAndCounted) {
+  DeviceConfig config;
+  for (const PhysicalDevice& card : kCards) config.AddPhysical(card);
+  EXPECT_THROW(config.AddPhysical(kCards[0]), AlreadyExistsError);
+  EXPECT_EQ(config.Count("CARD"), 2);
+  config.SetLogical(kCards[1], 3);
+  config.SetVisible({kCards[1]}, "CARD");
+  EXPECT_EQ(config.ListPhysical("CARD").size(), 2u);
+  EXPECT_THAT(config.Visible("CARD"), ElementsAre(kCards[1]));
+  EXPECT_FALSE(config.IsHidden("CARD"));
+  EXPECT_EQ(config.Count("CARD"), 3);
+  EXPECT_EQ(config.Count("CPU"), 1);  // of another type
+  config.SetVisible({kCpu}, "");
+  EXPECT_TRUE(config.IsHidden("CARD"));
+  EXPECT_EQ(config.Count("CARD"), 0);
+  EXPECT_FALSE(config.IsHidden("GPU"));  // there is none that could be hidden
+  config.SetVisible({kCpu, kCards[0]}, "");
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { config.SetVisible({kCpu}, "CARD"); }),
+              HasSubstr("expected devices of type CARD; got /physical_device:CPU:0"));
+  EXPECT_THAT(config.ListLogical(""),
+              ElementsAre(LogicalDevice{"/device:CPU:0", "CPU"}, LogicalDevice{"/device:CARD:0", "CARD"}));
+}
+
+// A type with two cards. Remembers which of them its devices were asked for.
+class CardBackend final : public Backend {
+ public:
+  const std::string& type() const override { return type_; }
+  std::vector<std::unique_ptr<Device>> MakeDevices(const DeviceRequest& request) const override {
+    physical = request.physical;
+    std::vector<std::unique_ptr<Device>> devices;
+    for (int i = 0; i < request.count; ++i) {
+      devices.push_back(
+          std::make_unique<Device>(*this, AttributesOf(request.task, type_, i), HostAllocator(), request.resources, 1));
+    }
+    return devices;
+  }
+  void RegisterKernels(KernelRegistry&) const override {}
+
+  mutable std::vector<PhysicalDevice> physical;
+
+ private:
+  const std::string type_ = "CARD";
+};
+
+// Of the cards that the backend was asked for, the physical ones behind them.
+std::vector<PhysicalDevice> CardsOfATask(DeviceConfig& config, const std::map<std::string, int>& device_count,
+                                         std::vector<std::string>* names) {
+  const CardBackend cards;
+  BackendRegistry backends(config);
+  backends.Register(CpuBackend::Get());
+  backends.Register(cards);
+  for (const auto& device : backends.MakeDevices(DeviceName::Parse("/job:a/task:0"), device_count, 1,
+                                                 std::make_shared<TaskResources>(), "session")) {
+    names->push_back(device->name());
+  }
+  return cards.physical;
+}
+
+TEST(DeviceConfigTest, ATaskHasTheVisibleDevicesOnly) {
+  const std::string card = "/job:a/replica:0/task:0/device:CARD:0", cpu = "/job:a/replica:0/task:0/device:CPU:0";
+  DeviceConfig one, none;
+  for (DeviceConfig* config : {&one, &none}) {
+    for (const PhysicalDevice& device : kCards) config->AddPhysical(device);
+  }
+  one.SetVisible({kCards[1]}, "CARD");
+  std::vector<std::string> names;
+  EXPECT_THAT(CardsOfATask(one, {}, &names), ElementsAre(kCards[1]));
+  EXPECT_THAT(names, ElementsAre(card, cpu));
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { one.SetVisible({kCards[0]}, "CARD"); }),
+              HasSubstr("the first session has fixed them"));
+  none.SetVisible({}, "CARD");
+  names.clear();
+  CardsOfATask(none, {{"CARD", 2}}, &names);  // a session's device_count does not bring them back
+  EXPECT_THAT(names, ElementsAre(cpu));
 }
 
 TEST(DeviceConfigTest, TheDevicesOfATaskFixThem) {

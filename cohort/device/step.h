@@ -14,7 +14,8 @@ namespace cohort {
 
 // Which thread runs the kernels of a step.
 enum class StepMode {
-  // The thread that starts the step, and after a wait the thread that brings the value. An expensive kernel moves the rest
+  // The thread that starts the step, and after a wait the thread that brings the value. An expensive kernel moves the
+  // rest
   // of the step to the device's compute thread if that has a team of several threads.
   kInline,
   // The same, but an expensive kernel always moves, so that network threads stay free.

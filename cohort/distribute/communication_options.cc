@@ -55,8 +55,10 @@ bool IsBuilt(CommunicationImplementation implementation) {
 void CheckCommunication(const CommunicationOptions& options) {
   for (const Implementation& one : kImplementations) {
     if (one.value != options.implementation || IsBuilt(one.value)) continue;
+    const bool nccl = one.value == CommunicationImplementation::kNccl;
     throw InvalidArgumentError(StrCat("[distribute] expected a communication implementation that is built here (",
-                                      Names(true), "); got ", one.name));
+                                      Names(true), "); got ", one.name,
+                                      nccl ? ", which no build of Cohort has; AUTO chooses for you" : ""));
   }
   if (options.bytes_per_pack < 0) {
     throw InvalidArgumentError(

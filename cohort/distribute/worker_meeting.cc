@@ -18,6 +18,8 @@ constexpr char kUnit = '\x1f';
 constexpr char kRecord = '\x1e';
 // Begins what is sent in place of a text by a process that has failed: its code and its message follow.
 constexpr char kFailure = '\x1d';
+// Begins every text of Gather, which may hold any bytes, so that none of them looks like a failure.
+constexpr char kText = '\x1c';
 // How long AnnounceFailure waits for each of its two steps.
 constexpr int64_t kAnnouncementMs = 3000;
 // Of a value, in messages.
@@ -107,12 +109,18 @@ Tensor WorkerMeeting::GatherTensor(const Tensor& mine, const RunOptions& run) {
 
 std::vector<std::string> WorkerMeeting::Gather(const std::string& mine) {
   if (size() == 1) return {mine};
-  std::vector<std::string> texts = GatherTexts(mine);
-  for (size_t i = 0; i < texts.size(); ++i) {
-    if (texts[i].size() < 2 || texts[i].front() != kFailure) continue;
-    ThrowError(static_cast<Code>(texts[i][1]), FailureOf(static_cast<int>(i), texts[i].substr(2)));
-  }
+  std::vector<std::string> texts = GatherTexts(kText + mine);
+  OpenTexts(&texts);
   return texts;
+}
+
+void WorkerMeeting::OpenTexts(std::vector<std::string>* texts) const {
+  for (size_t i = 0; i < texts->size(); ++i) {
+    const std::string& text = (*texts)[i];
+    if (text.size() < 2 || text.front() != kFailure) continue;
+    ThrowError(static_cast<Code>(text[1]), FailureOf(static_cast<int>(i), text.substr(2)));
+  }
+  for (std::string& text : *texts) text.erase(0, 1);
 }
 
 void WorkerMeeting::AnnounceFailure(const Status& why) {
@@ -170,7 +178,14 @@ std::string WorkerMeeting::Describe(int worker) const {
 
 void WorkerMeeting::ExpectAgreement(const std::string& what, const Facts& facts) {
   if (size() == 1) return;
-  const std::vector<std::string> texts = Gather(Packed(facts));
+  std::vector<std::string> texts;
+  try {
+    texts = GatherTexts(kText + Packed(facts));
+  } catch (const Error& error) {
+    ThrowError(error.code(), StrCat(what, "; got no answer of all: ", error.what(),
+                                    "; let every worker make the same calls in the same order"));
+  }
+  OpenTexts(&texts);
   const Facts first = Unpacked(texts[0]);
   for (size_t i = 1; i < texts.size(); ++i) {
     if (texts[i] == texts[0]) continue;

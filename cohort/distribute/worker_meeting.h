@@ -39,9 +39,9 @@ class WorkerMeeting {
   bool Any(bool mine);
   // Ends when all have come.
   void Barrier();
-  // Names of things and this process's values of them; all have to have the same. Throws WorkersDisagreeError that
-  // names the first thing that differs, the processes and both values. `what`: "[keras/fit] expected all workers to
-  // train alike".
+  // Compares named values of all processes. Throws WorkersDisagreeError that names the first value that differs, the
+  // processes and what they have. `what` begins all messages: "[keras/fit] expected all workers to call Fit together".
+  // If a process does not make the call, the error of the failed collective follows `what`.
   void ExpectAgreement(const std::string& what, const std::vector<std::pair<std::string, std::string>>& facts);
   // In place of a call of Gather or ExpectAgreement that the others make: there it throws. Waits for them, but not for
   // ever; throws nothing.
@@ -57,6 +57,9 @@ class WorkerMeeting {
   // `run`: of each of the steps it takes.
   Tensor GatherTensor(const Tensor& mine, const RunOptions& run = {}) REQUIRES(mu_);
   std::vector<std::string> GatherTexts(const std::string& mine, const RunOptions& run = {}) EXCLUDES(mu_);
+  // Removes the byte in front of each text that says what it is. Throws the failure that a worker has announced
+  // instead.
+  void OpenTexts(std::vector<std::string>* texts) const;
 
   const ops::CollectiveKeys keys_;
   const std::string target_;

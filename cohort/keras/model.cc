@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "cohort/core/error.h"
+#include "cohort/core/line_buffering.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/graph_def.h"
 #include "cohort/keras/layers/layer_graph.h"
@@ -32,22 +33,24 @@ ModelOptions Named(ModelOptions options, const char* name) {
 Model::Model(const std::vector<LayerTensor>& inputs, const std::vector<LayerTensor>& outputs,
              const ModelOptions& options)
     : options_(Named(options, "functional")) {
+  ApplyLineBuffering();
   layers_ = std::make_shared<const LayerGraph>("Functional", options.name, inputs, outputs);
 }
 
-Model::Model(const ModelOptions& options) : options_(Named(options, "sequential")) {}
+Model::Model(const ModelOptions& options) : options_(Named(options, "sequential")) { ApplyLineBuffering(); }
 
 Model::~Model() = default;
 
 std::shared_ptr<const LayerGraph> Model::MakeLayers(const data::ElementSpec&) const { return layers_; }
 
-void Model::BuildFor(const data::ElementSpec& data) {
-  if (layers_ == nullptr) layers_ = MakeLayers(data);
-  engine();
+bool Model::built() const {
+  const MutexLock lock(build_mu_);
+  return engine_ != nullptr;
 }
 
-ModelEngine& Model::engine() const {
-  if (layers_ == nullptr) layers_ = MakeLayers({});
+ModelEngine& Model::EngineFor(const data::ElementSpec& data) const {
+  const MutexLock lock(build_mu_);
+  if (layers_ == nullptr) layers_ = MakeLayers(data);
   if (layers_ == nullptr) {
     throw FailedPreconditionError(StrCat("[keras/model] expected the input shape of model '", options_.name,
                                          "' to be known; begin it with Input(shape), call Build(shape), or Fit it"));

@@ -7,7 +7,9 @@
 //   const keras::History history =
 //       model.Fit(images, labels, {.epochs = 5, .validation_data = {test_images, test_labels}});
 //
-// A model owns one graph and one session. It is for one thread at a time.
+// A model owns one graph and one session. It is for one thread at a time, with one exception: several threads may call
+// Predict and PredictAll at the same time, also before the model is built. They may not do so while another thread
+// trains, compiles or loads the model.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/mutex.h"
 #include "cohort/data/sharding/auto_shard.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/keras/callbacks/callback.h"
@@ -165,7 +168,7 @@ class Model : public CallbackHost {
   void Summary() const;  // to std::cout
 
   // Layers and weights exist.
-  bool built() const { return engine_ != nullptr; }
+  bool built() const;
   std::vector<LayerInput> outputs() const;
   // In the model's order: layer after layer. Need input shapes to be known, as do all functions below.
   std::vector<Tensor> GetWeights() override;
@@ -220,13 +223,16 @@ class Model : public CallbackHost {
   // Of a model that may know its layers only with data: makes them for inputs of these shapes and dtypes. `data` empty:
   // null where they are not known without.
   virtual std::shared_ptr<const LayerGraph> MakeLayers(const data::ElementSpec& data) const;
-  // Makes layers and weights where they are not there yet.
-  void BuildFor(const data::ElementSpec& data);
+  // Makes layers and weights for inputs of these shapes and dtypes if they are not there yet. Thread-safe.
+  void BuildFor(const data::ElementSpec& data) { EngineFor(data); }
 
  private:
   friend std::unique_ptr<Model> LoadModel(const std::string& path, const LoadOptions& options);
 
-  ModelEngine& engine() const;
+  // Returns the engine; makes layers and weights first if they are not there yet. Thread-safe. Throws
+  // FailedPreconditionError if the shapes of the inputs are known neither from the layers nor from `data`.
+  ModelEngine& EngineFor(const data::ElementSpec& data) const EXCLUDES(build_mu_);
+  ModelEngine& engine() const { return EngineFor({}); }
   // With the optimizer of Compile.
   ModelEngine& CompiledEngine();
   void ResolveCompiled();
@@ -235,10 +241,11 @@ class Model : public CallbackHost {
   void Prepare(const ModelData& data, const char* caller);
   BatchTargets TrainedTargets() const;
   // Before several processes train together: that they do the same.
-  void ExpectAgreement(const Batches& batches, const Batches* validation, const FitOptions& options);
+  void ExpectAgreement(Batches& batches, Batches* validation, const FitOptions& options);
   History FitHere(const ModelData& data, const FitOptions& options);
   Logs EvaluateHere(const ModelData& data, const EvaluateOptions& options);
-  void ReportSignal(Batches& batches, const StepFunction& step);
+  // `where`: the epoch, for errors.
+  void ReportSignal(Batches& batches, const StepFunction& step, const std::string& where);
   Logs RunTest(Batches& batches, Callback& callbacks, const std::string& where);
   // The parts of files. `where` names one.
   std::vector<WeightGroup> WeightGroups();
@@ -254,8 +261,10 @@ class Model : public CallbackHost {
   bool MakeKnownLayers();
 
   ModelOptions options_;
+  mutable Mutex build_mu_;
+  // Set once, under build_mu_; read after a call of EngineFor.
   mutable std::shared_ptr<const LayerGraph> layers_;
-  mutable std::unique_ptr<ModelEngine> engine_;
+  mutable std::unique_ptr<ModelEngine> engine_ GUARDED_BY(build_mu_);
   std::optional<CompileOptions> compile_options_;
   std::unique_ptr<const CompiledModel> compiled_;  // null until the layers are known
   std::unique_ptr<StepFunction> train_;

@@ -6,19 +6,20 @@
 #include "cohort/ops/broadcast_gradient.h"
 #include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/operand.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/shape_rules.h"
 
 namespace cohort::ops {
 
-Output SelectV2(Output condition, Output t, Output e) {
-  return t.graph().Op("SelectV2").Input(condition).Input(t).Input(e).Finish1();
+Output SelectV2(const Operand& condition, const Operand& t, const Operand& e) {
+  return Op("SelectV2", {condition, t, e}).Finish1();
 }
-Output Select(Output condition, Output t, Output e) {
-  return t.graph().Op("Select").Input(condition).Input(t).Input(e).Finish1();
+Output Select(const Operand& condition, const Operand& t, const Operand& e) {
+  return Op("Select", {condition, t, e}).Finish1();
 }
-Output ClipByValue(Output t, Output low, Output high) {
-  return t.graph().Op("ClipByValue").Input(t).Input(low).Input(high).Finish1();
+Output ClipByValue(const Operand& t, const Operand& low, const Operand& high) {
+  return Op("ClipByValue", {t, low, high}).Finish1();
 }
 
 namespace {

@@ -3,13 +3,14 @@
 #include "cohort/graph/gradients.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/operand.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/shape_rules.h"
 
 namespace cohort::ops {
 namespace {
 
-Output Apply(const char* op, Output x) { return x.graph().Op(op).Input(x).Finish1(); }
+Output Apply(const char* op, Output x) { return Op(op, {x}).Finish1(); }
 
 }  // namespace
 

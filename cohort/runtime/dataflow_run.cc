@@ -152,8 +152,7 @@ void DataflowRun::PushSuccessors(const PlanNode& node) {
 
 void DataflowRun::SkipAfterFailure() {
   const bool inside = gate_.inside();
-  while (ready_head_ < ready_.size() &&
-         !(inside && plan_.nodes[static_cast<size_t>(ready_[ready_head_])].updates)) {
+  while (ready_head_ < ready_.size() && !(inside && plan_.nodes[static_cast<size_t>(ready_[ready_head_])].updates)) {
     ++ready_head_;
   }
 }
@@ -166,9 +165,7 @@ bool DataflowRun::PassGate(int32_t index) {
     if (at_gate_.size() > 1) return false;  // the step waits there already
     ++waiting_;
   }
-  const auto opened = [this, index] {
-    device_.compute_thread().Schedule([this, index] { OpenedGate(index); });
-  };
+  const auto opened = [this, index] { device_.compute_thread().Schedule([this, index] { OpenedGate(index); }); };
   if (gate_.EnterOrCall(opened)) opened();
   return false;
 }

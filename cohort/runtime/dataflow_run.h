@@ -8,8 +8,8 @@
 
 namespace cohort {
 
-// Runs what is ready, first come first served. One thread at a time runs kernels that do not wait; kernels that wait end on
-// any threads, and the thread that ends one goes on with the step if no other does.
+// Runs what is ready, first come first served. One thread at a time runs kernels that do not wait; kernels that wait
+// end on any threads, and the thread that ends one goes on with the step if no other does.
 class DataflowRun final : public StepRun {
  public:
   DataflowRun(const Plan& plan, ArenaPlanner& planner, RunPool<DataflowRun>& pool);

@@ -10,14 +10,14 @@
 
 namespace cohort {
 
-// A step is inside the gate from its first update of a variable to its last. The step owns it. Thread-safe: updates of one
-// step may run on several threads.
+// A step is inside the gate from its first update of a variable to its last. The step owns it. Thread-safe: updates of
+// one step may run on several threads.
 class GatePass {
  public:
   explicit GatePass(UpdateGate& gate) : gate_(gate) {}
 
-  // Starts a step that makes `updates` updates. `by_caller`: the step is the body of a function, and its caller is inside
-  // for it and stays there.
+  // Starts a step that makes `updates` updates. `by_caller`: the step is the body of a function, and its caller is
+  // inside for it and stays there.
   void Begin(int32_t updates, bool by_caller) {
     updates_left_.store(updates, std::memory_order_relaxed);
     by_caller_ = by_caller;

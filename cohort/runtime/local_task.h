@@ -12,8 +12,8 @@
 
 namespace cohort {
 
-// Reaches a task of this process without any hop, and is what a server runs steps with. `devices` are shared with all that
-// runs there. Thread-safe. Its end cancels the steps under way and waits for them.
+// Reaches a task of this process without any hop, and is what a server runs steps with. `devices` are shared with all
+// that runs there. Thread-safe. Its end cancels the steps under way and waits for them.
 class LocalTask : public TaskClient {
  public:
   // Sends values to other tasks; empty if there are none.

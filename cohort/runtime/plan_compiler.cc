@@ -1,6 +1,6 @@
-// A partition becomes a plan in four stages: each node that is not a constant becomes a draft with its kernel; drafts that
-// the backend can run as one are joined into chains; drafts become plan nodes with slots for their values; and each node
-// learns who comes after it.
+// A partition becomes a plan in four stages: each node that is not a constant becomes a draft with its kernel; drafts
+// that the backend can run as one are joined into chains; drafts become plan nodes with slots for their values; and
+// each node learns who comes after it.
 #include "cohort/runtime/plan_compiler.h"
 
 #include <algorithm>

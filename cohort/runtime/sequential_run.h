@@ -12,8 +12,8 @@ class SequentialRun final : public StepRun {
   SequentialRun(const Plan& plan, ArenaPlanner& planner, RunPool<SequentialRun>& pool)
       : StepRun(plan, planner), pool_(pool) {}
 
-  // Runs a step on this thread, and a part of it on the compute thread if it is worth that. Gives the run back and returns
-  // the outcome. Blocks; ends because kernels that do not wait end.
+  // Runs a step on this thread, and a part of it on the compute thread if it is worth that. Gives the run back and
+  // returns the outcome. Blocks; ends because kernels that do not wait end.
   Status Run(const StepInfo& step);
   // Starts a step on `thread`, which is the thread of this call. See Executor::RunAsync.
   void Start(const StepInfo& step, StepMode mode, Done done, StepThread thread);
@@ -22,14 +22,14 @@ class SequentialRun final : public StepRun {
 
  private:
   void Begin(const StepInfo& step, StepMode mode, Done done);
-  // Runs nodes in order from `from` on. Returns the index of the node that should run on the compute thread, the number of
-  // nodes when the step has ended, well or not, or kParked.
+  // Runs nodes in order from `from` on. Returns the index of the node that should run on the compute thread, the number
+  // of nodes when the step has ended, well or not, or kParked.
   size_t RunNodes(size_t from, StepThread thread);
   // RunNodes to the end, with the move to the compute thread; then ends the step.
   void RunToEnd(size_t from, StepThread thread);
   void MoveToComputeThread(size_t from);
-  // Returns false if node `index` has to wait for the gate: the step then goes on from there on the compute thread, and the
-  // caller leaves it alone.
+  // Returns false if node `index` has to wait for the gate: the step then goes on from there on the compute thread, and
+  // the caller leaves it alone.
   bool PassGate(size_t index);
   void EndStep();
 

@@ -112,8 +112,8 @@ void StepRun::Fail(const PlanNode& node, const Status& status) {
     if (!status_.ok()) return;
     // A cancelled step tells why it was cancelled; that is already complete.
     if (step_->cancellation == nullptr || !step_->cancellation->cancelled()) {
-      described = Status(status.code(), StrCat(status.message(), "\n  ", ContextOf(node).Describe(),
-                                               DescribeCallers(step_->caller)));
+      described = Status(status.code(),
+                         StrCat(status.message(), "\n  ", ContextOf(node).Describe(), DescribeCallers(step_->caller)));
     }
     status_ = described;
   }

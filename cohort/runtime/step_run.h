@@ -1,5 +1,5 @@
-// StepRun: what the two ways to run a step of a plan share - its values, its memory, and how one kernel is run. RunPool:
-// the runs of a plan.
+// StepRun: what the two ways to run a step of a plan share - its values, its memory, and how one kernel is run.
+// RunPool: the runs of a plan.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@
 
 namespace cohort {
 
-// On which thread a step's kernels run: the device's compute thread, the caller's, or one that only brings something, such
-// as a network thread, which has no time for long work.
+// On which thread a step's kernels run: the device's compute thread, the caller's, or one that only brings something,
+// such as a network thread, which has no time for long work.
 enum class StepThread { kCompute, kCaller, kOther };
 
 // One step at a time. A RunPool owns it and lends it to a step. Its functions are called by one thread after the other,
@@ -33,7 +33,8 @@ class StepRun {
   void BeginStep(const StepInfo& step, StepMode mode);
   // Whether the node's inputs are so large that it should run on the compute thread and `thread` is another one.
   bool ShouldMove(const PlanNode& node, StepThread thread) const;
-  // Runs a node that does not wait and gives up what it used. Returns false if the kernel threw; the step has failed then.
+  // Runs a node that does not wait and gives up what it used. Returns false if the kernel threw; the step has failed
+  // then.
   bool RunNode(const PlanNode& node, bool on_compute_thread);
   // Gives up what the node used.
   void FinishNode(const PlanNode& node);
@@ -41,18 +42,13 @@ class StepRun {
     if (plan_.has_sends) step_->rendezvous->Flush();
   }
   KernelContext ContextOf(const PlanNode& node) {
-    return {*node.node,
-            device_,
-            *step_,
-            slots_.data(),
-            plan_.InputSlots(node),
-            slots_.data() + node.output_begin,
+    return {*node.node,  device_, *step_, slots_.data(), plan_.InputSlots(node), slots_.data() + node.output_begin,
             uses_.data()};
   }
   // The first failure of a step is its outcome. It cancels the step's CancellationManager and aborts its rendezvous.
   void Fail(const PlanNode& node, const Status& status) EXCLUDES(mu_);
-  // Whether the step was cancelled and stops here; it has failed then. A set of updates that has begun is applied whole,
-  // whatever becomes of its step.
+  // Whether the step was cancelled and stops here; it has failed then. A set of updates that has begun is applied
+  // whole, whatever becomes of its step.
   bool Cancelled(const PlanNode& node) EXCLUDES(mu_);
   // The gate has let in a step that had to wait at `node`. It leaves again if it was cancelled meanwhile.
   void EnteredGate(const PlanNode& node);

@@ -1,12 +1,8 @@
-// Wrong configurations, wrong values and a full disk: the program ends, with a code that is not 0 and a text that names
-// what is wrong.
+// Wrong configurations and wrong values: the program ends, with a code that is not 0 and a text that names what is
+// wrong. NaN is no wrong value.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <sys/mount.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <limits>
 
 #include "cohort/core/str_cat.h"
@@ -131,7 +127,9 @@ TEST_F(BadInputTest, ValuesThatDoNotFit) {
   }
 }
 
-TEST_F(BadInputTest, NaNIsAValueUntilSomebodyChecks) {
+// As in TensorFlow a feed may hold NaN, and steps that carry it succeed. A graph that does not want it has an Assert,
+// which names the value and the device.
+TEST_F(BadInputTest, NaNFeedsAreLegalUnlessTheGraphAssertsOtherwise) {
   ProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   cluster.StartAll({"--x=nan", "--pause_ms=2", "--steps=0"});
   EXPECT_TRUE(cluster.WaitForLines("worker", 0, "acked", 20)) << cluster.Describe();
@@ -147,35 +145,11 @@ TEST_F(BadInputTest, NaNIsAValueUntilSomebodyChecks) {
   EXPECT_EQ(session.Run({{x, Tensor::Scalar(2.0f)}}, {checked})[0].scalar<float>(), 2.0f);
   try {
     session.Run({{x, Tensor::Scalar(std::numeric_limits<float>::quiet_NaN())}}, {checked});
-    FAIL() << "nobody checked";
+    FAIL() << "the Assert let NaN pass";
   } catch (const InvalidArgumentError& e) {
     EXPECT_THAT(e.what(),
                 AllOf(HasSubstr("assertion failed"), HasSubstr("nan"), HasSubstr("/job:ps/replica:0/task:0")));
   }
-}
-
-TEST_F(BadInputTest, AFullDisk) {
-  constexpr int kNoMounts = 77;
-  const std::string folder = StrCat(::testing::TempDir(), "bad_input_test-disk-", getpid());
-  std::filesystem::create_directories(folder);
-  ProcessCluster cluster({{"ps", 1}, {"worker", 1}});
-  cluster.Start("ps", 0, {"--orphan_ms=300"});
-  const int spaces = geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER;
-  // 3.2 MB of variables, a disk of 2 MB that only this task sees.
-  cluster.Start("worker", 0, {"--size=200000", "--logdir=" + folder, "--save_secs=0.1", "--pause_ms=5"},
-                {.in_child = [&] {
-                  if (unshare(spaces) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-                      mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=2m") != 0) {
-                    _exit(kNoMounts);
-                  }
-                }});
-  const int code = cluster.task("worker", 0).Wait();
-  std::filesystem::remove_all(folder);
-  if (code == kNoMounts) GTEST_SKIP() << "this user may not mount a small disk";
-  EXPECT_EQ(code, 1) << cluster.Describe();
-  EXPECT_THAT(cluster.task("worker", 0).err(), AllOf(HasSubstr("chaos_task: ResourceExhausted"), HasSubstr(folder),
-                                                     HasSubstr("No space left on device")));
-  EXPECT_EQ(cluster.task("ps", 0).Wait(), 1) << cluster.Describe();
 }
 
 }  // namespace

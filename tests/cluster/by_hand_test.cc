@@ -166,6 +166,37 @@ TEST_F(ByHandTest, ASecondRunFollowsTheSavedStepUnlessFresh) {
   EXPECT_EQ(first_step({"--steps_to_validate=1", "--max_steps=100"}), 61);  // of the fresh run
 }
 
+// A task that serves says so when no chief comes, in the example and in `cohort serve`.
+TEST_F(ByHandTest, ATaskThatServesWaitsForTheChiefAsLongAsItIsTold) {
+  const tools::PortReservation ps, worker;
+  const Words place{"--ps_hosts=" + ps.Address(), "--worker_hosts=" + worker.Address(), "--job_name=ps",
+                    "--task_index=0"};
+  const auto expect_told = [&](const Words& command, const Words& flags, const std::string& seconds) {
+    Words all = place;
+    all.insert(all.end(), flags.begin(), flags.end());
+    const auto program = Run(command, all);
+    EXPECT_EQ(program->Wait(), 1) << program->err();
+    EXPECT_THAT(program->err(), AllOf(HasSubstr("Unavailable"), HasSubstr("/job:ps/replica:0/task:0"),
+                                      HasSubstr("the chief /job:worker/replica:0/task:0"), HasSubstr(worker.Address()),
+                                      HasSubstr("within " + seconds + " s (chief timeout)")));
+  };
+  expect_told(Terminal(), {"--chief_timeout=0.2"}, "0.2");
+  expect_told(Terminal({"COHORT_CHIEF_TIMEOUT=0.3"}), {}, "0.3");
+  expect_told(Terminal({"COHORT_CHIEF_TIMEOUT=300"}), {"--chief_timeout=0.1"}, "0.1");
+  expect_told({COHORT_PROGRAM, "serve"}, {"--chief_timeout=0.2"}, "0.2");
+  const auto wrong = Run(Terminal({"COHORT_ORPHAN_TIMEOUT=soon"}), place);
+  EXPECT_EQ(wrong->Wait(), 1);
+  EXPECT_THAT(wrong->err(), AllOf(HasSubstr("InvalidArgument"), HasSubstr("COHORT_ORPHAN_TIMEOUT"), HasSubstr("soon")));
+}
+
+TEST_F(ByHandTest, AnEvaluatorIsRefusedByName) {
+  LaunchedProgram program(Launch({"--ps=1", "--workers=1", "--evaluator", "--grace=0"},
+                                 {LINEAR_REGRESSION_PROGRAM, "--logdir=" + File("logdir")}));
+  EXPECT_NE(program.Wait(), 0);
+  EXPECT_THAT(program.err(), AllOf(HasSubstr("[evaluator/0] "), HasSubstr("InvalidArgument"),
+                                   HasSubstr("got evaluator 0, which this program does not know")));
+}
+
 TEST_F(ByHandTest, APlaceWithoutAClusterIsAnError) {
   for (const Words& flags :
        {Words{"--job_name=ps"}, Words{"--task_index=1"}, Words{"--job_name=worker", "--task-index=0"}}) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <future>
 #include <thread>
 #include <tuple>
 
@@ -21,6 +22,7 @@ namespace cohort {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using testing::LocalCluster;
 using ::testing::Not;
@@ -312,6 +314,20 @@ TEST(GrpcServerTest, APeerThatAcceptsAndSaysNothingIsNamedInTime) {
   close(silent);
 }
 
+// The last attempt has no time left and learns nothing; what the ones before it have learnt is told.
+TEST(GrpcServerTest, APeerThatIsNotThereIsNamedWithTheReason) {
+  LocalCluster cluster({{"ps", 1}, {"worker", 1}});
+  const std::string where = cluster.spec().task_address("ps", 0);
+  cluster.Stop("ps", 0);
+  Graph g;
+  const ops::Variable v = VariableOn(g, "/job:ps/task:0", ops::Const(g, 4.0f), "v");
+  Session session(g, cluster.target("worker", 0), {.connect_timeout_secs = 0.4});
+  const std::string message = ErrorOf([&] { session.Run(v.initializer()); });
+  EXPECT_THAT(message, HasSubstr("/job:ps/replica:0/task:0 (" + where + ") could not be reached for "));
+  EXPECT_THAT(message, ContainsRegex(" for [0-9]+\\.[0-9]+ s: .*Connection refused"));  // the wait in all
+  EXPECT_THAT(message, Not(HasSubstr("has not answered")));
+}
+
 TEST(ServerProtocolTest, UnknownOnesAreNamed) {
   ServerOptions options = LocalCluster::FastOptions();
   options.protocol = "carrier_pigeon";
@@ -339,6 +355,50 @@ TEST_P(ServerTest, JoinFailsWhenTheChiefIsGone) {
   ps.join();
   EXPECT_THAT(message, HasSubstr("chief"));
   EXPECT_THAT(message, HasSubstr("/job:worker/replica:0/task:0"));
+}
+
+TEST_P(ServerTest, JoinFailsWhenNoChiefComes) {
+  ServerOptions options = Options();
+  options.chief_timeout = std::chrono::milliseconds(200);
+  LocalCluster cluster({{"ps", 1}, {"worker", 1}}, options);
+  cluster.Stop("worker", 0);
+  const std::string message = ErrorOf([&] { cluster.server("ps", 0).Join(); });
+  EXPECT_THAT(message, HasSubstr("Unavailable"));
+  EXPECT_THAT(message, HasSubstr("/job:ps/replica:0/task:0 ends"));
+  EXPECT_THAT(message, HasSubstr("the chief /job:worker/replica:0/task:0 to come within 0.2 s (chief timeout)"));
+  EXPECT_THAT(message, HasSubstr(cluster.spec().task_address("worker", 0)));
+}
+
+// A parameter server without variables, say: the chief never connects to it, but is found.
+TEST_P(ServerTest, JoinServesWhileThereIsAChiefThatDoesNotUseTheTask) {
+  ServerOptions options = Options();
+  options.chief_timeout = std::chrono::milliseconds(50);
+  LocalCluster cluster({{"ps", 1}, {"worker", 1}}, options);
+  std::promise<std::string> joined;
+  std::future<std::string> end = joined.get_future();
+  std::thread ps([&] { joined.set_value(ErrorOf([&] { cluster.server("ps", 0).Join(); })); });
+  EXPECT_EQ(end.wait_for(std::chrono::milliseconds(300)), std::future_status::timeout);
+  cluster.server("worker", 0).AnnounceDone();
+  ps.join();
+  EXPECT_EQ(end.get(), "no error");
+}
+
+TEST_P(ServerTest, ATaskThatWaitsForTheChiefIsToldWhenItIsLost) {
+  ServerOptions options = Options();
+  options.orphan_timeout = std::chrono::milliseconds(100);
+  LocalCluster cluster({{"worker", 2}}, options);
+  Server& second = cluster.server("worker", 1);
+  EXPECT_NO_THROW(cluster.server("worker", 0).ThrowIfChiefIsLost());  // the chief itself
+  EXPECT_NO_THROW(second.ThrowIfChiefIsLost());                       // sees the chief
+  cluster.Restart("worker", 0);
+  std::this_thread::sleep_for(2 * *options.orphan_timeout);
+  EXPECT_NO_THROW(second.ThrowIfChiefIsLost());  // the chief is back
+  cluster.Stop("worker", 0);
+  std::string message = "no error";
+  while (message == "no error") message = ErrorOf([&] { second.ThrowIfChiefIsLost(); });
+  EXPECT_THAT(message, HasSubstr("Unavailable"));
+  EXPECT_THAT(message, HasSubstr("/job:worker/replica:0/task:1"));
+  EXPECT_THAT(message, HasSubstr("the chief /job:worker/replica:0/task:0 has been gone for 0.1 s (orphan timeout)"));
 }
 
 }  // namespace

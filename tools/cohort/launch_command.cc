@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,10 +17,12 @@ namespace {
 
 constexpr int kMaxTasks = 1000;
 constexpr double kMaxSeconds = 1e6;
+constexpr double kMaxTimeout = 1e9;
 
 constexpr char kFooter[] =
-    "Each task is a process of PROGRAM with TF_CONFIG, COHORT_TOKEN and OMP_NUM_THREADS in its environment,\n"
-    "OMP_WAIT_POLICY=passive where tasks share cores, and COHORT_PROGRESS=bar where a terminal shows their bars.\n"
+    "Each task is a process of PROGRAM with TF_CONFIG, COHORT_TOKEN, OMP_NUM_THREADS and COHORT_LINE_BUFFERED=1 in\n"
+    "its environment, OMP_WAIT_POLICY=passive and GOMP_SPINCOUNT=1000 if tasks share cores, and COHORT_PROGRESS=bar\n"
+    "if a terminal shows their bars.\n"
     "The exit code is 0 when all tasks have ended with 0, else that of the first one that failed (128 + "
     "signal);\n"
     "2 for a wrong command line, 126 or 127 when PROGRAM cannot be run.\n\n"
@@ -31,6 +34,8 @@ struct Flags {
   double grace = options.grace.count();
   double kill_after = options.kill_after.count();
   int threads_per_task = 0;  // 0: not given
+  std::optional<double> orphan_timeout;
+  std::optional<double> chief_timeout;
   std::string color = "auto";
   bool chief = false;
   bool evaluator = false;
@@ -45,8 +50,8 @@ class HelpWithProgram : public CLI::Formatter {
 };
 
 // The bounds do not stand in the help text, which they would crowd.
-template <typename T>
-void AddNumber(CLI::App* app, const char* name, T* value, T low, T high, const char* text) {
+template <typename T, typename Bound>
+void AddNumber(CLI::App* app, const char* name, T* value, Bound low, Bound high, const char* text) {
   CLI::Validator range = CLI::Range(low, high);
   app->add_option(name, *value, text)->check(range.description(""))->type_name("N");
 }
@@ -74,7 +79,8 @@ void Declare(CLI::App* app, Flags* flags) {
   AddNumber(app, "--ps", &options.jobs.ps, 0, kMaxTasks, "Parameter servers");
   AddNumber(app, "--workers", &options.jobs.workers, 0, kMaxTasks, "Workers");
   AddOptionalTask(app, "--chief", &flags->chief, "A chief beside the workers");
-  AddOptionalTask(app, "--evaluator", &flags->evaluator, "An evaluator, which stands beside the cluster");
+  AddOptionalTask(app, "--evaluator", &flags->evaluator,
+                  "An evaluator beside the cluster, if PROGRAM knows that task type (the examples do not)");
   AddNumber(app, "--restart,--max_restarts", &options.restarts, 0, 1'000'000,
             "Start each failed task again, up to N times (0)");
   AddNumber(app, "--grace", &flags->grace, 0.0, kMaxSeconds,
@@ -82,6 +88,10 @@ void Declare(CLI::App* app, Flags* flags) {
   AddNumber(app, "--kill_after", &flags->kill_after, 0.0, kMaxSeconds, "Seconds between SIGTERM and SIGKILL (5)");
   AddNumber(app, "--threads_per_task", &flags->threads_per_task, 1, 65536,
             "OMP_NUM_THREADS of every task, instead of a share of the cores");
+  AddNumber(app, "--orphan_timeout", &flags->orphan_timeout, 0.0, kMaxTimeout,
+            "COHORT_ORPHAN_TIMEOUT of every task: seconds after which a server ends if the chief is gone");
+  AddNumber(app, "--chief_timeout", &flags->chief_timeout, 0.0, kMaxTimeout,
+            "COHORT_CHIEF_TIMEOUT of every task: seconds after which a server ends if no chief has come");
   app->add_option("--color", flags->color, "Colour the task names: auto, always or never (auto)")
       ->check(OneOf({"auto", "always", "never"}))
       ->type_name("WHEN");
@@ -105,6 +115,8 @@ LaunchOptions OptionsOf(const Flags& flags, const std::vector<std::string>& comm
   options.grace = std::chrono::duration<double>(flags.grace);
   options.kill_after = std::chrono::duration<double>(flags.kill_after);
   if (flags.threads_per_task > 0) options.threads_per_task = flags.threads_per_task;
+  options.orphan_timeout = flags.orphan_timeout;
+  options.chief_timeout = flags.chief_timeout;
   options.color = ColorOf(flags.color);
   options.command = command;
   return options;

@@ -57,6 +57,8 @@ LaunchPlan::LaunchPlan(const LaunchOptions& options)
       division_(DivideCores(AvailableCores(), static_cast<int>(tasks_.size()) - options.jobs.ps, options.jobs.ps,
                             options.threads_per_task)),
       threads_are_fixed_(options.threads_per_task.has_value()),
+      orphan_timeout_(options.orphan_timeout),
+      chief_timeout_(options.chief_timeout),
       token_(NewToken()) {
   for (const TaskId& task : tasks_) {
     if (task.InCluster()) ports_.emplace_back();
@@ -68,6 +70,9 @@ Environment LaunchPlan::EnvironmentOf(size_t task) const {
   Environment environment = CurrentEnvironment();
   SetThreads(tasks_[task], division_, threads_are_fixed_, &environment);
   SetToken(token_, &environment);
+  SetLineBuffering(&environment);
+  SetSeconds("COHORT_ORPHAN_TIMEOUT", orphan_timeout_, &environment);
+  SetSeconds("COHORT_CHIEF_TIMEOUT", chief_timeout_, &environment);
   environment["TF_CONFIG"] = TFConfig(task);
   return environment;
 }

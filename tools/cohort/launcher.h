@@ -22,6 +22,8 @@ struct LaunchOptions {
   std::chrono::duration<double> grace{10};      // for tasks to end by themselves once one has failed
   std::chrono::duration<double> kill_after{5};  // between SIGTERM and SIGKILL
   std::optional<int> threads_per_task;          // instead of a share of the cores
+  std::optional<double> orphan_timeout;         // seconds; COHORT_ORPHAN_TIMEOUT of every task
+  std::optional<double> chief_timeout;          // seconds; COHORT_CHIEF_TIMEOUT of every task
   ColorMode color = ColorMode::kAuto;
   std::string output_dir;            // also a log file a task there; made where it is missing
   std::vector<std::string> command;  // PROGRAM ARGS
@@ -42,6 +44,8 @@ class LaunchPlan {
   std::vector<std::string> addresses_;
   CoreDivision division_;
   bool threads_are_fixed_;
+  std::optional<double> orphan_timeout_;
+  std::optional<double> chief_timeout_;
   std::string token_;
 };
 

@@ -21,8 +21,14 @@ struct ServeFlags {
   std::string job_name;
   int task_index = -1;
   ServerOptions server;
-  double orphan_timeout = 60;
+  std::optional<double> orphan_timeout;
+  std::optional<double> chief_timeout;
 };
+
+std::optional<std::chrono::milliseconds> Milliseconds(const std::optional<double>& seconds) {
+  if (!seconds) return std::nullopt;
+  return std::chrono::milliseconds(static_cast<int64_t>(*seconds * 1000));
+}
 
 // Of the flags where they are given, else of TF_CONFIG.
 ClusterSpec ClusterOf(const ServeFlags& flags, const TFConfigClusterResolver& resolver) {
@@ -40,7 +46,8 @@ int Serve(const ServeFlags& flags) {
     return UsageError("cohort serve", "no cluster: set TF_CONFIG, or give --ps_hosts and --worker_hosts");
   }
   ServerOptions options = flags.server;
-  options.orphan_timeout = std::chrono::milliseconds(static_cast<int64_t>(flags.orphan_timeout * 1000));
+  options.orphan_timeout = Milliseconds(flags.orphan_timeout);
+  options.chief_timeout = Milliseconds(flags.chief_timeout);
   const std::string job = flags.job_name.empty() ? resolver.task_type().value_or("") : flags.job_name;
   const int task = flags.task_index < 0 ? resolver.task_id().value_or(-1) : flags.task_index;
   Server server(cluster, job, task, options);
@@ -56,7 +63,8 @@ int ServeCommand(const Arguments& arguments) {
   app.set_help_flag("-h,--help", "Print this text");
   app.footer(
       "The cluster and the task come from TF_CONFIG unless they are given as flags. It ends with 0 when the chief\n"
-      "says that training is done, with 1 when the chief has been gone for the orphan timeout.");
+      "says that training is done, with 1 if the chief has been gone for the orphan timeout or has not come within\n"
+      "the chief timeout.");
   ServeFlags flags;
   app.add_option("--ps_hosts", flags.ps_hosts, "Addresses of the ps tasks, host:port, separated by commas");
   app.add_option("--worker_hosts", flags.worker_hosts, "Addresses of the workers");
@@ -64,7 +72,12 @@ int ServeCommand(const Arguments& arguments) {
   app.add_option("--task_index", flags.task_index, "This task's index");
   app.add_option("--bind", flags.server.bind, "host:port to listen on where that is not the cluster's address");
   app.add_flag("--allow_insecure", flags.server.allow_insecure, "Listen off loopback without TLS");
-  app.add_option("--orphan_timeout", flags.orphan_timeout, "Seconds without the chief until it ends; 0 = never (60)")
+  app.add_option("--orphan_timeout", flags.orphan_timeout,
+                 "Seconds after which it ends if the chief is gone; 0 = never (COHORT_ORPHAN_TIMEOUT, else 60)")
+      ->check(CLI::Range(0.0, 1e9).description(""))
+      ->type_name("SECONDS");
+  app.add_option("--chief_timeout", flags.chief_timeout,
+                 "Seconds after which it ends if no chief has come; 0 = never (COHORT_CHIEF_TIMEOUT, else 7200)")
       ->check(CLI::Range(0.0, 1e9).description(""))
       ->type_name("SECONDS");
   app.add_option("--threads", flags.server.config.intra_op_parallelism_threads,

@@ -8,7 +8,8 @@
 
 namespace cohort {
 
-// A logical device on the processors of this machine. Its compute thread owns an OpenMP team of intra_op_threads threads.
+// A logical device on the processors of this machine. Its compute thread owns an OpenMP team of intra_op_threads
+// threads.
 class CpuDevice final : public Device {
  public:
   CpuDevice(DeviceAttributes attributes, std::shared_ptr<TaskResources> task, int intra_op_threads);

@@ -22,7 +22,8 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// relu(x * -1 + y) - 0.5 as one kernel, and what a plan would keep for it: slots 0 and 1 hold x and y, slot 2 the result.
+// relu(x * -1 + y) - 0.5 as one kernel, and what a plan would keep for it: slots 0 and 1 hold x and y, slot 2 the
+// result.
 class ElementwiseChainTest : public ::testing::Test {
  protected:
   ElementwiseChainTest()
@@ -112,8 +113,9 @@ TEST_F(ElementwiseChainTest, OneByOneTakesOverWhatNothingElseUsesAndKeepsTheRest
 
 TEST_F(ElementwiseChainTest, AFailureNamesTheNodeInTheChain) {
   const auto chain = Chain();
-  const std::string message = MessageOf<InvalidArgumentError>(
-      [&] { Run(*chain, Tensor::Vector<float>({1, 2, 3}), Tensor::Vector<float>({1, 2})); });
+  const std::string message = MessageOf<InvalidArgumentError>([&] {
+    Run(*chain, Tensor::Vector<float>({1, 2, 3}), Tensor::Vector<float>({1, 2}));
+  });
   EXPECT_THAT(message, AllOf(HasSubstr("AddV2 node 'sum'"), HasSubstr("float32[3], float32[2]")));
 }
 

@@ -6,7 +6,6 @@
 namespace cohort {
 namespace {
 
-constexpr size_t kBulkFrom = 16 * 1024;
 // A chunk is to take between these times on its way, so that a peer behind a slow link is heard often.
 constexpr size_t kSmallestChunk = 32 * 1024;
 constexpr size_t kFirstChunk = 128 * 1024;
@@ -97,13 +96,14 @@ void GrpcConnection::Send(std::vector<Message> messages) {
     MutexLock lock(mu_);
     if (closed_ || !goodbye_.ok()) return;
     for (Message& message : messages) {
-      const size_t size = EncodedSize(message);
-      if (size < kBulkFrom) {
+      const size_t size = MaxEncodedSize(message);
+      if (size < kSmallMessage) {
         queued_.push_back(std::move(message));
         queued_bytes_ += size;
         control = control_;
       } else {
         bulk_queue_.push_back(std::move(message));
+        ++bulk_sent_;
         bulk_busy_ = true;
         large = true;
         bulk = bulk_;
@@ -113,6 +113,20 @@ void GrpcConnection::Send(std::vector<Message> messages) {
   if (large && same_host_ && !offered_.exchange(true)) OfferWindow();
   if (control != nullptr) control->Pump();
   if (bulk != nullptr) bulk->Pump();
+}
+
+void GrpcConnection::SendAfterAll(Message message) {
+  CheckIsSmall(message);
+  std::shared_ptr<ByteStream> control;
+  {
+    MutexLock lock(mu_);
+    if (closed_ || !goodbye_.ok()) return;
+    if (bulk_sent_ > 0) message = AfterBulk(std::move(message), bulk_sent_);
+    queued_bytes_ += MaxEncodedSize(message);
+    queued_.push_back(std::move(message));
+    control = control_;
+  }
+  if (control != nullptr) control->Pump();
 }
 
 void GrpcConnection::OfferWindow() {
@@ -189,7 +203,7 @@ std::vector<Message> GrpcConnection::TakeBatch() {
   }
   size_t bytes = 0;
   auto end = queued_.begin();
-  for (; end != queued_.end() && bytes < kLargestChunk; ++end) bytes += EncodedSize(*end);
+  for (; end != queued_.end() && bytes < kLargestChunk; ++end) bytes += MaxEncodedSize(*end);
   batch.assign(std::make_move_iterator(queued_.begin()), std::make_move_iterator(end));
   queued_.erase(queued_.begin(), end);
   queued_bytes_ -= bytes;
@@ -308,6 +322,7 @@ void GrpcConnection::OnControlFrame(const grpc::ByteBuffer& buffer) {
     }
     for (Message& message : DecodeMessages(frame.payload())) {
       if (closed()) return;  // the handler may have done it
+      if (message.kind == kReservedKind && WaitsForBulk(&message)) continue;
       Handle(std::move(message));
     }
   } catch (...) {
@@ -325,11 +340,11 @@ void GrpcConnection::OnBulkFrame(const grpc::ByteBuffer& buffer) {
       const FrameView frame(buffer);
       if (frame.type() == FrameType::kGoodbye) return OnBulkGoodbye();
       if (frame.type() == FrameType::kWindowChunk) {
-        if (OnWindowChunk(frame)) Handle(receiver_.Take());
+        if (OnWindowChunk(frame)) HandleBulk(receiver_.Take());
         return;
       }
     }
-    if (receiver_.Add(buffer)) Handle(receiver_.Take());
+    if (receiver_.Add(buffer)) HandleBulk(receiver_.Take());
   } catch (...) {
     CloseForError();
   }
@@ -377,6 +392,31 @@ void GrpcConnection::OnBulkGoodbye() {
   if (!why.ok()) Close(why);
 }
 
+bool GrpcConnection::WaitsForBulk(Message* message) {
+  const uint64_t bulk_messages = TakeAfterBulk(message);
+  MutexLock lock(mu_);
+  if (closed_ || bulk_handled_ >= bulk_messages) return false;
+  after_bulk_.emplace_back(bulk_messages, std::move(*message));
+  return true;
+}
+
+void GrpcConnection::HandleBulk(Message message) {
+  Handle(std::move(message));
+  std::vector<Message> due;
+  {
+    MutexLock lock(mu_);
+    ++bulk_handled_;
+    while (!closed_ && !after_bulk_.empty() && after_bulk_.front().first <= bulk_handled_) {
+      due.push_back(std::move(after_bulk_.front().second));
+      after_bulk_.pop_front();
+    }
+  }
+  for (Message& waited : due) {
+    if (closed()) return;
+    Handle(std::move(waited));
+  }
+}
+
 void GrpcConnection::Handle(Message message) {
   struct Handling {
     explicit Handling(GrpcConnection& connection) : connection(connection) { ++connection.handling_; }
@@ -407,6 +447,7 @@ void GrpcConnection::Close(const Status& why) {
     bulk = bulk_;
     queued_.clear();
     bulk_queue_.clear();
+    after_bulk_.clear();
   }
   if (control != nullptr) control->Cancel();
   if (bulk != nullptr) bulk->Cancel();

@@ -30,6 +30,7 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   const TaskIdentity& peer() const override { return peer_; }
   void Send(Message message) override;
   void Send(std::vector<Message> messages) override;
+  void SendAfterAll(Message message) override;
   void Close(const Status& why) override;
   bool closed() const override { return closed_.load(std::memory_order_acquire); }
   std::chrono::milliseconds silent_for() const override;
@@ -72,6 +73,11 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   void OnStreamEnded(std::shared_ptr<ByteStream> GrpcConnection::*stream, const std::string& seen) EXCLUDES(mu_);
   void OnControlGoodbye(std::string_view payload) EXCLUDES(mu_);
   void OnBulkGoodbye() EXCLUDES(mu_);
+  // Takes the wrapping of a message that was sent after all others off. Returns false if it may be handled now; else it
+  // is kept for HandleBulk.
+  bool WaitsForBulk(Message* message) EXCLUDES(mu_);
+  // Handles a large message, and then what has waited for it.
+  void HandleBulk(Message message) EXCLUDES(mu_);
   void Handle(Message message);
   // Closes with the exception that is in flight.
   void CloseForError();
@@ -95,6 +101,10 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   std::vector<Message> queued_ GUARDED_BY(mu_);
   size_t queued_bytes_ GUARDED_BY(mu_) = 0;
   std::deque<Message> bulk_queue_ GUARDED_BY(mu_);
+  uint64_t bulk_sent_ GUARDED_BY(mu_) = 0;     // large messages, as they were queued
+  uint64_t bulk_handled_ GUARDED_BY(mu_) = 0;  // large messages of the peer
+  // The peer's messages that wait until so many large ones were handled; the numbers never fall.
+  std::deque<std::pair<uint64_t, Message>> after_bulk_ GUARDED_BY(mu_);
   bool bulk_busy_ GUARDED_BY(mu_) = false;  // large messages are queued or being written
   bool heartbeat_due_ GUARDED_BY(mu_) = false;
   enum class WindowState { kNone, kOffered, kOpen };

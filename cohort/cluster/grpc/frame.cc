@@ -75,15 +75,22 @@ Tensor UnflattenStrings(std::string_view bytes, const Shape& shape) {
   return tensor;
 }
 
-size_t EncodedSize(const Message& message) {
-  size_t bytes = message.header.size() + 16;
-  for (const Tensor& tensor : message.tensors) {
-    bytes += tensor.bytes() + 32;
-    if (tensor.dtype() == DType::kString) {
-      for (const std::string& text : tensor.values<std::string>()) bytes += text.size() + 4;
-    }
-  }
-  return bytes;
+Message AfterBulk(Message message, uint64_t bulk_messages) {
+  WireWriter header;
+  header.Varint(bulk_messages);
+  header.Varint(message.kind);
+  message.header = header.Take() + message.header;
+  message.kind = kReservedKind;
+  return message;
+}
+
+uint64_t TakeAfterBulk(Message* message) {
+  WireReader in(message->header);
+  const uint64_t bulk_messages = in.Varint();
+  const auto kind = static_cast<uint16_t>(in.Varint(kReservedKind - 1));
+  message->header = std::string(in.Rest());
+  message->kind = kind;
+  return bulk_messages;
 }
 
 grpc::ByteBuffer EncodeFrame(FrameType type, std::string_view payload) { return OneSlice(type, payload); }

@@ -38,8 +38,11 @@ inline constexpr size_t kLargestChunk = 1 << 20;
 // Of any frame: a peer that sends a larger one is cut off by gRPC.
 inline constexpr size_t kLargestFrame = 4 << 20;
 
-// At least what a message takes in a kMessages frame.
-size_t EncodedSize(const Message& message);
+// A small message that its receiver handles once it has handled as many large messages of this connection. It travels
+// in a kMessages frame with kind kReservedKind; its header then begins with that number and the message's own kind.
+Message AfterBulk(Message message, uint64_t bulk_messages);
+// Gives such a message its own kind and header back, and returns the number. Throws DataLossError.
+uint64_t TakeAfterBulk(Message* message);
 
 grpc::ByteBuffer EncodeFrame(FrameType type, std::string_view payload);
 // All messages in one frame, in order.

@@ -85,6 +85,12 @@ class InProcessConnection final : public Connection, public std::enable_shared_f
     });
   }
 
+  // All messages of a connection are handled in the order of Send here.
+  void SendAfterAll(Message message) override {
+    CheckIsSmall(message);
+    Send(std::move(message));
+  }
+
   void Close(const Status& why) override {
     closed_here_.store(true, std::memory_order_release);
     End(why);

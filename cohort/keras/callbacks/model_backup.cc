@@ -16,10 +16,12 @@
 namespace cohort::keras {
 namespace {
 
-// Groups of a weights file beside those of the model: [epoch, batch, workers, replicas of each], [examples, sums of
-// losses]; and one for each worker: its position in the data, the states of its metrics.
+// Groups of a weights file beside those of the model: [epoch, batch, workers, replicas of each, whether training was
+// told to stop], [examples, sums of losses]; one for each worker: its position in the data, the states of its metrics;
+// and one for each of the chief's callbacks that remember something: its kind, its values.
 constexpr char kProgress[] = "training";
 std::string GroupOfWorker(int worker) { return StrCat(kProgress, "/worker_", worker); }
+std::string GroupOfCallback(size_t index) { return StrCat(kProgress, "/callback_", index); }
 
 Tensor Bytes(const std::string& bytes) {
   Tensor tensor(DType::kUint8, Shape{static_cast<int64_t>(bytes.size())});
@@ -30,7 +32,7 @@ Tensor Bytes(const std::string& bytes) {
 std::string_view BytesOf(const Tensor& tensor) { return {static_cast<const char*>(tensor.raw_data()), tensor.bytes()}; }
 
 bool IsProgress(const std::vector<Tensor>& values) {
-  return values.size() == 2 && values[0].dtype() == DType::kInt64 && values[0].shape() == Shape{4} &&
+  return values.size() == 2 && values[0].dtype() == DType::kInt64 && values[0].shape() == Shape{5} &&
          values[1].dtype() == DType::kFloat64 && values[1].shape().rank() == 1;
 }
 
@@ -69,12 +71,19 @@ std::string Model::BackUpTraining() {
       strategy.meeting().Gather(EncodeWeights({{GroupOfWorker(strategy.worker()), "", std::move(mine)}}));
   if (!is_chief()) return "";
   std::vector<WeightGroup> groups = WeightGroups();
-  const std::vector<int64_t> place = {fit.epoch, fit.batch, strategy.num_workers(), strategy.num_local_replicas()};
+  const std::vector<int64_t> place = {fit.epoch, fit.batch, strategy.num_workers(), strategy.num_local_replicas(),
+                                      stop_training_ ? 1 : 0};
   groups.push_back({kProgress, "fit", {Tensor::Vector(place), Tensor::Vector(fit.running.Save())}});
   for (int worker = 0; worker < strategy.num_workers(); ++worker) {
     for (WeightGroup& group : DecodeWeights(of_workers[static_cast<size_t>(worker)], GroupOfWorker(worker))) {
       if (group.path == GroupOfWorker(worker)) groups.push_back(std::move(group));
     }
+  }
+  const std::vector<Callback::State> states = fit.callbacks.SaveStates();
+  for (size_t i = 0; i < states.size(); ++i) {
+    std::vector<Tensor> state = {Bytes(states[i].kind)};
+    state.insert(state.end(), states[i].values.begin(), states[i].values.end());
+    groups.push_back({GroupOfCallback(i), states[i].kind, std::move(state)});
   }
   return EncodeWeights(groups);
 }
@@ -120,6 +129,14 @@ bool Model::RestoreTraining(const std::optional<std::string>& backup, const std:
   AssignVariables(session(), metrics, states);
   fit.epoch = static_cast<int>(place[0]);
   fit.batch = place[1];
+  stop_training_ = place[4] != 0;
+  fit.restored_from = where;
+  fit.restored_states.emplace();
+  for (size_t i = 0; values.count(GroupOfCallback(i)) > 0; ++i) {
+    const std::vector<Tensor>& state = *values[GroupOfCallback(i)];
+    if (state.empty() || state[0].dtype() != DType::kUint8) refuse("states of callbacks");
+    fit.restored_states->push_back({std::string(BytesOf(state[0])), {state.begin() + 1, state.end()}});
+  }
   return true;
 }
 

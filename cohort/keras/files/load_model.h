@@ -12,7 +12,9 @@
 
 namespace cohort::keras {
 
-// Makes a layer of the program's own from its configuration: "name", "trainable", and what its Config() gave.
+// Makes a layer of the program's own from its configuration: "name", "trainable", and what its Config() gave. The layer
+// that it returns has this name and is trainable or not as the configuration says; else LoadModel throws
+// InvalidArgumentError.
 using LayerFactory = std::function<LayerRef(const ConfigValue& config)>;
 
 struct LoadOptions {

@@ -170,7 +170,8 @@ TEST_F(ModelSavingTest, WeightsStandInTheOrderOfKeras) {
 
 class Scale final : public Layer {
  public:
-  explicit Scale(double by, const std::string& name = "") : Layer("Scale", name), by_(by) {}
+  explicit Scale(double by, const std::string& name = "", bool trainable = true)
+      : Layer("Scale", name, trainable), by_(by) {}
   std::vector<WeightSpec> Build(const std::vector<LayerInput>&) const override {
     return {{.name = "factor", .shape = Shape{}, .initializer = "ones"}};
   }
@@ -207,6 +208,27 @@ TEST_F(ModelSavingTest, LayersOfTheProgramsOwn) {
   EXPECT_THAT(MessageOf<UnimplementedError>([&] { silent.Save(Path("silent.keras")); }),
               AllOf(HasSubstr("Silent"), HasSubstr("Config()")));
   EXPECT_FALSE(FileExists(Path("silent.keras")));
+}
+
+// Else the layer's weights would be called otherwise, and a frozen layer would be trained.
+TEST_F(ModelSavingTest, FactoriesThatPassOverNameOrTrainableAreRefused) {
+  Sequential model({Input(Shape{2}), MakeLayer<Scale>(2, "half", false)});
+  model.Save(Path("own.keras"));
+  const auto load = [&](const LayerFactory& factory) {
+    return LoadModel(Path("own.keras"), {.custom_layers = {{"Scale", factory}}});
+  };
+  EXPECT_THAT(
+      MessageOf<InvalidArgumentError>([&] { load([](const ConfigValue&) { return MakeLayer<Scale>(2, "", false); }); }),
+      AllOf(HasSubstr("Scale"), HasSubstr("called 'half'; got one called ''"), HasSubstr("config.At"),
+            HasSubstr(Path("own.keras"))));
+  EXPECT_THAT(
+      MessageOf<InvalidArgumentError>([&] { load([](const ConfigValue&) { return MakeLayer<Scale>(2, "half"); }); }),
+      AllOf(HasSubstr("Scale"), HasSubstr("trainable=false; got true"), HasSubstr(Path("own.keras"))));
+  const auto loaded = load([](const ConfigValue& config) {
+    return MakeLayer<Scale>(config.At("by").AsDouble(), config.At("name").AsString(), config.At("trainable").AsBool());
+  });
+  EXPECT_EQ(loaded->WeightNames(), model.WeightNames());
+  EXPECT_TRUE(loaded->TrainableWeightNames().empty());
 }
 
 TEST_F(ModelSavingTest, WeightsAloneComeWithTheOptimizersState) {

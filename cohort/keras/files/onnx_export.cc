@@ -31,7 +31,7 @@ void Model::ExportOnnx(const std::string& path) {
     variables[store.weights()[i].variable.handle().node] = {store.weights()[i].path, weights[i]};
   }
   OnnxTranslation translation(onnx, std::move(variables));
-  for (size_t i = 0; i < inputs.size(); ++i) translation.SetValue(inputs[i], input_names[i]);
+  for (size_t i = 0; i < inputs.size(); ++i) translation.SetPlain(inputs[i], input_names[i]);
   translation.Add(outputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string& layer = names[layers_->output_values()[i].step];

@@ -102,8 +102,8 @@ class BatchNormalizationLayer final : public Layer {
   Output Normalized(CallContext& ctx, Output x, int64_t channels) const {
     const Output gamma = Given(ctx, options_.scale, "gamma", 1, channels);
     const Output beta = Given(ctx, options_.center, "beta", 0, channels);
-    const Output moving_mean = ctx.variable("moving_mean").value();
-    const Output moving_variance = ctx.variable("moving_variance").value();
+    const Output moving_mean = ctx.value("moving_mean");
+    const Output moving_variance = ctx.value("moving_variance");
     ops::BatchNormOptions norm;
     norm.epsilon = static_cast<float>(options_.epsilon);
     norm.is_training = ctx.training() && trainable();
@@ -147,8 +147,7 @@ class BatchNormalizationLayer final : public Layer {
 
   void Move(CallContext& ctx, const Moments& batch) const {
     const auto move = [&](const char* name, Output to) {
-      const Output from = ctx.variable(name).value();
-      ctx.AddUpdate(name, from * static_cast<float>(options_.momentum) +
+      ctx.AddUpdate(name, ctx.value(name) * static_cast<float>(options_.momentum) +
                               ops::StopGradient(to) * static_cast<float>(1 - options_.momentum));
     };
     move("moving_mean", batch.mean);

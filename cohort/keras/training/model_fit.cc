@@ -115,16 +115,17 @@ void Model::Prepare(const ModelData& data, const char* caller) {
 
 void Model::AwaitWorkers() { engine().strategy().meeting().Barrier(); }
 
-void Model::ReportSignal(Batches& batches, const StepFunction& step) {
+void Model::ReportSignal(Batches& batches, const StepFunction& step, const std::string& where) {
   signal_checked_ = true;
-  const SignalReport report = engine().MeasureSignal(step, FirstExamples(batches.Peek(), kSignalExamples));
+  const std::vector<Tensor> examples = FirstExamples(batches.Peek(), kSignalExamples);
+  const SignalReport report = WithPlace(where, 0, [&] { return engine().MeasureSignal(step, examples); });
   if (!is_chief()) return;
   for (const std::string& problem : report.Problems()) {
     LogWarning("keras", "signal check of model '", name(), "': ", problem);
   }
 }
 
-void Model::ExpectAgreement(const Batches& batches, const Batches* validation, const FitOptions& options) {
+void Model::ExpectAgreement(Batches& batches, Batches* validation, const FitOptions& options) {
   const distribute::Strategy& strategy = engine().strategy();
   if (strategy.num_workers() == 1) return;
   Facts facts;
@@ -139,14 +140,16 @@ void Model::ExpectAgreement(const Batches& batches, const Batches* validation, c
   for (const auto& [label, weight] : options.class_weight) {
     facts.emplace_back(StrCat("weight of class ", label), StrCat(weight));
   }
-  AddData("data", batches.whole_data(), options.auto_shard, facts);
+  AddData("data", batches.common_data(), options.auto_shard, facts);
   facts.emplace_back("validates", validation == nullptr ? "no" : "yes");
-  if (validation != nullptr) AddData("validation_data", validation->whole_data(), options.auto_shard, facts);
+  if (validation != nullptr) AddData("validation_data", validation->common_data(), options.auto_shard, facts);
   facts.emplace_back("validation_freq", StrCat(options.validation_freq));
   facts.emplace_back("validation_steps", StrCat(options.validation_steps));
   AddCallbacks(options.callbacks, facts);
-  strategy.meeting().ExpectAgreement(StrCat("[keras/fit] expected all workers to train model '", name(), "' alike"),
-                                     facts);
+  strategy.meeting().ExpectAgreement(
+      StrCat("[keras/fit] expected all workers to call Fit together and to train model '", name(), "' alike"), facts);
+  batches.ShareSeeds();
+  if (validation != nullptr) validation->ShareSeeds();
 }
 
 History Model::Fit(const ModelData& data, const FitOptions& options) {
@@ -189,7 +192,9 @@ History Model::FitHere(const ModelData& all, const FitOptions& options) {
   ExpectAgreement(batches, validation ? &*validation : nullptr, options);
   const StepFunction& step = Step(/*training=*/true, batches.y_specs());
   engine().ExpectEqualReplicas();
-  if (options.signal_check && !signal_checked_) ReportSignal(batches, step);
+  if (options.signal_check && !signal_checked_) {
+    ReportSignal(batches, step, StrCat("epoch ", options.initial_epoch + 1));
+  }
 
   History history;
   std::vector<CallbackPtr> list = options.callbacks;
@@ -201,7 +206,7 @@ History Model::FitHere(const ModelData& all, const FitOptions& options) {
                              .initial_epoch = options.initial_epoch,
                              .steps = batches.steps()});
   stop_training_ = false;
-  FitProgress progress = {batches, RunningLosses(step), options.initial_epoch};
+  FitProgress progress = {batches, RunningLosses(step), options.initial_epoch, 0, callbacks};
   const InFit in_fit(&fit_, &progress);
   int64_t unchecked = 0;
   const auto check_replicas = [&] {
@@ -210,6 +215,7 @@ History Model::FitHere(const ModelData& all, const FitOptions& options) {
     engine().ExpectEqualReplicas();
   };
   callbacks.OnTrainBegin();
+  if (progress.restored_states) callbacks.RestoreStates(*progress.restored_states, progress.restored_from);
   Logs logs;
   std::chrono::nanoseconds waited{0};
   while (progress.epoch < options.epochs && !stop_training_) {
@@ -263,9 +269,12 @@ Logs Model::EvaluateHere(const ModelData& data, const EvaluateOptions& options) 
                    .auto_shard = options.auto_shard});
   if (engine().strategy().num_workers() > 1) {
     Facts facts = {{"steps", StrCat(options.steps)}};
-    AddData("data", batches.whole_data(), options.auto_shard, facts);
+    AddData("data", batches.common_data(), options.auto_shard, facts);
     engine().strategy().meeting().ExpectAgreement(
-        StrCat("[keras/evaluate] expected all workers to evaluate model '", name(), "' alike"), facts);
+        StrCat("[keras/evaluate] expected all workers to call Evaluate together and to evaluate model '", name(),
+               "' alike"),
+        facts);
+    batches.ShareSeeds();
   }
   std::vector<CallbackPtr> list = options.callbacks;
   if (options.verbose > 0 && is_chief()) list.push_back(std::make_shared<ProgressBarLogger>());
@@ -282,10 +291,10 @@ Logs Model::TrainOnBatch(const ModelData& batch) {
   Batches batches(batch, TrainedTargets(), {.caller = "train_on_batch", .batch_size = size});
   const StepFunction& step = Step(/*training=*/true, batches.y_specs());
   batches.StartEpoch();
-  std::vector<Tensor> tensors;
-  batches.Next(&tensors);
+  Batches::Parts whole;
+  batches.Next(&whole);
   RunningLosses losses(step);
-  losses.Add(step.Run(tensors));
+  losses.Add(step.Run(whole.front()));
   return losses.Read(/*of_all=*/true);
 }
 
@@ -305,9 +314,9 @@ std::vector<Tensor> Model::PredictAll(const ModelData& x, const PredictOptions& 
                   {.caller = "predict", .batch_size = options.batch_size, .steps_per_epoch = options.steps});
   std::vector<std::vector<Tensor>> parts(layers_->outputs().size());
   batches.StartEpoch();
-  std::vector<Tensor> batch;
-  while (batches.Next(&batch)) {
-    const std::vector<Tensor> results = engine().Predict(batch);
+  Batches::Parts whole;
+  while (batches.Next(&whole)) {
+    const std::vector<Tensor> results = engine().Predict(whole.front());
     for (size_t i = 0; i < results.size(); ++i) parts[i].push_back(results[i]);
   }
   std::vector<Tensor> joined;

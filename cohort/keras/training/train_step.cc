@@ -28,13 +28,12 @@ std::vector<Output> StepContext::Call(const std::vector<Output>& x) {
       parts_->weights, LayerInstance::Options{.training = training(),
                                               .compute_dtype = parts_->compute_dtype,
                                               .step = training() ? parts_->optimizer->iterations().value() : Output(),
-                                              .replica = parts_->replica});
+                                              .replica = parts_->replica,
+                                              .updates = training() ? &parts_->updates : nullptr});
   std::vector<Output> outputs = parts_->instance->Add(parts_->layers, "", x);
   for (Output& output : outputs) {
     if (output.dtype() == DType::kBfloat16) output = ops::Cast(output, DType::kFloat32);
   }
-  const std::vector<LayerInstance::Update>& updates = parts_->instance->updates();
-  if (training()) parts_->updates.insert(parts_->updates.end(), updates.begin(), updates.end());
   return outputs;
 }
 

@@ -1,4 +1,4 @@
-#include "cohort/graph/test_ops.h"
+#include "cohort/graph/testing/test_ops.h"
 
 #include "cohort/graph/constant_value.h"
 #include "cohort/graph/device_name.h"
