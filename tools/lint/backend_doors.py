@@ -17,8 +17,6 @@ CONSTANT = "kHostDeviceType"
 # What has yet to go: (file, literal) and (file, included file).
 LITERALS = {
     ("cohort/checkpoint/kernels.cc", "CPU"),
-    ("cohort/collective/group_core.cc", "CPU"),
-    ("cohort/collective/kernels.cc", "CPU"),
     ("cohort/device/device.cc", "CPU"),
     ("cohort/device/device_factory.cc", "CPU"),
     ("cohort/device/device_factory.cc", "] device_count of CPU must be at least 1; got "),
@@ -47,10 +45,6 @@ LITERALS = {
     ("cohort/summary/kernels.cc", "CPU"),
 }
 INCLUDES = {
-    ("cohort/collective/gloo_lane.cc", "cohort/backends/cpu/kernels/combine.h"),
-    ("cohort/collective/local_member.cc", "cohort/backends/cpu/kernels/combine.h"),
-    ("cohort/collective/meeting.cc", "cohort/backends/cpu/kernels/combine.h"),
-    ("cohort/collective/plan_run.cc", "cohort/backends/cpu/kernels/combine.h"),
     ("cohort/device/device.cc", "omp.h"),
     ("cohort/runtime/executor.cc", "omp.h"),
 }
