@@ -18,7 +18,7 @@ bool RegisterAll() {
   std::call_once(once, [] {
     RegisterOps();
     RegisterCheckpointOps(OpRegistry::Global());
-    RegisterKernels();
+    RegisterBackends();
     RegisterRuntimeKernels(KernelRegistry::Global());
     RegisterCheckpointKernels(KernelRegistry::Global());
     RegisterSummaryKernels(KernelRegistry::Global());

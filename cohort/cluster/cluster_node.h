@@ -17,7 +17,7 @@
 #include "cohort/cluster/session_work.h"
 #include "cohort/cluster/transport.h"
 #include "cohort/core/mutex.h"
-#include "cohort/runtime/task_client.h"
+#include "cohort/runtime/local_task.h"
 
 namespace cohort {
 

@@ -11,7 +11,7 @@
 #include "cohort/core/line_buffering.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/device/device_factory.h"
+#include "cohort/device/backend.h"
 
 namespace cohort {
 namespace {
@@ -89,7 +89,7 @@ void Server::Start() {
   name.replica = 0;
   name.task = task_;
   auto resources = std::make_shared<TaskResources>();
-  auto devices = std::make_shared<DeviceSet>(DeviceFactories::Global().Make(
+  auto devices = std::make_shared<DeviceSet>(BackendRegistry::Global().MakeDevices(
       name, options_.config.device_count, options_.config.intra_op_parallelism_threads, resources, "server"));
 
   TransportOptions transport;

@@ -212,12 +212,12 @@ class BarrierKernel final : public CollectiveKernel {
 }  // namespace
 
 void RegisterCollectiveKernels(KernelRegistry& registry) {
-  registry.Register<ReduceKernel>("CollectiveReduce", kHostDeviceType);
-  registry.Register<ReduceScatterKernel>("CollectiveReduceScatter", kHostDeviceType);
-  registry.Register<GatherKernel>("CollectiveGather", kHostDeviceType);
-  registry.Register<BcastSendKernel>("CollectiveBcastSend", kHostDeviceType);
-  registry.Register<BcastRecvKernel>("CollectiveBcastRecv", kHostDeviceType);
-  registry.Register<BarrierKernel>("CollectiveBarrier", kHostDeviceType);
+  registry.RegisterHost<ReduceKernel>("CollectiveReduce");
+  registry.RegisterHost<ReduceScatterKernel>("CollectiveReduceScatter");
+  registry.RegisterHost<GatherKernel>("CollectiveGather");
+  registry.RegisterHost<BcastSendKernel>("CollectiveBcastSend");
+  registry.RegisterHost<BcastRecvKernel>("CollectiveBcastRecv");
+  registry.RegisterHost<BarrierKernel>("CollectiveBarrier");
 }
 
 }  // namespace cohort

@@ -10,7 +10,7 @@ namespace {
 void CheckInput(const Signature& signature, const Tensor& input, int world) {
   if (signature.kind == CallKind::kBarrier) return;
   const bool reduces = signature.kind == CallKind::kAllReduce || signature.kind == CallKind::kReduceScatter;
-  const bool fits = input.defined() && DTypeSize(input.dtype()) > 0 && input.space() == MemorySpace::kHost &&
+  const bool fits = input.defined() && DTypeSize(input.dtype()) > 0 && input.space().is_host() &&
                     !(reduces && input.dtype() == DType::kBool);
   if (!fits) {
     throw InvalidArgumentError(StrCat("[collective] expected ", reduces ? "numbers" : "numbers or truth values",

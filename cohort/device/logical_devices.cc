@@ -5,11 +5,10 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/graph/device_name.h"
 
 namespace cohort::config {
 namespace {
-
-constexpr char kCpu[] = "CPU";
 
 bool IsOf(const PhysicalDevice& device, const std::string& type) { return type.empty() || device.device_type == type; }
 
@@ -20,7 +19,8 @@ DeviceConfig& DeviceConfig::Global() {
   return *config;
 }
 
-DeviceConfig::DeviceConfig() : entries_{{.device = {"/physical_device:CPU:0", kCpu}}} {}
+DeviceConfig::DeviceConfig()
+    : entries_{{.device = {std::string("/physical_device:") + kHostDeviceType + ":0", kHostDeviceType}}} {}
 
 void DeviceConfig::AddPhysical(const PhysicalDevice& device) {
   MutexLock lock(mu_);
@@ -84,7 +84,8 @@ void DeviceConfig::SetVisible(const std::vector<PhysicalDevice>& devices, const 
     return std::find(devices.begin(), devices.end(), device) != devices.end();
   };
   for (const Entry& entry : entries_) {
-    if (entry.device.device_type != kCpu || !IsOf(entry.device, device_type) || wanted(entry.device)) continue;
+    if (entry.device.device_type != kHostDeviceType || !IsOf(entry.device, device_type) || wanted(entry.device))
+      continue;
     throw InvalidArgumentError(StrCat("[config] SetVisibleDevices expected to leave ", entry.device.name,
                                       ", which every program needs; got a list without it"));
   }
@@ -108,8 +109,8 @@ void DeviceConfig::SetMemoryGrowth(const PhysicalDevice& device, bool) {
   MutexLock lock(mu_);
   CheckSettable("SetMemoryGrowth");
   Find(device, "SetMemoryGrowth");
-  throw InvalidArgumentError(StrCat("[config] SetMemoryGrowth expected a GPU; got ", device.name,
-                                    "; call it for the devices of ListPhysicalDevices(\"GPU\") only"));
+  throw InvalidArgumentError(StrCat("[config] SetMemoryGrowth expected a device with memory of its own; got ",
+                                    device.name, ", whose memory is the host's"));
 }
 
 void DeviceConfig::Fix(const std::string& user) {

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/backends/cpu/cpu_backend.h"
 #include "cohort/core/testing/throws.h"
-#include "cohort/device/device_factory.h"
 
 namespace cohort::config {
 namespace {
@@ -68,7 +68,7 @@ TEST(DeviceConfigTest, OnlyAGpusMemoryGrows) {
   DeviceConfig config;
   for (const PhysicalDevice& gpu : config.ListPhysical("GPU")) config.SetMemoryGrowth(gpu, true);
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { config.SetMemoryGrowth(kCpu, true); }),
-              AllOf(HasSubstr("expected a GPU"), HasSubstr("got /physical_device:CPU:0")));
+              AllOf(HasSubstr("memory of its own"), HasSubstr("got /physical_device:CPU:0")));
 }
 
 const PhysicalDevice kCards[] = {{"/physical_device:CARD:0", "CARD"}, {"/physical_device:CARD:1", "CARD"}};
@@ -96,25 +96,39 @@ TEST(DeviceConfigTest, OnlyVisibleDevicesAreListedAndCounted) {
               ElementsAre(LogicalDevice{"/device:CPU:0", "CPU"}, LogicalDevice{"/device:CARD:0", "CARD"}));
 }
 
-// Of the cards that the factory was asked for, the physical ones behind them.
-std::vector<PhysicalDevice> CardsOfATask(DeviceConfig& config, const std::map<std::string, int>& device_count,
-                                         std::vector<std::string>* names) {
-  DeviceFactories factories(config);
-  std::vector<PhysicalDevice> physical;
-  factories.Register("CARD", [&](const DeviceRequest& request) {
-    physical = request.physical;
+// A type of its own, whose devices remember which physical ones they were made for.
+class CardBackend final : public Backend {
+ public:
+  const std::string& type() const override { return type_; }
+  std::vector<std::unique_ptr<Device>> MakeDevices(const DeviceRequest& request) const override {
+    asked_for_ = request.physical;
     std::vector<std::unique_ptr<Device>> devices;
     for (int i = 0; i < request.count; ++i) {
       devices.push_back(
-          std::make_unique<Device>(AttributesOf(request.task, "CARD", i), HostAllocator(), request.resources, 1));
+          std::make_unique<Device>(*this, AttributesOf(request.task, type_, i), HostAllocator(), request.resources, 1));
     }
     return devices;
-  });
-  for (const auto& device : factories.Make(DeviceName::Parse("/job:a/task:0"), device_count, 1,
-                                           std::make_shared<TaskResources>(), "session")) {
+  }
+  void RegisterKernels(KernelRegistry&) const override {}
+  const std::vector<PhysicalDevice>& asked_for() const { return asked_for_; }
+
+ private:
+  const std::string type_ = "CARD";
+  mutable std::vector<PhysicalDevice> asked_for_;
+};
+
+// The physical cards that a task's devices were made for, and the names of all its devices.
+std::vector<PhysicalDevice> CardsOfATask(DeviceConfig& config, const std::map<std::string, int>& device_count,
+                                         std::vector<std::string>* names) {
+  const CardBackend cards;
+  BackendRegistry backends(config);
+  backends.Register(CpuBackend::Get());
+  backends.Register(cards);
+  for (const auto& device : backends.MakeDevices(DeviceName::Parse("/job:a/task:0"), device_count, 1,
+                                                 std::make_shared<TaskResources>(), "session")) {
     names->push_back(device->name());
   }
-  return physical;
+  return cards.asked_for();
 }
 
 TEST(DeviceConfigTest, ATaskHasTheVisibleDevicesOnly) {
@@ -136,8 +150,10 @@ TEST(DeviceConfigTest, ATaskHasTheVisibleDevicesOnly) {
 }
 
 TEST(DeviceConfigTest, TheDevicesOfATaskFixThem) {
-  const auto devices = DeviceFactories().Make(DeviceName::Parse("/job:localhost/task:0"), {}, 1,
-                                              std::make_shared<TaskResources>(), "session");
+  BackendRegistry backends;
+  backends.Register(CpuBackend::Get());
+  const auto devices = backends.MakeDevices(DeviceName::Parse("/job:localhost/task:0"), {}, 1,
+                                            std::make_shared<TaskResources>(), "session");
   EXPECT_EQ(static_cast<int>(devices.size()), DeviceConfig::Global().Count("CPU"));
   EXPECT_THROW(SetLogicalDevices(ListPhysicalDevices("CPU").at(0), 2), FailedPreconditionError);
 }

@@ -11,9 +11,6 @@
 
 namespace cohort {
 
-// The device type whose memory is the host's.
-inline constexpr const char* kHostDeviceType = "CPU";
-
 // Computes out[i] = a[i] op b[i] for n elements; for MEAN (a[i] + b[i]) / divisor, for integers towards zero. Integers
 // wrap around. MIN and MAX return NaN if an operand is NaN. `out` may be `a` or `b`.
 using ReduceFn = void (*)(const void* a, const void* b, void* out, int64_t n, int64_t divisor);

@@ -41,6 +41,7 @@ class DistributedDataset {
     return std::make_unique<DistributedIterator>(strategy_, dataset_, options);
   }
   const data::ElementSpec& element_spec() const { return dataset_.element_spec(); }
+  const StrategyPtr& strategy() const { return strategy_; }
 
  private:
   StrategyPtr strategy_;

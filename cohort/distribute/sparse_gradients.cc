@@ -52,8 +52,8 @@ PerReplica<Gradient> Strategy::GatherRows(const PerReplica<Gradient>& gradients)
                                       " replicas of this process; got ", gradients.size()));
   }
   Graph& graph = gradients[0].values.graph();
-  if (has_parameter_device()) {
-    const Beside here(graph, layout_.parameter_device);
+  if (!has_copies()) {
+    const Beside here(graph, placer_->shared_device());
     std::vector<Output> values, indices;
     for (const Gradient& gradient : gradients) {
       values.push_back(gradient.values);

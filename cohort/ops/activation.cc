@@ -35,19 +35,22 @@ void RegisterActivation(OpRegistry& registry, const Activation& a) {
                         .Output("activations: T")
                         .Attr(kFloats)
                         .ShapeRule(ops::UnchangedShape)
+                        .Activation()
                         .Gradient([grad_op, from_output](GradientContext& c) {
                           const Output value = from_output ? c.output(0) : c.input(0);
                           c.SetInput(0, ops::Op(grad_op, {c.grad(0), value}).Finish1());
                         })
                         .Doc(a.doc));
-  registry.Register(OpDef(a.grad_op)
-                        .Input("gradients: T")
-                        .Input(std::string(a.second_input) + ": T")
-                        .Output("backprops: T")
-                        .Attr(kFloats)
-                        .ShapeRule(LikeBoth)
-                        .Gradient(a.grad_grad)
-                        .Doc(std::string("Gradient of ") + a.op + ": gradients times its derivative."));
+  OpDef grad = OpDef(a.grad_op)
+                   .Input("gradients: T")
+                   .Input(std::string(a.second_input) + ": T")
+                   .Output("backprops: T")
+                   .Attr(kFloats)
+                   .ShapeRule(LikeBoth)
+                   .Elementwise()
+                   .Gradient(a.grad_grad)
+                   .Doc(std::string("Gradient of ") + a.op + ": gradients times its derivative.");
+  registry.Register(from_output ? std::move(grad).ActivationGradient(0) : std::move(grad));
 }
 
 // Of an op that is linear in the gradients and piecewise linear in the other input.
@@ -88,6 +91,7 @@ void RegisterLeakyRelu(OpRegistry& registry) {
                         .Attr("alpha: float = 0.2")
                         .Attr("T: {float32, float64, bfloat16} = float32")
                         .ShapeRule(ops::UnchangedShape)
+                        .Elementwise()
                         .Gradient([gradient](GradientContext& c) { c.SetInput(0, gradient(c, c.grad(0), c.input(0))); })
                         .Doc("x for x > 0, else alpha x."));
   registry.Register(OpDef("LeakyReluGrad")
@@ -97,6 +101,7 @@ void RegisterLeakyRelu(OpRegistry& registry) {
                         .Attr("alpha: float = 0.2")
                         .Attr("T: {float32, float64, bfloat16} = float32")
                         .ShapeRule(LikeBoth)
+                        .Elementwise()
                         .Gradient([gradient](GradientContext& c) { c.SetInput(0, gradient(c, c.grad(0), c.input(1))); })
                         .Doc("Gradient of LeakyRelu: gradients where features > 0, else alpha gradients."));
 }
@@ -110,6 +115,7 @@ void RegisterSquashing(OpRegistry& registry, const char* op, const char* grad_op
                         .Output("y: T")
                         .Attr(kFloats)
                         .ShapeRule(ops::UnchangedShape)
+                        .Activation()
                         .Gradient([grad_name](GradientContext& c) {
                           c.SetInput(0, ops::Op(grad_name, {c.output(0), c.grad(0)}).Finish1());
                         })
@@ -120,6 +126,7 @@ void RegisterSquashing(OpRegistry& registry, const char* op, const char* grad_op
                         .Output("z: T")
                         .Attr(kFloats)
                         .ShapeRule(LikeBoth)
+                        .ActivationGradient(1)
                         .Gradient(std::move(grad_grad))
                         .Doc(std::string("Gradient of ") + op + " by its output y: dy times the derivative."));
 }

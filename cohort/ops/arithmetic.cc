@@ -72,7 +72,14 @@ constexpr const char* kNumbers = "T: {bfloat16, half, float, double, uint8, int3
 constexpr const char* kNumbersAndStrings = "T: {bfloat16, half, float, double, uint8, int32, int64, string}";
 
 OpDef BinaryOp(const char* name, const char* types, const char* doc) {
-  return OpDef(name).Input("x: T").Input("y: T").Output("z: T").Attr(types).ShapeRule(BroadcastShape).Doc(doc);
+  return OpDef(name)
+      .Input("x: T")
+      .Input("y: T")
+      .Output("z: T")
+      .Attr(types)
+      .ShapeRule(BroadcastShape)
+      .Broadcasting()
+      .Doc(doc);
 }
 
 void RegisterFieldOps(OpRegistry& registry) {
@@ -121,6 +128,7 @@ void RegisterOtherBinary(OpRegistry& registry) {
                         .Attr("N: int >= 1")
                         .Attr(kNumbers)
                         .ShapeRule(AddNShape)
+                        .Elementwise()
                         .Gradient(AddNGradient)
                         .Doc("The sum of all inputs, which have one shape."));
 }

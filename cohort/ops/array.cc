@@ -149,6 +149,7 @@ void RegisterIdentities(OpRegistry& registry) {
                         .Output("output: T")
                         .Attr("T: type")
                         .ShapeRule(UnchangedShape)
+                        .Elementwise()
                         .Gradient(forward)
                         .Doc("The input, under another name."));
   registry.Register(OpDef("IdentityN")
@@ -163,6 +164,7 @@ void RegisterIdentities(OpRegistry& registry) {
                         .Output("output: T")
                         .Attr("T: type")
                         .ShapeRule(UnchangedShape)
+                        .Elementwise()
                         .NotDifferentiable("made to stop gradients")
                         .Doc("The input; gradients end here."));
   registry.Register(OpDef("Cast")
@@ -172,6 +174,7 @@ void RegisterIdentities(OpRegistry& registry) {
                         .Attr("DstT: type")
                         .Attr("Truncate: bool = false")
                         .ShapeRule(UnchangedShape)
+                        .Elementwise()
                         .Gradient(CastGradient)
                         .Doc("x converted to DstT. Floats to integers lose their fraction; to bool, nonzero is true."));
 }
@@ -186,6 +189,7 @@ void RegisterShapeQueries(OpRegistry& registry) {
                           const int rank = c.input(0).rank();
                           return std::vector<Shape>{Shape{rank >= 0 ? rank : -1}};
                         })
+                        .ReadsShapeOnly()
                         .NotDifferentiable("a shape")
                         .Doc("The shape of the input as a vector."));
   registry.Register(OpDef("Size")
@@ -194,6 +198,7 @@ void RegisterShapeQueries(OpRegistry& registry) {
                         .Attr("T: type")
                         .Attr("out_type: {int32, int64} = DT_INT32")
                         .ShapeRule(ScalarShape)
+                        .ReadsShapeOnly()
                         .NotDifferentiable("a shape")
                         .Doc("The number of elements of the input."));
   registry.Register(OpDef("Rank")
@@ -201,6 +206,7 @@ void RegisterShapeQueries(OpRegistry& registry) {
                         .HostOutput("output: int32")
                         .Attr("T: type")
                         .ShapeRule(ScalarShape)
+                        .ReadsShapeOnly()
                         .NotDifferentiable("a shape")
                         .Doc("The number of dimensions of the input."));
   registry.Register(

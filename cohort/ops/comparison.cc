@@ -26,6 +26,7 @@ OpDef OrderOp(const char* name, const char* doc) {
       .Output("z: bool")
       .Attr("T: realnumbertype")
       .ShapeRule(BroadcastShape)
+      .Broadcasting()
       .NotDifferentiable(kTruth)
       .Doc(doc);
 }
@@ -46,6 +47,7 @@ OpDef EqualityOp(const char* name, const char* doc) {
       .Attr("T: type")
       .Attr("incompatible_shape_error: bool = true")
       .ShapeRule(EqualityShape)
+      .Broadcasting()
       .NotDifferentiable(kTruth)
       .Doc(doc);
 }
@@ -56,6 +58,7 @@ OpDef LogicalOp(const char* name, const char* doc) {
       .Input("y: bool")
       .Output("z: bool")
       .ShapeRule(BroadcastShape)
+      .Broadcasting()
       .NotDifferentiable(kTruth)
       .Doc(doc);
 }
@@ -79,6 +82,7 @@ void RegisterComparisonOps(OpRegistry& registry) {
                         .Input("x: bool")
                         .Output("y: bool")
                         .ShapeRule(UnchangedShape)
+                        .Elementwise()
                         .NotDifferentiable("a truth value")
                         .Doc("not x."));
 }

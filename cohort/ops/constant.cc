@@ -89,6 +89,7 @@ void RegisterConstantOps(OpRegistry& registry) {
                         .Attr("value: tensor")
                         .Attr("dtype: type")
                         .ShapeRule([](ShapeContext& c) { return std::vector<Shape>{c.attr<Tensor>("value").shape()}; })
+                        .ReturnsKeptValue()
                         .NotDifferentiable("a constant has no inputs")
                         .Doc("The tensor in the attribute `value`."));
   registry.Register(OpDef("Placeholder")
@@ -142,6 +143,7 @@ void RegisterConstantOps(OpRegistry& registry) {
                         .Output("y: T")
                         .Attr("T: type")
                         .ShapeRule(UnchangedShape)
+                        .Elementwise()
                         .NotDifferentiable("the value does not depend on that of the input")
                         .Doc("Zeros (empty strings, false) in the shape and dtype of x."));
   registry.Register(OpDef("OnesLike")
@@ -149,6 +151,7 @@ void RegisterConstantOps(OpRegistry& registry) {
                         .Output("y: T")
                         .Attr("T: {bfloat16, half, float, double, int8, uint8, int16, int32, int64, bool}")
                         .ShapeRule(UnchangedShape)
+                        .Elementwise()
                         .NotDifferentiable("the value does not depend on that of the input")
                         .Doc("Ones (true) in the shape and dtype of x."));
 }

@@ -168,6 +168,7 @@ void RegisterGatherOps(OpRegistry& registry) {
                         .Attr("T: type")
                         .Attr("out_idx: {int32, int64} = DT_INT32")
                         .ShapeRule(UniqueShape)
+                        .DataDependentShape()
                         .NotDifferentiable("positions")
                         .Doc("The different values of the vector x in order of first appearance, and for each element "
                              "which it is."));
@@ -179,6 +180,7 @@ void RegisterGatherOps(OpRegistry& registry) {
                         .Attr("T: type")
                         .Attr("out_idx: {int32, int64} = DT_INT32")
                         .ShapeRule(UniqueCountsShape)
+                        .DataDependentShape()
                         .NotDifferentiable("positions")
                         .Doc("Unique, and how often each value appears."));
   registry.Register(OpDef("Where")
@@ -186,6 +188,7 @@ void RegisterGatherOps(OpRegistry& registry) {
                         .Output("index: int64")
                         .Attr("T: {float, double, int32, uint8, int64, bfloat16, bool} = DT_BOOL")
                         .ShapeRule(WhereShape)
+                        .DataDependentShape()
                         .NotDifferentiable("positions")
                         .Doc("The positions of elements that are true or not zero, one row each."));
 }

@@ -127,6 +127,7 @@ void RegisterPartitionOps(OpRegistry& registry) {
                         .Attr("num_partitions: int >= 1")
                         .Attr("T: type")
                         .ShapeRule(PartitionShape)
+                        .DataDependentShape()
                         .Gradient(PartitionGradient)
                         .Doc("Rows of `data` sorted into `num_partitions` tensors by the number in `partitions`."));
   registry.Register(OpDef("DynamicStitch")
@@ -136,6 +137,7 @@ void RegisterPartitionOps(OpRegistry& registry) {
                         .Attr("N: int >= 1")
                         .Attr("T: type")
                         .ShapeRule(StitchShape)
+                        .DataDependentShape()
                         .Gradient(StitchGradient)
                         .Doc("Rows of all data put where the indices say: merged[indices[m][i]] = data[m][i]."));
 }

@@ -88,6 +88,7 @@ void RegisterSelectOps(OpRegistry& registry) {
                         .Output("output: T")
                         .Attr("T: type")
                         .ShapeRule(SelectV2Shape)
+                        .Broadcasting()
                         .Gradient(SelectV2Gradient)
                         .Doc("t where the condition holds, e elsewhere; all three broadcast."));
   registry.Register(OpDef("Select")
@@ -108,6 +109,7 @@ void RegisterSelectOps(OpRegistry& registry) {
                         .Output("output: T")
                         .Attr("T: {bfloat16, half, float, double, uint8, int32, int64}")
                         .ShapeRule(ClipShape)
+                        .Broadcasting()
                         .Gradient(ClipGradient)
                         .Doc("t, but not below clip_value_min and not above clip_value_max."));
 }

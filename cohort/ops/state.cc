@@ -104,7 +104,9 @@ void RegisterScatter(OpRegistry& registry, const char* name, const char* doc) {
 void RegisterAssign(OpRegistry& registry, const char* name, const char* dtypes, const char* doc) {
   OpDef def(name);
   std::move(def).Input("resource: resource").Input("value: dtype").Attr(dtypes);
-  if (std::string_view(name) == "AssignVariableOp") std::move(def).Attr("validate_shape: bool = false");
+  if (std::string_view(name) == "AssignVariableOp") {
+    std::move(def).Attr("validate_shape: bool = false").KeepsLastInput();
+  }
   registry.Register(std::move(def)
                         .ShapeRule(AssignShape)
                         .NotDifferentiable("changes a variable and has no output")
@@ -220,6 +222,7 @@ void RegisterStateOps(OpRegistry& registry) {
                         })
                         .Gradient([](GradientContext& c) { c.SetInput(0, c.raw_grad(0)); })
                         .Stateful()
+                        .ReturnsKeptValue()
                         .Doc("The whole value of a variable; FailedPreconditionError where it has none yet."));
   RegisterAssign(registry, "AssignVariableOp", "dtype: type", "Makes `value` the variable's value.");
   RegisterAssign(registry, "AssignAddVariableOp", "dtype: {float32, float64, bfloat16, int32, int64}",

@@ -69,6 +69,7 @@ void RegisterTensorListOps(OpRegistry& registry) {
                         .Output("output_handle: variant")
                         .Attr("element_dtype: type")
                         .ShapeRule(ops::ScalarShape)
+                        .KeepsLastInput()
                         .Gradient(PushGradient)
                         .Doc("The list with `tensor` at its end."));
   registry.Register(OpDef("TensorListPopBack")

@@ -42,7 +42,7 @@ constexpr const char* kFloats = "T: {bfloat16, half, float, double}";
 constexpr const char* kNumbers = "T: {bfloat16, half, float, double, uint8, int32, int64}";
 
 OpDef UnaryOp(const char* name, const char* types, const char* doc) {
-  return OpDef(name).Input("x: T").Output("y: T").Attr(types).ShapeRule(UnchangedShape).Doc(doc);
+  return OpDef(name).Input("x: T").Output("y: T").Attr(types).ShapeRule(UnchangedShape).Elementwise().Doc(doc);
 }
 
 OpDef TestOp(const char* name, const char* doc) {
@@ -51,6 +51,7 @@ OpDef TestOp(const char* name, const char* doc) {
       .Output("y: bool")
       .Attr(kFloats)
       .ShapeRule(UnchangedShape)
+      .Elementwise()
       .NotDifferentiable("a truth value")
       .Doc(doc);
 }

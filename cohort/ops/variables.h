@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cohort/graph/graph.h"
 #include "cohort/ops/initializers.h"
@@ -31,23 +32,30 @@ class Variable {
 
   bool valid() const { return info_ != nullptr; }
   VariableInfo* info() const { return info_; }
-  Graph& graph() const { return Get().handle.graph(); }
+  Graph& graph() const { return Get().value.graph(); }
   const std::string& name() const { return Get().name; }
   DType dtype() const { return Get().dtype; }
   const Shape& shape() const { return Get().shape; }
   bool trainable() const { return Get().trainable; }
-  Output handle() const { return Get().handle; }
+  // Throws FailedPreconditionError for a variable with parts(), each of which has its own.
+  Output handle() const;
   // The read that all users of the variable share: it runs when the step begins to need it, before the updates that
   // depend on it.
   Output value() const { return Get().value; }
   operator Output() const { return value(); }
   // A read of its own, after the current control dependencies.
   Output Read() const;
-  // Rows of the variable, read on its device (ResourceGather).
+  // The rows with these indices, read where they are (ResourceGather).
   Output Gather(const Operand& indices) const;
   Output initial_value() const { return Get().initial_value; }
-  Node* initializer() const { return Get().initializer; }
+  // Assigns the initial value. Of a variable with parts() each call adds a node that runs their initializers.
+  Node* initializer() const;
   Output is_initialized() const { return Get().is_initialized; }
+
+  // The variables that this one stands for, if a creator has cut it along axis 0 (MakeVariableOfParts): its rows in
+  // turn. Empty for any other variable. Reading, gathering and assigning work on all parts. Gradients and optimizers
+  // take the parts.
+  std::vector<Variable> parts() const;
 
   // A number gets the variable's dtype, by the rules of operand.h.
   Node* Assign(const Operand& value) const;
@@ -76,6 +84,12 @@ Variable GetVariable(Graph& graph, const std::string& name, const Shape& shape, 
 //   <name>/Assign, <name>/Read/ReadVariableOp, <name>/IsInitialized/VarIsInitializedOp   beside the handle
 // Slots of optimizers are made with it, since they belong to one concrete variable.
 VariableInfo* MakeVariable(Graph& graph, const VariableRequest& request);
+
+// For creators that cut a variable along axis 0: adds one that stands for `parts`, each of which `next` has made. It is
+// in the graph as a local variable that is not trained, so that savers, initializers and optimizers see its parts
+// alone. Throws InvalidArgumentError unless the parts' rows make up the requested shape.
+VariableInfo* MakeVariableOfParts(Graph& graph, const VariableRequest& request,
+                                  const std::vector<VariableInfo*>& parts);
 
 // Runs the initializers of all variables that are not local / that are local. Only those that there are by now.
 Node* GlobalVariablesInitializer(Graph& graph, const std::string& name = "init");

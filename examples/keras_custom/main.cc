@@ -41,12 +41,7 @@ class Robust final : public keras::Sequential {
     const Output x = step.x()[0];
     const std::vector<Output> y_pred = step.Call({x + 0.05f * ops::RandomStandardNormal(ops::ShapeOf(x))});
     const Output loss = step.Loss(y_pred);
-    std::vector<train::GradientAndVariable> pairs = step.Gradients(loss);
-    std::vector<Gradient> gradients;
-    for (const auto& pair : pairs) gradients.push_back(pair.gradient);
-    const std::vector<Gradient> clipped = ops::ClipByGlobalNorm(gradients, 1.0f).gradients;
-    for (size_t i = 0; i < pairs.size(); ++i) pairs[i].gradient = clipped[i];
-    step.ApplyGradients(pairs);
+    step.ApplyGradients(train::ClipByGlobalNorm(step.Gradients(loss), 1.0f));
     step.ReportLoss(loss);
     step.UpdateMetrics(y_pred);
   }

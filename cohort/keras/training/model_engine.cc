@@ -127,6 +127,7 @@ std::vector<Output> ModelEngine::InputPlaceholders() {
 void ModelEngine::RunInitializers() {
   std::vector<Node*> initializers;
   for (const VariableInfo* variable : graph_.variables()) {
+    if (variable->initializer == nullptr) continue;  // it stands for parts, which have theirs
     if (initialized_.insert(variable).second) initializers.push_back(variable->initializer);
   }
   if (!initializers.empty()) session_->Run({}, {}, initializers);
@@ -153,7 +154,7 @@ void ModelEngine::SetWeights(const std::vector<Tensor>& values) {
   }
   if (!assign_) {
     std::vector<Node*> assignments;
-    const size_t copies_of_each = strategy_->has_parameter_device() ? 1 : mirrors_.size() + 1;
+    const auto copies_of_each = static_cast<size_t>(strategy_->num_copies());
     for (size_t i = 0; i < weights().size(); ++i) {
       const ModelWeight& weight = weights()[i];
       new_values_.push_back(ops::Placeholder(graph_, weight.spec.dtype, weight.spec.shape, "new_value"));
@@ -169,12 +170,10 @@ void ModelEngine::SetWeights(const std::vector<Tensor>& values) {
 void ModelEngine::SetOptimizer(const Optimizer& optimizer) {
   optimizers_.clear();
   const VariableCreatorScope names = OwnNames();
-  const size_t sets = strategy_->has_parameter_device() ? 1 : mirrors_.size() + 1;
-  for (size_t r = 0; r < sets; ++r) {
+  for (int r = 0; r < strategy_->num_copies(); ++r) {
     std::optional<NameScope> replica;
     if (r > 0) replica.emplace(graph_, StrCat("replica_", r));
-    const DeviceScope device(
-        graph_, strategy_->has_parameter_device() ? strategy_->parameter_device() : strategy_->devices()[r]);
+    const DeviceScope device(graph_, strategy_->DeviceOfCopy(r));
     optimizers_.push_back(optimizer.Make(graph_));
   }
   set_learning_rate_.reset();
@@ -283,7 +282,7 @@ StepFunction ModelEngine::MakeStep(const CompiledModel& compiled, bool training,
 }
 
 void ModelEngine::ExpectEqualReplicas() {
-  if (strategy_->num_replicas_in_sync() == 1 || strategy_->has_parameter_device()) return;
+  if (strategy_->num_replicas_in_sync() == 1 || !strategy_->has_copies()) return;
   std::vector<std::string> names;
   for (const ModelWeight& weight : weights()) names.push_back(StrCat("weight '", weight.path, "'"));
   if (!optimizers_.empty()) {

@@ -3,7 +3,7 @@
 #include "cohort/backends/cpu/kernels/loops.h"
 #include "cohort/backends/cpu/kernels/simd.h"
 #include "cohort/backends/cpu/kernels/wrapping.h"
-#include "cohort/backends/register.h"
+#include "cohort/backends/cpu/kernels/register.h"
 
 namespace cohort::cpu {
 namespace {
