@@ -7,13 +7,9 @@
 #include <span>
 #include <utility>
 
-namespace cohort {
+#include "cohort/core/memory_space.h"
 
-enum class MemorySpace : uint8_t {
-  kHost,        // the process can read it
-  kTestDevice,  // addresses that the host must not follow (backends/test/test_device.h)
-  kCuda,        // reserved
-};
+namespace cohort {
 
 // Thread-safe reference counting; the bytes themselves are not synchronised.
 class Buffer {

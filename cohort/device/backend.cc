@@ -7,7 +7,6 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/device/logical_devices.h"
 
 namespace cohort {
 

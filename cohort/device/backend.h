@@ -19,9 +19,9 @@ struct DeviceRequest {
   int count = 0;             // devices of the type
   int intra_op_threads = 1;  // of each
   std::shared_ptr<TaskResources> resources;
-  // The physical devices that the logical ones share, in order; empty if the type has not announced any
+  // The physical devices that the logical ones share, in order. Empty if the type has not announced any
   // (config::DeviceConfig::AddPhysical).
-  std::vector<config::PhysicalDevice> physical;
+  std::vector<config::PhysicalDevice> physical = {};
 };
 
 // One node that may become a part of a chain, with what a backend needs to run it as one. `node` must outlive it.
@@ -64,7 +64,7 @@ class Backend {
 class BackendRegistry {
  public:
   static BackendRegistry& Global();
-  // `config` says how many devices there are of each type, and has to outlive this.
+  // `config` says how many devices of each type a task has by default. It must outlive the registry.
   explicit BackendRegistry(config::DeviceConfig& config = config::DeviceConfig::Global()) : config_(config) {}
   // Throws AlreadyExistsError if the type has a backend. `backend` must outlive the registry. Device names may then
   // write "/type:0".
@@ -74,10 +74,10 @@ class BackendRegistry {
   std::vector<std::string> types() const;
 
   // Makes all devices of `task`: as many of each type as `device_count` says, else as config:: has it (one of the
-  // host's type). A type without a backend counts for nothing, as in TensorFlow, and so does a type that config::
-  // hides. `intra_op_threads` 0 means the number of cores, divided by the devices of the host's type. Throws
-  // InvalidArgumentError, prefixed with `component`, if no device of the host's type is wanted, and
-  // FailedPreconditionError if that type has no backend.
+  // host's type). A type without a backend counts for nothing, as in TensorFlow, and so does a
+  // type that config:: hides. `intra_op_threads` 0 means the number
+  // of cores, divided by the devices of the host's type. Throws InvalidArgumentError, prefixed with `component`, if no
+  // device of the host's type is wanted, and FailedPreconditionError if that type has no backend.
   std::vector<std::unique_ptr<Device>> MakeDevices(const DeviceName& task,
                                                    const std::map<std::string, int>& device_count, int intra_op_threads,
                                                    const std::shared_ptr<TaskResources>& resources,

@@ -43,6 +43,10 @@ Tensor Device::CopyToHost(const Tensor& value) { return value; }
 
 Tensor Device::CopyFromHost(const Tensor& value) { return value; }
 
+void Device::CopyToHostAsync(const Tensor& value, CopyDone done) { done(Status(), CopyToHost(value)); }
+
+Tensor Device::CopyFromHostAsync(const Tensor& value) { return CopyFromHost(value); }
+
 Device* DeviceSet::Find(const std::string& full_name) const {
   for (const auto& device : devices_) {
     if (device->name() == full_name) return device.get();

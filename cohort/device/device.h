@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "cohort/core/buffer.h"
+#include "cohort/core/error.h"
 #include "cohort/core/thread_pool.h"
 #include "cohort/device/device_attributes.h"
 #include "cohort/device/resource.h"
+#include "cohort/device/stream.h"
 #include "cohort/device/update_gate.h"
 #include "cohort/device/variable.h"
 
@@ -49,6 +51,21 @@ class Device {
   // Copies between this device's memory and the host's, complete when they return. Here they share the bytes.
   virtual Tensor CopyToHost(const Tensor& value);
   virtual Tensor CopyFromHost(const Tensor& value);
+
+  // The streams of a device whose kernels enqueue their work and return; null on any other device. All sessions share
+  // them. Outputs of kernels are valid in the order of the compute stream, and memory of the device is reused in its
+  // order. Copies have streams of their own.
+  virtual Stream* compute_stream() { return nullptr; }
+  virtual Stream* to_host_stream() { return nullptr; }
+  virtual Stream* from_host_stream() { return nullptr; }
+  // Copies `value` to host memory behind the work that is on the compute stream now, and calls `done` once: on the
+  // thread of RunOnHost, or before CopyToHostAsync returns if the value lies in host memory.
+  using CopyDone = std::function<void(const Status&, Tensor)>;
+  virtual void CopyToHostAsync(const Tensor& value, CopyDone done);
+  // Returns a copy of `value`, which lies in host memory, that is valid in the order of the compute stream.
+  virtual Tensor CopyFromHostAsync(const Tensor& value);
+  // Runs `work` on the compute thread. For what an event's callback must not do itself.
+  void RunOnHost(std::function<void()> work) { compute_thread().Schedule(std::move(work)); }
 
  protected:
   // Returns what the compute thread runs first.

@@ -10,7 +10,7 @@ namespace cohort {
 
 struct DeviceAttributes {
   DeviceName name;           // full
-  std::string type;          // "CPU", "TEST"
+  std::string type;          // as its backend says
   uint64_t incarnation = 0;  // random, new at each start of the process
   int64_t memory_limit = 0;  // bytes, 0 = unknown
 };

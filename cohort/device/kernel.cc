@@ -75,7 +75,13 @@ Tensor KernelContext::TakeInput(int i, int32_t uses) {
 std::string KernelContext::Describe() const {
   std::string inputs;
   for (int i = 0; i < num_inputs(); ++i) inputs += StrCat(i > 0 ? ", " : "", input(i).dtype(), input(i).shape());
-  return StrCat("[[", node_->op_name(), " node '", node_->name(), "' on ", device_->name(), ", inputs: ", inputs, "]]");
+  std::string callers;
+  for (const CallFrame* frame = step_->caller; frame != nullptr; frame = frame->outer) {
+    callers += StrCat("\n  in function '", frame->function, "', called by ", frame->caller.op_name(), " node '",
+                      frame->caller.name(), "'");
+  }
+  return StrCat("[[", node_->op_name(), " node '", node_->name(), "' on ", device_->name(), ", inputs: ", inputs, "]]",
+                callers);
 }
 
 void AsyncOpKernel::Compute(KernelContext& ctx) {

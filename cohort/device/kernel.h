@@ -53,7 +53,8 @@ class KernelContext {
   // so that the kernel may write over it; the input is undefined afterwards. Else it is shared.
   Tensor TakeInput(int i, int32_t uses);
   Tensor AllocateTemp(DType dtype, const Shape& shape) { return Tensor(dtype, shape, *allocator_); }
-  // Returns "[[OP node 'NAME' on DEVICE, inputs: DTYPE[SHAPE], ...]]", for messages.
+  // Returns "[[OP node 'NAME' on DEVICE, inputs: DTYPE[SHAPE], ...]]" and the functions that the node stands in, for
+  // messages.
   std::string Describe() const;
   // Of the device's memory; for the kernel's own thread, until the kernel ends.
   Allocator& allocator() const { return *allocator_; }

@@ -20,7 +20,7 @@ DeviceConfig& DeviceConfig::Global() {
 }
 
 DeviceConfig::DeviceConfig()
-    : entries_{{.device = {StrCat("/physical_device:", kHostDeviceType, ":0"), kHostDeviceType}}} {}
+    : entries_{{.device = {std::string("/physical_device:") + kHostDeviceType + ":0", kHostDeviceType}}} {}
 
 void DeviceConfig::AddPhysical(const PhysicalDevice& device) {
   MutexLock lock(mu_);
@@ -110,7 +110,7 @@ void DeviceConfig::SetMemoryGrowth(const PhysicalDevice& device, bool) {
   CheckSettable("SetMemoryGrowth");
   Find(device, "SetMemoryGrowth");
   throw InvalidArgumentError(StrCat("[config] SetMemoryGrowth expected a device with memory of its own; got ",
-                                    device.name, ", whose memory is the host's; leave it out"));
+                                    device.name, ", whose memory is the host's"));
 }
 
 void DeviceConfig::Fix(const std::string& user) {

@@ -96,12 +96,12 @@ TEST(DeviceConfigTest, OnlyVisibleDevicesAreListedAndCounted) {
               ElementsAre(LogicalDevice{"/device:CPU:0", "CPU"}, LogicalDevice{"/device:CARD:0", "CARD"}));
 }
 
-// A type with two cards. Remembers which of them its devices were asked for.
+// A type of its own, whose devices remember which physical ones they were made for.
 class CardBackend final : public Backend {
  public:
   const std::string& type() const override { return type_; }
   std::vector<std::unique_ptr<Device>> MakeDevices(const DeviceRequest& request) const override {
-    physical = request.physical;
+    asked_for_ = request.physical;
     std::vector<std::unique_ptr<Device>> devices;
     for (int i = 0; i < request.count; ++i) {
       devices.push_back(
@@ -110,14 +110,14 @@ class CardBackend final : public Backend {
     return devices;
   }
   void RegisterKernels(KernelRegistry&) const override {}
-
-  mutable std::vector<PhysicalDevice> physical;
+  const std::vector<PhysicalDevice>& asked_for() const { return asked_for_; }
 
  private:
   const std::string type_ = "CARD";
+  mutable std::vector<PhysicalDevice> asked_for_;
 };
 
-// Of the cards that the backend was asked for, the physical ones behind them.
+// The physical cards that a task's devices were made for, and the names of all its devices.
 std::vector<PhysicalDevice> CardsOfATask(DeviceConfig& config, const std::map<std::string, int>& device_count,
                                          std::vector<std::string>* names) {
   const CardBackend cards;
@@ -128,7 +128,7 @@ std::vector<PhysicalDevice> CardsOfATask(DeviceConfig& config, const std::map<st
                                                  std::make_shared<TaskResources>(), "session")) {
     names->push_back(device->name());
   }
-  return cards.physical;
+  return cards.asked_for();
 }
 
 TEST(DeviceConfigTest, ATaskHasTheVisibleDevicesOnly) {

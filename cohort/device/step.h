@@ -8,6 +8,7 @@
 #include "cohort/core/tensor.h"
 #include "cohort/device/cancellation.h"
 #include "cohort/device/rendezvous.h"
+#include "cohort/device/step_error.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort {
@@ -40,6 +41,7 @@ struct StepInfo {
   std::span<Tensor> rets;             // its _Retval nodes put their values here
   const CallFrame* caller = nullptr;  // of a function's body
   bool in_update_gate = false;        // of a function's body: the caller's step is inside and stays there
+  StepError* error = nullptr;         // on a device with streams
 };
 
 }  // namespace cohort

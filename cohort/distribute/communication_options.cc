@@ -5,7 +5,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "cohort/collective/gloo/mesh.h"
+#include "cohort/collective/group.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 
@@ -48,7 +48,9 @@ CommunicationImplementation ImplementationByName(const std::string& name) {
 }
 
 bool IsBuilt(CommunicationImplementation implementation) {
-  if (implementation == CommunicationImplementation::kGloo) return collective::GlooIsBuilt();
+  if (implementation == CommunicationImplementation::kGloo) {
+    return collective::IsBuilt(collective::Algorithm::kGloo);
+  }
   return implementation != CommunicationImplementation::kNccl;
 }
 

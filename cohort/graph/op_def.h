@@ -56,20 +56,41 @@ struct AttrDef {
   std::optional<int64_t> minimum;            // of an int, of the length of a list
 };
 
-// What a shape rule may ask about the node being added. Index errors are InternalError.
+// What is known of the inputs of a node: of their static shapes and constants while a graph is built, of their tensors
+// while the node runs. A ShapeContext asks it; `i` is in [0, num_inputs()).
+class InputFacts {
+ public:
+  virtual ~InputFacts() = default;
+  virtual int num_inputs() const = 0;
+  virtual const Shape& shape(int i) const = 0;
+  virtual DType dtype(int i) const = 0;
+  // The value of input i, or nullopt if it is not known.
+  virtual std::optional<Tensor> value(int i) const = 0;
+  // Input i read as a shape vector, with unknown elements as -1; UnknownRank if even its length is unknown. Throws
+  // InvalidArgumentError for an input that is no shape.
+  virtual Shape value_as_shape(int i) const = 0;
+  // Shape and dtype of the variable behind the resource handle at input i; UnknownRank and kInvalid if they are not
+  // known.
+  virtual Shape handle_shape(int i) const = 0;
+  virtual DType handle_dtype(int i) const = 0;
+};
+
+// What a shape rule may ask about a node: the node that is being added to a graph, or, on a device whose kernels only
+// enqueue their work, the node that is about to run (device/output_shapes.h). Index errors are InternalError.
 class ShapeContext {
  public:
-  ShapeContext(const AttrMap& attrs, const std::vector<Output>& inputs) : attrs_(attrs), inputs_(inputs) {}
+  // Both must outlive the context.
+  ShapeContext(const AttrMap& attrs, const InputFacts& inputs) : attrs_(attrs), inputs_(inputs) {}
 
-  int num_inputs() const;
+  int num_inputs() const { return inputs_.num_inputs(); }
   const Shape& input(int i) const;
   DType input_dtype(int i) const;
-  // The value of input i where it is a constant (or computable from constants and static shapes: Shape, Size, Rank,
-  // Pack, Cast, Identity, ConcatV2 of such); else null.
+  // The value of input i if it is known, else nullopt. While a graph is built that is a constant, or what is computable
+  // from constants and static shapes: Shape, Size, Rank, Pack, Cast, Identity, ConcatV2 of such. While a node runs it
+  // is an input that lies in host memory.
   std::optional<Tensor> input_value(int i) const;
-  // Input i read as a shape vector, unknown elements as -1; UnknownRank where even its length is unknown.
+  // As InputFacts has them.
   Shape input_as_shape(int i) const;
-  // Shape of the variable behind the resource handle at input i, and its dtype.
   Shape handle_shape(int i) const;
   DType handle_dtype(int i) const;
 
@@ -84,8 +105,10 @@ class ShapeContext {
 
  private:
   [[noreturn]] static void FailAttr(std::string_view name);
+  void CheckIndex(int i) const;
+
   const AttrMap& attrs_;
-  const std::vector<Output>& inputs_;
+  const InputFacts& inputs_;
 };
 
 template <typename T>

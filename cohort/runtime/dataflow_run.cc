@@ -184,6 +184,10 @@ void DataflowRun::OpenedGate(int32_t index) {
 }
 
 void DataflowRun::EndStep() {
+  EndsOnStream() ? AfterStream([this] { Finish(); }) : Finish();
+}
+
+void DataflowRun::Finish() {
   const Done done = std::exchange(done_, nullptr);
   const Status status = CloseStep();
   pool_.GiveBack(*this);

@@ -42,7 +42,9 @@ class DataflowRun final : public StepRun {
   // Returns false if node `index` has to wait for the update gate; other nodes may go on meanwhile.
   bool PassGate(int32_t index);
   void OpenedGate(int32_t index);
+  // All nodes have run, or on streams have enqueued their work.
   void EndStep();
+  void Finish();
 
   RunPool<DataflowRun>& pool_;
   Done done_;

@@ -67,9 +67,22 @@ bool LiesInHostMemory(const Output& value) {
 
 Tensor PlacedAs(const KernelContext& ctx, int output, Tensor value) {
   if (LiesInHostMemory(ctx.node().output(output))) {
-    return value.space() == MemorySpace::kHost ? std::move(value) : ctx.device().CopyToHost(value);
+    return value.space().is_host() ? std::move(value) : ctx.device().CopyToHost(value);
   }
-  return value.space() == ctx.device().allocator().space() ? std::move(value) : ctx.device().CopyFromHost(value);
+  return value.space() == ctx.device().allocator().space() ? std::move(value) : ctx.device().CopyFromHostAsync(value);
+}
+
+bool MustComeToHost(const KernelContext& ctx, int output, const Tensor& value) {
+  return !value.space().is_host() && LiesInHostMemory(ctx.node().output(output));
+}
+
+void CopyToHostInStep(const KernelContext& ctx, const Tensor& value, Device::CopyDone done) {
+  if (value.space().is_host()) return done(Status(), value);
+  ctx.device().CopyToHostAsync(value,
+                               [error = ctx.step().error, done = std::move(done)](const Status& status, Tensor copy) {
+                                 const bool failed = status.ok() && error != nullptr && error->set();
+                                 done(failed ? error->status() : status, std::move(copy));
+                               });
 }
 
 void PlaceInMemory(Graph& graph, const std::string& device_type) {

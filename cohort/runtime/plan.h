@@ -60,6 +60,7 @@ struct Plan {
   int32_t async_nodes = 0;
   int32_t update_nodes = 0;
   bool has_sends = false;
+  bool on_streams = false;       // kernels enqueue their work; a step has ended when what it has enqueued has run
   bool has_host_memory = false;  // all values lie in the memory that HostAllocator() gives
 };
 

@@ -232,13 +232,16 @@ void PlanCompiler::MarkLeaves() {
 }  // namespace
 
 Plan::Plan(std::unique_ptr<Graph> graph, Device& device)
-    : graph(std::move(graph)), device(device), has_host_memory(&device.allocator() == &HostAllocator()) {}
+    : graph(std::move(graph)),
+      device(device),
+      on_streams(device.backend().has_streams()),
+      has_host_memory(&device.allocator() == &HostAllocator()) {}
 
 Plan::~Plan() = default;
 
 std::unique_ptr<const Plan> CompilePlan(std::unique_ptr<Graph> graph, Device& device, FunctionLibrary* functions) {
   auto plan = std::make_unique<Plan>(device.backend().Improve(std::move(graph)), device);
-  if (device.allocator().space() != MemorySpace::kHost) PlaceInMemory(*plan->graph, device.type());
+  if (!device.allocator().space().is_host()) PlaceInMemory(*plan->graph, device.type());
   if (functions == nullptr) {
     plan->own_functions = std::make_unique<FunctionLibrary>(*plan->graph, device);
     functions = plan->own_functions.get();

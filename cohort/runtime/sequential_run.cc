@@ -28,6 +28,7 @@ Status SequentialRun::Run(const StepInfo& step) {
     MutexLock lock(mu);
     while (!ended) changed.Wait(mu);  // ends: kernels of a synchronous plan wait for nobody
   }
+  if (EndsOnStream()) WaitForStream();
   Status status = CloseStep();
   pool_.GiveBack(*this);
   return status;
@@ -96,6 +97,10 @@ bool SequentialRun::PassGate(size_t index) {
 }
 
 void SequentialRun::EndStep() {
+  EndsOnStream() ? AfterStream([this] { Finish(); }) : Finish();
+}
+
+void SequentialRun::Finish() {
   const Done done = std::exchange(done_, nullptr);
   const Status status = CloseStep();
   pool_.GiveBack(*this);

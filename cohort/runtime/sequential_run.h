@@ -31,7 +31,9 @@ class SequentialRun final : public StepRun {
   // Returns false if node `index` has to wait for the gate: the step then goes on from there on the compute thread, and
   // the caller leaves it alone.
   bool PassGate(size_t index);
+  // All nodes have run, or on streams have enqueued their work.
   void EndStep();
+  void Finish();
 
   RunPool<SequentialRun>& pool_;
   Done done_;  // null in Run

@@ -40,7 +40,7 @@ const bool kSessionOpsRegistered = [] {
         return std::vector<Shape>{c.input(0)};
       }));
   KernelRegistry::Global().Register<CountsPlans>("CountsPlans", "CPU");
-  RegisterTestDeviceKernels(KernelRegistry::Global());
+  RegisterTestKernels(KernelRegistry::Global());
   return true;
 }();
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "cohort/core/str_cat.h"
@@ -12,15 +13,6 @@ namespace {
 
 // Inputs of this many bytes make a kernel expensive: about 50 us of memory traffic.
 constexpr size_t kExpensiveBytes = 256 * 1024;
-
-std::string DescribeCallers(const CallFrame* frame) {
-  std::string callers;
-  for (; frame != nullptr; frame = frame->outer) {
-    callers += StrCat("\n  in function '", frame->function, "', called by ", frame->caller.op_name(), " node '",
-                      frame->caller.name(), "'");
-  }
-  return callers;
-}
 
 }  // namespace
 
@@ -39,6 +31,12 @@ StepRun::~StepRun() = default;
 
 void StepRun::BeginStep(const StepInfo& step, StepMode mode) {
   step_ = &step;
+  if (plan_.on_streams && step.error == nullptr) {
+    error_.Reset();
+    own_step_ = step;
+    own_step_.error = &error_;
+    step_ = &own_step_;
+  }
   mode_ = mode;
   gate_.Begin(plan_.update_nodes, step.in_update_gate);
   memory_ = WantsArena(step) ? static_cast<Allocator*>(&arena_) : &device_.allocator();
@@ -56,6 +54,7 @@ bool StepRun::WantsArena(const StepInfo& step) {
 }
 
 bool StepRun::ShouldMove(const PlanNode& node, StepThread thread) const {
+  if (plan_.on_streams) return false;
   if (thread == StepThread::kCompute || (thread == StepThread::kCaller && device_.intra_op_threads() == 1)) {
     return false;
   }
@@ -106,19 +105,53 @@ void StepRun::FinishNode(const PlanNode& node) {
 }
 
 void StepRun::Fail(const PlanNode& node, const Status& status) {
-  Status described = status;
+  // An error that work on a stream has reported is complete. A cancelled step tells why it was cancelled, which is
+  // complete, too.
+  const bool reported = step_->error != nullptr && step_->error->set();
+  const bool cancelled = step_->cancellation != nullptr && step_->cancellation->cancelled();
+  if (reported) return FailWith(step_->error->status());
+  if (cancelled) return FailWith(status);
+  FailWith(Status(status.code(), StrCat(status.message(), "\n  ", ContextOf(node).Describe())));
+}
+
+void StepRun::FailWith(const Status& status) {
   {
     MutexLock lock(mu_);
     if (!status_.ok()) return;
-    // A cancelled step tells why it was cancelled; that is already complete.
-    if (step_->cancellation == nullptr || !step_->cancellation->cancelled()) {
-      described = Status(status.code(),
-                         StrCat(status.message(), "\n  ", ContextOf(node).Describe(), DescribeCallers(step_->caller)));
-    }
-    status_ = described;
+    status_ = status;
   }
-  if (step_->cancellation != nullptr) step_->cancellation->Cancel(described);
-  if (step_->rendezvous != nullptr) step_->rendezvous->Abort(described);
+  if (step_->cancellation != nullptr) step_->cancellation->Cancel(status);
+  if (step_->rendezvous != nullptr) step_->rendezvous->Abort(status);
+}
+
+void StepRun::TakeError(const Status& of_device) {
+  if (!of_device.ok()) return FailWith(of_device);
+  if (error_.set()) FailWith(error_.status());
+}
+
+void StepRun::WaitForStream() {
+  Mutex mu;
+  CondVar changed;
+  std::optional<Status> reached;
+  device_.compute_stream()->Record()->OnReady([&](const Status& status) {
+    MutexLock lock(mu);
+    reached = status;
+    changed.NotifyAll();
+  });
+  {
+    MutexLock lock(mu);
+    while (!reached) changed.Wait(mu);  // ends: a stream runs what it has, or its device fails
+  }
+  TakeError(*reached);
+}
+
+void StepRun::AfterStream(std::function<void()> end) {
+  device_.compute_stream()->Record()->OnReady([this, end = std::move(end)](const Status& status) {
+    device_.RunOnHost([this, end, status] {
+      TakeError(status);
+      end();
+    });
+  });
 }
 
 bool StepRun::Cancelled(const PlanNode& node) {

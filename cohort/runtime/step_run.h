@@ -52,6 +52,13 @@ class StepRun {
   bool Cancelled(const PlanNode& node) EXCLUDES(mu_);
   // The gate has let in a step that had to wait at `node`. It leaves again if it was cancelled meanwhile.
   void EnteredGate(const PlanNode& node);
+  // Whether the step has to wait for the device before it is closed: it is on streams, and not within another step.
+  bool EndsOnStream() const { return step_ == &own_step_; }
+  // Waits for what the step has enqueued, and takes over the error that its work has reported.
+  // Requires: EndsOnStream().
+  void WaitForStream();
+  // The same without blocking: calls `end` afterwards, on the compute thread.
+  void AfterStream(std::function<void()> end);
   // Cleans up. Returns the step's outcome.
   Status CloseStep() EXCLUDES(mu_);
 
@@ -72,6 +79,12 @@ class StepRun {
 
  private:
   bool WantsArena(const StepInfo& step);
+  // Fails the step with a status that is complete.
+  void FailWith(const Status& status) EXCLUDES(mu_);
+  void TakeError(const Status& of_device);
+
+  StepInfo own_step_;  // on streams: the step's, with the error below
+  StepError error_;
 };
 
 // The runs of one plan: as many as steps have been under way at once. Owns them. Thread-safe.

@@ -115,7 +115,11 @@ std::vector<Tensor> Interpreter::Run(const std::vector<Output>& fetches, const F
                           uses.data());
     context.set_num_threads(threads_);
     OpKernel& kernel = KernelOf(*node);
+    if (observer_ != nullptr) observer_->Before(context);
     kernel.AsAsync() == nullptr ? kernel.Compute(context) : ComputeAndWait(*kernel.AsAsync(), context);
+    if (observer_ != nullptr) {
+      observer_->After(context, {slots.data() + first_slot.at(node), static_cast<size_t>(node->num_outputs())});
+    }
     for (const int32_t slot : input_slots) {
       if (--uses[static_cast<size_t>(slot)] == 0) slots[static_cast<size_t>(slot)] = Tensor();
     }

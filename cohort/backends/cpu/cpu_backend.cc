@@ -52,6 +52,7 @@ void CpuBackend::RegisterKernels(KernelRegistry& registry) const {
   RegisterBatchNormKernels(registry);
   RegisterRandomKernels(registry);
   RegisterTrainingKernels(registry);
+  RegisterCpuReductions(Reductions::Global());
 }
 
 }  // namespace cohort

@@ -1,50 +1,25 @@
 #include "cohort/backends/test/test_device.h"
 
+#include <atomic>
 #include <cstring>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "cohort/backends/cpu/passes/passes.h"
+#include "cohort/backends/test/test_kernels.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 
 namespace cohort {
 namespace {
 
-// With this bit changed no address of a process is one: not canonical on x86-64, in the kernel's half on
-// AArch64 (whose top byte would be ignored).
-constexpr uintptr_t kTag = uintptr_t{1} << 55;
+constexpr std::chrono::minutes kPatience{10};
+constexpr uint64_t kStreamsOfDevice = 3;
 
-void* Tagged(void* address) { return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(address) ^ kTag); }
-
-// Holds the true buffer. Views in both directions share that one, so that its count tells whether anybody
-// else sees the bytes.
-class TaggedBuffer final : public Buffer {
- public:
-  explicit TaggedBuffer(BufferPtr real)
-      : Buffer(Tagged(real->data()), real->size(), MemorySpace::kTestDevice), real_(std::move(real)) {}
-  const BufferPtr& real() const { return real_; }
-
- private:
-  void Destroy() override { delete this; }
-  BufferPtr real_;
-};
-
-class TaggingAllocator final : public Allocator {
- public:
-  BufferPtr Allocate(size_t bytes) override {
-    return BufferPtr::Adopt(new TaggedBuffer(HostAllocator().Allocate(bytes)));
-  }
-  MemorySpace space() const override { return MemorySpace::kTestDevice; }
-};
-
-size_t OffsetInBuffer(const Tensor& value) {
-  return static_cast<size_t>(static_cast<const char*>(value.raw_data()) -
-                             static_cast<const char*>(value.buffer()->data()));
+MemorySpace NewSpace() {
+  static std::atomic<int64_t> next{0};
+  return MemorySpace::OfDevice(TestBackend::Get().type(), next++);
 }
-
-bool HoldsObjects(const Tensor& value) { return DTypeSize(value.dtype()) == 0; }
 
 DeviceAttributes HostAttributes(DeviceAttributes attributes) {
   attributes.name.type = kHostDeviceType;
@@ -52,138 +27,101 @@ DeviceAttributes HostAttributes(DeviceAttributes attributes) {
   return attributes;
 }
 
-// Runs the CPU kernel of a node on the stream of a TestDevice.
-class OnStream final : public AsyncOpKernel {
- public:
-  OnStream(const KernelConstruction& c, const KernelRegistry& registry)
-      : device_(dynamic_cast<TestDevice&>(c.device)), kernel_(registry.Create({c.node, device_.host()})) {}
+std::string StreamName(const DeviceAttributes& attributes, const char* which) {
+  return StrCat(attributes.type, ":", *attributes.name.id, " ", which);
+}
 
-  void ComputeAsync(KernelContext& ctx, Done done) override {
-    for (int i = 0; i < ctx.num_inputs(); ++i) CheckMemory(ctx.input(i), ctx.node(), i);
-    device_.Enqueue([this, run = std::make_shared<Run>(ctx, device_.host(), std::move(done))] {
-      try {
-        if (AsyncOpKernel* async = kernel_->AsAsync()) {
-          async->ComputeAsync(run->inner, [run](const Status& status) { run->Finish(status); });
-          return;
-        }
-        kernel_->Compute(run->inner);
-      } catch (...) {
-        run->Finish(Status::FromCurrentException());
-        return;
-      }
-      run->Finish(Status());
-    });
-  }
+TestDelays WithSeed(TestDelays delays, uint64_t more) {
+  delays.seed += more;
+  return delays;
+}
 
- private:
-  // What an executor would keep for the CPU kernel: views of the inputs, and its outputs.
-  struct Run {
-    Run(KernelContext& outer, Device& host, Done done)
-        : outer(outer),
-          done(std::move(done)),
-          num_inputs(static_cast<size_t>(outer.num_inputs())),
-          slots(num_inputs + static_cast<size_t>(outer.num_outputs())),
-          input_slots(num_inputs),
-          uses(slots.size(), 2),  // not to be worked on in place: the device's tensors see the same bytes
-          inner(outer.node(), host, outer.step(), slots.data(), input_slots, slots.data() + num_inputs, uses.data()) {
-      for (size_t i = 0; i < num_inputs; ++i) {
-        slots[i] = HostViewOfTestDevice(outer.input(static_cast<int>(i)));
-        input_slots[i] = static_cast<int32_t>(i);
-      }
-    }
-
-    void Finish(const Status& status) {
-      for (int i = 0; status.ok() && i < outer.num_outputs(); ++i) {
-        const Tensor& value = slots[num_inputs + static_cast<size_t>(i)];
-        outer.SetOutput(i, outer.node().output_arg(i).host_memory ? value : TestDeviceViewOfHost(value));
-      }
-      slots.clear();  // before the next kernel asks who holds the bytes
-      done(status);
-    }
-
-    KernelContext& outer;
-    Done done;
-    const size_t num_inputs;
-    std::vector<Tensor> slots;
-    std::vector<int32_t> input_slots;
-    std::vector<int32_t> uses;
-    KernelContext inner;
-  };
-
-  // An accelerator's kernel would read what is not there.
-  static void CheckMemory(const Tensor& value, const Node& node, int i) {
-    const bool wants_host = node.input_arg(i).host_memory || HoldsObjects(value);
-    if ((value.space() == MemorySpace::kHost) == wants_host) return;
-    throw InternalError(StrCat("[test device] expected input ", i, " of ", node.Describe(), " in ",
-                               wants_host ? "host" : "device", " memory; got it in ", wants_host ? "device" : "host",
-                               " memory"));
-  }
-
-  TestDevice& device_;
-  std::unique_ptr<OpKernel> kernel_;
-};
+bool IsCopied(const Tensor& value) { return value.defined() && DTypeSize(value.dtype()) != 0; }
 
 }  // namespace
 
-Allocator& TestDeviceAllocator() {
-  static auto* const allocator = new TaggingAllocator;
-  return *allocator;
+TestDevice::Parts::Parts(const std::string& name, const TestDelays& delays)
+    : compute(name, delays), memory(std::make_shared<TestMemory>(NewSpace(), compute)) {}
+
+TestDevice::TestDevice(DeviceAttributes attributes, std::shared_ptr<TaskResources> task, const TestDelays& delays)
+    : TestDevice(attributes, std::move(task), delays,
+                 std::make_unique<Parts>(StreamName(attributes, "compute"), delays)) {}
+
+TestDevice::TestDevice(DeviceAttributes attributes, std::shared_ptr<TaskResources> task, const TestDelays& delays,
+                       std::unique_ptr<Parts> parts)
+    : Device(TestBackend::Get(), attributes, *parts->memory, task, 1),
+      parts_(std::move(parts)),
+      to_host_(StreamName(attributes, "to host"), WithSeed(delays, 1)),
+      from_host_(StreamName(attributes, "from host"), WithSeed(delays, 2)),
+      host_(HostAttributes(attributes), task, 1) {}
+
+TestDevice::~TestDevice() {
+  // Copies first: they wait for the compute stream, and it may wait for them.
+  for (TestStream* stream : {&from_host_, &parts_->compute, &to_host_}) {
+    (void)stream->Record()->Synchronize(std::chrono::steady_clock::now() + kPatience);
+  }
+  parts_->memory->Detach();
 }
 
-Tensor HostViewOfTestDevice(const Tensor& value) {
-  if (value.space() != MemorySpace::kTestDevice) return value;
-  const auto* tagged = static_cast<const TaggedBuffer*>(value.buffer().get());
-  return Tensor(value.dtype(), value.shape(), tagged->real(), OffsetInBuffer(value));
+void TestDevice::CheckMine(const Tensor& value) const {
+  if (value.space() == parts_->memory->space()) return;
+  throw InternalError(StrCat("[test device] expected a tensor in the memory of ", name(), " (",
+                             parts_->memory->space().ToString(), "); got one in ", value.space().ToString()));
 }
 
-Tensor TestDeviceViewOfHost(const Tensor& value) {
-  if (!value.defined() || value.space() != MemorySpace::kHost || HoldsObjects(value)) return value;
-  return Tensor(value.dtype(), value.shape(), BufferPtr::Adopt(new TaggedBuffer(value.buffer())),
-                OffsetInBuffer(value));
+void TestDevice::Synchronize() {
+  parts_->compute.Record()->Synchronize(std::chrono::steady_clock::now() + kPatience).ThrowIfError();
 }
-
-TestDevice::TestDevice(DeviceAttributes attributes, std::shared_ptr<TaskResources> task,
-                       std::chrono::microseconds delay)
-    : Device(TestBackend::Get(), attributes, TestDeviceAllocator(), task, 1),
-      delay_(delay),
-      host_(HostAttributes(attributes), task, 1),
-      stream_(StrCat(attributes.type, ":", *attributes.name.id, " stream"), 1) {}
-
-TestDevice::~TestDevice() = default;
 
 Tensor TestDevice::CopyToHost(const Tensor& value) {
-  return value.space() == MemorySpace::kTestDevice ? HostViewOfTestDevice(value).Clone() : value;
+  if (!IsCopied(value) || value.space().is_host()) return value;
+  CheckMine(value);
+  Synchronize();
+  return BorrowedView(value.dtype(), value.shape(), TrueAddress(value)).Clone();
 }
 
 Tensor TestDevice::CopyFromHost(const Tensor& value) {
-  if (!value.defined() || value.space() != MemorySpace::kHost || HoldsObjects(value)) return value;
-  return TestDeviceViewOfHost(value.Clone());
+  Tensor copy = CopyFromHostAsync(value);
+  if (!copy.space().is_host()) Synchronize();
+  return copy;
 }
 
-void TestDevice::Enqueue(std::function<void()> work) {
-  stream_.Schedule([delay = delay_, work = std::move(work)] {
-    std::this_thread::sleep_for(delay);
-    work();
+void TestDevice::CopyToHostAsync(const Tensor& value, CopyDone done) {
+  if (!IsCopied(value) || value.space().is_host()) return done(Status(), value);
+  CheckMine(value);
+  // The copy keeps the device's tensor, which is freed on the host's thread when the copy has been made.
+  struct Copy {
+    Tensor device;
+    Tensor host;
+    CopyDone done;
+  };
+  auto copy = std::make_shared<Copy>(Copy{value, Tensor(value.dtype(), value.shape()), std::move(done)});
+  to_host_.Wait(parts_->compute.Record());
+  to_host_.Enqueue([from = TrueAddress(value), to = copy->host.raw_data(), bytes = value.bytes()] {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  });
+  to_host_.Record()->OnReady([this, copy = std::move(copy)](const Status& status) mutable {
+    RunOnHost([copy = std::move(copy), status] {
+      copy->device.Reset();
+      copy->done(status, std::move(copy->host));
+    });
   });
 }
 
-std::vector<std::unique_ptr<Device>> MakeTestDevices(const DeviceName& task_name, int count,
-                                                     const std::shared_ptr<TaskResources>& task,
-                                                     std::chrono::microseconds delay) {
-  std::vector<std::unique_ptr<Device>> devices;
-  for (int i = 0; i < count; ++i) {
-    devices.push_back(std::make_unique<TestDevice>(AttributesOf(task_name, TestBackend::Get().type(), i), task, delay));
+Tensor TestDevice::CopyFromHostAsync(const Tensor& value) {
+  if (!IsCopied(value)) return value;
+  if (!value.space().is_host()) {
+    CheckMine(value);
+    return value;
   }
-  return devices;
-}
-
-void RegisterTestDeviceKernels(KernelRegistry& registry) {
-  for (const std::string& op : registry.OpsOn(kHostDeviceType)) {
-    if (registry.Has(op, "TEST")) continue;
-    registry.Register(op, "TEST", [&registry](const KernelConstruction& c) -> std::unique_ptr<OpKernel> {
-      return std::make_unique<OnStream>(c, registry);
-    });
-  }
+  TestStream& compute = parts_->compute;
+  const Tensor copy(value.dtype(), value.shape(), allocator());
+  from_host_.Wait(compute.Record());  // work on the memory's last user may be under way
+  from_host_.Enqueue([value, to = TrueAddress(copy)] {
+    if (value.bytes() > 0) std::memcpy(to, value.raw_data(), value.bytes());
+  });
+  compute.Wait(from_host_.Record());
+  return copy;
 }
 
 TestBackend& TestBackend::Get() {
@@ -192,23 +130,37 @@ TestBackend& TestBackend::Get() {
 }
 
 std::vector<std::unique_ptr<Device>> TestBackend::MakeDevices(const DeviceRequest& request) const {
-  return MakeTestDevices(request.task, request.count, request.resources, delay_);
+  std::vector<std::unique_ptr<Device>> devices;
+  for (int i = 0; i < request.count; ++i) {
+    TestDelays delays;
+    {
+      MutexLock lock(mu_);
+      delays = delays_;
+      delays_.seed += kStreamsOfDevice;
+    }
+    devices.push_back(std::make_unique<TestDevice>(AttributesOf(request.task, type_, i), request.resources, delays));
+  }
+  return devices;
 }
 
-void TestBackend::RegisterKernels(KernelRegistry& registry) const { RegisterTestDeviceKernels(registry); }
+void TestBackend::RegisterKernels(KernelRegistry& registry) const { RegisterTestKernels(registry); }
 
 std::unique_ptr<Graph> TestBackend::Improve(std::unique_ptr<Graph> partition) const {
   return RunCpuPasses(std::move(partition), type_);
 }
 
-void RegisterTestDevice(std::chrono::microseconds delay) {
-  static std::once_flag once;
-  std::call_once(once, [delay] {
-    TestBackend& backend = TestBackend::Get();
-    backend.set_delay(delay);
-    BackendRegistry::Global().Register(backend);
-    backend.RegisterKernels(KernelRegistry::Global());
-  });
+void TestBackend::set_delays(const TestDelays& delays) {
+  MutexLock lock(mu_);
+  delays_ = delays;
+}
+
+void RegisterTestBackend() {
+  static Mutex mu;
+  static bool registered = false;
+  MutexLock lock(mu);
+  if (!registered) BackendRegistry::Global().Register(TestBackend::Get());
+  registered = true;
+  TestBackend::Get().RegisterKernels(KernelRegistry::Global());
 }
 
 }  // namespace cohort

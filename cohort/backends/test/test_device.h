@@ -1,56 +1,59 @@
-// The device of type "TEST": memory that the host cannot read and a stream that is a delayed thread, so that
-// whatever runs on it is fit for an accelerator. It computes with the CPU's kernels. For tests.
+// TestDevice and TestBackend: devices of type "TEST". They keep the contract of a device with streams without any
+// hardware, so what runs on them is fit for an accelerator. They compute with the CPU's kernels.
 #pragma once
 
-#include <chrono>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "cohort/backends/cpu/cpu_device.h"
+#include "cohort/backends/test/test_memory.h"
+#include "cohort/backends/test/test_stream.h"
+#include "cohort/core/mutex.h"
 #include "cohort/device/backend.h"
 
 namespace cohort {
 
-// Memory whose addresses fault when they are followed. Lives as long as the process.
-Allocator& TestDeviceAllocator();
-// `value` as the host's kernels may see it: the same bytes at their true address. Tensors in host memory come
-// back as they are.
-Tensor HostViewOfTestDevice(const Tensor& value);
-// The reverse: the same bytes at an address that the host cannot follow. Tensors of objects (strings,
-// handles) come back as they are, they lie in host memory on every device.
-Tensor TestDeviceViewOfHost(const Tensor& value);
-
+// A device with one stream for kernels and two for copies, each of them a thread, and with a memory of its own. Each
+// device of the process has a memory space of its own.
 class TestDevice final : public Device {
  public:
-  // Each kernel starts `delay` after its turn on the stream has come.
-  TestDevice(DeviceAttributes attributes, std::shared_ptr<TaskResources> task, std::chrono::microseconds delay);
-  // Runs what is still on the stream.
+  TestDevice(DeviceAttributes attributes, std::shared_ptr<TaskResources> task, const TestDelays& delays);
+  // Runs what is still on the streams.
   ~TestDevice() override;
 
-  // Copies of the bytes.
+  TestStream* compute_stream() override { return &parts_->compute; }
+  TestStream* to_host_stream() override { return &to_host_; }
+  TestStream* from_host_stream() override { return &from_host_; }
+  // Copies of the bytes. Tensors of objects (strings, handles) come back as they are: they lie in host memory on every
+  // device. Throw InternalError for a tensor of another device, DeadlineExceededError if the streams stand still.
   Tensor CopyToHost(const Tensor& value) override;
   Tensor CopyFromHost(const Tensor& value) override;
+  void CopyToHostAsync(const Tensor& value, CopyDone done) override;
+  Tensor CopyFromHostAsync(const Tensor& value) override;
 
-  // Runs `work` after all that was enqueued before and the delay. Thread-safe; `work` must not throw.
-  void Enqueue(std::function<void()> work);
+  // Waits until all that is on the compute stream now has run. Throws DeadlineExceededError after ten minutes.
+  void Synchronize();
   // What the CPU's kernels that compute for this device take for theirs: the same task, host memory.
   Device& host() { return host_; }
+  const TestMemory& memory() const { return *parts_->memory; }
 
  private:
-  const std::chrono::microseconds delay_;
+  // What the base class needs first.
+  struct Parts {
+    Parts(const std::string& name, const TestDelays& delays);
+    TestStream compute;
+    std::shared_ptr<TestMemory> memory;
+  };
+  TestDevice(DeviceAttributes attributes, std::shared_ptr<TaskResources> task, const TestDelays& delays,
+             std::unique_ptr<Parts> parts);
+  void CheckMine(const Tensor& value) const;
+
+  std::unique_ptr<Parts> parts_;
+  TestStream to_host_;
+  TestStream from_host_;
   CpuDevice host_;
-  ThreadPool stream_;
 };
-
-// `count` devices /job:J/replica:0/task:T/device:TEST:0.. that share `task`.
-std::vector<std::unique_ptr<Device>> MakeTestDevices(const DeviceName& task_name, int count,
-                                                     const std::shared_ptr<TaskResources>& task,
-                                                     std::chrono::microseconds delay = std::chrono::microseconds(50));
-
-// Gives every op that has a CPU kernel so far one for TEST, except those that have one already: call it after all
-// kernels are registered. It runs the CPU's on the stream, on views of the device's memory, and is asynchronous; it
-// throws InternalError for an input that does not lie where its op wants it.
-void RegisterTestDeviceKernels(KernelRegistry& registry);
 
 // The backend of these devices. It uses the CPU's passes.
 class TestBackend final : public Backend {
@@ -58,19 +61,22 @@ class TestBackend final : public Backend {
   static TestBackend& Get();
 
   const std::string& type() const override { return type_; }
+  bool has_streams() const override { return true; }
   std::vector<std::unique_ptr<Device>> MakeDevices(const DeviceRequest& request) const override;
+  // Gives every op that has a kernel of the CPU's own so far one for TEST, except those that have one already.
   void RegisterKernels(KernelRegistry& registry) const override;
   std::unique_ptr<Graph> Improve(std::unique_ptr<Graph> partition) const override;
-  // Of the devices that are made from now on.
-  void set_delay(std::chrono::microseconds delay) { delay_ = delay; }
+  // Of the devices that are made from now on. Each stream draws its delays from another seed.
+  void set_delays(const TestDelays& delays);
 
  private:
   const std::string type_ = "TEST";
-  std::chrono::microseconds delay_{50};
+  mutable Mutex mu_;
+  mutable TestDelays delays_ GUARDED_BY(mu_);  // the seed of the next device
 };
 
-// Registers the backend: from then on device_count {"TEST", n} makes such devices. Only the first call does anything.
-// Call it after all other kernels are registered.
-void RegisterTestDevice(std::chrono::microseconds delay = std::chrono::microseconds(50));
+// Registers the backend: from then on device_count {"TEST", n} makes such devices. Only the first call registers it;
+// each call gives TEST kernels to ops that got one of the CPU's since.
+void RegisterTestBackend();
 
 }  // namespace cohort

@@ -1,195 +1,278 @@
+// The TEST device by hand: copies, and kernels that enqueue their work.
 #include "cohort/backends/test/test_device.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
+#include <thread>
+
+#include "cohort/backends/cpu/cpu_variable.h"
+#include "cohort/backends/test/test_kernels.h"
+#include "cohort/core/testing/throws.h"
 
 namespace cohort {
 namespace {
 
-using std::chrono::microseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr std::chrono::seconds kLong{60};
 
-std::vector<std::unique_ptr<Device>> OneDevice(const std::shared_ptr<TaskResources>& task, int delay_us = 1000) {
-  return MakeTestDevices(DeviceName::Parse("/job:worker/task:0"), 1, task, microseconds(delay_us));
+std::unique_ptr<TestDevice> MakeDevice(const std::shared_ptr<TaskResources>& task, int id = 0,
+                                       const TestDelays& delays = {}) {
+  return std::make_unique<TestDevice>(AttributesOf(DeviceName::Parse("/job:worker/task:0"), "TEST", id), task, delays);
 }
 
-TEST(TestDeviceDeathTest, TheHostCannotReadItsMemory) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const Tensor value(DType::kFloat32, Shape{4}, TestDeviceAllocator());
-  EXPECT_EQ(value.space(), MemorySpace::kTestDevice);
-  EXPECT_DEATH({ std::printf("%f", static_cast<double>(*value.data<float>())); }, "");
-  EXPECT_EXIT(
-      {
-        HostViewOfTestDevice(value).data<float>()[0] = 1;
-        std::exit(7);
-      },
-      ::testing::ExitedWithCode(7), "");
-}
+// Holds the compute stream of a device until it is destroyed or let go.
+class Hold {
+ public:
+  explicit Hold(TestDevice& device) {
+    device.compute_stream()->Enqueue([opened = open_.get_future().share()] { opened.wait(); });
+  }
+  ~Hold() { LetGo(); }
+  void LetGo() {
+    if (!std::exchange(let_go_, true)) open_.set_value();
+  }
+
+ private:
+  std::promise<void> open_;
+  bool let_go_ = false;
+};
 
 TEST(TestDeviceTest, CopiesBothWays) {
-  const auto devices = OneDevice(std::make_shared<TaskResources>());
-  Device& device = *devices[0];
-  EXPECT_EQ(device.name(), "/job:worker/replica:0/task:0/device:TEST:0");
-  EXPECT_EQ(device.type(), "TEST");
+  const auto device = MakeDevice(std::make_shared<TaskResources>());
+  EXPECT_EQ(device->name(), "/job:worker/replica:0/task:0/device:TEST:0");
   const Tensor value = Tensor::Vector<float>({1, 2, 3});
-  const Tensor there = device.CopyFromHost(value);
-  EXPECT_EQ(there.space(), MemorySpace::kTestDevice);
+  const Tensor there = device->CopyFromHost(value);
+  EXPECT_EQ(there.space(), device->allocator().space());
   EXPECT_TRUE(there.OwnsBufferAlone());
-  const Tensor back = device.CopyToHost(there);
-  EXPECT_EQ(back.space(), MemorySpace::kHost);
+  const Tensor back = device->CopyToHost(there);
+  EXPECT_TRUE(back.space().is_host());
   EXPECT_NE(back.raw_data(), value.raw_data());
   EXPECT_THAT(back.ToVector<float>(), ElementsAre(1, 2, 3));
-  EXPECT_THAT(device.CopyToHost(there.Slice(1, 3)).ToVector<float>(), ElementsAre(2, 3));
-  EXPECT_EQ(device.CopyFromHost(Tensor::Zeros(DType::kFloat32, Shape{0})).shape(), (Shape{0}));
-}
-
-TEST(TestDeviceTest, ObjectsStayInHostMemory) {
-  const auto devices = OneDevice(std::make_shared<TaskResources>());
+  EXPECT_THAT(device->CopyToHost(there.Slice(1, 3)).ToVector<float>(), ElementsAre(2, 3));
+  EXPECT_EQ(device->CopyToHost(device->CopyFromHost(Tensor::Zeros(DType::kFloat32, Shape{0}))).shape(), (Shape{0}));
   const Tensor text = Tensor::Scalar("text");
-  EXPECT_EQ(devices[0]->CopyFromHost(text).scalar<std::string>(), "text");
-  EXPECT_EQ(devices[0]->CopyToHost(text).scalar<std::string>(), "text");
+  EXPECT_EQ(device->CopyFromHost(text).scalar<std::string>(), "text");
 }
 
-TEST(TestDeviceTest, ViewsTellWhetherTheBytesAreShared) {
-  Tensor host = Tensor::Vector<float>({1, 2});
-  Tensor there = TestDeviceViewOfHost(host);
-  EXPECT_FALSE(host.OwnsBufferAlone());
-  Tensor again = HostViewOfTestDevice(there.Slice(1, 2));
-  EXPECT_EQ(again.data<float>(), host.data<float>() + 1);
-  there.Reset();
-  EXPECT_FALSE(host.OwnsBufferAlone());
-  again.Reset();
-  EXPECT_TRUE(host.OwnsBufferAlone());
+TEST(TestDeviceTest, TwoDevicesHaveDifferentMemories) {
+  const auto task = std::make_shared<TaskResources>();
+  const auto first = MakeDevice(task, 0);
+  const auto second = MakeDevice(task, 1);
+  const Tensor value = first->CopyFromHost(Tensor::Scalar(1.0f));
+  EXPECT_FALSE(first->allocator().space() == second->allocator().space());
+  EXPECT_THAT(MessageOf<InternalError>([&] { second->CopyToHost(value); }), HasSubstr(value.space().ToString()));
 }
 
-TEST(TestDeviceTest, TheStreamKeepsItsOrderAndIsEmptiedAtTheEnd) {
-  std::vector<int> order;
+TEST(TestDeviceTest, AsynchronousCopiesStandBehindTheWorkOfTheComputeStream) {
+  const auto device = MakeDevice(std::make_shared<TaskResources>());
+  Hold hold(*device);
+  Tensor there = device->CopyFromHostAsync(Tensor::Vector<float>({1, 2}));
+  std::promise<Tensor> copied;
+  std::atomic<bool> on_host_thread{false};
+  device->CopyToHostAsync(there, [&](const Status& status, Tensor copy) {
+    EXPECT_TRUE(status.ok());
+    on_host_thread = device->compute_thread().IsOwnThread();
+    copied.set_value(std::move(copy));
+  });
+  there.Reset();  // the copy keeps what it reads
+  auto copy = copied.get_future();
+  EXPECT_EQ(copy.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+  hold.LetGo();
+  ASSERT_EQ(copy.wait_for(kLong), std::future_status::ready);
+  EXPECT_THAT(copy.get().ToVector<float>(), ElementsAre(1, 2));
+  EXPECT_TRUE(on_host_thread);
+}
+
+TEST(TestDeviceTest, AllMemoryComesBack) {
+  const auto device = MakeDevice(std::make_shared<TaskResources>());
   {
-    const auto devices = OneDevice(std::make_shared<TaskResources>());
-    for (int i = 0; i < 5; ++i) {
-      static_cast<TestDevice&>(*devices[0]).Enqueue([&order, i] { order.push_back(i); });
-    }
+    const Tensor there = device->CopyFromHost(Tensor::Vector<float>({1, 2}));
+    EXPECT_GT(device->memory().bytes_in_use(), 0u);
   }
-  EXPECT_THAT(order, ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_EQ(device->memory().bytes_in_use(), 0u);
 }
 
 // Kernels on the stream, run by hand.
-class TestDeviceKernelTest : public ::testing::Test {
+class TestKernelTest : public ::testing::Test {
  protected:
-  TestDeviceKernelTest() : task_(std::make_shared<TaskResources>()), devices_(OneDevice(task_)) {
+  TestKernelTest() : task_(std::make_shared<TaskResources>()), device_(MakeDevice(task_)) {
     OpRegistry& ops = OpRegistry::Global();
-    if (ops.Find("TestDeviceSource") == nullptr) {
+    if (ops.Find("TestKernelDouble") == nullptr) {
+      const auto same = [](ShapeContext& c) { return std::vector<Shape>{c.input(0)}; };
       const auto unknown = [](ShapeContext&) { return std::vector<Shape>{Shape::UnknownRank()}; };
+      const auto handle = [](ShapeContext&) { return std::vector<Shape>{Shape()}; };
       const auto nothing = [](ShapeContext&) { return std::vector<Shape>{}; };
-      const auto two = [](ShapeContext&) { return std::vector<Shape>{Shape::UnknownRank(), Shape{-1}}; };
-      ops.Register(OpDef("TestDeviceSource").Output("x: float32").ShapeRule(unknown));
+      ops.Register(OpDef("TestKernelSource").Output("x: float32").ShapeRule(unknown));
+      ops.Register(OpDef("TestKernelHandle").Output("x: resource").ShapeRule(handle));
+      ops.Register(OpDef("TestKernelDouble").Input("x: float32").Output("y: float32").ShapeRule(same));
+      ops.Register(OpDef("TestKernelForgetful").Input("x: float32").Output("y: float32").ShapeRule(unknown));
       ops.Register(
-          OpDef("TestDeviceDouble").Input("x: float32").Output("y: float32").HostOutput("shape: int64").ShapeRule(two));
-      ops.Register(OpDef("TestDeviceAssign").Input("x: float32").ShapeRule(nothing));
-      ops.Register(OpDef("TestDeviceRead").Output("x: float32").ShapeRule(unknown));
+          OpDef("TestKernelHalf").Input("x: float32").Output("y: float32").ShapeRule(unknown).DataDependentShape());
+      ops.Register(OpDef("TestKernelLiar").Input("x: float32").Output("y: float32").ShapeRule(same));
+      ops.Register(OpDef("TestKernelSum").Input("x: float32").HostOutput("y: float32").ShapeRule(handle));
+      ops.Register(OpDef("TestKernelAdd")
+                       .Input("v: resource")
+                       .Input("x: float32")
+                       .ShapeRule(nothing)
+                       .Stateful()
+                       .UpdatesVariable());
     }
-    registry_.RegisterFn("TestDeviceDouble", "CPU", [](KernelContext& ctx) {
+    const auto doubled = [](KernelContext& ctx) {
       const Tensor& x = ctx.input(0);
-      if (x.num_elements() == 0) throw InvalidArgumentError("nothing to double");
+      if (x.num_elements() > 0 && x.data<float>()[0] < 0) throw InvalidArgumentError("expected no negative number");
       Tensor& y = ctx.ForwardInputOrAllocate(0, 0, x.shape());
       for (int64_t i = 0; i < x.num_elements(); ++i) y.data<float>()[i] = 2 * x.data<float>()[i];
-      ctx.AllocateOutput(1, Shape{1}).data<int64_t>()[0] = x.num_elements();
+    };
+    const auto half = [](KernelContext& ctx) {
+      const Tensor& x = ctx.input(0);
+      Tensor& y = ctx.AllocateOutput(0, Shape{x.num_elements() / 2});
+      std::copy_n(x.data<float>(), y.num_elements(), y.data<float>());
+    };
+    registry_.RegisterFn("TestKernelDouble", "CPU", doubled);
+    registry_.RegisterFn("TestKernelForgetful", "CPU", doubled);
+    registry_.RegisterFn("TestKernelHalf", "CPU", half);
+    registry_.RegisterFn("TestKernelLiar", "CPU", half);
+    registry_.RegisterFn("TestKernelSum", "CPU", [](KernelContext& ctx) {
+      float sum = 0;
+      for (const float x : ctx.input(0).values<float>()) sum += x;
+      ctx.SetOutput(0, Tensor::Scalar(sum));
     });
-    registry_.RegisterFn("TestDeviceAssign", "CPU", [](KernelContext& ctx) { VariableOf(ctx)->Assign(ctx.input(0)); });
-    registry_.RegisterFn("TestDeviceRead", "CPU",
-                         [](KernelContext& ctx) { ctx.SetOutput(0, VariableOf(ctx)->Read()); });
-    registry_.RegisterFn("TestDeviceOwn", "CPU", [](KernelContext&) {});
-    registry_.RegisterFn("TestDeviceOwn", "TEST", [](KernelContext& ctx) { ctx.SetOutput(0, Tensor()); });
-    RegisterTestDeviceKernels(registry_);
-    source_ = graph_.Op("TestDeviceSource").Finish1();
+    registry_.RegisterFn("TestKernelAdd", "CPU", [](KernelContext& ctx) {
+      const Tensor& x = ctx.input(1);
+      ResourceOf<CpuVariable>(ctx.input(0)).Update([&](const Tensor& old, Tensor& out) {
+        if (old.shape() != x.shape()) throw InvalidArgumentError("another shape");
+        for (int64_t i = 0; i < x.num_elements(); ++i) out.data<float>()[i] = old.data<float>()[i] + x.data<float>()[i];
+      });
+    });
+    RegisterTestKernels(registry_);
   }
 
-  static std::shared_ptr<Variable> VariableOf(KernelContext& ctx) {
-    return ctx.device().resources().LookupOrCreate<Variable>(
-        "", "v", [] { return std::make_shared<Variable>("v", DType::kFloat32, Shape{-1}); });
-  }
+  Tensor OnDevice(const std::vector<float>& values) { return device_->CopyFromHost(Tensor::Vector(values)); }
+  std::vector<float> OnHost(const Tensor& value) { return device_->CopyToHost(value).ToVector<float>(); }
 
-  // Runs the kernel and waits for it.
-  std::vector<Tensor> Run(const std::string& op, const std::vector<Tensor>& inputs) {
+  // Calls the kernel of an op, which is made once and lives as long as the test; returns its first output if it has
+  // one.
+  Tensor Call(const std::string& op, const std::vector<Tensor>& inputs) {
     NodeBuilder builder = graph_.Op(op);
-    for (size_t i = 0; i < inputs.size(); ++i) builder.Input(source_);
+    for (const Tensor& input : inputs) {
+      builder.Input(graph_.Op(input.dtype() == DType::kResource ? "TestKernelHandle" : "TestKernelSource").Finish1());
+    }
     const Node* node = builder.Finish();
-    const std::unique_ptr<OpKernel> kernel = registry_.Create({*node, *devices_[0]});
+    kernels_.push_back(registry_.Create({*node, *device_}));
     std::vector<Tensor> slots = inputs;
-    slots.resize(inputs.size() + static_cast<size_t>(node->num_outputs()));
-    std::vector<int32_t> input_slots(inputs.size(), 0);
+    slots.resize(inputs.size() + static_cast<size_t>(node->num_outputs()) + 1);
+    std::vector<int32_t> input_slots;
+    for (size_t i = 0; i < inputs.size(); ++i) input_slots.push_back(static_cast<int32_t>(i));
     std::vector<int32_t> uses(slots.size(), 1);
-    const StepInfo step;
-    KernelContext ctx(*node, *devices_[0], step, slots.data(), input_slots, slots.data() + inputs.size(), uses.data());
-    std::promise<Status> ended;
-    std::future<Status> end = ended.get_future();
-    kernel->AsAsync()->ComputeAsync(ctx, [&](const Status& status) { ended.set_value(status); });
-    if (end.wait_for(kLong) != std::future_status::ready) throw DeadlineExceededError("the kernel did not end");
-    end.get().ThrowIfError();
-    return {slots.begin() + static_cast<std::ptrdiff_t>(inputs.size()), slots.end()};
+    StepInfo step;
+    step.error = &error_;
+    KernelContext ctx(*node, *device_, step, slots.data(), input_slots, slots.data() + inputs.size(), uses.data());
+    kernels_.back()->Compute(ctx);
+    return slots[inputs.size()];
   }
-  Device& device() { return *devices_[0]; }
+  std::shared_ptr<Variable> MakeVariable(const std::vector<float>& values) {
+    auto variable = std::make_shared<Variable>("v", DType::kFloat32, Shape{-1}, device_->allocator());
+    variable->Assign(OnDevice(values));
+    return variable;
+  }
 
   std::shared_ptr<TaskResources> task_;
+  StepError error_;
   KernelRegistry registry_;
   Graph graph_;
-  Output source_;
-  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<std::unique_ptr<OpKernel>> kernels_;
+  std::unique_ptr<TestDevice> device_;
 };
 
-TEST_F(TestDeviceKernelTest, ComputesInItsOwnMemory) {
-  const Tensor x = device().CopyFromHost(Tensor::Vector<float>({1, 2, 3}));
-  const std::vector<Tensor> outputs = Run("TestDeviceDouble", {x});
-  EXPECT_EQ(outputs[0].space(), MemorySpace::kTestDevice);
-  EXPECT_THAT(device().CopyToHost(outputs[0]).ToVector<float>(), ElementsAre(2, 4, 6));
-  EXPECT_THAT(device().CopyToHost(x).ToVector<float>(), ElementsAre(1, 2, 3));
-  EXPECT_EQ(outputs[1].space(), MemorySpace::kHost);  // an output that the op declares as host memory
-  EXPECT_THAT(outputs[1].ToVector<int64_t>(), ElementsAre(3));
+TEST_F(TestKernelTest, EnqueuesAndReturns) {
+  Tensor x = OnDevice({1, 2, 3});
+  Hold hold(*device_);
+  Tensor y = Call("TestKernelDouble", {x});
+  x.Reset();  // freed, and perhaps reused, in the order of the stream
+  const Tensor other(DType::kFloat32, Shape{3}, device_->allocator());
+  const Tensor z = Call("TestKernelDouble", {y});
+  y.Reset();
+  EXPECT_EQ(z.shape(), (Shape{3}));
+  hold.LetGo();
+  EXPECT_THAT(OnHost(z), ElementsAre(4, 8, 12));
+  EXPECT_FALSE(error_.set());
 }
 
-TEST_F(TestDeviceKernelTest, FailuresReachTheCaller) {
-  try {
-    Run("TestDeviceDouble", {device().CopyFromHost(Tensor::Vector<float>({}))});
-    FAIL();
-  } catch (const InvalidArgumentError& e) {
-    EXPECT_THAT(e.what(), HasSubstr("nothing to double"));
-  }
+TEST_F(TestKernelTest, BadDataBecomesTheErrorOfTheStepAndLaterWorkIsSkipped) {
+  const auto variable = MakeVariable({1, 1});
+  const Tensor handle = MakeResourceHandle(variable);
+  const Tensor bad = Call("TestKernelDouble", {OnDevice({-1, 1})});  // returns: the data is not looked at yet
+  const Tensor reader = variable->Read();                            // so the update needs a second buffer
+  Call("TestKernelAdd", {handle, bad});
+  Call("TestKernelAdd", {handle, OnDevice({5, 5})});
+  EXPECT_THAT(OnHost(variable->Read()), ElementsAre(1, 1));
+  ASSERT_TRUE(error_.set());
+  EXPECT_EQ(error_.status().code(), Code::kInvalidArgument);
+  EXPECT_THAT(error_.status().message(), HasSubstr("expected no negative number"));
+  EXPECT_THAT(error_.status().message(), HasSubstr("TestKernelDouble node"));
+  EXPECT_THAT(error_.status().message(), HasSubstr("inputs: float32[2]"));
 }
 
-TEST_F(TestDeviceKernelTest, VariablesOfTheDeviceAreTheTasksAndStayWhole) {
-  const Tensor x = device().CopyFromHost(Tensor::Vector<float>({1, 2}));
-  Run("TestDeviceAssign", {x});
-  const Tensor read = Run("TestDeviceRead", {})[0];
-  EXPECT_EQ(read.space(), MemorySpace::kTestDevice);
-  const auto variable = std::dynamic_pointer_cast<Variable>(task_->resources.Lookup("", "v"));
-  ASSERT_NE(variable, nullptr);
-  variable->Update([](const Tensor& old, Tensor& out) {
-    for (int64_t i = 0; i < old.num_elements(); ++i) out.data<float>()[i] = old.data<float>()[i] + 10;
-  });
-  EXPECT_THAT(device().CopyToHost(read).ToVector<float>(), ElementsAre(1, 2));
-  EXPECT_THAT(device().CopyToHost(x).ToVector<float>(), ElementsAre(1, 2));
-  EXPECT_THAT(device().CopyToHost(Run("TestDeviceRead", {})[0]).ToVector<float>(), ElementsAre(11, 12));
+TEST_F(TestKernelTest, UpdatesAreInPlaceUnlessAReaderHoldsTheValue) {
+  const auto variable = MakeVariable({1, 1});
+  const Tensor handle = MakeResourceHandle(variable);
+  const void* first = variable->Read().raw_data();
+  Hold hold(*device_);
+  Call("TestKernelAdd", {handle, device_->CopyFromHostAsync(Tensor::Vector<float>({1, 2}))});
+  EXPECT_EQ(variable->Read().raw_data(), first);
+  const Tensor between = variable->Read();
+  Call("TestKernelAdd", {handle, device_->CopyFromHostAsync(Tensor::Vector<float>({10, 10}))});
+  EXPECT_NE(variable->Read().raw_data(), first);
+  hold.LetGo();
+  EXPECT_THAT(OnHost(between), ElementsAre(2, 3));
+  EXPECT_THAT(OnHost(variable->Read()), ElementsAre(12, 13));
+  EXPECT_FALSE(error_.set());
 }
 
-TEST_F(TestDeviceKernelTest, ExistingKernelsAreLeftAlone) {
-  EXPECT_EQ(registry_.OpsOn("TEST").size(), 4u);
-  RegisterTestDeviceKernels(registry_);  // a second time changes nothing
-  EXPECT_EQ(registry_.OpsOn("TEST").size(), 4u);
+TEST_F(TestKernelTest, AFailedUpdateLeavesTheValue) {
+  const auto variable = MakeVariable({1, 1});
+  Call("TestKernelAdd", {MakeResourceHandle(variable), OnDevice({1, 2, 3})});
+  EXPECT_THAT(OnHost(variable->Read()), ElementsAre(1, 1));
+  EXPECT_THAT(error_.status().message(), HasSubstr("another shape"));
 }
 
-TEST_F(TestDeviceKernelTest, AnInputInTheWrongMemoryIsRefused) {
-  try {
-    Run("TestDeviceDouble", {Tensor::Vector<float>({1, 2})});
-    FAIL();
-  } catch (const InternalError& e) {
-    EXPECT_THAT(e.what(), HasSubstr("input 0"));
-    EXPECT_THAT(e.what(), HasSubstr("device memory; got it in host"));
-  }
+TEST_F(TestKernelTest, DataDependentShapesAndHostOutputsWaitForTheStream) {
+  const Tensor x = Call("TestKernelDouble", {OnDevice({1, 2, 3, 4})});
+  EXPECT_THAT(OnHost(Call("TestKernelHalf", {x})), ElementsAre(2, 4));
+  const Tensor sum = Call("TestKernelSum", {x});
+  EXPECT_TRUE(sum.space().is_host());
+  EXPECT_EQ(sum.scalar<float>(), 20);
+}
+
+TEST_F(TestKernelTest, AShapeThatTheRuleDoesNotKnowIsRefused) {
+  const Tensor x = OnDevice({1});
+  EXPECT_THAT(MessageOf<InternalError>([&] { Call("TestKernelForgetful", {x}); }), HasSubstr("data_dependent_shape"));
+}
+
+TEST_F(TestKernelTest, AShapeOtherThanTheRulesIsAnError) {
+  Call("TestKernelLiar", {OnDevice({1, 2})});
+  device_->Synchronize();
+  EXPECT_EQ(error_.status().code(), Code::kInternal);
+  EXPECT_THAT(error_.status().message(),
+              HasSubstr("float32[2], as the op's shape rule says; the kernel made float32[1]"));
+}
+
+TEST_F(TestKernelTest, AnInputInTheWrongMemoryIsRefused) {
+  EXPECT_THAT(MessageOf<InternalError>([&] {
+                Call("TestKernelDouble", {Tensor::Vector<float>({1, 2})});
+              }),
+              HasSubstr("device memory; got it in host"));
+}
+
+TEST_F(TestKernelTest, ExistingKernelsAreLeftAlone) {
+  const size_t count = registry_.OpsOn("TEST").size();
+  EXPECT_EQ(count, registry_.OpsOn("CPU").size());
+  RegisterTestKernels(registry_);  // a second time changes nothing
+  EXPECT_EQ(registry_.OpsOn("TEST").size(), count);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // A few ops for the tests of graph/, which stands below ops/: some of their own ("TestMul"), and those that
-// graph/ uses by name ("AddN"). test_ops.cc registers them before main.
+// graph/ uses by name ("AddN"). testing/test_ops.cc registers them before main.
 #pragma once
 
 #include <string>

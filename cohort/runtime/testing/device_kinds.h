@@ -7,6 +7,7 @@
 
 #include "cohort/backends/register.h"
 #include "cohort/backends/test/test_device.h"
+#include "cohort/backends/test/test_kernels.h"
 #include "cohort/ops/register.h"
 #include "cohort/runtime/kernels.h"
 #include "cohort/runtime/session.h"
@@ -18,7 +19,7 @@ inline bool RegisterForDeviceKinds() {
   RegisterOps();
   RegisterBackends();
   RegisterRuntimeKernels(KernelRegistry::Global());
-  RegisterTestDevice();
+  RegisterTestBackend();
   return true;
 }
 inline const bool kDeviceKindsRegistered = RegisterForDeviceKinds();

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/backends/cpu/cpu_variable.h"
 #include "cohort/core/error.h"
 #include "cohort/core/mutex.h"
 #include "cohort/device/backend.h"
@@ -72,6 +73,15 @@ class ExecutorFixture : public DeviceKindTest {
         g_(*graph_) {}
 
   Device& its_device() { return *devices_.back(); }
+  // A float32 variable of the kind that the device's kernels use.
+  std::shared_ptr<Variable> MakeVariable(const std::string& name, const Shape& shape) {
+    if (is_cpu()) {
+      return task_->resources.LookupOrCreate<CpuVariable>(
+          "", name, [&] { return std::make_shared<CpuVariable>(name, DType::kFloat32, shape); });
+    }
+    return task_->resources.LookupOrCreate<Variable>(
+        "", name, [&] { return std::make_shared<Variable>(name, DType::kFloat32, shape, its_device().allocator()); });
+  }
   Output Arg(DType dtype, int index) { return g_.Op("_Arg").Attr("T", dtype).Attr("index", index).Finish1(); }
   void Retval(Output value, int index) { g_.Op("_Retval").Input(value).Attr("index", index).Finish(); }
   Output Own(const std::string& op, Output x) { return g_.Op(op).Input(x).Finish1(); }

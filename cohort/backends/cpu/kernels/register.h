@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cohort/device/kernel.h"
+#include "cohort/device/reduction.h"
 
 namespace cohort {
 
@@ -29,5 +30,8 @@ void RegisterPoolingKernels(KernelRegistry& registry);
 void RegisterBatchNormKernels(KernelRegistry& registry);
 void RegisterRandomKernels(KernelRegistry& registry);
 void RegisterTrainingKernels(KernelRegistry& registry);
+
+// The reductions that collectives use; in combine.cc.
+void RegisterCpuReductions(Reductions& reductions);
 
 }  // namespace cohort
