@@ -68,6 +68,9 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
   Status status() const override { return membership_.status(); }
   Status WhyGone(int rank) const override { return membership_.WhyGone(rank); }
   void Fail(const Status& why) override;
+
+ private:
+  // What only engines call, through EngineHost.
   void Post(DataMessage data, Tensor tensor) override;
   void RunOnWorker(std::function<void()> work) override EXCLUDES(mu_);
   bool SchedulesAgree(int rank, uint64_t ours, int other, uint64_t theirs) override {
@@ -78,7 +81,6 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
   }
   void SendFarewell(int process) override;
 
- private:
   JoinMessage OwnJoin() const;
   // Returns how `join`, from a process numbered `process` (-1: not a member), differs from this process's; "" if it
   // does not.

@@ -16,12 +16,7 @@ CONSTANT = "kHostDeviceType"
 
 # What has yet to go: (file, literal) and (file, included file).
 LITERALS = set()
-INCLUDES = {
-    ("cohort/collective/gloo_lane.cc", "cohort/backends/cpu/kernels/combine.h"),
-    ("cohort/collective/local_member.cc", "cohort/backends/cpu/kernels/combine.h"),
-    ("cohort/collective/meeting.cc", "cohort/backends/cpu/kernels/combine.h"),
-    ("cohort/collective/plan_run.cc", "cohort/backends/cpu/kernels/combine.h"),
-}
+INCLUDES = set()
 
 
 def is_product(path):

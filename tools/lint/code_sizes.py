@@ -35,11 +35,8 @@ LONG_FUNCTIONS = {
     ("tests/ops/math_cases.cc", "AddBinaryCases"),
     ("tests/ops/slice_cases.cc", "AddJoinCases"),
 }
-LARGE_CLASSES = {
-    ("cohort/collective/group_core.h", "GroupCore"),
-}
+LARGE_CLASSES = set()
 FULL_FOLDERS = {
-    "cohort/collective",
     "cohort/runtime",
 }
 
