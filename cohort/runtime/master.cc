@@ -121,7 +121,7 @@ StepLimits Master::LimitsOf(const RunOptions& options) const {
 
 std::shared_ptr<StepCall> Master::MakeCall(const PreparedSignature& prepared, int64_t step, const RunOptions& options,
                                            StepCall::Done done) const {
-  return std::make_shared<StepCall>(prepared.shared_from_this(), step, LimitsOf(options), std::move(done));
+  return std::make_shared<StepCall>(prepared, step, LimitsOf(options), std::move(done));
 }
 
 std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, const FeedValues& feeds,
@@ -148,7 +148,7 @@ std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, const Fee
   } catch (const OutOfRangeError&) {  // the end of an input
     throw;
   } catch (...) {
-    prepared.dump.Write(session_id_, step);
+    prepared.dump->Write(session_id_, step);
     throw;
   }
 }
@@ -158,9 +158,9 @@ void Master::StartStep(const PreparedSignature& prepared, const FeedValues& feed
   CheckOpen();
   CheckFeeds(prepared, feeds);
   const int64_t step = next_step_.fetch_add(1, std::memory_order_relaxed);
-  auto dump_failure = [kept = prepared.shared_from_this(), session = session_id_, step, done = std::move(done)](
+  auto dump_failure = [dump = prepared.dump, session = session_id_, step, done = std::move(done)](
                           const Status& status, std::vector<Tensor> results) {
-    if (!status.ok() && status.code() != Code::kOutOfRange) kept->dump.Write(session, step);
+    if (!status.ok() && status.code() != Code::kOutOfRange) dump->Write(session, step);
     done(status, std::move(results));
   };
   const auto call = MakeCall(prepared, step, options, std::move(dump_failure));

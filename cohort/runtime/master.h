@@ -60,7 +60,7 @@ class Master {
   int64_t built_version_ GUARDED_BY(build_mu_) = -1;  // the graph's, when the latest signature was built
 
   Mutex mu_;
-  std::unordered_multimap<size_t, std::shared_ptr<const PreparedSignature>> prepared_ GUARDED_BY(mu_);
+  std::unordered_multimap<size_t, std::unique_ptr<const PreparedSignature>> prepared_ GUARDED_BY(mu_);
   StepWatch watch_;  // of the steps that StartStep has started
 };
 

@@ -13,8 +13,8 @@
 namespace cohort {
 
 // Which task takes which feeds and returns which fetches. Made by a SignatureBuilder, constant afterwards; lives as
-// long as its session, and as the runs of it that are under way.
-class PreparedSignature : public std::enable_shared_from_this<PreparedSignature> {
+// long as its session.
+class PreparedSignature {
  public:
   struct Part {
     std::shared_ptr<TaskClient> task;
@@ -30,7 +30,7 @@ class PreparedSignature : public std::enable_shared_from_this<PreparedSignature>
   // The one part, if there is only one that runs on the caller's thread and returns the fetches in order; else empty.
   std::weak_ptr<Executable> inline_part;
   bool calls_functions = false;  // a loop among them may run for any time
-  GraphDump dump;
+  std::shared_ptr<GraphDump> dump = std::make_shared<GraphDump>();
 };
 
 // A view of the fed values, in a list of feeds or in a list of values. The list must outlive it.

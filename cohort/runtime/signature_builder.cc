@@ -179,7 +179,7 @@ void SignatureBuilder::RegisterParts(Placed placed, PreparedSignature& prepared)
   prepared.calls_functions = !placed.graph->functions().empty();
 
   PartitionedGraph cut = PartitionByDevice(*placed.graph, placed.device_of_node);
-  for (const Partition& partition : cut.partitions) prepared.dump.Keep(partition.device, *partition.graph);
+  for (const Partition& partition : cut.partitions) prepared.dump->Keep(partition.device, *partition.graph);
   const TaskNumbers tasks = NumberTasks(cut);
   std::vector<EdgeRoute> routes;
   for (const CrossingEdge& edge : cut.edges) {

@@ -23,25 +23,25 @@ double Seconds(StepCall::Clock::duration time) {
 
 }  // namespace
 
-StepCall::StepCall(std::shared_ptr<const PreparedSignature> prepared, int64_t step, StepLimits limits, Done done)
-    : prepared_(std::move(prepared)),
+StepCall::StepCall(const PreparedSignature& prepared, int64_t step, StepLimits limits, Done done)
+    : prepared_(prepared),
       step_(step),
       timeout_(limits.timeout),
       start_(Clock::now()),
       deadline_(After(start_, limits.timeout)),
       done_(std::move(done)),
-      left_(prepared_->parts.size()),
+      left_(prepared_.parts.size()),
       patience_(limits.late),
       say_(After(start_, limits.late)),
-      ended_(prepared_->parts.size(), false),
-      results_(prepared_->fed_fetch.size()) {}
+      ended_(prepared_.parts.size(), false),
+      results_(prepared_.fed_fetch.size()) {}
 
 void StepCall::Start(const FeedValues& feeds, Executor::Mode mode) {
-  const auto& parts = prepared_->parts;
+  const auto& parts = prepared_.parts;
   {
     MutexLock lock(mu_);
-    for (size_t i = 0; i < prepared_->fed_fetch.size(); ++i) {
-      if (prepared_->fed_fetch[i] >= 0) results_[i] = feeds[prepared_->fed_fetch[i]];
+    for (size_t i = 0; i < prepared_.fed_fetch.size(); ++i) {
+      if (prepared_.fed_fetch[i] >= 0) results_[i] = feeds[prepared_.fed_fetch[i]];
     }
   }
   if (parts.empty()) return Finish();
@@ -93,7 +93,7 @@ StepCall::Clock::time_point StepCall::LookAtClock(Clock::time_point now) {
     }
     next = too_late_ ? say_ : std::min(say_, deadline_);
   }
-  if (!late.ok()) CancelAllBut(prepared_->parts.size(), late);
+  if (!late.ok()) CancelAllBut(prepared_.parts.size(), late);
   return next;
 }
 
@@ -103,26 +103,32 @@ void StepCall::Abandon(const Status& why) {
     if (left_ == 0 || ended_early_) return;
     ended_early_ = true;
     if (status_.ok()) status_ = why;
+    while (answering_ > 0) changed_.Wait(mu_);  // ends: a callback cancels other parts and waits for nobody
   }
   Finish();
 }
 
 void StepCall::PartDone(size_t index, const Status& status, std::vector<Tensor> rets) {
   bool first_failure = false;
-  if (!status.ok()) {
+  {
     MutexLock lock(mu_);
-    first_failure = status_.ok();
+    if (ended_early_) return;
+    ++answering_;
+    first_failure = !status.ok() && status_.ok();
     if (first_failure) status_ = status;
   }
   if (first_failure) CancelAllBut(index, status);
   {
     MutexLock lock(mu_);
-    const std::vector<int>& fetches = prepared_->parts[index].ret_fetches;
+    const std::vector<int>& fetches = prepared_.parts[index].ret_fetches;
     for (size_t i = 0; i < rets.size() && i < fetches.size(); ++i) {
       results_[static_cast<size_t>(fetches[i])] = std::move(rets[i]);
     }
     ended_[index] = true;
-    if (--left_ > 0) return;
+    --left_;
+    --answering_;
+    changed_.NotifyAll();
+    if (left_ > 0 || ended_early_) return;
   }
   Finish();
 }
@@ -143,7 +149,7 @@ void StepCall::Finish() {
 }
 
 void StepCall::CancelAllBut(size_t except, const Status& why) {
-  const auto& parts = prepared_->parts;
+  const auto& parts = prepared_.parts;
   for (size_t i = 0; i < parts.size(); ++i) {
     if (i != except) parts[i].task->CancelStep(parts[i].key, step_, why);
   }
@@ -152,7 +158,7 @@ void StepCall::CancelAllBut(size_t except, const Status& why) {
 std::string StepCall::AtWork() const {
   std::vector<std::string> names;
   for (size_t i = 0; i < ended_.size(); ++i) {
-    if (!ended_[i]) names.push_back(prepared_->parts[i].task->name());
+    if (!ended_[i]) names.push_back(prepared_.parts[i].task->name());
   }
   return StrJoin(names, ", ");
 }

@@ -28,8 +28,10 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
   using Clock = std::chrono::steady_clock;
   using Done = std::function<void(const Status&, std::vector<Tensor> results)>;
 
-  // `done` may be null if the caller waits. It is called once, on any thread.
-  StepCall(std::shared_ptr<const PreparedSignature> prepared, int64_t step, StepLimits limits, Done done);
+  // `done` may be null if the caller waits. It is called once, on any thread. `prepared` must live until the last part
+  // has ended or Abandon has returned. It is not owned: its tasks own threads, which must not end them by dropping the
+  // last reference in a callback.
+  StepCall(const PreparedSignature& prepared, int64_t step, StepLimits limits, Done done);
 
   // Starts every part. Once only. Requires: `feeds` fit the signature.
   void Start(const FeedValues& feeds, Executor::Mode mode);
@@ -39,7 +41,8 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
   // Does what is due at `now`: cancels a step that is too late, logs one that is late. Returns when to look again;
   // time_point::max() if the step has ended.
   Clock::time_point LookAtClock(Clock::time_point now) EXCLUDES(mu_);
-  // Ends the step with `why` at once, for a session that closes; answers that come later are dropped.
+  // Ends the step with `why` at once, for a session that closes. Answers that come later are dropped; an answer that is
+  // being handled is waited for.
   void Abandon(const Status& why) EXCLUDES(mu_);
 
  private:
@@ -51,7 +54,7 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
   // Calls `done_`, outside of the lock, if this is the end.
   void Finish() EXCLUDES(mu_);
 
-  const std::shared_ptr<const PreparedSignature> prepared_;
+  const PreparedSignature& prepared_;
   const int64_t step_;
   const std::chrono::milliseconds timeout_;
   const Clock::time_point start_;
@@ -61,6 +64,7 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
   Done done_ GUARDED_BY(mu_);
   size_t left_ GUARDED_BY(mu_);
   bool ended_early_ GUARDED_BY(mu_) = false;  // by Abandon
+  int answering_ GUARDED_BY(mu_) = 0;         // callbacks that use prepared_
   bool too_late_ GUARDED_BY(mu_) = false;
   std::chrono::milliseconds patience_ GUARDED_BY(mu_);
   Clock::time_point say_ GUARDED_BY(mu_);
