@@ -235,7 +235,9 @@ TEST_P(TransportPair, WhatIsSentAfterAllIsHandledAfterSmallAndLargeOnes) {
       const int round = std::stoi(message.header);
       EXPECT_GE(round, last);
       EXPECT_GE(handled, 3 * (round + 1)) << "in round " << round;
-      if (round >= 0) EXPECT_EQ(message.tensors.at(0).scalar<int>(), round);
+      if (round >= 0) {
+        EXPECT_EQ(message.tensors.at(0).scalar<int>(), round);
+      }
       last = round;
     }
     EXPECT_EQ(last, kRounds - 1);

@@ -14,7 +14,8 @@ constexpr int kOrdinalBits = 24;
 constexpr uint32_t kMaxOrdinal = (uint32_t{1} << kOrdinalBits) - 1;
 constexpr size_t kMaxKinds = 255;
 
-// The device types that have a memory of their own, in the order in which they were first named. Kind k is kinds[k - 1].
+// The device types that have a memory of their own, in the order in which they were first named. Kind k is kinds[k -
+// 1].
 struct MemoryKinds {
   Mutex mu;
   std::vector<std::string> kinds GUARDED_BY(mu);

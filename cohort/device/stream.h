@@ -1,5 +1,5 @@
-// Stream and StreamEvent: a queue of a device's work, and a point in it. Only devices whose kernels enqueue their work and
-// return have streams (Device::compute_stream()); a step on another device calls nothing of this header.
+// Stream and StreamEvent: a queue of a device's work, and a point in it. Only devices whose kernels enqueue their work
+// and return have streams (Device::compute_stream()); a step on another device calls nothing of this header.
 #pragma once
 
 #include <chrono>

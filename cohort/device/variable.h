@@ -14,9 +14,9 @@
 
 namespace cohort {
 
-// Thread-safe. The value lies in the memory of the device that the variable stands on. A read shares the value's buffer.
-// An update writes old + change into a second buffer and swaps the two, or changes the first one in place if no reader
-// holds it; so two buffers suffice however many readers there are.
+// Thread-safe. The value lies in the memory of the device that the variable stands on. A read shares the value's
+// buffer. An update writes old + change into a second buffer and swaps the two, or changes the first one in place if no
+// reader holds it; so two buffers suffice however many readers there are.
 //
 // On a device with streams the functions are called when work is enqueued: what Read returns is valid in the order of
 // the compute stream, and `change` enqueues its work instead of doing it. It enqueues under the variable's lock, so

@@ -38,8 +38,8 @@ TEST(VariableTest, TheSecondBufferComesFromItsAllocator) {
   EXPECT_THAT(v.Read().ToVector<float>(), ElementsAre(3, 4));
 }
 
-// As on a stream: `change` only notes what is to be done. Whoever holds the tensors when the work runs sees the values in
-// the order of the updates.
+// As on a stream: `change` only notes what is to be done. Whoever holds the tensors when the work runs sees the values
+// in the order of the updates.
 TEST(VariableTest, ChangesMayRunLaterInTheOrderOfTheUpdates) {
   Variable v("v", DType::kFloat32, Shape{1});
   v.Assign(Tensor::Vector<float>({1}));

@@ -205,7 +205,8 @@ class Strategy {
   // Whether GatherRows moves less than a dense sum is expected to: of a sparse gradient of a large variable.
   bool GathersRows(const Gradient& gradient, const ops::Variable& variable) const;
   // For each replica of this process the rows of a sparse gradient that all replicas of all processes bring, by rank.
-  // Indices may repeat, and there may be rows of zeros of index 0. Nodes run as those of SumOverReplicas.
+  // Indices may repeat, and there may be rows of zeros of an index that some replica brings. Nodes run as those of
+  // SumOverReplicas.
   PerReplica<Gradient> GatherRows(const PerReplica<Gradient>& gradients) const;
   // Of `rows` rows of a global batch those [first, second) of a replica (by rank): even, the first ones get more.
   static std::pair<int64_t, int64_t> RowsOf(int64_t rows, int replica, int num_replicas);

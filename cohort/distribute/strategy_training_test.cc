@@ -38,7 +38,9 @@ struct Trained {
 data::Dataset Examples() {
   Tensor x(DType::kFloat32, Shape{11, 3}), index(DType::kInt64, Shape{11}), y(DType::kFloat32, Shape{11, 2});
   for (int64_t i = 0; i < x.num_elements(); ++i) x.data<float>()[i] = std::sin(static_cast<float>(3 * i + 1));
-  for (int64_t i = 0; i < 11; ++i) index.data<int64_t>()[i] = i * i % 5 * 1000;  // some rows repeat
+  // Some rows repeat. Row 0 has a gradient in the first step alone, and later replicas have different numbers of rows.
+  const std::vector<int64_t> rows = {0, 1000, 0, 2000, 3000, 3000, 3000, 4000, 1000, 5000, 1000};
+  for (size_t i = 0; i < rows.size(); ++i) index.data<int64_t>()[i] = rows[i];
   for (int64_t i = 0; i < y.num_elements(); ++i) y.data<float>()[i] = std::cos(static_cast<float>(i));
   return data::Dataset::FromTensorSlices({x, index, y}).Batch(4);  // the last batch has 3 rows
 }

@@ -191,8 +191,7 @@ Tensor ToTensor(const PartialInts& ints) {
 }
 
 [[noreturn]] void FailShapeValue(DType dtype, const Shape& shape, const std::string& where) {
-  throw InvalidArgumentError(
-      StrCat("[graph] expected a shape as an int32 or int64 vector, got ", dtype, shape, where));
+  throw InvalidArgumentError(StrCat("[graph] expected a shape as an int32 or int64 vector, got ", dtype, shape, where));
 }
 
 }  // namespace

@@ -15,7 +15,6 @@
 #include "cohort/graph/node.h"
 #include "cohort/graph/node_builder.h"
 #include "cohort/graph/scopes.h"
-#include "cohort/graph/variable_info.h"
 
 namespace cohort {
 

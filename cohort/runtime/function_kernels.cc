@@ -43,12 +43,12 @@ void SetResultsFrom(KernelContext& ctx, size_t from, std::vector<Tensor> results
       const auto output = static_cast<int>(i);
       if (MustComeToHost(ctx, output, results[i])) {
         const Tensor value = std::move(results[i]);
-        return CopyToHostInStep(ctx, value, [&ctx, i, results = std::move(results), done](const Status& status,
-                                                                                          Tensor copy) mutable {
-          if (!status.ok()) return done(status);
-          results[i] = std::move(copy);
-          SetResultsFrom(ctx, i, std::move(results), done);
-        });
+        return CopyToHostInStep(
+            ctx, value, [&ctx, i, results = std::move(results), done](const Status& status, Tensor copy) mutable {
+              if (!status.ok()) return done(status);
+              results[i] = std::move(copy);
+              SetResultsFrom(ctx, i, std::move(results), done);
+            });
       }
       SetResult(ctx, output, std::move(results[i]));
     }
@@ -60,9 +60,8 @@ void SetResultsFrom(KernelContext& ctx, size_t from, std::vector<Tensor> results
 
 void SetResults(KernelContext& ctx, std::vector<Tensor> results, const Done& done) {
   if (results.size() != static_cast<size_t>(ctx.num_outputs())) {
-    return done(Status(Code::kInvalidArgument,
-                       StrCat("[function] expected ", ctx.num_outputs(), " results for ", ctx.node().Describe(),
-                              "; the function gave ", results.size())));
+    return done(Status(Code::kInvalidArgument, StrCat("[function] expected ", ctx.num_outputs(), " results for ",
+                                                      ctx.node().Describe(), "; the function gave ", results.size())));
   }
   SetResultsFrom(ctx, 0, std::move(results), done);
 }

@@ -8,8 +8,8 @@
 namespace cohort {
 namespace {
 
-// On a device with streams a kernel that hands a value to the host waits for the copy, and is asynchronous. On any other
-// device it is not: values lie where they are wanted, and a plan of such kernels stays synchronous.
+// On a device with streams a kernel that hands a value to the host waits for the copy, and is asynchronous. On any
+// other device it is not: values lie where they are wanted, and a plan of such kernels stays synchronous.
 bool HasStreams(const KernelConstruction& c) { return c.device.backend().has_streams(); }
 
 // Values that a session was fed are the caller's; those of a function's arguments are given to its body.

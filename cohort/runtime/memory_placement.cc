@@ -78,11 +78,11 @@ bool MustComeToHost(const KernelContext& ctx, int output, const Tensor& value) {
 
 void CopyToHostInStep(const KernelContext& ctx, const Tensor& value, Device::CopyDone done) {
   if (value.space().is_host()) return done(Status(), value);
-  ctx.device().CopyToHostAsync(value, [error = ctx.step().error, done = std::move(done)](const Status& status,
-                                                                                         Tensor copy) {
-    const bool failed = status.ok() && error != nullptr && error->set();
-    done(failed ? error->status() : status, std::move(copy));
-  });
+  ctx.device().CopyToHostAsync(value,
+                               [error = ctx.step().error, done = std::move(done)](const Status& status, Tensor copy) {
+                                 const bool failed = status.ok() && error != nullptr && error->set();
+                                 done(failed ? error->status() : status, std::move(copy));
+                               });
 }
 
 void PlaceInMemory(Graph& graph, const std::string& device_type) {

@@ -17,8 +17,8 @@ Tensor PlacedAs(const KernelContext& ctx, int output, Tensor value);
 // Whether PlacedAs would copy `value` to host memory, which waits for the device.
 bool MustComeToHost(const KernelContext& ctx, int output, const Tensor& value);
 
-// Copies `value` to host memory and calls `done` once: before this returns if the value lies there, else when the work has
-// run that the device has been given so far. If work of the step has reported an error by then, `done` gets that.
+// Copies `value` to host memory and calls `done` once: before this returns if the value lies there, else when the work
+// has run that the device has been given so far. If work of the step has reported an error by then, `done` gets that.
 void CopyToHostInStep(const KernelContext& ctx, const Tensor& value, Device::CopyDone done);
 
 // Sees to it that every input of every node lies where its kernel on `device_type` wants it, on a device whose memory

@@ -108,7 +108,9 @@ TEST_P(PlanCompilerTest, HostKernelsServeEveryDeviceInHostMemory) {
     ++asserts;
     EXPECT_EQ(node.on_host, !is_cpu());
     for (const Output& input : node.node->inputs()) {
-      if (!is_cpu()) EXPECT_TRUE(LiesInHostMemory(input)) << input.name();
+      if (!is_cpu()) {
+        EXPECT_TRUE(LiesInHostMemory(input)) << input.name();
+      }
     }
   }
   EXPECT_EQ(asserts, 1);

@@ -48,7 +48,7 @@ const bool kAsyncOpsRegistered = [] {
   }
   KernelRegistry::Global().Register<testing::HoldingKernel<HeldRuns>>("SessionHold", "CPU");
   KernelRegistry::Global().Register<WaitForCancel>("SessionWaitForCancel", "CPU");
-  RegisterTestDeviceKernels(KernelRegistry::Global());
+  RegisterTestKernels(KernelRegistry::Global());
   return true;
 }();
 

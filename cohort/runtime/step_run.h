@@ -42,12 +42,7 @@ class StepRun {
     if (plan_.has_sends) step_->rendezvous->Flush();
   }
   KernelContext ContextOf(const PlanNode& node) {
-    return {*node.node,
-            device_,
-            *step_,
-            slots_.data(),
-            plan_.InputSlots(node),
-            slots_.data() + node.output_begin,
+    return {*node.node,  device_, *step_, slots_.data(), plan_.InputSlots(node), slots_.data() + node.output_begin,
             uses_.data()};
   }
   // The first failure of a step is its outcome. It cancels the step's CancellationManager and aborts its rendezvous.

@@ -237,7 +237,7 @@ LoadOptions WithOwnLayers() {
 }
 
 ModelPtr ModelOf(const Json& request) {
-  if (request.contains("load")) return LoadModel(request.at("load"), WithOwnLayers());
+  if (request.contains("load")) return std::make_unique<Model>(LoadModel(request.at("load"), WithOwnLayers()));
   ModelPtr model = Models().at(request.at("model"))();
   CompileOptions options;
   options.optimizer = OptimizerOf(request.at("optimizer"), request.at("learning_rate"));

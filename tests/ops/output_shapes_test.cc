@@ -1,6 +1,8 @@
-// A device with streams allocates the outputs of a kernel before it runs, in the shapes that the op's rule gives for the
-// tensors that are there. Every case of the table is run with known and with unknown dimensions; the rule has to know
-// what the kernel makes, or the op has to have the trait data_dependent_shape.
+// A device with streams allocates the outputs of a kernel before it runs, in the shapes that the op's rule gives for
+// the tensors that are there. Every case of the table is run with known and with unknown dimensions; the rule has to
+// know what the kernel makes, or the op has to have the trait data_dependent_shape.
+#include "cohort/device/output_shapes.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +11,6 @@
 #include <vector>
 
 #include "cohort/core/str_cat.h"
-#include "cohort/device/output_shapes.h"
 #include "tests/ops/interpreter.h"
 #include "tests/ops/op_cases.h"
 

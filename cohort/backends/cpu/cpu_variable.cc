@@ -153,7 +153,7 @@ Tensor CpuVariable::Gather(const Tensor& indices, Allocator& allocator) {
 }
 
 void CpuVariable::UpdateRows(const Tensor& indices, std::span<CpuVariable* const> slots,
-                          const std::function<void(int64_t position, std::span<void* const> rows)>& change)
+                             const std::function<void(int64_t position, std::span<void* const> rows)>& change)
     NO_THREAD_SAFETY_ANALYSIS {
   std::vector<CpuVariable*> all = {this};
   all.insert(all.end(), slots.begin(), slots.end());

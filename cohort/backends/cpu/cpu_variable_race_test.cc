@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "cohort/device/testing/add_one.h"
 #include "cohort/backends/cpu/cpu_variable.h"
+#include "cohort/device/testing/add_one.h"
 
 namespace cohort {
 namespace {
@@ -73,7 +73,8 @@ TEST(CpuVariableRaceTest, VariablesUpdatedTogetherInAnyOrderDoNotDeadlock) {
   std::atomic<int> wrong{0};
   Race(
       [&](int round) {
-        const std::vector<Variable*> order = round % 2 == 0 ? std::vector<Variable*>{&a, &b} : std::vector<Variable*>{&b, &a};
+        const std::vector<Variable*> order =
+            round % 2 == 0 ? std::vector<Variable*>{&a, &b} : std::vector<Variable*>{&b, &a};
         Variable::UpdateTogether(order, [&](std::span<const Tensor> olds, std::span<Tensor> outs) {
           wrong += olds[0].data<float>()[0] != olds[1].data<float>()[0];
           AddOne(olds[0], outs[0]);

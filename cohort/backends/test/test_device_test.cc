@@ -110,11 +110,8 @@ class TestKernelTest : public ::testing::Test {
       ops.Register(OpDef("TestKernelHandle").Output("x: resource").ShapeRule(handle));
       ops.Register(OpDef("TestKernelDouble").Input("x: float32").Output("y: float32").ShapeRule(same));
       ops.Register(OpDef("TestKernelForgetful").Input("x: float32").Output("y: float32").ShapeRule(unknown));
-      ops.Register(OpDef("TestKernelHalf")
-                       .Input("x: float32")
-                       .Output("y: float32")
-                       .ShapeRule(unknown)
-                       .DataDependentShape());
+      ops.Register(
+          OpDef("TestKernelHalf").Input("x: float32").Output("y: float32").ShapeRule(unknown).DataDependentShape());
       ops.Register(OpDef("TestKernelLiar").Input("x: float32").Output("y: float32").ShapeRule(same));
       ops.Register(OpDef("TestKernelSum").Input("x: float32").HostOutput("y: float32").ShapeRule(handle));
       ops.Register(OpDef("TestKernelAdd")
@@ -157,7 +154,8 @@ class TestKernelTest : public ::testing::Test {
   Tensor OnDevice(const std::vector<float>& values) { return device_->CopyFromHost(Tensor::Vector(values)); }
   std::vector<float> OnHost(const Tensor& value) { return device_->CopyToHost(value).ToVector<float>(); }
 
-  // Calls the kernel of an op, which is made once and lives as long as the test; returns its first output if it has one.
+  // Calls the kernel of an op, which is made once and lives as long as the test; returns its first output if it has
+  // one.
   Tensor Call(const std::string& op, const std::vector<Tensor>& inputs) {
     NodeBuilder builder = graph_.Op(op);
     for (const Tensor& input : inputs) {
@@ -259,7 +257,8 @@ TEST_F(TestKernelTest, AShapeOtherThanTheRulesIsAnError) {
   Call("TestKernelLiar", {OnDevice({1, 2})});
   device_->Synchronize();
   EXPECT_EQ(error_.status().code(), Code::kInternal);
-  EXPECT_THAT(error_.status().message(), HasSubstr("float32[2], as the op's shape rule says; the kernel made float32[1]"));
+  EXPECT_THAT(error_.status().message(),
+              HasSubstr("float32[2], as the op's shape rule says; the kernel made float32[1]"));
 }
 
 TEST_F(TestKernelTest, AnInputInTheWrongMemoryIsRefused) {

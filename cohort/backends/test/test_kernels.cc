@@ -21,7 +21,8 @@ namespace {
 
 // Ops whose kernels hand their inputs on, or throw, and never read elements.
 constexpr std::array<std::string_view, 8> kReferenceOps = {
-    "ExpandDims", "Identity", "IdentityN", "Placeholder", "PlaceholderWithDefault", "Reshape", "Squeeze", "StopGradient"};
+    "ExpandDims", "Identity", "IdentityN",   "Placeholder", "PlaceholderWithDefault",
+    "Reshape",    "Squeeze",  "StopGradient"};
 
 bool IsObject(DType dtype) { return DTypeSize(dtype) == 0; }
 bool InputOnHost(const Node& node, int i) { return node.input_arg(i).host_memory || IsObject(node.input(i).dtype()); }
@@ -41,17 +42,15 @@ void CheckMemory(const KernelContext& ctx) {
 
 StepError& ErrorOf(const KernelContext& ctx) {
   if (ctx.step().error != nullptr) return *ctx.step().error;
-  throw InternalError(StrCat("[test device] expected a step that keeps errors of its streams; got none for ",
-                             ctx.node().Describe()));
+  throw InternalError(
+      StrCat("[test device] expected a step that keeps errors of its streams; got none for ", ctx.node().Describe()));
 }
 
 void CopyBytes(void* to, const void* from, size_t bytes) {
   if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
 }
 
-size_t BytesOf(DType dtype, const Shape& shape) {
-  return static_cast<size_t>(shape.num_elements()) * DTypeSize(dtype);
-}
+size_t BytesOf(DType dtype, const Shape& shape) { return static_cast<size_t>(shape.num_elements()) * DTypeSize(dtype); }
 
 // A tensor as the work on a stream knows it: by its address if it lies in device memory.
 struct Place {

@@ -19,9 +19,9 @@ inline constexpr unsigned char kTestPoison = 0xFF;
 
 // Thread-safe. Buffers keep it alive, so it may outlive its device.
 //
-// A buffer that is freed can be allocated again at once, as on a GPU: its poison stands on the compute stream behind all
-// work that was enqueued before it was freed, and before all work that is enqueued after it was allocated again. Work on
-// another stream that still uses it then reads the poison.
+// A buffer that is freed can be allocated again at once, as on a GPU: its poison stands on the compute stream behind
+// all work that was enqueued before it was freed, and before all work that is enqueued after it was allocated again.
+// Work on another stream that still uses it then reads the poison.
 class TestMemory final : public Allocator, public std::enable_shared_from_this<TestMemory> {
  public:
   // `compute` orders the reuse of memory until Detach is called.
@@ -46,7 +46,7 @@ class TestMemory final : public Allocator, public std::enable_shared_from_this<T
 
   const MemorySpace space_;
   mutable Mutex mu_;
-  TestStream* compute_ GUARDED_BY(mu_);  // null after Detach
+  TestStream* compute_ GUARDED_BY(mu_);                        // null after Detach
   std::map<size_t, std::vector<void*>> free_ GUARDED_BY(mu_);  // by capacity
   size_t bytes_in_use_ GUARDED_BY(mu_) = 0;
 };

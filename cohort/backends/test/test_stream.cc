@@ -63,10 +63,11 @@ void TestEvent::Reach() {
   for (const Callback& callback : callbacks) Call(callback);
 }
 
-TestStream::TestStream(const std::string& name, const TestDelays& delays) : thread_([this, name, delays] {
-  SetThreadName(name);
-  Loop(delays);
-}) {}
+TestStream::TestStream(const std::string& name, const TestDelays& delays)
+    : thread_([this, name, delays] {
+        SetThreadName(name);
+        Loop(delays);
+      }) {}
 
 TestStream::~TestStream() {
   {

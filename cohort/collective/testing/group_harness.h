@@ -66,8 +66,9 @@ struct Layout {
   std::string transport;  // "local", or a protocol of servers
   int world = 1;
   int per_process = 1;  // members of each process (the last has fewer where it does not come out even)
-  Algorithm algorithm = Algorithm::kAuto;  // of groups that name none
-  int per_host = 0;                        // processes of each host (the last has fewer likewise); 0: all are of one
+  Algorithm algorithm = Algorithm::kAuto;     // of groups that name none
+  int per_host = 0;                           // processes of each host (the last has fewer likewise); 0: all are of one
+  std::string device_type = kHostDeviceType;  // of the devices that the servers have as many of as members
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Layout& layout) {
@@ -110,7 +111,7 @@ class TestCluster {
     ServerOptions options = cohort::testing::LocalCluster::FastOptions();
     options.protocol = layout.transport;
     options.silence_limit = silence_limit;
-    options.config.device_count["CPU"] = layout.per_process;
+    options.config.device_count[layout.device_type] = layout.per_process;
     processes_ = (layout.world + layout.per_process - 1) / layout.per_process;
     servers_.emplace(std::map<std::string, int>{{"worker", processes_}}, options);
   }

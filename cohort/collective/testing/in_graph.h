@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/backends/test/test_device.h"
 #include "cohort/collective/testing/group_harness.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/collective.h"
@@ -20,11 +21,13 @@ struct Place {
   int tasks = 0;
   int devices = 1;  // of each task
   std::string hint = "auto";
+  std::string device_type = kHostDeviceType;
   int world() const { return std::max(1, tasks) * devices; }
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Place& place) {
   out << place.transport << "_" << place.tasks << "_by_" << place.devices;
+  if (place.device_type != kHostDeviceType) out << "_" << place.device_type;
   return place.hint == "auto" ? out : out << "_" << place.hint;
 }
 
@@ -37,14 +40,15 @@ std::vector<Param> Built(std::vector<Param> params) {
 
 class InGraph : public ::testing::TestWithParam<Place> {
  protected:
-  InGraph() : cluster_({GetParam().tasks > 0 ? GetParam().transport : "local", world(), GetParam().devices}) {
-    RegisterAll();
+  InGraph()
+      : cluster_({GetParam().tasks > 0 ? GetParam().transport : "local", world(), GetParam().devices, Algorithm::kAuto,
+                  0, RegisteredType()}) {
     keys_.communication_hint = GetParam().hint;
     for (int rank = 0; rank < world(); ++rank) {
       const int each = GetParam().devices;
-      keys_.members.push_back(GetParam().tasks == 0
-                                  ? StrCat("/device:CPU:", rank)
-                                  : StrCat("/job:worker/task:", rank / each, "/device:CPU:", rank % each));
+      keys_.members.push_back(GetParam().tasks == 0 ? StrCat("/device:", GetParam().device_type, ":", rank)
+                                                    : StrCat("/job:worker/task:", rank / each,
+                                                             "/device:", GetParam().device_type, ":", rank % each));
     }
   }
   static int world() { return GetParam().world(); }
@@ -52,7 +56,7 @@ class InGraph : public ::testing::TestWithParam<Place> {
 
   std::unique_ptr<Session> Open() {
     SessionConfig config;
-    config.device_count["CPU"] = GetParam().devices;
+    config.device_count[GetParam().device_type] = GetParam().devices;
     config.intra_op_parallelism_threads = 1;
     config.operation_timeout_in_ms = 60'000;
     return std::make_unique<Session>(graph_, GetParam().tasks > 0 ? cluster_.server(0).Target() : "", config);
@@ -67,6 +71,13 @@ class InGraph : public ::testing::TestWithParam<Place> {
       outputs.push_back(make(rank));
     }
     return outputs;
+  }
+
+  // The parameter's device type, when its kernels are registered: before servers are made.
+  static const std::string& RegisteredType() {
+    RegisterAll();
+    RegisterTestBackend();
+    return GetParam().device_type;
   }
 
   TestCluster cluster_;

@@ -219,7 +219,6 @@ TEST_F(BackupTest, WhatIsNoBackupOfTheTrainingIsRefused) {
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { Fit(*Made(), 1); }), HasSubstr("backup of a training"));
   EXPECT_THROW(BackupAndRestore({}), InvalidArgumentError);
   EXPECT_THROW(BackupAndRestore({.backup_dir = "x", .save_every_batches = -1}), InvalidArgumentError);
-  EXPECT_THROW(Made()->BackUpTraining(), FailedPreconditionError);
 }
 
 // Numbers of dropout follow from the step, not from what the session has drawn before.

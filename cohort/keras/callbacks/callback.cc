@@ -1,7 +1,5 @@
 #include "cohort/keras/callbacks/callback.h"
 
-#include <algorithm>
-
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
@@ -13,11 +11,6 @@ std::string CallbackHost::BackUpTraining() {
 }
 bool CallbackHost::RestoreTraining(const std::optional<std::string>&, const std::string&) {
   throw UnimplementedError("[keras/callbacks] expected a model whose training can be taken up again");
-}
-
-CallbackList::CallbackList(std::vector<CallbackPtr> callbacks) : callbacks_(std::move(callbacks)) {
-  std::stable_partition(callbacks_.begin(), callbacks_.end(),
-                        [](const CallbackPtr& callback) { return !callback->comes_last(); });
 }
 
 std::vector<Callback::State> CallbackList::SaveStates() const {

@@ -132,8 +132,7 @@ using CallbackPtr = std::shared_ptr<Callback>;
 // Calls all of a list, in order; what Fit holds. Does not own the host.
 class CallbackList final : public Callback {
  public:
-  // Puts the callbacks that come last behind the others.
-  explicit CallbackList(std::vector<CallbackPtr> callbacks);
+  explicit CallbackList(std::vector<CallbackPtr> callbacks) : callbacks_(std::move(callbacks)) {}
   void AttachAll(CallbackHost* host, const FitParams& params);
   void SetStepsOfAll(int64_t steps);
   // Of all callbacks that remember something, in order.

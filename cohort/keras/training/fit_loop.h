@@ -62,10 +62,11 @@ Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& event
 // Where a call of Fit stands.
 struct FitProgress {
   Batches& batches;
-  RunningLosses running;
-  int epoch;          // the one that runs; in OnEpochEnd the next one
-  int64_t batch = 0;  // how many batches of it are done
   CallbackList& callbacks;
+  RunningLosses running;
+  int64_t first_pass;  // what the order of a shuffle follows from in epoch initial_epoch
+  int epoch;           // the one that runs; in OnEpochEnd the next one
+  int64_t batch = 0;   // how many batches of it are done
   // What the callbacks remembered, of a training that is taken up again, and the name of its file.
   std::optional<std::vector<Callback::State>> restored_states = {};
   std::string restored_from = {};

@@ -6,10 +6,11 @@
 #include <filesystem>
 #include <map>
 
+#include "cohort/backends/test/test_device.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/distribute/strategies.h"
-#include "cohort/keras/files/load_model.h"
+#include "cohort/keras/files/model_files.h"
 #include "cohort/keras/layers/image_layers.h"
 #include "cohort/keras/layers/normalization_layers.h"
 #include "cohort/keras/testing/layer_runs.h"
@@ -17,6 +18,7 @@
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/reduction.h"
+#include "cohort/registration.h"
 
 namespace cohort::keras {
 namespace {
@@ -27,9 +29,15 @@ using ::testing::HasSubstr;
 
 distribute::StrategyPtr Make(const std::string& kind, int replicas) {
   if (kind == "mirrored") return distribute::MirroredOnCpus(replicas);
+  const bool on_streams = kind == "mirrored_on_TEST";
+  if (on_streams) {
+    RegisterAll();
+    RegisterTestBackend();
+  }
   std::vector<std::string> devices;
   devices.reserve(static_cast<size_t>(replicas));
-  for (int i = 0; i < replicas; ++i) devices.push_back(StrCat("/cpu:", i));
+  for (int i = 0; i < replicas; ++i) devices.push_back(StrCat(on_streams ? "/device:TEST:" : "/device:CPU:", i));
+  if (on_streams) return distribute::Mirrored(devices);
   return distribute::CentralStorage({.compute_devices = devices});
 }
 
@@ -81,16 +89,12 @@ class Accumulates final : public Layer {
 };
 
 // A step that calls the model on its input and on three times that.
-class CallsTwice final : public Sequential {
- public:
-  using Sequential::Sequential;
-  void TrainStep(StepContext& step) const override {
-    step.Call(step.x());
-    const Output loss = step.Loss(step.Call({step.x()[0] * 3}));
-    step.ApplyGradients(step.Gradients(loss));
-    step.ReportLoss(loss);
-  }
-};
+void CallTwice(StepContext& step) {
+  step.Call(step.x());
+  const Output loss = step.Loss(step.Call({step.x()[0] * 3}));
+  step.ApplyGradients(step.Gradients(loss));
+  step.ReportLoss(loss);
+}
 
 // The first elements of the weights, by name.
 std::map<std::string, float> FirstElements(Model& model) {
@@ -128,9 +132,9 @@ TEST(UpdatesOfOneWeight, AreChainedBetweenTheCallsOfALayer) {
 TEST(UpdatesOfOneWeight, AreChainedBetweenTheCallsOfAStep) {
   const Tensor x = Tensor::FromValues(std::vector<float>{-1, 3, -1, 3}, Shape{4, 1});
   for (const distribute::StrategyPtr& strategy : {distribute::Default(), Make("mirrored", 2)}) {
-    CallsTwice model({Input(Shape{1}), BatchNormalization({.momentum = 0.5, .name = "bn"}), Dense(1)},
+    Sequential model({Input(Shape{1}), BatchNormalization({.momentum = 0.5, .name = "bn"}), Dense(1)},
                      {.strategy = strategy});
-    model.Compile({.optimizer = SGD({.learning_rate = 0.01}), .loss = "mse"});
+    model.Compile({.optimizer = SGD({.learning_rate = 0.01}), .loss = "mse", .train_step = CallTwice});
     model.Fit(x, x, {.batch_size = 4, .epochs = 1, .verbose = 0, .shuffle = false});
     EXPECT_NEAR(FirstElements(model).at("bn/moving_mean"), 1.75f, 1e-5) << strategy->name();
     EXPECT_NEAR(FirstElements(model).at("bn/moving_variance"), 19.25f, 1e-4) << strategy->name();  // 4, then 36
@@ -177,6 +181,15 @@ INSTANTIATE_TEST_SUITE_P(All, Replicas,
                          ::testing::Combine(::testing::Values("mirrored", "central"), ::testing::Values(1, 2, 3, 4),
                                             ::testing::Values("momentum", "clipped", "adamw", "adagrad", "rmsprop",
                                                               "ftrl")),
+                         [](const auto& info) {
+                           return StrCat(std::get<0>(info.param), "_", std::get<1>(info.param), "_",
+                                         std::get<2>(info.param));
+                         });
+
+// The same on devices with streams and memories of their own.
+INSTANTIATE_TEST_SUITE_P(OnStreams, Replicas,
+                         ::testing::Combine(::testing::Values("mirrored_on_TEST"), ::testing::Values(1, 2),
+                                            ::testing::Values("momentum", "clipped", "adamw")),
                          [](const auto& info) {
                            return StrCat(std::get<0>(info.param), "_", std::get<1>(info.param), "_",
                                          std::get<2>(info.param));
@@ -268,10 +281,10 @@ TEST(StrategyTest, RowsOfLookupsAreSummed) {
 }
 
 // A step of one's own runs once for each replica.
-class Doubled final : public Sequential {
- public:
-  using Sequential::Sequential;
-  void TrainStep(StepContext& step) const override {
+TEST(StrategyTest, TrainingStepsOfOnesOwn) {
+  const Tensor x = Tensor::FromValues(std::vector<float>{1, 2, 3, 4}, Shape{4, 1});
+  std::vector<int> replicas;
+  const auto doubled = [&replicas](StepContext& step) {
     const std::vector<Output> y_pred = step.Call(step.x());
     const Output loss = step.Loss(y_pred);
     auto gradients = step.Gradients(loss);
@@ -280,17 +293,12 @@ class Doubled final : public Sequential {
     step.ReportLoss(loss);
     step.UpdateMetrics(y_pred);
     replicas.push_back(step.replica().replica_id_in_sync_group());
-  }
-  mutable std::vector<int> replicas;
-};
-
-TEST(StrategyTest, TrainingStepsOfOnesOwn) {
-  const Tensor x = Tensor::FromValues(std::vector<float>{1, 2, 3, 4}, Shape{4, 1});
-  Doubled model({Input(Shape{1}), Dense(1, {.use_bias = false, .kernel_initializer = "zeros"})},
-                {.strategy = Make("mirrored", 2)});
-  model.Compile({.optimizer = SGD({.learning_rate = 0.01}), .loss = "mse"});
+  };
+  Sequential model({Input(Shape{1}), Dense(1, {.use_bias = false, .kernel_initializer = "zeros"})},
+                   {.strategy = Make("mirrored", 2)});
+  model.Compile({.optimizer = SGD({.learning_rate = 0.01}), .loss = "mse", .train_step = doubled});
   model.TrainOnBatch({x, x});
-  EXPECT_THAT(model.replicas, ElementsAre(0, 1));
+  EXPECT_THAT(replicas, ElementsAre(0, 1));
   EXPECT_NEAR(model.GetWeights()[0].data<float>()[0], 2 * 0.01 * 2 * 30 / 4, 1e-6);  // 2 lr d/dw mean (w x - x)^2
 }
 
@@ -331,14 +339,14 @@ TEST(StrategyTest, ASavedModelGoesOnOnReplicas) {
   model.Compile({.optimizer = "adam", .loss = "mse"});
   model.Fit(x, y, options);
   model.Save(path);
-  const std::unique_ptr<Model> loaded = LoadModel(path, {.strategy = distribute::MirroredOnCpus(3)});
-  Trained one{model.GetWeights(), {}}, three{loaded->GetWeights(), {}};
+  Model loaded = LoadModel(path, {.strategy = distribute::MirroredOnCpus(3)});
+  Trained one{model.GetWeights(), {}}, three{loaded.GetWeights(), {}};
   model.Fit(x, y, options);
-  loaded->Fit(x, y, options);
+  loaded.Fit(x, y, options);
   one.after = model.GetWeights();
-  three.after = loaded->GetWeights();
+  three.after = loaded.GetWeights();
   EXPECT_LT(DistanceOfUpdates(one, three), 1e-5);
-  EXPECT_EQ(loaded->Iterations(), model.Iterations());
+  EXPECT_EQ(loaded.Iterations(), model.Iterations());
   std::filesystem::remove(path);
 }
 

@@ -126,4 +126,18 @@ void StepContext::UpdateMetrics(const std::vector<Output>& y_pred) {
   }
 }
 
+void DefaultTrainStep(StepContext& step) {
+  const std::vector<Output> y_pred = step.Call(step.x());
+  const Output loss = step.Loss(y_pred);
+  step.ApplyGradients(step.Gradients(loss));
+  step.ReportLoss(loss);
+  step.UpdateMetrics(y_pred);
+}
+
+void DefaultTestStep(StepContext& step) {
+  const std::vector<Output> y_pred = step.Call(step.x());
+  step.ReportLoss(step.Loss(y_pred));
+  step.UpdateMetrics(y_pred);
+}
+
 }  // namespace cohort::keras

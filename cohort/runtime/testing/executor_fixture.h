@@ -79,9 +79,8 @@ class ExecutorFixture : public DeviceKindTest {
       return task_->resources.LookupOrCreate<CpuVariable>(
           "", name, [&] { return std::make_shared<CpuVariable>(name, DType::kFloat32, shape); });
     }
-    return task_->resources.LookupOrCreate<Variable>("", name, [&] {
-      return std::make_shared<Variable>(name, DType::kFloat32, shape, its_device().allocator());
-    });
+    return task_->resources.LookupOrCreate<Variable>(
+        "", name, [&] { return std::make_shared<Variable>(name, DType::kFloat32, shape, its_device().allocator()); });
   }
   Output Arg(DType dtype, int index) { return g_.Op("_Arg").Attr("T", dtype).Attr("index", index).Finish1(); }
   void Retval(Output value, int index) { g_.Op("_Retval").Input(value).Attr("index", index).Finish(); }

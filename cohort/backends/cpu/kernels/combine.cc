@@ -1,9 +1,9 @@
 #include "cohort/backends/cpu/kernels/combine.h"
 
 #include "cohort/backends/cpu/kernels/loops.h"
+#include "cohort/backends/cpu/kernels/register.h"
 #include "cohort/backends/cpu/kernels/simd.h"
 #include "cohort/backends/cpu/kernels/wrapping.h"
-#include "cohort/backends/cpu/kernels/register.h"
 
 namespace cohort::cpu {
 namespace {

@@ -1,4 +1,6 @@
-// Fit, Evaluate and Predict of Model.
+// Fit, Evaluate and Predict.
+#include "cohort/keras/training/trainer.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -8,11 +10,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/distribute/worker_meeting.h"
 #include "cohort/keras/callbacks/progress_bar.h"
-#include "cohort/keras/model.h"
 #include "cohort/keras/training/agreement.h"
-#include "cohort/keras/training/batches.h"
-#include "cohort/keras/training/fit_loop.h"
-#include "cohort/keras/training/model_engine.h"
 
 namespace cohort::keras {
 namespace {
@@ -105,33 +103,23 @@ auto WithOthers(const distribute::StrategyPtr& strategy, const Work& work) {
 
 }  // namespace
 
-BatchTargets Model::TrainedTargets() const { return {layers_->inputs(), compiled_->targets()}; }
-
-void Model::Prepare(const ModelData& data, const char* caller) {
-  RequireCompiled(caller);
-  BuildFor(SpecOfData(data, caller));
-  if (compiled_ == nullptr) ResolveCompiled();
-}
-
-void Model::AwaitWorkers() { engine().strategy().meeting().Barrier(); }
-
-void Model::ReportSignal(Batches& batches, const StepFunction& step, const std::string& where) {
+void Trainer::ReportSignal(Batches& batches, const StepFunction& step, const std::string& where) {
   signal_checked_ = true;
   const std::vector<Tensor> examples = FirstExamples(batches.Peek(), kSignalExamples);
   const SignalReport report = WithPlace(where, 0, [&] { return engine().MeasureSignal(step, examples); });
   if (!is_chief()) return;
   for (const std::string& problem : report.Problems()) {
-    LogWarning("keras", "signal check of model '", name(), "': ", problem);
+    LogWarning("keras", "signal check of model '", state_->name(), "': ", problem);
   }
 }
 
-void Model::ExpectAgreement(Batches& batches, Batches* validation, const FitOptions& options) {
+void Trainer::ExpectAgreement(Batches& batches, Batches* validation, const FitOptions& options) {
   const distribute::Strategy& strategy = engine().strategy();
   if (strategy.num_workers() == 1) return;
   Facts facts;
-  facts.emplace_back("dtype_policy", options_.dtype_policy);
-  AddLayers(*layers_, facts);
-  AddCompiled(*compiled_, facts);
+  facts.emplace_back("dtype_policy", state_->options().dtype_policy);
+  AddLayers(state_->layers(), facts);
+  AddCompiled(*state_->compiled(), facts);
   facts.emplace_back("batch_size", StrCat(options.batch_size));
   facts.emplace_back("epochs", StrCat(options.initial_epoch, " to ", options.epochs));
   facts.emplace_back("steps_per_epoch", StrCat(options.steps_per_epoch));
@@ -147,58 +135,71 @@ void Model::ExpectAgreement(Batches& batches, Batches* validation, const FitOpti
   facts.emplace_back("validation_steps", StrCat(options.validation_steps));
   AddCallbacks(options.callbacks, facts);
   strategy.meeting().ExpectAgreement(
-      StrCat("[keras/fit] expected all workers to call Fit together and to train model '", name(), "' alike"), facts);
+      StrCat("[keras/fit] expected all workers to call Fit together and to train model '", state_->name(), "' alike"),
+      facts);
   batches.ShareSeeds();
   if (validation != nullptr) validation->ShareSeeds();
 }
 
-History Model::Fit(const ModelData& data, const FitOptions& options) {
-  return WithOthers(options_.strategy, [&] { return FitHere(data, options); });
+History Trainer::Fit(const ModelData& data, const FitOptions& options) {
+  return WithOthers(state_->options().strategy, [&] { return FitHere(data, options); });
 }
 
-History Model::FitHere(const ModelData& all, const FitOptions& options) {
+Batches Trainer::TrainingBatches(const ModelData& data, const FitOptions& options, int64_t first_pass) const {
+  return Batches(data, state_->TrainedTargets(),
+                 {.caller = "fit",
+                  .batch_size = options.batch_size,
+                  .shuffle = options.shuffle,
+                  .seed = options.seed,
+                  .first_pass = first_pass,
+                  .steps_per_epoch = options.steps_per_epoch,
+                  .class_weight = options.class_weight,
+                  .strategy = &engine().strategy(),
+                  .auto_shard = options.auto_shard});
+}
+
+std::unique_ptr<Batches> Trainer::ValidationBatches(const ModelData& data, const FitOptions& options) const {
+  if (data.empty()) return nullptr;
+  const int64_t size = options.validation_batch_size > 0 ? options.validation_batch_size : options.batch_size;
+  return std::make_unique<Batches>(data, state_->TrainedTargets(),
+                                   BatchOptions{.caller = "fit (validation)",
+                                                .batch_size = size,
+                                                .steps_per_epoch = options.validation_steps,
+                                                .starts_over = true,
+                                                .strategy = &engine().strategy(),
+                                                .auto_shard = options.auto_shard});
+}
+
+std::vector<CallbackPtr> Trainer::CallbacksOf(const std::vector<CallbackPtr>& given, int verbose) const {
+  std::vector<CallbackPtr> list = given;
+  std::stable_partition(list.begin(), list.end(), [](const CallbackPtr& one) { return !one->comes_last(); });
+  if (verbose > 0 && is_chief()) list.push_back(std::make_shared<ProgressBarLogger>());
+  return list;
+}
+
+History Trainer::FitHere(const ModelData& all, const FitOptions& options) {
   Prepare(all, "fit");
   ModelData data = all;
   ModelData validation_data = options.validation_data;
   if (options.validation_split != 0 && validation_data.empty()) {
     std::tie(data, validation_data) = SplitOff(all, options.validation_split);
   }
-  if (!options.class_weight.empty() && TrainedTargets().targets != 1) {
+  const size_t targets = state_->TrainedTargets().targets;
+  if (!options.class_weight.empty() && targets != 1) {
     throw InvalidArgumentError(
-        StrCat("[keras/fit] expected a model with one target for class_weight; it has ", TrainedTargets().targets));
+        StrCat("[keras/fit] expected a model with one target for class_weight; it has ", targets));
   }
   const int64_t first_pass = options.initial_epoch > 0 ? options.initial_epoch : epochs_fitted_;
-  Batches batches(data, TrainedTargets(),
-                  {.caller = "fit",
-                   .batch_size = options.batch_size,
-                   .shuffle = options.shuffle,
-                   .seed = options.seed,
-                   .first_pass = first_pass,
-                   .steps_per_epoch = options.steps_per_epoch,
-                   .class_weight = options.class_weight,
-                   .strategy = &engine().strategy(),
-                   .auto_shard = options.auto_shard});
-  std::optional<Batches> validation;  // prepared once for all epochs
-  if (!validation_data.empty()) {
-    const int64_t size = options.validation_batch_size > 0 ? options.validation_batch_size : options.batch_size;
-    validation.emplace(validation_data, TrainedTargets(),
-                       BatchOptions{.caller = "fit (validation)",
-                                    .batch_size = size,
-                                    .steps_per_epoch = options.validation_steps,
-                                    .starts_over = true,
-                                    .strategy = &engine().strategy(),
-                                    .auto_shard = options.auto_shard});
-  }
-  ExpectAgreement(batches, validation ? &*validation : nullptr, options);
-  const StepFunction& step = Step(/*training=*/true, batches.y_specs());
+  Batches batches = TrainingBatches(data, options, first_pass);
+  const std::unique_ptr<Batches> validation = ValidationBatches(validation_data, options);
+  ExpectAgreement(batches, validation.get(), options);
+  const StepFunction& step = state_->Step(/*training=*/true, batches.y_specs());
   engine().ExpectEqualReplicas();
   if (options.signal_check && !signal_checked_) {
     ReportSignal(batches, step, StrCat("epoch ", options.initial_epoch + 1));
   }
-
   History history;
-  std::vector<CallbackPtr> list = options.callbacks;
-  if (options.verbose > 0 && is_chief()) list.push_back(std::make_shared<ProgressBarLogger>());
+  std::vector<CallbackPtr> list = CallbacksOf(options.callbacks, options.verbose);
   list.push_back(std::make_shared<HistoryCallback>(&history));
   CallbackList callbacks(std::move(list));
   callbacks.AttachAll(this, {.verbose = options.verbose,
@@ -206,16 +207,27 @@ History Model::FitHere(const ModelData& all, const FitOptions& options) {
                              .initial_epoch = options.initial_epoch,
                              .steps = batches.steps()});
   stop_training_ = false;
-  FitProgress progress = {batches, RunningLosses(step), options.initial_epoch, 0, callbacks};
+  FitProgress progress = {batches, callbacks, RunningLosses(step), first_pass, options.initial_epoch};
   const InFit in_fit(&fit_, &progress);
+  callbacks.OnTrainBegin();
+  if (progress.restored_states) callbacks.RestoreStates(*progress.restored_states, progress.restored_from);
+  const Logs logs = RunEpochs(step, validation.get(), options, progress, history);
+  engine().ExpectEqualReplicas();
+  callbacks.OnTrainEnd(logs);
+  engine().strategy().meeting().Barrier();
+  return history;
+}
+
+Logs Trainer::RunEpochs(const StepFunction& step, Batches* validation, const FitOptions& options, FitProgress& progress,
+                        History& history) {
+  Batches& batches = progress.batches;
+  CallbackList& callbacks = progress.callbacks;
   int64_t unchecked = 0;
   const auto check_replicas = [&] {
     if (options.replica_check_steps == 0 || ++unchecked < options.replica_check_steps) return;
     unchecked = 0;
     engine().ExpectEqualReplicas();
   };
-  callbacks.OnTrainBegin();
-  if (progress.restored_states) callbacks.RestoreStates(*progress.restored_states, progress.restored_from);
   Logs logs;
   std::chrono::nanoseconds waited{0};
   while (progress.epoch < options.epochs && !stop_training_) {
@@ -227,9 +239,9 @@ History Model::FitHere(const ModelData& all, const FitOptions& options) {
                    progress.running, &progress.batch);
     history.AddDataWait(std::chrono::duration<double>(batches.waited() - waited).count());
     waited = batches.waited();
-    epochs_fitted_ = first_pass + epoch - options.initial_epoch + 1;
+    epochs_fitted_ = progress.first_pass + epoch - options.initial_epoch + 1;
     if (batches.steps() > 0) callbacks.SetStepsOfAll(batches.steps());
-    if (validation && (epoch + 1) % std::max(1, options.validation_freq) == 0) {
+    if (validation != nullptr && (epoch + 1) % std::max(1, options.validation_freq) == 0) {
       for (const auto& log : WithPrefix(RunTest(*validation, callbacks, "validation of " + where))) {
         logs.push_back(log);
       }
@@ -238,14 +250,11 @@ History Model::FitHere(const ModelData& all, const FitOptions& options) {
     progress.batch = 0;
     callbacks.OnEpochEnd(epoch, logs);
   }
-  engine().ExpectEqualReplicas();
-  callbacks.OnTrainEnd(logs);
-  engine().strategy().meeting().Barrier();
-  return history;
+  return logs;
 }
 
-Logs Model::RunTest(Batches& batches, Callback& callbacks, const std::string& where) {
-  const StepFunction& step = Step(/*training=*/false, batches.y_specs());
+Logs Trainer::RunTest(Batches& batches, Callback& callbacks, const std::string& where) {
+  const StepFunction& step = state_->Step(/*training=*/false, batches.y_specs());
   callbacks.OnTestBegin();
   batches.StartEpoch();
   int64_t steps = 0;
@@ -255,13 +264,13 @@ Logs Model::RunTest(Batches& batches, Callback& callbacks, const std::string& wh
   return logs;
 }
 
-Logs Model::Evaluate(const ModelData& data, const EvaluateOptions& options) {
-  return WithOthers(options_.strategy, [&] { return EvaluateHere(data, options); });
+Logs Trainer::Evaluate(const ModelData& data, const EvaluateOptions& options) {
+  return WithOthers(state_->options().strategy, [&] { return EvaluateHere(data, options); });
 }
 
-Logs Model::EvaluateHere(const ModelData& data, const EvaluateOptions& options) {
+Logs Trainer::EvaluateHere(const ModelData& data, const EvaluateOptions& options) {
   Prepare(data, "evaluate");
-  Batches batches(data, TrainedTargets(),
+  Batches batches(data, state_->TrainedTargets(),
                   {.caller = "evaluate",
                    .batch_size = options.batch_size,
                    .steps_per_epoch = options.steps,
@@ -271,25 +280,23 @@ Logs Model::EvaluateHere(const ModelData& data, const EvaluateOptions& options) 
     Facts facts = {{"steps", StrCat(options.steps)}};
     AddData("data", batches.common_data(), options.auto_shard, facts);
     engine().strategy().meeting().ExpectAgreement(
-        StrCat("[keras/evaluate] expected all workers to call Evaluate together and to evaluate model '", name(),
-               "' alike"),
+        StrCat("[keras/evaluate] expected all workers to call Evaluate together and to evaluate model '",
+               state_->name(), "' alike"),
         facts);
     batches.ShareSeeds();
   }
-  std::vector<CallbackPtr> list = options.callbacks;
-  if (options.verbose > 0 && is_chief()) list.push_back(std::make_shared<ProgressBarLogger>());
-  CallbackList callbacks(std::move(list));
+  CallbackList callbacks(CallbacksOf(options.callbacks, options.verbose));
   callbacks.AttachAll(this, {.verbose = options.verbose, .steps = batches.steps(), .is_testing = true});
   Logs logs = RunTest(batches, callbacks, "Evaluate");
   engine().strategy().meeting().Barrier();
   return logs;
 }
 
-Logs Model::TrainOnBatch(const ModelData& batch) {
+Logs Trainer::TrainOnBatch(const ModelData& batch) {
   Prepare(batch, "train_on_batch");
   const int64_t size = batch.dataset() ? 1 : batch.x()[0].shape().dim(0);
-  Batches batches(batch, TrainedTargets(), {.caller = "train_on_batch", .batch_size = size});
-  const StepFunction& step = Step(/*training=*/true, batches.y_specs());
+  Batches batches(batch, state_->TrainedTargets(), {.caller = "train_on_batch", .batch_size = size});
+  const StepFunction& step = state_->Step(/*training=*/true, batches.y_specs());
   batches.StartEpoch();
   Batches::Parts whole;
   batches.Next(&whole);
@@ -298,38 +305,31 @@ Logs Model::TrainOnBatch(const ModelData& batch) {
   return losses.Read(/*of_all=*/true);
 }
 
-void Model::ResetMetrics() {
-  if (train_ != nullptr) train_->ResetMetrics();
+void Trainer::ResetMetrics() {
+  if (const StepFunction* step = state_->MadeStep(/*training=*/true)) step->ResetMetrics();
 }
 
-SignalReport Model::CheckSignal(const ModelData& data, int64_t batch_size) {
+SignalReport Trainer::CheckSignal(const ModelData& data, int64_t batch_size) {
   Prepare(data, "check_signal");
-  Batches batches(data, TrainedTargets(), {.caller = "check_signal", .batch_size = batch_size});
-  return engine().MeasureSignal(Step(/*training=*/true, batches.y_specs()), batches.Peek());
+  Batches batches(data, state_->TrainedTargets(), {.caller = "check_signal", .batch_size = batch_size});
+  return engine().MeasureSignal(state_->Step(/*training=*/true, batches.y_specs()), batches.Peek());
 }
 
-std::vector<Tensor> Model::PredictAll(const ModelData& x, const PredictOptions& options) {
-  BuildFor(SpecOfData(x, "predict"));
-  Batches batches(x, {layers_->inputs(), 0},
+std::vector<Tensor> Trainer::PredictAll(const ModelData& x, const PredictOptions& options) {
+  ModelEngine& engine = state_->EngineFor(SpecOfData(x, "predict"));
+  Batches batches(x, {engine.layers().inputs(), 0},
                   {.caller = "predict", .batch_size = options.batch_size, .steps_per_epoch = options.steps});
-  std::vector<std::vector<Tensor>> parts(layers_->outputs().size());
+  std::vector<std::vector<Tensor>> parts(engine.layers().outputs().size());
   batches.StartEpoch();
   Batches::Parts whole;
   while (batches.Next(&whole)) {
-    const std::vector<Tensor> results = engine().Predict(whole.front());
+    const std::vector<Tensor> results = engine.Predict(whole.front());
     for (size_t i = 0; i < results.size(); ++i) parts[i].push_back(results[i]);
   }
   std::vector<Tensor> joined;
   joined.reserve(parts.size());
   for (const std::vector<Tensor>& part : parts) joined.push_back(Joined(part));
   return joined;
-}
-
-Tensor Model::Predict(const Tensor& x, const PredictOptions& options) {
-  std::vector<Tensor> outputs = PredictAll(ModelData({x}, std::vector<Tensor>{}), options);
-  if (outputs.size() == 1) return outputs[0];
-  throw InvalidArgumentError(StrCat("[keras/predict] expected a model with one output; model '", name(), "' has ",
-                                    outputs.size(), ": call PredictAll"));
 }
 
 }  // namespace cohort::keras

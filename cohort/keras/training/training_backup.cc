@@ -1,4 +1,4 @@
-// A run of Fit as bytes, and back.
+// A run of Fit as bytes, and back: Trainer::BackUpTraining and RestoreTraining.
 #include <cstring>
 #include <map>
 
@@ -6,11 +6,10 @@
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/distribute/worker_meeting.h"
+#include "cohort/keras/files/model_saving.h"
 #include "cohort/keras/files/weight_layout.h"
 #include "cohort/keras/files/weights_file.h"
-#include "cohort/keras/model.h"
-#include "cohort/keras/training/fit_loop.h"
-#include "cohort/keras/training/model_engine.h"
+#include "cohort/keras/training/trainer.h"
 #include "cohort/keras/training/variable_values.h"
 
 namespace cohort::keras {
@@ -48,29 +47,29 @@ std::string Describe(const std::optional<std::string>& backup) {
 
 }  // namespace
 
-FitProgress& Model::RunningFit(const char* caller) const {
+FitProgress& Trainer::RunningFit(const char* caller) const {
   if (fit_ != nullptr) return *fit_;
   throw FailedPreconditionError(StrCat("[keras/", caller, "] expected to be called by a callback of Fit; model '",
-                                       name(), "' is not being fitted"));
+                                       state_->name(), "' is not being fitted"));
 }
 
-std::vector<ops::Variable> Model::MetricVariables() {
+std::vector<ops::Variable> Trainer::MetricVariables() const {
   std::vector<ops::Variable> variables;
-  for (VariableInfo* variable : graph().variables()) {
+  for (VariableInfo* variable : engine().graph().variables()) {
     if (variable->local && variable->name.find("train_metrics/") != std::string::npos) variables.emplace_back(variable);
   }
   return variables;
 }
 
-std::string Model::BackUpTraining() {
+std::string Trainer::BackUpTraining() {
   FitProgress& fit = RunningFit("backup");
   const distribute::Strategy& strategy = engine().strategy();
   std::vector<Tensor> mine = {Bytes(fit.batches.Save())};
-  for (Tensor& state : ReadVariables(session(), MetricVariables())) mine.push_back(std::move(state));
+  for (Tensor& state : ReadVariables(engine().session(), MetricVariables())) mine.push_back(std::move(state));
   const std::vector<std::string> of_workers =
       strategy.meeting().Gather(EncodeWeights({{GroupOfWorker(strategy.worker()), "", std::move(mine)}}));
   if (!is_chief()) return "";
-  std::vector<WeightGroup> groups = WeightGroups();
+  std::vector<WeightGroup> groups = WeightGroupsOf(*state_);
   const std::vector<int64_t> place = {fit.epoch, fit.batch, strategy.num_workers(), strategy.num_local_replicas(),
                                       stop_training_ ? 1 : 0};
   groups.push_back({kProgress, "fit", {Tensor::Vector(place), Tensor::Vector(fit.running.Save())}});
@@ -88,7 +87,7 @@ std::string Model::BackUpTraining() {
   return EncodeWeights(groups);
 }
 
-bool Model::RestoreTraining(const std::optional<std::string>& backup, const std::string& where) {
+bool Trainer::RestoreTraining(const std::optional<std::string>& backup, const std::string& where) {
   FitProgress& fit = RunningFit("restore");
   const distribute::Strategy& strategy = engine().strategy();
   strategy.meeting().ExpectAgreement(StrCat("[keras/restore] expected all workers to find the chief's backup as '",
@@ -100,7 +99,7 @@ bool Model::RestoreTraining(const std::optional<std::string>& backup, const std:
   for (const WeightGroup& group : groups) values[group.path] = &group.values;
   const auto refuse = [&](const std::string& expected, const std::string& got = "") {
     throw InvalidArgumentError(StrCat("[keras/restore] expected ", expected, " in '", where, "'; ", got,
-                                      "remove it to begin the training of model '", name(), "' anew"));
+                                      "remove it to begin the training of model '", state_->name(), "' anew"));
   };
   if (values.count(kProgress) == 0 || !IsProgress(*values[kProgress])) refuse("the backup of a training");
   const std::vector<Tensor>& progress = *values[kProgress];
@@ -125,8 +124,8 @@ bool Model::RestoreTraining(const std::optional<std::string>& backup, const std:
     refuse("a training with the same optimizer");
   }
   fit.batches.Restore(BytesOf(mine->front()));
-  SetWeightGroups(groups, StrCat("'", where, "'"));
-  AssignVariables(session(), metrics, states);
+  SetWeightGroups(*state_, groups, StrCat("'", where, "'"));
+  AssignVariables(engine().session(), metrics, states);
   fit.epoch = static_cast<int>(place[0]);
   fit.batch = place[1];
   stop_training_ = place[4] != 0;
