@@ -19,7 +19,9 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr int kWorkers = 3;
-constexpr int kLimitMs = 5000;  // by which the others know
+// The others know of a fault after this time: a killed member's connections close at once, a frozen one's after the
+// silence limit of 4.5 s.
+constexpr int kLimitMs = 5000;
 
 // Vectors of one message, and of many.
 struct Case {

@@ -21,12 +21,17 @@ namespace cohort::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kWorkers = 3;
-constexpr int kLimitMs = 6000;  // 5 s, and time to say so
+// The others know of a lost worker after 5 s at most: a killed one's connections close at once, a frozen one's after
+// the silence limit of 4.5 s. The sixth second is for the processes of a busy machine to print what they know.
+constexpr int kLimitMs = 6000;
 
 // The implementation of communication.
 class StrategyChaos : public ::testing::TestWithParam<std::string> {
@@ -49,13 +54,16 @@ class StrategyChaos : public ::testing::TestWithParam<std::string> {
   void StartAllBut(int other, const Arguments& flags, const Arguments& flags_of_other) {
     for (int w = 0; w < kWorkers; ++w) cluster_.Start("worker", w, w == other ? flags_of_other : flags);
   }
-  // The worker ends with an error that names `victim`, in time after `fault`.
+  // The worker ends with an error in time after `fault`. It names `victim` and the collective in which the worker
+  // waited for it, with its step: the round. A collective that begins when the group has failed already has no round.
   void ExpectFails(int worker, int victim, Clock::time_point fault, const char* code = "Unavailable") {
     ASSERT_TRUE(cluster_.WaitForLines("worker", worker, "failed", 1)) << Said();
     const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - fault).count();
     EXPECT_LT(took, kLimitMs) << Said();
+    const auto has_round = AnyOf(HasSubstr(", round "), Not(HasSubstr(" failed at rank ")));
     EXPECT_THAT(cluster_.LastLine("worker", worker, "failed"),
-                AllOf(HasSubstr(code), HasSubstr(ProcessCluster::FullName("worker", victim))))
+                AllOf(HasSubstr(code), HasSubstr(ProcessCluster::FullName("worker", victim)), HasSubstr("' (instance "),
+                      has_round))
         << Said();
   }
   void ExpectOthersFail(int victim, Clock::time_point fault) {
@@ -171,7 +179,8 @@ TEST_P(StrategyChaos, AWorkerThatIsFrozenWhileAllTrain) {
   cluster_.Freeze("worker", 1);
   ExpectOthersFail(1, Clock::now());
   for (const int w : {0, 2}) {
-    EXPECT_THAT(cluster_.LastLine("worker", w, "failed"), AllOf(HasSubstr(" (instance "), HasSubstr(", round ")))
+    EXPECT_THAT(cluster_.LastLine("worker", w, "failed"),
+                ContainsRegex("'[^']+' \\(instance [0-9]+, round [0-9]+\\), (all-|reduce-|broadcast|barrier)"))
         << Said();
   }
   cluster_.Thaw("worker", 1);
