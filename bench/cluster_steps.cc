@@ -197,7 +197,7 @@ void Startup(Server& server, Clock::time_point begin) {
   }
   train::Supervisor supervisor(
       graph, {.is_chief = server.is_chief(), .global_step = step, .save_model_secs = 0, .server = &server});
-  const train::ManagedSession session = supervisor.managed_session(server.Target());
+  train::ManagedSession session = supervisor.managed_session(server.Target());
   const std::vector<Tensor> results =
       session->Run({{x, Tensor::Vector<float>({1})}, {y, Tensor::Vector<float>({12})}}, {loss}, {train});
   const double millis = Millis(Clock::now() - begin);
@@ -209,6 +209,7 @@ void Startup(Server& server, Clock::time_point begin) {
   Require(steps == server.cluster().num_tasks("worker"), "the global step", static_cast<double>(steps));
   std::printf("{\"bench\":\"startup\",\"worker\":%d,\"ms_from_server_to_first_step\":%.1f,\"first_step_at\":%.4f}\n",
               server.task(), millis, epoch);
+  session.Close();
 }
 
 int Main(const std::string& what, double seconds, const ServerOptions& options) {

@@ -167,13 +167,8 @@ void Measure(Rank& rank, int number, const Case& work) {
 }
 
 collective::GroupOptions Options(const Case& work, const Flags& flags) {
-  const std::map<std::string, collective::Algorithm> algorithms = {
-      {"auto", collective::Algorithm::kAuto},         {"ring", collective::Algorithm::kRing},
-      {"direct", collective::Algorithm::kDirect},     {"halving_doubling", collective::Algorithm::kHalvingDoubling},
-      {"doubling", collective::Algorithm::kDoubling}, {"hierarchical", collective::Algorithm::kHierarchical},
-      {"gloo", collective::Algorithm::kGloo}};
   collective::GroupOptions options;
-  options.algorithm = algorithms.at(work.algorithm);
+  options.algorithm = collective::AlgorithmByName(work.algorithm);
   options.segment_bytes = flags.segment;
   const bool one_process = work.side == "in_process";
   for (int i = 0; i < work.members; ++i) {

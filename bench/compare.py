@@ -13,8 +13,8 @@ import pathlib
 import sys
 import time
 
-from rows import (all_reduce, bulk, conditions, guide_network, input_pipeline, linear_regression, null_step, programs,
-                  session_run, startup, table, turns, workers)
+from rows import (all_reduce, bulk, conditions, guide_network, input_pipeline, linear_regression, null_step, page,
+                  programs, scaling, session_run, startup, table, turns, workers)
 
 ROWS = {
     "session": session_run.prepare,
@@ -29,6 +29,7 @@ ROWS = {
        for kind in ("", "bfloat16_") for batch in (256, 64) for threads in (1, 2)},
     "workers_2": workers.prepare,
     "workers_2_1gbit": workers.prepare_slow,
+    "scaling": scaling.prepare,
     "input": input_pipeline.prepare,
     "all_reduce_2": lambda *given: all_reduce.prepare(*given, members=2),
     "all_reduce_4": lambda *given: all_reduce.prepare(*given, members=4),
@@ -42,7 +43,8 @@ def parse():
     parser.add_argument("--rounds", type=int, default=3, help="starts of each side (3)")
     parser.add_argument("--quick", action="store_true", help="one short round, to see that everything runs; the "
                                                              "figures mean little")
-    parser.add_argument("--markdown", metavar="FILE", type=pathlib.Path, help="also write the table there")
+    parser.add_argument("--markdown", metavar="FILE", type=pathlib.Path, help="also write the table there; into its place, if the "
+                        "file has one as docs/benchmarks.md has: then all rows have to be measured, in all rounds")
     args = parser.parse_args()
     args.only = args.only.split(",")
     for row in args.only:
@@ -50,6 +52,9 @@ def parse():
             parser.error(f"--only: there is no row '{row}'; there are {', '.join(ROWS)}")
     if args.rounds < 1:
         parser.error("--rounds: at least 1")
+    args.page = args.markdown.read_text() if args.markdown and args.markdown.exists() else ""
+    if page.has_place(args.page) and (args.quick or set(args.only) != set(ROWS)):
+        parser.error(f"--markdown: {args.markdown} has a place for the whole table; leave out --quick and --only")
     args.rounds = 1 if args.quick else args.rounds
     return args
 
@@ -86,12 +91,13 @@ def main():
         cells += more_cells
         failures += more_failures
     told = (f"{conditions.machine()}; {conditions.tensorflow(python)}; "
-            f"{conditions.other_peers(guide_network.TORCH_PYTHON)}; {conditions.loopback()}. "
+            f"{conditions.other_peers(guide_network.TORCH_PYTHON, guide_network.TORCH_WHEEL_PYTHON)}; "
+            f"{conditions.loopback()}. "
             f"{conditions.run(args, commit, load.cores(), time.monotonic() - start)}")
     text = "\n".join([told, "", *table.markdown(cells)])
     print(text)
     if args.markdown:
-        args.markdown.write_text(text + "\n")
+        args.markdown.write_text(page.with_table(args.page, text) if page.has_place(args.page) else text + "\n")
     for failure in failures:
         print(f"\nfailed: {failure}", file=sys.stderr)
     sys.exit(1 if failures else 0)

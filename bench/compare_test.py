@@ -8,8 +8,7 @@ import unittest
 import unittest.mock
 
 import compare
-import scaling
-from rows import input_pipeline, programs, slow_link, turns, workers
+from rows import input_pipeline, page, programs, scaling, slow_link, turns, workers
 from rows.table import Contestant, Line
 
 
@@ -116,19 +115,45 @@ class InputPipeline(unittest.TestCase):
 
 
 class Scaling(unittest.TestCase):
-    def test_rows(self):
+    def test_lines(self):
         def case(batch, name, cores, replicas, rate):
-            measured = side(name, images_per_s=[rate], step_ms=[1e3 * batch / rate])
+            measured = side(name, images_per_s=[rate], of_all_cores=[2 * rate], step_ms=[1e3 * batch / rate])
             return scaling.Case(batch, name, cores, replicas, measured)
-        cases = [case(128, "one", 1, 1, 250), case(256, "one", 1, 1, 200), case(256, "two", 2, 2, 400)]
-        self.assertEqual(scaling.row(cases[2], cases), ["256", "two", "400 (n=1)", "640 ms", "138 s", "2.00 x", "80 %"])
-        self.assertEqual(scaling.row(cases[1], cases)[-2:], ["1.00 x", "100 %"])
+        found = [line.cells() for line in scaling.lines([
+            case(128, "one", 1, 1, 250), case(256, "one", 1, 1, 200), case(256, "two", 2, 2, 400)])]
+        self.assertEqual([cells[1:5] for cells in found[2:]], [
+            ["400 images/s (n=1)", "speed-up: over one device, 1 core, the same batch", "200 images/s (n=1)", "2 x"],
+            ["400 images/s (n=1)", "efficiency: over 2 of one device, 1 core, batch 128", "500 images/s (n=1)", "0.8 x"],
+            ["640 ms (n=1)", "-", "-", "-"]])
 
     def test_one_that_failed(self):
         cases = [scaling.Case(256, "one", 1, 1, Contestant("one", None, failures=["alas"])),
                  scaling.Case(256, "two", 2, 1, side("two", images_per_s=[400], step_ms=[640]))]
-        self.assertEqual(scaling.row(cases[0], cases), ["256", "one", "failed", "-", "-", "-", "-"])
-        self.assertEqual(scaling.row(cases[1], cases)[-2:], ["-", "-"])
+        found = [line.cells() for line in scaling.lines(cases)]
+        self.assertEqual(found[0][1], "failed")
+        self.assertEqual([cells[4] for cells in found[1:]], ["-", "-", "-"])
+
+
+class Page(unittest.TestCase):
+    TEXT = f"before\n\n{page.BEGIN}\n\nold\n\n{page.END}\n\nafter\n"
+
+    def test_the_table_goes_into_its_place(self):
+        self.assertEqual(page.with_table(self.TEXT, "new"), self.TEXT.replace("old", "new"))
+        self.assertEqual(page.with_table(page.with_table(self.TEXT, "new"), "old"), self.TEXT)
+        self.assertFalse(page.has_place("before\nafter\n"))
+        self.assertTrue(page.has_place((pathlib.Path(__file__).parent.parent / "docs/benchmarks.md").read_text()))
+
+    def test_a_part_of_the_table_does_not(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".md") as file:
+            file.write(self.TEXT)
+            file.flush()
+            for part in (["--quick"], ["--only", "session"]):
+                with unittest.mock.patch("sys.argv", ["compare", "--markdown", file.name, *part]), \
+                        unittest.mock.patch("sys.stderr"), self.assertRaises(SystemExit) as end:
+                    compare.parse()
+                self.assertEqual(end.exception.code, 2)
+            with unittest.mock.patch("sys.argv", ["compare", "--markdown", file.name]):
+                self.assertEqual(compare.parse().page, self.TEXT)
 
 
 class SlowLink(unittest.TestCase):

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bench/guide_network.h"
+#include "cohort/backends/cpu/cpu_device.h"
 #include "cohort/backends/cpu/kernels/convolution_call.h"
 #include "cohort/backends/cpu/kernels/pooling_call.h"
 #include "cohort/cohort.h"
@@ -104,7 +105,7 @@ class Primitives {
   }
   void Run(const cpu::OneDnnCall& call, const std::vector<Tensor>& b) {
     static const StepInfo step;
-    KernelContext ctx(*node_, *devices_[0], step, nullptr, nullptr, nullptr, nullptr);
+    KernelContext ctx(*node_, *devices_[0], step, nullptr, {}, nullptr, nullptr);
     ctx.set_num_threads(threads_);
     ms_ += MedianMs([&] {
       switch (b.size()) {

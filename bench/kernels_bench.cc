@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "cohort/backends/cpu/cpu_device.h"
 #include "cohort/backends/register.h"
 #include "cohort/device/kernel.h"
 #include "cohort/ops/activation.h"
@@ -36,7 +37,7 @@ Tensor Filled(DType dtype, const Shape& shape) {
 void RunKernel(benchmark::State& state, const std::vector<Tensor>& inputs,
                const std::function<Output(const std::vector<Output>&)>& build) {
   RegisterOps();
-  RegisterKernels();
+  RegisterBackends();
   Graph graph;
   std::vector<Output> placeholders;
   for (const Tensor& input : inputs) placeholders.push_back(ops::Placeholder(graph, input.dtype(), input.shape()));
@@ -59,7 +60,7 @@ void RunKernel(benchmark::State& state, const std::vector<Tensor>& inputs,
   const StepInfo step;
   int64_t bytes = 0;
   for (auto _ : state) {
-    KernelContext ctx(node, *devices[0], step, slots.data(), places.data(), outputs.data(), uses.data());
+    KernelContext ctx(node, *devices[0], step, slots.data(), places, outputs.data(), uses.data());
     kernel->Compute(ctx);
     benchmark::DoNotOptimize(outputs[0].raw_data());
   }
@@ -120,7 +121,7 @@ BENCHMARK(MatMul)->Arg(4)->Arg(8)->Arg(12)->Arg(16)->Arg(20)->Arg(32)->Arg(512);
 // place.
 void Dense(benchmark::State& state) {
   RegisterOps();
-  RegisterKernels();
+  RegisterBackends();
   const int64_t rows = state.range(0), k = state.range(1), n = state.range(2);
   const bool fused = state.range(3) != 0;
   const std::vector<Tensor> inputs = {Filled(DType::kFloat32, {rows, k}), Filled(DType::kFloat32, {k, n}),
@@ -153,7 +154,7 @@ void Dense(benchmark::State& state) {
   const StepInfo step;
   for (auto _ : state) {
     for (size_t i = 0; i < nodes.size(); ++i) {
-      KernelContext ctx(*nodes[i], *devices[0], step, slots.data(), places[i].data(), slots.data() + nodes[i]->id(),
+      KernelContext ctx(*nodes[i], *devices[0], step, slots.data(), places[i], slots.data() + nodes[i]->id(),
                         uses.data());
       kernels[i]->Compute(ctx);
       if (i > 0) slots[static_cast<size_t>(nodes[i - 1]->id())].Reset();

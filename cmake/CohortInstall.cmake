@@ -40,3 +40,9 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/cohortConfigVersion.cmake
 install(FILES ${PROJECT_BINARY_DIR}/cohortConfig.cmake ${PROJECT_BINARY_DIR}/cohortConfigVersion.cmake
   ${PROJECT_SOURCE_DIR}/cmake/CohortDnnl.cmake
   ${PROJECT_SOURCE_DIR}/cmake/CohortKerasFiles.cmake DESTINATION ${_package_dir})
+
+# The documents and the sources of the examples; tools/cohort installs the program.
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/LICENSE
+  DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR})

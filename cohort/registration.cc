@@ -5,7 +5,7 @@
 #include "cohort/backends/register.h"
 #include "cohort/checkpoint/ops.h"
 #include "cohort/cluster/server_directory.h"
-#include "cohort/collective/group_registry.h"
+#include "cohort/collective/group_directory.h"
 #include "cohort/collective/kernels.h"
 #include "cohort/ops/register.h"
 #include "cohort/runtime/kernels.h"
@@ -18,7 +18,7 @@ bool RegisterAll() {
   std::call_once(once, [] {
     RegisterOps();
     RegisterCheckpointOps(OpRegistry::Global());
-    RegisterKernels();
+    RegisterBackends();
     RegisterRuntimeKernels(KernelRegistry::Global());
     RegisterCheckpointKernels(KernelRegistry::Global());
     RegisterSummaryKernels(KernelRegistry::Global());

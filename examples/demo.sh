@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # The tour behind `./dev demo`: two trainings on a local cluster of 2 parameter servers and 2 workers, four processes
-# each, and one of two workers that stay equal by all-reduce. Expects the programs to be built; COHORT_BUILD_DIR names the build folder (default: build/release).
+# each, and one of two workers that stay equal by all-reduce. Expects the programs to be built; COHORT_BUILD_DIR names
+# the build folder (default: build/release).
 set -euo pipefail
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 BIN="${COHORT_BUILD_DIR:-$ROOT/build/release}/bin"
 LOGS="$ROOT/build/demo"
-DATA="${COHORT_DATA_DIR:-}"
 CLUSTER=(--ps=2 --workers=2)
 LINEAR_STEPS=20000
 MNIST_STEPS=3000
@@ -76,12 +76,12 @@ summarize() {
 
 # Two workers with a copy of the network each, whose gradients are summed in every step; one thread a worker. Nothing
 # stands between the launcher and the terminal, so that the progress bar is seen; the files are the launcher's.
-train_mirrored() { # train_mirrored [FLAGS...]
+train_mirrored() {
   local logdir="$LOGS/mirrored"
   mkdir -p "$logdir"
   printf '\n=== fashion_mnist: 2 workers, MultiWorkerMirroredStrategy, %s images\n' "$MIRRORED_IMAGES"
   "$BIN/cohort" launch --workers=2 --output_dir="$logdir" -- "$BIN/fashion_mnist" --strategy=multi_worker --threads=1 \
-    --epochs=2 --max_images="$MIRRORED_IMAGES" --logdir="$logdir" "$@" 2>&1 </dev/null ||
+    --epochs=2 --max_images="$MIRRORED_IMAGES" --logdir="$logdir" 2>&1 </dev/null ||
     { printf 'demo: fashion_mnist failed; its output is in %s/worker-*.log\n' "$logdir" >&2 && exit 1; }
   printf -- '--- fashion_mnist\n'
   grep -oE 'test accuracy: .*' "$logdir/worker-0.log" | sed 's/^/    /' || true
@@ -90,18 +90,21 @@ train_mirrored() { # train_mirrored [FLAGS...]
 
 main() {
   parse_arguments "$@"
-  train linear_regression linear_regression "$LINEAR_STEPS" --steps_to_validate=2000 --learning_rate=0.001
-  if [[ -d $DATA/fashion-mnist ]]; then
-    train fashion_mnist mnist_classifier "$MNIST_STEPS" --data_dir="$DATA/fashion-mnist"
-    train_mirrored --data_dir="$DATA/fashion-mnist"
-  else
-    printf '\nCOHORT_DATA_DIR names no folder with fashion-mnist/ in it: the classifier makes pictures of its own.\n'
-    printf 'For the real ones put the four *-ubyte.gz files of Fashion-MNIST into such a folder.\n'
-    train generated_images mnist_classifier "$MNIST_STEPS"
-    train_mirrored
+  # The programs themselves find the pictures by COHORT_DATA_DIR; if it names a folder without them, they fail.
+  local images=fashion_mnist
+  if [[ -z ${COHORT_DATA_DIR:-} ]]; then
+    images=generated_images
+    printf '\nCOHORT_DATA_DIR is not set: the classifiers train on GENERATED images, on which accuracies mean nothing.\n'
+    printf 'For real ones put the four *-ubyte.gz files of Fashion-MNIST into DIR/fashion-mnist and set it to DIR.\n'
   fi
+  train linear_regression linear_regression "$LINEAR_STEPS" --steps_to_validate=2000 --learning_rate=0.001
+  train "$images" mnist_classifier "$MNIST_STEPS"
+  train_mirrored
   printf '\nLook at the runs:      tensorboard --logdir %s\n' "$LOGS"
   printf 'Train further:         ./dev demo      (from the start: ./dev demo --fresh)\n'
+  if [[ $images == generated_images ]]; then
+    printf 'The accuracies above are of GENERATED images, because COHORT_DATA_DIR is not set.\n'
+  fi
 }
 
 main "$@"

@@ -1,5 +1,6 @@
 """What the reader of a table must know of the machine and the run."""
 
+import datetime
 import os
 import platform
 import subprocess
@@ -36,11 +37,13 @@ def tensorflow(python):
     return f"tensorflow {found} on Python {output_of(python, '-V').removeprefix('Python ')}"
 
 
-def other_peers(torch_python):
+def other_peers(torch_python, wheel_python=None):
     """Of the rows that compare with PyTorch and with Gloo."""
-    torch = output_of(torch_python, "-c", "import torch; print(torch.__version__)") or "not installed"
+    def torch(python):
+        return output_of(python, "-c", "import torch; print(torch.__version__)") or "not installed"
     gloo = output_of("dpkg-query", "-W", "-f", "${Version}", "libgloo-dev") or "not installed"
-    return f"PyTorch {torch}; Gloo {gloo}"
+    wheel = f", its wheel {torch(wheel_python)}" if wheel_python else ""
+    return f"PyTorch {torch(torch_python)}{wheel}; Gloo {gloo}"
 
 
 def loopback():
@@ -50,6 +53,7 @@ def loopback():
 
 def run(args, of_commit, load, seconds):
     """`args`: with quick and rounds."""
-    return (f"Commit {of_commit}. {'A quick look, not a measurement: ' if args.quick else ''}{args.rounds} "
+    of_date = output_of("git", "show", "-s", "--format=%cs", of_commit.removesuffix("-dirty")) or "?"
+    return (f"`./dev bench peers`, commit {of_commit} of {of_date}, run on {datetime.date.today()}. {'A quick look, not a measurement: ' if args.quick else ''}{args.rounds} "
             f"round{'s' * (args.rounds > 1)}, {seconds / 60:.1f} minutes; other processes used {load:.2f} cores on "
             f"average. Median (least to greatest, n = starts of the processes).")

@@ -2,37 +2,23 @@
 
 #include <mutex>
 
-namespace cohort {
+#include "cohort/backends/cpu/cpu_backend.h"
 
-void RegisterKernels() {
+namespace cohort {
+namespace {
+
+void Add(const Backend& backend) {
+  BackendRegistry::Global().Register(backend);
+  backend.RegisterKernels(KernelRegistry::Global());
+}
+
+}  // namespace
+
+void RegisterBackends() {
   static std::once_flag once;
   std::call_once(once, [] {
-    KernelRegistry& registry = KernelRegistry::Global();
-    RegisterConstantKernels(registry);
-    RegisterArrayKernels(registry);
-    RegisterLayoutKernels(registry);
-    RegisterJoinKernels(registry);
-    RegisterSliceKernels(registry);
-    RegisterGatherKernels(registry);
-    RegisterPartitionKernels(registry);
-    RegisterUnaryKernels(registry);
-    RegisterArithmeticKernels(registry);
-    RegisterComparisonKernels(registry);
-    RegisterSelectKernels(registry);
-    RegisterReductionKernels(registry);
-    RegisterScanKernels(registry);
-    RegisterMatMulKernels(registry);
-    RegisterStateKernels(registry);
-    RegisterControlKernels(registry);
-    RegisterTensorListKernels(registry);
-    RegisterActivationKernels(registry);
-    RegisterSoftmaxKernels(registry);
-    RegisterNnKernels(registry);
-    RegisterConvolutionKernels(registry);
-    RegisterPoolingKernels(registry);
-    RegisterBatchNormKernels(registry);
-    RegisterRandomKernels(registry);
-    RegisterTrainingKernels(registry);
+    Add(CpuBackend::Get());
+    AddShortDeviceType("GPU");  // a name of TensorFlow's; soft placement may replace it
   });
 }
 

@@ -11,7 +11,7 @@ namespace cohort {
 namespace {
 
 void CheckStorable(const std::string& name, const Tensor& tensor) {
-  if (tensor.defined() && !IsHandle(tensor.dtype()) && tensor.space() == MemorySpace::kHost) return;
+  if (tensor.defined() && !IsHandle(tensor.dtype()) && tensor.space().is_host()) return;
   throw InvalidArgumentError(StrCat("[checkpoint] only host tensors of plain elements can be stored; got ",
                                     tensor.ToString(0), " for \"", name, "\""));
 }

@@ -63,18 +63,33 @@ class SnapshotTakeKernel final : public AsideKernel {
     } catch (const DeadlineExceededError&) {
       return false;  // steps are inside: wait for them on another thread, which they cannot need
     }
-    Take(ctx, *closed);
+    const std::vector<Tensor> values = ValuesOf(ctx);
+    closed.reset();
+    Keep(ctx, values);
     return true;
   }
 
-  void RunAside(KernelContext& ctx) override { Take(ctx, GateClosed(ctx.device().task().update_gate, kCutTimeout)); }
+  void RunAside(KernelContext& ctx) override {
+    std::vector<Tensor> values;
+    {
+      const GateClosed closed(ctx.device().task().update_gate, kCutTimeout);
+      values = ValuesOf(ctx);
+    }
+    Keep(ctx, values);
+  }
 
-  // Only references are taken while the gate is closed.
-  void Take(KernelContext& ctx, const GateClosed&) const {
+  // References. They are taken while the gate is closed.
+  static std::vector<Tensor> ValuesOf(KernelContext& ctx) {
+    std::vector<Tensor> values;
+    for (int i = 0; i < ctx.num_inputs(); ++i) values.push_back(ResourceOf<Variable>(ctx.input(i)).Read());
+    return values;
+  }
+
+  void Keep(KernelContext& ctx, const std::vector<Tensor>& values) const {
     Snapshot snapshot{names_, {}};
     std::vector<int64_t> shapes;
-    for (int i = 0; i < ctx.num_inputs(); ++i) {
-      snapshot.values.push_back(ctx.device().CopyToHost(ResourceOf<Variable>(ctx.input(i)).Read()));
+    for (const Tensor& value : values) {
+      snapshot.values.push_back(ctx.device().CopyToHost(value));
       const Shape& shape = snapshot.values.back().shape();
       shapes.push_back(shape.rank());
       shapes.insert(shapes.end(), shape.dims().begin(), shape.dims().end());
@@ -220,14 +235,14 @@ class RestoreKernel final : public AsideKernel {
 }  // namespace
 
 void RegisterCheckpointKernels(KernelRegistry& registry) {
-  registry.Register<SaveKernel>("SaveV2", "CPU");
-  registry.Register<RestoreKernel>("RestoreV2", "CPU");
-  registry.Register<SnapshotTakeKernel>("_SnapshotTake", "CPU");
-  registry.RegisterFn("_SnapshotRead", "CPU", SnapshotRead);
-  registry.RegisterFn("_SnapshotReadStrings", "CPU", SnapshotReadStrings);
-  registry.Register<SnapshotWriteKernel>("_SnapshotWrite", "CPU");
-  registry.RegisterFn("_SnapshotDrop", "CPU", SnapshotDrop);
-  registry.Register<ProbeKernel>("_CheckpointProbe", "CPU");
+  registry.RegisterHost<SaveKernel>("SaveV2");
+  registry.RegisterHost<RestoreKernel>("RestoreV2");
+  registry.RegisterHost<SnapshotTakeKernel>("_SnapshotTake");
+  registry.RegisterHostFn("_SnapshotRead", SnapshotRead);
+  registry.RegisterHostFn("_SnapshotReadStrings", SnapshotReadStrings);
+  registry.RegisterHost<SnapshotWriteKernel>("_SnapshotWrite");
+  registry.RegisterHostFn("_SnapshotDrop", SnapshotDrop);
+  registry.RegisterHost<ProbeKernel>("_CheckpointProbe");
 }
 
 }  // namespace cohort

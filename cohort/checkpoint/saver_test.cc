@@ -32,7 +32,7 @@ using ::testing::UnorderedElementsAre;
 
 const bool kRegistered = [] {
   RegisterOps();
-  RegisterKernels();
+  RegisterBackends();
   RegisterRuntimeKernels(KernelRegistry::Global());
   RegisterCheckpointOps(OpRegistry::Global());
   RegisterCheckpointKernels(KernelRegistry::Global());

@@ -8,9 +8,10 @@
 #include "cohort/cluster/roles.h"
 #include "cohort/cluster/server_directory.h"
 #include "cohort/cluster/token.h"
+#include "cohort/core/line_buffering.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/device/device_factory.h"
+#include "cohort/device/backend.h"
 
 namespace cohort {
 namespace {
@@ -66,6 +67,8 @@ Server::Server(const ClusterSpec& cluster, const std::string& job, int task, con
                job_ == "evaluator" ? "; an evaluator stands beside its cluster and has no server" : ""));
   }
   CheckTransportProtocol(options_.protocol);
+  ApplyLineBuffering();
+  WarnOfFieldsWithoutEffect(options_.config);
   orphan_timeout_ = LimitOf(options_.orphan_timeout, "COHORT_ORPHAN_TIMEOUT", std::chrono::minutes(1));
   chief_timeout_ = LimitOf(options_.chief_timeout, "COHORT_CHIEF_TIMEOUT", std::chrono::hours(2));
   if (options_.start) Start();
@@ -80,7 +83,7 @@ void Server::Start() {
   }
   const DeviceName name = FullTaskName(job_, task_);
   auto resources = std::make_shared<TaskResources>();
-  auto devices = std::make_shared<DeviceSet>(DeviceFactories::Global().Make(
+  auto devices = std::make_shared<DeviceSet>(BackendRegistry::Global().MakeDevices(
       name, options_.config.device_count, options_.config.intra_op_parallelism_threads, resources, "server"));
 
   TransportOptions transport;

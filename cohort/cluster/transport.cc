@@ -41,7 +41,7 @@ void CheckCanTravel(const Message& message) {
         StrCat("[transport] expected a kind of message below ", kReservedKind, "; got ", message.kind));
   }
   for (const Tensor& tensor : message.tensors) {
-    if (tensor.defined() && !IsHandle(tensor.dtype()) && tensor.space() == MemorySpace::kHost) continue;
+    if (tensor.defined() && !IsHandle(tensor.dtype()) && tensor.space().is_host()) continue;
     throw InvalidArgumentError(
         StrCat("[transport] expected tensors in host memory to send; got ",
                !tensor.defined() ? "an undefined one" : StrCat(tensor.dtype(), tensor.shape(), " elsewhere"),

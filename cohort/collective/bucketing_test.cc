@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cohort/collective/choice.h"
 #include "cohort/core/error.h"
 
 namespace cohort::collective {
@@ -68,45 +67,6 @@ TEST(BucketingTest, EveryGradientIsInOneBucketForAnyLimit) {
     EXPECT_EQ(seen, std::vector<int>(bytes.size(), 1)) << limit;
   }
   EXPECT_THROW(BucketGradients({}, -1), InvalidArgumentError);
-}
-
-std::vector<Location> OneHost(const std::vector<int>& processes) {
-  std::vector<Location> locations;
-  for (const int process : processes) locations.push_back({0, process});
-  return locations;
-}
-
-// One rank a process.
-std::vector<Location> Hosts(const std::vector<int>& hosts) {
-  std::vector<Location> locations;
-  for (size_t i = 0; i < hosts.size(); ++i) locations.push_back({hosts[i], static_cast<int>(i)});
-  return locations;
-}
-
-TEST(ChoiceTest, FollowsBytesMembersAndProcesses) {
-  constexpr DType kF32 = DType::kFloat32;
-  EXPECT_EQ(ChooseAllReduce(kF32, 1 << 20, OneHost({0})), Algorithm::kShared);
-  EXPECT_EQ(ChooseAllReduce(kF32, 1 << 20, OneHost({0, 0, 0})), Algorithm::kShared);
-  EXPECT_EQ(ChooseAllReduce(kF32, 4, OneHost({0, 0, 1})), Algorithm::kHierarchical);
-  EXPECT_EQ(ChooseAllReduce(kF32, 4096, OneHost({0, 1})), Algorithm::kDoubling);
-  EXPECT_EQ(ChooseAllReduce(kF32, 4096, OneHost({0, 1, 2})), Algorithm::kDoubling);
-  EXPECT_EQ(ChooseAllReduce(kF32, 100 << 20, OneHost({0, 1})), Algorithm::kRing);
-  EXPECT_EQ(ChooseAllReduce(kF32, 100 << 20, OneHost({0, 1, 2})), Algorithm::kRing);
-  EXPECT_EQ(ChooseAllReduce(kF32, 100 << 20, OneHost({0, 1, 2, 3})), Algorithm::kHalvingDoubling);
-  EXPECT_EQ(ChooseAllReduce(DType::kBfloat16, 100 << 20, OneHost({0, 1, 2, 3})), Algorithm::kDirect);
-}
-
-TEST(ChoiceTest, SparesTheLinkBetweenHostsOfSeveralProcesses) {
-  for (const DType dtype : {DType::kFloat32, DType::kBfloat16}) {
-    EXPECT_EQ(ChooseAllReduce(dtype, 100 << 20, Hosts({0, 0, 1, 1})), Algorithm::kHierarchical);
-    EXPECT_EQ(ChooseAllReduce(dtype, 100 << 20, Hosts({0, 1, 2, 2, 1, 0})), Algorithm::kHierarchical);
-    EXPECT_EQ(ChooseAllReduce(dtype, 4096, Hosts({0, 0, 1, 1})), Algorithm::kDoubling);
-  }
-  // One process a host, or uneven: as with one host.
-  EXPECT_EQ(ChooseAllReduce(DType::kFloat32, 100 << 20, Hosts({0, 1})), Algorithm::kRing);
-  EXPECT_EQ(ChooseAllReduce(DType::kFloat32, 100 << 20, Hosts({0, 1, 2, 3})), Algorithm::kHalvingDoubling);
-  EXPECT_EQ(ChooseAllReduce(DType::kFloat32, 100 << 20, Hosts({0, 0, 1})), Algorithm::kRing);
-  EXPECT_EQ(ChooseAllReduce(DType::kFloat32, 4, {{0, 0}, {0, 0}, {1, 1}}), Algorithm::kHierarchical);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "cohort/collective/call.h"
 
+#include "cohort/collective/member_list.h"
 #include "cohort/core/str_cat.h"
 
 namespace cohort::collective {
@@ -29,11 +30,21 @@ std::string DescribeCall(const std::string& name, const CallId& call, const Sign
   return StrCat("'", name, "' (instance ", call.instance, ", round ", call.round, "), ", signature.ToString());
 }
 
-Status Disagreement(const std::string& what, const std::string& who, const std::string& other,
-                    const Signature& theirs) {
+Status SignatureMismatch(const std::string& what, const std::string& who, const std::string& other,
+                         const Signature& theirs) {
   return Status(Code::kInvalidArgument,
                 StrCat("[collective] the members of a group bring different things to ", what, " at ", who, "; ", other,
                        " brings ", theirs.ToString(), ": build the same graph with the same shapes at every member"));
+}
+
+void EndCall(CollectiveCall& call, const MemberList& members, const Status& status, Tensor result) {
+  const Communicator::Done done = std::move(call.done);
+  call.input.Reset();
+  if (status.ok()) return done(Status(), std::move(result));
+  result.Reset();
+  done(Status(status.code(), StrCat("[collective] ", DescribeCall(call.name, call.id, call.signature), " failed at ",
+                                    members.DescribeRank(call.rank), ": ", status.message())),
+       Tensor());
 }
 
 }  // namespace cohort::collective

@@ -1,52 +1,74 @@
-// What members have to agree on about one collective, and how it is told apart from others.
+// What members have to agree on about one collective, and what one member brings to it.
 #pragma once
 
 #include <compare>
 #include <cstdint>
 #include <string>
 
-#include "cohort/collective/plan.h"
+#include "cohort/collective/algorithm.h"
 #include "cohort/core/dtype.h"
 #include "cohort/core/shape.h"
 #include "cohort/device/communicator.h"
 
 namespace cohort::collective {
 
+class MemberList;
+
 enum class CallKind : uint8_t { kAllReduce, kBroadcast, kAllGather, kReduceScatter, kBarrier };
-// "all-reduce", ...
+// Returns "all-reduce", "broadcast", ...
 const char* CallKindName(CallKind kind);
 
-// One execution of one collective.
+// Names one execution of one collective.
 struct CallId {
   int64_t instance = 0;
-  int64_t round = 0;                                                // how many times this instance has been run before
+  int64_t round = 0;                                                // how often this instance was run before
   friend auto operator<=>(const CallId&, const CallId&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
+// What a collective is. All members have to call it with equal signatures.
 struct Signature {
   CallKind kind = CallKind::kBarrier;
-  ReduceOp op = ReduceOp::kSum;            // of kAllReduce, kReduceScatter
+  ReduceOp op = ReduceOp::kSum;            // of kAllReduce and kReduceScatter
   Algorithm algorithm = Algorithm::kRing;  // of kAllReduce
   int32_t root = 0;                        // of kBroadcast
   DType dtype = DType::kInvalid;
-  Shape shape;  // what each member brings; may be partly unknown in a schedule
+  Shape shape;  // of each member's input; in a schedule it may be partly unknown
 
   friend bool operator==(const Signature&, const Signature&) = default;
-  // "all-reduce SUM of float32[2,3] by RING".
+  // Returns "all-reduce SUM of float32[2,3] by RING".
   std::string ToString() const;
 };
 
-// "'w' (instance 3, round 7), all-reduce SUM of float32[4] by RING".
+// Returns "'w' (instance 3, round 7), all-reduce SUM of float32[4] by RING".
 std::string DescribeCall(const std::string& name, const CallId& call, const Signature& signature);
-// `what`, as `who` calls it, is `theirs` for `other`.
-Status Disagreement(const std::string& what, const std::string& who, const std::string& other, const Signature& theirs);
+// Returns the InvalidArgumentError for a member `other` that calls the collective `what` with the signature `theirs`.
+// `what` is described as the member `who` calls it.
+Status SignatureMismatch(const std::string& what, const std::string& who, const std::string& other,
+                         const Signature& theirs);
 
-// A collective that a member has begun. Thread-safe.
-class Pending {
+// One member's part in one execution of a collective: what it brings, and how it gets the result. The engine that runs
+// the collective owns it from Begin on and ends it with EndCall.
+struct CollectiveCall {
+  std::string name;
+  CallId id;
+  int rank = -1;
+  Signature signature;
+  Tensor input;  // undefined for a barrier
+  Shape output_shape;
+  Communicator::Done done;
+  uint64_t schedule_fingerprint = 0;  // of StepSchedule; 0: the call is not part of a graph
+};
+
+// Releases the input and calls `done`: with `result` if `status` is ok, else with an error that names the call and the
+// member.
+void EndCall(CollectiveCall& call, const MemberList& members, const Status& status, Tensor result);
+
+// A collective that a member has begun and that may not have ended: what the watchdog looks at. Thread-safe.
+class UnfinishedCollective {
  public:
-  virtual ~Pending() = default;
+  virtual ~UnfinishedCollective() = default;
   virtual std::string Describe() const = 0;
-  // "waits for rank 2 (...), step 3 of 12", or "" when it has ended.
+  // Returns "waits for rank 2 (...) at step 3 of 12", or "" if the collective has ended.
   virtual std::string DescribeWait() const = 0;
 };
 

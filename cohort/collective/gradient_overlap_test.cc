@@ -5,6 +5,7 @@
 
 #include "cohort/collective/gradient_reduction.h"
 #include "cohort/collective/testing/in_graph.h"
+#include "cohort/device/kernel.h"
 #include "cohort/graph/gradients.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"

@@ -1,4 +1,4 @@
-// Gradients of replicas, reduced in buckets while the backward pass goes on.
+// Reduces the gradients of replicas in buckets, while the backward pass goes on.
 #pragma once
 
 #include <string>
@@ -10,16 +10,17 @@
 namespace cohort::collective {
 
 struct GradientReduction {
-  ops::CollectiveKeys keys;               // of the group; instance keys are the next ones of the graph
+  ops::CollectiveKeys keys;               // of the group; the instance keys are the next free ones of the graph
   std::string final_op = "Id";            // "Id": sums; "Div": means
   int64_t bytes_per_pack = 0;             // 0: kBytesPerPack
-  std::vector<std::string> devices = {};  // of the replicas in this graph; empty: by the scopes
+  std::vector<std::string> devices = {};  // of the replicas in this graph; empty: the scopes decide
 };
 
-// `replicas`: for each replica that is in this graph (one where each has a graph of its own) its dense gradients; all
-// replicas have the same ones, of equal dtypes and shapes, in any graph. Returns the reduced ones in the same order.
-// Buckets follow the order in which the first replica's gradients were added to the graph. Small gradients travel
-// packed as one vector, which costs a copy; large ones do not. Throws InvalidArgumentError for replicas that differ.
+// Adds ops that reduce the gradients, and returns the reduced gradients in the order of the argument. replicas[r] has
+// the dense gradients of the r-th replica that is in this graph; if each process has a graph of its own, that may be
+// only one. All replicas, in any graph, have to have the same gradients, of equal dtypes and shapes. The buckets follow
+// the order in which the first replica's gradients were added to the graph. Small gradients travel packed as one
+// vector, which costs a copy; large ones do not. Throws InvalidArgumentError if replicas differ.
 std::vector<std::vector<Output>> ReduceGradients(const std::vector<std::vector<Output>>& replicas,
                                                  const GradientReduction& how);
 

@@ -1,10 +1,11 @@
-// What a communicator promises, over each transport, for many numbers of members, each algorithm, dtype, operation and
-// size, in place and not. All sizes of a test run in one group: large and small ones mix.
+// What a communicator promises, over each transport, for many numbers of members, each algorithm and engine, dtype,
+// operation and size, in place and not. All sizes of a test run in one group: large and small ones mix.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "cohort/collective/testing/group_harness.h"
 
@@ -92,16 +93,41 @@ std::string NameOf(const ::testing::TestParamInfo<Layout>& info) { return StrCat
 
 class GroupContract : public ::testing::TestWithParam<Layout> {
  protected:
+  using Call = std::function<void(Communicator&, Tensor, Communicator::Done)>;
+
   int world() const { return GetParam().world; }
   CollectiveId Next(const char* name) { return {++instance_, name}; }
 
+  // Runs `check` with a group (group()) of each of `algorithms`.
+  void ForEach(const std::vector<Algorithm>& algorithms, const std::function<void(Algorithm)>& check) {
+    ASSERT_FALSE(algorithms.empty());
+    for (const Algorithm algorithm : algorithms) {
+      SCOPED_TRACE(AlgorithmName(algorithm));
+      GroupOptions options;
+      options.key = ++key_;
+      options.algorithm = algorithm;
+      options.segment_bytes = 32 * 1024;
+      group_.emplace(cluster_, options);
+      ASSERT_TRUE(group_->joined());
+      check(algorithm);
+      group_.reset();
+      if (HasFatalFailure()) return;
+    }
+  }
+  // For all-reduce.
+  void ForEachAlgorithm(const std::function<void(Algorithm)>& check) { ForEach(testing::AskableAlgorithms(), check); }
+  // For other collectives, which have one implementation in each engine.
+  void ForEachEngine(const std::function<void(Algorithm)>& check) {
+    ForEach(testing::OneAlgorithmPerEngine(GetParam()), check);
+  }
+  TestGroup& group() { return *group_; }
+
   template <typename T>
-  void CheckAllReduce(TestGroup& group, ReduceOp op, int64_t count, bool in_place, const std::string& algorithm) {
-    const std::string what =
-        StrCat(algorithm, " ", ReduceOpName(op), " of ", count, " ", kDTypeOf<T>, in_place ? " in place" : "");
+  void CheckAllReduce(ReduceOp op, int64_t count, bool in_place) {
+    const std::string what = StrCat(ReduceOpName(op), " of ", count, " ", kDTypeOf<T>, in_place ? " in place" : "");
     const CollectiveId id = Next("reduce");
     std::vector<Tensor> kept;
-    const auto outcomes = group.Run([&](Communicator& member, Communicator::Done done) {
+    const auto outcomes = group().Run([&](Communicator& member, Communicator::Done done) {
       Tensor input = InputOf<T>(member.rank(), Shape{count});
       if (!in_place) kept.push_back(input);
       member.AllReduceAsync(id, std::move(input), op, std::move(done));
@@ -119,46 +145,24 @@ class GroupContract : public ::testing::TestWithParam<Layout> {
   }
 
   template <typename T>
-  void CheckDType(TestGroup& group, const std::string& algorithm) {
+  void CheckAllReduces() {
     for (const int64_t count : {int64_t{0}, int64_t{1}, kOdd, kLarge}) {
       for (const bool in_place : {false, true}) {
         for (const ReduceOp op :
              {ReduceOp::kSum, ReduceOp::kProduct, ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kMean}) {
           if (count == kLarge && op != ReduceOp::kSum && op != ReduceOp::kMean) continue;
-          CheckAllReduce<T>(group, op, count, in_place, algorithm);
+          CheckAllReduce<T>(op, count, in_place);
           if (HasFatalFailure()) return;
         }
       }
     }
   }
 
- private:
-  int64_t instance_ = 0;
-};
-
-TEST_P(GroupContract, AllReduce) {
-  TestCluster cluster(GetParam());
-  for (const Algorithm algorithm : testing::AllAlgorithms()) {
-    GroupOptions options;
-    options.key = static_cast<int64_t>(algorithm);
-    options.algorithm = algorithm;
-    options.segment_bytes = 32 * 1024;
-    TestGroup group(cluster, options);
-    ASSERT_TRUE(group.joined());
-    ForNumbers([&](auto element) { CheckDType<decltype(element)>(group, AlgorithmName(algorithm)); });
-    if (HasFatalFailure()) return;
-  }
-}
-
-class GroupOperations : public GroupContract {
- protected:
-  using Call = std::function<void(Communicator&, Tensor, Communicator::Done)>;
-
   // All members bring their elements, and keep them unless `in_place`.
   template <typename T>
   std::vector<Outcome> Bring(const Shape& shape, bool in_place, const Call& call) {
     std::vector<Tensor> kept;
-    std::vector<Outcome> outcomes = group_.Run([&](Communicator& member, Communicator::Done done) {
+    std::vector<Outcome> outcomes = group().Run([&](Communicator& member, Communicator::Done done) {
       Tensor input = InputOf<T>(member.rank(), shape);
       if (!in_place) kept.push_back(input);
       call(member, std::move(input), std::move(done));
@@ -227,7 +231,7 @@ class GroupOperations : public GroupContract {
   void ExpectRefusal(const char* what, const Tensor& input, const char* expected, const Call& call) {
     const Shape shape = input.shape();
     for (const Outcome& outcome :
-         group_.Run([&](Communicator&member, Communicator::Done done) { call(member, input, std::move(done)); })) {
+         group().Run([&](Communicator&member, Communicator::Done done) { call(member, input, std::move(done)); })) {
       EXPECT_EQ(outcome.status.code(), Code::kInvalidArgument) << what << ": " << outcome.status.ToString();
       EXPECT_THAT(outcome.status.message(),
                   AllOf(HasSubstr(StrCat("'", what, "'")), HasSubstr(StrCat("expected ", expected, " in host memory")),
@@ -236,152 +240,170 @@ class GroupOperations : public GroupContract {
     }
   }
 
+ private:
   TestCluster cluster_{GetParam()};
-  TestGroup group_{cluster_, {}};
+  std::optional<TestGroup> group_;
+  int64_t key_ = 0;
+  int64_t instance_ = 0;
 };
 
-TEST_P(GroupOperations, Broadcast) {
-  ASSERT_TRUE(group_.joined());
-  for (int root = 0; root < world(); ++root) {
-    for (const int64_t rows : {int64_t{0}, int64_t{1}, kOdd, int64_t{400'001}}) CheckBroadcast<float>(root, rows);
-  }
-  const auto check = [&](auto element) {
-    for (const int64_t rows : {int64_t{0}, int64_t{1}, kOdd}) CheckBroadcast<decltype(element)>(world() / 2, rows);
-  };
-  ForNumbers(check);
-  check(bool());
+TEST_P(GroupContract, AllReduce) {
+  ForEachAlgorithm([&](Algorithm) { ForNumbers([&](auto element) { CheckAllReduces<decltype(element)>(); }); });
 }
 
-TEST_P(GroupOperations, AllGather) {
-  ASSERT_TRUE(group_.joined());
-  const auto check = [&](auto element) {
-    for (const Shape& shape : {Shape{}, Shape{0}, Shape{1}, Shape{kOdd}, Shape{3, 5}}) {
-      CheckAllGather<decltype(element)>(shape);
+TEST_P(GroupContract, Broadcast) {
+  ForEachEngine([&](Algorithm) {
+    for (int root = 0; root < world(); ++root) {
+      for (const int64_t rows : {int64_t{0}, int64_t{1}, kOdd}) CheckBroadcast<float>(root, rows);
     }
-  };
-  ForNumbers(check);
-  check(bool());
-  CheckAllGather<int64_t>(Shape{kLarge});
-}
-
-TEST_P(GroupOperations, ReduceScatter) {
-  ASSERT_TRUE(group_.joined());
-  ForNumbers([&](auto element) {
-    using T = decltype(element);
-    for (const int64_t rows : {int64_t{0}, int64_t{1}}) CheckReduceScatter<T>(ReduceOp::kSum, rows);
-    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kProduct, ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kMean}) {
-      CheckReduceScatter<T>(op, kOdd);
-    }
+    for (const int root : {0, world() - 1}) CheckBroadcast<float>(root, kLarge);
+    const auto check = [&](auto element) {
+      for (const int64_t rows : {int64_t{0}, int64_t{1}, kOdd}) CheckBroadcast<decltype(element)>(world() / 2, rows);
+    };
+    ForNumbers(check);
+    check(bool());
   });
-  for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean}) CheckReduceScatter<bfloat16>(op, 20'001);
+}
+
+TEST_P(GroupContract, AllGather) {
+  ForEachEngine([&](Algorithm) {
+    const auto check = [&](auto element) {
+      for (const Shape& shape : {Shape{}, Shape{0}, Shape{1}, Shape{kOdd}, Shape{3, 5}}) {
+        CheckAllGather<decltype(element)>(shape);
+      }
+    };
+    ForNumbers(check);
+    check(bool());
+    CheckAllGather<int64_t>(Shape{kLarge});
+  });
+}
+
+TEST_P(GroupContract, ReduceScatter) {
+  ForEachEngine([&](Algorithm) {
+    ForNumbers([&](auto element) {
+      using T = decltype(element);
+      for (const int64_t rows : {int64_t{0}, int64_t{1}}) CheckReduceScatter<T>(ReduceOp::kSum, rows);
+      for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kProduct, ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kMean}) {
+        CheckReduceScatter<T>(op, kOdd);
+      }
+    });
+    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean}) CheckReduceScatter<bfloat16>(op, 20'001);
+  });
 }
 
 // What cannot be sent or computed on is refused by name, and the group goes on.
-TEST_P(GroupOperations, OtherDTypesAreRefused) {
-  ASSERT_TRUE(group_.joined());
-  constexpr auto kSum = ReduceOp::kSum;
-  const Call reduce = [](Communicator& member, Tensor input, Communicator::Done done) {
-    member.AllReduceAsync({1, "reduce"}, std::move(input), kSum, std::move(done));
-  };
-  const Call scatter = [](Communicator& member, Tensor input, Communicator::Done done) {
-    member.ReduceScatterAsync({2, "scatter"}, std::move(input), kSum, std::move(done));
-  };
-  const Call gather = [](Communicator& member, Tensor input, Communicator::Done done) {
-    member.AllGatherAsync({3, "gather"}, std::move(input), std::move(done));
-  };
-  const Call broadcast = [](Communicator& member, Tensor input, Communicator::Done done) {
-    member.BroadcastAsync({4, "broadcast"}, std::move(input), 0, std::move(done));
-  };
-  for (const int64_t rows : {int64_t{0}, int64_t{world()}}) {
-    const Tensor texts(DType::kString, Shape{rows});
-    for (const Tensor& tensor : {texts, Tensor::Zeros(DType::kBool, Shape{rows})}) {
-      ExpectRefusal("reduce", tensor, "numbers", reduce);
-      ExpectRefusal("scatter", tensor, "numbers", scatter);
+TEST_P(GroupContract, OtherDTypesAreRefused) {
+  ForEachEngine([&](Algorithm) {
+    constexpr auto kSum = ReduceOp::kSum;
+    const Call reduce = [](Communicator& member, Tensor input, Communicator::Done done) {
+      member.AllReduceAsync({1, "reduce"}, std::move(input), kSum, std::move(done));
+    };
+    const Call scatter = [](Communicator& member, Tensor input, Communicator::Done done) {
+      member.ReduceScatterAsync({2, "scatter"}, std::move(input), kSum, std::move(done));
+    };
+    const Call gather = [](Communicator& member, Tensor input, Communicator::Done done) {
+      member.AllGatherAsync({3, "gather"}, std::move(input), std::move(done));
+    };
+    const Call broadcast = [](Communicator& member, Tensor input, Communicator::Done done) {
+      member.BroadcastAsync({4, "broadcast"}, std::move(input), 0, std::move(done));
+    };
+    for (const int64_t rows : {int64_t{0}, int64_t{world()}}) {
+      const Tensor texts(DType::kString, Shape{rows});
+      for (const Tensor& tensor : {texts, Tensor::Zeros(DType::kBool, Shape{rows})}) {
+        ExpectRefusal("reduce", tensor, "numbers", reduce);
+        ExpectRefusal("scatter", tensor, "numbers", scatter);
+      }
+      ExpectRefusal("gather", texts, "numbers or truth values", gather);
+      ExpectRefusal("broadcast", texts, "numbers or truth values", broadcast);
     }
-    ExpectRefusal("gather", texts, "numbers or truth values", gather);
-    ExpectRefusal("broadcast", texts, "numbers or truth values", broadcast);
-  }
-  for (const Call& call : {reduce, scatter, gather, broadcast}) {
-    for (const Outcome& outcome : Bring<float>(Shape{world()}, false, call)) EXPECT_TRUE(outcome.status.ok());
-  }
+    for (const Call& call : {reduce, scatter, gather, broadcast}) {
+      for (const Outcome& outcome : Bring<float>(Shape{world()}, false, call)) EXPECT_TRUE(outcome.status.ok());
+    }
+  });
 }
 
-TEST_P(GroupOperations, NobodyPassesABarrierBeforeAllHaveCome) {
-  ASSERT_TRUE(group_.joined());
-  for (int round = 0; round < 20; ++round) {
-    const CollectiveId id = {1, "barrier"};
-    std::vector<std::future<Outcome>> early;
-    const int last = round % world();
-    for (const auto& member : group_.members()) {
-      if (member->rank() == last) continue;
-      early.push_back(Begin([&](Communicator::Done done) { member->BarrierAsync(id, std::move(done)); }));
+TEST_P(GroupContract, NobodyPassesABarrierBeforeAllHaveCome) {
+  ForEachEngine([&](Algorithm) {
+    for (int round = 0; round < 20; ++round) {
+      const CollectiveId id = {1, "barrier"};
+      std::vector<std::future<Outcome>> early;
+      const int last = round % world();
+      for (const auto& member : group().members()) {
+        if (member->rank() == last) continue;
+        early.push_back(Begin([&](Communicator::Done done) { member->BarrierAsync(id, std::move(done)); }));
+      }
+      for (auto& future : early) EXPECT_EQ(future.wait_for(std::chrono::milliseconds(1)), std::future_status::timeout);
+      auto late = Begin([&](Communicator::Done done) {
+        group().members()[static_cast<size_t>(last)]->BarrierAsync(id, std::move(done));
+      });
+      EXPECT_TRUE(Await(late).status.ok());
+      for (auto& future : early) EXPECT_TRUE(Await(future).status.ok());
     }
-    for (auto& future : early) EXPECT_EQ(future.wait_for(std::chrono::milliseconds(1)), std::future_status::timeout);
-    auto late = Begin([&](Communicator::Done done) {
-      group_.members()[static_cast<size_t>(last)]->BarrierAsync(id, std::move(done));
-    });
-    EXPECT_TRUE(Await(late).status.ok());
-    for (auto& future : early) EXPECT_TRUE(Await(future).status.ok());
-  }
+  });
 }
 
 // Members start the same collectives in different orders, several at a time, large and small.
-TEST_P(GroupOperations, CallsOverlapInAnyOrder) {
-  ASSERT_TRUE(group_.joined());
-  const std::vector<int64_t> counts = {50'000, 7, 3000, 1, 120'000, 0, 900, 64};
-  for (int round = 0; round < 5; ++round) {
-    std::vector<std::vector<std::future<Outcome>>> futures(static_cast<size_t>(world()));
-    for (const auto& member : group_.members()) {
-      auto& own = futures[static_cast<size_t>(member->rank())];
-      own.resize(counts.size());
-      for (size_t step = 0; step < counts.size(); ++step) {
-        const size_t at = (step * 3 + static_cast<size_t>(member->rank())) % counts.size();
-        const CollectiveId id = {static_cast<int64_t>(at), "mixed"};
-        own[at] = Begin([&](Communicator::Done done) {
-          member->AllReduceAsync(id, InputOf<float>(member->rank(), Shape{counts[at]}), ReduceOp::kSum,
-                                 std::move(done));
-        });
+TEST_P(GroupContract, CallsOverlapInAnyOrder) {
+  ForEachAlgorithm([&](Algorithm) {
+    const std::vector<int64_t> counts = {50'000, 7, 3000, 1, 120'000, 0, 900, 64};
+    for (int round = 0; round < 2; ++round) {
+      std::vector<std::vector<std::future<Outcome>>> futures(static_cast<size_t>(world()));
+      for (const auto& member : group().members()) {
+        auto& own = futures[static_cast<size_t>(member->rank())];
+        own.resize(counts.size());
+        for (size_t step = 0; step < counts.size(); ++step) {
+          const size_t at = (step * 3 + static_cast<size_t>(member->rank())) % counts.size();
+          const CollectiveId id = {static_cast<int64_t>(at), "mixed"};
+          own[at] = Begin([&](Communicator::Done done) {
+            member->AllReduceAsync(id, InputOf<float>(member->rank(), Shape{counts[at]}), ReduceOp::kSum,
+                                   std::move(done));
+          });
+        }
+      }
+      for (auto& own : futures) {
+        for (size_t at = 0; at < counts.size(); ++at) {
+          ExpectElements<float>(
+              Await(own[at]), Shape{counts[at]},
+              [&](int64_t i) { return static_cast<float>(Reduced(ReduceOp::kSum, world(), i)); },
+              StrCat("count ", counts[at]));
+        }
       }
     }
-    for (auto& own : futures) {
-      for (size_t at = 0; at < counts.size(); ++at) {
-        ExpectElements<float>(
-            Await(own[at]), Shape{counts[at]},
-            [&](int64_t i) { return static_cast<float>(Reduced(ReduceOp::kSum, world(), i)); },
-            StrCat("count ", counts[at]));
-      }
-    }
-  }
-}
-
-TEST_P(GroupOperations, EveryMemberHasTheSameBits) {
-  ASSERT_TRUE(group_.joined());
-  for (const int64_t count : {int64_t{50}, int64_t{30'000}}) {
-    const CollectiveId id = Next("noise");
-    const auto outcomes = group_.Run([&](Communicator& member, Communicator::Done done) {
-      Tensor input(DType::kFloat32, Shape{count});
-      for (int64_t i = 0; i < count; ++i)
-        input.data<float>()[i] = std::sin(static_cast<float>(i * 7 + member.rank() * 1000));
-      member.AllReduceAsync(id, std::move(input), ReduceOp::kSum, std::move(done));
-    });
-    for (const Outcome& outcome : outcomes) {
-      ASSERT_TRUE(outcome.status.ok()) << outcome.status.ToString();
-      EXPECT_EQ(outcome.value.ToVector<float>(), outcomes[0].value.ToVector<float>());
-    }
-  }
-}
-
-TEST_P(GroupOperations, ATensorThatNobodyElseHoldsIsReducedInItsPlace) {
-  ASSERT_TRUE(group_.joined());
-  std::vector<const void*> places;
-  const auto outcomes = group_.Run([&](Communicator& member, Communicator::Done done) {
-    Tensor input = InputOf<float>(member.rank(), Shape{kLarge});
-    places.push_back(input.raw_data());
-    member.AllReduceAsync({1, "in place"}, std::move(input), ReduceOp::kSum, std::move(done));
   });
-  // Members of one process share one result.
-  const bool shared = GetParam().transport == "local";
-  for (size_t i = 0; i < outcomes.size(); ++i) EXPECT_EQ(outcomes[i].value.raw_data(), places[shared ? 0 : i]);
+}
+
+TEST_P(GroupContract, EveryMemberHasTheSameBits) {
+  ForEachAlgorithm([&](Algorithm) {
+    for (const int64_t count : {int64_t{50}, int64_t{30'000}}) {
+      const CollectiveId id = Next("noise");
+      const auto outcomes = group().Run([&](Communicator& member, Communicator::Done done) {
+        Tensor input(DType::kFloat32, Shape{count});
+        for (int64_t i = 0; i < count; ++i)
+          input.data<float>()[i] = std::sin(static_cast<float>(i * 7 + member.rank() * 1000));
+        member.AllReduceAsync(id, std::move(input), ReduceOp::kSum, std::move(done));
+      });
+      for (const Outcome& outcome : outcomes) {
+        ASSERT_TRUE(outcome.status.ok()) << outcome.status.ToString();
+        EXPECT_EQ(outcome.value.ToVector<float>(), outcomes[0].value.ToVector<float>());
+      }
+    }
+  });
+}
+
+TEST_P(GroupContract, ATensorThatNobodyElseHoldsIsReducedInItsPlace) {
+  ForEachAlgorithm([&](Algorithm algorithm) {
+    // Each of its rounds writes to memory of its own.
+    if (algorithm == Algorithm::kDoubling) return;
+    std::vector<const void*> places;
+    const auto outcomes = group().Run([&](Communicator& member, Communicator::Done done) {
+      Tensor input = InputOf<float>(member.rank(), Shape{kLarge});
+      places.push_back(input.raw_data());
+      member.AllReduceAsync({1, "in place"}, std::move(input), ReduceOp::kSum, std::move(done));
+    });
+    // If nothing is sent, all members get one result.
+    const bool shared = GetParam().transport == "local" && !HasPlan(algorithm);
+    for (size_t i = 0; i < outcomes.size(); ++i) EXPECT_EQ(outcomes[i].value.raw_data(), places[shared ? 0 : i]);
+  });
 }
 
 // Every member plans from the hosts that all have named in their joins.
@@ -406,6 +428,8 @@ TEST(GroupHosts, LargeTensorsGoByTheHierarchyWhereSeveralHostsHaveSeveralProcess
   for (const std::string& why : algorithm_of(layout, kOdd)) EXPECT_THAT(why, HasSubstr("by DOUBLING"));
   layout.per_host = 1;
   for (const std::string& why : algorithm_of(layout, kLarge)) EXPECT_THAT(why, HasSubstr("by HALVING_DOUBLING"));
+  // In a single process nothing is sent.
+  for (const std::string& why : algorithm_of({"local", 4}, kLarge)) EXPECT_THAT(why, HasSubstr("by SHARED"));
 }
 
 std::vector<Layout> Layouts() {
@@ -423,16 +447,6 @@ std::vector<Layout> Layouts() {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GroupContract, ::testing::ValuesIn(Layouts()), NameOf);
-INSTANTIATE_TEST_SUITE_P(All, GroupOperations,
-                         ::testing::ValuesIn(testing::WithGloo(Layouts(), {{"local", 3},
-                                                                           {"in_process", 3},
-                                                                           {"grpc", 1},
-                                                                           {"grpc", 2},
-                                                                           {"grpc", 3},
-                                                                           {"grpc", 4},
-                                                                           {"grpc", 7},
-                                                                           {"grpc", 7, 2}})),
-                         NameOf);
 
 }  // namespace
 }  // namespace cohort::collective

@@ -1,27 +1,25 @@
 #include "cohort/collective/kernels.h"
 
+#include <atomic>
 #include <cmath>
 
-#include "cohort/collective/group_place.h"
+#include "cohort/collective/kernel_group.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/kernel.h"
+#include "cohort/device/reduction.h"
 
 namespace cohort {
 namespace {
 
-using collective::CommunicatorSlot;
 using collective::GroupOptions;
-using collective::GroupPlace;
-using collective::GroupWaiter;
+using collective::KernelGroup;
 
-// The group that a node's attributes name.
+// Returns the group that a node's attributes name.
 GroupOptions GroupOf(const KernelConstruction& c) {
   GroupOptions options;
   options.key = c.attr<int64_t>("group_key");
   options.timeout = std::chrono::milliseconds(std::lround(1000.0 * c.attr<float>("timeout_seconds")));
-  const std::string& hint = c.attr<std::string>("communication_hint");
-  if (hint == "ring") options.algorithm = collective::Algorithm::kRing;
-  if (hint == "gloo") options.algorithm = collective::Algorithm::kGloo;
+  options.algorithm = collective::AlgorithmByName(c.attr<std::string>("communication_hint"));
   if (!c.node.has_attr("_members")) return options;
   options.generation = c.attr<int64_t>("_generation");
   for (const std::string& member : c.attr<std::vector<std::string>>("_members")) {
@@ -34,17 +32,15 @@ class CollectiveKernel : public AsyncOpKernel {
  public:
   explicit CollectiveKernel(const KernelConstruction& c)
       : size_(c.attr<int64_t>("group_size")),
-        group_(GroupOf(c)),
-        slot_(c.device.resources().LookupOrCreate<CommunicatorSlot>(
-            kCommunicatorContainer, CommunicatorName(group_.key, c.device.name()),
-            [] { return std::make_shared<CommunicatorSlot>(); })),
-        place_(GroupPlace::Of(c.device.resources(), group_.key)),
+        options_(GroupOf(c)),
+        group_(KernelGroup::Of(c.device.resources(), options_.key)),
+        device_number_(group_->DeviceNumber(c.device.name())),
         id_{c.attr<int64_t>("instance_key"), c.node.name(), ScheduleFor(c)} {}
 
   void ComputeAsync(KernelContext& ctx, Done done) final {
-    std::shared_ptr<Communicator> communicator = slot_->Get();
+    std::shared_ptr<Communicator> communicator = group_->communicator(device_number_);
     if (communicator == nullptr && size_ == 1) return Alone(ctx, done);
-    if (!group_.members.empty() && (communicator == nullptr || !communicator->status().ok())) {
+    if (!options_.members.empty() && (communicator == nullptr || !communicator->status().ok())) {
       return Ask(ctx, done);
     }
     Run(std::move(communicator), ctx, std::move(done));
@@ -52,15 +48,15 @@ class CollectiveKernel : public AsyncOpKernel {
 
  protected:
   virtual void Call(Communicator& communicator, KernelContext& ctx, Communicator::Done done) = 0;
-  // Where a member is its whole group.
+  // Computes the result of a group with one member.
   virtual void CallAlone(KernelContext& ctx) { ctx.SetOutput(0, ctx.input(0)); }
   const CollectiveId& id() const { return id_; }
 
  private:
-  // Of the partition, or of the function's body, that the node is of.
-  std::shared_ptr<const collective::Schedule> ScheduleFor(const KernelConstruction& c) const {
+  // Returns the schedule of the node's graph: a partition, or the body of a function.
+  std::shared_ptr<const collective::StepSchedule> ScheduleFor(const KernelConstruction& c) const {
     if (size_ == 1) return nullptr;
-    return place_->Share(c.device.name(), collective::ScheduleOf(c.node.graph(), group_.key, group_.generation));
+    return group_->Share(c.device.name(), collective::ScheduleOf(c.node.graph(), options_.key, options_.generation));
   }
 
   void Alone(KernelContext& ctx, const Done& done) {
@@ -76,21 +72,22 @@ class CollectiveKernel : public AsyncOpKernel {
   void Ask(KernelContext& ctx, const Done& done) {
     CancellationManager* manager = ctx.step().cancellation;
     const auto token = std::make_shared<CancellationManager::Token>(CancellationManager::kAlreadyCancelled);
-    const auto waiter = std::make_shared<GroupWaiter>(
-        [this, &ctx, manager, token, done](const Status& status, std::shared_ptr<Communicator> communicator) {
-          // Cancel has forgotten the callback, and may come before `token` is known.
-          if (manager != nullptr && !manager->cancelled()) manager->Deregister(*token);
-          if (!status.ok()) {
-            return done(Status(status.code(), StrCat("[collective] '", id_.name, "' (instance ", id_.instance,
-                                                     "): ", status.message())));
-          }
-          Run(std::move(communicator), ctx, done);
-        });
+    const auto on_answer = [this, &ctx, manager, token, done, answered = std::make_shared<std::atomic<bool>>(false)](
+                               const Status& status, std::shared_ptr<Communicator> communicator) {
+      if (answered->exchange(true)) return;  // the group's answer or the cancellation, whichever comes first
+      // Cancel has forgotten the callback, and may come before `token` is known.
+      if (manager != nullptr && !manager->cancelled()) manager->Deregister(*token);
+      if (!status.ok()) {
+        return done(Status(status.code(),
+                           StrCat("[collective] '", id_.name, "' (instance ", id_.instance, "): ", status.message())));
+      }
+      Run(std::move(communicator), ctx, done);
+    };
     if (manager != nullptr) {
-      *token = manager->Register([waiter](const Status& why) { waiter->Call(why, nullptr); });
+      *token = manager->Register([on_answer](const Status& why) { on_answer(why, nullptr); });
       if (*token == CancellationManager::kAlreadyCancelled) return done(manager->status());
     }
-    place_->Ask(group_, ctx.device().name(), waiter);
+    group_->Ask(options_, ctx.device().name(), on_answer);
   }
 
   void Run(std::shared_ptr<Communicator> communicator, KernelContext& ctx, Done done) {
@@ -112,21 +109,21 @@ class CollectiveKernel : public AsyncOpKernel {
   Status Check(const Communicator* communicator, const KernelContext& ctx) const {
     if (communicator == nullptr) {
       return Status(Code::kFailedPrecondition,
-                    StrCat("[collective] expected a group ", group_.key, " with a member on ", ctx.device().name(),
+                    StrCat("[collective] expected a group ", options_.key, " with a member on ", ctx.device().name(),
                            "; none was joined and published here: name the members in the graph, or join the group "
                            "(JoinGroup, Publish) before the step"));
     }
     if (communicator->size() != size_) {
       return Status(Code::kInvalidArgument, StrCat("[collective] expected ", size_, " members (group_size) of group ",
-                                                   group_.key, "; it has ", communicator->size()));
+                                                   options_.key, "; it has ", communicator->size()));
     }
     return {};
   }
 
   const int64_t size_;
-  const GroupOptions group_;  // without members where the program joins it
-  const std::shared_ptr<CommunicatorSlot> slot_;
-  const std::shared_ptr<GroupPlace> place_;
+  const GroupOptions options_;  // without members if the program joins the group
+  const std::shared_ptr<KernelGroup> group_;
+  const size_t device_number_;
   const CollectiveId id_;
 };
 
@@ -215,12 +212,12 @@ class BarrierKernel final : public CollectiveKernel {
 }  // namespace
 
 void RegisterCollectiveKernels(KernelRegistry& registry) {
-  registry.Register<ReduceKernel>("CollectiveReduce", "CPU");
-  registry.Register<ReduceScatterKernel>("CollectiveReduceScatter", "CPU");
-  registry.Register<GatherKernel>("CollectiveGather", "CPU");
-  registry.Register<BcastSendKernel>("CollectiveBcastSend", "CPU");
-  registry.Register<BcastRecvKernel>("CollectiveBcastRecv", "CPU");
-  registry.Register<BarrierKernel>("CollectiveBarrier", "CPU");
+  registry.RegisterHost<ReduceKernel>("CollectiveReduce");
+  registry.RegisterHost<ReduceScatterKernel>("CollectiveReduceScatter");
+  registry.RegisterHost<GatherKernel>("CollectiveGather");
+  registry.RegisterHost<BcastSendKernel>("CollectiveBcastSend");
+  registry.RegisterHost<BcastRecvKernel>("CollectiveBcastRecv");
+  registry.RegisterHost<BarrierKernel>("CollectiveBarrier");
 }
 
 }  // namespace cohort

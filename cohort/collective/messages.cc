@@ -1,5 +1,7 @@
 #include "cohort/collective/messages.h"
 
+#include <algorithm>
+
 #include "cohort/core/str_cat.h"
 #include "cohort/core/wire.h"
 
@@ -41,7 +43,9 @@ void Put(WireWriter& out, const Signature& signature) {
 }
 
 Algorithm GetAlgorithm(WireReader& in) {
-  return static_cast<Algorithm>(in.Varint(static_cast<uint64_t>(Algorithm::kGloo)));
+  const auto algorithm = static_cast<Algorithm>(in.Varint(static_cast<uint64_t>(AllAlgorithms().back())));
+  if (std::find(AllAlgorithms().begin(), AllAlgorithms().end(), algorithm) != AllAlgorithms().end()) return algorithm;
+  throw DataLossError(StrCat("[collective] a message names the unknown algorithm ", static_cast<int>(algorithm)));
 }
 
 Signature GetSignature(WireReader& in) {
@@ -103,8 +107,8 @@ Message EncodeJoin(const JoinMessage& join) {
   for (const std::string& member : join.members) out.String(member);
   Put(out, join.schedule);
   out.Varint(static_cast<uint64_t>(join.algorithm));
-  out.Varint(join.gloo_endpoints.size());
-  for (const std::string& endpoint : join.gloo_endpoints) out.String(endpoint);
+  out.Varint(join.endpoints.size());
+  for (const std::string& endpoint : join.endpoints) out.String(endpoint);
   return Make(Kind::kJoin, out);
 }
 
@@ -118,7 +122,7 @@ JoinMessage DecodeJoin(const Message& message) {
   for (uint64_t left = in.Varint(kMaxMembers); left > 0; --left) join.members.push_back(in.String());
   join.schedule = GetEntries(in);
   join.algorithm = GetAlgorithm(in);
-  for (uint64_t left = in.Varint(kMaxMembers); left > 0; --left) join.gloo_endpoints.push_back(in.String());
+  for (uint64_t left = in.Varint(kMaxMembers); left > 0; --left) join.endpoints.push_back(in.String());
   in.ExpectEnd();
   return join;
 }
@@ -132,7 +136,7 @@ Message EncodeData(const DataMessage& data, Tensor tensor) {
   out.Varint(static_cast<uint64_t>(data.to));
   out.Varint(static_cast<uint64_t>(data.sequence));
   Put(out, data.signature);
-  out.Fixed64(data.schedule);
+  out.Fixed64(data.schedule_fingerprint);
   std::vector<Tensor> tensors;
   tensors.push_back(std::move(tensor));
   return Make(Kind::kData, out, std::move(tensors));
@@ -149,7 +153,7 @@ DataMessage DecodeData(const Message& message) {
   data.to = static_cast<int32_t>(in.Varint(INT32_MAX));
   data.sequence = static_cast<int32_t>(in.Varint(INT32_MAX));
   data.signature = GetSignature(in);
-  data.schedule = in.Fixed64();
+  data.schedule_fingerprint = in.Fixed64();
   in.ExpectEnd();
   return data;
 }

@@ -1,4 +1,4 @@
-// The messages that members of a group exchange; docs/formats.md has the byte layouts.
+// The messages that the processes of a group exchange. docs/formats.md has the byte layouts.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,16 @@
 namespace cohort::collective {
 
 enum class Kind : uint16_t {
-  kJoin = kFirstServiceKind,  // a process to each other process of the group
-  kData,                      // a step of a plan; one tensor
+  kJoin = kFirstServiceKind,  // a process joins; to each other process of the group
+  kData,                      // a message of an engine, from one member to another; one tensor
   kAbort,                     // the group has failed
-  kLeave,                     // a process takes no further part; a small and a large message
-  kFarewell,                  // to one that leaves a group that Gloo serves
-  kSchedule,                  // from one whose schedule is not that of what it has got
+  kLeave,                     // a process leaves
+  kFarewell,                  // the answer to a process that leaves, if the engine needs it
+  kSchedule,                  // a schedule, or the answer that it is equal
 };
 inline constexpr uint16_t kLastKind = static_cast<uint16_t>(Kind::kSchedule);
 
+// Names one generation of a group.
 struct GroupRef {
   int64_t key = 0;
   int64_t generation = 0;
@@ -30,22 +31,22 @@ struct GroupRef {
 
 struct JoinMessage {
   GroupRef group;
-  std::string task;                  // who joins
-  std::string host;                  // of who joins (host_identity.h); "": it is on one of its own
-  std::vector<std::string> members;  // full device names, by rank
-  std::vector<ScheduleEntry> schedule;
-  Algorithm algorithm = Algorithm::kAuto;   // GroupOptions::algorithm
-  std::vector<std::string> gloo_endpoints;  // of who joins, where it is kGloo (gloo_calls.h)
+  std::string task;                        // of the sender, which joins
+  std::string host;                        // the sender's HostIdentity(); "": it is on a host of its own
+  std::vector<std::string> members;        // full device names by rank
+  std::vector<ScheduleEntry> schedule;     // GroupOptions::schedule
+  Algorithm algorithm = Algorithm::kAuto;  // GroupOptions::algorithm
+  std::vector<std::string> endpoints;      // the sender's CollectiveEngine::Endpoints()
 };
 
 struct DataMessage {
   GroupRef group;
   CallId call;
-  int32_t from = 0;  // ranks
-  int32_t to = 0;
+  int32_t from = 0;  // rank
+  int32_t to = 0;    // rank
   int32_t sequence = 0;
-  Signature signature;    // the sender's
-  uint64_t schedule = 0;  // fingerprint of the sender's; 0: none
+  Signature signature;                // of the sender's call
+  uint64_t schedule_fingerprint = 0;  // of the sender's call; 0: it is not part of a graph
 };
 
 struct AbortMessage {
@@ -53,25 +54,27 @@ struct AbortMessage {
   Status why;
 };
 
-// Sent after all other messages of the connection: when it is handled, all that was sent before was handled too.
+// Sent after all other messages of the connection: when it is handled, everything that the process sent before has been
+// handled, too.
 struct LeaveMessage {
   GroupRef group;
 };
 
-// Nothing is under way any more that the one who leaves has taken part in: it may close its connections.
+// No call runs any more in which the receiver, a process that leaves, takes part: it may close its connections.
 struct FarewellMessage {
   GroupRef group;
 };
 
-// What `from` runs by the schedule `ours` came together with what `to` runs by `theirs`, both fingerprints.
+// The member `from` has got a message of a call whose schedule `theirs` is not its own, `ours`. It sends its own to the
+// member `to`, which compares the two. If they are equal, `to` answers with `agreed`. Both numbers are fingerprints.
 struct ScheduleMessage {
   GroupRef group;
-  int32_t from = 0;  // ranks
-  int32_t to = 0;
+  int32_t from = 0;  // rank
+  int32_t to = 0;    // rank
   uint64_t ours = 0;
   uint64_t theirs = 0;
-  bool agreed = false;                 // else `to` compares
-  std::vector<ScheduleEntry> entries;  // of `ours`, unless agreed
+  bool agreed = false;
+  std::vector<ScheduleEntry> entries;  // of `ours`; empty if agreed
 };
 
 // Each Decode throws DataLossError for a header that is not what Encode makes.

@@ -22,7 +22,7 @@ TEST(MessagesTest, JoinComesBack) {
                    {-1, "x", {CallKind::kBroadcast, {}, {}, 1, DType::kInt64, Shape::UnknownRank()}},
                    {8, "", {CallKind::kAllGather, {}, {}, 0, DType::kFloat32, partly}}};
   join.algorithm = Algorithm::kGloo;
-  join.gloo_endpoints = {std::string("\0\x01", 2), ""};
+  join.endpoints = {std::string("\0\x01", 2), ""};
   const JoinMessage back = DecodeJoin(EncodeJoin(join));
   EXPECT_EQ(back.group, join.group);
   EXPECT_EQ(back.task, join.task);
@@ -30,7 +30,7 @@ TEST(MessagesTest, JoinComesBack) {
   EXPECT_EQ(back.members, join.members);
   EXPECT_EQ(back.schedule, join.schedule);
   EXPECT_EQ(back.algorithm, join.algorithm);
-  EXPECT_EQ(back.gloo_endpoints, join.gloo_endpoints);
+  EXPECT_EQ(back.endpoints, join.endpoints);
 }
 
 TEST(MessagesTest, DataComesBack) {
@@ -44,7 +44,7 @@ TEST(MessagesTest, DataComesBack) {
   EXPECT_EQ(back.to, 6);
   EXPECT_EQ(back.sequence, 7);
   EXPECT_EQ(back.signature, kSignature);
-  EXPECT_EQ(back.schedule, 1ULL << 63);
+  EXPECT_EQ(back.schedule_fingerprint, 1ULL << 63);
 }
 
 TEST(MessagesTest, ScheduleComesBack) {

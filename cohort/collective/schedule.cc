@@ -45,8 +45,8 @@ std::string Describe(const std::vector<ScheduleEntry>& entries, size_t number) {
   return StrCat("'", entry.name, "' (instance ", entry.instance, "), ", entry.signature.ToString());
 }
 
-bool Agree(const ScheduleEntry& ours, const ScheduleEntry& theirs, Names names) {
-  if (names == Names::kCount) return ours == theirs;
+bool Agree(const ScheduleEntry& ours, const ScheduleEntry& theirs, NameCheck names) {
+  if (names == NameCheck::kCompare) return ours == theirs;
   const auto certain = [](const ScheduleEntry& entry) {
     const Signature& what = entry.signature;
     return std::make_tuple(entry.instance, what.kind, what.op, what.root, what.dtype);
@@ -64,8 +64,8 @@ ReduceOp ReduceOpOf(const Node& node) {
   return node.attr<std::string>("final_op") == "Div" ? ReduceOp::kMean : ReduceOp::kSum;
 }
 
-std::shared_ptr<const Schedule> ScheduleOf(const Graph& graph, int64_t group_key, int64_t generation) {
-  auto schedule = std::make_shared<Schedule>();
+std::shared_ptr<const StepSchedule> ScheduleOf(const Graph& graph, int64_t group_key, int64_t generation) {
+  auto schedule = std::make_shared<StepSchedule>();
   for (const Node* node : graph.nodes()) {
     const auto kind = KindOf(node->op_name());
     if (!kind || node->attr<int64_t>("group_key") != group_key) continue;
@@ -79,7 +79,7 @@ std::shared_ptr<const Schedule> ScheduleOf(const Graph& graph, int64_t group_key
 }
 
 std::optional<ScheduleDifference> FindDifference(const std::vector<ScheduleEntry>& ours,
-                                                 const std::vector<ScheduleEntry>& theirs, Names names) {
+                                                 const std::vector<ScheduleEntry>& theirs, NameCheck names) {
   for (size_t i = 0; i < std::max(ours.size(), theirs.size()); ++i) {
     if (i < ours.size() && i < theirs.size() && Agree(ours[i], theirs[i], names)) continue;
     return ScheduleDifference{i, Describe(ours, i), Describe(theirs, i)};

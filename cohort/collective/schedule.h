@@ -1,5 +1,4 @@
-// Schedules: which collectives a member runs with its group, and how two members' schedules differ. Internal to
-// collective/.
+// Schedules: which collectives a member runs with its group, and how the schedules of two members differ.
 #pragma once
 
 #include <cstdint>
@@ -21,27 +20,27 @@ struct ScheduleEntry {
   friend bool operator==(const ScheduleEntry&, const ScheduleEntry&) = default;
 };
 
-// The collectives of one graph with one group: what a step of that graph runs. Constant.
-struct Schedule final : CollectiveSchedule {
+// All collectives that one step of a graph runs with one group. Immutable.
+struct StepSchedule final : CollectiveSchedule {
   std::vector<ScheduleEntry> entries;
-  uint64_t fingerprint = 0;  // of the entries but for their names; never 0
+  uint64_t fingerprint = 0;  // of the entries without their names; never 0
 };
 
-// By instance, then as the nodes stand in the graph. Of nodes with attributes "_generation" those of `generation`.
-// Shapes as far as they are known.
-std::shared_ptr<const Schedule> ScheduleOf(const Graph& graph, int64_t group_key, int64_t generation);
-// What the attributes of a CollectiveReduce or CollectiveReduceScatter ask for.
+// Returns the collectives of `graph` with the group, sorted by instance, then by graph order. A node with a
+// `_generation` attribute is included only if it equals `generation`. Unknown dimensions stay unknown.
+std::shared_ptr<const StepSchedule> ScheduleOf(const Graph& graph, int64_t group_key, int64_t generation);
+// Returns the reduction that a node asks for. Requires: it is a CollectiveReduce or CollectiveReduceScatter.
 ReduceOp ReduceOpOf(const Node& node);
 
-// The first difference.
 struct ScheduleDifference {
-  size_t number = 0;         // in both
+  size_t number = 0;         // position in both schedules
   std::string ours, theirs;  // "'w' (instance 3), all-reduce SUM of float32[4] by AUTO", or "nothing"
 };
-enum class Names : uint8_t { kCount, kDoNotCount };
-// kDoNotCount: of members that may stand in one graph, where names are made different; shapes that are unknown then
-// agree with all.
+// kIgnore: members in one graph get different node names, so names do not count. An unknown shape then matches every
+// shape.
+enum class NameCheck : uint8_t { kCompare, kIgnore };
+// Returns the first difference, nullopt if there is none.
 std::optional<ScheduleDifference> FindDifference(const std::vector<ScheduleEntry>& ours,
-                                                 const std::vector<ScheduleEntry>& theirs, Names names);
+                                                 const std::vector<ScheduleEntry>& theirs, NameCheck names);
 
 }  // namespace cohort::collective

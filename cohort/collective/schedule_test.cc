@@ -56,7 +56,7 @@ TEST(ScheduleTest, ListsWhatAGraphRunsWithAGroupByInstance) {
 
 TEST(ScheduleTest, TheFirstDifferenceIsFound) {
   const std::vector<ScheduleEntry> ours = {Entry(1, "a", Shape{2}), Entry(2, "b", Shape{3})};
-  const auto at = [&](const std::vector<ScheduleEntry>& theirs, Names names = Names::kDoNotCount) {
+  const auto at = [&](const std::vector<ScheduleEntry>& theirs, NameCheck names = NameCheck::kIgnore) {
     const auto difference = FindDifference(ours, theirs, names);
     return difference ? static_cast<int>(difference->number) : -1;
   };
@@ -69,8 +69,8 @@ TEST(ScheduleTest, TheFirstDifferenceIsFound) {
   EXPECT_EQ(at({Entry(1, "a", Shape{2}, ReduceOp::kMax), ours[1]}), 0);
   const std::vector<ScheduleEntry> vague = {Entry(1, "replica_1/a", Shape{-1}), Entry(2, "b", Shape::UnknownRank())};
   EXPECT_EQ(at(vague), -1);
-  EXPECT_EQ(at(vague, Names::kCount), 0);
-  const auto difference = FindDifference(ours, {ours[0]}, Names::kDoNotCount);
+  EXPECT_EQ(at(vague, NameCheck::kCompare), 0);
+  const auto difference = FindDifference(ours, {ours[0]}, NameCheck::kIgnore);
   EXPECT_EQ(difference->ours, "'b' (instance 2), all-reduce SUM of float32[3] by AUTO");
   EXPECT_EQ(difference->theirs, "nothing");
 }

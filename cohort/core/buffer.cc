@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/host_blocks.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/str_cat.h"
 
@@ -53,7 +54,7 @@ class CachingHostAllocator;
 class HostBuffer final : public Buffer {
  public:
   HostBuffer(void* data, size_t size, void* block, size_t class_index, size_t class_bytes, CachingHostAllocator* owner)
-      : Buffer(data, size, MemorySpace::kHost),
+      : Buffer(data, size, MemorySpace::Host()),
         block_(block),
         class_index_(class_index),
         class_bytes_(class_bytes),
@@ -72,7 +73,7 @@ constexpr size_t kOverhead = sizeof(HostBuffer) + kAlignment;
 
 class CachingHostAllocator final : public Allocator {
  public:
-  MemorySpace space() const override { return MemorySpace::kHost; }
+  MemorySpace space() const override { return MemorySpace::Host(); }
 
   BufferPtr Allocate(size_t bytes) override {
     if (bytes < kCachedFrom) return Place(NewBlock(bytes), bytes, 0, bytes, nullptr);

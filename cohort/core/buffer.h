@@ -7,13 +7,9 @@
 #include <span>
 #include <utility>
 
-namespace cohort {
+#include "cohort/core/memory_space.h"
 
-enum class MemorySpace : uint8_t {
-  kHost,        // the process can read it
-  kTestDevice,  // addresses that the host must not follow (device/test_device.h)
-  kCuda,        // reserved
-};
+namespace cohort {
 
 // Thread-safe reference counting; the bytes themselves are not synchronised.
 class Buffer {
@@ -91,12 +87,6 @@ struct AllocatorStats {
 // many times a warm one; smaller ones are the C library's. Lives as long as the process.
 Allocator& HostAllocator();
 AllocatorStats HostAllocatorStats();
-// A large block for one who divides it himself. When it is freed it waits, whole, for the next one who asks for as much
-// or a little less (down to a quarter); where it has to come from the system, a waiting one that was too small goes
-// back there. All cached blocks of the size classes of `replaces`, in whose place it comes, go back to the system.
-BufferPtr AllocateWholeHostBlock(size_t bytes, std::span<const size_t> replaces);
-// A large block that goes back to the system when it is freed, for a size that will not be asked for again.
-BufferPtr AllocatePassingHostBlock(size_t bytes);
 // Gives every cached block back to the system.
 void TrimHostAllocator();
 

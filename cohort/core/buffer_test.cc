@@ -5,6 +5,8 @@
 #include <cstring>
 #include <vector>
 
+#include "cohort/core/host_blocks.h"
+
 namespace cohort {
 namespace {
 

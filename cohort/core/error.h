@@ -42,28 +42,77 @@ class Error : public std::runtime_error {
   Code code_;
 };
 
+// One class a code, so that `catch` can choose and std::terminate prints the class's name.
 template <Code kCode>
 class CodedError : public Error {
  public:
   explicit CodedError(const std::string& message) : Error(kCode, message) {}
 };
 
-using CancelledError = CodedError<Code::kCancelled>;
-using UnknownError = CodedError<Code::kUnknown>;
-using InvalidArgumentError = CodedError<Code::kInvalidArgument>;
-using DeadlineExceededError = CodedError<Code::kDeadlineExceeded>;
-using NotFoundError = CodedError<Code::kNotFound>;
-using AlreadyExistsError = CodedError<Code::kAlreadyExists>;
-using PermissionDeniedError = CodedError<Code::kPermissionDenied>;
-using ResourceExhaustedError = CodedError<Code::kResourceExhausted>;
-using FailedPreconditionError = CodedError<Code::kFailedPrecondition>;
-using AbortedError = CodedError<Code::kAborted>;
-using OutOfRangeError = CodedError<Code::kOutOfRange>;
-using UnimplementedError = CodedError<Code::kUnimplemented>;
-using InternalError = CodedError<Code::kInternal>;
-using UnavailableError = CodedError<Code::kUnavailable>;
-using DataLossError = CodedError<Code::kDataLoss>;
-using UnauthenticatedError = CodedError<Code::kUnauthenticated>;
+class CancelledError : public CodedError<Code::kCancelled> {
+ public:
+  using CodedError::CodedError;
+};
+class UnknownError : public CodedError<Code::kUnknown> {
+ public:
+  using CodedError::CodedError;
+};
+class InvalidArgumentError : public CodedError<Code::kInvalidArgument> {
+ public:
+  using CodedError::CodedError;
+};
+class DeadlineExceededError : public CodedError<Code::kDeadlineExceeded> {
+ public:
+  using CodedError::CodedError;
+};
+class NotFoundError : public CodedError<Code::kNotFound> {
+ public:
+  using CodedError::CodedError;
+};
+class AlreadyExistsError : public CodedError<Code::kAlreadyExists> {
+ public:
+  using CodedError::CodedError;
+};
+class PermissionDeniedError : public CodedError<Code::kPermissionDenied> {
+ public:
+  using CodedError::CodedError;
+};
+class ResourceExhaustedError : public CodedError<Code::kResourceExhausted> {
+ public:
+  using CodedError::CodedError;
+};
+class FailedPreconditionError : public CodedError<Code::kFailedPrecondition> {
+ public:
+  using CodedError::CodedError;
+};
+class AbortedError : public CodedError<Code::kAborted> {
+ public:
+  using CodedError::CodedError;
+};
+class OutOfRangeError : public CodedError<Code::kOutOfRange> {
+ public:
+  using CodedError::CodedError;
+};
+class UnimplementedError : public CodedError<Code::kUnimplemented> {
+ public:
+  using CodedError::CodedError;
+};
+class InternalError : public CodedError<Code::kInternal> {
+ public:
+  using CodedError::CodedError;
+};
+class UnavailableError : public CodedError<Code::kUnavailable> {
+ public:
+  using CodedError::CodedError;
+};
+class DataLossError : public CodedError<Code::kDataLoss> {
+ public:
+  using CodedError::CodedError;
+};
+class UnauthenticatedError : public CodedError<Code::kUnauthenticated> {
+ public:
+  using CodedError::CodedError;
+};
 
 // Throws the subclass of Error that belongs to `code` (UnknownError for an unknown number).
 [[noreturn]] void ThrowError(Code code, const std::string& message);

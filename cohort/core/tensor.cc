@@ -12,7 +12,7 @@ namespace {
 // Elements that are objects: an array of std::string.
 class StringBuffer final : public Buffer {
  public:
-  explicit StringBuffer(size_t count) : Buffer(nullptr, count, MemorySpace::kHost), strings_(new std::string[count]) {
+  explicit StringBuffer(size_t count) : Buffer(nullptr, count, MemorySpace::Host()), strings_(new std::string[count]) {
     data_ = strings_.get();
   }
 
@@ -107,7 +107,7 @@ std::string Tensor::ToString(int max_values) const {
   if (!defined()) return "<no tensor>";
   std::ostringstream out;
   out << dtype_ << shape_ << " [";
-  if (space() != MemorySpace::kHost || IsHandle(dtype_)) {
+  if (!space().is_host() || IsHandle(dtype_)) {
     out << "...";
   } else {
     const int64_t count = std::min<int64_t>(max_values, num_elements_);

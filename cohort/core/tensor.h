@@ -58,7 +58,7 @@ class Tensor {
   const Shape& shape() const { return shape_; }
   int64_t num_elements() const { return num_elements_; }
   size_t bytes() const { return static_cast<size_t>(num_elements_) * DTypeSize(dtype_); }
-  MemorySpace space() const { return buffer_ ? buffer_->space() : MemorySpace::kHost; }
+  MemorySpace space() const { return buffer_ ? buffer_->space() : MemorySpace::Host(); }
 
   // The elements in row-major order. Throws InternalError where T is not the dtype.
   template <typename T>

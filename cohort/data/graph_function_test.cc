@@ -28,7 +28,7 @@ using Rows = std::vector<std::vector<int64_t>>;
 
 const bool kRegistered = [] {
   RegisterOps();
-  RegisterKernels();
+  RegisterBackends();
   RegisterRuntimeKernels(KernelRegistry::Global());
   return true;
 }();

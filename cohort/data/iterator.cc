@@ -12,12 +12,6 @@ namespace {
 
 constexpr uint64_t kPositionVersion = 1;
 
-// In the order in which ToString names them.
-void CollectUnseeded(const DatasetNode& node, std::vector<const DatasetNode*>* out) {
-  for (const NodePtr& input : node.inputs()) CollectUnseeded(*input, out);
-  if (node.drawn_seed()) out->push_back(&node);
-}
-
 }  // namespace
 
 // The seeds that a restored position brought stay with the iterator: its next position has to carry them.
@@ -48,9 +42,7 @@ std::string Iterator::Save() {
   out.Varint(kPositionVersion);
   out.String(root_->ToString());
   WriteInt(epoch_, &out);
-  std::vector<const DatasetNode*> unseeded;
-  CollectUnseeded(*root_, &unseeded);
-  for (const DatasetNode* node : unseeded) {
+  for (const DatasetNode* node : ShufflesWithoutSeed(*root_)) {
     out.Fixed64(seeds_->restored != nullptr ? seeds_->restored->at(node) : *node->drawn_seed());
   }
   stage_->Save(&out);
@@ -70,11 +62,9 @@ void Iterator::Restore(std::string_view position) {
                                       "; describe the dataset as it was when the position was saved"));
   }
   const int64_t epoch = ReadInt(&in);
-  std::vector<const DatasetNode*> unseeded;
-  CollectUnseeded(*root_, &unseeded);
   auto seeds = std::make_shared<std::map<const DatasetNode*, uint64_t>>();
   bool as_drawn = true;
-  for (const DatasetNode* node : unseeded) {
+  for (const DatasetNode* node : ShufflesWithoutSeed(*root_)) {
     (*seeds)[node] = in.Fixed64();
     as_drawn = as_drawn && seeds->at(node) == node->drawn_seed();
   }

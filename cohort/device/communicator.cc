@@ -1,7 +1,5 @@
 #include "cohort/device/communicator.h"
 
-#include "cohort/core/str_cat.h"
-
 namespace cohort {
 
 const char* ReduceOpName(ReduceOp op) {
@@ -14,7 +12,5 @@ const char* ReduceOpName(ReduceOp op) {
   }
   return "UNKNOWN";
 }
-
-std::string CommunicatorName(int64_t group_key, const std::string& device) { return StrCat(group_key, "@", device); }
 
 }  // namespace cohort

@@ -1,7 +1,5 @@
 #include "cohort/device/device.h"
 
-#include <omp.h>
-
 #include <random>
 #include <utility>
 
@@ -10,9 +8,10 @@
 
 namespace cohort {
 
-Device::Device(DeviceAttributes attributes, Allocator& allocator, std::shared_ptr<TaskResources> task,
-               int intra_op_threads)
-    : attributes_(std::move(attributes)),
+Device::Device(const Backend& backend, DeviceAttributes attributes, Allocator& allocator,
+               std::shared_ptr<TaskResources> task, int intra_op_threads)
+    : backend_(backend),
+      attributes_(std::move(attributes)),
       name_(attributes_.name.ToString()),
       allocator_(allocator),
       task_(std::move(task)),
@@ -31,14 +30,22 @@ Device::~Device() = default;
 ThreadPool& Device::compute_thread() {
   std::call_once(compute_thread_once_, [this] {
     compute_thread_ = std::make_unique<ThreadPool>(StrCat(type(), ":", *attributes_.name.id, " compute"), 1);
-    compute_thread_->Schedule([threads = intra_op_threads_] { omp_set_num_threads(threads); });
+    compute_thread_->Schedule(ComputeThreadSetup());
   });
   return *compute_thread_;
+}
+
+std::function<void()> Device::ComputeThreadSetup() const {
+  return [] {};
 }
 
 Tensor Device::CopyToHost(const Tensor& value) { return value; }
 
 Tensor Device::CopyFromHost(const Tensor& value) { return value; }
+
+void Device::CopyToHostAsync(const Tensor& value, CopyDone done) { done(Status(), CopyToHost(value)); }
+
+Tensor Device::CopyFromHostAsync(const Tensor& value) { return CopyFromHost(value); }
 
 Device* DeviceSet::Find(const std::string& full_name) const {
   for (const auto& device : devices_) {
@@ -63,16 +70,6 @@ DeviceAttributes AttributesOf(const DeviceName& task_name, const std::string& ty
   attributes.type = type;
   attributes.incarnation = NewIncarnation();
   return attributes;
-}
-
-std::vector<std::unique_ptr<Device>> MakeCpuDevices(const DeviceName& task_name, int count, int intra_op_threads,
-                                                    const std::shared_ptr<TaskResources>& task) {
-  std::vector<std::unique_ptr<Device>> devices;
-  for (int i = 0; i < count; ++i) {
-    devices.push_back(
-        std::make_unique<Device>(AttributesOf(task_name, "CPU", i), HostAllocator(), task, intra_op_threads));
-  }
-  return devices;
 }
 
 uint64_t NewIncarnation() {

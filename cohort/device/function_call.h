@@ -7,24 +7,12 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/tensor.h"
+#include "cohort/device/step.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort {
 
 class KernelContext;
-
-// Which thread runs the kernels of a step. kInline: the calling one (and, after a wait, the one that brings the value);
-// a kernel that is expensive moves the rest of the step to the device's compute thread where that has a team of several
-// threads. kNetwork: the same, but an expensive kernel always moves, so that network threads stay free. kDevice: the
-// compute thread from the start.
-enum class StepMode { kInline, kNetwork, kDevice };
-
-// Who called the function whose body a step runs; for messages.
-struct CallFrame {
-  const std::string& function;
-  const Node& caller;
-  const CallFrame* outer;  // null where a graph called it
-};
 
 // The body of a function, made ready for one device. Thread-safe.
 class CompiledFunction {

@@ -19,6 +19,18 @@ bool CanForward(const Tensor& input, size_t bytes, MemorySpace space) {
          DTypeSize(input.dtype()) != 0 && input.space() == space;
 }
 
+KernelFactory FactoryOf(void (*fn)(KernelContext&)) {
+  class FnKernel final : public OpKernel {
+   public:
+    explicit FnKernel(void (*fn)(KernelContext&)) : fn_(fn) {}
+    void Compute(KernelContext& ctx) override { fn_(ctx); }
+
+   private:
+    void (*fn_)(KernelContext&);
+  };
+  return [fn](const KernelConstruction&) -> std::unique_ptr<OpKernel> { return std::make_unique<FnKernel>(fn); };
+}
+
 }  // namespace
 
 Tensor& KernelContext::AllocateOutput(int i, const Shape& shape) {
@@ -38,7 +50,7 @@ Tensor& KernelContext::ForwardInputOrAllocate(std::initializer_list<int> input_i
   Allocator& allocator = OutputAllocator(*node_, output_index, *allocator_);
   if (element != 0 && count >= 0) {
     for (const int index : input_indices) {
-      const int32_t slot = input_slots_[index];
+      const int32_t slot = input_slots_[static_cast<size_t>(index)];
       // Acquire: what another consumer of the slot has read on its thread, it has read before it gave the
       // slot up.
       if (std::atomic_ref<int32_t>(uses_[slot]).load(std::memory_order_acquire) != 1) continue;
@@ -50,6 +62,26 @@ Tensor& KernelContext::ForwardInputOrAllocate(std::initializer_list<int> input_i
   }
   outputs_[output_index] = Tensor(dtype, shape, allocator);
   return outputs_[output_index];
+}
+
+Tensor KernelContext::TakeInput(int i, int32_t uses) {
+  const int32_t slot = input_slots_[static_cast<size_t>(i)];
+  if (std::atomic_ref<int32_t>(uses_[slot]).load(std::memory_order_acquire) != uses) return slots_[slot];
+  Tensor taken = std::move(slots_[slot]);
+  slots_[slot].Reset();
+  return taken;
+}
+
+std::string KernelContext::Describe() const {
+  std::string inputs;
+  for (int i = 0; i < num_inputs(); ++i) inputs += StrCat(i > 0 ? ", " : "", input(i).dtype(), input(i).shape());
+  std::string callers;
+  for (const CallFrame* frame = step_->caller; frame != nullptr; frame = frame->outer) {
+    callers += StrCat("\n  in function '", frame->function, "', called by ", frame->caller.op_name(), " node '",
+                      frame->caller.name(), "'");
+  }
+  return StrCat("[[", node_->op_name(), " node '", node_->name(), "' on ", device_->name(), ", inputs: ", inputs, "]]",
+                callers);
 }
 
 void AsyncOpKernel::Compute(KernelContext& ctx) {
@@ -68,27 +100,37 @@ void KernelRegistry::Register(const std::string& op, const std::string& device_t
 }
 
 void KernelRegistry::RegisterFn(const std::string& op, const std::string& device_type, void (*fn)(KernelContext&)) {
-  class FnKernel final : public OpKernel {
-   public:
-    explicit FnKernel(void (*fn)(KernelContext&)) : fn_(fn) {}
-    void Compute(KernelContext& ctx) override { fn_(ctx); }
+  Register(op, device_type, FactoryOf(fn));
+}
 
-   private:
-    void (*fn_)(KernelContext&);
-  };
-  Register(op, device_type,
-           [fn](const KernelConstruction&) -> std::unique_ptr<OpKernel> { return std::make_unique<FnKernel>(fn); });
+void KernelRegistry::RegisterHost(const std::string& op, KernelFactory factory, KernelMemory memory) {
+  if (!host_kernels_.emplace(op, HostKernel{std::move(factory), memory}).second) {
+    throw AlreadyExistsError(StrCat("[kernel] op ", op, " has a host kernel already"));
+  }
+}
+
+void KernelRegistry::RegisterHostFn(const std::string& op, void (*fn)(KernelContext&), KernelMemory memory) {
+  RegisterHost(op, FactoryOf(fn), memory);
 }
 
 bool KernelRegistry::Has(std::string_view op, std::string_view device_type) const {
-  return kernels_.contains(std::make_pair(std::string(op), std::string(device_type)));
+  return host_kernels_.contains(op) || kernels_.contains(std::make_pair(std::string(op), std::string(device_type)));
+}
+
+KernelMemory KernelRegistry::MemoryOf(std::string_view op, std::string_view device_type) const {
+  const auto host = host_kernels_.find(op);
+  if (host == host_kernels_.end()) return KernelMemory::kDevice;
+  const bool own = kernels_.contains(std::make_pair(std::string(op), std::string(device_type)));
+  return own ? KernelMemory::kDevice : host->second.memory;
 }
 
 std::unique_ptr<OpKernel> KernelRegistry::Create(const KernelConstruction& construction) const {
   const Node& node = construction.node;
   const std::string& type = construction.device.type();
-  const auto it = kernels_.find(std::make_pair(node.op_name(), type));
-  if (it != kernels_.end()) return it->second(construction);
+  const auto own = kernels_.find(std::make_pair(node.op_name(), type));
+  if (own != kernels_.end()) return own->second(construction);
+  const auto host = host_kernels_.find(node.op_name());
+  if (host != host_kernels_.end()) return host->second.factory(construction);
   std::vector<std::string> types;
   for (const auto& [key, factory] : kernels_) {
     if (key.first == node.op_name()) types.push_back(key.second);
@@ -96,6 +138,12 @@ std::unique_ptr<OpKernel> KernelRegistry::Create(const KernelConstruction& const
   throw NotFoundError(StrCat("[kernel] op ", node.op_name(), " (node '", node.name(),
                              "') has no kernel for device type ", type, " (", construction.device.name(),
                              "); types that have one: [", StrJoin(types, ", "), "]"));
+}
+
+std::vector<std::string> KernelRegistry::HostOps() const {
+  std::vector<std::string> ops;
+  for (const auto& [op, kernel] : host_kernels_) ops.push_back(op);
+  return ops;
 }
 
 std::vector<std::string> KernelRegistry::OpsOn(std::string_view device_type) const {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/backends/cpu/cpu_device.h"
+
 namespace cohort {
 namespace {
 
@@ -105,6 +107,29 @@ TEST(KernelContextTest, StringsAreNeverForwarded) {
   EXPECT_NE(h.ctx->ForwardInputOrAllocate(0, 0, Shape{2}).raw_data(), h.slots[0].raw_data());
 }
 
+TEST(KernelContextTest, TakesAnInputThatNothingElseUses) {
+  Harness h;
+  h.slots[0] = Tensor::Vector<float>({1, 2});
+  h.uses[0] = 2;
+  const void* memory = h.slots[0].raw_data();
+  EXPECT_EQ(h.ctx->TakeInput(0, 1).raw_data(), memory);
+  EXPECT_TRUE(h.slots[0].defined());  // another kernel uses it
+  const Tensor taken = h.ctx->TakeInput(0, 2);
+  EXPECT_EQ(taken.raw_data(), memory);
+  EXPECT_FALSE(h.slots[0].defined());
+  EXPECT_TRUE(taken.OwnsBufferAlone());
+}
+
+TEST(KernelContextTest, DescribesNodeDeviceAndInputs) {
+  Harness h;
+  h.slots[0] = Tensor::Vector<float>({1, 2});
+  h.slots[1] = Tensor::Scalar(1.0f);
+  EXPECT_EQ(h.ctx->num_inputs(), 2);
+  EXPECT_THAT(h.ctx->Describe(),
+              AllOf(HasSubstr("[[KernelTestOp node 'node' on /job:localhost/replica:0/task:0/device:CPU:0"),
+                    HasSubstr("inputs: float32[2], float32[]]]")));
+}
+
 struct Waits final : AsyncOpKernel {
   explicit Waits(const KernelConstruction&) {}
   void ComputeAsync(KernelContext&, Done done) override { done(Status()); }
@@ -136,6 +161,29 @@ TEST(KernelRegistryTest, MakesWhatIsRegisteredAndNamesWhatIsNot) {
   registry.RegisterFn("Another", "CPU", [](KernelContext& ctx) { ctx.AllocateOutput(0, Shape()); });
   EXPECT_THAT(registry.OpsOn("CPU"), ElementsAre("Another", "KernelTestOp"));
   registry.RegisterFn("KernelTestSource", "CPU", [](KernelContext& ctx) { ctx.SetOutput(0, Tensor::Scalar(1.0f)); });
+}
+
+TEST(KernelRegistryTest, AHostKernelServesEveryTypeThatHasNoneOfItsOwn) {
+  Harness h;
+  KernelRegistry registry;
+  registry.RegisterHost<Waits>("KernelTestOp");
+  registry.RegisterHostFn(
+      "KernelTestSource", [](KernelContext&) {}, KernelMemory::kEither);
+  for (const char* type : {"CPU", "TEST", "GPU"}) {
+    EXPECT_TRUE(registry.Has("KernelTestOp", type));
+    EXPECT_EQ(registry.MemoryOf("KernelTestOp", type), KernelMemory::kHost);
+    EXPECT_EQ(registry.MemoryOf("KernelTestSource", type), KernelMemory::kEither);
+    EXPECT_EQ(registry.MemoryOf("NoSuchOp", type), KernelMemory::kDevice);
+  }
+  EXPECT_THAT(registry.OpsOn("CPU"), ::testing::IsEmpty());
+  EXPECT_THAT(registry.HostOps(), ElementsAre("KernelTestOp", "KernelTestSource"));
+  EXPECT_NE(registry.Create({*h.node, *h.devices[0]})->AsAsync(), nullptr);
+  EXPECT_THROW(registry.RegisterHost<Waits>("KernelTestOp"), AlreadyExistsError);
+
+  registry.RegisterFn("KernelTestOp", "CPU", [](KernelContext&) {});
+  EXPECT_EQ(registry.MemoryOf("KernelTestOp", "CPU"), KernelMemory::kDevice);
+  EXPECT_EQ(registry.MemoryOf("KernelTestOp", "TEST"), KernelMemory::kHost);
+  EXPECT_EQ(registry.Create({*h.node, *h.devices[0]})->AsAsync(), nullptr);
 }
 
 }  // namespace

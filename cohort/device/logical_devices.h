@@ -1,10 +1,10 @@
 // config: which devices of this machine a program uses, with the names of TensorFlow's tf.config. The Set functions may
-// be called in any order before devices are first used - by a Session, a Server, a strategy or ListLogicalDevices;
-// later calls throw FailedPreconditionError that names the first use. What is set here counts for all of the process,
-// except where a session's or server's device_count says something else.
+// be called in any order before devices are first used by a Session, a Server, a strategy or ListLogicalDevices. A
+// later call throws FailedPreconditionError, which names the first use. What is set here counts for all of the process;
+// only the number of a type's logical devices is that of a session's or server's device_count, if it has one for the
+// type.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -23,16 +23,19 @@ struct LogicalDevice {
   friend bool operator==(const LogicalDevice&, const LogicalDevice&) = default;
 };
 
-// `device_type` "": of all types. The processors of the machine are one CPU.
+// The devices of the machine, whether they are visible or not; `device_type` "" stands for all types. All processors of
+// the machine are one CPU. A build without GPUs lists no GPU.
 std::vector<PhysicalDevice> ListPhysicalDevices(const std::string& device_type = "");
-// Fixes the devices.
+// Returns the logical devices on the visible physical ones. From this call on nothing can be set any more.
 std::vector<LogicalDevice> ListLogicalDevices(const std::string& device_type = "");
-// Others of the type are not used. Throws InvalidArgumentError for a device that there is not, and where no CPU is
-// left.
+// Makes `devices` the only devices of their type that sessions and servers use, whatever their device_count says; {}
+// hides a type. `device_type` "" stands for all types. Throws InvalidArgumentError for a device that the machine does
+// not have, for one of another type, and if no CPU is left, because every program needs the CPU.
 void SetVisibleDevices(const std::vector<PhysicalDevice>& devices, const std::string& device_type = "");
-// `count` logical devices share the physical one. Throws InvalidArgumentError for a count below 1.
+// Lets `count` logical devices share the physical one. Throws InvalidArgumentError for a count below 1.
 void SetLogicalDevices(const PhysicalDevice& device, int count);
-// Has an effect on GPUs only; there are none.
+// Throws InvalidArgumentError for the CPU, as in TensorFlow: only a GPU's memory can grow. A program calls it for each
+// device in ListPhysicalDevices("GPU"), which is never in a build without GPUs, and no build has them yet.
 void SetMemoryGrowth(const PhysicalDevice& device, bool enable);
 
 // What is behind the functions. Thread-safe.
@@ -40,7 +43,11 @@ class DeviceConfig {
  public:
   // The process's.
   static DeviceConfig& Global();
+  // Knows the CPU.
+  DeviceConfig();
 
+  // A backend announces each of its physical devices, in order. Throws AlreadyExistsError for a known name.
+  void AddPhysical(const PhysicalDevice& device);
   std::vector<PhysicalDevice> ListPhysical(const std::string& device_type) const;
   std::vector<LogicalDevice> ListLogical(const std::string& device_type);
   void SetVisible(const std::vector<PhysicalDevice>& devices, const std::string& device_type);
@@ -48,17 +55,26 @@ class DeviceConfig {
   void SetMemoryGrowth(const PhysicalDevice& device, bool enable);
   // From now on nothing can be set; the first `user` ("the first session") is named.
   void Fix(const std::string& user);
-  // Logical devices of a type; 0 where there are none.
+  // Returns the physical devices of a type that the process uses.
+  std::vector<PhysicalDevice> Visible(const std::string& device_type) const;
+  // Returns whether the machine has devices of the type and SetVisible has left none of them.
+  bool IsHidden(const std::string& device_type) const;
+  // Returns how many logical devices the visible devices of a type have together.
   int Count(const std::string& device_type) const;
-  // Whether SetLogical was called for the type.
+  // Returns whether SetLogical was called for the type.
   bool IsSet(const std::string& device_type) const;
 
  private:
+  struct Entry {
+    PhysicalDevice device;
+    bool visible = true;
+    int logical = 0;  // 0: SetLogical was not called, and there is one
+  };
   void CheckSettable(const char* call) const REQUIRES(mu_);
-  static void CheckIsThere(const PhysicalDevice& device, const char* call);
+  Entry& Find(const PhysicalDevice& device, const char* call) REQUIRES(mu_);
 
   mutable Mutex mu_;
-  std::map<std::string, int> counts_ GUARDED_BY(mu_);
+  std::vector<Entry> entries_ GUARDED_BY(mu_);
   std::string fixed_by_ GUARDED_BY(mu_);
 };
 

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/backends/cpu/cpu_backend.h"
 #include "cohort/core/testing/throws.h"
-#include "cohort/device/device_factory.h"
 
 namespace cohort::config {
 namespace {
@@ -59,13 +59,101 @@ TEST(DeviceConfigTest, DevicesThatThereAreNot) {
               AllOf(HasSubstr("/physical_device:GPU:0"), HasSubstr("/physical_device:CPU:0")));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { config.SetLogical(gpu, 2); }), HasSubstr("GPU:0"));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { config.SetLogical(kCpu, 0); }), HasSubstr("got 0"));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { config.SetVisible({}, ""); }), HasSubstr("a CPU"));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { config.SetMemoryGrowth(kCpu, true); }), HasSubstr("GPU"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { config.SetVisible({}, ""); }),
+              HasSubstr("to leave /physical_device:CPU:0"));
+}
+
+// A guide's loop over the GPUs runs on a build without them; for the CPU TensorFlow throws as well.
+TEST(DeviceConfigTest, OnlyAGpusMemoryGrows) {
+  DeviceConfig config;
+  for (const PhysicalDevice& gpu : config.ListPhysical("GPU")) config.SetMemoryGrowth(gpu, true);
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { config.SetMemoryGrowth(kCpu, true); }),
+              AllOf(HasSubstr("memory of its own"), HasSubstr("got /physical_device:CPU:0")));
+}
+
+const PhysicalDevice kCards[] = {{"/physical_device:CARD:0", "CARD"}, {"/physical_device:CARD:1", "CARD"}};
+
+TEST(DeviceConfigTest, OnlyVisibleDevicesAreListedAndCounted) {
+  DeviceConfig config;
+  for (const PhysicalDevice& card : kCards) config.AddPhysical(card);
+  EXPECT_THROW(config.AddPhysical(kCards[0]), AlreadyExistsError);
+  EXPECT_EQ(config.Count("CARD"), 2);
+  config.SetLogical(kCards[1], 3);
+  config.SetVisible({kCards[1]}, "CARD");
+  EXPECT_EQ(config.ListPhysical("CARD").size(), 2u);
+  EXPECT_THAT(config.Visible("CARD"), ElementsAre(kCards[1]));
+  EXPECT_FALSE(config.IsHidden("CARD"));
+  EXPECT_EQ(config.Count("CARD"), 3);
+  EXPECT_EQ(config.Count("CPU"), 1);  // of another type
+  config.SetVisible({kCpu}, "");
+  EXPECT_TRUE(config.IsHidden("CARD"));
+  EXPECT_EQ(config.Count("CARD"), 0);
+  EXPECT_FALSE(config.IsHidden("GPU"));  // there is none that could be hidden
+  config.SetVisible({kCpu, kCards[0]}, "");
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { config.SetVisible({kCpu}, "CARD"); }),
+              HasSubstr("expected devices of type CARD; got /physical_device:CPU:0"));
+  EXPECT_THAT(config.ListLogical(""),
+              ElementsAre(LogicalDevice{"/device:CPU:0", "CPU"}, LogicalDevice{"/device:CARD:0", "CARD"}));
+}
+
+// A type of its own, whose devices remember which physical ones they were made for.
+class CardBackend final : public Backend {
+ public:
+  const std::string& type() const override { return type_; }
+  std::vector<std::unique_ptr<Device>> MakeDevices(const DeviceRequest& request) const override {
+    asked_for_ = request.physical;
+    std::vector<std::unique_ptr<Device>> devices;
+    for (int i = 0; i < request.count; ++i) {
+      devices.push_back(
+          std::make_unique<Device>(*this, AttributesOf(request.task, type_, i), HostAllocator(), request.resources, 1));
+    }
+    return devices;
+  }
+  void RegisterKernels(KernelRegistry&) const override {}
+  const std::vector<PhysicalDevice>& asked_for() const { return asked_for_; }
+
+ private:
+  const std::string type_ = "CARD";
+  mutable std::vector<PhysicalDevice> asked_for_;
+};
+
+// The physical cards that a task's devices were made for, and the names of all its devices.
+std::vector<PhysicalDevice> CardsOfATask(DeviceConfig& config, const std::map<std::string, int>& device_count,
+                                         std::vector<std::string>* names) {
+  const CardBackend cards;
+  BackendRegistry backends(config);
+  backends.Register(CpuBackend::Get());
+  backends.Register(cards);
+  for (const auto& device : backends.MakeDevices(DeviceName::Parse("/job:a/task:0"), device_count, 1,
+                                                 std::make_shared<TaskResources>(), "session")) {
+    names->push_back(device->name());
+  }
+  return cards.asked_for();
+}
+
+TEST(DeviceConfigTest, ATaskHasTheVisibleDevicesOnly) {
+  const std::string card = "/job:a/replica:0/task:0/device:CARD:0", cpu = "/job:a/replica:0/task:0/device:CPU:0";
+  DeviceConfig one, none;
+  for (DeviceConfig* config : {&one, &none}) {
+    for (const PhysicalDevice& device : kCards) config->AddPhysical(device);
+  }
+  one.SetVisible({kCards[1]}, "CARD");
+  std::vector<std::string> names;
+  EXPECT_THAT(CardsOfATask(one, {}, &names), ElementsAre(kCards[1]));
+  EXPECT_THAT(names, ElementsAre(card, cpu));
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { one.SetVisible({kCards[0]}, "CARD"); }),
+              HasSubstr("the first session has fixed them"));
+  none.SetVisible({}, "CARD");
+  names.clear();
+  CardsOfATask(none, {{"CARD", 2}}, &names);  // a session's device_count does not bring them back
+  EXPECT_THAT(names, ElementsAre(cpu));
 }
 
 TEST(DeviceConfigTest, TheDevicesOfATaskFixThem) {
-  const auto devices = DeviceFactories().Make(DeviceName::Parse("/job:localhost/task:0"), {}, 1,
-                                              std::make_shared<TaskResources>(), "session");
+  BackendRegistry backends;
+  backends.Register(CpuBackend::Get());
+  const auto devices = backends.MakeDevices(DeviceName::Parse("/job:localhost/task:0"), {}, 1,
+                                            std::make_shared<TaskResources>(), "session");
   EXPECT_EQ(static_cast<int>(devices.size()), DeviceConfig::Global().Count("CPU"));
   EXPECT_THROW(SetLogicalDevices(ListPhysicalDevices("CPU").at(0), 2), FailedPreconditionError);
 }

@@ -11,7 +11,7 @@ namespace {
 class HandleBuffer final : public Buffer {
  public:
   explicit HandleBuffer(std::shared_ptr<Resource> resource)
-      : Buffer(nullptr, sizeof(resource), MemorySpace::kHost), resource_(std::move(resource)) {
+      : Buffer(nullptr, sizeof(resource), MemorySpace::Host()), resource_(std::move(resource)) {
     data_ = &resource_;
   }
 

@@ -10,7 +10,7 @@ namespace {
 
 class ListBuffer final : public Buffer {
  public:
-  explicit ListBuffer(TensorList list) : Buffer(nullptr, sizeof(list), MemorySpace::kHost), list_(std::move(list)) {
+  explicit ListBuffer(TensorList list) : Buffer(nullptr, sizeof(list), MemorySpace::Host()), list_(std::move(list)) {
     data_ = &list_;
   }
 

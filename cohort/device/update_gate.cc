@@ -1,8 +1,9 @@
+#include "cohort/device/update_gate.h"
+
 #include <utility>
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/device/variable.h"
 
 namespace cohort {
 

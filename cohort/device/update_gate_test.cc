@@ -1,3 +1,5 @@
+#include "cohort/device/update_gate.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +9,6 @@
 #include <vector>
 
 #include "cohort/core/error.h"
-#include "cohort/device/variable.h"
 
 namespace cohort {
 namespace {

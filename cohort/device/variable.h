@@ -1,9 +1,7 @@
 // Variable: a value that steps read and update. A read sees a whole value, never half an update.
 #pragma once
 
-#include <array>
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <span>
@@ -16,100 +14,81 @@
 
 namespace cohort {
 
-// Thread-safe. Two ways to hold the value, chosen by use:
-//   dense:   a read shares the buffer; an update writes old + change into a second buffer and swaps (in place when no
-//            reader holds the first one), so two buffers suffice however many readers there are.
-//   by row:  from the first Gather or Scatter on, the buffer stays where it is and never is copied as a whole for an
-//            update: rows are copied out and changed under row-stripe locks; a whole read copies stripe by stripe. The
-//            guarantee is then per row.
-class Variable final : public Resource {
+// Thread-safe. The value lies in the memory of the device that the variable stands on. A read shares the value's
+// buffer. An update writes old + change into a second buffer and swaps the two, or changes the first one in place if no
+// reader holds it; so two buffers suffice however many readers there are.
+//
+// On a device with streams the functions are called when work is enqueued: what Read returns is valid in the order of
+// the compute stream, and `change` enqueues its work instead of doing it. It enqueues under the variable's lock, so
+// readers and updates stand on the stream in the order in which they saw the variable.
+class Variable : public Resource {
  public:
-  Variable(std::string name, DType dtype, Shape shape);
+  // The second buffers of updates come from `allocator`, which must live as long as there are updates.
+  Variable(std::string name, DType dtype, Shape shape, Allocator& allocator = HostAllocator());
 
   const std::string& name() const { return name_; }
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }  // as declared: dimensions may be unknown
   bool initialized() const { return initialized_.load(std::memory_order_acquire); }
+  // The shape of the value. Throws as Read.
+  Shape value_shape() const;
 
   // Throws FailedPreconditionError "Attempting to use uninitialized value NAME".
-  Tensor Read() const;
+  virtual Tensor Read() const;
   // Takes over the tensor (its buffer is not copied: the caller must not write into it afterwards).
   // Throws InvalidArgumentError when dtype or shape do not fit the declaration.
-  void Assign(const Tensor& value);
-  // Dense update: `change(old, out)` writes all elements of `out` from `old` (both of the variable's shape and dtype;
-  // the two may be the same memory). Under the variable's lock: one update after another. Throws
-  // FailedPreconditionError. `change` makes all its checks before it writes: what it has written when it throws may
-  // stay.
+  virtual void Assign(const Tensor& value);
+  // `change(old, out)` writes all elements of `out` from `old` (both of the value's shape and dtype; the two may be the
+  // same memory). Under the variable's lock: one update after another. Throws FailedPreconditionError. `change` makes
+  // all its checks before it writes: what it has written when it throws may stay.
   void Update(const std::function<void(const Tensor& old, Tensor& out)>& change);
   // The same for a variable with slots that change together (Momentum, Adam): all are locked in the order of their
-  // addresses, `outs[i]` belongs to `variables[i]`.
+  // addresses, `outs[i]` belongs to `variables[i]`. Throws InvalidArgumentError for a variable that stands twice.
   static void UpdateTogether(std::span<Variable* const> variables,
                              const std::function<void(std::span<const Tensor> olds, std::span<Tensor> outs)>& change);
 
-  // Rows `indices` (int32 or int64) copied out: shape indices.shape + shape[1:]. Throws InvalidArgumentError that names
-  // the first index out of range, FailedPreconditionError.
-  Tensor Gather(const Tensor& indices, Allocator& allocator);
-  // `change(position, rows)` for each index, in the order of `indices` (which need not be unique), under its stripe's
-  // lock: rows[0] is the row of this variable, rows[1..] the same row of each of `slots`. No index is looked at twice
-  // and nothing is changed before all are known to be in range; throws as Gather, and InvalidArgumentError where a slot
-  // has another number of rows.
-  void UpdateRows(const Tensor& indices, std::span<Variable* const> slots,
-                  const std::function<void(int64_t position, std::span<void* const> rows)>& change);
-
-  // How often Update, UpdateTogether, UpdateRows and Assign have changed it.
+  // How often it was assigned or updated.
   int64_t version() const { return version_.load(std::memory_order_acquire); }
   std::string Describe() const override { return "variable '" + name_ + "'"; }
 
- private:
-  static constexpr size_t kStripes = 64;
-  class StripeLock;
-  class SetLock;
-  void SwitchToRows() EXCLUDES(mu_);
-  Tensor CopyOfRows() const REQUIRES_SHARED(mu_);
+ protected:
+  // The locks of several variables, taken in the order of their addresses. Throws InvalidArgumentError if one stands
+  // twice.
+  class SetLock {
+   public:
+    enum class Mode { kShared, kExclusive };
+    SetLock(std::vector<Variable*> variables, Mode mode);
+    ~SetLock();
+    SetLock(const SetLock&) = delete;
+    SetLock& operator=(const SetLock&) = delete;
+    // In the order of locking.
+    const std::vector<Variable*>& variables() const { return variables_; }
+
+   private:
+    std::vector<Variable*> variables_;
+    Mode mode_;
+  };
+
   void CheckInitialized() const REQUIRES_SHARED(mu_);
-  // Rows of the value and bytes of one. Throws where the variable cannot be used by rows.
-  int64_t RowCount() const REQUIRES_SHARED(mu_);
-  size_t RowBytes() const REQUIRES_SHARED(mu_);
+  // Throws as Assign.
+  void CheckFits(const Tensor& value) const;
+  // Makes `value` the variable's.
+  void Store(Tensor value) REQUIRES(mu_);
+  void CountUpdate() { version_.fetch_add(1, std::memory_order_acq_rel); }
+
+  mutable SharedMutex mu_;  // guards which buffer is the value, and its bytes but for those that a subclass guards
+  Tensor value_ GUARDED_BY(mu_);
+
+ private:
+  // Where an update of the value writes: in place if nobody else can see it.
+  Tensor TargetOfUpdate() const REQUIRES(mu_);
 
   const std::string name_;
   const DType dtype_;
   const Shape shape_;
-  // mu_ guards the value's identity (which buffer); in row mode the bytes are guarded by the stripes.
-  mutable SharedMutex mu_;
-  Tensor value_ GUARDED_BY(mu_);
-  bool by_row_ GUARDED_BY(mu_) = false;
-  mutable std::array<Mutex, kStripes> stripes_;
+  Allocator& allocator_;
   std::atomic<bool> initialized_{false};
   std::atomic<int64_t> version_{0};
-};
-
-// The update sets of a task. A step that changes variables is inside the gate from its first update to its last; a
-// checkpoint closes the gate while it takes references of all values, and so sees each step's updates as a whole.
-// Thread-safe; a step may leave on another thread than it entered on.
-class UpdateGate {
- public:
-  // Waits while the gate is closed or somebody waits to close it.
-  void EnterStep();
-  // False where EnterStep would wait.
-  bool TryEnterStep();
-  // For a thread that must not wait, because the steps inside may need it: true when the step is inside now; otherwise
-  // `entered` is kept and called once it is, on the thread that has opened the gate, outside the lock.
-  bool EnterStepOrCall(std::function<void()> entered);
-  void LeaveStep();
-  // Waits until no step is inside. Throws DeadlineExceededError with the number of steps inside.
-  void Close(std::chrono::milliseconds timeout);
-  void Open();
-
- private:
-  // Lets in whoever may enter now; the caller calls them after it has let go of the lock.
-  std::vector<std::function<void()>> LetIn() REQUIRES(mu_);
-
-  Mutex mu_;
-  CondVar changed_;
-  std::vector<std::function<void()>> entering_ GUARDED_BY(mu_);
-  int inside_ GUARDED_BY(mu_) = 0;
-  int closing_ GUARDED_BY(mu_) = 0;
-  bool closed_ GUARDED_BY(mu_) = false;
 };
 
 }  // namespace cohort

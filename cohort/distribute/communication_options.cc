@@ -5,7 +5,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "cohort/collective/gloo/mesh.h"
+#include "cohort/collective/group.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 
@@ -48,15 +48,19 @@ CommunicationImplementation ImplementationByName(const std::string& name) {
 }
 
 bool IsBuilt(CommunicationImplementation implementation) {
-  if (implementation == CommunicationImplementation::kGloo) return collective::GlooIsBuilt();
+  if (implementation == CommunicationImplementation::kGloo) {
+    return collective::IsBuilt(collective::Algorithm::kGloo);
+  }
   return implementation != CommunicationImplementation::kNccl;
 }
 
 void CheckCommunication(const CommunicationOptions& options) {
   for (const Implementation& one : kImplementations) {
     if (one.value != options.implementation || IsBuilt(one.value)) continue;
+    const bool nccl = one.value == CommunicationImplementation::kNccl;
     throw InvalidArgumentError(StrCat("[distribute] expected a communication implementation that is built here (",
-                                      Names(true), "); got ", one.name));
+                                      Names(true), "); got ", one.name,
+                                      nccl ? ", which no build of Cohort has; AUTO chooses for you" : ""));
   }
   if (options.bytes_per_pack < 0) {
     throw InvalidArgumentError(

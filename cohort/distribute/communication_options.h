@@ -8,6 +8,7 @@ namespace cohort::distribute {
 
 // kAuto chooses an algorithm by size; kRing is the ring alone. kGloo, where it was found when this was built, moves the
 // bytes between processes by Gloo: over sockets of its own, plain and without a handshake, on the server's own address.
+// kNccl is a name of TensorFlow's that no build of Cohort has: CheckCommunication always throws for it.
 enum class CommunicationImplementation { kAuto, kRing, kGloo, kNccl };
 // "AUTO", "RING", "GLOO", "NCCL"; in any case. Throws InvalidArgumentError that lists them.
 CommunicationImplementation ImplementationByName(const std::string& name);

@@ -1,8 +1,12 @@
 #include "cohort/distribute/input.h"
 
+#include <iterator>
+#include <optional>
+#include <sstream>
+
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/data/drawn_seeds.h"
 #include "cohort/distribute/worker_meeting.h"
 
 namespace cohort::distribute {
@@ -14,7 +18,8 @@ DistributedIterator::DistributedIterator(StrategyPtr strategy, const data::Datas
       iterator_(dataset.MakeIterator(options)) {}
 
 bool DistributedIterator::Next(PerReplica<std::vector<Tensor>>* values) {
-  // Whose reading fails has met the others by then, so that they do not wait for one who never came.
+  // A process whose reading fails has met the others by then, so that they do not wait for it as for one that never
+  // came.
   if (!met_ && !endless_) strategy_->meeting().Barrier();
   met_ = true;
   values->clear();
@@ -31,17 +36,11 @@ bool DistributedIterator::Next(PerReplica<std::vector<Tensor>>* values) {
   }
   if (!endless_) has_data = strategy_->meeting().Any(has_data);
   if (!has_data) return false;
-  for (std::vector<Tensor>& element : *values) {
-    if (element.empty()) element = WithoutRows();
+  if (values->front().empty() && !last_.empty()) {
+    for (const Tensor& seen : last_) values->front().push_back(seen.Slice(0, 0));
   }
+  FillWithoutRows(values, iterator_->element_spec(), "[distribute]");
   return true;
-}
-
-std::vector<Tensor> DistributedIterator::WithoutRows() const {
-  std::vector<Tensor> element;
-  for (const Tensor& seen : last_) element.push_back(seen.Slice(0, 0));
-  if (!element.empty()) return element;
-  return data::WithoutRows(iterator_->element_spec(), "[distribute]");
 }
 
 int64_t InputContext::GetPerReplicaBatchSize(int64_t global_batch_size) const {
@@ -50,39 +49,77 @@ int64_t InputContext::GetPerReplicaBatchSize(int64_t global_batch_size) const {
                                     " replicas can share equally; got ", global_batch_size));
 }
 
-std::optional<data::Dataset> PartOfProcess(const Strategy& strategy, const data::Dataset& dataset,
-                                           data::AutoShardPolicy policy) {
-  if (policy == data::AutoShardPolicy::kHint) {
-    return data::AutoShard(dataset, strategy.num_workers(), strategy.worker(), policy);
+InputPart PartOfProcess(const Strategy& strategy, const data::Dataset& dataset, data::AutoShardPolicy policy) {
+  const int workers = strategy.num_workers(), worker = strategy.worker();
+  const int replicas = strategy.num_replicas_in_sync();
+  std::optional<data::Dataset> part;
+  if (workers > 1 && policy == data::AutoShardPolicy::kAuto) {
+    part = data::AutoShardFiles(dataset, workers, worker);
+  } else if (workers == 1 || policy != data::AutoShardPolicy::kData) {
+    part = data::AutoShard(dataset, workers, worker, policy);
   }
-  if (strategy.num_workers() == 1 || policy == data::AutoShardPolicy::kData) return std::nullopt;
-  const bool automatic = policy == data::AutoShardPolicy::kAuto;
-  try {
-    return data::AutoShard(dataset, strategy.num_workers(), strategy.worker(),
-                           automatic ? data::AutoShardPolicy::kFile : policy);
-  } catch (const FailedPreconditionError& error) {
-    if (!automatic) throw;
-    LogWarning("distribute", "AUTO sharding policy will apply DATA sharding policy as it failed to apply FILE ",
-               "sharding policy because of the following reason: ", error.what());
-    return std::nullopt;
+  if (!part) {
+    const data::Dataset parts = data::LegacyRebatch(dataset, replicas);
+    return {data::AutoShard(parts, workers, worker, data::AutoShardPolicy::kData), /*of_common_batches=*/true};
+  }
+  if (replicas == 1) return {*part};
+  const int64_t batch = data::StaticBatchSize(dataset);
+  if (batch < 0) return {data::LegacyRebatch(*part, replicas)};
+  return {data::Rebatch(*part, data::RebatchSizes(batch, workers, strategy.num_local_replicas(), worker))};
+}
+
+data::Dataset WithSeedsOfChief(const Strategy& strategy, const data::Dataset& dataset) {
+  if (strategy.num_workers() == 1) return dataset;
+  std::vector<std::vector<uint64_t>> drawn;  // by worker
+  for (const std::string& text : strategy.meeting().Gather(StrJoin(data::DrawnSeeds(dataset), " "))) {
+    std::istringstream in(text);
+    drawn.emplace_back(std::istream_iterator<uint64_t>(in), std::istream_iterator<uint64_t>());
+  }
+  for (size_t worker = 1; worker < drawn.size(); ++worker) {
+    if (drawn[worker].size() == drawn[0].size()) continue;
+    throw WorkersDisagreeError(StrCat("[distribute] expected as many shuffles without a seed at all workers; got ",
+                                      drawn[0].size(), " at ", strategy.meeting().Describe(0), " and ",
+                                      drawn[worker].size(), " at ",
+                                      strategy.meeting().Describe(static_cast<int>(worker)), "; this worker reads ",
+                                      dataset.ToString(), "; describe the data alike"));
+  }
+  return data::WithDrawnSeeds(dataset, drawn[0]);
+}
+
+PerReplica<std::vector<Tensor>> RowsOfReplicas(const Strategy& strategy, const std::vector<Tensor>& global_batch) {
+  const int replicas = strategy.num_replicas_in_sync();
+  if (replicas == 1) return {global_batch};
+  PerReplica<std::vector<Tensor>> parts;
+  for (int r = 0; r < strategy.num_local_replicas(); ++r) {
+    std::vector<Tensor> part;
+    for (const Tensor& tensor : global_batch) {
+      const auto [begin, end] = Strategy::RowsOf(tensor.shape().dim(0), strategy.first_replica() + r, replicas);
+      part.push_back(tensor.Slice(begin, end));
+    }
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+void FillWithoutRows(PerReplica<std::vector<Tensor>>* values, const data::ElementSpec& spec,
+                     const std::string& caller) {
+  std::vector<Tensor> none;
+  for (const std::vector<Tensor>& seen : *values) {
+    if (seen.empty()) continue;
+    for (const Tensor& tensor : seen) none.push_back(tensor.Slice(0, 0));
+    break;
+  }
+  for (std::vector<Tensor>& missing : *values) {
+    if (!missing.empty()) continue;
+    if (none.empty()) none = data::WithoutRows(spec, caller);
+    missing = none;
   }
 }
 
 DistributedDataset DistributeDataset(const StrategyPtr& strategy, const data::Dataset& dataset,
                                      data::AutoShardPolicy policy) {
-  const int64_t replicas = strategy->num_local_replicas();
-  const std::optional<data::Dataset> part = PartOfProcess(*strategy, dataset, policy);
-  if (strategy->num_workers() > 1 && !part) {
-    const data::Dataset parts = data::LegacyRebatch(dataset, strategy->num_replicas_in_sync());
-    return DistributedDataset(
-        strategy, data::AutoShard(parts, strategy->num_workers(), strategy->worker(), data::AutoShardPolicy::kData));
-  }
-  const data::Dataset& source = part ? *part : dataset;
-  if (strategy->num_replicas_in_sync() == 1) return DistributedDataset(strategy, source);
-  const int64_t batch = data::StaticBatchSize(dataset);
-  if (batch < 0) return DistributedDataset(strategy, data::LegacyRebatch(source, strategy->num_replicas_in_sync()));
-  const std::vector<int64_t> sizes = data::RebatchSizes(batch, strategy->num_workers(), replicas, strategy->worker());
-  return DistributedDataset(strategy, data::Rebatch(source, sizes));
+  const data::Dataset agreed = policy == data::AutoShardPolicy::kOff ? dataset : WithSeedsOfChief(*strategy, dataset);
+  return DistributedDataset(strategy, PartOfProcess(*strategy, agreed, policy).dataset);
 }
 
 DistributedDataset DistributeDatasetsFromFunction(const StrategyPtr& strategy,

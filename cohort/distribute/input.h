@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "cohort/data/dataset.h"
@@ -18,15 +18,13 @@ class DistributedIterator {
  public:
   DistributedIterator(StrategyPtr strategy, const data::Dataset& dataset, const data::IteratorOptions& options);
 
-  // Replaces *values by the components of each replica of this process; a replica may get batches without rows. False
-  // when no replica of any process has data. Throws what a stage throws - the other processes go on waiting for this
-  // one until it calls Next again or ends, and get UnavailableError then -, and InvalidArgumentError where a replica
-  // without data would need a batch of an unknown shape.
+  // Replaces *values by the components of each replica of this process; a replica may get batches without rows. Returns
+  // false when no replica of any process has data. Throws what a stage throws; the other processes then wait for this
+  // one until it calls Next again or ends, and get UnavailableError if it ends. Throws InvalidArgumentError if a
+  // replica without data would need a batch of an unknown shape.
   bool Next(PerReplica<std::vector<Tensor>>* values);
 
  private:
-  std::vector<Tensor> WithoutRows() const;
-
   const StrategyPtr strategy_;
   const bool endless_;
   const std::unique_ptr<data::Iterator> iterator_;
@@ -43,15 +41,17 @@ class DistributedDataset {
     return std::make_unique<DistributedIterator>(strategy_, dataset_, options);
   }
   const data::ElementSpec& element_spec() const { return dataset_.element_spec(); }
+  const StrategyPtr& strategy() const { return strategy_; }
 
  private:
   StrategyPtr strategy_;
   data::Dataset dataset_;  // of this process, in the batches of its replicas in turn
 };
 
-// `dataset` yields global batches, the same ones in every process. Each replica gets its part of every batch; the
-// processes read all of it (kData), or files of their own (kFile), or each everything (kOff). Throws as
-// data::AutoShard.
+// Divides `dataset`, which yields global batches and is described alike in every process, among all replicas as
+// TensorFlow does (PartOfProcess). All processes make the call together: shuffles without a seed take the chief's
+// (WithSeedsOfChief), unless each process reads everything (kOff) in an order of its own. Throws what data::AutoShard
+// and WithSeedsOfChief throw.
 DistributedDataset DistributeDataset(const StrategyPtr& strategy, const data::Dataset& dataset,
                                      data::AutoShardPolicy policy = data::AutoShardPolicy::kAuto);
 
@@ -67,10 +67,32 @@ struct InputContext {
 DistributedDataset DistributeDatasetsFromFunction(const StrategyPtr& strategy,
                                                   const std::function<data::Dataset(const InputContext&)>& make);
 
-// Where processes do not all read the same batches: this one's part. None: each takes its rows of every batch (kData,
-// and kAuto with a warning where there are no files to share). With one process there is nothing to share; hints alone
-// are replaced (kHint).
-std::optional<data::Dataset> PartOfProcess(const Strategy& strategy, const data::Dataset& dataset,
-                                           data::AutoShardPolicy policy);
+// What one process reads of a dataset of global batches.
+struct InputPart {
+  data::Dataset dataset;  // The batches of this process's replicas, in turn.
+  // Whether the processes divide each global batch among them. Then all of them have to read the same data in the same
+  // order.
+  bool of_common_batches = false;
+};
+// Returns this process's part. kData, and kAuto if there are no files to share: each global batch is cut into one part
+// of ceil(rows / replicas) rows for each replica of all processes, and worker i of n gets the parts j with j mod n ==
+// i. kFile: files of its own; kHint: what Shard(hint) leaves to it; kOff: everything; of these the rows are cut to the
+// replicas' sizes (data::RebatchSizes), or each batch into equal parts if the size of a global batch is not known.
+InputPart PartOfProcess(const Strategy& strategy, const data::Dataset& dataset, data::AutoShardPolicy policy);
+
+// Returns the dataset with the seeds that the chief has drawn for shuffles without a seed, so that such shuffles have
+// one order at all processes, in every epoch. All processes make the call together. Shuffles of datasets that the
+// function of an Interleave makes keep their own. Throws WorkersDisagreeError if another process has another number of
+// such shuffles, and what WorkerMeeting::Gather throws.
+data::Dataset WithSeedsOfChief(const Strategy& strategy, const data::Dataset& dataset);
+
+// Returns the rows of a global batch that each replica of this process takes (Strategy::RowsOf). The tensors share the
+// batch's bytes.
+PerReplica<std::vector<Tensor>> RowsOfReplicas(const Strategy& strategy, const std::vector<Tensor>& global_batch);
+
+// Gives batches without rows to replicas that have none (empty lists): like those of another replica, or, if none has
+// data, like `spec` says. Throws InvalidArgumentError, which begins with `caller`, if the spec does not tell the
+// shapes.
+void FillWithoutRows(PerReplica<std::vector<Tensor>>* values, const data::ElementSpec& spec, const std::string& caller);
 
 }  // namespace cohort::distribute

@@ -24,14 +24,24 @@ class Beside {
   DeviceScope device_;
 };
 
-// Rows of zeros behind the gradient's own, of index 0, up to `rows`, an int64 scalar.
-Gradient Padded(const Gradient& gradient, Output rows) {
-  Graph& graph = rows.graph();
+// What replicas agree on, int64 [2]: how many rows the replica with the most has, and the largest index that any has.
+Output RowsAndIndex(const Gradient& gradient) {
+  const Output none = ops::Const(gradient.indices.graph(), std::vector<int64_t>{-1});
+  const Output index = ops::Max(ops::Concat({ops::Cast(gradient.indices, DType::kInt64), none}, 0));
+  return ops::Pack({ops::Size(gradient.indices, DType::kInt64), index});
+}
+
+// Rows of zeros behind the gradient's own, up to what RowsAndIndex says. They have an index that some replica brings,
+// so that no row is updated that has no gradient: optimizers with a momentum would move it.
+Gradient Padded(const Gradient& gradient, Output rows_and_index) {
+  Graph& graph = rows_and_index.graph();
+  const std::vector<Output> agreed = ops::Unpack(rows_and_index, 2);
+  const Output rows = agreed[0];
   const Output missing = ops::Sub(rows, ops::Size(gradient.indices, DType::kInt64));
   std::vector<Output> dims = {missing};
   const Shape& shape = gradient.values.shape();
   for (int d = 1; d < shape.rank(); ++d) dims.push_back(ops::Const(graph, shape.dim(d)));
-  const Output no_index = ops::Fill(ops::Pack({missing}), ops::ScalarLike(gradient.indices, 0));
+  const Output no_index = ops::Fill(ops::Pack({missing}), ops::Cast(agreed[1], gradient.indices.dtype()));
   const Output no_row = ops::Fill(ops::Pack(dims), ops::ScalarLike(gradient.values, 0));
   return Gradient(ops::Concat({gradient.values, no_row}, 0), ops::Concat({gradient.indices, no_index}, 0),
                   gradient.dense_shape);
@@ -52,8 +62,8 @@ PerReplica<Gradient> Strategy::GatherRows(const PerReplica<Gradient>& gradients)
                                       " replicas of this process; got ", gradients.size()));
   }
   Graph& graph = gradients[0].values.graph();
-  if (has_parameter_device()) {
-    const Beside here(graph, layout_.parameter_device);
+  if (!has_copies()) {
+    const Beside here(graph, placer_->shared_device());
     std::vector<Output> values, indices;
     for (const Gradient& gradient : gradients) {
       values.push_back(gradient.values);
@@ -70,7 +80,7 @@ PerReplica<Gradient> Strategy::GatherRows(const PerReplica<Gradient>& gradients)
   for (size_t r = 0; r < rows.size(); ++r) {
     const Beside here(graph, layout_.devices[r]);
     rows[r] = train::SumRepeatedRows(rows[r]);
-    most.push_back(ops::CollectiveReduce(ops::Size(rows[r].indices, DType::kInt64), keys, "Max", "Id", "rows"));
+    most.push_back(ops::CollectiveReduce(RowsAndIndex(rows[r]), keys, "Max", "Id", "rows"));
   }
   for (size_t r = 0; r < rows.size(); ++r) {
     const Beside here(graph, layout_.devices[r]);

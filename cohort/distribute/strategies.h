@@ -32,7 +32,7 @@ StrategyPtr MirroredOnCpus(int replicas);
 
 struct CentralStorageOptions {
   std::vector<std::string> compute_devices = {};  // as in MirroredOptions
-  std::string parameter_device = "/cpu:0";
+  std::string parameter_device = std::string("/device:") + kHostDeviceType + ":0";
   CommunicationOptions communication = {};
 };
 // One copy of each variable, on the parameter device, where gradients are summed and applied once.

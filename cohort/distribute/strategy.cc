@@ -20,12 +20,11 @@
 namespace cohort::distribute {
 namespace {
 
+// The collection of the values of trainable variables that were made in a strategy's scope.
+constexpr char kTrainable[] = "trainable variables of strategies";
+
 // Scopes that this thread has open.
 thread_local std::vector<std::pair<const Graph*, const Strategy*>> open_scopes;
-
-std::string ReplicaName(const std::string& name, int local) {
-  return local == 0 ? name : StrCat(name, "/replica_", local);
-}
 
 // Of a group: follows from its members, so that several groups of one process do not meet.
 int64_t KeyOf(const char* purpose, const std::vector<std::string>& members) {
@@ -84,6 +83,11 @@ Output ReplicaContext::AllReduce(Reduction reduction, Output value) {
   return ops::CollectiveReduce(value, keys, "Add", reduction == Reduction::kMean ? "Div" : "Id", "all_reduce");
 }
 
+Output ReplicaContext::MeanOfGlobalBatch(Output values) {
+  const Output count = AllReduce(Reduction::kSum, ops::Size(values, DType::kInt64));
+  return ops::Div(ops::Sum(values), ops::Cast(count, values.dtype()));
+}
+
 StrategyScope::StrategyScope(const Strategy& strategy, Graph& graph) {
   for (const auto& [other_graph, other] : open_scopes) {
     if (other_graph != &graph || other == &strategy) continue;
@@ -103,8 +107,9 @@ StrategyScope::~StrategyScope() {
   if (own != open_scopes.rend()) open_scopes.erase(std::next(own).base());
 }
 
-Strategy::Strategy(StrategyLayout layout)
+Strategy::Strategy(StrategyLayout layout, std::unique_ptr<const VariablePlacer> placer)
     : layout_(Checked(std::move(layout))),
+      placer_(std::move(placer)),
       meeting_(std::make_unique<WorkerMeeting>(worker_keys(), TargetOf(layout_), layout_.devices[0])) {}
 
 Strategy::~Strategy() = default;
@@ -114,7 +119,7 @@ std::string Strategy::session_target() const { return TargetOf(layout_); }
 SessionConfig Strategy::session_config(SessionConfig config) const {
   if (layout_.server != nullptr) return config;
   std::vector<std::string> devices = layout_.devices;
-  devices.push_back(layout_.parameter_device);
+  for (const std::string& device : placer_->devices()) devices.push_back(device);
   for (const std::string& device : devices) {
     const DeviceName name = DeviceName::Parse(device);
     // What the program has set stays, and a device beyond is an error of placement.
@@ -123,6 +128,14 @@ SessionConfig Strategy::session_config(SessionConfig config) const {
     count = std::max(count, name.id.value_or(0) + 1);
   }
   return config;
+}
+
+std::unique_ptr<Session> Strategy::OpenSession(const Graph& graph, const SessionConfig& config) const {
+  return std::make_unique<Session>(graph, session_target(), session_config(config));
+}
+
+std::string Strategy::DeviceOfCopy(int copy) const {
+  return has_copies() ? layout_.devices.at(static_cast<size_t>(copy)) : placer_->shared_device();
 }
 
 ops::CollectiveKeys Strategy::replica_keys() const {
@@ -143,52 +156,30 @@ void Strategy::Fail(const Status& why) const {
 
 VariableInfo* Strategy::Create(Graph& graph, const VariableMaker& next, const VariableRequest& request) const {
   if (request.local) return next(request);
-  if (has_parameter_device()) {
-    const ColocateWith nowhere(graph, nullptr);
-    const DeviceScope device(graph, layout_.parameter_device);
-    return next(request);
-  }
-  if (num_replicas_in_sync() == 1) {
-    if (layout_.devices[0].empty()) return next(request);
-    const DeviceScope device(graph, layout_.devices[0]);
-    return next(request);
-  }
-  return CreateMirrored(graph, next, request);
-}
-
-VariableInfo* Strategy::CreateMirrored(Graph& graph, const VariableMaker& next, const VariableRequest& request) const {
-  const ColocateWith nowhere(graph, nullptr);
-  ops::CollectiveKeys keys = replica_keys();
-  if (layout_.mirrors_across_workers) keys.instance_key = ops::NextInstanceKey(graph);
-  VariableInfo* primary = nullptr;
-  for (int local = 0; local < num_local_replicas(); ++local) {
-    const DeviceScope device(graph, layout_.devices[static_cast<size_t>(local)]);
-    VariableRequest own = request;
-    own.name = ReplicaName(request.name, local);
-    if (layout_.mirrors_across_workers) {
-      // The chief's first replica is rank 0.
-      own.initial_value = [&, local] {
-        if (first_replica() + local == 0) return ops::CollectiveBcastSend(request.initial_value(), keys, "broadcast");
-        return ops::CollectiveBcastRecv(graph, request.dtype, request.shape, keys, "broadcast");
-      };
-    } else if (local > 0) {
-      own.initial_value = [primary] { return ops::Identity(primary->initial_value); };
-    }
-    VariableInfo* made = next(own);
-    if (local == 0) primary = made;
-  }
-  return primary;
+  VariableInfo* made = placer_->Create(*this, graph, next, request);
+  if (request.trainable) graph.AddToCollection(kTrainable, made->value);
+  return made;
 }
 
 ops::Variable Strategy::Local(const ops::Variable& variable, int local) const {
-  if (local == 0 || has_parameter_device()) return variable;
-  const std::string name = ReplicaName(variable.name(), local);
-  for (VariableInfo* info : variable.graph().variables()) {
-    if (info->name == name) return ops::Variable(info);
+  return local == 0 || !has_copies() ? variable : placer_->CopyOf(*this, variable, local);
+}
+
+std::vector<ops::Variable> Strategy::VariablesOf(Graph& graph, const std::vector<ops::Variable>& given) const {
+  std::vector<ops::Variable> whole = given;
+  if (given.empty()) {
+    const std::vector<Output> trainable = graph.collection(kTrainable);
+    for (VariableInfo* info : graph.variables()) {
+      if (std::find(trainable.begin(), trainable.end(), info->value) != trainable.end()) whole.emplace_back(info);
+    }
   }
-  throw FailedPreconditionError(StrCat("[distribute] expected variable '", variable.name(),
-                                       "' to have been made in the scope of ", layout_.name, "; replica ", local,
-                                       " has no part of it"));
+  std::vector<ops::Variable> variables;
+  for (const ops::Variable& variable : whole) {
+    const std::vector<ops::Variable> parts = variable.parts();
+    variables.insert(variables.end(), parts.begin(), parts.end());
+    if (parts.empty()) variables.push_back(variable);
+  }
+  return variables;
 }
 
 PerReplica<std::vector<Output>> Strategy::Run(Graph& graph,
@@ -207,6 +198,15 @@ PerReplica<std::vector<Output>> Strategy::Run(Graph& graph,
     throw FailedPreconditionError(StrCat("[distribute] expected the same all-reduces of every replica; replica 0 has ",
                                          calls.instance_keys.size(), ", replica ", local, " has ", context.calls()));
   }
+  return results;
+}
+
+PerReplica<Output> Strategy::Run(Graph& graph, const std::function<Output(ReplicaContext&)>& fn) const {
+  PerReplica<Output> results;
+  Run(graph, [&](ReplicaContext& replica) {
+    results.push_back(fn(replica));
+    return std::vector<Output>();
+  });
   return results;
 }
 
@@ -239,7 +239,7 @@ Output Strategy::Reduce(Reduction reduction, const PerReplica<Output>& values) c
 
 PerReplica<std::vector<Output>> Strategy::SumOverReplicas(const PerReplica<std::vector<Output>>& values) const {
   if (num_replicas_in_sync() == 1 || values.empty() || values[0].empty()) return values;
-  if (!has_parameter_device()) {
+  if (has_copies()) {
     collective::GradientReduction how;
     how.keys = replica_keys();
     how.bytes_per_pack = layout_.communication.bytes_per_pack;
@@ -248,7 +248,7 @@ PerReplica<std::vector<Output>> Strategy::SumOverReplicas(const PerReplica<std::
   }
   Graph& graph = values[0][0].graph();
   const ColocateWith nowhere(graph, nullptr);
-  const DeviceScope device(graph, layout_.parameter_device);
+  const DeviceScope device(graph, placer_->shared_device());
   std::vector<Output> sums;
   for (size_t i = 0; i < values[0].size(); ++i) {
     std::vector<Output> all;

@@ -1,53 +1,76 @@
 #include "cohort/distribute/worker_meeting.h"
 
 #include <algorithm>
-#include <cstring>
-#include <optional>
+#include <string_view>
 
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/wire.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 
 namespace cohort::distribute {
 namespace {
 
-// Between the parts of a fact and between facts, in what is sent.
-constexpr char kUnit = '\x1f';
-constexpr char kRecord = '\x1e';
-// Begins what is sent in place of a text by a process that has failed: its code and its message follow.
-constexpr char kFailure = '\x1d';
-// How long AnnounceFailure waits for each of its two steps.
+// What a process sends to all others: a text, or why it has failed (then `code` is not ok).
+struct Announcement {
+  Code code = Code::kOk;
+  std::string text;
+};
+
+// The limit of each of the two steps of AnnounceFailure.
 constexpr int64_t kAnnouncementMs = 3000;
-// Of a value, in messages.
+// The longest part of a value that an error shows.
 constexpr size_t kShown = 200;
 
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-std::string Packed(const Facts& facts) {
-  std::string text;
-  for (const auto& [name, value] : facts) {
-    text += name;
-    text += kUnit;
-    text += value;
-    text += kRecord;
-  }
-  return text;
+std::string Encode(const Announcement& announcement) {
+  WireWriter out;
+  out.Varint(static_cast<uint64_t>(announcement.code));
+  out.String(announcement.text);
+  return out.Take();
 }
 
-Facts Unpacked(const std::string& text) {
+Announcement DecodeAnnouncement(const std::string& bytes) {
+  WireReader in(bytes);
+  Announcement announcement;
+  announcement.code = static_cast<Code>(in.Varint(static_cast<uint64_t>(Code::kUnauthenticated)));
+  announcement.text = in.String();
+  in.ExpectEnd();
+  return announcement;
+}
+
+std::string Encode(const Facts& facts) {
+  WireWriter out;
+  for (const auto& [name, value] : facts) {
+    out.String(name);
+    out.String(value);
+  }
+  return out.Take();
+}
+
+Facts DecodeFacts(const std::string& bytes) {
+  WireReader in(bytes);
   Facts facts;
-  size_t begin = 0;
-  for (size_t end = text.find(kRecord); end != std::string::npos; end = text.find(kRecord, begin)) {
-    const size_t unit = std::min(text.find(kUnit, begin), end);
-    facts.emplace_back(text.substr(begin, unit - begin), unit < end ? text.substr(unit + 1, end - unit - 1) : "");
-    begin = end + 1;
+  while (!in.AtEnd()) {
+    std::string name = in.String();
+    facts.emplace_back(std::move(name), in.String());
   }
   return facts;
 }
 
-// The fact, of a long value the part from character `from` on.
+// Returns `bytes` and zeros up to `size`.
+Tensor TensorOf(std::string_view bytes, size_t size) {
+  Tensor tensor = Tensor::Zeros(DType::kUint8, Shape{static_cast<int64_t>(size)});
+  std::copy(bytes.begin(), bytes.end(), tensor.data<uint8_t>());
+  return tensor;
+}
+
+std::string_view BytesOf(const Tensor& tensor) { return {static_cast<const char*>(tensor.raw_data()), tensor.bytes()}; }
+
+// Describes a fact. Of a long value it shows the part that begins at the character `from`.
 std::string Shown(const Facts& facts, size_t index, size_t from) {
   if (index >= facts.size()) return "nothing more";
   const auto& [name, value] = facts[index];
@@ -57,7 +80,7 @@ std::string Shown(const Facts& facts, size_t index, size_t from) {
                 value.size() - from > kShown ? "..." : "");
 }
 
-// Where to begin so that the first difference of two values is seen, with what stands before it.
+// Returns a value of `from` for Shown that shows the first difference of two values and some characters before it.
 size_t BeforeDifference(const Facts& a, const Facts& b, size_t index) {
   if (index >= a.size() || index >= b.size()) return 0;
   const std::string& left = a[index].second;
@@ -69,7 +92,7 @@ size_t BeforeDifference(const Facts& a, const Facts& b, size_t index) {
 
 }  // namespace
 
-// A graph of one process: its part of two collectives.
+// This process's graph, with its part of two collectives, and the session that runs it.
 struct WorkerMeeting::Calls {
   Graph graph;
   Output bytes;
@@ -107,10 +130,15 @@ Tensor WorkerMeeting::GatherTensor(const Tensor& mine, const RunOptions& run) {
 
 std::vector<std::string> WorkerMeeting::Gather(const std::string& mine) {
   if (size() == 1) return {mine};
-  std::vector<std::string> texts = GatherTexts(mine);
-  for (size_t i = 0; i < texts.size(); ++i) {
-    if (texts[i].size() < 2 || texts[i].front() != kFailure) continue;
-    ThrowError(static_cast<Code>(texts[i][1]), FailureOf(static_cast<int>(i), texts[i].substr(2)));
+  return TextsOf(GatherBytes(Encode(Announcement{Code::kOk, mine})));
+}
+
+std::vector<std::string> WorkerMeeting::TextsOf(const std::vector<std::string>& announcements) const {
+  std::vector<std::string> texts;
+  for (const std::string& bytes : announcements) {
+    Announcement theirs = DecodeAnnouncement(bytes);
+    if (theirs.code != Code::kOk) ThrowError(theirs.code, FailureOf(static_cast<int>(texts.size()), theirs.text));
+    texts.push_back(std::move(theirs.text));
   }
   return texts;
 }
@@ -118,7 +146,7 @@ std::vector<std::string> WorkerMeeting::Gather(const std::string& mine) {
 void WorkerMeeting::AnnounceFailure(const Status& why) {
   if (size() == 1) return;
   try {
-    GatherTexts(StrCat(kFailure, static_cast<char>(why.code()), why.message()), {.timeout_in_ms = kAnnouncementMs});
+    GatherBytes(Encode(Announcement{why.code(), why.message()}), {.timeout_in_ms = kAnnouncementMs});
   } catch (const Error& error) {
     LogInfo("distribute", "other workers may not hear why this one fails: ", error.what());
   }
@@ -128,24 +156,20 @@ std::string WorkerMeeting::FailureOf(int worker, const std::string& why) const {
   return StrCat("[distribute] ", Describe(worker), " has failed: ", why);
 }
 
-std::vector<std::string> WorkerMeeting::GatherTexts(const std::string& mine, const RunOptions& run) {
+std::vector<std::string> WorkerMeeting::GatherBytes(const std::string& mine, const RunOptions& run) {
   MutexLock lock(mu_);
-  // Lengths first: all bring equally many bytes.
-  Tensor length(DType::kUint8, Shape{static_cast<int64_t>(sizeof(uint64_t))});
-  const uint64_t own = mine.size();
-  std::memcpy(length.raw_data(), &own, sizeof(own));
-  const Tensor all_lengths = GatherTensor(length, run);
-  std::vector<uint64_t> lengths(static_cast<size_t>(size()));
-  std::memcpy(lengths.data(), all_lengths.raw_data(), lengths.size() * sizeof(uint64_t));
-  const uint64_t longest = std::max<uint64_t>(1, *std::max_element(lengths.begin(), lengths.end()));
-  Tensor text = Tensor::Zeros(DType::kUint8, Shape{static_cast<int64_t>(longest)});
-  if (!mine.empty()) std::memcpy(text.raw_data(), mine.data(), mine.size());
-  const Tensor all = GatherTensor(text, run);
-  std::vector<std::string> texts;
-  for (size_t i = 0; i < lengths.size(); ++i) {
-    texts.emplace_back(static_cast<const char*>(all.raw_data()) + i * longest, lengths[i]);
-  }
-  return texts;
+  // The lengths first, because all members of a collective bring equally many bytes.
+  WireWriter own;
+  own.Fixed64(mine.size());
+  const Tensor all_lengths = GatherTensor(TensorOf(own.view(), sizeof(uint64_t)), run);
+  WireReader in(BytesOf(all_lengths));
+  std::vector<size_t> lengths;
+  while (!in.AtEnd()) lengths.push_back(in.Fixed64());
+  const size_t longest = std::max<size_t>(1, *std::max_element(lengths.begin(), lengths.end()));
+  const Tensor all = GatherTensor(TensorOf(mine, longest), run);
+  std::vector<std::string> gathered;
+  for (size_t i = 0; i < lengths.size(); ++i) gathered.emplace_back(BytesOf(all).substr(i * longest, lengths[i]));
+  return gathered;
 }
 
 bool WorkerMeeting::Any(bool mine) {
@@ -170,11 +194,18 @@ std::string WorkerMeeting::Describe(int worker) const {
 
 void WorkerMeeting::ExpectAgreement(const std::string& what, const Facts& facts) {
   if (size() == 1) return;
-  const std::vector<std::string> texts = Gather(Packed(facts));
-  const Facts first = Unpacked(texts[0]);
+  std::vector<std::string> announcements;
+  try {
+    announcements = GatherBytes(Encode(Announcement{Code::kOk, Encode(facts)}));
+  } catch (const Error& error) {
+    ThrowError(error.code(), StrCat(what, "; got no answer of all: ", error.what(),
+                                    "; let every worker make the same calls in the same order"));
+  }
+  const std::vector<std::string> texts = TextsOf(announcements);
+  const Facts first = DecodeFacts(texts[0]);
   for (size_t i = 1; i < texts.size(); ++i) {
     if (texts[i] == texts[0]) continue;
-    const Facts other = Unpacked(texts[i]);
+    const Facts other = DecodeFacts(texts[i]);
     size_t index = 0;
     while (index < first.size() && index < other.size() && first[index] == other[index]) ++index;
     const size_t from = BeforeDifference(first, other, index);

@@ -1,6 +1,5 @@
-// WorkerMeeting: how the processes of a strategy agree on things outside of their graphs - that they run the same
-// program on the same data, when the data ends, that they are done. Every process makes the same calls in the same
-// order. With one process there is nothing to agree on.
+// WorkerMeeting: how the processes of a strategy agree on things outside of their graphs: that they run the same
+// program on the same data, when the data ends, that they are done.
 #pragma once
 
 #include <map>
@@ -17,46 +16,49 @@
 
 namespace cohort::distribute {
 
-// Thrown at all processes: they are where they can go on together with something else.
+// Thrown at all processes, which can go on together with another call.
 class WorkersDisagreeError final : public InvalidArgumentError {
  public:
   using InvalidArgumentError::InvalidArgumentError;
 };
 
-// Thread-safe; calls of one process follow one another. All throw what a failed collective throws: UnavailableError
-// that names the process which was lost, DeadlineExceededError; and where another process has failed (AnnounceFailure,
-// Strategy::Fail) an error with its code that says who and why.
+// One process's part. Every process has to make the same calls in the same order; with one process the calls do
+// nothing. The Strategy owns it. Thread-safe, but the calls of one process run one after another. The calls throw what
+// a failed collective throws: UnavailableError that names the lost process, DeadlineExceededError. If another process
+// has failed (AnnounceFailure, Strategy::Fail), they throw an error with its code that names the process and its error.
 class WorkerMeeting {
  public:
-  // `keys`: of the group of the processes' first devices.
+  // `keys` are those of the group of the processes' first devices. `target` and `device` are this process's.
   WorkerMeeting(ops::CollectiveKeys keys, std::string target, std::string device);
   ~WorkerMeeting();
 
   int size() const { return static_cast<int>(keys_.members.size()); }
-  // Everybody's text, by process.
+  // Returns the texts of all processes, by process.
   std::vector<std::string> Gather(const std::string& mine);
-  // Whether any process says yes.
+  // Returns whether `mine` is true at any process.
   bool Any(bool mine);
-  // Ends when all have come.
+  // Waits until all processes have called it.
   void Barrier();
-  // Names of things and this process's values of them; all have to have the same. Throws WorkersDisagreeError that
-  // names the first thing that differs, the processes and both values. `what`: "[keras/fit] expected all workers to
-  // train alike".
+  // Compares named values of all processes. Throws WorkersDisagreeError that names the first value that differs, the
+  // processes and what they have. `what` begins all messages: "[keras/fit] expected all workers to call Fit together".
+  // If a process does not make the call, the error of the failed collective follows `what`.
   void ExpectAgreement(const std::string& what, const std::vector<std::pair<std::string, std::string>>& facts);
-  // In place of a call of Gather or ExpectAgreement that the others make: there it throws. Waits for them, but not for
-  // ever; throws nothing.
+  // Call it in place of Gather or ExpectAgreement. At the others, that call throws this failure. Waits for them at most
+  // some seconds; throws nothing.
   void AnnounceFailure(const Status& why);
-  // "worker 1 (/job:worker/task:1/device:CPU:0)".
+  // Returns "worker 1 (/job:worker/task:1/device:CPU:0)".
   std::string Describe(int worker) const;
-  // "[distribute] worker 1 (...) has failed: " and `why`.
+  // Returns "[distribute] worker 1 (...) has failed: " and `why`.
   std::string FailureOf(int worker, const std::string& why) const;
 
  private:
   struct Calls;
   Calls& calls() REQUIRES(mu_);
-  // `run`: of each of the steps it takes.
+  // `run` has the options of each step that these functions take.
   Tensor GatherTensor(const Tensor& mine, const RunOptions& run = {}) REQUIRES(mu_);
-  std::vector<std::string> GatherTexts(const std::string& mine, const RunOptions& run = {}) EXCLUDES(mu_);
+  std::vector<std::string> GatherBytes(const std::string& mine, const RunOptions& run = {}) EXCLUDES(mu_);
+  // Returns the texts of what GatherBytes has returned. Throws the failure that a process has announced instead.
+  std::vector<std::string> TextsOf(const std::vector<std::string>& announcements) const;
 
   const ops::CollectiveKeys keys_;
   const std::string target_;

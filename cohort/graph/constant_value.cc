@@ -190,6 +190,10 @@ Tensor ToTensor(const PartialInts& ints) {
   return Tensor::FromValues(values, ints.is_scalar ? Shape() : Shape{static_cast<int64_t>(values.size())});
 }
 
+[[noreturn]] void FailShapeValue(DType dtype, const Shape& shape, const std::string& where) {
+  throw InvalidArgumentError(StrCat("[graph] expected a shape as an int32 or int64 vector, got ", dtype, shape, where));
+}
+
 }  // namespace
 
 std::optional<Tensor> ConstantValue(const Output& value) {
@@ -206,8 +210,7 @@ std::optional<Tensor> ConstantValue(const Output& value) {
 Shape ConstantValueAsShape(const Output& value) {
   const Shape& shape = value.shape();
   if (!IsIndexType(value.dtype()) || (shape.has_rank() && shape.rank() != 1)) {
-    throw InvalidArgumentError(StrCat("[graph] expected a shape as an int32 or int64 vector, got ", value.dtype(),
-                                      shape, " (", value.name(), ")"));
+    FailShapeValue(value.dtype(), shape, StrCat(" (", value.name(), ")"));
   }
   const MaybeInts ints = Folder().Eval(value);
   if (!ints || ints->is_scalar) {
@@ -220,6 +223,15 @@ Shape ConstantValueAsShape(const Output& value) {
   }
   std::vector<int64_t> dims;
   for (const auto& element : ints->values) dims.push_back(element.value_or(Shape::kUnknownDim));
+  return Shape(dims);
+}
+
+Shape TensorAsShape(const Tensor& value) {
+  if (!IsIndexType(value.dtype()) || value.shape().rank() != 1) FailShapeValue(value.dtype(), value.shape(), "");
+  std::vector<int64_t> dims;
+  for (int64_t i = 0; i < value.num_elements(); ++i) {
+    dims.push_back(value.dtype() == DType::kInt32 ? value.data<int32_t>()[i] : value.data<int64_t>()[i]);
+  }
   return Shape(dims);
 }
 

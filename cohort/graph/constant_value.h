@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cohort/graph/graph.h"
+#include "cohort/graph/op_def.h"
 
 namespace cohort {
 
@@ -17,6 +18,8 @@ std::optional<Tensor> ConstantValue(const Output& value);
 // dimensions, UnknownRank where even its length is unknown. Throws InvalidArgumentError for a value that is
 // no shape: another rank or dtype, more than Shape::kMaxRank elements, an element below -1.
 Shape ConstantValueAsShape(const Output& value);
+// The same of a value that is there. Throws as above.
+Shape TensorAsShape(const Tensor& value);
 
 // Attributes of a function's argument that is a handle: of one variable, in lists of one.
 inline constexpr char kHandleDTypes[] = "_handle_dtypes";
@@ -27,5 +30,23 @@ const Node& HandleSource(const Output& handle);
 // Shape and dtype of the variable behind a handle; UnknownRank and kInvalid where the source does not say.
 Shape HandleShape(const Output& handle);
 DType HandleDType(const Output& handle);
+
+// The facts of a node that is being added to a graph.
+class StaticFacts final : public InputFacts {
+ public:
+  // `inputs` must outlive the object.
+  explicit StaticFacts(const std::vector<Output>& inputs) : inputs_(inputs) {}
+  int num_inputs() const override { return static_cast<int>(inputs_.size()); }
+  const Shape& shape(int i) const override { return At(i).shape(); }
+  DType dtype(int i) const override { return At(i).dtype(); }
+  std::optional<Tensor> value(int i) const override { return ConstantValue(At(i)); }
+  Shape value_as_shape(int i) const override { return ConstantValueAsShape(At(i)); }
+  Shape handle_shape(int i) const override { return HandleShape(At(i)); }
+  DType handle_dtype(int i) const override { return HandleDType(At(i)); }
+
+ private:
+  const Output& At(int i) const { return inputs_[static_cast<size_t>(i)]; }
+  const std::vector<Output>& inputs_;
+};
 
 }  // namespace cohort

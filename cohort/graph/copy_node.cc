@@ -3,6 +3,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/function.h"
+#include "cohort/graph/topological_order.h"
 
 namespace cohort {
 
@@ -84,6 +85,21 @@ void AddFunctionAndCallees(const std::shared_ptr<const Function>& function, Grap
       if (callee != nullptr) AddFunctionAndCallees(callee, to);
     }
   }
+}
+
+std::unique_ptr<Graph> CopyWithout(const Graph& graph, const std::set<const Node*>& left_out) {
+  auto result = std::make_unique<Graph>();
+  std::unordered_map<const Node*, Node*> copies;
+  for (const Node* node : TopologicalOrder(graph)) {
+    if (left_out.count(node) > 0) continue;
+    std::vector<Output> inputs;
+    for (const Output& input : node->inputs()) inputs.push_back({copies.at(input.node), input.index});
+    std::vector<Node*> controls;
+    for (const Node* control : node->control_inputs()) controls.push_back(copies.at(control));
+    copies[node] = CopyNode(*result, *node, inputs, controls);
+  }
+  TakeFunctions(graph, *result);
+  return result;
 }
 
 }  // namespace cohort

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/graph/graph.h"
@@ -16,6 +18,13 @@ Node* CopyNode(Graph& graph, const Node& node, const std::vector<Output>& inputs
 // The same under a name made unique, bound to no other node: for bodies of functions, which run on one device.
 Node* CopyIntoBody(Graph& graph, const Node& node, const std::vector<Output>& inputs,
                    const std::vector<Node*>& control_inputs);
+
+// A value of a graph as the key of a map.
+using ValueKey = std::pair<const Node*, int>;
+inline ValueKey KeyOf(const Output& value) { return {value.node, value.index}; }
+
+// Copies `graph` without some nodes, which none of the others may read.
+std::unique_ptr<Graph> CopyWithout(const Graph& graph, const std::set<const Node*>& left_out);
 
 // Names of the functions in the attributes of `node`.
 std::vector<std::string> CalledFunctions(const Node& node);

@@ -1,9 +1,10 @@
 #include "cohort/graph/device_name.h"
 
-#include <array>
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <string>
+#include <vector>
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
@@ -11,8 +12,11 @@
 namespace cohort {
 namespace {
 
-// Types that may stand without "device:" before them, as in "/cpu:0".
-constexpr std::array<std::string_view, 3> kShortTypes = {"CPU", "GPU", "TEST"};
+// Types, in upper case, that may stand without "device:" before them.
+std::vector<std::string>& ShortTypes() {
+  static auto* const types = new std::vector<std::string>{kHostDeviceType};
+  return *types;
+}
 
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
@@ -32,11 +36,8 @@ std::string ToUpper(std::string_view text) {
 }
 
 bool IsShortType(std::string_view text) {
-  const std::string upper = ToUpper(text);
-  for (const std::string_view type : kShortTypes) {
-    if (upper == type) return true;
-  }
-  return false;
+  const std::vector<std::string>& types = ShortTypes();
+  return std::find(types.begin(), types.end(), ToUpper(text)) != types.end();
 }
 
 // Reads the parts of one device specification into a DeviceName.
@@ -57,7 +58,8 @@ class Parser {
  private:
   [[noreturn]] void Fail(std::string_view part, std::string_view why) const {
     throw InvalidArgumentError(StrCat("[graph] device name '", text_, "': part '", part, "' ", why,
-                                      "; expected a form like /job:worker/replica:0/task:1/device:CPU:0 or /cpu:0"));
+                                      "; expected a form like /job:worker/replica:0/task:1/device:", kHostDeviceType,
+                                      ":0 or /", kHostDeviceType, ":0"));
   }
 
   void ParsePart(std::string_view part) {
@@ -76,7 +78,8 @@ class Parser {
     } else if (IsShortType(key)) {
       SetDevice(part, part);
     } else {
-      Fail(part, "has an unknown attribute (known: job, replica, task, device, cpu, gpu)");
+      Fail(part,
+           StrCat("has an unknown attribute (known: job, replica, task, device, ", StrJoin(ShortTypes(), ", "), ")"));
     }
   }
 
@@ -132,6 +135,10 @@ bool FieldMatches(const std::optional<T>& wanted, const std::optional<T>& other)
 }
 
 }  // namespace
+
+void AddShortDeviceType(std::string_view type) {
+  if (!IsShortType(type)) ShortTypes().push_back(ToUpper(type));
+}
 
 DeviceName DeviceName::Parse(std::string_view text) { return Parser(text).Run(); }
 

@@ -7,12 +7,19 @@
 
 namespace cohort {
 
+// The type of the devices whose memory is the host's. Every task has one, and a node that names no type stands there.
+inline constexpr char kHostDeviceType[] = "CPU";
+
+// Lets "/type:0" stand for "/device:TYPE:0" in device names. The host's type can always be written so. Called at start,
+// before names are parsed; a second call for a type does nothing.
+void AddShortDeviceType(std::string_view type);
+
 // Every part is optional; an absent one means "any".
 struct DeviceName {
   std::optional<std::string> job;
   std::optional<int> replica;
   std::optional<int> task;
-  std::optional<std::string> type;  // upper case: CPU, GPU, TEST
+  std::optional<std::string> type;  // upper case
   std::optional<int> id;
 
   // Accepts the full grammar and the short forms: "/cpu:0", "CPU:0", "job:worker/task:0/cpu:0/", "/device:GPU:*", "".

@@ -9,6 +9,7 @@
 namespace cohort {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 struct Case {
@@ -42,6 +43,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"/job:w_1/task:0", "/job:w_1/task:0"}, Case{"/job:*/task:2/device:CPU:*", "/task:2/device:CPU:*"},
         Case{"/task:2147483647", "/task:2147483647"},
         Case{"/job:localhost/replica:0/task:0/device:GPU:0", "/job:localhost/replica:0/task:0/device:GPU:0"}));
+
+TEST(DeviceName, AShortTypeHasToBeAdded) {
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { DeviceName::Parse("/tpu:0"); }),
+              AllOf(HasSubstr("part 'tpu:0'"), HasSubstr("known: job, replica, task, device, CPU")));
+  AddShortDeviceType("Tpu");
+  EXPECT_EQ(DeviceName::Parse("/tpu:0").ToString(), "/device:TPU:0");
+}
 
 class DeviceNameErrors : public ::testing::TestWithParam<Case> {};
 

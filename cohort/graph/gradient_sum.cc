@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/graph/constant_value.h"
 
 namespace cohort {
@@ -85,6 +87,12 @@ Gradient SumGradients(const std::vector<Gradient>& parts) {
 }
 
 Output ToDense(const Gradient& gradient) {
+  if (!gradient.exists()) {
+    throw InvalidArgumentError(
+        StrCat("[graph] ToDense: expected a gradient; got none",
+               gradient.why_none.empty() ? std::string() : StrCat(", because ", gradient.why_none),
+               "; leave out what has no gradient (Gradient::exists), or let the loss use it"));
+  }
   if (!gradient.is_sparse()) return gradient.values;
   Graph& graph = gradient.values.graph();
   return graph.Op("UnsortedSegmentSum")

@@ -58,6 +58,18 @@ void CheckArguments(const std::vector<Output>& ys, const std::vector<Output>& xs
   }
 }
 
+// For an x that no y depends on.
+std::string WhyNone(const std::vector<Output>& ys, const Output& x) {
+  std::string what = StrCat("'", x.name(), "'");
+  for (const VariableInfo* variable : x.graph().variables()) {
+    if (variable->handle == x || variable->value == x) what = StrCat("variable '", variable->name, "'");
+  }
+  std::vector<std::string> names;
+  names.reserve(ys.size());
+  for (const Output& y : ys) names.push_back(y.name());
+  return StrCat("the loss '", StrJoin(names, "' + '"), "' does not depend on ", what);
+}
+
 // One call of Gradients: what lies between xs and ys, and the gradients that have arrived at each value.
 class Backprop {
  public:
@@ -214,7 +226,10 @@ std::vector<Gradient> Gradients(const std::vector<Output>& ys, const std::vector
   backprop.Run();
 
   std::vector<Gradient> result;
-  for (const Output& x : xs) result.push_back(backprop.Sum(x));
+  for (const Output& x : xs) {
+    result.push_back(backprop.Sum(x));
+    if (!result.back().exists()) result.back().why_none = WhyNone(ys, x);
+  }
   return result;
 }
 

@@ -1,6 +1,7 @@
 // Gradients: adds to the graph the nodes that compute d(sum of ys)/d(x).
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "cohort/graph/graph.h"
@@ -13,6 +14,8 @@ struct Gradient {
   Output values;
   Output indices;
   Output dense_shape;
+  // Of what Gradients gives as none: why it is, "'Mean:0' does not depend on variable 'b'".
+  std::string why_none;
 
   Gradient() = default;
   Gradient(Output dense) : values(dense) {}
@@ -57,7 +60,8 @@ class GradientContext {
 std::vector<Gradient> Gradients(const std::vector<Output>& ys, const std::vector<Output>& xs,
                                 const std::vector<Output>& grad_ys = {}, const std::vector<Output>& stop = {});
 
-// The dense form; sparse rows are summed where indices repeat.
+// The dense form; rows of a sparse gradient whose indices repeat are summed. Throws InvalidArgumentError, with the name
+// of the variable, for a gradient that does not exist.
 Output ToDense(const Gradient& gradient);
 
 }  // namespace cohort

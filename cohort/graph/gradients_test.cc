@@ -6,7 +6,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/testing/throws.h"
-#include "cohort/graph/test_ops.h"
+#include "cohort/graph/testing/test_ops.h"
 
 namespace cohort {
 namespace {

@@ -7,10 +7,23 @@
 
 namespace cohort {
 
-DType Output::dtype() const { return node->output_dtype(index); }
-const Shape& Output::shape() const { return node->output_shape(index); }
-Graph& Output::graph() const { return node->graph(); }
-std::string Output::name() const { return StrCat(node->name(), ":", index); }
+namespace {
+
+Node& NodeOf(const Output& output, const char* asked) {
+  if (output.node == nullptr) {
+    throw InvalidArgumentError(StrCat("[graph] expected a value of a graph; got an empty Output, whose ", asked,
+                                      " was asked for; Output() and the values of a gradient that does not exist "
+                                      "(Gradient::exists) are empty"));
+  }
+  return *output.node;
+}
+
+}  // namespace
+
+DType Output::dtype() const { return NodeOf(*this, "dtype").output_dtype(index); }
+const Shape& Output::shape() const { return NodeOf(*this, "shape").output_shape(index); }
+Graph& Output::graph() const { return NodeOf(*this, "graph").graph(); }
+std::string Output::name() const { return StrCat(NodeOf(*this, "name").name(), ":", index); }
 
 void Node::FailAttr(std::string_view name) const {
   const auto it = attrs_.find(name);

@@ -3,6 +3,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/graph/constant_value.h"
 #include "cohort/graph/device_name.h"
 #include "cohort/graph/graph.h"
 #include "cohort/graph/op_def_parser.h"
@@ -299,7 +300,8 @@ void NodeBuilder::ResolveOutputs(const OpDef& op, Node& node) {
     return;
   }
   try {
-    ShapeContext context(node.attrs_, node.inputs_);
+    const StaticFacts facts(node.inputs_);
+    ShapeContext context(node.attrs_, facts);
     node.output_shapes_ = op.shape_fn()(context);
   } catch (const Error& error) {
     ThrowError(error.code(), StrCat("[graph] ", node.Describe(), ": ", error.what()));

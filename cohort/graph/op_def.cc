@@ -78,6 +78,50 @@ OpDef&& OpDef::UpdatesVariable() && {
   return std::move(*this);
 }
 
+OpDef&& OpDef::Elementwise() && {
+  traits_.elementwise = true;
+  return std::move(*this);
+}
+
+OpDef&& OpDef::Broadcasting() && {
+  traits_.broadcasting = true;
+  return std::move(*this);
+}
+
+OpDef&& OpDef::Activation() && {
+  traits_.activation = true;
+  return std::move(*this).Elementwise();
+}
+
+OpDef&& OpDef::ActivationGradient(int gradient) && {
+  if (gradient != 0 && gradient != 1) {
+    throw InvalidArgumentError(
+        StrCat("[graph] op ", name_, ": expected the gradient to be input 0 or 1; got input ", gradient));
+  }
+  traits_.activation_gradient = gradient;
+  return std::move(*this).Elementwise();
+}
+
+OpDef&& OpDef::ReadsShapeOnly() && {
+  traits_.reads_shape_only = true;
+  return std::move(*this);
+}
+
+OpDef&& OpDef::DataDependentShape() && {
+  traits_.data_dependent_shape = true;
+  return std::move(*this);
+}
+
+OpDef&& OpDef::KeepsLastInput() && {
+  traits_.keeps_last_input = true;
+  return std::move(*this);
+}
+
+OpDef&& OpDef::ReturnsKeptValue() && {
+  traits_.returns_kept_value = true;
+  return std::move(*this);
+}
+
 OpDef&& OpDef::Doc(std::string text) && {
   doc_ = std::move(text);
   return std::move(*this);

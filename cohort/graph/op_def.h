@@ -56,20 +56,41 @@ struct AttrDef {
   std::optional<int64_t> minimum;            // of an int, of the length of a list
 };
 
-// What a shape rule may ask about the node being added. Index errors are InternalError.
+// What is known of the inputs of a node: of their static shapes and constants while a graph is built, of their tensors
+// while the node runs. A ShapeContext asks it; `i` is in [0, num_inputs()).
+class InputFacts {
+ public:
+  virtual ~InputFacts() = default;
+  virtual int num_inputs() const = 0;
+  virtual const Shape& shape(int i) const = 0;
+  virtual DType dtype(int i) const = 0;
+  // The value of input i, or nullopt if it is not known.
+  virtual std::optional<Tensor> value(int i) const = 0;
+  // Input i read as a shape vector, with unknown elements as -1; UnknownRank if even its length is unknown. Throws
+  // InvalidArgumentError for an input that is no shape.
+  virtual Shape value_as_shape(int i) const = 0;
+  // Shape and dtype of the variable behind the resource handle at input i; UnknownRank and kInvalid if they are not
+  // known.
+  virtual Shape handle_shape(int i) const = 0;
+  virtual DType handle_dtype(int i) const = 0;
+};
+
+// What a shape rule may ask about a node: the node that is being added to a graph, or, on a device whose kernels only
+// enqueue their work, the node that is about to run (device/output_shapes.h). Index errors are InternalError.
 class ShapeContext {
  public:
-  ShapeContext(const AttrMap& attrs, const std::vector<Output>& inputs) : attrs_(attrs), inputs_(inputs) {}
+  // Both must outlive the context.
+  ShapeContext(const AttrMap& attrs, const InputFacts& inputs) : attrs_(attrs), inputs_(inputs) {}
 
-  int num_inputs() const;
+  int num_inputs() const { return inputs_.num_inputs(); }
   const Shape& input(int i) const;
   DType input_dtype(int i) const;
-  // The value of input i where it is a constant (or computable from constants and static shapes: Shape, Size, Rank,
-  // Pack, Cast, Identity, ConcatV2 of such); else null.
+  // The value of input i if it is known, else nullopt. While a graph is built that is a constant, or what is computable
+  // from constants and static shapes: Shape, Size, Rank, Pack, Cast, Identity, ConcatV2 of such. While a node runs it
+  // is an input that lies in host memory.
   std::optional<Tensor> input_value(int i) const;
-  // Input i read as a shape vector, unknown elements as -1; UnknownRank where even its length is unknown.
+  // As InputFacts has them.
   Shape input_as_shape(int i) const;
-  // Shape of the variable behind the resource handle at input i, and its dtype.
   Shape handle_shape(int i) const;
   DType handle_dtype(int i) const;
 
@@ -84,8 +105,10 @@ class ShapeContext {
 
  private:
   [[noreturn]] static void FailAttr(std::string_view name);
+  void CheckIndex(int i) const;
+
   const AttrMap& attrs_;
-  const std::vector<Output>& inputs_;
+  const InputFacts& inputs_;
 };
 
 template <typename T>
@@ -120,6 +143,28 @@ class OpDef {
   OpDef&& Stateful() &&;
   // Changes a variable: belongs to the update set of its step.
   OpDef&& UpdatesVariable() &&;
+
+  // Traits: what passes, planners and backends need to know of an op beside its schema. None changes what the op does.
+  //
+  // Each element of the result depends on the element at the same place of each input alone. All inputs have the
+  // result's shape.
+  OpDef&& Elementwise() &&;
+  // As Elementwise, but the inputs broadcast against each other.
+  OpDef&& Broadcasting() &&;
+  // A function of one input without attributes, by whose name a fused kernel may be asked to end in it. Implies
+  // Elementwise.
+  OpDef&& Activation() &&;
+  // The gradient of an activation, as a function of the gradient, which is input `gradient` (0 or 1), and of the
+  // activation's result, which is the other input. Implies Elementwise.
+  OpDef&& ActivationGradient(int gradient) &&;
+  // Answers in host memory what the shape of its input is. It never reads the elements.
+  OpDef&& ReadsShapeOnly() &&;
+  // The shapes of its results depend on the elements of inputs that are not in host memory.
+  OpDef&& DataDependentShape() &&;
+  // The value of the last input is kept after the step, by a variable or a list for instance.
+  OpDef&& KeepsLastInput() &&;
+  // The memory of the results was there before the step and stays after it.
+  OpDef&& ReturnsKeptValue() &&;
   OpDef&& Doc(std::string text) &&;
 
   const std::string& name() const { return name_; }
@@ -132,12 +177,32 @@ class OpDef {
   const std::string& not_differentiable_reason() const { return not_differentiable_; }
   bool is_stateful() const { return stateful_; }
   bool updates_variable() const { return updates_variable_; }
+  bool is_elementwise() const { return traits_.elementwise; }
+  bool is_broadcasting() const { return traits_.broadcasting; }
+  bool is_activation() const { return traits_.activation; }
+  // Which input of an activation's gradient is the gradient; nullopt for any other op.
+  std::optional<int> activation_gradient() const { return traits_.activation_gradient; }
+  bool reads_shape_only() const { return traits_.reads_shape_only; }
+  bool has_data_dependent_shape() const { return traits_.data_dependent_shape; }
+  bool keeps_last_input() const { return traits_.keeps_last_input; }
+  bool returns_kept_value() const { return traits_.returns_kept_value; }
   const std::string& doc() const { return doc_; }
   // One line that holds all of the signature; part of the registry's fingerprint.
   std::string Signature() const;
 
  private:
   friend class OpRegistry;
+  struct Traits {
+    bool elementwise = false;
+    bool broadcasting = false;
+    bool activation = false;
+    std::optional<int> activation_gradient;
+    bool reads_shape_only = false;
+    bool data_dependent_shape = false;
+    bool keeps_last_input = false;
+    bool returns_kept_value = false;
+  };
+
   // Tells type attributes from type lists once all attributes are known. Throws InvalidArgumentError for an input or
   // output that names an attribute that the op lacks or that is of the wrong type.
   void ResolveArgs();
@@ -152,6 +217,7 @@ class OpDef {
   std::string not_differentiable_;
   bool stateful_ = false;
   bool updates_variable_ = false;
+  Traits traits_;
   std::string doc_;
 };
 

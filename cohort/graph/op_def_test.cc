@@ -136,6 +136,30 @@ TEST(OpRegistry, RefusesArgumentsWithoutTheirAttributes) {
   EXPECT_TRUE(registry.All().empty());
 }
 
+TEST(OpDef, TraitsAreKept) {
+  const OpDef plain("X");
+  EXPECT_FALSE(plain.is_elementwise() || plain.is_broadcasting() || plain.is_activation() || plain.reads_shape_only());
+  EXPECT_FALSE(plain.has_data_dependent_shape() || plain.keeps_last_input() || plain.returns_kept_value());
+  EXPECT_EQ(plain.activation_gradient(), std::nullopt);
+  EXPECT_TRUE(OpDef("X").Elementwise().is_elementwise());
+  EXPECT_TRUE(OpDef("X").Broadcasting().is_broadcasting());
+  EXPECT_TRUE(OpDef("X").ReadsShapeOnly().reads_shape_only());
+  EXPECT_TRUE(OpDef("X").DataDependentShape().has_data_dependent_shape());
+  EXPECT_TRUE(OpDef("X").KeepsLastInput().keeps_last_input());
+  EXPECT_TRUE(OpDef("X").ReturnsKeptValue().returns_kept_value());
+}
+
+TEST(OpDef, ActivationsAndTheirGradientsAreElementwise) {
+  const OpDef activation = OpDef("X").Activation();
+  EXPECT_TRUE(activation.is_activation() && activation.is_elementwise());
+  const OpDef gradient = OpDef("XGrad").ActivationGradient(1);
+  EXPECT_EQ(gradient.activation_gradient(), 1);
+  EXPECT_TRUE(gradient.is_elementwise());
+  EXPECT_FALSE(gradient.is_activation());
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { OpDef("XGrad").ActivationGradient(2); }),
+              AllOf(HasSubstr("op XGrad"), HasSubstr("input 0 or 1; got input 2")));
+}
+
 TEST(OpRegistry, NamesTheClosestOps) {
   OpRegistry registry;
   for (const char* name : {"MatMul", "Mul", "Conv2D", "Softmax"}) registry.Register(OpDef(name));

@@ -4,7 +4,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/graph/graph.h"
-#include "cohort/graph/test_ops.h"
+#include "cohort/graph/testing/test_ops.h"
 
 namespace cohort {
 namespace {

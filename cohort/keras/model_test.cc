@@ -275,25 +275,36 @@ TEST(ModelTest, MixedPrecisionKeepsFloatWeights) {
 }
 
 // Gradients replaced by their signs.
-class SignDescent final : public Sequential {
- public:
-  using Sequential::Sequential;
-  void TrainStep(StepContext& step) const override {
-    const std::vector<Output> y_pred = step.Call(step.x());
-    const Output loss = step.Loss(y_pred);
-    auto gradients = step.Gradients(loss);
-    for (auto& pair : gradients) pair.gradient = Gradient(ops::Sign(ToDense(pair.gradient)));
-    step.ApplyGradients(gradients);
-    step.ReportLoss(loss);
-  }
-};
+void SignDescent(StepContext& step) {
+  const std::vector<Output> y_pred = step.Call(step.x());
+  const Output loss = step.Loss(y_pred);
+  auto gradients = step.Gradients(loss);
+  for (auto& pair : gradients) pair.gradient = Gradient(ops::Sign(ToDense(pair.gradient)));
+  step.ApplyGradients(gradients);
+  step.ReportLoss(loss);
+}
 
 TEST(ModelTest, AStepOfOnesOwn) {
-  SignDescent model({Input(Shape{1}), Dense(1, {.kernel_initializer = "zeros"})});
-  model.Compile({.optimizer = SGD({.learning_rate = 0.25}), .loss = "mse"});
+  Sequential model({Input(Shape{1}), Dense(1, {.kernel_initializer = "zeros"})});
+  model.Compile({.optimizer = SGD({.learning_rate = 0.25}), .loss = "mse", .train_step = SignDescent});
   model.TrainOnBatch({FromFloats({1}, Shape{1, 1}), FromFloats({100}, Shape{1, 1})});
   EXPECT_EQ(model.GetWeights()[0].data<float>()[0], 0.25f);
   EXPECT_EQ(model.GetWeights()[1].data<float>()[0], 0.25f);
+}
+
+// A copy is the same model, and outlives the first one.
+TEST(ModelTest, CopiesAreOneModel) {
+  std::optional<Sequential> first(std::in_place, std::vector<SequentialItem>{Input(Shape{1}), Dense(1)});
+  Model copy = *first;
+  copy.Compile({.optimizer = SGD({.learning_rate = 0.25}), .loss = "mse"});
+  const ModelData data(FromFloats({1}, Shape{1, 1}), FromFloats({100}, Shape{1, 1}));
+  first->Fit(data, kQuiet);
+  EXPECT_EQ(copy.Iterations(), 1);
+  EXPECT_EQ(copy.GetWeights()[0].data<float>()[0], first->GetWeights()[0].data<float>()[0]);
+  const std::vector<Model> several = {copy, *first};
+  first.reset();
+  EXPECT_EQ(several[0].WeightNames(), several[1].WeightNames());
+  EXPECT_EQ(copy.Predict(FromFloats({1}, Shape{1, 1})).num_elements(), 1);
 }
 
 TEST(ModelTest, DropoutDropsInTrainingAlone) {
@@ -539,17 +550,20 @@ TEST(ModelTest, WhatIsWrongIsSaid) {
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { model.Add(Dense(1)); }), HasSubstr("before"));
 }
 
+// The first batch is looked at by the signal check before any step.
 TEST(ModelTest, LabelsOutOfRangeNameLabelEpochAndBatch) {
-  Sequential model({Input(Shape{2}), Dense(3, {.activation = "softmax"})});
-  model.Compile({.optimizer = "sgd", .loss = "sparse_categorical_crossentropy"});
-  const Tensor y = Tensor::Vector(std::vector<int32_t>{0, 1, 2, 7});
   FitOptions options = kQuiet;
   options.batch_size = 2;
   options.shuffle = false;
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
-                model.Fit(Counting(Shape{4, 2}), y, options);
-              }),
-              AllOf(HasSubstr("7"), HasSubstr("epoch 1, batch 2")));
+  for (const int batch : {1, 2}) {
+    Sequential model({Input(Shape{2}), Dense(3, {.activation = "softmax"})});
+    model.Compile({.optimizer = "sgd", .loss = "sparse_categorical_crossentropy"});
+    const Tensor y = Tensor::Vector(batch == 1 ? std::vector<int32_t>{7, 1, 2, 0} : std::vector<int32_t>{0, 1, 2, 7});
+    EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                  model.Fit(Counting(Shape{4, 2}), y, options);
+                }),
+                AllOf(HasSubstr("7"), HasSubstr(StrCat("(in epoch 1, batch ", batch, ")"))));
+  }
 }
 
 TEST(ModelTest, ALossThatIsNotANumberIsReportedOnce) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/nearest_names.h"
 #include "cohort/core/str_cat.h"
 
 namespace cohort::keras {
@@ -23,14 +24,14 @@ class NameTable {
     }
     return nullptr;
   }
-  // Throws InvalidArgumentError that lists the names there are.
+  // Throws InvalidArgumentError that suggests the nearest names and lists all.
   const T& Find(const std::string& name) const {
     if (const T* found = TryFind(name)) return *found;
     Fail(name, names());
   }
   [[noreturn]] void Fail(const std::string& name, const std::vector<std::string>& known) const {
-    throw InvalidArgumentError(StrCat("[keras/", what_, "] expected the name of a known ", what_, "; got '", name,
-                                      "'; known are ", StrJoin(known, ", ")));
+    throw InvalidArgumentError(StrCat("[keras/", what_, "] expected the name of a known ", what_, "; got '", name, "'",
+                                      DidYouMean(name, known), "; known are ", StrJoin(known, ", ")));
   }
   // In the table's order.
   std::vector<std::string> names() const {

@@ -1,6 +1,7 @@
 #include "cohort/keras/summary_table.h"
 
 #include "cohort/core/str_cat.h"
+#include "cohort/keras/training/model_state.h"
 
 namespace cohort::keras {
 namespace {
@@ -67,6 +68,39 @@ std::string SummaryTable(const std::string& title, const std::vector<SummaryRow>
   return StrCat(text, "Total params: ", Thousands(totals.trainable + totals.non_trainable),
                 "\nTrainable params: ", Thousands(totals.trainable),
                 "\nNon-trainable params: ", Thousands(totals.non_trainable), "\n", thin);
+}
+
+std::string SummaryOf(ModelState& state) {
+  ModelEngine& engine = state.engine();
+  const std::vector<LayerInstance::LayerValues> values = engine.step_values();
+  const std::vector<LayerGraph::LayerStep>& steps = engine.layers().steps();
+  const bool chain = engine.layers().class_name() == "Sequential";
+  std::vector<SummaryRow> rows;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (chain && i == 0) continue;  // the input
+    std::vector<std::string> connected;
+    for (const LayerGraph::Value& input : steps[i].inputs) {
+      connected.push_back(StrCat(values[input.step].path, "[", input.index, "]"));
+    }
+    const auto same = [&](const SummaryRow& row) { return row.name == values[i].path; };
+    const auto found = std::find_if(rows.begin(), rows.end(), same);
+    if (found != rows.end()) {  // a layer that is used again
+      found->connected_to.insert(found->connected_to.end(), connected.begin(), connected.end());
+      continue;
+    }
+    SummaryRow row = {values[i].path, steps[i].layer->class_name(), {}, 0, connected};
+    for (const Output& output : values[i].outputs) row.outputs.push_back(output.shape());
+    for (const ModelWeight& weight : engine.weights()) {
+      const bool inside = weight.layer == row.name || weight.layer.rfind(row.name + "/", 0) == 0;
+      if (inside) row.params += weight.spec.shape.num_elements();
+    }
+    rows.push_back(std::move(row));
+  }
+  SummaryTotals totals;
+  for (const ModelWeight& weight : engine.weights()) {
+    (weight.spec.trainable ? totals.trainable : totals.non_trainable) += weight.spec.shape.num_elements();
+  }
+  return SummaryTable(state.name(), rows, totals, !chain);
 }
 
 }  // namespace cohort::keras

@@ -26,4 +26,8 @@ struct SummaryTotals {
 std::string SummaryTable(const std::string& title, const std::vector<SummaryRow>& rows, const SummaryTotals& totals,
                          bool connections);
 
+class ModelState;
+// The table of a model's layers, as Model::Summary prints it.
+std::string SummaryOf(ModelState& state);
+
 }  // namespace cohort::keras

@@ -3,17 +3,15 @@
 #include "cohort/graph/gradients.h"
 #include "cohort/graph/op_def.h"
 #include "cohort/ops/arithmetic.h"
-#include "cohort/ops/binary.h"
 #include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/operand.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/select.h"
 #include "cohort/ops/shape_rules.h"
 
 namespace cohort {
 namespace {
-
-using ops::Binary;
 
 constexpr char kFloats[] = "T: {float32, float64, bfloat16}";
 
@@ -37,23 +35,27 @@ void RegisterActivation(OpRegistry& registry, const Activation& a) {
                         .Output("activations: T")
                         .Attr(kFloats)
                         .ShapeRule(ops::UnchangedShape)
+                        .Activation()
                         .Gradient([grad_op, from_output](GradientContext& c) {
-                          c.SetInput(0, Binary(grad_op, c.grad(0), from_output ? c.output(0) : c.input(0)));
+                          const Output value = from_output ? c.output(0) : c.input(0);
+                          c.SetInput(0, ops::Op(grad_op, {c.grad(0), value}).Finish1());
                         })
                         .Doc(a.doc));
-  registry.Register(OpDef(a.grad_op)
-                        .Input("gradients: T")
-                        .Input(std::string(a.second_input) + ": T")
-                        .Output("backprops: T")
-                        .Attr(kFloats)
-                        .ShapeRule(LikeBoth)
-                        .Gradient(a.grad_grad)
-                        .Doc(std::string("Gradient of ") + a.op + ": gradients times its derivative."));
+  OpDef grad = OpDef(a.grad_op)
+                   .Input("gradients: T")
+                   .Input(std::string(a.second_input) + ": T")
+                   .Output("backprops: T")
+                   .Attr(kFloats)
+                   .ShapeRule(LikeBoth)
+                   .Elementwise()
+                   .Gradient(a.grad_grad)
+                   .Doc(std::string("Gradient of ") + a.op + ": gradients times its derivative.");
+  registry.Register(from_output ? std::move(grad).ActivationGradient(0) : std::move(grad));
 }
 
 // Of an op that is linear in the gradients and piecewise linear in the other input.
 GradientFn SameOpOnly(const char* op) {
-  return [op](GradientContext& c) { c.SetInput(0, Binary(op, c.grad(0), c.input(1))); };
+  return [op](GradientContext& c) { c.SetInput(0, ops::Op(op, {c.grad(0), c.input(1)}).Finish1()); };
 }
 
 // EluGrad, SeluGrad: g (y + c) for y < 0, so that the derivative by y is g there and 0 elsewhere.
@@ -62,7 +64,7 @@ GradientFn ExponentialPart(const char* op) {
     const Output g = c.grad(0);
     const Output y = c.input(1);
     const Output zero = ops::ScalarLike(y, 0.0);
-    c.SetInput(0, Binary(op, g, y));
+    c.SetInput(0, ops::Op(op, {g, y}).Finish1());
     c.SetInput(1, ops::SelectV2(ops::Less(y, zero), ops::Mul(g, c.input(0)), zero));
   };
 }
@@ -70,8 +72,8 @@ GradientFn ExponentialPart(const char* op) {
 void SoftplusGradGrad(GradientContext& c) {
   const Output g = c.grad(0);
   const Output x = c.input(1);
-  c.SetInput(0, Binary("SoftplusGrad", g, x));
-  c.SetInput(1, Binary("SigmoidGrad", ops::Sigmoid(x), ops::Mul(g, c.input(0))));
+  c.SetInput(0, ops::Op("SoftplusGrad", {g, x}).Finish1());
+  c.SetInput(1, ops::Op("SigmoidGrad", {ops::Sigmoid(x), ops::Mul(g, c.input(0))}).Finish1());
 }
 
 void RegisterLeakyRelu(OpRegistry& registry) {
@@ -89,6 +91,7 @@ void RegisterLeakyRelu(OpRegistry& registry) {
                         .Attr("alpha: float = 0.2")
                         .Attr("T: {float32, float64, bfloat16} = float32")
                         .ShapeRule(ops::UnchangedShape)
+                        .Elementwise()
                         .Gradient([gradient](GradientContext& c) { c.SetInput(0, gradient(c, c.grad(0), c.input(0))); })
                         .Doc("x for x > 0, else alpha x."));
   registry.Register(OpDef("LeakyReluGrad")
@@ -98,6 +101,7 @@ void RegisterLeakyRelu(OpRegistry& registry) {
                         .Attr("alpha: float = 0.2")
                         .Attr("T: {float32, float64, bfloat16} = float32")
                         .ShapeRule(LikeBoth)
+                        .Elementwise()
                         .Gradient([gradient](GradientContext& c) { c.SetInput(0, gradient(c, c.grad(0), c.input(1))); })
                         .Doc("Gradient of LeakyRelu: gradients where features > 0, else alpha gradients."));
 }
@@ -106,20 +110,23 @@ void RegisterLeakyRelu(OpRegistry& registry) {
 void RegisterSquashing(OpRegistry& registry, const char* op, const char* grad_op, const char* doc,
                        GradientFn grad_grad) {
   const std::string grad_name = grad_op;
-  registry.Register(
-      OpDef(op)
-          .Input("x: T")
-          .Output("y: T")
-          .Attr(kFloats)
-          .ShapeRule(ops::UnchangedShape)
-          .Gradient([grad_name](GradientContext& c) { c.SetInput(0, Binary(grad_name, c.output(0), c.grad(0))); })
-          .Doc(doc));
+  registry.Register(OpDef(op)
+                        .Input("x: T")
+                        .Output("y: T")
+                        .Attr(kFloats)
+                        .ShapeRule(ops::UnchangedShape)
+                        .Activation()
+                        .Gradient([grad_name](GradientContext& c) {
+                          c.SetInput(0, ops::Op(grad_name, {c.output(0), c.grad(0)}).Finish1());
+                        })
+                        .Doc(doc));
   registry.Register(OpDef(grad_op)
                         .Input("y: T")
                         .Input("dy: T")
                         .Output("z: T")
                         .Attr(kFloats)
                         .ShapeRule(LikeBoth)
+                        .ActivationGradient(1)
                         .Gradient(std::move(grad_grad))
                         .Doc(std::string("Gradient of ") + op + " by its output y: dy times the derivative."));
 }
@@ -130,7 +137,7 @@ void SigmoidGradGrad(GradientContext& c) {
   const Output y = c.input(0);
   const Output g_dy = ops::Mul(g, c.input(1));
   c.SetInput(0, ops::Sub(g_dy, ops::Mul(ops::ScalarLike(y, 2.0), ops::Mul(g_dy, y))));
-  c.SetInput(1, Binary("SigmoidGrad", y, g));
+  c.SetInput(1, ops::Op("SigmoidGrad", {y, g}).Finish1());
 }
 
 // z = dy (1 - y^2).
@@ -138,7 +145,7 @@ void TanhGradGrad(GradientContext& c) {
   const Output g = c.grad(0);
   const Output y = c.input(0);
   c.SetInput(0, ops::Mul(ops::ScalarLike(y, -2.0), ops::Mul(ops::Mul(g, c.input(1)), y)));
-  c.SetInput(1, Binary("TanhGrad", y, g));
+  c.SetInput(1, ops::Op("TanhGrad", {y, g}).Finish1());
 }
 
 }  // namespace
@@ -159,15 +166,13 @@ void RegisterActivationOps(OpRegistry& registry) {
 
 namespace ops {
 namespace {
-Output Named(const char* op, Output x, const std::string& name) {
-  return x.graph().Op(op).Name(name).Input(x).Finish1();
-}
+Output Named(const char* op, Output x, const std::string& name) { return Op(op, {x}).Name(name).Finish1(); }
 }  // namespace
 
 Output Relu(Output features, const std::string& name) { return Named("Relu", features, name); }
 Output Relu6(Output features, const std::string& name) { return Named("Relu6", features, name); }
 Output LeakyRelu(Output features, float alpha, const std::string& name) {
-  return features.graph().Op("LeakyRelu").Name(name).Input(features).Attr("alpha", alpha).Finish1();
+  return Op("LeakyRelu", {features}).Name(name).Attr("alpha", alpha).Finish1();
 }
 Output Elu(Output features, const std::string& name) { return Named("Elu", features, name); }
 Output Selu(Output features, const std::string& name) { return Named("Selu", features, name); }
@@ -176,7 +181,7 @@ Output Tanh(Output x, const std::string& name) { return Named("Tanh", x, name); 
 Output Softplus(Output features, const std::string& name) { return Named("Softplus", features, name); }
 Output Swish(Output features, const std::string& name) {
   const Output gate = Sigmoid(features);
-  return features.graph().Op("Mul").Name(name).Input(features).Input(gate).Finish1();
+  return Op("Mul", {features, gate}).Name(name).Finish1();
 }
 
 }  // namespace ops

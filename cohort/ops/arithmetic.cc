@@ -2,7 +2,6 @@
 
 #include "cohort/core/error.h"
 #include "cohort/graph/gradients.h"
-#include "cohort/ops/binary.h"
 #include "cohort/ops/broadcast_gradient.h"
 #include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
@@ -12,16 +11,18 @@
 #include "cohort/ops/unary.h"
 
 namespace cohort::ops {
-Output Add(Output x, Output y) { return Binary("AddV2", x, y); }
-Output Sub(Output x, Output y) { return Binary("Sub", x, y); }
-Output Mul(Output x, Output y) { return Binary("Mul", x, y); }
-Output Div(Output x, Output y) { return Binary(IsInteger(x.dtype()) ? "Div" : "RealDiv", x, y); }
-Output FloorDiv(Output x, Output y) { return Binary("FloorDiv", x, y); }
-Output FloorMod(Output x, Output y) { return Binary("FloorMod", x, y); }
-Output Maximum(Output x, Output y) { return Binary("Maximum", x, y); }
-Output Minimum(Output x, Output y) { return Binary("Minimum", x, y); }
-Output Pow(Output x, Output y) { return Binary("Pow", x, y); }
-Output SquaredDifference(Output x, Output y) { return Binary("SquaredDifference", x, y); }
+Output Add(const Operand& x, const Operand& y) { return Op("AddV2", {x, y}).Finish1(); }
+Output Sub(const Operand& x, const Operand& y) { return Op("Sub", {x, y}).Finish1(); }
+Output Mul(const Operand& x, const Operand& y) { return Op("Mul", {x, y}).Finish1(); }
+Output Div(const Operand& x, const Operand& y) {
+  return Op(IsInteger(x.is_number() ? y.dtype() : x.dtype()) ? "Div" : "RealDiv", {x, y}).Finish1();
+}
+Output FloorDiv(const Operand& x, const Operand& y) { return Op("FloorDiv", {x, y}).Finish1(); }
+Output FloorMod(const Operand& x, const Operand& y) { return Op("FloorMod", {x, y}).Finish1(); }
+Output Maximum(const Operand& x, const Operand& y) { return Op("Maximum", {x, y}).Finish1(); }
+Output Minimum(const Operand& x, const Operand& y) { return Op("Minimum", {x, y}).Finish1(); }
+Output Pow(const Operand& x, const Operand& y) { return Op("Pow", {x, y}).Finish1(); }
+Output SquaredDifference(const Operand& x, const Operand& y) { return Op("SquaredDifference", {x, y}).Finish1(); }
 
 Output AddN(const std::vector<Output>& inputs) {
   if (inputs.empty()) throw InvalidArgumentError("[ops] AddN needs at least one input");
@@ -71,7 +72,14 @@ constexpr const char* kNumbers = "T: {bfloat16, half, float, double, uint8, int3
 constexpr const char* kNumbersAndStrings = "T: {bfloat16, half, float, double, uint8, int32, int64, string}";
 
 OpDef BinaryOp(const char* name, const char* types, const char* doc) {
-  return OpDef(name).Input("x: T").Input("y: T").Output("z: T").Attr(types).ShapeRule(BroadcastShape).Doc(doc);
+  return OpDef(name)
+      .Input("x: T")
+      .Input("y: T")
+      .Output("z: T")
+      .Attr(types)
+      .ShapeRule(BroadcastShape)
+      .Broadcasting()
+      .Doc(doc);
 }
 
 void RegisterFieldOps(OpRegistry& registry) {
@@ -120,6 +128,7 @@ void RegisterOtherBinary(OpRegistry& registry) {
                         .Attr("N: int >= 1")
                         .Attr(kNumbers)
                         .ShapeRule(AddNShape)
+                        .Elementwise()
                         .Gradient(AddNGradient)
                         .Doc("The sum of all inputs, which have one shape."));
 }
@@ -128,17 +137,6 @@ void RegisterOtherBinary(OpRegistry& registry) {
 }  // namespace cohort::ops
 
 namespace cohort {
-
-using ops::ScalarLike;
-
-Output operator+(Output x, float y) { return x + ScalarLike(x, y); }
-Output operator+(float x, Output y) { return ScalarLike(y, x) + y; }
-Output operator-(Output x, float y) { return x - ScalarLike(x, y); }
-Output operator-(float x, Output y) { return ScalarLike(y, x) - y; }
-Output operator*(Output x, float y) { return x * ScalarLike(x, y); }
-Output operator*(float x, Output y) { return ScalarLike(y, x) * y; }
-Output operator/(Output x, float y) { return x / ScalarLike(x, y); }
-Output operator/(float x, Output y) { return ScalarLike(y, x) / y; }
 
 void RegisterArithmeticOps(OpRegistry& registry) {
   ops::RegisterFieldOps(registry);

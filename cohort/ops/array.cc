@@ -5,6 +5,7 @@
 #include "cohort/graph/gradients.h"
 #include "cohort/ops/broadcast_gradient.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/operand.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/shape_rules.h"
 
@@ -120,29 +121,23 @@ std::vector<Output> IdentityN(const std::vector<Output>& inputs) {
   return outputs;
 }
 
-Output StopGradient(Output input) { return input.graph().Op("StopGradient").Input(input).Finish1(); }
-Output ShapeOf(Output input, DType out_type) {
-  return input.graph().Op("Shape").Input(input).Attr("out_type", out_type).Finish1();
-}
-Output Size(Output input, DType out_type) {
-  return input.graph().Op("Size").Input(input).Attr("out_type", out_type).Finish1();
-}
-Output Rank(Output input) { return input.graph().Op("Rank").Input(input).Finish1(); }
+Output StopGradient(Output input) { return Op("StopGradient", {input}).Finish1(); }
+Output ShapeOf(Output input, DType out_type) { return Op("Shape", {input}).Attr("out_type", out_type).Finish1(); }
+Output Size(Output input, DType out_type) { return Op("Size", {input}).Attr("out_type", out_type).Finish1(); }
+Output Rank(Output input) { return Op("Rank", {input}).Finish1(); }
 Output Reshape(Output input, const IntList& shape) {
-  return input.graph().Op("Reshape").Input(input).Input(shape.In(input.graph())).Finish1();
+  return Op("Reshape", {input}).Input(shape.In(input.graph())).Finish1();
 }
-Output ExpandDims(Output input, int axis) {
-  return input.graph().Op("ExpandDims").Input(input).Input(Const(input.graph(), axis)).Finish1();
-}
+Output ExpandDims(Output input, int axis) { return Op("ExpandDims", {input, axis}).Finish1(); }
 Output Squeeze(Output input, const std::vector<int64_t>& axes) {
-  return input.graph().Op("Squeeze").Input(input).Attr("squeeze_dims", axes).Finish1();
+  return Op("Squeeze", {input}).Attr("squeeze_dims", axes).Finish1();
 }
 Output Cast(Output input, DType dtype) {
   if (input.dtype() == dtype) return input;
-  return input.graph().Op("Cast").Input(input).Attr("DstT", dtype).Finish1();
+  return Op("Cast", {input}).Attr("DstT", dtype).Finish1();
 }
 Output BroadcastTo(Output input, const IntList& shape) {
-  return input.graph().Op("BroadcastTo").Input(input).Input(shape.In(input.graph())).Finish1();
+  return Op("BroadcastTo", {input}).Input(shape.In(input.graph())).Finish1();
 }
 
 namespace {
@@ -154,6 +149,7 @@ void RegisterIdentities(OpRegistry& registry) {
                         .Output("output: T")
                         .Attr("T: type")
                         .ShapeRule(UnchangedShape)
+                        .Elementwise()
                         .Gradient(forward)
                         .Doc("The input, under another name."));
   registry.Register(OpDef("IdentityN")
@@ -168,6 +164,7 @@ void RegisterIdentities(OpRegistry& registry) {
                         .Output("output: T")
                         .Attr("T: type")
                         .ShapeRule(UnchangedShape)
+                        .Elementwise()
                         .NotDifferentiable("made to stop gradients")
                         .Doc("The input; gradients end here."));
   registry.Register(OpDef("Cast")
@@ -177,6 +174,7 @@ void RegisterIdentities(OpRegistry& registry) {
                         .Attr("DstT: type")
                         .Attr("Truncate: bool = false")
                         .ShapeRule(UnchangedShape)
+                        .Elementwise()
                         .Gradient(CastGradient)
                         .Doc("x converted to DstT. Floats to integers lose their fraction; to bool, nonzero is true."));
 }
@@ -191,6 +189,7 @@ void RegisterShapeQueries(OpRegistry& registry) {
                           const int rank = c.input(0).rank();
                           return std::vector<Shape>{Shape{rank >= 0 ? rank : -1}};
                         })
+                        .ReadsShapeOnly()
                         .NotDifferentiable("a shape")
                         .Doc("The shape of the input as a vector."));
   registry.Register(OpDef("Size")
@@ -199,6 +198,7 @@ void RegisterShapeQueries(OpRegistry& registry) {
                         .Attr("T: type")
                         .Attr("out_type: {int32, int64} = DT_INT32")
                         .ShapeRule(ScalarShape)
+                        .ReadsShapeOnly()
                         .NotDifferentiable("a shape")
                         .Doc("The number of elements of the input."));
   registry.Register(OpDef("Rank")
@@ -206,6 +206,7 @@ void RegisterShapeQueries(OpRegistry& registry) {
                         .HostOutput("output: int32")
                         .Attr("T: type")
                         .ShapeRule(ScalarShape)
+                        .ReadsShapeOnly()
                         .NotDifferentiable("a shape")
                         .Doc("The number of dimensions of the input."));
   registry.Register(

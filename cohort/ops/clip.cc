@@ -22,9 +22,14 @@ Output ClipFactor(Output norm, float clip_norm) {
 Output GlobalNorm(const std::vector<Gradient>& gradients) {
   std::vector<Output> squares;
   for (const Gradient& gradient : gradients) {
-    if (gradient.exists()) squares.push_back(Sum(Square(gradient.values)));
+    if (!gradient.exists()) continue;
+    // Beside the gradient, in float32 at least: a sum of squares of bfloat16 loses most of them.
+    const ColocateWith beside(gradient.values.graph(), *gradient.values.node);
+    const bool narrow = gradient.values.dtype() == DType::kBfloat16;
+    squares.push_back(Sum(Square(narrow ? Cast(gradient.values, DType::kFloat32) : gradient.values)));
   }
   if (squares.empty()) throw InvalidArgumentError("[ops] a global norm needs at least one gradient");
+  const ColocateWith beside(squares[0].graph(), *squares[0].node);
   for (Output& square : squares) square = Cast(square, squares[0].dtype());
   return Sqrt(squares.size() == 1 ? squares[0] : AddN(squares));
 }
@@ -32,9 +37,17 @@ Output GlobalNorm(const std::vector<Gradient>& gradients) {
 ClippedGradients ClipByGlobalNorm(const std::vector<Gradient>& gradients, float clip_norm) {
   ClippedGradients result;
   result.global_norm = GlobalNorm(gradients);
-  const Output factor = ClipFactor(result.global_norm, clip_norm);
+  Graph& graph = result.global_norm.graph();
+  Output factor;
+  {
+    const ColocateWith beside(graph, *result.global_norm.node);
+    factor = ClipFactor(result.global_norm, clip_norm);
+  }
   for (Gradient gradient : gradients) {
-    if (gradient.exists()) gradient.values = gradient.values * Cast(factor, gradient.values.dtype());
+    if (gradient.exists()) {
+      const ColocateWith beside(graph, *gradient.values.node);
+      gradient.values = gradient.values * Cast(factor, gradient.values.dtype());
+    }
     result.gradients.push_back(gradient);
   }
   return result;

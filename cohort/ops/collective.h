@@ -22,10 +22,12 @@ struct CollectiveKeys {
   int64_t group_size = 0;  // 0: as many as `members`, or 1
   int64_t group_key = 1;
   int64_t instance_key = 1;
-  std::vector<std::string> members = {};    // "/job:worker/task:0/device:CPU:0"; parts that are missing are the op's
-  int64_t generation = 1;                   // of a group that forms itself; another one after it has failed
-  float timeout_seconds = 0;                // of a collective of a group that forms itself; 0: none
-  std::string communication_hint = "auto";  // or "ring", "gloo"; of a group that forms itself
+  std::vector<std::string> members = {};  // "/job:worker/task:0/device:CPU:0"; parts that are missing are the op's
+  int64_t generation = 1;                 // of a group that forms itself; another one after it has failed
+  float timeout_seconds = 0;              // of a collective of a group that forms itself; 0: none
+  // The algorithm of a group that forms itself: the name of any row of collective/algorithm.h, "auto", "ring", "gloo",
+  // ...
+  std::string communication_hint = "auto";
 };
 
 // One more than the largest instance_key in the graph (those of gradients do not count), 1 where there is none.

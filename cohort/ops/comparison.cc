@@ -1,19 +1,19 @@
 #include "cohort/ops/comparison.h"
 
-#include "cohort/ops/binary.h"
+#include "cohort/ops/operand.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/shape_rules.h"
 
 namespace cohort::ops {
-Output Equal(Output x, Output y) { return Binary("Equal", x, y); }
-Output NotEqual(Output x, Output y) { return Binary("NotEqual", x, y); }
-Output Less(Output x, Output y) { return Binary("Less", x, y); }
-Output LessEqual(Output x, Output y) { return Binary("LessEqual", x, y); }
-Output Greater(Output x, Output y) { return Binary("Greater", x, y); }
-Output GreaterEqual(Output x, Output y) { return Binary("GreaterEqual", x, y); }
-Output LogicalAnd(Output x, Output y) { return Binary("LogicalAnd", x, y); }
-Output LogicalOr(Output x, Output y) { return Binary("LogicalOr", x, y); }
-Output LogicalNot(Output x) { return x.graph().Op("LogicalNot").Input(x).Finish1(); }
+Output Equal(const Operand& x, const Operand& y) { return Op("Equal", {x, y}).Finish1(); }
+Output NotEqual(const Operand& x, const Operand& y) { return Op("NotEqual", {x, y}).Finish1(); }
+Output Less(const Operand& x, const Operand& y) { return Op("Less", {x, y}).Finish1(); }
+Output LessEqual(const Operand& x, const Operand& y) { return Op("LessEqual", {x, y}).Finish1(); }
+Output Greater(const Operand& x, const Operand& y) { return Op("Greater", {x, y}).Finish1(); }
+Output GreaterEqual(const Operand& x, const Operand& y) { return Op("GreaterEqual", {x, y}).Finish1(); }
+Output LogicalAnd(const Operand& x, const Operand& y) { return Op("LogicalAnd", {x, y}).Finish1(); }
+Output LogicalOr(const Operand& x, const Operand& y) { return Op("LogicalOr", {x, y}).Finish1(); }
+Output LogicalNot(Output x) { return Op("LogicalNot", {x}).Finish1(); }
 
 namespace {
 
@@ -26,6 +26,7 @@ OpDef OrderOp(const char* name, const char* doc) {
       .Output("z: bool")
       .Attr("T: realnumbertype")
       .ShapeRule(BroadcastShape)
+      .Broadcasting()
       .NotDifferentiable(kTruth)
       .Doc(doc);
 }
@@ -46,6 +47,7 @@ OpDef EqualityOp(const char* name, const char* doc) {
       .Attr("T: type")
       .Attr("incompatible_shape_error: bool = true")
       .ShapeRule(EqualityShape)
+      .Broadcasting()
       .NotDifferentiable(kTruth)
       .Doc(doc);
 }
@@ -56,6 +58,7 @@ OpDef LogicalOp(const char* name, const char* doc) {
       .Input("y: bool")
       .Output("z: bool")
       .ShapeRule(BroadcastShape)
+      .Broadcasting()
       .NotDifferentiable(kTruth)
       .Doc(doc);
 }
@@ -79,6 +82,7 @@ void RegisterComparisonOps(OpRegistry& registry) {
                         .Input("x: bool")
                         .Output("y: bool")
                         .ShapeRule(UnchangedShape)
+                        .Elementwise()
                         .NotDifferentiable("a truth value")
                         .Doc("not x."));
 }

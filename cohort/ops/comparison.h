@@ -1,18 +1,30 @@
-// Truth values, element by element, with broadcasting. A comparison with NaN is false, NotEqual is true.
+// Truth values, element by element, with broadcasting. A comparison with NaN is false, NotEqual is true. Either of the
+// two may be a number (operand.h). There are operators for the order; == asks whether two Outputs are the same output
+// of the same node, so equal elements are asked for with Equal.
 #pragma once
 
 #include "cohort/graph/graph.h"
+#include "cohort/ops/operand.h"
 
 namespace cohort::ops {
 
-Output Equal(Output x, Output y);
-Output NotEqual(Output x, Output y);
-Output Less(Output x, Output y);
-Output LessEqual(Output x, Output y);
-Output Greater(Output x, Output y);
-Output GreaterEqual(Output x, Output y);
-Output LogicalAnd(Output x, Output y);
-Output LogicalOr(Output x, Output y);
+Output Equal(const Operand& x, const Operand& y);
+Output NotEqual(const Operand& x, const Operand& y);
+Output Less(const Operand& x, const Operand& y);
+Output LessEqual(const Operand& x, const Operand& y);
+Output Greater(const Operand& x, const Operand& y);
+Output GreaterEqual(const Operand& x, const Operand& y);
+Output LogicalAnd(const Operand& x, const Operand& y);
+Output LogicalOr(const Operand& x, const Operand& y);
 Output LogicalNot(Output x);
 
 }  // namespace cohort::ops
+
+namespace cohort {
+
+inline Output operator<(const ops::Operand& x, const ops::Operand& y) { return ops::Less(x, y); }
+inline Output operator<=(const ops::Operand& x, const ops::Operand& y) { return ops::LessEqual(x, y); }
+inline Output operator>(const ops::Operand& x, const ops::Operand& y) { return ops::Greater(x, y); }
+inline Output operator>=(const ops::Operand& x, const ops::Operand& y) { return ops::GreaterEqual(x, y); }
+
+}  // namespace cohort

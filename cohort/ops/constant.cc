@@ -36,19 +36,16 @@ Output Const(Graph& graph, const Tensor& value, const std::string& name) {
   return Named(graph, "Const", name).Attr("value", value).Attr("dtype", value.dtype()).Finish1();
 }
 
-Tensor NumberTensor(DType dtype, double value) {
-  switch (dtype) {
-    case DType::kFloat32: return Tensor::Scalar(static_cast<float>(value));
-    case DType::kFloat64: return Tensor::Scalar(value);
-    case DType::kBfloat16: return Tensor::Scalar(bfloat16(static_cast<float>(value)));
-    case DType::kInt32: return Tensor::Scalar(static_cast<int32_t>(value));
-    case DType::kInt64: return Tensor::Scalar(static_cast<int64_t>(value));
-    case DType::kUint8: return Tensor::Scalar(static_cast<uint8_t>(value));
-    default: throw InvalidArgumentError(StrCat("[ops] no number has dtype ", dtype));
+Tensor NumberTensor(DType dtype, Number value) {
+  std::optional<Tensor> tensor = value.As(dtype);
+  if (!tensor) {
+    throw InvalidArgumentError(
+        StrCat("[ops] expected a number that ", dtype, " can hold; got ", value.ToString(), " (", value.dtype(), ")"));
   }
+  return *std::move(tensor);
 }
 
-Output ScalarLike(Output like, double value) { return Const(like.graph(), NumberTensor(like.dtype(), value)); }
+Output ScalarLike(Output like, Number value) { return Const(like.graph(), NumberTensor(like.dtype(), value)); }
 
 Output IntVector(Graph& graph, const std::vector<int64_t>& values) {
   std::vector<int32_t> narrow;
@@ -73,12 +70,12 @@ Output PlaceholderWithDefault(Output input, const Shape& shape, const std::strin
   return Named(input.graph(), "PlaceholderWithDefault", name).Input(input).Attr("shape", shape).Finish1();
 }
 
-Output Fill(Output dims, Output value) { return dims.graph().Op("Fill").Input(dims).Input(value).Finish1(); }
-Output Range(Output start, Output limit, Output delta) {
-  return start.graph().Op("Range").Input(start).Input(limit).Input(delta).Finish1();
+Output Fill(Output dims, const Operand& value) { return Op("Fill", {dims, value}).Finish1(); }
+Output Range(const Operand& start, const Operand& limit, const Operand& delta) {
+  return Op("Range", {start, limit, delta}).Finish1();
 }
-Output ZerosLike(Output x) { return x.graph().Op("ZerosLike").Input(x).Finish1(); }
-Output OnesLike(Output x) { return x.graph().Op("OnesLike").Input(x).Finish1(); }
+Output ZerosLike(Output x) { return Op("ZerosLike", {x}).Finish1(); }
+Output OnesLike(Output x) { return Op("OnesLike", {x}).Finish1(); }
 
 }  // namespace cohort::ops
 
@@ -92,6 +89,7 @@ void RegisterConstantOps(OpRegistry& registry) {
                         .Attr("value: tensor")
                         .Attr("dtype: type")
                         .ShapeRule([](ShapeContext& c) { return std::vector<Shape>{c.attr<Tensor>("value").shape()}; })
+                        .ReturnsKeptValue()
                         .NotDifferentiable("a constant has no inputs")
                         .Doc("The tensor in the attribute `value`."));
   registry.Register(OpDef("Placeholder")
@@ -145,6 +143,7 @@ void RegisterConstantOps(OpRegistry& registry) {
                         .Output("y: T")
                         .Attr("T: type")
                         .ShapeRule(UnchangedShape)
+                        .Elementwise()
                         .NotDifferentiable("the value does not depend on that of the input")
                         .Doc("Zeros (empty strings, false) in the shape and dtype of x."));
   registry.Register(OpDef("OnesLike")
@@ -152,6 +151,7 @@ void RegisterConstantOps(OpRegistry& registry) {
                         .Output("y: T")
                         .Attr("T: {bfloat16, half, float, double, int8, uint8, int16, int32, int64, bool}")
                         .ShapeRule(UnchangedShape)
+                        .Elementwise()
                         .NotDifferentiable("the value does not depend on that of the input")
                         .Doc("Ones (true) in the shape and dtype of x."));
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cohort/graph/graph.h"
+#include "cohort/ops/operand.h"
 
 namespace cohort::ops {
 
@@ -30,10 +31,10 @@ template <typename T>
 Output Const(Graph& graph, const std::vector<T>& values, const Shape& shape, const std::string& name = "") {
   return Const(graph, Tensor::FromValues(values, shape), name);
 }
-// A scalar with the dtype of `like`. Throws InvalidArgumentError for a dtype that is no number.
-Output ScalarLike(Output like, double value);
-// The value as a tensor scalar of `dtype`.
-Tensor NumberTensor(DType dtype, double value);
+// A scalar with the dtype of `like`, by the rules of operand.h. Throws InvalidArgumentError if it cannot hold `value`.
+Output ScalarLike(Output like, Number value);
+// Likewise, as a tensor.
+Tensor NumberTensor(DType dtype, Number value);
 // An int32 vector: shapes, axes, permutations.
 Output IntVector(Graph& graph, const std::vector<int64_t>& values);
 // A fully defined shape as an int32 vector (int64 where a dimension needs it).
@@ -45,9 +46,9 @@ Output Placeholder(Graph& graph, DType dtype, const Shape& shape = Shape::Unknow
 Output PlaceholderWithDefault(Output input, const Shape& shape, const std::string& name = "");
 
 // A tensor of shape `dims` (int32 or int64 [rank]) filled with the scalar `value`.
-Output Fill(Output dims, Output value);
-// [start, start + delta, ...) up to but without `limit`; three scalars of one dtype.
-Output Range(Output start, Output limit, Output delta);
+Output Fill(Output dims, const Operand& value);
+// [start, start + delta, ...) up to but without `limit`; three scalars of one dtype, at least one of them in the graph.
+Output Range(const Operand& start, const Operand& limit, const Operand& delta);
 Output ZerosLike(Output x);
 Output OnesLike(Output x);
 

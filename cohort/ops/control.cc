@@ -5,6 +5,7 @@
 #include "cohort/core/error.h"
 #include "cohort/graph/gradients.h"
 #include "cohort/graph/op_def.h"
+#include "cohort/ops/operand.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/shape_rules.h"
 
@@ -56,15 +57,13 @@ Node* Group(Graph& graph, const std::vector<Node*>& nodes, const std::string& na
 }
 
 Node* Assert(Output condition, const std::vector<Output>& data, int64_t summarize, const std::string& name) {
-  return condition.graph().Op("Assert").Name(name).Input(condition).Inputs(data).Attr("summarize", summarize).Finish();
+  return Op("Assert", {condition}).Name(name).Inputs(data).Attr("summarize", summarize).Finish();
 }
 
 Output Print(Output input, const std::vector<Output>& data, const std::string& message, int64_t first_n,
              int64_t summarize, const std::string& name) {
-  return input.graph()
-      .Op("Print")
+  return Op("Print", {input})
       .Name(name)
-      .Input(input)
       .Inputs(data)
       .Attr("message", message)
       .Attr("first_n", first_n)
@@ -73,7 +72,7 @@ Output Print(Output input, const std::vector<Output>& data, const std::string& m
 }
 
 Node* PrintV2(Output text, const std::string& stream, const std::string& end, const std::string& name) {
-  return text.graph().Op("PrintV2").Name(name).Input(text).Attr("output_stream", stream).Attr("end", end).Finish();
+  return Op("PrintV2", {text}).Name(name).Attr("output_stream", stream).Attr("end", end).Finish();
 }
 
 }  // namespace ops

@@ -3,6 +3,7 @@
 #include "cohort/graph/gradients.h"
 #include "cohort/graph/op_def.h"
 #include "cohort/ops/array.h"
+#include "cohort/ops/operand.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/window.h"
 
@@ -126,10 +127,8 @@ Output Convolve(const char* op, Output input, Output filter, const ops::Convolut
   if (o.padding == "EXPLICIT") {
     paddings = {0, 0, o.paddings[0], o.paddings[1], o.paddings[2], o.paddings[3], 0, 0};
   }
-  return input.graph()
-      .Op(op)
+  return ops::Op(op, {input})
       .Name(name)
-      .Input(input)
       .Input(filter)
       .Attr("strides", std::vector<int64_t>{1, o.strides[0], o.strides[1], 1})
       .Attr("dilations", std::vector<int64_t>{1, o.dilations[0], o.dilations[1], 1})

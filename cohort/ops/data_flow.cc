@@ -23,6 +23,7 @@ void RegisterDataFlowOps(OpRegistry& registry) {
                         .Attr("index: int >= 0")
                         .Attr("shape: shape = { unknown_rank: true }")
                         .ShapeRule([](ShapeContext& c) { return std::vector<Shape>{c.attr<Shape>("shape")}; })
+                        .ReturnsKeptValue()
                         .NotDifferentiable("made when a session cuts the graph at its feeds, after gradients")
                         .Stateful()
                         .Doc("The fed value number `index` of the step, of which `shape` is known."));
@@ -31,6 +32,7 @@ void RegisterDataFlowOps(OpRegistry& registry) {
                         .Attr("T: type")
                         .Attr("index: int >= 0")
                         .ShapeRule(NoOutputs)
+                        .KeepsLastInput()
                         .NotDifferentiable("has no output")
                         .Stateful()
                         .Doc("Hands `input` out as the fetched value number `index` of the step."));
@@ -42,6 +44,7 @@ void RegisterDataFlowOps(OpRegistry& registry) {
                         .Attr("send_device: string")
                         .Attr("recv_device: string")
                         .ShapeRule(NoOutputs)
+                        .KeepsLastInput()
                         .NotDifferentiable("made when a graph is partitioned, after gradients")
                         .Stateful()
                         .Doc("Sends `tensor` to the _Recv of the same `edge`, once a step."));

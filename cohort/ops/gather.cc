@@ -16,44 +16,31 @@
 
 namespace cohort::ops {
 
-Output Gather(Output params, Output indices, int axis, int batch_dims) {
-  return params.graph()
-      .Op("GatherV2")
-      .Input(params)
-      .Input(indices)
-      .Input(Const(params.graph(), axis))
-      .Attr("batch_dims", batch_dims)
-      .Finish1();
+Output Gather(Output params, const Operand& indices, int axis, int batch_dims) {
+  return Op("GatherV2", {params, indices, axis}).Attr("batch_dims", batch_dims).Finish1();
 }
 
-Output OneHot(Output indices, Output depth, Output on_value, Output off_value, int axis) {
-  return indices.graph()
-      .Op("OneHot")
-      .Input(indices)
-      .Input(depth)
-      .Input(on_value)
-      .Input(off_value)
-      .Attr("axis", axis)
-      .Finish1();
+Output OneHot(const Operand& indices, const Operand& depth, const Operand& on_value, const Operand& off_value,
+              int axis) {
+  return Op("OneHot", {indices, depth, on_value, off_value}).Attr("axis", axis).Finish1();
 }
 
 Output OneHot(Output indices, int depth, DType dtype) {
   Graph& graph = indices.graph();
-  return OneHot(indices, Const(graph, depth), Const(graph, NumberTensor(dtype, 1)),
-                Const(graph, NumberTensor(dtype, 0)));
+  return OneHot(indices, depth, Const(graph, NumberTensor(dtype, 1)), Const(graph, NumberTensor(dtype, 0)));
 }
 
 UniqueResult Unique(Output x, DType out_idx) {
-  Node* node = x.graph().Op("Unique").Input(x).Attr("out_idx", out_idx).Finish();
+  Node* node = Op("Unique", {x}).Attr("out_idx", out_idx).Finish();
   return {node->output(0), node->output(1)};
 }
 
 UniqueCountsResult UniqueWithCounts(Output x, DType out_idx) {
-  Node* node = x.graph().Op("UniqueWithCounts").Input(x).Attr("out_idx", out_idx).Finish();
+  Node* node = Op("UniqueWithCounts", {x}).Attr("out_idx", out_idx).Finish();
   return {node->output(0), node->output(1), node->output(2)};
 }
 
-Output Where(Output condition) { return condition.graph().Op("Where").Input(condition).Finish1(); }
+Output Where(Output condition) { return Op("Where", {condition}).Finish1(); }
 
 namespace {
 
@@ -181,6 +168,7 @@ void RegisterGatherOps(OpRegistry& registry) {
                         .Attr("T: type")
                         .Attr("out_idx: {int32, int64} = DT_INT32")
                         .ShapeRule(UniqueShape)
+                        .DataDependentShape()
                         .NotDifferentiable("positions")
                         .Doc("The different values of the vector x in order of first appearance, and for each element "
                              "which it is."));
@@ -192,6 +180,7 @@ void RegisterGatherOps(OpRegistry& registry) {
                         .Attr("T: type")
                         .Attr("out_idx: {int32, int64} = DT_INT32")
                         .ShapeRule(UniqueCountsShape)
+                        .DataDependentShape()
                         .NotDifferentiable("positions")
                         .Doc("Unique, and how often each value appears."));
   registry.Register(OpDef("Where")
@@ -199,6 +188,7 @@ void RegisterGatherOps(OpRegistry& registry) {
                         .Output("index: int64")
                         .Attr("T: {float, double, int32, uint8, int64, bfloat16, bool} = DT_BOOL")
                         .ShapeRule(WhereShape)
+                        .DataDependentShape()
                         .NotDifferentiable("positions")
                         .Doc("The positions of elements that are true or not zero, one row each."));
 }

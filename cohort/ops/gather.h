@@ -5,17 +5,19 @@
 #include <vector>
 
 #include "cohort/graph/graph.h"
+#include "cohort/ops/operand.h"
 
 namespace cohort::ops {
 
 // params[..., indices, ...] along `axis`: shape params[:axis] + indices + params[axis+1:]; with batch_dims b
 // the first b dimensions of both go together. An index outside [0, dim) is an InvalidArgumentError that names
 // it. The gradient of axis 0 is sparse.
-Output Gather(Output params, Output indices, int axis = 0, int batch_dims = 0);  // op GatherV2
+Output Gather(Output params, const Operand& indices, int axis = 0, int batch_dims = 0);  // op GatherV2
 
 // on_value at the index, off_value elsewhere, along a new dimension `axis` (-1: the last) of `depth`. An
 // index outside [0, depth) gives a row of off_value.
-Output OneHot(Output indices, Output depth, Output on_value, Output off_value, int axis = -1);
+Output OneHot(const Operand& indices, const Operand& depth, const Operand& on_value, const Operand& off_value,
+              int axis = -1);
 Output OneHot(Output indices, int depth, DType dtype = DType::kFloat32);
 
 struct UniqueResult {

@@ -2,6 +2,7 @@
 // in the step.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <utility>
@@ -12,12 +13,20 @@
 
 namespace cohort::ops {
 
-// Made implicitly of {0, 1}, of a std::vector<int64_t> or of an int32 or int64 vector in the graph.
+// Made implicitly of {0, 1}, of one integer (a list of one), of a std::vector<int64_t>, or of an int32 or int64 vector
+// in the graph.
 class IntList {
  public:
   IntList(std::initializer_list<int64_t> values) : value_(std::vector<int64_t>(values)) {}
   IntList(std::vector<int64_t> values) : value_(std::move(values)) {}
   IntList(Output value) : value_(value) {}
+  // Of a variable: its value.
+  template <typename T>
+  requires(!std::same_as<T, Output> && std::is_convertible_v<const T&, Output>) IntList(const T& value)
+      : value_(static_cast<Output>(value)) {}
+  template <std::integral T>
+  requires NumberType<T> &&(!std::same_as<T, bool>)IntList(T value)
+      : value_(std::vector<int64_t>{static_cast<int64_t>(value)}) {}
 
   // The value in the graph: a constant where the integers are known.
   Output In(Graph& graph) const {

@@ -9,6 +9,7 @@
 #include "cohort/ops/array.h"
 #include "cohort/ops/broadcast_gradient.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/operand.h"
 #include "cohort/ops/reduction.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/shape_rules.h"
@@ -52,10 +53,10 @@ Output Pack(const std::vector<Output>& values, int axis) {
   return GraphOf("Pack", values).Op("Pack").Inputs(values).Attr("axis", axis).Finish1();
 }
 std::vector<Output> Unpack(Output value, int num, int axis) {
-  return OutputsOf(value.graph().Op("Unpack").Input(value).Attr("num", num).Attr("axis", axis).Finish());
+  return OutputsOf(Op("Unpack", {value}).Attr("num", num).Attr("axis", axis).Finish());
 }
 Output Tile(Output input, const IntList& multiples) {
-  return input.graph().Op("Tile").Input(input).Input(multiples.In(input.graph())).Finish1();
+  return Op("Tile", {input}).Input(multiples.In(input.graph())).Finish1();
 }
 
 namespace {

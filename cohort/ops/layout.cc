@@ -4,6 +4,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/gradients.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/operand.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/shape_rules.h"
 
@@ -26,12 +27,10 @@ std::vector<int> CheckedPermutation(const std::vector<int64_t>& perm, int rank) 
   return result;
 }
 
-Output Transpose(Output x, const IntList& perm) {
-  return x.graph().Op("Transpose").Input(x).Input(perm.In(x.graph())).Finish1();
-}
-Output InvertPermutation(Output x) { return x.graph().Op("InvertPermutation").Input(x).Finish1(); }
+Output Transpose(Output x, const IntList& perm) { return Op("Transpose", {x}).Input(perm.In(x.graph())).Finish1(); }
+Output InvertPermutation(Output x) { return Op("InvertPermutation", {x}).Finish1(); }
 Output Reverse(Output tensor, const IntList& axes) {
-  return tensor.graph().Op("ReverseV2").Input(tensor).Input(axes.In(tensor.graph())).Finish1();
+  return Op("ReverseV2", {tensor}).Input(axes.In(tensor.graph())).Finish1();
 }
 
 namespace {

@@ -4,23 +4,18 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/gradients.h"
 #include "cohort/ops/broadcast_gradient.h"
+#include "cohort/ops/operand.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/shape_rules.h"
 
 namespace cohort::ops {
 
 Output MatMul(Output a, Output b, bool transpose_a, bool transpose_b) {
-  return a.graph()
-      .Op("MatMul")
-      .Input(a)
-      .Input(b)
-      .Attr("transpose_a", transpose_a)
-      .Attr("transpose_b", transpose_b)
-      .Finish1();
+  return Op("MatMul", {a, b}).Attr("transpose_a", transpose_a).Attr("transpose_b", transpose_b).Finish1();
 }
 
 Output BatchMatMul(Output x, Output y, bool adj_x, bool adj_y) {
-  return x.graph().Op("BatchMatMulV2").Input(x).Input(y).Attr("adj_x", adj_x).Attr("adj_y", adj_y).Finish1();
+  return Op("BatchMatMulV2", {x, y}).Attr("adj_x", adj_x).Attr("adj_y", adj_y).Finish1();
 }
 
 namespace {

@@ -8,6 +8,7 @@
 #include "cohort/ops/array.h"
 #include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/operand.h"
 #include "cohort/ops/random.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/select.h"
@@ -89,10 +90,10 @@ void RegisterNnOps(OpRegistry& registry) {
 namespace ops {
 
 Output BiasAdd(Output value, Output bias, const std::string& data_format, const std::string& name) {
-  return value.graph().Op("BiasAdd").Name(name).Input(value).Input(bias).Attr("data_format", data_format).Finish1();
+  return Op("BiasAdd", {value, bias}).Name(name).Attr("data_format", data_format).Finish1();
 }
 
-Output L2Loss(Output t, const std::string& name) { return t.graph().Op("L2Loss").Name(name).Input(t).Finish1(); }
+Output L2Loss(Output t, const std::string& name) { return Op("L2Loss", {t}).Name(name).Finish1(); }
 
 Output InTopK(Output predictions, Output targets, int64_t k, const std::string& name) {
   Graph& graph = predictions.graph();

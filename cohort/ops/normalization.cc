@@ -5,6 +5,7 @@
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/math.h"
+#include "cohort/ops/operand.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/window.h"
 
@@ -126,10 +127,8 @@ namespace ops {
 
 BatchNorm FusedBatchNorm(Output x, Output scale, Output offset, Output mean, Output variance,
                          const BatchNormOptions& options, const std::string& name) {
-  Node* node = x.graph()
-                   .Op("FusedBatchNormV3")
+  Node* node = Op("FusedBatchNormV3", {x})
                    .Name(name)
-                   .Input(x)
                    .Input(scale)
                    .Input(offset)
                    .Input(mean)

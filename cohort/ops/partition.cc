@@ -12,6 +12,7 @@
 #include "cohort/ops/constant.h"
 #include "cohort/ops/gather.h"
 #include "cohort/ops/join.h"
+#include "cohort/ops/operand.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/select.h"
 #include "cohort/ops/shape_rules.h"
@@ -19,12 +20,11 @@
 namespace cohort::ops {
 
 Output UnsortedSegmentSum(Output data, Output segment_ids, Output num_segments) {
-  return data.graph().Op("UnsortedSegmentSum").Input(data).Input(segment_ids).Input(num_segments).Finish1();
+  return Op("UnsortedSegmentSum", {data, segment_ids, num_segments}).Finish1();
 }
 
 std::vector<Output> DynamicPartition(Output data, Output partitions, int num_partitions) {
-  Node* node =
-      data.graph().Op("DynamicPartition").Input(data).Input(partitions).Attr("num_partitions", num_partitions).Finish();
+  Node* node = Op("DynamicPartition", {data, partitions}).Attr("num_partitions", num_partitions).Finish();
   std::vector<Output> parts;
   for (int i = 0; i < num_partitions; ++i) parts.push_back(node->output(i));
   return parts;
@@ -127,6 +127,7 @@ void RegisterPartitionOps(OpRegistry& registry) {
                         .Attr("num_partitions: int >= 1")
                         .Attr("T: type")
                         .ShapeRule(PartitionShape)
+                        .DataDependentShape()
                         .Gradient(PartitionGradient)
                         .Doc("Rows of `data` sorted into `num_partitions` tensors by the number in `partitions`."));
   registry.Register(OpDef("DynamicStitch")
@@ -136,6 +137,7 @@ void RegisterPartitionOps(OpRegistry& registry) {
                         .Attr("N: int >= 1")
                         .Attr("T: type")
                         .ShapeRule(StitchShape)
+                        .DataDependentShape()
                         .Gradient(StitchGradient)
                         .Doc("Rows of all data put where the indices say: merged[indices[m][i]] = data[m][i]."));
 }

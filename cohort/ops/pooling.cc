@@ -3,6 +3,7 @@
 #include "cohort/graph/gradients.h"
 #include "cohort/graph/op_def.h"
 #include "cohort/ops/array.h"
+#include "cohort/ops/operand.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/window.h"
 
@@ -107,10 +108,8 @@ namespace ops {
 namespace {
 
 Output Pool(const char* op, Output input, const PoolOptions& o, const std::string& name) {
-  return input.graph()
-      .Op(op)
+  return Op(op, {input})
       .Name(name)
-      .Input(input)
       .Attr("ksize", std::vector<int64_t>{1, o.size[0], o.size[1], 1})
       .Attr("strides", std::vector<int64_t>{1, o.strides[0], o.strides[1], 1})
       .Attr("padding", o.padding)

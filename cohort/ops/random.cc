@@ -1,6 +1,7 @@
 #include "cohort/ops/random.h"
 
 #include "cohort/graph/op_def.h"
+#include "cohort/ops/operand.h"
 #include "cohort/ops/register.h"
 
 namespace cohort {
@@ -119,18 +120,11 @@ namespace {
 
 Output Stateful(const char* op, Output shape, DType dtype, int64_t seed, const std::string& name) {
   const auto [first, second] = SeedPair(shape.graph(), seed);
-  return shape.graph()
-      .Op(op)
-      .Name(name)
-      .Input(shape)
-      .Attr("dtype", dtype)
-      .Attr("seed", first)
-      .Attr("seed2", second)
-      .Finish1();
+  return Op(op, {shape}).Name(name).Attr("dtype", dtype).Attr("seed", first).Attr("seed2", second).Finish1();
 }
 
 Output Stateless(const char* op, Output shape, Output seed, DType dtype, const std::string& name) {
-  return shape.graph().Op(op).Name(name).Input(shape).Input(seed).Attr("dtype", dtype).Finish1();
+  return Op(op, {shape, seed}).Name(name).Attr("dtype", dtype).Finish1();
 }
 
 }  // namespace
@@ -145,22 +139,15 @@ Output TruncatedNormal(Output shape, DType dtype, int64_t seed, const std::strin
   return Stateful("TruncatedNormal", shape, dtype, seed, name);
 }
 
-Output RandomUniformInt(Output shape, Output minval, Output maxval, int64_t seed, const std::string& name) {
+Output RandomUniformInt(Output shape, const Operand& minval, const Operand& maxval, int64_t seed,
+                        const std::string& name) {
   const auto [first, second] = SeedPair(shape.graph(), seed);
-  return shape.graph()
-      .Op("RandomUniformInt")
-      .Name(name)
-      .Input(shape)
-      .Input(minval)
-      .Input(maxval)
-      .Attr("seed", first)
-      .Attr("seed2", second)
-      .Finish1();
+  return Op("RandomUniformInt", {shape, minval, maxval}).Name(name).Attr("seed", first).Attr("seed2", second).Finish1();
 }
 
 Output RandomShuffle(Output value, int64_t seed, const std::string& name) {
   const auto [first, second] = SeedPair(value.graph(), seed);
-  return value.graph().Op("RandomShuffle").Name(name).Input(value).Attr("seed", first).Attr("seed2", second).Finish1();
+  return Op("RandomShuffle", {value}).Name(name).Attr("seed", first).Attr("seed2", second).Finish1();
 }
 
 Output StatelessRandomUniform(Output shape, Output seed, DType dtype, const std::string& name) {
@@ -172,15 +159,9 @@ Output StatelessRandomNormal(Output shape, Output seed, DType dtype, const std::
 Output StatelessTruncatedNormal(Output shape, Output seed, DType dtype, const std::string& name) {
   return Stateless("StatelessTruncatedNormal", shape, seed, dtype, name);
 }
-Output StatelessRandomUniformInt(Output shape, Output seed, Output minval, Output maxval, const std::string& name) {
-  return shape.graph()
-      .Op("StatelessRandomUniformInt")
-      .Name(name)
-      .Input(shape)
-      .Input(seed)
-      .Input(minval)
-      .Input(maxval)
-      .Finish1();
+Output StatelessRandomUniformInt(Output shape, Output seed, const Operand& minval, const Operand& maxval,
+                                 const std::string& name) {
+  return Op("StatelessRandomUniformInt", {shape, seed, minval, maxval}).Name(name).Finish1();
 }
 Output StatelessRandomUniformFullInt(Output shape, Output seed, DType dtype, const std::string& name) {
   return Stateless("StatelessRandomUniformFullInt", shape, seed, dtype, name);

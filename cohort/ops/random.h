@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cohort/graph/graph.h"
+#include "cohort/ops/operand.h"
 
 namespace cohort::ops {
 
@@ -26,7 +27,7 @@ Output RandomStandardNormal(Output shape, DType dtype = DType::kFloat32, int64_t
 Output TruncatedNormal(Output shape, DType dtype = DType::kFloat32, int64_t seed = 0,
                        const std::string& name = "TruncatedNormal");
 // [minval, maxval), two scalars of int32 or int64; nearly uniform where their distance is no power of two.
-Output RandomUniformInt(Output shape, Output minval, Output maxval, int64_t seed = 0,
+Output RandomUniformInt(Output shape, const Operand& minval, const Operand& maxval, int64_t seed = 0,
                         const std::string& name = "RandomUniformInt");
 // The rows of `value` in random order.
 Output RandomShuffle(Output value, int64_t seed = 0, const std::string& name = "RandomShuffle");
@@ -38,7 +39,7 @@ Output StatelessRandomNormal(Output shape, Output seed, DType dtype = DType::kFl
                              const std::string& name = "StatelessRandomNormal");
 Output StatelessTruncatedNormal(Output shape, Output seed, DType dtype = DType::kFloat32,
                                 const std::string& name = "StatelessTruncatedNormal");
-Output StatelessRandomUniformInt(Output shape, Output seed, Output minval, Output maxval,
+Output StatelessRandomUniformInt(Output shape, Output seed, const Operand& minval, const Operand& maxval,
                                  const std::string& name = "StatelessRandomUniformInt");
 // Over all values of int32 or int64.
 Output StatelessRandomUniformFullInt(Output shape, Output seed, DType dtype,

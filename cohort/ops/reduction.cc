@@ -7,6 +7,7 @@
 #include "cohort/graph/gradients.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/operand.h"
 #include "cohort/ops/reduction_gradient.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/shape_rules.h"
@@ -15,20 +16,19 @@ namespace cohort::ops {
 namespace {
 
 Output Reduce(const char* op, Output x, const IntList& axes, bool keep_dims) {
-  return x.graph().Op(op).Input(x).Input(axes.In(x.graph())).Attr("keep_dims", keep_dims).Finish1();
+  return Op(op, {x}).Input(axes.In(x.graph())).Attr("keep_dims", keep_dims).Finish1();
 }
 
 Output ReduceAll(const char* op, Output x) {
-  Graph& graph = x.graph();
   const int rank = x.shape().rank();
-  if (rank < 0) return Reduce(op, x, Range(Const(graph, 0), Rank(x), Const(graph, 1)), false);
+  if (rank < 0) return Reduce(op, x, Range(0, Rank(x), 1), false);
   std::vector<int64_t> axes(static_cast<size_t>(rank));
   std::iota(axes.begin(), axes.end(), 0);
   return Reduce(op, x, axes, false);
 }
 
 Output ArgExtremum(const char* op, Output x, int axis, DType output_type) {
-  return x.graph().Op(op).Input(x).Input(Const(x.graph(), axis)).Attr("output_type", output_type).Finish1();
+  return Op(op, {x, axis}).Attr("output_type", output_type).Finish1();
 }
 
 }  // namespace

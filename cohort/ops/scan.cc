@@ -3,6 +3,7 @@
 #include "cohort/graph/gradients.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/operand.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/shape_rules.h"
 
@@ -10,7 +11,7 @@ namespace cohort::ops {
 namespace {
 
 Output Scan(const char* op, Output x, Output axis, bool exclusive, bool reverse) {
-  return x.graph().Op(op).Input(x).Input(axis).Attr("exclusive", exclusive).Attr("reverse", reverse).Finish1();
+  return Op(op, {x, axis}).Attr("exclusive", exclusive).Attr("reverse", reverse).Finish1();
 }
 
 std::vector<Shape> ScanShape(ShapeContext& c) {

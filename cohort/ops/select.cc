@@ -6,19 +6,20 @@
 #include "cohort/ops/broadcast_gradient.h"
 #include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/operand.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/shape_rules.h"
 
 namespace cohort::ops {
 
-Output SelectV2(Output condition, Output t, Output e) {
-  return t.graph().Op("SelectV2").Input(condition).Input(t).Input(e).Finish1();
+Output SelectV2(const Operand& condition, const Operand& t, const Operand& e) {
+  return Op("SelectV2", {condition, t, e}).Finish1();
 }
-Output Select(Output condition, Output t, Output e) {
-  return t.graph().Op("Select").Input(condition).Input(t).Input(e).Finish1();
+Output Select(const Operand& condition, const Operand& t, const Operand& e) {
+  return Op("Select", {condition, t, e}).Finish1();
 }
-Output ClipByValue(Output t, Output low, Output high) {
-  return t.graph().Op("ClipByValue").Input(t).Input(low).Input(high).Finish1();
+Output ClipByValue(const Operand& t, const Operand& low, const Operand& high) {
+  return Op("ClipByValue", {t, low, high}).Finish1();
 }
 
 namespace {
@@ -87,6 +88,7 @@ void RegisterSelectOps(OpRegistry& registry) {
                         .Output("output: T")
                         .Attr("T: type")
                         .ShapeRule(SelectV2Shape)
+                        .Broadcasting()
                         .Gradient(SelectV2Gradient)
                         .Doc("t where the condition holds, e elsewhere; all three broadcast."));
   registry.Register(OpDef("Select")
@@ -107,6 +109,7 @@ void RegisterSelectOps(OpRegistry& registry) {
                         .Output("output: T")
                         .Attr("T: {bfloat16, half, float, double, uint8, int32, int64}")
                         .ShapeRule(ClipShape)
+                        .Broadcasting()
                         .Gradient(ClipGradient)
                         .Doc("t, but not below clip_value_min and not above clip_value_max."));
 }

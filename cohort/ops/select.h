@@ -1,16 +1,17 @@
-// Choosing between values.
+// Choosing between values, of which some may be numbers (operand.h).
 #pragma once
 
 #include "cohort/graph/graph.h"
+#include "cohort/ops/operand.h"
 
 namespace cohort::ops {
 
 // t where `condition` (bool) holds, e elsewhere; all three broadcast.
-Output SelectV2(Output condition, Output t, Output e);
+Output SelectV2(const Operand& condition, const Operand& t, const Operand& e);
 // The older form: t and e have one shape, `condition` has it too, or is a scalar, or a vector that chooses
 // rows.
-Output Select(Output condition, Output t, Output e);
+Output Select(const Operand& condition, const Operand& t, const Operand& e);
 // min(max(t, low), high) with bounds that are scalars or have t's shape.
-Output ClipByValue(Output t, Output low, Output high);
+Output ClipByValue(const Operand& t, const Operand& low, const Operand& high);
 
 }  // namespace cohort::ops

@@ -5,6 +5,7 @@
 #include "cohort/graph/gradients.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/operand.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/shape_rules.h"
 #include "cohort/ops/strided_slice_spec.h"
@@ -47,10 +48,10 @@ Output StridedSlice(Output input, const IntList& begin, const IntList& end, cons
       .Finish1();
 }
 Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& paddings) {
-  return input.graph().Op("Pad").Input(input).Input(PaddingsConst(input.graph(), paddings)).Finish1();
+  return Op("Pad", {input}).Input(PaddingsConst(input.graph(), paddings)).Finish1();
 }
-Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& paddings, Output value) {
-  return input.graph().Op("PadV2").Input(input).Input(PaddingsConst(input.graph(), paddings)).Input(value).Finish1();
+Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& paddings, const Operand& value) {
+  return Op("PadV2", {input, PaddingsConst(input.graph(), paddings), value}).Finish1();
 }
 
 Shape SlicedShape(const Shape& in, const std::vector<int64_t>& begin, const std::vector<int64_t>& size) {

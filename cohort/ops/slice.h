@@ -28,6 +28,6 @@ Output StridedSlice(Output input, const IntList& begin, const IntList& end, cons
 
 // Zeros (or `value`, a scalar: op PadV2) before and after, one pair a dimension.
 Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& paddings);
-Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& paddings, Output value);
+Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& paddings, const Operand& value);
 
 }  // namespace cohort::ops

@@ -12,6 +12,7 @@
 #include "cohort/ops/array.h"
 #include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/operand.h"
 #include "cohort/ops/reduction.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/select.h"
@@ -133,12 +134,8 @@ Output CrossEntropy(const char* op, Output logits, Output labels, bool sparse, c
 
 }  // namespace
 
-Output Softmax(Output logits, const std::string& name) {
-  return logits.graph().Op("Softmax").Name(name).Input(logits).Finish1();
-}
-Output LogSoftmax(Output logits, const std::string& name) {
-  return logits.graph().Op("LogSoftmax").Name(name).Input(logits).Finish1();
-}
+Output Softmax(Output logits, const std::string& name) { return Op("Softmax", {logits}).Name(name).Finish1(); }
+Output LogSoftmax(Output logits, const std::string& name) { return Op("LogSoftmax", {logits}).Name(name).Finish1(); }
 Output SoftmaxCrossEntropyWithLogits(Output logits, Output labels, const std::string& name) {
   return CrossEntropy("SoftmaxCrossEntropyWithLogits", logits, labels, false, name);
 }

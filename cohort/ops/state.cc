@@ -23,9 +23,7 @@ const Node& HandleNode(Output handle) {
 
 // A node on the variable's device.
 NodeBuilder OnVariable(Output handle, const char* op, const std::string& name) {
-  NodeBuilder builder = handle.graph().Op(op);
-  builder.Name(name).Input(handle);
-  return builder;
+  return std::move(ops::Op(op, {handle}).Name(name));
 }
 
 void CheckDType(ShapeContext& c, int handle, DType dtype) {
@@ -106,7 +104,9 @@ void RegisterScatter(OpRegistry& registry, const char* name, const char* doc) {
 void RegisterAssign(OpRegistry& registry, const char* name, const char* dtypes, const char* doc) {
   OpDef def(name);
   std::move(def).Input("resource: resource").Input("value: dtype").Attr(dtypes);
-  if (std::string_view(name) == "AssignVariableOp") std::move(def).Attr("validate_shape: bool = false");
+  if (std::string_view(name) == "AssignVariableOp") {
+    std::move(def).Attr("validate_shape: bool = false").KeepsLastInput();
+  }
   registry.Register(std::move(def)
                         .ShapeRule(AssignShape)
                         .NotDifferentiable("changes a variable and has no output")
@@ -115,14 +115,21 @@ void RegisterAssign(OpRegistry& registry, const char* name, const char* dtypes, 
                         .Doc(doc));
 }
 
-Node* Scatter(const char* op, Output handle, Output indices, Output updates, const std::string& name) {
-  const ColocateWith beside(handle.graph(), HandleNode(handle));
-  return OnVariable(handle, op, name).Input(indices).Input(updates).Finish();
+// A number in the variable's dtype.
+Output ForVariable(Output handle, const ops::Operand& value) {
+  if (!value.is_number()) return value.output();
+  return value.In(handle.graph(), ops::VariableDType(handle), StrCat("variable '", handle.node->name(), "'"));
 }
 
-Node* Assign(const char* op, Output handle, Output value, const std::string& name) {
+Node* Scatter(const char* op, Output handle, const ops::Operand& indices, const ops::Operand& updates,
+              const std::string& name) {
   const ColocateWith beside(handle.graph(), HandleNode(handle));
-  return OnVariable(handle, op, name).Input(value).Finish();
+  return ops::Op(op, {handle, indices}).Name(name).Input(ForVariable(handle, updates)).Finish();
+}
+
+Node* Assign(const char* op, Output handle, const ops::Operand& value, const std::string& name) {
+  const ColocateWith beside(handle.graph(), HandleNode(handle));
+  return ops::Op(op, {handle, ForVariable(handle, value)}).Name(name).Finish();
 }
 
 }  // namespace
@@ -156,13 +163,13 @@ Output ReadVariableOp(Output handle, const std::string& name) {
   return OnVariable(handle, "ReadVariableOp", name).Attr("dtype", VariableDType(handle)).Finish1();
 }
 
-Node* AssignVariableOp(Output handle, Output value, const std::string& name) {
+Node* AssignVariableOp(Output handle, const Operand& value, const std::string& name) {
   return Assign("AssignVariableOp", handle, value, name);
 }
-Node* AssignAddVariableOp(Output handle, Output value, const std::string& name) {
+Node* AssignAddVariableOp(Output handle, const Operand& value, const std::string& name) {
   return Assign("AssignAddVariableOp", handle, value, name);
 }
-Node* AssignSubVariableOp(Output handle, Output value, const std::string& name) {
+Node* AssignSubVariableOp(Output handle, const Operand& value, const std::string& name) {
   return Assign("AssignSubVariableOp", handle, value, name);
 }
 
@@ -176,18 +183,18 @@ Output VariableShape(Output handle, DType out_type, const std::string& name) {
   return OnVariable(handle, "VariableShape", name).Attr("out_type", out_type).Finish1();
 }
 
-Output ResourceGather(Output handle, Output indices, const std::string& name) {
+Output ResourceGather(Output handle, const Operand& indices, const std::string& name) {
   const ColocateWith beside(handle.graph(), HandleNode(handle));
-  return OnVariable(handle, "ResourceGather", name).Input(indices).Attr("dtype", VariableDType(handle)).Finish1();
+  return Op("ResourceGather", {handle, indices}).Name(name).Attr("dtype", VariableDType(handle)).Finish1();
 }
 
-Node* ResourceScatterAdd(Output handle, Output indices, Output updates, const std::string& name) {
+Node* ResourceScatterAdd(Output handle, const Operand& indices, const Operand& updates, const std::string& name) {
   return Scatter("ResourceScatterAdd", handle, indices, updates, name);
 }
-Node* ResourceScatterSub(Output handle, Output indices, Output updates, const std::string& name) {
+Node* ResourceScatterSub(Output handle, const Operand& indices, const Operand& updates, const std::string& name) {
   return Scatter("ResourceScatterSub", handle, indices, updates, name);
 }
-Node* ResourceScatterUpdate(Output handle, Output indices, Output updates, const std::string& name) {
+Node* ResourceScatterUpdate(Output handle, const Operand& indices, const Operand& updates, const std::string& name) {
   return Scatter("ResourceScatterUpdate", handle, indices, updates, name);
 }
 
@@ -215,6 +222,7 @@ void RegisterStateOps(OpRegistry& registry) {
                         })
                         .Gradient([](GradientContext& c) { c.SetInput(0, c.raw_grad(0)); })
                         .Stateful()
+                        .ReturnsKeptValue()
                         .Doc("The whole value of a variable; FailedPreconditionError where it has none yet."));
   RegisterAssign(registry, "AssignVariableOp", "dtype: type", "Makes `value` the variable's value.");
   RegisterAssign(registry, "AssignAddVariableOp", "dtype: {float32, float64, bfloat16, int32, int64}",

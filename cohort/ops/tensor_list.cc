@@ -4,6 +4,7 @@
 #include "cohort/graph/gradients.h"
 #include "cohort/graph/op_def.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/operand.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/shape_rules.h"
 
@@ -42,17 +43,11 @@ Output EmptyTensorList(Graph& graph, DType dtype, const Shape& shape) {
       .Finish1();
 }
 
-Output TensorListPushBack(Output list, Output tensor) {
-  return list.graph().Op("TensorListPushBack").Input(list).Input(tensor).Finish1();
-}
+Output TensorListPushBack(Output list, Output tensor) { return Op("TensorListPushBack", {list, tensor}).Finish1(); }
 
 PoppedTensor TensorListPopBack(Output list, DType dtype, const Shape& shape) {
-  Node* node = list.graph()
-                   .Op("TensorListPopBack")
-                   .Input(list)
-                   .Input(ElementShape(list.graph(), shape))
-                   .Attr("element_dtype", dtype)
-                   .Finish();
+  Node* node =
+      Op("TensorListPopBack", {list}).Input(ElementShape(list.graph(), shape)).Attr("element_dtype", dtype).Finish();
   return {node->output(0), node->output(1)};
 }
 
@@ -74,6 +69,7 @@ void RegisterTensorListOps(OpRegistry& registry) {
                         .Output("output_handle: variant")
                         .Attr("element_dtype: type")
                         .ShapeRule(ops::ScalarShape)
+                        .KeepsLastInput()
                         .Gradient(PushGradient)
                         .Doc("The list with `tensor` at its end."));
   registry.Register(OpDef("TensorListPopBack")

@@ -3,13 +3,14 @@
 #include "cohort/graph/gradients.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/operand.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/shape_rules.h"
 
 namespace cohort::ops {
 namespace {
 
-Output Apply(const char* op, Output x) { return x.graph().Op(op).Input(x).Finish1(); }
+Output Apply(const char* op, Output x) { return Op(op, {x}).Finish1(); }
 
 }  // namespace
 
@@ -41,7 +42,7 @@ constexpr const char* kFloats = "T: {bfloat16, half, float, double}";
 constexpr const char* kNumbers = "T: {bfloat16, half, float, double, uint8, int32, int64}";
 
 OpDef UnaryOp(const char* name, const char* types, const char* doc) {
-  return OpDef(name).Input("x: T").Output("y: T").Attr(types).ShapeRule(UnchangedShape).Doc(doc);
+  return OpDef(name).Input("x: T").Output("y: T").Attr(types).ShapeRule(UnchangedShape).Elementwise().Doc(doc);
 }
 
 OpDef TestOp(const char* name, const char* doc) {
@@ -50,6 +51,7 @@ OpDef TestOp(const char* name, const char* doc) {
       .Output("y: bool")
       .Attr(kFloats)
       .ShapeRule(UnchangedShape)
+      .Elementwise()
       .NotDifferentiable("a truth value")
       .Doc(doc);
 }

@@ -4,18 +4,71 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/control.h"
 #include "cohort/ops/gather.h"
 #include "cohort/ops/join.h"
+#include "cohort/ops/partition.h"
 #include "cohort/ops/state.h"
 
 namespace cohort::ops {
 namespace {
 
 constexpr char kGlobalStep[] = "global_step";
+
+// The collection that holds the handles of a variable's parts.
+std::string PartsOf(const std::string& name) { return StrCat("parts of variable ", name); }
+
+std::vector<int64_t> RowsOfParts(const std::vector<Variable>& parts) {
+  std::vector<int64_t> rows;
+  for (const Variable& part : parts) rows.push_back(part.shape().dim(0));
+  return rows;
+}
+
+// Adds one node a part with its rows of `value`; the result has run when all have.
+template <typename Update>
+Node* UpdateParts(const std::vector<Variable>& parts, Output value, const Update& update) {
+  const std::vector<Output> values = SplitV(value, RowsOfParts(parts), 0);
+  std::vector<Node*> updates;
+  for (size_t i = 0; i < parts.size(); ++i) updates.push_back(update(parts[i], values[i]));
+  return Group(value.graph(), updates, "update_parts");
+}
+
+// The part in which each index lies, int32.
+Output PartOfIndex(const std::vector<Variable>& parts, Output indices) {
+  Output number = ScalarLike(indices, 0);
+  int64_t begin = 0;
+  for (size_t i = 0; i + 1 < parts.size(); ++i) {
+    begin += parts[i].shape().dim(0);
+    number = Add(number, Cast(GreaterEqual(indices, ScalarLike(indices, static_cast<double>(begin))), indices.dtype()));
+  }
+  return Cast(number, DType::kInt32);
+}
+
+Output GatherParts(const std::vector<Variable>& parts, Output indices) {
+  Graph& graph = indices.graph();
+  const Output flat = Reshape(indices, std::vector<int64_t>{-1});
+  const int count = static_cast<int>(parts.size());
+  const Output numbers = PartOfIndex(parts, flat);
+  const std::vector<Output> places =
+      DynamicPartition(Range(Const(graph, 0), Size(flat), Const(graph, 1)), numbers, count);
+  const std::vector<Output> of_parts = DynamicPartition(flat, numbers, count);
+  std::vector<Output> rows;
+  int64_t begin = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    rows.push_back(parts[i].Gather(Sub(of_parts[i], ScalarLike(flat, static_cast<double>(begin)))));
+    begin += parts[i].shape().dim(0);
+  }
+  const Output merged = DynamicStitch(places, rows);
+  const Shape& row = parts[0].shape();
+  std::vector<Output> shape = {ShapeOf(indices)};
+  const std::vector<int32_t> dims(row.dims().begin() + 1, row.dims().end());
+  if (!dims.empty()) shape.push_back(Const(graph, dims));
+  return Reshape(merged, shape.size() == 1 ? shape[0] : Concat(shape, 0));
+}
 
 VariableInfo* Create(Graph& graph, const VariableRequest& request) {
   return graph.CreateVariable([&graph](const VariableRequest& final) { return MakeVariable(graph, final); }, request);
@@ -111,11 +164,103 @@ Variable::Variable(Graph& graph, const Tensor& initial_value, const VariableOpti
 Variable::Variable(Graph& graph, const Shape& shape, const Initializer& initializer, const VariableOptions& options)
     : info_(Create(graph, InitializerRequestFor(graph, graph.UniqueName(options.name), shape, initializer, options))) {}
 
-Output Variable::Read() const { return ReadVariableOp(handle(), "ReadVariableOp"); }
-Output Variable::Gather(Output indices) const { return ResourceGather(handle(), indices); }
-Node* Variable::Assign(Output value) const { return AssignVariableOp(handle(), value); }
-Node* Variable::AssignAdd(Output value) const { return AssignAddVariableOp(handle(), value); }
-Node* Variable::AssignSub(Output value) const { return AssignSubVariableOp(handle(), value); }
+void Variable::FailEmpty() {
+  throw InvalidArgumentError(
+      "[ops/variables] expected a variable; got an empty Variable, as Variable() is; make one with "
+      "Variable(graph, initial value) or GetVariable");
+}
+
+Output Variable::handle() const {
+  if (Get().handle.valid()) return Get().handle;
+  throw FailedPreconditionError(StrCat("[ops/variables] expected a variable with a handle; got '", name(),
+                                       "', which stands for ", parts().size(),
+                                       " parts: take the handles of Variable::parts()"));
+}
+
+std::vector<Variable> Variable::parts() const {
+  if (Get().handle.valid()) return {};
+  std::vector<Variable> found;
+  const std::vector<VariableInfo*> variables = graph().variables();
+  for (const Output& handle : graph().collection(PartsOf(name()))) {
+    for (VariableInfo* variable : variables) {
+      if (variable->handle == handle) found.emplace_back(variable);
+    }
+  }
+  return found;
+}
+
+Node* Variable::initializer() const {
+  if (Get().handle.valid()) return Get().initializer;
+  std::vector<Node*> initializers;
+  for (const Variable& part : parts()) initializers.push_back(part.initializer());
+  return Group(graph(), initializers, name() + "/Assign");
+}
+
+Output Variable::Read() const {
+  if (Get().handle.valid()) return ReadVariableOp(handle(), "ReadVariableOp");
+  std::vector<Output> values;
+  for (const Variable& part : parts()) values.push_back(part.Read());
+  return Concat(values, 0);
+}
+
+Output Variable::Gather(const Operand& indices) const {
+  if (Get().handle.valid()) return ResourceGather(handle(), indices);
+  return GatherParts(parts(), indices.In(graph(), DType::kInt64, name()));
+}
+
+Node* Variable::Assign(const Operand& value) const {
+  if (Get().handle.valid()) return AssignVariableOp(handle(), value);
+  return UpdateParts(parts(), value.In(graph(), dtype(), name()),
+                     [](const Variable& part, Output rows) { return part.Assign(rows); });
+}
+
+Node* Variable::AssignAdd(const Operand& value) const {
+  if (Get().handle.valid()) return AssignAddVariableOp(handle(), value);
+  return UpdateParts(parts(), value.In(graph(), dtype(), name()),
+                     [](const Variable& part, Output rows) { return part.AssignAdd(rows); });
+}
+
+Node* Variable::AssignSub(const Operand& value) const {
+  if (Get().handle.valid()) return AssignSubVariableOp(handle(), value);
+  return UpdateParts(parts(), value.In(graph(), dtype(), name()),
+                     [](const Variable& part, Output rows) { return part.AssignSub(rows); });
+}
+
+VariableInfo* MakeVariableOfParts(Graph& graph, const VariableRequest& request,
+                                  const std::vector<VariableInfo*>& parts) {
+  int64_t rows = 0;
+  std::vector<std::string> shapes;
+  bool fit = request.shape.rank() > 0 && !parts.empty();
+  for (const VariableInfo* part : parts) {
+    shapes.push_back(part->shape.ToString());
+    fit = fit && part->dtype == request.dtype && part->shape.rank() == request.shape.rank() &&
+          part->shape.Sub(1, part->shape.rank()) == request.shape.Sub(1, request.shape.rank());
+    rows += fit ? part->shape.dim(0) : 0;
+  }
+  if (!fit || rows != request.shape.dim(0)) {
+    throw InvalidArgumentError(StrCat("[ops/variables] expected parts that make up variable '", request.name, "' ",
+                                      request.dtype, request.shape, " along axis 0; got ", StrJoin(shapes, ", ")));
+  }
+  const ControlDependencies none(graph, nullptr);
+  const NameScope scope(graph, request.name + "/");
+  std::vector<Output> values, initial_values;
+  VariableInfo info;
+  for (const VariableInfo* part : parts) {
+    graph.AddToCollection(PartsOf(request.name), part->handle);
+    values.push_back(part->value);
+    initial_values.push_back(part->initial_value);
+    info.is_initialized =
+        info.is_initialized.valid() ? LogicalAnd(info.is_initialized, part->is_initialized) : part->is_initialized;
+  }
+  info.name = request.name;
+  info.dtype = request.dtype;
+  info.shape = request.shape;
+  info.value = Concat(values, 0);
+  info.initial_value = Concat(initial_values, 0);
+  info.trainable = false;
+  info.local = true;
+  return graph.AddVariable(std::move(info));
+}
 
 Variable GetVariable(Graph& graph, const std::string& name, const Shape& shape, DType dtype,
                      const Initializer& initializer, bool trainable) {

@@ -4,9 +4,11 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cohort/graph/graph.h"
 #include "cohort/ops/initializers.h"
+#include "cohort/ops/operand.h"
 
 namespace cohort::ops {
 
@@ -17,7 +19,8 @@ struct VariableOptions {
   DType dtype = DType::kInvalid;  // of an Initializer's values; kInvalid: float32
 };
 
-// Cheap to copy; valid as long as its graph. All members but the constructors need a variable: valid().
+// Cheap to copy; valid as long as its graph. Without a variable (valid() is false) all members but info() throw
+// InvalidArgumentError.
 class Variable {
  public:
   Variable() = default;
@@ -29,30 +32,44 @@ class Variable {
 
   bool valid() const { return info_ != nullptr; }
   VariableInfo* info() const { return info_; }
-  Graph& graph() const { return info_->handle.graph(); }
-  const std::string& name() const { return info_->name; }
-  DType dtype() const { return info_->dtype; }
-  const Shape& shape() const { return info_->shape; }
-  bool trainable() const { return info_->trainable; }
-  Output handle() const { return info_->handle; }
+  Graph& graph() const { return Get().value.graph(); }
+  const std::string& name() const { return Get().name; }
+  DType dtype() const { return Get().dtype; }
+  const Shape& shape() const { return Get().shape; }
+  bool trainable() const { return Get().trainable; }
+  // Throws FailedPreconditionError for a variable with parts(), each of which has its own.
+  Output handle() const;
   // The read that all users of the variable share: it runs when the step begins to need it, before the updates that
   // depend on it.
-  Output value() const { return info_->value; }
+  Output value() const { return Get().value; }
   operator Output() const { return value(); }
   // A read of its own, after the current control dependencies.
   Output Read() const;
-  // Rows of the variable, read on its device (ResourceGather).
-  Output Gather(Output indices) const;
-  Output initial_value() const { return info_->initial_value; }
-  Node* initializer() const { return info_->initializer; }
-  Output is_initialized() const { return info_->is_initialized; }
+  // The rows with these indices, read where they are (ResourceGather).
+  Output Gather(const Operand& indices) const;
+  Output initial_value() const { return Get().initial_value; }
+  // Assigns the initial value. Of a variable with parts() each call adds a node that runs their initializers.
+  Node* initializer() const;
+  Output is_initialized() const { return Get().is_initialized; }
 
-  Node* Assign(Output value) const;
-  Node* AssignAdd(Output value) const;
-  Node* AssignSub(Output value) const;
+  // The variables that this one stands for, if a creator has cut it along axis 0 (MakeVariableOfParts): its rows in
+  // turn. Empty for any other variable. Reading, gathering and assigning work on all parts. Gradients and optimizers
+  // take the parts.
+  std::vector<Variable> parts() const;
+
+  // A number gets the variable's dtype, by the rules of operand.h.
+  Node* Assign(const Operand& value) const;
+  Node* AssignAdd(const Operand& value) const;
+  Node* AssignSub(const Operand& value) const;
   friend bool operator==(const Variable&, const Variable&) = default;
 
  private:
+  const VariableInfo& Get() const {
+    if (info_ == nullptr) [[unlikely]]
+      FailEmpty();
+    return *info_;
+  }
+  [[noreturn]] static void FailEmpty();
   VariableInfo* info_ = nullptr;
 };
 
@@ -67,6 +84,12 @@ Variable GetVariable(Graph& graph, const std::string& name, const Shape& shape, 
 //   <name>/Assign, <name>/Read/ReadVariableOp, <name>/IsInitialized/VarIsInitializedOp   beside the handle
 // Slots of optimizers are made with it, since they belong to one concrete variable.
 VariableInfo* MakeVariable(Graph& graph, const VariableRequest& request);
+
+// For creators that cut a variable along axis 0: adds one that stands for `parts`, each of which `next` has made. It is
+// in the graph as a local variable that is not trained, so that savers, initializers and optimizers see its parts
+// alone. Throws InvalidArgumentError unless the parts' rows make up the requested shape.
+VariableInfo* MakeVariableOfParts(Graph& graph, const VariableRequest& request,
+                                  const std::vector<VariableInfo*>& parts);
 
 // Runs the initializers of all variables that are not local / that are local. Only those that there are by now.
 Node* GlobalVariablesInitializer(Graph& graph, const std::string& name = "init");

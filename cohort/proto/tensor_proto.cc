@@ -95,7 +95,7 @@ Shape FromProto(const proto::TensorShapeProto& in) {
 }
 
 void ToProto(const Tensor& tensor, proto::TensorProto* out) {
-  if (!tensor.defined() || IsHandle(tensor.dtype()) || tensor.space() != MemorySpace::kHost) {
+  if (!tensor.defined() || IsHandle(tensor.dtype()) || !tensor.space().is_host()) {
     throw InvalidArgumentError(StrCat(
         "[tensor] only host tensors of plain elements can be written as a TensorProto; got ", tensor.ToString(0)));
   }

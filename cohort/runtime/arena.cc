@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cohort/core/error.h"
+#include "cohort/core/host_blocks.h"
 
 namespace cohort {
 namespace {
@@ -50,7 +51,7 @@ struct ArenaPlanner::Plan {
 // A place in an arena, free while nobody holds it.
 class ArenaPlanner::Slice final : public Buffer {
  public:
-  Slice() : Buffer(nullptr, 0, MemorySpace::kHost) { refs_.store(0, std::memory_order_relaxed); }
+  Slice() : Buffer(nullptr, 0, MemorySpace::Host()) { refs_.store(0, std::memory_order_relaxed); }
   ~Slice() override = default;
   void Place(Arena* arena, void* data) {
     arena_ = arena;

@@ -97,7 +97,7 @@ class StepAllocator final : public Allocator {
   BufferPtr Allocate(size_t bytes) override {
     return bytes < kArenaFromBytes ? HostAllocator().Allocate(bytes) : AllocateLarge(bytes);
   }
-  MemorySpace space() const override { return MemorySpace::kHost; }
+  MemorySpace space() const override { return MemorySpace::Host(); }
   // After the run's own tensors are gone: what somebody still holds is never planned again, and its block lives until
   // it is released. A run that has failed teaches nothing else.
   void EndRun(bool ok) {

@@ -138,19 +138,4 @@ class Pruner {
 
 PrunedGraph Prune(const Graph& graph, const Signature& signature) { return Pruner(graph, signature).Run(); }
 
-std::unique_ptr<Graph> CopyWithout(const Graph& graph, const std::set<const Node*>& left_out) {
-  auto result = std::make_unique<Graph>();
-  std::unordered_map<const Node*, Node*> copies;
-  for (const Node* node : TopologicalOrder(graph)) {
-    if (left_out.count(node) > 0) continue;
-    std::vector<Output> inputs;
-    for (const Output& input : node->inputs()) inputs.push_back({copies.at(input.node), input.index});
-    std::vector<Node*> controls;
-    for (const Node* control : node->control_inputs()) controls.push_back(copies.at(control));
-    copies[node] = CopyNode(*result, *node, inputs, controls);
-  }
-  TakeFunctions(graph, *result);
-  return result;
-}
-
 }  // namespace cohort

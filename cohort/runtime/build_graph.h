@@ -2,9 +2,7 @@
 #pragma once
 
 #include <memory>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cohort/graph/graph.h"
@@ -29,12 +27,5 @@ struct PrunedGraph {
 // Copies the ancestors of fetches and targets, cut at the feeds. Throws InvalidArgumentError for a feed or fetch of
 // another graph, a feed given twice, a fetched resource handle.
 PrunedGraph Prune(const Graph& graph, const Signature& signature);
-
-// A value of a graph as the key of a map.
-using ValueKey = std::pair<const Node*, int>;
-inline ValueKey KeyOf(const Output& value) { return {value.node, value.index}; }
-
-// A copy of `graph` without some nodes, which none of the others may read.
-std::unique_ptr<Graph> CopyWithout(const Graph& graph, const std::set<const Node*>& left_out);
 
 }  // namespace cohort

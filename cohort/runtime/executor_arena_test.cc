@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "cohort/core/str_cat.h"
-#include "cohort/device/device_factory.h"
+#include "cohort/device/backend.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/control.h"
@@ -76,10 +76,19 @@ testing::HeldKernels& HeldByTheDesk() { return TheDesk().held; }
 
 const bool kArenaOpsRegistered = [] {
   testing::RegisterForDeviceKinds();
-  const auto unknown = [](ShapeContext&) { return std::vector<Shape>{Shape{-1, kColumns}}; };
-  for (const char* op : {"ArenaNext", "ArenaHalf", "ArenaRows", "ArenaKeep", "ArenaRefuse", "ArenaHold"}) {
-    OpRegistry::Global().Register(OpDef(op).Input("x: float32").Output("y: float32").ShapeRule(unknown).Stateful());
+  const auto same = [](ShapeContext& c) { return std::vector<Shape>{c.input(0)}; };
+  const auto half = [](ShapeContext& c) {
+    const Shape& x = c.input(0);
+    return std::vector<Shape>{{x.has_rank() && x.dim(0) >= 0 ? x.dim(0) - x.dim(0) / 2 : -1, kColumns}};
+  };
+  const auto rows = [](ShapeContext&) { return std::vector<Shape>{Shape{-1, kColumns}}; };
+  OpRegistry& ops = OpRegistry::Global();
+  const auto one_to_one = [](const char* op) { return OpDef(op).Input("x: float32").Output("y: float32").Stateful(); };
+  for (const char* op : {"ArenaNext", "ArenaKeep", "ArenaRefuse", "ArenaHold"}) {
+    ops.Register(one_to_one(op).ShapeRule(same));
   }
+  ops.Register(one_to_one("ArenaHalf").ShapeRule(half));
+  ops.Register(one_to_one("ArenaRows").ShapeRule(rows).DataDependentShape());
   KernelRegistry& kernels = KernelRegistry::Global();
   kernels.RegisterFn("ArenaNext", "CPU", Next);
   kernels.RegisterFn("ArenaHalf", "CPU", Half);
@@ -87,7 +96,7 @@ const bool kArenaOpsRegistered = [] {
   kernels.RegisterFn("ArenaKeep", "CPU", Keep);
   kernels.RegisterFn("ArenaRefuse", "CPU", RefuseSome);
   kernels.Register<testing::HoldingKernel<HeldByTheDesk>>("ArenaHold", "CPU");
-  RegisterTestDeviceKernels(kernels);
+  RegisterTestKernels(kernels);
   return true;
 }();
 
@@ -193,9 +202,7 @@ TEST_P(ExecutorArenaTest, AFetchedViewKeepsItsValue) {
 
 TEST_P(ExecutorArenaTest, VariablesKeepWhatTheyAreGiven) {
   const auto assign = [&](const char* name, Output value) {
-    task_->resources.LookupOrCreate<Variable>("", name, [&] {
-      return std::make_shared<Variable>(name, DType::kFloat32, Shape{-1, kColumns});
-    });
+    MakeVariable(name, Shape{-1, kColumns});
     const Output handle = g_.Op("VarHandleOp")
                               .Attr("dtype", DType::kFloat32)
                               .Attr("shape", Shape{-1, kColumns})
@@ -208,7 +215,7 @@ TEST_P(ExecutorArenaTest, VariablesKeepWhatTheyAreGiven) {
   Retval(ops::Sum(Line(Arg(0), 6)), 0);
   const auto executor = Compile();
   const auto value_of = [&](const char* name) {
-    return std::dynamic_pointer_cast<Variable>(task_->resources.Lookup("", name))->Read();
+    return its_device().CopyToHost(std::dynamic_pointer_cast<Variable>(task_->resources.Lookup("", name))->Read());
   };
   for (int run = 0; run < 5; ++run) {
     const auto value = static_cast<float>(run);

@@ -33,31 +33,43 @@ void SetResult(KernelContext& ctx, int i, Tensor value) {
                                       output.dtype(), output.shape(), "; the function gave ", value.dtype(),
                                       value.shape()));
   }
-  if (LiesInHostMemory(output)) {
-    if (value.space() != MemorySpace::kHost) value = ctx.device().CopyToHost(value);
-  } else if (value.space() != ctx.device().allocator().space()) {
-    value = ctx.device().CopyFromHost(value);
-  }
-  ctx.SetOutput(i, std::move(value));
+  ctx.SetOutput(i, PlacedAs(ctx, i, std::move(value)));
 }
 
-Status SetResults(KernelContext& ctx, std::vector<Tensor> results) {
+// Sets results [from, end), and then calls `done`; a result that has to come from the device comes without blocking.
+void SetResultsFrom(KernelContext& ctx, size_t from, std::vector<Tensor> results, const Done& done) {
   try {
-    if (results.size() != static_cast<size_t>(ctx.num_outputs())) {
-      throw InvalidArgumentError(StrCat("[function] expected ", ctx.num_outputs(), " results for ",
-                                        ctx.node().Describe(), "; the function gave ", results.size()));
+    for (size_t i = from; i < results.size(); ++i) {
+      const auto output = static_cast<int>(i);
+      if (MustComeToHost(ctx, output, results[i])) {
+        const Tensor value = std::move(results[i]);
+        return CopyToHostInStep(
+            ctx, value, [&ctx, i, results = std::move(results), done](const Status& status, Tensor copy) mutable {
+              if (!status.ok()) return done(status);
+              results[i] = std::move(copy);
+              SetResultsFrom(ctx, i, std::move(results), done);
+            });
+      }
+      SetResult(ctx, output, std::move(results[i]));
     }
-    for (size_t i = 0; i < results.size(); ++i) SetResult(ctx, static_cast<int>(i), std::move(results[i]));
-    return {};
   } catch (...) {
-    return Status::FromCurrentException();
+    return done(Status::FromCurrentException());
   }
+  done(Status());
+}
+
+void SetResults(KernelContext& ctx, std::vector<Tensor> results, const Done& done) {
+  if (results.size() != static_cast<size_t>(ctx.num_outputs())) {
+    return done(Status(Code::kInvalidArgument, StrCat("[function] expected ", ctx.num_outputs(), " results for ",
+                                                      ctx.node().Describe(), "; the function gave ", results.size())));
+  }
+  SetResultsFrom(ctx, 0, std::move(results), done);
 }
 
 void Call(CompiledFunction& function, KernelContext& ctx, std::vector<Tensor> args, Done done) {
   function.CallAsync(ctx, ctx.mode(), std::move(args),
                      [&ctx, done = std::move(done)](const Status& status, std::vector<Tensor> results) {
-                       done(status.ok() ? SetResults(ctx, std::move(results)) : status);
+                       status.ok() ? SetResults(ctx, std::move(results), done) : done(status);
                      });
 }
 
@@ -152,7 +164,7 @@ class Loop {
     }
   }
 
-  // False where the loop has ended, and this is gone.
+  // Returns false if the loop has ended, and this is gone, or if it goes on later.
   bool TakeResults() {
     if (!status_.ok()) return Finish(status_), false;
     try {
@@ -161,13 +173,27 @@ class Loop {
         in_body_ = false;
         return true;
       }
-      const Tensor& go_on = results_.at(0);
-      in_body_ = IsTrue(go_on.space() == MemorySpace::kHost ? go_on : ctx_.device().CopyToHost(go_on));
+      const Tensor go_on = results_.at(0);
+      if (!go_on.space().is_host()) return FetchCondition(go_on), false;
+      in_body_ = IsTrue(go_on);
       if (in_body_) return true;
     } catch (...) {
       return Finish(Status::FromCurrentException()), false;
     }
-    return Finish(SetResults(ctx_, std::move(values_))), false;
+    auto end = [&ctx = ctx_, values = std::move(values_), done = std::move(done_)]() mutable {
+      SetResults(ctx, std::move(values), done);
+    };
+    delete this;
+    return end(), false;
+  }
+
+  // Goes on when the condition has come from the device.
+  void FetchCondition(const Tensor& go_on) {
+    CopyToHostInStep(ctx_, go_on, [this](const Status& status, Tensor value) {
+      status_ = status;
+      results_ = {std::move(value)};
+      if (TakeResults()) Run();
+    });
   }
 
   void Finish(const Status& status) {
@@ -200,13 +226,13 @@ class WhileKernel final : public AsyncOpKernel {
 
 }  // namespace
 
-void RegisterFunctionKernels(KernelRegistry& registry, const char* device) {
-  registry.Register<CallKernel>("PartitionedCall", device);
-  registry.Register<CallKernel>("StatefulPartitionedCall", device);
-  registry.Register<IfKernel>("If", device);
-  registry.Register<IfKernel>("StatelessIf", device);
-  registry.Register<WhileKernel>("While", device);
-  registry.Register<WhileKernel>("StatelessWhile", device);
+void RegisterFunctionKernels(KernelRegistry& registry) {
+  registry.RegisterHost<CallKernel>("PartitionedCall", KernelMemory::kEither);
+  registry.RegisterHost<CallKernel>("StatefulPartitionedCall", KernelMemory::kEither);
+  registry.RegisterHost<IfKernel>("If", KernelMemory::kEither);
+  registry.RegisterHost<IfKernel>("StatelessIf", KernelMemory::kEither);
+  registry.RegisterHost<WhileKernel>("While", KernelMemory::kEither);
+  registry.RegisterHost<WhileKernel>("StatelessWhile", KernelMemory::kEither);
 }
 
 }  // namespace cohort

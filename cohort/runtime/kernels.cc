@@ -1,18 +1,16 @@
 #include "cohort/runtime/kernels.h"
 
+#include <utility>
+
+#include "cohort/device/backend.h"
 #include "cohort/runtime/memory_placement.h"
 
 namespace cohort {
 namespace {
 
-Tensor OnHost(KernelContext& ctx, const Tensor& value) {
-  return value.space() == MemorySpace::kHost ? value : ctx.device().CopyToHost(value);
-}
-// `value`, which came from elsewhere, where output 0 of the node is to lie.
-Tensor Placed(KernelContext& ctx, Tensor value) {
-  if (LiesInHostMemory(ctx.node().output(0))) return OnHost(ctx, value);
-  return value.space() == ctx.allocator().space() ? std::move(value) : ctx.device().CopyFromHost(value);
-}
+// On a device with streams a kernel that hands a value to the host waits for the copy, and is asynchronous. On any
+// other device it is not: values lie where they are wanted, and a plan of such kernels stays synchronous.
+bool HasStreams(const KernelConstruction& c) { return c.device.backend().has_streams(); }
 
 // Values that a session was fed are the caller's; those of a function's arguments are given to its body.
 class ArgKernel final : public OpKernel {
@@ -21,7 +19,7 @@ class ArgKernel final : public OpKernel {
       : index_(static_cast<size_t>(c.attr<int64_t>("index"))), take_(c.node.has_attr("_of_function")) {}
   void Compute(KernelContext& ctx) override {
     Tensor& value = ctx.step().args[index_];
-    ctx.SetOutput(0, Placed(ctx, take_ ? std::move(value) : value));
+    ctx.SetOutput(0, PlacedAs(ctx, 0, take_ ? std::move(value) : value));
   }
 
  private:
@@ -29,28 +27,87 @@ class ArgKernel final : public OpKernel {
   const bool take_;
 };
 
-// Results of a function stay in the memory where they are.
-class RetvalKernel final : public OpKernel {
+// An argument of a function that its body reads on the host, while the caller may have it on the device.
+class ArgToHostKernel final : public AsyncOpKernel {
  public:
-  explicit RetvalKernel(const KernelConstruction& c)
-      : index_(static_cast<size_t>(c.attr<int64_t>("index"))), keep_(c.node.has_attr("_of_function")) {}
-  void Compute(KernelContext& ctx) override {
-    ctx.step().rets[index_] = keep_ ? ctx.input(0) : OnHost(ctx, ctx.input(0));
+  explicit ArgToHostKernel(const KernelConstruction& c) : index_(static_cast<size_t>(c.attr<int64_t>("index"))) {}
+  void ComputeAsync(KernelContext& ctx, Done done) override {
+    const Tensor value = std::move(ctx.step().args[index_]);
+    CopyToHostInStep(ctx, value, [&ctx, done = std::move(done)](const Status& status, Tensor copy) {
+      ctx.SetOutput(0, std::move(copy));
+      done(status);
+    });
   }
 
  private:
   const size_t index_;
-  const bool keep_;
 };
+
+std::unique_ptr<OpKernel> MakeArg(const KernelConstruction& c) {
+  const bool to_host = HasStreams(c) && c.node.has_attr("_of_function") && LiesInHostMemory(c.node.output(0));
+  if (to_host) return std::make_unique<ArgToHostKernel>(c);
+  return std::make_unique<ArgKernel>(c);
+}
+
+// The value is in host memory already, or it is the result of a function, which stays in the memory where it is.
+class RetvalKernel final : public OpKernel {
+ public:
+  explicit RetvalKernel(const KernelConstruction& c) : index_(static_cast<size_t>(c.attr<int64_t>("index"))) {}
+  void Compute(KernelContext& ctx) override { ctx.step().rets[index_] = ctx.input(0); }
+
+ private:
+  const size_t index_;
+};
+
+class RetvalToHostKernel final : public AsyncOpKernel {
+ public:
+  explicit RetvalToHostKernel(const KernelConstruction& c) : index_(static_cast<size_t>(c.attr<int64_t>("index"))) {}
+  void ComputeAsync(KernelContext& ctx, Done done) override {
+    CopyToHostInStep(ctx, ctx.input(0), [this, &ctx, done = std::move(done)](const Status& status, Tensor copy) {
+      ctx.step().rets[index_] = std::move(copy);
+      done(status);
+    });
+  }
+
+ private:
+  const size_t index_;
+};
+
+std::unique_ptr<OpKernel> MakeRetval(const KernelConstruction& c) {
+  if (HasStreams(c) && !c.node.has_attr("_of_function")) return std::make_unique<RetvalToHostKernel>(c);
+  return std::make_unique<RetvalKernel>(c);
+}
 
 class SendKernel final : public OpKernel {
  public:
   explicit SendKernel(const KernelConstruction& c) : edge_(static_cast<EdgeId>(c.attr<int64_t>("edge"))) {}
-  void Compute(KernelContext& ctx) override { ctx.step().rendezvous->Send(edge_, OnHost(ctx, ctx.input(0))); }
+  void Compute(KernelContext& ctx) override { ctx.step().rendezvous->Send(edge_, ctx.input(0)); }
 
  private:
   const EdgeId edge_;
 };
+
+class SendFromDeviceKernel final : public AsyncOpKernel {
+ public:
+  explicit SendFromDeviceKernel(const KernelConstruction& c) : edge_(static_cast<EdgeId>(c.attr<int64_t>("edge"))) {}
+  void ComputeAsync(KernelContext& ctx, Done done) override {
+    CopyToHostInStep(ctx, ctx.input(0), [this, &ctx, done = std::move(done)](const Status& status, const Tensor& copy) {
+      if (status.ok()) {
+        ctx.step().rendezvous->Send(edge_, copy);
+        ctx.step().rendezvous->Flush();  // whoever runs the step may have left it, and may wait for an answer
+      }
+      done(status);
+    });
+  }
+
+ private:
+  const EdgeId edge_;
+};
+
+std::unique_ptr<OpKernel> MakeSend(const KernelConstruction& c) {
+  if (HasStreams(c)) return std::make_unique<SendFromDeviceKernel>(c);
+  return std::make_unique<SendKernel>(c);
+}
 
 class RecvKernel final : public AsyncOpKernel {
  public:
@@ -59,7 +116,7 @@ class RecvKernel final : public AsyncOpKernel {
     ctx.step().rendezvous->RecvAsync(edge_, [&ctx, done = std::move(done)](const Status& status, const Tensor& value) {
       if (!status.ok()) return done(status);
       try {
-        ctx.SetOutput(0, Placed(ctx, value));
+        ctx.SetOutput(0, PlacedAs(ctx, 0, value));
       } catch (...) {
         return done(Status::FromCurrentException());
       }
@@ -71,22 +128,32 @@ class RecvKernel final : public AsyncOpKernel {
   const EdgeId edge_;
 };
 
-void ToHost(KernelContext& ctx) { ctx.SetOutput(0, OnHost(ctx, ctx.input(0))); }
-void ToDevice(KernelContext& ctx) { ctx.SetOutput(0, ctx.device().CopyFromHost(ctx.input(0))); }
+class ToHostKernel final : public AsyncOpKernel {
+ public:
+  explicit ToHostKernel(const KernelConstruction&) {}
+  void ComputeAsync(KernelContext& ctx, Done done) override {
+    CopyToHostInStep(ctx, ctx.input(0), [&ctx, done = std::move(done)](const Status& status, Tensor copy) {
+      ctx.SetOutput(0, std::move(copy));
+      done(status);
+    });
+  }
+};
+
+void ToDevice(KernelContext& ctx) { ctx.SetOutput(0, ctx.device().CopyFromHostAsync(ctx.input(0))); }
 
 }  // namespace
 
 void RegisterRuntimeKernels(KernelRegistry& registry) {
-  if (registry.Has("_Arg", "CPU")) return;
-  for (const char* device : {"CPU", "TEST"}) {
-    registry.Register<ArgKernel>("_Arg", device);
-    registry.Register<RetvalKernel>("_Retval", device);
-    registry.Register<SendKernel>("_Send", device);
-    registry.Register<RecvKernel>("_Recv", device);
-    registry.RegisterFn("_ToHost", device, ToHost);
-    registry.RegisterFn("_ToDevice", device, ToDevice);
-    RegisterFunctionKernels(registry, device);
-  }
+  if (registry.Has("_Arg", kHostDeviceType)) return;
+  registry.RegisterHost("_Arg", MakeArg, KernelMemory::kEither);
+  registry.RegisterHost("_Retval", MakeRetval, KernelMemory::kEither);
+  registry.RegisterHost("_Send", MakeSend, KernelMemory::kEither);
+  registry.RegisterHost<RecvKernel>("_Recv", KernelMemory::kEither);
+  registry.RegisterHost<ToHostKernel>("_ToHost", KernelMemory::kEither);
+  registry.RegisterHostFn("_ToDevice", ToDevice, KernelMemory::kEither);
+  RegisterFunctionKernels(registry);
+  RegisterTensorListKernels(registry);
+  RegisterControlKernels(registry);
 }
 
 }  // namespace cohort

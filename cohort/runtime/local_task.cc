@@ -1,6 +1,7 @@
+#include "cohort/runtime/local_task.h"
+
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/runtime/task_client.h"
 
 namespace cohort {
 namespace {

@@ -22,8 +22,6 @@ struct Uses {
 
 bool HoldsObjects(DType dtype) { return DTypeSize(dtype) == 0; }
 
-bool TakesEither(const Node& node) { return node.op_name() == "_Send" || node.op_name() == "_Retval"; }
-
 // Whether output 0 can be put into either memory.
 bool IsMovable(const Node& node) {
   const std::string& op = node.op_name();
@@ -67,16 +65,39 @@ bool LiesInHostMemory(const Output& value) {
   return node.output_arg(value.index).host_memory || HoldsObjects(value.dtype()) || node.has_attr(kHostMemory);
 }
 
-void PlaceInMemory(Graph& graph) {
+Tensor PlacedAs(const KernelContext& ctx, int output, Tensor value) {
+  if (LiesInHostMemory(ctx.node().output(output))) {
+    return value.space().is_host() ? std::move(value) : ctx.device().CopyToHost(value);
+  }
+  return value.space() == ctx.device().allocator().space() ? std::move(value) : ctx.device().CopyFromHostAsync(value);
+}
+
+bool MustComeToHost(const KernelContext& ctx, int output, const Tensor& value) {
+  return !value.space().is_host() && LiesInHostMemory(ctx.node().output(output));
+}
+
+void CopyToHostInStep(const KernelContext& ctx, const Tensor& value, Device::CopyDone done) {
+  if (value.space().is_host()) return done(Status(), value);
+  ctx.device().CopyToHostAsync(value,
+                               [error = ctx.step().error, done = std::move(done)](const Status& status, Tensor copy) {
+                                 const bool failed = status.ok() && error != nullptr && error->set();
+                                 done(failed ? error->status() : status, std::move(copy));
+                               });
+}
+
+void PlaceInMemory(Graph& graph, const std::string& device_type) {
   const std::vector<Node*> nodes = graph.nodes();
   std::map<std::pair<int, int>, Uses> uses;  // by node id and output
   for (Node* node : nodes) {
+    const KernelMemory memory = KernelRegistry::Global().MemoryOf(node->op_name(), device_type);
+    if (memory == KernelMemory::kHost) node->SetAttr(kHostMemory, true);
     for (int i = 0; i < node->num_inputs(); ++i) {
       const Output& value = node->input(i);
       if (HoldsObjects(value.dtype())) continue;
       Uses& here = uses[{value.node->id(), value.index}];
-      if (TakesEither(*node)) continue;
-      (node->input_arg(i).host_memory ? here.host : here.device).push_back({node, i});
+      const bool wants_host = node->input_arg(i).host_memory || memory == KernelMemory::kHost;
+      if (!wants_host && memory == KernelMemory::kEither) continue;
+      (wants_host ? here.host : here.device).push_back({node, i});
     }
   }
   for (Node* node : nodes) {

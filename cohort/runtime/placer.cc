@@ -9,7 +9,6 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/device/kernel.h"
 #include "cohort/runtime/colocation.h"
-#include "cohort/runtime/metadata_ops.h"
 
 namespace cohort {
 namespace {
@@ -67,7 +66,7 @@ class Placer {
     const auto rank = [this](const DeviceAttributes* device) {
       const DeviceName& name = device->name;
       return std::make_tuple(!options_.default_task.Matches(name), name.job, name.replica, name.task,
-                             device->type != "CPU", name.type, name.id);
+                             device->type != kHostDeviceType, name.type, name.id);
     };
     std::sort(ranked_.begin(), ranked_.end(), [&](const auto* a, const auto* b) { return rank(a) < rank(b); });
   }
@@ -77,7 +76,7 @@ class Placer {
     std::vector<Node*> generators;
     for (const std::vector<Node*>& group : colocation_.groups()) {
       Node* first = group.front();
-      if (group.size() == 1 && ReadsShapeAlone(*first)) {
+      if (group.size() == 1 && first->op().reads_shape_only()) {
         metadata.push_back(first);
       } else if (group.size() == 1 && IsGenerator(*first)) {
         generators.push_back(first);
@@ -148,7 +147,7 @@ class Placer {
   }
 
   static bool IsEligible(const DeviceName& request, const DeviceAttributes& device) {
-    return request.Matches(device.name) && (request.type || device.type == "CPU");
+    return request.Matches(device.name) && (request.type || device.type == kHostDeviceType);
   }
 
   bool HasKernel(const Node& node, const std::string& type) {
@@ -183,8 +182,8 @@ class Placer {
   [[noreturn]] static void FailRequest(const std::vector<Node*>& group, const DeviceName& request,
                                        const std::string& available) {
     if (request.IsEmpty()) {
-      throw InvalidArgumentError(StrCat(Prefix(*group.front()), "it asks for no device and there is none of type CPU; ",
-                                        "available devices are ", available));
+      throw InvalidArgumentError(StrCat(Prefix(*group.front()), "it asks for no device and there is none of type ",
+                                        kHostDeviceType, "; available devices are ", available));
     }
     // The member whose own words ask for the most of it.
     const Node* culprit = group.front();

@@ -7,7 +7,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/runtime/colocation.h"
-#include "cohort/runtime/graph_test_ops.h"
+#include "cohort/runtime/testing/graph_ops.h"
 
 namespace cohort {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "cohort/graph/copy_node.h"
 #include "cohort/graph/topological_order.h"
-#include "cohort/runtime/build_graph.h"
 
 namespace cohort {
 namespace {
@@ -24,12 +24,6 @@ std::optional<int64_t> GuessBytes(const Output& value) {
     bytes *= dim < 0 ? kUnknownDim : dim;
   }
   return bytes;
-}
-
-// Whether the value's memory is there before and after the step, or its client's.
-bool IsHeldOutside(const Output& value) {
-  const std::string& op = value.node->op_name();
-  return op == "Const" || op == "ReadVariableOp" || op == "_Arg";
 }
 
 class Hoister {
@@ -72,7 +66,7 @@ class Hoister {
       const Output& input = node.input(i);
       const auto same = [&](const Output& other) { return KeyOf(other) == KeyOf(input); };
       const bool is_first = std::find_if(node.inputs().begin(), node.inputs().end(), same) == node.inputs().begin() + i;
-      if (is_first && last_reader_.at(KeyOf(input)) == &node && !IsHeldOutside(input))
+      if (is_first && last_reader_.at(KeyOf(input)) == &node && !input.node->op().returns_kept_value())
         freed += GuessBytes(input).value_or(0);
     }
     for (int i = 0; i < node.num_outputs(); ++i) {

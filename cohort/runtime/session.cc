@@ -1,22 +1,97 @@
 #include "cohort/runtime/session.h"
 
+#include <atomic>
+#include <utility>
+
+#include "cohort/core/error.h"
+#include "cohort/core/line_buffering.h"
+#include "cohort/core/logging.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/runtime/master.h"
 
 namespace cohort {
 
-std::vector<Tensor> Callable::operator()(const std::vector<Tensor>& feeds) const {
-  return prepared_->master->RunStep(*prepared_, feeds, {});
+void WarnOfFieldsWithoutEffect(const SessionConfig& config) {
+  static std::atomic<bool> warned{false};
+  if (config.inter_op_parallelism_threads == 0 || warned.exchange(true)) return;
+  LogWarning("session", "inter_op_parallelism_threads = ", config.inter_op_parallelism_threads,
+             " has no effect: a device runs one kernel at a time; intra_op_parallelism_threads says with how many "
+             "threads");
+}
+
+const Tensor& RunResults::operator[](const Output& fetch) const {
+  for (size_t i = 0; i < values_.size(); ++i) {
+    if ((*fetches_)[i] == fetch) return values_[i];
+  }
+  std::vector<std::string> names;
+  for (size_t i = 0; i < values_.size(); ++i) names.push_back((*fetches_)[i].name());
+  throw InvalidArgumentError(StrCat("[session] expected a value that this run has fetched; got ",
+                                    fetch.valid() ? fetch.name() : "an invalid Output",
+                                    "; fetched were: ", names.empty() ? "none" : StrJoin(names, ", ")));
+}
+
+RunResults Callable::operator()(const std::vector<Tensor>& feeds) const {
+  return RunResults(prepared_->master->RunStep(*prepared_, feeds, {}), prepared_->fetches);
 }
 
 Session::Session(const Graph& graph, const std::string& target, const SessionConfig& config)
-    : master_(std::make_unique<Master>(graph, target, config)) {}
+    : master_(std::make_unique<Master>(graph, target, config)) {
+  ApplyLineBuffering();
+  WarnOfFieldsWithoutEffect(config);
+}
 
 Session::~Session() = default;
 
-std::vector<Tensor> Session::Run(const FeedList& feeds, const std::vector<Output>& fetches,
-                                 const std::vector<Node*>& targets, const RunOptions& options) {
-  return master_->RunStep(master_->Prepare(feeds, fetches, targets), feeds, options);
+RunResults Session::Run(const FeedList& feeds, const std::vector<Output>& fetches, const std::vector<Node*>& targets,
+                        const RunOptions& options) {
+  if (interceptor_ != nullptr) return RunIntercepted({feeds, fetches, targets, options});
+  const PreparedSignature& prepared = master_->Prepare(feeds, fetches, targets);
+  return RunResults(master_->RunStep(prepared, feeds, options), prepared.fetches);
 }
+
+RunResults Session::RunIntercepted(RunRequest request) {
+  const size_t wanted = request.fetches.size();
+  interceptor_->BeforeRun(&request);
+  RunResults results;
+  try {
+    const PreparedSignature& prepared = master_->Prepare(request.feeds, request.fetches, request.targets);
+    results = RunResults(master_->RunStep(prepared, request.feeds, request.options), prepared.fetches);
+  } catch (...) {
+    interceptor_->AfterRun(request, Status::FromCurrentException(), {});
+    throw;
+  }
+  interceptor_->AfterRun(request, Status(), results);
+  results.Truncate(wanted);
+  return results;
+}
+
+void Session::RunAsync(RunRequest request, RunDone done) {
+  const auto finished = std::make_shared<RunDone>(std::move(done));
+  try {
+    const size_t wanted = request.fetches.size();
+    const std::shared_ptr<RunInterceptor> interceptor = interceptor_;
+    if (interceptor != nullptr) interceptor->BeforeRun(&request);
+    const auto kept = std::make_shared<RunRequest>(std::move(request));
+    const PreparedSignature& prepared = master_->Prepare(kept->feeds, kept->fetches, kept->targets);
+    master_->StartStep(
+        prepared, kept->feeds, kept->options,
+        [kept, wanted, interceptor, finished, fetches = prepared.fetches](Status status, std::vector<Tensor> values) {
+          RunResults results(std::move(values), fetches);
+          try {
+            if (interceptor != nullptr) interceptor->AfterRun(*kept, status, results);
+          } catch (...) {
+            if (status.ok()) status = Status::FromCurrentException();
+          }
+          if (!status.ok()) results = RunResults();
+          if (results.size() > wanted) results.Truncate(wanted);
+          (*finished)(status, std::move(results));
+        });
+  } catch (...) {
+    (*finished)(Status::FromCurrentException(), {});
+  }
+}
+
+void Session::SetInterceptor(std::shared_ptr<RunInterceptor> interceptor) { interceptor_ = std::move(interceptor); }
 
 Callable Session::MakeCallable(const std::vector<Output>& feeds, const std::vector<Output>& fetches,
                                const std::vector<Node*>& targets) {

@@ -1,5 +1,6 @@
 #include "cohort/core/str_cat.h"
-#include "cohort/device/device_factory.h"
+#include "cohort/device/backend.h"
+#include "cohort/runtime/local_task.h"
 #include "cohort/runtime/session.h"
 #include "cohort/runtime/task_client.h"
 
@@ -11,7 +12,7 @@ class OwnDevices final : public ClusterView {
  public:
   explicit OwnDevices(const SessionConfig& config) {
     auto resources = std::make_shared<TaskResources>();
-    auto devices = std::make_shared<DeviceSet>(DeviceFactories::Global().Make(
+    auto devices = std::make_shared<DeviceSet>(BackendRegistry::Global().MakeDevices(
         default_task(), config.device_count, config.intra_op_parallelism_threads, resources, "session"));
     task_ = std::make_shared<LocalTask>(default_task().ToString(), std::move(devices), std::move(resources));
   }

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/ops/activation.h"
 #include "cohort/ops/array.h"
@@ -38,7 +40,7 @@ const bool kSessionOpsRegistered = [] {
         return std::vector<Shape>{c.input(0)};
       }));
   KernelRegistry::Global().Register<CountsPlans>("CountsPlans", "CPU");
-  RegisterTestDeviceKernels(KernelRegistry::Global());
+  RegisterTestKernels(KernelRegistry::Global());
   return true;
 }();
 
@@ -54,6 +56,41 @@ TEST_P(SessionTest, FeedsAndFetches) {
   const auto result = session.Run({{x, Tensor::Vector<float>({1, 2, 3})}}, {y, x});
   EXPECT_EQ(result[0].ToVector<float>(), (std::vector<float>{3, 5, 7}));
   EXPECT_EQ(result[1].ToVector<float>(), (std::vector<float>{1, 2, 3}));
+}
+
+TEST_P(SessionTest, TellsOnceOfNodesThatAreAddedBetweenRuns) {
+  testing::GraphOnDevice on(device());
+  Graph& g = on.graph;
+  const Output x = ops::Placeholder(g, DType::kFloat32, Shape{-1}, "x");
+  Session session(g, "", config());
+  const FeedList feeds = {{x, Tensor::Vector<float>({1, 2, 3})}};
+  const auto run = [&](const Output& y) { session.Run(feeds, {y}); };
+  const auto log_of = [](const std::function<void()>& work) {
+    ::testing::internal::CaptureStderr();
+    work();
+    return ::testing::internal::GetCapturedStderr();
+  };
+  // The first run finds the graph as it is. A new run of what is there already ends the series.
+  const Output square = ops::Square(x), root = ops::Sqrt(x);
+  const std::string quiet = log_of([&] {
+    for (int i = 0; i < 20; ++i) run(ops::Exp(x));
+    run(square);
+    run(root);
+    for (int i = 0; i < 19; ++i) {
+      run(ops::Neg(x));
+      run(root);
+    }
+  });
+  EXPECT_EQ(quiet.find("were added"), std::string::npos) << quiet;
+  const int before = g.num_nodes() - 19;
+  const std::string log = log_of([&] {
+    for (int i = 0; i < 30; ++i) run(ops::Square(x));
+  });
+  EXPECT_THAT(log,
+              HasSubstr(StrCat("W [session] nodes were added to the graph before each of the latest 20 new runs: it "
+                               "has ",
+                               before + 20, " nodes, 20 more than before them, the latest is Square node")));
+  EXPECT_EQ(log.find("were added"), log.rfind("were added")) << log;
 }
 
 TEST_P(SessionTest, AFedIntermediateValueCutsItsInputsOff) {
@@ -330,6 +367,21 @@ TEST_P(SessionTest, AStepThatOnlyComputesEndsAtItsTimeLimit) {
   EXPECT_THAT(ErrorOf([&] { session.Run(feed, {y}, {}, {.timeout_in_ms = 1}); }),
               AllOf(HasSubstr("DeadlineExceeded"), HasSubstr("did not end within 1 ms")));
   EXPECT_EQ(session.Run(feed, {x})[0].num_elements(), 64 * 64);
+}
+
+// Once a process: whichever of the two kinds of device this test runs on first sees it.
+TEST_P(SessionTest, AFieldThatHasNoEffectIsWarnedOfOnce) {
+  static bool warned = false;
+  testing::GraphOnDevice on(device());
+  SessionConfig config = this->config();
+  config.inter_op_parallelism_threads = 4;  // as guides set it
+  ::testing::internal::CaptureStderr();
+  const Session first(on.graph, "", config), second(on.graph, "", config);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  const size_t at = log.find("inter_op_parallelism_threads = 4 has no effect");
+  EXPECT_EQ(at != std::string::npos, !warned) << log;
+  EXPECT_EQ(log.find("has no effect", at == std::string::npos ? 0 : at + 40), std::string::npos) << log;
+  warned = true;
 }
 
 TEST_P(SessionTest, ALateStepIsToldWithTheTasksAtWork) {

@@ -9,8 +9,8 @@
 
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/topological_order.h"
-#include "cohort/runtime/graph_test_ops.h"
 #include "cohort/runtime/partitioner.h"
+#include "cohort/runtime/testing/graph_ops.h"
 
 namespace cohort {
 namespace {

@@ -57,9 +57,9 @@ void Merge(KernelContext& ctx) {
 }  // namespace
 
 void RegisterSummaryKernels(KernelRegistry& registry) {
-  registry.RegisterFn("ScalarSummary", "CPU", Scalar);
-  registry.RegisterFn("HistogramSummary", "CPU", OfHistogram);
-  registry.RegisterFn("MergeSummary", "CPU", Merge);
+  registry.RegisterHostFn("ScalarSummary", Scalar);
+  registry.RegisterHostFn("HistogramSummary", OfHistogram);
+  registry.RegisterHostFn("MergeSummary", Merge);
 }
 
 }  // namespace cohort

@@ -6,6 +6,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/ops/array.h"
+#include "cohort/ops/clip.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/control.h"
 #include "cohort/ops/gather.h"
@@ -57,6 +58,17 @@ Gradient SumRepeatedRows(const Gradient& gradient) {
   const ops::UniqueResult unique = ops::Unique(gradient.indices);
   const Output rows = ops::UnsortedSegmentSum(gradient.values, unique.idx, ops::Size(unique.y));
   return Gradient(rows, unique.y, gradient.dense_shape);
+}
+
+std::vector<GradientAndVariable> ClipByGlobalNorm(const std::vector<GradientAndVariable>& gradients, float clip_norm,
+                                                  Output* global_norm) {
+  std::vector<Gradient> given;
+  for (const GradientAndVariable& pair : gradients) given.push_back(pair.gradient);
+  const ops::ClippedGradients clipped = ops::ClipByGlobalNorm(given, clip_norm);
+  if (global_norm != nullptr) *global_norm = clipped.global_norm;
+  std::vector<GradientAndVariable> result = gradients;
+  for (size_t i = 0; i < result.size(); ++i) result[i].gradient = clipped.gradients[i];
+  return result;
 }
 
 std::vector<GradientAndVariable> Optimizer::ComputeGradients(Output loss,

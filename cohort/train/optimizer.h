@@ -79,6 +79,14 @@ class Optimizer {
 // Rows of equal index summed: unique indices. The nodes stand where the scopes say.
 Gradient SumRepeatedRows(const Gradient& gradient);
 
+// Scales all gradients by one factor, clip_norm / max(norm, clip_norm), so that their global norm (ops::GlobalNorm) is
+// at most `clip_norm`; with TensorFlow's semantics: sparse gradients stay sparse and count their rows as they are,
+// variables without a gradient stay without, and a norm that is infinite or NaN makes every gradient NaN.
+// `global_norm`: gets the norm before clipping, if it is not null. Throws InvalidArgumentError if `clip_norm` is not
+// positive or if there is no gradient.
+std::vector<GradientAndVariable> ClipByGlobalNorm(const std::vector<GradientAndVariable>& gradients, float clip_norm,
+                                                  Output* global_norm = nullptr);
+
 class GradientDescentOptimizer final : public Optimizer {
  public:
   explicit GradientDescentOptimizer(Hyperparameter learning_rate, const std::string& name = "GradientDescent");

@@ -218,6 +218,58 @@ TEST_F(OptimizerTest, UpdatesAndSlotsStandBesideTheirVariable) {
   EXPECT_EQ(rates, 2);
 }
 
+class ClipGradientsTest : public OptimizerTest {
+ protected:
+  // A dense gradient, none, and a sparse one whose two rows are the same.
+  std::vector<GradientAndVariable> Gradients(const std::vector<float>& dense) {
+    const ops::Variable w = Weights();
+    const ops::Variable unused(graph, Tensor::Scalar(1.0f), {.name = "unused"});
+    const ops::Variable table(graph, Tensor::Vector<float>({1, 2, 3}), {.name = "table"});
+    const Gradient rows(ops::Const(graph, std::vector<float>{2, 2}), ops::Const(graph, std::vector<int32_t>{1, 1}),
+                        ops::Const(graph, std::vector<int32_t>{3}));
+    return {{Gradient(ops::Const(graph, dense)), w}, {Gradient(), unused}, {rows, table}};
+  }
+};
+
+TEST_F(ClipGradientsTest, AllAreScaledByOneFactor) {
+  const auto pairs = Gradients({1, 0, -4});  // 1 + 16 + 4 + 4: the norm is 5
+  Output norm;
+  const auto clipped = ClipByGlobalNorm(pairs, 2.5f, &norm);
+  ASSERT_EQ(clipped.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(clipped[i].variable, pairs[i].variable);
+  EXPECT_FLOAT_EQ(run.Run1(norm).scalar<float>(), 5);
+  EXPECT_THAT(run.Run1(clipped[0].gradient.values).ToVector<float>(), ElementsAre(0.5f, 0, -2));
+  EXPECT_FALSE(clipped[1].gradient.exists());
+  EXPECT_TRUE(clipped[2].gradient.is_sparse());
+  EXPECT_THAT(run.Run1(clipped[2].gradient.values).ToVector<float>(), ElementsAre(1, 1));
+  EXPECT_EQ(clipped[2].gradient.indices, pairs[2].gradient.indices);
+  const auto untouched = ClipByGlobalNorm(pairs, 5.5f);
+  EXPECT_THAT(run.Run1(untouched[0].gradient.values).ToVector<float>(), ElementsAre(1, 0, -4));
+  EXPECT_THROW(ClipByGlobalNorm(pairs, 0), InvalidArgumentError);
+  EXPECT_THROW(ClipByGlobalNorm({pairs[1]}, 1), InvalidArgumentError);
+}
+
+TEST_F(ClipGradientsTest, ANormThatIsNotFiniteMakesAllNan) {
+  for (const float bad : {INFINITY, -INFINITY, NAN}) {
+    const auto clipped = ClipByGlobalNorm(Gradients({1, bad, 2}), 1);
+    for (const size_t i : {0, 2}) {
+      for (const float value : run.Run1(clipped[i].gradient.values).ToVector<float>()) {
+        EXPECT_TRUE(std::isnan(value)) << bad;
+      }
+    }
+  }
+}
+
+// 1000 squares of 1/16, of which a sum in bfloat16 would stop at 1.
+TEST_F(ClipGradientsTest, TheNormOfBfloat16IsSummedInFloat32) {
+  const Output narrow = ops::Cast(ops::Const(graph, std::vector<float>(1024, 0.0625f)), DType::kBfloat16);
+  Output norm;
+  const auto clipped = ClipByGlobalNorm({{Gradient(narrow), Weights()}}, 1.0f, &norm);
+  EXPECT_FLOAT_EQ(run.Run1(norm).scalar<float>(), 2);
+  EXPECT_EQ(clipped[0].gradient.values.dtype(), DType::kBfloat16);
+  EXPECT_FLOAT_EQ(run.Run1(ops::Cast(clipped[0].gradient.values, DType::kFloat32)).ToVector<float>()[1023], 0.03125f);
+}
+
 // Sparse gradients give what the dense ones of the same values give, for the rows that they name.
 class SparseOptimizerTest : public OptimizerTest, public ::testing::WithParamInterface<std::string> {
  protected:

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,8 @@
 #include "cohort/runtime/session.h"
 #include "cohort/summary/event_writer.h"
 #include "cohort/train/coordinator.h"
+#include "cohort/train/scaffold.h"
+#include "cohort/train/session_manager.h"
 
 namespace cohort::train {
 
@@ -29,10 +32,11 @@ struct SupervisorOptions {
   std::string logdir;       // of the chief: checkpoints, events, graph.pbtxt; "": nothing is written
   Node* init_op = nullptr;  // default: the initializers of all variables that are not local
   FeedList init_feed;
-  Node* local_init_op = nullptr;  // default: those of the local ones
-  Output ready_op;                // string [n], what is missing yet; default: variables without a value
-  Saver* saver = nullptr;         // not owned; default: one for all variables, as Saver's options say
-  ops::Variable global_step;      // default: the graph's, where it has one
+  std::function<void(Session&)> init_fn;  // called after init_op; not called if a checkpoint was restored
+  Node* local_init_op = nullptr;          // default: those of the local ones
+  Output ready_op;                        // string [n], what is missing yet; default: variables without a value
+  Saver* saver = nullptr;                 // not owned; default: one for all variables, as Saver's options say
+  ops::Variable global_step;              // default: the graph's, where it has one
   // Default: all of the graph's summaries in one. Output(): none. One that needs a feed is not run here (a
   // warning says so): fetch it in the program and give it to SummaryComputed.
   std::optional<Output> summary_op;
@@ -86,20 +90,15 @@ class Supervisor {
   // Writes a fetched summary (string scalar) to the chief's event file; nothing elsewhere.
   void SummaryComputed(const Tensor& summary, int64_t step);
   // Null where nothing is saved.
-  Saver* saver() const { return saver_; }
+  Saver* saver() const { return scaffold_.saver(); }
   bool is_chief() const { return options_.is_chief; }
   // "" until one was restored or saved by this supervisor.
   std::string last_checkpoint() const EXCLUDES(mu_);
 
  private:
   friend class ManagedSession;
-  void AddNodes();
   bool writes() const { return options_.is_chief && !options_.logdir.empty(); }
   std::unique_ptr<Session> PrepareSession(const std::string& target, const SessionConfig& config);
-  std::unique_ptr<Session> WaitForSession(const std::string& target, SessionConfig config);
-  // Names of what is not ready; `with_local`: also of local variables.
-  std::vector<std::string> Missing(Session& session, bool with_local) const;
-  int64_t Step(Session& session) const;
   void StartServices(Session& session);
   void SaveModel(Session& session) EXCLUDES(mu_);
   void RecordSummary(Session& session);
@@ -110,10 +109,8 @@ class Supervisor {
 
   Graph& graph_;
   SupervisorOptions options_;
-  std::unique_ptr<Saver> own_saver_;
-  Saver* saver_ = nullptr;
-  Output summary_op_;
   Coordinator coordinator_;
+  Scaffold scaffold_;
   std::unique_ptr<EventWriter> writer_;
   mutable Mutex mu_;
   std::string last_checkpoint_ GUARDED_BY(mu_);
@@ -125,21 +122,22 @@ class Supervisor {
   bool counting_ = false;
 };
 
-// A session under a supervisor, as the block of a `with` statement. At its end the services stop and the
-// session closes; if the block is left normally, the chief first saves a last checkpoint (TensorFlow does
-// not), then says through options.server that training is done, and an error of a service, or one given to
-// RequestStop, is thrown from here: the destructor throws. If it is left by an exception, that one goes on
-// and others are only logged.
+// A session under a supervisor, as the block of a `with` statement. At its end the services stop and the session
+// closes. If the block is left normally, the chief first saves a last checkpoint (TensorFlow does not), and then says
+// through options.server that training is done. Call Close at the end of the block: it throws the error of a service,
+// or the one given to RequestStop. The destructor does the same as Close, but only logs such an error. If the block is
+// left by an exception, that exception goes on, nothing is saved, and other errors are logged.
 class [[nodiscard]] ManagedSession {
  public:
-  ~ManagedSession() noexcept(false);
+  ~ManagedSession();
   ManagedSession(const ManagedSession&) = delete;
   ManagedSession& operator=(const ManagedSession&) = delete;
 
   Session& operator*() const { return *session_; }
   Session* operator->() const { return session_.get(); }
   Session& session() const { return *session_; }
-  // The same as the end of the block, earlier; there is no session afterwards.
+  // Ends the block as described above; there is no session afterwards. Throws the first error of a service, or the one
+  // given to RequestStop.
   void Close();
 
  private:

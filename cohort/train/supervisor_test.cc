@@ -201,13 +201,14 @@ TEST_F(SupervisorTest, AnErrorOfAServiceStopsTheLoopAndIsThrownAtTheEnd) {
   Model model;
   Supervisor supervisor(model.graph, {.logdir = dir_, .save_model_secs = 0.01});
   const std::string error = ErrorOf([&] {
-    const ManagedSession session = supervisor.managed_session();
+    ManagedSession session = supervisor.managed_session();
     // A folder where the next checkpoint's index wants to be.
     fs::create_directories(dir_ + "/model.ckpt-1.index/x");
     model.Train(*session);
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!supervisor.should_stop() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
     EXPECT_TRUE(supervisor.should_stop());
+    session.Close();
   });
   EXPECT_THAT(error, HasSubstr("model.ckpt-1"));
 }
@@ -230,15 +231,46 @@ TEST_F(SupervisorTest, RequestStopCarriesAnErrorUnlessTheDataIsAtItsEnd) {
     Model model;
     Supervisor supervisor(model.graph, {});
     return ErrorOf([&] {
-      const ManagedSession session = supervisor.managed_session();
+      ManagedSession session = supervisor.managed_session();
       EXPECT_FALSE(supervisor.should_stop());
       supervisor.RequestStop(why);
       EXPECT_TRUE(supervisor.should_stop());
+      session.Close();
     });
   };
   EXPECT_EQ(run(nullptr), "no error");
   EXPECT_EQ(run(std::make_exception_ptr(OutOfRangeError("end of data"))), "no error");
   EXPECT_EQ(run(std::make_exception_ptr(DataLossError("torn"))), "DataLoss: torn");
+}
+
+TEST_F(SupervisorTest, TheDestructorLogsWhatCloseWouldThrow) {
+  Model model;
+  Supervisor supervisor(model.graph, {});
+  ::testing::internal::CaptureStderr();
+  {
+    const ManagedSession session = supervisor.managed_session();
+    supervisor.RequestStop(std::make_exception_ptr(DataLossError("torn")));
+  }
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("DataLoss: torn"));
+}
+
+TEST_F(SupervisorTest, InitFnRunsAfterTheInitializersAndNotAfterARestore) {
+  int calls = 0;
+  const auto run = [&](float expected) {
+    Model model;
+    Node* change = model.w.Assign(ops::Const(model.graph, Tensor::Vector<float>({3, 4})));
+    Supervisor supervisor(model.graph, {.logdir = dir_, .init_fn = [&](Session& session) {
+                                          ++calls;
+                                          session.Run(change);
+                                        }});
+    ManagedSession session = supervisor.managed_session();
+    EXPECT_EQ(session->Run(model.w.value()).ToVector<float>()[0], expected);
+    model.Train(*session);
+    session.Close();
+  };
+  run(3.0f);
+  run(2.5f);
+  EXPECT_EQ(calls, 1);
 }
 
 TEST_F(SupervisorTest, AnIncompleteInitializationIsNamed) {

@@ -31,13 +31,14 @@ int Run(const examples::ClusterFlags& cluster, int64_t last_step) {
   train::Supervisor supervisor(graph, {.is_chief = task.is_chief(), .server = task.server.get()});
   SessionConfig config;
   config.log_device_placement = true;
-  const train::ManagedSession session = supervisor.managed_session(task.target(), config);
+  train::ManagedSession session = supervisor.managed_session(task.target(), config);
   std::vector<Tensor> values;
   do {
     values = session->Run({product, step_after});
   } while (values[1].scalar<int64_t>() < last_step && !supervisor.should_stop());
   std::printf("step: %lld, product: %d\n", static_cast<long long>(values[1].scalar<int64_t>()),
               values[0].scalar<int32_t>());
+  session.Close();
   return 0;
 }
 

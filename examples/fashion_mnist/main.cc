@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "cohort/cohort.h"
+#include "examples/images.h"
 #include "examples/task.h"
 
 namespace {
@@ -64,8 +65,8 @@ struct Images {
   bool generated = false;
 };
 
-Images Load(const Flags& flags) {
-  const data::ImageDataset all = datasets::FashionMnist(flags.data_dir);
+Images Load(const Flags& flags, bool say) {
+  const data::ImageDataset all = examples::LoadImages(flags.data_dir, say);
   const auto most = [&](int64_t count) { return flags.max_images > 0 ? std::min(count, flags.max_images) : count; };
   const int64_t validated = kValidationImages;
   const int64_t end = validated + most(all.train_labels.num_elements() - validated);
@@ -116,7 +117,7 @@ keras::OptimizerPtr Optimizer(const Flags& flags, const Images& images) {
 
 int Run(const Flags& flags) {
   const distribute::StrategyPtr strategy = MakeStrategy(flags);
-  const Images images = Load(flags);
+  const Images images = Load(flags, strategy->is_chief());
   keras::Sequential model = Network(flags, strategy);
   model.Compile(
       {.optimizer = Optimizer(flags, images), .loss = "sparse_categorical_crossentropy", .metrics = {"accuracy"}});
@@ -139,7 +140,7 @@ int Run(const Flags& flags) {
     model.Save(flags.logdir + "/model.keras");
   }
   std::printf("test accuracy: %.4f%s\n", keras::FindLog(logs, "accuracy").value(),
-              images.generated ? " (of generated images)" : "");
+              examples::ImagesNote(images.generated));
   return 0;
 }
 
@@ -148,8 +149,7 @@ int Run(const Flags& flags) {
 int main(int argc, char** argv) {
   examples::CommandLine line("Trains a network of separable convolutions on Fashion-MNIST.");
   Flags flags;
-  line.Add("--data_dir", &flags.data_dir,
-           "Folder of the four IDX files, plain or .gz; without them images are generated");
+  line.Add("--data_dir", &flags.data_dir, examples::kDataDirHelp);
   line.Add("--epochs", &flags.epochs, "Passes over the training images", examples::AtLeast(0));
   line.Add("--batch_size", &flags.batch_size, "Images of one step, of all replicas together", examples::AtLeast(1));
   line.Add("--learning_rate", &flags.learning_rate, "Of SGD, in the beginning; 0: 0.02, for generated images 0.01",

@@ -183,12 +183,13 @@ int Run(const Flags& flags) {
                                              .save_model_secs = flags.save_model_secs,
                                              .restore = !flags.fresh,
                                              .server = task.server.get()});
-  const train::ManagedSession session = supervisor.managed_session(task.target());
+  train::ManagedSession session = supervisor.managed_session(task.target());
   const auto start = std::chrono::steady_clock::now();
   const int64_t steps = TrainAll(flags, model, lanes, supervisor, *session);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::printf("%s %d: %lld steps in %.2f s, %.1f steps/s\n", task.job.c_str(), task.index,
               static_cast<long long>(steps), seconds, static_cast<double>(steps) / seconds);
+  session.Close();
   return 0;
 }
 

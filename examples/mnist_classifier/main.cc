@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 
+#include "examples/images.h"
 #include "examples/task.h"
 
 namespace {
@@ -133,19 +134,13 @@ double TestAccuracy(const data::ImageDataset& dataset, const Model& model, Sessi
   return static_cast<double>(correct) / static_cast<double>(n);
 }
 
-data::ImageDataset LoadImages(const Flags& flags, bool say) {
-  if (!flags.data_dir.empty()) return data::LoadFashionMnist(flags.data_dir);
-  if (say) std::printf("no --data_dir: training on generated images\n");
-  return data::GeneratedImages(/*seed=*/1, /*train_n=*/20000, /*test_n=*/2000);
-}
-
 int Run(const Flags& flags) {
   const examples::Task task = examples::StartTask(flags.cluster);
   if (task.job == "ps") {
     task.server->Join();
     return 0;
   }
-  const data::ImageDataset dataset = LoadImages(flags, task.is_chief());
+  const data::ImageDataset dataset = examples::LoadImages(flags.data_dir, task.is_chief());
   const int64_t per_epoch = dataset.train_labels.num_elements() / flags.batch_size;
   const int64_t last_step =
       flags.max_steps > 0 ? flags.max_steps : static_cast<int64_t>(flags.epochs * static_cast<double>(per_epoch));
@@ -166,7 +161,7 @@ int Run(const Flags& flags) {
               static_cast<long long>(steps), seconds, static_cast<double>(steps) / seconds);
   const double accuracy = task.is_chief() ? TestAccuracy(dataset, model, *session) : 0;
   session.Close();
-  if (task.is_chief()) std::printf("test accuracy: %.4f\n", accuracy);
+  if (task.is_chief()) std::printf("test accuracy: %.4f%s\n", accuracy, examples::ImagesNote(dataset.generated));
   return 0;
 }
 
@@ -177,8 +172,7 @@ int main(int argc, char** argv) {
       "Classifies images of ten classes, trained by workers that share variables on parameter servers.");
   Flags flags;
   examples::AddClusterFlags(line, &flags.cluster);
-  line.Add("--data_dir", &flags.data_dir,
-           "Folder of the four IDX files, plain or .gz; without it images are generated");
+  line.Add("--data_dir", &flags.data_dir, examples::kDataDirHelp);
   line.Add("--hidden", &flags.hidden, "Units of a hidden layer; 0: none", examples::AtLeast(0));
   line.Add("--batch_size", &flags.batch_size, "Images of one step", examples::AtLeast(1));
   line.Add("--learning_rate", &flags.learning_rate, "Adam's learning rate");

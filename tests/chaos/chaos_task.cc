@@ -57,6 +57,7 @@ class Worker {
       train::ManagedSession session = supervisor.managed_session(server_.Target(), config_);
       std::printf("ready\n");
       Train(*session, supervisor);
+      session.Close();
     }
     std::printf("end %ld\n", static_cast<long>(acknowledged_));
   }

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "cohort/cluster/server.h"
-#include "cohort/collective/gloo/mesh.h"
+#include "cohort/collective/group.h"
 #include "cohort/core/str_cat.h"
 #include "tests/chaos/process_cluster.h"
 
@@ -33,7 +33,7 @@ std::ostream& operator<<(std::ostream& out, const Case& one) {
 
 std::vector<Case> Cases() {
   std::vector<Case> cases = {{1000}, {1'000'000}};
-  if (collective::GlooIsBuilt()) cases.insert(cases.end(), {{1000, true}, {1'000'000, true}});
+  if (collective::IsBuilt(collective::Algorithm::kGloo)) cases.insert(cases.end(), {{1000, true}, {1'000'000, true}});
   return cases;
 }
 

@@ -34,6 +34,27 @@ TEST_F(LaunchTest, OutputIsLabelledAndTheEndIsGood) {
                                                                   "[worker/0] tail", "[worker/1] tail"}));
 }
 
+// A program that writes to a pipe keeps its lines back until its end, unless somebody tells it not to.
+TEST_F(LaunchTest, LinesArriveBeforeTheTaskEnds) {
+  for (const std::string what : {"session", "server", "model"}) {
+    LaunchedProgram program(Launch({"--workers=1"}, {PRINTING_TASK, what}));
+    EXPECT_TRUE(program.WaitForText("[worker/0] made a " + what + "\n")) << program.out() << program.err();
+    program.Signal(SIGTERM);
+    EXPECT_EQ(program.Wait(), 128 + SIGTERM);
+  }
+}
+
+TEST_F(LaunchTest, ThreadsOfTasksThatShareCoresHardlySpin) {
+  const auto nothing_set = [] { unsetenv("GOMP_SPINCOUNT"), unsetenv("OMP_WAIT_POLICY"); };
+  const std::string print = "is worker 0 && echo \"$GOMP_SPINCOUNT/$OMP_WAIT_POLICY\"; exit 0";
+  LaunchedProgram shared(Shell({"--workers=1", "--ps=1", "--threads_per_task=60000"}, print), nothing_set);
+  EXPECT_EQ(shared.Wait(), 0) << shared.err();
+  EXPECT_EQ(shared.out(), "[worker/0] 1000/passive\n");
+  LaunchedProgram alone(Shell({"--workers=1", "--threads_per_task=1"}, print), nothing_set);
+  EXPECT_EQ(alone.Wait(), 0) << alone.err();
+  EXPECT_EQ(alone.out(), "[worker/0] /\n");
+}
+
 TEST_F(LaunchTest, TasksInheritNothingButTheirOutput) {
   LaunchedProgram descriptors(Launch({"--workers=2", "--ps=1"}, {LAUNCHED_TASK, "descriptors"}),
                               [] { dup2(0, 57), fcntl(57, F_SETFD, 0); });

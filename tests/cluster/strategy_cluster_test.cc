@@ -9,6 +9,7 @@
 #include <future>
 
 #include "cohort/data/readers/readers.h"
+#include "cohort/distribute/input.h"
 #include "cohort/distribute/worker_meeting.h"
 #include "cohort/keras/callbacks/callbacks.h"
 #include "cohort/keras/testing/updates.h"
@@ -273,18 +274,28 @@ TEST_P(MultiWorker, WhatFailsAtOneWorkerIsToldToAll) {
   });
 }
 
-// Rows of batches that every worker has shuffled for itself would be trained on twice, or never.
-TEST_P(MultiWorker, AShuffleWithoutASeedIsNamed) {
-  const std::vector<Status> outcomes = cluster_.AtEachWorker([&](int, const distribute::StrategyPtr& strategy) {
-    const Tensor numbers = keras::SeededNoise(Shape{40, 1}, 1);
-    const data::Dataset rows = data::Dataset::FromTensorSlices({numbers, numbers}).Shuffle(40).Batch(8);
-    keras::Sequential model({keras::Input(Shape{1}), keras::Dense(1)}, {.strategy = strategy});
-    model.Compile({.loss = "mse"});
-    model.Fit(rows, {.verbose = 0});
+// Checksums are gathered, for instance: every byte may begin them.
+TEST_P(MultiWorker, AnyBytesCanBeGathered) {
+  ExpectOk(cluster_.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {
+    for (int byte = 0; byte < 32; ++byte) {
+      const std::string mine = StrCat(std::string(1, static_cast<char>(byte)), "x", worker);
+      const std::vector<std::string> all = strategy->meeting().Gather(worker == 0 ? mine : "");
+      EXPECT_EQ(all[0], mine.substr(0, 2) + "0");
+      EXPECT_EQ(all[1], "");
+    }
+  }));
+}
+
+// Shuffles without a seed take the chief's; whether each worker describes one is compared first.
+TEST_P(MultiWorker, AShuffleThatOneWorkerLacksIsNamed) {
+  const std::vector<Status> outcomes = cluster_.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {
+    const data::Dataset numbers = data::Dataset::Range(40);
+    distribute::DistributeDataset(strategy, (worker == 1 ? numbers : numbers.Shuffle(40)).Batch(8));
   });
   for (const Status& status : outcomes) {
     EXPECT_EQ(status.code(), Code::kInvalidArgument) << status.ToString();
-    EXPECT_THAT(status.message(), HasSubstr("order of data (a Shuffle without a seed?)"));
+    EXPECT_THAT(status.message(), AllOf(HasSubstr("shuffles without a seed"), HasSubstr("got 1 at worker 0"),
+                                        HasSubstr("and 0 at worker 1 (/job:worker/replica:0/task:1")));
   }
 }
 
@@ -367,6 +378,24 @@ TEST_P(MultiWorker, TheChiefAloneWrites) {
     EXPECT_EQ(std::filesystem::is_empty(mine), worker != 0);
   }));
   std::filesystem::remove_all(folder);
+}
+
+// The worker has ended in peace meanwhile.
+TEST(MultiWorkerCalls, EvaluateAtTheChiefAloneSaysThatAllHaveToCallIt) {
+  RegisterAll();
+  const testing::StrategyCluster cluster(2, 1, "in_process");
+  const std::vector<Status> outcomes = cluster.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {
+    TrainingCase one;
+    one.optimizer = keras::SGD();
+    const auto model = ModelOf(one, strategy);
+    model->Fit(DataOf(one), {.batch_size = 8, .verbose = 0});
+    if (worker == 0) model->Evaluate(DataOf(one), {.verbose = 0});
+  });
+  EXPECT_TRUE(outcomes[1].ok()) << outcomes[1].ToString();
+  EXPECT_EQ(outcomes[0].code(), Code::kUnavailable) << outcomes[0].ToString();
+  EXPECT_THAT(outcomes[0].message(),
+              AllOf(HasSubstr("expected all workers to call Evaluate together"), HasSubstr("rank 1 ("),
+                    HasSubstr("every worker make the same calls in the same order")));
 }
 
 TEST(MultiWorkerTimeout, ACollectiveThatTakesLongerNamesWhoIsWaitedFor) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -10,10 +11,9 @@
 
 #include "cohort/data/readers/readers.h"
 #include "cohort/distribute/input.h"
+#include "cohort/distribute/worker_meeting.h"
+#include "cohort/keras/callbacks/callbacks.h"
 #include "cohort/keras/keras.h"
-#include "cohort/ops/arithmetic.h"
-#include "cohort/ops/array.h"
-#include "cohort/ops/constant.h"
 #include "tests/cluster/strategy_cluster.h"
 
 namespace cohort {
@@ -147,27 +147,46 @@ class StrategyInput : public testing::MultiWorker {
     }
   }
 
-  // How often a training of one epoch has seen each number at each worker ([worker * numbers_ + number]); where
-  // `tagged` is false, at all of them. Its weights are a table of which each look-up takes 1 / 1024 away.
-  std::vector<int> TrainedOn(const Dataset& dataset, AutoShardPolicy policy, bool tagged) const {
+  // Numbers as examples of a model whose weights are a table of them. `offset` is added to each number, by a function
+  // of the host: two workers' offsets may differ, and the workers compare no more than that each has a function.
+  static Dataset AsExamples(const Dataset& batches, int64_t offset) {
+    const auto example = [offset](const std::vector<Tensor>& element) -> std::vector<Tensor> {
+      const int64_t rows = element[0].num_elements();
+      Tensor index(DType::kInt64, Shape{rows, 1}), target(DType::kFloat32, Shape{rows, 1});
+      for (int64_t i = 0; i < rows; ++i) {
+        index.data<int64_t>()[i] = element[0].data<int64_t>()[i] + offset;
+        target.data<float>()[i] = -0.5f;
+      }
+      return {index, target};
+    };
+    return batches.Map(example, {{DType::kInt64, Shape{-1, 1}}, {DType::kFloat32, Shape{-1, 1}}});
+  }
+  // A table of `rows` weights, of which each look-up in training takes 1 / 1024 away.
+  static std::unique_ptr<keras::Sequential> Table(int64_t rows, const StrategyPtr& strategy) {
+    auto model = std::make_unique<keras::Sequential>(
+        std::vector<keras::SequentialItem>{keras::Input(Shape{1}, {.dtype = DType::kInt64}),
+                                           keras::Embedding(rows, 1, {.embeddings_initializer = "zeros"}),
+                                           keras::Flatten()},
+        keras::ModelOptions{.strategy = strategy});
+    model->Compile({.optimizer = keras::SGD({.learning_rate = 1.0 / 1024}),
+                    .loss = keras::MeanSquaredError({.reduction = keras::Reduction::kSum})});
+    return model;
+  }
+  // How often the model was trained on each row of its table.
+  static std::vector<int> Lookups(keras::Sequential& table) {
+    std::vector<int> counts;
+    for (const float weight : table.GetWeights()[0].ToVector<float>()) {
+      counts.push_back(static_cast<int>(std::lround(-1024 * weight)));
+    }
+    return counts;
+  }
+  // How often a training of one epoch has seen each number at each worker: [worker * numbers_ + number].
+  std::vector<int> TrainedOn(const Dataset& dataset, AutoShardPolicy policy) const {
     std::vector<std::vector<int>> counts(static_cast<size_t>(workers()));
     ExpectOk(cluster_.AtEachWorker([&](int worker, const StrategyPtr& strategy) {
-      const int64_t tag = tagged ? worker * numbers_ : 0;
-      const Dataset examples = dataset.Map([tag](Graph& graph, const std::vector<Output>& args) {
-        const Output row = args[0] + ops::Const(graph, tag);
-        return std::vector<Output>{ops::ExpandDims(row, -1),
-                                   ops::ExpandDims(ops::Cast(row, DType::kFloat32) * 0.0f - 0.5f, -1)};
-      });
-      keras::Sequential model(
-          {keras::Input(Shape{1}, {.dtype = DType::kInt64}),
-           keras::Embedding(numbers_ * workers(), 1, {.embeddings_initializer = "zeros"}), keras::Flatten()},
-          {.strategy = strategy});
-      model.Compile({.optimizer = keras::SGD({.learning_rate = 1.0 / 1024}),
-                     .loss = keras::MeanSquaredError({.reduction = keras::Reduction::kSum})});
-      model.Fit(examples, {.verbose = 0, .signal_check = false, .auto_shard = policy});
-      for (const float weight : model.GetWeights()[0].ToVector<float>()) {
-        counts[static_cast<size_t>(worker)].push_back(static_cast<int>(std::lround(-1024 * weight)));
-      }
+      const auto table = Table(numbers_ * workers(), strategy);
+      table->Fit(AsExamples(dataset, worker * numbers_), {.verbose = 0, .signal_check = false, .auto_shard = policy});
+      counts[static_cast<size_t>(worker)] = Lookups(*table);
     }));
     for (const auto& mine : counts) EXPECT_EQ(mine, counts[0]);
     return counts[0];
@@ -179,7 +198,7 @@ class StrategyInput : public testing::MultiWorker {
     for (int w = 0; w < workers(); ++w) {
       for (const int64_t number : numbers(w)) expected[static_cast<size_t>(w * numbers_ + number)] = 1;
     }
-    EXPECT_EQ(TrainedOn(dataset, policy, true), expected) << what;
+    EXPECT_EQ(TrainedOn(dataset, policy), expected) << what;
   }
 
   const std::string folder_ = StrCat(::testing::TempDir(), "cohort_strategy_input_", getpid());
@@ -243,11 +262,76 @@ TEST_P(StrategyInput, FitTrainsOnWhatThePolicySelects) {
   ExpectTrained("auto", FromFiles().Batch(kBatch), AutoShardPolicy::kAuto, of_files);
   ExpectTrained("hint", FromRange().Shard(data::kShardHint, data::kShardHint).Batch(kBatch), AutoShardPolicy::kHint,
                 of_hint);
-  std::vector<int> once(static_cast<size_t>(numbers_ * workers()), 0);
-  std::fill_n(once.begin(), numbers_, 1);
-  EXPECT_EQ(TrainedOn(FromRange().Batch(kBatch), AutoShardPolicy::kData, false), once);
-  EXPECT_EQ(TrainedOn(FromFiles().Batch(kBatch), AutoShardPolicy::kData, false), once);
-  EXPECT_EQ(TrainedOn(FromRange().Batch(kBatch), AutoShardPolicy::kAuto, false), once);
+  const auto of_data = [&](int worker) { return Flat(OfData(worker)); };
+  ExpectTrained("data", FromRange().Batch(kBatch), AutoShardPolicy::kData, of_data);
+  ExpectTrained("data", FromFiles().Batch(kBatch), AutoShardPolicy::kData, of_data);
+  ExpectTrained("auto", FromRange().Batch(kBatch), AutoShardPolicy::kAuto, of_data);
+}
+
+// Each worker draws seeds of its own; the chief's are used by all, in every epoch.
+TEST_P(StrategyInput, AShuffleWithoutASeedCoversEachElementOnceAnEpoch) {
+  constexpr int kEpochs = 3;
+  std::vector<std::vector<Numbers>> seen(static_cast<size_t>(workers()));  // by worker and epoch
+  ExpectOk(cluster_.AtEachWorker([&](int worker, const StrategyPtr& strategy) {
+    const DistributedDataset dataset = DistributeDataset(strategy, FromRange().Shuffle(numbers_).Batch(kBatch));
+    for (int epoch = 0; epoch < kEpochs; ++epoch) {
+      Numbers numbers;
+      const auto iterator = dataset.MakeIterator({.epoch = epoch});
+      for (distribute::PerReplica<std::vector<Tensor>> values; iterator->Next(&values);) {
+        for (const std::vector<Tensor>& element : values) {
+          for (const int64_t number : element.at(0).ToVector<int64_t>()) numbers.push_back(number);
+        }
+      }
+      seen[static_cast<size_t>(worker)].push_back(std::move(numbers));
+    }
+  }));
+  for (int epoch = 0; epoch < kEpochs; ++epoch) {
+    Numbers all;
+    for (const auto& of_worker : seen) {
+      const Numbers& numbers = of_worker[static_cast<size_t>(epoch)];
+      all.insert(all.end(), numbers.begin(), numbers.end());
+    }
+    std::sort(all.begin(), all.end());
+    EXPECT_EQ(all, Iota(0, numbers_)) << "epoch " << epoch;
+  }
+  EXPECT_NE(seen[0][0], seen[0][1]) << "each epoch has an order of its own";
+}
+
+TEST_P(StrategyInput, FitCoversAShuffleWithoutASeedOnceAnEpochAlsoAfterARestart) {
+  const std::string backup = folder_ + "/backup";
+  for (const int stop_after : {-1, 2, 5}) {  // epochs of 4 steps or more
+    for (const bool again : {false, true}) {
+      if (stop_after < 0 && again) continue;
+      const std::vector<Status> outcomes = cluster_.AtEachWorker([&](int, const StrategyPtr& strategy) {
+        const Dataset rows = FromRange().Shuffle(numbers_).Batch(kBatch);
+        const Dataset validation = FromRange().Shuffle(3).Batch(2);
+        const auto table = Table(numbers_, strategy);
+        keras::FitOptions fit = {
+            .epochs = 3, .verbose = 0, .validation_data = AsExamples(validation, 0), .signal_check = false};
+        if (stop_after > 0) {
+          fit.callbacks.push_back(keras::BackupAndRestore({.backup_dir = backup, .save_every_batches = 1}));
+        }
+        int steps = 0;
+        fit.callbacks.push_back(keras::LambdaCallback({
+            .on_epoch_end =
+                [&](int epoch, keras::Logs&) {
+                  EXPECT_EQ(Lookups(*table), std::vector<int>(static_cast<size_t>(numbers_), epoch + 1))
+                      << "stopped after " << stop_after << (again ? ", again" : "");
+                },
+            .on_train_batch_end =
+                [&](int64_t, const keras::BatchLogs&) {
+                  if (again || ++steps != stop_after) return;
+                  strategy->meeting().Barrier();  // the chief has written
+                  throw CancelledError("the test stops here");
+                },
+        }));
+        table->Fit(AsExamples(rows, 0), fit);
+      });
+      for (const Status& status : outcomes) {
+        EXPECT_EQ(status.code(), stop_after < 0 || again ? Code::kOk : Code::kCancelled) << status.ToString();
+      }
+    }
+  }
 }
 
 TEST_P(StrategyInput, FilesThatAreNoneAndTooFewOfThemAreNamed) {

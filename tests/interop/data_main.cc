@@ -168,7 +168,7 @@ void WriteFunction(const std::string& path) {
 
 int Main(int argc, char** argv) {
   RegisterOps();
-  RegisterKernels();
+  RegisterBackends();
   RegisterRuntimeKernels(KernelRegistry::Global());
   try {
     if (argc == 3 && std::string(argv[1]) == "write-function") {

@@ -12,6 +12,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/keras/keras.h"
+#include "cohort/keras/testing/array_ops_layer.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/registration.h"
 
@@ -44,6 +45,16 @@ ModelPtr Branches() {
   return std::make_unique<Model>(
       std::vector<LayerTensor>{a, b},
       std::vector<LayerTensor>{Dense(2, {.name = "first"})(joined), Dense(3, {.name = "second"})(sum)});
+}
+
+// One normalization of two inputs: its moving statistics are updated twice a step.
+ModelPtr Siamese() {
+  const LayerTensor a = Input(Shape{5}, {.name = "a"}), b = Input(Shape{5}, {.name = "b"});
+  const LayerRef shared = Dense(6, {.use_bias = false, .name = "shared"});
+  const LayerRef normalization = BatchNormalization({.momentum = 0.5, .name = "normalization"});
+  const LayerTensor left = normalization(shared(a)), right = normalization(shared(b));
+  return std::make_unique<Model>(std::vector<LayerTensor>{a, b},
+                                 std::vector<LayerTensor>{Dense(3, {.name = "end"})(Concatenate()({left, right}))});
 }
 
 ModelPtr Separables() {
@@ -162,6 +173,7 @@ const std::map<std::string, std::function<ModelPtr()>>& Models() {
                          Dense(6, {.activation = "tanh"})});
        }},
       {"branches", Branches},
+      {"siamese", Siamese},
       {"classifier", Classifier},
       {"separables", Separables},
       {"dropout",
@@ -182,6 +194,11 @@ const std::map<std::string, std::function<ModelPtr()>>& Models() {
                                                     Dense(8, {.activation = "tanh"}),
                                                     Dense(3)};
          return std::make_unique<Sequential>(items, ModelOptions{.dtype_policy = "mixed_bfloat16"});
+       }},
+      // Not there in Keras: for ONNX.
+      {"array_ops",
+       [] {
+         return Chain({Input(Shape{4, 6}), MakeLayer<ArrayOps>(), Dense(3)});
        }},
       {"nested", Nested},
       {"crossed", Crossed},
@@ -220,7 +237,7 @@ LoadOptions WithOwnLayers() {
 }
 
 ModelPtr ModelOf(const Json& request) {
-  if (request.contains("load")) return LoadModel(request.at("load"), WithOwnLayers());
+  if (request.contains("load")) return std::make_unique<Model>(LoadModel(request.at("load"), WithOwnLayers()));
   ModelPtr model = Models().at(request.at("model"))();
   CompileOptions options;
   options.optimizer = OptimizerOf(request.at("optimizer"), request.at("learning_rate"));

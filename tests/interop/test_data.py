@@ -276,6 +276,35 @@ def test_legacy_rebatch(batch, replicas, rows):
     assert run([["range", 0, rows], ["batch", batch], ["legacy_rebatch", replicas]]) == elements(theirs)
 
 
+def distributed(dataset, workers, replicas, worker, policy):
+    """What a strategy of TensorFlow reads on a worker: the steps of its DistributedDataset."""
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy(policy)
+    dataset = dataset.with_options(options)
+    batch = distribute.compute_batch_size(dataset)
+    if int(batch) == -1:
+        dataset = distribute._LegacyRebatchDataset(dataset, workers * replicas)  # pylint: disable=protected-access
+    else:
+        dataset = dataset.rebatch(distribute.batch_sizes_for_worker(batch, workers, replicas, worker))
+    dataset = dataset.prefetch(replicas)
+    return distribute._AutoShardDataset(dataset, workers, worker, workers * replicas)  # pylint: disable=protected-access
+
+
+@pytest.mark.parametrize("policy", [-1, 0, 2])
+@pytest.mark.parametrize("batch,workers,replicas", [(7, 2, 2), (8, 2, 2), (4, 3, 1), (9, 2, 1), (2, 3, 1)])
+@pytest.mark.parametrize("rows", [23, 24])
+def test_workers_of_a_strategy(policy, batch, workers, replicas, rows):
+    """The stages of distribute::PartOfProcess, whose result at real workers tests/cluster/strategy_input_test.cc checks."""
+    for worker in range(workers):
+        theirs = tf.data.Dataset.range(rows).batch(batch)
+        ours = [["range", 0, rows], ["batch", batch]]
+        if policy == -1:
+            ours += [["rebatch", batch, workers, replicas, worker]]
+        else:
+            ours += [["legacy_rebatch", workers * replicas], ["auto_shard", workers, worker, policy]]
+        assert run(ours) == elements(distributed(theirs, workers, replicas, worker, policy))
+
+
 def test_we_map_by_a_function_of_tensorflow(tmp_path):
     @tf.function(input_signature=[tf.TensorSpec([None], tf.int64)])
     def sums(x):

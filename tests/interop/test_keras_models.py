@@ -35,6 +35,15 @@ def branches():
     return keras.Model([a, b], [first, layers.Dense(3, name="second")(total)])
 
 
+def siamese():
+    """One normalization of two inputs: its moving statistics are updated twice a step."""
+    a, b = keras.Input((5,), name="a"), keras.Input((5,), name="b")
+    shared = layers.Dense(6, use_bias=False, name="shared")
+    normalization = layers.BatchNormalization(momentum=0.5, name="normalization")
+    left, right = normalization(shared(a)), normalization(shared(b))
+    return keras.Model([a, b], layers.Dense(3, name="end")(layers.Concatenate()([left, right])))
+
+
 # As in keras_models_main.cc, by name.
 MODELS = {
     "linear": lambda: numbers((6,)),
@@ -105,6 +114,7 @@ MODELS = {
         (6,), layers.Embedding(12, 4), layers.Reshape((3, 8)), layers.Dense(6, activation="tanh"), dtype="int32"
     ),
     "branches": branches,
+    "siamese": siamese,
     "classifier": lambda: chain(
         (8, 8, 1),
         layers.Conv2D(6, 3, padding="same", activation="tanh"),

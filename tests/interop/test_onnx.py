@@ -21,6 +21,26 @@ def exported(tmp_path_factory):
     return {case: pair for case, *pair in zip(CASES, requests, ask(requests), strict=True)}
 
 
+def test_ops_that_move_values(tmp_path):
+    """A layer of the program's own; Keras has none like it, so the model is described here."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(0, 1, (7, 4, 6)).astype(np.float32)
+    y = rng.normal(0, 1, (7, 3)).astype(np.float32)
+    path = str(tmp_path / "array_ops.onnx")
+    request = {
+        "model": "array_ops", "optimizer": "sgd", "learning_rate": 0.01, "loss": "mse", "steps": STEPS,
+        "batches": [{"x": [x], "y": [y]}], "onnx": path,
+    }
+    (answer,) = ask([request])
+    assert "error" not in answer, answer
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    name = session.get_inputs()[0].name
+    (result,) = session.run(None, {name: x})
+    np.testing.assert_allclose(result, np.reshape(answer["predictions"][0], (7, 3)), rtol=1e-4, atol=1e-5)
+    (one,) = session.run(None, {name: x[:1]})
+    np.testing.assert_allclose(one, result[:1], rtol=1e-4, atol=1e-5)
+
+
 def test_every_model_is_exported():
     assert {case[0] for case in CASES} == set(ALL)
 

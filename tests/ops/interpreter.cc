@@ -4,6 +4,7 @@
 #include <future>
 #include <set>
 
+#include "cohort/backends/cpu/cpu_device.h"
 #include "cohort/backends/register.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
@@ -53,7 +54,7 @@ void ComputeAndWait(AsyncOpKernel& kernel, KernelContext& context) {
 
 bool RegisterForTests() {
   RegisterOps();
-  RegisterKernels();
+  RegisterBackends();
   RegisterRuntimeKernels(KernelRegistry::Global());
   return true;
 }
@@ -110,11 +111,15 @@ std::vector<Tensor> Interpreter::Run(const std::vector<Output>& fetches, const F
   for (const Node* node : order) {
     std::vector<int32_t> input_slots;
     for (const Output& input : node->inputs()) input_slots.push_back(slot_of(input));
-    KernelContext context(*node, device(), step, slots.data(), input_slots.data(), slots.data() + first_slot.at(node),
+    KernelContext context(*node, device(), step, slots.data(), input_slots, slots.data() + first_slot.at(node),
                           uses.data());
     context.set_num_threads(threads_);
     OpKernel& kernel = KernelOf(*node);
+    if (observer_ != nullptr) observer_->Before(context);
     kernel.AsAsync() == nullptr ? kernel.Compute(context) : ComputeAndWait(*kernel.AsAsync(), context);
+    if (observer_ != nullptr) {
+      observer_->After(context, {slots.data() + first_slot.at(node), static_cast<size_t>(node->num_outputs())});
+    }
     for (const int32_t slot : input_slots) {
       if (--uses[static_cast<size_t>(slot)] == 0) slots[static_cast<size_t>(slot)] = Tensor();
     }

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -32,10 +33,22 @@ class Interpreter {
   void RunNode(Node* target, const Feeds& feeds = {}) { Run({}, feeds, {target}); }
   Device& device() { return *devices_[0]; }
 
+  // Sees each kernel that is run.
+  class Observer {
+   public:
+    virtual ~Observer() = default;
+    virtual void Before(const KernelContext& ctx) = 0;
+    // `outputs` are those of the kernel's node.
+    virtual void After(const KernelContext& ctx, std::span<const Tensor> outputs) = 0;
+  };
+  // Must outlive the interpreter.
+  void set_observer(Observer& observer) { observer_ = &observer; }
+
  private:
   OpKernel& KernelOf(const Node& node);
 
   const int threads_;
+  Observer* observer_ = nullptr;
   std::shared_ptr<TaskResources> task_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::map<const Graph*, std::unique_ptr<FunctionLibrary>> functions_;

@@ -121,7 +121,7 @@ OpCase::Build Unary(Output (*fn)(Output)) {
   return [fn](Graph&, const std::vector<Output>& in) { return std::vector<Output>{fn(in[0])}; };
 }
 
-OpCase::Build Binary(Output (*fn)(Output, Output)) {
+OpCase::Build Binary(std::function<Output(Output, Output)> fn) {
   return [fn](Graph&, const std::vector<Output>& in) { return std::vector<Output>{fn(in[0], in[1])}; };
 }
 

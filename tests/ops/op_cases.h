@@ -84,6 +84,6 @@ DType DifferentiatedDType(const OpCase& op_case);
 
 // Builds that call a function of one or two inputs.
 OpCase::Build Unary(Output (*fn)(Output));
-OpCase::Build Binary(Output (*fn)(Output, Output));
+OpCase::Build Binary(std::function<Output(Output, Output)> fn);
 
 }  // namespace cohort::testing

@@ -20,8 +20,9 @@ constexpr double kMaxSeconds = 1e6;
 constexpr double kMaxTimeout = 1e9;
 
 constexpr char kFooter[] =
-    "Each task is a process of PROGRAM with TF_CONFIG, COHORT_TOKEN and OMP_NUM_THREADS in its environment,\n"
-    "OMP_WAIT_POLICY=passive where tasks share cores, and COHORT_PROGRESS=bar where a terminal shows their bars.\n"
+    "Each task is a process of PROGRAM with TF_CONFIG, COHORT_TOKEN, OMP_NUM_THREADS and COHORT_LINE_BUFFERED=1 in\n"
+    "its environment, OMP_WAIT_POLICY=passive and GOMP_SPINCOUNT=1000 if tasks share cores, and COHORT_PROGRESS=bar\n"
+    "if a terminal shows their bars.\n"
     "The exit code is 0 when all tasks have ended with 0, else that of the first one that failed (128 + "
     "signal);\n"
     "2 for a wrong command line, 126 or 127 when PROGRAM cannot be run.\n\n"

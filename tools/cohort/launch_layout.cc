@@ -53,7 +53,10 @@ void SetThreads(const TaskId& task, const CoreDivision& division, bool threads_a
   } else {
     current->emplace("OMP_NUM_THREADS", threads);
   }
-  if (division.shared_cores) current->emplace("OMP_WAIT_POLICY", "passive");
+  // Who has said how threads wait is left alone: GOMP_SPINCOUNT would win over a policy.
+  if (!division.shared_cores || current->count("OMP_WAIT_POLICY") > 0) return;
+  (*current)["OMP_WAIT_POLICY"] = "passive";
+  current->emplace("GOMP_SPINCOUNT", "1000");
 }
 
 std::string NewToken() {
@@ -73,6 +76,8 @@ std::string NewToken() {
 void SetToken(const std::string& token, Environment* current) {
   if (current->count("COHORT_TOKEN_FILE") == 0) current->emplace("COHORT_TOKEN", token);
 }
+
+void SetLineBuffering(Environment* current) { current->emplace("COHORT_LINE_BUFFERED", "1"); }
 
 void SetSeconds(const std::string& variable, const std::optional<double>& seconds, Environment* current) {
   if (seconds) (*current)[variable] = StrCat(*seconds);

@@ -40,15 +40,20 @@ using Environment = std::map<std::string, std::string>;
 // The environment of this process.
 Environment CurrentEnvironment();
 
-// OMP_NUM_THREADS and OMP_WAIT_POLICY for `task`; what `current` sets stays, except that a fixed number of
-// threads
-// (`threads_are_fixed`) wins over OMP_NUM_THREADS.
+// Sets OMP_NUM_THREADS for `task`. If tasks share cores it also sets OMP_WAIT_POLICY=passive and, for GCC's OpenMP,
+// GOMP_SPINCOUNT=1000: threads that wait then look for work for some ten microseconds before they leave the core to
+// others. What `current` sets stays, except that a fixed number of threads (`threads_are_fixed`) wins over
+// OMP_NUM_THREADS.
 void SetThreads(const TaskId& task, const CoreDivision& division, bool threads_are_fixed, Environment* current);
 
 // 128 random bits as 32 hexadecimal digits. Throws UnavailableError where the system gives none.
 std::string NewToken();
 // Sets COHORT_TOKEN to `token` unless `current` has a COHORT_TOKEN or a COHORT_TOKEN_FILE.
 void SetToken(const std::string& token, Environment* current);
+
+// Sets COHORT_LINE_BUFFERED=1, with which a task's lines arrive as it prints them though it writes to a pipe
+// (cohort/core/line_buffering.h); what `current` sets stays.
+void SetLineBuffering(Environment* current);
 
 // Sets `variable` to `seconds`. Without `seconds` the variable stays as it is.
 void SetSeconds(const std::string& variable, const std::optional<double>& seconds, Environment* current);

@@ -63,10 +63,15 @@ TEST(LaunchLayoutTest, ThreadsOfATaskUnlessTheUserSetThem) {
   SetThreads({"ps", 0}, division, false, &ps);
   SetThreads({"worker", 0}, division, false, &set);
   SetThreads({"worker", 0}, division, true, &fixed);
-  EXPECT_THAT(worker, UnorderedElementsAre(Pair("OMP_NUM_THREADS", "4"), Pair("OMP_WAIT_POLICY", "passive")));
-  EXPECT_THAT(ps, UnorderedElementsAre(Pair("OMP_NUM_THREADS", "1"), Pair("OMP_WAIT_POLICY", "passive")));
+  EXPECT_THAT(worker, UnorderedElementsAre(Pair("OMP_NUM_THREADS", "4"), Pair("OMP_WAIT_POLICY", "passive"),
+                                           Pair("GOMP_SPINCOUNT", "1000")));
+  EXPECT_THAT(ps, UnorderedElementsAre(Pair("OMP_NUM_THREADS", "1"), Pair("OMP_WAIT_POLICY", "passive"),
+                                       Pair("GOMP_SPINCOUNT", "1000")));
   EXPECT_THAT(set, UnorderedElementsAre(Pair("OMP_NUM_THREADS", "7"), Pair("OMP_WAIT_POLICY", "active")));
   EXPECT_THAT(fixed, UnorderedElementsAre(Pair("OMP_NUM_THREADS", "4"), Pair("OMP_WAIT_POLICY", "active")));
+  Environment spins{{"GOMP_SPINCOUNT", "5"}};
+  SetThreads({"worker", 0}, division, false, &spins);
+  EXPECT_EQ(spins["GOMP_SPINCOUNT"], "5");
   Environment alone;
   SetThreads({"worker", 0}, {.threads_per_task = 2, .threads_per_ps = 1, .shared_cores = false}, false, &alone);
   EXPECT_THAT(alone, UnorderedElementsAre(Pair("OMP_NUM_THREADS", "2")));

@@ -70,6 +70,7 @@ Environment LaunchPlan::EnvironmentOf(size_t task) const {
   Environment environment = CurrentEnvironment();
   SetThreads(tasks_[task], division_, threads_are_fixed_, &environment);
   SetToken(token_, &environment);
+  SetLineBuffering(&environment);
   SetSeconds("COHORT_ORPHAN_TIMEOUT", orphan_timeout_, &environment);
   SetSeconds("COHORT_CHIEF_TIMEOUT", chief_timeout_, &environment);
   environment["TF_CONFIG"] = TFConfig(task);

@@ -5,6 +5,8 @@ import sys
 import time
 import unittest
 
+import backend_doors
+import code_sizes
 import document_paths
 import formatting
 import include_order
@@ -16,7 +18,8 @@ import sizes
 import tree as trees
 import words
 
-CHECKS = [include_order, public_headers, listed_sources, document_paths, scripts, words, sizes]
+CHECKS = [include_order, public_headers, listed_sources, document_paths, scripts, words, sizes, code_sizes,
+          backend_doors]
 
 
 def self_test():

@@ -2,6 +2,10 @@
 
 import unittest
 
+import backend_doors
+import code_sizes
+import cpp_outline
+import cpp_tokens
 import document_paths
 import include_order
 import listed_sources
@@ -122,3 +126,142 @@ class SizesTest(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
+
+
+class TokensTest(unittest.TestCase):
+    def test_literals_and_comments(self):
+        source = '#define A "no" \\\n  "no"\nx = "a\\"b" /* "no"\n */ + R"(c"d)"; // "no"\nchar q = \'"\'; y = 1\'000;\n'
+        found = cpp_tokens.tokens(source)
+        self.assertEqual([(t.text, t.line) for t in found if t.kind == "string"], [('a\\"b', 3), ('c"d', 4)])
+        self.assertEqual([t.text for t in found if t.kind == "number"], ["1'000"])
+
+
+class OutlineTest(unittest.TestCase):
+    def test_functions(self):
+        source = """
+namespace a { namespace {
+const std::map<int, int> kTable = {{1, 2}};
+int x{3};
+enum class E { kOne, kTwo };
+template <typename T, int n = (1 > 2)>
+int Sum(const std::vector<T>& v) REQUIRES(mu_) {
+  for (;;) { if (x) { return 1; } }
+}
+}
+A::A(int a, int b) : a_{a}, b_(b), c_{1, 2} {
+}
+A::~A() { if (true) {} }
+bool A::operator==(const A& o) const { return true; }
+std::function<void(int)> B::Make() && noexcept { return [](int) { Go(); }; }
+TEST_F(ATest, Works) {
+
+}
+auto f = [](int y) { return y; };
+}
+"""
+        functions, classes = cpp_outline.outline(source)
+        self.assertEqual([(f.name, f.lines) for f in functions],
+                         [("Sum", 4), ("A::A", 2), ("A::~A", 1), ("operator", 1), ("B::Make", 1), ("TEST_F", 3)])
+        self.assertEqual(classes, [])
+
+    def test_public_methods(self):
+        source = """
+class EXPORT A final : public B<int> {
+  int Hidden();
+ public:
+  explicit A(int);
+  ~A() override;
+  A& operator=(const A&) = delete;
+  bool operator()(int) const;
+  int Get() const { return get_; }
+  int Get(int) const;
+  static std::map<int, std::function<void()>> All(int a = F(1));
+  virtual void Do() = 0;
+  friend int Friend(A);
+  using F = int (*)(int);
+  struct Inner { void Step(); int value = Make(); };
+  std::function<int(int)> member_;
+  int guarded_ GUARDED_BY(mu_) = 0;
+ private:
+  void AlsoHidden();
+};
+struct P { int X() const; int y{0}; };
+enum class Kind { kA };
+class Later;
+"""
+        found = {known.name: known.methods for known in cpp_outline.outline(source)[1]}
+        self.assertEqual(found, {"A": {"Get", "All", "Do"}, "A::Inner": {"Step"}, "P": {"X"}})
+
+
+class CodeSizesTest(unittest.TestCase):
+    def problems(self, texts, functions=(), classes=(), folders=()):
+        return code_sizes.check(Tree(texts), set(functions), set(classes), set(folders))
+
+    def test_functions(self):
+        short, long = ("void F() {\n" + "x();\n" * n + "}\n" for n in (code_sizes.MOST_LINES - 2,
+                                                                      code_sizes.MOST_LINES - 1))
+        self.assertEqual(self.problems({"cohort/core/a.cc": short}), [])
+        self.assertIn("F has 61 lines", self.problems({"cohort/core/a.cc": long})[0])
+        self.assertEqual(len(self.problems({"cohort/core/a_test.cc": long})), 1)
+        self.assertEqual(self.problems({"cohort/core/a_test.cc": long.replace("void F()", "TEST(A, B)")}), [])
+
+    def test_classes(self):
+        def text(name, count):
+            return f"class {name} {{\n public:\n" + "".join(f"  void Do{i}();\n  void Do{i}(int);\n"
+                                                           for i in range(count)) + "};\n"
+        most = code_sizes.MOST_METHODS
+        self.assertEqual(self.problems({"cohort/core/a.h": text("A", most)}), [])
+        self.assertIn("A has 26 public", self.problems({"cohort/core/a.h": text("A", most + 1)})[0])
+        for path, name in [("cohort/core/a.h", "Tensor"), ("cohort/core/a.h", "PlanBuilder"),
+                           ("cohort/core/testing/a.h", "A"), ("cohort/core/a_test.cc", "A")]:
+            self.assertEqual(self.problems({path: text(name, most + 1)}), [], name)
+
+    def test_folders(self):
+        def texts(folder, count):
+            return {f"{folder}/s{i}.cc": "" for i in range(count)}
+        most = code_sizes.MOST_SOURCES
+        more_tests = {"cohort/core/a_test.cc": "", "cohort/core/sub/b.cc": ""}
+        self.assertEqual(self.problems({**texts("cohort/core", most), **more_tests}), [])
+        self.assertEqual(len(self.problems(texts("cohort/core", most + 1))), 1)
+        for folder in ("cohort/ops", "cohort/backends/cpu/kernels"):
+            self.assertEqual(self.problems(texts(folder, most + 1)), [])
+
+    def test_exceptions(self):
+        long = "void F() {\n" + "x();\n" * code_sizes.MOST_LINES + "}\n"
+        self.assertEqual(self.problems({"a.cc": long}, functions=[("a.cc", "F")]), [])
+        for arguments in ({"functions": [("a.cc", "G")]}, {"classes": [("a.h", "A")]}, {"folders": ["cohort/core"]}):
+            self.assertIn("not needed any more", self.problems({"a.cc": ""}, **arguments)[0])
+
+
+class BackendDoorsTest(unittest.TestCase):
+    def problems(self, path, text, literals=(), includes=()):
+        return backend_doors.check(Tree({path: text}), set(literals), set(includes))
+
+    def test_literals(self):
+        for literal in ["CPU", "/device:CPU:0", "/cpu:0", "a GPU here", "TEST:", "gpu:1", "/job:a/device:GPU:*"]:
+            text = f'const char* a = "{literal}";\n'
+            self.assertEqual(len(self.problems("cohort/runtime/a.cc", text)), 1, literal)
+            for path in ("cohort/backends/cpu/a.cc", "cohort/runtime/a_test.cc", "cohort/runtime/testing/a.h"):
+                self.assertEqual(self.problems(path, text), [], path)
+        for literal in ["a test", "/proc/cpuinfo", "TESTS", "CPUS", "latest: 1"]:
+            self.assertEqual(self.problems("cohort/runtime/a.cc", f'const char* a = "{literal}";\n'), [], literal)
+        self.assertEqual(self.problems("cohort/runtime/a.cc", "// \"CPU\"\n"), [])
+
+    def test_the_constant(self):
+        text = 'inline constexpr char kHostDeviceType[] = "CPU";\n'
+        self.assertEqual(self.problems("cohort/graph/a.h", text), [])
+        self.assertIn("already", self.problems("cohort/graph/a.h", text * 2)[0])
+
+    def test_includes(self):
+        for include in ["<omp.h>", "<dnnl.hpp>", '"oneapi/dnnl/dnnl_types.h"', '"cohort/backends/register.h"']:
+            text = f"#include {include}\n"
+            self.assertEqual(len(self.problems("cohort/runtime/a.cc", text)), 1, include)
+            self.assertEqual(self.problems("cohort/backends/cpu/a.cc", text), [], include)
+            self.assertEqual(self.problems("cohort/registration.cc", text), [], include)
+        self.assertEqual(self.problems("cohort/runtime/a.cc", '#include "cohort/core/comp.h"\n'), [])
+
+    def test_exceptions(self):
+        text = '#include <omp.h>\nconst char* a = "CPU";\n'
+        path = "cohort/runtime/a.cc"
+        self.assertEqual(self.problems(path, text, [(path, "CPU")], [(path, "omp.h")]), [])
+        self.assertEqual(len(self.problems(path, "", [(path, "CPU")], [(path, "omp.h")])), 2)

@@ -13,7 +13,7 @@
 #include "cohort/cluster/steps/protocol.h"
 #include "cohort/cluster/steps/session_work.h"
 #include "cohort/core/mutex.h"
-#include "cohort/runtime/task_client.h"
+#include "cohort/runtime/local_task.h"
 
 namespace cohort {
 

@@ -276,8 +276,6 @@ std::string AddressOf(const std::string& host) {
 
 }  // namespace
 
-bool GlooIsBuilt() { return true; }
-
 void BlockBrokenPipeSignal() {
   sigset_t signals;
   sigemptyset(&signals);

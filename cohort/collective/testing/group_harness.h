@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "cohort/cluster/server.h"
-#include "cohort/collective/gloo/mesh.h"
 #include "cohort/collective/group.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/registration.h"
@@ -67,8 +66,9 @@ struct Layout {
   std::string transport;  // "local", or a protocol of servers
   int world = 1;
   int per_process = 1;  // members of each process (the last has fewer where it does not come out even)
-  Algorithm algorithm = Algorithm::kAuto;  // of groups that name none
-  int per_host = 0;                        // processes of each host (the last has fewer likewise); 0: all are of one
+  Algorithm algorithm = Algorithm::kAuto;     // of groups that name none
+  int per_host = 0;                           // processes of each host (the last has fewer likewise); 0: all are of one
+  std::string device_type = kHostDeviceType;  // of the devices that the servers have as many of as members
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Layout& layout) {
@@ -77,20 +77,28 @@ inline std::ostream& operator<<(std::ostream& out, const Layout& layout) {
   return layout.algorithm == Algorithm::kAuto ? out : out << "_" << AlgorithmName(layout.algorithm);
 }
 
-// Layouts, and those of `with_gloo` where Gloo was built.
+// Returns `layouts`, and those of `with_gloo` with Gloo if this build has it.
 inline std::vector<Layout> WithGloo(std::vector<Layout> layouts, std::vector<Layout> with_gloo) {
   for (Layout& layout : with_gloo) {
     layout.algorithm = Algorithm::kGloo;
-    if (GlooIsBuilt()) layouts.push_back(layout);
+    if (IsBuilt(Algorithm::kGloo)) layouts.push_back(layout);
   }
   return layouts;
 }
 
-// All that a group may ask for.
-inline std::vector<Algorithm> AllAlgorithms() {
-  std::vector<Algorithm> all = {Algorithm::kAuto,     Algorithm::kRing,   Algorithm::kHalvingDoubling,
-                                Algorithm::kDoubling, Algorithm::kDirect, Algorithm::kHierarchical};
-  if (GlooIsBuilt()) all.push_back(Algorithm::kGloo);
+// Returns all algorithms that a program may ask for in this build. kShared is not among them: AUTO takes it.
+inline std::vector<Algorithm> AskableAlgorithms() {
+  std::vector<Algorithm> all = AllAlgorithms();
+  std::erase_if(all, [](Algorithm one) { return !IsBuilt(one) || one == Algorithm::kShared; });
+  return all;
+}
+
+// Returns one algorithm for each engine that can serve a group of `layout`. For collectives other than all-reduce,
+// which have one implementation in each engine.
+inline std::vector<Algorithm> OneAlgorithmPerEngine(const Layout& layout) {
+  std::vector<Algorithm> all = {Algorithm::kAuto};
+  if (layout.transport == "local") all.push_back(Algorithm::kRing);  // plans inside one process
+  if (layout.transport != "local" && IsBuilt(Algorithm::kGloo)) all.push_back(Algorithm::kGloo);
   return all;
 }
 
@@ -103,7 +111,7 @@ class TestCluster {
     ServerOptions options = cohort::testing::LocalCluster::FastOptions();
     options.protocol = layout.transport;
     options.silence_limit = silence_limit;
-    options.config.device_count["CPU"] = layout.per_process;
+    options.config.device_count[layout.device_type] = layout.per_process;
     processes_ = (layout.world + layout.per_process - 1) / layout.per_process;
     servers_.emplace(std::map<std::string, int>{{"worker", processes_}}, options);
   }

@@ -1,4 +1,4 @@
-// A graph for tests that holds all members of a group: devices of one process, or of the tasks of a cluster.
+// A graph for tests that contains all members of a group: devices of one process, or of the tasks of a cluster.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/backends/test/test_device.h"
 #include "cohort/collective/testing/group_harness.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/collective.h"
@@ -14,37 +15,40 @@
 
 namespace cohort::collective::testing {
 
-// All members in one graph, which one session runs. `tasks` 0: devices of a session of its own.
+// Where the members are. One session runs them all. `tasks` 0: they are devices of a session without a cluster.
 struct Place {
   std::string transport;
   int tasks = 0;
   int devices = 1;  // of each task
   std::string hint = "auto";
+  std::string device_type = kHostDeviceType;
   int world() const { return std::max(1, tasks) * devices; }
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Place& place) {
   out << place.transport << "_" << place.tasks << "_by_" << place.devices;
+  if (place.device_type != kHostDeviceType) out << "_" << place.device_type;
   return place.hint == "auto" ? out : out << "_" << place.hint;
 }
 
-// Those of another hint only where Gloo was built.
+// Returns the params whose hint this build can run.
 template <typename Param>
 std::vector<Param> Built(std::vector<Param> params) {
-  if (!GlooIsBuilt()) std::erase_if(params, [](const Param& param) { return param.hint != "auto"; });
+  std::erase_if(params, [](const Param& param) { return !IsBuilt(AlgorithmByName(param.hint)); });
   return params;
 }
 
 class InGraph : public ::testing::TestWithParam<Place> {
  protected:
-  InGraph() : cluster_({GetParam().tasks > 0 ? GetParam().transport : "local", world(), GetParam().devices}) {
-    RegisterAll();
+  InGraph()
+      : cluster_({GetParam().tasks > 0 ? GetParam().transport : "local", world(), GetParam().devices, Algorithm::kAuto,
+                  0, RegisteredType()}) {
     keys_.communication_hint = GetParam().hint;
     for (int rank = 0; rank < world(); ++rank) {
       const int each = GetParam().devices;
-      keys_.members.push_back(GetParam().tasks == 0
-                                  ? StrCat("/device:CPU:", rank)
-                                  : StrCat("/job:worker/task:", rank / each, "/device:CPU:", rank % each));
+      keys_.members.push_back(GetParam().tasks == 0 ? StrCat("/device:", GetParam().device_type, ":", rank)
+                                                    : StrCat("/job:worker/task:", rank / each,
+                                                             "/device:", GetParam().device_type, ":", rank % each));
     }
   }
   static int world() { return GetParam().world(); }
@@ -52,12 +56,12 @@ class InGraph : public ::testing::TestWithParam<Place> {
 
   std::unique_ptr<Session> Open() {
     SessionConfig config;
-    config.device_count["CPU"] = GetParam().devices;
+    config.device_count[GetParam().device_type] = GetParam().devices;
     config.intra_op_parallelism_threads = 1;
     config.operation_timeout_in_ms = 60'000;
     return std::make_unique<Session>(graph_, GetParam().tasks > 0 ? cluster_.server(0).Target() : "", config);
   }
-  // One output a member, made on its device; all with the next instance key.
+  // Calls `make` for each member on its device, all with the next instance key. Returns the outputs by rank.
   template <typename Make>
   std::vector<Output> AtEachMember(const Make& make) {
     keys_.instance_key = ops::NextInstanceKey(graph_);
@@ -67,6 +71,13 @@ class InGraph : public ::testing::TestWithParam<Place> {
       outputs.push_back(make(rank));
     }
     return outputs;
+  }
+
+  // The parameter's device type, when its kernels are registered: before servers are made.
+  static const std::string& RegisteredType() {
+    RegisterAll();
+    RegisterTestBackend();
+    return GetParam().device_type;
   }
 
   TestCluster cluster_;

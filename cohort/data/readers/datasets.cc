@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <vector>
 
 #include "cohort/core/error.h"
@@ -108,10 +109,11 @@ void Generate(uint64_t seed, uint64_t first_stream, const std::vector<Canvas>& k
 
 struct Source {
   const char* name;
+  const char* folder;  // in the folder that COHORT_DATA_DIR names
   const char* where;
 };
-constexpr Source kFashionMnist{"Fashion-MNIST", "https://github.com/zalandoresearch/fashion-mnist"};
-constexpr Source kMnist{"MNIST", "http://yann.lecun.com/exdb/mnist"};
+constexpr Source kFashionMnist{"Fashion-MNIST", "fashion-mnist", "https://github.com/zalandoresearch/fashion-mnist"};
+constexpr Source kMnist{"MNIST", "mnist", "http://yann.lecun.com/exdb/mnist"};
 constexpr const char* kFileNames[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
                                       "t10k-labels-idx1-ubyte"};
 
@@ -129,7 +131,7 @@ std::string NeedFile(const Source& source, const std::string& dir, const std::st
   if (!path.empty()) return path;
   throw NotFoundError(StrCat("[data] expected ", source.name, "'s ", name, ".gz (or unpacked) in ", dir,
                              "; it is not there; put the four files there (", source.where,
-                             " has them) or take generated images"));
+                             " has them), or give neither a folder nor COHORT_DATA_DIR and take generated images"));
 }
 
 void LoadPart(const Source& source, const std::string& dir, const std::string& part, Tensor* images, Tensor* labels) {
@@ -160,12 +162,13 @@ ImageDataset Load(const Source& source, const std::string& dir) {
 }
 
 ImageDataset LoadOrGenerate(const Source& source, const std::string& dir) {
-  for (const char* name : kFileNames) {
-    if (!dir.empty() && !FindFile(dir, name).empty()) return Load(source, dir);
-  }
-  LogWarning("data", "there are no files of ", source.name, dir.empty() ? "" : " in ", dir,
-             ": taking GENERATED images of the same shapes instead, on which accuracies mean nothing. ", source.where,
-             " has the four files (", StrJoin(kFileNames, ".gz, "), ".gz)");
+  if (!dir.empty()) return Load(source, dir);
+  const char* root = std::getenv("COHORT_DATA_DIR");
+  if (root != nullptr && *root != '\0') return Load(source, StrCat(root, "/", source.folder));
+  LogWarning("data", "neither a folder of ", source.name,
+             " nor COHORT_DATA_DIR is given: taking GENERATED images of "
+             "the same shapes instead, on which accuracies mean nothing. ",
+             source.where, " has the four files (", StrJoin(kFileNames, ".gz, "), ".gz)");
   return GeneratedImages(/*seed=*/1, /*train_n=*/60000, /*test_n=*/10000);
 }
 

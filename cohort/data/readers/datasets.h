@@ -1,5 +1,5 @@
-// Image data sets of ten classes: Fashion-MNIST from its files, and generated images of the same shapes for
-// where the files are not.
+// Image data sets of ten classes: Fashion-MNIST from its files, and generated images of the same shapes for users
+// without the files.
 #pragma once
 
 #include <cstdint>
@@ -37,10 +37,12 @@ ImageDataset GeneratedImages(uint64_t seed, int64_t train_n, int64_t test_n);
 
 namespace cohort::datasets {
 
-// The data set's four files in `dir`, as LoadFashionMnist reads and checks them. Where `dir` is "" or has none of them:
-// 60000 and 10000 GeneratedImages of seed 1, and a warning that says so and where the files can be had.
+// Returns the images of the data set's four files in `dir`, as LoadFashionMnist reads and checks them. If `dir` is "",
+// the files are those in the folder fashion-mnist of the folder that the environment variable COHORT_DATA_DIR names.
+// Only if neither is given, it returns 60000 and 10000 GeneratedImages of seed 1, and logs a warning that says so and
+// where the files can be had. Throws NotFoundError for a folder or a file that is not there.
 data::ImageDataset FashionMnist(const std::string& dir = "");
-// The handwritten digits, whose files have the same names.
+// The same for the handwritten digits, whose files have the same names; in the folder mnist of COHORT_DATA_DIR.
 data::ImageDataset Mnist(const std::string& dir = "");
 
 }  // namespace cohort::datasets

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
@@ -194,15 +195,60 @@ TEST(FashionMnistTest, WrongFilesAreNamed) {
   EXPECT_THAT(LoadError<NotFoundError>(dir), HasSubstr("train-images-idx3-ubyte.gz (or unpacked) in " + dir));
 }
 
-TEST(FashionMnistTest, WithoutFilesImagesAreGeneratedAndItIsSaid) {
+// Sets COHORT_DATA_DIR, or unsets it if `value` is null, until it is destroyed.
+class DataDir {
+ public:
+  explicit DataDir(const char* value) {
+    const char* before = std::getenv("COHORT_DATA_DIR");
+    if (before != nullptr) before_ = before;
+    Set(value);
+  }
+  ~DataDir() { Set(before_ ? before_->c_str() : nullptr); }
+
+ private:
+  static void Set(const char* value) {
+    if (value == nullptr) {
+      unsetenv("COHORT_DATA_DIR");
+    } else {
+      setenv("COHORT_DATA_DIR", value, 1);
+    }
+  }
+  std::optional<std::string> before_;
+};
+
+TEST(FashionMnistTest, WithoutAFolderImagesAreGeneratedAndItIsSaid) {
+  const DataDir unset(nullptr);
   ::testing::internal::CaptureStderr();
-  const ImageDataset generated = datasets::FashionMnist(::testing::TempDir() + "/no_such_folder");
+  const ImageDataset generated = datasets::FashionMnist();
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-              ::testing::AllOf(HasSubstr("GENERATED"), HasSubstr("no_such_folder"), HasSubstr("fashion-mnist")));
+              ::testing::AllOf(HasSubstr("GENERATED"), HasSubstr("COHORT_DATA_DIR"), HasSubstr("fashion-mnist")));
   EXPECT_TRUE(generated.generated);
   EXPECT_EQ(generated.train_images.shape(), (Shape{60000, 28, 28}));
   EXPECT_EQ(generated.Test().Cardinality(), 10000);
   EXPECT_EQ(ToString(generated.Train().element_spec()), "(uint8[28,28], uint8[])");
+}
+
+// Nobody who has said where the images are trains on others.
+TEST(FashionMnistTest, AFolderThatIsNotThereIsAnError) {
+  const std::string missing = ::testing::TempDir() + "no_such_folder";
+  for (Load* load : {datasets::Mnist, datasets::FashionMnist}) {
+    EXPECT_THAT(LoadError<NotFoundError>(missing, load), HasSubstr("in " + missing + ";"));
+  }
+  const DataDir set(missing.c_str());
+  EXPECT_THAT(LoadError<NotFoundError>("", datasets::FashionMnist), HasSubstr("in " + missing + "/fashion-mnist;"));
+  EXPECT_THAT(LoadError<NotFoundError>("", datasets::Mnist), HasSubstr("in " + missing + "/mnist;"));
+}
+
+TEST(FashionMnistTest, TheFolderOfTheEnvironmentIsTaken) {
+  const std::string dir = WriteSmall("environment");
+  const std::string root = ::testing::TempDir() + "/datasets_test_root";
+  std::filesystem::remove_all(root);
+  std::filesystem::create_directories(root);
+  std::filesystem::rename(dir, root + "/fashion-mnist");
+  const DataDir set(root.c_str());
+  const ImageDataset data = datasets::FashionMnist();
+  EXPECT_FALSE(data.generated);
+  EXPECT_EQ(data.train_images.shape(), (Shape{10, 28, 28}));
 }
 
 TEST(FashionMnistTest, TheRealFiles) {

@@ -121,20 +121,20 @@ NodePtr ShardData(const NodePtr& node, const Worker& worker) {
   return MakeShard(node, worker.count, worker.index, /*require_non_empty=*/true);
 }
 
-NodePtr ShardAuto(const NodePtr& node, const Worker& worker) {
+}  // namespace
+
+std::optional<Dataset> AutoShardFiles(const Dataset& dataset, int64_t num_workers, int64_t index) {
   try {
-    return ShardFiles(node, worker);
+    return AutoShard(dataset, num_workers, index, AutoShardPolicy::kFile);
   } catch (const FailedPreconditionError& error) {
     LogWarning(
         "data",
         "AUTO sharding policy will apply DATA sharding policy as it failed to apply FILE sharding policy because "
         "of the following reason: ",
         error.what());
-    return ShardData(node, worker);
+    return std::nullopt;
   }
 }
-
-}  // namespace
 
 Dataset AutoShard(const Dataset& dataset, int64_t num_workers, int64_t index, AutoShardPolicy policy) {
   CheckParameter(num_workers >= 1, "at least one worker", num_workers);
@@ -149,8 +149,10 @@ Dataset AutoShard(const Dataset& dataset, int64_t num_workers, int64_t index, Au
     case AutoShardPolicy::kOff: return dataset;
     case AutoShardPolicy::kFile: return Dataset(ShardFiles(dataset.node(), worker));
     case AutoShardPolicy::kData: return Dataset(ShardData(dataset.node(), worker));
-    default: return Dataset(ShardAuto(dataset.node(), worker));
+    default: break;
   }
+  const std::optional<Dataset> of_files = AutoShardFiles(dataset, num_workers, index);
+  return of_files ? *of_files : Dataset(ShardData(dataset.node(), worker));
 }
 
 int64_t StaticBatchSize(const Dataset& dataset) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "cohort/data/dataset.h"
@@ -32,6 +33,10 @@ inline constexpr int64_t kShardHint = -1;
 // element to call such a function with.
 Dataset AutoShard(const Dataset& dataset, int64_t num_workers, int64_t index,
                   AutoShardPolicy policy = AutoShardPolicy::kAuto);
+
+// Returns what kAuto gives a worker if there are files to share: its part by kFile. Returns nullopt, with a warning
+// that says why, if kAuto comes to kData. Throws as AutoShard, but not for the lack of a reader.
+std::optional<Dataset> AutoShardFiles(const Dataset& dataset, int64_t num_workers, int64_t index);
 
 // Rows of the batches that `dataset` yields, by its spec or its last Batch; -1 where they are not known.
 int64_t StaticBatchSize(const Dataset& dataset);

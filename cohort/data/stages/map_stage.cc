@@ -127,6 +127,9 @@ class ParallelMapIterator : public UnaryIterator {
     call->done = true;
     done_.NotifyAll();
   }
+  // Waits without a deadline until the function has returned or thrown for this call, as MapIterator::Next does on the
+  // caller's thread. Every call is in the pool or done: the pool drops calls only after `stopping_` is set, which the
+  // destructor does, and then nobody calls Next.
   void Await(const Call& call) {
     MutexLock lock(mu_);
     while (!call.done) done_.Wait(mu_);

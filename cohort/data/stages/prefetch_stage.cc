@@ -1,4 +1,6 @@
-// Prefetch: a thread that runs the input ahead of the consumer.
+// Prefetch: a thread that runs the input ahead of the consumer. All waits are without a deadline, because each of them
+// ends with the call of the input that is under way: its stages are given no deadline either, and they end when files,
+// functions and sources of the program end. What ends each wait stands beside it.
 #include <deque>
 #include <thread>
 
@@ -39,6 +41,8 @@ class PrefetchIterator : public StageIterator {
     {
       MutexLock lock(mu_);
       if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
+      // Ends when the thread has made the next entry: an element, the error of the input, or the end. The thread never
+      // leaves its loop without one of these while the iterator lives.
       while (entries_.empty()) ready_.Wait(mu_);
       if (entries_.front().end) return false;  // and stays
       entry = std::move(entries_.front());
@@ -52,6 +56,7 @@ class PrefetchIterator : public StageIterator {
   void Save(WireWriter* out) override {
     MutexLock lock(mu_);
     ++halts_;
+    // Ends when the input's call that is under way returns or throws; `halts_` keeps the thread from beginning another.
     while (producing_) idle_.Wait(mu_);
     if (small_) {
       out->String(entries_.empty() ? SavedPosition(*input_) : entries_.front().position);
@@ -90,6 +95,7 @@ class PrefetchIterator : public StageIterator {
     bool ended = !entries_.empty() && entries_.back().end;
     while (!ended && !stopping_) {
       if (entries_.size() >= buffer_size_ || halts_ > 0) {
+        // Ends when the consumer takes an entry, when Save has finished, or when the iterator is destroyed.
         room_.Wait(mu_);
         continue;
       }

@@ -171,6 +171,9 @@ class ShuffleNode : public DatasetNode {
   }
   int64_t Cardinality() const override { return input()->Cardinality(); }
   std::optional<uint64_t> drawn_seed() const override { return seed_ ? std::nullopt : std::optional(drawn_seed_); }
+  NodePtr WithDrawnSeed(uint64_t seed) const override {
+    return seed_ ? shared_from_this() : MakeShuffle(input(), buffer_size_, seed_, reshuffle_, seed);
+  }
   void Write(DescriptionWriter* out) const override {
     out->Int(buffer_size_);
     out->Int(seed_ ? 1 : 0);

@@ -6,6 +6,11 @@
 namespace cohort::data {
 namespace {
 
+void AppendShufflesWithoutSeed(const DatasetNode& node, std::vector<const DatasetNode*>* out) {
+  for (const NodePtr& input : node.inputs()) AppendShufflesWithoutSeed(*input, out);
+  if (node.drawn_seed()) out->push_back(&node);
+}
+
 // A walk over the indices of a stage with random access.
 class IndexIterator : public StageIterator {
  public:
@@ -29,6 +34,12 @@ class IndexIterator : public StageIterator {
 }  // namespace
 
 std::string StageLabel(const DatasetNode& node) { return StrCat(node.kind(), "(", node.Parameters(), ")"); }
+
+std::vector<const DatasetNode*> ShufflesWithoutSeed(const DatasetNode& root) {
+  std::vector<const DatasetNode*> shuffles;
+  AppendShufflesWithoutSeed(root, &shuffles);
+  return shuffles;
+}
 
 std::string DatasetNode::ToString() const {
   if (inputs_.empty()) return StageLabel(*this);

@@ -68,6 +68,8 @@ class DatasetNode : public std::enable_shared_from_this<DatasetNode> {
   virtual int64_t batch_size() const { return -1; }
   // The seed that was drawn for a shuffle described without one.
   virtual std::optional<uint64_t> drawn_seed() const { return std::nullopt; }
+  // Returns the same stage with another drawn seed; itself if it has none.
+  virtual NodePtr WithDrawnSeed(uint64_t /*seed*/) const { return shared_from_this(); }
 
   // Writes what the stage's reader in description.cc reads. Throws FailedPreconditionError for a stage that calls back
   // into this process.
@@ -99,6 +101,8 @@ class DatasetNode : public std::enable_shared_from_this<DatasetNode> {
 
 // "Shuffle(10, seed=3)".
 std::string StageLabel(const DatasetNode& node);
+// Returns the stages that have a drawn seed, in the order in which ToString() names them.
+std::vector<const DatasetNode*> ShufflesWithoutSeed(const DatasetNode& root);
 // Minimum and sum of counts that may be infinite or unknown.
 int64_t MinCardinality(int64_t a, int64_t b);
 int64_t AddCardinality(int64_t a, int64_t b);

@@ -40,6 +40,8 @@ class BackupAndRestoreCallback final : public Callback {
     host().AwaitWorkers();
     if (host().is_chief()) RemoveFile(path_);
   }
+  // A backup has what the other callbacks remember of the batch or epoch that has just ended.
+  bool comes_last() const override { return true; }
   // Not of the folder: each process may see the same files elsewhere.
   std::optional<Influence> influence() const override {
     const ConfigValue options = ConfigValue::Object{{"save_every_batches", options_.save_every_batches},

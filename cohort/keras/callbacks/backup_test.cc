@@ -78,6 +78,118 @@ TEST_F(BackupTest, GoesOnInTheMiddleOfAnEpochWithItsLogs) {
   }
 }
 
+// A process that is started again describes its data anew, and draws another seed.
+TEST_F(BackupTest, AShuffleWithoutASeedGoesOnInItsOrder) {
+  const auto data = [] {
+    const Tensor x = Counting(Shape{10, 2}, -1, 0.1f), y = Counting(Shape{10, 1}, 1, -0.2f);
+    return data::Dataset::FromTensorSlices({x, y}).Shuffle(10).Batch(3);
+  };
+  const auto fit = [&](Model& model, const data::Dataset& dataset, int stop_after) {
+    int batches = 0;
+    model.Fit(dataset, {.epochs = 3,
+                        .verbose = 0,
+                        .callbacks = {BackupAndRestore({.backup_dir = folder, .save_every_batches = 1}),
+                                      LambdaCallback({.on_train_batch_end = [&](int64_t, const BatchLogs&) {
+                                        if (++batches == stop_after) throw Interruption();
+                                      }})}});
+  };
+  for (const int stop_after : {2, 4, 7}) {  // 4: between epochs
+    const data::Dataset described = data();
+    const auto whole = Made(), resumed = Made();
+    fit(*whole, described, -1);
+    EXPECT_THROW(fit(*Made(), described, stop_after), Interruption);
+    fit(*resumed, data(), -1);
+    EXPECT_EQ(Weights(*resumed), Weights(*whole)) << stop_after;
+  }
+}
+
+// They change rates, stop and choose weights by what they remember of earlier epochs.
+TEST_F(BackupTest, CallbacksGoOnWithWhatTheyRemember) {
+  const std::string best = folder + "_best.weights.h5";
+  struct Run {
+    std::vector<std::vector<float>> weights;
+    int last_epoch = -1;
+    double rate = 0;
+    std::vector<int> saved;  // epochs after which the best weights were saved anew
+  };
+  const auto run = [&](int stop_after, int64_t save_every, Run& result) {
+    const auto model = Made("sgd");
+    model->SetLearningRate(0.3);
+    std::string before = FileExists(best) ? ReadFile(best) : "";
+    int batches = 0;
+    FitOptions options = {.batch_size = 3, .epochs = 14, .verbose = 0};
+    if (save_every >= 0) {
+      options.callbacks.push_back(BackupAndRestore({.backup_dir = folder, .save_every_batches = save_every}));
+    }
+    options.callbacks.insert(
+        options.callbacks.end(),
+        {LearningRateScheduler([](int, double rate) { return rate * 0.99; }),
+         ReduceLROnPlateau({.monitor = "mae", .factor = 0.5, .patience = 2, .min_delta = 0.02, .cooldown = 1}),
+         EarlyStopping({.monitor = "mae", .min_delta = 0.02, .patience = 4, .restore_best_weights = true}),
+         ModelCheckpoint({.filepath = best, .monitor = "mae", .save_best_only = true, .save_weights_only = true}),
+         LambdaCallback({.on_epoch_end =
+                             [&](int epoch, Logs&) {
+                               result.last_epoch = epoch;
+                               result.rate = model->GetLearningRate();
+                               const std::string now = ReadFile(best);
+                               if (now != before) result.saved.push_back(epoch);
+                               before = now;
+                             },
+                         .on_train_batch_end =
+                             [&](int64_t, const BatchLogs&) {
+                               if (++batches == stop_after) throw Interruption();
+                             }})});
+    model->Fit(Counting(Shape{10, 2}, -1, 0.1f), Counting(Shape{10, 1}, 1, -0.2f), options);
+    result.weights = Weights(*model);
+  };
+  Run whole;
+  run(-1, -1, whole);
+  ASSERT_LT(whole.last_epoch, 13);  // it stops early
+  ASSERT_LT(whole.rate, 0.3 * 0.5);
+  ASSERT_FALSE(whole.saved.empty());
+  // At the end of an epoch, and within one.
+  for (const auto& [save_every, epochs] : {std::pair(0, whole.last_epoch), {0, 2}, {1, whole.last_epoch}, {3, 5}}) {
+    RemoveFile(best);
+    Run interrupted, rest;
+    EXPECT_THROW(run(4 * epochs + 2, save_every, interrupted), Interruption);
+    run(-1, save_every, rest);
+    EXPECT_EQ(rest.weights, whole.weights) << save_every << ", " << epochs;
+    EXPECT_EQ(rest.last_epoch, whole.last_epoch);
+    EXPECT_EQ(rest.rate, whole.rate);
+    std::vector<int> saved = interrupted.saved;
+    saved.insert(saved.end(), rest.saved.begin(), rest.saved.end());
+    EXPECT_EQ(saved, whole.saved);
+  }
+  RemoveFile(best);
+}
+
+// A process that ends between the last backup and the end of Fit does not train on when it is started again.
+TEST_F(BackupTest, ATrainingThatWasToldToStopStaysStopped) {
+  const auto fit = [&](bool interrupted) {
+    const auto model = Made();
+    FitOptions options = {.batch_size = 3, .epochs = 9, .verbose = 0};
+    class Stop final : public Callback {
+     public:
+      explicit Stop(bool fails) : fails_(fails) {}
+      void OnEpochEnd(int epoch, Logs&) override {
+        if (epoch == 2) host().StopTraining();
+      }
+      void OnTrainEnd(const Logs&) override {
+        if (fails_) throw Interruption();
+      }
+
+     private:
+      const bool fails_;
+    };
+    options.callbacks = {std::make_shared<Stop>(interrupted), BackupAndRestore({.backup_dir = folder})};
+    model->Fit(Counting(Shape{6, 2}), Counting(Shape{6, 1}), options);
+    return model->Iterations();
+  };
+  const int64_t whole = fit(false);
+  EXPECT_THROW(fit(true), Interruption);
+  EXPECT_EQ(fit(false), whole);
+}
+
 TEST_F(BackupTest, AFinishedTrainingIsDoneAtOnce) {
   const auto model = Made();
   FitOptions options = {.batch_size = 3, .epochs = 2, .verbose = 0};
@@ -107,7 +219,6 @@ TEST_F(BackupTest, WhatIsNoBackupOfTheTrainingIsRefused) {
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { Fit(*Made(), 1); }), HasSubstr("backup of a training"));
   EXPECT_THROW(BackupAndRestore({}), InvalidArgumentError);
   EXPECT_THROW(BackupAndRestore({.backup_dir = "x", .save_every_batches = -1}), InvalidArgumentError);
-  EXPECT_THROW(Made()->BackUpTraining(), FailedPreconditionError);
 }
 
 // Numbers of dropout follow from the step, not from what the session has drawn before.

@@ -1,6 +1,8 @@
 #include "cohort/keras/callbacks/callback.h"
 
 #include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+#include "cohort/core/str_cat.h"
 
 namespace cohort::keras {
 
@@ -9,6 +11,33 @@ std::string CallbackHost::BackUpTraining() {
 }
 bool CallbackHost::RestoreTraining(const std::optional<std::string>&, const std::string&) {
   throw UnimplementedError("[keras/callbacks] expected a model whose training can be taken up again");
+}
+
+std::vector<Callback::State> CallbackList::SaveStates() const {
+  std::vector<State> states;
+  for (const CallbackPtr& callback : callbacks_) {
+    if (std::optional<State> state = callback->SaveState()) states.push_back(std::move(*state));
+  }
+  return states;
+}
+
+void CallbackList::RestoreStates(const std::vector<State>& states, const std::string& where) {
+  std::vector<bool> taken(states.size(), false);
+  for (const CallbackPtr& callback : callbacks_) {
+    const std::optional<State> now = callback->SaveState();
+    if (!now) continue;
+    size_t i = 0;
+    while (i < states.size() && (taken[i] || states[i].kind != now->kind)) ++i;
+    if (i == states.size()) {
+      LogWarning("keras", "there is no state of a ", now->kind, " callback in '", where, "': it begins anew");
+      continue;
+    }
+    taken[i] = true;
+    if (callback->RestoreState(states[i].values)) continue;
+    throw InvalidArgumentError(StrCat("[keras/restore] expected the state of a ", now->kind, " callback in '", where,
+                                      "'; got ", states[i].values.size(),
+                                      " values that are not one; remove the file to begin the training anew"));
+  }
 }
 
 void CallbackList::AttachAll(CallbackHost* host, const FitParams& params) {

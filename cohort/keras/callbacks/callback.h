@@ -1,5 +1,6 @@
 // Callbacks: what users hang into Fit and Evaluate. The training loop calls all callbacks on its own thread, in the
-// order of the list, with History and the progress bar last:
+// order of the list. Callbacks that keep what the others remember (comes_last) follow the others; the progress bar and
+// History come at the end:
 //   OnTrainBegin, then each epoch: OnEpochBegin, OnTrainBatchBegin/End for each batch, the test calls of the validation
 //   (OnTestBegin, OnTestBatchEnd, OnTestEnd), OnEpochEnd; at last OnTrainEnd.
 // Evaluate makes the test calls alone. What a callback throws ends Fit and reaches its caller.
@@ -54,7 +55,8 @@ class CallbackHost {
   // others its position in the data and its metrics. All processes make the call; the bytes are the chief's, others get
   // none.
   virtual std::string BackUpTraining();
-  // In OnTrainBegin: Fit goes on from where BackUpTraining was called, to the same end. `where` names the file that
+  // In OnTrainBegin: Fit goes on from where BackUpTraining was called, to the same end. After OnTrainBegin of all
+  // callbacks each of them gets back what it remembered (Callback::SaveState). `where` names the file that
   // this process has found, none where there was no file: then nothing happens, and it is false. All processes make the
   // call. Throws InvalidArgumentError for what is no backup of this model, data and number of processes, and where
   // another process has found other bytes than the chief (it is named); DataLossError for damaged bytes.
@@ -102,6 +104,20 @@ class Callback {
   // program's own that stops the training, changes rates or weights, or makes a call of the host that all must make.
   virtual std::optional<Influence> influence() const { return std::nullopt; }
 
+  // What the callback remembers from batch to batch or from epoch to epoch: its class, and values of any shapes.
+  struct State {
+    std::string kind;
+    std::vector<Tensor> values;
+  };
+  // Returns what a training that is taken up again needs of this callback. BackUpTraining keeps it, of the chief's
+  // callbacks: those with an influence remember the same at all processes. Returns nullopt if there is nothing to keep.
+  virtual std::optional<State> SaveState() const { return std::nullopt; }
+  // Takes back the values of a SaveState with the same kind, after OnTrainBegin. Returns false if they are not such
+  // values; Fit then throws InvalidArgumentError.
+  virtual bool RestoreState(const std::vector<Tensor>& values) { return false; }
+  // Whether Fit calls it behind all callbacks of the list that return false.
+  virtual bool comes_last() const { return false; }
+
  protected:
   CallbackHost& host() const { return *host_; }
   const FitParams& params() const { return params_; }
@@ -119,6 +135,11 @@ class CallbackList final : public Callback {
   explicit CallbackList(std::vector<CallbackPtr> callbacks) : callbacks_(std::move(callbacks)) {}
   void AttachAll(CallbackHost* host, const FitParams& params);
   void SetStepsOfAll(int64_t steps);
+  // Of all callbacks that remember something, in order.
+  std::vector<State> SaveStates() const;
+  // Gives each callback the first state of its kind that no earlier one has taken. Warns of a callback for which there
+  // is none: it begins anew. Throws InvalidArgumentError that names `where` and the kind for values that do not fit.
+  void RestoreStates(const std::vector<State>& states, const std::string& where);
 
   void OnTrainBegin() override;
   void OnTrainEnd(const Logs& logs) override;

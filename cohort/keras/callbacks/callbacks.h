@@ -39,8 +39,9 @@ struct BackupAndRestoreOptions {
 };
 // Keeps the state of the training in `<backup_dir>/latest.weights.h5` (CallbackHost::BackUpTraining), replaced as a
 // whole; a Fit with the same model, data and options that finds one there goes on from it and ends with the same
-// weights, to the last bit on the same machine, as if nothing had happened. What other callbacks remember (such as how
-// long EarlyStopping has waited) begins anew.
+// weights, to the last bit on the same machine, as if nothing had happened. EarlyStopping, ReduceLROnPlateau,
+// LearningRateScheduler and ModelCheckpoint go on with what they remembered, and so does a callback of the program's
+// own that overrides SaveState and RestoreState. It is called behind all other callbacks, wherever it is in the list.
 // Several processes: the chief writes; all read the same file when Fit begins, so it is on a
 // disk that they share, or copied to each machine. As many have to go on as there were.
 CallbackPtr BackupAndRestore(const BackupAndRestoreOptions& options);

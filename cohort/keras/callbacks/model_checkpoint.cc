@@ -6,6 +6,7 @@
 #include "cohort/keras/callbacks/callbacks.h"
 #include "cohort/keras/callbacks/monitor.h"
 #include "cohort/keras/callbacks/path_template.h"
+#include "cohort/keras/callbacks/state_values.h"
 
 namespace cohort::keras {
 namespace {
@@ -36,6 +37,16 @@ class ModelCheckpointCallback final : public Callback {
   }
   void OnEpochEnd(int epoch, Logs& logs) override {
     if (options_.save_every_batches == 0) SaveIfWanted(logs);
+  }
+  std::optional<State> SaveState() const override {
+    return State{"ModelCheckpoint", {StateOf({static_cast<double>(since_save_), OrNan(best_)})}};
+  }
+  bool RestoreState(const std::vector<Tensor>& values) override {
+    const auto numbers = NumbersOf(values, 2);
+    if (!numbers) return false;
+    since_save_ = static_cast<int64_t>((*numbers)[0]);
+    best_ = OptionalOf((*numbers)[1]);
+    return true;
   }
 
  private:

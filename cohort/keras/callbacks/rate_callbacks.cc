@@ -7,6 +7,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/callbacks/callbacks.h"
 #include "cohort/keras/callbacks/monitor.h"
+#include "cohort/keras/callbacks/state_values.h"
 #include "cohort/keras/files/config.h"
 
 namespace cohort::keras {
@@ -52,6 +53,23 @@ class EarlyStoppingCallback final : public Callback {
       Say(StrCat("Restoring model weights from the end of the best epoch: ", best_epoch_ + 1, "."));
     }
     host().SetWeights(best_weights_);
+  }
+
+  // Wait, epochs and the best value; behind them the best weights.
+  std::optional<State> SaveState() const override {
+    State state = {"EarlyStopping", {StateOf({wait_ * 1.0, stopped_epoch_ * 1.0, best_epoch_ * 1.0, OrNan(best_)})}};
+    state.values.insert(state.values.end(), best_weights_.begin(), best_weights_.end());
+    return state;
+  }
+  bool RestoreState(const std::vector<Tensor>& values) override {
+    const auto numbers = NumbersOf(values, 4);
+    if (!numbers) return false;
+    wait_ = static_cast<int>((*numbers)[0]);
+    stopped_epoch_ = static_cast<int>((*numbers)[1]);
+    best_epoch_ = static_cast<int>((*numbers)[2]);
+    best_ = OptionalOf((*numbers)[3]);
+    best_weights_.assign(values.begin() + 1, values.end());
+    return true;
   }
 
   std::optional<Influence> influence() const override {
@@ -115,6 +133,18 @@ class PlateauCallback final : public Callback {
     }
   }
 
+  std::optional<State> SaveState() const override {
+    return State{"ReduceLROnPlateau", {StateOf({wait_ * 1.0, cooling_ * 1.0, OrNan(best_)})}};
+  }
+  bool RestoreState(const std::vector<Tensor>& values) override {
+    const auto numbers = NumbersOf(values, 3);
+    if (!numbers) return false;
+    wait_ = static_cast<int>((*numbers)[0]);
+    cooling_ = static_cast<int>((*numbers)[1]);
+    best_ = OptionalOf((*numbers)[2]);
+    return true;
+  }
+
   std::optional<Influence> influence() const override {
     const ConfigValue options =
         ConfigValue::Object{{"monitor", options_.monitor},     {"factor", options_.factor},
@@ -147,7 +177,10 @@ class SchedulerCallback final : public Callback {
   SchedulerCallback(std::function<double(int, double)> schedule, int verbose)
       : schedule_(std::move(schedule)), verbose_(verbose) {}
 
+  void OnTrainBegin() override { set_epoch_ = -1; }
   void OnEpochBegin(int epoch) override {
+    // A training that is taken up again within an epoch has the epoch's rate already.
+    if (epoch == set_epoch_) return;
     const double rate = schedule_(epoch, host().GetLearningRate());
     if (!std::isfinite(rate)) {
       throw InvalidArgumentError(
@@ -156,16 +189,26 @@ class SchedulerCallback final : public Callback {
                  epoch, "; got ", rate));
     }
     host().SetLearningRate(rate);
+    set_epoch_ = epoch;
     if (verbose_ > 0) {
       Say(StrCat("\nEpoch ", epoch + 1, ": LearningRateScheduler setting learning rate to ", PythonNumber(rate), "."));
     }
   }
   void OnEpochEnd(int, Logs& logs) override { SetLog(logs, "learning_rate", host().GetLearningRate()); }
+  std::optional<State> SaveState() const override {
+    return State{"LearningRateScheduler", {StateOf({set_epoch_ * 1.0})}};
+  }
+  bool RestoreState(const std::vector<Tensor>& values) override {
+    const auto numbers = NumbersOf(values, 1);
+    if (numbers) set_epoch_ = static_cast<int>((*numbers)[0]);
+    return numbers.has_value();
+  }
   std::optional<Influence> influence() const override { return Influence{"LearningRateScheduler", ""}; }
 
  private:
   const std::function<double(int, double)> schedule_;
   const int verbose_;
+  int set_epoch_ = -1;  // whose rate was set last
 };
 
 class NanCallback final : public Callback {

@@ -9,7 +9,7 @@
 #include "cohort/core/file.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/files/archive.h"
-#include "cohort/keras/files/load_model.h"
+#include "cohort/keras/files/model_files.h"
 #include "cohort/keras/files/weights_file.h"
 #include "cohort/keras/testing/layer_runs.h"
 

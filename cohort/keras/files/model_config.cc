@@ -5,6 +5,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/nearest_names.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/files/serialization.h"
 #include "cohort/keras/layers/layer_instance.h"
@@ -200,7 +201,7 @@ class LayersReader {
     try {
       if (custom != custom_layers_.end()) {
         ReadPolicy(config);
-        return custom->second(config);
+        return MadeByFactory(custom->second, class_name, config);
       }
       if (IsModel(class_name)) return AsLayer(Whole(value));
       if (IsKerasLayer(class_name)) {
@@ -213,8 +214,30 @@ class LayersReader {
     std::vector<std::string> known = KerasLayerNames();
     for (const auto& [own, factory] : custom_layers_) known.push_back(own);
     throw InvalidArgumentError(StrCat("[keras/load_model] expected layers of known classes; got a ", class_name,
-                                      " (layer ", name != nullptr ? name->ToJson() : "", "); known are ",
-                                      StrJoin(known, ", "), "; name others in LoadOptions::custom_layers"));
+                                      " (layer ", name != nullptr ? name->ToJson() : "", ")",
+                                      DidYouMean(class_name, known), "; known are ", StrJoin(known, ", "),
+                                      "; name others in LoadOptions::custom_layers"));
+  }
+
+  // Throws InvalidArgumentError if the factory passes over the name, by which the layer's weights are called, or over
+  // whether it is trained.
+  static LayerRef MadeByFactory(const LayerFactory& factory, const std::string& class_name, const ConfigValue& config) {
+    LayerRef layer = factory(config);
+    const ConfigValue* name = config.Find("name");
+    if (name != nullptr && name->is_string() && layer->name() != name->AsString()) {
+      throw InvalidArgumentError(StrCat("[keras/load_model] expected the factory of custom layer ", class_name,
+                                        " to make a layer called '", name->AsString(), "'; got one called '",
+                                        layer->name(),
+                                        "'; pass config.At(\"name\").AsString() to the constructor of Layer"));
+    }
+    const ConfigValue* trainable = config.Find("trainable");
+    if (trainable != nullptr && !trainable->is_null() && layer->trainable() != trainable->AsBool()) {
+      throw InvalidArgumentError(StrCat("[keras/load_model] expected the factory of custom layer ", class_name,
+                                        " to make a layer with trainable=", trainable->ToJson(), "; got ",
+                                        layer->trainable() ? "true" : "false",
+                                        "; pass config.At(\"trainable\").AsBool() to the constructor of Layer"));
+    }
+    return layer;
   }
 
   static LayerRef AsLayer(LayersFromConfig whole) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cohort/keras/files/config.h"
-#include "cohort/keras/files/load_model.h"
+#include "cohort/keras/files/model_files.h"
 #include "cohort/keras/layers/layer_graph.h"
 
 namespace cohort::keras {

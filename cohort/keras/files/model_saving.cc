@@ -1,4 +1,6 @@
 // Models and their weights to files and back.
+#include "cohort/keras/files/model_saving.h"
+
 #include <functional>
 #include <utility>
 
@@ -7,15 +9,11 @@
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/files/archive.h"
-#include "cohort/keras/files/load_model.h"
 #include "cohort/keras/files/model_config.h"
+#include "cohort/keras/files/model_files.h"
 #include "cohort/keras/files/weight_layout.h"
 #include "cohort/keras/layers/input_layer.h"
-#include "cohort/keras/model.h"
 #include "cohort/keras/training/compile_config.h"
-#include "cohort/keras/training/model_engine.h"
-#include "cohort/keras/training/step_parts.h"
-#include "cohort/keras/training/variable_values.h"
 
 namespace cohort::keras {
 namespace {
@@ -39,130 +37,111 @@ void WithMember(const char* member, const std::string& path, const std::function
   }
 }
 
-std::unique_ptr<Model> MakeModel(const LayersFromConfig& layers, const LoadOptions& options) {
+Model MakeModel(const LayersFromConfig& layers, const LoadOptions& options) {
   const ModelOptions made = {.name = layers.name,
                              .dtype_policy = layers.dtype_policy,
                              .seed = options.seed,
                              .session = options.session,
                              .strategy = options.strategy};
-  if (layers.class_name != "Sequential") return std::make_unique<Model>(layers.inputs, layers.outputs, made);
-  auto chain =
-      std::make_unique<Sequential>(std::vector<SequentialItem>(layers.items.begin(), layers.items.end()), made);
+  if (layers.class_name != "Sequential") return Model(layers.inputs, layers.outputs, made);
+  Sequential chain(std::vector<SequentialItem>(layers.items.begin(), layers.items.end()), made);
   const bool open = layers.items.empty() || dynamic_cast<const InputLayer*>(&*layers.items[0]) == nullptr;
-  if (open && layers.build_shape.has_rank()) chain->Build(layers.build_shape);
+  if (open && layers.build_shape.has_rank()) chain.Build(layers.build_shape);
   return chain;
+}
+
+// The names of the layers that the outputs come from.
+std::vector<std::string> OutputLayers(const LayerGraph& layers) {
+  const std::vector<std::string> names = StepNames(layers);
+  std::vector<std::string> outputs;
+  for (const LayerGraph::Value& output : layers.output_values()) outputs.push_back(names[output.step]);
+  return outputs;
+}
+
+// The engine, once what Compile was given is there too.
+ModelEngine& EngineForFiles(ModelState& state) {
+  ModelEngine& engine = state.engine();
+  state.BuildIfKnown();
+  return engine;
 }
 
 }  // namespace
 
-std::vector<WeightGroup> Model::WeightGroups() {
-  engine();
-  MakeKnownLayers();
-  const std::vector<Tensor> values = GetWeights();
-  std::vector<WeightGroup> groups = {{"", name(), {}}};
-  for (const WeightPlace& place : LayOutWeights(*layers_, engine().weights())) {
+std::vector<WeightGroup> WeightGroupsOf(ModelState& state) {
+  ModelEngine& engine = EngineForFiles(state);
+  const std::vector<Tensor> values = engine.GetWeights();
+  std::vector<WeightGroup> groups = {{"", state.name(), {}}};
+  for (const WeightPlace& place : LayOutWeights(state.layers(), engine.weights())) {
     WeightGroup group = {place.path, place.layer.substr(place.layer.rfind('/') + 1), {}};
     for (const size_t i : place.weights) group.values.push_back(values[i]);
     groups.push_back(std::move(group));
   }
-  if (compiled_ != nullptr) groups.push_back({kOptimizerGroup, compiled_->optimizer->name(), OptimizerState()});
+  if (const CompiledModel* compiled = state.compiled()) {
+    groups.push_back({kOptimizerGroup, compiled->optimizer->name(), state.OptimizerState()});
+  }
   return groups;
 }
 
-void Model::SetWeightGroups(const std::vector<WeightGroup>& groups, const std::string& where) {
-  engine();
-  MakeKnownLayers();
-  SetWeights(TakeWeights(groups, LayOutWeights(*layers_, engine().weights()), engine().weights(), where));
-  if (compiled_ == nullptr) return;
+void SetWeightGroups(ModelState& state, const std::vector<WeightGroup>& groups, const std::string& where) {
+  ModelEngine& engine = EngineForFiles(state);
+  engine.SetWeights(TakeWeights(groups, LayOutWeights(state.layers(), engine.weights()), engine.weights(), where));
+  if (state.compiled() == nullptr) return;
   for (const WeightGroup& group : groups) {
-    if (group.path == kOptimizerGroup && !group.values.empty()) SetOptimizerState(group.values, where);
+    if (group.path == kOptimizerGroup && !group.values.empty()) state.SetOptimizerState(group.values, where);
   }
 }
 
-std::vector<Tensor> Model::OptimizerState() {
-  if (!waiting_state_.empty()) return waiting_state_;
-  return ReadVariables(session(), engine().optimizer()->variables());
-}
-
-bool Model::SetOptimizerState(const std::vector<Tensor>& values, const std::string& where) {
-  waiting_state_.clear();
-  std::vector<ops::Variable> variables = engine().optimizer()->variables();
-  const bool begun = train_ != nullptr;
-  const bool complete = begun ? values.size() == variables.size() : values.size() >= variables.size();
-  if (!complete || !ValuesFit(values, variables, variables.size())) {
-    LogWarning("keras", "the optimizer '", compiled_->optimizer->name(), "' of model '", name(), "' has ",
-               variables.size(), " variables that are not those of ", where, " (", values.size(), "): it begins anew");
-    return false;
-  }
-  engine().SetOptimizerVariables({values.begin(), values.begin() + static_cast<std::ptrdiff_t>(variables.size())});
-  // Slots come with the training step.
-  if (!begun && values.size() > variables.size()) waiting_state_ = values;
-  return true;
-}
-
-std::vector<std::string> Model::OutputLayers() const {
-  const std::vector<std::string> names = StepNames(*layers_);
-  std::vector<std::string> outputs;
-  for (const LayerGraph::Value& output : layers_->output_values()) outputs.push_back(names[output.step]);
-  return outputs;
-}
-
-bool Model::MakeKnownLayers() {
-  if (layers_ == nullptr) layers_ = MakeLayers({});
-  if (layers_ == nullptr) return false;
-  engine();
-  if (compile_options_ && compiled_ == nullptr) ResolveCompiled();
-  return true;
-}
-
-void Model::Save(const std::string& path) {
+void SaveModel(ModelState& state, const std::string& path) {
   CheckEnding(path, kModelEnding, "save");
-  engine();
-  MakeKnownLayers();
-  ConfigValue config = SerializedLayers(*layers_, options_.dtype_policy);
-  if (compile_options_) {
+  EngineForFiles(state);
+  ConfigValue config = SerializedLayers(state.layers(), state.options().dtype_policy);
+  if (state.compile_options()) {
     try {
-      config.Set("compile_config", SerializedCompile(*compile_options_, *compiled_));
+      config.Set("compile_config", SerializedCompile(*state.compile_options(), *state.compiled()));
     } catch (const UnimplementedError& error) {
-      LogWarning("keras", "'", path, "' is saved without how model '", name(),
+      LogWarning("keras", "'", path, "' is saved without how model '", state.name(),
                  "' was compiled; Compile it after loading: ", error.what());
     }
   }
-  WriteModelArchive(path, {.config = config.ToJson(), .weights = EncodeWeights(WeightGroups())});
+  WriteModelArchive(path, {.config = config.ToJson(), .weights = EncodeWeights(WeightGroupsOf(state))});
 }
 
-void Model::SaveWeights(const std::string& path) {
+void SaveWeights(ModelState& state, const std::string& path) {
   CheckEnding(path, kWeightsEnding, "save_weights");
-  WriteFileAtomically(path, EncodeWeights(WeightGroups()));
+  WriteFileAtomically(path, EncodeWeights(WeightGroupsOf(state)));
 }
 
-void Model::LoadWeights(const std::string& path) {
+void SaveModel(const Model& model, const std::string& path) { SaveModel(model.state(), path); }
+void SaveWeights(const Model& model, const std::string& path) { SaveWeights(model.state(), path); }
+
+void LoadWeights(Model& model, const std::string& path) {
   if (path.ends_with(kModelEnding)) {
     const std::string where = StrCat(kWeightsMember, " of '", path, "'");
-    SetWeightGroups(DecodeWeights(ReadModelArchive(path).weights, where), where);
+    SetWeightGroups(model.state(), DecodeWeights(ReadModelArchive(path).weights, where), where);
     return;
   }
   CheckEnding(path, kWeightsEnding, "load_weights");
   const std::string where = StrCat("'", path, "'");
-  SetWeightGroups(DecodeWeights(ReadFile(path), where), where);
+  SetWeightGroups(model.state(), DecodeWeights(ReadFile(path), where), where);
 }
 
-std::unique_ptr<Model> LoadModel(const std::string& path, const LoadOptions& options) {
+Model LoadModel(const std::string& path, const LoadOptions& options) {
   const ModelArchive archive = ReadModelArchive(path);
-  std::unique_ptr<Model> model;
+  std::optional<Model> model;
   ConfigValue compile;
   WithMember("config.json", path, [&] {
     const ConfigValue config = ConfigValue::FromJson(archive.config);
     model = MakeModel(DeserializeLayers(config, options.custom_layers), options);
     if (const ConfigValue* found = config.Find("compile_config")) compile = *found;
   });
-  if (!model->MakeKnownLayers()) return model;  // a Sequential that has never seen data
+  ModelState& state = model->state();
+  if (!state.BuildIfKnown()) return *model;  // a Sequential that has never seen data
   if (options.compile && !compile.is_null()) {
-    WithMember("config.json", path, [&] { model->Compile(DeserializeCompile(compile, model->OutputLayers())); });
+    WithMember("config.json", path, [&] { model->Compile(DeserializeCompile(compile, OutputLayers(state.layers()))); });
   }
   const std::string where = StrCat(kWeightsMember, " of '", path, "'");
-  model->SetWeightGroups(DecodeWeights(archive.weights, where), where);
-  return model;
+  SetWeightGroups(state, DecodeWeights(archive.weights, where), where);
+  return *model;
 }
 
 }  // namespace cohort::keras

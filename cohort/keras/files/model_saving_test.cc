@@ -10,7 +10,7 @@
 #include "cohort/core/testing/throws.h"
 #include "cohort/keras/callbacks/callbacks.h"
 #include "cohort/keras/files/archive.h"
-#include "cohort/keras/files/load_model.h"
+#include "cohort/keras/files/model_files.h"
 #include "cohort/keras/files/weights_file.h"
 #include "cohort/keras/layers/image_layers.h"
 #include "cohort/keras/layers/normalization_layers.h"
@@ -37,7 +37,7 @@ class ModelSavingTest : public ::testing::Test {
   std::string folder;
 };
 
-std::vector<Floats> Weights(Model& model) {
+std::vector<Floats> Weights(Model model) {
   std::vector<Floats> values;
   for (const Tensor& weight : model.GetWeights()) values.push_back(weight.ToVector<float>());
   return values;
@@ -53,7 +53,7 @@ std::unique_ptr<Sequential> Small(const std::string& name = "small") {
 }
 
 // `steps` steps on the same batch; the last loss.
-double Train(Model& model, int steps) {
+double Train(Model model, int steps) {
   const ModelData batch(Counting(Shape{4, 2}), Counting(Shape{4, 1}, 3, -2));
   double loss = 0;
   for (int i = 0; i < steps; ++i) {
@@ -67,30 +67,30 @@ TEST_F(ModelSavingTest, ALoadedModelGoesOnAsTheSavedOne) {
   const auto model = Small();
   Train(*model, 3);
   model->Save(Path("a.keras"));
-  const std::unique_ptr<Model> loaded = LoadModel(Path("a.keras"));
-  EXPECT_EQ(loaded->name(), "small");
-  EXPECT_EQ(loaded->WeightNames(), model->WeightNames());
-  EXPECT_EQ(Weights(*loaded), Weights(*model));
-  EXPECT_EQ(loaded->Iterations(), 3);
+  Model loaded = LoadModel(Path("a.keras"));
+  EXPECT_EQ(loaded.name(), "small");
+  EXPECT_EQ(loaded.WeightNames(), model->WeightNames());
+  EXPECT_EQ(Weights(loaded), Weights(*model));
+  EXPECT_EQ(loaded.Iterations(), 3);
   // Saved again before it was trained: the optimizer's state goes through.
-  loaded->Save(Path("b.keras"));
+  loaded.Save(Path("b.keras"));
   EXPECT_EQ(ReadModelArchive(Path("b.keras")).config, ReadModelArchive(Path("a.keras")).config);
-  const std::unique_ptr<Model> again = LoadModel(Path("b.keras"));
+  Model again = LoadModel(Path("b.keras"));
   const double loss = Train(*model, 5);
-  EXPECT_EQ(Train(*loaded, 5), loss);
-  EXPECT_EQ(Train(*again, 5), loss);
-  EXPECT_EQ(Weights(*loaded), Weights(*model));
-  EXPECT_EQ(loaded->Evaluate(Counting(Shape{4, 2}), Counting(Shape{4, 1}), {.verbose = 0})[1].first, "mae");
+  EXPECT_EQ(Train(loaded, 5), loss);
+  EXPECT_EQ(Train(again, 5), loss);
+  EXPECT_EQ(Weights(loaded), Weights(*model));
+  EXPECT_EQ(loaded.Evaluate(Counting(Shape{4, 2}), Counting(Shape{4, 1}), {.verbose = 0})[1].first, "mae");
 }
 
 TEST_F(ModelSavingTest, WithoutHowItWasCompiled) {
   const auto model = Small();
   model->Save(Path("compiled.keras"));
-  const auto loaded = LoadModel(Path("compiled.keras"), {.compile = false});
-  EXPECT_THROW(Train(*loaded, 1), FailedPreconditionError);
+  Model loaded = LoadModel(Path("compiled.keras"), {.compile = false});
+  EXPECT_THROW(Train(loaded, 1), FailedPreconditionError);
   Sequential plain({Input(Shape{2}), Dense(1)});
   plain.Save(Path("plain.keras"));
-  EXPECT_THROW(Train(*LoadModel(Path("plain.keras")), 1), FailedPreconditionError);
+  EXPECT_THROW(Train(LoadModel(Path("plain.keras")), 1), FailedPreconditionError);
   // A loss of the program's own: all but that is saved.
   plain.Compile({.optimizer = "sgd", .loss = LossFromFunction("own", [](const Output& t, const Output& p) {
                                        return ops::Mean(ops::Abs(ops::Sub(t, p)), {-1});
@@ -98,7 +98,7 @@ TEST_F(ModelSavingTest, WithoutHowItWasCompiled) {
   ::testing::internal::CaptureStderr();
   plain.Save(Path("own.keras"));
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), AllOf(HasSubstr("'own'"), HasSubstr("Compile it")));
-  EXPECT_EQ(Weights(*LoadModel(Path("own.keras"))), Weights(plain));
+  EXPECT_EQ(Weights(LoadModel(Path("own.keras"))), Weights(plain));
 }
 
 TEST_F(ModelSavingTest, EveryLayerAndOption) {
@@ -122,17 +122,17 @@ TEST_F(ModelSavingTest, EveryLayerAndOption) {
                     Dropout(0.5, {.seed = 3}), Dense(5, {.bias_initializer = initializers::RandomNormal(1, 2, 3)})},
                    {.dtype_policy = "mixed_bfloat16"});
   model.Save(Path("all.keras"));
-  const auto loaded = LoadModel(Path("all.keras"));
-  loaded->Save(Path("all2.keras"));
+  Model loaded = LoadModel(Path("all.keras"));
+  loaded.Save(Path("all2.keras"));
   EXPECT_EQ(ReadModelArchive(Path("all.keras")).config, ReadModelArchive(Path("all2.keras")).config);
-  EXPECT_EQ(loaded->TrainableWeightNames(), model.TrainableWeightNames());
+  EXPECT_EQ(loaded.TrainableWeightNames(), model.TrainableWeightNames());
   const Tensor x = Counting(Shape{2, 12, 12, 2}, -1, 0.01f);
-  EXPECT_EQ(loaded->Predict(x).ToVector<float>(), model.Predict(x).ToVector<float>());
+  EXPECT_EQ(loaded.Predict(x).ToVector<float>(), model.Predict(x).ToVector<float>());
 
   Sequential words({Input(Shape{3}, {.dtype = DType::kInt32}), Embedding(5, 2), Flatten(), Dense(1)});
   words.Save(Path("words.keras"));
   const Tensor w = Tensor::FromValues(std::vector<int32_t>{0, 1, 4}, Shape{1, 3});
-  EXPECT_EQ(LoadModel(Path("words.keras"))->Predict(w).ToVector<float>(), words.Predict(w).ToVector<float>());
+  EXPECT_EQ(LoadModel(Path("words.keras")).Predict(w).ToVector<float>(), words.Predict(w).ToVector<float>());
 }
 
 TEST_F(ModelSavingTest, BranchesSharedLayersAndModelsInModels) {
@@ -144,13 +144,13 @@ TEST_F(ModelSavingTest, BranchesSharedLayersAndModelsInModels) {
                        Dense(2, {.name = "two"})(Concatenate({.axis = 1})({left, b, right}))});
   model.Compile({.optimizer = "rmsprop", .loss = {"mse", Huber({.delta = 2})}, .loss_weights = {1, 0.5}});
   model.Save(Path("branches.keras"));
-  const auto loaded = LoadModel(Path("branches.keras"));
-  EXPECT_EQ(loaded->WeightNames(), model.WeightNames());
+  Model loaded = LoadModel(Path("branches.keras"));
+  EXPECT_EQ(loaded.WeightNames(), model.WeightNames());
   const ModelData x({Counting(Shape{2, 3}), Counting(Shape{2, 3}, 1, -0.5f)}, std::vector<Tensor>{});
-  const std::vector<Tensor> mine = model.PredictAll(x), theirs = loaded->PredictAll(x);
+  const std::vector<Tensor> mine = model.PredictAll(x), theirs = loaded.PredictAll(x);
   for (size_t i = 0; i < 2; ++i) EXPECT_EQ(mine[i].ToVector<float>(), theirs[i].ToVector<float>());
   const ModelData data(x.x(), {Counting(Shape{2, 1}), Counting(Shape{2, 2})});
-  EXPECT_EQ(loaded->Evaluate(data, {.verbose = 0}), model.Evaluate(data, {.verbose = 0}));
+  EXPECT_EQ(loaded.Evaluate(data, {.verbose = 0}), model.Evaluate(data, {.verbose = 0}));
 }
 
 // As Keras counts the layers of one class: by their distance from the outputs, not in the order of the program.
@@ -170,7 +170,8 @@ TEST_F(ModelSavingTest, WeightsStandInTheOrderOfKeras) {
 
 class Scale final : public Layer {
  public:
-  explicit Scale(double by, const std::string& name = "") : Layer("Scale", name), by_(by) {}
+  explicit Scale(double by, const std::string& name = "", bool trainable = true)
+      : Layer("Scale", name, trainable), by_(by) {}
   std::vector<WeightSpec> Build(const std::vector<LayerInput>&) const override {
     return {{.name = "factor", .shape = Shape{}, .initializer = "ones"}};
   }
@@ -190,13 +191,13 @@ TEST_F(ModelSavingTest, LayersOfTheProgramsOwn) {
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { LoadModel(Path("own.keras")); }),
               AllOf(HasSubstr("got a Scale (layer \"scale\")"), HasSubstr("Dense"), HasSubstr("custom_layers"),
                     HasSubstr("config.json of"), HasSubstr(Path("own.keras"))));
-  const auto loaded =
+  Model loaded =
       LoadModel(Path("own.keras"), {.custom_layers = {{"Scale", [](const ConfigValue& config) {
                                                          return MakeLayer<Scale>(config.At("by").AsDouble(),
                                                                                  config.At("name").AsString());
                                                        }}}});
-  EXPECT_EQ(loaded->WeightNames(), model.WeightNames());
-  EXPECT_EQ(loaded->Predict(Counting(Shape{1, 2})).ToVector<float>(),
+  EXPECT_EQ(loaded.WeightNames(), model.WeightNames());
+  EXPECT_EQ(loaded.Predict(Counting(Shape{1, 2})).ToVector<float>(),
             model.Predict(Counting(Shape{1, 2})).ToVector<float>());
   class Silent final : public Layer {
    public:
@@ -207,6 +208,27 @@ TEST_F(ModelSavingTest, LayersOfTheProgramsOwn) {
   EXPECT_THAT(MessageOf<UnimplementedError>([&] { silent.Save(Path("silent.keras")); }),
               AllOf(HasSubstr("Silent"), HasSubstr("Config()")));
   EXPECT_FALSE(FileExists(Path("silent.keras")));
+}
+
+// Else the layer's weights would be called otherwise, and a frozen layer would be trained.
+TEST_F(ModelSavingTest, FactoriesThatPassOverNameOrTrainableAreRefused) {
+  Sequential model({Input(Shape{2}), MakeLayer<Scale>(2, "half", false)});
+  model.Save(Path("own.keras"));
+  const auto load = [&](const LayerFactory& factory) {
+    return LoadModel(Path("own.keras"), {.custom_layers = {{"Scale", factory}}});
+  };
+  EXPECT_THAT(
+      MessageOf<InvalidArgumentError>([&] { load([](const ConfigValue&) { return MakeLayer<Scale>(2, "", false); }); }),
+      AllOf(HasSubstr("Scale"), HasSubstr("called 'half'; got one called ''"), HasSubstr("config.At"),
+            HasSubstr(Path("own.keras"))));
+  EXPECT_THAT(
+      MessageOf<InvalidArgumentError>([&] { load([](const ConfigValue&) { return MakeLayer<Scale>(2, "half"); }); }),
+      AllOf(HasSubstr("Scale"), HasSubstr("trainable=false; got true"), HasSubstr(Path("own.keras"))));
+  Model loaded = load([](const ConfigValue& config) {
+    return MakeLayer<Scale>(config.At("by").AsDouble(), config.At("name").AsString(), config.At("trainable").AsBool());
+  });
+  EXPECT_EQ(loaded.WeightNames(), model.WeightNames());
+  EXPECT_TRUE(loaded.TrainableWeightNames().empty());
 }
 
 TEST_F(ModelSavingTest, WeightsAloneComeWithTheOptimizersState) {
@@ -323,12 +345,12 @@ TEST_F(ModelSavingTest, ModelCheckpointWritesModelsAndWeights) {
       ModelCheckpoint({.filepath = Path("e{epoch}.keras"), .monitor = "loss"}),
       ModelCheckpoint({.filepath = Path("e{epoch}.weights.h5"), .monitor = "loss", .save_weights_only = true})};
   model->Fit(Counting(Shape{4, 2}), Counting(Shape{4, 1}), options);
-  const auto first = LoadModel(Path("e1.keras")), second = LoadModel(Path("e2.keras"));
-  EXPECT_EQ(first->Iterations(), 2);
-  EXPECT_EQ(second->Iterations(), 4);
-  EXPECT_EQ(Weights(*second), Weights(*model));
-  first->LoadWeights(Path("e2.weights.h5"));
-  EXPECT_EQ(Weights(*first), Weights(*model));
+  Model first = LoadModel(Path("e1.keras")), second = LoadModel(Path("e2.keras"));
+  EXPECT_EQ(first.Iterations(), 2);
+  EXPECT_EQ(second.Iterations(), 4);
+  EXPECT_EQ(Weights(second), Weights(*model));
+  first.LoadWeights(Path("e2.weights.h5"));
+  EXPECT_EQ(Weights(first), Weights(*model));
 }
 
 }  // namespace

@@ -1,40 +1,42 @@
-// Model::ExportOnnx.
+// ExportOnnx.
 #include <utility>
 
 #include "cohort/core/file.h"
 #include "cohort/keras/files/model_config.h"
+#include "cohort/keras/files/model_files.h"
 #include "cohort/keras/files/onnx_nodes.h"
-#include "cohort/keras/model.h"
-#include "cohort/keras/training/model_engine.h"
+#include "cohort/keras/training/model_state.h"
 #include "cohort/ops/constant.h"
 
 namespace cohort::keras {
 
-void Model::ExportOnnx(const std::string& path) {
-  const std::vector<Tensor> weights = GetWeights();
+void ExportOnnx(const Model& model, const std::string& path) {
+  ModelEngine& engine = model.state().engine();
+  const LayerGraph& layers = engine.layers();
+  const std::vector<Tensor> weights = engine.GetWeights();
   // A graph of its own, for inference in float32 whatever the model computes in.
   Graph graph;
   WeightStore store(graph);
   LayerInstance instance(store, LayerInstance::Options{});
-  OnnxGraph onnx(name());
-  const std::vector<std::string> names = StepNames(*layers_);
+  OnnxGraph onnx(model.name());
+  const std::vector<std::string> names = StepNames(layers);
   std::vector<Output> inputs;
   std::vector<std::string> input_names;
-  for (size_t i = 0; i < layers_->inputs().size(); ++i) {
-    const LayerInput& input = layers_->inputs()[i];
+  for (size_t i = 0; i < layers.inputs().size(); ++i) {
+    const LayerInput& input = layers.inputs()[i];
     inputs.push_back(ops::Placeholder(graph, input.dtype, input.shape));
     input_names.push_back(onnx.AddInput(names[i], input.dtype, input.shape));
   }
-  const std::vector<Output> outputs = instance.Add(*layers_, "", inputs);
+  const std::vector<Output> outputs = instance.Add(layers, "", inputs);
   std::map<const Node*, OnnxTranslation::NamedTensor> variables;
   for (size_t i = 0; i < store.weights().size(); ++i) {
     variables[store.weights()[i].variable.handle().node] = {store.weights()[i].path, weights[i]};
   }
   OnnxTranslation translation(onnx, std::move(variables));
-  for (size_t i = 0; i < inputs.size(); ++i) translation.SetValue(inputs[i], input_names[i]);
+  for (size_t i = 0; i < inputs.size(); ++i) translation.SetPlain(inputs[i], input_names[i]);
   translation.Add(outputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const std::string& layer = names[layers_->output_values()[i].step];
+    const std::string& layer = names[layers.output_values()[i].step];
     const std::string output = onnx.Add("Identity", layer, {translation.Plain(outputs[i])});
     onnx.AddOutput(output, outputs[i].dtype(), outputs[i].shape());
   }

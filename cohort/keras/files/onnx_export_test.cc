@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 
 #include "cohort/core/file.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/keras/layers/image_layers.h"
 #include "cohort/keras/layers/normalization_layers.h"
+#include "cohort/keras/testing/array_ops_layer.h"
 #include "cohort/keras/testing/layer_runs.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/reduction.h"
@@ -21,6 +23,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 
 class OnnxExportTest : public ::testing::Test {
  protected:
@@ -100,6 +103,37 @@ TEST_F(OnnxExportTest, KernelsAreTurned) {
   EXPECT_EQ(depthwise[0], 0);  // channel 0, multiplier 0, row 0; then row 1
   EXPECT_EQ(depthwise[1], 6);
   EXPECT_EQ(depthwise[2], 1);  // multiplier 1
+}
+
+TEST_F(OnnxExportTest, OpsThatMoveValues) {
+  Sequential model({Input(Shape{4, 6}), MakeLayer<ArrayOps>(), Dense(2)});
+  const onnx::ModelProto proto = Exported(model);
+  EXPECT_THAT(
+      Ops(proto),
+      IsSupersetOf({"Transpose", "MatMul", "Split",          "Slice", "Unsqueeze",   "Squeeze", "Concat", "Gather",
+                    "GatherND",  "Where",  "GreaterOrEqual", "Less",  "LessOrEqual", "Greater", "Equal",  "Not",
+                    "And",       "Or",     "Expand",         "Tile",  "Pad",         "Shape"}));
+  for (const onnx::NodeProto& node : proto.graph().node()) {
+    if (node.op_type() == "Split" && node.input_size() == 1) EXPECT_EQ(node.output_size(), 3);
+  }
+  EXPECT_EQ(proto.graph().output(0).type().tensor_type().shape().dim(1).dim_value(), 2);
+}
+
+// A convolution's kernel is there in ONNX's order alone; what was folded into attributes is not there at all.
+TEST_F(OnnxExportTest, HoldsNoConstantThatNothingReads) {
+  Sequential images({Input(Shape{8, 8, 2}), Conv2D(4, 3, {.activation = "relu6"}), SeparableConv2D(3, 2),
+                     BatchNormalization(), GlobalAveragePooling2D(), Dense(2)});
+  Sequential arrays({Input(Shape{4, 6}), MakeLayer<ArrayOps>()});
+  Sequential lookups({Input(Shape{6}, {.dtype = DType::kInt32}), Embedding(12, 4), Flatten(), Dense(2)});
+  for (Model* model : std::vector<Model*>{&images, &arrays, &lookups}) {
+    const onnx::ModelProto proto = Exported(*model);
+    std::set<std::string> read;
+    for (const onnx::NodeProto& node : proto.graph().node()) read.insert(node.input().begin(), node.input().end());
+    EXPECT_GT(proto.graph().initializer_size(), 0);
+    for (const onnx::TensorProto& tensor : proto.graph().initializer()) {
+      EXPECT_EQ(read.count(tensor.name()), 1) << tensor.name();
+    }
+  }
 }
 
 TEST_F(OnnxExportTest, WhatHasNoFormIsNamed) {

@@ -85,33 +85,48 @@ void OnnxGraph::AddOutput(const std::string& name, DType dtype, const Shape& sha
 }
 
 std::string OnnxGraph::AddConstant(const std::string& name, const Tensor& value) {
-  onnx::TensorProto& tensor = *model_->mutable_graph()->add_initializer();
-  tensor.set_name(Unique(name));
-  tensor.set_data_type(TypeNumber(value.dtype()));
-  for (const int64_t dim : value.shape().dims()) tensor.add_dims(dim);
-  tensor.set_raw_data(value.raw_data(), value.bytes());
-  return tensor.name();
+  TypeNumber(value.dtype());  // throws for what no initializer can hold
+  std::string unique = Unique(name);
+  unused_[unique] = value;
+  return unique;
 }
 
 std::string OnnxGraph::AddConstant(const std::string& name, const std::vector<int64_t>& values) {
   return AddConstant(name, Tensor::Vector(values));
 }
 
-std::string OnnxGraph::Add(const char* op, const std::string& name, const std::vector<std::string>& inputs,
-                           const OnnxAttributes& attributes) {
+void OnnxGraph::AddInputTo(onnx::NodeProto& node, const std::string& name) {
+  node.add_input(name);
+  const auto found = unused_.find(name);
+  if (found == unused_.end()) return;
+  const Tensor& value = found->second;
+  onnx::TensorProto& tensor = *model_->mutable_graph()->add_initializer();
+  tensor.set_name(name);
+  tensor.set_data_type(TypeNumber(value.dtype()));
+  for (const int64_t dim : value.shape().dims()) tensor.add_dims(dim);
+  tensor.set_raw_data(value.raw_data(), value.bytes());
+  unused_.erase(found);
+}
+
+std::vector<std::string> OnnxGraph::AddWithOutputs(int count, const char* op, const std::string& name,
+                                                   const std::vector<std::string>& inputs,
+                                                   const OnnxAttributes& attributes) {
   onnx::NodeProto& node = *model_->mutable_graph()->add_node();
   node.set_op_type(op);
-  std::string output = Unique(name);
-  node.set_name(output);
-  node.add_output(output);
-  for (const std::string& input : inputs) node.add_input(input);
+  std::vector<std::string> outputs;
+  for (int i = 0; i < count; ++i) {
+    outputs.push_back(Unique(i == 0 ? name : StrCat(name, ":", i)));
+    node.add_output(outputs.back());
+    by_output_[outputs.back()] = &node;
+  }
+  node.set_name(outputs.front());
+  for (const std::string& input : inputs) AddInputTo(node, input);
   for (const auto& [key, value] : attributes) SetAttribute(*node.add_attribute(), key, value);
-  by_output_[output] = &node;
-  return output;
+  return outputs;
 }
 
 void OnnxGraph::AppendInput(const std::string& output, const std::string& input) {
-  by_output_.at(output)->add_input(input);
+  AddInputTo(*by_output_.at(output), input);
 }
 
 int OnnxGraph::num_nodes() const { return model_->graph().node_size(); }

@@ -30,12 +30,19 @@ class OnnxGraph {
   // the first one "batch".
   std::string AddInput(const std::string& name, DType dtype, const Shape& shape);
   void AddOutput(const std::string& name, DType dtype, const Shape& shape);
-  // A constant. `name` is made unique, as all are.
+  // Returns the name of a constant, which is made unique as all names are. The model holds the constant once a node
+  // takes it as an input.
   std::string AddConstant(const std::string& name, const Tensor& value);
   std::string AddConstant(const std::string& name, const std::vector<int64_t>& values);
-  // A node with one output, whose name it returns. `name`: what the output shall be called, if it is free.
+  // Adds a node with one output and returns the output's name: `name` if that is free.
   std::string Add(const char* op, const std::string& name, const std::vector<std::string>& inputs,
-                  const OnnxAttributes& attributes = {});
+                  const OnnxAttributes& attributes = {}) {
+    return AddWithOutputs(1, op, name, inputs, attributes).front();
+  }
+  // Adds a node with `count` outputs.
+  std::vector<std::string> AddWithOutputs(int count, const char* op, const std::string& name,
+                                          const std::vector<std::string>& inputs,
+                                          const OnnxAttributes& attributes = {});
   // One input more for the node that makes `output`.
   void AppendInput(const std::string& output, const std::string& input);
   // The number of ONNX's type. Throws UnimplementedError.
@@ -47,10 +54,13 @@ class OnnxGraph {
 
  private:
   std::string Unique(const std::string& name);
+  // Adds an input to a node; writes the constant of this name, if it is one that no node has taken yet.
+  void AddInputTo(onnx::NodeProto& node, const std::string& name);
 
   std::unique_ptr<onnx::ModelProto> model_;
   std::map<std::string, onnx::NodeProto*> by_output_;
   std::map<std::string, int> taken_;
+  std::map<std::string, Tensor> unused_;  // constants that no node takes yet
 };
 
 }  // namespace cohort::keras

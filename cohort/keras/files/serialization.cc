@@ -147,73 +147,6 @@ LearningRateSchedulePtr ReadPiecewise(ConfigReader& reader) {
   return PiecewiseConstantDecay(boundaries, values);
 }
 
-// ---- optimizers --------------------------------------------------------------------------------------------------
-
-template <typename Options>
-Options ReadOptimizerOptions(ConfigReader& reader) {
-  Options options;
-  reader.Read("name", options.name);
-  reader.ReadBy("learning_rate", [&](const ConfigValue& value) {
-    options.learning_rate =
-        value.is_object() ? LearningRate(DeserializeSchedule(value)) : LearningRate(value.AsDouble());
-  });
-  reader.Read("weight_decay", options.weight_decay);
-  reader.Read("clipnorm", options.clipnorm);
-  reader.Read("global_clipnorm", options.global_clipnorm);
-  reader.Read("clipvalue", options.clipvalue);
-  reader.OnlyDefault("use_ema", false);
-  reader.Ignore("ema_momentum");
-  reader.Ignore("ema_overwrite_frequency");
-  reader.OnlyDefault("loss_scale_factor", nullptr);
-  reader.OnlyDefault("gradient_accumulation_steps", nullptr);
-  reader.Ignore("jit_compile");  // of files of older versions
-  reader.Ignore("is_legacy_optimizer");
-  return options;
-}
-
-OptimizerPtr ReadSgd(ConfigReader& reader) {
-  auto options = ReadOptimizerOptions<SGDOptions>(reader);
-  reader.Read("momentum", options.momentum);
-  reader.Read("nesterov", options.nesterov);
-  return SGD(options);
-}
-
-OptimizerPtr ReadAdagrad(ConfigReader& reader) {
-  auto options = ReadOptimizerOptions<AdagradOptions>(reader);
-  reader.Read("initial_accumulator_value", options.initial_accumulator_value);
-  reader.Read("epsilon", options.epsilon);
-  return Adagrad(options);
-}
-
-AdamOptions ReadAdam(ConfigReader& reader) {
-  auto options = ReadOptimizerOptions<AdamOptions>(reader);
-  reader.Read("beta_1", options.beta_1);
-  reader.Read("beta_2", options.beta_2);
-  reader.Read("epsilon", options.epsilon);
-  reader.Read("amsgrad", options.amsgrad);
-  return options;
-}
-
-OptimizerPtr ReadRmsprop(ConfigReader& reader) {
-  auto options = ReadOptimizerOptions<RMSpropOptions>(reader);
-  reader.Read("rho", options.rho);
-  reader.Read("momentum", options.momentum);
-  reader.Read("epsilon", options.epsilon);
-  reader.Read("centered", options.centered);
-  return RMSprop(options);
-}
-
-OptimizerPtr ReadFtrl(ConfigReader& reader) {
-  auto options = ReadOptimizerOptions<FtrlOptions>(reader);
-  reader.Read("learning_rate_power", options.learning_rate_power);
-  reader.Read("initial_accumulator_value", options.initial_accumulator_value);
-  reader.Read("l1_regularization_strength", options.l1_regularization_strength);
-  reader.Read("l2_regularization_strength", options.l2_regularization_strength);
-  reader.Read("l2_shrinkage_regularization_strength", options.l2_shrinkage_regularization_strength);
-  reader.Read("beta", options.beta);
-  return Ftrl(options);
-}
-
 }  // namespace
 
 LossPtr DeserializeLoss(const ConfigValue& value) {
@@ -265,19 +198,6 @@ LearningRateSchedulePtr DeserializeSchedule(const ConfigValue& value) {
                    {"CosineDecay", ReadCosine},
                    {"PiecewiseConstantDecay", ReadPiecewise}});
   return MakeFromConfig("schedule", makers, value);
-}
-
-OptimizerPtr DeserializeOptimizer(const ConfigValue& value) {
-  const std::string name = NameIn(value);
-  if (!name.empty()) return OptimizerByName(name);
-  static const ConfigMakers<OptimizerPtr> makers("optimizer",
-                                                 {{"SGD", ReadSgd},
-                                                  {"Adagrad", ReadAdagrad},
-                                                  {"Adam", [](ConfigReader& r) { return Adam(ReadAdam(r)); }},
-                                                  {"AdamW", [](ConfigReader& r) { return AdamW(ReadAdam(r)); }},
-                                                  {"RMSprop", ReadRmsprop},
-                                                  {"Ftrl", ReadFtrl}});
-  return MakeFromConfig("optimizer", makers, value);
 }
 
 }  // namespace cohort::keras

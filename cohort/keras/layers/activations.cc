@@ -2,6 +2,10 @@
 
 #include <cmath>
 
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/keras/files/config_reader.h"
+#include "cohort/keras/files/serialization.h"
 #include "cohort/keras/names.h"
 #include "cohort/ops/activation.h"
 #include "cohort/ops/arithmetic.h"
@@ -69,6 +73,14 @@ ConfigValue ActivationFunction::Serialized() const {
   if (of_keras_) return name_;
   throw UnimplementedError(
       StrCat("[keras/activations] '", name_, "' is a function of the program's own, which a file cannot describe"));
+}
+
+ActivationFunction DeserializeActivation(const ConfigValue& value) {
+  if (value.is_null()) return {};
+  const std::string name = NameIn(value);
+  if (!name.empty()) return name;
+  throw InvalidArgumentError(
+      StrCat("[keras/serialization] expected the name of an activation function; got ", value.ToJson()));
 }
 
 }  // namespace cohort::keras

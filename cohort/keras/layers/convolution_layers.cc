@@ -2,6 +2,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/layers/image_layers.h"
 #include "cohort/keras/layers/image_padding.h"
+#include "cohort/keras/layers/layer_config.h"
 #include "cohort/keras/layers/layer_inputs.h"
 #include "cohort/ops/convolution.h"
 #include "cohort/ops/nn.h"
@@ -82,6 +83,29 @@ ConfigValue::Object ConvolutionConfig(const RowsColumns& size, const Options& op
   return config;
 }
 
+// The reverse of ConvolutionConfig, without what differs between the layers.
+template <typename Options>
+Options ReadConvolution(ConfigReader& reader) {
+  Options options;
+  ReadWeighted(reader, options);
+  Read(reader, "strides", options.strides);
+  reader.Read("padding", options.padding);
+  reader.OnlyDefault("data_format", "channels_last");
+  Read(reader, "dilation_rate", options.dilation_rate);
+  Read(reader, "activation", options.activation);
+  reader.Read("use_bias", options.use_bias);
+  Read(reader, "bias_initializer", options.bias_initializer);
+  Read(reader, "bias_regularizer", options.bias_regularizer);
+  return options;
+}
+
+template <typename Options>
+void ReadDepthwise(ConfigReader& reader, Options& options) {
+  reader.Read("depth_multiplier", options.depth_multiplier);
+  Read(reader, "depthwise_initializer", options.depthwise_initializer);
+  Read(reader, "depthwise_regularizer", options.depthwise_regularizer);
+}
+
 class Conv2DLayer final : public Layer {
  public:
   Conv2DLayer(int64_t filters, RowsColumns kernel_size, const Conv2DOptions& options)
@@ -120,6 +144,13 @@ class Conv2DLayer final : public Layer {
                               {"kernel_regularizer", options_.kernel_regularizer.Serialized()},
                               {"kernel_constraint", nullptr}});
   }
+  static LayerRef FromConfig(ConfigReader& reader) {
+    auto options = ReadConvolution<Conv2DOptions>(reader);
+    reader.Read("groups", options.groups);
+    Read(reader, "kernel_initializer", options.kernel_initializer);
+    Read(reader, "kernel_regularizer", options.kernel_regularizer);
+    return Conv2D(reader.Required("filters").AsInt(), RowsColumnsOf(reader.Required("kernel_size")), options);
+  }
 
  private:
   const int64_t filters_;
@@ -153,6 +184,13 @@ class DepthwiseConv2DLayer final : public Layer {
                               {"depthwise_initializer", options_.depthwise_initializer.Serialized()},
                               {"depthwise_regularizer", options_.depthwise_regularizer.Serialized()},
                               {"depthwise_constraint", nullptr}});
+  }
+  static LayerRef FromConfig(ConfigReader& reader) {
+    auto options = ReadConvolution<DepthwiseConv2DOptions>(reader);
+    ReadDepthwise(reader, options);
+    // Of the class that both derive from; a depthwise layer does not look at them.
+    for (const char* name : {"filters", "groups", "kernel_initializer", "kernel_regularizer"}) reader.Ignore(name);
+    return DepthwiseConv2D(RowsColumnsOf(reader.Required("kernel_size")), options);
   }
 
  private:
@@ -201,6 +239,14 @@ class SeparableConv2DLayer final : public Layer {
                               {"depthwise_constraint", nullptr},
                               {"pointwise_constraint", nullptr}});
   }
+  static LayerRef FromConfig(ConfigReader& reader) {
+    auto options = ReadConvolution<SeparableConv2DOptions>(reader);
+    ReadDepthwise(reader, options);
+    Read(reader, "pointwise_initializer", options.pointwise_initializer);
+    Read(reader, "pointwise_regularizer", options.pointwise_regularizer);
+    for (const char* name : {"groups", "kernel_initializer", "kernel_regularizer"}) reader.Ignore(name);
+    return SeparableConv2D(reader.Required("filters").AsInt(), RowsColumnsOf(reader.Required("kernel_size")), options);
+  }
 
  private:
   const int64_t filters_;
@@ -218,6 +264,12 @@ LayerRef DepthwiseConv2D(RowsColumns kernel_size, const DepthwiseConv2DOptions& 
 }
 LayerRef SeparableConv2D(int64_t filters, RowsColumns kernel_size, const SeparableConv2DOptions& options) {
   return MakeLayer<SeparableConv2DLayer>(filters, kernel_size, options);
+}
+
+std::vector<LayerMaker> ConvolutionLayerMakers() {
+  return {{"Conv2D", Conv2DLayer::FromConfig},
+          {"DepthwiseConv2D", DepthwiseConv2DLayer::FromConfig},
+          {"SeparableConv2D", SeparableConv2DLayer::FromConfig}};
 }
 
 }  // namespace cohort::keras

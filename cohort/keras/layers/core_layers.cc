@@ -3,6 +3,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/layers/input_layer.h"
+#include "cohort/keras/layers/layer_config.h"
 #include "cohort/keras/layers/layer_inputs.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/matmul.h"
@@ -61,6 +62,17 @@ class DenseLayer final : public Layer {
             {"kernel_constraint", nullptr},
             {"bias_constraint", nullptr}};
   }
+  static LayerRef FromConfig(ConfigReader& reader) {
+    DenseOptions options;
+    ReadWeighted(reader, options);
+    Read(reader, "activation", options.activation);
+    reader.Read("use_bias", options.use_bias);
+    Read(reader, "kernel_initializer", options.kernel_initializer);
+    Read(reader, "bias_initializer", options.bias_initializer);
+    Read(reader, "kernel_regularizer", options.kernel_regularizer);
+    Read(reader, "bias_regularizer", options.bias_regularizer);
+    return Dense(reader.Required("units").AsInt(), options);
+  }
 
  private:
   const int64_t units_;
@@ -75,6 +87,11 @@ class ActivationLayer final : public Layer {
     return {activation_(inputs.at(0))};
   }
   ConfigValue::Object Config() const override { return {{"activation", activation_.Serialized()}}; }
+  static LayerRef FromConfig(ConfigReader& reader) {
+    ActivationFunction activation;
+    Read(reader, "activation", activation);
+    return Activation(activation, {.name = ReadName(reader)});
+  }
 
  private:
   const ActivationFunction activation_;
@@ -93,6 +110,12 @@ class DropoutLayer final : public Layer {
   }
   ConfigValue::Object Config() const override {
     return {{"rate", rate_}, {"seed", seed_ == 0 ? ConfigValue() : ConfigValue(seed_)}, {"noise_shape", nullptr}};
+  }
+  static LayerRef FromConfig(ConfigReader& reader) {
+    DropoutOptions options = {.name = ReadName(reader)};
+    options.seed = ReadSeed(reader);
+    reader.OnlyDefault("noise_shape", nullptr);
+    return Dropout(reader.Required("rate").AsDouble(), options);
   }
 
  private:
@@ -136,6 +159,14 @@ class EmbeddingLayer final : public Layer {
             {"embeddings_constraint", nullptr},
             {"mask_zero", false}};
   }
+  static LayerRef FromConfig(ConfigReader& reader) {
+    EmbeddingOptions options;
+    ReadWeighted(reader, options);
+    Read(reader, "embeddings_initializer", options.embeddings_initializer);
+    Read(reader, "embeddings_regularizer", options.embeddings_regularizer);
+    reader.OnlyDefault("mask_zero", false);
+    return Embedding(reader.Required("input_dim").AsInt(), reader.Required("output_dim").AsInt(), options);
+  }
 
  private:
   const int64_t input_dim_;
@@ -151,6 +182,31 @@ ConfigValue::Object InputLayer::Config() const {
           {"sparse", false},
           {"ragged", false},
           {"optional", false}};
+}
+
+LayerRef InputLayer::FromConfig(ConfigReader& reader) {
+  const std::string name = ReadName(reader);
+  DType dtype = DType::kFloat32;
+  reader.ReadBy("dtype", [&](const ConfigValue& value) {
+    dtype = DTypeFromName(value.AsString());
+    if (dtype == DType::kInvalid || !(IsFloating(dtype) || IsInteger(dtype) || dtype == DType::kBool)) {
+      throw InvalidArgumentError(StrCat("[keras/serialization] expected inputs of numbers; got ", value.ToJson()));
+    }
+  });
+  reader.OnlyDefault("sparse", false);
+  reader.OnlyDefault("ragged", false);
+  reader.OnlyDefault("optional", false);
+  const Shape shape = ShapeFromFile(reader.Required("batch_shape"));
+  if (shape.rank() < 1) throw InvalidArgumentError("[keras/serialization] expected inputs [batch, ...]; got a scalar");
+  return LayerRef(std::make_shared<const InputLayer>(shape.Sub(1, shape.rank()), dtype, name));
+}
+
+std::vector<LayerMaker> CoreLayerMakers() {
+  return {{"InputLayer", InputLayer::FromConfig},
+          {"Dense", DenseLayer::FromConfig},
+          {"Activation", ActivationLayer::FromConfig},
+          {"Dropout", DropoutLayer::FromConfig},
+          {"Embedding", EmbeddingLayer::FromConfig}};
 }
 
 LayerTensor Input(const Shape& shape, const InputOptions& options) {

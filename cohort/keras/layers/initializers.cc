@@ -3,6 +3,9 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/keras/files/config_reader.h"
+#include "cohort/keras/files/serialization.h"
+#include "cohort/keras/layers/layer_config.h"
 #include "cohort/keras/names.h"
 #include "cohort/keras/string_names.h"
 
@@ -114,4 +117,79 @@ Initializer LecunUniform(int64_t seed) { return Scaled("LecunUniform", ops::Lecu
 Initializer LecunNormal(int64_t seed) { return Scaled("LecunNormal", ops::LecunNormal(seed), seed); }
 
 }  // namespace initializers
+namespace {
+
+// Which axes count as fans: ours follow from the shape.
+void ReadAxes(ConfigReader& reader) {
+  reader.OnlyDefault("input_axes", nullptr);
+  reader.OnlyDefault("output_axes", nullptr);
+}
+
+template <Initializer (*kMake)(int64_t)>
+Initializer ReadScaled(ConfigReader& reader) {
+  ReadAxes(reader);
+  return kMake(ReadSeed(reader));
+}
+
+template <Initializer (*kMake)(double, double, int64_t)>
+Initializer ReadPair(ConfigReader& reader, const char* first_name, double first, const char* second_name,
+                     double second) {
+  reader.Read(first_name, first);
+  reader.Read(second_name, second);
+  return kMake(first, second, ReadSeed(reader));
+}
+
+Initializer ReadConstant(ConfigReader& reader) {
+  double value = 0;
+  reader.Read("value", value);
+  return initializers::Constant(value);
+}
+
+Initializer ReadVarianceScaling(ConfigReader& reader) {
+  double scale = 1.0;
+  ops::FanMode mode = ops::FanMode::kFanIn;
+  ops::Distribution distribution = ops::Distribution::kTruncatedNormal;
+  reader.Read("scale", scale);
+  reader.ReadBy("mode", [&](const ConfigValue& value) {
+    static const NameTable<ops::FanMode> table(
+        "mode",
+        {{"fan_in", ops::FanMode::kFanIn}, {"fan_out", ops::FanMode::kFanOut}, {"fan_avg", ops::FanMode::kFanAvg}});
+    mode = table.Find(value.AsString());
+  });
+  reader.ReadBy("distribution", [&](const ConfigValue& value) {
+    static const NameTable<ops::Distribution> table("distribution",
+                                                    {{"uniform", ops::Distribution::kUniform},
+                                                     {"truncated_normal", ops::Distribution::kTruncatedNormal},
+                                                     {"untruncated_normal", ops::Distribution::kUntruncatedNormal}});
+    distribution = table.Find(value.AsString());
+  });
+  ReadAxes(reader);
+  return initializers::VarianceScaling(scale, mode, distribution, ReadSeed(reader));
+}
+
+}  // namespace
+
+Initializer DeserializeInitializer(const ConfigValue& value) {
+  if (value.is_null()) return {};
+  const std::string name = NameIn(value);
+  if (!name.empty()) return name;
+  using namespace initializers;
+  static const ConfigMakers<Initializer> makers(
+      "initializer",
+      {{"Zeros", [](ConfigReader&) { return Zeros(); }},
+       {"Ones", [](ConfigReader&) { return Ones(); }},
+       {"Constant", ReadConstant},
+       {"RandomNormal", [](ConfigReader& r) { return ReadPair<RandomNormal>(r, "mean", 0.0, "stddev", 0.05); }},
+       {"RandomUniform", [](ConfigReader& r) { return ReadPair<RandomUniform>(r, "minval", -0.05, "maxval", 0.05); }},
+       {"TruncatedNormal", [](ConfigReader& r) { return ReadPair<TruncatedNormal>(r, "mean", 0.0, "stddev", 0.05); }},
+       {"VarianceScaling", ReadVarianceScaling},
+       {"GlorotUniform", ReadScaled<GlorotUniform>},
+       {"GlorotNormal", ReadScaled<GlorotNormal>},
+       {"HeUniform", ReadScaled<HeUniform>},
+       {"HeNormal", ReadScaled<HeNormal>},
+       {"LecunUniform", ReadScaled<LecunUniform>},
+       {"LecunNormal", ReadScaled<LecunNormal>}});
+  return MakeFromConfig("initializer", makers, value);
+}
+
 }  // namespace cohort::keras

@@ -5,6 +5,8 @@
 
 namespace cohort::keras {
 
+class ConfigReader;
+
 class InputLayer final : public Layer {
  public:
   // `shape`: of one example.
@@ -12,6 +14,7 @@ class InputLayer final : public Layer {
       : Layer("InputLayer", name), spec_{dtype, Shape{-1}.Concat(shape)} {}
   const LayerInput& spec() const { return spec_; }
   ConfigValue::Object Config() const override;
+  static LayerRef FromConfig(ConfigReader& reader);
   std::vector<Output> Call(CallContext&, const std::vector<Output>& inputs) const override { return inputs; }
 
  private:

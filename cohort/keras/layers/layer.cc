@@ -45,8 +45,23 @@ std::vector<Output> CallContext::Call(const Layer& layer, const std::vector<Outp
   return instance_.Add(layer, path_.empty() ? name : path_ + "/" + name, inputs);
 }
 
+Output CallContext::value(const std::string& name) const {
+  const WeightUpdates* updates = instance_.options_.updates;
+  return updates == nullptr ? variable(name).value() : updates->Current(variable(name));
+}
+
 void CallContext::AddUpdate(const std::string& weight, Output value) {
-  if (training()) instance_.updates_.push_back({variable(weight), value});
+  const ops::Variable updated = variable(weight);
+  if (!value.valid() || &value.graph() != &graph() || value.dtype() != updated.dtype() ||
+      !value.shape().IsCompatibleWith(updated.shape())) {
+    throw InvalidArgumentError(StrCat("[keras/layer] expected in AddUpdate of weight '", weight, "' of layer '", path_,
+                                      "' a value ", updated.dtype(), updated.shape(), " of the model's graph; got ",
+                                      !value.valid()
+                                          ? std::string("an empty Output")
+                                          : StrCat(value.dtype(), value.shape(), " of ", value.node->Describe(),
+                                                   &value.graph() == &graph() ? "" : ", which is of another graph")));
+  }
+  if (training() && instance_.options_.updates != nullptr) instance_.options_.updates->Set(updated, value);
 }
 
 void CallContext::AddLoss(Output loss) {

@@ -58,10 +58,12 @@ class CallContext {
   Graph& graph() const;
   // Whether the nodes are for a training step: dropout drops, batch statistics are taken.
   bool training() const;
-  // The value of a weight, in the dtype that is computed in. Throws InvalidArgumentError for a name that the layer's
-  // Build has not declared.
-  Output weight(const std::string& name) const { return Computed(variable(name).value()); }
-  // Its variable, whose dtype is the declared one: for lookups by row, and where precision matters.
+  // The value of a weight, in the dtype that is computed in, as the updates so far (AddUpdate) leave it. Throws
+  // InvalidArgumentError for a name that the layer's Build has not declared.
+  Output weight(const std::string& name) const { return Computed(value(name)); }
+  // Likewise, in the dtype that Build declares: if precision matters, and for the values of updates.
+  Output value(const std::string& name) const;
+  // Its variable, for lookups by row. Its value() is that of the step's start, without updates.
   ops::Variable variable(const std::string& name) const;
   // Numbers in the dtype that is computed in: float32, or bfloat16 in a model of mixed precision. Floating inputs of
   // Call have it already.
@@ -71,7 +73,11 @@ class CallContext {
   std::vector<Output> Call(const Layer& layer, const std::vector<Output>& inputs);
   // The first value of a layer with one input.
   Output Call(const Layer& layer, Output input) { return Call(layer, std::vector<Output>{input}).at(0); }
-  // Training: after the step the weight has this value (averaged over replicas). Otherwise ignored.
+  // In training: from here on weight() and value() give `value`, in other calls of the layer too, and after the step
+  // the weight has the value of the last update (averaged over replicas). So a layer that is called twice updates its
+  // weight twice if `value` is computed from value(weight). Outside of training it is ignored. Throws
+  // InvalidArgumentError for a value of another dtype, shape or graph (a branch or loop returns its value to the graph
+  // around it).
   void AddUpdate(const std::string& weight, Output value);
   // Adds a scalar to the loss.
   void AddLoss(Output loss);

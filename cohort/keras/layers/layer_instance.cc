@@ -39,6 +39,23 @@ const ModelWeight& WeightStore::Get(const std::string& layer_path, const WeightS
   return weights_.back();
 }
 
+Output WeightUpdates::Current(const ops::Variable& variable) const {
+  for (const Update& update : all_) {
+    if (update.variable == variable) return update.value;
+  }
+  return variable.value();
+}
+
+void WeightUpdates::Set(const ops::Variable& variable, Output value) {
+  for (Update& update : all_) {
+    if (update.variable == variable) {
+      update.value = value;
+      return;
+    }
+  }
+  all_.push_back({variable, value});
+}
+
 std::string LayerInstance::NameOf(const Layer& layer, const std::string& path) {
   std::string& name = names_[{path, &layer}];
   if (!name.empty()) return name;

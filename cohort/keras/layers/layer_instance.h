@@ -45,6 +45,25 @@ class WeightStore {
   bool frozen_ = false;
 };
 
+// What the weights are after a step, by their layers: of each weight that is updated the last value, which has been
+// computed from those before it. All instances of a step share it. For one thread.
+class WeightUpdates {
+ public:
+  struct Update {
+    ops::Variable variable;
+    Output value;
+  };
+
+  // The value after the updates so far: at first that of the step's start.
+  Output Current(const ops::Variable& variable) const;
+  void Set(const ops::Variable& variable, Output value);
+  // One for each weight, in the order of their first updates.
+  const std::vector<Update>& all() const { return all_; }
+
+ private:
+  std::vector<Update> all_;
+};
+
 // For one thread.
 class LayerInstance {
  public:
@@ -54,16 +73,13 @@ class LayerInstance {
     // Whether the layer is one of the model's own, not inside of another.
     bool is_whole() const { return !path.empty() && path.find('/') == std::string::npos; }
   };
-  struct Update {
-    ops::Variable variable;
-    Output value;
-  };
 
   struct Options {
     bool training = false;
     DType compute_dtype = DType::kFloat32;
     Output step = {};                               // of training: its number, an int64 scalar
     distribute::ReplicaContext* replica = nullptr;  // while the instance is made; null: there is one alone
+    WeightUpdates* updates = nullptr;               // of training: those of the step; null: they are dropped
   };
 
   LayerInstance(WeightStore& weights, const Options& options) : weights_(weights), options_(options) {}
@@ -79,7 +95,6 @@ class LayerInstance {
   Output Computed(Output value) const;
   // Of each layer, inner ones before those that they are part of, in the order of calls.
   const std::vector<LayerValues>& values() const { return values_; }
-  const std::vector<Update>& updates() const { return updates_; }
   const std::vector<Output>& losses() const { return losses_; }
   // Of the weights used here that have a regularizer.
   std::vector<Output> Penalties() const;
@@ -90,7 +105,6 @@ class LayerInstance {
   const Options options_;
   bool frozen_ = false;  // inside a layer that is not trainable
   std::vector<LayerValues> values_;
-  std::vector<Update> updates_;
   std::vector<Output> losses_;
   std::map<std::pair<std::string, const Layer*>, std::string> names_;  // by path of the parent
   std::set<std::string> taken_;                                        // full paths of names

@@ -2,6 +2,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/keras/layers/layer_config.h"
 #include "cohort/keras/layers/layer_inputs.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
@@ -46,6 +47,22 @@ ConfigValue::Object NormalizationConfig(const Options& options, ConfigValue::Obj
                                 {"gamma_constraint", nullptr}};
   for (auto& option : more) config.push_back(std::move(option));
   return config;
+}
+
+// The axis has been made -1 where it is the last one.
+template <typename Options>
+Options ReadNormalization(ConfigReader& reader) {
+  Options options;
+  ReadWeighted(reader, options);
+  reader.OnlyDefault("axis", -1);
+  reader.Read("epsilon", options.epsilon);
+  reader.Read("center", options.center);
+  reader.Read("scale", options.scale);
+  Read(reader, "beta_initializer", options.beta_initializer);
+  Read(reader, "gamma_initializer", options.gamma_initializer);
+  Read(reader, "beta_regularizer", options.beta_regularizer);
+  Read(reader, "gamma_regularizer", options.gamma_regularizer);
+  return options;
 }
 
 const LayerInput& CheckedInput(const std::vector<LayerInput>& inputs) {
@@ -97,13 +114,24 @@ class BatchNormalizationLayer final : public Layer {
                                 {"moving_variance_initializer", options_.moving_variance_initializer.Serialized()},
                                 {"synchronized", options_.synchronized}});
   }
+  static LayerRef FromConfig(ConfigReader& reader) {
+    auto options = ReadNormalization<BatchNormalizationOptions>(reader);
+    reader.Read("momentum", options.momentum);
+    Read(reader, "moving_mean_initializer", options.moving_mean_initializer);
+    Read(reader, "moving_variance_initializer", options.moving_variance_initializer);
+    reader.Read("synchronized", options.synchronized);
+    reader.OnlyDefault("renorm", false);
+    reader.Ignore("renorm_clipping");
+    reader.Ignore("renorm_momentum");
+    return BatchNormalization(options);
+  }
 
  private:
   Output Normalized(CallContext& ctx, Output x, int64_t channels) const {
     const Output gamma = Given(ctx, options_.scale, "gamma", 1, channels);
     const Output beta = Given(ctx, options_.center, "beta", 0, channels);
-    const Output moving_mean = ctx.variable("moving_mean").value();
-    const Output moving_variance = ctx.variable("moving_variance").value();
+    const Output moving_mean = ctx.value("moving_mean");
+    const Output moving_variance = ctx.value("moving_variance");
     ops::BatchNormOptions norm;
     norm.epsilon = static_cast<float>(options_.epsilon);
     norm.is_training = ctx.training() && trainable();
@@ -147,8 +175,7 @@ class BatchNormalizationLayer final : public Layer {
 
   void Move(CallContext& ctx, const Moments& batch) const {
     const auto move = [&](const char* name, Output to) {
-      const Output from = ctx.variable(name).value();
-      ctx.AddUpdate(name, from * static_cast<float>(options_.momentum) +
+      ctx.AddUpdate(name, ctx.value(name) * static_cast<float>(options_.momentum) +
                               ops::StopGradient(to) * static_cast<float>(1 - options_.momentum));
     };
     move("moving_mean", batch.mean);
@@ -180,6 +207,11 @@ class LayerNormalizationLayer final : public Layer {
   }
 
   ConfigValue::Object Config() const override { return NormalizationConfig(options_, {{"rms_scaling", false}}); }
+  static LayerRef FromConfig(ConfigReader& reader) {
+    const auto options = ReadNormalization<LayerNormalizationOptions>(reader);
+    reader.OnlyDefault("rms_scaling", false);
+    return LayerNormalization(options);
+  }
 
  private:
   const LayerNormalizationOptions options_;
@@ -192,6 +224,11 @@ LayerRef BatchNormalization(const BatchNormalizationOptions& options) {
 }
 LayerRef LayerNormalization(const LayerNormalizationOptions& options) {
   return MakeLayer<LayerNormalizationLayer>(options);
+}
+
+std::vector<LayerMaker> NormalizationLayerMakers() {
+  return {{"BatchNormalization", BatchNormalizationLayer::FromConfig},
+          {"LayerNormalization", LayerNormalizationLayer::FromConfig}};
 }
 
 }  // namespace cohort::keras

@@ -2,6 +2,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/layers/image_layers.h"
 #include "cohort/keras/layers/image_padding.h"
+#include "cohort/keras/layers/layer_config.h"
 #include "cohort/keras/layers/layer_inputs.h"
 #include "cohort/ops/pooling.h"
 #include "cohort/ops/reduction.h"
@@ -35,6 +36,16 @@ class Pooling2DLayer final : public Layer {
             {"strides", ConfigValue::List(options_.strides.begin(), options_.strides.end())},
             {"data_format", "channels_last"}};
   }
+  template <LayerRef (*kMake)(RowsColumns, const Pooling2DOptions&)>
+  static LayerRef FromConfig(ConfigReader& reader) {
+    Pooling2DOptions options = {.name = ReadName(reader)};
+    RowsColumns size = 2;
+    Read(reader, "pool_size", size);
+    reader.ReadBy("strides", [&](const ConfigValue& value) { options.strides = RowsColumnsOf(value); });
+    reader.Read("padding", options.padding);
+    reader.OnlyDefault("data_format", "channels_last");
+    return kMake(size, options);
+  }
 
  private:
   const PoolOp op_;
@@ -54,6 +65,12 @@ class GlobalAveragePooling2DLayer final : public Layer {
     return {ops::Mean(ctx.Computed(inputs[0]), {1, 2}, keepdims_)};
   }
   ConfigValue::Object Config() const override { return {{"data_format", "channels_last"}, {"keepdims", keepdims_}}; }
+  static LayerRef FromConfig(ConfigReader& reader) {
+    GlobalPooling2DOptions options = {.name = ReadName(reader)};
+    reader.Read("keepdims", options.keepdims);
+    reader.OnlyDefault("data_format", "channels_last");
+    return GlobalAveragePooling2D(options);
+  }
 
  private:
   const bool keepdims_;
@@ -75,6 +92,12 @@ LayerRef AveragePooling2D(RowsColumns pool_size, const Pooling2DOptions& options
 }
 LayerRef GlobalAveragePooling2D(const GlobalPooling2DOptions& options) {
   return MakeLayer<GlobalAveragePooling2DLayer>(options);
+}
+
+std::vector<LayerMaker> PoolingLayerMakers() {
+  return {{"MaxPooling2D", Pooling2DLayer::FromConfig<MaxPooling2D>},
+          {"AveragePooling2D", Pooling2DLayer::FromConfig<AveragePooling2D>},
+          {"GlobalAveragePooling2D", GlobalAveragePooling2DLayer::FromConfig}};
 }
 
 }  // namespace cohort::keras

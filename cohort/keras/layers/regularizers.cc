@@ -2,6 +2,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/keras/files/config_reader.h"
+#include "cohort/keras/files/serialization.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/reduction.h"
@@ -58,4 +60,25 @@ Regularizer L1L2(double l1, double l2) {
 }
 
 }  // namespace regularizers
+namespace {
+
+Regularizer ReadRegularizer(ConfigReader& reader) {
+  double l1 = 0, l2 = 0;
+  reader.Read("l1", l1);
+  reader.Read("l2", l2);
+  if (reader.class_name() == "L1") return regularizers::L1(l1);
+  return reader.class_name() == "L2" ? regularizers::L2(l2) : regularizers::L1L2(l1, l2);
+}
+
+}  // namespace
+
+Regularizer DeserializeRegularizer(const ConfigValue& value) {
+  if (value.is_null()) return {};
+  const std::string name = NameIn(value);
+  if (!name.empty()) return name;
+  static const ConfigMakers<Regularizer> makers(
+      "regularizer", {{"L1", ReadRegularizer}, {"L2", ReadRegularizer}, {"L1L2", ReadRegularizer}});
+  return MakeFromConfig("regularizer", makers, value);
+}
+
 }  // namespace cohort::keras

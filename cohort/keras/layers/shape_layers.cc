@@ -2,6 +2,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/layers/core_layers.h"
+#include "cohort/keras/layers/layer_config.h"
 #include "cohort/keras/layers/layer_inputs.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
@@ -22,6 +23,10 @@ class FlattenLayer final : public Layer {
     return {ops::Reshape(inputs[0], {-1, size})};
   }
   ConfigValue::Object Config() const override { return {{"data_format", "channels_last"}}; }
+  static LayerRef FromConfig(ConfigReader& reader) {
+    reader.OnlyDefault("data_format", "channels_last");
+    return Flatten({.name = ReadName(reader)});
+  }
 };
 
 class ReshapeLayer final : public Layer {
@@ -55,6 +60,10 @@ class ReshapeLayer final : public Layer {
   ConfigValue::Object Config() const override {
     return {{"target_shape", ConfigValue::List(target_.begin(), target_.end())}};
   }
+  static LayerRef FromConfig(ConfigReader& reader) {
+    const Shape target = ShapeFromFile(reader.Required("target_shape"));
+    return Reshape({target.dims().begin(), target.dims().end()}, {.name = ReadName(reader)});
+  }
 
  private:
   const std::vector<int64_t> target_;
@@ -72,6 +81,7 @@ class AddLayer final : public Layer {
     return {sum};
   }
   ConfigValue::Object Config() const override { return {}; }
+  static LayerRef FromConfig(ConfigReader& reader) { return keras::Add({.name = ReadName(reader)}); }
 };
 
 class ConcatenateLayer final : public Layer {
@@ -83,6 +93,11 @@ class ConcatenateLayer final : public Layer {
     return {ops::Concat(inputs, axis_)};
   }
   ConfigValue::Object Config() const override { return {{"axis", axis_}}; }
+  static LayerRef FromConfig(ConfigReader& reader) {
+    ConcatenateOptions options = {.name = ReadName(reader)};
+    reader.Read("axis", options.axis);
+    return Concatenate(options);
+  }
 
  private:
   const int axis_;
@@ -96,5 +111,12 @@ LayerRef Reshape(const std::vector<int64_t>& target, const LayerOptions& options
 }
 LayerRef Add(const LayerOptions& options) { return MakeLayer<AddLayer>(options); }
 LayerRef Concatenate(const ConcatenateOptions& options) { return MakeLayer<ConcatenateLayer>(options); }
+
+std::vector<LayerMaker> ShapeLayerMakers() {
+  return {{"Flatten", FlattenLayer::FromConfig},
+          {"Reshape", ReshapeLayer::FromConfig},
+          {"Add", AddLayer::FromConfig},
+          {"Concatenate", ConcatenateLayer::FromConfig}};
+}
 
 }  // namespace cohort::keras

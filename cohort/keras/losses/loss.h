@@ -62,8 +62,9 @@ class Loss {
 using LossPtr = std::shared_ptr<const Loss>;
 
 struct CrossentropyOptions {
-  // Predictions are logits. When false they are probabilities; where they come straight from a Softmax (for the binary
-  // loss: Sigmoid) op, its input is used all the same, which is exact and does not saturate.
+  // Whether predictions are logits or probabilities. If predictions come straight from a Softmax op (for the binary
+  // loss: from a Sigmoid op), the loss uses the op's input in both cases, as Keras does: this is exact and does not
+  // saturate. With `true` a warning then says that the model and the loss contradict each other.
   bool from_logits = false;
   double label_smoothing = 0.0;  // in [0, 1]; not for sparse labels
   Reduction reduction = Reduction::kSumOverBatchSize;

@@ -8,6 +8,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/testing/throws.h"
+#include "cohort/ops/activation.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/softmax.h"
@@ -94,6 +95,30 @@ TEST_F(LossTest, SoftmaxOutputsAreReadAsTheirLogits) {
   EXPECT_FLOAT_EQ(Values(SparseCategoricalCrossentropy({.from_logits = true})->PerExample(Labels({1}), logits))[0],
                   200.0f);
   EXPECT_NEAR(Values(SparseCategoricalCrossentropy()->PerExample(Labels({1}), Matrix({1, 0}, 2)))[0], 16.118f, 1e-3f);
+}
+
+// As with Keras: from_logits=true on probabilities does not apply the activation to its own result.
+TEST_F(LossTest, FromLogitsOnTheResultOfTheActivationUsesItsInput) {
+  const Output logits = Matrix({2, -1, 0.5f, 0, 3, -2}, 3);
+  const Output one_hot = Matrix({0, 1, 0, 0, 0, 1}, 3);
+  const Output softmax = ops::Identity(ops::Softmax(logits)), sigmoid = ops::Sigmoid(logits);
+  ::testing::internal::CaptureStderr();
+  const Output sparse = SparseCategoricalCrossentropy({.from_logits = true})->PerExample(Labels({1, 2}), softmax);
+  const Output dense = CategoricalCrossentropy({.from_logits = true})->PerExample(one_hot, softmax);
+  const Output binary = BinaryCrossentropy({.from_logits = true})->PerExample(one_hot, sigmoid);
+  const std::string warnings = ::testing::internal::GetCapturedStderr();
+  const auto cross_entropy = [](float other, float another, float own) {
+    return std::log(std::exp(other) + std::exp(another) + std::exp(own)) - own;
+  };
+  const std::vector<float> expected = {cross_entropy(2, 0.5f, -1), cross_entropy(0, 3, -2)};
+  EXPECT_THAT(Values(sparse), Pointwise(FloatNear(1e-5f), expected));
+  EXPECT_THAT(Values(dense), Pointwise(FloatNear(1e-5f), expected));
+  const auto softplus = [](float x) { return std::log1p(std::exp(x)); };
+  EXPECT_THAT(Values(binary),
+              Pointwise(FloatNear(1e-5f), std::vector<float>{(softplus(2) + softplus(1) + softplus(0.5f)) / 3,
+                                                             (softplus(0) + softplus(3) + softplus(2)) / 3}));
+  EXPECT_THAT(warnings, AllOf(HasSubstr("from_logits=true"), HasSubstr("'sparse_categorical_crossentropy'"),
+                              HasSubstr("'binary_crossentropy'"), HasSubstr("Softmax"), HasSubstr("Sigmoid")));
 }
 
 TEST_F(LossTest, HuberBendsAtDelta) {

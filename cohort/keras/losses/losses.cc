@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "cohort/core/error.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/losses/alignment.h"
 #include "cohort/keras/losses/loss.h"
@@ -38,12 +39,23 @@ Output Clip(const Output& probabilities) {
   return ops::ClipByValue(probabilities, Number(probabilities, kEpsilon), Number(probabilities, 1.0 - kEpsilon));
 }
 
-// The input of the activation `op` that made `y_pred`, behind nodes that only pass it on or convert it.
-std::optional<Output> LogitsBehind(const Output& y_pred, const char* op) {
+// Returns the logits that `loss` computes with, or nullopt if `y_pred` has to be taken for probabilities. If the
+// activation `op` made `y_pred`, possibly through nodes that only pass its result on or convert it, the logits are the
+// activation's input, whatever `from_logits` says: to apply `op` to its own result would be silently wrong. Warns if
+// `from_logits` contradicts the model in this way, as Keras does.
+std::optional<Output> FindLogits(const Loss& loss, const Output& y_pred, const char* op, bool from_logits) {
   Output value = y_pred;
   while (value.node->op_name() == "Identity" || value.node->op_name() == "Cast") value = value.node->input(0);
-  if (value.node->op_name() != op) return std::nullopt;
-  return CastTo(value.node->input(0), DType::kFloat32);
+  if (value.node->op_name() == op) {
+    if (from_logits) {
+      LogWarning("keras", "loss '", loss.name(), "' has from_logits=true, but the predictions are the result of a ", op,
+                 " ('", value.node->name(), "'), not logits; the loss uses the input of the ", op,
+                 ". Remove the activation from the model or from_logits from the loss");
+    }
+    return CastTo(value.node->input(0), DType::kFloat32);
+  }
+  if (from_logits) return CastTo(y_pred, DType::kFloat32);
+  return std::nullopt;
 }
 
 [[noreturn]] void FailShapes(const std::string& loss, const char* expected, const Output& y_true, const Output& y_pred,
@@ -82,8 +94,7 @@ class SparseCategoricalLoss final : public Loss {
 
  private:
   Output Logits(const Output& y_pred) const {
-    if (from_logits_) return CastTo(y_pred, DType::kFloat32);
-    if (const auto logits = LogitsBehind(y_pred, "Softmax")) return *logits;
+    if (const auto logits = FindLogits(*this, y_pred, "Softmax", from_logits_)) return *logits;
     return ops::Log(Clip(CastTo(y_pred, DType::kFloat32)));
   }
   const bool from_logits_;
@@ -108,8 +119,7 @@ class CategoricalLoss final : public Loss {
                  "; for integer labels use sparse_categorical_crossentropy");
     }
     const Output targets = Smoothed(CastTo(y_true, DType::kFloat32), y_pred, y_true);
-    const std::optional<Output> logits =
-        from_logits_ ? CastTo(y_pred, DType::kFloat32) : LogitsBehind(y_pred, "Softmax");
+    const std::optional<Output> logits = FindLogits(*this, y_pred, "Softmax", from_logits_);
     if (logits) return ops::SoftmaxCrossEntropyWithLogits(*logits, targets);
     const Output raw = CastTo(y_pred, DType::kFloat32);
     const Output probabilities = Clip(ops::Div(raw, ops::Sum(raw, {-1}, true)));
@@ -170,8 +180,7 @@ class BinaryLoss final : public ElementwiseLoss {
     if (smoothing_ != 0.0) {
       targets = targets * static_cast<float>(1.0 - smoothing_) + static_cast<float>(0.5 * smoothing_);
     }
-    if (from_logits_) return ops::SigmoidCrossEntropyWithLogits(CastTo(y_pred, DType::kFloat32), targets);
-    if (const auto logits = LogitsBehind(y_pred, "Sigmoid")) {
+    if (const auto logits = FindLogits(*this, y_pred, "Sigmoid", from_logits_)) {
       return ops::SigmoidCrossEntropyWithLogits(*logits, targets);
     }
     const Output p = Clip(CastTo(y_pred, DType::kFloat32));

@@ -1,7 +1,9 @@
-// The update rules behind optimizer.h.
+// The optimizers of optimizer.h: their update rules, options in files, and names.
 #include <algorithm>
 #include <cctype>
 
+#include "cohort/keras/files/config_reader.h"
+#include "cohort/keras/files/serialization.h"
 #include "cohort/keras/names.h"
 #include "cohort/keras/optimizers/optimizer.h"
 #include "cohort/keras/optimizers/update_rule.h"
@@ -158,15 +160,92 @@ OptimizerPtr MakeAdam(const AdamOptions& options, const char* class_name, const 
   return MakeOptimizer(class_name, CommonOf(options, name), std::make_shared<AdamRule>(options));
 }
 
-using MakeDefault = OptimizerPtr (*)();
-const NameTable<MakeDefault>& OptimizerTable() {
-  static const NameTable<MakeDefault> table("optimizer", {{"sgd", [] { return SGD(); }},
-                                                          {"adagrad", [] { return Adagrad(); }},
-                                                          {"adam", [] { return Adam(); }},
-                                                          {"adamw", [] { return AdamW(); }},
-                                                          {"rmsprop", [] { return RMSprop(); }},
-                                                          {"ftrl", [] { return Ftrl(); }}});
+// What files hold beside the rule's own options.
+template <typename Options>
+Options ReadOptimizerOptions(ConfigReader& reader) {
+  Options options;
+  reader.Read("name", options.name);
+  reader.ReadBy("learning_rate", [&](const ConfigValue& value) {
+    options.learning_rate =
+        value.is_object() ? LearningRate(DeserializeSchedule(value)) : LearningRate(value.AsDouble());
+  });
+  reader.Read("weight_decay", options.weight_decay);
+  reader.Read("clipnorm", options.clipnorm);
+  reader.Read("global_clipnorm", options.global_clipnorm);
+  reader.Read("clipvalue", options.clipvalue);
+  reader.OnlyDefault("use_ema", false);
+  reader.Ignore("ema_momentum");
+  reader.Ignore("ema_overwrite_frequency");
+  reader.OnlyDefault("loss_scale_factor", nullptr);
+  reader.OnlyDefault("gradient_accumulation_steps", nullptr);
+  reader.Ignore("jit_compile");  // of files of older versions
+  reader.Ignore("is_legacy_optimizer");
+  return options;
+}
+
+OptimizerPtr ReadSgd(ConfigReader& reader) {
+  auto options = ReadOptimizerOptions<SGDOptions>(reader);
+  reader.Read("momentum", options.momentum);
+  reader.Read("nesterov", options.nesterov);
+  return SGD(options);
+}
+
+OptimizerPtr ReadAdagrad(ConfigReader& reader) {
+  auto options = ReadOptimizerOptions<AdagradOptions>(reader);
+  reader.Read("initial_accumulator_value", options.initial_accumulator_value);
+  reader.Read("epsilon", options.epsilon);
+  return Adagrad(options);
+}
+
+AdamOptions ReadAdam(ConfigReader& reader) {
+  auto options = ReadOptimizerOptions<AdamOptions>(reader);
+  reader.Read("beta_1", options.beta_1);
+  reader.Read("beta_2", options.beta_2);
+  reader.Read("epsilon", options.epsilon);
+  reader.Read("amsgrad", options.amsgrad);
+  return options;
+}
+
+OptimizerPtr ReadRmsprop(ConfigReader& reader) {
+  auto options = ReadOptimizerOptions<RMSpropOptions>(reader);
+  reader.Read("rho", options.rho);
+  reader.Read("momentum", options.momentum);
+  reader.Read("epsilon", options.epsilon);
+  reader.Read("centered", options.centered);
+  return RMSprop(options);
+}
+
+OptimizerPtr ReadFtrl(ConfigReader& reader) {
+  auto options = ReadOptimizerOptions<FtrlOptions>(reader);
+  reader.Read("learning_rate_power", options.learning_rate_power);
+  reader.Read("initial_accumulator_value", options.initial_accumulator_value);
+  reader.Read("l1_regularization_strength", options.l1_regularization_strength);
+  reader.Read("l2_regularization_strength", options.l2_regularization_strength);
+  reader.Read("l2_shrinkage_regularization_strength", options.l2_shrinkage_regularization_strength);
+  reader.Read("beta", options.beta);
+  return Ftrl(options);
+}
+
+// An optimizer by its class: with its defaults, and from its form in files.
+struct OptimizerMaker {
+  OptimizerPtr (*make)();
+  OptimizerPtr (*from_config)(ConfigReader& reader);
+};
+const NameTable<OptimizerMaker>& OptimizerTable() {
+  static const NameTable<OptimizerMaker> table(
+      "optimizer", {{"SGD", {[] { return SGD(); }, ReadSgd}},
+                    {"Adagrad", {[] { return Adagrad(); }, ReadAdagrad}},
+                    {"Adam", {[] { return Adam(); }, [](ConfigReader& r) { return Adam(ReadAdam(r)); }}},
+                    {"AdamW", {[] { return AdamW(); }, [](ConfigReader& r) { return AdamW(ReadAdam(r)); }}},
+                    {"RMSprop", {[] { return RMSprop(); }, ReadRmsprop}},
+                    {"Ftrl", {[] { return Ftrl(); }, ReadFtrl}}});
   return table;
+}
+
+std::string LowerCase(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name;
 }
 
 }  // namespace
@@ -210,14 +289,25 @@ OptimizerPtr Ftrl(const FtrlOptions& options) {
 }
 
 OptimizerPtr OptimizerByName(const std::string& name) {
-  std::string lower = name;
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  const MakeDefault* make = OptimizerTable().TryFind(lower);
-  if (make == nullptr) OptimizerTable().Fail(name, OptimizerNames());
-  return (*make)();
+  for (const std::string& known : OptimizerTable().names()) {
+    if (LowerCase(known) == LowerCase(name)) return OptimizerTable().Find(known).make();
+  }
+  OptimizerTable().Fail(name, OptimizerNames());
 }
 
-std::vector<std::string> OptimizerNames() { return OptimizerTable().names(); }
+std::vector<std::string> OptimizerNames() {
+  std::vector<std::string> names = OptimizerTable().names();
+  std::transform(names.begin(), names.end(), names.begin(), LowerCase);
+  return names;
+}
+
+OptimizerPtr DeserializeOptimizer(const ConfigValue& value) {
+  const std::string name = NameIn(value);
+  if (!name.empty()) return OptimizerByName(name);
+  ConfigReader reader("optimizer", value);
+  OptimizerPtr optimizer = OptimizerTable().Find(reader.class_name()).from_config(reader);
+  reader.Finish();
+  return optimizer;
+}
 
 }  // namespace cohort::keras

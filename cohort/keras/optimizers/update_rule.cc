@@ -14,18 +14,43 @@ namespace {
 
 using train::GradientAndVariable;
 
-// The engine of train/ with slots and updates by a rule.
-class RuleUpdates final : public train::Optimizer {
+// An optimizer of train/ whose slots and updates follow from a rule, with Keras's variables, clipping and weight decay.
+class RuleGraphOptimizer final : public GraphOptimizer, private train::Optimizer {
  public:
-  RuleUpdates(const CommonOptions& common, std::shared_ptr<const UpdateRule> rule, Output learning_rate,
-              const ops::Variable& iterations)
-      : Optimizer(common.name), common_(common), rule_(std::move(rule)), iterations_(iterations) {
-    shared_.emplace("learning_rate", train::Hyperparameter(learning_rate));
+  RuleGraphOptimizer(Graph& graph, const CommonOptions& common, std::shared_ptr<const UpdateRule> rule)
+      : train::Optimizer(common.name), common_(common), rule_(std::move(rule)) {
+    const NameScope scope(graph, common.name);
+    iterations_ = ops::Variable(graph, Tensor::Scalar(int64_t{0}), {.name = "iteration", .trainable = false});
+    if (const LearningRateSchedulePtr& schedule = common.learning_rate.schedule()) {
+      learning_rate_ = schedule->At(iterations_.value());
+      if (learning_rate_.dtype() != DType::kFloat32) learning_rate_ = ops::Cast(learning_rate_, DType::kFloat32);
+    } else {
+      const auto rate = static_cast<float>(common.learning_rate.value());
+      rate_variable_ = ops::Variable(graph, Tensor::Scalar(rate), {.name = "learning_rate", .trainable = false});
+      learning_rate_ = rate_variable_.value();
+    }
+    shared_.emplace("learning_rate", train::Hyperparameter(learning_rate_));
   }
 
-  const std::vector<ops::Variable>& keras_slots() const { return keras_slots_; }
+  Node* Apply(const std::vector<GradientAndVariable>& gradients) override {
+    if (applied_) {
+      throw FailedPreconditionError(
+          StrCat("[keras/optimizer] expected one call of Apply; '", common_.name, "' got a second one"));
+    }
+    applied_ = true;
+    return ApplyGradients(Clip(gradients), iterations_);
+  }
+  ops::Variable iterations() const override { return iterations_; }
+  ops::Variable learning_rate_variable() const override { return rate_variable_; }
+  Output learning_rate() const override { return learning_rate_; }
+  std::vector<ops::Variable> variables() const override {
+    std::vector<ops::Variable> all = {iterations_};
+    if (rate_variable_.valid()) all.push_back(rate_variable_);
+    all.insert(all.end(), keras_slots_.begin(), keras_slots_.end());
+    return all;
+  }
 
- protected:
+ private:
   void CreateSlots(const std::vector<ops::Variable>& variables) override {
     for (const std::vector<Slot>& group : rule_->slots()) {
       for (const ops::Variable& variable : variables) {
@@ -46,7 +71,6 @@ class RuleUpdates final : public train::Optimizer {
   // Making them dense sums them as well.
   bool AllowsRepeats() const override { return !rule_->has_sparse(); }
 
- private:
   static Output CastTo(Output gradient, const ops::Variable& variable) {
     return gradient.dtype() == variable.dtype() ? gradient : ops::Cast(gradient, variable.dtype());
   }
@@ -68,49 +92,6 @@ class RuleUpdates final : public train::Optimizer {
     return gradient.is_sparse() ? rule_->Sparse(args) : rule_->Dense(args);
   }
 
-  const CommonOptions common_;
-  const std::shared_ptr<const UpdateRule> rule_;
-  const ops::Variable iterations_;
-  UpdateArgs::Shared shared_;
-  std::vector<ops::Variable> keras_slots_;
-};
-
-class RuleGraphOptimizer final : public GraphOptimizer {
- public:
-  RuleGraphOptimizer(Graph& graph, const CommonOptions& common, std::shared_ptr<const UpdateRule> rule)
-      : common_(common) {
-    const NameScope scope(graph, common.name);
-    iterations_ = ops::Variable(graph, Tensor::Scalar(int64_t{0}), {.name = "iteration", .trainable = false});
-    if (const LearningRateSchedulePtr& schedule = common.learning_rate.schedule()) {
-      learning_rate_ = schedule->At(iterations_.value());
-      if (learning_rate_.dtype() != DType::kFloat32) learning_rate_ = ops::Cast(learning_rate_, DType::kFloat32);
-    } else {
-      const auto rate = static_cast<float>(common.learning_rate.value());
-      rate_variable_ = ops::Variable(graph, Tensor::Scalar(rate), {.name = "learning_rate", .trainable = false});
-      learning_rate_ = rate_variable_.value();
-    }
-    updates_ = std::make_unique<RuleUpdates>(common, std::move(rule), learning_rate_, iterations_);
-  }
-
-  Node* Apply(const std::vector<GradientAndVariable>& gradients) override {
-    if (applied_) {
-      throw FailedPreconditionError(
-          StrCat("[keras/optimizer] expected one call of Apply; '", common_.name, "' got a second one"));
-    }
-    applied_ = true;
-    return updates_->ApplyGradients(Clip(gradients), iterations_);
-  }
-  ops::Variable iterations() const override { return iterations_; }
-  ops::Variable learning_rate_variable() const override { return rate_variable_; }
-  Output learning_rate() const override { return learning_rate_; }
-  std::vector<ops::Variable> variables() const override {
-    std::vector<ops::Variable> all = {iterations_};
-    if (rate_variable_.valid()) all.push_back(rate_variable_);
-    for (const ops::Variable& slot : updates_->keras_slots()) all.push_back(slot);
-    return all;
-  }
-
- private:
   bool clips() const { return common_.clipnorm || common_.clipvalue || common_.global_clipnorm; }
 
   std::vector<GradientAndVariable> Clip(std::vector<GradientAndVariable> pairs) const {
@@ -138,10 +119,12 @@ class RuleGraphOptimizer final : public GraphOptimizer {
   }
 
   const CommonOptions common_;
+  const std::shared_ptr<const UpdateRule> rule_;
+  UpdateArgs::Shared shared_;
+  std::vector<ops::Variable> keras_slots_;
   ops::Variable iterations_;
   ops::Variable rate_variable_;
   Output learning_rate_;
-  std::unique_ptr<RuleUpdates> updates_;
   bool applied_ = false;
 };
 

@@ -3,6 +3,7 @@
 #include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/data/drawn_seeds.h"
 #include "cohort/data/serialize.h"
 
 namespace cohort::keras {
@@ -82,15 +83,15 @@ void AddData(const std::string& what, const data::Dataset* dataset, data::AutoSh
   if (dataset == nullptr) return;
   data::SerializedDataset bytes;
   try {
-    bytes = data::Serialize(*dataset);
+    const std::vector<uint64_t> no_seeds(data::DrawnSeeds(*dataset).size());
+    bytes = data::Serialize(data::WithDrawnSeeds(*dataset, no_seeds));
   } catch (const FailedPreconditionError&) {
     return;
   }
   std::vector<std::string> contents;
   for (const auto& [hash, tensor] : bytes.tensors) contents.push_back(StrCat(hash));
   facts.emplace_back(StrCat("contents of ", what), StrJoin(contents, " "));
-  facts.emplace_back(StrCat("order of ", what, " (a Shuffle without a seed?)"),
-                     StrCat(crc32c::Value(bytes.description)));
+  facts.emplace_back(StrCat("parameters and functions of ", what), StrCat(crc32c::Value(bytes.description)));
 }
 
 }  // namespace cohort::keras

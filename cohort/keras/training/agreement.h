@@ -26,9 +26,9 @@ void AddCompiled(const CompiledModel& compiled, Facts& facts);
 // The callbacks that act on the training (Callback::influence), in their order.
 void AddCallbacks(const std::vector<CallbackPtr>& callbacks, Facts& facts);
 
-// Stages, the contents of tensors, and the order (a Shuffle without a seed has another one in each process) of data
-// that all processes read alike; the stages only where one of them calls a function of this process. Null: each process
-// has data of its own, by `policy`.
+// Adds the stages of data that all processes read alike, the contents of its tensors and the functions of graphs in it;
+// the stages alone if one of them calls a function of this process. Seeds that shuffles have drawn may differ: the
+// chief's are shared afterwards. Null: each process has data of its own, by `policy`.
 void AddData(const std::string& what, const data::Dataset* dataset, data::AutoShardPolicy policy, Facts& facts);
 
 }  // namespace cohort::keras

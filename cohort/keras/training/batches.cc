@@ -1,12 +1,12 @@
 #include "cohort/keras/training/batches.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/wire.h"
+#include "cohort/data/drawn_seeds.h"
 #include "cohort/distribute/input.h"
 #include "cohort/distribute/worker_meeting.h"
 #include "cohort/keras/losses/loss.h"
@@ -19,7 +19,7 @@ namespace {
 
 // Batches that wait while a step runs.
 constexpr int64_t kAhead = 2;
-constexpr uint64_t kPositionVersion = 1;
+constexpr uint64_t kPositionVersion = 2;
 
 Shape WithOpenBatch(Shape shape) {
   shape.set_dim(0, Shape::kUnknownDim);
@@ -124,11 +124,9 @@ Batches::Batches(const ModelData& data, const BatchTargets& wanted, const BatchO
   dataset_ = Prepared(data, options, spec);
   const int64_t cardinality = dataset_->Cardinality();
   const bool several = options.strategy != nullptr && options.strategy->num_workers() > 1;
-  agrees_ = several && (!whole_ || cardinality == data::kUnknownCardinality);
-  if (cardinality == 0)
-    throw InvalidArgumentError(StrCat("[keras/", options.caller,
-                                      "] expected at least one batch; the dataset is empty: ", dataset_->ToString()));
-  if (cardinality > 0) pass_steps_ = cardinality;
+  agrees_ = several && (!common_ || cardinality == data::kUnknownCardinality);
+  if (cardinality == 0) FailOfNoData();
+  if (cardinality > 0) pass_steps_ = (cardinality + per_step_ - 1) / per_step_;
   if (cardinality == data::kInfiniteCardinality && options.steps_per_epoch == 0) {
     throw InvalidArgumentError(StrCat("[keras/", options.caller,
                                       "] expected steps_per_epoch (or validation_steps) for "
@@ -140,12 +138,12 @@ Batches::Batches(const ModelData& data, const BatchTargets& wanted, const BatchO
 data::Dataset Batches::Prepared(const ModelData& data, const BatchOptions& options, const data::ElementSpec& spec) {
   std::optional<data::Dataset> dataset = data.dataset();
   if (dataset) {
-    dataset = Shared(*dataset);
+    dataset = PartHere(*dataset, options.auto_shard);
   } else {
     const std::vector<Tensor> tensors = AllTensors(data);
     dataset = data::Dataset::FromTensorSlices(tensors);
     if (options.shuffle) dataset = dataset->Shuffle(tensors[0].shape().dim(0), options.seed);
-    dataset = dataset->Batch(options.batch_size);
+    dataset = PartHere(dataset->Batch(options.batch_size), data::AutoShardPolicy::kData);
   }
   const size_t inputs = wanted_.inputs.size();
   const size_t least = inputs + wanted_.targets;
@@ -156,7 +154,7 @@ data::Dataset Batches::Prepared(const ModelData& data, const BatchOptions& optio
     converts = converts || spec[i].dtype != dtype || !same_rank;
   }
   if (weighted_ && spec.size() > least) converts = converts || spec[least].dtype != DType::kFloat32;
-  if (!converts) return dataset->Prefetch(kAhead);
+  if (!converts) return dataset->Prefetch(kAhead * per_step_);
   const auto convert = [this, inputs, least, &options](Graph&, const std::vector<Output>& args) {
     std::vector<Output> results;
     for (size_t i = 0; i < inputs; ++i) {
@@ -175,40 +173,35 @@ data::Dataset Batches::Prepared(const ModelData& data, const BatchOptions& optio
     results.push_back(weights);
     return results;
   };
-  return dataset->Map(convert).Prefetch(kAhead);
+  return dataset->Map(convert).Prefetch(kAhead * per_step_);
 }
 
-data::Dataset Batches::Shared(const data::Dataset& dataset) {
+data::Dataset Batches::PartHere(const data::Dataset& dataset, data::AutoShardPolicy policy) {
   const distribute::Strategy* strategy = options_.strategy;
   if (strategy == nullptr) return dataset;
-  const auto part = distribute::PartOfProcess(*strategy, dataset, options_.auto_shard);
-  if (!part) return dataset;  // of each batch the replicas take their rows
-  if (strategy->num_workers() == 1) return *part;
-  whole_ = false;
-  const int64_t batch = data::StaticBatchSize(dataset);
-  if (batch < 0) return data::LegacyRebatch(*part, strategy->num_workers());
-  const int64_t replicas = strategy->num_local_replicas();
-  const std::vector<int64_t> sizes = data::RebatchSizes(batch, strategy->num_workers(), replicas, strategy->worker());
-  std::vector<int64_t> of_steps;
-  for (size_t i = 0; i < sizes.size(); i += static_cast<size_t>(replicas)) {
-    of_steps.push_back(std::accumulate(sizes.begin() + static_cast<std::ptrdiff_t>(i),
-                                       sizes.begin() + static_cast<std::ptrdiff_t>(i) + replicas, int64_t{0}));
-  }
-  return data::Rebatch(*part, of_steps);
+  // Each step of one process is a whole batch, as on one device; its replicas take their rows of it.
+  if (strategy->num_workers() == 1) return data::AutoShard(dataset, 1, 0, policy);
+  per_step_ = strategy->num_local_replicas();
+  const distribute::InputPart part = distribute::PartOfProcess(*strategy, dataset, policy);
+  if (part.of_common_batches) common_ = dataset;
+  return part.dataset;
 }
 
-bool Batches::GoesOn(bool has_element, std::vector<Tensor>* element) {
-  if (!agrees_) return has_element;
+void Batches::ShareSeeds() {
+  if (options_.strategy == nullptr || (!common_ && options_.auto_shard == data::AutoShardPolicy::kOff)) return;
+  dataset_ = distribute::WithSeedsOfChief(*options_.strategy, *dataset_);
+}
+
+bool Batches::GoesOn(bool has_parts, Parts* parts) {
+  if (!agrees_) return has_parts;
   distribute::WorkerMeeting& meeting = options_.strategy->meeting();
-  if (whole_) {
+  if (common_) {
     meeting.ExpectAgreement(StrCat("[keras/", options_.caller, "] expected the same data at all workers"),
-                            {{StrCat("batch ", step_ + 1), has_element ? "is there" : "is beyond the end"}});
-    return has_element;
+                            {{StrCat("batch ", step_ + 1), has_parts ? "is there" : "is beyond the end"}});
+    return has_parts;
   }
-  if (!meeting.Any(has_element)) return false;
-  if (has_element) return true;
-  // This process takes part without examples.
-  *element = data::WithoutRows(dataset_->element_spec(), StrCat("[keras/", options_.caller, "]"));
+  if (!meeting.Any(has_parts)) return false;
+  if (!has_parts) *parts = PartsWithoutRows();  // this process takes part without examples
   return true;
 }
 
@@ -217,42 +210,54 @@ int64_t Batches::steps() const {
   return pass_steps_;
 }
 
-bool Batches::NextElement(std::vector<Tensor>* element) {
-  if (peeked_) {
-    *element = std::move(*peeked_);
-    peeked_.reset();
-    return true;
-  }
-  return TakeElement(element);
+bool Batches::NextParts(Parts* parts) {
+  if (!peeked_) return TakeParts(parts);
+  *parts = std::move(*peeked_);
+  peeked_.reset();
+  return true;
 }
 
-bool Batches::TakeElement(std::vector<Tensor>* element) {
+bool Batches::TakeParts(Parts* parts) {
   const auto begin = std::chrono::steady_clock::now();
   if (!iterator_) iterator_ = dataset_->MakeIterator({.epoch = next_pass_++});
-  const bool has_element = iterator_->Next(element);
+  parts->assign(static_cast<size_t>(per_step_), {});
+  bool has_parts = false;
+  for (std::vector<Tensor>& part : *parts) {
+    if (iterator_->Next(&part)) {
+      has_parts = true;
+    } else {
+      part.clear();
+    }
+  }
   waited_ += std::chrono::steady_clock::now() - begin;
-  return has_element;
+  if (!has_parts) return false;
+  distribute::FillWithoutRows(parts, dataset_->element_spec(), StrCat("[keras/", options_.caller, "]"));
+  return true;
+}
+
+Batches::Parts Batches::PartsWithoutRows() const {
+  Parts parts(static_cast<size_t>(per_step_));
+  distribute::FillWithoutRows(&parts, dataset_->element_spec(), StrCat("[keras/", options_.caller, "]"));
+  return parts;
+}
+
+void Batches::FailOfNoData() const {
+  throw InvalidArgumentError(StrCat("[keras/", options_.caller,
+                                    "] expected at least one batch; the dataset is empty: ", dataset_->ToString()));
 }
 
 std::vector<Tensor> Batches::Peek() {
-  if (!peeked_) {
-    std::vector<Tensor> element;
-    if (!TakeElement(&element)) {
-      if (!whole_ && agrees_) {  // others may have data, and this process takes part without
-        std::vector<Tensor> none = data::WithoutRows(dataset_->element_spec(), StrCat("[keras/", options_.caller, "]"));
-        AddWeights(&none);
-        return none;
-      }
-      throw InvalidArgumentError(StrCat("[keras/", options_.caller,
-                                        "] expected at least one batch; the dataset is "
-                                        "empty: ",
-                                        dataset_->ToString()));
-    }
-    peeked_ = std::move(element);
+  Parts first;
+  if (peeked_ || TakeParts(&first)) {
+    if (!peeked_) peeked_ = std::move(first);
+    first = *peeked_;
+  } else if (!common_ && agrees_) {  // others may have data, and this process takes part without
+    first = PartsWithoutRows();
+  } else {
+    FailOfNoData();
   }
-  std::vector<Tensor> batch = *peeked_;
-  AddWeights(&batch);
-  return batch;
+  AddWeights(&first);
+  return first.front();
 }
 
 void Batches::StartEpoch() {
@@ -265,15 +270,10 @@ void Batches::StartEpoch() {
   iterator_ = nullptr;
 }
 
-bool Batches::Next(std::vector<Tensor>* batch) {
+bool Batches::Next(Parts* parts) {
   if (options_.steps_per_epoch > 0 && step_ == options_.steps_per_epoch) return false;
-  if (!GoesOn(NextElement(batch), batch)) {
-    if (!has_data_) {
-      throw InvalidArgumentError(StrCat("[keras/", options_.caller,
-                                        "] expected at least one batch; the dataset is "
-                                        "empty: ",
-                                        dataset_->ToString()));
-    }
+  if (!GoesOn(NextParts(parts), parts)) {
+    if (!has_data_) FailOfNoData();
     if (options_.steps_per_epoch > 0) {
       LogWarning("keras", "the input ran out of data after ", step_, " of ", options_.steps_per_epoch,
                  " steps of this epoch: give at least steps_per_epoch * epochs batches, for instance with Repeat() on "
@@ -285,7 +285,11 @@ bool Batches::Next(std::vector<Tensor>* batch) {
   has_data_ = true;
   ++step_;
   ++from_pass_;
-  AddWeights(batch);
+  AddWeights(parts);
+  const distribute::Strategy* strategy = options_.strategy;
+  if (strategy != nullptr && strategy->num_workers() == 1) {
+    *parts = distribute::RowsOfReplicas(*strategy, parts->front());
+  }
   return true;
 }
 
@@ -295,6 +299,10 @@ std::string Batches::Save() {
   out.Varint(kPositionVersion);
   for (const int64_t count : {next_pass_, step_, from_pass_, pass_steps_}) out.Fixed64(static_cast<uint64_t>(count));
   out.Varint(has_data_ ? 1 : 0);
+  // Later epochs begin with these seeds, also in a process that has drawn others.
+  const std::vector<uint64_t> seeds = data::DrawnSeeds(*dataset_);
+  out.Varint(seeds.size());
+  for (const uint64_t seed : seeds) out.Fixed64(seed);
   out.String(iterator_ != nullptr ? iterator_->Save() : "");
   return out.Take();
 }
@@ -308,8 +316,11 @@ void Batches::Restore(std::string_view position) {
   }
   for (int64_t* count : {&next_pass_, &step_, &from_pass_, &pass_steps_}) *count = static_cast<int64_t>(in.Fixed64());
   has_data_ = in.Varint(1) != 0;
+  std::vector<uint64_t> seeds;
+  for (uint64_t left = in.Varint(); left > 0; --left) seeds.push_back(in.Fixed64());
   const std::string_view of_iterator = in.View();
   in.ExpectEnd();
+  dataset_ = data::WithDrawnSeeds(*dataset_, seeds);
   peeked_.reset();
   iterator_ = nullptr;
   if (of_iterator.empty()) return;
@@ -317,14 +328,16 @@ void Batches::Restore(std::string_view position) {
   iterator_->Restore(of_iterator);
 }
 
-void Batches::AddWeights(std::vector<Tensor>* batch) {
+void Batches::AddWeights(Parts* parts) {
   if (weighted_ || wanted_.targets == 0) return;
-  const int64_t size = (*batch)[0].shape().dim(0);
-  if (!ones_.defined() || ones_.num_elements() < size) {
-    ones_ = Tensor(DType::kFloat32, Shape{size});
-    std::fill_n(ones_.data<float>(), size, 1.0f);
+  for (std::vector<Tensor>& part : *parts) {
+    const int64_t size = part[0].shape().dim(0);
+    if (!ones_.defined() || ones_.num_elements() < size) {
+      ones_ = Tensor(DType::kFloat32, Shape{size});
+      std::fill_n(ones_.data<float>(), size, 1.0f);
+    }
+    part.push_back(ones_.Slice(0, size));
   }
-  batch->push_back(ones_.Slice(0, size));
 }
 
 }  // namespace cohort::keras

@@ -45,28 +45,32 @@ data::ElementSpec SpecOfData(const ModelData& data, const char* caller);
 // One data set in use. A thread prepares batches ahead of the step.
 class Batches {
  public:
+  using Parts = distribute::PerReplica<std::vector<Tensor>>;
+
   // Throws InvalidArgumentError, with both shapes, for data that does not fit the inputs.
   Batches(const ModelData& data, const BatchTargets& wanted, const BatchOptions& options);
 
-  // Whether batches are the global ones, which all processes read alike; else they are this process's parts.
-  bool whole() const { return whole_; }
-  // What all processes read alike; null where each reads files of its own.
-  const data::Dataset* whole_data() const { return whole_ ? &*dataset_ : nullptr; }
+  // The global batches that several processes divide among them: they have to describe the same data. Null if there is
+  // one process, or if each process reads data of its own.
+  const data::Dataset* common_data() const { return common_ ? &*common_ : nullptr; }
+  // Gives shuffles without a seed the chief's seeds, before the first batch. All processes make the call together.
+  void ShareSeeds();
   // Of the targets, converted: integers are int64, floats float32.
   const std::vector<data::TensorSpec>& y_specs() const { return y_specs_; }
   // Batches an epoch; 0 where that is not known before the first one has ended.
   int64_t steps() const;
   // How long its callers have waited for data so far, as measured.
   std::chrono::nanoseconds waited() const { return waited_; }
-  // The first batch, as Next will give it.
+  // Returns the first batch; with several processes the part of this one's first replica in it.
   std::vector<Tensor> Peek();
 
   // Begins an epoch: from the start of the data, or where the last epoch stopped if steps_per_epoch is given and it
   // does not start over.
   void StartEpoch();
-  // The next batch: inputs, targets, weights [batch] (ones where none are given). False at the end of the epoch; with a
-  // warning where the data ended before steps_per_epoch.
-  bool Next(std::vector<Tensor>* batch);
+  // Replaces *parts by the parts of this process's replicas in the next global batch (or by the whole batch alone, if
+  // there is no strategy): inputs, targets, weights [batch] (ones if none are given). Returns false at the end of the
+  // epoch; with a warning if the data ended before steps_per_epoch.
+  bool Next(Parts* parts);
 
   // Where the data stands between two batches of an epoch, or between epochs, as bytes. Not to be called between Peek
   // and Next.
@@ -77,24 +81,29 @@ class Batches {
 
  private:
   data::Dataset Prepared(const ModelData& data, const BatchOptions& options, const data::ElementSpec& spec);
-  // This process's part of a dataset of global batches.
-  data::Dataset Shared(const data::Dataset& dataset);
-  bool NextElement(std::vector<Tensor>* element);
-  // From the iterator, which is made where there is none.
-  bool TakeElement(std::vector<Tensor>* element);
+  // Returns this process's part of a dataset of global batches, in elements of which each step takes per_step_.
+  data::Dataset PartHere(const data::Dataset& dataset, data::AutoShardPolicy policy);
+  // The parts of the next step, peeked or taken. False at the end of this process's data.
+  bool NextParts(Parts* parts);
+  // From the iterator, which is made if there is none. Parts may lack rows, but not all of them.
+  bool TakeParts(Parts* parts);
+  // Parts without rows, by the dataset's spec.
+  Parts PartsWithoutRows() const;
   // Agrees with the other processes on whether the epoch goes on.
-  bool GoesOn(bool has_element, std::vector<Tensor>* element);
-  void AddWeights(std::vector<Tensor>* batch);
+  bool GoesOn(bool has_parts, Parts* parts);
+  void AddWeights(Parts* parts);
+  [[noreturn]] void FailOfNoData() const;
 
   const BatchTargets wanted_;
   const BatchOptions options_;
   std::vector<data::TensorSpec> y_specs_;
   bool weighted_ = false;
-  bool whole_ = true;
   bool agrees_ = false;  // processes cannot know by themselves when the data of all ends
+  int per_step_ = 1;     // elements of a step: one global batch, or, with several processes, one part a replica here
+  std::optional<data::Dataset> common_;
   std::optional<data::Dataset> dataset_;
   std::unique_ptr<data::Iterator> iterator_;
-  std::optional<std::vector<Tensor>> peeked_;
+  std::optional<Parts> peeked_;
   int64_t next_pass_ = 0;   // what a shuffle takes its order from
   bool has_data_ = false;   // something has been taken
   int64_t step_ = 0;        // in this epoch

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cohort/keras/files/config.h"
-#include "cohort/keras/model.h"
+#include "cohort/keras/training/options.h"
 
 namespace cohort::keras {
 

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cohort/core/error.h"
 #include "cohort/core/logging.h"
-#include "cohort/core/str_cat.h"
 
 namespace cohort::keras {
 
@@ -42,20 +40,15 @@ Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& event
     step.ResetMetrics();
     running = RunningLosses(step);
   }
-  std::vector<Tensor> batch;
+  Batches::Parts parts;
   bool finite = true;
-  while (batches.Next(&batch)) {
+  while (batches.Next(&parts)) {
     const int64_t index = *steps;
     if (events.testing)
       events.callbacks->OnTestBatchBegin(index);
     else
       events.callbacks->OnTrainBatchBegin(index);
-    StepFunction::Result result;
-    try {
-      result = step.Run(batch, batches.whole());
-    } catch (const Error& error) {
-      ThrowError(error.code(), StrCat(error.what(), " (in ", events.where, ", batch ", index + 1, ")"));
-    }
+    const StepFunction::Result result = WithPlace(events.where, index, [&] { return step.Run(parts); });
     running.Add(result);
     if (events.after_step) events.after_step();
     const float loss = result.losses[0];

@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/keras/callbacks/callback.h"
 #include "cohort/keras/training/batches.h"
 #include "cohort/keras/training/model_engine.h"
@@ -39,6 +42,17 @@ struct PassEvents {
   std::function<void()> after_step = {};
 };
 
+// Calls `work` and returns its result. Adds the place to the message of an Error that it throws:
+// "... (in epoch 1, batch 2)". `batch` counts from 0.
+template <typename Work>
+auto WithPlace(const std::string& where, int64_t batch, const Work& work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    ThrowError(error.code(), StrCat(error.what(), " (in ", where, ", batch ", batch + 1, ")"));
+  }
+}
+
 // Runs `step` on all batches of one epoch. Returns loss and metrics. `*steps`: how many batches are done; where it is
 // not 0 at first the pass goes on behind them, with `running` and the metrics as they are. Throws what a step throws
 // with `where` and the batch's number put after it.
@@ -48,9 +62,14 @@ Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& event
 // Where a call of Fit stands.
 struct FitProgress {
   Batches& batches;
+  CallbackList& callbacks;
   RunningLosses running;
-  int epoch;          // the one that runs; in OnEpochEnd the next one
-  int64_t batch = 0;  // how many batches of it are done
+  int64_t first_pass;  // what the order of a shuffle follows from in epoch initial_epoch
+  int epoch;           // the one that runs; in OnEpochEnd the next one
+  int64_t batch = 0;   // how many batches of it are done
+  // What the callbacks remembered, of a training that is taken up again, and the name of its file.
+  std::optional<std::vector<Callback::State>> restored_states = {};
+  std::string restored_from = {};
 };
 
 }  // namespace cohort::keras

@@ -3,6 +3,7 @@
 #include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/distribute/input.h"
 #include "cohort/distribute/strategies.h"
 #include "cohort/distribute/worker_meeting.h"
 #include "cohort/keras/training/replicated_step.h"
@@ -23,26 +24,18 @@ std::string OwnNamesOf(const distribute::Strategy& strategy) {
 
 }  // namespace
 
-std::vector<Tensor> StepFunction::Divided(const std::vector<Tensor>& batch, bool whole) const {
-  const int here = strategy_->num_local_replicas();
-  if (here == 1 && (!whole || strategy_->num_workers() == 1)) return batch;
-  const int replicas = whole ? strategy_->num_replicas_in_sync() : here;
-  const int first = whole ? strategy_->first_replica() : 0;
-  std::vector<Tensor> feeds;
-  feeds.reserve(batch.size() * static_cast<size_t>(here));
-  for (int r = 0; r < here; ++r) {
-    for (const Tensor& tensor : batch) {
-      const auto [begin, end] = distribute::Strategy::RowsOf(tensor.shape().dim(0), first + r, replicas);
-      feeds.push_back(tensor.Slice(begin, end));
-    }
-  }
-  return feeds;
+StepFunction::Result StepFunction::Run(const std::vector<Tensor>& global_batch) const {
+  return Run(distribute::RowsOfReplicas(*strategy_, global_batch));
 }
 
-StepFunction::Result StepFunction::Run(const std::vector<Tensor>& batch, bool whole) const {
+StepFunction::Result StepFunction::Run(const distribute::PerReplica<std::vector<Tensor>>& parts) const {
   Result result;
-  for (const Tensor& loss : (*step_)(Divided(batch, whole))) result.losses.push_back(loss.scalar<float>());
-  result.examples = batch[0].shape().dim(0);
+  std::vector<Tensor> feeds;
+  for (const std::vector<Tensor>& part : parts) {
+    feeds.insert(feeds.end(), part.begin(), part.end());
+    result.examples += part[0].shape().dim(0);
+  }
+  for (const Tensor& loss : (*step_)(feeds)) result.losses.push_back(loss.scalar<float>());
   if (strategy_->num_workers() > 1) {
     result.examples = static_cast<int64_t>(result.losses.back());
     result.losses.pop_back();
@@ -101,7 +94,10 @@ void ModelEngine::ExpectEqualModels() {
   for (const ModelWeight& weight : weights()) {
     facts.emplace_back(StrCat("weight ", weight.path), StrCat(weight.spec.dtype, weight.spec.shape));
   }
-  strategy_->meeting().ExpectAgreement("[keras/model] expected all workers to build the same model", facts);
+  strategy_->meeting().ExpectAgreement(
+      "[keras/model] expected all workers to build the same model, by calling Build, "
+      "Fit, Evaluate or Predict together",
+      facts);
 }
 
 VariableCreatorScope ModelEngine::OwnNames() {
@@ -131,6 +127,7 @@ std::vector<Output> ModelEngine::InputPlaceholders() {
 void ModelEngine::RunInitializers() {
   std::vector<Node*> initializers;
   for (const VariableInfo* variable : graph_.variables()) {
+    if (variable->initializer == nullptr) continue;  // it stands for parts, which have theirs
     if (initialized_.insert(variable).second) initializers.push_back(variable->initializer);
   }
   if (!initializers.empty()) session_->Run({}, {}, initializers);
@@ -157,7 +154,7 @@ void ModelEngine::SetWeights(const std::vector<Tensor>& values) {
   }
   if (!assign_) {
     std::vector<Node*> assignments;
-    const size_t copies_of_each = strategy_->has_parameter_device() ? 1 : mirrors_.size() + 1;
+    const auto copies_of_each = static_cast<size_t>(strategy_->num_copies());
     for (size_t i = 0; i < weights().size(); ++i) {
       const ModelWeight& weight = weights()[i];
       new_values_.push_back(ops::Placeholder(graph_, weight.spec.dtype, weight.spec.shape, "new_value"));
@@ -173,12 +170,10 @@ void ModelEngine::SetWeights(const std::vector<Tensor>& values) {
 void ModelEngine::SetOptimizer(const Optimizer& optimizer) {
   optimizers_.clear();
   const VariableCreatorScope names = OwnNames();
-  const size_t sets = strategy_->has_parameter_device() ? 1 : mirrors_.size() + 1;
-  for (size_t r = 0; r < sets; ++r) {
+  for (int r = 0; r < strategy_->num_copies(); ++r) {
     std::optional<NameScope> replica;
     if (r > 0) replica.emplace(graph_, StrCat("replica_", r));
-    const DeviceScope device(
-        graph_, strategy_->has_parameter_device() ? strategy_->parameter_device() : strategy_->devices()[r]);
+    const DeviceScope device(graph_, strategy_->DeviceOfCopy(r));
     optimizers_.push_back(optimizer.Make(graph_));
   }
   set_learning_rate_.reset();
@@ -287,7 +282,7 @@ StepFunction ModelEngine::MakeStep(const CompiledModel& compiled, bool training,
 }
 
 void ModelEngine::ExpectEqualReplicas() {
-  if (strategy_->num_replicas_in_sync() == 1 || strategy_->has_parameter_device()) return;
+  if (strategy_->num_replicas_in_sync() == 1 || !strategy_->has_copies()) return;
   std::vector<std::string> names;
   for (const ModelWeight& weight : weights()) names.push_back(StrCat("weight '", weight.path, "'"));
   if (!optimizers_.empty()) {
@@ -331,8 +326,13 @@ void ModelEngine::ExpectEqualReplicas() {
 }
 
 std::vector<Tensor> ModelEngine::Predict(const std::vector<Tensor>& x) {
-  if (!predict_) predict_ = session_->MakeCallable(x_, predictions_);
-  return (*predict_)(x);
+  std::optional<Callable> predict;
+  {
+    const MutexLock lock(predict_mu_);
+    if (!predict_) predict_ = session_->MakeCallable(x_, predictions_);
+    predict = predict_;
+  }
+  return (*predict)(x);
 }
 
 }  // namespace cohort::keras

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/mutex.h"
 #include "cohort/data/element.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/keras/callbacks/logs.h"
@@ -29,9 +30,10 @@ class StepFunction {
     std::vector<float> losses;  // the loss and the loss of each output (those of models with several)
     int64_t examples = 0;       // of the global batch
   };
-  // Runs the step on one batch: x..., y..., sample_weight. `whole`: it is the global batch, of which each replica takes
-  // its rows; else it is this process's part.
-  Result Run(const std::vector<Tensor>& batch, bool whole = true) const;
+  // Runs the step on the parts of this process's replicas, each x..., y..., sample_weight.
+  Result Run(const distribute::PerReplica<std::vector<Tensor>>& parts) const;
+  // Runs the step on a global batch, of which each replica takes its rows.
+  Result Run(const std::vector<Tensor>& global_batch) const;
   const std::vector<std::string>& output_loss_names() const { return output_loss_names_; }
   // Metrics are zero afterwards, or read: as this process's replicas have counted, or all. The latter is for all
   // processes together.
@@ -48,9 +50,6 @@ class StepFunction {
     Output loss;  // its term of the loss
     std::vector<LayerInstance::LayerValues> layer_values;
   };
-  // What is fed for `batch`, replica by replica.
-  std::vector<Tensor> Divided(const std::vector<Tensor>& batch, bool whole) const;
-
   const distribute::Strategy* strategy_ = nullptr;
   std::vector<data::TensorSpec> y_specs_;
   std::vector<Replica> replicas_;  // of this process
@@ -62,7 +61,7 @@ class StepFunction {
   std::optional<Callable> results_;
 };
 
-// For one thread at a time.
+// For one thread at a time, except for Predict.
 class ModelEngine {
  public:
   using StepBody = std::function<void(StepContext&)>;
@@ -101,7 +100,7 @@ class ModelEngine {
   void ExpectEqualReplicas();
   // How the signal goes through the layers in a step on `batch`, of which nothing is updated. All processes together.
   SignalReport MeasureSignal(const StepFunction& step, const std::vector<Tensor>& batch);
-  // The outputs for a batch of inputs, as in inference, by the first replica alone.
+  // The outputs for a batch of inputs, as in inference, by the first replica alone. Thread-safe.
   std::vector<Tensor> Predict(const std::vector<Tensor>& x);
 
  private:
@@ -129,7 +128,8 @@ class ModelEngine {
   std::vector<Output> predictions_;
   std::vector<std::unique_ptr<GraphOptimizer>> optimizers_;  // of each set of variables
   std::unique_ptr<Session> session_;
-  std::optional<Callable> predict_;
+  Mutex predict_mu_;
+  std::optional<Callable> predict_ GUARDED_BY(predict_mu_);
   std::vector<Output> new_values_;  // of SetWeights
   std::optional<Callable> assign_;
   std::optional<Callable> set_learning_rate_;

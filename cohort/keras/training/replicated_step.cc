@@ -35,80 +35,36 @@ Output ExamplesOf(const StepParts& parts) {
                    DType::kFloat32);
 }
 
-// Which gradients travel by their rows; the same ones at every replica.
-std::vector<bool> ByRows(const Strategy& strategy, const StepParts& parts) {
-  std::vector<bool> by_rows;
-  for (const train::GradientAndVariable& pair : parts.gradients) {
-    by_rows.push_back(strategy.GathersRows(pair.gradient, pair.variable));
-  }
-  return by_rows;
-}
-
 // Steps of the program's own may do otherwise.
-void ExpectSameGradients(const std::vector<StepParts*>& replicas, const std::vector<bool>& by_rows) {
-  const StepParts& first = *replicas[0];
+void ExpectSameLossesAndUpdates(const std::vector<StepParts*>& replicas) {
   for (size_t r = 1; r < replicas.size(); ++r) {
-    const StepParts& other = *replicas[r];
-    bool same = other.output_losses.size() == first.output_losses.size() && other.gradients.size() == by_rows.size();
-    for (size_t g = 0; same && g < by_rows.size(); ++g) {
-      const Gradient& gradient = other.gradients[g].gradient;
-      same = gradient.exists() == first.gradients[g].gradient.exists() && (!by_rows[g] || gradient.is_sparse());
-    }
-    if (same) continue;
-    throw FailedPreconditionError(StrCat("[keras/train_step] expected the same losses and gradients of every replica; ",
-                                         "replica ", r, " has others than replica 0"));
+    const size_t losses = replicas[r]->output_losses.size();
+    const size_t updates = replicas[r]->updates.all().size();
+    if (losses == replicas[0]->output_losses.size() && updates == replicas[0]->updates.all().size()) continue;
+    throw FailedPreconditionError(
+        StrCat("[keras/train_step] expected the same losses and updates of every replica; replica ", r, " has ", losses,
+               " losses of outputs and ", updates, " updates, replica 0 has ", replicas[0]->output_losses.size(),
+               " and ", replicas[0]->updates.all().size()));
   }
 }
 
-// Of each replica the gradients that are to be summed, dense, behind the scalars.
-PerReplica<std::vector<Output>> ToBeSummed(const Strategy& strategy, const std::vector<StepParts*>& replicas,
-                                           const std::vector<bool>& by_rows) {
+// Of each replica what is to be summed beside the gradients.
+PerReplica<std::vector<Output>> ScalarsOf(const Strategy& strategy, const std::vector<StepParts*>& replicas) {
   PerReplica<std::vector<Output>> values;
   for (size_t r = 0; r < replicas.size(); ++r) {
     const StepParts& parts = *replicas[r];
-    Graph& graph = parts.weights.graph();
-    const ReplicaScope device(strategy, graph, r);
+    const ReplicaScope device(strategy, parts.weights.graph(), r);
     std::vector<Output> own = {AsFloat(parts.reported_loss)};
     for (const auto& [name, loss] : parts.output_losses) own.push_back(loss);
     if (strategy.num_workers() > 1) own.push_back(ExamplesOf(parts));
-    for (size_t g = 0; g < parts.gradients.size(); ++g) {
-      const train::GradientAndVariable& pair = parts.gradients[g];
-      if (!pair.gradient.exists() || by_rows[g]) continue;
-      const ColocateWith beside(graph, *pair.gradient.values.node);
-      own.push_back(strategy.num_replicas_in_sync() == 1 ? pair.gradient.values : ToDense(pair.gradient));
-    }
     values.push_back(std::move(own));
   }
   return values;
 }
 
-// The gradients of all replicas in the places of each one's own. `first`: where they begin in the sums.
-PerReplica<std::vector<train::GradientAndVariable>> WithSums(const Strategy& strategy,
-                                                             const std::vector<StepParts*>& replicas,
-                                                             const PerReplica<std::vector<Output>>& sums, size_t first,
-                                                             const std::vector<bool>& by_rows) {
-  PerReplica<std::vector<train::GradientAndVariable>> gradients;
-  for (const StepParts* replica : replicas) gradients.push_back(replica->gradients);
-  if (strategy.num_replicas_in_sync() == 1) return gradients;
-  for (size_t g = 0, next = first; g < by_rows.size(); ++g) {
-    if (!gradients[0][g].gradient.exists()) continue;
-    PerReplica<Gradient> all;
-    for (size_t r = 0; r < replicas.size(); ++r) {
-      all.push_back(by_rows[g] ? gradients[r][g].gradient : Gradient(sums[r].at(next)));
-    }
-    if (by_rows[g]) {
-      all = strategy.GatherRows(all);
-    } else {
-      ++next;
-    }
-    for (size_t r = 0; r < replicas.size(); ++r) gradients[r][g].gradient = all[r];
-  }
-  return gradients;
-}
-
 // Moving statistics become the mean of those of all replicas that had examples.
 void AddUpdates(const Strategy& strategy, const std::vector<StepParts*>& replicas, std::vector<Node*>* targets) {
-  const size_t count = replicas[0]->updates.size();
+  const size_t count = replicas[0]->updates.all().size();
   if (count == 0) return;
   PerReplica<std::vector<Output>> values;
   if (strategy.num_replicas_in_sync() > 1) {
@@ -118,7 +74,7 @@ void AddUpdates(const Strategy& strategy, const std::vector<StepParts*>& replica
       const ReplicaScope device(strategy, graph, r);
       const Output counts = ops::Greater(ExamplesOf(parts), ops::Const(graph, 0.0f));
       std::vector<Output> own = {ops::Cast(counts, DType::kFloat32)};
-      for (const LayerInstance::Update& update : parts.updates) {
+      for (const WeightUpdates::Update& update : parts.updates.all()) {
         const Output value = AsFloat(update.value);
         own.push_back(ops::SelectV2(counts, value, ops::ZerosLike(value)));
       }
@@ -126,10 +82,10 @@ void AddUpdates(const Strategy& strategy, const std::vector<StepParts*>& replica
     }
     values = strategy.SumOverReplicas(values);
   }
-  const size_t holders = strategy.has_parameter_device() ? 1 : replicas.size();
+  const auto holders = static_cast<size_t>(strategy.num_copies());
   for (size_t r = 0; r < holders; ++r) {
     for (size_t i = 0; i < count; ++i) {
-      const LayerInstance::Update& update = replicas[r]->updates[i];
+      const WeightUpdates::Update& update = replicas[r]->updates.all()[i];
       Output value = update.value;
       if (!values.empty()) {
         const ColocateWith beside(value.graph(), *update.variable.handle().node);
@@ -150,23 +106,22 @@ ReplicatedStep JoinReplicas(const Strategy& strategy, const std::vector<StepPart
                             const std::vector<GraphOptimizer*>& optimizers) {
   ReplicatedStep joined;
   const bool alone = strategy.num_replicas_in_sync() == 1;
-  const std::vector<bool> by_rows = ByRows(strategy, *replicas[0]);
-  ExpectSameGradients(replicas, by_rows);
-  const PerReplica<std::vector<Output>> sums = strategy.SumOverReplicas(ToBeSummed(strategy, replicas, by_rows));
-  const size_t scalars = 1 + replicas[0]->output_losses.size() + (strategy.num_workers() > 1 ? 1 : 0);
-  joined.fetches.assign(sums[0].begin(), sums[0].begin() + static_cast<std::ptrdiff_t>(scalars));
-  const auto gradients = WithSums(strategy, replicas, sums, scalars, by_rows);
+  ExpectSameLossesAndUpdates(replicas);
+  PerReplica<std::vector<train::GradientAndVariable>> own;
+  for (const StepParts* replica : replicas) own.push_back(replica->gradients);
+  const Strategy::ReplicaSums sums = strategy.SumGradients(own, ScalarsOf(strategy, replicas));
+  joined.fetches = sums.values[0];
   AddUpdates(strategy, replicas, &joined.targets);
   for (size_t r = 0; r < replicas.size(); ++r) {
     const StepParts& parts = *replicas[r];
     joined.targets.insert(joined.targets.end(), parts.targets.begin(), parts.targets.end());
     // A collective is one of all its members.
     if (!alone) {
-      for (size_t i = 0; i < scalars; ++i) joined.targets.push_back(sums[r][i].node);
+      for (const Output& sum : sums.values[r]) joined.targets.push_back(sum.node);
     }
     if (r >= optimizers.size() || parts.gradients.empty()) continue;
     const ReplicaScope device(strategy, parts.weights.graph(), r);
-    joined.targets.push_back(optimizers[r]->Apply(gradients[r]));
+    joined.targets.push_back(optimizers[r]->Apply(sums.gradients[r]));
   }
   std::sort(joined.targets.begin(), joined.targets.end(), [](Node* a, Node* b) { return a->id() < b->id(); });
   joined.targets.erase(std::unique(joined.targets.begin(), joined.targets.end()), joined.targets.end());

@@ -92,6 +92,14 @@ struct Places {
   int weight_gradient = -1;
 };
 
+// What the probe has found of one layer. `share`: of the batch of all processes that this one has.
+void SetSignal(const Probe& probe, const Places& places, double share, LayerSignal* signal) {
+  signal->activation = probe.Rms(places.activation);
+  signal->gradient = probe.Rms(places.gradient) / share;
+  signal->weight = probe.Rms(places.weight);
+  signal->weight_gradient = probe.Rms(places.weight_gradient) / share;
+}
+
 }  // namespace
 
 SignalReport ModelEngine::MeasureSignal(const StepFunction& step, const std::vector<Tensor>& batch) {
@@ -147,13 +155,7 @@ SignalReport ModelEngine::MeasureSignal(const StepFunction& step, const std::vec
   // Each process has a batch of its own, of which the losses of all are shares.
   const double share = 1.0 / strategy_->num_workers();
   report.loss = probe.Scalar(loss) / share;
-  for (size_t i = 0; i < report.layers.size(); ++i) {
-    LayerSignal& signal = report.layers[i];
-    signal.activation = probe.Rms(places[i].activation);
-    signal.gradient = probe.Rms(places[i].gradient) / share;
-    signal.weight = probe.Rms(places[i].weight);
-    signal.weight_gradient = probe.Rms(places[i].weight_gradient) / share;
-  }
+  for (size_t i = 0; i < report.layers.size(); ++i) SetSignal(probe, places[i], share, &report.layers[i]);
   return report;
 }
 

@@ -54,7 +54,7 @@ struct StepParts {
 
   // Collected.
   std::unique_ptr<LayerInstance> instance;            // of the last Call
-  std::vector<LayerInstance::Update> updates;         // of all Calls
+  WeightUpdates updates;                              // of all Calls
   std::vector<train::GradientAndVariable> gradients;  // of ApplyGradients
   Output reported_loss;
   std::vector<std::pair<std::string, Output>> output_losses;

@@ -4,17 +4,21 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 
+#include "cohort/backends/test/test_device.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/distribute/strategies.h"
-#include "cohort/keras/files/load_model.h"
+#include "cohort/keras/files/model_files.h"
 #include "cohort/keras/layers/image_layers.h"
 #include "cohort/keras/layers/normalization_layers.h"
 #include "cohort/keras/testing/layer_runs.h"
 #include "cohort/keras/testing/updates.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/reduction.h"
+#include "cohort/registration.h"
 
 namespace cohort::keras {
 namespace {
@@ -25,9 +29,15 @@ using ::testing::HasSubstr;
 
 distribute::StrategyPtr Make(const std::string& kind, int replicas) {
   if (kind == "mirrored") return distribute::MirroredOnCpus(replicas);
+  const bool on_streams = kind == "mirrored_on_TEST";
+  if (on_streams) {
+    RegisterAll();
+    RegisterTestBackend();
+  }
   std::vector<std::string> devices;
   devices.reserve(static_cast<size_t>(replicas));
-  for (int i = 0; i < replicas; ++i) devices.push_back(StrCat("/cpu:", i));
+  for (int i = 0; i < replicas; ++i) devices.push_back(StrCat(on_streams ? "/device:TEST:" : "/device:CPU:", i));
+  if (on_streams) return distribute::Mirrored(devices);
   return distribute::CentralStorage({.compute_devices = devices});
 }
 
@@ -65,6 +75,97 @@ TEST_P(Replicas, UpdateAsOneDevice) {
   }
 }
 
+// Adds the sum of its input to its weight each time it is called.
+class Accumulates final : public Layer {
+ public:
+  Accumulates() : Layer("Accumulates") {}
+  std::vector<WeightSpec> Build(const std::vector<LayerInput>&) const override {
+    return {{.name = "sum", .shape = Shape{}, .initializer = "zeros", .trainable = false}};
+  }
+  std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
+    ctx.AddUpdate("sum", ctx.weight("sum") * 2 + ops::Sum(inputs[0]));
+    return inputs;
+  }
+};
+
+// A step that calls the model on its input and on three times that.
+class CallsTwice final : public Sequential {
+ public:
+  using Sequential::Sequential;
+  void TrainStep(StepContext& step) const override {
+    step.Call(step.x());
+    const Output loss = step.Loss(step.Call({step.x()[0] * 3}));
+    step.ApplyGradients(step.Gradients(loss));
+    step.ReportLoss(loss);
+  }
+};
+
+// The first elements of the weights, by name.
+std::map<std::string, float> FirstElements(Model& model) {
+  std::map<std::string, float> weights;
+  const std::vector<std::string> names = model.WeightNames();
+  const std::vector<Tensor> values = model.GetWeights();
+  for (size_t i = 0; i < names.size(); ++i) weights[names[i]] = values[i].data<float>()[0];
+  return weights;
+}
+
+// Batches of mean 1 and variance 4, then of mean 3 and variance 1. As in Keras the moving mean is 0.5 (0.5 0 + 0.5 1) +
+// 0.5 3 and the moving variance 0.5 (0.5 1 + 0.5 4) + 0.5 1.
+TEST(UpdatesOfOneWeight, AreChainedBetweenTheCallsOfALayer) {
+  const Tensor xa = Tensor::FromValues(std::vector<float>{-1, 3, -1, 3}, Shape{4, 1});
+  const Tensor xb = Tensor::FromValues(std::vector<float>{2, 4, 2, 4}, Shape{4, 1});
+  for (const bool synchronized : {false, true}) {
+    for (const distribute::StrategyPtr& strategy : {distribute::Default(), Make("mirrored", 2), Make("central", 2)}) {
+      const LayerRef normalize = BatchNormalization({.momentum = 0.5, .synchronized = synchronized, .name = "bn"});
+      const LayerRef sum = MakeLayer<Accumulates>();
+      const LayerTensor a = Input(Shape{1}), b = Input(Shape{1});
+      Model siamese({a, b}, {Dense(1)(Add()({normalize(sum(a)), normalize(sum(b))}))}, {.strategy = strategy});
+      siamese.Compile({.optimizer = SGD({.learning_rate = 0.01}), .loss = "mse"});
+      siamese.Fit(ModelData({xa, xb}, {xa}), {.batch_size = 4, .epochs = 1, .verbose = 0, .shuffle = false});
+      const std::map<std::string, float> weights = FirstElements(siamese);
+      const std::string where = StrCat(strategy->name(), " ", synchronized);
+      EXPECT_NEAR(weights.at("bn/moving_mean"), 1.75f, 1e-5) << where;
+      EXPECT_NEAR(weights.at("bn/moving_variance"), 1.75f, 1e-5) << where;
+      // The sums of a replica's shares are 4 / replicas and 12 / replicas.
+      EXPECT_NEAR(weights.at("accumulates/sum"), 20.0f / static_cast<float>(strategy->num_replicas_in_sync()), 1e-5)
+          << where;
+    }
+  }
+}
+
+TEST(UpdatesOfOneWeight, AreChainedBetweenTheCallsOfAStep) {
+  const Tensor x = Tensor::FromValues(std::vector<float>{-1, 3, -1, 3}, Shape{4, 1});
+  for (const distribute::StrategyPtr& strategy : {distribute::Default(), Make("mirrored", 2)}) {
+    CallsTwice model({Input(Shape{1}), BatchNormalization({.momentum = 0.5, .name = "bn"}), Dense(1)},
+                     {.strategy = strategy});
+    model.Compile({.optimizer = SGD({.learning_rate = 0.01}), .loss = "mse"});
+    model.Fit(x, x, {.batch_size = 4, .epochs = 1, .verbose = 0, .shuffle = false});
+    EXPECT_NEAR(FirstElements(model).at("bn/moving_mean"), 1.75f, 1e-5) << strategy->name();
+    EXPECT_NEAR(FirstElements(model).at("bn/moving_variance"), 19.25f, 1e-4) << strategy->name();  // 4, then 36
+  }
+}
+
+class UpdatesWithAnotherShape final : public Layer {
+ public:
+  UpdatesWithAnotherShape() : Layer("UpdatesWithAnotherShape") {}
+  std::vector<WeightSpec> Build(const std::vector<LayerInput>&) const override {
+    return {{.name = "sum", .shape = Shape{}, .initializer = "zeros", .trainable = false}};
+  }
+  std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
+    ctx.AddUpdate("sum", ops::Const(ctx.graph(), std::vector<float>{1, 2}));
+    return inputs;
+  }
+};
+
+TEST(UpdatesOfOneWeight, HaveItsDtypeAndShape) {
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] {
+                Sequential model({Input(Shape{1}), MakeLayer<UpdatesWithAnotherShape>(), Dense(1)});
+                model.Predict(Tensor::Zeros(DType::kFloat32, Shape{1, 1}));
+              }),
+              AllOf(HasSubstr("weight 'sum' of layer 'updates_with_another_shape'"), HasSubstr("float32[]"),
+                    HasSubstr("float32[2]")));
+}
+
 // In bfloat16 sums are rounded at other places: the updates are near, and those of weights in float32.
 TEST(MixedPrecision, ReplicasUpdateNearlyAsOneDevice) {
   TrainingCase one;
@@ -84,6 +185,15 @@ INSTANTIATE_TEST_SUITE_P(All, Replicas,
                          ::testing::Combine(::testing::Values("mirrored", "central"), ::testing::Values(1, 2, 3, 4),
                                             ::testing::Values("momentum", "clipped", "adamw", "adagrad", "rmsprop",
                                                               "ftrl")),
+                         [](const auto& info) {
+                           return StrCat(std::get<0>(info.param), "_", std::get<1>(info.param), "_",
+                                         std::get<2>(info.param));
+                         });
+
+// The same on devices with streams and memories of their own.
+INSTANTIATE_TEST_SUITE_P(OnStreams, Replicas,
+                         ::testing::Combine(::testing::Values("mirrored_on_TEST"), ::testing::Values(1, 2),
+                                            ::testing::Values("momentum", "clipped", "adamw")),
                          [](const auto& info) {
                            return StrCat(std::get<0>(info.param), "_", std::get<1>(info.param), "_",
                                          std::get<2>(info.param));
@@ -175,10 +285,10 @@ TEST(StrategyTest, RowsOfLookupsAreSummed) {
 }
 
 // A step of one's own runs once for each replica.
-class Doubled final : public Sequential {
- public:
-  using Sequential::Sequential;
-  void TrainStep(StepContext& step) const override {
+TEST(StrategyTest, TrainingStepsOfOnesOwn) {
+  const Tensor x = Tensor::FromValues(std::vector<float>{1, 2, 3, 4}, Shape{4, 1});
+  std::vector<int> replicas;
+  const auto doubled = [&replicas](StepContext& step) {
     const std::vector<Output> y_pred = step.Call(step.x());
     const Output loss = step.Loss(y_pred);
     auto gradients = step.Gradients(loss);
@@ -187,17 +297,12 @@ class Doubled final : public Sequential {
     step.ReportLoss(loss);
     step.UpdateMetrics(y_pred);
     replicas.push_back(step.replica().replica_id_in_sync_group());
-  }
-  mutable std::vector<int> replicas;
-};
-
-TEST(StrategyTest, TrainingStepsOfOnesOwn) {
-  const Tensor x = Tensor::FromValues(std::vector<float>{1, 2, 3, 4}, Shape{4, 1});
-  Doubled model({Input(Shape{1}), Dense(1, {.use_bias = false, .kernel_initializer = "zeros"})},
-                {.strategy = Make("mirrored", 2)});
-  model.Compile({.optimizer = SGD({.learning_rate = 0.01}), .loss = "mse"});
+  };
+  Sequential model({Input(Shape{1}), Dense(1, {.use_bias = false, .kernel_initializer = "zeros"})},
+                   {.strategy = Make("mirrored", 2)});
+  model.Compile({.optimizer = SGD({.learning_rate = 0.01}), .loss = "mse", .train_step = doubled});
   model.TrainOnBatch({x, x});
-  EXPECT_THAT(model.replicas, ElementsAre(0, 1));
+  EXPECT_THAT(replicas, ElementsAre(0, 1));
   EXPECT_NEAR(model.GetWeights()[0].data<float>()[0], 2 * 0.01 * 2 * 30 / 4, 1e-6);  // 2 lr d/dw mean (w x - x)^2
 }
 
@@ -238,14 +343,14 @@ TEST(StrategyTest, ASavedModelGoesOnOnReplicas) {
   model.Compile({.optimizer = "adam", .loss = "mse"});
   model.Fit(x, y, options);
   model.Save(path);
-  const std::unique_ptr<Model> loaded = LoadModel(path, {.strategy = distribute::MirroredOnCpus(3)});
-  Trained one{model.GetWeights(), {}}, three{loaded->GetWeights(), {}};
+  Model loaded = LoadModel(path, {.strategy = distribute::MirroredOnCpus(3)});
+  Trained one{model.GetWeights(), {}}, three{loaded.GetWeights(), {}};
   model.Fit(x, y, options);
-  loaded->Fit(x, y, options);
+  loaded.Fit(x, y, options);
   one.after = model.GetWeights();
-  three.after = loaded->GetWeights();
+  three.after = loaded.GetWeights();
   EXPECT_LT(DistanceOfUpdates(one, three), 1e-5);
-  EXPECT_EQ(loaded->Iterations(), model.Iterations());
+  EXPECT_EQ(loaded.Iterations(), model.Iterations());
   std::filesystem::remove(path);
 }
 

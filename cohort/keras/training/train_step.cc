@@ -28,13 +28,12 @@ std::vector<Output> StepContext::Call(const std::vector<Output>& x) {
       parts_->weights, LayerInstance::Options{.training = training(),
                                               .compute_dtype = parts_->compute_dtype,
                                               .step = training() ? parts_->optimizer->iterations().value() : Output(),
-                                              .replica = parts_->replica});
+                                              .replica = parts_->replica,
+                                              .updates = training() ? &parts_->updates : nullptr});
   std::vector<Output> outputs = parts_->instance->Add(parts_->layers, "", x);
   for (Output& output : outputs) {
     if (output.dtype() == DType::kBfloat16) output = ops::Cast(output, DType::kFloat32);
   }
-  const std::vector<LayerInstance::Update>& updates = parts_->instance->updates();
-  if (training()) parts_->updates.insert(parts_->updates.end(), updates.begin(), updates.end());
   return outputs;
 }
 
@@ -125,6 +124,20 @@ void StepContext::UpdateMetrics(const std::vector<Output>& y_pred) {
                                     wanted.weighted ? sample_weight() : Output()));
     parts_->metrics.push_back(std::move(metric));
   }
+}
+
+void DefaultTrainStep(StepContext& step) {
+  const std::vector<Output> y_pred = step.Call(step.x());
+  const Output loss = step.Loss(y_pred);
+  step.ApplyGradients(step.Gradients(loss));
+  step.ReportLoss(loss);
+  step.UpdateMetrics(y_pred);
+}
+
+void DefaultTestStep(StepContext& step) {
+  const std::vector<Output> y_pred = step.Call(step.x());
+  step.ReportLoss(step.Loss(y_pred));
+  step.UpdateMetrics(y_pred);
 }
 
 }  // namespace cohort::keras

@@ -1,21 +1,18 @@
-// StepContext: what a training or evaluation step of a model is made with. Model::TrainStep and TestStep use it; a
-// program's own steps override them:
+// StepContext: what a training or evaluation step of a model is made with. A program gives steps of its own to Compile:
 //
-//   class Clipped final : public keras::Sequential {
-//    public:
-//     using Sequential::Sequential;
-//     void TrainStep(keras::StepContext& step) const override {
-//       const std::vector<Output> y_pred = step.Call(step.x());
-//       const Output loss = step.Loss(y_pred);
-//       auto gradients = step.Gradients(loss);
-//       ...                                   // change them
-//       step.ApplyGradients(gradients);
-//       step.ReportLoss(loss);
-//       step.UpdateMetrics(y_pred);
-//     }
-//   };
+//   void Clipped(keras::StepContext& step) {
+//     const std::vector<Output> y_pred = step.Call(step.x());
+//     const Output loss = step.Loss(y_pred);
+//     auto gradients = step.Gradients(loss);
+//     ...                                   // change them
+//     step.ApplyGradients(gradients);
+//     step.ReportLoss(loss);
+//     step.UpdateMetrics(y_pred);
+//   }
+//   model.Compile({.loss = "mse", .train_step = Clipped});
 //
-// The step is a graph: the functions below add nodes, once, and what they describe then happens in every step.
+// The step is a graph: the functions below add nodes, once for each replica, and what they describe then happens in
+// every step.
 #pragma once
 
 #include <memory>
@@ -68,5 +65,9 @@ class StepContext {
   friend class ModelEngine;
   std::unique_ptr<StepParts> parts_;
 };
+
+// The steps of a model that was given none: predictions, loss and metrics; in training the update of the weights.
+void DefaultTrainStep(StepContext& step);
+void DefaultTestStep(StepContext& step);
 
 }  // namespace cohort::keras

@@ -6,7 +6,8 @@
 #include <string>
 
 #include "cohort/backends/register.h"
-#include "cohort/device/test_device.h"
+#include "cohort/backends/test/test_device.h"
+#include "cohort/backends/test/test_kernels.h"
 #include "cohort/ops/register.h"
 #include "cohort/runtime/kernels.h"
 #include "cohort/runtime/session.h"
@@ -16,9 +17,9 @@ namespace cohort::testing {
 // Ops, kernels and the device TEST, whose kernels stand for what an accelerator would have.
 inline bool RegisterForDeviceKinds() {
   RegisterOps();
-  RegisterKernels();
+  RegisterBackends();
   RegisterRuntimeKernels(KernelRegistry::Global());
-  RegisterTestDevice();
+  RegisterTestBackend();
   return true;
 }
 inline const bool kDeviceKindsRegistered = RegisterForDeviceKinds();

@@ -8,10 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/backends/cpu/cpu_variable.h"
 #include "cohort/core/error.h"
 #include "cohort/core/mutex.h"
+#include "cohort/device/backend.h"
 #include "cohort/device/cancellation.h"
-#include "cohort/device/device_factory.h"
 #include "cohort/device/kernel.h"
 #include "cohort/runtime/executor.h"
 #include "cohort/runtime/testing/device_kinds.h"
@@ -66,12 +67,21 @@ class ExecutorFixture : public DeviceKindTest {
 
   ExecutorFixture()
       : task_(std::make_shared<TaskResources>()),
-        devices_(DeviceFactories::Global().Make(DeviceName::Parse("/job:localhost/replica:0/task:0"), {{GetParam(), 1}},
-                                                1, task_, "test")),
+        devices_(BackendRegistry::Global().MakeDevices(DeviceName::Parse("/job:localhost/replica:0/task:0"),
+                                                       {{GetParam(), 1}}, 1, task_, "test")),
         graph_(std::make_unique<Graph>()),
         g_(*graph_) {}
 
   Device& its_device() { return *devices_.back(); }
+  // A float32 variable of the kind that the device's kernels use.
+  std::shared_ptr<Variable> MakeVariable(const std::string& name, const Shape& shape) {
+    if (is_cpu()) {
+      return task_->resources.LookupOrCreate<CpuVariable>(
+          "", name, [&] { return std::make_shared<CpuVariable>(name, DType::kFloat32, shape); });
+    }
+    return task_->resources.LookupOrCreate<Variable>(
+        "", name, [&] { return std::make_shared<Variable>(name, DType::kFloat32, shape, its_device().allocator()); });
+  }
   Output Arg(DType dtype, int index) { return g_.Op("_Arg").Attr("T", dtype).Attr("index", index).Finish1(); }
   void Retval(Output value, int index) { g_.Op("_Retval").Input(value).Attr("index", index).Finish(); }
   Output Own(const std::string& op, Output x) { return g_.Op(op).Input(x).Finish1(); }

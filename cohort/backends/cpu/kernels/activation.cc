@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "cohort/backends/cpu/kernels/exponential.h"
-#include "cohort/backends/register.h"
+#include "cohort/backends/cpu/kernels/register.h"
 
 namespace cohort {
 namespace {

@@ -14,7 +14,7 @@ struct ActivationLoop {
   int64_t cost = 0;          // of an element, in simple operations
 };
 
-// Of Relu, Relu6, Elu, Selu, Softplus, Sigmoid and Tanh: exactly what the kernels of these ops run. A null loop for any
+// Returns the loop of an op with the trait Activation, which is what its own kernel runs. The loop is null for any
 // other name.
 ActivationLoop FindActivation(const std::string& op, DType dtype);
 

@@ -5,8 +5,8 @@
 
 #include "cohort/backends/cpu/kernels/broadcast.h"
 #include "cohort/backends/cpu/kernels/elementwise.h"
+#include "cohort/backends/cpu/kernels/register.h"
 #include "cohort/backends/cpu/kernels/wrapping.h"
-#include "cohort/backends/register.h"
 #include "cohort/core/error.h"
 
 namespace cohort {

@@ -7,7 +7,7 @@
 
 #include "cohort/backends/cpu/kernels/broadcast.h"
 #include "cohort/backends/cpu/kernels/elementwise.h"
-#include "cohort/backends/register.h"
+#include "cohort/backends/cpu/kernels/register.h"
 #include "cohort/core/error.h"
 #include "cohort/device/kernel.h"
 #include "cohort/ops/shape_rules.h"

@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "cohort/backends/cpu/kernels/batch_norm_call.h"
-#include "cohort/backends/register.h"
+#include "cohort/backends/cpu/kernels/register.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 

@@ -1,6 +1,7 @@
 #include "cohort/backends/cpu/kernels/combine.h"
 
 #include "cohort/backends/cpu/kernels/loops.h"
+#include "cohort/backends/cpu/kernels/register.h"
 #include "cohort/backends/cpu/kernels/simd.h"
 #include "cohort/backends/cpu/kernels/wrapping.h"
 
@@ -32,9 +33,9 @@ struct CombineLoop {
 };
 
 template <ReduceOp kOp, typename T>
-CombineFn Of(DType a, DType b, DType out) {
+ReduceFn Of(DType a, DType b, DType out) {
   if constexpr (std::is_same_v<T, bfloat16>) {
-    const auto pick_out = [out]<typename A, typename B>() -> CombineFn {
+    const auto pick_out = [out]<typename A, typename B>() -> ReduceFn {
       return out == DType::kFloat32 ? Widest<CombineLoop<kOp, A, B, float>>()
                                     : Widest<CombineLoop<kOp, A, B, bfloat16>>();
     };
@@ -51,13 +52,13 @@ CombineFn Of(DType a, DType b, DType out) {
 
 DType AccumulatorOf(DType dtype) { return dtype == DType::kBfloat16 ? DType::kFloat32 : dtype; }
 
-CombineFn Combiner(ReduceOp op, DType dtype, DType a, DType b, DType out) {
+ReduceFn Combiner(ReduceOp op, DType dtype, DType a, DType b, DType out) {
   for (const DType given : {a, b, out}) {
     if (given != dtype && given != AccumulatorOf(dtype)) {
       throw UnimplementedError(StrCat("[backends/cpu] a reduction of ", dtype, " takes no operand of ", given));
     }
   }
-  return ForAllNumbers(dtype, StrCat("the reduction ", ReduceOpName(op)), [&](auto element) -> CombineFn {
+  return ForAllNumbers(dtype, StrCat("the reduction ", ReduceOpName(op)), [&](auto element) -> ReduceFn {
     using T = decltype(element);
     switch (op) {
       case ReduceOp::kSum: return Of<ReduceOp::kSum, T>(a, b, out);
@@ -71,3 +72,11 @@ CombineFn Combiner(ReduceOp op, DType dtype, DType a, DType b, DType out) {
 }
 
 }  // namespace cohort::cpu
+
+namespace cohort {
+
+void RegisterCpuReductions(Reductions& reductions) {
+  reductions.Register(kHostDeviceType, {cpu::AccumulatorOf, cpu::Combiner});
+}
+
+}  // namespace cohort

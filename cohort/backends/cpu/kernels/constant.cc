@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "cohort/backends/cpu/kernels/loops.h"
-#include "cohort/backends/register.h"
+#include "cohort/backends/cpu/kernels/register.h"
 #include "cohort/core/error.h"
 #include "cohort/device/kernel.h"
 #include "cohort/device/tensor_list.h"

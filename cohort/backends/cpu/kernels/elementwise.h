@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "cohort/backends/cpu/kernels/elementwise_loops.h"
 #include "cohort/backends/cpu/kernels/loops.h"
 #include "cohort/backends/cpu/kernels/simd.h"
 #include "cohort/device/kernel.h"
@@ -31,11 +32,11 @@ struct UnaryBody {
 };
 
 // y = fn(x), in x's memory where that can be. `cost` is about how many simple operations an element takes.
-class UnaryKernel final : public OpKernel {
+class UnaryKernel final : public ElementwiseKernel {
  public:
   UnaryKernel(UnaryLoop loop, int64_t cost) : loop_(loop), cost_(cost) { elementwise_.unary = loop; }
   void Compute(KernelContext& ctx) override;
-  const ElementwiseLoops* AsElementwise() const override { return &elementwise_; }
+  const ElementwiseLoops* loops() const override { return &elementwise_; }
 
  private:
   UnaryLoop loop_;
@@ -96,7 +97,7 @@ BinaryLoops MakeBinaryLoops() {
 using OperandCheck = void (*)(const Tensor& a, const Tensor& b);
 
 // z = fn(x, y) with broadcasting, in the memory of an operand where that can be.
-class BinaryKernel final : public OpKernel {
+class BinaryKernel final : public ElementwiseKernel {
  public:
   BinaryKernel(BinaryLoops loops, int64_t cost, OperandCheck check = nullptr)
       : loops_(loops),
@@ -104,7 +105,7 @@ class BinaryKernel final : public OpKernel {
         check_(check),
         elementwise_{nullptr, loops.both, loops.right_scalar, loops.left_scalar} {}
   void Compute(KernelContext& ctx) override;
-  const ElementwiseLoops* AsElementwise() const override { return check_ == nullptr ? &elementwise_ : nullptr; }
+  const ElementwiseLoops* loops() const override { return check_ == nullptr ? &elementwise_ : nullptr; }
 
  private:
   void Broadcast(KernelContext& ctx, const Tensor& a, const Tensor& b) const;

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "cohort/backends/cpu/kernels/loops.h"
+#include "cohort/backends/cpu/kernels/register.h"
 #include "cohort/backends/cpu/kernels/unique.h"
-#include "cohort/backends/register.h"
 #include "cohort/core/error.h"
 #include "cohort/device/kernel.h"
 #include "cohort/ops/shape_rules.h"

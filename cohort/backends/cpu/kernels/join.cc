@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "cohort/backends/cpu/kernels/register.h"
 #include "cohort/backends/cpu/kernels/strided_copy.h"
-#include "cohort/backends/register.h"
 #include "cohort/core/error.h"
 #include "cohort/device/kernel.h"
 #include "cohort/ops/shape_rules.h"

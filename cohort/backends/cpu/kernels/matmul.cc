@@ -12,7 +12,7 @@
 #include "cohort/backends/cpu/kernels/bfloat16_matmul.h"
 #include "cohort/backends/cpu/kernels/broadcast.h"
 #include "cohort/backends/cpu/kernels/gemm.h"
-#include "cohort/backends/register.h"
+#include "cohort/backends/cpu/kernels/register.h"
 #include "cohort/core/error.h"
 #include "cohort/device/kernel.h"
 

@@ -2,8 +2,8 @@
 #include <vector>
 
 #include "cohort/backends/cpu/kernels/loops.h"
+#include "cohort/backends/cpu/kernels/register.h"
 #include "cohort/backends/cpu/kernels/simd.h"
-#include "cohort/backends/register.h"
 #include "cohort/device/kernel.h"
 
 namespace cohort {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/backends/cpu/kernels/activation.h"
 #include "cohort/backends/cpu/kernels/exponential.h"
 #include "cohort/core/error.h"
 #include "cohort/graph/gradients.h"
@@ -273,6 +274,17 @@ TEST(NnTest, OtherFloatingDTypes) {
   EXPECT_EQ(float(y16.data<bfloat16>()[0]), 0.0f);
   EXPECT_EQ(float(y16.data<bfloat16>()[1]), 5.0f);
   EXPECT_THROW(ops::Relu(ops::Const(graph, 1)), InvalidArgumentError);
+}
+
+// A pass over a graph fuses whatever op has the trait, so a fused kernel has to know it.
+TEST(ActivationTest, EveryOpWithTheTraitHasALoopForFusedKernels) {
+  int activations = 0;
+  for (const OpDef* op : OpRegistry::Global().All()) {
+    const bool has_loop = cpu::FindActivation(op->name(), DType::kFloat32).loop != nullptr;
+    EXPECT_EQ(op->is_activation(), has_loop) << op->name();
+    if (op->is_activation()) ++activations;
+  }
+  EXPECT_GE(activations, 7);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ struct OneDnnPort {
 // channels, [batch, channels / 16, rows, columns, 16].
 enum class Order { kChannelsLast, kBlocked };
 inline constexpr int64_t kChannelBlock = 16;
-// kBlocked where runtime/layout.h has given the node the attribute `mark`.
+// kBlocked where the pass of passes/layout.h has given the node the attribute `mark`.
 Order OrderOf(const Node& node, const char* mark);
 dnnl::memory::desc ImageDesc(const Shape& shape, DType dtype, Order order);
 // The same tensor in whatever order a primitive likes best.

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "cohort/backends/cpu/kernels/loops.h"
+#include "cohort/backends/cpu/kernels/register.h"
 #include "cohort/backends/cpu/kernels/simd.h"
 #include "cohort/backends/cpu/kernels/wrapping.h"
-#include "cohort/backends/register.h"
 #include "cohort/core/error.h"
 #include "cohort/device/kernel.h"
 #include "cohort/ops/shape_rules.h"

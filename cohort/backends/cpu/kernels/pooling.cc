@@ -2,7 +2,7 @@
 
 #include "cohort/backends/cpu/kernels/loops.h"
 #include "cohort/backends/cpu/kernels/pooling_call.h"
-#include "cohort/backends/register.h"
+#include "cohort/backends/cpu/kernels/register.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/ops/shape_rules.h"

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "cohort/backends/cpu/kernels/loops.h"
-#include "cohort/backends/register.h"
+#include "cohort/backends/cpu/kernels/register.h"
 #include "cohort/core/philox.h"
 #include "cohort/device/kernel.h"
 

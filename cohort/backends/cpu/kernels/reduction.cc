@@ -6,7 +6,7 @@
 #include "cohort/backends/cpu/kernels/arg_extremum.h"
 #include "cohort/backends/cpu/kernels/reducers.h"
 #include "cohort/backends/cpu/kernels/reduction_plan.h"
-#include "cohort/backends/register.h"
+#include "cohort/backends/cpu/kernels/register.h"
 #include "cohort/core/error.h"
 #include "cohort/device/kernel.h"
 

@@ -1,7 +1,7 @@
 #include <memory>
 
 #include "cohort/backends/cpu/kernels/reducers.h"
-#include "cohort/backends/register.h"
+#include "cohort/backends/cpu/kernels/register.h"
 #include "cohort/device/kernel.h"
 #include "cohort/ops/shape_rules.h"
 

@@ -5,8 +5,8 @@
 
 #include "cohort/backends/cpu/kernels/exponential.h"
 #include "cohort/backends/cpu/kernels/loops.h"
+#include "cohort/backends/cpu/kernels/register.h"
 #include "cohort/backends/cpu/kernels/simd.h"
-#include "cohort/backends/register.h"
 #include "cohort/device/kernel.h"
 
 namespace cohort {

@@ -1,71 +1,15 @@
+#include "cohort/backends/cpu/cpu_variable.h"
 #include "cohort/backends/cpu/kernels/loops.h"
+#include "cohort/backends/cpu/kernels/register.h"
 #include "cohort/backends/cpu/kernels/simd.h"
 #include "cohort/backends/cpu/kernels/wrapping.h"
-#include "cohort/backends/register.h"
 #include "cohort/device/kernel.h"
+#include "cohort/device/variable_kernels.h"
 
 namespace cohort {
 namespace {
 
-class VarHandleKernel final : public OpKernel {
- public:
-  explicit VarHandleKernel(const KernelConstruction& c)
-      : container_(c.attr<std::string>("container")),
-        name_(c.attr<std::string>("shared_name")),
-        dtype_(c.attr<DType>("dtype")),
-        shape_(c.attr<Shape>("shape")) {
-    if (container_.empty()) container_ = ResourceManager::kDefaultContainer;
-    if (name_.empty()) name_ = c.node.name();
-  }
-
-  void Compute(KernelContext& ctx) override {
-    ResourceManager& resources = ctx.device().resources();
-    const int64_t epoch = resources.epoch();  // before the look-up: a Clear after it is seen the next time
-    MutexLock lock(mu_);
-    if (!handle_.defined() || epoch != epoch_) {
-      handle_ = MakeResourceHandle(Find(resources));
-      epoch_ = epoch;
-    }
-    ctx.SetOutput(0, handle_);
-  }
-
- private:
-  std::shared_ptr<Variable> Find(ResourceManager& resources) const {
-    auto variable = resources.LookupOrCreate<Variable>(
-        container_, name_, [this] { return std::make_shared<Variable>(name_, dtype_, shape_); });
-    if (variable->dtype() != dtype_ || !variable->shape().IsCompatibleWith(shape_)) {
-      throw InvalidArgumentError(StrCat("[kernels/state] expected variable '", name_, "' as ", dtype_, shape_,
-                                        "; the one in "
-                                        "container '",
-                                        container_, "' is ", variable->dtype(), variable->shape(),
-                                        "; clear the container or use another name"));
-    }
-    return variable;
-  }
-
-  std::string container_;
-  std::string name_;
-  const DType dtype_;
-  const Shape shape_;
-  Mutex mu_;
-  Tensor handle_ GUARDED_BY(mu_);
-  int64_t epoch_ GUARDED_BY(mu_) = -1;
-};
-
-Variable& VariableAt(KernelContext& ctx, int i) { return ResourceOf<Variable>(ctx.input(i)); }
-
-void CheckDType(const Variable& variable, DType dtype) {
-  if (variable.dtype() != dtype) [[unlikely]] {
-    throw InvalidArgumentError(
-        StrCat("[kernels/state] expected ", dtype, "; variable '", variable.name(), "' is ", variable.dtype()));
-  }
-}
-
-void Read(KernelContext& ctx) {
-  Tensor value = VariableAt(ctx, 0).Read();
-  CheckDType(VariableAt(ctx, 0), ctx.node().output_dtype(0));
-  ctx.SetOutput(0, std::move(value));
-}
+CpuVariable& VariableAt(KernelContext& ctx, int i) { return ResourceOf<CpuVariable>(ctx.input(i)); }
 
 // The value's buffer becomes the variable's where nobody else has it (a constant's or a feed's stays with its owner,
 // and a buffer in a step's arena ends with the step).
@@ -79,20 +23,9 @@ void IsInitialized(KernelContext& ctx) {
   *ctx.AllocateOutput(0, Shape()).data<bool>() = VariableAt(ctx, 0).initialized();
 }
 
-void ShapeOf(KernelContext& ctx) {
-  Variable& variable = VariableAt(ctx, 0);
-  const Shape shape = variable.shape().IsFullyDefined() ? variable.shape() : variable.Read().shape();
-  Tensor& out = ctx.AllocateOutput(0, Shape{shape.rank()});
-  if (out.dtype() == DType::kInt64) {
-    std::copy(shape.dims().begin(), shape.dims().end(), out.data<int64_t>());
-    return;
-  }
-  for (int i = 0; i < shape.rank(); ++i) out.data<int32_t>()[i] = static_cast<int32_t>(shape.dim(i));
-}
-
 void Gather(KernelContext& ctx) {
-  Variable& variable = VariableAt(ctx, 0);
-  CheckDType(variable, ctx.node().output_dtype(0));
+  CpuVariable& variable = VariableAt(ctx, 0);
+  CheckVariableDType(variable, ctx.node().output_dtype(0));
   ctx.SetOutput(0, variable.Gather(ctx.input(1), ctx.allocator()));
 }
 
@@ -141,8 +74,8 @@ class UpdateKernel final : public OpKernel {
       : dtype_(c.attr<DType>("dtype")), size_(static_cast<int64_t>(DTypeSize(dtype_))), change_(ChangeFor<Op>(c)) {}
 
   void Compute(KernelContext& ctx) override {
-    Variable& variable = VariableAt(ctx, 0);
-    CheckDType(variable, dtype_);
+    CpuVariable& variable = VariableAt(ctx, 0);
+    CheckVariableDType(variable, dtype_);
     const Tensor& value = ctx.input(1);
     variable.Update([&](const Tensor& old, Tensor& out) {
       if (old.shape() != value.shape()) {
@@ -171,8 +104,8 @@ class ScatterKernel final : public OpKernel {
       : dtype_(c.attr<DType>("dtype")), size_(static_cast<int64_t>(DTypeSize(dtype_))), change_(ChangeFor<Op>(c)) {}
 
   void Compute(KernelContext& ctx) override {
-    Variable& variable = VariableAt(ctx, 0);
-    CheckDType(variable, dtype_);
+    CpuVariable& variable = VariableAt(ctx, 0);
+    CheckVariableDType(variable, dtype_);
     const Tensor& indices = ctx.input(1);
     const Tensor& updates = ctx.input(2);
     if (indices.num_elements() == 0) return;
@@ -190,8 +123,8 @@ class ScatterKernel final : public OpKernel {
   }
 
  private:
-  static int64_t RowElements(const Variable& variable, const Tensor& indices, const Tensor& updates) {
-    const Shape whole = variable.shape().IsFullyDefined() ? variable.shape() : variable.Read().shape();
+  static int64_t RowElements(const CpuVariable& variable, const Tensor& indices, const Tensor& updates) {
+    const Shape whole = variable.shape().IsFullyDefined() ? variable.shape() : variable.value_shape();
     if (whole.rank() < 1) {
       throw InvalidArgumentError(
           StrCat("[kernels/state] expected a variable with rows; '", variable.name(), "' is a scalar"));
@@ -213,11 +146,11 @@ class ScatterKernel final : public OpKernel {
 }  // namespace
 
 void RegisterStateKernels(KernelRegistry& registry) {
-  registry.Register<VarHandleKernel>("VarHandleOp", "CPU");
-  registry.RegisterFn("ReadVariableOp", "CPU", Read);
+  registry.Register<VarHandleKernel<CpuVariable>>("VarHandleOp", "CPU");
+  registry.RegisterFn("ReadVariableOp", "CPU", ReadVariable<CpuVariable>);
   registry.RegisterFn("AssignVariableOp", "CPU", Assign);
   registry.RegisterFn("VarIsInitializedOp", "CPU", IsInitialized);
-  registry.RegisterFn("VariableShape", "CPU", ShapeOf);
+  registry.RegisterFn("VariableShape", "CPU", ShapeOfVariable<CpuVariable>);
   registry.RegisterFn("ResourceGather", "CPU", Gather);
   registry.Register<UpdateKernel<Add>>("AssignAddVariableOp", "CPU");
   registry.Register<UpdateKernel<Sub>>("AssignSubVariableOp", "CPU");

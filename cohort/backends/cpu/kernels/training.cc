@@ -1,11 +1,13 @@
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
 
+#include "cohort/backends/cpu/cpu_variable.h"
 #include "cohort/backends/cpu/kernels/loops.h"
+#include "cohort/backends/cpu/kernels/register.h"
 #include "cohort/backends/cpu/kernels/simd.h"
 #include "cohort/backends/cpu/kernels/update_rules.h"
-#include "cohort/backends/register.h"
 #include "cohort/device/kernel.h"
 
 namespace cohort {
@@ -60,10 +62,10 @@ class UpdateInputs {
         grad_(std::max(InputNamed(node, "grad"), InputNamed(node, "delta"))),
         indices_(InputNamed(node, "indices")) {}
 
-  std::array<Variable*, kCount> Variables(KernelContext& ctx, DType dtype) const {
-    std::array<Variable*, kCount> found;
+  std::array<CpuVariable*, kCount> Variables(KernelContext& ctx, DType dtype) const {
+    std::array<CpuVariable*, kCount> found;
     for (size_t k = 0; k < kCount; ++k) {
-      found[k] = &ResourceOf<Variable>(ctx.input(variables_[k]));
+      found[k] = &ResourceOf<CpuVariable>(ctx.input(variables_[k]));
       if (found[k]->dtype() != dtype) {
         throw InvalidArgumentError(StrCat("[kernels/training] expected variable '", found[k]->name(), "' of dtype ",
                                           dtype, "; got ", found[k]->dtype()));
@@ -127,8 +129,10 @@ void ApplyDense(KernelContext& ctx, const Rule& rule, const UpdateInputs<Rule>& 
   if constexpr (kCount == 1) {
     variables[0]->Update([&](const Tensor& old, Tensor& out) { change(&old, &out); });
   } else {
+    std::array<Variable*, kCount> all;
+    std::copy(variables.begin(), variables.end(), all.begin());
     Variable::UpdateTogether(
-        variables, [&](std::span<const Tensor> olds, std::span<Tensor> outs) { change(olds.data(), outs.data()); });
+        all, [&](std::span<const Tensor> olds, std::span<Tensor> outs) { change(olds.data(), outs.data()); });
   }
 }
 
@@ -140,7 +144,7 @@ void ApplySparse(KernelContext& ctx, const Rule& rule, const UpdateInputs<Rule>&
   const Tensor& grad = inputs.grad(ctx);
   const Tensor& indices = inputs.indices(ctx);
   for (const Variable* variable : variables) {
-    const Shape shape = variable->shape().IsFullyDefined() ? variable->shape() : variable->Read().shape();
+    const Shape shape = variable->shape().IsFullyDefined() ? variable->shape() : variable->value_shape();
     const Shape expected = indices.shape().Concat(shape.Sub(std::min(1, shape.rank()), shape.rank()));
     if (expected != grad.shape()) FailShape("gradient rows", *variable, expected, grad.shape());
   }
@@ -152,7 +156,7 @@ void ApplySparse(KernelContext& ctx, const Rule& rule, const UpdateInputs<Rule>&
   const int64_t row = grad.num_elements() / n;
   const T* g = grad.data<T>();
   const auto run = cpu::Widest<StepBody<T, kCount, decltype(step)>>();
-  const std::span<Variable* const> slots(variables.data() + 1, kCount - 1);
+  const std::span<CpuVariable* const> slots(variables.data() + 1, kCount - 1);
   variables[0]->UpdateRows(indices, slots, [&](int64_t position, std::span<void* const> rows) {
     std::array<const T*, kCount> from;
     std::array<T*, kCount> to;
@@ -199,7 +203,7 @@ void DecayWeights(KernelContext& ctx, Variable& variable) {
 }
 
 void ComputeWeightDecay(KernelContext& ctx) {
-  auto& variable = ResourceOf<Variable>(ctx.input(0));
+  auto& variable = ResourceOf<CpuVariable>(ctx.input(0));
   const DType dtype = ctx.input(1).dtype();
   if (variable.dtype() != dtype) {
     throw InvalidArgumentError(StrCat("[kernels/training] expected variable '", variable.name(), "' of dtype ", dtype,

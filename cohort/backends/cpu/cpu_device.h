@@ -1,0 +1,27 @@
+// The devices of type "CPU".
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cohort/device/device.h"
+
+namespace cohort {
+
+// A logical device on the processors of this machine. Its compute thread owns an OpenMP team of intra_op_threads
+// threads.
+class CpuDevice final : public Device {
+ public:
+  CpuDevice(DeviceAttributes attributes, std::shared_ptr<TaskResources> task, int intra_op_threads);
+
+ private:
+  std::function<void()> ComputeThreadSetup() const override;
+  int LimitToOneThread() override;
+  void RestoreThreads(int limited) override;
+};
+
+// `count` logical devices /job:J/replica:0/task:T/device:CPU:0.. that share `task`.
+std::vector<std::unique_ptr<Device>> MakeCpuDevices(const DeviceName& task_name, int count, int intra_op_threads,
+                                                    const std::shared_ptr<TaskResources>& task);
+
+}  // namespace cohort

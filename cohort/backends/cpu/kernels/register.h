@@ -1,0 +1,37 @@
+// The families of kernels of the CPU. Internal to backends/cpu.
+#pragma once
+
+#include "cohort/device/kernel.h"
+#include "cohort/device/reduction.h"
+
+namespace cohort {
+
+// One a family, in backends/cpu/kernels/<family>.cc.
+void RegisterConstantKernels(KernelRegistry& registry);
+void RegisterArrayKernels(KernelRegistry& registry);
+void RegisterLayoutKernels(KernelRegistry& registry);
+void RegisterJoinKernels(KernelRegistry& registry);
+void RegisterSliceKernels(KernelRegistry& registry);
+void RegisterGatherKernels(KernelRegistry& registry);
+void RegisterPartitionKernels(KernelRegistry& registry);
+void RegisterUnaryKernels(KernelRegistry& registry);
+void RegisterArithmeticKernels(KernelRegistry& registry);
+void RegisterComparisonKernels(KernelRegistry& registry);
+void RegisterSelectKernels(KernelRegistry& registry);
+void RegisterReductionKernels(KernelRegistry& registry);
+void RegisterScanKernels(KernelRegistry& registry);
+void RegisterMatMulKernels(KernelRegistry& registry);
+void RegisterStateKernels(KernelRegistry& registry);
+void RegisterActivationKernels(KernelRegistry& registry);
+void RegisterSoftmaxKernels(KernelRegistry& registry);
+void RegisterNnKernels(KernelRegistry& registry);
+void RegisterConvolutionKernels(KernelRegistry& registry);
+void RegisterPoolingKernels(KernelRegistry& registry);
+void RegisterBatchNormKernels(KernelRegistry& registry);
+void RegisterRandomKernels(KernelRegistry& registry);
+void RegisterTrainingKernels(KernelRegistry& registry);
+
+// The reductions that collectives use; in combine.cc.
+void RegisterCpuReductions(Reductions& reductions);
+
+}  // namespace cohort

@@ -1,0 +1,15 @@
+// The graph passes of the CPU.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cohort/graph/graph.h"
+
+namespace cohort {
+
+// Fuses biases, activations and gradients of images into their neighbours and chooses the order of images.
+// `device_type` is "CPU", or a type that has the CPU's kernels; a pass whose kernels the type lacks does nothing.
+std::unique_ptr<Graph> RunCpuPasses(std::unique_ptr<Graph> partition, const std::string& device_type);
+
+}  // namespace cohort

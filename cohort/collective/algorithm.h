@@ -1,0 +1,64 @@
+// The algorithms that a group can be asked for: the one table of their names, numbers and functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+// The table. Each row has an enumerator of Algorithm, its number in messages (docs/formats.md; never reuse one), its
+// name, and the name of its functions.
+//
+// A PLAN row is an all-reduce algorithm that runs as a plan (plan/plan.h). A row named X needs two functions in a
+// source of plan/, which plan/all_reduce.h declares: AppendX makes the plan, SuitsX says whether AUTO takes it. AUTO
+// takes the first row from the top that suits.
+//
+// An ENGINE row is a way to run all collectives of a group. A row named X needs XEngineFactory() in a folder of its
+// own, which engine.h declares. A group is served by the first engine from the top that serves it, and by plans if
+// there is none.
+//
+// clang-format off
+#define COHORT_COLLECTIVE_ALGORITHMS(PLAN, ENGINE)                                                                     \
+  /* All members are of one process: nothing is sent, the last member to arrive computes for all. */                   \
+  ENGINE(kShared, 6, "SHARED", Shared)                                                                                 \
+  /* Gloo's own algorithms over its own connections. */                                                                \
+  ENGINE(kGloo, 7, "GLOO", Gloo)                                                                                       \
+  /* All bytes in each of log2(n) rounds: few messages, for small tensors. */                                          \
+  PLAN(kDoubling, 3, "DOUBLING", Doubling)                                                                             \
+  /* Direct inside a process and inside a host, a ring between hosts (on a single host: between its processes). */     \
+  PLAN(kHierarchical, 5, "HIERARCHICAL", Hierarchical)                                                                 \
+  /* Each member reduces its share from all others and sends it to all: 2 rounds, many peers. */                       \
+  PLAN(kDirect, 4, "DIRECT", Direct)                                                                                   \
+  /* The bytes of a ring in 2 log2(n) rounds. If n is no power of 2, the members above it are folded in first. */      \
+  PLAN(kHalvingDoubling, 2, "HALVING_DOUBLING", HalvingDoubling)                                                       \
+  /* Optimal in bytes: 2 (n - 1) / n of the tensor each way, in 2 (n - 1) rounds. */                                   \
+  PLAN(kRing, 1, "RING", Ring)
+// clang-format on
+
+namespace cohort::collective {
+
+enum class Algorithm : uint8_t {
+  kAuto = 0,
+#define COHORT_ENUMERATOR(enumerator, number, name, functions) enumerator = (number),
+  COHORT_COLLECTIVE_ALGORITHMS(COHORT_ENUMERATOR, COHORT_ENUMERATOR)
+#undef COHORT_ENUMERATOR
+};
+
+// Returns "AUTO", "RING", ...
+const char* AlgorithmName(Algorithm algorithm);
+// Returns the algorithm of a name in upper or lower case. Throws InvalidArgumentError that lists the names if there is
+// none.
+Algorithm AlgorithmByName(const std::string& name);
+// Returns kAuto and every row of the table, in the order of their numbers.
+const std::vector<Algorithm>& AllAlgorithms();
+// Returns whether all-reduce has a plan by this algorithm: true for the PLAN rows.
+bool HasPlan(Algorithm algorithm);
+
+// Where a member runs. Two members share a process, or a host, if their numbers are equal; the numbers mean nothing
+// else. Processes of different hosts are different processes even if their numbers are equal.
+struct Location {
+  int host = 0;
+  int process = 0;
+  friend auto operator<=>(const Location&, const Location&) = default;  // NOLINT(modernize-use-nullptr)
+};
+
+}  // namespace cohort::collective

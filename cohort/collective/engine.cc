@@ -1,0 +1,40 @@
+#include "cohort/collective/engine.h"
+
+#include "cohort/collective/plan/plan_engine.h"
+
+namespace cohort::collective {
+namespace {
+
+struct NamedFactory {
+  Algorithm algorithm;
+  EngineFactory factory;
+};
+
+// In the order in which they are asked whether they serve a group.
+std::vector<NamedFactory> Factories() {
+  return {
+#define COHORT_ENGINE_ROW(enumerator, number, name, functions) {Algorithm::enumerator, functions##EngineFactory()},
+#define COHORT_IGNORE(...)
+      COHORT_COLLECTIVE_ALGORITHMS(COHORT_IGNORE, COHORT_ENGINE_ROW)
+#undef COHORT_ENGINE_ROW
+#undef COHORT_IGNORE
+  };
+}
+
+}  // namespace
+
+bool IsBuilt(Algorithm algorithm) {
+  for (const NamedFactory& one : Factories()) {
+    if (one.algorithm == algorithm) return one.factory.is_built;
+  }
+  return true;
+}
+
+std::unique_ptr<CollectiveEngine> MakeEngine(EngineHost& host, const std::string& own_address) {
+  for (const NamedFactory& one : Factories()) {
+    if (one.factory.serves(host.options(), host.members())) return one.factory.make(host, own_address);
+  }
+  return std::make_unique<PlanEngine>(host);
+}
+
+}  // namespace cohort::collective

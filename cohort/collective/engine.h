@@ -1,0 +1,113 @@
+// CollectiveEngine: a way to run the collectives of a group. Implementations are in folders: plan/ sends messages over
+// the cluster's transport, shared/ serves members of a single process, gloo/ uses Gloo. Internal to collective/.
+//
+// To add an engine, write its folder with `EngineFactory XEngineFactory()`, add an ENGINE row to the table in
+// algorithm.h and list its sources in CMakeLists.txt. If its library is absent, CMake compiles a source whose
+// XEngineFactory() returns a factory that says how to build it, as gloo/absent.cc does.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cohort/collective/algorithm.h"
+#include "cohort/collective/call.h"
+#include "cohort/collective/group.h"
+#include "cohort/collective/member_list.h"
+#include "cohort/collective/messages.h"
+
+namespace cohort::collective {
+
+// What an engine needs from its group. The group implements it and owns the engine. Every function may be called by any
+// thread; none waits.
+class EngineHost {
+ public:
+  virtual ~EngineHost() = default;
+  virtual const GroupOptions& options() const = 0;
+  virtual const MemberList& members() const = 0;
+  // Returns why the group has failed, ok if it has not.
+  virtual Status status() const = 0;
+  // Returns why nothing more will come from a member (it has left or is lost), ok if something may.
+  virtual Status WhyGone(int rank) const = 0;
+  // Fails the group at all members. Calls CollectiveEngine::Fail before it returns, unless another thread does so.
+  virtual void Fail(const Status& why) = 0;
+  // Sends a message to the member `data.to`; its engine gets it through Deliver. Fills in `data.group`. The message is
+  // dropped if the member is gone.
+  virtual void Post(DataMessage data, Tensor tensor) = 0;
+  // Runs `work` on a thread that may compute for long.
+  virtual void RunOnWorker(std::function<void()> work) = 0;
+  // Returns whether the local member `rank`, whose step has the schedule `ours`, may end a collective together with the
+  // member `other`, whose step has the schedule `theirs`. Both are fingerprints. If it returns false and the group does
+  // not fail, CollectiveEngine::OnSchedulesAgreed is called later.
+  virtual bool SchedulesAgree(int rank, uint64_t ours, int other, uint64_t theirs) = 0;
+  // If options().timeout is set, the group fails when `call` has not ended after timeout + `longer`.
+  virtual void Watch(const std::shared_ptr<UnfinishedCollective>& call, std::chrono::milliseconds longer = {}) = 0;
+  // Tells a process that has left that no call runs here any more in which it takes part.
+  virtual void SendFarewell(int process) = 0;
+};
+
+// Runs the collectives of one process's members in one group. The group owns it. Thread-safe. It gets no call of Begin
+// before Connect has returned. Its life ends with Fail, then Join, then the destructor.
+class CollectiveEngine {
+ public:
+  virtual ~CollectiveEngine() = default;
+
+  // An engine with connections of its own: returns the addresses of this process for JoinMessage.
+  virtual std::vector<std::string> Endpoints() const { return {}; }
+  // Returns how many addresses a process of the group has to send.
+  virtual size_t NumEndpointsOf(int /*process*/) const { return 0; }
+  // Called when all processes have joined. `endpoints` has the addresses of each process. Returns when all members are
+  // connected to all others. Throws the group's failure.
+  virtual void Connect(const std::vector<std::vector<std::string>>& /*endpoints*/) {}
+
+  // Returns the algorithm of an all-reduce, which is part of its signature.
+  virtual Algorithm AlgorithmOf(DType dtype, int64_t bytes) const = 0;
+  // Takes `call` over and ends it with EndCall, perhaps before this returns. If it throws, it has not touched `call`.
+  virtual void Begin(CollectiveCall&& call) = 0;
+  // A message of EngineHost::Post. `data.to` is a local member. If `may_compute_inline` is true, this thread may also
+  // compute what the message makes possible, if that is little work. Throws DataLossError for a message that no peer of
+  // this version sends.
+  virtual void Deliver(const DataMessage& data, Tensor tensor, bool may_compute_inline) = 0;
+  // EngineHost::WhyGone has changed for a member. The engine fails the group if a call waits for it.
+  virtual void OnPeerGone() = 0;
+  // `process` has left the group. The engine calls SendFarewell when no call runs here in which it takes part.
+  virtual void OnPeerLeft(int /*process*/) {}
+  // Two schedules that had to be compared are equal: calls that have waited for this go on.
+  virtual void OnSchedulesAgreed() = 0;
+  // Appends the collectives that have begun and not ended.
+  virtual void AppendUnfinished(std::vector<std::shared_ptr<UnfinishedCollective>>& all) = 0;
+
+  // Returns whether this process has to wait for its peers' farewells before its part of the engine is destroyed.
+  virtual bool NeedsFarewells() const { return false; }
+  // The group has failed or is left: ends all calls that have not ended with `why`. A call that is computing ends
+  // first.
+  virtual void Fail(const Status& why) = 0;
+  // Returns whether the caller is a thread of the engine. Such a thread must not call Join.
+  virtual bool IsOwnThread() const { return false; }
+  // Waits for the engine's threads. Requires: Fail was called.
+  virtual void Join() {}
+};
+
+// One entry of the engines' table.
+struct EngineFactory {
+  // Whether this build has the engine.
+  bool is_built = true;
+  // Returns whether the engine serves groups with these options and members.
+  bool (*serves)(const GroupOptions& options, const MemberList& members) = nullptr;
+  // Makes the engine of one group. `own_address` is the host name or address by which peers reach this process, "" if
+  // all members are of this process. Throws UnimplementedError if this build has no such engine.
+  std::unique_ptr<CollectiveEngine> (*make)(EngineHost& host, const std::string& own_address) = nullptr;
+};
+
+#define COHORT_DECLARE_ENGINE(enumerator, number, name, functions) EngineFactory functions##EngineFactory();
+#define COHORT_IGNORE(...)
+COHORT_COLLECTIVE_ALGORITHMS(COHORT_IGNORE, COHORT_DECLARE_ENGINE)
+#undef COHORT_DECLARE_ENGINE
+#undef COHORT_IGNORE
+
+// Makes the engine that serves the host's group. Throws what EngineFactory::make throws.
+std::unique_ptr<CollectiveEngine> MakeEngine(EngineHost& host, const std::string& own_address);
+
+}  // namespace cohort::collective

@@ -1,0 +1,70 @@
+// GlooCall: one member's part in one collective that Gloo runs. Internal to gloo/.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "cohort/collective/call.h"
+#include "cohort/collective/gloo/mesh.h"
+#include "cohort/collective/member_list.h"
+#include "cohort/core/mutex.h"
+
+namespace cohort::collective {
+
+// A call on its way through its stages: the member has begun it; rank 0 has given it a turn, because all members have
+// begun it; a lane's thread runs it; it has ended. The GlooEngine and its lane hold it. Thread-safe.
+class GlooCall final : public UnfinishedCollective {
+ public:
+  // `members` outlives the call.
+  GlooCall(const MemberList& members, CollectiveCall call)
+      : members_(members),
+        rank_(call.rank),
+        id_(call.id),
+        signature_(call.signature),
+        name_(call.name),
+        schedule_fingerprint_(call.schedule_fingerprint),
+        call_(std::move(call)) {}
+
+  int rank() const { return rank_; }
+  const CallId& id() const { return id_; }
+  const std::string& name() const { return name_; }
+  const Signature& signature() const { return signature_; }
+  uint64_t schedule_fingerprint() const { return schedule_fingerprint_; }
+
+  // All members have begun the collective. Returns false if this call has a turn already or has ended.
+  bool SetTurn() EXCLUDES(mu_);
+  // Returns whether the call waits for its turn.
+  bool waits_for_turn() const EXCLUDES(mu_);
+  // Runs `work` with the call, unless it has ended; then returns false. Meanwhile Fail does nothing. DescribeWait tells
+  // which member `mesh` waits for.
+  bool Run(const GlooMesh& mesh, const std::function<void(CollectiveCall&)>& work) EXCLUDES(mu_);
+  // Ends the call with `why`, unless it has ended or runs.
+  void Fail(const Status& why) EXCLUDES(mu_);
+  // Ends the call, unless it has ended. Requires: Run has returned true.
+  void End(const Status& status, Tensor result) EXCLUDES(mu_);
+
+  std::string Describe() const override { return DescribeCall(name_, id_, signature_); }
+  std::string DescribeWait() const override EXCLUDES(mu_);
+
+ private:
+  enum class Stage { kBegun, kHasTurn, kRuns, kEnded };
+
+  const MemberList& members_;
+  const int rank_;
+  const CallId id_;
+  const Signature signature_;
+  const std::string name_;
+  const uint64_t schedule_fingerprint_;
+
+  mutable Mutex mu_;
+  Stage stage_ GUARDED_BY(mu_) = Stage::kBegun;
+  const GlooMesh* mesh_ GUARDED_BY(mu_) = nullptr;  // while it runs
+  CollectiveCall call_;                             // used only by the thread that has set kRuns or kEnded
+};
+
+// Runs the collective on `mesh` and returns the member's result. bfloat16 is reduced as float32, with twice the bytes.
+// A reduce-scatter is an all-reduce of which the member keeps its rows. A barrier and empty tensors move no bytes: all
+// members have begun the collective.
+Tensor RunByGloo(GlooMesh& mesh, CollectiveCall& call, int world, uint32_t tag);
+
+}  // namespace cohort::collective

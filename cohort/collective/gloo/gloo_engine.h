@@ -1,0 +1,90 @@
+// GlooEngine: runs the collectives of a group by Gloo. Internal to collective/.
+//
+// Gloo's calls block, all members have to make them in the same order, and Gloo trusts that all members bring the same.
+// So each member tells rank 0 what it has begun: it "arrives" at rank 0. Rank 0 compares the signatures, and when all
+// members have arrived, it gives the collective a "turn": a number in the order that all members keep. A missing
+// member, or one that differs, is therefore named before Gloo is called, members may begin collectives in any order,
+// and Gloo only waits while bytes move.
+//
+// The group's own connections detect lost members. When the group fails, it also closes Gloo's connections, so no Gloo
+// call stays blocked.
+//
+// A member has several lanes, each with connections and a thread of its own. The size of a collective decides its lane:
+// Gloo's large messages stall for up to half a second on connections that have only carried small ones.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/collective/engine.h"
+#include "cohort/collective/gloo/gloo_lane.h"
+#include "cohort/collective/gloo/pending_arrivals.h"
+#include "cohort/core/mutex.h"
+
+namespace cohort::collective {
+
+// Serves groups of several processes that ask for kGloo.
+class GlooEngine final : public CollectiveEngine {
+ public:
+  // Listens on `own_address`. Throws what MakeGlooMeshes throws.
+  GlooEngine(EngineHost& host, const std::string& own_address);
+  // Requires: Join has returned, or no call was made.
+  ~GlooEngine() override;
+
+  // Returns the addresses of all local members' lanes. Order: rank, then lane.
+  std::vector<std::string> Endpoints() const override;
+  size_t NumEndpointsOf(int process) const override;
+  void Connect(const std::vector<std::vector<std::string>>& endpoints) override;
+
+  Algorithm AlgorithmOf(DType, int64_t) const override { return Algorithm::kGloo; }
+  void Begin(CollectiveCall&& call) override EXCLUDES(mu_);
+  // The messages between a member and rank 0: an arrival, or a turn.
+  void Deliver(const DataMessage& data, Tensor tensor, bool may_compute_inline) override EXCLUDES(mu_);
+  void OnPeerGone() override EXCLUDES(mu_);
+  void OnPeerLeft(int process) override EXCLUDES(mu_);
+  void OnSchedulesAgreed() override EXCLUDES(mu_);
+  void AppendUnfinished(std::vector<std::shared_ptr<UnfinishedCollective>>& all) override EXCLUDES(mu_);
+  // True if no call runs here: Gloo's connections then may still carry bytes that a peer has not read, and closing them
+  // would take these bytes from it.
+  bool NeedsFarewells() const override EXCLUDES(mu_);
+  void Fail(const Status& why) override EXCLUDES(mu_);
+  bool IsOwnThread() const override;
+  void Join() override;
+
+ private:
+  using Key = std::pair<int, CallId>;  // rank
+
+  bool is_leader() const { return host_.members().process_of(0) == host_.members().own_process(); }
+  // At rank 0: the member `from` has begun a collective.
+  void RecordArrival(int from, const std::string& name, const CallId& id, const Signature& signature,
+                     uint64_t schedule_fingerprint) EXCLUDES(mu_);
+  // At rank 0: gives the collective its turn if all members' schedules agree with that of rank 0. Otherwise
+  // OnSchedulesAgreed tries again.
+  void GiveTurnIfAgreed(const CallId& id, const PendingArrivals& arrivals) EXCLUDES(mu_);
+  // Hands the call of the local member `rank` to its lane.
+  void TakeTurn(int rank, const CallId& id, const Signature& signature, int64_t turn) EXCLUDES(mu_);
+  // Call from a lane's thread or from Connect. Gloo knows only that a connection broke: waits up to 5 s for the group's
+  // real failure and returns that; otherwise fails the group with `seen`.
+  Status Explain(const Status& seen) EXCLUDES(mu_);
+  void Finish(const std::shared_ptr<GlooCall>& call, const Status& status, Tensor result) EXCLUDES(mu_);
+  // Sends the farewells that wait once nothing runs any more.
+  void DecrementRunning() EXCLUDES(mu_);
+
+  EngineHost& host_;
+  std::vector<std::unique_ptr<GlooLane>> lanes_;  // of the local members; order: rank, then lane
+
+  mutable Mutex mu_;
+  CondVar changed_;
+  Status failed_ GUARDED_BY(mu_);
+  std::map<Key, std::shared_ptr<GlooCall>> calls_ GUARDED_BY(mu_);               // which have not ended
+  std::map<CallId, std::shared_ptr<PendingArrivals>> arrivals_ GUARDED_BY(mu_);  // at rank 0, without a turn yet
+  std::vector<int64_t> turns_ GUARDED_BY(mu_);                                   // given by rank 0, by lane
+  int running_ GUARDED_BY(mu_) = 1;        // calls with a turn that have not ended, and Connect
+  int explaining_ GUARDED_BY(mu_) = 0;     // threads in Explain
+  std::vector<int> left_ GUARDED_BY(mu_);  // processes that wait for a farewell
+};
+
+}  // namespace cohort::collective

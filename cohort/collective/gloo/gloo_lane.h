@@ -1,0 +1,49 @@
+// GlooLane: a thread that makes a member's calls of Gloo, in the order of their turns. Internal to gloo/.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <thread>
+
+#include "cohort/collective/gloo/gloo_call.h"
+#include "cohort/collective/gloo/mesh.h"
+#include "cohort/core/mutex.h"
+
+namespace cohort::collective {
+
+// Owns the mesh that its thread uses. The GlooEngine owns the lane. Thread-safe. It ends with Stop, then Join.
+class GlooLane {
+ public:
+  using Finish = std::function<void(const std::shared_ptr<GlooCall>&, const Status&, Tensor result)>;
+
+  // Starts the thread. `finish` has to end each call that has run; it is called on the lane's thread. Requires: the
+  // mesh is connected before the first Add.
+  GlooLane(int world, std::unique_ptr<GlooMesh> mesh, Finish finish);
+  // Stops and joins. Not on the lane's own thread.
+  ~GlooLane();
+
+  GlooMesh& mesh() { return *mesh_; }
+  // The thread runs `call` when it has run the calls of all smaller turns. Turns are numbered from 0.
+  void Add(int64_t turn, std::shared_ptr<GlooCall> call) EXCLUDES(mu_);
+  // Breaks the mesh, which ends the call that runs. The thread then closes the mesh and ends. The caller ends the calls
+  // that have not run.
+  void Stop() EXCLUDES(mu_);
+  void Join();
+  bool IsOwnThread() const { return thread_.get_id() == std::this_thread::get_id(); }
+
+ private:
+  void Loop() EXCLUDES(mu_);
+
+  const int world_;
+  const std::unique_ptr<GlooMesh> mesh_;
+  const Finish finish_;
+  Mutex mu_;
+  CondVar changed_;
+  std::map<int64_t, std::shared_ptr<GlooCall>> turns_ GUARDED_BY(mu_);
+  int64_t next_ GUARDED_BY(mu_) = 0;
+  bool stopped_ GUARDED_BY(mu_) = false;
+  std::thread thread_;
+};
+
+}  // namespace cohort::collective

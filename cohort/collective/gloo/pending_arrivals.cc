@@ -1,0 +1,56 @@
+#include "cohort/collective/gloo/pending_arrivals.h"
+
+#include <algorithm>
+
+#include "cohort/core/str_cat.h"
+
+namespace cohort::collective {
+
+PendingArrivals::PendingArrivals(const EngineHost& host, std::string name, const CallId& id, int first,
+                                 const Signature& signature)
+    : host_(host),
+      name_(std::move(name)),
+      id_(id),
+      first_(first),
+      signature_(signature),
+      arrived_(static_cast<size_t>(host.members().size())),
+      schedule_fingerprints_(static_cast<size_t>(host.members().size())) {}
+
+bool PendingArrivals::Arrive(int rank, const Signature& theirs, uint64_t schedule_fingerprint, Status* different) {
+  MutexLock lock(mu_);
+  if (!(theirs == signature_)) {
+    *different =
+        SignatureMismatch(Describe(), host_.members().DescribeRank(first_), host_.members().DescribeRank(rank), theirs);
+    return false;
+  }
+  arrived_[static_cast<size_t>(rank)] = true;
+  schedule_fingerprints_[static_cast<size_t>(rank)] = schedule_fingerprint;
+  complete_ = std::find(arrived_.begin(), arrived_.end(), false) == arrived_.end();
+  return complete_;
+}
+
+std::vector<uint64_t> PendingArrivals::ScheduleFingerprints() const {
+  MutexLock lock(mu_);
+  return complete_ ? schedule_fingerprints_ : std::vector<uint64_t>();
+}
+
+Status PendingArrivals::WhyNever() const {
+  MutexLock lock(mu_);
+  for (size_t rank = 0; rank < arrived_.size(); ++rank) {
+    Status gone = arrived_[rank] && !complete_ ? Status() : host_.WhyGone(static_cast<int>(rank));
+    if (!gone.ok()) return gone;
+  }
+  return {};
+}
+
+std::string PendingArrivals::DescribeWait() const {
+  MutexLock lock(mu_);
+  if (complete_) return "";
+  std::vector<std::string> missing;
+  for (size_t rank = 0; rank < arrived_.size(); ++rank) {
+    if (!arrived_[rank]) missing.push_back(host_.members().DescribeRank(static_cast<int>(rank)));
+  }
+  return StrCat("waits for ", StrJoin(missing, ", "));
+}
+
+}  // namespace cohort::collective

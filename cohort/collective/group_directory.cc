@@ -1,0 +1,278 @@
+#include "cohort/collective/group_directory.h"
+
+#include "cohort/cluster/cluster_node.h"
+#include "cohort/collective/group_core.h"
+#include "cohort/collective/kernel_group.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/core/thread_pool.h"
+
+namespace cohort::collective {
+namespace {
+
+// A peer that begins more groups than this before this process joins one is not sane.
+constexpr size_t kMaxEarlyJoins = 1000;
+constexpr size_t kMaxFailedGroups = 1000;
+
+constexpr char kJoinerName[] = "joiner";
+
+Status Superseded(const GroupRef& ours, const GroupRef& later, const std::string& who) {
+  return Status(Code::kAborted, StrCat("[collective] ", who, " is in generation ", later.generation, " of group ",
+                                       ours.key, "; generation ", ours.generation, " is over: join the new one"));
+}
+
+}  // namespace
+
+// Why groups of this process have failed, for processes that join later. GroupCores may hold it longer than the
+// directory. Thread-safe.
+class GroupDirectory::Failures {
+ public:
+  void Add(const GroupRef& ref, const Status& why) {
+    MutexLock lock(mu_);
+    failed_[ref] = why;
+    if (failed_.size() > kMaxFailedGroups) failed_.erase(failed_.begin());
+  }
+  void Forget(const GroupRef& ref) {
+    MutexLock lock(mu_);
+    failed_.erase(ref);
+  }
+  // Returns ok if the group has not failed.
+  Status Find(const GroupRef& ref) const {
+    MutexLock lock(mu_);
+    const auto it = failed_.find(ref);
+    return it == failed_.end() ? Status() : it->second;
+  }
+
+ private:
+  mutable Mutex mu_;
+  std::map<GroupRef, Status> failed_ GUARDED_BY(mu_);
+};
+
+// The threads of JoinAsync. It is in the task's ResourceManager, where JoinAsync finds it. Thread-safe.
+class GroupDirectory::Joiner final : public Resource {
+ public:
+  explicit Joiner(ClusterNode& node) : node_(node) {}
+  ~Joiner() override { Close(); }
+
+  std::string Describe() const override { return "the joiner of groups"; }
+
+  void Join(GroupOptions options, Joined joined) EXCLUDES(mu_) {
+    {
+      MutexLock lock(mu_);
+      if (!closed_) {
+        threads_.emplace_back([this, options = std::move(options), joined = std::move(joined)] {
+          SetThreadName("cohort-join");
+          JoinHere(options, joined);
+        });
+        return;
+      }
+    }
+    joined(Status(Code::kUnavailable, "[collective] the server stops and joins no group any more"), nullptr);
+  }
+
+  // Waits for the joins that have begun; later ones fail. Requires: the node stops.
+  void Close() EXCLUDES(mu_) {
+    std::vector<std::thread> threads;
+    {
+      MutexLock lock(mu_);
+      closed_ = true;
+      threads.swap(threads_);
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+ private:
+  void JoinHere(const GroupOptions& options, const Joined& joined) {
+    std::unique_ptr<Group> group;
+    Status status;
+    try {
+      group = JoinGroup(node_, options, std::chrono::steady_clock::now() + node_.connect_timeout());
+    } catch (...) {
+      status = Status::FromCurrentException();
+    }
+    joined(status, std::move(group));
+  }
+
+  ClusterNode& node_;
+  Mutex mu_;
+  bool closed_ GUARDED_BY(mu_) = false;
+  std::vector<std::thread> threads_ GUARDED_BY(mu_);
+};
+
+void RegisterCollectiveService() {
+  NodeServices::Global().Register(kFirstServiceKind, kLastKind,
+                                  [](ClusterNode& node) { return std::make_unique<GroupDirectory>(node); });
+}
+
+GroupDirectory::GroupDirectory(ClusterNode& node)
+    : joiner_(node.local_task() != nullptr ? std::make_shared<Joiner>(node) : nullptr),
+      failures_(std::make_shared<Failures>()) {
+  if (joiner_ == nullptr) return;
+  node.local_task()->resources().LookupOrCreate<Joiner>(kCollectiveContainer, kJoinerName, [&] { return joiner_; });
+}
+
+GroupDirectory* GroupDirectory::Of(ClusterNode& node) {
+  return dynamic_cast<GroupDirectory*>(node.FindService(kFirstServiceKind));
+}
+
+bool GroupDirectory::CanJoin(ResourceManager& resources) {
+  return resources.Lookup(kCollectiveContainer, kJoinerName) != nullptr;
+}
+
+void GroupDirectory::JoinAsync(ResourceManager& resources, GroupOptions options, Joined joined) {
+  const auto joiner = std::dynamic_pointer_cast<Joiner>(resources.Lookup(kCollectiveContainer, kJoinerName));
+  joiner->Join(std::move(options), std::move(joined));
+}
+
+void GroupDirectory::Add(const std::shared_ptr<GroupCore>& core) {
+  std::vector<EarlyJoin> waiting;
+  const GroupRef ref = core->membership().ref();
+  FailEarlierGenerations(ref, core->members().own_task());
+  failures_->Forget(ref);
+  core->SetFailureRecord(
+      [failures = failures_](const GroupRef& group, const Status& why) { failures->Add(group, why); });
+  Status over;
+  {
+    MutexLock lock(mu_);
+    stopped_.ThrowIfError();
+    std::weak_ptr<GroupCore>& place = groups_[ref];
+    if (place.lock() != nullptr) {
+      throw AlreadyExistsError(
+          StrCat("[collective] this process is in group ", ref.key, ", generation ", ref.generation));
+    }
+    place = core;
+    for (auto it = early_joins_.begin(); it != early_joins_.end();) {
+      if (it->join.group.key == ref.key && it->join.group.generation > ref.generation) {
+        over = Superseded(ref, it->join.group, it->join.task);
+      }
+      if (it->join.group != ref) {
+        ++it;
+        continue;
+      }
+      waiting.push_back(std::move(*it));
+      it = early_joins_.erase(it);
+    }
+  }
+  if (!over.ok()) core->Fail(over);
+  for (const EarlyJoin& early : waiting) core->OnJoin(early.connection, early.join);
+}
+
+bool GroupDirectory::Fail(int64_t key, const Status& why) {
+  bool any = false;
+  for (const auto& core : All()) {
+    if (core->membership().ref().key != key) continue;
+    any = true;
+    core->Fail(why);
+  }
+  return any;
+}
+
+void GroupDirectory::FailEarlierGenerations(const GroupRef& ref, const std::string& who) {
+  for (const auto& core : All()) {
+    const GroupRef other = core->membership().ref();
+    if (other.key == ref.key && other.generation < ref.generation) core->Fail(Superseded(other, ref, who));
+  }
+}
+
+std::shared_ptr<GroupCore> GroupDirectory::Find(const GroupRef& ref) {
+  MutexLock lock(mu_);
+  const auto it = groups_.find(ref);
+  if (it == groups_.end()) return nullptr;
+  auto core = it->second.lock();
+  if (core == nullptr) groups_.erase(it);
+  return core;
+}
+
+std::vector<std::shared_ptr<GroupCore>> GroupDirectory::All() {
+  std::vector<std::shared_ptr<GroupCore>> all;
+  MutexLock lock(mu_);
+  for (const auto& [ref, place] : groups_) {
+    if (auto core = place.lock()) all.push_back(std::move(core));
+  }
+  return all;
+}
+
+void GroupDirectory::OnJoin(const std::shared_ptr<Connection>& connection, JoinMessage join) {
+  FailEarlierGenerations(join.group, join.task);
+  Status refused = failures_->Find(join.group);
+  std::vector<std::shared_ptr<GroupCore>> alive;  // released after the lock
+  std::shared_ptr<GroupCore> core;
+  {
+    MutexLock lock(mu_);
+    for (const auto& [ref, place] : groups_) {
+      if (ref.key != join.group.key || ref.generation < join.group.generation) continue;
+      const auto found = alive.emplace_back(place.lock());
+      if (found == nullptr) continue;
+      if (ref == join.group) {
+        core = found;
+      } else {
+        refused = Superseded(join.group, ref, found->members().own_task());
+      }
+    }
+    if (core == nullptr && refused.ok()) {
+      if (early_joins_.size() >= kMaxEarlyJoins) {
+        throw InvalidArgumentError("[collective] too many groups that nobody here joins");
+      }
+      early_joins_.push_back({connection, std::move(join)});
+      return;
+    }
+  }
+  if (core != nullptr) return core->OnJoin(connection, join);
+  connection->Send(EncodeAbort({join.group, refused}));
+}
+
+void GroupDirectory::ForgetEarlyJoins(const std::shared_ptr<Connection>& connection, const GroupRef* ref) {
+  MutexLock lock(mu_);
+  std::erase_if(early_joins_, [&](const EarlyJoin& early) {
+    return early.connection == connection && (ref == nullptr || early.join.group == *ref);
+  });
+}
+
+void GroupDirectory::OnMessage(const std::shared_ptr<Connection>& connection, Message message) {
+  switch (static_cast<Kind>(message.kind)) {
+    case Kind::kJoin: return OnJoin(connection, DecodeJoin(message));
+    case Kind::kData: {
+      const DataMessage data = DecodeData(message);
+      // A message for a group that this process has left is dropped: its peers have been told.
+      if (const auto core = Find(data.group)) core->OnData(data, std::move(message.tensors[0]), true);
+      return;
+    }
+    case Kind::kAbort: {
+      const AbortMessage abort = DecodeAbort(message);
+      if (const auto core = Find(abort.group)) core->OnAbort(abort);
+      return;
+    }
+    case Kind::kLeave: {
+      const LeaveMessage leave = DecodeLeave(message);
+      if (const auto core = Find(leave.group)) return core->OnLeave(connection);
+      return ForgetEarlyJoins(connection, &leave.group);
+    }
+    case Kind::kFarewell: {
+      const FarewellMessage farewell = DecodeFarewell(message);
+      if (const auto core = Find(farewell.group)) core->membership().RecordFarewell(connection);
+      return;
+    }
+    case Kind::kSchedule: {
+      const ScheduleMessage schedule = DecodeSchedule(message);
+      if (const auto core = Find(schedule.group)) core->OnSchedule(schedule);
+      return;
+    }
+  }
+  throw InvalidArgumentError(StrCat("[collective] unknown message kind ", message.kind));
+}
+
+void GroupDirectory::OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) {
+  ForgetEarlyJoins(connection, nullptr);
+  for (const auto& core : All()) core->OnClosed(connection, why);
+}
+
+void GroupDirectory::OnStop(const Status& why) {
+  {
+    MutexLock lock(mu_);
+    early_joins_.clear();
+    stopped_ = why;
+  }
+  for (const auto& core : All()) core->Leave(why);
+  if (joiner_ != nullptr) joiner_->Close();
+}
+
+}  // namespace cohort::collective

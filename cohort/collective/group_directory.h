@@ -1,0 +1,75 @@
+// GroupDirectory: the groups of one cluster node. Internal to collective/.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cohort/cluster/node_service.h"
+#include "cohort/collective/group.h"
+#include "cohort/collective/messages.h"
+#include "cohort/core/mutex.h"
+#include "cohort/device/resource.h"
+
+namespace cohort::collective {
+
+class GroupCore;
+
+// Delivers the messages of groups to their GroupCores, and answers joins of groups that have failed or are over. The
+// ClusterNode owns it; it refers to the groups weakly. Thread-safe; messages come on network threads. It ends with
+// OnStop.
+class GroupDirectory final : public NodeService {
+ public:
+  explicit GroupDirectory(ClusterNode& node);
+  // Returns null if the node was made before RegisterCollectiveService.
+  static GroupDirectory* Of(ClusterNode& node);
+
+  // From now on `core` gets its messages, and the joins that have come already; earlier generations of the group fail.
+  // Throws AlreadyExistsError if this process is in the group, and why the node has stopped.
+  void Add(const std::shared_ptr<GroupCore>& core);
+  // Fails the groups of this key. Returns false if there is none.
+  bool Fail(int64_t key, const Status& why);
+
+  // Returns whether the task of these resources has a cluster node, by which its kernels can join groups.
+  static bool CanJoin(ResourceManager& resources);
+  // Joins a group on a new thread. `joined` is called once, on a thread that may wait: with the group or with what
+  // JoinGroup throws. If the node stops, it is called with UnavailableError. Requires: CanJoin.
+  using Joined = std::function<void(const Status&, std::unique_ptr<Group>)>;
+  static void JoinAsync(ResourceManager& resources, GroupOptions options, Joined joined);
+
+  void OnMessage(const std::shared_ptr<Connection>& connection, Message message) override;
+  void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) override;
+  // Leaves all groups. Waits for the joins of JoinAsync, which the node's stop ends.
+  void OnStop(const Status& why) override;
+
+ private:
+  class Failures;
+  class Joiner;  // the threads of JoinAsync
+  struct EarlyJoin {
+    std::shared_ptr<Connection> connection;
+    JoinMessage join;
+  };
+
+  void OnJoin(const std::shared_ptr<Connection>& connection, JoinMessage join);
+  std::shared_ptr<GroupCore> Find(const GroupRef& ref) EXCLUDES(mu_);
+  std::vector<std::shared_ptr<GroupCore>> All() EXCLUDES(mu_);
+  // Fails the generations before `ref`, of which the task `who` is a member.
+  void FailEarlierGenerations(const GroupRef& ref, const std::string& who) EXCLUDES(mu_);
+  // Forgets the early joins that came over `connection`: those of `ref`, or all if it is null.
+  void ForgetEarlyJoins(const std::shared_ptr<Connection>& connection, const GroupRef* ref) EXCLUDES(mu_);
+
+  const std::shared_ptr<Joiner> joiner_;  // null if the node runs no task
+  const std::shared_ptr<Failures> failures_;
+  Mutex mu_;
+  std::map<GroupRef, std::weak_ptr<GroupCore>> groups_ GUARDED_BY(mu_);
+  std::vector<EarlyJoin> early_joins_ GUARDED_BY(mu_);  // of groups that this process has not joined yet
+  Status stopped_ GUARDED_BY(mu_);                      // why no group can be joined any more
+};
+
+// Gives every ClusterNode that is made afterwards a GroupDirectory.
+void RegisterCollectiveService();
+
+}  // namespace cohort::collective

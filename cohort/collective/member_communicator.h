@@ -1,0 +1,56 @@
+// MemberCommunicator: the Communicator of a group's member in this process. Internal to collective/.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "cohort/collective/call.h"
+#include "cohort/collective/schedule.h"
+#include "cohort/core/mutex.h"
+#include "cohort/device/communicator.h"
+
+namespace cohort::collective {
+
+class GroupCore;
+
+// Checks the calls of one member, numbers their rounds and hands them to the group's engine. Each local member has one.
+// Kernels may hold it longer than the group; its calls then fail with FailedPreconditionError.
+class MemberCommunicator final : public Communicator {
+ public:
+  MemberCommunicator(const std::shared_ptr<GroupCore>& core, int rank);
+
+  std::string Describe() const override;
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  void AllReduceAsync(const CollectiveId& id, Tensor input, ReduceOp op, Done done) override;
+  void BroadcastAsync(const CollectiveId& id, Tensor value, int root, Done done) override;
+  void AllGatherAsync(const CollectiveId& id, Tensor input, Done done) override;
+  void ReduceScatterAsync(const CollectiveId& id, Tensor input, ReduceOp op, Done done) override;
+  void BarrierAsync(const CollectiveId& id, Done done) override;
+  void Abort(const Status& why) override;
+  Status status() const override;
+
+ private:
+  struct Instance {
+    int64_t rounds = 0;                            // calls so far
+    std::shared_ptr<const StepSchedule> schedule;  // of the last call
+  };
+
+  void Begin(const CollectiveId& id, const Signature& signature, Tensor input, Done done) EXCLUDES(mu_);
+  // Sets what follows from the input and the group's options. Throws InvalidArgumentError if the input cannot be sent
+  // or computed on.
+  static void CompleteSignature(GroupCore& core, CollectiveCall& call);
+  // Sets the round and the schedule.
+  void NumberCall(GroupCore& core, const CollectiveId& id, CollectiveCall& call) EXCLUDES(mu_);
+  // The call has not begun: the next one gets its round.
+  void ReturnRound(const CallId& id) EXCLUDES(mu_);
+
+  const std::weak_ptr<GroupCore> core_;
+  const int rank_;
+  const int size_;
+  Mutex mu_;
+  std::map<int64_t, Instance> instances_ GUARDED_BY(mu_);
+};
+
+}  // namespace cohort::collective

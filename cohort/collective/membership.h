@@ -1,0 +1,121 @@
+// Membership: which processes of a group have joined, left or are lost, and whether the group has failed. The states
+// are defined in group.h. Internal to collective/.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cohort/cluster/transport.h"
+#include "cohort/collective/group.h"
+#include "cohort/collective/member_list.h"
+#include "cohort/collective/messages.h"
+#include "cohort/core/mutex.h"
+
+namespace cohort::collective {
+
+// The record of one group at one process. It sends nothing and calls nobody back: GroupCore, which owns it, tells it
+// what has come and acts on its answers. Thread-safe.
+class Membership {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Throws what MemberList throws.
+  Membership(const GroupOptions& options, const std::string& own_task);
+
+  const MemberList& members() const { return members_; }
+  GroupRef ref() const { return {key_, generation_}; }
+  // Returns "group 1, generation 2".
+  std::string Describe() const;
+  // Returns the name of this process's host for JoinMessage.
+  const std::string& own_host() const { return own_host_; }
+
+  // Sets a lookup. Call before RecordClosed can come. The lookup returns when a lost task was last heard from; nullopt
+  // if it is connected or was never seen.
+  using LastHeardLookup = std::function<std::optional<Clock::time_point>(const std::string& task)>;
+  void SetLastHeardLookup(LastHeardLookup lookup) { last_heard_ = std::move(lookup); }
+
+  // Returns whether our join was sent to `process`.
+  bool HasOurJoin(int process) const EXCLUDES(mu_);
+  // `process` has joined. Returns false if it had joined before: then it was restarted. Requires: HasOurJoin.
+  bool RecordJoin(int process, const JoinMessage& join) EXCLUDES(mu_);
+  // From now on `connection` is the one to `process`, and our join is sent over it.
+  void SetConnection(int process, const std::shared_ptr<Connection>& connection) EXCLUDES(mu_);
+  // Waits until all processes have joined. `reach` sends our join to the processes that it can reach and returns
+  // whether it has reached all; it is called again until then. Logs every `log_interval` which processes are missing.
+  // In generation 1 a process that was connected and is lost is waited for 3 s; in later generations it is waited for
+  // until `deadline`, because it may be restarting. Returns ok, or the UnavailableError that names the lost processes.
+  // Throws why the group has failed, what `reach` throws, DeadlineExceededError.
+  Status AwaitAll(const std::function<bool()>& reach, Clock::time_point deadline, Clock::duration log_interval)
+      EXCLUDES(mu_);
+  // Returns the addresses of each process's join. Index: process; empty for this one.
+  std::vector<std::vector<std::string>> Endpoints() const EXCLUDES(mu_);
+
+  // Returns the connections to all processes that have one.
+  std::vector<std::shared_ptr<Connection>> Connections() const EXCLUDES(mu_);
+  // Returns null if there is none.
+  std::shared_ptr<Connection> ConnectionTo(int process) const EXCLUDES(mu_);
+
+  // A leave message has come. Returns the process that has now left, -1 if it had left before or is not in this group.
+  int RecordLeave(const std::shared_ptr<Connection>& connection) EXCLUDES(mu_);
+  void RecordFarewell(const std::shared_ptr<Connection>& connection) EXCLUDES(mu_);
+  // Waits at most 5 s until every connected peer has sent its farewell, has left or is gone, or the group fails.
+  void AwaitFarewells() EXCLUDES(mu_);
+  // A connection has closed. Returns its process, and whether the process is lost, that is, has not left; -1 if it is
+  // not a connection of this group.
+  struct Closed {
+    int process = -1;
+    bool lost = false;
+  };
+  Closed RecordClosed(const std::shared_ptr<Connection>& connection) EXCLUDES(mu_);
+  // Nothing more will come from `process`. Returns false if that was known; the first reason stays.
+  bool SetGone(int process, const Status& why) EXCLUDES(mu_);
+  // Returns why the process of a member is gone, ok if it is not. Takes no lock if no process is gone.
+  Status WhyGone(int rank) const EXCLUDES(mu_);
+  // Describes the other processes that are lost by the lookup, without `except`.
+  std::vector<std::string> LostProcesses(int except) const;
+
+  // Returns false if the group had failed before; the first reason stays. Wakes the functions that wait.
+  bool SetFailed(const Status& why) EXCLUDES(mu_);
+  // Returns why the group has failed, ok if it has not.
+  Status status() const EXCLUDES(mu_);
+
+ private:
+  struct Peer {
+    std::shared_ptr<Connection> connection;
+    bool has_our_join = false;
+    bool joined = false;
+    bool left = false;
+    bool farewell = false;
+    std::string host;
+    std::vector<std::string> endpoints;
+    Status gone;  // why nothing more will come from it
+  };
+  // The processes that have not joined, and those of them that are lost.
+  struct Missing {
+    std::vector<std::string> all, lost;
+    Clock::time_point given_up = Clock::time_point::max();  // when the first lost one is not waited for any longer
+  };
+
+  int FindProcess(const std::shared_ptr<Connection>& connection) const REQUIRES(mu_);  // -1: none
+  Missing FindMissing() const REQUIRES(mu_);
+  void SetHosts() REQUIRES(mu_);
+
+  const int64_t key_;
+  const int64_t generation_;
+  const std::string own_host_;
+  MemberList members_;
+  LastHeardLookup last_heard_;  // empty in a local group
+
+  mutable Mutex mu_;
+  CondVar changed_;
+  std::vector<Peer> peers_ GUARDED_BY(mu_);  // index: process
+  Status failed_ GUARDED_BY(mu_);
+  std::atomic<bool> any_gone_{false};
+};
+
+}  // namespace cohort::collective

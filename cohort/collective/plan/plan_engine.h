@@ -1,0 +1,57 @@
+// PlanEngine: runs collectives as plans, whose messages go over the cluster's connections. Internal to collective/.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cohort/collective/engine.h"
+#include "cohort/collective/plan/plan.h"
+#include "cohort/collective/plan/plan_run.h"
+#include "cohort/core/mutex.h"
+#include "cohort/device/reduction.h"
+
+namespace cohort::collective {
+
+// Serves every group that no other engine serves. It has no threads: plans run on the threads that call or that deliver
+// messages, and on the group's workers.
+class PlanEngine final : public CollectiveEngine {
+ public:
+  // Throws FailedPreconditionError if no backend has registered its reductions.
+  explicit PlanEngine(EngineHost& host);
+
+  Algorithm AlgorithmOf(DType dtype, int64_t bytes) const override;
+  void Begin(CollectiveCall&& call) override;
+  void Deliver(const DataMessage& data, Tensor tensor, bool may_compute_inline) override;
+  void OnPeerGone() override;
+  void OnSchedulesAgreed() override;
+  void AppendUnfinished(std::vector<std::shared_ptr<UnfinishedCollective>>& all) override;
+  void Fail(const Status& why) override;
+
+ private:
+  // What is kept about one collective of a member, from round to round.
+  struct Instance {
+    int64_t rounds = 0;  // that have begun
+    Signature signature;
+    std::shared_ptr<const Plan> plan;  // of `signature`
+  };
+  struct Member {
+    explicit Member(int r) : rank(r) {}
+    const int rank;
+    Mutex mu;
+    std::map<CallId, std::shared_ptr<PlanRun>> runs GUARDED_BY(mu);  // which have not ended
+    std::map<int64_t, Instance> instances GUARDED_BY(mu);
+  };
+
+  Plan MakePlan(int rank, const Signature& signature) const;
+  Member& MemberOf(int rank) { return *members_[static_cast<size_t>(host_.members().local_index(rank))]; }
+  std::shared_ptr<PlanRun> FindOrMakeRun(Member& member, const CallId& id) REQUIRES(member.mu);
+  std::vector<std::shared_ptr<PlanRun>> Runs();
+
+  EngineHost& host_;
+  const ReductionTable& reductions_;
+  std::vector<std::unique_ptr<Member>> members_;  // of the local ranks
+};
+
+}  // namespace cohort::collective

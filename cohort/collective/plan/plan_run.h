@@ -1,0 +1,107 @@
+// PlanRun: one member's part in one execution of a collective by a plan. Internal to plan/.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/collective/call.h"
+#include "cohort/collective/engine.h"
+#include "cohort/collective/plan/plan.h"
+#include "cohort/core/mutex.h"
+#include "cohort/core/tensor.h"
+#include "cohort/device/reduction.h"
+
+namespace cohort::collective {
+
+// Holds the call, its plan and its memory, and the messages that have come and not been used. It may be made by the
+// first message, before the member calls: then it only keeps messages until Start. The PlanEngine owns it until it has
+// ended; work that is under way holds it, too. Thread-safe. At most one thread at a time runs the plan's steps,
+// whichever makes them possible; no thread waits.
+class PlanRun final : public UnfinishedCollective, public std::enable_shared_from_this<PlanRun> {
+ public:
+  // `on_end` is called once, before the call's `done`.
+  PlanRun(EngineHost& host, const ReductionTable& reductions, int rank, const CallId& id, std::function<void()> on_end)
+      : host_(host), reductions_(reductions), rank_(rank), id_(id), on_end_(std::move(on_end)) {}
+
+  // The member calls. Call at most once. Requires: the counts of `plan` are those of the call's input.
+  void Start(CollectiveCall call, std::shared_ptr<const Plan> plan) EXCLUDES(mu_);
+  // A message from a peer, before or after Start. `may_compute_inline`: this thread may also run the steps that the
+  // message makes possible, if the message is at most 1 MiB. Otherwise a large collective continues on a worker thread.
+  void Deliver(const DataMessage& message, Tensor tensor, bool may_compute_inline) EXCLUDES(mu_);
+  // Fails the group if this run waits for a member that is gone.
+  void CheckPeers() EXCLUDES(mu_);
+  // Compares schedules again, and continues if this run has waited for that.
+  void CheckSchedules() EXCLUDES(mu_);
+  // Ends the call with `why` if it was started and has not ended. A step that is being computed ends first.
+  void Fail(const Status& why) EXCLUDES(mu_);
+
+  std::string Describe() const override EXCLUDES(mu_);
+  std::string DescribeWait() const override EXCLUDES(mu_);
+
+ private:
+  using Key = std::pair<int, int32_t>;  // sender, sequence
+  // What a message says about its sender's call.
+  struct Sender {
+    int rank;
+    Signature signature;
+    uint64_t schedule_fingerprint;
+  };
+  // A peer whose call has another schedule. The run does not end before the two schedules have been found to be equal.
+  struct ScheduleMismatch {
+    int peer;
+    uint64_t schedule_fingerprint;
+    Status different;  // the error to report if the schedules turn out to be equal; ok if there is none
+  };
+
+  std::string DescribeLocked() const REQUIRES(mu_);
+  void FailGroup(const Status& why) EXCLUDES(mu_);
+  // Returns an error if the peer's signature differs. If its schedule also differs, returns ok and sets `*deferred`:
+  // the comparison of the schedules will report a better error.
+  Status Compare(const Sender& theirs, bool* deferred) REQUIRES(mu_);
+  void SettleMismatches() EXCLUDES(mu_);
+  // Returns whether a thread has something to do: run the next step, or end the run.
+  bool CanAdvance() const REQUIRES(mu_);
+  // Runs what is possible, on this thread or on a worker thread.
+  void AdvanceSomewhere(bool may_compute_inline) EXCLUDES(mu_);
+  // Runs steps until one has to wait for a message. Requires: the caller has set running_.
+  void Advance() EXCLUDES(mu_);
+  // Runs the sends at the beginning of the plan. Requires: the caller has set running_.
+  void SendFirst() EXCLUDES(mu_);
+  void PrepareMemory();
+  void Execute(const PlanStep& step, Tensor received);
+  void Reduce(const PlanStep& step, const Tensor& received);
+  const Tensor& TensorOf(PlanBuffer buffer) const;
+  Tensor View(const BufferOffset& place, int64_t count) const;
+  char* Address(const BufferOffset& place) const;
+  DType TypeIn(PlanBuffer buffer) const;
+  void End(const Status& status) EXCLUDES(mu_);
+
+  EngineHost& host_;
+  const ReductionTable& reductions_;
+  const int rank_;
+  const CallId id_;
+  const std::function<void()> on_end_;
+
+  mutable Mutex mu_;
+  std::map<Key, Tensor> inbox_ GUARDED_BY(mu_);
+  std::vector<Sender> early_senders_ GUARDED_BY(mu_);  // of messages that have come before Start
+  std::vector<ScheduleMismatch> mismatches_ GUARDED_BY(mu_);
+  bool started_ GUARDED_BY(mu_) = false;
+  bool running_ GUARDED_BY(mu_) = false;  // a thread runs steps, or is about to
+  bool ended_ GUARDED_BY(mu_) = false;
+  Status failed_ GUARDED_BY(mu_);
+  size_t next_step_ GUARDED_BY(mu_) = 0;
+
+  // Set by Start, then used only by the thread that has set running_. Name, signature and plan do not change.
+  CollectiveCall call_;
+  std::shared_ptr<const Plan> plan_;
+  bool large_ = false;
+  Tensor output_;
+  Tensor scratch_;
+};
+
+}  // namespace cohort::collective

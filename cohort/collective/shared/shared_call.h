@@ -1,0 +1,51 @@
+// SharedCall: one execution of one collective by members of one process. Internal to shared/.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cohort/collective/call.h"
+#include "cohort/collective/engine.h"
+#include "cohort/core/mutex.h"
+#include "cohort/device/reduction.h"
+
+namespace cohort::collective {
+
+// Collects the calls of all members; the last member to arrive computes for all. Made by the first member that begins
+// the collective; every member that works on it holds it. Thread-safe.
+class SharedCall final : public UnfinishedCollective, public std::enable_shared_from_this<SharedCall> {
+ public:
+  SharedCall(EngineHost& host, const ReductionTable& reductions, const CallId& id);
+
+  // A member brings its call. If its signature differs from that of earlier ones, the group fails.
+  void Arrive(CollectiveCall call) EXCLUDES(mu_);
+  // Ends the calls that have arrived with `why`, unless all members have arrived. Requires, of the caller: once the
+  // group has failed, it calls this after each Arrive.
+  void Fail(const Status& why) EXCLUDES(mu_);
+
+  std::string Describe() const override EXCLUDES(mu_);
+  std::string DescribeWait() const override EXCLUDES(mu_);
+
+ private:
+  struct Work;
+
+  void Compute(std::vector<CollectiveCall> calls);
+  // Ends the calls that have arrived. `results`: by rank; empty if `status` is an error.
+  void End(std::vector<CollectiveCall> calls, const Status& status, std::vector<Tensor> results);
+
+  EngineHost& host_;
+  const ReductionTable& reductions_;
+  const CallId id_;
+
+  mutable Mutex mu_;
+  std::vector<CollectiveCall> calls_ GUARDED_BY(mu_);  // by rank; `done` is empty if the member has not arrived
+  int first_ GUARDED_BY(mu_) = -1;                     // the rank that has arrived first; its name and signature:
+  std::string first_name_ GUARDED_BY(mu_);
+  Signature first_signature_ GUARDED_BY(mu_);
+  int arrived_ GUARDED_BY(mu_) = 0;
+  bool complete_ GUARDED_BY(mu_) = false;  // all members have arrived; the thread that computes has the calls
+  bool failed_ GUARDED_BY(mu_) = false;
+};
+
+}  // namespace cohort::collective

@@ -1,0 +1,45 @@
+// StepError: where the kernels of a step on a stream report what they find out after they have returned.
+#pragma once
+
+#include <atomic>
+
+#include "cohort/core/error.h"
+#include "cohort/core/mutex.h"
+
+namespace cohort {
+
+// A kernel on a stream cannot throw once it is enqueued. If its work finds bad data it sets the step's error, in stream
+// order; work of the step that is enqueued behind it does not run, so that later updates of variables are not applied,
+// and the executor fails the step when the step's last event is reached. Belongs to the executor that runs the step;
+// functions that the step calls share it. Thread-safe.
+class StepError {
+ public:
+  // Keeps `status` if nothing is set yet. The message must say which node failed (KernelContext::Describe does).
+  // Requires: !status.ok().
+  void Set(const Status& status) {
+    MutexLock lock(mu_);
+    if (set_.load(std::memory_order_relaxed)) return;
+    status_ = status;
+    set_.store(true, std::memory_order_release);
+  }
+  bool set() const { return set_.load(std::memory_order_acquire); }
+  // The status that was set first; ok if there is none.
+  Status status() const {
+    if (!set()) return {};
+    MutexLock lock(mu_);
+    return status_;
+  }
+  // For the next step. Requires: nothing of the last one is enqueued any more.
+  void Reset() {
+    MutexLock lock(mu_);
+    status_ = {};
+    set_.store(false, std::memory_order_relaxed);
+  }
+
+ private:
+  mutable Mutex mu_;
+  Status status_ GUARDED_BY(mu_);
+  std::atomic<bool> set_{false};
+};
+
+}  // namespace cohort

@@ -1,0 +1,92 @@
+// Kernels of variables that are the same for every kind of Variable: its handle, its value, its shape. Each backend
+// registers them for its own kind V.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "cohort/core/mutex.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/device/kernel.h"
+#include "cohort/device/variable.h"
+
+namespace cohort {
+
+// VarHandleOp: the handle of the variable of the node's container and name, which it makes if there is none.
+template <typename V>
+class VarHandleKernel final : public OpKernel {
+ public:
+  explicit VarHandleKernel(const KernelConstruction& c)
+      : container_(c.attr<std::string>("container")),
+        name_(c.attr<std::string>("shared_name")),
+        dtype_(c.attr<DType>("dtype")),
+        shape_(c.attr<Shape>("shape")) {
+    if (container_.empty()) container_ = ResourceManager::kDefaultContainer;
+    if (name_.empty()) name_ = c.node.name();
+  }
+
+  void Compute(KernelContext& ctx) override {
+    ResourceManager& resources = ctx.device().resources();
+    const int64_t epoch = resources.epoch();  // before the look-up: a Clear after it is seen the next time
+    MutexLock lock(mu_);
+    if (!handle_.defined() || epoch != epoch_) {
+      handle_ = MakeResourceHandle(Find(resources, ctx.device().allocator()));
+      epoch_ = epoch;
+    }
+    ctx.SetOutput(0, handle_);
+  }
+
+ private:
+  std::shared_ptr<V> Find(ResourceManager& resources, Allocator& allocator) const {
+    auto variable = resources.LookupOrCreate<V>(container_, name_,
+                                                [&] { return std::make_shared<V>(name_, dtype_, shape_, allocator); });
+    if (variable->dtype() != dtype_ || !variable->shape().IsCompatibleWith(shape_)) {
+      throw InvalidArgumentError(StrCat("[kernels/state] expected variable '", name_, "' as ", dtype_, shape_,
+                                        "; the one in container '", container_, "' is ", variable->dtype(),
+                                        variable->shape(), "; clear the container or use another name"));
+    }
+    return variable;
+  }
+
+  std::string container_;
+  std::string name_;
+  const DType dtype_;
+  const Shape shape_;
+  Mutex mu_;
+  Tensor handle_ GUARDED_BY(mu_);
+  int64_t epoch_ GUARDED_BY(mu_) = -1;
+};
+
+// Throws InvalidArgumentError unless the variable is of `dtype`.
+inline void CheckVariableDType(const Variable& variable, DType dtype) {
+  if (variable.dtype() != dtype) [[unlikely]] {
+    throw InvalidArgumentError(
+        StrCat("[kernels/state] expected ", dtype, "; variable '", variable.name(), "' is ", variable.dtype()));
+  }
+}
+
+// ReadVariableOp
+template <typename V>
+void ReadVariable(KernelContext& ctx) {
+  V& variable = ResourceOf<V>(ctx.input(0));
+  Tensor value = variable.Read();
+  CheckVariableDType(variable, ctx.node().output_dtype(0));
+  ctx.SetOutput(0, std::move(value));
+}
+
+// VariableShape, whose output lies in host memory.
+template <typename V>
+void ShapeOfVariable(KernelContext& ctx) {
+  V& variable = ResourceOf<V>(ctx.input(0));
+  const Shape shape = variable.shape().IsFullyDefined() ? variable.shape() : variable.value_shape();
+  Tensor& out = ctx.AllocateOutput(0, Shape{shape.rank()});
+  if (out.dtype() == DType::kInt64) {
+    std::copy(shape.dims().begin(), shape.dims().end(), out.template data<int64_t>());
+    return;
+  }
+  for (int i = 0; i < shape.rank(); ++i) out.template data<int32_t>()[i] = static_cast<int32_t>(shape.dim(i));
+}
+
+}  // namespace cohort

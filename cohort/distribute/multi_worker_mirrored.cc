@@ -1,0 +1,99 @@
+// MultiWorkerMirrored: replicas in several processes, each with a copy of every variable.
+#include <algorithm>
+
+#include "cohort/cluster/roles.h"
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/device/logical_devices.h"
+#include "cohort/distribute/mirrored_variables.h"
+#include "cohort/distribute/strategies.h"
+#include "cohort/distribute/strategy_layouts.h"
+#include "cohort/ops/collective.h"
+
+namespace cohort::distribute {
+namespace {
+
+// All copies begin with the value that the chief's first replica, which is rank 0, computes.
+class MirroredAcrossWorkers final : public MirroredVariables {
+ protected:
+  InitialValues InitialValuesOf(const Strategy& strategy, Graph& graph, const VariableRequest& request) const override {
+    ops::CollectiveKeys keys = strategy.replica_keys();
+    keys.instance_key = ops::NextInstanceKey(graph);
+    return [&strategy, &graph, &request, keys](int local, const VariableInfo* /*first*/) {
+      const bool sends = strategy.first_replica() + local == 0;
+      if (sends) return ops::CollectiveBcastSend(request.initial_value(), keys, "broadcast");
+      return ops::CollectiveBcastRecv(graph, request.dtype, request.shape, keys, "broadcast");
+    };
+  }
+};
+
+// Processes that train, the chief first.
+std::vector<std::string> Workers(const ClusterSpec& cluster) {
+  std::vector<std::string> tasks;
+  for (const char* job : {"chief", "worker"}) {
+    if (!cluster.has_job(job)) continue;
+    for (const int index : cluster.task_indices(job)) tasks.push_back(StrCat("/job:", job, "/replica:0/task:", index));
+  }
+  return tasks;
+}
+
+int ReplicasPerWorker(const MultiWorkerOptions& options) {
+  if (options.replicas_per_worker < 0 || options.replicas_per_worker > kMostReplicas) {
+    throw InvalidArgumentError(StrCat("[distribute] expected replicas_per_worker from 0 to ", kMostReplicas, "; got ",
+                                      options.replicas_per_worker));
+  }
+  if (options.replicas_per_worker > 0) return options.replicas_per_worker;
+  return static_cast<int>(config::ListLogicalDevices(kHostDeviceType).size());
+}
+
+StrategyPtr AloneInItsCluster(const MultiWorkerOptions& options, int replicas) {
+  std::vector<std::string> devices = CpusOf("", replicas);
+  LogWarning("distribute", "MultiWorkerMirroredStrategy finds no other worker in TF_CONFIG and trains alone");
+  LogInfo("distribute", "Single-worker MultiWorkerMirroredStrategy with local_devices = ", Quoted(devices));
+  return std::make_shared<const Strategy>(
+      LayoutOf("MultiWorkerMirroredStrategy", std::move(devices), options.communication),
+      std::make_unique<MirroredVariables>());
+}
+
+}  // namespace
+
+StrategyPtr MultiWorkerMirrored(const MultiWorkerOptions& options) {
+  const int replicas = ReplicasPerWorker(options);
+  const ClusterSpec cluster = options.resolver.cluster_spec();
+  if (cluster.empty()) return AloneInItsCluster(options, replicas);
+  const std::optional<std::string> type = options.resolver.task_type();
+  const std::optional<int> id = options.resolver.task_id();
+  if (!type || !id) {
+    throw InvalidArgumentError(
+        StrCat("[distribute] expected \"task\" with type and index in TF_CONFIG, which has ", cluster.ToString()));
+  }
+  CheckRole(cluster, *type, *id);
+  if (*type != "chief" && *type != "worker") {
+    throw InvalidArgumentError(
+        StrCat("[distribute] expected a chief or a worker for MultiWorkerMirrored; this is ", TaskName(*type, *id)));
+  }
+  const std::vector<std::string> workers = Workers(cluster);
+  if (workers.size() == 1) return AloneInItsCluster(options, replicas);
+
+  ServerOptions server = options.server;
+  int& cpus = server.config.device_count[kHostDeviceType];
+  cpus = std::max(cpus, replicas);
+  StrategyLayout layout;
+  layout.name = "MultiWorkerMirroredStrategy";
+  layout.num_workers = static_cast<int>(workers.size());
+  layout.worker = IdInCluster(cluster, *type, *id);
+  layout.is_chief = layout.worker == 0;  // also where there is no worker 0
+  layout.communication = options.communication;
+  layout.devices = CpusOf(workers[static_cast<size_t>(layout.worker)], replicas);
+  for (const std::string& worker : workers) {
+    for (const std::string& device : CpusOf(worker, replicas)) layout.members.push_back(device);
+  }
+  CheckCommunication(layout.communication);
+  layout.server = std::make_shared<Server>(cluster, *type, *id, server);
+  LogInfo("distribute", "MultiWorkerMirroredStrategy with task_type = '", *type, "', task_id = ", *id,
+          ", num_workers = ", workers.size(), ", local_devices = ", Quoted(layout.devices));
+  return std::make_shared<const Strategy>(std::move(layout), std::make_unique<MirroredAcrossWorkers>());
+}
+
+}  // namespace cohort::distribute

@@ -1,0 +1,45 @@
+// ReplicaInputs: what a distributed dataset feeds to the replicas of this process.
+#pragma once
+
+#include <vector>
+
+#include "cohort/distribute/input.h"
+#include "cohort/distribute/strategy.h"
+#include "cohort/runtime/session.h"
+
+namespace cohort::distribute {
+
+// A prepared step that is fed by a DistributedIterator. Cheap to copy; valid as long as its session.
+class ReplicaStep {
+ public:
+  // `parts`: the components of each replica of this process, as DistributedIterator::Next yields them. Returns the
+  // fetches, in order. Throws InvalidArgumentError for another number of parts, and as Session::Run.
+  std::vector<Tensor> operator()(const PerReplica<std::vector<Tensor>>& parts) const;
+
+ private:
+  friend class ReplicaInputs;
+  ReplicaStep(Callable step, size_t replicas, size_t components)
+      : step_(step), replicas_(replicas), components_(components) {}
+
+  Callable step_;
+  size_t replicas_, components_;
+};
+
+// Placeholders for the components of a distributed dataset's elements, for each replica on its device. Immutable; cheap
+// to copy; valid as long as its graph.
+class ReplicaInputs {
+ public:
+  // Adds the placeholders to `graph`. Batches may have any number of rows.
+  ReplicaInputs(Graph& graph, const DistributedDataset& dataset);
+
+  // The components of this replica's part of the batch.
+  const std::vector<Output>& Of(const ReplicaContext& replica) const;
+  // A step that is fed with all of them. Throws as Session::MakeCallable.
+  ReplicaStep MakeStep(Session& session, const std::vector<Output>& fetches,
+                       const std::vector<Node*>& targets = {}) const;
+
+ private:
+  PerReplica<std::vector<Output>> placeholders_;
+};
+
+}  // namespace cohort::distribute

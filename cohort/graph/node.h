@@ -1,0 +1,93 @@
+// Output: a value in a graph. Node: one operation of a graph.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cohort/graph/attr_value.h"
+#include "cohort/graph/op_def.h"
+
+namespace cohort {
+
+class Graph;
+class Node;
+
+// The value at output `index` of a node. Cheap to copy; valid as long as its graph.
+struct Output {
+  Node* node = nullptr;
+  int index = 0;
+
+  bool valid() const { return node != nullptr; }
+  DType dtype() const;
+  const Shape& shape() const;  // as far as it is known while the graph is built
+  Graph& graph() const;
+  std::string name() const;  // "node:0"
+  friend bool operator==(const Output&, const Output&) = default;
+};
+
+class Node {
+ public:
+  int id() const { return id_; }
+  const std::string& name() const { return name_; }
+  const OpDef& op() const { return *op_; }
+  const std::string& op_name() const { return op_->name(); }
+  Graph& graph() const { return *graph_; }
+  const std::vector<Output>& inputs() const { return inputs_; }
+  const Output& input(int i) const { return inputs_.at(static_cast<size_t>(i)); }
+  const std::vector<Node*>& control_inputs() const { return control_inputs_; }
+  int num_inputs() const { return static_cast<int>(inputs_.size()); }
+  int num_outputs() const { return static_cast<int>(output_dtypes_.size()); }
+  Output output(int i) const { return {const_cast<Node*>(this), i}; }
+  DType output_dtype(int i) const { return output_dtypes_.at(static_cast<size_t>(i)); }
+  const Shape& output_shape(int i) const { return output_shapes_.at(static_cast<size_t>(i)); }
+  // Which ArgDef of the op the i-th input or output belongs to, lists unrolled.
+  const ArgDef& input_arg(int i) const { return op_->inputs().at(input_args_.at(static_cast<size_t>(i))); }
+  const ArgDef& output_arg(int i) const { return op_->outputs().at(output_args_.at(static_cast<size_t>(i))); }
+  const AttrMap& attrs() const { return attrs_; }
+  bool has_attr(std::string_view name) const { return attrs_.find(name) != attrs_.end(); }
+  // Throws InvalidArgumentError where the attribute is missing or of another type.
+  template <typename T>
+  const T& attr(std::string_view name) const {
+    const auto it = attrs_.find(name);
+    const T* value = it == attrs_.end() ? nullptr : it->second.get<T>();
+    if (value == nullptr) FailAttr(name);
+    return *value;
+  }
+  // The requested device ("" = anywhere); names of nodes it has to stand beside.
+  const std::string& device() const { return device_; }
+  void set_device(std::string device) { device_ = std::move(device); }
+  const std::vector<std::string>& colocate_with() const { return colocate_with_; }
+
+  void AddControlInput(Node* node);
+  // Rewiring, for passes over a graph of their own and for gradients; keeps dtype, throws InvalidArgumentError
+  // otherwise.
+  void ReplaceInput(int i, Output value);
+  void SetAttr(std::string_view name, AttrValue value) { attrs_.insert_or_assign(std::string(name), std::move(value)); }
+  void ReplaceControlInputs(std::vector<Node*> nodes) { control_inputs_ = std::move(nodes); }
+  // "MatMul node 'dense/MatMul' (inputs: float32[?,4], float32[3,2])".
+  std::string Describe() const;
+
+ private:
+  friend class Graph;
+  friend class NodeBuilder;
+  [[noreturn]] void FailAttr(std::string_view name) const;
+
+  Graph* graph_ = nullptr;
+  int id_ = 0;
+  std::string name_;
+  const OpDef* op_ = nullptr;
+  AttrMap attrs_;
+  std::vector<Output> inputs_;
+  std::vector<Node*> control_inputs_;
+  std::vector<size_t> input_args_;
+  std::vector<size_t> output_args_;
+  std::vector<DType> output_dtypes_;
+  std::vector<Shape> output_shapes_;
+  std::string device_;
+  std::vector<std::string> colocate_with_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,21 @@
+// The parts of files of models, for the sources of keras/. Internal to keras/.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cohort/keras/files/weights_file.h"
+#include "cohort/keras/training/model_state.h"
+
+namespace cohort::keras {
+
+// As SaveModel and SaveWeights of model_files.h.
+void SaveModel(ModelState& state, const std::string& path);
+void SaveWeights(ModelState& state, const std::string& path);
+
+// What a file holds of weights and of the optimizer's state.
+std::vector<WeightGroup> WeightGroupsOf(ModelState& state);
+// `where` names the file in errors. Throws what LoadWeights throws.
+void SetWeightGroups(ModelState& state, const std::vector<WeightGroup>& groups, const std::string& where);
+
+}  // namespace cohort::keras

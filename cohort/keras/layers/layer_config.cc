@@ -1,0 +1,85 @@
+#include "cohort/keras/layers/layer_config.h"
+
+#include "cohort/core/error.h"
+#include "cohort/keras/files/serialization.h"
+
+namespace cohort::keras {
+namespace {
+
+const ConfigMakers<LayerRef>& AllLayerMakers() {
+  static const ConfigMakers<LayerRef> makers("layer", [] {
+    std::vector<LayerMaker> all;
+    for (const auto& some :
+         {CoreLayerMakers, ConvolutionLayerMakers, PoolingLayerMakers, ShapeLayerMakers, NormalizationLayerMakers}) {
+      for (LayerMaker& maker : some()) all.push_back(std::move(maker));
+    }
+    return all;
+  }());
+  return makers;
+}
+
+// The "axis" of a normalization as -1, where it is the last one of the shape that the layer was built for.
+ConfigValue WithLastAxis(const ConfigValue& value) {
+  const ConfigValue* axis = value.At("config").Find("axis");
+  if (axis == nullptr || value.At("class_name").AsString() == "Concatenate") return value;
+  const ConfigValue* only = axis;
+  if (axis->is_list() && axis->AsList().size() == 1) only = &axis->AsList()[0];
+  if (only->is_list() || only->is_null()) return value;
+  const ConfigValue* built = value.Find("build_config");
+  const ConfigValue* shape = built != nullptr ? built->Find("input_shape") : nullptr;
+  const bool last = only->AsInt() == -1 || (shape != nullptr && shape->is_list() &&
+                                            only->AsInt() == static_cast<int64_t>(shape->AsList().size()) - 1);
+  if (!last) return value;
+  ConfigValue result = value;
+  ConfigValue config = value.At("config");
+  config.Set("axis", -1);
+  result.Set("config", std::move(config));
+  return result;
+}
+
+}  // namespace
+
+void Read(ConfigReader& reader, const char* name, Initializer& to) {
+  reader.ReadBy(name, [&](const ConfigValue& value) { to = DeserializeInitializer(value); });
+}
+void Read(ConfigReader& reader, const char* name, Regularizer& to) {
+  reader.ReadBy(name, [&](const ConfigValue& value) { to = DeserializeRegularizer(value); });
+}
+void Read(ConfigReader& reader, const char* name, ActivationFunction& to) {
+  reader.ReadBy(name, [&](const ConfigValue& value) { to = DeserializeActivation(value); });
+}
+void Read(ConfigReader& reader, const char* name, RowsColumns& to) {
+  reader.ReadBy(name, [&](const ConfigValue& value) { to = RowsColumnsOf(value); });
+}
+
+RowsColumns RowsColumnsOf(const ConfigValue& value) {
+  if (!value.is_list()) return value.AsInt();
+  if (value.AsList().size() == 2) return {value.AsList()[0].AsInt(), value.AsList()[1].AsInt()};
+  throw InvalidArgumentError(StrCat("[keras/serialization] expected two numbers; got ", value.ToJson()));
+}
+
+int64_t ReadSeed(ConfigReader& reader) {
+  int64_t seed = 0;
+  reader.ReadBy("seed", [&](const ConfigValue& value) {
+    // A generator's state is an object.
+    if (!value.is_object()) seed = value.AsInt();
+  });
+  return seed;
+}
+
+std::string ReadName(ConfigReader& reader) {
+  std::string name;
+  reader.Read("name", name);
+  reader.Ignore("dtype");
+  reader.Ignore("trainable");  // of layers without weights
+  reader.OnlyDefault("activity_regularizer", nullptr);
+  return name;
+}
+
+LayerRef DeserializeLayer(const ConfigValue& value) {
+  return MakeFromConfig("layer", AllLayerMakers(), WithLastAxis(value));
+}
+bool IsKerasLayer(const std::string& class_name) { return AllLayerMakers().TryFind(class_name) != nullptr; }
+std::vector<std::string> KerasLayerNames() { return AllLayerMakers().names(); }
+
+}  // namespace cohort::keras

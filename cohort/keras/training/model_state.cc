@@ -1,0 +1,159 @@
+#include "cohort/keras/training/model_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/keras/training/variable_values.h"
+
+namespace cohort::keras {
+namespace {
+
+DType ComputeDType(const std::string& policy) {
+  if (policy == "float32") return DType::kFloat32;
+  if (policy == "mixed_bfloat16") return DType::kBfloat16;
+  throw InvalidArgumentError(
+      StrCat("[keras/model] expected dtype_policy 'float32' or 'mixed_bfloat16'; got '", policy, "'"));
+}
+
+}  // namespace
+
+ModelState::ModelState(ModelOptions options, MakeLayers make_layers)
+    : options_(std::move(options)), make_layers_(std::move(make_layers)) {
+  ComputeDType(options_.dtype_policy);
+}
+
+bool ModelState::built() const {
+  const MutexLock lock(build_mu_);
+  return engine_ != nullptr;
+}
+
+ModelEngine& ModelState::EngineFor(const data::ElementSpec& data) {
+  const MutexLock lock(build_mu_);
+  if (layers_ == nullptr) layers_ = make_layers_(data);
+  if (layers_ == nullptr) {
+    throw FailedPreconditionError(StrCat("[keras/model] expected the input shape of model '", options_.name,
+                                         "' to be known; begin it with Input(shape), call Build(shape), or Fit it"));
+  }
+  if (engine_ == nullptr) {
+    engine_ = std::make_unique<ModelEngine>(layers_, ComputeDType(options_.dtype_policy), options_.seed,
+                                            options_.session, options_.strategy);
+  }
+  return *engine_;
+}
+
+bool ModelState::BuildIfKnown() {
+  {
+    const MutexLock lock(build_mu_);
+    if (layers_ == nullptr) layers_ = make_layers_({});
+    if (layers_ == nullptr) return false;
+  }
+  engine();
+  if (compile_options_ && compiled_ == nullptr) ResolveCompiled();
+  return true;
+}
+
+void ModelState::Compile(const CompileOptions& options) {
+  if (!options.optimizer) throw InvalidArgumentError("[keras/compile] expected an optimizer; got none");
+  const std::vector<LossArgument>& losses = options.loss.get();
+  if (std::none_of(losses.begin(), losses.end(), [](const LossArgument& loss) { return bool(loss); })) {
+    throw InvalidArgumentError("[keras/compile] expected a loss; got none");
+  }
+  compile_options_ = options;
+  compiled_.reset();
+  train_.reset();
+  test_.reset();
+  waiting_state_.clear();
+  if (built()) ResolveCompiled();
+}
+
+void ModelState::ResolveCompiled() {
+  const CompileOptions& options = *compile_options_;
+  const size_t outputs = layers_->outputs().size();
+  const auto check_count = [&](size_t count, const char* what) {
+    if (count == 1 || count == outputs) return;
+    throw InvalidArgumentError(StrCat("[keras/compile] expected one ", what, ", or one for each of the ", outputs,
+                                      " outputs of model '", name(), "'; got ", count));
+  };
+  const std::vector<LossArgument>& losses = options.loss.get();
+  check_count(losses.size(), "loss");
+  if (!options.loss_weights.empty()) check_count(options.loss_weights.size(), "loss weight");
+  auto resolved = std::make_unique<CompiledModel>();
+  CompiledModel& compiled = *resolved;
+  compiled.optimizer = options.optimizer.get();
+  const std::vector<LayerInstance::LayerValues> values = engine().step_values();
+  for (size_t i = 0; i < outputs; ++i) {
+    compiled.losses.push_back(losses[losses.size() == 1 ? 0 : i].get());
+    const std::vector<double>& weights = options.loss_weights;
+    compiled.loss_weights.push_back(weights.empty() ? 1.0 : weights[weights.size() == 1 ? 0 : i]);
+    compiled.output_names.push_back(outputs == 1 ? "" : values[layers_->output_values()[i].step].path);
+    if (compiled.losses.back() == nullptr) continue;
+    for (const MetricArgument& metric : options.metrics) compiled.metrics.push_back({i, metric, false});
+    for (const MetricArgument& metric : options.weighted_metrics) compiled.metrics.push_back({i, metric, true});
+  }
+  compiled_ = std::move(resolved);
+  engine().SetOptimizer(*compiled_->optimizer);
+}
+
+void ModelState::RequireCompiled(const char* caller) const {
+  if (compile_options_) return;
+  throw FailedPreconditionError(
+      StrCat("[keras/", caller, "] expected a compiled model; call Compile on model '", name(), "' first"));
+}
+
+ModelEngine& ModelState::CompiledEngine(const char* caller, const data::ElementSpec& data) {
+  RequireCompiled(caller);
+  ModelEngine& built = EngineFor(data);
+  if (compiled_ == nullptr) ResolveCompiled();
+  return built;
+}
+
+const StepFunction& ModelState::Step(bool training, const std::vector<data::TensorSpec>& y_specs) {
+  std::unique_ptr<StepFunction>& step = training ? train_ : test_;
+  if (step != nullptr) {
+    bool same = true;
+    for (size_t i = 0; i < y_specs.size(); ++i) {
+      const data::TensorSpec& built = step->y_specs()[i];
+      if (built.dtype == y_specs[i].dtype && built.shape.IsCompatibleWith(y_specs[i].shape)) continue;
+      if (training) {
+        throw InvalidArgumentError(StrCat("[keras/fit] expected targets ", built.dtype, built.shape, " as when model '",
+                                          name(), "' was first fitted; got ", y_specs[i].dtype, y_specs[i].shape,
+                                          "; Compile it again to change them"));
+      }
+      same = false;
+    }
+    if (same) return *step;
+  }
+  const std::function<void(StepContext&)>& own = training ? compile_options_->train_step : compile_options_->test_step;
+  const std::function<void(StepContext&)> body = own ? own : training ? DefaultTrainStep : DefaultTestStep;
+  step = std::make_unique<StepFunction>(engine().MakeStep(*compiled_, training, y_specs, body));
+  if (training && !waiting_state_.empty()) {
+    SetOptimizerState(std::exchange(waiting_state_, {}), "the file that was loaded");
+  }
+  return *step;
+}
+
+std::vector<Tensor> ModelState::OptimizerState() {
+  if (!waiting_state_.empty()) return waiting_state_;
+  return ReadVariables(engine().session(), engine().optimizer()->variables());
+}
+
+bool ModelState::SetOptimizerState(const std::vector<Tensor>& values, const std::string& where) {
+  waiting_state_.clear();
+  std::vector<ops::Variable> variables = engine().optimizer()->variables();
+  const bool begun = train_ != nullptr;
+  const bool complete = begun ? values.size() == variables.size() : values.size() >= variables.size();
+  if (!complete || !ValuesFit(values, variables, variables.size())) {
+    LogWarning("keras", "the optimizer '", compiled_->optimizer->name(), "' of model '", name(), "' has ",
+               variables.size(), " variables that are not those of ", where, " (", values.size(), "): it begins anew");
+    return false;
+  }
+  engine().SetOptimizerVariables({values.begin(), values.begin() + static_cast<std::ptrdiff_t>(variables.size())});
+  // Slots come with the training step.
+  if (!begun && values.size() > variables.size()) waiting_state_ = values;
+  return true;
+}
+
+}  // namespace cohort::keras

@@ -1,0 +1,84 @@
+// Trainer: trains, evaluates and predicts with a model, and is what callbacks see of it. Internal to keras/.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cohort/keras/callbacks/callback.h"
+#include "cohort/keras/callbacks/history.h"
+#include "cohort/keras/training/batches.h"
+#include "cohort/keras/training/fit_loop.h"
+#include "cohort/keras/training/model_state.h"
+#include "cohort/keras/training/options.h"
+#include "cohort/keras/training/signal_check.h"
+
+namespace cohort::keras {
+
+// One for each model; the copies of a Model share it. For one thread at a time, except for PredictAll. The first group
+// of functions is Model's; see there.
+class Trainer final : public CallbackHost {
+ public:
+  explicit Trainer(std::shared_ptr<ModelState> state) : state_(std::move(state)) {}
+
+  History Fit(const ModelData& data, const FitOptions& options);
+  Logs Evaluate(const ModelData& data, const EvaluateOptions& options);
+  std::vector<Tensor> PredictAll(const ModelData& x, const PredictOptions& options);
+  Logs TrainOnBatch(const ModelData& batch);
+  void ResetMetrics();
+  SignalReport CheckSignal(const ModelData& data, int64_t batch_size);
+
+  // CallbackHost.
+  void StopTraining() override { stop_training_ = true; }
+  bool stop_training() const override { return stop_training_; }
+  bool is_chief() const override { return state_->is_chief(); }
+  void AwaitWorkers() override;
+  double GetLearningRate() override;
+  void SetLearningRate(double rate) override;
+  bool has_learning_rate_schedule() const override;
+  int64_t Iterations() override;
+  std::vector<Tensor> GetWeights() override;
+  void SetWeights(const std::vector<Tensor>& weights) override;
+  std::vector<std::string> WeightNames() const override;
+  MetricDirection DirectionOf(const std::string& name) const override;
+  void Save(const std::string& path) override;
+  void SaveWeights(const std::string& path) override;
+  std::string SerializedGraph() override;
+  std::string BackUpTraining() override;
+  bool RestoreTraining(const std::optional<std::string>& backup, const std::string& where) override;
+
+ private:
+  ModelEngine& engine() const { return state_->engine(); }
+  // Makes what a compiled model needs for the data. Throws what ModelState::CompiledEngine throws.
+  void Prepare(const ModelData& data, const char* caller) {
+    state_->RequireCompiled(caller);
+    state_->CompiledEngine(caller, SpecOfData(data, caller));
+  }
+  History FitHere(const ModelData& all, const FitOptions& options);
+  Batches TrainingBatches(const ModelData& data, const FitOptions& options, int64_t first_pass) const;
+  // Null for no data. Prepared once for all epochs.
+  std::unique_ptr<Batches> ValidationBatches(const ModelData& data, const FitOptions& options) const;
+  // Compares what several processes are about to train, before they train together; all take the chief's seeds.
+  void ExpectAgreement(Batches& batches, Batches* validation, const FitOptions& options);
+  // `where`: the epoch, for errors.
+  void ReportSignal(Batches& batches, const StepFunction& step, const std::string& where);
+  // The callbacks of a call, with the progress bar if it is wanted.
+  std::vector<CallbackPtr> CallbacksOf(const std::vector<CallbackPtr>& given, int verbose) const;
+  // Runs the epochs from `progress` on and returns the logs of the last one.
+  Logs RunEpochs(const StepFunction& step, Batches* validation, const FitOptions& options, FitProgress& progress,
+                 History& history);
+  Logs EvaluateHere(const ModelData& data, const EvaluateOptions& options);
+  Logs RunTest(Batches& batches, Callback& callbacks, const std::string& where);
+  FitProgress& RunningFit(const char* caller) const;
+  // States of the metrics of training.
+  std::vector<ops::Variable> MetricVariables() const;
+
+  const std::shared_ptr<ModelState> state_;
+  bool stop_training_ = false;
+  FitProgress* fit_ = nullptr;  // while Fit runs
+  bool signal_checked_ = false;
+  int64_t epochs_fitted_ = 0;
+};
+
+}  // namespace cohort::keras

@@ -1,0 +1,46 @@
+// What callbacks see of a model, beside its backup.
+#include "cohort/distribute/worker_meeting.h"
+#include "cohort/graph/graph_def.h"
+#include "cohort/keras/files/model_saving.h"
+#include "cohort/keras/training/trainer.h"
+
+namespace cohort::keras {
+
+void Trainer::AwaitWorkers() { engine().strategy().meeting().Barrier(); }
+
+double Trainer::GetLearningRate() { return state_->CompiledEngine("model").GetLearningRate(); }
+void Trainer::SetLearningRate(double rate) { state_->CompiledEngine("model").SetLearningRate(rate); }
+int64_t Trainer::Iterations() { return state_->CompiledEngine("model").Iterations(); }
+
+bool Trainer::has_learning_rate_schedule() const {
+  const GraphOptimizer* optimizer = state_->CompiledEngine("model").optimizer();
+  return optimizer != nullptr && !optimizer->learning_rate_variable().valid();
+}
+
+std::vector<Tensor> Trainer::GetWeights() { return engine().GetWeights(); }
+void Trainer::SetWeights(const std::vector<Tensor>& weights) { engine().SetWeights(weights); }
+
+std::vector<std::string> Trainer::WeightNames() const {
+  std::vector<std::string> names;
+  for (const ModelWeight& weight : engine().weights()) names.push_back(weight.path);
+  return names;
+}
+
+MetricDirection Trainer::DirectionOf(const std::string& name) const {
+  if (name == "loss" || name.ends_with("_loss")) return MetricDirection::kDown;
+  for (const bool training : {true, false}) {
+    const StepFunction* step = state_->MadeStep(training);
+    if (step == nullptr) continue;
+    for (const auto& [metric_name, metric] : step->metrics()) {
+      if (metric_name == name) return metric->direction();
+    }
+  }
+  return MetricDirection::kNone;
+}
+
+void Trainer::Save(const std::string& path) { SaveModel(*state_, path); }
+void Trainer::SaveWeights(const std::string& path) { keras::SaveWeights(*state_, path); }
+
+std::string Trainer::SerializedGraph() { return SerializeGraphDef(engine().graph()); }
+
+}  // namespace cohort::keras

@@ -1,0 +1,142 @@
+// A run of Fit as bytes, and back: Trainer::BackUpTraining and RestoreTraining.
+#include <cstring>
+#include <map>
+
+#include "cohort/core/crc32c.h"
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/distribute/worker_meeting.h"
+#include "cohort/keras/files/model_saving.h"
+#include "cohort/keras/files/weight_layout.h"
+#include "cohort/keras/files/weights_file.h"
+#include "cohort/keras/training/trainer.h"
+#include "cohort/keras/training/variable_values.h"
+
+namespace cohort::keras {
+namespace {
+
+// Groups of a weights file beside those of the model: [epoch, batch, workers, replicas of each, whether training was
+// told to stop], [examples, sums of losses]; one for each worker: its position in the data, the states of its metrics;
+// and one for each of the chief's callbacks that remember something: its kind, its values.
+constexpr char kProgress[] = "training";
+std::string GroupOfWorker(int worker) { return StrCat(kProgress, "/worker_", worker); }
+std::string GroupOfCallback(size_t index) { return StrCat(kProgress, "/callback_", index); }
+
+Tensor Bytes(const std::string& bytes) {
+  Tensor tensor(DType::kUint8, Shape{static_cast<int64_t>(bytes.size())});
+  std::memcpy(tensor.raw_data(), bytes.data(), bytes.size());
+  return tensor;
+}
+
+std::string_view BytesOf(const Tensor& tensor) { return {static_cast<const char*>(tensor.raw_data()), tensor.bytes()}; }
+
+bool IsProgress(const std::vector<Tensor>& values) {
+  return values.size() == 2 && values[0].dtype() == DType::kInt64 && values[0].shape() == Shape{5} &&
+         values[1].dtype() == DType::kFloat64 && values[1].shape().rank() == 1;
+}
+
+std::string Crew(int64_t workers, int64_t replicas) {
+  return StrCat(workers, " workers with ", replicas, " replicas each");
+}
+
+// What all workers can compare.
+std::string Describe(const std::optional<std::string>& backup) {
+  if (!backup) return "none";
+  return StrCat(backup->size(), " bytes with checksum ", crc32c::Value(*backup));
+}
+
+}  // namespace
+
+FitProgress& Trainer::RunningFit(const char* caller) const {
+  if (fit_ != nullptr) return *fit_;
+  throw FailedPreconditionError(StrCat("[keras/", caller, "] expected to be called by a callback of Fit; model '",
+                                       state_->name(), "' is not being fitted"));
+}
+
+std::vector<ops::Variable> Trainer::MetricVariables() const {
+  std::vector<ops::Variable> variables;
+  for (VariableInfo* variable : engine().graph().variables()) {
+    if (variable->local && variable->name.find("train_metrics/") != std::string::npos) variables.emplace_back(variable);
+  }
+  return variables;
+}
+
+std::string Trainer::BackUpTraining() {
+  FitProgress& fit = RunningFit("backup");
+  const distribute::Strategy& strategy = engine().strategy();
+  std::vector<Tensor> mine = {Bytes(fit.batches.Save())};
+  for (Tensor& state : ReadVariables(engine().session(), MetricVariables())) mine.push_back(std::move(state));
+  const std::vector<std::string> of_workers =
+      strategy.meeting().Gather(EncodeWeights({{GroupOfWorker(strategy.worker()), "", std::move(mine)}}));
+  if (!is_chief()) return "";
+  std::vector<WeightGroup> groups = WeightGroupsOf(*state_);
+  const std::vector<int64_t> place = {fit.epoch, fit.batch, strategy.num_workers(), strategy.num_local_replicas(),
+                                      stop_training_ ? 1 : 0};
+  groups.push_back({kProgress, "fit", {Tensor::Vector(place), Tensor::Vector(fit.running.Save())}});
+  for (int worker = 0; worker < strategy.num_workers(); ++worker) {
+    for (WeightGroup& group : DecodeWeights(of_workers[static_cast<size_t>(worker)], GroupOfWorker(worker))) {
+      if (group.path == GroupOfWorker(worker)) groups.push_back(std::move(group));
+    }
+  }
+  const std::vector<Callback::State> states = fit.callbacks.SaveStates();
+  for (size_t i = 0; i < states.size(); ++i) {
+    std::vector<Tensor> state = {Bytes(states[i].kind)};
+    state.insert(state.end(), states[i].values.begin(), states[i].values.end());
+    groups.push_back({GroupOfCallback(i), states[i].kind, std::move(state)});
+  }
+  return EncodeWeights(groups);
+}
+
+bool Trainer::RestoreTraining(const std::optional<std::string>& backup, const std::string& where) {
+  FitProgress& fit = RunningFit("restore");
+  const distribute::Strategy& strategy = engine().strategy();
+  strategy.meeting().ExpectAgreement(StrCat("[keras/restore] expected all workers to find the chief's backup as '",
+                                            where, "', on a disk that they share or copied to each of them"),
+                                     {{"backup", Describe(backup)}});
+  if (!backup) return false;
+  const std::vector<WeightGroup> groups = DecodeWeights(*backup, StrCat("'", where, "'"));
+  std::map<std::string, const std::vector<Tensor>*> values;
+  for (const WeightGroup& group : groups) values[group.path] = &group.values;
+  const auto refuse = [&](const std::string& expected, const std::string& got = "") {
+    throw InvalidArgumentError(StrCat("[keras/restore] expected ", expected, " in '", where, "'; ", got,
+                                      "remove it to begin the training of model '", state_->name(), "' anew"));
+  };
+  if (values.count(kProgress) == 0 || !IsProgress(*values[kProgress])) refuse("the backup of a training");
+  const std::vector<Tensor>& progress = *values[kProgress];
+  const auto* place = progress[0].data<int64_t>();
+  if (place[2] != strategy.num_workers() || place[3] != strategy.num_local_replicas()) {
+    refuse("a training by " + Crew(strategy.num_workers(), strategy.num_local_replicas()),
+           StrCat("got one by ", Crew(place[2], place[3]), "; start as many again, or "));
+  }
+  if (!fit.running.Restore(progress[1].ToVector<double>())) refuse("a training with the same losses");
+  const std::vector<Tensor>* mine = values[GroupOfWorker(strategy.worker())];
+  if (mine == nullptr || mine->empty() || mine->front().dtype() != DType::kUint8) {
+    refuse(StrCat("the position of worker ", strategy.worker()));
+  }
+  const std::vector<Tensor> states(mine->begin() + 1, mine->end());
+  const std::vector<ops::Variable> metrics = MetricVariables();
+  if (states.size() != metrics.size() || !ValuesFit(states, metrics, metrics.size())) {
+    refuse("a training with the same metrics");
+  }
+  const std::vector<ops::Variable> state = engine().optimizer()->variables();
+  if (values.count(kOptimizerGroup) == 0 || values[kOptimizerGroup]->size() != state.size() ||
+      !ValuesFit(*values[kOptimizerGroup], state, state.size())) {
+    refuse("a training with the same optimizer");
+  }
+  fit.batches.Restore(BytesOf(mine->front()));
+  SetWeightGroups(*state_, groups, StrCat("'", where, "'"));
+  AssignVariables(engine().session(), metrics, states);
+  fit.epoch = static_cast<int>(place[0]);
+  fit.batch = place[1];
+  stop_training_ = place[4] != 0;
+  fit.restored_from = where;
+  fit.restored_states.emplace();
+  for (size_t i = 0; values.count(GroupOfCallback(i)) > 0; ++i) {
+    const std::vector<Tensor>& state = *values[GroupOfCallback(i)];
+    if (state.empty() || state[0].dtype() != DType::kUint8) refuse("states of callbacks");
+    fit.restored_states->push_back({std::string(BytesOf(state[0])), {state.begin() + 1, state.end()}});
+  }
+  return true;
+}
+
+}  // namespace cohort::keras

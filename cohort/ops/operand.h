@@ -1,0 +1,96 @@
+// Operand: what the functions of ops/ take wherever an op has an input - a value of the graph, or a number of C++.
+//
+//   ops::Maximum(x, 0);    2 * x + 1;    x > 0.5;    counter.AssignAdd(1);
+//
+// A number becomes a constant of the dtype that the op's other inputs ask for:
+// - In an integer dtype it has to be a whole number in the dtype's range: 2.0 is accepted; 0.5, or 300 as uint8, is an
+//   InvalidArgumentError that names the number, the dtype, the op and the other input.
+// - In a floating dtype it is rounded to the nearest value, as TensorFlow does: 0.1, or 16777217 as float32. A finite
+//   number beyond the dtype's range is an InvalidArgumentError. 0.1f is a float: as float64 it is 0.10000000149.
+// - bool takes true and false alone, and no other dtype takes those.
+// If no other input says the dtype, it is that of the C++ type: float is float32, double float64, an integer int32 if
+// its type fits into that, uint8 for uint8_t, else int64.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cohort/graph/graph.h"
+
+namespace cohort::ops {
+
+// The types of C++ that are numbers: characters and long double are not.
+template <typename T>
+concept NumberType =
+    std::is_arithmetic_v<T> && !std::same_as<T, long double> && !std::same_as<T, char> && !std::same_as<T, wchar_t> &&
+    !std::same_as<T, char8_t> && !std::same_as<T, char16_t> && !std::same_as<T, char32_t>;
+
+// A number, and the dtype of the C++ type that it came in.
+class Number {
+ public:
+  template <NumberType T>
+  Number(T value) {  // NOLINT(google-explicit-constructor)
+    if constexpr (std::same_as<T, bool>) {
+      value_ = value;
+      dtype_ = DType::kBool;
+    } else if constexpr (std::floating_point<T>) {
+      value_ = static_cast<double>(value);
+      dtype_ = sizeof(T) == sizeof(float) ? DType::kFloat32 : DType::kFloat64;
+    } else if constexpr (std::signed_integral<T>) {
+      value_ = static_cast<int64_t>(value);
+      dtype_ = sizeof(T) <= sizeof(int32_t) ? DType::kInt32 : DType::kInt64;
+    } else {
+      value_ = static_cast<uint64_t>(value);
+      dtype_ = sizeof(T) == 1 ? DType::kUint8 : sizeof(T) < sizeof(int32_t) ? DType::kInt32 : DType::kInt64;
+    }
+  }
+
+  DType dtype() const { return dtype_; }
+  // The number as a scalar of `dtype`, by the rules above; nullopt if the dtype cannot hold it.
+  std::optional<Tensor> As(DType dtype) const;
+  std::string ToString() const;
+
+ private:
+  std::variant<bool, int64_t, uint64_t, double> value_;
+  DType dtype_;
+};
+
+// Made implicitly of an Output, of what converts to one (a Variable: its value), or of a number.
+class Operand {
+ public:
+  Operand(Output value) : value_(value) {}  // NOLINT(google-explicit-constructor)
+  template <typename T>
+  requires(!std::same_as<T, Output> && std::is_convertible_v<const T&, Output>)
+      Operand(const T& value)  // NOLINT(google-explicit-constructor)
+      : value_(static_cast<Output>(value)) {}
+  template <NumberType T>
+  Operand(T number) : value_(Number(number)) {}  // NOLINT(google-explicit-constructor)
+
+  bool is_number() const { return std::holds_alternative<Number>(value_); }
+  // Requires: is_number().
+  const Number& number() const { return std::get<Number>(value_); }
+  // Requires: !is_number().
+  const Output& output() const { return std::get<Output>(value_); }
+  // Of a value of the graph; kInvalid for a number and for an empty Output.
+  DType dtype() const { return is_number() || !output().valid() ? DType::kInvalid : output().dtype(); }
+  // The value in `graph`: a number becomes a constant of `dtype`, which is the dtype of `whose`. Throws
+  // InvalidArgumentError if the dtype cannot hold it.
+  Output In(Graph& graph, DType dtype, const std::string& whose) const;
+
+ private:
+  std::variant<Output, Number> value_;
+};
+
+// Begins a node of `op`, whose first inputs are `args`, in the graph of the values among them; numbers have become
+// constants. A list among the inputs, and what follows it, is given to the result. Throws InvalidArgumentError for an
+// empty Output, for a number that the dtype cannot hold, and if there are numbers alone; NotFoundError for the op.
+NodeBuilder Op(const std::string& op, const std::vector<Operand>& args);
+
+}  // namespace cohort::ops

@@ -1,0 +1,67 @@
+// GatePass: the way of one step through the update gate of its task.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include "cohort/device/update_gate.h"
+
+namespace cohort {
+
+// A step is inside the gate from its first update of a variable to its last. The step owns it. Thread-safe: updates of
+// one step may run on several threads.
+class GatePass {
+ public:
+  explicit GatePass(UpdateGate& gate) : gate_(gate) {}
+
+  // Starts a step that makes `updates` updates. `by_caller`: the step is the body of a function, and its caller is
+  // inside for it and stays there.
+  void Begin(int32_t updates, bool by_caller) {
+    updates_left_.store(updates, std::memory_order_relaxed);
+    by_caller_ = by_caller;
+    inside_ = by_caller;
+  }
+  bool inside() const { return inside_; }
+  // Whether the step still has to enter.
+  bool is_ahead() const { return updates_left_ > 0 && !inside_; }
+
+  // Enters if that needs no waiting. Returns whether the step is inside.
+  bool TryEnter() {
+    if (!inside_) inside_ = gate_.TryEnterStep();
+    return inside_;
+  }
+  // Waits until the step is inside. Not for a thread that the steps inside may need.
+  void Enter() {
+    gate_.EnterStep();
+    inside_ = true;
+  }
+  // Returns true if the gate has let the step in. Otherwise `let_in` will be called once it has, on the thread that has
+  // opened the gate. In both cases the step then calls Entered or TurnBack.
+  bool EnterOrCall(std::function<void()> let_in) { return gate_.EnterStepOrCall(std::move(let_in)); }
+  void Entered() { inside_ = true; }
+  void TurnBack() { gate_.LeaveStep(); }
+
+  // One update has ended. Leaves after the last one.
+  void UpdateDone() {
+    if (updates_left_.fetch_sub(1, std::memory_order_acq_rel) == 1) Leave();
+  }
+  // Ends the step's stay if there is one.
+  void LeaveIfInside() {
+    if (inside_) Leave();
+  }
+
+ private:
+  void Leave() {
+    if (!by_caller_) gate_.LeaveStep();
+    inside_ = false;
+  }
+
+  UpdateGate& gate_;
+  std::atomic<int32_t> updates_left_{0};
+  std::atomic<bool> inside_{false};
+  bool by_caller_ = false;
+};
+
+}  // namespace cohort

@@ -1,0 +1,208 @@
+// Runs that are under way at the same time, results by Output, and the interceptor of a session's runs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "cohort/core/error.h"
+#include "cohort/core/mutex.h"
+#include "cohort/core/testing/throws.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/math.h"
+#include "cohort/ops/state.h"
+#include "cohort/ops/variables.h"
+#include "cohort/runtime/session.h"
+#include "cohort/runtime/testing/executor_fixture.h"
+
+namespace cohort {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+testing::HeldKernels& HeldRuns() {
+  static auto* const held = new testing::HeldKernels;
+  return *held;
+}
+
+// Never ends by itself, only when its step is cancelled.
+class WaitForCancel final : public AsyncOpKernel {
+ public:
+  explicit WaitForCancel(const KernelConstruction&) {}
+  void ComputeAsync(KernelContext& ctx, Done done) override {
+    CancellationManager& cancellation = *ctx.step().cancellation;
+    if (cancellation.Register(done) == CancellationManager::kAlreadyCancelled) done(cancellation.status());
+  }
+};
+
+const bool kAsyncOpsRegistered = [] {
+  testing::RegisterForDeviceKinds();
+  for (const char* op : {"SessionHold", "SessionWaitForCancel"}) {
+    OpRegistry::Global().Register(OpDef(op).Input("x: float32").Output("y: float32").ShapeRule([](ShapeContext& c) {
+      return std::vector<Shape>{c.input(0)};
+    }));
+  }
+  KernelRegistry::Global().Register<testing::HoldingKernel<HeldRuns>>("SessionHold", "CPU");
+  KernelRegistry::Global().Register<WaitForCancel>("SessionWaitForCancel", "CPU");
+  RegisterTestKernels(KernelRegistry::Global());
+  return true;
+}();
+
+// The outcome of one RunAsync.
+struct Outcome {
+  Status status;
+  RunResults results;
+};
+
+std::future<Outcome> Start(Session& session, RunRequest request) {
+  auto promise = std::make_shared<std::promise<Outcome>>();
+  std::future<Outcome> outcome = promise->get_future();
+  session.RunAsync(std::move(request), [promise](const Status& status, RunResults results) {
+    promise->set_value({status, std::move(results)});
+  });
+  return outcome;
+}
+
+Outcome Await(std::future<Outcome>& outcome) {
+  if (outcome.wait_for(std::chrono::minutes(1)) != std::future_status::ready) {
+    throw DeadlineExceededError("the run did not end within a minute");
+  }
+  return outcome.get();
+}
+
+class SessionAsyncTest : public testing::DeviceKindTest {};
+INSTANTIATE_TEST_SUITE_P(Devices, SessionAsyncTest, testing::AllDeviceKinds(), testing::DeviceKindName);
+
+TEST_P(SessionAsyncTest, ReturnsBeforeItsKernelsHaveRun) {
+  testing::GraphOnDevice on(device());
+  const Output x = ops::Placeholder(on.graph, DType::kFloat32, Shape{}, "x");
+  const Output y = on.graph.Op("SessionHold").Input(x).Finish1() + 1.0f;
+  Session session(on.graph, "", config());
+  std::vector<std::future<Outcome>> runs;
+  for (int i = 0; i < 4; ++i) runs.push_back(Start(session, {{{x, Tensor::Scalar(static_cast<float>(i))}}, {y}}));
+  HeldRuns().WaitFor(4);  // all are under way; the caller's thread is here
+  HeldRuns().Release();
+  for (int i = 0; i < 4; ++i) {
+    const Outcome outcome = Await(runs[static_cast<size_t>(i)]);
+    outcome.status.ThrowIfError();
+    EXPECT_EQ(outcome.results[y].scalar<float>(), static_cast<float>(i) + 1);
+  }
+}
+
+TEST_P(SessionAsyncTest, TellsWhatRunWouldHaveThrown) {
+  testing::GraphOnDevice on(device());
+  const Output x = ops::Placeholder(on.graph, DType::kFloat32, Shape{2}, "x");
+  Session session(on.graph, "", config());
+  auto misfit = Start(session, {{{x, Tensor::Scalar(1.0f)}}, {x + 1.0f}});
+  const Status wrong_shape = Await(misfit).status;
+  EXPECT_EQ(wrong_shape.code(), Code::kInvalidArgument);
+  EXPECT_THAT(wrong_shape.message(), AllOf(HasSubstr("x:0"), HasSubstr("[2]")));
+  auto unfed = Start(session, {{}, {x + 2.0f}});
+  EXPECT_EQ(Await(unfed).status.code(), Code::kInvalidArgument);
+  session.Close();
+  auto closed = Start(session, {{{x, Tensor::Vector<float>({1, 2})}}, {x + 1.0f}});
+  EXPECT_EQ(Await(closed).status.code(), Code::kFailedPrecondition);
+}
+
+TEST_P(SessionAsyncTest, EndsAtItsTimeOut) {
+  testing::GraphOnDevice on(device());
+  const Output x = ops::Placeholder(on.graph, DType::kFloat32, Shape{}, "x");
+  const Output never = on.graph.Op("SessionWaitForCancel").Input(x).Finish1();
+  Session session(on.graph, "", config());
+  auto run = Start(session, {{{x, Tensor::Scalar(1.0f)}}, {never}, {}, {.timeout_in_ms = 50}});
+  const Status status = Await(run).status;
+  EXPECT_EQ(status.code(), Code::kDeadlineExceeded);
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("50 ms"), HasSubstr("/job:localhost")));
+}
+
+TEST_P(SessionAsyncTest, EndsWhenTheSessionCloses) {
+  testing::GraphOnDevice on(device());
+  const Output x = ops::Placeholder(on.graph, DType::kFloat32, Shape{}, "x");
+  const Output never = on.graph.Op("SessionWaitForCancel").Input(x).Finish1();
+  auto session = std::make_unique<Session>(on.graph, "", config());
+  auto run = Start(*session, {{{x, Tensor::Scalar(1.0f)}}, {never}});
+  session.reset();
+  EXPECT_EQ(Await(run).status.code(), Code::kCancelled);
+}
+
+TEST_P(SessionAsyncTest, UpdatesOfManyRunsAreAllApplied) {
+  testing::GraphOnDevice on(device());
+  const ops::Variable v(on.graph, Tensor::Scalar(0.0f), {.name = "v"});
+  Node* add = v.AssignAdd(ops::Const(on.graph, 1.0f));
+  Session session(on.graph, "", config());
+  session.Run(ops::GlobalVariablesInitializer(on.graph));
+  std::vector<std::future<Outcome>> runs;
+  for (int i = 0; i < 50; ++i) runs.push_back(Start(session, {{}, {}, {add}}));
+  for (auto& run : runs) Await(run).status.ThrowIfError();
+  EXPECT_EQ(session.Run(v.value()).scalar<float>(), 50.0f);
+}
+
+TEST_P(SessionAsyncTest, ResultsAreAskedByOutput) {
+  testing::GraphOnDevice on(device());
+  const Output x = ops::Placeholder(on.graph, DType::kFloat32, Shape{}, "x");
+  const Output y = x + 1.0f;
+  const Output z = x * 3.0f;
+  Session session(on.graph, "", config());
+  const RunResults results = session.Run({{x, Tensor::Scalar(2.0f)}}, {z, y});
+  EXPECT_EQ(results[y].scalar<float>(), 3.0f);
+  EXPECT_EQ(results[z].scalar<float>(), 6.0f);
+  EXPECT_EQ(results[0].scalar<float>(), 6.0f);
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { results[x]; }), AllOf(HasSubstr(x.name()), HasSubstr(y.name())));
+  const Callable call = session.MakeCallable({x}, {z, y});
+  EXPECT_EQ(call({Tensor::Scalar(5.0f)})[y].scalar<float>(), 6.0f);
+}
+
+// Adds a fetch to each run and keeps what it sees.
+class Recorder final : public RunInterceptor {
+ public:
+  explicit Recorder(Output extra) : extra_(extra) {}
+  void BeforeRun(RunRequest* request) override { request->fetches.push_back(extra_); }
+  void AfterRun(const RunRequest& request, const Status& status, const RunResults& results) override {
+    MutexLock lock(mu_);
+    codes_.push_back(status.code());
+    if (status.ok()) seen_.push_back(results[extra_].scalar<float>());
+  }
+  std::vector<Code> codes() {
+    MutexLock lock(mu_);
+    return codes_;
+  }
+  std::vector<float> seen() {
+    MutexLock lock(mu_);
+    return seen_;
+  }
+
+ private:
+  const Output extra_;
+  Mutex mu_;
+  std::vector<Code> codes_ GUARDED_BY(mu_);
+  std::vector<float> seen_ GUARDED_BY(mu_);
+};
+
+TEST_P(SessionAsyncTest, TheInterceptorAddsFetchesThatTheCallerDoesNotSee) {
+  testing::GraphOnDevice on(device());
+  const Output x = ops::Placeholder(on.graph, DType::kFloat32, Shape{}, "x");
+  const Output y = x + 1.0f;
+  const Output extra = x * 10.0f;
+  Session session(on.graph, "", config());
+  const auto recorder = std::make_shared<Recorder>(extra);
+  session.SetInterceptor(recorder);
+  const RunResults results = session.Run({{x, Tensor::Scalar(2.0f)}}, {y});
+  EXPECT_EQ(results.size(), 1u);
+  auto async = Start(session, {{{x, Tensor::Scalar(3.0f)}}, {y}});
+  const Outcome outcome = Await(async);
+  EXPECT_EQ(outcome.results.size(), 1u);
+  EXPECT_EQ(outcome.results[y].scalar<float>(), 4.0f);
+  EXPECT_THROW(session.Run({{x, Tensor::Vector<float>({1, 2})}}, {y}), InvalidArgumentError);
+  EXPECT_EQ(recorder->seen(), (std::vector<float>{20, 30}));
+  EXPECT_EQ(recorder->codes(), (std::vector<Code>{Code::kOk, Code::kOk, Code::kInvalidArgument}));
+  session.SetInterceptor(nullptr);
+  session.Run({{x, Tensor::Scalar(2.0f)}}, {y});
+  EXPECT_EQ(recorder->codes().size(), 3u);
+}
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,40 @@
+"""A small tokenizer of C++: enough to find declarations, bodies and literals. Comments are left out, and so are
+preprocessor lines, except that #include is not needed here (see include_order.py)."""
+
+import re
+from typing import NamedTuple
+
+
+class Token(NamedTuple):
+    kind: str  # "word", "number", "string", "char", "mark"
+    text: str  # of a string: what stands between the quotes
+    line: int
+
+
+PATTERN = re.compile(r"""
+    (?P<space>\s+)
+  | (?P<comment>//[^\n]*(?:\\\n[^\n]*)*|/\*.*?\*/)
+  | (?P<raw>(?:u8|[uUL])?R"(?P<tag>[^()\\\s]*)\((?P<rawtext>.*?)\)(?P=tag)")
+  | (?P<string>(?:u8|[uUL])?"(?P<text>(?:[^"\\\n]|\\.)*)")
+  | (?P<char>(?:u8|[uUL])?'(?:[^'\\\n]|\\.)+')
+  | (?P<number>\.?[0-9](?:[eEpP][+-]|'(?=[0-9a-fA-F])|[\w.])*)
+  | (?P<word>[A-Za-z_]\w*)
+  | (?P<mark>::|->|.)
+""", re.VERBOSE | re.DOTALL)
+
+DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\.)*", re.MULTILINE)
+
+
+def tokens(text):
+    """The tokens of a source. What does not lex as C++ ends up as marks of one character."""
+    text = DIRECTIVE.sub(lambda match: "\n" * match.group(0).count("\n"), text)
+    found, line = [], 1
+    for match in PATTERN.finditer(text):
+        kind = match.lastgroup if match.lastgroup not in ("tag", "rawtext", "text") else "string"
+        if kind in ("string", "raw"):
+            raw = match.group("rawtext")
+            found.append(Token("string", raw if raw is not None else match.group("text"), line))
+        elif kind not in ("space", "comment"):
+            found.append(Token(kind, match.group(0), line))
+        line += match.group(0).count("\n")
+    return found
