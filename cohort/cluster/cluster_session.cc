@@ -24,19 +24,11 @@ class ClusterTarget final : public ClusterView {
   DeviceName default_task() const override { return default_task_; }
   std::vector<DeviceName> tasks() const override {
     std::vector<DeviceName> all;
-    for (const std::string& job : node_->cluster().jobs()) {
-      for (const int index : node_->cluster().task_indices(job)) {
-        DeviceName task;
-        task.job = job;
-        task.replica = 0;
-        task.task = index;
-        all.push_back(task);
-      }
-    }
+    for (const auto& [job, index] : node_->cluster().tasks()) all.push_back(FullTaskName(job, index));
     return all;
   }
   std::shared_ptr<TaskClient> Connect(const DeviceName& task, std::chrono::steady_clock::time_point deadline) override {
-    return node_->ClientFor(task, deadline);
+    return node_->steps().ClientFor(task, deadline);
   }
 
  private:
@@ -45,13 +37,8 @@ class ClusterTarget final : public ClusterView {
   bool owned_;
 };
 
-DeviceName ClientName() {
-  DeviceName name;
-  name.job = "client";
-  name.replica = 0;
-  name.task = static_cast<int>(NewIncarnation() & 0x7fffffff);  // two clients are told apart
-  return name;
-}
+// Two clients are told apart by a random task index.
+DeviceName ClientName() { return FullTaskName("client", static_cast<int>(NewIncarnation() & 0x7fffffff)); }
 
 std::unique_ptr<ClusterView> MakeClusterView(const std::string& target, const SessionConfig& config) {
   if (auto node = ServerDirectory::Global().Find(target)) {
@@ -67,13 +54,13 @@ std::unique_ptr<ClusterView> MakeClusterView(const std::string& target, const Se
   transport.allow_insecure = config.allow_insecure;
   auto node = std::make_shared<ClusterNode>(
       ClusterSpec(), ClientName(), nullptr, nullptr,
-      [&](TransportHandler& handler) { return MakeTransport(protocol, handler, transport); }, "");
-  node->Announce("");
+      [&](TransportHandler& handler) { return MakeTransport(protocol, handler, transport); }, NodeOptions());
+  node->peers().SetAddress("");
   const auto timeout = std::chrono::duration<double>(config.connect_timeout_secs);
-  const auto connection =
-      node->ReachAddress(address, std::chrono::steady_clock::now() +
-                                      std::chrono::duration_cast<std::chrono::steady_clock::duration>(timeout));
-  node->set_cluster(ParseTFConfig(connection->peer().cluster).cluster);
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(timeout);
+  const auto connection = node->peers().ReachAddress(address, {.deadline = deadline});
+  node->peers().set_cluster(ParseTFConfig(connection->peer().cluster).cluster);
   return std::make_unique<ClusterTarget>(std::move(node), DeviceName::Parse(connection->peer().task), true);
 }
 

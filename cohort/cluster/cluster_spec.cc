@@ -134,6 +134,14 @@ bool ClusterSpec::has_task(std::string_view job, int index) const {
   return found != jobs_.end() && found->second.count(index) != 0;
 }
 
+std::vector<std::pair<std::string, int>> ClusterSpec::tasks() const {
+  std::vector<std::pair<std::string, int>> all;
+  for (const auto& [job, tasks] : jobs_) {
+    for (const auto& [index, address] : tasks) all.emplace_back(job, index);
+  }
+  return all;
+}
+
 int ClusterSpec::total_tasks() const {
   int total = 0;
   for (const auto& [job, tasks] : jobs_) total += static_cast<int>(tasks.size());

@@ -47,8 +47,10 @@ class ClusterSpec {
   std::vector<std::optional<std::string>> job_tasks(std::string_view job) const;
 
   bool has_task(std::string_view job, int index) const;
-  // Tasks of all jobs.
+  // Number of tasks of all jobs.
   int total_tasks() const;
+  // Job and index of every task, by job name and then by index.
+  std::vector<std::pair<std::string, int>> tasks() const;
   const std::map<std::string, Tasks, std::less<>>& as_map() const { return jobs_; }
 
   // "ClusterSpec({'ps': ['h:1'], 'worker': {1: 'h:2'}})": a list where indices are dense, else a dict.

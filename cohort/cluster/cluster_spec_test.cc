@@ -136,5 +136,11 @@ TEST(AddressTest, BadOnesSayWhy) {
 
 TEST(TaskNameTest, IsADevicePrefix) { EXPECT_EQ(TaskName("ps", 3), "/job:ps/task:3"); }
 
+TEST(ClusterSpecTest, TasksAreListedByJobAndIndex) {
+  const ClusterSpec spec = ClusterSpec::FromSparse({{"worker", {{3, "w:3"}, {1, "w:1"}}}, {"ps", {{0, "p:0"}}}});
+  EXPECT_EQ(spec.tasks(), (std::vector<std::pair<std::string, int>>{{"ps", 0}, {"worker", 1}, {"worker", 3}}));
+  EXPECT_TRUE(ClusterSpec().tasks().empty());
+}
+
 }  // namespace
 }  // namespace cohort

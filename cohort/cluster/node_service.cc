@@ -1,6 +1,6 @@
 #include "cohort/cluster/node_service.h"
 
-#include "cohort/cluster/protocol.h"
+#include "cohort/cluster/steps/protocol.h"
 #include "cohort/core/str_cat.h"
 
 namespace cohort {

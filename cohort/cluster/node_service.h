@@ -35,7 +35,8 @@ class NodeServices {
   };
 
   static NodeServices& Global();
-  // Kinds from kFirstServiceKind (cluster/protocol.h) on. Throws AlreadyExistsError for a range that overlaps another.
+  // Kinds from kFirstServiceKind (cluster/steps/protocol.h) on. Throws AlreadyExistsError for a range that overlaps
+  // another.
   void Register(uint16_t first_kind, uint16_t last_kind, Factory factory);
   const std::vector<Entry>& entries() const { return entries_; }
 

@@ -33,11 +33,8 @@ int OnlyTask(const ClusterSpec& cluster, const std::string& job) {
 }
 
 std::string ChiefOf(const ClusterSpec& cluster) {
-  DeviceName chief;
-  chief.replica = 0;
-  chief.task = 0;
-  chief.job = cluster.has_job("chief") ? "chief" : "worker";
-  return cluster.has_job(*chief.job) && cluster.has_task(*chief.job, 0) ? chief.ToString() : "";
+  const std::string job = cluster.has_job("chief") ? "chief" : "worker";
+  return cluster.has_job(job) && cluster.has_task(job, 0) ? FullTaskName(job, 0).ToString() : "";
 }
 
 // The option, else the seconds in the environment's `variable`, else `otherwise`.
@@ -84,10 +81,7 @@ void Server::Start() {
     LogInfo("server", "Server already started (target: ", target_, ")");
     return;
   }
-  DeviceName name;
-  name.job = job_;
-  name.replica = 0;
-  name.task = task_;
+  const DeviceName name = FullTaskName(job_, task_);
   auto resources = std::make_shared<TaskResources>();
   auto devices = std::make_shared<DeviceSet>(BackendRegistry::Global().MakeDevices(
       name, options_.config.device_count, options_.config.intra_op_parallelism_threads, resources, "server"));
@@ -98,21 +92,22 @@ void Server::Start() {
   transport.silence_limit = options_.silence_limit;
   transport.allow_insecure = options_.allow_insecure;
   transport.share_memory = options_.share_memory;
+  NodeOptions node_options;
+  node_options.chief = ChiefOf(cluster_);
+  node_options.missing_interval = options_.missing_interval;
+  node_options.reconnect_limit = options_.reconnect_limit;
+  node_options.connect_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::duration<double>(options_.config.connect_timeout_secs));
   auto node = std::make_shared<ClusterNode>(
       cluster_, name, std::move(devices), std::move(resources),
-      [&](TransportHandler& handler) { return MakeTransport(options_.protocol, handler, transport); },
-      ChiefOf(cluster_));
-  node->set_missing_interval(options_.missing_interval);
-
-  const auto patience = std::chrono::duration<double>(options_.config.connect_timeout_secs);
-  node->set_connect_timeout(std::chrono::duration_cast<std::chrono::milliseconds>(patience));
+      [&](TransportHandler& handler) { return MakeTransport(options_.protocol, handler, transport); }, node_options);
 
   const std::string& own = cluster_.task_address(job_, task_);
   const int port = node->Listen(options_.bind.empty() ? own : options_.bind);
   const HostPort spec = ParseAddress(own);
   const std::string host = spec.host.find(':') == std::string::npos ? spec.host : StrCat("[", spec.host, "]");
   const std::string address = StrCat(host, ":", spec.port != 0 ? spec.port : port);
-  node->Announce(address);
+  node->peers().SetAddress(address);
   node_ = std::move(node);
   target_ = StrCat(options_.protocol, "://", address);
   ServerDirectory::Global().Add(target_, node_);
@@ -134,7 +129,7 @@ void Server::ThrowIfChiefIsLost() {
 }
 
 void Server::AnnounceDone() {
-  if (node_ != nullptr) node_->AnnounceDone();
+  if (node_ != nullptr) node_->steps().TellTrainingDone();
 }
 
 void Server::Stop() {

@@ -32,7 +32,10 @@ struct ServerOptions {
   // Join fails if the chief has not come for so long. Zero: never. Default: as many seconds as COHORT_CHIEF_TIMEOUT
   // says, else 2 h.
   std::optional<std::chrono::milliseconds> chief_timeout;
-  // How often a call that waits for a task that nobody has seen yet says who is missing; 0 = never.
+  // How long a client whose connections have closed may take to connect again and keep its sessions' state on this
+  // task. Zero: the state is freed at once.
+  std::chrono::milliseconds reconnect_limit{0};
+  // How often a call that waits for a task says that the task is missing; 0 = never.
   std::chrono::milliseconds missing_interval{10000};
 };
 

@@ -2,8 +2,8 @@
 //
 //   {"cluster": {"ps": ["h0:2222"], "worker": ["h1:2222", "h2:2222"]}, "task": {"type": "worker", "index": 1}}
 //
-// The keys are TensorFlow's: cluster, task, rpc_layer, session_master, eval_session_master, environment. Others
-// ("service", "job", ...) are left to whoever put them there.
+// The keys are TensorFlow's: cluster, task, rpc_layer, session_master, eval_session_master, environment. Other keys
+// ("service", "job", ...) are ignored, but a key that looks like a misspelt one of these is an error.
 #pragma once
 
 #include <optional>
@@ -24,15 +24,13 @@ struct TFConfig {
   std::optional<std::string> environment;
 };
 
-// Reads the text; blank text counts as `{}`. Throws InvalidArgumentError that names the field and its value
-// for
-// - text that is not JSON (with line, column and a caret below the place), or a key given twice in one
-// object;
-// - a field of a wrong type; a job name that looks like a misspelt "ps", "worker", "chief" or "evaluator";
+// Reads the text; blank text counts as `{}`. Throws InvalidArgumentError that names the field and its value for
+// - text that is not JSON (with line, column and a caret below the place), or a key given twice in one object;
+// - a field of a wrong type, or a key that looks like a misspelt one;
+// - a job name that looks like a misspelt "ps", "worker", "chief" or "evaluator";
 // - an address that ParseAddress refuses, or that two tasks share (port 0 may be shared);
-// - with a cluster: a task type that is none of its jobs (an evaluator stands beside the cluster and may be
-// missing),
-//   or an index that its job does not have.
+// - with a cluster: a task type that is none of its jobs, or an index that its job does not have. An evaluator need not
+//   be a job of the cluster.
 TFConfig ParseTFConfig(std::string_view json);
 // {"cluster": {...}}, which ParseTFConfig reads back.
 std::string ClusterToJson(const ClusterSpec& cluster);

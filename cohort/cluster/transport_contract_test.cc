@@ -9,13 +9,12 @@
 
 #include "cohort/cluster/testing/recording_handler.h"
 #include "cohort/cluster/transport.h"
-#include "cohort/core/testing/count_entries.h"
+#include "cohort/core/testing/held_resources.h"
 
 namespace cohort {
 namespace {
 
 using ::testing::AllOf;
-using testing::CountEntries;
 using ::testing::HasSubstr;
 using testing::Identity;
 using testing::RecordingHandler;
@@ -562,12 +561,9 @@ TEST_P(TransportContract, StartingAndStoppingLeavesNothingBehind) {
     port % 2 == 0 ? ps->Shutdown() : worker->Shutdown();
   };
   for (int i = 0; i < 5; ++i) cycle();  // what gRPC keeps for ever is there now
-  const int files = CountEntries("/proc/self/fd");
-  const int threads = CountEntries("/proc/self/task");
+  const testing::HeldResources before;
   for (int i = 0; i < 50; ++i) cycle();
-  // gRPC starts and ends threads of its own for timers and the like.
-  EXPECT_LE(CountEntries("/proc/self/fd"), files + 3);
-  EXPECT_LE(CountEntries("/proc/self/task"), threads + 3);
+  testing::ExpectNothingAdded(before);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TransportContract, ::testing::ValuesIn(Variants()),

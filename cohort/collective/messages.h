@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/cluster/protocol.h"
+#include "cohort/cluster/steps/protocol.h"
 #include "cohort/cluster/transport.h"
 #include "cohort/collective/call.h"
 #include "cohort/collective/schedule.h"

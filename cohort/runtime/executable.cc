@@ -28,21 +28,18 @@ struct Executable::Step {
   Status status GUARDED_BY(mu);
 };
 
-Executable::Executable(ExecutableSpec spec, const DeviceSet& devices, RemoteSend remote_send)
+Executable::Executable(ExecutableSpec spec, const DeviceSet& devices, std::unique_ptr<ValueSender> sender)
     : key_(spec.key),
       tasks_(std::move(spec.tasks)),
       self_(spec.self),
       edges_(std::move(spec.edges)),
       num_args_(spec.num_args),
       num_rets_(spec.num_rets),
-      remote_send_(std::move(remote_send)) {
+      sender_(std::move(sender)) {
   for (ExecutableSpec::Part& part : spec.partitions) {
     Device* device = devices.Find(part.device);
     if (device == nullptr) throw NotFoundError(StrCat("[executable] this task has no device ", part.device));
     executors_.push_back(std::make_unique<Executor>(std::move(part.graph), *device));
-  }
-  for (const EdgeRoute& edge : edges_) {
-    if ((edge.src_task == self_) != (edge.dst_task == self_)) has_remote_edges_ = true;
   }
 }
 
@@ -65,13 +62,7 @@ Executable::StepPtr Executable::NewStep(int64_t id) {
   }
   step->id = id;
   step->started = false;
-  if (!edges_.empty()) {
-    StepRendezvous::Sink sink;
-    if (has_remote_edges_) {
-      sink = [this, id](int task, std::vector<EdgeValue> values) { remote_send_(task, id, std::move(values)); };
-    }
-    step->rendezvous.Reset(std::move(sink));
-  }
+  if (!edges_.empty()) step->rendezvous.Reset(sender_.get(), id);
   if (step->cancellation.cancelled()) step->cancellation.Reset();
   steps_.push_back(std::move(step));
   return steps_.back();

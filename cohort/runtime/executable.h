@@ -39,12 +39,11 @@ struct ExecutableSpec {
 // Thread-safe.
 class Executable {
  public:
-  // Values that a step sends to another task; must not block.
-  using RemoteSend = std::function<void(int dst_task, int64_t step, std::vector<EdgeValue> values)>;
   using StepDone = std::function<void(const Status&, std::vector<Tensor> rets)>;
 
-  // Compiles. Throws what kernels throw; NotFoundError for a device that is not in `devices`.
-  Executable(ExecutableSpec spec, const DeviceSet& devices, RemoteSend remote_send);
+  // Compiles. `sender` takes what steps send to other tasks; it is null if no edge leaves this task. Throws what
+  // kernels throw; NotFoundError for a device that is not in `devices`.
+  Executable(ExecutableSpec spec, const DeviceSet& devices, std::unique_ptr<ValueSender> sender);
   // No step may be under way.
   ~Executable();
 
@@ -90,9 +89,8 @@ class Executable {
   const std::vector<EdgeRoute> edges_;
   const int num_args_;
   const int num_rets_;
-  const RemoteSend remote_send_;
+  const std::unique_ptr<ValueSender> sender_;
   std::vector<std::unique_ptr<Executor>> executors_;
-  bool has_remote_edges_ = false;
 
   Mutex mu_;
   CondVar idle_;

@@ -12,11 +12,11 @@ constexpr std::chrono::seconds kIdleTimeout{60};
 }  // namespace
 
 LocalTask::LocalTask(std::string name, std::shared_ptr<const DeviceSet> devices,
-                     std::shared_ptr<TaskResources> resources, RemoteSend remote_send)
+                     std::shared_ptr<TaskResources> resources, SenderMaker make_sender)
     : name_(std::move(name)),
       devices_(std::move(devices)),
       resources_(std::move(resources)),
-      remote_send_(std::move(remote_send)) {
+      make_sender_(std::move(make_sender)) {
   for (const auto& device : devices_->devices()) attributes_.push_back(device->attributes());
 }
 
@@ -24,14 +24,8 @@ LocalTask::~LocalTask() { CloseAll(Status(Code::kCancelled, StrCat("[task] ", na
 
 void LocalTask::Register(ExecutableSpec spec) {
   const ExecutableKey key = spec.key;
-  const std::vector<std::string> tasks = spec.tasks;
-  Executable::RemoteSend send;
-  if (remote_send_) {
-    send = [this, key, tasks](int task, int64_t step, std::vector<EdgeValue> values) {
-      remote_send_(key, tasks.at(static_cast<size_t>(task)), step, std::move(values));
-    };
-  }
-  auto executable = std::make_shared<Executable>(std::move(spec), *devices_, std::move(send));
+  std::unique_ptr<ValueSender> sender = make_sender_ ? make_sender_(spec) : nullptr;
+  auto executable = std::make_shared<Executable>(std::move(spec), *devices_, std::move(sender));
   MutexLock lock(mu_);
   if (!executables_.emplace(key, std::move(executable)).second) {
     throw AlreadyExistsError(StrCat("[task] ", name_, " has executable ", key.id, " of session ", key.session));

@@ -16,12 +16,12 @@ namespace cohort {
 // that runs there. Thread-safe. Its end cancels the steps under way and waits for them.
 class LocalTask : public TaskClient {
  public:
-  // Sends values to other tasks; empty if there are none.
-  using RemoteSend = std::function<void(const ExecutableKey& key, const std::string& dst_task, int64_t step,
-                                        std::vector<EdgeValue> values)>;
+  // Makes what sends an executable's values to other tasks; called by Register, so it may wait and throw. Null if there
+  // are no other tasks.
+  using SenderMaker = std::function<std::unique_ptr<ValueSender>(const ExecutableSpec&)>;
 
   LocalTask(std::string name, std::shared_ptr<const DeviceSet> devices, std::shared_ptr<TaskResources> resources,
-            RemoteSend remote_send = nullptr);
+            SenderMaker make_sender = nullptr);
   ~LocalTask() override;
 
   const std::string& name() const override { return name_; }
@@ -55,7 +55,7 @@ class LocalTask : public TaskClient {
   const std::string name_;
   const std::shared_ptr<const DeviceSet> devices_;
   const std::shared_ptr<TaskResources> resources_;
-  const RemoteSend remote_send_;
+  const SenderMaker make_sender_;
   std::vector<DeviceAttributes> attributes_;
   mutable Mutex mu_;
   std::map<ExecutableKey, std::shared_ptr<Executable>> executables_ GUARDED_BY(mu_);

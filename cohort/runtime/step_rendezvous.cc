@@ -14,8 +14,9 @@ StepRendezvous::StepRendezvous(const std::vector<EdgeRoute>& routes, int self) :
   slots_.resize(routes.size());
 }
 
-void StepRendezvous::Reset(Sink sink) {
-  sink_ = std::move(sink);
+void StepRendezvous::Reset(ValueSender* sender, int64_t step) {
+  sender_ = sender;
+  step_ = step;
   MutexLock lock(mu_);
   for (Slot& slot : slots_) {
     slot.value.Reset();
@@ -45,7 +46,7 @@ void StepRendezvous::Send(EdgeId edge, const Tensor& value) {
     }
     std::vector<EdgeValue> values;
     values.push_back({edge, value});
-    sink_(destination, std::move(values));
+    sender_->SendValues(destination, step_, std::move(values));
     return;
   }
   Done waiter;
@@ -97,7 +98,7 @@ void StepRendezvous::Flush() {
       }
     }
     if (values.empty()) return;
-    sink_(destination, std::move(values));
+    sender_->SendValues(destination, step_, std::move(values));
   }
 }
 

@@ -1,8 +1,8 @@
 // StepRendezvous: the rendezvous of one step on one task. Edges inside the task meet here; values for another task
-// leave through a sink.
+// leave through the executable's ValueSender.
 #pragma once
 
-#include <functional>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,16 +23,22 @@ struct EdgeValue {
   Tensor value;  // in host memory
 };
 
+// Sends the values of one executable's steps to other tasks. Thread-safe.
+class ValueSender {
+ public:
+  virtual ~ValueSender() = default;
+  // `dst_task`: as in EdgeRoute. Must not block.
+  virtual void SendValues(int dst_task, int64_t step, std::vector<EdgeValue> values) = 0;
+};
+
 // Thread-safe, except Reset.
 class StepRendezvous final : public Rendezvous {
  public:
-  // Values for task `dst_task`; must not block.
-  using Sink = std::function<void(int dst_task, std::vector<EdgeValue> values)>;
-
   // `routes` outlives the rendezvous.
   StepRendezvous(const std::vector<EdgeRoute>& routes, int self);
-  // Makes it fit for another step: nothing sent, nothing awaited, not aborted.
-  void Reset(Sink sink);
+  // Makes it fit for another step: nothing sent, nothing awaited, not aborted. `sender` gets what the step sends to
+  // other tasks; it may be null if no route leaves this task. It outlives the step.
+  void Reset(ValueSender* sender, int64_t step);
 
   // A value below 64 KiB for another task is held until Flush, so that what belongs together travels together.
   void Send(EdgeId edge, const Tensor& value) override;
@@ -52,7 +58,8 @@ class StepRendezvous final : public Rendezvous {
 
   const std::vector<EdgeRoute>& routes_;
   const int self_;
-  Sink sink_;
+  ValueSender* sender_ = nullptr;
+  int64_t step_ = 0;
   Mutex mu_;
   std::vector<Slot> slots_ GUARDED_BY(mu_);
   std::vector<std::pair<int, std::vector<EdgeValue>>> held_ GUARDED_BY(mu_);  // by destination

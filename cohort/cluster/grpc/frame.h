@@ -28,8 +28,8 @@ enum class FrameType : uint8_t {
   kWindow = 10,        // payload: SendWindow::Offer
   kWindowAnswer = 11,  // to that: 1 where it is open now, else 0 (varint)
   kGivenBack = 12,     // how many pieces of the window have been taken out since the last such frame (varint)
-  // The next bytes of one large message lie in the window. Payload, varints: 0, or where the message begins 1 + how
-  // long its head is; their offset in the window; their number.
+  // The next bytes of one large message lie in the window. Payload, three varints: 1 + the length of the head in a
+  // message's first chunk, else 0; the offset of the bytes in the window; the number of bytes.
   kWindowChunk = 13,
 };
 inline constexpr FrameType kLastFrameType = FrameType::kWindowChunk;

@@ -92,7 +92,7 @@ bool NetworkLoop::AllHeldUp() const {
   return std::all_of(workers_.begin(), workers_.end(), [](const auto& worker) { return worker->HeldUp(); });
 }
 
-bool NetworkLoop::Relieve() {
+bool NetworkLoop::AddThreadIfAllBusy() {
   std::erase_if(relief_, [](const auto& worker) {
     if (!worker->ended) return false;
     worker->thread.join();

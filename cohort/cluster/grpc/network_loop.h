@@ -1,6 +1,6 @@
 // NetworkLoop: the completion queue of one transport and the threads that serve it. All streams of the transport share
-// it: gRPC wakes one thread of a process for whatever arrives, and were that another than the one that wants it, each
-// message would cost a second wake-up.
+// the queue. gRPC wakes any one polling thread of the process. With several queues it would often wake a thread that
+// must then wake the right one, and each message would cost a second wake-up.
 #pragma once
 
 #include <grpcpp/server_builder.h>
@@ -45,12 +45,13 @@ class NetworkLoop {
   ~NetworkLoop() { Stop(); }
 
   grpc::ServerCompletionQueue* queue() const { return queue_.get(); }
-  // After all operations have been started that ever will be, and after the last Relieve: waits until they have
-  // completed, joins the threads.
+  // Requires: no operation will be started and AddThreadIfAllBusy will not be called any more. Waits until all
+  // operations have completed, and joins the threads.
   void Stop();
-  // From one thread, often: where all threads are held up in handlers, starts another one for as long as they are, so
-  // that heartbeats leave and arrive. True where they are and there are too many already: nobody listens.
-  bool Relieve();
+  // Call this regularly, always from the same thread. If all threads have been busy in handlers for over 100 ms, starts
+  // an extra thread (at most 3) until one of them is free, so that heartbeats leave and arrive. Returns true if all
+  // extra threads are busy too: then this side reads nothing.
+  bool AddThreadIfAllBusy();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -70,7 +71,7 @@ class NetworkLoop {
 
   const std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<std::unique_ptr<Worker>> relief_;  // of the thread that calls Relieve
+  std::vector<std::unique_ptr<Worker>> relief_;  // of the thread that calls AddThreadIfAllBusy
   bool stopped_ = false;
 };
 

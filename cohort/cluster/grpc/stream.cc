@@ -6,19 +6,19 @@
 
 namespace cohort {
 
-uint64_t LiveCount::Add(const std::shared_ptr<ByteStream>& stream) {
+uint64_t LiveStreams::Add(const std::shared_ptr<ByteStream>& stream) {
   MutexLock lock(mu_);
   streams_[next_key_] = stream;
   return next_key_++;
 }
 
-void LiveCount::Remove(uint64_t key) {
+void LiveStreams::Remove(uint64_t key) {
   MutexLock lock(mu_);
   streams_.erase(key);
   if (streams_.empty()) none_.NotifyAll();
 }
 
-void LiveCount::CancelAll() {
+void LiveStreams::CancelAll() {
   std::vector<std::shared_ptr<ByteStream>> alive;
   {
     MutexLock lock(mu_);
@@ -29,7 +29,7 @@ void LiveCount::CancelAll() {
   }
 }
 
-void LiveCount::WaitForNone() {
+void LiveStreams::WaitForNone() {
   MutexLock lock(mu_);
   while (!streams_.empty()) none_.Wait(mu_);  // ends: whoever waits has cancelled all there is
 }
@@ -136,7 +136,7 @@ void ByteStream::OnFinished(bool) {
   if (why_.empty()) why_ = FinishReason();
   user_.load(std::memory_order_acquire)->OnEnded(why_);
   for (auto& user : users_) user.reset();
-  LiveCount& live = live_;
+  LiveStreams& live = live_;
   const uint64_t key = key_;
   std::shared_ptr<ByteStream>(std::move(self_)).reset();  // this may be gone now
   live.Remove(key);

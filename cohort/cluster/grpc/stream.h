@@ -29,8 +29,8 @@ class StreamUser {
 
 class ByteStream;
 
-// Knows what lives, so that a shutdown can end all of it and wait until nothing does.
-class LiveCount {
+// The streams of a transport that have not ended, so that a shutdown can cancel them and wait until none is left.
+class LiveStreams {
  public:
   // Returns the key to remove it by.
   uint64_t Add(const std::shared_ptr<ByteStream>& stream) EXCLUDES(mu_);
@@ -59,9 +59,9 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
 
  protected:
   // `live` outlives the stream.
-  explicit ByteStream(LiveCount& live) : live_(live) {}
-  // Begins to live. Where the stream is yet to be opened, it reads and writes nothing until `opening` is completed:
-  // gRPC (1.51) forgets a read that was asked for together with the opening of a call that is cancelled meanwhile.
+  explicit ByteStream(LiveStreams& live) : live_(live) {}
+  // Starts the stream. If `opened` is false, nothing is read or written before `opening()` completes: gRPC 1.51 loses a
+  // read that is started together with a call that is then cancelled.
   void Begin(bool opened) EXCLUDES(mu_);
   Completion* opening() { return &opened_; }
 
@@ -91,7 +91,7 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   // Gives up the right to write; false where it was pumped meanwhile and there is more to ask for.
   bool EndWrite(bool may_go_on) EXCLUDES(mu_);
 
-  LiveCount& live_;
+  LiveStreams& live_;
   uint64_t key_ = 0;  // in live_
   std::shared_ptr<ByteStream> self_;
   std::shared_ptr<StreamUser> users_[2];
@@ -115,7 +115,7 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
 class ServerByteStream final : public ByteStream {
  public:
   using Call = grpc::GenericServerAsyncReaderWriter;
-  ServerByteStream(LiveCount& live, std::unique_ptr<grpc::GenericServerContext> context, std::unique_ptr<Call> call)
+  ServerByteStream(LiveStreams& live, std::unique_ptr<grpc::GenericServerContext> context, std::unique_ptr<Call> call)
       : ByteStream(live), context_(std::move(context)), call_(std::move(call)) {}
   // After SetUser.
   void Start() { Begin(true); }
@@ -132,7 +132,7 @@ class ServerByteStream final : public ByteStream {
 
 class ClientByteStream final : public ByteStream {
  public:
-  ClientByteStream(LiveCount& live, std::shared_ptr<grpc::Channel> channel) : ByteStream(live), stub_(channel) {}
+  ClientByteStream(LiveStreams& live, std::shared_ptr<grpc::Channel> channel) : ByteStream(live), stub_(channel) {}
   // After SetUser.
   void Start(const char* method, grpc::CompletionQueue* queue);
   void Cancel() override { context_.TryCancel(); }

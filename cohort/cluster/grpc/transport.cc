@@ -127,7 +127,7 @@ class GrpcTransport final : public Transport, public HandshakeHost {
   const TransportOptions options_;
   grpc::AsyncGenericService service_;
   grpc::ServerBuilder builder_;
-  LiveCount live_;
+  LiveStreams live_;
   NetworkLoop loop_;
   std::unique_ptr<grpc::Server> server_;
 
@@ -330,7 +330,7 @@ void GrpcTransport::WatchLoop() {
       if (Clock::now() - planned > options_.silence_limit / 4) awake_since = Clock::now();
       connections = Connections();
     }
-    if (loop_.Relieve()) awake_since = Clock::now();  // whoever is not listened to is not silent
+    if (loop_.AddThreadIfAllBusy()) awake_since = Clock::now();  // whoever is not listened to is not silent
     for (const auto& connection : connections) connection->Watch(Clock::now(), awake_since);
   }
 }

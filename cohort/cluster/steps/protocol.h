@@ -25,8 +25,8 @@ enum class MessageKind : uint16_t {
   kCancelStep = 8,
   kCloseSession = 9,
   kResetContainer = 10,
-  kTrainingDone = 11,  // request of the chief: servers may end
-  kHeardDone = 12,     // reply
+  kTrainingDone = 11,     // request of the chief: servers may end
+  kTrainingDoneAck = 12,  // reply
 };
 
 // Kinds from here on belong to services of later modules (cluster/node_service.h).
@@ -37,7 +37,8 @@ struct StepRef {
   int64_t step = 0;
 };
 
-// Each Decode throws DataLossError for a header that is not what Encode makes.
+// Each Decode throws DataLossError for a header that is not what Encode makes. DecodeRegister also throws what
+// ParseGraphDef throws, and DecodeDevices what DeviceName::Parse throws.
 
 Message EncodeListDevices(uint64_t request);
 Message EncodeDevices(uint64_t request, const std::vector<DeviceAttributes>& devices);
@@ -84,7 +85,7 @@ Message EncodeResetContainer(const std::string& container);
 std::string DecodeResetContainer(const Message& message);
 Message EncodeTrainingDone(uint64_t request);
 uint64_t DecodeTrainingDone(const Message& message);
-Message EncodeHeardDone(uint64_t request);
-uint64_t DecodeHeardDone(const Message& message);
+Message EncodeTrainingDoneAck(uint64_t request);
+uint64_t DecodeTrainingDoneAck(const Message& message);
 
 }  // namespace cohort

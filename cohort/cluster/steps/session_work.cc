@@ -1,4 +1,4 @@
-#include "cohort/cluster/session_work.h"
+#include "cohort/cluster/steps/session_work.h"
 
 namespace cohort {
 namespace {

@@ -1,4 +1,4 @@
-#include "cohort/cluster/protocol.h"
+#include "cohort/cluster/steps/protocol.h"
 
 #include "cohort/core/str_cat.h"
 #include "cohort/core/wire.h"
@@ -263,8 +263,8 @@ Message EncodeTrainingDone(uint64_t request) { return MakeNumbered(MessageKind::
 
 uint64_t DecodeTrainingDone(const Message& message) { return NumberOf(message); }
 
-Message EncodeHeardDone(uint64_t request) { return MakeNumbered(MessageKind::kHeardDone, request); }
+Message EncodeTrainingDoneAck(uint64_t request) { return MakeNumbered(MessageKind::kTrainingDoneAck, request); }
 
-uint64_t DecodeHeardDone(const Message& message) { return NumberOf(message); }
+uint64_t DecodeTrainingDoneAck(const Message& message) { return NumberOf(message); }
 
 }  // namespace cohort

@@ -1,4 +1,4 @@
-#include "cohort/cluster/remote_task.h"
+#include "cohort/cluster/steps/remote_task.h"
 
 #include "cohort/cluster/cluster_node.h"
 #include "cohort/core/str_cat.h"
@@ -25,7 +25,7 @@ void RemoteTask::FetchDevices(std::chrono::steady_clock::time_point deadline) {
   has_devices_ = true;
 }
 
-void RemoteTask::AnnounceDone(std::chrono::steady_clock::time_point deadline) {
+void RemoteTask::TellTrainingDone(std::chrono::steady_clock::time_point deadline) {
   Ask(EncodeTrainingDone, "hear that training is done", deadline);
 }
 
@@ -65,13 +65,13 @@ Status RemoteTask::LostStatus() {
   if (node == nullptr) return lost;
   try {
     const auto now = std::chrono::steady_clock::now();
-    const auto again = node->Reach(DeviceName::Parse(name_), now + kLookAgain);
+    const auto again = node->peers().Reach(DeviceName::Parse(name_), {.deadline = now + kLookAgain});
     const bool restarted = again->peer().incarnation != connection_->peer().incarnation;
     return Status(Code::kAborted,
                   StrCat("[cluster] ", name_, " (", again->peer().address, ") ",
                          restarted ? "was restarted (another incarnation)"
-                                   : "ended this session's lease when the connection was lost",
-                         ": its state for this session is gone; make a new session. Before: ", lost.message()));
+                                   : "lost the connection on which this session's steps ran",
+                         ": what was under way for the session is gone; make a new session. Before: ", lost.message()));
   } catch (const Error&) {
     return lost;
   }
@@ -112,7 +112,13 @@ void RemoteTask::CancelStep(const ExecutableKey& key, int64_t step, const Status
 }
 
 void RemoteTask::CloseSession(uint64_t session) {
-  connection_->Send(EncodeCloseSession(session));
+  std::shared_ptr<Connection> connection = connection_;
+  if (connection->closed()) {  // the lease is the process's and not the connection's
+    const std::shared_ptr<ClusterNode> node = node_.lock();
+    const auto other = node == nullptr ? nullptr : node->peers().Find(name_);
+    if (other != nullptr) connection = other;
+  }
+  connection->Send(EncodeCloseSession(session));
   std::vector<StepDone> open;
   {
     MutexLock lock(mu_);
@@ -148,7 +154,7 @@ void RemoteTask::OnRegistered(const RegisteredReply& reply) {
   Answer(reply.request, [&status](Request& request) { request.status = status; });
 }
 
-void RemoteTask::OnHeardDone(uint64_t number) {
+void RemoteTask::OnTrainingDoneAck(uint64_t number) {
   Answer(number, [](Request&) {});
 }
 

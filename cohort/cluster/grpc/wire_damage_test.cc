@@ -8,7 +8,7 @@
 
 #include "cohort/cluster/grpc/bulk.h"
 #include "cohort/cluster/handshake.h"
-#include "cohort/cluster/protocol.h"
+#include "cohort/cluster/steps/protocol.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/register.h"

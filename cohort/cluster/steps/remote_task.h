@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/cluster/protocol.h"
+#include "cohort/cluster/steps/protocol.h"
 #include "cohort/cluster/transport.h"
 #include "cohort/core/mutex.h"
 #include "cohort/runtime/task_client.h"
@@ -24,9 +24,9 @@ class RemoteTask final : public TaskClient {
   // The first exchange, before devices() is asked. Throws DeadlineExceededError, UnavailableError.
   void FetchDevices(std::chrono::steady_clock::time_point deadline);
 
-  // Says that training is done; returns when the task has answered that it knows. Throws DeadlineExceededError,
-  // UnavailableError where the task ends without an answer.
-  void AnnounceDone(std::chrono::steady_clock::time_point deadline);
+  // Tells the task that training is done, and returns when it has answered. Throws DeadlineExceededError, and
+  // UnavailableError if the task ends without an answer.
+  void TellTrainingDone(std::chrono::steady_clock::time_point deadline);
 
   const std::string& name() const override { return name_; }
   const std::vector<DeviceAttributes>& devices() const override { return devices_; }
@@ -41,7 +41,7 @@ class RemoteTask final : public TaskClient {
   // From the node.
   void OnDevices(DevicesReply reply);
   void OnRegistered(const RegisteredReply& reply);
-  void OnHeardDone(uint64_t request);
+  void OnTrainingDoneAck(uint64_t request);
   void OnStepDone(const StepDoneMessage& done, std::vector<Tensor> rets);
   void OnLost(const Status& why);
 

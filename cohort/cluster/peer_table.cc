@@ -1,0 +1,248 @@
+#include "cohort/cluster/peer_table.h"
+
+#include <algorithm>
+
+#include "cohort/cluster/steps/protocol.h"
+#include "cohort/cluster/tf_config.h"
+#include "cohort/core/logging.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/device/device.h"
+#include "cohort/graph/op_def.h"
+
+namespace cohort {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kFirstRetry{10};
+constexpr std::chrono::milliseconds kLastRetry{500};
+constexpr std::chrono::seconds kFormerLeaves{10};  // twice the usual silence limit
+// An attempt that the caller's deadline ended sooner tells nothing about the peer.
+constexpr std::chrono::milliseconds kTellingAttempt{500};
+
+// To the millisecond, for people to read.
+double SecondsBetween(Clock::time_point start, Clock::time_point end) {
+  return static_cast<double>(std::chrono::duration_cast<std::chrono::milliseconds>(end - start).count()) / 1000.0;
+}
+
+}  // namespace
+
+DeviceName FullTaskName(const std::string& job, int index) {
+  DeviceName name;
+  name.job = job;
+  name.replica = 0;
+  name.task = index;
+  return name;
+}
+
+Status ClosedStatus(const Connection& connection) {
+  const TaskIdentity& peer = connection.peer();
+  return Status(Code::kUnavailable, StrCat("[cluster] ", peer.task, peer.address.empty() ? "" : " (", peer.address,
+                                           peer.address.empty() ? "" : ")", " closed the connection"));
+}
+
+PeerTable::PeerTable(ClusterSpec cluster, const DeviceName& self, std::unique_ptr<Transport> transport,
+                     TransportHandler& handler, PeerListener& listener, std::chrono::milliseconds missing_interval)
+    : cluster_(std::move(cluster)),
+      missing_interval_(missing_interval.count() > 0 ? missing_interval : std::chrono::hours(24 * 365)),
+      handler_(handler),
+      listener_(listener),
+      transport_(std::move(transport)) {
+  identity_.task = self.ToString();
+  identity_.incarnation = NewIncarnation();
+  identity_.op_fingerprint = OpRegistry::Global().Fingerprint();
+  identity_.protocol_version = kProtocolVersion;
+  identity_.cluster = ClusterToJson(cluster_);
+}
+
+void PeerTable::SetAddress(const std::string& address) {
+  identity_.address = address;
+  transport_->SetIdentity(identity_);
+}
+
+std::shared_ptr<Connection> PeerTable::FindLocked(const std::string& task) {
+  const auto [begin, end] = connections_.equal_range(task);
+  const auto live = std::find_if(begin, end, [](const auto& entry) { return !entry.second->closed(); });
+  return live == end ? nullptr : live->second;
+}
+
+std::shared_ptr<Connection> PeerTable::Find(const std::string& task) {
+  MutexLock lock(mu_);
+  return FindLocked(task);
+}
+
+void PeerTable::Add(const std::shared_ptr<Connection>& connection) {
+  const TaskIdentity& peer = connection->peer();
+  {
+    MutexLock lock(mu_);
+    if (stopped_) return;
+    connections_.emplace(peer.task, connection);
+    gone_since_.erase(peer.task);
+    listener_.OnPeerConnected(peer);
+  }
+  changed_.NotifyAll();
+  // It may have been closed before it was known here; OnClosed then found nothing to forget.
+  if (connection->closed()) handler_.OnClosed(connection, ClosedStatus(*connection));
+}
+
+bool PeerTable::Remove(const std::shared_ptr<Connection>& connection) {
+  const TaskIdentity& peer = connection->peer();
+  bool was_the_task = true;
+  {
+    MutexLock lock(mu_);
+    if (stopped_) return true;
+    const auto [begin, end] = connections_.equal_range(peer.task);
+    auto mine = end;
+    bool same_process = false;
+    for (auto it = begin; it != end; ++it) {
+      const bool same = it->second->peer().incarnation == peer.incarnation;
+      if (it->second == connection) {
+        mine = it;
+      } else if (same) {
+        same_process = true;
+      } else if (mine == end && !it->second->closed()) {
+        was_the_task = false;
+      }
+    }
+    if (mine == end) return was_the_task;  // forgotten before
+    connections_.erase(mine);
+    const bool task_gone = connections_.count(peer.task) == 0;
+    if (const DeviceName task = DeviceName::Parse(peer.task);
+        task_gone && task.job && task.task && cluster_.has_task(*task.job, *task.task)) {
+      gone_since_.emplace(peer.task, Clock::now() - connection->silent_for());
+    }
+    if (!same_process) listener_.OnPeerGone(peer, task_gone);
+  }
+  changed_.NotifyAll();
+  return was_the_task;
+}
+
+std::optional<Clock::time_point> PeerTable::GoneSince(const std::string& task) {
+  MutexLock lock(mu_);
+  const auto found = gone_since_.find(task);
+  return found == gone_since_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::string PeerTable::DescribeFirstLostTask() {
+  MutexLock lock(mu_);
+  const auto first = std::min_element(gone_since_.begin(), gone_since_.end(),
+                                      [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (first == gone_since_.end()) return "";
+  return StrCat("; ", first->first, " had gone ", SecondsBetween(first->second, Clock::now()), " s before");
+}
+
+const std::string& PeerTable::AddressOf(const DeviceName& task) const {
+  if (!task.job || !task.task || !cluster_.has_job(*task.job) || !cluster_.has_task(*task.job, *task.task)) {
+    throw NotFoundError(StrCat("[cluster] there is no ", task.ToString(), " in ", cluster_.ToString()));
+  }
+  return cluster_.task_address(*task.job, *task.task);
+}
+
+std::shared_ptr<Connection> PeerTable::Reach(const DeviceName& task, const DialLimits& limits) {
+  const std::string name = task.ToString();
+  if (auto found = Find(name)) return found;
+  return DialUntil(AddressOf(task), name, limits);
+}
+
+std::shared_ptr<Connection> PeerTable::ReachAddress(const std::string& address, const DialLimits& limits) {
+  return DialUntil(address, "", limits);
+}
+
+std::shared_ptr<Connection> PeerTable::TryReach(const DeviceName& task, Clock::time_point deadline,
+                                                std::string* why_not) {
+  const std::string name = task.ToString();
+  if (auto found = Find(name)) return found;
+  try {
+    std::shared_ptr<Connection> connection = transport_->Dial(AddressOf(task), name, deadline);
+    Add(connection);
+    return connection;
+  } catch (const UnavailableError& e) {
+    *why_not = e.what();
+  } catch (const DeadlineExceededError& e) {
+    *why_not = e.what();
+  }
+  return nullptr;
+}
+
+std::shared_ptr<Connection> PeerTable::DialUntil(const std::string& address, const std::string& task,
+                                                 const DialLimits& limits) {
+  const Clock::time_point start = Clock::now();  // NOLINT(clang-analyzer-deadcode.DeadStores): it follows no catch
+  int said = 0;
+  std::chrono::milliseconds pause = kFirstRetry;
+  std::string reason;  // of the last attempt that was long enough to learn something
+  for (;;) {
+    Clock::time_point deadline = limits.deadline;
+    const Clock::time_point attempt = Clock::now();
+    try {
+      std::shared_ptr<Connection> connection = transport_->Dial(address, task, deadline);
+      Add(connection);
+      return connection;
+    } catch (const UnavailableError& e) {
+      reason = e.what();
+      deadline = std::min(deadline, limits.if_refused);
+    } catch (const DeadlineExceededError& e) {
+      // Something accepts connections there but is stopped, or is none of ours.
+      if (reason.empty() || Clock::now() - attempt >= kTellingAttempt) reason = e.what();
+    }
+    const Clock::time_point now = Clock::now();
+    const double waited = SecondsBetween(start, now);
+    if (now >= deadline) {
+      throw UnavailableError(StrCat("[cluster] ", task.empty() ? "the task" : task, " (", address,
+                                    ") could not be reached for ", waited, " s: ", reason));
+    }
+    if (now >= start + (said + 1) * missing_interval_) {
+      ++said;
+      LogInfo("cluster", identity_.task, " still waits for ", task.empty() ? "the task" : task, " (", address, "), ",
+              waited, " s so far: ", reason);
+    }
+    PauseDialing(task, std::min(deadline, now + pause), limits);
+    pause = std::min(pause * 2, kLastRetry);
+    if (task.empty()) continue;
+    if (auto found = Find(task)) return found;
+  }
+}
+
+void PeerTable::PauseDialing(const std::string& task, Clock::time_point until, const DialLimits& limits) {
+  MutexLock lock(mu_);
+  for (;;) {
+    if (stopped_) throw CancelledError(StrCat("[cluster] ", identity_.task, " was stopped while it waited for ", task));
+    if (limits.interrupted) limits.interrupted().ThrowIfError();
+    if (connections_.count(task) > 0 || !changed_.WaitUntil(mu_, until)) return;
+  }
+}
+
+void PeerTable::CheckFirstOfItsTask(const Connection& connection) {
+  const Clock::time_point deadline = Clock::now() + kFormerLeaves;
+  const TaskIdentity& peer = connection.peer();
+  MutexLock lock(mu_);
+  for (;;) {
+    const std::shared_ptr<Connection> first = FindLocked(peer.task);
+    if (first == nullptr || first->peer().incarnation == peer.incarnation) return;
+    if (stopped_ || Clock::now() >= deadline) {
+      throw AlreadyExistsError(StrCat("[cluster] two processes are ", peer.task, " for ", identity_.task, ", at ",
+                                      first->peer().address, " and, later, at ", peer.address,
+                                      ": start each task once, all with the same cluster"));
+    }
+    changed_.WaitUntil(mu_, deadline);
+  }
+}
+
+void PeerTable::Wake() {
+  { const MutexLock lock(mu_); }  // a dialer that has just asked begins to wait before it is woken
+  changed_.NotifyAll();
+}
+
+void PeerTable::Stop() {
+  {
+    MutexLock lock(mu_);
+    stopped_ = true;
+  }
+  changed_.NotifyAll();
+}
+
+void PeerTable::Clear() {
+  MutexLock lock(mu_);
+  connections_.clear();
+}
+
+}  // namespace cohort

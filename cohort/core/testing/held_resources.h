@@ -1,0 +1,84 @@
+// What a test counts to see that nothing was left behind: the threads and the descriptors of the process.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "cohort/core/str_cat.h"
+
+namespace cohort::testing {
+
+// How many there are of each kind.
+using Kinds = std::map<std::string, int>;
+
+// The threads by name, without those of gRPC's pools, whose sizes follow its load.
+inline Kinds CountThreads() {
+  static const std::set<std::string> pools{"default-executo", "event_engine", "grpc_global_tim", "resolver-execut",
+                                           "timer_manager"};
+  Kinds kinds;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(entry.path() / "comm") >> std::ws, name);
+    if (!name.empty() && pools.count(name) == 0) ++kinds[name];  // "": it has just ended
+  }
+  return kinds;
+}
+
+// The descriptors by what they are: "socket", "anon_inode" (event and epoll descriptors), or a path.
+inline Kinds CountDescriptors() {
+  Kinds kinds;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    const std::string target = std::filesystem::read_symlink(entry.path(), error).string();
+    if (!error && target.rfind("/proc/", 0) != 0) ++kinds[target.substr(0, target.find(":["))];
+  }
+  return kinds;
+}
+
+// As of now.
+struct HeldResources {
+  Kinds threads = CountThreads();
+  Kinds descriptors = CountDescriptors();
+
+  // As of the process's start.
+  static const HeldResources& AtStart() {
+    static const HeldResources held;
+    return held;
+  }
+};
+inline const bool kStartIsCounted = !HeldResources::AtStart().threads.empty();  // before any test
+
+// Returns what `now` has beyond `before`, for people to read, or "".
+inline std::string AddedKinds(const Kinds& before, const Kinds& now) {
+  std::string added;
+  for (const auto& [kind, count] : now) {
+    const auto old = before.find(kind);
+    const int had = old == before.end() ? 0 : old->second;
+    if (count > had) added += StrCat(" ", kind, " (", count, ", before ", had, ")");
+  }
+  return added;
+}
+
+// Expects not one thread or descriptor more than before. The end of a connection takes a moment on both sides, so this
+// waits; what is left after 30 s stays.
+inline void ExpectNothingAdded(const HeldResources& before) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  std::string threads, descriptors;
+  do {
+    const HeldResources now;
+    threads = AddedKinds(before.threads, now.threads);
+    descriptors = AddedKinds(before.descriptors, now.descriptors);
+    if (threads.empty() && descriptors.empty()) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  } while (std::chrono::steady_clock::now() < deadline);
+  ADD_FAILURE() << "threads stay:" << threads << "; descriptors stay:" << descriptors;
+}
+
+}  // namespace cohort::testing
