@@ -33,7 +33,7 @@ ReplicaStep ReplicaInputs::MakeStep(Session& session, const std::vector<Output>&
   return ReplicaStep(session.MakeCallable(feeds, fetches, targets), placeholders_.size(), placeholders_[0].size());
 }
 
-std::vector<Tensor> ReplicaStep::operator()(const PerReplica<std::vector<Tensor>>& parts) const {
+RunResults ReplicaStep::operator()(const PerReplica<std::vector<Tensor>>& parts) const {
   std::vector<Tensor> feeds;
   for (const std::vector<Tensor>& part : parts) feeds.insert(feeds.end(), part.begin(), part.end());
   if (parts.size() == replicas_ && feeds.size() == replicas_ * components_) return step_(feeds);

@@ -13,8 +13,8 @@ namespace cohort::distribute {
 class ReplicaStep {
  public:
   // `parts`: the components of each replica of this process, as DistributedIterator::Next yields them. Returns the
-  // fetches, in order. Throws InvalidArgumentError for another number of parts, and as Session::Run.
-  std::vector<Tensor> operator()(const PerReplica<std::vector<Tensor>>& parts) const;
+  // fetches. Throws InvalidArgumentError for another number of parts, and as Session::Run.
+  RunResults operator()(const PerReplica<std::vector<Tensor>>& parts) const;
 
  private:
   friend class ReplicaInputs;

@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
     const auto iterator = batches.MakeIterator({.epoch = epoch});
     float last = 0;
     for (distribute::PerReplica<std::vector<Tensor>> parts; iterator->Next(&parts);)
-      last = step(parts)[0].scalar<float>();
+      last = step(parts)[loss].scalar<float>();
     if (strategy->is_chief()) std::cout << "epoch " << epoch + 1 << ": loss " << last << "\n";
   }
   if (strategy->is_chief()) examples::PrintLine(*strategy, session->Run({}, {w, b}));

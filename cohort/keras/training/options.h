@@ -82,7 +82,7 @@ struct FitOptions {
   // Before the first step ever, and once a model: a forward and a backward pass of the first batch measure how the
   // signal goes through the layers; what collapses or explodes is a warning with numbers and a remedy.
   bool signal_check = true;
-  // Of a dataset among several processes; tensors are always given whole to all.
+  // How several processes divide the batches of a dataset (docs/strategies.md). Tensors are divided by kData.
   data::AutoShardPolicy auto_shard = data::AutoShardPolicy::kAuto;
   // Steps between comparisons of the weights and the optimizer's variables of all replicas; 0: only where Fit begins
   // and ends.
