@@ -24,8 +24,6 @@ LONG_FUNCTIONS = {
     ("cohort/backends/cpu/kernels/random_test.cc", "GoldenNumbers"),
     ("cohort/graph/testing/test_ops.cc", "RegisterArrayOps"),
     ("cohort/graph/testing/test_ops.cc", "RegisterMathOps"),
-    ("cohort/keras/training/model_fit.cc", "Model::FitHere"),
-    ("cohort/keras/training/signal_probe.cc", "ModelEngine::MeasureSignal"),
     ("cohort/ops/constant.cc", "RegisterConstantOps"),
     ("cohort/ops/pooling.cc", "RegisterPoolingOps"),
     ("cohort/ops/state.cc", "RegisterStateOps"),

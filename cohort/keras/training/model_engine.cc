@@ -229,7 +229,7 @@ std::unique_ptr<StepContext> ModelEngine::DescribeStep(const CompiledModel& comp
     body(*step);
   }
   if (step->parts_->reported_loss.valid() && step->parts_->instance != nullptr) return step;
-  throw FailedPreconditionError(StrCat("[keras/train_step] expected ", training ? "TrainStep" : "TestStep",
+  throw FailedPreconditionError(StrCat("[keras/train_step] expected ", training ? "train_step" : "test_step",
                                        " to call the model and to report a loss (StepContext::ReportLoss); it did ",
                                        "not"));
 }
