@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 using Floats = std::vector<float>;
 using OptimizerPtr = std::unique_ptr<train::Optimizer>;
 
-constexpr int64_t kRows = 20'000;  // of a table that is large enough for its rows to travel alone
+constexpr int64_t kRows = 40'000;  // of a table of 320 KB, which is large enough for its rows to travel alone
 
 class StrategyTrainingTest : public ::testing::Test {
  protected:
