@@ -68,7 +68,8 @@ std::string SessionManager::Restore(Session& session, const PrepareOptions& opti
   Saver* saver = scaffold_.saver();
   if (saver == nullptr || options.checkpoint_dir.empty()) return "";
   CreateDirectories(options.checkpoint_dir);
-  RemoveAbandonedFiles(options.checkpoint_dir);
+  // If a checkpoint is awaited, another process writes there.
+  if (!options.wait_for_checkpoint) RemoveAbandonedFiles(options.checkpoint_dir);
   if (!options.restore) {
     if (!LatestCheckpoint(options.checkpoint_dir).empty()) {
       LogInfo("session manager", "starting anew; the checkpoints in ", options.checkpoint_dir, " stay as they are");

@@ -58,8 +58,9 @@ class StrategyBackup : public ::testing::Test {
             keras::BackupAndRestore({.backup_dir = Folder(each_its_own ? worker : -1), .save_every_batches = 1}));
       }
       int batches = 0;
-      fit.callbacks.push_back(keras::LambdaCallback({.on_train_batch_end = [&](int64_t, const keras::BatchLogs&) {
-        if (++batches != stop_after) return;
+      // Before the next batch: BackupAndRestore is called after all other callbacks of a batch.
+      fit.callbacks.push_back(keras::LambdaCallback({.on_train_batch_begin = [&](int64_t) {
+        if (batches++ != stop_after) return;
         strategy->meeting().Barrier();  // the chief has written
         throw CancelledError("the test stops here");
       }}));

@@ -54,9 +54,9 @@ class ElementwiseChainTest : public ::testing::Test {
     return CpuBackend::Get().MakeChain(std::move(links));
   }
 
-  Tensor Run(OpKernel& chain, const Tensor& x, const Tensor& y) {
-    slots_[0] = x;
-    slots_[1] = y;
+  Tensor Run(OpKernel& chain, Tensor x, Tensor y) {
+    slots_[0] = std::move(x);
+    slots_[1] = std::move(y);
     slots_[2].Reset();
     KernelContext ctx(*nodes_.back(), *devices_[0], step_, slots_, input_slots_, slots_ + 2, uses_);
     chain.Compute(ctx);
@@ -84,11 +84,12 @@ TEST_F(ElementwiseChainTest, OnePassOverValuesOfOneShape) {
 
 TEST_F(ElementwiseChainTest, WorksInTheMemoryOfAValueThatNothingElseUses) {
   const auto chain = Chain();
-  Tensor x = Tensor::Vector<float>({1, -2, 3});
+  const Tensor x = Tensor::Vector<float>({1, -2, 3});
   const void* memory = x.raw_data();
   EXPECT_NE(Run(*chain, x, Tensor::Scalar(2.0f)).raw_data(), memory);  // `x` holds it
   slots_[2].Reset();
-  EXPECT_EQ(Run(*chain, std::exchange(x, Tensor()).Clone(), Tensor::Scalar(2.0f)).raw_data(), slots_[0].raw_data());
+  const Tensor in_place = Run(*chain, x.Clone(), Tensor::Scalar(2.0f));
+  EXPECT_EQ(in_place.raw_data(), slots_[0].raw_data());
 }
 
 TEST_F(ElementwiseChainTest, KernelsRunOneByOneWhereAnOperandBroadcasts) {
