@@ -40,7 +40,7 @@ class GradientContext {
   Output grad(int i = 0);
   const Gradient& raw_grad(int i = 0) const { return grads_.at(static_cast<size_t>(i)); }
   // Gradient of input i. Inputs that are not set get none (integers, shapes, axes).
-  void SetInput(int i, Gradient gradient) { result_.at(static_cast<size_t>(i)) = gradient; }
+  void SetInput(int i, Gradient gradient) { result_.at(static_cast<size_t>(i)) = std::move(gradient); }
   template <typename T>
   const T& attr(std::string_view name) const {
     return node_.attr<T>(name);

@@ -62,7 +62,7 @@ class Patience {
 
 SessionManager::SessionManager(const Graph& graph, const Scaffold& scaffold, Coordinator& coordinator,
                                SessionManagerOptions options)
-    : graph_(graph), scaffold_(scaffold), coordinator_(coordinator), options_(options) {}
+    : graph_(graph), scaffold_(scaffold), coordinator_(coordinator), options_(std::move(options)) {}
 
 std::string SessionManager::Restore(Session& session, const PrepareOptions& options) const {
   Saver* saver = scaffold_.saver();

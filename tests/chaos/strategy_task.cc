@@ -77,6 +77,7 @@ class WatchesSaving final : public keras::Layer {
 };
 
 std::vector<keras::CallbackPtr> WritingCallbacks(const std::string& folder, const distribute::Strategy& strategy) {
+  CreateDirectories(folder);  // CSVLogger is called first, and makes no folder
   const auto write = [folder, &strategy](int epoch, keras::Logs&) {
     const distribute::WorkerFolder mine(strategy, folder + "/own");
     WriteFileAtomically(mine.path() + "/epoch.txt", StrCat(epoch));
