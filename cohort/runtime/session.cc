@@ -66,28 +66,35 @@ RunResults Session::RunIntercepted(RunRequest request) {
 }
 
 void Session::RunAsync(RunRequest request, RunDone done) {
-  const auto finished = std::make_shared<RunDone>(std::move(done));
+  const size_t wanted = request.fetches.size();
+  const auto kept = std::make_shared<RunRequest>(std::move(request));
+  // Shared with the run: called once, by it or by the error that keeps it from starting.
+  const auto finish = std::make_shared<std::function<void(Status, RunResults)>>(
+      [kept, wanted, interceptor = interceptor_, done](Status status, RunResults results) {
+        try {
+          if (interceptor != nullptr) interceptor->AfterRun(*kept, status, results);
+        } catch (...) {
+          if (status.ok()) status = Status::FromCurrentException();
+        }
+        if (!status.ok()) results = RunResults();
+        if (results.size() > wanted) results.Truncate(wanted);
+        done(status, std::move(results));
+      });
+  if (interceptor_ != nullptr) {
+    try {
+      interceptor_->BeforeRun(kept.get());
+    } catch (...) {
+      return done(Status::FromCurrentException(), {});
+    }
+  }
   try {
-    const size_t wanted = request.fetches.size();
-    const std::shared_ptr<RunInterceptor> interceptor = interceptor_;
-    if (interceptor != nullptr) interceptor->BeforeRun(&request);
-    const auto kept = std::make_shared<RunRequest>(std::move(request));
     const PreparedSignature& prepared = master_->Prepare(kept->feeds, kept->fetches, kept->targets);
-    master_->StartStep(
-        prepared, kept->feeds, kept->options,
-        [kept, wanted, interceptor, finished, fetches = prepared.fetches](Status status, std::vector<Tensor> values) {
-          RunResults results(std::move(values), fetches);
-          try {
-            if (interceptor != nullptr) interceptor->AfterRun(*kept, status, results);
-          } catch (...) {
-            if (status.ok()) status = Status::FromCurrentException();
-          }
-          if (!status.ok()) results = RunResults();
-          if (results.size() > wanted) results.Truncate(wanted);
-          (*finished)(status, std::move(results));
-        });
+    master_->StartStep(prepared, kept->feeds, kept->options,
+                       [finish, fetches = prepared.fetches](const Status& status, std::vector<Tensor> values) {
+                         (*finish)(status, RunResults(std::move(values), fetches));
+                       });
   } catch (...) {
-    (*finished)(Status::FromCurrentException(), {});
+    (*finish)(Status::FromCurrentException(), {});
   }
 }
 

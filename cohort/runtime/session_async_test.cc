@@ -197,11 +197,14 @@ TEST_P(SessionAsyncTest, TheInterceptorAddsFetchesThatTheCallerDoesNotSee) {
   EXPECT_EQ(outcome.results.size(), 1u);
   EXPECT_EQ(outcome.results[y].scalar<float>(), 4.0f);
   EXPECT_THROW(session.Run({{x, Tensor::Vector<float>({1, 2})}}, {y}), InvalidArgumentError);
+  auto misfit = Start(session, {{{x, Tensor::Vector<float>({1, 2})}}, {y}});  // does not even start
+  EXPECT_EQ(Await(misfit).status.code(), Code::kInvalidArgument);
   EXPECT_EQ(recorder->seen(), (std::vector<float>{20, 30}));
-  EXPECT_EQ(recorder->codes(), (std::vector<Code>{Code::kOk, Code::kOk, Code::kInvalidArgument}));
+  EXPECT_EQ(recorder->codes(),
+            (std::vector<Code>{Code::kOk, Code::kOk, Code::kInvalidArgument, Code::kInvalidArgument}));
   session.SetInterceptor(nullptr);
   session.Run({{x, Tensor::Scalar(2.0f)}}, {y});
-  EXPECT_EQ(recorder->codes().size(), 3u);
+  EXPECT_EQ(recorder->codes().size(), 4u);
 }
 
 }  // namespace
