@@ -66,9 +66,9 @@ class CollectiveEngine {
   virtual Algorithm AlgorithmOf(DType dtype, int64_t bytes) const = 0;
   // Takes `call` over and ends it with EndCall, perhaps before this returns. If it throws, it has not touched `call`.
   virtual void Begin(CollectiveCall&& call) = 0;
-  // A message of EngineHost::Post. `data.to` is a local member. If `may_compute_inline` is true, this thread may also
-  // compute what the message makes possible, if that is little work. Throws DataLossError for a message that no peer of
-  // this version sends.
+  // Handles a message of EngineHost::Post. `data.to` is a local member. If `may_compute_inline` is true and the message
+  // is small, this thread also runs the steps that have waited for it; otherwise a worker thread does. Throws
+  // DataLossError for a message that no peer of this version sends.
   virtual void Deliver(const DataMessage& data, Tensor tensor, bool may_compute_inline) = 0;
   // EngineHost::WhyGone has changed for a member. The engine fails the group if a call waits for it.
   virtual void OnPeerGone() = 0;

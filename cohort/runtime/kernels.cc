@@ -49,7 +49,7 @@ std::unique_ptr<OpKernel> MakeArg(const KernelConstruction& c) {
   return std::make_unique<ArgKernel>(c);
 }
 
-// The value is in host memory already, or it is the result of a function, which stays in the memory where it is.
+// Returns a value that lies in host memory, or the result of a function, which stays in the memory in which it lies.
 class RetvalKernel final : public OpKernel {
  public:
   explicit RetvalKernel(const KernelConstruction& c) : index_(static_cast<size_t>(c.attr<int64_t>("index"))) {}

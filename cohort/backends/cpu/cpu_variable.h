@@ -11,11 +11,11 @@
 
 namespace cohort {
 
-// Thread-safe. Two ways to hold the value, chosen by use:
-//   dense:   as Variable describes it.
-//   by row:  from the first Gather or UpdateRows on, the buffer stays where it is and is never copied as a whole for an
-//            update. Rows are copied out and changed under locks on stripes of rows; a whole read copies stripe by
-//            stripe. The guarantee is then per row.
+// The CPU's variable, which can also be used by rows. Thread-safe. It holds its value in one of two ways:
+//   dense:   As Variable describes it. Every variable begins so.
+//   by row:  The first Gather or UpdateRows chooses this way for good. The buffer then keeps its address, and an update
+//            never copies all of it. Rows are read and changed under locks on stripes of rows. Read copies one stripe
+//            after the other, so it sees each row whole, but not all rows at one time.
 class CpuVariable final : public Variable {
  public:
   using Variable::Variable;

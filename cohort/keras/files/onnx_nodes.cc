@@ -74,7 +74,8 @@ void OnnxTranslation::AddNode(const Node& node) {
 
 void OnnxTranslation::Add(const std::vector<Output>& outputs) {
   if (outputs.empty()) return;
-  // What each needed node is a constant of; nothing else has to be known of those that a constant follows from.
+  // The nodes that the outputs need, with their values if they are constants. What a constant was computed from is not
+  // needed.
   std::map<const Node*, std::optional<Tensor>> needed;
   std::vector<const Node*> open;
   open.reserve(outputs.size());

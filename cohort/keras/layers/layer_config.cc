@@ -18,7 +18,8 @@ const ConfigMakers<LayerRef>& AllLayerMakers() {
   return makers;
 }
 
-// The "axis" of a normalization as -1, where it is the last one of the shape that the layer was built for.
+// Returns `value` with the "axis" of a normalization as -1 if it is the last one of the shape that the layer was built
+// for.
 ConfigValue WithLastAxis(const ConfigValue& value) {
   const ConfigValue* axis = value.At("config").Find("axis");
   if (axis == nullptr || value.At("class_name").AsString() == "Concatenate") return value;

@@ -49,7 +49,7 @@ ConfigValue::Object NormalizationConfig(const Options& options, ConfigValue::Obj
   return config;
 }
 
-// The axis has been made -1 where it is the last one.
+// Requires: WithLastAxis has made the last axis -1.
 template <typename Options>
 Options ReadNormalization(ConfigReader& reader) {
   Options options;

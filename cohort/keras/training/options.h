@@ -76,8 +76,8 @@ struct FitOptions {
   int64_t validation_steps = 0;       // batches, each time the first ones; 0: until the data ends
   int64_t validation_batch_size = 0;  // of tensors; 0: batch_size
   int validation_freq = 1;            // epochs between validations
-  // Of the order of shuffled tensors. The order follows from it and from the number of the epoch, counted over all
-  // calls of Fit, or from initial_epoch on where that is given.
+  // Seed of the order of shuffled tensors. The order follows from the seed and the number of the epoch. Epochs are
+  // counted over all calls of Fit, or from initial_epoch if that is set.
   int64_t seed = 0;
   // Before the first step ever, and once a model: a forward and a backward pass of the first batch measure how the
   // signal goes through the layers; what collapses or explodes is a warning with numbers and a remedy.

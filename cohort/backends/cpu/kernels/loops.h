@@ -1,5 +1,5 @@
-// How CPU kernels go over elements: the function for a dtype is picked once, when the kernel is made; bfloat16 is
-// computed in float32; a loop is split over the OpenMP team only where it is long. Internal to backends/cpu/kernels.
+// How CPU kernels go over elements. The function for a dtype is picked once, when the kernel is made. bfloat16 is
+// computed in float32. A loop is split over the OpenMP team only if it is long. Internal to backends/cpu/kernels.
 #pragma once
 
 #include <algorithm>
