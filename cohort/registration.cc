@@ -8,7 +8,7 @@
 #include "cohort/collective/group_directory.h"
 #include "cohort/collective/kernels.h"
 #include "cohort/ops/register.h"
-#include "cohort/runtime/kernels.h"
+#include "cohort/runtime/kernels/runtime_kernels.h"
 #include "cohort/summary/kernels.h"
 
 namespace cohort {

@@ -11,7 +11,7 @@
 #include "cohort/core/testing/throws.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/register.h"
-#include "cohort/runtime/kernels.h"
+#include "cohort/runtime/kernels/runtime_kernels.h"
 #include "cohort/runtime/session.h"
 
 namespace cohort {

@@ -20,7 +20,7 @@
 #include "cohort/ops/control.h"
 #include "cohort/ops/math.h"
 #include "cohort/ops/register.h"
-#include "cohort/runtime/kernels.h"
+#include "cohort/runtime/kernels/runtime_kernels.h"
 
 namespace cohort {
 namespace {

@@ -15,7 +15,7 @@
 #include "cohort/ops/constant.h"
 #include "cohort/ops/math.h"
 #include "cohort/ops/register.h"
-#include "cohort/runtime/kernels.h"
+#include "cohort/runtime/kernels/runtime_kernels.h"
 
 namespace cohort::data {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/runtime/colocation.h"
-#include "cohort/runtime/placer.h"
-#include "cohort/runtime/update_barrier.h"
+#include "cohort/runtime/execution/update_barrier.h"
+#include "cohort/runtime/placement/colocation.h"
+#include "cohort/runtime/placement/placer.h"
 
 namespace cohort {
 namespace {

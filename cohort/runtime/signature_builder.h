@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/runtime/partitioner.h"
+#include "cohort/runtime/placement/partitioner.h"
 #include "cohort/runtime/prepared_signature.h"
 #include "cohort/runtime/session.h"
 #include "cohort/runtime/task_client.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cohort/device/device.h"
-#include "cohort/runtime/executable.h"
+#include "cohort/runtime/execution/executable.h"
 
 namespace cohort {
 

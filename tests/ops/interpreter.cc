@@ -9,7 +9,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/ops/register.h"
-#include "cohort/runtime/kernels.h"
+#include "cohort/runtime/kernels/runtime_kernels.h"
 
 namespace cohort::testing {
 namespace {

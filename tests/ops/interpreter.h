@@ -10,7 +10,7 @@
 
 #include "cohort/device/kernel.h"
 #include "cohort/graph/graph.h"
-#include "cohort/runtime/function_library.h"
+#include "cohort/runtime/execution/function_library.h"
 
 namespace cohort::testing {
 

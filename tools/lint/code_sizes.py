@@ -34,9 +34,7 @@ LONG_FUNCTIONS = {
     ("tests/ops/slice_cases.cc", "AddJoinCases"),
 }
 LARGE_CLASSES = set()
-FULL_FOLDERS = {
-    "cohort/runtime",
-}
+FULL_FOLDERS = set()
 
 TEST_MACRO = re.compile(r"^(TYPED_)?TEST(_F|_P|_SUITE\w*)?$")
 

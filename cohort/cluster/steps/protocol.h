@@ -8,7 +8,7 @@
 
 #include "cohort/cluster/transport.h"
 #include "cohort/device/device.h"
-#include "cohort/runtime/executable.h"
+#include "cohort/runtime/execution/executable.h"
 
 namespace cohort {
 

@@ -9,7 +9,7 @@
 #include "cohort/backends/test/test_device.h"
 #include "cohort/backends/test/test_kernels.h"
 #include "cohort/ops/register.h"
-#include "cohort/runtime/kernels.h"
+#include "cohort/runtime/kernels/runtime_kernels.h"
 #include "cohort/runtime/session.h"
 
 namespace cohort::testing {

@@ -14,7 +14,7 @@
 #include "cohort/device/backend.h"
 #include "cohort/device/cancellation.h"
 #include "cohort/device/kernel.h"
-#include "cohort/runtime/executor.h"
+#include "cohort/runtime/execution/executor.h"
 #include "cohort/runtime/testing/device_kinds.h"
 
 namespace cohort::testing {

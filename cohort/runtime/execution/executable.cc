@@ -1,0 +1,249 @@
+#include "cohort/runtime/execution/executable.h"
+
+#include <algorithm>
+
+#include "cohort/core/str_cat.h"
+
+namespace cohort {
+namespace {
+
+// Values of a failed step may come late; for so many failed steps they are recognised.
+constexpr size_t kRememberedSteps = 4096;
+
+}  // namespace
+
+struct Executable::Step {
+  explicit Step(const std::vector<EdgeRoute>& routes, int self) : rendezvous(routes, self) {}
+
+  int64_t id = 0;
+  bool started = false;
+  std::vector<Tensor> args;
+  std::vector<Tensor> rets;
+  CancellationManager cancellation;
+  StepRendezvous rendezvous;
+  StepInfo info;
+  StepDone done;
+  std::atomic<int> partitions_left{0};
+  Mutex mu;
+  Status status GUARDED_BY(mu);
+};
+
+Executable::Executable(ExecutableSpec spec, const DeviceSet& devices, std::unique_ptr<ValueSender> sender)
+    : key_(spec.key),
+      tasks_(std::move(spec.tasks)),
+      self_(spec.self),
+      edges_(std::move(spec.edges)),
+      num_args_(spec.num_args),
+      num_rets_(spec.num_rets),
+      sender_(std::move(sender)) {
+  for (ExecutableSpec::Part& part : spec.partitions) {
+    Device* device = devices.Find(part.device);
+    if (device == nullptr) throw NotFoundError(StrCat("[executable] this task has no device ", part.device));
+    executors_.push_back(std::make_unique<Executor>(std::move(part.graph), *device));
+  }
+}
+
+Executable::~Executable() = default;
+
+Executable::StepPtr Executable::FindStep(int64_t id) const {
+  for (const StepPtr& step : steps_) {
+    if (step->id == id) return step;
+  }
+  return nullptr;
+}
+
+Executable::StepPtr Executable::NewStep(int64_t id) {
+  StepPtr step;
+  if (pool_.empty()) {
+    step = std::make_shared<Step>(edges_, self_);
+  } else {
+    step = std::move(pool_.back());
+    pool_.pop_back();
+  }
+  step->id = id;
+  step->started = false;
+  if (!edges_.empty()) step->rendezvous.Reset(sender_.get(), id);
+  if (step->cancellation.cancelled()) step->cancellation.Reset();
+  steps_.push_back(std::move(step));
+  return steps_.back();
+}
+
+Executable::StepPtr Executable::FindOrMakeStep(int64_t id) {
+  StepPtr step = FindStep(id);
+  return step != nullptr ? step : NewStep(id);
+}
+
+void Executable::RetireStep(Step* step) {
+  const auto it =
+      std::find_if(steps_.begin(), steps_.end(), [step](const StepPtr& held) { return held.get() == step; });
+  StepPtr ended = std::move(*it);
+  *it = std::move(steps_.back());
+  steps_.pop_back();
+  if (ended.use_count() == 1) {
+    pool_.push_back(std::move(ended));  // else a late value or a cancellation still looks at it
+  }
+  if (steps_.empty()) idle_.NotifyAll();
+}
+
+std::vector<Tensor> Executable::RunInline(int64_t id, const FillArgs& fill) {
+  Step* step;  // steps_ holds it until its end
+  {
+    MutexLock lock(mu_);
+    cancelled_.ThrowIfError();
+    step = NewStep(id).get();
+    step->started = true;
+  }
+  fill(step->args);
+  step->rets.resize(static_cast<size_t>(num_rets_));
+  step->info = {id, &step->rendezvous, &step->cancellation, step->args, step->rets};
+  const Status status = executors_.front()->RunSync(step->info);
+  std::vector<Tensor> rets = std::move(step->rets);
+  step->rets.clear();
+  step->args.clear();
+  {
+    MutexLock lock(mu_);
+    RetireStep(step);
+  }
+  status.ThrowIfError();
+  return rets;
+}
+
+void Executable::StartStep(int64_t id, std::vector<Tensor> args, Executor::Mode mode, StepDone done) {
+  if (args.size() != static_cast<size_t>(num_args_)) {
+    throw InvalidArgumentError(
+        StrCat("[executable] step ", id, " brings ", args.size(), " fed values; ", num_args_, " are needed"));
+  }
+  Step* step;  // steps_ holds it until its end
+  Status cancelled;
+  {
+    MutexLock lock(mu_);
+    step = FindOrMakeStep(id).get();
+    if (step->started) throw AlreadyExistsError(StrCat("[executable] step ", id, " is under way already"));
+    step->started = true;
+    cancelled = cancelled_;
+  }
+  step->args = std::move(args);
+  step->rets.resize(static_cast<size_t>(num_rets_));
+  step->done = std::move(done);
+  step->info = {id, &step->rendezvous, &step->cancellation, step->args, step->rets};
+  step->partitions_left = static_cast<int>(executors_.size()) + 1;
+  {
+    MutexLock lock(step->mu);
+    step->status = step->cancellation.status();
+    if (!cancelled.ok()) step->status = cancelled;
+    cancelled = step->status;
+  }
+  if (cancelled.ok()) {
+    // All but the first one on their devices' threads; the first one here, last, because it may run to its end.
+    for (size_t i = executors_.size(); i-- > 0;) {
+      executors_[i]->RunAsync(step->info, i == 0 ? mode : Executor::Mode::kDevice,
+                              [this, step](const Status& status) { PartitionDone(step, status); });
+    }
+  } else {
+    step->partitions_left = 1;
+  }
+  PartitionDone(step, Status());
+}
+
+void Executable::PartitionDone(Step* step, const Status& status) {
+  if (!status.ok()) {
+    bool first;
+    {
+      MutexLock lock(step->mu);
+      first = step->status.ok();
+      if (first) step->status = status;
+    }
+    if (first) CancelOne(*step, status);
+  }
+  if (step->partitions_left.fetch_sub(1) == 1) EndStep(step);
+}
+
+void Executable::EndStep(Step* step) {
+  Status status;
+  {
+    MutexLock lock(step->mu);
+    status = std::exchange(step->status, Status());
+  }
+  StepDone done = std::exchange(step->done, nullptr);
+  std::vector<Tensor> rets = std::move(step->rets);
+  step->rets.clear();
+  step->args.clear();
+  if (!status.ok()) rets.clear();
+  // `done` first: while it runs the step still counts as under way, so that the executable is not freed.
+  const int64_t id = step->id;
+  done(status, std::move(rets));
+  MutexLock lock(mu_);
+  if (!status.ok()) {
+    failed_.insert(id);
+    if (failed_.size() > kRememberedSteps) failed_.erase(failed_.begin());
+  }
+  RetireStep(step);
+}
+
+void Executable::Deliver(int64_t id, EdgeId edge, const Tensor& value) {
+  if (edge < 0 || static_cast<size_t>(edge) >= edges_.size() || edges_[static_cast<size_t>(edge)].dst_task != self_) {
+    throw InvalidArgumentError(
+        StrCat("[executable] step ", id, " was sent a value for edge ", edge, ", which does not end at this task"));
+  }
+  StepPtr step;
+  {
+    MutexLock lock(mu_);
+    if (failed_.count(id) > 0 || !cancelled_.ok()) return;
+    step = FindOrMakeStep(id);
+  }
+  step->rendezvous.Send(edge, value);
+}
+
+void Executable::CancelOne(Step& step, const Status& why) {
+  step.cancellation.Cancel(why);
+  step.rendezvous.Abort(why);
+}
+
+void Executable::CancelStep(int64_t id, const Status& why) {
+  StepPtr step;
+  {
+    MutexLock lock(mu_);
+    step = FindStep(id);
+    if (step == nullptr || !step->started) return;
+  }
+  CancelOne(*step, why);
+}
+
+void Executable::CancelAll(const Status& why) {
+  std::vector<StepPtr> started;
+  {
+    MutexLock lock(mu_);
+    if (cancelled_.ok()) cancelled_ = why;
+    // For those that are mentioned but were never started nobody waits.
+    std::erase_if(steps_, [](const StepPtr& step) { return !step->started; });
+    started = steps_;
+    if (steps_.empty()) idle_.NotifyAll();
+  }
+  for (const StepPtr& step : started) CancelOne(*step, why);
+}
+
+bool Executable::UsesTask(const std::string& task) const {
+  return std::find(tasks_.begin(), tasks_.end(), task) != tasks_.end();
+}
+
+bool Executable::WaitIdle(std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  MutexLock lock(mu_);
+  while (!steps_.empty()) {
+    if (!idle_.WaitUntil(mu_, deadline) && !steps_.empty()) return false;
+  }
+  return true;
+}
+
+std::vector<std::string> Executable::DescribeSteps() {
+  std::vector<std::string> lines;
+  MutexLock lock(mu_);
+  for (const StepPtr& step : steps_) {
+    const std::vector<std::string> awaited = step->rendezvous.Awaited();
+    lines.push_back(awaited.empty() ? StrCat("step ", step->id, ": running")
+                                    : StrCat("step ", step->id, ": waits for ", StrJoin(awaited, ", ")));
+  }
+  return lines;
+}
+
+}  // namespace cohort

@@ -1,0 +1,37 @@
+#include "cohort/runtime/execution/executor.h"
+
+#include <utility>
+
+#include "cohort/runtime/execution/function_library.h"
+#include "cohort/runtime/plan/plan_compiler.h"
+
+namespace cohort {
+
+Executor::Executor(std::unique_ptr<Graph> graph, Device& device, FunctionLibrary* functions)
+    : plan_(CompilePlan(std::move(graph), device, functions)),
+      arena_planner_(plan_->leaves),
+      sequential_runs_(*plan_, arena_planner_),
+      dataflow_runs_(*plan_, arena_planner_) {}
+
+Executor::~Executor() = default;
+
+void Executor::RunAsync(const StepInfo& step, Mode mode, Done done) {
+  if (is_synchronous()) {
+    Start(sequential_runs_.Take(), step, mode, std::move(done));
+  } else {
+    Start(dataflow_runs_.Take(), step, mode, std::move(done));
+  }
+}
+
+template <typename Run>
+void Executor::Start(Run& run, const StepInfo& step, Mode mode, Done done) {
+  if (mode != Mode::kDevice) {
+    run.Start(step, mode, std::move(done), mode == Mode::kInline ? StepThread::kCaller : StepThread::kOther);
+  } else if (step.caller != nullptr && device().compute_thread().IsOwnThread()) {
+    run.Start(step, mode, std::move(done), StepThread::kCompute);
+  } else {
+    run.StartOnComputeThread(step, mode, std::move(done));
+  }
+}
+
+}  // namespace cohort

@@ -1,0 +1,188 @@
+#include "cohort/runtime/execution/step_run.h"
+
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "cohort/core/str_cat.h"
+
+namespace cohort {
+namespace {
+
+// Inputs of this many bytes make a kernel expensive: about 50 us of memory traffic.
+constexpr size_t kExpensiveBytes = 256 * 1024;
+
+}  // namespace
+
+StepRun::StepRun(const Plan& plan, ArenaPlanner& planner)
+    : plan_(plan),
+      device_(plan.device),
+      gate_(plan.device.task().update_gate),
+      slots_(plan.initial_uses.size()),
+      uses_(plan.initial_uses.size()),
+      planner_(planner),
+      arena_(planner) {
+  for (const auto& [slot, value] : plan.constants) slots_[static_cast<size_t>(slot)] = value;
+}
+
+StepRun::~StepRun() = default;
+
+void StepRun::BeginStep(const StepInfo& step, StepMode mode) {
+  step_ = &step;
+  if (plan_.on_streams && step.error == nullptr) {
+    error_.Reset();
+    own_step_ = step;
+    own_step_.error = &error_;
+    step_ = &own_step_;
+  }
+  mode_ = mode;
+  gate_.Begin(plan_.update_nodes, step.in_update_gate);
+  memory_ = WantsArena(step) ? static_cast<Allocator*>(&arena_) : &device_.allocator();
+  if (!uses_.empty()) std::memcpy(uses_.data(), plan_.initial_uses.data(), uses_.size() * sizeof(int32_t));
+}
+
+// A plan of small values alone does without; it is looked at again after 1, 2, 4, 8.. runs, or when a feed is large.
+bool StepRun::WantsArena(const StepInfo& step) {
+  if (!plan_.has_host_memory) return false;
+  if (planner_.in_use() || std::has_single_bit(++runs_)) return true;
+  for (const Tensor& arg : step.args) {
+    if (arg.num_elements() >= static_cast<int64_t>(kArenaFromBytes / sizeof(float))) return true;
+  }
+  return false;
+}
+
+bool StepRun::ShouldMove(const PlanNode& node, StepThread thread) const {
+  if (plan_.on_streams) return false;
+  if (thread == StepThread::kCompute || (thread == StepThread::kCaller && device_.intra_op_threads() == 1)) {
+    return false;
+  }
+  size_t bytes = 0;
+  for (const int32_t slot : plan_.InputSlots(node)) bytes += slots_[static_cast<size_t>(slot)].bytes();
+  return bytes > kExpensiveBytes;
+}
+
+bool StepRun::RunNode(const PlanNode& node, bool on_compute_thread) {
+  arena_.BeginNode(static_cast<int32_t>(&node - plan_.nodes.data()));
+  KernelContext context = ContextOf(node);
+  context.set_allocator(node.on_host ? HostAllocator() : *memory_);
+  if (on_compute_thread) context.set_num_threads(device_.intra_op_threads());
+  try {
+    node.kernel->Compute(context);
+    for (int32_t i = 0; i < node.num_outputs; ++i) {
+      if (!slots_[static_cast<size_t>(node.output_begin + i)].defined()) [[unlikely]] {
+        throw InternalError(StrCat("the kernel left output ", i, " unset"));
+      }
+    }
+  } catch (...) {
+    Fail(node, Status::FromCurrentException());
+    return false;
+  }
+  FinishNode(node);
+  return true;
+}
+
+void StepRun::FinishNode(const PlanNode& node) {
+  Tensor* slots = slots_.data();
+  int32_t* uses = uses_.data();
+  const bool shared = !plan_.is_synchronous();  // another thread may give up the same slot at the same time
+  for (const int32_t slot : plan_.InputSlots(node)) {
+    std::atomic_ref<int32_t> left(uses[slot]);
+    int32_t now;
+    if (shared) {
+      now = left.fetch_sub(1, std::memory_order_acq_rel) - 1;
+    } else {
+      now = left.load(std::memory_order_relaxed) - 1;
+      left.store(now, std::memory_order_release);
+    }
+    if (now == 0) slots[slot].Reset();
+  }
+  for (int32_t slot = node.output_begin; slot < node.output_begin + node.num_outputs; ++slot) {
+    if (uses[slot] == 0) slots[slot].Reset();
+  }
+  if (node.updates) gate_.UpdateDone();
+}
+
+void StepRun::Fail(const PlanNode& node, const Status& status) {
+  // An error that work on a stream has reported is complete. A cancelled step tells why it was cancelled, which is
+  // complete, too.
+  const bool reported = step_->error != nullptr && step_->error->set();
+  const bool cancelled = step_->cancellation != nullptr && step_->cancellation->cancelled();
+  if (reported) return FailWith(step_->error->status());
+  if (cancelled) return FailWith(status);
+  FailWith(Status(status.code(), StrCat(status.message(), "\n  ", ContextOf(node).Describe())));
+}
+
+void StepRun::FailWith(const Status& status) {
+  {
+    MutexLock lock(mu_);
+    if (!status_.ok()) return;
+    status_ = status;
+  }
+  if (step_->cancellation != nullptr) step_->cancellation->Cancel(status);
+  if (step_->rendezvous != nullptr) step_->rendezvous->Abort(status);
+}
+
+void StepRun::TakeError(const Status& of_device) {
+  if (!of_device.ok()) return FailWith(of_device);
+  if (error_.set()) FailWith(error_.status());
+}
+
+void StepRun::WaitForStream() {
+  Mutex mu;
+  CondVar changed;
+  std::optional<Status> reached;
+  device_.compute_stream()->Record()->OnReady([&](const Status& status) {
+    MutexLock lock(mu);
+    reached = status;
+    changed.NotifyAll();
+  });
+  {
+    MutexLock lock(mu);
+    while (!reached) changed.Wait(mu);  // ends: a stream runs what it has, or its device fails
+  }
+  TakeError(*reached);
+}
+
+void StepRun::AfterStream(std::function<void()> end) {
+  device_.compute_stream()->Record()->OnReady([this, end = std::move(end)](const Status& status) {
+    device_.RunOnHost([this, end, status] {
+      TakeError(status);
+      end();
+    });
+  });
+}
+
+bool StepRun::Cancelled(const PlanNode& node) {
+  const CancellationManager* cancellation = step_->cancellation;
+  if (cancellation == nullptr || !cancellation->cancelled() || gate_.inside()) return false;
+  Fail(node, cancellation->status());
+  return true;
+}
+
+void StepRun::EnteredGate(const PlanNode& node) {
+  if (Cancelled(node)) {
+    gate_.TurnBack();
+  } else {
+    gate_.Entered();
+  }
+}
+
+Status StepRun::CloseStep() {
+  gate_.LeaveIfInside();
+  Status status;
+  {
+    MutexLock lock(mu_);
+    if (!status_.ok()) std::swap(status, status_);
+  }
+  if (!status.ok()) {
+    for (size_t slot = 0; slot < slots_.size(); ++slot) {
+      if (plan_.initial_uses[slot] < Plan::kForEver) slots_[slot].Reset();
+    }
+  }
+  arena_.EndRun(status.ok());
+  return status;
+}
+
+}  // namespace cohort

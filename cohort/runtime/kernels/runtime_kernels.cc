@@ -1,0 +1,159 @@
+#include "cohort/runtime/kernels/runtime_kernels.h"
+
+#include <utility>
+
+#include "cohort/device/backend.h"
+#include "cohort/runtime/placement/memory_placement.h"
+
+namespace cohort {
+namespace {
+
+// On a device with streams a kernel that hands a value to the host waits for the copy, and is asynchronous. On any
+// other device it is not: values lie where they are wanted, and a plan of such kernels stays synchronous.
+bool HasStreams(const KernelConstruction& c) { return c.device.backend().has_streams(); }
+
+// Values that a session was fed are the caller's; those of a function's arguments are given to its body.
+class ArgKernel final : public OpKernel {
+ public:
+  explicit ArgKernel(const KernelConstruction& c)
+      : index_(static_cast<size_t>(c.attr<int64_t>("index"))), take_(c.node.has_attr("_of_function")) {}
+  void Compute(KernelContext& ctx) override {
+    Tensor& value = ctx.step().args[index_];
+    ctx.SetOutput(0, PlacedAs(ctx, 0, take_ ? std::move(value) : value));
+  }
+
+ private:
+  const size_t index_;
+  const bool take_;
+};
+
+// An argument of a function that its body reads on the host, while the caller may have it on the device.
+class ArgToHostKernel final : public AsyncOpKernel {
+ public:
+  explicit ArgToHostKernel(const KernelConstruction& c) : index_(static_cast<size_t>(c.attr<int64_t>("index"))) {}
+  void ComputeAsync(KernelContext& ctx, Done done) override {
+    const Tensor value = std::move(ctx.step().args[index_]);
+    CopyToHostInStep(ctx, value, [&ctx, done = std::move(done)](const Status& status, Tensor copy) {
+      ctx.SetOutput(0, std::move(copy));
+      done(status);
+    });
+  }
+
+ private:
+  const size_t index_;
+};
+
+std::unique_ptr<OpKernel> MakeArg(const KernelConstruction& c) {
+  const bool to_host = HasStreams(c) && c.node.has_attr("_of_function") && LiesInHostMemory(c.node.output(0));
+  if (to_host) return std::make_unique<ArgToHostKernel>(c);
+  return std::make_unique<ArgKernel>(c);
+}
+
+// Returns a value that lies in host memory, or the result of a function, which stays in the memory in which it lies.
+class RetvalKernel final : public OpKernel {
+ public:
+  explicit RetvalKernel(const KernelConstruction& c) : index_(static_cast<size_t>(c.attr<int64_t>("index"))) {}
+  void Compute(KernelContext& ctx) override { ctx.step().rets[index_] = ctx.input(0); }
+
+ private:
+  const size_t index_;
+};
+
+class RetvalToHostKernel final : public AsyncOpKernel {
+ public:
+  explicit RetvalToHostKernel(const KernelConstruction& c) : index_(static_cast<size_t>(c.attr<int64_t>("index"))) {}
+  void ComputeAsync(KernelContext& ctx, Done done) override {
+    CopyToHostInStep(ctx, ctx.input(0), [this, &ctx, done = std::move(done)](const Status& status, Tensor copy) {
+      ctx.step().rets[index_] = std::move(copy);
+      done(status);
+    });
+  }
+
+ private:
+  const size_t index_;
+};
+
+std::unique_ptr<OpKernel> MakeRetval(const KernelConstruction& c) {
+  if (HasStreams(c) && !c.node.has_attr("_of_function")) return std::make_unique<RetvalToHostKernel>(c);
+  return std::make_unique<RetvalKernel>(c);
+}
+
+class SendKernel final : public OpKernel {
+ public:
+  explicit SendKernel(const KernelConstruction& c) : edge_(static_cast<EdgeId>(c.attr<int64_t>("edge"))) {}
+  void Compute(KernelContext& ctx) override { ctx.step().rendezvous->Send(edge_, ctx.input(0)); }
+
+ private:
+  const EdgeId edge_;
+};
+
+class SendFromDeviceKernel final : public AsyncOpKernel {
+ public:
+  explicit SendFromDeviceKernel(const KernelConstruction& c) : edge_(static_cast<EdgeId>(c.attr<int64_t>("edge"))) {}
+  void ComputeAsync(KernelContext& ctx, Done done) override {
+    CopyToHostInStep(ctx, ctx.input(0), [this, &ctx, done = std::move(done)](const Status& status, const Tensor& copy) {
+      if (status.ok()) {
+        ctx.step().rendezvous->Send(edge_, copy);
+        ctx.step().rendezvous->Flush();  // whoever runs the step may have left it, and may wait for an answer
+      }
+      done(status);
+    });
+  }
+
+ private:
+  const EdgeId edge_;
+};
+
+std::unique_ptr<OpKernel> MakeSend(const KernelConstruction& c) {
+  if (HasStreams(c)) return std::make_unique<SendFromDeviceKernel>(c);
+  return std::make_unique<SendKernel>(c);
+}
+
+class RecvKernel final : public AsyncOpKernel {
+ public:
+  explicit RecvKernel(const KernelConstruction& c) : edge_(static_cast<EdgeId>(c.attr<int64_t>("edge"))) {}
+  void ComputeAsync(KernelContext& ctx, Done done) override {
+    ctx.step().rendezvous->RecvAsync(edge_, [&ctx, done = std::move(done)](const Status& status, const Tensor& value) {
+      if (!status.ok()) return done(status);
+      try {
+        ctx.SetOutput(0, PlacedAs(ctx, 0, value));
+      } catch (...) {
+        return done(Status::FromCurrentException());
+      }
+      done(Status());
+    });
+  }
+
+ private:
+  const EdgeId edge_;
+};
+
+class ToHostKernel final : public AsyncOpKernel {
+ public:
+  explicit ToHostKernel(const KernelConstruction&) {}
+  void ComputeAsync(KernelContext& ctx, Done done) override {
+    CopyToHostInStep(ctx, ctx.input(0), [&ctx, done = std::move(done)](const Status& status, Tensor copy) {
+      ctx.SetOutput(0, std::move(copy));
+      done(status);
+    });
+  }
+};
+
+void ToDevice(KernelContext& ctx) { ctx.SetOutput(0, ctx.device().CopyFromHostAsync(ctx.input(0))); }
+
+}  // namespace
+
+void RegisterRuntimeKernels(KernelRegistry& registry) {
+  if (registry.Has("_Arg", kHostDeviceType)) return;
+  registry.RegisterHost("_Arg", MakeArg, KernelMemory::kEither);
+  registry.RegisterHost("_Retval", MakeRetval, KernelMemory::kEither);
+  registry.RegisterHost("_Send", MakeSend, KernelMemory::kEither);
+  registry.RegisterHost<RecvKernel>("_Recv", KernelMemory::kEither);
+  registry.RegisterHost<ToHostKernel>("_ToHost", KernelMemory::kEither);
+  registry.RegisterHostFn("_ToDevice", ToDevice, KernelMemory::kEither);
+  RegisterFunctionKernels(registry);
+  RegisterTensorListKernels(registry);
+  RegisterControlKernels(registry);
+}
+
+}  // namespace cohort
