@@ -87,8 +87,8 @@ class OurRank final : public Rank {
   struct Outcome {
     Mutex mu;
     CondVar changed;
-    std::optional<Status> status GUARDED_BY(mu);
-    Tensor value GUARDED_BY(mu);
+    std::optional<Status> status COHORT_GUARDED_BY(mu);
+    Tensor value COHORT_GUARDED_BY(mu);
   };
 
   template <typename Call>

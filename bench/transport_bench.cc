@@ -126,7 +126,7 @@ class Asker final : public TransportHandler {
  private:
   Mutex mu_;
   CondVar answered_;
-  std::optional<Message> answer_ GUARDED_BY(mu_);
+  std::optional<Message> answer_ COHORT_GUARDED_BY(mu_);
   // Of the thread that pings; handed over by Send and the answers.
   int left_ = 0;
   Clock::time_point start_;

@@ -81,7 +81,7 @@ class SnapshotTakeKernel final : public AsideKernel {
   // References. They are taken while the gate is closed.
   static std::vector<Tensor> ValuesOf(KernelContext& ctx) {
     std::vector<Tensor> values;
-    for (int i = 0; i < ctx.num_inputs(); ++i) values.push_back(ResourceOf<Variable>(ctx.input(i)).Read());
+    for (int i = 0; i < ctx.num_inputs(); ++i) values.push_back(ResourceOf<VariableResource>(ctx.input(i)).Read());
     return values;
   }
 

@@ -49,23 +49,23 @@ class Saver {
   // DeadlineExceededError where a step has been in the middle of its updates for 30 s) and what the files
   // throw (ResourceExhaustedError for a full disk).
   std::string Save(Session& session, const std::string& save_path, std::optional<int64_t> global_step = std::nullopt)
-      EXCLUDES(mu_);
+      COHORT_EXCLUDES(mu_);
 
   // Gives every variable its value from the checkpoint; they need not be initialized. Everything is read and
   // checked before the first one is assigned: NotFoundError "Key X not found in checkpoint",
   // InvalidArgumentError for another dtype or shape, DataLossError for damaged files. In memory: the largest
   // variable.
-  void Restore(Session& session, const std::string& prefix) EXCLUDES(mu_);
+  void Restore(Session& session, const std::string& prefix) COHORT_EXCLUDES(mu_);
 
   // Restores the newest intact checkpoint of `dir`, passing over torn and damaged ones with a warning, and
   // returns its prefix; "" where there is none. An intact one that does not fit the graph is an error (as
   // Restore).
-  std::string RestoreLatest(Session& session, const std::string& dir) EXCLUDES(mu_);
+  std::string RestoreLatest(Session& session, const std::string& dir) COHORT_EXCLUDES(mu_);
 
   // Counts what an earlier process has saved in `dir`, by its state file, among those to keep and to delete.
-  void RecoverLastCheckpoints(const std::string& dir) EXCLUDES(mu_);
+  void RecoverLastCheckpoints(const std::string& dir) COHORT_EXCLUDES(mu_);
   // Prefixes that are kept, oldest first.
-  std::vector<std::string> last_checkpoints() const EXCLUDES(mu_);
+  std::vector<std::string> last_checkpoints() const COHORT_EXCLUDES(mu_);
   // By name.
   const std::vector<VariableInfo*>& variables() const { return variables_; }
 
@@ -83,7 +83,7 @@ class Saver {
   std::unique_ptr<VariableSnapshots> snapshots_;
   std::vector<Assignment> assignments_;  // one a variable
   mutable Mutex mu_;
-  CheckpointRotation rotation_ GUARDED_BY(mu_);
+  CheckpointRotation rotation_ COHORT_GUARDED_BY(mu_);
 };
 
 }  // namespace cohort

@@ -45,8 +45,8 @@ class SnapshotStore final : public Resource {
     std::chrono::steady_clock::time_point last_use;
   };
   mutable Mutex mu_;
-  int64_t next_id_ GUARDED_BY(mu_) = 1;
-  std::map<int64_t, Kept> kept_ GUARDED_BY(mu_);
+  int64_t next_id_ COHORT_GUARDED_BY(mu_) = 1;
+  std::map<int64_t, Kept> kept_ COHORT_GUARDED_BY(mu_);
   ThreadPool threads_{"checkpoint", 2};  // last: its threads end before the rest goes
 };
 

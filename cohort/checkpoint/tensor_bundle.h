@@ -109,7 +109,7 @@ class BundleReader {
   std::vector<const BundleEntry*> StoredParts(const std::string& name) const;
 
  private:
-  const RandomAccessFile& Shard(int shard) const EXCLUDES(mu_);
+  const RandomAccessFile& Shard(int shard) const COHORT_EXCLUDES(mu_);
   const BundleEntry& SliceEntry(const std::string& name, const BundleEntry& full, const TensorSlice& slice) const;
   std::string Where(const std::string& name, const BundleEntry& entry) const;
   void ReadChunks(const std::string& name, const BundleEntry& entry, std::span<char> buffer,
@@ -126,7 +126,7 @@ class BundleReader {
   BundleIndex index_;  // parts of partitioned tensors only, once the constructor is done
   std::map<std::string, BundleEntry, std::less<>> tensors_;
   mutable Mutex mu_;
-  mutable std::map<int, std::unique_ptr<RandomAccessFile>> shards_ GUARDED_BY(mu_);
+  mutable std::map<int, std::unique_ptr<RandomAccessFile>> shards_ COHORT_GUARDED_BY(mu_);
 };
 
 // Reads every tensor of a checkpoint; throws the first DataLossError.

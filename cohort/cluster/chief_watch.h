@@ -26,24 +26,25 @@ class ChiefWatch {
   // `self` and `chief` are full task names. `chief` is "" in a cluster that has no chief.
   ChiefWatch(std::string self, std::string chief) : self_(std::move(self)), chief_(std::move(chief)) {}
 
-  void OnConnected(const std::string& task) EXCLUDES(mu_);
+  void OnConnected(const std::string& task) COHORT_EXCLUDES(mu_);
   // Requires: the last connection to `task` has closed.
-  void OnDisconnected(const std::string& task) EXCLUDES(mu_);
+  void OnDisconnected(const std::string& task) COHORT_EXCLUDES(mu_);
   // The chief, or a program that took its place, has said that training is done.
-  void OnTrainingDone() EXCLUDES(mu_);
+  void OnTrainingDone() COHORT_EXCLUDES(mu_);
   // `open`: how many sessions hold a lease on this task.
-  void SetLeases(size_t open) EXCLUDES(mu_);
-  void Stop() EXCLUDES(mu_);
+  void SetLeases(size_t open) COHORT_EXCLUDES(mu_);
+  void Stop() COHORT_EXCLUDES(mu_);
 
   // Waits until training is done and no session holds a lease, or until Stop. While the chief is not connected, looks
   // for it from time to time, and says every `missing_interval` that it is missing. Throws UnavailableError with the
   // chief, the wait and the reason of the last look if a limit is reached. There is no limit on the chief itself, or if
   // the cluster has no chief.
-  void WaitForEnd(const Limits& limits, std::chrono::milliseconds missing_interval, const Look& look) EXCLUDES(mu_);
+  void WaitForEnd(const Limits& limits, std::chrono::milliseconds missing_interval, const Look& look)
+      COHORT_EXCLUDES(mu_);
 
   // For a task that waits for what the chief does. If the chief is not connected, looks for it once. Throws
   // UnavailableError if the chief was connected to this task and has been gone for `orphan` (zero: never throws).
-  void ThrowIfLost(std::chrono::milliseconds orphan, const Look& look) EXCLUDES(mu_);
+  void ThrowIfLost(std::chrono::milliseconds orphan, const Look& look) COHORT_EXCLUDES(mu_);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -52,17 +53,17 @@ class ChiefWatch {
   bool has_other_chief() const { return !chief_.empty() && chief_ != self_; }
   // Waits for the end, for `next_look` while the chief was never seen, or for the orphan limit. Returns false at the
   // end, and true if the caller has to look for the chief now.
-  bool WaitUntilLookIsDue(Clock::time_point next_look, std::chrono::milliseconds orphan) EXCLUDES(mu_);
-  void ThrowIfGoneFor(std::chrono::milliseconds orphan, const std::string& reason) EXCLUDES(mu_);
+  bool WaitUntilLookIsDue(Clock::time_point next_look, std::chrono::milliseconds orphan) COHORT_EXCLUDES(mu_);
+  void ThrowIfGoneFor(std::chrono::milliseconds orphan, const std::string& reason) COHORT_EXCLUDES(mu_);
 
   const std::string self_;
   const std::string chief_;
   Mutex mu_;
   CondVar changed_;
-  State state_ GUARDED_BY(mu_) = State::kNotSeen;
-  Clock::time_point gone_since_ GUARDED_BY(mu_);
-  size_t leases_ GUARDED_BY(mu_) = 0;
-  bool stopped_ GUARDED_BY(mu_) = false;
+  State state_ COHORT_GUARDED_BY(mu_) = State::kNotSeen;
+  Clock::time_point gone_since_ COHORT_GUARDED_BY(mu_);
+  size_t leases_ COHORT_GUARDED_BY(mu_) = 0;
+  bool stopped_ COHORT_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace cohort

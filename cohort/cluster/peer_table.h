@@ -62,47 +62,47 @@ class PeerTable {
   // every missing_interval that it is missing. Throws NotFoundError for a task that the cluster lacks; UnavailableError
   // with the last telling reason at the limits; CancelledError after Stop; what `interrupted` returned; what a
   // handshake throws.
-  std::shared_ptr<Connection> Reach(const DeviceName& task, const DialLimits& limits) EXCLUDES(mu_);
+  std::shared_ptr<Connection> Reach(const DeviceName& task, const DialLimits& limits) COHORT_EXCLUDES(mu_);
   // The same for an address whose task is not known.
-  std::shared_ptr<Connection> ReachAddress(const std::string& address, const DialLimits& limits) EXCLUDES(mu_);
+  std::shared_ptr<Connection> ReachAddress(const std::string& address, const DialLimits& limits) COHORT_EXCLUDES(mu_);
   // Returns a live connection to `task`, or makes one attempt. If the attempt fails, sets `*why_not` and returns null
   // if nobody listens or nobody has answered by `deadline`. Throws NotFoundError and what a handshake throws.
   std::shared_ptr<Connection> TryReach(const DeviceName& task, std::chrono::steady_clock::time_point deadline,
-                                       std::string* why_not) EXCLUDES(mu_);
+                                       std::string* why_not) COHORT_EXCLUDES(mu_);
   // Returns the first live connection to `task`, or null.
-  std::shared_ptr<Connection> Find(const std::string& task) EXCLUDES(mu_);
+  std::shared_ptr<Connection> Find(const std::string& task) COHORT_EXCLUDES(mu_);
 
   // Takes a new connection in.
-  void Add(const std::shared_ptr<Connection>& connection) EXCLUDES(mu_);
+  void Add(const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
   // Forgets a closed connection. Returns false if another, earlier process of the same task is connected, so that the
   // task itself is not lost (CheckFirstOfItsTask).
-  bool Remove(const std::shared_ptr<Connection>& connection) EXCLUDES(mu_);
+  bool Remove(const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
 
   // Returns the time at which a lost task was last heard of, or nullopt if the task is connected or was never seen.
-  std::optional<std::chrono::steady_clock::time_point> GoneSince(const std::string& task) EXCLUDES(mu_);
+  std::optional<std::chrono::steady_clock::time_point> GoneSince(const std::string& task) COHORT_EXCLUDES(mu_);
   // Returns "", or which task was lost first and how long ago: this process may end because of it.
-  std::string DescribeFirstLostTask() EXCLUDES(mu_);
+  std::string DescribeFirstLostTask() COHORT_EXCLUDES(mu_);
   // Values for a task go to the process that was first to connect as that task. Waits up to 10 s for that process to
   // disconnect if the peer is another one; then throws AlreadyExistsError that names the two.
-  void CheckFirstOfItsTask(const Connection& connection) EXCLUDES(mu_);
+  void CheckFirstOfItsTask(const Connection& connection) COHORT_EXCLUDES(mu_);
 
   // Lets waiting dialers ask their `interrupted`.
-  void Wake() EXCLUDES(mu_);
+  void Wake() COHORT_EXCLUDES(mu_);
   // Ends all waits; connections that come later are not taken in. Idempotent.
-  void Stop() EXCLUDES(mu_);
+  void Stop() COHORT_EXCLUDES(mu_);
   // Forgets all connections, without a word to the listener. Requires: Stop and the transport's Shutdown have returned.
-  void Clear() EXCLUDES(mu_);
+  void Clear() COHORT_EXCLUDES(mu_);
 
  private:
   using Clock = std::chrono::steady_clock;
 
   // Throws NotFoundError for a task that the cluster lacks.
   const std::string& AddressOf(const DeviceName& task) const;
-  std::shared_ptr<Connection> FindLocked(const std::string& task) REQUIRES(mu_);
+  std::shared_ptr<Connection> FindLocked(const std::string& task) COHORT_REQUIRES(mu_);
   std::shared_ptr<Connection> DialUntil(const std::string& address, const std::string& task, const DialLimits& limits)
-      EXCLUDES(mu_);
+      COHORT_EXCLUDES(mu_);
   // Waits until `until`, unless the peer connects to this process before. Throws what ends the dialing.
-  void PauseDialing(const std::string& task, Clock::time_point until, const DialLimits& limits) EXCLUDES(mu_);
+  void PauseDialing(const std::string& task, Clock::time_point until, const DialLimits& limits) COHORT_EXCLUDES(mu_);
 
   ClusterSpec cluster_;
   const std::chrono::milliseconds missing_interval_;
@@ -113,9 +113,9 @@ class PeerTable {
 
   Mutex mu_;
   CondVar changed_;
-  std::multimap<std::string, std::shared_ptr<Connection>> connections_ GUARDED_BY(mu_);  // by task, oldest first
-  std::map<std::string, Clock::time_point> gone_since_ GUARDED_BY(mu_);                  // by task
-  bool stopped_ GUARDED_BY(mu_) = false;
+  std::multimap<std::string, std::shared_ptr<Connection>> connections_ COHORT_GUARDED_BY(mu_);  // by task, oldest first
+  std::map<std::string, Clock::time_point> gone_since_ COHORT_GUARDED_BY(mu_);                  // by task
+  bool stopped_ COHORT_GUARDED_BY(mu_) = false;
 };
 
 // What OnClosed says of a connection that was found closed.

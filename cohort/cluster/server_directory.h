@@ -24,7 +24,7 @@ class ServerDirectory {
 
  private:
   Mutex mu_;
-  std::map<std::string, std::weak_ptr<ClusterNode>> servers_ GUARDED_BY(mu_);
+  std::map<std::string, std::weak_ptr<ClusterNode>> servers_ COHORT_GUARDED_BY(mu_);
 };
 
 // Makes Session understand targets with a transport's scheme, "grpc://" and the like.

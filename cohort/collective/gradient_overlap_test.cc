@@ -24,7 +24,7 @@ using testing::Place;
 struct SumBoard {
   Mutex mu;
   CondVar changed;
-  int members GUARDED_BY(mu) = 0;
+  int members COHORT_GUARDED_BY(mu) = 0;
 };
 SumBoard& TheSumBoard() {
   static auto* const board = new SumBoard;

@@ -61,7 +61,7 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
   // Leaves the group: tells the peers, then fails here with `why`.
   void Leave(const Status& why);
   // Leaves, and ends all threads. If the caller is one of these threads, another thread waits for them.
-  void Close(const Status& why) EXCLUDES(mu_);
+  void Close(const Status& why) COHORT_EXCLUDES(mu_);
 
   const GroupOptions& options() const override { return options_; }
   const MemberList& members() const override { return membership_.members(); }
@@ -72,7 +72,7 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
  private:
   // What only engines call, through EngineHost.
   void Post(DataMessage data, Tensor tensor) override;
-  void RunOnWorker(std::function<void()> work) override EXCLUDES(mu_);
+  void RunOnWorker(std::function<void()> work) override COHORT_EXCLUDES(mu_);
   bool SchedulesAgree(int rank, uint64_t ours, int other, uint64_t theirs) override {
     return schedules_.Agree(rank, ours, other, theirs);
   }
@@ -99,8 +99,8 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
   std::vector<std::shared_ptr<MemberCommunicator>> communicators_;  // of the local ranks
 
   Mutex mu_;
-  bool closed_ GUARDED_BY(mu_) = false;
-  std::unique_ptr<ThreadPool> workers_ GUARDED_BY(mu_);  // null once closed
+  bool closed_ COHORT_GUARDED_BY(mu_) = false;
+  std::unique_ptr<ThreadPool> workers_ COHORT_GUARDED_BY(mu_);  // null once closed
 };
 
 }  // namespace cohort::collective

@@ -44,7 +44,7 @@ class GroupDirectory::Failures {
 
  private:
   mutable Mutex mu_;
-  std::map<GroupRef, Status> failed_ GUARDED_BY(mu_);
+  std::map<GroupRef, Status> failed_ COHORT_GUARDED_BY(mu_);
 };
 
 // The threads of JoinAsync. It is in the task's ResourceManager, where JoinAsync finds it. Thread-safe.
@@ -55,7 +55,7 @@ class GroupDirectory::Joiner final : public Resource {
 
   std::string Describe() const override { return "the joiner of groups"; }
 
-  void Join(GroupOptions options, Joined joined) EXCLUDES(mu_) {
+  void Join(GroupOptions options, Joined joined) COHORT_EXCLUDES(mu_) {
     {
       MutexLock lock(mu_);
       if (!closed_) {
@@ -70,7 +70,7 @@ class GroupDirectory::Joiner final : public Resource {
   }
 
   // Waits for the joins that have begun; later ones fail. Requires: the node stops.
-  void Close() EXCLUDES(mu_) {
+  void Close() COHORT_EXCLUDES(mu_) {
     std::vector<std::thread> threads;
     {
       MutexLock lock(mu_);
@@ -94,8 +94,8 @@ class GroupDirectory::Joiner final : public Resource {
 
   ClusterNode& node_;
   Mutex mu_;
-  bool closed_ GUARDED_BY(mu_) = false;
-  std::vector<std::thread> threads_ GUARDED_BY(mu_);
+  bool closed_ COHORT_GUARDED_BY(mu_) = false;
+  std::vector<std::thread> threads_ COHORT_GUARDED_BY(mu_);
 };
 
 void RegisterCollectiveService() {

@@ -54,19 +54,19 @@ class GroupDirectory final : public NodeService {
   };
 
   void OnJoin(const std::shared_ptr<Connection>& connection, JoinMessage join);
-  std::shared_ptr<GroupCore> Find(const GroupRef& ref) EXCLUDES(mu_);
-  std::vector<std::shared_ptr<GroupCore>> All() EXCLUDES(mu_);
+  std::shared_ptr<GroupCore> Find(const GroupRef& ref) COHORT_EXCLUDES(mu_);
+  std::vector<std::shared_ptr<GroupCore>> All() COHORT_EXCLUDES(mu_);
   // Fails the generations before `ref`, of which the task `who` is a member.
-  void FailEarlierGenerations(const GroupRef& ref, const std::string& who) EXCLUDES(mu_);
+  void FailEarlierGenerations(const GroupRef& ref, const std::string& who) COHORT_EXCLUDES(mu_);
   // Forgets the early joins that came over `connection`: those of `ref`, or all if it is null.
-  void ForgetEarlyJoins(const std::shared_ptr<Connection>& connection, const GroupRef* ref) EXCLUDES(mu_);
+  void ForgetEarlyJoins(const std::shared_ptr<Connection>& connection, const GroupRef* ref) COHORT_EXCLUDES(mu_);
 
   const std::shared_ptr<Joiner> joiner_;  // null if the node runs no task
   const std::shared_ptr<Failures> failures_;
   Mutex mu_;
-  std::map<GroupRef, std::weak_ptr<GroupCore>> groups_ GUARDED_BY(mu_);
-  std::vector<EarlyJoin> early_joins_ GUARDED_BY(mu_);  // of groups that this process has not joined yet
-  Status stopped_ GUARDED_BY(mu_);                      // why no group can be joined any more
+  std::map<GroupRef, std::weak_ptr<GroupCore>> groups_ COHORT_GUARDED_BY(mu_);
+  std::vector<EarlyJoin> early_joins_ COHORT_GUARDED_BY(mu_);  // of groups that this process has not joined yet
+  Status stopped_ COHORT_GUARDED_BY(mu_);                      // why no group can be joined any more
 };
 
 // Gives every ClusterNode that is made afterwards a GroupDirectory.

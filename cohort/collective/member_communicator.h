@@ -37,20 +37,20 @@ class MemberCommunicator final : public Communicator {
     std::shared_ptr<const StepSchedule> schedule;  // of the last call
   };
 
-  void Begin(const CollectiveId& id, const Signature& signature, Tensor input, Done done) EXCLUDES(mu_);
+  void Begin(const CollectiveId& id, const Signature& signature, Tensor input, Done done) COHORT_EXCLUDES(mu_);
   // Sets what follows from the input and the group's options. Throws InvalidArgumentError if the input cannot be sent
   // or computed on.
   static void CompleteSignature(GroupCore& core, CollectiveCall& call);
   // Sets the round and the schedule.
-  void NumberCall(GroupCore& core, const CollectiveId& id, CollectiveCall& call) EXCLUDES(mu_);
+  void NumberCall(GroupCore& core, const CollectiveId& id, CollectiveCall& call) COHORT_EXCLUDES(mu_);
   // The call has not begun: the next one gets its round.
-  void ReturnRound(const CallId& id) EXCLUDES(mu_);
+  void ReturnRound(const CallId& id) COHORT_EXCLUDES(mu_);
 
   const std::weak_ptr<GroupCore> core_;
   const int rank_;
   const int size_;
   Mutex mu_;
-  std::map<int64_t, Instance> instances_ GUARDED_BY(mu_);
+  std::map<int64_t, Instance> instances_ COHORT_GUARDED_BY(mu_);
 };
 
 }  // namespace cohort::collective

@@ -40,49 +40,49 @@ class Membership {
   void SetLastHeardLookup(LastHeardLookup lookup) { last_heard_ = std::move(lookup); }
 
   // Returns whether our join was sent to `process`.
-  bool HasOurJoin(int process) const EXCLUDES(mu_);
+  bool HasOurJoin(int process) const COHORT_EXCLUDES(mu_);
   // `process` has joined. Returns false if it had joined before: then it was restarted. Requires: HasOurJoin.
-  bool RecordJoin(int process, const JoinMessage& join) EXCLUDES(mu_);
+  bool RecordJoin(int process, const JoinMessage& join) COHORT_EXCLUDES(mu_);
   // From now on `connection` is the one to `process`, and our join is sent over it.
-  void SetConnection(int process, const std::shared_ptr<Connection>& connection) EXCLUDES(mu_);
+  void SetConnection(int process, const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
   // Waits until all processes have joined. `reach` sends our join to the processes that it can reach and returns
   // whether it has reached all; it is called again until then. Logs every `log_interval` which processes are missing.
   // In generation 1 a process that was connected and is lost is waited for 3 s; in later generations it is waited for
   // until `deadline`, because it may be restarting. Returns ok, or the UnavailableError that names the lost processes.
   // Throws why the group has failed, what `reach` throws, DeadlineExceededError.
   Status AwaitAll(const std::function<bool()>& reach, Clock::time_point deadline, Clock::duration log_interval)
-      EXCLUDES(mu_);
+      COHORT_EXCLUDES(mu_);
   // Returns the addresses of each process's join. Index: process; empty for this one.
-  std::vector<std::vector<std::string>> Endpoints() const EXCLUDES(mu_);
+  std::vector<std::vector<std::string>> Endpoints() const COHORT_EXCLUDES(mu_);
 
   // Returns the connections to all processes that have one.
-  std::vector<std::shared_ptr<Connection>> Connections() const EXCLUDES(mu_);
+  std::vector<std::shared_ptr<Connection>> Connections() const COHORT_EXCLUDES(mu_);
   // Returns null if there is none.
-  std::shared_ptr<Connection> ConnectionTo(int process) const EXCLUDES(mu_);
+  std::shared_ptr<Connection> ConnectionTo(int process) const COHORT_EXCLUDES(mu_);
 
   // A leave message has come. Returns the process that has now left, -1 if it had left before or is not in this group.
-  int RecordLeave(const std::shared_ptr<Connection>& connection) EXCLUDES(mu_);
-  void RecordFarewell(const std::shared_ptr<Connection>& connection) EXCLUDES(mu_);
+  int RecordLeave(const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
+  void RecordFarewell(const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
   // Waits at most 5 s until every connected peer has sent its farewell, has left or is gone, or the group fails.
-  void AwaitFarewells() EXCLUDES(mu_);
+  void AwaitFarewells() COHORT_EXCLUDES(mu_);
   // A connection has closed. Returns its process, and whether the process is lost, that is, has not left; -1 if it is
   // not a connection of this group.
   struct Closed {
     int process = -1;
     bool lost = false;
   };
-  Closed RecordClosed(const std::shared_ptr<Connection>& connection) EXCLUDES(mu_);
+  Closed RecordClosed(const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
   // Nothing more will come from `process`. Returns false if that was known; the first reason stays.
-  bool SetGone(int process, const Status& why) EXCLUDES(mu_);
+  bool SetGone(int process, const Status& why) COHORT_EXCLUDES(mu_);
   // Returns why the process of a member is gone, ok if it is not. Takes no lock if no process is gone.
-  Status WhyGone(int rank) const EXCLUDES(mu_);
+  Status WhyGone(int rank) const COHORT_EXCLUDES(mu_);
   // Describes the other processes that are lost by the lookup, without `except`.
   std::vector<std::string> LostProcesses(int except) const;
 
   // Returns false if the group had failed before; the first reason stays. Wakes the functions that wait.
-  bool SetFailed(const Status& why) EXCLUDES(mu_);
+  bool SetFailed(const Status& why) COHORT_EXCLUDES(mu_);
   // Returns why the group has failed, ok if it has not.
-  Status status() const EXCLUDES(mu_);
+  Status status() const COHORT_EXCLUDES(mu_);
 
  private:
   struct Peer {
@@ -101,9 +101,9 @@ class Membership {
     Clock::time_point given_up = Clock::time_point::max();  // when the first lost one is not waited for any longer
   };
 
-  int FindProcess(const std::shared_ptr<Connection>& connection) const REQUIRES(mu_);  // -1: none
-  Missing FindMissing() const REQUIRES(mu_);
-  void SetHosts() REQUIRES(mu_);
+  int FindProcess(const std::shared_ptr<Connection>& connection) const COHORT_REQUIRES(mu_);  // -1: none
+  Missing FindMissing() const COHORT_REQUIRES(mu_);
+  void SetHosts() COHORT_REQUIRES(mu_);
 
   const int64_t key_;
   const int64_t generation_;
@@ -113,8 +113,8 @@ class Membership {
 
   mutable Mutex mu_;
   CondVar changed_;
-  std::vector<Peer> peers_ GUARDED_BY(mu_);  // index: process
-  Status failed_ GUARDED_BY(mu_);
+  std::vector<Peer> peers_ COHORT_GUARDED_BY(mu_);  // index: process
+  Status failed_ COHORT_GUARDED_BY(mu_);
   std::atomic<bool> any_gone_{false};
 };
 

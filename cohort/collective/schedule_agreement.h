@@ -24,28 +24,29 @@ class ScheduleAgreement {
   explicit ScheduleAgreement(GroupCore& core) : core_(core) {}
 
   // Adds a schedule of the local member `rank`.
-  void Add(int rank, const std::shared_ptr<const StepSchedule>& schedule) EXCLUDES(mu_);
+  void Add(int rank, const std::shared_ptr<const StepSchedule>& schedule) COHORT_EXCLUDES(mu_);
   // Returns whether the local member `rank` may end a call of its schedule `ours` together with a call of the member
   // `other` of its schedule `theirs`. Both are fingerprints; 0 is a call that is not part of a graph, which agrees with
   // all. Returns false if the schedules differ, and the group has then failed; or if `other`, in another process, is
   // being asked. In the latter case OnMessage returns true later, or the group fails, or `other` is gone.
-  bool Agree(int rank, uint64_t ours, int other, uint64_t theirs) EXCLUDES(mu_);
+  bool Agree(int rank, uint64_t ours, int other, uint64_t theirs) COHORT_EXCLUDES(mu_);
   // A peer has sent its schedule, or says that ours is equal. Returns true if a pair of schedules is now known to be
   // equal. Throws DataLossError if the message names a schedule that the receiving member does not have.
-  bool OnMessage(const ScheduleMessage& message) EXCLUDES(mu_);
+  bool OnMessage(const ScheduleMessage& message) COHORT_EXCLUDES(mu_);
 
  private:
   using Pair = std::tuple<int, uint64_t, int, uint64_t>;  // rank, ours, other, theirs
 
-  std::shared_ptr<const StepSchedule> Find(int rank, uint64_t fingerprint) EXCLUDES(mu_);
-  void SetAgreed(const Pair& pair) EXCLUDES(mu_);
+  std::shared_ptr<const StepSchedule> Find(int rank, uint64_t fingerprint) COHORT_EXCLUDES(mu_);
+  void SetAgreed(const Pair& pair) COHORT_EXCLUDES(mu_);
   // Returns false if the schedules differ; the group has then failed.
   bool Compare(int rank, const std::vector<ScheduleEntry>& ours, int other, const std::vector<ScheduleEntry>& theirs);
 
   GroupCore& core_;
   Mutex mu_;
-  std::map<std::pair<int, uint64_t>, std::shared_ptr<const StepSchedule>> known_ GUARDED_BY(mu_);  // rank, fingerprint
-  std::map<Pair, bool> agreed_ GUARDED_BY(mu_);  // false: `other` is being asked
+  std::map<std::pair<int, uint64_t>, std::shared_ptr<const StepSchedule>> known_
+      COHORT_GUARDED_BY(mu_);                           // rank, fingerprint
+  std::map<Pair, bool> agreed_ COHORT_GUARDED_BY(mu_);  // false: `other` is being asked
 };
 
 }  // namespace cohort::collective

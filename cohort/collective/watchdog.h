@@ -60,9 +60,9 @@ class Watchdog {
   // Starts the thread if there is a limit. Call at most once.
   void Start();
   // If there is a timeout, calls on_timeout when `call` has not ended after timeout + `longer`.
-  void Watch(const std::shared_ptr<UnfinishedCollective>& call, std::chrono::milliseconds longer) EXCLUDES(mu_);
+  void Watch(const std::shared_ptr<UnfinishedCollective>& call, std::chrono::milliseconds longer) COHORT_EXCLUDES(mu_);
   // Makes the thread end; does not wait for it.
-  void Stop() EXCLUDES(mu_);
+  void Stop() COHORT_EXCLUDES(mu_);
   void Join();
   bool IsOwnThread() const { return thread_.get_id() == std::this_thread::get_id(); }
 
@@ -72,19 +72,19 @@ class Watchdog {
     std::weak_ptr<UnfinishedCollective> call;
   };
 
-  void Loop() EXCLUDES(mu_);
+  void Loop() COHORT_EXCLUDES(mu_);
   // Waits for the next deadline or report. Returns false after Stop. Sets `overdue` to a collective whose deadline has
   // passed, and `report` if a report is due at `next_report`.
   bool AwaitNext(std::chrono::steady_clock::time_point next_report, std::shared_ptr<UnfinishedCollective>* overdue,
-                 bool* report) EXCLUDES(mu_);
+                 bool* report) COHORT_EXCLUDES(mu_);
 
   const std::string group_;
   const Limits limits_;
   const Callbacks callbacks_;
   Mutex mu_;
   CondVar changed_;
-  std::deque<Watched> watched_ GUARDED_BY(mu_);  // by deadline
-  bool stopped_ GUARDED_BY(mu_) = false;
+  std::deque<Watched> watched_ COHORT_GUARDED_BY(mu_);  // by deadline
+  bool stopped_ COHORT_GUARDED_BY(mu_) = false;
   std::thread thread_;
 };
 

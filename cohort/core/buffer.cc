@@ -230,9 +230,9 @@ class CachingHostAllocator final : public Allocator {
   }
 
   Mutex mu_;
-  std::array<std::vector<void*>, kClasses> free_ GUARDED_BY(mu_);
-  std::vector<WholeBlock> waiting_ GUARDED_BY(mu_);
-  AllocatorStats stats_ GUARDED_BY(mu_);
+  std::array<std::vector<void*>, kClasses> free_ COHORT_GUARDED_BY(mu_);
+  std::vector<WholeBlock> waiting_ COHORT_GUARDED_BY(mu_);
+  AllocatorStats stats_ COHORT_GUARDED_BY(mu_);
 };
 
 void HostBuffer::Destroy() {

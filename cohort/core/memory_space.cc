@@ -18,7 +18,7 @@ constexpr size_t kMaxKinds = 255;
 // 1].
 struct MemoryKinds {
   Mutex mu;
-  std::vector<std::string> kinds GUARDED_BY(mu);
+  std::vector<std::string> kinds COHORT_GUARDED_BY(mu);
 
   static MemoryKinds& Global() {
     static auto* const kinds = new MemoryKinds;

@@ -13,32 +13,26 @@
 #endif
 #define COHORT_CAPABILITY(x) COHORT_TSA(capability(x))
 #define COHORT_SCOPED_CAPABILITY COHORT_TSA(scoped_lockable)
-#ifndef GUARDED_BY  // abseil, inside gRPC, has the same
-#define GUARDED_BY(x) COHORT_TSA(guarded_by(x))
-#endif
-#ifndef PT_GUARDED_BY  // abseil, inside gRPC, has the same
-#define PT_GUARDED_BY(x) COHORT_TSA(pt_guarded_by(x))
-#endif
-#define REQUIRES(...) COHORT_TSA(requires_capability(__VA_ARGS__))
-#define REQUIRES_SHARED(...) COHORT_TSA(requires_shared_capability(__VA_ARGS__))
-#define ACQUIRE(...) COHORT_TSA(acquire_capability(__VA_ARGS__))
-#define ACQUIRE_SHARED(...) COHORT_TSA(acquire_shared_capability(__VA_ARGS__))
-#define RELEASE(...) COHORT_TSA(release_capability(__VA_ARGS__))
-#define RELEASE_SHARED(...) COHORT_TSA(release_shared_capability(__VA_ARGS__))
-#define RELEASE_GENERIC(...) COHORT_TSA(release_generic_capability(__VA_ARGS__))
-#define TRY_ACQUIRE(...) COHORT_TSA(try_acquire_capability(__VA_ARGS__))
-#define EXCLUDES(...) COHORT_TSA(locks_excluded(__VA_ARGS__))
-#ifndef NO_THREAD_SAFETY_ANALYSIS  // abseil, inside gRPC, has the same
-#define NO_THREAD_SAFETY_ANALYSIS COHORT_TSA(no_thread_safety_analysis)
-#endif
+#define COHORT_GUARDED_BY(x) COHORT_TSA(guarded_by(x))
+#define COHORT_PT_GUARDED_BY(x) COHORT_TSA(pt_guarded_by(x))
+#define COHORT_REQUIRES(...) COHORT_TSA(requires_capability(__VA_ARGS__))
+#define COHORT_REQUIRES_SHARED(...) COHORT_TSA(requires_shared_capability(__VA_ARGS__))
+#define COHORT_ACQUIRE(...) COHORT_TSA(acquire_capability(__VA_ARGS__))
+#define COHORT_ACQUIRE_SHARED(...) COHORT_TSA(acquire_shared_capability(__VA_ARGS__))
+#define COHORT_RELEASE(...) COHORT_TSA(release_capability(__VA_ARGS__))
+#define COHORT_RELEASE_SHARED(...) COHORT_TSA(release_shared_capability(__VA_ARGS__))
+#define COHORT_RELEASE_GENERIC(...) COHORT_TSA(release_generic_capability(__VA_ARGS__))
+#define COHORT_TRY_ACQUIRE(...) COHORT_TSA(try_acquire_capability(__VA_ARGS__))
+#define COHORT_EXCLUDES(...) COHORT_TSA(locks_excluded(__VA_ARGS__))
+#define COHORT_NO_THREAD_SAFETY_ANALYSIS COHORT_TSA(no_thread_safety_analysis)
 
 namespace cohort {
 
 class COHORT_CAPABILITY("mutex") Mutex {
  public:
-  void Lock() ACQUIRE() { mu_.lock(); }
-  void Unlock() RELEASE() { mu_.unlock(); }
-  bool TryLock() TRY_ACQUIRE(true) { return mu_.try_lock(); }
+  void Lock() COHORT_ACQUIRE() { mu_.lock(); }
+  void Unlock() COHORT_RELEASE() { mu_.unlock(); }
+  bool TryLock() COHORT_TRY_ACQUIRE(true) { return mu_.try_lock(); }
 
  private:
   friend class CondVar;
@@ -47,8 +41,8 @@ class COHORT_CAPABILITY("mutex") Mutex {
 
 class COHORT_SCOPED_CAPABILITY MutexLock {
  public:
-  explicit MutexLock(Mutex& mu) ACQUIRE(mu) : mu_(mu) { mu_.Lock(); }
-  ~MutexLock() RELEASE() { mu_.Unlock(); }
+  explicit MutexLock(Mutex& mu) COHORT_ACQUIRE(mu) : mu_(mu) { mu_.Lock(); }
+  ~MutexLock() COHORT_RELEASE() { mu_.Unlock(); }
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;
 
@@ -59,13 +53,13 @@ class COHORT_SCOPED_CAPABILITY MutexLock {
 // Waits always have a deadline or a condition that a failure path also signals (design: no wait without an end).
 class CondVar {
  public:
-  void Wait(Mutex& mu) REQUIRES(mu) {
+  void Wait(Mutex& mu) COHORT_REQUIRES(mu) {
     std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
     cv_.wait(lock);
     lock.release();
   }
   // False when `deadline` passed. Spurious wake-ups return true: test the condition in a loop.
-  bool WaitUntil(Mutex& mu, std::chrono::steady_clock::time_point deadline) REQUIRES(mu) {
+  bool WaitUntil(Mutex& mu, std::chrono::steady_clock::time_point deadline) COHORT_REQUIRES(mu) {
     std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
     // Through the system clock: ThreadSanitizer of clang 14 does not know pthread_cond_clockwait.
     const auto left = deadline - std::chrono::steady_clock::now();
@@ -76,7 +70,7 @@ class CondVar {
     lock.release();
     return in_time;
   }
-  bool WaitFor(Mutex& mu, std::chrono::nanoseconds timeout) REQUIRES(mu) {
+  bool WaitFor(Mutex& mu, std::chrono::nanoseconds timeout) COHORT_REQUIRES(mu) {
     return WaitUntil(mu, std::chrono::steady_clock::now() + timeout);
   }
   void NotifyOne() { cv_.notify_one(); }
@@ -88,10 +82,10 @@ class CondVar {
 
 class COHORT_CAPABILITY("shared mutex") SharedMutex {
  public:
-  void Lock() ACQUIRE() { mu_.lock(); }
-  void Unlock() RELEASE() { mu_.unlock(); }
-  void LockShared() ACQUIRE_SHARED() { mu_.lock_shared(); }
-  void UnlockShared() RELEASE_SHARED() { mu_.unlock_shared(); }
+  void Lock() COHORT_ACQUIRE() { mu_.lock(); }
+  void Unlock() COHORT_RELEASE() { mu_.unlock(); }
+  void LockShared() COHORT_ACQUIRE_SHARED() { mu_.lock_shared(); }
+  void UnlockShared() COHORT_RELEASE_SHARED() { mu_.unlock_shared(); }
 
  private:
   std::shared_mutex mu_;
@@ -99,8 +93,8 @@ class COHORT_CAPABILITY("shared mutex") SharedMutex {
 
 class COHORT_SCOPED_CAPABILITY WriterLock {
  public:
-  explicit WriterLock(SharedMutex& mu) ACQUIRE(mu) : mu_(mu) { mu_.Lock(); }
-  ~WriterLock() RELEASE() { mu_.Unlock(); }
+  explicit WriterLock(SharedMutex& mu) COHORT_ACQUIRE(mu) : mu_(mu) { mu_.Lock(); }
+  ~WriterLock() COHORT_RELEASE() { mu_.Unlock(); }
   WriterLock(const WriterLock&) = delete;
   WriterLock& operator=(const WriterLock&) = delete;
 
@@ -110,8 +104,8 @@ class COHORT_SCOPED_CAPABILITY WriterLock {
 
 class COHORT_SCOPED_CAPABILITY ReaderLock {
  public:
-  explicit ReaderLock(SharedMutex& mu) ACQUIRE_SHARED(mu) : mu_(mu) { mu_.LockShared(); }
-  ~ReaderLock() RELEASE_GENERIC() { mu_.UnlockShared(); }
+  explicit ReaderLock(SharedMutex& mu) COHORT_ACQUIRE_SHARED(mu) : mu_(mu) { mu_.LockShared(); }
+  ~ReaderLock() COHORT_RELEASE_GENERIC() { mu_.UnlockShared(); }
   ReaderLock(const ReaderLock&) = delete;
   ReaderLock& operator=(const ReaderLock&) = delete;
 

@@ -30,8 +30,8 @@ class ThreadPool {
 
   Mutex mu_;
   CondVar wake_;
-  std::deque<std::function<void()>> queue_ GUARDED_BY(mu_);
-  bool stopping_ GUARDED_BY(mu_) = false;
+  std::deque<std::function<void()>> queue_ COHORT_GUARDED_BY(mu_);
+  bool stopping_ COHORT_GUARDED_BY(mu_) = false;
   std::vector<std::thread> threads_;
 };
 

@@ -31,9 +31,9 @@ class CancellationManager {
 
  private:
   mutable Mutex mu_;
-  std::map<Token, std::function<void(const Status&)>> callbacks_ GUARDED_BY(mu_);
-  Token next_ GUARDED_BY(mu_) = 1;
-  Status why_ GUARDED_BY(mu_);
+  std::map<Token, std::function<void(const Status&)>> callbacks_ COHORT_GUARDED_BY(mu_);
+  Token next_ COHORT_GUARDED_BY(mu_) = 1;
+  Status why_ COHORT_GUARDED_BY(mu_);
   std::atomic<bool> cancelled_{false};  // whether why_ is set
 };
 

@@ -15,7 +15,7 @@
 #include "cohort/device/resource.h"
 #include "cohort/device/stream.h"
 #include "cohort/device/update_gate.h"
-#include "cohort/device/variable.h"
+#include "cohort/device/variable_resource.h"
 
 namespace cohort {
 

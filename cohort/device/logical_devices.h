@@ -70,12 +70,12 @@ class DeviceConfig {
     bool visible = true;
     int logical = 0;  // 0: SetLogical was not called, and there is one
   };
-  void CheckSettable(const char* call) const REQUIRES(mu_);
-  Entry& Find(const PhysicalDevice& device, const char* call) REQUIRES(mu_);
+  void CheckSettable(const char* call) const COHORT_REQUIRES(mu_);
+  Entry& Find(const PhysicalDevice& device, const char* call) COHORT_REQUIRES(mu_);
 
   mutable Mutex mu_;
-  std::vector<Entry> entries_ GUARDED_BY(mu_);
-  std::string fixed_by_ GUARDED_BY(mu_);
+  std::vector<Entry> entries_ COHORT_GUARDED_BY(mu_);
+  std::string fixed_by_ COHORT_GUARDED_BY(mu_);
 };
 
 }  // namespace cohort::config

@@ -1,7 +1,7 @@
 #include "cohort/device/output_shapes.h"
 
 #include "cohort/core/str_cat.h"
-#include "cohort/device/variable.h"
+#include "cohort/device/variable_resource.h"
 #include "cohort/graph/constant_value.h"
 
 namespace cohort {
@@ -27,13 +27,13 @@ class RuntimeFacts final : public InputFacts {
   }
 
   Shape handle_shape(int i) const override {
-    const Variable* variable = VariableAt(i);
+    const VariableResource* variable = VariableAt(i);
     if (variable == nullptr) return Shape::UnknownRank();
     return variable->initialized() ? variable->value_shape() : variable->shape();
   }
 
   DType handle_dtype(int i) const override {
-    const Variable* variable = VariableAt(i);
+    const VariableResource* variable = VariableAt(i);
     return variable == nullptr ? DType::kInvalid : variable->dtype();
   }
 
@@ -41,9 +41,9 @@ class RuntimeFacts final : public InputFacts {
   // An input that the op wants in device memory counts as unknown on every device, so that the result is the same.
   bool IsReadable(int i) const { return ctx_.node().input_arg(i).host_memory && ctx_.input(i).space().is_host(); }
 
-  const Variable* VariableAt(int i) const {
+  const VariableResource* VariableAt(int i) const {
     if (ctx_.input(i).dtype() != DType::kResource) return nullptr;
-    return dynamic_cast<const Variable*>(ResourceOfHandle(ctx_.input(i)).get());
+    return dynamic_cast<const VariableResource*>(ResourceOfHandle(ctx_.input(i)).get());
   }
 
   const KernelContext& ctx_;

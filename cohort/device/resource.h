@@ -51,7 +51,7 @@ class ResourceManager {
   [[noreturn]] static void FailType(const std::string& container, const std::string& name, const Resource& found);
 
   mutable Mutex mu_;
-  std::map<std::pair<std::string, std::string>, std::shared_ptr<Resource>> resources_ GUARDED_BY(mu_);
+  std::map<std::pair<std::string, std::string>, std::shared_ptr<Resource>> resources_ COHORT_GUARDED_BY(mu_);
   std::atomic<int64_t> epoch_{0};
 };
 

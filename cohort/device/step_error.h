@@ -38,7 +38,7 @@ class StepError {
 
  private:
   mutable Mutex mu_;
-  Status status_ GUARDED_BY(mu_);
+  Status status_ COHORT_GUARDED_BY(mu_);
   std::atomic<bool> set_{false};
 };
 

@@ -28,14 +28,14 @@ class UpdateGate {
 
  private:
   // Lets in whoever may enter now; the caller calls them after it has let go of the lock.
-  std::vector<std::function<void()>> LetIn() REQUIRES(mu_);
+  std::vector<std::function<void()>> LetIn() COHORT_REQUIRES(mu_);
 
   Mutex mu_;
   CondVar changed_;
-  std::vector<std::function<void()>> entering_ GUARDED_BY(mu_);
-  int inside_ GUARDED_BY(mu_) = 0;
-  int closing_ GUARDED_BY(mu_) = 0;
-  bool closed_ GUARDED_BY(mu_) = false;
+  std::vector<std::function<void()>> entering_ COHORT_GUARDED_BY(mu_);
+  int inside_ COHORT_GUARDED_BY(mu_) = 0;
+  int closing_ COHORT_GUARDED_BY(mu_) = 0;
+  bool closed_ COHORT_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace cohort

@@ -1,5 +1,5 @@
-// Kernels of variables that are the same for every kind of Variable: its handle, its value, its shape. Each backend
-// registers them for its own kind V.
+// Kernels of variables that are the same for every kind of VariableResource: its handle, its value, its shape. Each
+// backend registers them for its own kind V.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include "cohort/core/mutex.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/kernel.h"
-#include "cohort/device/variable.h"
+#include "cohort/device/variable_resource.h"
 
 namespace cohort {
 
@@ -55,12 +55,12 @@ class VarHandleKernel final : public OpKernel {
   const DType dtype_;
   const Shape shape_;
   Mutex mu_;
-  Tensor handle_ GUARDED_BY(mu_);
-  int64_t epoch_ GUARDED_BY(mu_) = -1;
+  Tensor handle_ COHORT_GUARDED_BY(mu_);
+  int64_t epoch_ COHORT_GUARDED_BY(mu_) = -1;
 };
 
 // Throws InvalidArgumentError unless the variable is of `dtype`.
-inline void CheckVariableDType(const Variable& variable, DType dtype) {
+inline void CheckVariableDType(const VariableResource& variable, DType dtype) {
   if (variable.dtype() != dtype) [[unlikely]] {
     throw InvalidArgumentError(
         StrCat("[kernels/state] expected ", dtype, "; variable '", variable.name(), "' is ", variable.dtype()));

@@ -53,10 +53,10 @@ class WorkerMeeting {
 
  private:
   struct Calls;
-  Calls& calls() REQUIRES(mu_);
+  Calls& calls() COHORT_REQUIRES(mu_);
   // `run` has the options of each step that these functions take.
-  Tensor GatherTensor(const Tensor& mine, const RunOptions& run = {}) REQUIRES(mu_);
-  std::vector<std::string> GatherBytes(const std::string& mine, const RunOptions& run = {}) EXCLUDES(mu_);
+  Tensor GatherTensor(const Tensor& mine, const RunOptions& run = {}) COHORT_REQUIRES(mu_);
+  std::vector<std::string> GatherBytes(const std::string& mine, const RunOptions& run = {}) COHORT_EXCLUDES(mu_);
   // Returns the texts of what GatherBytes has returned. Throws the failure that a process has announced instead.
   std::vector<std::string> TextsOf(const std::vector<std::string>& announcements) const;
 
@@ -64,7 +64,7 @@ class WorkerMeeting {
   const std::string target_;
   const std::string device_;
   Mutex mu_;
-  std::unique_ptr<Calls> calls_ GUARDED_BY(mu_);
+  std::unique_ptr<Calls> calls_ COHORT_GUARDED_BY(mu_);
 };
 
 }  // namespace cohort::distribute

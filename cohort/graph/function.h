@@ -29,8 +29,8 @@ class Function {
   bool is_stateful() const;
   // What was once made of the function, such as its gradient, under a key that its maker chooses; null where there is
   // none. Of two that are kept under one key the first stays.
-  std::shared_ptr<const void> FindDerived(const std::string& key) const EXCLUDES(mu_);
-  void KeepDerived(const std::string& key, std::shared_ptr<const void> derived) const EXCLUDES(mu_);
+  std::shared_ptr<const void> FindDerived(const std::string& key) const COHORT_EXCLUDES(mu_);
+  void KeepDerived(const std::string& key, std::shared_ptr<const void> derived) const COHORT_EXCLUDES(mu_);
   // "add(x: float32[?], y: float32[]) -> (float32[?])".
   std::string Signature() const;
 
@@ -42,7 +42,7 @@ class Function {
   std::vector<Output> args_;
   std::vector<Output> results_;
   mutable Mutex mu_;
-  mutable std::map<std::string, std::shared_ptr<const void>> derived_ GUARDED_BY(mu_);
+  mutable std::map<std::string, std::shared_ptr<const void>> derived_ COHORT_GUARDED_BY(mu_);
 };
 
 // Adds the arguments of a function and what `body` makes of them to `graph`. Throws as Function's constructor; `name`

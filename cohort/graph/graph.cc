@@ -19,7 +19,7 @@ namespace {
 
 struct Graph::Library {
   Mutex mu;
-  std::map<std::string, std::shared_ptr<const Function>, std::less<>> functions GUARDED_BY(mu);
+  std::map<std::string, std::shared_ptr<const Function>, std::less<>> functions COHORT_GUARDED_BY(mu);
 };
 
 Graph::Graph() : own_library_(std::make_shared<Library>()) {}

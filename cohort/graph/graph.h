@@ -111,36 +111,36 @@ class Graph {
     std::vector<VariableCreator> creators;
   };
   // Of the calling thread; what is opened is closed by the same thread.
-  Scopes& scopes() EXCLUDES(mu_);
-  void DropEmptyScopes() EXCLUDES(mu_);
+  Scopes& scopes() COHORT_EXCLUDES(mu_);
+  void DropEmptyScopes() COHORT_EXCLUDES(mu_);
   // Null where the calling thread has no scope open.
-  const Scopes* FindScopes() const EXCLUDES(mu_);
-  std::string UniqueNameLocked(const std::string& name) REQUIRES(mu_);
+  const Scopes* FindScopes() const COHORT_EXCLUDES(mu_);
+  std::string UniqueNameLocked(const std::string& name) COHORT_REQUIRES(mu_);
   // Marks `name` as taken, also where UniqueName has set it aside. Throws AlreadyExistsError where a node has it.
-  void TakeName(const std::string& name, const std::string& op) EXCLUDES(mu_);
+  void TakeName(const std::string& name, const std::string& op) COHORT_EXCLUDES(mu_);
   // Gives back the name of a node that was not added after all.
-  void ReleaseName(const std::string& name) EXCLUDES(mu_);
-  void CheckNotFinal(const Node& node) const REQUIRES(mu_);
-  void CheckCanChange(const Node& node) const EXCLUDES(mu_);
+  void ReleaseName(const std::string& name) COHORT_EXCLUDES(mu_);
+  void CheckNotFinal(const Node& node) const COHORT_REQUIRES(mu_);
+  void CheckCanChange(const Node& node) const COHORT_EXCLUDES(mu_);
   static std::string ApplyDeviceScopes(const Scopes& scopes, const NodeDraft& draft);
-  Node* Adopt(std::unique_ptr<Node> node) EXCLUDES(mu_);
+  Node* Adopt(std::unique_ptr<Node> node) COHORT_EXCLUDES(mu_);
   struct Library;
   std::shared_ptr<Library> library() const;
 
   mutable Mutex mu_;
-  std::vector<std::unique_ptr<Node>> nodes_ GUARDED_BY(mu_);
-  std::map<std::string, Node*, std::less<>> by_name_ GUARDED_BY(mu_);
-  std::map<std::string, int> name_counts_ GUARDED_BY(mu_);
-  std::map<std::thread::id, Scopes> scopes_ GUARDED_BY(mu_);
-  std::deque<VariableInfo> variables_ GUARDED_BY(mu_);
-  std::map<std::string, std::vector<Output>> collections_ GUARDED_BY(mu_);
+  std::vector<std::unique_ptr<Node>> nodes_ COHORT_GUARDED_BY(mu_);
+  std::map<std::string, Node*, std::less<>> by_name_ COHORT_GUARDED_BY(mu_);
+  std::map<std::string, int> name_counts_ COHORT_GUARDED_BY(mu_);
+  std::map<std::thread::id, Scopes> scopes_ COHORT_GUARDED_BY(mu_);
+  std::deque<VariableInfo> variables_ COHORT_GUARDED_BY(mu_);
+  std::map<std::string, std::vector<Output>> collections_ COHORT_GUARDED_BY(mu_);
   std::shared_ptr<Library> own_library_;   // null in a body
   std::weak_ptr<Library> shared_library_;  // of a body
   Graph* outer_ = nullptr;                 // while a body is made
   std::vector<CapturedValue> captures_;    // by the thread that makes the body
   std::vector<CapturedValue> copied_constants_;
   int64_t seed_ = 0;
-  bool finalized_ GUARDED_BY(mu_) = false;
+  bool finalized_ COHORT_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace cohort

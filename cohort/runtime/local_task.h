@@ -58,8 +58,8 @@ class LocalTask : public TaskClient {
   const SenderMaker make_sender_;
   std::vector<DeviceAttributes> attributes_;
   mutable Mutex mu_;
-  std::map<ExecutableKey, std::shared_ptr<Executable>> executables_ GUARDED_BY(mu_);
-  Status ended_ GUARDED_BY(mu_);  // why, once CloseAll was called
+  std::map<ExecutableKey, std::shared_ptr<Executable>> executables_ COHORT_GUARDED_BY(mu_);
+  Status ended_ COHORT_GUARDED_BY(mu_);  // why, once CloseAll was called
 };
 
 }  // namespace cohort

@@ -27,19 +27,19 @@ class Master {
 
   // Builds what is not known yet; the values of `feeds` do not matter. The result lives as long as the master.
   const PreparedSignature& Prepare(const FeedList& feeds, const std::vector<Output>& fetches,
-                                   const std::vector<Node*>& targets) EXCLUDES(build_mu_, mu_);
+                                   const std::vector<Node*>& targets) COHORT_EXCLUDES(build_mu_, mu_);
   // Runs a step to its end. `feeds` stand in the order of the signature.
   std::vector<Tensor> RunStep(const PreparedSignature& prepared, const FeedValues& feeds, const RunOptions& options);
   // Starts a step. `done` is called once, on any thread; at the latest when the master closes.
   void StartStep(const PreparedSignature& prepared, const FeedValues& feeds, const RunOptions& options, Done done);
-  std::vector<DeviceAttributes> ListDevices() EXCLUDES(build_mu_);
-  void Close() EXCLUDES(build_mu_);
+  std::vector<DeviceAttributes> ListDevices() COHORT_EXCLUDES(build_mu_);
+  void Close() COHORT_EXCLUDES(build_mu_);
   const Graph& graph() const { return graph_; }
 
  private:
   // Warns once in the log if a program adds nodes between its runs: kGrowthsToTell signatures in a row were built, each
   // after the graph had grown.
-  void WatchGrowth() REQUIRES(build_mu_);
+  void WatchGrowth() COHORT_REQUIRES(build_mu_);
   static void CheckFeeds(const PreparedSignature& prepared, const FeedValues& feeds);
   void CheckOpen() const;
   StepLimits LimitsOf(const RunOptions& options) const;
@@ -53,14 +53,14 @@ class Master {
   std::atomic<bool> closed_{false};
 
   Mutex build_mu_;  // one signature is built at a time
-  SignatureBuilder builder_ GUARDED_BY(build_mu_);
+  SignatureBuilder builder_ COHORT_GUARDED_BY(build_mu_);
   static constexpr int kGrowthsToTell = 20;
-  int growths_ GUARDED_BY(build_mu_) = 0;  // signatures in a row that were built after the graph had grown
-  int64_t version_before_growths_ GUARDED_BY(build_mu_) = -1;
-  int64_t built_version_ GUARDED_BY(build_mu_) = -1;  // the graph's, when the latest signature was built
+  int growths_ COHORT_GUARDED_BY(build_mu_) = 0;  // signatures in a row that were built after the graph had grown
+  int64_t version_before_growths_ COHORT_GUARDED_BY(build_mu_) = -1;
+  int64_t built_version_ COHORT_GUARDED_BY(build_mu_) = -1;  // the graph's, when the latest signature was built
 
   Mutex mu_;
-  std::unordered_multimap<size_t, std::unique_ptr<const PreparedSignature>> prepared_ GUARDED_BY(mu_);
+  std::unordered_multimap<size_t, std::unique_ptr<const PreparedSignature>> prepared_ COHORT_GUARDED_BY(mu_);
   StepWatch watch_;  // of the steps that StartStep has started
 };
 

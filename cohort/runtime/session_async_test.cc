@@ -178,8 +178,8 @@ class Recorder final : public RunInterceptor {
  private:
   const Output extra_;
   Mutex mu_;
-  std::vector<Code> codes_ GUARDED_BY(mu_);
-  std::vector<float> seen_ GUARDED_BY(mu_);
+  std::vector<Code> codes_ COHORT_GUARDED_BY(mu_);
+  std::vector<float> seen_ COHORT_GUARDED_BY(mu_);
 };
 
 TEST_P(SessionAsyncTest, TheInterceptorAddsFetchesThatTheCallerDoesNotSee) {

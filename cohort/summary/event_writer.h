@@ -46,23 +46,23 @@ class EventWriter {
   void SessionLog(SessionStatus status, int64_t step, std::string_view checkpoint_path = "",
                   std::string_view message = "");
 
-  void Flush() EXCLUDES(mu_);
+  void Flush() COHORT_EXCLUDES(mu_);
   // Flushes and closes; later calls throw FailedPreconditionError.
-  void Close() EXCLUDES(mu_);
+  void Close() COHORT_EXCLUDES(mu_);
   const std::string& path() const { return path_; }
 
  private:
   double Now() const;
   std::string ChoosePath(const std::string& dir) const;
-  void Write(const std::string& event) EXCLUDES(mu_);
-  void FlushLocked() REQUIRES(mu_);
+  void Write(const std::string& event) COHORT_EXCLUDES(mu_);
+  void FlushLocked() COHORT_REQUIRES(mu_);
 
   const Options options_;
   const std::string path_;
   Mutex mu_;
-  std::unique_ptr<RecordWriter> writer_ GUARDED_BY(mu_);  // null once closed
-  int waiting_ GUARDED_BY(mu_) = 0;
-  std::chrono::steady_clock::time_point last_flush_ GUARDED_BY(mu_);
+  std::unique_ptr<RecordWriter> writer_ COHORT_GUARDED_BY(mu_);  // null once closed
+  int waiting_ COHORT_GUARDED_BY(mu_) = 0;
+  std::chrono::steady_clock::time_point last_flush_ COHORT_GUARDED_BY(mu_);
 };
 
 }  // namespace cohort

@@ -22,33 +22,33 @@ class Coordinator {
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
-  bool should_stop() const EXCLUDES(mu_);
+  bool should_stop() const COHORT_EXCLUDES(mu_);
   // Asks all threads to stop. The first error given is kept for exception(); an OutOfRangeError is a clean
   // end and counts as none.
-  void RequestStop(std::exception_ptr error = nullptr) EXCLUDES(mu_);
+  void RequestStop(std::exception_ptr error = nullptr) COHORT_EXCLUDES(mu_);
   // Waits until RequestStop or `deadline`; true for the first.
-  bool WaitForStop(std::chrono::steady_clock::time_point deadline) EXCLUDES(mu_);
+  bool WaitForStop(std::chrono::steady_clock::time_point deadline) COHORT_EXCLUDES(mu_);
   // Null where none was given.
-  std::exception_ptr exception() const EXCLUDES(mu_);
+  std::exception_ptr exception() const COHORT_EXCLUDES(mu_);
 
   // Calls `work` at once and then every `interval_secs`, counted from the start (a call that takes longer
   // skips turns), on a thread of its own until the stop. What it throws is a RequestStop. `name` is for
   // debuggers.
-  void Loop(const std::string& name, double interval_secs, std::function<void()> work) EXCLUDES(mu_);
+  void Loop(const std::string& name, double interval_secs, std::function<void()> work) COHORT_EXCLUDES(mu_);
   // Waits for the threads of Loop to see the stop and end; false when `grace_secs` are over and some still
   // run.
-  bool AwaitEnd(double grace_secs) EXCLUDES(mu_);
+  bool AwaitEnd(double grace_secs) COHORT_EXCLUDES(mu_);
   // Joins them, however long it takes.
-  void Join() EXCLUDES(mu_);
+  void Join() COHORT_EXCLUDES(mu_);
   // For the next round, when no thread runs.
-  void Reset() EXCLUDES(mu_);
+  void Reset() COHORT_EXCLUDES(mu_);
 
  private:
   mutable Mutex mu_;
   CondVar changed_;
-  bool stop_ GUARDED_BY(mu_) = false;
-  std::exception_ptr error_ GUARDED_BY(mu_);
-  int running_ GUARDED_BY(mu_) = 0;
+  bool stop_ COHORT_GUARDED_BY(mu_) = false;
+  std::exception_ptr error_ COHORT_GUARDED_BY(mu_);
+  int running_ COHORT_GUARDED_BY(mu_) = 0;
   std::vector<std::thread> threads_;
 };
 

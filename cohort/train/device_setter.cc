@@ -32,7 +32,7 @@ class GreedyLoads {
 
  private:
   Mutex mu_;
-  std::vector<double> loads_ GUARDED_BY(mu_);
+  std::vector<double> loads_ COHORT_GUARDED_BY(mu_);
 };
 
 class Setter {

@@ -93,14 +93,14 @@ class Supervisor {
   Saver* saver() const { return scaffold_.saver(); }
   bool is_chief() const { return options_.is_chief; }
   // "" until one was restored or saved by this supervisor.
-  std::string last_checkpoint() const EXCLUDES(mu_);
+  std::string last_checkpoint() const COHORT_EXCLUDES(mu_);
 
  private:
   friend class ManagedSession;
   bool writes() const { return options_.is_chief && !options_.logdir.empty(); }
   std::unique_ptr<Session> PrepareSession(const std::string& target, const SessionConfig& config);
   void StartServices(Session& session);
-  void SaveModel(Session& session) EXCLUDES(mu_);
+  void SaveModel(Session& session) COHORT_EXCLUDES(mu_);
   void RecordSummary(Session& session);
   void CountSteps(Session& session);
   // The end of a managed session. `clean`: the program was not left by an exception.
@@ -113,8 +113,8 @@ class Supervisor {
   Scaffold scaffold_;
   std::unique_ptr<EventWriter> writer_;
   mutable Mutex mu_;
-  std::string last_checkpoint_ GUARDED_BY(mu_);
-  std::optional<int64_t> last_saved_step_ GUARDED_BY(mu_);
+  std::string last_checkpoint_ COHORT_GUARDED_BY(mu_);
+  std::optional<int64_t> last_saved_step_ COHORT_GUARDED_BY(mu_);
   // Of the step counter's thread alone.
   std::chrono::steady_clock::time_point counted_at_;
   int64_t counted_step_ = 0;

@@ -28,9 +28,9 @@ class TcpProxy {
   void Cut() { SetCut(true); }
   void Heal() { SetCut(false); }
   // The same for one connection alone, numbered from 0 in the order in which they were made.
-  void CutOnly(int connection) EXCLUDES(mu_);
+  void CutOnly(int connection) COHORT_EXCLUDES(mu_);
   // Later connections are closed as soon as they are made.
-  void AcceptAtMost(int connections) EXCLUDES(mu_);
+  void AcceptAtMost(int connections) COHORT_EXCLUDES(mu_);
   int64_t bytes_forwarded() const { return forwarded_; }
 
  private:
@@ -42,10 +42,10 @@ class TcpProxy {
   void SetCut(bool cut);
   void AcceptLoop();
   // Of a new connection; -1 where it is one too many.
-  int Number() EXCLUDES(mu_);
+  int Number() COHORT_EXCLUDES(mu_);
   void Forward(const std::shared_ptr<Link>& link, int from, int to, int direction);
   // Waits until `bytes` may pass; false when the proxy ends.
-  bool Pass(const Link& link, int direction, size_t bytes) EXCLUDES(mu_);
+  bool Pass(const Link& link, int direction, size_t bytes) COHORT_EXCLUDES(mu_);
 
   const int target_port_;
   const int64_t bytes_per_second_;
@@ -54,14 +54,14 @@ class TcpProxy {
   std::atomic<int64_t> forwarded_{0};
   Mutex mu_;
   CondVar changed_;
-  bool cut_ GUARDED_BY(mu_) = false;
-  int cut_only_ GUARDED_BY(mu_) = -1;
-  int accepted_ GUARDED_BY(mu_) = 0;
-  int at_most_ GUARDED_BY(mu_) = INT_MAX;
-  bool ended_ GUARDED_BY(mu_) = false;
-  Direction directions_[2] GUARDED_BY(mu_);
-  std::vector<std::shared_ptr<Link>> links_ GUARDED_BY(mu_);
-  std::vector<std::thread> threads_ GUARDED_BY(mu_);
+  bool cut_ COHORT_GUARDED_BY(mu_) = false;
+  int cut_only_ COHORT_GUARDED_BY(mu_) = -1;
+  int accepted_ COHORT_GUARDED_BY(mu_) = 0;
+  int at_most_ COHORT_GUARDED_BY(mu_) = INT_MAX;
+  bool ended_ COHORT_GUARDED_BY(mu_) = false;
+  Direction directions_[2] COHORT_GUARDED_BY(mu_);
+  std::vector<std::shared_ptr<Link>> links_ COHORT_GUARDED_BY(mu_);
+  std::vector<std::thread> threads_ COHORT_GUARDED_BY(mu_);
   std::thread acceptor_;
 };
 

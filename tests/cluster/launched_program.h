@@ -47,9 +47,9 @@ class LaunchedProgram {
   std::thread readers_[2];
   Mutex mu_;
   CondVar more_;
-  std::string out_ GUARDED_BY(mu_);
-  std::string err_ GUARDED_BY(mu_);
-  int open_ GUARDED_BY(mu_) = 2;  // streams that have not ended
+  std::string out_ COHORT_GUARDED_BY(mu_);
+  std::string err_ COHORT_GUARDED_BY(mu_);
+  int open_ COHORT_GUARDED_BY(mu_) = 2;  // streams that have not ended
 };
 
 // A process that need not be a child of this one, held so that its number cannot go to another meanwhile.

@@ -144,7 +144,7 @@ const std::map<int, int> kTable = {{1, 2}};
 int x{3};
 enum class E { kOne, kTwo };
 template <typename T, int n = (1 > 2)>
-int Sum(const std::vector<T>& v) REQUIRES(mu_) {
+int Sum(const std::vector<T>& v) COHORT_REQUIRES(mu_) {
   for (;;) { if (x) { return 1; } }
 }
 }
@@ -181,7 +181,7 @@ class EXPORT A final : public B<int> {
   using F = int (*)(int);
   struct Inner { void Step(); int value = Make(); };
   std::function<int(int)> member_;
-  int guarded_ GUARDED_BY(mu_) = 0;
+  int guarded_ COHORT_GUARDED_BY(mu_) = 0;
  private:
   void AlsoHidden();
 };

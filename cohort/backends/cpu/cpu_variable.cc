@@ -46,7 +46,7 @@ class CpuVariable::StripeLock {
   StripeLock(const StripeLock&) = delete;
   StripeLock& operator=(const StripeLock&) = delete;
 
-  void MoveTo(int64_t row) NO_THREAD_SAFETY_ANALYSIS {
+  void MoveTo(int64_t row) COHORT_NO_THREAD_SAFETY_ANALYSIS {
     const size_t stripe = static_cast<size_t>(row) % kStripes;
     if (stripe == stripe_) return;
     Release();
@@ -55,7 +55,7 @@ class CpuVariable::StripeLock {
   }
 
  private:
-  void Release() NO_THREAD_SAFETY_ANALYSIS {
+  void Release() COHORT_NO_THREAD_SAFETY_ANALYSIS {
     if (stripe_ == kStripes) return;
     for (const CpuVariable* variable : variables_) variable->stripes_[stripe_].Unlock();
     stripe_ = kStripes;
@@ -154,7 +154,7 @@ Tensor CpuVariable::Gather(const Tensor& indices, Allocator& allocator) {
 
 void CpuVariable::UpdateRows(const Tensor& indices, std::span<CpuVariable* const> slots,
                              const std::function<void(int64_t position, std::span<void* const> rows)>& change)
-    NO_THREAD_SAFETY_ANALYSIS {
+    COHORT_NO_THREAD_SAFETY_ANALYSIS {
   std::vector<CpuVariable*> all = {this};
   all.insert(all.end(), slots.begin(), slots.end());
   for (CpuVariable* variable : all) variable->SwitchToRows();  // for good: the mode never goes back
@@ -175,7 +175,8 @@ void CpuVariable::UpdateRows(const Tensor& indices, std::span<CpuVariable* const
     values.push_back({static_cast<char*>(variable->value_.raw_data()), variable->RowBytes()});
   }
   std::vector<const CpuVariable*> ordered;
-  for (const Variable* variable : lock.variables()) ordered.push_back(static_cast<const CpuVariable*>(variable));
+  for (const VariableResource* variable : lock.variables())
+    ordered.push_back(static_cast<const CpuVariable*>(variable));
   std::vector<void*> rows(values.size());
   WithIndices(indices, name(), [&](auto list) {
     CheckIndices(list, row_count, name());

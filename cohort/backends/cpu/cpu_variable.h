@@ -7,18 +7,18 @@
 #include <string>
 
 #include "cohort/core/mutex.h"
-#include "cohort/device/variable.h"
+#include "cohort/device/variable_resource.h"
 
 namespace cohort {
 
 // The CPU's variable, which can also be used by rows. Thread-safe. It holds its value in one of two ways:
-//   dense:   As Variable describes it. Every variable begins so.
+//   dense:   As VariableResource describes it. Every variable begins so.
 //   by row:  The first Gather or UpdateRows chooses this way for good. The buffer then keeps its address, and an update
 //            never copies all of it. Rows are read and changed under locks on stripes of rows. Read copies one stripe
 //            after the other, so it sees each row whole, but not all rows at one time.
-class CpuVariable final : public Variable {
+class CpuVariable final : public VariableResource {
  public:
-  using Variable::Variable;
+  using VariableResource::VariableResource;
 
   // By row, the result is a copy.
   Tensor Read() const override;
@@ -38,13 +38,13 @@ class CpuVariable final : public Variable {
  private:
   static constexpr size_t kStripes = 64;
   class StripeLock;
-  void SwitchToRows() EXCLUDES(mu_);
-  Tensor CopyOfRows() const REQUIRES_SHARED(mu_);
+  void SwitchToRows() COHORT_EXCLUDES(mu_);
+  Tensor CopyOfRows() const COHORT_REQUIRES_SHARED(mu_);
   // Rows of the value and bytes of one. Throws if the variable cannot be used by rows.
-  int64_t RowCount() const REQUIRES_SHARED(mu_);
-  size_t RowBytes() const REQUIRES_SHARED(mu_);
+  int64_t RowCount() const COHORT_REQUIRES_SHARED(mu_);
+  size_t RowBytes() const COHORT_REQUIRES_SHARED(mu_);
 
-  bool by_row_ GUARDED_BY(mu_) = false;
+  bool by_row_ COHORT_GUARDED_BY(mu_) = false;
   mutable std::array<Mutex, kStripes> stripes_;  // guard the bytes by row, under a shared lock of mu_
 };
 

@@ -73,9 +73,9 @@ TEST(CpuVariableRaceTest, VariablesUpdatedTogetherInAnyOrderDoNotDeadlock) {
   std::atomic<int> wrong{0};
   Race(
       [&](int round) {
-        const std::vector<Variable*> order =
-            round % 2 == 0 ? std::vector<Variable*>{&a, &b} : std::vector<Variable*>{&b, &a};
-        Variable::UpdateTogether(order, [&](std::span<const Tensor> olds, std::span<Tensor> outs) {
+        const std::vector<VariableResource*> order =
+            round % 2 == 0 ? std::vector<VariableResource*>{&a, &b} : std::vector<VariableResource*>{&b, &a};
+        VariableResource::UpdateTogether(order, [&](std::span<const Tensor> olds, std::span<Tensor> outs) {
           wrong += olds[0].data<float>()[0] != olds[1].data<float>()[0];
           AddOne(olds[0], outs[0]);
           AddOne(olds[1], outs[1]);

@@ -98,8 +98,8 @@ TEST(CpuVariableTest, UpdateTogetherChangesAllInTheOrderGiven) {
   CpuVariable b("b", DType::kFloat32, Shape{1});
   a.Assign(Tensor::Vector<float>({1}));
   b.Assign(Tensor::Vector<float>({10}));
-  for (const std::vector<Variable*>& order : {std::vector<Variable*>{&a, &b}, {&b, &a}}) {
-    Variable::UpdateTogether(order, [](std::span<const Tensor> olds, std::span<Tensor> outs) {
+  for (const std::vector<VariableResource*>& order : {std::vector<VariableResource*>{&a, &b}, {&b, &a}}) {
+    VariableResource::UpdateTogether(order, [](std::span<const Tensor> olds, std::span<Tensor> outs) {
       const float first = *olds[0].data<float>();
       const float second = *olds[1].data<float>();
       *outs[0].data<float>() = first + second;
@@ -109,8 +109,8 @@ TEST(CpuVariableTest, UpdateTogetherChangesAllInTheOrderGiven) {
   EXPECT_THAT(a.Read().ToVector<float>(), ElementsAre(12));  // 1 + 10, then + 1
   EXPECT_THAT(b.Read().ToVector<float>(), ElementsAre(22));  // 10 + 1, then + 11
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
-                const std::vector<Variable*> twice = {&a, &b, &a};
-                Variable::UpdateTogether(twice, [](auto, auto) { FAIL(); });
+                const std::vector<VariableResource*> twice = {&a, &b, &a};
+                VariableResource::UpdateTogether(twice, [](auto, auto) { FAIL(); });
               }),
               HasSubstr("'a' twice"));
   a.Update(AddOne);  // and nothing stays locked

@@ -86,7 +86,7 @@ class ElementwiseChain final : public OpKernel {
   std::vector<OutsideValue> outside_;
   std::vector<int32_t> initial_uses_;  // of each slot
   mutable Mutex scratch_mu_;
-  mutable std::vector<std::unique_ptr<Scratch>> scratch_ GUARDED_BY(scratch_mu_);  // that no run uses now
+  mutable std::vector<std::unique_ptr<Scratch>> scratch_ COHORT_GUARDED_BY(scratch_mu_);  // that no run uses now
 };
 
 }  // namespace cohort::cpu

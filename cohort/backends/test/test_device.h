@@ -72,7 +72,7 @@ class TestBackend final : public Backend {
  private:
   const std::string type_ = "TEST";
   mutable Mutex mu_;
-  mutable TestDelays delays_ GUARDED_BY(mu_);  // the seed of the next device
+  mutable TestDelays delays_ COHORT_GUARDED_BY(mu_);  // the seed of the next device
 };
 
 // Registers the backend: from then on device_count {"TEST", n} makes such devices. Only the first call registers it;

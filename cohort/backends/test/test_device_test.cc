@@ -174,8 +174,8 @@ class TestKernelTest : public ::testing::Test {
     kernels_.back()->Compute(ctx);
     return slots[inputs.size()];
   }
-  std::shared_ptr<Variable> MakeVariable(const std::vector<float>& values) {
-    auto variable = std::make_shared<Variable>("v", DType::kFloat32, Shape{-1}, device_->allocator());
+  std::shared_ptr<VariableResource> MakeVariable(const std::vector<float>& values) {
+    auto variable = std::make_shared<VariableResource>("v", DType::kFloat32, Shape{-1}, device_->allocator());
     variable->Assign(OnDevice(values));
     return variable;
   }

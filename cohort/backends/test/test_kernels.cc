@@ -110,7 +110,7 @@ StepInfo StepForWork(const StepInfo& step) {
 
 // A variable that the work reads or changes: the CPU's kernel gets a CpuVariable of the old value in its place.
 struct VariablePlace {
-  VariablePlace(int input, const Variable& variable, const Tensor& old)
+  VariablePlace(int input, const VariableResource& variable, const Tensor& old)
       : input(input), name(variable.name()), declared(variable.shape()), old(old) {}
 
   std::shared_ptr<CpuVariable> Shadow() const {
@@ -212,17 +212,17 @@ class EnqueuedKernel final : public OpKernel {
       work->AddOutput(ctx.AllocateOutput(i, shape));
     }
     std::vector<int> handles;
-    std::vector<Variable*> variables;
+    std::vector<VariableResource*> variables;
     for (int i = 0; i < ctx.num_inputs(); ++i) {
       if (ctx.input(i).dtype() != DType::kResource) continue;
       handles.push_back(i);
-      variables.push_back(&ResourceOf<Variable>(ctx.input(i)));
+      variables.push_back(&ResourceOf<VariableResource>(ctx.input(i)));
     }
     updates_ ? Update(ctx, handles, variables, std::move(work)) : Read(ctx, handles, variables, std::move(work));
   }
 
  private:
-  static void Read(KernelContext& ctx, const std::vector<int>& handles, const std::vector<Variable*>& variables,
+  static void Read(KernelContext& ctx, const std::vector<int>& handles, const std::vector<VariableResource*>& variables,
                    std::shared_ptr<Work> work) {
     std::vector<Tensor> values;  // held until the work is enqueued, so that no update goes before it in place
     for (size_t k = 0; k < handles.size(); ++k) {
@@ -232,9 +232,9 @@ class EnqueuedKernel final : public OpKernel {
     Enqueue(DeviceOf(ctx), std::move(work));
   }
 
-  static void Update(KernelContext& ctx, const std::vector<int>& handles, const std::vector<Variable*>& variables,
-                     std::shared_ptr<Work> work) {
-    Variable::UpdateTogether(variables, [&](std::span<const Tensor> olds, std::span<Tensor> outs) {
+  static void Update(KernelContext& ctx, const std::vector<int>& handles,
+                     const std::vector<VariableResource*>& variables, std::shared_ptr<Work> work) {
+    VariableResource::UpdateTogether(variables, [&](std::span<const Tensor> olds, std::span<Tensor> outs) {
       for (size_t k = 0; k < handles.size(); ++k) {
         VariablePlace place(handles[k], *variables[k], olds[k]);
         place.out.emplace(outs[k]);
@@ -307,7 +307,7 @@ class WaitingAsyncKernel final : public AsyncOpKernel {
 
 // The value becomes the variable's in a buffer of its own, so that the step's failure can still leave the old one.
 void Assign(KernelContext& ctx) {
-  auto& variable = ResourceOf<Variable>(ctx.input(0));
+  auto& variable = ResourceOf<VariableResource>(ctx.input(0));
   const Tensor& value = ctx.input(1);
   if (IsObject(value.dtype())) return variable.Assign(value);
   CheckMemory(ctx);
@@ -337,7 +337,7 @@ void Assign(KernelContext& ctx) {
 }
 
 void IsInitialized(KernelContext& ctx) {
-  const Tensor answer = Tensor::Scalar(ResourceOf<Variable>(ctx.input(0)).initialized());
+  const Tensor answer = Tensor::Scalar(ResourceOf<VariableResource>(ctx.input(0)).initialized());
   ctx.SetOutput(0, OutputOnHost(ctx.node(), 0) ? answer : ctx.device().CopyFromHostAsync(answer));
 }
 
@@ -380,11 +380,11 @@ void RegisterTestKernels(KernelRegistry& registry) {
   for (const std::string& op : registry.OpsOn(kHostDeviceType)) {
     if (!lacks(op.c_str())) continue;
     if (op == "VarHandleOp") {
-      registry.Register<VarHandleKernel<Variable>>(op, type);
+      registry.Register<VarHandleKernel<VariableResource>>(op, type);
     } else if (op == "ReadVariableOp") {
-      registry.RegisterFn(op, type, ReadVariable<Variable>);
+      registry.RegisterFn(op, type, ReadVariable<VariableResource>);
     } else if (op == "VariableShape") {
-      registry.RegisterFn(op, type, ShapeOfVariable<Variable>);
+      registry.RegisterFn(op, type, ShapeOfVariable<VariableResource>);
     } else if (op == "VarIsInitializedOp") {
       registry.RegisterFn(op, type, IsInitialized);
     } else if (op == "AssignVariableOp") {

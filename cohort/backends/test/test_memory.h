@@ -46,9 +46,9 @@ class TestMemory final : public Allocator, public std::enable_shared_from_this<T
 
   const MemorySpace space_;
   mutable Mutex mu_;
-  TestStream* compute_ GUARDED_BY(mu_);                        // null after Detach
-  std::map<size_t, std::vector<void*>> free_ GUARDED_BY(mu_);  // by capacity
-  size_t bytes_in_use_ GUARDED_BY(mu_) = 0;
+  TestStream* compute_ COHORT_GUARDED_BY(mu_);                        // null after Detach
+  std::map<size_t, std::vector<void*>> free_ COHORT_GUARDED_BY(mu_);  // by capacity
+  size_t bytes_in_use_ COHORT_GUARDED_BY(mu_) = 0;
 };
 
 // The address at which the bytes of `value`, which lies in the memory of a TEST device, can be read and written. Only

@@ -37,8 +37,8 @@ class TestEvent final : public StreamEvent {
  private:
   mutable Mutex mu_;
   CondVar changed_;
-  bool reached_ GUARDED_BY(mu_) = false;
-  std::vector<Callback> callbacks_ GUARDED_BY(mu_);
+  bool reached_ COHORT_GUARDED_BY(mu_) = false;
+  std::vector<Callback> callbacks_ COHORT_GUARDED_BY(mu_);
 };
 
 // Thread-safe.
@@ -63,8 +63,8 @@ class TestStream final : public Stream {
 
   Mutex mu_;
   CondVar wake_;
-  std::deque<std::function<void()>> queue_ GUARDED_BY(mu_);
-  bool stopping_ GUARDED_BY(mu_) = false;
+  std::deque<std::function<void()>> queue_ COHORT_GUARDED_BY(mu_);
+  bool stopping_ COHORT_GUARDED_BY(mu_) = false;
   std::thread thread_;
 };
 

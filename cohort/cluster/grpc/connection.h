@@ -54,30 +54,30 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   class ControlUser;
   class BulkUser;
 
-  bool NextControlFrame(grpc::ByteBuffer* frame) EXCLUDES(mu_);
-  bool NextBulkFrame(grpc::ByteBuffer* frame) EXCLUDES(mu_);
-  std::vector<Message> TakeBatch() REQUIRES(mu_);
+  bool NextControlFrame(grpc::ByteBuffer* frame) COHORT_EXCLUDES(mu_);
+  bool NextBulkFrame(grpc::ByteBuffer* frame) COHORT_EXCLUDES(mu_);
+  std::vector<Message> TakeBatch() COHORT_REQUIRES(mu_);
   // How many bytes of a message go into a frame now.
   size_t NextChunk(bool first);
   void OnControlFrame(const grpc::ByteBuffer& frame);
   void OnBulkFrame(const grpc::ByteBuffer& frame);
   // True where the message is complete.
-  bool OnWindowChunk(const FrameView& frame) EXCLUDES(mu_);
+  bool OnWindowChunk(const FrameView& frame) COHORT_EXCLUDES(mu_);
   // Offers the peer a window, the first time; where that cannot be, never again.
-  void OfferWindow() EXCLUDES(mu_);
-  void OnWindowOffer(std::string_view payload) EXCLUDES(mu_);
-  void OnWindowAnswer(std::string_view payload) EXCLUDES(mu_);
-  void OnGivenBack(std::string_view payload) EXCLUDES(mu_);
+  void OfferWindow() COHORT_EXCLUDES(mu_);
+  void OnWindowOffer(std::string_view payload) COHORT_EXCLUDES(mu_);
+  void OnWindowAnswer(std::string_view payload) COHORT_EXCLUDES(mu_);
+  void OnGivenBack(std::string_view payload) COHORT_EXCLUDES(mu_);
   // A frame of a few bytes that goes before all messages that wait.
-  void SendOnControl(FrameType type, uint64_t number) EXCLUDES(mu_);
-  void OnStreamEnded(std::shared_ptr<ByteStream> GrpcConnection::*stream, const std::string& seen) EXCLUDES(mu_);
-  void OnControlGoodbye(std::string_view payload) EXCLUDES(mu_);
-  void OnBulkGoodbye() EXCLUDES(mu_);
+  void SendOnControl(FrameType type, uint64_t number) COHORT_EXCLUDES(mu_);
+  void OnStreamEnded(std::shared_ptr<ByteStream> GrpcConnection::*stream, const std::string& seen) COHORT_EXCLUDES(mu_);
+  void OnControlGoodbye(std::string_view payload) COHORT_EXCLUDES(mu_);
+  void OnBulkGoodbye() COHORT_EXCLUDES(mu_);
   // Takes the wrapping of a message that was sent after all others off. Returns false if it may be handled now; else it
   // is kept for HandleBulk.
-  bool WaitsForBulk(Message* message) EXCLUDES(mu_);
+  bool WaitsForBulk(Message* message) COHORT_EXCLUDES(mu_);
   // Handles a large message, and then what has waited for it.
-  void HandleBulk(Message message) EXCLUDES(mu_);
+  void HandleBulk(Message message) COHORT_EXCLUDES(mu_);
   void Handle(Message message);
   // Closes with the exception that is in flight.
   void CloseForError();
@@ -94,32 +94,32 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   std::atomic<int> handling_{0};  // how many calls of the handler are under way
 
   Mutex mu_;
-  std::shared_ptr<ByteStream> control_ GUARDED_BY(mu_);  // until it has ended
-  std::shared_ptr<ByteStream> bulk_ GUARDED_BY(mu_);
-  std::deque<grpc::ByteBuffer> control_frames_ GUARDED_BY(mu_);  // go before messages
-  std::optional<grpc::ByteBuffer> first_bulk_ GUARDED_BY(mu_);
-  std::vector<Message> queued_ GUARDED_BY(mu_);
-  size_t queued_bytes_ GUARDED_BY(mu_) = 0;
-  std::deque<Message> bulk_queue_ GUARDED_BY(mu_);
-  uint64_t bulk_sent_ GUARDED_BY(mu_) = 0;     // large messages, as they were queued
-  uint64_t bulk_handled_ GUARDED_BY(mu_) = 0;  // large messages of the peer
+  std::shared_ptr<ByteStream> control_ COHORT_GUARDED_BY(mu_);  // until it has ended
+  std::shared_ptr<ByteStream> bulk_ COHORT_GUARDED_BY(mu_);
+  std::deque<grpc::ByteBuffer> control_frames_ COHORT_GUARDED_BY(mu_);  // go before messages
+  std::optional<grpc::ByteBuffer> first_bulk_ COHORT_GUARDED_BY(mu_);
+  std::vector<Message> queued_ COHORT_GUARDED_BY(mu_);
+  size_t queued_bytes_ COHORT_GUARDED_BY(mu_) = 0;
+  std::deque<Message> bulk_queue_ COHORT_GUARDED_BY(mu_);
+  uint64_t bulk_sent_ COHORT_GUARDED_BY(mu_) = 0;     // large messages, as they were queued
+  uint64_t bulk_handled_ COHORT_GUARDED_BY(mu_) = 0;  // large messages of the peer
   // The peer's messages that wait until so many large ones were handled; the numbers never fall.
-  std::deque<std::pair<uint64_t, Message>> after_bulk_ GUARDED_BY(mu_);
-  bool bulk_busy_ GUARDED_BY(mu_) = false;  // large messages are queued or being written
-  bool heartbeat_due_ GUARDED_BY(mu_) = false;
+  std::deque<std::pair<uint64_t, Message>> after_bulk_ COHORT_GUARDED_BY(mu_);
+  bool bulk_busy_ COHORT_GUARDED_BY(mu_) = false;  // large messages are queued or being written
+  bool heartbeat_due_ COHORT_GUARDED_BY(mu_) = false;
   enum class WindowState { kNone, kOffered, kOpen };
-  WindowState window_state_ GUARDED_BY(mu_) = WindowState::kNone;  // of window_
-  std::shared_ptr<const ReceiveWindow> peers_window_ GUARDED_BY(mu_);
-  Status goodbye_ GUARDED_BY(mu_);  // an error once SayGoodbye was called
-  bool goodbye_sent_ GUARDED_BY(mu_) = false;
-  bool bulk_goodbye_sent_ GUARDED_BY(mu_) = false;  // comes first
-  Status peers_goodbye_ GUARDED_BY(mu_);  // an error once the control stream brought one that waits for bulk's
-  bool bulk_goodbye_heard_ GUARDED_BY(mu_) = false;
-  Clock::time_point last_sent_ GUARDED_BY(mu_);
-  Status why_ GUARDED_BY(mu_);
+  WindowState window_state_ COHORT_GUARDED_BY(mu_) = WindowState::kNone;  // of window_
+  std::shared_ptr<const ReceiveWindow> peers_window_ COHORT_GUARDED_BY(mu_);
+  Status goodbye_ COHORT_GUARDED_BY(mu_);  // an error once SayGoodbye was called
+  bool goodbye_sent_ COHORT_GUARDED_BY(mu_) = false;
+  bool bulk_goodbye_sent_ COHORT_GUARDED_BY(mu_) = false;  // comes first
+  Status peers_goodbye_ COHORT_GUARDED_BY(mu_);  // an error once the control stream brought one that waits for bulk's
+  bool bulk_goodbye_heard_ COHORT_GUARDED_BY(mu_) = false;
+  Clock::time_point last_sent_ COHORT_GUARDED_BY(mu_);
+  Status why_ COHORT_GUARDED_BY(mu_);
 
   std::atomic<bool> offered_{false};
-  std::shared_ptr<SendWindow> window_ GUARDED_BY(mu_);
+  std::shared_ptr<SendWindow> window_ COHORT_GUARDED_BY(mu_);
 
   // Of whoever writes to the bulk stream; one at a time.
   std::optional<BulkSender> sending_;

@@ -36,12 +36,12 @@ class HandshakeHost {
 // Frames that wait to be written. Thread-safe.
 class FrameQueue {
  public:
-  void Push(grpc::ByteBuffer frame) EXCLUDES(mu_);
-  bool Pop(grpc::ByteBuffer* frame) EXCLUDES(mu_);
+  void Push(grpc::ByteBuffer frame) COHORT_EXCLUDES(mu_);
+  bool Pop(grpc::ByteBuffer* frame) COHORT_EXCLUDES(mu_);
 
  private:
   Mutex mu_;
-  std::deque<grpc::ByteBuffer> frames_ GUARDED_BY(mu_);
+  std::deque<grpc::ByteBuffer> frames_ COHORT_GUARDED_BY(mu_);
 };
 
 // Of a control stream that a peer has opened.
@@ -52,22 +52,22 @@ class AcceptorHandshake final : public StreamUser, public std::enable_shared_fro
   bool NextFrame(grpc::ByteBuffer* frame) override { return frames_.Pop(frame); }
   void OnEnded(const std::string& why) override;
   // Who this side is; on any thread, once.
-  void Answer(const TaskIdentity& mine) EXCLUDES(mu_);
+  void Answer(const TaskIdentity& mine) COHORT_EXCLUDES(mu_);
 
  private:
   enum class State { kHello, kIdentity, kProof, kOver };
-  void OnHello(const grpc::ByteBuffer& frame) EXCLUDES(mu_);
-  void OnProof(const grpc::ByteBuffer& frame) EXCLUDES(mu_);
+  void OnHello(const grpc::ByteBuffer& frame) COHORT_EXCLUDES(mu_);
+  void OnProof(const grpc::ByteBuffer& frame) COHORT_EXCLUDES(mu_);
   // With the exception that is in flight.
-  void Refuse() EXCLUDES(mu_);
+  void Refuse() COHORT_EXCLUDES(mu_);
 
   HandshakeHost& host_;
   ByteStream& stream_;  // holds this
   FrameQueue frames_;
   Mutex mu_;
-  State state_ GUARDED_BY(mu_) = State::kHello;
-  Hello theirs_ GUARDED_BY(mu_);
-  Hello mine_ GUARDED_BY(mu_);
+  State state_ COHORT_GUARDED_BY(mu_) = State::kHello;
+  Hello theirs_ COHORT_GUARDED_BY(mu_);
+  Hello mine_ COHORT_GUARDED_BY(mu_);
 };
 
 // Of a bulk stream that a peer has opened: its first frame says to which connection it belongs.
@@ -95,7 +95,7 @@ class DialerHandshake final : public StreamUser {
   void set_stream(ByteStream* stream) { stream_ = stream; }
   // Waits for the end of the handshake and throws what made it fail; null when `deadline` passed, and no connection
   // will come of it any more.
-  std::shared_ptr<GrpcConnection> Wait(std::chrono::steady_clock::time_point deadline) EXCLUDES(mu_);
+  std::shared_ptr<GrpcConnection> Wait(std::chrono::steady_clock::time_point deadline) COHORT_EXCLUDES(mu_);
 
  private:
   void OnReply(const FrameView& frame);
@@ -111,9 +111,9 @@ class DialerHandshake final : public StreamUser {
 
   Mutex mu_;
   CondVar over_;
-  bool abandoned_ GUARDED_BY(mu_) = false;
-  std::shared_ptr<GrpcConnection> connection_ GUARDED_BY(mu_);
-  Status failure_ GUARDED_BY(mu_);
+  bool abandoned_ COHORT_GUARDED_BY(mu_) = false;
+  std::shared_ptr<GrpcConnection> connection_ COHORT_GUARDED_BY(mu_);
+  Status failure_ COHORT_GUARDED_BY(mu_);
 };
 
 }  // namespace cohort

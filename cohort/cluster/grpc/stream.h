@@ -33,16 +33,16 @@ class ByteStream;
 class LiveStreams {
  public:
   // Returns the key to remove it by.
-  uint64_t Add(const std::shared_ptr<ByteStream>& stream) EXCLUDES(mu_);
-  void Remove(uint64_t key) EXCLUDES(mu_);
-  void CancelAll() EXCLUDES(mu_);
-  void WaitForNone() EXCLUDES(mu_);
+  uint64_t Add(const std::shared_ptr<ByteStream>& stream) COHORT_EXCLUDES(mu_);
+  void Remove(uint64_t key) COHORT_EXCLUDES(mu_);
+  void CancelAll() COHORT_EXCLUDES(mu_);
+  void WaitForNone() COHORT_EXCLUDES(mu_);
 
  private:
   Mutex mu_;
   CondVar none_;
-  uint64_t next_key_ GUARDED_BY(mu_) = 1;
-  std::map<uint64_t, std::weak_ptr<ByteStream>> streams_ GUARDED_BY(mu_);
+  uint64_t next_key_ COHORT_GUARDED_BY(mu_) = 1;
+  std::map<uint64_t, std::weak_ptr<ByteStream>> streams_ COHORT_GUARDED_BY(mu_);
 };
 
 // Reads all the time; writes when pumped, one frame at a time. Keeps itself alive until it has ended. Thread-safe.
@@ -53,7 +53,7 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   // stream, then in OnFrame by the first user.
   void SetUser(std::shared_ptr<StreamUser> user);
   // Asks the user for frames and writes until there are none; where a write is under way, after it.
-  void Pump() EXCLUDES(mu_);
+  void Pump() COHORT_EXCLUDES(mu_);
   // Ends the stream, at once and from both sides.
   virtual void Cancel() = 0;
 
@@ -62,7 +62,7 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   explicit ByteStream(LiveStreams& live) : live_(live) {}
   // Starts the stream. If `opened` is false, nothing is read or written before `opening()` completes: gRPC 1.51 loses a
   // read that is started together with a call that is then cancelled.
-  void Begin(bool opened) EXCLUDES(mu_);
+  void Begin(bool opened) COHORT_EXCLUDES(mu_);
   Completion* opening() { return &opened_; }
 
   virtual void StartRead(grpc::ByteBuffer* frame, Completion* done) = 0;
@@ -87,9 +87,9 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   void OnRead(bool ok);
   void OnWritten(bool ok);
   void OnFinished(bool ok);
-  void WriteNext() EXCLUDES(mu_);
+  void WriteNext() COHORT_EXCLUDES(mu_);
   // Gives up the right to write; false where it was pumped meanwhile and there is more to ask for.
-  bool EndWrite(bool may_go_on) EXCLUDES(mu_);
+  bool EndWrite(bool may_go_on) COHORT_EXCLUDES(mu_);
 
   LiveStreams& live_;
   uint64_t key_ = 0;  // in live_
@@ -105,10 +105,10 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   Then<&ByteStream::OnFinished> finished_{this};
 
   Mutex mu_;
-  bool writing_ GUARDED_BY(mu_) = true;  // somebody asks for frames and writes them, or it is yet to be opened
-  bool again_ GUARDED_BY(mu_) = false;   // pumped meanwhile
-  bool last_ GUARDED_BY(mu_) = false;    // once there are no more frames to write, it is over
-  bool over_ GUARDED_BY(mu_) = false;    // nothing can be read any more; no writing starts
+  bool writing_ COHORT_GUARDED_BY(mu_) = true;  // somebody asks for frames and writes them, or it is yet to be opened
+  bool again_ COHORT_GUARDED_BY(mu_) = false;   // pumped meanwhile
+  bool last_ COHORT_GUARDED_BY(mu_) = false;    // once there are no more frames to write, it is over
+  bool over_ COHORT_GUARDED_BY(mu_) = false;    // nothing can be read any more; no writing starts
 };
 
 // Of a call that a server's queue has accepted.

@@ -105,18 +105,18 @@ class GrpcTransport final : public Transport, public HandshakeHost {
   void Accepted(const std::shared_ptr<GrpcConnection>& connection) override { handler_.OnAccepted(connection); }
   void Settled(ByteStream& stream, bool refused) override;
 
-  void AwaitCall() EXCLUDES(mu_);
+  void AwaitCall() COHORT_EXCLUDES(mu_);
   // False where nothing was done with the call.
   bool OnCall(AwaitedCall& awaited);
   void Forget(GrpcConnection& connection);
   std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) const;
   // Lets `start` start the stream, whose handshake has to end by `deadline`. False after Shutdown.
   bool StartWatched(const std::shared_ptr<ByteStream>& stream, Clock::time_point deadline,
-                    const std::function<void()>& start) EXCLUDES(mu_);
+                    const std::function<void()>& start) COHORT_EXCLUDES(mu_);
   void WatchLoop();
-  std::vector<std::shared_ptr<GrpcConnection>> Connections() REQUIRES(mu_);
+  std::vector<std::shared_ptr<GrpcConnection>> Connections() COHORT_REQUIRES(mu_);
   // Cancels the handshakes that are late; returns when the next one will be.
-  Clock::time_point CancelLate(Clock::time_point now) REQUIRES(mu_);
+  Clock::time_point CancelLate(Clock::time_point now) COHORT_REQUIRES(mu_);
 
   struct Entry {
     std::shared_ptr<GrpcConnection> connection;
@@ -133,17 +133,17 @@ class GrpcTransport final : public Transport, public HandshakeHost {
 
   Mutex mu_;
   CondVar changed_;
-  std::optional<TaskIdentity> identity_ GUARDED_BY(mu_);
-  std::vector<std::weak_ptr<AcceptorHandshake>> want_identity_ GUARDED_BY(mu_);
-  bool ending_ GUARDED_BY(mu_) = false;   // no new connections
-  bool stopped_ GUARDED_BY(mu_) = false;  // no new streams
-  uint64_t next_number_ GUARDED_BY(mu_) = 1;
-  std::map<const GrpcConnection*, Entry> connections_ GUARDED_BY(mu_);
+  std::optional<TaskIdentity> identity_ COHORT_GUARDED_BY(mu_);
+  std::vector<std::weak_ptr<AcceptorHandshake>> want_identity_ COHORT_GUARDED_BY(mu_);
+  bool ending_ COHORT_GUARDED_BY(mu_) = false;   // no new connections
+  bool stopped_ COHORT_GUARDED_BY(mu_) = false;  // no new streams
+  uint64_t next_number_ COHORT_GUARDED_BY(mu_) = 1;
+  std::map<const GrpcConnection*, Entry> connections_ COHORT_GUARDED_BY(mu_);
   struct Deadline {
     std::shared_ptr<ByteStream> stream;
     Clock::time_point time;
   };
-  std::map<const ByteStream*, Deadline> handshakes_ GUARDED_BY(mu_);
+  std::map<const ByteStream*, Deadline> handshakes_ COHORT_GUARDED_BY(mu_);
   std::thread watcher_;
 };
 

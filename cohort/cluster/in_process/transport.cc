@@ -34,24 +34,24 @@ class Site : public std::enable_shared_from_this<Site> {
     thread_ = std::thread([self = shared_from_this()] { self->Run(); });
   }
   // Runs `call` after those posted before; drops it once stopped.
-  void Post(Call call) EXCLUDES(mu_);
+  void Post(Call call) COHORT_EXCLUDES(mu_);
   // A new connection, and the first call for it (none: null). Throws UnavailableError where this side ends.
-  void Add(const std::shared_ptr<InProcessConnection>& connection, Call first) EXCLUDES(mu_);
-  void Remove(const std::shared_ptr<InProcessConnection>& connection) EXCLUDES(mu_);
-  void Stop(const std::string& why) EXCLUDES(mu_);
+  void Add(const std::shared_ptr<InProcessConnection>& connection, Call first) COHORT_EXCLUDES(mu_);
+  void Remove(const std::shared_ptr<InProcessConnection>& connection) COHORT_EXCLUDES(mu_);
+  void Stop(const std::string& why) COHORT_EXCLUDES(mu_);
 
   const TransportOptions options;
 
  private:
-  void Run() EXCLUDES(mu_);
+  void Run() COHORT_EXCLUDES(mu_);
 
   TransportHandler& handler_;
   Mutex mu_;
   CondVar changed_;
-  std::deque<Call> calls_ GUARDED_BY(mu_);
-  std::set<std::shared_ptr<InProcessConnection>> connections_ GUARDED_BY(mu_);
-  bool stopping_ GUARDED_BY(mu_) = false;
-  bool stopped_ GUARDED_BY(mu_) = false;
+  std::deque<Call> calls_ COHORT_GUARDED_BY(mu_);
+  std::set<std::shared_ptr<InProcessConnection>> connections_ COHORT_GUARDED_BY(mu_);
+  bool stopping_ COHORT_GUARDED_BY(mu_) = false;
+  bool stopped_ COHORT_GUARDED_BY(mu_) = false;
   std::thread thread_;
 };
 
@@ -197,15 +197,16 @@ class Switchboard {
   }
 
   // The bound port. Throws UnavailableError where another listens there.
-  int Listen(const HostPort& address, const std::shared_ptr<Site>& site) EXCLUDES(mu_);
-  void SetIdentity(const Site& site, const TaskIdentity& identity) EXCLUDES(mu_);
+  int Listen(const HostPort& address, const std::shared_ptr<Site>& site) COHORT_EXCLUDES(mu_);
+  void SetIdentity(const Site& site, const TaskIdentity& identity) COHORT_EXCLUDES(mu_);
   // Nothing where there is none yet.
-  std::optional<TaskIdentity> IdentityOf(const Site& site) EXCLUDES(mu_);
+  std::optional<TaskIdentity> IdentityOf(const Site& site) COHORT_EXCLUDES(mu_);
   // Waits until whoever listens at `address` has an identity. Throws UnavailableError where nobody listens or `caller`
   // has left; nothing at `deadline`.
-  std::optional<Party> Call(const HostPort& address, const Site& caller, Clock::time_point deadline) EXCLUDES(mu_);
-  void Enter(const Site& site) EXCLUDES(mu_);
-  void Leave(const Site& site) EXCLUDES(mu_);
+  std::optional<Party> Call(const HostPort& address, const Site& caller, Clock::time_point deadline)
+      COHORT_EXCLUDES(mu_);
+  void Enter(const Site& site) COHORT_EXCLUDES(mu_);
+  void Leave(const Site& site) COHORT_EXCLUDES(mu_);
 
  private:
   using Key = std::pair<std::string, int>;
@@ -214,16 +215,16 @@ class Switchboard {
   }
 
   // One that nobody listens on.
-  int FreePort(const HostPort& address) REQUIRES(mu_);
+  int FreePort(const HostPort& address) COHORT_REQUIRES(mu_);
 
   static constexpr int kFirstFreePort = 49152;
   static constexpr int kLastPort = 65535;
 
   Mutex mu_;
   CondVar changed_;
-  int last_port_ GUARDED_BY(mu_) = kFirstFreePort;
-  std::map<Key, std::shared_ptr<Site>> listeners_ GUARDED_BY(mu_);
-  std::map<const Site*, std::optional<TaskIdentity>> present_ GUARDED_BY(mu_);
+  int last_port_ COHORT_GUARDED_BY(mu_) = kFirstFreePort;
+  std::map<Key, std::shared_ptr<Site>> listeners_ COHORT_GUARDED_BY(mu_);
+  std::map<const Site*, std::optional<TaskIdentity>> present_ COHORT_GUARDED_BY(mu_);
 };
 
 int Switchboard::FreePort(const HostPort& address) {

@@ -37,19 +37,19 @@ class LeaseTable {
   ~LeaseTable() { Stop(); }
 
   // `client`, which is connected, holds `session` from now on. A second call changes nothing.
-  void Hold(uint64_t session, const ClientId& client) EXCLUDES(mu_);
-  void OnConnected(const ClientId& client) EXCLUDES(mu_);
+  void Hold(uint64_t session, const ClientId& client) COHORT_EXCLUDES(mu_);
+  void OnConnected(const ClientId& client) COHORT_EXCLUDES(mu_);
   // The client's last connection has closed.
-  void OnGone(const ClientId& client) EXCLUDES(mu_);
+  void OnGone(const ClientId& client) COHORT_EXCLUDES(mu_);
   // The client closes the session. An unknown session is ignored.
-  void End(uint64_t session) EXCLUDES(mu_);
+  void End(uint64_t session) COHORT_EXCLUDES(mu_);
   // What was under way for an ended lease has ended too.
-  void Erase(uint64_t session) EXCLUDES(mu_);
+  void Erase(uint64_t session) COHORT_EXCLUDES(mu_);
 
   // Whether the session's lease has ended. False for a session without a lease.
-  bool HasEnded(uint64_t session) EXCLUDES(mu_);
+  bool HasEnded(uint64_t session) COHORT_EXCLUDES(mu_);
   // Forgets all leases without a call of on_ended, and joins the table's thread. Idempotent.
-  void Stop() EXCLUDES(mu_);
+  void Stop() COHORT_EXCLUDES(mu_);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -60,16 +60,16 @@ class LeaseTable {
   };
 
   // Ends the leases of gone clients when their time is up.
-  void RunExpiry() EXCLUDES(mu_);
+  void RunExpiry() COHORT_EXCLUDES(mu_);
 
   const std::chrono::milliseconds reconnect_limit_;
   const std::function<void(uint64_t session)> on_ended_;
   const std::function<void(size_t count)> on_count_;
   Mutex mu_;
   CondVar changed_;
-  std::map<uint64_t, Lease> leases_ GUARDED_BY(mu_);  // by session
-  std::thread expiry_ GUARDED_BY(mu_);                // started with the first gone client
-  bool stopped_ GUARDED_BY(mu_) = false;
+  std::map<uint64_t, Lease> leases_ COHORT_GUARDED_BY(mu_);  // by session
+  std::thread expiry_ COHORT_GUARDED_BY(mu_);                // started with the first gone client
+  bool stopped_ COHORT_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace cohort

@@ -56,7 +56,7 @@ class RemoteTask final : public TaskClient {
   // Sends what `encode` makes of a request number and waits for its answer.
   Request Ask(const std::function<Message(uint64_t)>& encode, const char* what,
               std::chrono::steady_clock::time_point deadline);
-  void Answer(uint64_t request, const std::function<void(Request&)>& fill) EXCLUDES(mu_);
+  void Answer(uint64_t request, const std::function<void(Request&)>& fill) COHORT_EXCLUDES(mu_);
   // Why nothing can be sent: AbortedError when the task is back as another incarnation, else UnavailableError.
   Status LostStatus();
 
@@ -64,14 +64,14 @@ class RemoteTask final : public TaskClient {
   const std::shared_ptr<Connection> connection_;
   const std::string name_;
   Mutex fetching_;
-  bool has_devices_ GUARDED_BY(fetching_) = false;
+  bool has_devices_ COHORT_GUARDED_BY(fetching_) = false;
   std::vector<DeviceAttributes> devices_;  // written once, under fetching_, before anybody has the task
 
   Mutex mu_;
   CondVar answered_;
-  std::map<uint64_t, Request*> requests_ GUARDED_BY(mu_);
-  std::map<StepKey, StepDone> steps_ GUARDED_BY(mu_);
-  Status lost_ GUARDED_BY(mu_);
+  std::map<uint64_t, Request*> requests_ COHORT_GUARDED_BY(mu_);
+  std::map<StepKey, StepDone> steps_ COHORT_GUARDED_BY(mu_);
+  Status lost_ COHORT_GUARDED_BY(mu_);
 };
 
 }  // namespace cohort

@@ -27,7 +27,7 @@ class SessionWork {
 
   Mutex mu_;
   // Sessions that a thread is at work for, or will be, and what comes after that.
-  std::map<uint64_t, std::deque<std::function<void()>>> queues_ GUARDED_BY(mu_);
+  std::map<uint64_t, std::deque<std::function<void()>>> queues_ COHORT_GUARDED_BY(mu_);
   ThreadPool threads_;  // ends first
 };
 

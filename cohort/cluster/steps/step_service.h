@@ -70,15 +70,15 @@ class StepService final : public NodeService {
   // Frees what an ended lease held, and then forgets the lease.
   void FreeSession(uint64_t session);
   // Returns the one RemoteTask of a connection; all sessions of this process share it.
-  std::shared_ptr<RemoteTask> RemoteTaskOn(const std::shared_ptr<Connection>& connection) EXCLUDES(mu_);
+  std::shared_ptr<RemoteTask> RemoteTaskOn(const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
 
   ClusterNode& node_;
   std::shared_ptr<LocalTask> local_;
   LeaseTable leases_;
   std::unique_ptr<SessionWork> session_work_;
   Mutex mu_;
-  std::map<const Connection*, std::shared_ptr<RemoteTask>> remote_tasks_ GUARDED_BY(mu_);
-  bool ended_ GUARDED_BY(mu_) = false;
+  std::map<const Connection*, std::shared_ptr<RemoteTask>> remote_tasks_ COHORT_GUARDED_BY(mu_);
+  bool ended_ COHORT_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace cohort

@@ -60,13 +60,13 @@ class RecordingHandler final : public TransportHandler {
   // The n-th connection that a peer has made; fails the test where it does not come.
   std::shared_ptr<Connection> Accepted(size_t n = 0) {
     MutexLock lock(mu_);
-    WaitUntil([&]() REQUIRES(mu_) { return accepted_.size() > n; }, "a connection");
+    WaitUntil([&]() COHORT_REQUIRES(mu_) { return accepted_.size() > n; }, "a connection");
     return accepted_.size() > n ? accepted_[n] : nullptr;
   }
   // All messages so far, once there are `count`.
   std::vector<Message> Messages(size_t count) {
     MutexLock lock(mu_);
-    WaitUntil([&]() REQUIRES(mu_) { return messages_.size() >= count; }, "messages");
+    WaitUntil([&]() COHORT_REQUIRES(mu_) { return messages_.size() >= count; }, "messages");
     return messages_;
   }
   size_t message_count() {
@@ -76,7 +76,7 @@ class RecordingHandler final : public TransportHandler {
   // Why `connection` was closed, once it is.
   Status WhyClosed(const std::shared_ptr<Connection>& connection) {
     MutexLock lock(mu_);
-    WaitUntil([&]() REQUIRES(mu_) { return closed_.count(connection) > 0; }, "the end of a connection");
+    WaitUntil([&]() COHORT_REQUIRES(mu_) { return closed_.count(connection) > 0; }, "the end of a connection");
     const auto it = closed_.find(connection);
     return it == closed_.end() ? Status() : it->second;
   }
@@ -86,12 +86,12 @@ class RecordingHandler final : public TransportHandler {
   }
 
  private:
-  void CheckAlive(const std::shared_ptr<Connection>& connection) REQUIRES(mu_) {
+  void CheckAlive(const std::shared_ptr<Connection>& connection) COHORT_REQUIRES(mu_) {
     EXPECT_FALSE(forbidden_) << "a call after Shutdown";
     EXPECT_EQ(closed_.count(connection), 0u) << "a call after OnClosed";
   }
   template <typename Condition>
-  void WaitUntil(Condition condition, const char* what) REQUIRES(mu_) {
+  void WaitUntil(Condition condition, const char* what) COHORT_REQUIRES(mu_) {
     const auto deadline = Soon();
     while (!condition()) {
       if (!changed_.WaitUntil(mu_, deadline) && !condition()) {
@@ -103,10 +103,10 @@ class RecordingHandler final : public TransportHandler {
 
   Mutex mu_;
   CondVar changed_;
-  std::vector<std::shared_ptr<Connection>> accepted_ GUARDED_BY(mu_);
-  std::vector<Message> messages_ GUARDED_BY(mu_);
-  std::map<std::shared_ptr<Connection>, Status> closed_ GUARDED_BY(mu_);
-  bool forbidden_ GUARDED_BY(mu_) = false;
+  std::vector<std::shared_ptr<Connection>> accepted_ COHORT_GUARDED_BY(mu_);
+  std::vector<Message> messages_ COHORT_GUARDED_BY(mu_);
+  std::map<std::shared_ptr<Connection>, Status> closed_ COHORT_GUARDED_BY(mu_);
+  bool forbidden_ COHORT_GUARDED_BY(mu_) = false;
 };
 
 inline TaskIdentity Identity(const std::string& task, const std::string& address = "") {

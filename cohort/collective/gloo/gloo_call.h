@@ -32,19 +32,19 @@ class GlooCall final : public UnfinishedCollective {
   uint64_t schedule_fingerprint() const { return schedule_fingerprint_; }
 
   // All members have begun the collective. Returns false if this call has a turn already or has ended.
-  bool SetTurn() EXCLUDES(mu_);
+  bool SetTurn() COHORT_EXCLUDES(mu_);
   // Returns whether the call waits for its turn.
-  bool waits_for_turn() const EXCLUDES(mu_);
+  bool waits_for_turn() const COHORT_EXCLUDES(mu_);
   // Runs `work` with the call, unless it has ended; then returns false. Meanwhile Fail does nothing. DescribeWait tells
   // which member `mesh` waits for.
-  bool Run(const GlooMesh& mesh, const std::function<void(CollectiveCall&)>& work) EXCLUDES(mu_);
+  bool Run(const GlooMesh& mesh, const std::function<void(CollectiveCall&)>& work) COHORT_EXCLUDES(mu_);
   // Ends the call with `why`, unless it has ended or runs.
-  void Fail(const Status& why) EXCLUDES(mu_);
+  void Fail(const Status& why) COHORT_EXCLUDES(mu_);
   // Ends the call, unless it has ended. Requires: Run has returned true.
-  void End(const Status& status, Tensor result) EXCLUDES(mu_);
+  void End(const Status& status, Tensor result) COHORT_EXCLUDES(mu_);
 
   std::string Describe() const override { return DescribeCall(name_, id_, signature_); }
-  std::string DescribeWait() const override EXCLUDES(mu_);
+  std::string DescribeWait() const override COHORT_EXCLUDES(mu_);
 
  private:
   enum class Stage { kBegun, kHasTurn, kRuns, kEnded };
@@ -57,9 +57,9 @@ class GlooCall final : public UnfinishedCollective {
   const uint64_t schedule_fingerprint_;
 
   mutable Mutex mu_;
-  Stage stage_ GUARDED_BY(mu_) = Stage::kBegun;
-  const GlooMesh* mesh_ GUARDED_BY(mu_) = nullptr;  // while it runs
-  CollectiveCall call_;                             // used only by the thread that has set kRuns or kEnded
+  Stage stage_ COHORT_GUARDED_BY(mu_) = Stage::kBegun;
+  const GlooMesh* mesh_ COHORT_GUARDED_BY(mu_) = nullptr;  // while it runs
+  CollectiveCall call_;                                    // used only by the thread that has set kRuns or kEnded
 };
 
 // Runs the collective on `mesh` and returns the member's result. bfloat16 is reduced as float32, with twice the bytes.

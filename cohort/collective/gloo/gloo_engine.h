@@ -40,17 +40,17 @@ class GlooEngine final : public CollectiveEngine {
   void Connect(const std::vector<std::vector<std::string>>& endpoints) override;
 
   Algorithm AlgorithmOf(DType, int64_t) const override { return Algorithm::kGloo; }
-  void Begin(CollectiveCall&& call) override EXCLUDES(mu_);
+  void Begin(CollectiveCall&& call) override COHORT_EXCLUDES(mu_);
   // The messages between a member and rank 0: an arrival, or a turn.
-  void Deliver(const DataMessage& data, Tensor tensor, bool may_compute_inline) override EXCLUDES(mu_);
-  void OnPeerGone() override EXCLUDES(mu_);
-  void OnPeerLeft(int process) override EXCLUDES(mu_);
-  void OnSchedulesAgreed() override EXCLUDES(mu_);
-  void AppendUnfinished(std::vector<std::shared_ptr<UnfinishedCollective>>& all) override EXCLUDES(mu_);
+  void Deliver(const DataMessage& data, Tensor tensor, bool may_compute_inline) override COHORT_EXCLUDES(mu_);
+  void OnPeerGone() override COHORT_EXCLUDES(mu_);
+  void OnPeerLeft(int process) override COHORT_EXCLUDES(mu_);
+  void OnSchedulesAgreed() override COHORT_EXCLUDES(mu_);
+  void AppendUnfinished(std::vector<std::shared_ptr<UnfinishedCollective>>& all) override COHORT_EXCLUDES(mu_);
   // True if no call runs here: Gloo's connections then may still carry bytes that a peer has not read, and closing them
   // would take these bytes from it.
-  bool NeedsFarewells() const override EXCLUDES(mu_);
-  void Fail(const Status& why) override EXCLUDES(mu_);
+  bool NeedsFarewells() const override COHORT_EXCLUDES(mu_);
+  void Fail(const Status& why) override COHORT_EXCLUDES(mu_);
   bool IsOwnThread() const override;
   void Join() override;
 
@@ -60,31 +60,31 @@ class GlooEngine final : public CollectiveEngine {
   bool is_leader() const { return host_.members().process_of(0) == host_.members().own_process(); }
   // At rank 0: the member `from` has begun a collective.
   void RecordArrival(int from, const std::string& name, const CallId& id, const Signature& signature,
-                     uint64_t schedule_fingerprint) EXCLUDES(mu_);
+                     uint64_t schedule_fingerprint) COHORT_EXCLUDES(mu_);
   // At rank 0: gives the collective its turn if all members' schedules agree with that of rank 0. Otherwise
   // OnSchedulesAgreed tries again.
-  void GiveTurnIfAgreed(const CallId& id, const PendingArrivals& arrivals) EXCLUDES(mu_);
+  void GiveTurnIfAgreed(const CallId& id, const PendingArrivals& arrivals) COHORT_EXCLUDES(mu_);
   // Hands the call of the local member `rank` to its lane.
-  void TakeTurn(int rank, const CallId& id, const Signature& signature, int64_t turn) EXCLUDES(mu_);
+  void TakeTurn(int rank, const CallId& id, const Signature& signature, int64_t turn) COHORT_EXCLUDES(mu_);
   // Call from a lane's thread or from Connect. Gloo knows only that a connection broke: waits up to 5 s for the group's
   // real failure and returns that; otherwise fails the group with `seen`.
-  Status Explain(const Status& seen) EXCLUDES(mu_);
-  void Finish(const std::shared_ptr<GlooCall>& call, const Status& status, Tensor result) EXCLUDES(mu_);
+  Status Explain(const Status& seen) COHORT_EXCLUDES(mu_);
+  void Finish(const std::shared_ptr<GlooCall>& call, const Status& status, Tensor result) COHORT_EXCLUDES(mu_);
   // Sends the farewells that wait once nothing runs any more.
-  void DecrementRunning() EXCLUDES(mu_);
+  void DecrementRunning() COHORT_EXCLUDES(mu_);
 
   EngineHost& host_;
   std::vector<std::unique_ptr<GlooLane>> lanes_;  // of the local members; order: rank, then lane
 
   mutable Mutex mu_;
   CondVar changed_;
-  Status failed_ GUARDED_BY(mu_);
-  std::map<Key, std::shared_ptr<GlooCall>> calls_ GUARDED_BY(mu_);               // which have not ended
-  std::map<CallId, std::shared_ptr<PendingArrivals>> arrivals_ GUARDED_BY(mu_);  // at rank 0, without a turn yet
-  std::vector<int64_t> turns_ GUARDED_BY(mu_);                                   // given by rank 0, by lane
-  int running_ GUARDED_BY(mu_) = 1;        // calls with a turn that have not ended, and Connect
-  int explaining_ GUARDED_BY(mu_) = 0;     // threads in Explain
-  std::vector<int> left_ GUARDED_BY(mu_);  // processes that wait for a farewell
+  Status failed_ COHORT_GUARDED_BY(mu_);
+  std::map<Key, std::shared_ptr<GlooCall>> calls_ COHORT_GUARDED_BY(mu_);               // which have not ended
+  std::map<CallId, std::shared_ptr<PendingArrivals>> arrivals_ COHORT_GUARDED_BY(mu_);  // at rank 0, without a turn yet
+  std::vector<int64_t> turns_ COHORT_GUARDED_BY(mu_);                                   // given by rank 0, by lane
+  int running_ COHORT_GUARDED_BY(mu_) = 1;        // calls with a turn that have not ended, and Connect
+  int explaining_ COHORT_GUARDED_BY(mu_) = 0;     // threads in Explain
+  std::vector<int> left_ COHORT_GUARDED_BY(mu_);  // processes that wait for a farewell
 };
 
 }  // namespace cohort::collective

@@ -25,24 +25,24 @@ class GlooLane {
 
   GlooMesh& mesh() { return *mesh_; }
   // The thread runs `call` when it has run the calls of all smaller turns. Turns are numbered from 0.
-  void Add(int64_t turn, std::shared_ptr<GlooCall> call) EXCLUDES(mu_);
+  void Add(int64_t turn, std::shared_ptr<GlooCall> call) COHORT_EXCLUDES(mu_);
   // Breaks the mesh, which ends the call that runs. The thread then closes the mesh and ends. The caller ends the calls
   // that have not run.
-  void Stop() EXCLUDES(mu_);
+  void Stop() COHORT_EXCLUDES(mu_);
   void Join();
   bool IsOwnThread() const { return thread_.get_id() == std::this_thread::get_id(); }
 
  private:
-  void Loop() EXCLUDES(mu_);
+  void Loop() COHORT_EXCLUDES(mu_);
 
   const int world_;
   const std::unique_ptr<GlooMesh> mesh_;
   const Finish finish_;
   Mutex mu_;
   CondVar changed_;
-  std::map<int64_t, std::shared_ptr<GlooCall>> turns_ GUARDED_BY(mu_);
-  int64_t next_ GUARDED_BY(mu_) = 0;
-  bool stopped_ GUARDED_BY(mu_) = false;
+  std::map<int64_t, std::shared_ptr<GlooCall>> turns_ COHORT_GUARDED_BY(mu_);
+  int64_t next_ COHORT_GUARDED_BY(mu_) = 0;
+  bool stopped_ COHORT_GUARDED_BY(mu_) = false;
   std::thread thread_;
 };
 

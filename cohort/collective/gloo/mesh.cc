@@ -47,7 +47,7 @@ class WakeableContext final : public gloo::transport::Context {
   std::unique_ptr<gloo::transport::Pair>& createPair(int peer) override { return gloos_->createPair(peer); }
   std::unique_ptr<UnboundBuffer> createUnboundBuffer(void* data, size_t size) override;
 
-  void WakeAll() EXCLUDES(mu_);
+  void WakeAll() COHORT_EXCLUDES(mu_);
   void CheckWhole() const {
     if (broken_.load()) throw gloo::IoException("the connections were closed");
   }
@@ -60,7 +60,7 @@ class WakeableContext final : public gloo::transport::Context {
   std::atomic<bool> broken_{false};
   std::atomic<int> waits_for_{-1};
   Mutex mu_;
-  std::set<Buffer*> buffers_ GUARDED_BY(mu_);
+  std::set<Buffer*> buffers_ COHORT_GUARDED_BY(mu_);
 };
 
 class WakeableContext::Buffer final : public UnboundBuffer {

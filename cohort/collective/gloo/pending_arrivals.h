@@ -19,17 +19,17 @@ class PendingArrivals final : public UnfinishedCollective {
 
   // A member has begun the collective. Returns whether all have now. If the signature differs from the first one, sets
   // `*different` to the error and returns false.
-  bool Arrive(int rank, const Signature& theirs, uint64_t schedule_fingerprint, Status* different) EXCLUDES(mu_);
+  bool Arrive(int rank, const Signature& theirs, uint64_t schedule_fingerprint, Status* different) COHORT_EXCLUDES(mu_);
   const Signature& signature() const { return signature_; }
   // Returns the fingerprints of the members' schedules by rank if all have arrived, else an empty vector.
-  std::vector<uint64_t> ScheduleFingerprints() const EXCLUDES(mu_);
+  std::vector<uint64_t> ScheduleFingerprints() const COHORT_EXCLUDES(mu_);
   // Returns why a member that has not arrived never will, or why a member that has arrived can no longer send its
   // schedule; ok if there is no such member.
-  Status WhyNever() const EXCLUDES(mu_);
+  Status WhyNever() const COHORT_EXCLUDES(mu_);
 
   std::string Describe() const override { return DescribeCall(name_, id_, signature_); }
   // Returns "" once all have arrived: what the collective waits for then is told by the calls.
-  std::string DescribeWait() const override EXCLUDES(mu_);
+  std::string DescribeWait() const override COHORT_EXCLUDES(mu_);
 
  private:
   const EngineHost& host_;
@@ -38,9 +38,9 @@ class PendingArrivals final : public UnfinishedCollective {
   const int first_;
   const Signature signature_;
   mutable Mutex mu_;
-  std::vector<bool> arrived_ GUARDED_BY(mu_);
-  std::vector<uint64_t> schedule_fingerprints_ GUARDED_BY(mu_);
-  bool complete_ GUARDED_BY(mu_) = false;
+  std::vector<bool> arrived_ COHORT_GUARDED_BY(mu_);
+  std::vector<uint64_t> schedule_fingerprints_ COHORT_GUARDED_BY(mu_);
+  bool complete_ COHORT_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace cohort::collective

@@ -40,13 +40,13 @@ class PlanEngine final : public CollectiveEngine {
     explicit Member(int r) : rank(r) {}
     const int rank;
     Mutex mu;
-    std::map<CallId, std::shared_ptr<PlanRun>> runs GUARDED_BY(mu);  // which have not ended
-    std::map<int64_t, Instance> instances GUARDED_BY(mu);
+    std::map<CallId, std::shared_ptr<PlanRun>> runs COHORT_GUARDED_BY(mu);  // which have not ended
+    std::map<int64_t, Instance> instances COHORT_GUARDED_BY(mu);
   };
 
   Plan MakePlan(int rank, const Signature& signature) const;
   Member& MemberOf(int rank) { return *members_[static_cast<size_t>(host_.members().local_index(rank))]; }
-  std::shared_ptr<PlanRun> FindOrMakeRun(Member& member, const CallId& id) REQUIRES(member.mu);
+  std::shared_ptr<PlanRun> FindOrMakeRun(Member& member, const CallId& id) COHORT_REQUIRES(member.mu);
   std::vector<std::shared_ptr<PlanRun>> Runs();
 
   EngineHost& host_;

@@ -28,19 +28,19 @@ class PlanRun final : public UnfinishedCollective, public std::enable_shared_fro
       : host_(host), reductions_(reductions), rank_(rank), id_(id), on_end_(std::move(on_end)) {}
 
   // The member calls. Call at most once. Requires: the counts of `plan` are those of the call's input.
-  void Start(CollectiveCall call, std::shared_ptr<const Plan> plan) EXCLUDES(mu_);
+  void Start(CollectiveCall call, std::shared_ptr<const Plan> plan) COHORT_EXCLUDES(mu_);
   // A message from a peer, before or after Start. `may_compute_inline`: this thread may also run the steps that the
   // message makes possible, if the message is at most 1 MiB. Otherwise a large collective continues on a worker thread.
-  void Deliver(const DataMessage& message, Tensor tensor, bool may_compute_inline) EXCLUDES(mu_);
+  void Deliver(const DataMessage& message, Tensor tensor, bool may_compute_inline) COHORT_EXCLUDES(mu_);
   // Fails the group if this run waits for a member that is gone.
-  void CheckPeers() EXCLUDES(mu_);
+  void CheckPeers() COHORT_EXCLUDES(mu_);
   // Compares schedules again, and continues if this run has waited for that.
-  void CheckSchedules() EXCLUDES(mu_);
+  void CheckSchedules() COHORT_EXCLUDES(mu_);
   // Ends the call with `why` if it was started and has not ended. A step that is being computed ends first.
-  void Fail(const Status& why) EXCLUDES(mu_);
+  void Fail(const Status& why) COHORT_EXCLUDES(mu_);
 
-  std::string Describe() const override EXCLUDES(mu_);
-  std::string DescribeWait() const override EXCLUDES(mu_);
+  std::string Describe() const override COHORT_EXCLUDES(mu_);
+  std::string DescribeWait() const override COHORT_EXCLUDES(mu_);
 
  private:
   using Key = std::pair<int, int32_t>;  // sender, sequence
@@ -57,20 +57,20 @@ class PlanRun final : public UnfinishedCollective, public std::enable_shared_fro
     Status different;  // the error to report if the schedules turn out to be equal; ok if there is none
   };
 
-  std::string DescribeLocked() const REQUIRES(mu_);
-  void FailGroup(const Status& why) EXCLUDES(mu_);
+  std::string DescribeLocked() const COHORT_REQUIRES(mu_);
+  void FailGroup(const Status& why) COHORT_EXCLUDES(mu_);
   // Returns an error if the peer's signature differs. If its schedule also differs, returns ok and sets `*deferred`:
   // the comparison of the schedules will report a better error.
-  Status Compare(const Sender& theirs, bool* deferred) REQUIRES(mu_);
-  void SettleMismatches() EXCLUDES(mu_);
+  Status Compare(const Sender& theirs, bool* deferred) COHORT_REQUIRES(mu_);
+  void SettleMismatches() COHORT_EXCLUDES(mu_);
   // Returns whether a thread has something to do: run the next step, or end the run.
-  bool CanAdvance() const REQUIRES(mu_);
+  bool CanAdvance() const COHORT_REQUIRES(mu_);
   // Runs what is possible, on this thread or on a worker thread.
-  void AdvanceSomewhere(bool may_compute_inline) EXCLUDES(mu_);
+  void AdvanceSomewhere(bool may_compute_inline) COHORT_EXCLUDES(mu_);
   // Runs steps until one has to wait for a message. Requires: the caller has set running_.
-  void Advance() EXCLUDES(mu_);
+  void Advance() COHORT_EXCLUDES(mu_);
   // Runs the sends at the beginning of the plan. Requires: the caller has set running_.
-  void SendFirst() EXCLUDES(mu_);
+  void SendFirst() COHORT_EXCLUDES(mu_);
   void PrepareMemory();
   void Execute(const PlanStep& step, Tensor received);
   void Reduce(const PlanStep& step, const Tensor& received);
@@ -78,7 +78,7 @@ class PlanRun final : public UnfinishedCollective, public std::enable_shared_fro
   Tensor View(const BufferOffset& place, int64_t count) const;
   char* Address(const BufferOffset& place) const;
   DType TypeIn(PlanBuffer buffer) const;
-  void End(const Status& status) EXCLUDES(mu_);
+  void End(const Status& status) COHORT_EXCLUDES(mu_);
 
   EngineHost& host_;
   const ReductionTable& reductions_;
@@ -87,14 +87,14 @@ class PlanRun final : public UnfinishedCollective, public std::enable_shared_fro
   const std::function<void()> on_end_;
 
   mutable Mutex mu_;
-  std::map<Key, Tensor> inbox_ GUARDED_BY(mu_);
-  std::vector<Sender> early_senders_ GUARDED_BY(mu_);  // of messages that have come before Start
-  std::vector<ScheduleMismatch> mismatches_ GUARDED_BY(mu_);
-  bool started_ GUARDED_BY(mu_) = false;
-  bool running_ GUARDED_BY(mu_) = false;  // a thread runs steps, or is about to
-  bool ended_ GUARDED_BY(mu_) = false;
-  Status failed_ GUARDED_BY(mu_);
-  size_t next_step_ GUARDED_BY(mu_) = 0;
+  std::map<Key, Tensor> inbox_ COHORT_GUARDED_BY(mu_);
+  std::vector<Sender> early_senders_ COHORT_GUARDED_BY(mu_);  // of messages that have come before Start
+  std::vector<ScheduleMismatch> mismatches_ COHORT_GUARDED_BY(mu_);
+  bool started_ COHORT_GUARDED_BY(mu_) = false;
+  bool running_ COHORT_GUARDED_BY(mu_) = false;  // a thread runs steps, or is about to
+  bool ended_ COHORT_GUARDED_BY(mu_) = false;
+  Status failed_ COHORT_GUARDED_BY(mu_);
+  size_t next_step_ COHORT_GUARDED_BY(mu_) = 0;
 
   // Set by Start, then used only by the thread that has set running_. Name, signature and plan do not change.
   CollectiveCall call_;

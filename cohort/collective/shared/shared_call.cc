@@ -23,7 +23,7 @@ struct SharedCall::Work {
   std::atomic<int64_t> next{0};
   std::atomic<int64_t> left{0};
   Mutex mu;
-  Status failed GUARDED_BY(mu);
+  Status failed COHORT_GUARDED_BY(mu);
 
   void RunParts() {
     for (;;) {

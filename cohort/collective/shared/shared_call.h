@@ -19,13 +19,13 @@ class SharedCall final : public UnfinishedCollective, public std::enable_shared_
   SharedCall(EngineHost& host, const ReductionTable& reductions, const CallId& id);
 
   // A member brings its call. If its signature differs from that of earlier ones, the group fails.
-  void Arrive(CollectiveCall call) EXCLUDES(mu_);
+  void Arrive(CollectiveCall call) COHORT_EXCLUDES(mu_);
   // Ends the calls that have arrived with `why`, unless all members have arrived. Requires, of the caller: once the
   // group has failed, it calls this after each Arrive.
-  void Fail(const Status& why) EXCLUDES(mu_);
+  void Fail(const Status& why) COHORT_EXCLUDES(mu_);
 
-  std::string Describe() const override EXCLUDES(mu_);
-  std::string DescribeWait() const override EXCLUDES(mu_);
+  std::string Describe() const override COHORT_EXCLUDES(mu_);
+  std::string DescribeWait() const override COHORT_EXCLUDES(mu_);
 
  private:
   struct Work;
@@ -39,13 +39,13 @@ class SharedCall final : public UnfinishedCollective, public std::enable_shared_
   const CallId id_;
 
   mutable Mutex mu_;
-  std::vector<CollectiveCall> calls_ GUARDED_BY(mu_);  // by rank; `done` is empty if the member has not arrived
-  int first_ GUARDED_BY(mu_) = -1;                     // the rank that has arrived first; its name and signature:
-  std::string first_name_ GUARDED_BY(mu_);
-  Signature first_signature_ GUARDED_BY(mu_);
-  int arrived_ GUARDED_BY(mu_) = 0;
-  bool complete_ GUARDED_BY(mu_) = false;  // all members have arrived; the thread that computes has the calls
-  bool failed_ GUARDED_BY(mu_) = false;
+  std::vector<CollectiveCall> calls_ COHORT_GUARDED_BY(mu_);  // by rank; `done` is empty if the member has not arrived
+  int first_ COHORT_GUARDED_BY(mu_) = -1;  // the rank that has arrived first; its name and signature:
+  std::string first_name_ COHORT_GUARDED_BY(mu_);
+  Signature first_signature_ COHORT_GUARDED_BY(mu_);
+  int arrived_ COHORT_GUARDED_BY(mu_) = 0;
+  bool complete_ COHORT_GUARDED_BY(mu_) = false;  // all members have arrived; the thread that computes has the calls
+  bool failed_ COHORT_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace cohort::collective

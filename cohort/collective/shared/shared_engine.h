@@ -21,13 +21,13 @@ class SharedEngine final : public CollectiveEngine {
   explicit SharedEngine(EngineHost& host);
 
   Algorithm AlgorithmOf(DType, int64_t) const override { return Algorithm::kShared; }
-  void Begin(CollectiveCall&& call) override EXCLUDES(mu_);
+  void Begin(CollectiveCall&& call) override COHORT_EXCLUDES(mu_);
   // Throws DataLossError: peers have nothing to send to a group of one process.
   void Deliver(const DataMessage& data, Tensor tensor, bool may_compute_inline) override;
   void OnPeerGone() override {}
   void OnSchedulesAgreed() override {}
-  void AppendUnfinished(std::vector<std::shared_ptr<UnfinishedCollective>>& all) override EXCLUDES(mu_);
-  void Fail(const Status& why) override EXCLUDES(mu_);
+  void AppendUnfinished(std::vector<std::shared_ptr<UnfinishedCollective>>& all) override COHORT_EXCLUDES(mu_);
+  void Fail(const Status& why) override COHORT_EXCLUDES(mu_);
 
  private:
   // A collective that at least one member has not begun yet.
@@ -39,12 +39,12 @@ class SharedEngine final : public CollectiveEngine {
   };
 
   // Returns the collective of `call`, made by the first member that begins it. The last member removes it from open_.
-  Open FindOrOpen(const CollectiveCall& call) EXCLUDES(mu_);
+  Open FindOrOpen(const CollectiveCall& call) COHORT_EXCLUDES(mu_);
 
   EngineHost& host_;
   const ReductionTable& reductions_;
   Mutex mu_;
-  std::map<CallId, Open> open_ GUARDED_BY(mu_);
+  std::map<CallId, Open> open_ COHORT_GUARDED_BY(mu_);
 };
 
 }  // namespace cohort::collective

@@ -24,7 +24,7 @@ class Store {
 
  private:
   Mutex mu_;
-  std::shared_ptr<const Elements> elements_ GUARDED_BY(mu_);
+  std::shared_ptr<const Elements> elements_ COHORT_GUARDED_BY(mu_);
 };
 
 class CacheIterator : public CountedIterator {

@@ -142,7 +142,7 @@ class ParallelMapIterator : public UnaryIterator {
   std::deque<CallPtr> calls_;  // the consumer's
   Mutex mu_;
   CondVar done_;
-  bool stopping_ GUARDED_BY(mu_) = false;
+  bool stopping_ COHORT_GUARDED_BY(mu_) = false;
   ThreadPool pool_;  // last: its threads end before what they use
 };
 

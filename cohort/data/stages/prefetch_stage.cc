@@ -127,10 +127,10 @@ class PrefetchIterator : public StageIterator {
   std::thread thread_;  // from the first Next on
   Mutex mu_;
   CondVar ready_, room_, idle_;
-  std::deque<Entry> entries_ GUARDED_BY(mu_);
-  bool producing_ GUARDED_BY(mu_) = false;
-  bool stopping_ GUARDED_BY(mu_) = false;
-  int halts_ GUARDED_BY(mu_) = 0;
+  std::deque<Entry> entries_ COHORT_GUARDED_BY(mu_);
+  bool producing_ COHORT_GUARDED_BY(mu_) = false;
+  bool stopping_ COHORT_GUARDED_BY(mu_) = false;
+  int halts_ COHORT_GUARDED_BY(mu_) = 0;
 };
 
 class PrefetchNode : public DatasetNode {

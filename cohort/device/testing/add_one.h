@@ -1,4 +1,4 @@
-// An update for tests of variables (Variable::Update).
+// An update for tests of variables (VariableResource::Update).
 #pragma once
 
 #include "cohort/core/tensor.h"

@@ -129,7 +129,7 @@ class ModelEngine {
   std::vector<std::unique_ptr<GraphOptimizer>> optimizers_;  // of each set of variables
   std::unique_ptr<Session> session_;
   Mutex predict_mu_;
-  std::optional<Callable> predict_ GUARDED_BY(predict_mu_);
+  std::optional<Callable> predict_ COHORT_GUARDED_BY(predict_mu_);
   std::vector<Output> new_values_;  // of SetWeights
   std::optional<Callable> assign_;
   std::optional<Callable> set_learning_rate_;

@@ -34,7 +34,7 @@ class ModelState {
   bool built() const;
   // Returns the engine; makes layers and weights first if they are not there yet. Thread-safe. Throws
   // FailedPreconditionError if the shapes of the inputs are known neither from the layers nor from `data`.
-  ModelEngine& EngineFor(const data::ElementSpec& data) EXCLUDES(build_mu_);
+  ModelEngine& EngineFor(const data::ElementSpec& data) COHORT_EXCLUDES(build_mu_);
   ModelEngine& engine() { return EngineFor({}); }
   // Makes layers and weights and what Compile was given, as far as they are known without data. Returns false if the
   // layers wait for data.
@@ -70,7 +70,7 @@ class ModelState {
   mutable Mutex build_mu_;
   // Set once, under build_mu_; read after a call of EngineFor.
   std::shared_ptr<const LayerGraph> layers_;
-  std::unique_ptr<ModelEngine> engine_ GUARDED_BY(build_mu_);
+  std::unique_ptr<ModelEngine> engine_ COHORT_GUARDED_BY(build_mu_);
   std::optional<CompileOptions> compile_options_;
   std::unique_ptr<const CompiledModel> compiled_;
   std::unique_ptr<StepFunction> train_;

@@ -36,9 +36,9 @@ class DataflowRun final : public StepRun {
   bool Visit(int32_t index, StepThread thread);
   void StartAsync(int32_t index, StepThread thread);
   void AsyncDone(int32_t index, const Status& status);
-  void PushSuccessors(const PlanNode& node) REQUIRES(mu_);
+  void PushSuccessors(const PlanNode& node) COHORT_REQUIRES(mu_);
   // After a failure nothing new runs, except that a set of updates that has begun is applied whole.
-  void SkipAfterFailure() REQUIRES(mu_);
+  void SkipAfterFailure() COHORT_REQUIRES(mu_);
   // Returns false if node `index` has to wait for the update gate; other nodes may go on meanwhile.
   bool PassGate(int32_t index);
   void OpenedGate(int32_t index);
@@ -48,13 +48,13 @@ class DataflowRun final : public StepRun {
 
   RunPool<DataflowRun>& pool_;
   Done done_;
-  std::vector<std::optional<KernelContext>> contexts_;  // of the kernels that wait
-  std::vector<int32_t> pending_ GUARDED_BY(mu_);        // predecessors of each node that have not ended
-  std::vector<int32_t> ready_ GUARDED_BY(mu_);          // a queue: [ready_head_, size)
-  size_t ready_head_ GUARDED_BY(mu_) = 0;
-  int32_t waiting_ GUARDED_BY(mu_) = 0;           // kernels that have not called done, and the gate
-  std::vector<int32_t> at_gate_ GUARDED_BY(mu_);  // updates that wait for the gate
-  bool running_ GUARDED_BY(mu_) = false;          // a thread is in Drain
+  std::vector<std::optional<KernelContext>> contexts_;   // of the kernels that wait
+  std::vector<int32_t> pending_ COHORT_GUARDED_BY(mu_);  // predecessors of each node that have not ended
+  std::vector<int32_t> ready_ COHORT_GUARDED_BY(mu_);    // a queue: [ready_head_, size)
+  size_t ready_head_ COHORT_GUARDED_BY(mu_) = 0;
+  int32_t waiting_ COHORT_GUARDED_BY(mu_) = 0;           // kernels that have not called done, and the gate
+  std::vector<int32_t> at_gate_ COHORT_GUARDED_BY(mu_);  // updates that wait for the gate
+  bool running_ COHORT_GUARDED_BY(mu_) = false;          // a thread is in Drain
 };
 
 }  // namespace cohort

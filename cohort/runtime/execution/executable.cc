@@ -25,7 +25,7 @@ struct Executable::Step {
   StepDone done;
   std::atomic<int> partitions_left{0};
   Mutex mu;
-  Status status GUARDED_BY(mu);
+  Status status COHORT_GUARDED_BY(mu);
 };
 
 Executable::Executable(ExecutableSpec spec, const DeviceSet& devices, std::unique_ptr<ValueSender> sender)

@@ -75,10 +75,10 @@ class Executable {
  private:
   struct Step;
   using StepPtr = std::shared_ptr<Step>;
-  StepPtr FindStep(int64_t step) const REQUIRES(mu_);  // null where there is none
-  StepPtr NewStep(int64_t step) REQUIRES(mu_);
-  StepPtr FindOrMakeStep(int64_t step) REQUIRES(mu_);
-  void RetireStep(Step* step) REQUIRES(mu_);
+  StepPtr FindStep(int64_t step) const COHORT_REQUIRES(mu_);  // null where there is none
+  StepPtr NewStep(int64_t step) COHORT_REQUIRES(mu_);
+  StepPtr FindOrMakeStep(int64_t step) COHORT_REQUIRES(mu_);
+  void RetireStep(Step* step) COHORT_REQUIRES(mu_);
   void PartitionDone(Step* step, const Status& status);
   void EndStep(Step* step);
   static void CancelOne(Step& step, const Status& why);
@@ -94,10 +94,10 @@ class Executable {
 
   Mutex mu_;
   CondVar idle_;
-  std::vector<StepPtr> steps_ GUARDED_BY(mu_);  // under way, or mentioned before their start: few at a time
-  std::vector<StepPtr> pool_ GUARDED_BY(mu_);   // nobody else holds these
-  std::set<int64_t> failed_ GUARDED_BY(mu_);    // the latest ones: their late values are dropped
-  Status cancelled_ GUARDED_BY(mu_);
+  std::vector<StepPtr> steps_ COHORT_GUARDED_BY(mu_);  // under way, or mentioned before their start: few at a time
+  std::vector<StepPtr> pool_ COHORT_GUARDED_BY(mu_);   // nobody else holds these
+  std::set<int64_t> failed_ COHORT_GUARDED_BY(mu_);    // the latest ones: their late values are dropped
+  Status cancelled_ COHORT_GUARDED_BY(mu_);
 };
 
 }  // namespace cohort

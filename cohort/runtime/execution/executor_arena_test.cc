@@ -27,10 +27,10 @@ constexpr int64_t kColumns = 512;  // 128 KiB a value
 // What the kernels of the test's own ops share with the tests.
 struct Desk {
   Mutex mu;
-  bool keeping GUARDED_BY(mu) = false;
-  std::vector<Tensor> kept GUARDED_BY(mu);  // ArenaKeep
-  std::atomic<bool> refusing{false};        // ArenaRefuse
-  std::atomic<bool> cancelling{false};      // ArenaRefuse
+  bool keeping COHORT_GUARDED_BY(mu) = false;
+  std::vector<Tensor> kept COHORT_GUARDED_BY(mu);  // ArenaKeep
+  std::atomic<bool> refusing{false};               // ArenaRefuse
+  std::atomic<bool> cancelling{false};             // ArenaRefuse
   CancellationManager* cancellation = nullptr;
   testing::HeldKernels held;  // ArenaHold
 
@@ -215,7 +215,8 @@ TEST_P(ExecutorArenaTest, VariablesKeepWhatTheyAreGiven) {
   Retval(ops::Sum(Line(Arg(0), 6)), 0);
   const auto executor = Compile();
   const auto value_of = [&](const char* name) {
-    return its_device().CopyToHost(std::dynamic_pointer_cast<Variable>(task_->resources.Lookup("", name))->Read());
+    return its_device().CopyToHost(
+        std::dynamic_pointer_cast<VariableResource>(task_->resources.Lookup("", name))->Read());
   };
   for (int run = 0; run < 5; ++run) {
     const auto value = static_cast<float>(run);

@@ -28,9 +28,10 @@ using ::testing::HasSubstr;
 struct Board {
   testing::HeldKernels held;  // ExecutorHold
   Mutex mu;
-  std::atomic<int> counted{0};                                     // ExecutorCount
-  std::atomic<int> counted_elsewhere{0};                           // not on its device's own thread
-  std::multiset<std::pair<int, MemorySpace>> seen GUARDED_BY(mu);  // ExecutorProbe: number of the value, where it lay
+  std::atomic<int> counted{0};            // ExecutorCount
+  std::atomic<int> counted_elsewhere{0};  // not on its device's own thread
+  std::multiset<std::pair<int, MemorySpace>> seen
+      COHORT_GUARDED_BY(mu);  // ExecutorProbe: number of the value, where it lay
 };
 Board& TheBoard() {
   static auto* const board = new Board;
@@ -82,7 +83,7 @@ class ExecutorTest : public testing::ExecutorFixture {
   Output Probed(Output x, int number) { return g_.Op("ExecutorProbe").Input(x).Attr("number", number).Finish1(); }
   // The value of a variable that a plan on the device has set.
   float ValueOf(const std::string& name) {
-    const auto variable = std::dynamic_pointer_cast<Variable>(task_->resources.Lookup("", name));
+    const auto variable = std::dynamic_pointer_cast<VariableResource>(task_->resources.Lookup("", name));
     return variable == nullptr ? -1 : its_device().CopyToHost(variable->Read()).scalar<float>();
   }
   // The handle of a variable that is 0.

@@ -61,9 +61,9 @@ class StepRendezvous final : public Rendezvous {
   ValueSender* sender_ = nullptr;
   int64_t step_ = 0;
   Mutex mu_;
-  std::vector<Slot> slots_ GUARDED_BY(mu_);
-  std::vector<std::pair<int, std::vector<EdgeValue>>> held_ GUARDED_BY(mu_);  // by destination
-  Status aborted_ GUARDED_BY(mu_);
+  std::vector<Slot> slots_ COHORT_GUARDED_BY(mu_);
+  std::vector<std::pair<int, std::vector<EdgeValue>>> held_ COHORT_GUARDED_BY(mu_);  // by destination
+  Status aborted_ COHORT_GUARDED_BY(mu_);
 };
 
 }  // namespace cohort

@@ -46,10 +46,10 @@ class StepRun {
             uses_.data()};
   }
   // The first failure of a step is its outcome. It cancels the step's CancellationManager and aborts its rendezvous.
-  void Fail(const PlanNode& node, const Status& status) EXCLUDES(mu_);
+  void Fail(const PlanNode& node, const Status& status) COHORT_EXCLUDES(mu_);
   // Whether the step was cancelled and stops here; it has failed then. A set of updates that has begun is applied
   // whole, whatever becomes of its step.
-  bool Cancelled(const PlanNode& node) EXCLUDES(mu_);
+  bool Cancelled(const PlanNode& node) COHORT_EXCLUDES(mu_);
   // The gate has let in a step that had to wait at `node`. It leaves again if it was cancelled meanwhile.
   void EnteredGate(const PlanNode& node);
   // Whether the step has to wait for the device before it is closed: it is on streams, and not within another step.
@@ -60,7 +60,7 @@ class StepRun {
   // The same without blocking: calls `end` afterwards, on the compute thread.
   void AfterStream(std::function<void()> end);
   // Cleans up. Returns the step's outcome.
-  Status CloseStep() EXCLUDES(mu_);
+  Status CloseStep() COHORT_EXCLUDES(mu_);
 
   const Plan& plan_;
   Device& device_;
@@ -75,12 +75,12 @@ class StepRun {
   uint32_t runs_ = 0;
 
   Mutex mu_;
-  Status status_ GUARDED_BY(mu_);
+  Status status_ COHORT_GUARDED_BY(mu_);
 
  private:
   bool WantsArena(const StepInfo& step);
   // Fails the step with a status that is complete.
-  void FailWith(const Status& status) EXCLUDES(mu_);
+  void FailWith(const Status& status) COHORT_EXCLUDES(mu_);
   void TakeError(const Status& of_device);
 
   StepInfo own_step_;  // on streams: the step's, with the error below
@@ -113,8 +113,8 @@ class RunPool {
   const Plan& plan_;
   ArenaPlanner& planner_;
   Mutex mu_;
-  std::vector<std::unique_ptr<Run>> runs_ GUARDED_BY(mu_);
-  std::vector<Run*> idle_ GUARDED_BY(mu_);
+  std::vector<std::unique_ptr<Run>> runs_ COHORT_GUARDED_BY(mu_);
+  std::vector<Run*> idle_ COHORT_GUARDED_BY(mu_);
 };
 
 }  // namespace cohort

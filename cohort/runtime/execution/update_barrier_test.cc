@@ -46,7 +46,9 @@ class UpdateBarrierTest : public ::testing::Test {
     }
     return false;
   }
-  Node* Variable(const std::string& name, const std::string& device) { return TestHandle(graph_, name, device); }
+  Node* VariableResource(const std::string& name, const std::string& device) {
+    return TestHandle(graph_, name, device);
+  }
   Node* Update(const std::string& name, Node* variable, Node* value) {
     return TestUpdate(graph_, name, variable, value->output(0), variable->device());
   }
@@ -60,9 +62,9 @@ class UpdateBarrierTest : public ::testing::Test {
 TEST_F(UpdateBarrierTest, NoUpdateRunsBeforeAllGradientsAreThere) {
   Node* g0 = TestNode(graph_, "g0", {}, worker_);
   Node* g1 = TestNode(graph_, "g1", {}, worker_);
-  Node* u0 = Update("u0", Variable("v0", ps0_), g0);
-  Node* u1 = Update("u1", Variable("v1", ps0_), g1);
-  Node* w = Update("w", Variable("v2", ps1_), g1);  // alone on its device
+  Node* u0 = Update("u0", VariableResource("v0", ps0_), g0);
+  Node* u1 = Update("u1", VariableResource("v1", ps0_), g1);
+  Node* w = Update("w", VariableResource("v2", ps1_), g1);  // alone on its device
   EXPECT_EQ(Add(graph_), 1);
   for (Node* update : {u0, u1}) {
     EXPECT_TRUE(Reaches(g0, update));
@@ -80,7 +82,7 @@ TEST_F(UpdateBarrierTest, BarriersAddNoMessages) {
   for (int i = 0; i < 5; ++i) {
     const std::string n = std::to_string(i);
     grads = TestNode(graph_, "g" + n, {}, worker_);
-    Update("u" + n, Variable("v" + n, ps0_), grads);
+    Update("u" + n, VariableResource("v" + n, ps0_), grads);
   }
   const size_t before = PartitionByDevice(graph_, Devices(graph_)).edges.size();
   EXPECT_EQ(before, 5u);
@@ -91,12 +93,12 @@ TEST_F(UpdateBarrierTest, BarriersAddNoMessages) {
 TEST_F(UpdateBarrierTest, LaterUpdatesFormASetOfTheirOwn) {
   Node* g0 = TestNode(graph_, "g0", {}, worker_);
   Node* g1 = TestNode(graph_, "g1", {}, worker_);
-  Node* u0 = Update("u0", Variable("v0", ps0_), g0);
-  Node* u1 = Update("u1", Variable("v1", ps0_), g1);
+  Node* u0 = Update("u0", VariableResource("v0", ps0_), g0);
+  Node* u1 = Update("u1", VariableResource("v1", ps0_), g1);
   // The global step counts after all updates, by way of the worker.
   Node* all = graph_.Op("NoOp").Name("all").Device(worker_).Control(u0).Control(u1).Finish();
   Node* one = TestConst(graph_, "one", ps0_);
-  Node* step = Update("step", Variable("global_step", ps0_), one);
+  Node* step = Update("step", VariableResource("global_step", ps0_), one);
   step->AddControlInput(all);
   EXPECT_EQ(Add(graph_), 1);
   EXPECT_TRUE(Reaches(u0, step));
@@ -106,8 +108,8 @@ TEST_F(UpdateBarrierTest, LaterUpdatesFormASetOfTheirOwn) {
 
 TEST_F(UpdateBarrierTest, AnUpdateByAConstantWaitsWithTheOthers) {
   Node* g = TestNode(graph_, "g", {}, worker_);
-  Node* u = Update("u", Variable("v", ps0_), g);
-  Node* step = Update("step", Variable("global_step", ps0_), TestConst(graph_, "one", worker_));
+  Node* u = Update("u", VariableResource("v", ps0_), g);
+  Node* step = Update("step", VariableResource("global_step", ps0_), TestConst(graph_, "one", worker_));
   EXPECT_EQ(Add(graph_), 1);
   EXPECT_TRUE(Reaches(g, step));
   EXPECT_EQ(u->control_inputs(), step->control_inputs());
@@ -115,11 +117,11 @@ TEST_F(UpdateBarrierTest, AnUpdateByAConstantWaitsWithTheOthers) {
 
 TEST_F(UpdateBarrierTest, SetsThatNeedNothingGetNoBarrier) {
   Node* constant = TestConst(graph_, "constant", worker_);
-  Update("u0", Variable("v0", ps0_), constant);
-  Update("u1", Variable("v1", ps0_), constant);
+  Update("u0", VariableResource("v0", ps0_), constant);
+  Update("u1", VariableResource("v1", ps0_), constant);
   Node* g = TestNode(graph_, "g", {}, worker_);  // both of the other set wait for the same value
-  Update("w0", Variable("v2", ps1_), g);
-  Update("w1", Variable("v3", ps1_), g);
+  Update("w0", VariableResource("v2", ps1_), g);
+  Update("w1", VariableResource("v3", ps1_), g);
   EXPECT_EQ(Add(graph_), 0);
   EXPECT_EQ(graph_.num_nodes(), 10);
 }
@@ -127,10 +129,10 @@ TEST_F(UpdateBarrierTest, SetsThatNeedNothingGetNoBarrier) {
 TEST_F(UpdateBarrierTest, FedValuesOfTheSameDeviceAreThere) {
   Node* here = graph_.Op("_Arg").Name("here").Attr("T", DType::kFloat32).Attr("index", 0).Device(ps0_).Finish();
   Node* there = graph_.Op("_Arg").Name("there").Attr("T", DType::kFloat32).Attr("index", 1).Device(worker_).Finish();
-  Update("u0", Variable("v0", ps0_), here);
-  Update("u1", Variable("v1", ps0_), TestConst(graph_, "one", ps0_));
+  Update("u0", VariableResource("v0", ps0_), here);
+  Update("u1", VariableResource("v1", ps0_), TestConst(graph_, "one", ps0_));
   EXPECT_EQ(Add(graph_), 0);
-  Node* u2 = Update("u2", Variable("v2", ps0_), there);
+  Node* u2 = Update("u2", VariableResource("v2", ps0_), there);
   EXPECT_EQ(Add(graph_), 1);
   ASSERT_EQ(u2->control_inputs().size(), 1u);
   EXPECT_EQ(u2->control_inputs()[0]->control_inputs(), std::vector<Node*>{there});
@@ -140,14 +142,14 @@ TEST_F(UpdateBarrierTest, CyclesThroughOtherDevicesAreAvoided) {
   // u0 on ps0 -> w0 on ps1, w1 on ps1 -> u1 on ps0: {u0, u1} and {w0, w1} cannot both be sets.
   Node* g0 = TestNode(graph_, "g0", {}, worker_);
   Node* g1 = TestNode(graph_, "g1", {}, worker_);
-  Node* u0 = Update("u0", Variable("v0", ps0_), g0);
-  Node* w1 = Update("w1", Variable("v1", ps1_), g1);
+  Node* u0 = Update("u0", VariableResource("v0", ps0_), g0);
+  Node* w1 = Update("w1", VariableResource("v1", ps1_), g1);
   Node* after_u0 = TestNode(graph_, "after_u0", {g0->output(0)}, worker_);
   after_u0->AddControlInput(u0);
   Node* after_w1 = TestNode(graph_, "after_w1", {g1->output(0)}, worker_);
   after_w1->AddControlInput(w1);
-  Node* w0 = Update("w0", Variable("v2", ps1_), after_u0);
-  Node* u1 = Update("u1", Variable("v3", ps0_), after_w1);
+  Node* w0 = Update("w0", VariableResource("v2", ps1_), after_u0);
+  Node* u1 = Update("u1", VariableResource("v3", ps0_), after_w1);
   EXPECT_EQ(Add(graph_), 0);
   EXPECT_FALSE(Reaches(u0, u1));
   EXPECT_FALSE(Reaches(w1, w0));

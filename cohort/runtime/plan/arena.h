@@ -68,18 +68,18 @@ class ArenaPlanner {
   std::shared_ptr<const Plan> plan();
   // A run is over. `seen`: where it was not as its plan says.
   void Learn(const std::vector<std::pair<Key, Seen>>& seen, const Counts& counts);
-  void MakePlan() REQUIRES(mu_);
+  void MakePlan() COHORT_REQUIRES(mu_);
 
   const std::vector<bool> leaves_;
   std::atomic<bool> in_use_{false};
   mutable Mutex mu_;
-  std::map<Key, Seen> known_ GUARDED_BY(mu_);
-  std::shared_ptr<const Plan> plan_ GUARDED_BY(mu_);
+  std::map<Key, Seen> known_ COHORT_GUARDED_BY(mu_);
+  std::shared_ptr<const Plan> plan_ COHORT_GUARDED_BY(mu_);
   // New plans become rarer, so that sizes that never settle do not cost a plan each run.
-  bool stale_ GUARDED_BY(mu_) = false;     // more is known than plan_ says
-  int64_t surprises_ GUARDED_BY(mu_) = 0;  // runs since the latest plan that were not as they were planned
-  int64_t surprises_for_plan_ GUARDED_BY(mu_) = 1;
-  ArenaStats stats_ GUARDED_BY(mu_);
+  bool stale_ COHORT_GUARDED_BY(mu_) = false;     // more is known than plan_ says
+  int64_t surprises_ COHORT_GUARDED_BY(mu_) = 0;  // runs since the latest plan that were not as they were planned
+  int64_t surprises_for_plan_ COHORT_GUARDED_BY(mu_) = 1;
+  ArenaStats stats_ COHORT_GUARDED_BY(mu_);
 };
 
 // The memory of one run at a time: what its kernels allocate comes from here. For the thread that runs the kernels

@@ -46,7 +46,7 @@ class HeldKernels {
  private:
   Mutex mu_;
   CondVar changed_;
-  std::vector<AsyncOpKernel::Done> held_ GUARDED_BY(mu_);
+  std::vector<AsyncOpKernel::Done> held_ COHORT_GUARDED_BY(mu_);
 };
 
 // Hands out its input once `held()` releases it.
@@ -74,13 +74,14 @@ class ExecutorFixture : public DeviceKindTest {
 
   Device& its_device() { return *devices_.back(); }
   // A float32 variable of the kind that the device's kernels use.
-  std::shared_ptr<Variable> MakeVariable(const std::string& name, const Shape& shape) {
+  std::shared_ptr<VariableResource> MakeVariable(const std::string& name, const Shape& shape) {
     if (is_cpu()) {
       return task_->resources.LookupOrCreate<CpuVariable>(
           "", name, [&] { return std::make_shared<CpuVariable>(name, DType::kFloat32, shape); });
     }
-    return task_->resources.LookupOrCreate<Variable>(
-        "", name, [&] { return std::make_shared<Variable>(name, DType::kFloat32, shape, its_device().allocator()); });
+    return task_->resources.LookupOrCreate<VariableResource>("", name, [&] {
+      return std::make_shared<VariableResource>(name, DType::kFloat32, shape, its_device().allocator());
+    });
   }
   Output Arg(DType dtype, int index) { return g_.Op("_Arg").Attr("T", dtype).Attr("index", index).Finish1(); }
   void Retval(Output value, int index) { g_.Op("_Retval").Input(value).Attr("index", index).Finish(); }

@@ -30,12 +30,12 @@ class Bfloat16MatMul {
 
   std::shared_ptr<Primitive> Find(const GemmShape& shape);
   // Whether `shape` is one of the last few that had no primitive of their own; it is from now on.
-  bool SeenLately(const GemmShape& shape) REQUIRES(mu_);
+  bool SeenLately(const GemmShape& shape) COHORT_REQUIRES(mu_);
 
   Mutex mu_;
-  std::shared_ptr<Primitive> any_size_ GUARDED_BY(mu_);
-  std::deque<std::shared_ptr<Primitive>> cache_ GUARDED_BY(mu_);
-  std::deque<GemmShape> lately_ GUARDED_BY(mu_);
+  std::shared_ptr<Primitive> any_size_ COHORT_GUARDED_BY(mu_);
+  std::deque<std::shared_ptr<Primitive>> cache_ COHORT_GUARDED_BY(mu_);
+  std::deque<GemmShape> lately_ COHORT_GUARDED_BY(mu_);
 };
 
 }  // namespace cohort::cpu

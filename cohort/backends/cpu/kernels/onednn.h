@@ -109,7 +109,7 @@ class CallCache {
   [[noreturn]] static void Fail(const std::string& op, const dnnl::error& error);
 
   Mutex mu_;
-  std::list<std::pair<Key, CallPtr>> calls_ GUARDED_BY(mu_);
+  std::list<std::pair<Key, CallPtr>> calls_ COHORT_GUARDED_BY(mu_);
 };
 
 }  // namespace cohort::cpu

@@ -159,7 +159,7 @@ class GuardedPhilox {
 
  private:
   Mutex mu_;
-  Philox philox_ GUARDED_BY(mu_);
+  Philox philox_ COHORT_GUARDED_BY(mu_);
 };
 
 int64_t IntegerAt(const Tensor& tensor, int64_t i) {

@@ -92,7 +92,8 @@ class UpdateInputs {
   const int indices_;
 };
 
-[[noreturn]] void FailShape(const char* what, const Variable& variable, const Shape& expected, const Shape& got) {
+[[noreturn]] void FailShape(const char* what, const VariableResource& variable, const Shape& expected,
+                            const Shape& got) {
   throw InvalidArgumentError(StrCat("[kernels/training] expected ", what, " of shape ", expected, " for variable '",
                                     variable.name(), "'; got ", got));
 }
@@ -129,9 +130,9 @@ void ApplyDense(KernelContext& ctx, const Rule& rule, const UpdateInputs<Rule>& 
   if constexpr (kCount == 1) {
     variables[0]->Update([&](const Tensor& old, Tensor& out) { change(&old, &out); });
   } else {
-    std::array<Variable*, kCount> all;
+    std::array<VariableResource*, kCount> all;
     std::copy(variables.begin(), variables.end(), all.begin());
-    Variable::UpdateTogether(
+    VariableResource::UpdateTogether(
         all, [&](std::span<const Tensor> olds, std::span<Tensor> outs) { change(olds.data(), outs.data()); });
   }
 }
@@ -143,7 +144,7 @@ void ApplySparse(KernelContext& ctx, const Rule& rule, const UpdateInputs<Rule>&
   auto variables = inputs.Variables(ctx, kDTypeOf<T>);
   const Tensor& grad = inputs.grad(ctx);
   const Tensor& indices = inputs.indices(ctx);
-  for (const Variable* variable : variables) {
+  for (const VariableResource* variable : variables) {
     const Shape shape = variable->shape().IsFullyDefined() ? variable->shape() : variable->value_shape();
     const Shape expected = indices.shape().Concat(shape.Sub(std::min(1, shape.rank()), shape.rank()));
     if (expected != grad.shape()) FailShape("gradient rows", *variable, expected, grad.shape());
@@ -187,7 +188,7 @@ class OptimizerKernel final : public OpKernel {
 
 // var -= alpha var
 template <typename T>
-void DecayWeights(KernelContext& ctx, Variable& variable) {
+void DecayWeights(KernelContext& ctx, VariableResource& variable) {
   const auto alpha = static_cast<Wide<T>>(ctx.input(1).scalar<T>());
   variable.Update([&](const Tensor& old, Tensor& out) {
     const T* from = old.data<T>();
@@ -209,7 +210,7 @@ void ComputeWeightDecay(KernelContext& ctx) {
     throw InvalidArgumentError(StrCat("[kernels/training] expected variable '", variable.name(), "' of dtype ", dtype,
                                       "; got ", variable.dtype()));
   }
-  cpu::ForFloating(dtype, "ResourceApplyWeightDecay", [](auto tag) -> void (*)(KernelContext&, Variable&) {
+  cpu::ForFloating(dtype, "ResourceApplyWeightDecay", [](auto tag) -> void (*)(KernelContext&, VariableResource&) {
     return &DecayWeights<decltype(tag)>;
   })(ctx, variable);
 }

@@ -1,4 +1,4 @@
-#include "cohort/device/variable.h"
+#include "cohort/device/variable_resource.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(VariableTest, TheSecondBufferComesFromItsAllocator) {
     MemorySpace space() const override { return MemorySpace::Host(); }
     int count = 0;
   } allocator;
-  Variable v("v", DType::kFloat32, Shape{2}, allocator);
+  VariableResource v("v", DType::kFloat32, Shape{2}, allocator);
   v.Assign(Tensor::Vector<float>({1, 2}));
   v.Update(AddOne);  // nobody reads: in place
   EXPECT_EQ(allocator.count, 0);
@@ -41,7 +41,7 @@ TEST(VariableTest, TheSecondBufferComesFromItsAllocator) {
 // As on a stream: `change` only notes what is to be done. Whoever holds the tensors when the work runs sees the values
 // in the order of the updates.
 TEST(VariableTest, ChangesMayRunLaterInTheOrderOfTheUpdates) {
-  Variable v("v", DType::kFloat32, Shape{1});
+  VariableResource v("v", DType::kFloat32, Shape{1});
   v.Assign(Tensor::Vector<float>({1}));
   const float* first = v.Read().data<float>();
   std::vector<std::function<void()>> stream;
@@ -62,7 +62,7 @@ TEST(VariableTest, ChangesMayRunLaterInTheOrderOfTheUpdates) {
 }
 
 TEST(VariableTest, ShapeOfTheValueNeedsAValue) {
-  Variable v("v", DType::kFloat32, Shape{-1});
+  VariableResource v("v", DType::kFloat32, Shape{-1});
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { v.value_shape(); }), HasSubstr("uninitialized value v"));
   v.Assign(Tensor::Vector<float>({1, 2, 3}));
   EXPECT_EQ(v.value_shape(), (Shape{3}));

@@ -1,4 +1,4 @@
-// Variable: a value that steps read and update. A read sees a whole value, never half an update.
+// VariableResource: a value that steps read and update. A read sees a whole value, never half an update.
 #pragma once
 
 #include <atomic>
@@ -21,10 +21,10 @@ namespace cohort {
 // On a device with streams the functions are called when work is enqueued: what Read returns is valid in the order of
 // the compute stream, and `change` enqueues its work instead of doing it. It enqueues under the variable's lock, so
 // readers and updates stand on the stream in the order in which they saw the variable.
-class Variable : public Resource {
+class VariableResource : public Resource {
  public:
   // The second buffers of updates come from `allocator`, which must live as long as there are updates.
-  Variable(std::string name, DType dtype, Shape shape, Allocator& allocator = HostAllocator());
+  VariableResource(std::string name, DType dtype, Shape shape, Allocator& allocator = HostAllocator());
 
   const std::string& name() const { return name_; }
   DType dtype() const { return dtype_; }
@@ -44,7 +44,7 @@ class Variable : public Resource {
   void Update(const std::function<void(const Tensor& old, Tensor& out)>& change);
   // The same for a variable with slots that change together (Momentum, Adam): all are locked in the order of their
   // addresses, `outs[i]` belongs to `variables[i]`. Throws InvalidArgumentError for a variable that stands twice.
-  static void UpdateTogether(std::span<Variable* const> variables,
+  static void UpdateTogether(std::span<VariableResource* const> variables,
                              const std::function<void(std::span<const Tensor> olds, std::span<Tensor> outs)>& change);
 
   // How often it was assigned or updated.
@@ -57,31 +57,31 @@ class Variable : public Resource {
   class SetLock {
    public:
     enum class Mode { kShared, kExclusive };
-    SetLock(std::vector<Variable*> variables, Mode mode);
+    SetLock(std::vector<VariableResource*> variables, Mode mode);
     ~SetLock();
     SetLock(const SetLock&) = delete;
     SetLock& operator=(const SetLock&) = delete;
     // In the order of locking.
-    const std::vector<Variable*>& variables() const { return variables_; }
+    const std::vector<VariableResource*>& variables() const { return variables_; }
 
    private:
-    std::vector<Variable*> variables_;
+    std::vector<VariableResource*> variables_;
     Mode mode_;
   };
 
-  void CheckInitialized() const REQUIRES_SHARED(mu_);
+  void CheckInitialized() const COHORT_REQUIRES_SHARED(mu_);
   // Throws as Assign.
   void CheckFits(const Tensor& value) const;
   // Makes `value` the variable's.
-  void Store(Tensor value) REQUIRES(mu_);
+  void Store(Tensor value) COHORT_REQUIRES(mu_);
   void CountUpdate() { version_.fetch_add(1, std::memory_order_acq_rel); }
 
   mutable SharedMutex mu_;  // guards which buffer is the value, and its bytes but for those that a subclass guards
-  Tensor value_ GUARDED_BY(mu_);
+  Tensor value_ COHORT_GUARDED_BY(mu_);
 
  private:
   // Where an update of the value writes: in place if nobody else can see it.
-  Tensor TargetOfUpdate() const REQUIRES(mu_);
+  Tensor TargetOfUpdate() const COHORT_REQUIRES(mu_);
 
   const std::string name_;
   const DType dtype_;

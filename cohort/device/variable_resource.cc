@@ -1,4 +1,4 @@
-#include "cohort/device/variable.h"
+#include "cohort/device/variable_resource.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace cohort {
 
-Variable::SetLock::SetLock(std::vector<Variable*> variables, Mode mode) NO_THREAD_SAFETY_ANALYSIS
+VariableResource::SetLock::SetLock(std::vector<VariableResource*> variables, Mode mode) COHORT_NO_THREAD_SAFETY_ANALYSIS
     : variables_(std::move(variables)),
       mode_(mode) {
   std::sort(variables_.begin(), variables_.end(), std::less<>());
@@ -17,63 +17,63 @@ Variable::SetLock::SetLock(std::vector<Variable*> variables, Mode mode) NO_THREA
     throw InvalidArgumentError(
         StrCat("[variable] expected different variables in one update; got '", (*twice)->name(), "' twice"));
   }
-  for (Variable* variable : variables_) {
+  for (VariableResource* variable : variables_) {
     mode_ == Mode::kShared ? variable->mu_.LockShared() : variable->mu_.Lock();
   }
 }
 
-Variable::SetLock::~SetLock() NO_THREAD_SAFETY_ANALYSIS {
-  for (Variable* variable : variables_) {
+VariableResource::SetLock::~SetLock() COHORT_NO_THREAD_SAFETY_ANALYSIS {
+  for (VariableResource* variable : variables_) {
     mode_ == Mode::kShared ? variable->mu_.UnlockShared() : variable->mu_.Unlock();
   }
 }
 
-Variable::Variable(std::string name, DType dtype, Shape shape, Allocator& allocator)
+VariableResource::VariableResource(std::string name, DType dtype, Shape shape, Allocator& allocator)
     : name_(std::move(name)), dtype_(dtype), shape_(std::move(shape)), allocator_(allocator) {}
 
-void Variable::CheckInitialized() const {
+void VariableResource::CheckInitialized() const {
   if (!value_.defined()) {
     throw FailedPreconditionError(StrCat("[variable] Attempting to use uninitialized value ", name_,
                                          "; run its initializer or restore it first"));
   }
 }
 
-void Variable::CheckFits(const Tensor& value) const {
+void VariableResource::CheckFits(const Tensor& value) const {
   if (value.dtype() != dtype_ || !shape_.IsCompatibleWith(value.shape())) {
     throw InvalidArgumentError(StrCat("[variable] expected ", dtype_, shape_, " as value of variable '", name_,
                                       "'; got ", value.dtype(), value.shape()));
   }
 }
 
-void Variable::Store(Tensor value) {
+void VariableResource::Store(Tensor value) {
   value_ = std::move(value);
   initialized_.store(true, std::memory_order_release);
   CountUpdate();
 }
 
-Shape Variable::value_shape() const {
+Shape VariableResource::value_shape() const {
   ReaderLock lock(mu_);
   CheckInitialized();
   return value_.shape();
 }
 
-Tensor Variable::Read() const {
+Tensor VariableResource::Read() const {
   ReaderLock lock(mu_);
   CheckInitialized();
   return value_;
 }
 
-void Variable::Assign(const Tensor& value) {
+void VariableResource::Assign(const Tensor& value) {
   CheckFits(value);
   WriterLock lock(mu_);
   Store(value);
 }
 
-Tensor Variable::TargetOfUpdate() const {
+Tensor VariableResource::TargetOfUpdate() const {
   return value_.OwnsBufferAlone() ? value_ : Tensor(value_.dtype(), value_.shape(), allocator_);
 }
 
-void Variable::Update(const std::function<void(const Tensor& old, Tensor& out)>& change) {
+void VariableResource::Update(const std::function<void(const Tensor& old, Tensor& out)>& change) {
   WriterLock lock(mu_);
   CheckInitialized();
   Tensor out = TargetOfUpdate();
@@ -82,15 +82,15 @@ void Variable::Update(const std::function<void(const Tensor& old, Tensor& out)>&
   CountUpdate();
 }
 
-void Variable::UpdateTogether(std::span<Variable* const> variables,
-                              const std::function<void(std::span<const Tensor> olds, std::span<Tensor> outs)>& change)
-    NO_THREAD_SAFETY_ANALYSIS {
+void VariableResource::UpdateTogether(std::span<VariableResource* const> variables,
+                                      const std::function<void(std::span<const Tensor> olds, std::span<Tensor> outs)>&
+                                          change) COHORT_NO_THREAD_SAFETY_ANALYSIS {
   const SetLock lock({variables.begin(), variables.end()}, SetLock::Mode::kExclusive);
   std::vector<Tensor> outs;
   std::vector<Tensor> olds;
   outs.reserve(variables.size());
   olds.reserve(variables.size());
-  for (Variable* variable : variables) {
+  for (VariableResource* variable : variables) {
     variable->CheckInitialized();
     outs.push_back(variable->TargetOfUpdate());
     olds.push_back(variable->value_);
