@@ -39,7 +39,8 @@ ROWS = {
 def parse():
     parser = argparse.ArgumentParser(prog="./dev bench peers", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", metavar="ROW[,ROW]", default=",".join(ROWS), help=f"run only these rows. Rows: {', '.join(ROWS)}")
+    parser.add_argument("--only", metavar="ROW[,ROW]", default=",".join(ROWS),
+                        help=f"run only these rows. Rows: {', '.join(ROWS)}")
     parser.add_argument("--rounds", type=int, default=3, help="start each side so many times (3)")
     parser.add_argument("--quick", action="store_true", help="run one short round, to see that everything runs; "
                                                              "the figures mean little")

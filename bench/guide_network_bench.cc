@@ -120,8 +120,8 @@ class Primitives {
 
   size_t Bytes(const Shape& shape) const { return static_cast<size_t>(shape.num_elements()) * DTypeSize(dtype_); }
 
-  // Times a convolution and its gradients. If `activated` is true, it has a bias and SELU, and the gradient of SELU is timed,
-  // too.
+  // Times a convolution and its gradients. If `activated` is true, it has a bias and SELU, and the gradient of SELU is
+  // timed, too.
   void Convolution(const Shape& filter, int64_t size, int64_t in, bool activated, bool input_gradient) {
     cpu::UseThreads(threads_);
     cpu::ConvolutionSpec spec;

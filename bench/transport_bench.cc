@@ -292,7 +292,8 @@ Flags Parse(int argc, char** argv) {
     const auto it = known.find(arg.substr(0, equals));
     if (it == known.end() || equals + 1 >= arg.size()) {
       const bool asked = arg == "--help" || arg == "-h";
-      std::fprintf(asked ? stdout : stderr, "usage: transport_bench [--rounds=N] [--count=PINGS] [--mib=N]\n"
+      std::fprintf(asked ? stdout : stderr,
+                   "usage: transport_bench [--rounds=N] [--count=PINGS] [--mib=N]\n"
                    "  --rounds=N  rounds of all cases\n  --count=N   pings of each case\n"
                    "  --mib=N     size in MiB of the tensor of the bulk cases\n");
       std::exit(asked ? 0 : 2);

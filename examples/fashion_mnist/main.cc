@@ -156,24 +156,26 @@ int main(int argc, char** argv) {
   line.Add("--data_dir", &flags.data_dir, examples::kDataDirHelp);
   line.Add("--epochs", &flags.epochs, "Passes over the training images", examples::AtLeast(0));
   line.Add("--batch_size", &flags.batch_size, "Images in one step of all replicas together", examples::AtLeast(1));
-  line.Add("--learning_rate", &flags.learning_rate, "Initial learning rate of SGD. 0: 0.02, or 0.01 for generated images",
-           examples::AtLeast(0));
-  line.AddSwitch("--constant_rate", &flags.constant_rate, "Keep the learning rate. By default it falls to 0 along a cosine");
+  line.Add("--learning_rate", &flags.learning_rate,
+           "Initial learning rate of SGD. 0: 0.02, or 0.01 for generated images", examples::AtLeast(0));
+  line.AddSwitch("--constant_rate", &flags.constant_rate,
+                 "Keep the learning rate. By default it falls to 0 along a cosine");
   line.Add("--momentum", &flags.momentum, "Momentum of SGD");
-  line.Add("--weight_decay", &flags.weight_decay, "A step subtracts this times the learning rate times the weight from each weight",
-           examples::AtLeast(0));
+  line.Add("--weight_decay", &flags.weight_decay,
+           "A step subtracts this times the learning rate times the weight from each weight", examples::AtLeast(0));
   line.AddSwitch("--mixed_precision", &flags.mixed_precision, "Compute in bfloat16 and keep the weights in float32");
   line.AddSwitch("--keras_fans", &flags.keras_fans,
                  "Initialize depthwise kernels as Keras does. This network does not learn with them");
-  line.AddSwitch("--show_signal", &flags.show_signal, "Print how large activations and gradients are in each layer before training");
+  line.AddSwitch("--show_signal", &flags.show_signal,
+                 "Print how large activations and gradients are in each layer before training");
   line.Add("--threads", &flags.threads, "Threads of the device. 0: one for each core", examples::AtLeast(0));
-  line.Add("--max_images", &flags.max_images, "Images for training, for validation and for the test each. 0: all", examples::AtLeast(0));
+  line.Add("--max_images", &flags.max_images, "Images for training, for validation and for the test each. 0: all",
+           examples::AtLeast(0));
   line.Add("--verbose", &flags.verbose, "0: no output, 1: a progress bar, 2: a line for each epoch");
   line.Add("--strategy", &flags.strategy, "one_device, mirrored, central_storage or multi_worker (see TF_CONFIG)",
            examples::OneOf({"one_device", "mirrored", "central_storage", "multi_worker"}));
   line.Add("--num_replicas", &flags.num_replicas,
-           "Replicas of this process. 0: one for each core, or 1 with multi_worker",
-           examples::AtLeast(0));
+           "Replicas of this process. 0: one for each core, or 1 with multi_worker", examples::AtLeast(0));
   line.Add("--logdir", &flags.logdir, "Folder to which TensorBoard's logs, curves.svg and model.keras are written");
   return examples::Main(argc, argv, line, [&] { return Run(flags); });
 }

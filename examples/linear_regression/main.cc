@@ -15,8 +15,8 @@
 // --sync, the gradients of all replicas are averaged and applied once in each step.
 //
 // A task that only serves waits for the end of training. Another task builds the graph, opens a session with a
-// Supervisor, trains, and prints its rate. The words: a replica is the nodes of one worker's model. A lane is the replicas
-// that run in one step.
+// Supervisor, trains, and prints its rate. The words: a replica is the nodes of one worker's model. A lane is the
+// replicas that run in one step.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -204,10 +204,12 @@ int main(int argc, char** argv) {
   Flags flags;
   examples::AddClusterFlags(line, &flags.cluster);
   line.Add("--learning_rate", &flags.learning_rate, "Learning rate of gradient descent");
-  line.Add("--steps_to_validate", &flags.steps_to_validate, "Print the loss after every so many steps", examples::AtLeast(1));
+  line.Add("--steps_to_validate", &flags.steps_to_validate, "Print the loss after every so many steps",
+           examples::AtLeast(1));
   line.Add("--max_steps", &flags.max_steps, "Global step at which training ends");
   line.Add("--logdir", &flags.logdir, "Folder of the chief's checkpoints and event files. Training goes on from them");
-  line.Add("--save_model_secs", &flags.save_model_secs, "Seconds between two checkpoints. 0: no checkpoints", examples::AtLeast(0));
+  line.Add("--save_model_secs", &flags.save_model_secs, "Seconds between two checkpoints. 0: no checkpoints",
+           examples::AtLeast(0));
   line.AddSwitch("--in_graph", &flags.in_graph, "Worker 0 runs a replica on each worker. The other workers only serve");
   line.AddSwitch("--sync", &flags.sync, "With --in_graph: apply the mean of all replicas' gradients once in each step");
   line.AddSwitch("--fresh", &flags.fresh, "Begin with initial values and restore no checkpoint");

@@ -181,9 +181,11 @@ int main(int argc, char** argv) {
   line.Add("--learning_rate", &flags.learning_rate, "Adam's learning rate");
   line.Add("--epochs", &flags.epochs, "Passes over all images, by all workers together", examples::AtLeast(0));
   line.Add("--max_steps", &flags.max_steps, "Global step at which training ends, instead of --epochs");
-  line.Add("--steps_to_validate", &flags.steps_to_validate, "Print the loss after every so many steps", examples::AtLeast(1));
+  line.Add("--steps_to_validate", &flags.steps_to_validate, "Print the loss after every so many steps",
+           examples::AtLeast(1));
   line.Add("--logdir", &flags.logdir, "Folder of the chief's checkpoints and event files. Training goes on from them");
-  line.Add("--save_model_secs", &flags.save_model_secs, "Seconds between two checkpoints. 0: no checkpoints", examples::AtLeast(0));
+  line.Add("--save_model_secs", &flags.save_model_secs, "Seconds between two checkpoints. 0: no checkpoints",
+           examples::AtLeast(0));
   line.AddSwitch("--fresh", &flags.fresh, "Begin with initial values and restore no checkpoint");
   return examples::Main(argc, argv, line, [&] { return Run(flags); });
 }

@@ -7,8 +7,8 @@
 
 namespace examples {
 
-// Reads --strategy and --num_replicas, and returns the strategy. Ends the process after --help (exit code 0), and after a
-// mistake (exit code 2), which it prints to stderr.
+// Reads --strategy and --num_replicas, and returns the strategy. Ends the process after --help (exit code 0), and after
+// a mistake (exit code 2), which it prints to stderr.
 cohort::distribute::StrategyPtr StrategyFromFlags(int argc, char** argv);
 
 // Returns elements (x, y) with x in [-1, 1)^2 and y = 2 x0 - 3 x1 + 1. They are the same in every process.

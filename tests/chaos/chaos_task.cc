@@ -13,8 +13,10 @@
 //   --steps (0: no end)  --pause_ms (between steps)  --variables --size (of the model)  --logdir  --save_secs
 //   --silence_ms --heartbeat_ms --orphan_ms --bind --share_memory (of the server)  --connect_secs --timeout_ms (of the
 //   session)
-//   --recover=1: after a failed step a new session is opened, for ever  --read_step=1: fetch global_step after each step
-//   --x (value that is fed, 1)  --x_size (elements of the feed)  --feed=0: feed nothing  --say_starts=1: print `started`
+//   --recover=1: after a failed step a new session is opened, for ever  --read_step=1: fetch global_step after each
+//   step
+//   --x (value that is fed, 1)  --x_size (elements of the feed)  --feed=0: feed nothing  --say_starts=1: print
+//   `started`
 //   --serve=1: a worker that only serves
 #include <unistd.h>
 

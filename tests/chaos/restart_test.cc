@@ -143,7 +143,8 @@ TEST_F(RestartTest, TrainingGoesOnWhileItSaves) {
     EXPECT_EQ(cluster.CountLines("worker", w, "acked"), kSteps);
   }
   for (int p = 0; p < 2; ++p) EXPECT_EQ(cluster.task("ps", p).Wait(), 0) << cluster.Describe();
-  EXPECT_GE(StepOf(LatestCheckpoint(folder_)), kSteps);  // the chief's last checkpoint; the other worker may have gone on
+  EXPECT_GE(StepOf(LatestCheckpoint(folder_)),
+            kSteps);  // the chief's last checkpoint; the other worker may have gone on
 }
 
 // Kills the chief again and again, at any moment of a save. Whatever is in the folder then, a new run finds a complete

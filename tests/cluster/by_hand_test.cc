@@ -111,7 +111,8 @@ TEST_F(ByHandTest, ThreeTerminals) {
   const Words flags{"--max_steps=20000", "--steps_to_validate=100"};
   ChooseHosts(1, 2);
   Type("ps", 0, flags);
-  ASSERT_TRUE(Type("worker", 1, flags).WaitForText("Waiting for model to be ready"));  // otherwise it may start too late
+  ASSERT_TRUE(
+      Type("worker", 1, flags).WaitForText("Waiting for model to be ready"));  // otherwise it may start too late
   Type("worker", 0, flags);
   ExpectAllEndWell();
   for (const std::string worker : {"worker0", "worker1"}) {

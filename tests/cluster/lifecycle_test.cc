@@ -132,7 +132,8 @@ TEST(LifecycleTest, APortIsFreeWhenItsServerHasStopped) {
 
 // The server is stopped while steps are under way and sessions are being made.
 TEST(LifecycleTest, AServerMayStopWhileItIsUsed) {
-  setenv("COHORT_TOKEN", "local-cluster-test", 1);  // for a session that does not find its server in this process any more
+  setenv("COHORT_TOKEN", "local-cluster-test",
+         1);  // for a session that does not find its server in this process any more
   std::mt19937 random(3);
   HeldResources before = HeldResources::AtStart();
   for (int i = 0; i < kTimes / 4; ++i) {

@@ -117,7 +117,8 @@ TEST_P(ServerTest, AClientOutsideTheClusterRunsOnItsTasks) {
   LocalCluster cluster({{"ps", 1}, {"worker", 1}}, Options());
   setenv("COHORT_TOKEN", "local-cluster-test", 1);
   std::string address = cluster.target("worker", 0);
-  address.replace(address.find("127.0.0.1"), 9, "localhost");  // so that the session does not find the server in this process
+  address.replace(address.find("127.0.0.1"), 9,
+                  "localhost");  // so that the session does not find the server in this process
   Graph g;
   const ops::Variable v = VariableOn(g, "/job:ps/task:0", ops::Const(g, 4.0f), "v");
   Output doubled;
@@ -165,7 +166,8 @@ TEST_P(ServerDevicesTest, ALostTaskFailsOnlyTheStepsThatUseIt) {
   second.Run({{models[1].gradient, Tensor::Vector<float>({1, 0})}}, {}, {models[1].train});
   second.Close();
   cluster.Stop("worker", 1);
-  for (int i = 0; i < 20; ++i) first.Run(feed0, {}, {models[0].train});  // the death of the other worker does not disturb it
+  for (int i = 0; i < 20; ++i)
+    first.Run(feed0, {}, {models[0].train});  // the death of the other worker does not disturb it
   cluster.Stop("ps", 1);
   const std::string message = ErrorOf([&] { first.Run(feed0, {}, {models[0].train}); });
   EXPECT_THAT(message, HasSubstr("Unavailable"));

@@ -37,8 +37,8 @@ constexpr int kUsageError = 2;
 // --max_restarts=a-b. Flags with a single dash, and values, do not change.
 Arguments SplitArguments(const std::vector<std::string>& words);
 
-// Parses `flags` with `app`. Returns nullopt if the command shall go on. Otherwise returns its exit code: 0 after --help,
-// which is printed to stdout, or kUsageError after a mistake, which is printed to stderr.
+// Parses `flags` with `app`. Returns nullopt if the command shall go on. Otherwise returns its exit code: 0 after
+// --help, which is printed to stdout, or kUsageError after a mistake, which is printed to stderr.
 std::optional<int> ParseFlags(CLI::App* app, const std::vector<std::string>& flags);
 // Prints a mistake to stderr as ParseFlags does, and returns kUsageError. `command` is for example "cohort launch".
 int UsageError(const std::string& command, const std::string& message);

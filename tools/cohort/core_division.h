@@ -14,9 +14,9 @@ struct CoreDivision {
   bool shared_cores = false;
 };
 
-// Divides the cores evenly among the tasks that compute. Each ps gets one thread, because it is idle while they compute.
-// If `fixed_threads` is given, every task gets that number instead.
-// Requires: all counts are at least 0, and `fixed_threads` is at least 1.
+// Divides the cores evenly among the tasks that compute. Each ps gets one thread, because it is idle while they
+// compute. If `fixed_threads` is given, every task gets that number instead. Requires: all counts are at least 0, and
+// `fixed_threads` is at least 1.
 CoreDivision DivideCores(int cores, int compute_tasks, int ps_tasks, std::optional<int> fixed_threads);
 
 // Returns the number of cores that this process may use: those of its CPU affinity, limited by the quota of its control

@@ -15,9 +15,11 @@ int InspectCommand(const Arguments& arguments) {
                  "A checkpoint's prefix or one of its files, an event file, a TFRecord file, or a folder. Of a folder, "
                  "its newest complete checkpoint and its event files are listed")
       ->required();
-  app.add_flag("--values", options.values, "Print the values of tensors, the buckets of histograms and the features of examples");
+  app.add_flag("--values", options.values,
+               "Print the values of tensors, the buckets of histograms and the features of examples");
   app.add_flag("--verify", options.verify, "Read every tensor and check its checksum");
-  app.add_option("--max_values", options.max_values, "With --values: print at most N values of each tensor, and N examples (8)")
+  app.add_option("--max_values", options.max_values,
+                 "With --values: print at most N values of each tensor, and N examples (8)")
       ->check(CLI::Range(1, 1'000'000).description(""))
       ->type_name("N");
   if (const auto done = ParseFlags(&app, arguments.flags)) return *done;

@@ -51,14 +51,15 @@ std::string NewToken();
 // Sets COHORT_TOKEN to `token` unless `current` has a COHORT_TOKEN or a COHORT_TOKEN_FILE.
 void SetToken(const std::string& token, Environment* current);
 
-// Sets COHORT_LINE_BUFFERED=1, unless `current` has the variable. With it, a task that writes to a pipe writes each line at
-// once (cohort/core/line_buffering.h).
+// Sets COHORT_LINE_BUFFERED=1, unless `current` has the variable. With it, a task that writes to a pipe writes each
+// line at once (cohort/core/line_buffering.h).
 void SetLineBuffering(Environment* current);
 
 // Sets `variable` to `seconds`. Without `seconds` the variable stays as it is.
 void SetSeconds(const std::string& variable, const std::optional<double>& seconds, Environment* current);
 
-// Sets COHORT_PROGRESS=bar, unless `current` has the variable. With it, a task that writes to a pipe draws progress bars.
+// Sets COHORT_PROGRESS=bar, unless `current` has the variable. With it, a task that writes to a pipe draws progress
+// bars.
 void SetProgressBars(Environment* current);
 
 }  // namespace cohort::tools

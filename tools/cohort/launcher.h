@@ -55,8 +55,8 @@ class LaunchPlan {
 // A task has failed if its exit code is not 0. If it has restarts left, it is started again, and the other tasks go on.
 // Otherwise the launch has failed. The launcher then names the first such task. The other tasks have `grace` to end by
 // themselves. Then they get SIGTERM, and `kill_after` later SIGKILL.
-// When all tasks except ps tasks have ended with code 0, a ps has `grace` to end, too. Then it gets SIGTERM, which is not a
-// failure. A signal to the launcher skips the grace. After a second signal the tasks get SIGKILL.
+// When all tasks except ps tasks have ended with code 0, a ps has `grace` to end, too. Then it gets SIGTERM, which is
+// not a failure. A signal to the launcher skips the grace. After a second signal the tasks get SIGKILL.
 class Launcher {
  public:
   // `parent_fd` is the argument that RunWatched passes.

@@ -13,8 +13,9 @@ namespace cohort::tools {
 bool IsCapableTerminal(int fd);
 
 // Returns the beginning of `text` that takes at most `columns` columns of a terminal, without anything that moves the
-// cursor. Only escape sequences of colours are kept, and the colour is reset if text was cut away. A tab becomes a space.
-// Other control characters and an incomplete last character (UTF-8) are removed. Each character counts as one column.
+// cursor. Only escape sequences of colours are kept, and the colour is reset if text was cut away. A tab becomes a
+// space. Other control characters and an incomplete last character (UTF-8) are removed. Each character counts as one
+// column.
 std::string CutToColumns(std::string_view text, size_t columns);
 
 // Not thread-safe. Nothing blocks.

@@ -1,5 +1,5 @@
-// LineSplitter: splits a stream of bytes into lines, as a terminal shows them in the end. If a program overwrites a line
-// after '\r', as progress bars do, only the last text of the line is kept.
+// LineSplitter: splits a stream of bytes into lines, as a terminal shows them in the end. If a program overwrites a
+// line after '\r', as progress bars do, only the last text of the line is kept.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,8 @@ class LineSplitter {
   // A line that is longer than this, counted from its last '\r', is emitted in pieces.
   static constexpr size_t kMaxLine = 1 << 20;
 
-  // Calls emit(line, complete) for each line that `bytes` ends, without its newline and without the text before its last
+  // Calls emit(line, complete) for each line that `bytes` ends, without its newline and without the text before its
+  // last
   // '\r'. A '\r' at the end of the line, as in "\r\n", does not count, and is kept. Every other byte is kept, also NUL.
   // `complete` is false for a piece of a line that is too long.
   template <typename Emit>

@@ -26,8 +26,8 @@ void PrintHelp(std::ostream& out) {
   out << "\n'cohort COMMAND --help' describes a command.\n";
 }
 
-// Opens the descriptors 0 to 2 if they are closed. Otherwise a pipe could get one of these numbers, and output to stdout
-// or stderr would go into the pipe.
+// Opens the descriptors 0 to 2 if they are closed. Otherwise a pipe could get one of these numbers, and output to
+// stdout or stderr would go into the pipe.
 void OpenStandardDescriptors() {
   for (int fd = 0; fd <= 2; ++fd) {
     if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0) return;

@@ -22,8 +22,9 @@ bool SamePlace(int a, int b) {
   return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-// Opens the terminal of `fd` once more, as a non-blocking descriptor. Returns -1 if `fd` is not a terminal. A terminal may
-// take part of a write and then block while it is stopped (Ctrl-S). The shell shares `fd`, so its flags must not change.
+// Opens the terminal of `fd` once more, as a non-blocking descriptor. Returns -1 if `fd` is not a terminal. A terminal
+// may take part of a write and then block while it is stopped (Ctrl-S). The shell shares `fd`, so its flags must not
+// change.
 int NonBlockingTerminal(int fd) {
   if (isatty(fd) == 0) return -1;
   return open(StrCat("/proc/self/fd/", fd).c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

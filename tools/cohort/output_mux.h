@@ -1,8 +1,8 @@
 // OutputMux: copies the output of many tasks to the launcher's stdout and stderr, as whole lines that begin with the
 // name of the task. If wanted, it also writes the output of each task to a file. Used by one thread. Nothing blocks.
 //
-// If a task overwrites a line after '\r', only the last text of the line is printed (LineSplitter). On a terminal such a
-// line is also shown before it has a newline: below all other lines, with the task's name. It is drawn again when it
+// If a task overwrites a line after '\r', only the last text of the line is printed (LineSplitter). On a terminal such
+// a line is also shown before it has a newline: below all other lines, with the task's name. It is drawn again when it
 // changes. If there are several such lines, the one that changed last is shown.
 #pragma once
 
@@ -22,8 +22,8 @@ namespace cohort::tools {
 
 enum class ColorMode { kAuto, kAlways, kNever };
 
-// Returns whether the output to `fd` is coloured. With kAuto it is coloured if `fd` is a terminal, TERM is not "dumb" and
-// NO_COLOR is not set.
+// Returns whether the output to `fd` is coloured. With kAuto it is coloured if `fd` is a terminal, TERM is not "dumb"
+// and NO_COLOR is not set.
 bool UseColor(ColorMode mode, int fd);
 
 // Returns "[worker/0] ". If `color` is true, each `which` has a colour of its own.
@@ -41,8 +41,8 @@ class OutputMux {
   // Returns the task's number for AddStream: 0, 1, ... Unless `log_path` is empty, the task's output also goes to that
   // file, without prefix. An existing file is replaced. Throws UnavailableError if the file cannot be written.
   size_t AddTask(const std::string& name, const std::string& log_path);
-  // Reads `fd` as the task's stdout or stderr until its end, and then closes it. Requires: `fd` is the read end of a pipe
-  // and is non-blocking.
+  // Reads `fd` as the task's stdout or stderr until its end, and then closes it. Requires: `fd` is the read end of a
+  // pipe and is non-blocking.
   void AddStream(size_t task, bool is_stderr, int fd);
 
   // Prints a line of the launcher itself to stderr: "cohort launch: text".

@@ -1,9 +1,9 @@
 // PortReservation: keeps a TCP port of 127.0.0.1 for a task, before the task exists and while it restarts.
 //
-// A socket with SO_REUSEADDR is bound to port 0 and never listens. Linux then lets another socket with SO_REUSEADDR (gRPC
-// and most servers set it) bind and listen on the same port. But no process gets the port from a search for a free port
-// (bind to port 0, connect without bind). See inet_csk_find_open_port and __inet_hash_connect in Linux, net/ipv4. This is
-// true while net.ipv4.ip_autobind_reuse is 0, its default.
+// A socket with SO_REUSEADDR is bound to port 0 and never listens. Linux then lets another socket with SO_REUSEADDR
+// (gRPC and most servers set it) bind and listen on the same port. But no process gets the port from a search for a
+// free port (bind to port 0, connect without bind). See inet_csk_find_open_port and __inet_hash_connect in Linux,
+// net/ipv4. This is true while net.ipv4.ip_autobind_reuse is 0, its default.
 #pragma once
 
 #include <string>
