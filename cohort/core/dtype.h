@@ -24,7 +24,7 @@ enum class DType : int32_t {
   kBool = 10,
   kBfloat16 = 14,
   kResource = 20,  // a reference to a resource, such as a variable; is never stored or sent
-  kVariant = 21,  // a list of tensors (device/tensor_list.h); is never stored or sent
+  kVariant = 21,   // a list of tensors (device/tensor_list.h); is never stored or sent
 };
 
 // Returns the bytes of one element. Returns 0 for kString, kResource and kVariant, because their elements are objects.
@@ -37,7 +37,7 @@ DType DTypeFromName(std::string_view name);
 bool IsKnownDType(int32_t number);
 bool IsFloating(DType dtype);  // float32, float64, bfloat16
 bool IsInteger(DType dtype);   // int32, int64, uint8
-bool IsHandle(DType dtype);  // resource and variant: their elements refer to objects of this process
+bool IsHandle(DType dtype);    // resource and variant: their elements refer to objects of this process
 std::ostream& operator<<(std::ostream& out, DType dtype);
 
 template <typename T>

@@ -17,7 +17,7 @@ namespace cohort {
 // What Backend::MakeDevices needs to know.
 struct DeviceRequest {
   DeviceName task;
-  int count = 0;  // how many devices of the type to make
+  int count = 0;             // how many devices of the type to make
   int intra_op_threads = 1;  // threads that a kernel of each device may use
   std::shared_ptr<TaskResources> resources;
   // The physical devices that the new logical devices share, in order. Empty if the backend has announced no physical

@@ -10,8 +10,8 @@ namespace cohort {
 
 // A plain value that a task sends to other tasks.
 struct DeviceAttributes {
-  DeviceName name;  // a full name
-  std::string type;  // the type of its backend, such as "CPU"
+  DeviceName name;           // a full name
+  std::string type;          // the type of its backend, such as "CPU"
   uint64_t incarnation = 0;  // a random number, new at each start of the process
   int64_t memory_limit = 0;  // in bytes; 0 if it is not known
 };

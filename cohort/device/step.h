@@ -38,11 +38,11 @@ struct StepInfo {
   int64_t step_id = 0;
   Rendezvous* rendezvous = nullptr;
   CancellationManager* cancellation = nullptr;
-  std::span<Tensor> args;  // values of the _Arg nodes, by their attribute "index"
-  std::span<Tensor> rets;  // _Retval nodes put their values here, by "index"
+  std::span<Tensor> args;             // values of the _Arg nodes, by their attribute "index"
+  std::span<Tensor> rets;             // _Retval nodes put their values here, by "index"
   const CallFrame* caller = nullptr;  // the call; null unless this is a function's body
   bool in_update_gate = false;  // the caller's step is inside the update gate; false unless this is a function's body
-  StepError* error = nullptr;  // set on a device with streams, else null
+  StepError* error = nullptr;   // set on a device with streams, else null
 };
 
 }  // namespace cohort

@@ -15,7 +15,7 @@ namespace cohort {
 class NodeBuilder {
  public:
   NodeBuilder(Graph& graph, std::string op) : graph_(&graph), op_(std::move(op)) {}
-  NodeBuilder& Name(std::string name);  // a base: the graph makes it unique; default: the op's name
+  NodeBuilder& Name(std::string name);       // a base: the graph makes it unique; default: the op's name
   NodeBuilder& ExactName(std::string name);  // without name scopes; Finish throws AlreadyExistsError if it is taken
   NodeBuilder& Input(Output value);
   NodeBuilder& Inputs(const std::vector<Output>& values);  // for an input that is a list

@@ -25,10 +25,10 @@ class GradientContext;
 struct ArgDef {
   std::string name;
   DType dtype = DType::kInvalid;
-  std::string type_attr;  // T for "x: T"
-  std::string number_attr;  // N for "values: N * T"
+  std::string type_attr;       // T for "x: T"
+  std::string number_attr;     // N for "values: N * T"
   std::string type_list_attr;  // Tin for "input: Tin", if Tin is a list(type)
-  bool host_memory = false;  // it lies in host memory on every device (shapes, axes, ...)
+  bool host_memory = false;    // it lies in host memory on every device (shapes, axes, ...)
 };
 
 enum class AttrKind {
@@ -52,9 +52,9 @@ struct AttrDef {
   std::string name;
   AttrKind kind = AttrKind::kInt;
   std::optional<AttrValue> default_value;
-  std::vector<DType> allowed_types;  // empty: all types are allowed
+  std::vector<DType> allowed_types;          // empty: all types are allowed
   std::vector<std::string> allowed_strings;  // empty: all strings are allowed
-  std::optional<int64_t> minimum;  // of an int; for a list: of its length
+  std::optional<int64_t> minimum;            // of an int; for a list: of its length
 };
 
 // What is known of the inputs of a node. While a graph is built, these are static shapes and constants. While the node

@@ -20,9 +20,9 @@ struct Signature {
 // The result of Prune.
 struct PrunedGraph {
   std::unique_ptr<Graph> graph;
-  std::vector<Node*> args;  // the _Arg node of each feed; null if no fetch and no target needs the feed
+  std::vector<Node*> args;      // the _Arg node of each feed; null if no fetch and no target needs the feed
   std::vector<Output> fetches;  // values of `graph`; invalid if the fetch is also a feed
-  std::vector<int> fed_fetch;  // for each fetch: the index of the feed that has its value, or -1
+  std::vector<int> fed_fetch;   // for each fetch: the index of the feed that has its value, or -1
 };
 
 // Copies the nodes that fetches and targets need. A feed is replaced by an _Arg node, so the nodes before it are not

@@ -19,13 +19,13 @@ class PreparedSignature {
   struct Part {
     std::shared_ptr<TaskClient> task;
     ExecutableKey key;
-    std::vector<int> arg_feeds;  // for each argument of the task's executable: the index of the feed
+    std::vector<int> arg_feeds;    // for each argument of the task's executable: the index of the feed
     std::vector<int> ret_fetches;  // for each result of the executable: the index of the fetch
   };
   class Master* master = nullptr;
   Signature signature;
   std::shared_ptr<const std::vector<Output>> fetches;  // the fetches of `signature`; RunResults share them
-  std::vector<Part> parts;  // if the default task has a part, it is the last
+  std::vector<Part> parts;                             // if the default task has a part, it is the last
   std::vector<int> fed_fetch;  // for each fetch: the index of the feed that has its value, or -1
   // If there is only one part, and it can run on the caller's thread and returns the fetches in order: its executable.
   // Else empty.

@@ -18,7 +18,7 @@ namespace cohort {
 // The time limits of a step.
 struct StepLimits {
   std::chrono::milliseconds timeout{0};  // after this the step is cancelled; 0: no limit
-  std::chrono::milliseconds late{0};  // after this the log names the tasks that are still at work; 0: never
+  std::chrono::milliseconds late{0};     // after this the log names the tasks that are still at work; 0: never
 };
 
 // One step of a session. Shared by the caller and by the callbacks of the parts; the last callback may come after the
@@ -64,7 +64,7 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
   Done done_ COHORT_GUARDED_BY(mu_);
   size_t left_ COHORT_GUARDED_BY(mu_);
   bool ended_early_ COHORT_GUARDED_BY(mu_) = false;  // Abandon was called
-  int answering_ COHORT_GUARDED_BY(mu_) = 0;  // callbacks that use prepared_ now
+  int answering_ COHORT_GUARDED_BY(mu_) = 0;         // callbacks that use prepared_ now
   bool too_late_ COHORT_GUARDED_BY(mu_) = false;
   std::chrono::milliseconds patience_ COHORT_GUARDED_BY(mu_);
   Clock::time_point say_ COHORT_GUARDED_BY(mu_);

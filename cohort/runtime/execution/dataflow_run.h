@@ -51,13 +51,13 @@ class DataflowRun final : public StepRun {
 
   RunPool<DataflowRun>& pool_;
   Done done_;
-  std::vector<std::optional<KernelContext>> contexts_;  // of the kernels that wait
+  std::vector<std::optional<KernelContext>> contexts_;   // of the kernels that wait
   std::vector<int32_t> pending_ COHORT_GUARDED_BY(mu_);  // for each node: its predecessors that have not ended
   std::vector<int32_t> ready_ COHORT_GUARDED_BY(mu_);    // a queue: [ready_head_, size)
   size_t ready_head_ COHORT_GUARDED_BY(mu_) = 0;
-  int32_t waiting_ COHORT_GUARDED_BY(mu_) = 0;  // kernels that have not called `done`; +1 for the gate
+  int32_t waiting_ COHORT_GUARDED_BY(mu_) = 0;           // kernels that have not called `done`; +1 for the gate
   std::vector<int32_t> at_gate_ COHORT_GUARDED_BY(mu_);  // updates that wait for the gate
-  bool running_ COHORT_GUARDED_BY(mu_) = false;  // a thread is in Drain, or will be
+  bool running_ COHORT_GUARDED_BY(mu_) = false;          // a thread is in Drain, or will be
 };
 
 }  // namespace cohort

@@ -26,7 +26,7 @@ struct ExecutableKey {
 // What an Executable is made of. A SignatureBuilder makes it and sends it to the task.
 struct ExecutableSpec {
   struct Part {
-    std::string device;  // a full name
+    std::string device;            // a full name
     std::unique_ptr<Graph> graph;  // with _Arg, _Retval, _Send, _Recv
   };
   ExecutableKey key;
@@ -101,8 +101,8 @@ class Executable {
   Mutex mu_;
   CondVar idle_;
   std::vector<StepPtr> steps_ COHORT_GUARDED_BY(mu_);  // running, or with an early value
-  std::vector<StepPtr> pool_ COHORT_GUARDED_BY(mu_);  // steps that can be used again; nothing else holds them
-  std::set<int64_t> failed_ COHORT_GUARDED_BY(mu_);  // the latest failed steps, whose late values are ignored
+  std::vector<StepPtr> pool_ COHORT_GUARDED_BY(mu_);   // steps that can be used again; nothing else holds them
+  std::set<int64_t> failed_ COHORT_GUARDED_BY(mu_);    // the latest failed steps, whose late values are ignored
   Status cancelled_ COHORT_GUARDED_BY(mu_);
 };
 

@@ -47,7 +47,7 @@ class Executor {
   // Only kernels that do not wait and allocate host memory use the arena. All others use the device's allocator.
   ArenaPlanner arena_planner_;
   RunPool<SequentialRun> sequential_runs_;  // used if the plan is synchronous
-  RunPool<DataflowRun> dataflow_runs_;  // used if it is not
+  RunPool<DataflowRun> dataflow_runs_;      // used if it is not
 };
 
 }  // namespace cohort

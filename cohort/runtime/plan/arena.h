@@ -25,12 +25,12 @@ namespace cohort {
 constexpr size_t kArenaFromBytes = 32 * 1024;
 
 struct ArenaStats {
-  int64_t plans = 0;  // plans that were made
-  int64_t planned = 0;  // values that have a place in the latest plan
-  int64_t bytes = 0;  // size of the latest plan's block
-  int64_t slices = 0;  // slices that were handed out
+  int64_t plans = 0;         // plans that were made
+  int64_t planned = 0;       // values that have a place in the latest plan
+  int64_t bytes = 0;         // size of the latest plan's block
+  int64_t slices = 0;        // slices that were handed out
   int64_t from_outside = 0;  // large values that were planned or could be, but came from the caching allocator
-  int64_t escapees = 0;  // values that are known to live longer than the run that made them
+  int64_t escapees = 0;      // values that are known to live longer than the run that made them
 };
 
 // Knows what the kernels of one plan allocate, and plans the places. The executor owns it. Thread-safe.
@@ -79,7 +79,7 @@ class ArenaPlanner {
   std::map<Key, Seen> known_ COHORT_GUARDED_BY(mu_);
   std::shared_ptr<const Plan> plan_ COHORT_GUARDED_BY(mu_);
   // Plans are made more and more rarely. So sizes that change in every run do not cost a plan in every run.
-  bool stale_ COHORT_GUARDED_BY(mu_) = false;  // more is known than plan_ says
+  bool stale_ COHORT_GUARDED_BY(mu_) = false;     // more is known than plan_ says
   int64_t surprises_ COHORT_GUARDED_BY(mu_) = 0;  // runs since the latest plan that differed from it
   int64_t surprises_for_plan_ COHORT_GUARDED_BY(mu_) = 1;
   ArenaStats stats_ COHORT_GUARDED_BY(mu_);
@@ -115,7 +115,7 @@ class StepAllocator final : public Allocator {
   struct Live {
     Key key;
     ArenaPlanner::Slice* slice;  // null if the value does not lie in the arena
-    BufferPtr outside;  // a second reference to the value's memory; it is unique when the value is gone
+    BufferPtr outside;           // a second reference to the value's memory; it is unique when the value is gone
     size_t bytes;
     size_t begin;  // `begin`, `end`: of the slice in its block
     size_t end;

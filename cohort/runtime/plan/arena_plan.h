@@ -21,7 +21,7 @@ struct Lifetime {
 
 struct ArenaOffsets {
   std::vector<size_t> offsets;  // in bytes, one for each lifetime
-  size_t total = 0;  // size of the block in bytes
+  size_t total = 0;             // size of the block in bytes
 };
 
 // Returns offsets such that no two values that exist at the same time share a byte. (A value of 0 bytes may have any

@@ -25,8 +25,8 @@ struct PlanNode {
   int32_t successor_begin = 0;  // index into Plan::successors
   int32_t num_successors = 0;
   int32_t async_index = 0;  // number of this kernel among the kernels that wait
-  bool updates = false;  // it changes variables
-  bool on_host = false;  // it allocates host memory, although the device has a memory of its own
+  bool updates = false;     // it changes variables
+  bool on_host = false;     // it allocates host memory, although the device has a memory of its own
 };
 
 // CompilePlan makes it. After that it never changes, and all threads may read it. The executor owns it, and all its
@@ -53,15 +53,15 @@ struct Plan {
   std::vector<PlanNode> nodes;  // in an order in which they can run one by one; without constants
   std::vector<int32_t> input_slots;
   std::vector<int32_t> successors;  // indices into `nodes`
-  std::vector<int32_t> sources;  // nodes without predecessors
+  std::vector<int32_t> sources;     // nodes without predecessors
   std::vector<int32_t> initial_pending;
-  std::vector<int32_t> initial_uses;  // for each slot: how many inputs read it
+  std::vector<int32_t> initial_uses;                  // for each slot: how many inputs read it
   std::vector<std::pair<int32_t, Tensor>> constants;  // slot, value
-  std::vector<bool> leaves;  // for each node: whether its results are kept after the step
+  std::vector<bool> leaves;                           // for each node: whether its results are kept after the step
   int32_t async_nodes = 0;
   int32_t update_nodes = 0;
   bool has_sends = false;
-  bool on_streams = false;  // kernels enqueue their work; a step ends when all work that it has enqueued has run
+  bool on_streams = false;       // kernels enqueue their work; a step ends when all work that it has enqueued has run
   bool has_host_memory = false;  // the device's allocator is HostAllocator()
 };
 
