@@ -139,9 +139,7 @@ class Strategy {
   const std::string& name() const { return layout_.name; }
   int num_replicas_in_sync() const { return static_cast<int>(layout_.members.size()); }
   int num_local_replicas() const { return static_cast<int>(layout_.devices.size()); }
-  int first_replica() const {
-    return layout_.worker * num_local_replicas();
-  }  // rank of the first replica of this process
+  int first_replica() const { return layout_.worker * num_local_replicas(); }  // rank of this process's first replica
   int num_workers() const { return layout_.num_workers; }
   int worker() const { return layout_.worker; }
   // Returns true in the process that writes checkpoints and summaries and prints messages.

@@ -1,5 +1,6 @@
 // ReplicaDeviceSetter: a device function for between-graph replication, where each worker builds its own graph. It
 // follows TensorFlow's replica_device_setter. Variables go to the parameter servers, everything else to the worker:
+//
 //   DeviceScope replica(graph, train::ReplicaDeviceSetter({.worker_device = "/job:worker/task:1",
 //                                                          .cluster = cluster}));
 #pragma once
