@@ -1,4 +1,4 @@
-// What members have to agree on about one collective, and what one member brings to it.
+// The facts about one collective that its members have to agree on, and the call by which one member takes part in it.
 #pragma once
 
 #include <compare>
@@ -41,13 +41,13 @@ struct CallSignature {
 
 // Returns "'w' (instance 3, round 7), all-reduce SUM of float32[4] by RING".
 std::string DescribeCall(const std::string& name, const CallId& call, const CallSignature& signature);
-// Returns the InvalidArgumentError for a member `other` that calls the collective `what` with the signature `theirs`.
-// `what` is described as the member `who` calls it.
+// Returns the InvalidArgumentError for a collective `what`, described as the member `who` calls it, if the member
+// `other` calls it with the signature `theirs`.
 Status SignatureMismatch(const std::string& what, const std::string& who, const std::string& other,
                          const CallSignature& theirs);
 
-// One member's part in one execution of a collective: what it brings, and how it gets the result. The engine that runs
-// the collective owns it from Begin on and ends it with EndCall.
+// One member's part in one execution of a collective: its input, and how it gets the result. From
+// CollectiveEngine::Begin on, the engine that runs the collective owns it. The engine ends it with EndCall.
 struct CollectiveCall {
   std::string name;
   CallId id;
@@ -59,11 +59,11 @@ struct CollectiveCall {
   uint64_t schedule_fingerprint = 0;  // of StepSchedule; 0: the call is not part of a graph
 };
 
-// Releases the input and calls `done`: with `result` if `status` is ok, else with an error that names the call and the
-// member.
+// Ends the call: releases the input and calls `done`. `done` gets `result` if `status` is ok. Otherwise it gets an
+// error that names the call and the member.
 void EndCall(CollectiveCall& call, const MemberList& members, const Status& status, Tensor result);
 
-// A collective that a member has begun and that may not have ended: what the watchdog looks at. Thread-safe.
+// A collective that a member has begun and that may not have ended. The watchdog observes it. Thread-safe.
 class UnfinishedCollective {
  public:
   virtual ~UnfinishedCollective() = default;
