@@ -17,7 +17,7 @@ class ChiefWatch {
   // Zero means no limit.
   struct Limits {
     std::chrono::milliseconds orphan;  // how long to wait for a chief that was connected and is gone
-    std::chrono::milliseconds chief;  // how long to wait for a chief that was never connected
+    std::chrono::milliseconds chief;   // how long to wait for a chief that was never connected
   };
   // Makes one attempt to connect to the chief. Returns "" if the chief is connected, else the reason why it is not. A
   // new connection is reported by OnConnected.

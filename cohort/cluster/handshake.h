@@ -13,9 +13,9 @@ namespace cohort {
 // The message that each side sends first.
 struct Hello {
   TaskIdentity identity;
-  std::string nonce;  // 16 random bytes
+  std::string nonce;          // 16 random bytes
   std::string expected_task;  // the task that the dialer wants to reach; "" means any task
-  std::string proof;  // the acceptor's proof; empty in the dialer's hello
+  std::string proof;          // the acceptor's proof; empty in the dialer's hello
 };
 
 std::string EncodeHello(const Hello& hello);

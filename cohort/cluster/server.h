@@ -20,10 +20,10 @@ struct ServerOptions {
   // Used are: device_count and intra_op_parallelism_threads for the devices of this task, connect_timeout_secs for its
   // collectives.
   SessionConfig config;
-  bool start = true;  // call Start in the constructor
-  std::string bind;  // "host:port" to listen on; "" = the address in the cluster spec
+  bool start = true;            // call Start in the constructor
+  std::string bind;             // "host:port" to listen on; "" = the address in the cluster spec
   bool allow_insecure = false;  // allow connections without TLS to other hosts
-  bool share_memory = true;  // use shared memory for large messages to tasks of the same host and user
+  bool share_memory = true;     // use shared memory for large messages to tasks of the same host and user
   std::string token;            // "" = JobToken()
   std::chrono::milliseconds heartbeat_interval{1000};
   std::chrono::milliseconds silence_limit{4500};  // a peer that sends no byte for this time is lost

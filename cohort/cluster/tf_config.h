@@ -16,7 +16,7 @@ namespace cohort {
 
 // The contents of TF_CONFIG.
 struct TFConfig {
-  ClusterSpec cluster;  // empty if the program runs alone
+  ClusterSpec cluster;                   // empty if the program runs alone
   std::optional<std::string> task_type;  // "chief", "worker", "ps", "evaluator" or another job of the cluster
   std::optional<int> task_index;
   std::optional<std::string> rpc_layer;  // "grpc"

@@ -17,12 +17,12 @@ namespace cohort {
 // What one side of a connection says about itself. The two sides exchange it, and check it, when they connect.
 struct TaskIdentity {
   std::string task;  // "/job:ps/replica:0/task:0", or "/job:client/replica:0/task:<random>" for one outside the cluster
-  std::string address;  // "host:port" on which it listens; empty for a client
-  uint64_t incarnation = 0;  // a random number, new at each start of the process
+  std::string address;          // "host:port" on which it listens; empty for a client
+  uint64_t incarnation = 0;     // a random number, new at each start of the process
   uint64_t op_fingerprint = 0;  // OpRegistry::Fingerprint()
   int32_t protocol_version = 0;
   std::string cluster;  // the ClusterSpec as JSON; a client learns the cluster from it
-  std::string host;  // HostIdentity() if it may share memory, else ""; set by the transport
+  std::string host;     // HostIdentity() if it may share memory, else ""; set by the transport
 };
 
 // Messages of this kind and higher kinds belong to the transport itself.
@@ -32,7 +32,7 @@ inline constexpr size_t kSmallMessage = 16 * 1024;
 
 // One message. It arrives as a whole. Its tensors lie in host memory; string tensors are allowed.
 struct Message {
-  uint16_t kind = 0;  // less than kReservedKind
+  uint16_t kind = 0;   // less than kReservedKind
   std::string header;  // bytes whose layout depends on `kind`
   std::vector<Tensor> tensors;
 };
@@ -40,10 +40,10 @@ struct Message {
 struct TransportOptions {
   std::string token;  // must be the same on both sides; proved by HMAC, never sent
   std::chrono::milliseconds heartbeat_interval{1000};
-  std::chrono::milliseconds silence_limit{4500};  // a peer that sends no byte for this time is lost
+  std::chrono::milliseconds silence_limit{4500};       // a peer that sends no byte for this time is lost
   std::chrono::milliseconds handshake_timeout{10000};  // also for a peer that connects and sends nothing
-  bool allow_insecure = false;  // allow connections without TLS to hosts other than this one
-  int network_threads = 0;  // for gRPC only; 0: 1 to 4, depending on the number of cores
+  bool allow_insecure = false;                         // allow connections without TLS to hosts other than this one
+  int network_threads = 0;                             // for gRPC only; 0: 1 to 4, depending on the number of cores
   bool share_memory = true;  // use shared memory for large messages to peers of the same host and user
 };
 

@@ -26,7 +26,8 @@ class TaskClient {
   virtual const std::string& name() const = 0;
   virtual const std::vector<DeviceAttributes>& devices() const = 0;
   // Compiles an executable on the task and keeps it there until CloseSession. Throws what the compilation throws,
-  // AbortedError if the task was restarted since the session began, and UnavailableError if the task cannot be reached.
+  // UnavailableError if the task cannot be reached, and AbortedError if it can be reached again after a restart or a
+  // lost connection, because its state for the session is gone.
   virtual void Register(ExecutableSpec spec) = 0;
   // Starts a step. Calls `done` once, on any thread, perhaps before StartStep returns, and also if the task is lost.
   virtual void StartStep(const ExecutableKey& key, int64_t step, std::vector<Tensor> args, Executor::Mode mode,

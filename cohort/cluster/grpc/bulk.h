@@ -75,8 +75,8 @@ class BulkReceiver {
   size_t head_size_ = 0;
   std::vector<TensorMeta> metas_;
   std::vector<size_t> sizes_;  // size of each tensor's bytes as they travel
-  Tensor raw_;  // the tensor that is being filled; for a string tensor: the bytes of its strings
-  size_t filled_ = 0;  // how many bytes of raw_ have come
+  Tensor raw_;                 // the tensor that is being filled; for a string tensor: the bytes of its strings
+  size_t filled_ = 0;          // how many bytes of raw_ have come
 };
 
 }  // namespace cohort

@@ -105,7 +105,7 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   std::vector<Message> queued_ COHORT_GUARDED_BY(mu_);
   size_t queued_bytes_ COHORT_GUARDED_BY(mu_) = 0;
   std::deque<Message> bulk_queue_ COHORT_GUARDED_BY(mu_);
-  uint64_t bulk_sent_ COHORT_GUARDED_BY(mu_) = 0;  // large messages that were queued so far
+  uint64_t bulk_sent_ COHORT_GUARDED_BY(mu_) = 0;     // large messages that were queued so far
   uint64_t bulk_handled_ COHORT_GUARDED_BY(mu_) = 0;  // large messages of the peer that were handled so far
   // Messages of the peer, each with the number of large messages that must be handled before it. The numbers never get
   // smaller.
@@ -118,7 +118,7 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   Status goodbye_ COHORT_GUARDED_BY(mu_);  // an error if SayGoodbye was called
   bool goodbye_sent_ COHORT_GUARDED_BY(mu_) = false;
   bool bulk_goodbye_sent_ COHORT_GUARDED_BY(mu_) = false;  // it is sent before that of the control stream
-  Status peers_goodbye_ COHORT_GUARDED_BY(mu_);  // an error if it waits for the bulk goodbye
+  Status peers_goodbye_ COHORT_GUARDED_BY(mu_);            // an error if it waits for the bulk goodbye
   bool bulk_goodbye_heard_ COHORT_GUARDED_BY(mu_) = false;
   Clock::time_point last_sent_ COHORT_GUARDED_BY(mu_);
   Status why_ COHORT_GUARDED_BY(mu_);
@@ -133,7 +133,7 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   // Only for the thread that reads the bulk stream.
   BulkReceiver receiver_;
   uint64_t taken_pieces_ = 0;  // pieces of the peer's window that were read and not given back yet
-  size_t taken_bytes_ = 0;  // bytes in these pieces
+  size_t taken_bytes_ = 0;     // bytes in these pieces
 };
 
 }  // namespace cohort

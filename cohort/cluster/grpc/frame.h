@@ -15,8 +15,8 @@
 namespace cohort {
 
 enum class FrameType : uint8_t {
-  kHello = 1,  // payload: see EncodeHello
-  kProof = 2,  // payload: the dialer's proof; on a bulk stream: the number of the connection, and a proof
+  kHello = 1,    // payload: see EncodeHello
+  kProof = 2,    // payload: the dialer's proof; on a bulk stream: the number of the connection, and a proof
   kWelcome = 3,  // payload: the connection's number (fixed 64)
   kRefused = 4,  // payload: code, message
   kHeartbeat = 5,
@@ -26,9 +26,9 @@ enum class FrameType : uint8_t {
   // The last frame of a stream. Payload on a control stream: 1 if the bulk stream has a goodbye too, else 0 (varint),
   // and then the reason. On a bulk stream there is no payload.
   kGoodbye = 9,
-  kWindow = 10,  // payload: see SendWindow::Offer
+  kWindow = 10,        // payload: see SendWindow::Offer
   kWindowAnswer = 11,  // the answer to kWindow: 1 if the window is open now, else 0 (varint)
-  kGivenBack = 12,  // how many pieces of the window the receiver has read since the last such frame (varint)
+  kGivenBack = 12,     // how many pieces of the window the receiver has read since the last such frame (varint)
   // The next bytes of a large message lie in the window. The payload has three varints: 1 + the length of the head in
   // the first chunk of a message, else 0; the offset of the bytes in the window; the number of bytes.
   kWindowChunk = 13,

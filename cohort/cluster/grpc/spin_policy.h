@@ -29,7 +29,7 @@ class SpinPolicy {
   static constexpr int kMostSkipped = 127;
 
  private:
-  int skip_ = 0;  // number of waits without spinning between two waits with spinning
+  int skip_ = 0;     // number of waits without spinning between two waits with spinning
   int skipped_ = 0;  // waits without spinning since the last one with spinning
 };
 

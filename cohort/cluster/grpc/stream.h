@@ -102,7 +102,7 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   std::shared_ptr<StreamUser> users_[2];
   std::atomic<StreamUser*> user_{nullptr};
   grpc::ByteBuffer received_;
-  std::string why_;  // only for the reading thread
+  std::string why_;     // only for the reading thread
   bool heard_ = false;  // a frame has come; only for the reading thread
   Then<&ByteStream::OnOpened> opened_{this};
   Then<&ByteStream::OnRead> read_{this};
@@ -111,9 +111,9 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
 
   Mutex mu_;
   bool writing_ COHORT_GUARDED_BY(mu_) = true;  // a thread writes, or the stream is not open yet
-  bool again_ COHORT_GUARDED_BY(mu_) = false;  // Pump was called in the meantime
-  bool last_ COHORT_GUARDED_BY(mu_) = false;  // the stream ends when there are no more frames to write
-  bool over_ COHORT_GUARDED_BY(mu_) = false;  // nothing can be read any more, and no write starts
+  bool again_ COHORT_GUARDED_BY(mu_) = false;   // Pump was called in the meantime
+  bool last_ COHORT_GUARDED_BY(mu_) = false;    // the stream ends when there are no more frames to write
+  bool over_ COHORT_GUARDED_BY(mu_) = false;    // nothing can be read any more, and no write starts
 };
 
 // The acceptor's side: the stream of a call that the server's queue has accepted.

@@ -70,7 +70,7 @@ class LeaseTable {
   Mutex mu_;
   CondVar changed_;
   std::map<uint64_t, Lease> leases_ COHORT_GUARDED_BY(mu_);  // by session
-  std::thread expiry_ COHORT_GUARDED_BY(mu_);  // started when the first client has gone
+  std::thread expiry_ COHORT_GUARDED_BY(mu_);                // started when the first client has gone
   bool stopped_ COHORT_GUARDED_BY(mu_) = false;
 };
 

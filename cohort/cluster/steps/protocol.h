@@ -16,16 +16,16 @@ inline constexpr int32_t kProtocolVersion = 6;
 
 enum class MessageKind : uint16_t {
   kListDevices = 1,  // a request
-  kDevices = 2,  // the reply
-  kRegister = 3,  // a request with an executable
-  kRegistered = 4,  // the reply
+  kDevices = 2,      // the reply
+  kRegister = 3,     // a request with an executable
+  kRegistered = 4,   // the reply
   kStartStep = 5,    // tensors: the args
   kStepDone = 6,     // tensors: the results
-  kValues = 7,  // tensors: values of edges
+  kValues = 7,       // tensors: values of edges
   kCancelStep = 8,
   kCloseSession = 9,
   kResetContainer = 10,
-  kTrainingDone = 11,  // a request of the chief: training is done, servers may end
+  kTrainingDone = 11,     // a request of the chief: training is done, servers may end
   kTrainingDoneAck = 12,  // the reply
 };
 
