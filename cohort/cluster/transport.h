@@ -14,7 +14,7 @@
 
 namespace cohort {
 
-// What one side of a connection says about itself. The two sides exchange it, and check it, when they connect.
+// The description of one side of a connection. The two sides exchange it, and check it, when they connect.
 struct TaskIdentity {
   std::string task;  // "/job:ps/replica:0/task:0", or "/job:client/replica:0/task:<random>" for one outside the cluster
   std::string address;          // "host:port" on which it listens; empty for a client

@@ -57,8 +57,8 @@ struct AttrDef {
   std::optional<int64_t> minimum;            // of an int; for a list: of its length
 };
 
-// What is known of the inputs of a node. While a graph is built, these are static shapes and constants. While the node
-// runs, they are the tensors. A ShapeContext uses it. Requires: `i` is in [0, num_inputs()).
+// The facts that are known about the inputs of a node. While a graph is built, these are static shapes and constants.
+// While the node runs, they are the tensors. A ShapeContext uses it. Requires: `i` is in [0, num_inputs()).
 class InputFacts {
  public:
   virtual ~InputFacts() = default;

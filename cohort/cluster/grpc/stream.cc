@@ -1,3 +1,6 @@
+// A stream reads one frame after another. It writes while a thread has the right to write (writing_): that thread, and
+// then the completion of each write, asks the user for the next frame. The stream ends when reading has failed and no
+// write is in progress. Then Finish is called, and the user is told.
 #include "cohort/cluster/grpc/stream.h"
 
 #include <vector>
@@ -31,7 +34,7 @@ void LiveStreams::CancelAll() {
 
 void LiveStreams::WaitForNone() {
   MutexLock lock(mu_);
-  while (!streams_.empty()) none_.Wait(mu_);  // ends: whoever waits has cancelled all there is
+  while (!streams_.empty()) none_.Wait(mu_);  // ends: the caller has cancelled all streams
 }
 
 void ByteStream::SetUser(std::shared_ptr<StreamUser> user) {
@@ -99,7 +102,7 @@ bool ByteStream::EndWrite(bool may_go_on) {
 }
 
 void ByteStream::OnWritten(bool ok) {
-  // After a write that failed the reading side sees the end too, and says why.
+  // If a write has failed, the reading side sees the end too and knows the reason.
   ok ? WriteNext() : static_cast<void>(EndWrite(false));
 }
 
@@ -112,7 +115,7 @@ void ByteStream::OnRead(bool ok) {
       return BeginReading();
     } catch (...) {
       why_ = Status::FromCurrentException().ToString();
-      const auto alive = shared_from_this();  // once it may be over, the writing thread may end it
+      const auto alive = shared_from_this();  // from now on the writing thread may end the stream
       StopReading();
       {
         MutexLock lock(mu_);
@@ -127,8 +130,8 @@ void ByteStream::OnRead(bool ok) {
     over_ = true;
     if (!writing_) return StartFinish(&finished_);
   }
-  // The write that is under way has to end. A call that failed before it was answered fails its writes itself, and to
-  // cancel it would hide its reason.
+  // A write that is in progress must end. If the call failed before the peer answered, the write fails by itself, and
+  // Cancel would hide the reason.
   if (heard_) Cancel();
 }
 
@@ -138,7 +141,7 @@ void ByteStream::OnFinished(bool) {
   for (auto& user : users_) user.reset();
   LiveStreams& live = live_;
   const uint64_t key = key_;
-  std::shared_ptr<ByteStream>(std::move(self_)).reset();  // this may be gone now
+  std::shared_ptr<ByteStream>(std::move(self_)).reset();  // this object may be deleted now
   live.Remove(key);
 }
 

@@ -54,7 +54,7 @@ class ArenaPlanner {
   struct Plan;
   class Arena;
   class Slice;
-  // What runs have seen of one value.
+  // The facts that runs have learned about one value.
   struct Seen {
     size_t bytes = 0;
     int32_t first = 0;  // `first`, `last`: the first and the last node that allocated while the value existed
