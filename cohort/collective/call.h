@@ -26,7 +26,7 @@ struct CallId {
 };
 
 // Describes a collective. All members have to call it with equal signatures.
-struct Signature {
+struct CallSignature {
   CallKind kind = CallKind::kBarrier;
   ReduceOp op = ReduceOp::kSum;            // of kAllReduce and kReduceScatter
   Algorithm algorithm = Algorithm::kRing;  // of kAllReduce
@@ -34,17 +34,17 @@ struct Signature {
   DType dtype = DType::kInvalid;
   Shape shape;  // of each member's input; in a schedule it may be partly unknown
 
-  friend bool operator==(const Signature&, const Signature&) = default;
+  friend bool operator==(const CallSignature&, const CallSignature&) = default;
   // Returns "all-reduce SUM of float32[2,3] by RING".
   std::string ToString() const;
 };
 
 // Returns "'w' (instance 3, round 7), all-reduce SUM of float32[4] by RING".
-std::string DescribeCall(const std::string& name, const CallId& call, const Signature& signature);
+std::string DescribeCall(const std::string& name, const CallId& call, const CallSignature& signature);
 // Returns the InvalidArgumentError for a collective `what`, described as the member `who` calls it, if the member
 // `other` calls it with the signature `theirs`.
 Status SignatureMismatch(const std::string& what, const std::string& who, const std::string& other,
-                         const Signature& theirs);
+                         const CallSignature& theirs);
 
 // One member's part in one execution of a collective: its input, and how it gets the result. From
 // CollectiveEngine::Begin on, the engine that runs the collective owns it. The engine ends it with EndCall.
@@ -52,7 +52,7 @@ struct CollectiveCall {
   std::string name;
   CallId id;
   int rank = -1;
-  Signature signature;
+  CallSignature signature;
   Tensor input;  // undefined for a barrier
   Shape output_shape;
   Communicator::Done done;

@@ -38,7 +38,7 @@ class MemberCommunicator final : public Communicator {
     std::shared_ptr<const StepSchedule> schedule;  // of the last call
   };
 
-  void Begin(const CollectiveId& id, const Signature& signature, Tensor input, Done done) COHORT_EXCLUDES(mu_);
+  void Begin(const CollectiveId& id, const CallSignature& signature, Tensor input, Done done) COHORT_EXCLUDES(mu_);
   // Sets the call's algorithm and shapes, which follow from its input and the group's options. Throws
   // InvalidArgumentError if the input cannot be sent or reduced.
   static void CompleteSignature(GroupCore& core, CollectiveCall& call);

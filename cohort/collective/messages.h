@@ -45,7 +45,7 @@ struct DataMessage {
   int32_t from = 0;  // rank
   int32_t to = 0;    // rank
   int32_t sequence = 0;
-  Signature signature;                // of the sender's call
+  CallSignature signature;            // of the sender's call
   uint64_t schedule_fingerprint = 0;  // of the sender's call; 0: it is not part of a graph
 };
 

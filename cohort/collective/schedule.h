@@ -16,7 +16,7 @@ namespace cohort::collective {
 struct ScheduleEntry {
   int64_t instance = 0;
   std::string name;
-  Signature signature;  // algorithm kAuto
+  CallSignature signature;  // algorithm kAuto
   friend bool operator==(const ScheduleEntry&, const ScheduleEntry&) = default;
 };
 

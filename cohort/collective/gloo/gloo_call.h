@@ -28,7 +28,7 @@ class GlooCall final : public UnfinishedCollective {
   int rank() const { return rank_; }
   const CallId& id() const { return id_; }
   const std::string& name() const { return name_; }
-  const Signature& signature() const { return signature_; }
+  const CallSignature& signature() const { return signature_; }
   uint64_t schedule_fingerprint() const { return schedule_fingerprint_; }
 
   // Call it when all members have begun the collective. Returns false if this call already has a turn or has ended.
@@ -52,7 +52,7 @@ class GlooCall final : public UnfinishedCollective {
   const MemberList& members_;
   const int rank_;
   const CallId id_;
-  const Signature signature_;
+  const CallSignature signature_;
   const std::string name_;
   const uint64_t schedule_fingerprint_;
 

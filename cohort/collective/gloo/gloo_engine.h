@@ -59,13 +59,13 @@ class GlooEngine final : public CollectiveEngine {
 
   bool is_leader() const { return host_.members().process_of(0) == host_.members().own_process(); }
   // At rank 0: records that the member `from` has begun a collective.
-  void RecordArrival(int from, const std::string& name, const CallId& id, const Signature& signature,
+  void RecordArrival(int from, const std::string& name, const CallId& id, const CallSignature& signature,
                      uint64_t schedule_fingerprint) COHORT_EXCLUDES(mu_);
   // At rank 0: gives the collective its turn if all members' schedules agree with the schedule of rank 0. Otherwise
   // OnSchedulesAgreed tries again.
   void GiveTurnIfAgreed(const CallId& id, const PendingArrivals& arrivals) COHORT_EXCLUDES(mu_);
   // Hands the call of the local member `rank` to its lane.
-  void TakeTurn(int rank, const CallId& id, const Signature& signature, int64_t turn) COHORT_EXCLUDES(mu_);
+  void TakeTurn(int rank, const CallId& id, const CallSignature& signature, int64_t turn) COHORT_EXCLUDES(mu_);
   // Returns the reason for `seen`, a broken connection, about which Gloo knows no more. Waits up to 5 s for the group's
   // real failure and returns that; otherwise fails the group with `seen`. Call it from a lane's thread or from Connect.
   Status Explain(const Status& seen) COHORT_EXCLUDES(mu_);

@@ -15,12 +15,14 @@ namespace cohort::collective {
 class PendingArrivals final : public UnfinishedCollective {
  public:
   // `name` and `signature` are those of the member that has arrived first, `first`.
-  PendingArrivals(const EngineHost& host, std::string name, const CallId& id, int first, const Signature& signature);
+  PendingArrivals(const EngineHost& host, std::string name, const CallId& id, int first,
+                  const CallSignature& signature);
 
   // Records that a member has begun the collective. Returns true if all have now. If the signature differs from the
   // first one, sets `*different` to the error and returns false.
-  bool Arrive(int rank, const Signature& theirs, uint64_t schedule_fingerprint, Status* different) COHORT_EXCLUDES(mu_);
-  const Signature& signature() const { return signature_; }
+  bool Arrive(int rank, const CallSignature& theirs, uint64_t schedule_fingerprint, Status* different)
+      COHORT_EXCLUDES(mu_);
+  const CallSignature& signature() const { return signature_; }
   // Returns the fingerprints of the members' schedules, by rank, if all have arrived. Otherwise returns an empty
   // vector.
   std::vector<uint64_t> ScheduleFingerprints() const COHORT_EXCLUDES(mu_);
@@ -37,7 +39,7 @@ class PendingArrivals final : public UnfinishedCollective {
   const std::string name_;
   const CallId id_;
   const int first_;
-  const Signature signature_;
+  const CallSignature signature_;
   mutable Mutex mu_;
   std::vector<bool> arrived_ COHORT_GUARDED_BY(mu_);
   std::vector<uint64_t> schedule_fingerprints_ COHORT_GUARDED_BY(mu_);

@@ -33,7 +33,7 @@ class PlanEngine final : public CollectiveEngine {
   // One collective of a member, kept from round to round.
   struct Instance {
     int64_t rounds = 0;  // how many have begun
-    Signature signature;
+    CallSignature signature;
     std::shared_ptr<const Plan> plan;  // of `signature`
   };
   struct Member {
@@ -44,7 +44,7 @@ class PlanEngine final : public CollectiveEngine {
     std::map<int64_t, Instance> instances COHORT_GUARDED_BY(mu);
   };
 
-  Plan MakePlan(int rank, const Signature& signature) const;
+  Plan MakePlan(int rank, const CallSignature& signature) const;
   Member& MemberOf(int rank) { return *members_[static_cast<size_t>(host_.members().local_index(rank))]; }
   std::shared_ptr<PlanRun> FindOrMakeRun(Member& member, const CallId& id) COHORT_REQUIRES(member.mu);
   std::vector<std::shared_ptr<PlanRun>> Runs();

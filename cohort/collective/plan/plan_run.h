@@ -49,7 +49,7 @@ class PlanRun final : public UnfinishedCollective, public std::enable_shared_fro
   // What a message says about its sender's call.
   struct Sender {
     int rank;
-    Signature signature;
+    CallSignature signature;
     uint64_t schedule_fingerprint;
   };
   // A peer whose call has another schedule. The run does not end before the two schedules have been found to be equal.
