@@ -37,6 +37,7 @@ struct Message {
   std::vector<Tensor> tensors;
 };
 
+// The options of a transport. A Server sets them.
 struct TransportOptions {
   std::string token;  // must be the same on both sides; proved by HMAC, never sent
   std::chrono::milliseconds heartbeat_interval{1000};

@@ -31,6 +31,7 @@ struct ArgDef {
   bool host_memory = false;    // it lies in host memory on every device (shapes, axes, ...)
 };
 
+// The type of an attribute of an op.
 enum class AttrKind {
   kInt,
   kFloat,
@@ -48,6 +49,7 @@ enum class AttrKind {
   kListShape
 };
 
+// The definition of one attribute of an op.
 struct AttrDef {
   std::string name;
   AttrKind kind = AttrKind::kInt;

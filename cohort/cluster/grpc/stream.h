@@ -15,7 +15,8 @@
 
 namespace cohort {
 
-// Handles the frames that a stream receives and provides the frames that it sends. OnFrame and OnEnded are called on
+// Handles the frames that a stream receives and provides the frames that it sends. A stream has one user at a time:
+// first a handshake, and then a connection. OnFrame and OnEnded are called on
 // network threads, one call at a time. NextFrame is called on any thread, one call at a time.
 class StreamUser {
  public:
@@ -67,15 +68,17 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   // Starts the stream. If `opened` is false, nothing is read or written before `opening()` completes. The reason: gRPC
   // 1.51 loses a read that is started together with a call that is then cancelled.
   void Begin(bool opened) COHORT_EXCLUDES(mu_);
+  // Returns the completion of the operation that opens the stream.
   Completion* opening() { return &opened_; }
 
+  // The next three start one operation of gRPC, which calls `done` at its end. StartFinish is called when all reads
+  // and writes have ended.
   virtual void StartRead(grpc::ByteBuffer* frame, Completion* done) = 0;
   virtual void StartWrite(const grpc::ByteBuffer& frame, Completion* done) = 0;
-  // Called when all reads and writes have ended.
   virtual void StartFinish(Completion* done) = 0;
   // The user does not want to read more. Frames that it still has may be written.
   virtual void StopReading() {}
-  // Called after StartFinish has completed.
+  // Returns why the stream has ended, or "". Called after the operation of StartFinish has ended.
   virtual std::string FinishReason() const { return ""; }
 
  private:
@@ -97,10 +100,10 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   bool EndWrite(bool may_go_on) COHORT_EXCLUDES(mu_);
 
   LiveStreams& live_;
-  uint64_t key_ = 0;  // the key in live_
-  std::shared_ptr<ByteStream> self_;
-  std::shared_ptr<StreamUser> users_[2];
-  std::atomic<StreamUser*> user_{nullptr};
+  uint64_t key_ = 0;                        // the key in live_
+  std::shared_ptr<ByteStream> self_;        // until the stream has ended
+  std::shared_ptr<StreamUser> users_[2];    // all users that there were
+  std::atomic<StreamUser*> user_{nullptr};  // the present one
   grpc::ByteBuffer received_;
   std::string why_;     // only for the reading thread
   bool heard_ = false;  // a frame has come; only for the reading thread
@@ -135,7 +138,7 @@ class ServerByteStream final : public ByteStream {
   const std::unique_ptr<Call> call_;
 };
 
-// The dialer's side.
+// The dialer's side: the stream of a call that this process has made.
 class ClientByteStream final : public ByteStream {
  public:
   ClientByteStream(LiveStreams& live, std::shared_ptr<grpc::Channel> channel) : ByteStream(live), stub_(channel) {}
