@@ -12,8 +12,8 @@ inline constexpr char kDataDirHelp[] =
     "Folder with the four IDX files, plain or .gz. Default: fashion-mnist in the folder that COHORT_DATA_DIR names. "
     "If that is not set, images are generated";
 
-// Returns the images of datasets::FashionMnist(data_dir). If they are generated and `say` is true, prints a line that says
-// so.
+// Returns the images of datasets::FashionMnist(data_dir). If they are generated and `say` is true, prints a line that
+// says so.
 cohort::data::ImageDataset LoadImages(const std::string& data_dir, bool say);
 
 // Returns the text that a program adds to the accuracy in its last line: " (of generated images)", or "".

@@ -17,10 +17,9 @@ void AddClusterFlags(CommandLine& line, ClusterFlags* flags) {
       "--orphan_timeout", &flags->orphan_timeout,
       "A serving task ends if the chief has been gone for so many seconds; 0: never (COHORT_ORPHAN_TIMEOUT, else 60)",
       AtLeast(0));
-  line.Add(
-      "--chief_timeout", &flags->chief_timeout,
-      "A serving task ends if no chief has come for so many seconds; 0: never (COHORT_CHIEF_TIMEOUT, else 7200)",
-      AtLeast(0));
+  line.Add("--chief_timeout", &flags->chief_timeout,
+           "A serving task ends if no chief has come for so many seconds; 0: never (COHORT_CHIEF_TIMEOUT, else 7200)",
+           AtLeast(0));
   line.SetFooter("Without hosts, TF_CONFIG describes the cluster. Without TF_CONFIG, the program trains alone.");
 }
 

@@ -84,7 +84,8 @@ void Declare(CLI::App* app, Flags* flags) {
             "Start each failed task again, up to N times (0)");
   AddNumber(app, "--grace", &flags->grace, 0.0, kMaxSeconds,
             "After a failure, give tasks N seconds to end by themselves (10)");
-  AddNumber(app, "--kill_after", &flags->kill_after, 0.0, kMaxSeconds, "Wait N seconds between SIGTERM and SIGKILL (5)");
+  AddNumber(app, "--kill_after", &flags->kill_after, 0.0, kMaxSeconds,
+            "Wait N seconds between SIGTERM and SIGKILL (5)");
   AddNumber(app, "--threads_per_task", &flags->threads_per_task, 1, 65536,
             "Set OMP_NUM_THREADS of every task to N, not to a share of the cores");
   AddNumber(app, "--orphan_timeout", &flags->orphan_timeout, 0.0, kMaxTimeout,

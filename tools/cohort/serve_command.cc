@@ -62,8 +62,10 @@ int ServeCommand(const Arguments& arguments) {
   CLI::App app("Runs a task that only serves its devices to the sessions of other tasks.", "cohort serve");
   app.set_help_flag("-h,--help", "Print this text");
   app.footer(
-      "TF_CONFIG describes the cluster and the task, unless flags do. The task ends with exit code 0 when the chief says\n"
-      "that training is done. It ends with 1 if the chief has been gone for the orphan timeout, or if no chief has come\n"
+      "TF_CONFIG describes the cluster and the task, unless flags do. The task ends with exit code 0 when the chief "
+      "says\n"
+      "that training is done. It ends with 1 if the chief has been gone for the orphan timeout, or if no chief has "
+      "come\n"
       "within the chief timeout.");
   ServeFlags flags;
   app.add_option("--ps_hosts", flags.ps_hosts, "Addresses of the parameter servers, host:port, separated by commas");
