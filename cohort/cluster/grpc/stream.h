@@ -36,11 +36,14 @@ class LiveStreams {
   uint64_t Add(const std::shared_ptr<ByteStream>& stream) COHORT_EXCLUDES(mu_);
   void Remove(uint64_t key) COHORT_EXCLUDES(mu_);
   void CancelAll() COHORT_EXCLUDES(mu_);
+  // Returns true after CancelAll.
+  bool ending() const COHORT_EXCLUDES(mu_);
   void WaitForNone() COHORT_EXCLUDES(mu_);
 
  private:
-  Mutex mu_;
+  mutable Mutex mu_;
   CondVar none_;
+  bool ending_ COHORT_GUARDED_BY(mu_) = false;
   uint64_t next_key_ COHORT_GUARDED_BY(mu_) = 1;
   std::map<uint64_t, std::weak_ptr<ByteStream>> streams_ COHORT_GUARDED_BY(mu_);
 };
@@ -73,6 +76,9 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   virtual void StopReading() {}
   // After Finish.
   virtual std::string FinishReason() const { return ""; }
+  // After OnEnded. Returns true if something of the stream must still come to rest before it may be destroyed. `done`
+  // completes then, or after a second at most.
+  virtual bool StartSettling(Completion* done) { return false; }
 
  private:
   template <void (ByteStream::*kThen)(bool)>
@@ -87,6 +93,9 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   void OnRead(bool ok);
   void OnWritten(bool ok);
   void OnFinished(bool ok);
+  void OnSettled(bool ok);
+  // Lets the stream go. It may be destroyed when this returns.
+  void Release();
   void WriteNext() COHORT_EXCLUDES(mu_);
   // Gives up the right to write; false where it was pumped meanwhile and there is more to ask for.
   bool EndWrite(bool may_go_on) COHORT_EXCLUDES(mu_);
@@ -103,6 +112,7 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   Then<&ByteStream::OnRead> read_{this};
   Then<&ByteStream::OnWritten> written_{this};
   Then<&ByteStream::OnFinished> finished_{this};
+  Then<&ByteStream::OnSettled> settled_{this};
 
   Mutex mu_;
   bool writing_ COHORT_GUARDED_BY(mu_) = true;  // somebody asks for frames and writes them, or it is yet to be opened
@@ -132,7 +142,8 @@ class ServerByteStream final : public ByteStream {
 
 class ClientByteStream final : public ByteStream {
  public:
-  ClientByteStream(LiveStreams& live, std::shared_ptr<grpc::Channel> channel) : ByteStream(live), stub_(channel) {}
+  ClientByteStream(LiveStreams& live, std::shared_ptr<grpc::Channel> channel)
+      : ByteStream(live), channel_(std::move(channel)), stub_(channel_) {}
   // After SetUser.
   void Start(const char* method, grpc::CompletionQueue* queue);
   void Cancel() override { context_.TryCancel(); }
@@ -143,8 +154,11 @@ class ClientByteStream final : public ByteStream {
   void StartFinish(Completion* done) override { call_->Finish(&status_, done->Starts()); }
   void StopReading() override { Cancel(); }
   std::string FinishReason() const override { return status_.error_message(); }
+  bool StartSettling(Completion* done) override;
 
-  grpc::GenericStub stub_;  // keeps the channel
+  const std::shared_ptr<grpc::Channel> channel_;
+  grpc::GenericStub stub_;
+  grpc::CompletionQueue* queue_ = nullptr;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
   grpc::Status status_;

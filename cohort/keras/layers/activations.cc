@@ -20,7 +20,7 @@ namespace {
 
 Output Number(Output like, double value) { return ops::ScalarLike(like, value); }
 
-// x (1 + erf(x / sqrt 2)) / 2
+// x (1 + erf(x / sqrt 2)) / 2, which is the exact form.
 Output Gelu(Output x) {
   const Output phi = ops::Add(Number(x, 1), ops::Erf(ops::Mul(x, Number(x, std::sqrt(0.5)))));
   return ops::Mul(ops::Mul(Number(x, 0.5), x), phi);
@@ -42,7 +42,7 @@ const NameTable<Function>& Activations() {
                                                            {"linear", nullptr},
                                                            {"relu", [](Output x) { return ops::Relu(x); }},
                                                            {"relu6", [](Output x) { return ops::Relu6(x); }},
-                                                           {"leaky_relu", [](Output x) { return ops::LeakyRelu(x); }},
+                                                           {"leaky_relu", [](Output x) { return ops::LeakyRelu(x); }},  // slope 0.2
                                                            {"elu", [](Output x) { return ops::Elu(x); }},
                                                            {"selu", [](Output x) { return ops::Selu(x); }},
                                                            {"gelu", Gelu},
@@ -61,6 +61,8 @@ const NameTable<Function>& Activations() {
 }
 
 }  // namespace
+
+std::vector<std::string> ActivationNames() { return Activations().names(); }
 
 ActivationFunction::ActivationFunction(const std::string& name) : name_(name) {
   if (const Function function = Activations().Find(name)) function_ = function;

@@ -14,9 +14,8 @@ namespace cohort::keras {
 class ActivationFunction {
  public:
   ActivationFunction() = default;
-  // "relu", "relu6", "leaky_relu" (slope 0.2), "elu", "selu", "gelu" (exact), "sigmoid", "hard_sigmoid", "tanh",
-  // "softplus", "softsign", "exponential", "swish" or "silu", "softmax" (last axis), "log_softmax", "linear". Throws
-  // InvalidArgumentError that lists them for another name.
+  // `name` is one of ActivationNames(), such as "relu", "selu" or "softmax" (over the last axis). Throws
+  // InvalidArgumentError that lists all names for another one.
   ActivationFunction(const char* name) : ActivationFunction(std::string(name)) {}
   ActivationFunction(const std::string& name);
   // One of the program's own, which keeps the shape.
@@ -35,5 +34,8 @@ class ActivationFunction {
   bool of_keras_ = true;
   std::function<Output(Output)> function_;
 };
+
+// Returns the names of Keras's activation functions.
+std::vector<std::string> ActivationNames();
 
 }  // namespace cohort::keras
