@@ -1,3 +1,6 @@
+// The V2 checkpoint format. The index is a sorted table of protobuf messages: a header with the key "", and one entry
+// for each tensor or part. IndexDecoder checks each entry before it is used. A string tensor has varint lengths, the
+// checksum of the lengths, and then the characters.
 #include "cohort/checkpoint/bundle_format.h"
 
 #include <bit>

@@ -1,3 +1,6 @@
+// BundleWriter and MergeBundles. A writer appends tensors to a data file with a temporary name and collects their index
+// entries. Finish publishes: it removes an old index, renames the data file, and renames the index last. MergeBundles
+// joins the indexes of several checkpoints, renumbers their data files and publishes in the same order.
 #include <algorithm>
 #include <filesystem>
 #include <set>

@@ -1,3 +1,5 @@
+// Reads and writes the state file, finds complete checkpoints, and deletes files. The state file is a protobuf message
+// as text. If it cannot be read, it is treated as missing, and the *.index files of the directory are used instead.
 #include "cohort/checkpoint/checkpoint_state.h"
 
 #include <google/protobuf/io/tokenizer.h>

@@ -1,3 +1,6 @@
+// VariableSnapshots. The constructor groups the variables by device (a "shard") and adds each device's nodes. A save
+// takes a snapshot on each device (Snapshots), and then moves the values into files. Write fetches all values chunk by
+// chunk (Stream) into one file of this process. WriteSharded lets each task write its own part, and joins the parts.
 #include "cohort/checkpoint/variable_snapshots.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// GroupDirectory. A message is delivered to the GroupCore of its group (OnMessage). A join for a group that this
+// process has not joined yet is kept (early_joins_) until Add. Failures remembers why groups have failed, so that later
+// joins get the reason as their answer. Joiner has the threads of JoinAsync.
 #include "cohort/collective/group_directory.h"
 
 #include "cohort/cluster/cluster_node.h"

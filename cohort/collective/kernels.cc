@@ -1,3 +1,6 @@
+// The kernels of the collective ops. A kernel asks the KernelGroup of its task for the communicator of its device
+// (CollectiveKernel). If the group has to form first, the kernel continues when it has formed or when the step is
+// cancelled. Then the kernel begins its collective, and the step continues when that has ended.
 #include "cohort/collective/kernels.h"
 
 #include <atomic>

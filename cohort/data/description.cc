@@ -1,3 +1,6 @@
+// Reads and writes descriptions of datasets. DescriptionWriter::Node writes a stage's kind, its inputs and then its
+// parameters. DescriptionReader::Node finds the kind in the table Kinds(), reads the inputs, and lets the kind's
+// function read the parameters and make the stage. To add a stage, add a row to Kinds().
 #include "cohort/data/description.h"
 
 #include <cstring>

@@ -1,3 +1,6 @@
+// Strategy: scopes, variables, Run, and sums over replicas. Gradients and Minimize are in strategy_training.cc,
+// gathered rows in sparse_gradients.cc. Several groups of collectives exist: one of all replicas, one of the first
+// replicas of all processes, and one of the processes' meeting. Their keys follow from their members (KeyOf).
 #include "cohort/distribute/strategy.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// WorkerMeeting. Each process has a small graph with a gather and a barrier, and a session for it (Calls). An
+// announcement is a text, or the failure of a process. GatherBytes first gathers the lengths and then the bytes, padded
+// to the longest, because all members of a gather must have equally many bytes.
 #include "cohort/distribute/worker_meeting.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The base class of the optimizers. ComputeGradients adds the gradients. ApplyGradients first makes all slots, then
+// adds one update for each variable on the variable's device, and at the end the increment of the global step.
 #include "cohort/train/optimizer.h"
 
 #include <algorithm>

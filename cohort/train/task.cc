@@ -1,3 +1,5 @@
+// TakeTaskFlags and StartTask. The flags are one table (kFlags). Parsing removes them from the command line. StartTask
+// takes job and index from the flags or from TF_CONFIG (TakePlace), and starts the server.
 #include "cohort/train/task.h"
 
 #include <charconv>

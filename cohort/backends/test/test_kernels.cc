@@ -1,6 +1,6 @@
-// What a kernel for TEST does when it is called, in this order: it checks that its inputs lie where the op wants them,
-// allocates its outputs, notes addresses in a Work, and puts that on the compute stream. When its turn comes, the Work
-// makes host views of the addresses (a HostRun), runs the CPU's kernel, and copies the results.
+// The kernels for TEST. When such a kernel is called, it checks that its inputs are in the memory that the op needs,
+// allocates its outputs, writes their addresses into a Work, and enqueues the Work on the compute stream. When the
+// stream runs the Work, it makes host views of the addresses (HostRun), runs the CPU's kernel, and copies the results.
 #include "cohort/backends/test/test_kernels.h"
 
 #include <algorithm>

@@ -40,11 +40,14 @@ class LiveStreams {
   uint64_t Add(const std::shared_ptr<ByteStream>& stream) COHORT_EXCLUDES(mu_);
   void Remove(uint64_t key) COHORT_EXCLUDES(mu_);
   void CancelAll() COHORT_EXCLUDES(mu_);
+  // Returns true after CancelAll.
+  bool ending() const COHORT_EXCLUDES(mu_);
   void WaitForNone() COHORT_EXCLUDES(mu_);
 
  private:
-  Mutex mu_;
+  mutable Mutex mu_;
   CondVar none_;
+  bool ending_ COHORT_GUARDED_BY(mu_) = false;
   uint64_t next_key_ COHORT_GUARDED_BY(mu_) = 1;
   std::map<uint64_t, std::weak_ptr<ByteStream>> streams_ COHORT_GUARDED_BY(mu_);
 };
@@ -80,6 +83,9 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   virtual void StopReading() {}
   // Returns why the stream has ended, or "". Called after the operation of StartFinish has ended.
   virtual std::string FinishReason() const { return ""; }
+  // After OnEnded. Returns true if something of the stream must still come to rest before it may be destroyed. `done`
+  // completes then, or after a second at most.
+  virtual bool StartSettling(Completion* done) { return false; }
 
  private:
   template <void (ByteStream::*kThen)(bool)>
@@ -94,6 +100,9 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   void OnRead(bool ok);
   void OnWritten(bool ok);
   void OnFinished(bool ok);
+  void OnSettled(bool ok);
+  // Lets the stream go. It may be destroyed when this returns.
+  void Release();
   void WriteNext() COHORT_EXCLUDES(mu_);
   // Ends the right of the calling thread to write. Returns false if Pump was called in the meantime, so there may be
   // more frames to ask for.
@@ -111,6 +120,7 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   Then<&ByteStream::OnRead> read_{this};
   Then<&ByteStream::OnWritten> written_{this};
   Then<&ByteStream::OnFinished> finished_{this};
+  Then<&ByteStream::OnSettled> settled_{this};
 
   Mutex mu_;
   bool writing_ COHORT_GUARDED_BY(mu_) = true;  // a thread writes, or the stream is not open yet
@@ -141,7 +151,8 @@ class ServerByteStream final : public ByteStream {
 // The dialer's side: the stream of a call that this process has made.
 class ClientByteStream final : public ByteStream {
  public:
-  ClientByteStream(LiveStreams& live, std::shared_ptr<grpc::Channel> channel) : ByteStream(live), stub_(channel) {}
+  ClientByteStream(LiveStreams& live, std::shared_ptr<grpc::Channel> channel)
+      : ByteStream(live), channel_(std::move(channel)), stub_(channel_) {}
   // Requires: SetUser was called.
   void Start(const char* method, grpc::CompletionQueue* queue);
   void Cancel() override { context_.TryCancel(); }
@@ -152,8 +163,11 @@ class ClientByteStream final : public ByteStream {
   void StartFinish(Completion* done) override { call_->Finish(&status_, done->Starts()); }
   void StopReading() override { Cancel(); }
   std::string FinishReason() const override { return status_.error_message(); }
+  bool StartSettling(Completion* done) override;
 
-  grpc::GenericStub stub_;  // keeps the channel alive
+  const std::shared_ptr<grpc::Channel> channel_;
+  grpc::GenericStub stub_;
+  grpc::CompletionQueue* queue_ = nullptr;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
   grpc::Status status_;

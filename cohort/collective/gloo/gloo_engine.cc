@@ -1,3 +1,8 @@
+// GlooEngine. A call goes through these steps: Begin stores it and sends its arrival to rank 0; rank 0 collects
+// arrivals (RecordArrival) and gives the turn when all members have arrived and their schedules agree
+// (GiveTurnIfAgreed); each member hands the call to the lane of its size (TakeTurn); the lane runs it and calls Finish.
+// Explain finds out why a connection of Gloo's broke. A process that leaves gets its farewell when no call runs any
+// more (DecrementRunning).
 #include "cohort/collective/gloo/gloo_engine.h"
 
 #include <algorithm>

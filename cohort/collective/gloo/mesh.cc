@@ -1,3 +1,6 @@
+// GlooMesh, on Gloo's own classes. WakeableContext replaces Gloo's transport context, so that Break can wake a thread
+// that waits in a Gloo call; Gloo itself has no such function. Mesh connects one member to all others and runs Gloo's
+// algorithms. AddressOf turns a host name into one numeric address.
 #include "cohort/collective/gloo/mesh.h"
 
 #include <gloo/allgather.h>

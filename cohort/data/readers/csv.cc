@@ -1,4 +1,6 @@
-// CSV as RFC 4180 has it, with the rules of TensorFlow's CsvDataset for defaults and missing values.
+// CsvDataset: CSV files as RFC 4180 defines them, with TensorFlow's rules for defaults and missing values. CsvFormat
+// has the options. CsvReader splits a file into records and fields (ReadRecord), and converts each wanted field to the
+// dtype of its column (Convert). After an invalid line it continues with the next line.
 #include <charconv>
 #include <cstdlib>
 

@@ -1,3 +1,6 @@
+// Image data sets. The first half generates images: each class has two kinds of images (MakeKinds), and an image is a
+// kind that is shifted, scaled and noisy (DrawImage). The second half finds the four files of a data set, reads them
+// and checks them.
 #include "cohort/data/readers/datasets.h"
 
 #include <algorithm>

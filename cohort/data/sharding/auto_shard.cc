@@ -1,3 +1,7 @@
+// AutoShard rewrites a description. For kFile, ShardFiles walks from the last stage to the sources. It puts a Shard on
+// the input of each reader, or of each Interleave whose function makes readers (ShardInput). A "flat map" is
+// TensorFlow's name for a stage that makes several elements of one: here a reader or an Interleave. For kData a Shard
+// is added at the end; for kHint, ReplaceHints replaces the stages ShardHint.
 #include "cohort/data/sharding/auto_shard.h"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
-// Prefetch: a thread that runs the input ahead of the consumer. All waits are without a deadline, because each of them
-// ends with the call of the input that is under way: its stages are given no deadline either, and they end when files,
-// functions and sources of the program end. What ends each wait stands beside it.
+// Prefetch: a thread that runs the input before the consumer asks for its elements. The thread fills a queue of entries
+// (Loop); Next takes them. Save halts the thread between two entries. No wait has a deadline, because each of them ends
+// with the current call of the input. That call has no deadline either: it ends when files, functions and sources of
+// the program return. A comment at each wait says what ends it.
 #include <deque>
 #include <thread>
 

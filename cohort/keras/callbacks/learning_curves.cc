@@ -1,4 +1,5 @@
-// History as a picture: charts one below the other, each with the training and the validation curve of a quantity.
+// History::Plot. The picture is an SVG file with one chart below another. A Chart has the training and the validation
+// curve of one quantity, and axes with round numbers (Ticks).
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

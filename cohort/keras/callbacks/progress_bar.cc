@@ -1,3 +1,6 @@
+// ProgressBar and ProgressBarLogger. A drawing consists of the counter, the bar, the timing and the metrics. On a
+// terminal each drawing overwrites the last one; elsewhere only the last one of an epoch is printed. Due limits how
+// often a drawing is made.
 #include "cohort/keras/callbacks/progress_bar.h"
 
 #include <unistd.h>

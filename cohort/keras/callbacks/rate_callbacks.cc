@@ -1,4 +1,5 @@
-// Callbacks that stop training or change its learning rate.
+// Callbacks that stop the training or change its learning rate: EarlyStopping, ReduceLROnPlateau, LearningRateScheduler
+// and TerminateOnNaN. Each keeps what it remembers in SaveState, so that a restored training continues with it.
 #include <algorithm>
 #include <cmath>
 #include <iostream>

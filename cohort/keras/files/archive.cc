@@ -1,3 +1,5 @@
+// ModelArchive, by libzip, which works on bytes in memory. Pack makes the archive of three members. Reader checks the
+// size of each member before it reads the member, because a damaged file may claim any size.
 #include "cohort/keras/files/archive.h"
 
 #include <zip.h>

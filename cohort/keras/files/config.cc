@@ -1,3 +1,5 @@
+// ConfigValue: its typed access, and its conversion from and to JSON. Parsing is done by the JSON library, with a limit
+// on the depth. Writing is our own (JsonText), because numbers must look like Python's.
 #include "cohort/keras/files/config.h"
 
 #include <cmath>

@@ -1,3 +1,6 @@
+// Converts layers to Keras's configuration and back. LayersWriter writes the steps of a LayerGraph, of a Sequential or
+// of a functional model; a model inside a model is written in the same way. LayersReader makes the layers by their
+// classes. For a functional model it then calls each layer as soon as its inputs exist.
 #include "cohort/keras/files/model_config.h"
 
 #include <set>

@@ -1,4 +1,5 @@
-// ONNX forms of ops that move values: shapes, parts, joins, look-ups; products of matrices, sums over axes, weights.
+// ONNX rules for ops that move values (shapes, slices, joins, look-ups), and for matrix products, sums over axes and
+// weights. Each rule adds ONNX nodes for one op; the table is at the end.
 #include <algorithm>
 #include <limits>
 #include <numeric>

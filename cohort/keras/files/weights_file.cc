@@ -1,3 +1,6 @@
+// EncodeWeights and DecodeWeights, by the HDF5 library, which works on a file in memory. Groups and datasets are
+// written as h5py writes them. The reader checks shapes and types before it allocates memory. The library has global
+// tables, so one lock guards all calls, and its messages to stderr are switched off.
 #include "cohort/keras/files/weights_file.h"
 
 #include <hdf5.h>

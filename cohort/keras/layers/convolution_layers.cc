@@ -1,3 +1,5 @@
+// Conv2D, DepthwiseConv2D and SeparableConv2D. They share checks, options in files, bias and activation (Finished). A
+// depthwise kernel says its own fans to initializers (DepthwiseSpec).
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/layers/image_layers.h"

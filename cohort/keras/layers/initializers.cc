@@ -1,3 +1,4 @@
+// The initializers of Keras: the table of their names, the functions that make them, and their form in files.
 #include "cohort/keras/layers/initializers.h"
 
 #include <utility>

@@ -1,3 +1,6 @@
+// BatchNormalization and LayerNormalization. In training, batch normalization computes the moments of the batch, over
+// all replicas if it is synchronized, and adds the updates of its moving averages. Otherwise it uses the moving
+// averages.
 #include "cohort/keras/layers/normalization_layers.h"
 
 #include "cohort/core/error.h"

@@ -1,4 +1,5 @@
-// The losses of loss.h.
+// The losses of loss.h. Each class computes its value for each example; the base class (loss.cc) sums them. A
+// cross-entropy looks for the logits behind its predictions (FindLogits), because computing with logits is exact.
 #include <cmath>
 #include <optional>
 

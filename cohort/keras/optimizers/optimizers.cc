@@ -1,4 +1,5 @@
-// The optimizers of optimizer.h: their update rules, options in files, and names.
+// The optimizers of optimizer.h. For each there is an update rule, a function that reads its options from a file, and a
+// row in the table of names (OptimizerTable).
 #include <algorithm>
 #include <cctype>
 

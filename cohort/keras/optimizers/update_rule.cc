@@ -1,4 +1,5 @@
-// What all optimizers share: variables, clipping, weight decay, the order of updates.
+// The common part of Keras's optimizers: variables, clipping, weight decay and the order of updates. RuleGraphOptimizer
+// is an optimizer of train/ whose slots and updates come from an UpdateRule. RuleOptimizer is its description.
 #include "cohort/keras/optimizers/update_rule.h"
 
 #include "cohort/core/error.h"

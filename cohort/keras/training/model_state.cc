@@ -1,3 +1,6 @@
+// ModelState. Layers and weights are made when they are first needed (EngineFor), because a Sequential may learn its
+// input shape only from the data. Compile keeps its arguments until the outputs are known (ResolveCompiled). Steps of
+// training and evaluation are made when they are first run (Step).
 #include "cohort/keras/training/model_state.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// JoinReplicas. First it checks that all replicas describe the same losses and updates. Then it sums gradients and
+// scalars over replicas in one bucketed reduction (ScalarsOf), adds the updates of the moving statistics (AddUpdates),
+// and applies the optimizers. JoinMetrics does the same for metrics.
 #include "cohort/keras/training/replicated_step.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
-// ModelEngine::MeasureSignal.
+// ModelEngine::MeasureSignal. It adds nodes that compute the mean squares of each layer's output, of its gradient, of
+// its largest kernel and of the kernel's gradient (Probe). It runs them once on a batch and fills in the report. The
+// other replicas take part without examples, because the step has collectives.
 #include <cmath>
 #include <limits>
 

@@ -1,4 +1,7 @@
-// Fit, Evaluate and Predict.
+// Fit, Evaluate and Predict. FitHere prepares the data and the model, lets the processes compare what they train
+// (ExpectAgreement), restores a backup if a callback asks for it, and runs the epochs (RunEpochs). Each epoch is one
+// pass over the data (fit_loop.h), followed by the validation. If a call fails in one process, WithOthers announces the
+// failure to the others.
 #include "cohort/keras/training/trainer.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Binary arithmetic as elementwise kernels (elementwise.h), with checks of integer operands, joining of strings by Add,
+// and AddN.
 #include <cmath>
 #include <memory>
 #include <string>

@@ -1,3 +1,5 @@
+// Kernels for shapes and dtypes: those that pass their input on with another shape, Shape and Size, BroadcastTo, the
+// axes of broadcast gradients, and Cast.
 #include <algorithm>
 #include <limits>
 #include <memory>

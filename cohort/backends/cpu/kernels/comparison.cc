@@ -1,3 +1,5 @@
+// Comparisons and logical ops as binary elementwise kernels (elementwise.h). Equality also has kernels for strings, and
+// for shapes that do not broadcast.
 #include <memory>
 #include <string>
 #include <type_traits>

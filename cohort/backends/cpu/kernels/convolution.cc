@@ -1,3 +1,5 @@
+// Convolutions, their gradients, and their fused forms, by oneDNN. A kernel finds or makes the oneDNN call for its
+// shapes (CallCache) and runs it. ConvolutionBase has the parts that the kernels share.
 #include <cstring>
 
 #include "cohort/backends/cpu/kernels/activation.h"

@@ -1,3 +1,6 @@
+// Matrix products. Product multiplies two matrices: by loops of our own if they are tiny or if oneDNN does not have the
+// dtype, otherwise by oneDNN. MatMulKernel, BatchMatMulKernel and FusedMatMulKernel use it. The fused kernel works on
+// blocks of rows, and adds bias and activation while a block is in the cache.
 #include <dnnl.h>
 #include <omp.h>
 

@@ -1,3 +1,5 @@
+// BiasAdd and its gradient, L2Loss and InTopK. Long sums are made of blocks, so that they lose little precision and do
+// not depend on the number of threads.
 #include <cmath>
 #include <vector>
 

@@ -1,3 +1,6 @@
+// Random ops. A distribution makes a group of numbers from the Philox generator. Group g uses the generator at a fixed
+// position, so that threads may make groups in any order and the numbers equal those of TensorFlow's CPU kernels.
+// Stateful kernels own a generator that advances (GuardedPhilox); stateless kernels get a seed.
 #include <random>
 #include <type_traits>
 #include <vector>

@@ -1,3 +1,5 @@
+// Select, SelectV2 and ClipByValue. Chooser takes each element from one of two operands, in the memory of an operand if
+// possible.
 #include <array>
 #include <memory>
 #include <string>

@@ -1,3 +1,6 @@
+// Softmax, LogSoftmax and the cross-entropies with logits. ForRows gives blocks of rows to threads. For a block,
+// Exponentials computes e^(x - largest) of each row into scratch memory, and a struct such as SoftmaxRow makes the op's
+// result of it.
 #include <algorithm>
 #include <cmath>
 #include <limits>

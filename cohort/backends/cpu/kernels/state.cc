@@ -1,3 +1,5 @@
+// Kernels of variables: assigning, reading by rows (Gather), and updates by addition, subtraction or replacement, of
+// the whole value (UpdateKernel) or of some rows (ScatterKernel).
 #include "cohort/backends/cpu/cpu_variable.h"
 #include "cohort/backends/cpu/kernels/loops.h"
 #include "cohort/backends/cpu/kernels/register.h"

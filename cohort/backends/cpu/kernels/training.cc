@@ -1,3 +1,6 @@
+// The kernels of optimizer ops. A rule (update_rules.h) says how one element changes. ApplyDense updates whole
+// variables, ApplySparse updates rows; UpdateInputs finds and checks the op's inputs for both. The last kernel decays
+// weights.
 #include <algorithm>
 #include <array>
 #include <string>

@@ -1,3 +1,5 @@
+// Unary elementwise ops. A function of one element is a struct with Apply, which elementwise.h makes into a loop for
+// each dtype.
 #include <cmath>
 #include <limits>
 #include <type_traits>

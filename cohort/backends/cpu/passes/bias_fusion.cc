@@ -1,3 +1,5 @@
+// FuseBiases. BiasFuser first finds the patterns: a product, its bias, and possibly an activation, where each value in
+// between has one reader. Then it copies the graph, and puts one fused node in the place of each pattern.
 #include "cohort/backends/cpu/passes/bias_fusion.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// FuseImageGradients. GradientFuser makes the three changes of the header one after another. Each of them adds new
+// nodes and records which nodes they replace; at the end all readers are connected to the new nodes.
 #include "cohort/backends/cpu/passes/image_gradient_fusion.h"
 
 #include <algorithm>

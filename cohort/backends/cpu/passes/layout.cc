@@ -1,3 +1,6 @@
+// ChooseOrders. Tables say which operands of an op are images (ConvolutionOp, FollowerOp). OrderChooser decides in the
+// graph's order which values are in blocks: convolutions begin, and later nodes follow if their images are in blocks.
+// Then the nodes get their attributes, and changes of order are added.
 #include "cohort/backends/cpu/passes/layout.h"
 
 #include <algorithm>
