@@ -11,7 +11,7 @@
 
 namespace cohort {
 
-// Tells waiting code of a step that the step has ended. The step owns it and uses it again for later steps.
+// Tells waiting code that its step has failed or was cancelled. The step owns it and uses it again for later steps.
 // Thread-safe. Cancel calls each callback once, on the calling thread and without a lock.
 class CancellationManager {
  public:
