@@ -13,7 +13,7 @@
 
 namespace cohort {
 
-// A value type: copies are independent. Const members are thread-safe.
+// The tasks of a cluster and their addresses. A value type: copies are independent. Const members are thread-safe.
 class ClusterSpec {
  public:
   // The tasks of one job: index -> "host:port". Indices may be missing.

@@ -12,7 +12,7 @@
 
 namespace cohort {
 
-// A value type. Const methods are thread-safe.
+// The dimensions of a tensor or of a value in a graph. A value type. Const methods are thread-safe.
 class Shape {
  public:
   static constexpr int kMaxRank = 8;

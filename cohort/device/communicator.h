@@ -13,6 +13,7 @@
 
 namespace cohort {
 
+// How a collective joins the elements of several tensors.
 enum class ReduceOp : uint8_t { kSum, kProduct, kMin, kMax, kMean };
 // Returns "SUM", "PROD", "MIN", "MAX" or "MEAN".
 const char* ReduceOpName(ReduceOp op);

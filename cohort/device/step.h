@@ -1,4 +1,4 @@
-// What a step offers to its kernels.
+// StepInfo: the objects that a step offers to its kernels.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ struct CallFrame {
   const CallFrame* outer;  // the call around this one; null if a node of a graph made this one
 };
 
-// What a step offers to the kernels of one partition, or of a function's body. The run that starts the kernels owns it,
-// and keeps it until the step has ended.
+// The objects that a step offers to the kernels of one partition, or of a function's body. The run that starts the
+// kernels owns it, and keeps it until the step has ended.
 struct StepInfo {
   int64_t step_id = 0;
   Rendezvous* rendezvous = nullptr;

@@ -12,7 +12,8 @@
 
 namespace cohort {
 
-// What a graph knows of a variable; ops/state.h makes it. `value` reads the variable at the start of the step.
+// The description of a variable in its graph; ops/state.h makes it. `value` reads the variable at the start of the
+// step.
 struct VariableInfo {
   std::string name;
   DType dtype = DType::kInvalid;
@@ -40,7 +41,7 @@ using VariableMaker = std::function<VariableInfo*(const VariableRequest&)>;
 // last one is the maker, which makes the variable.
 using VariableCreator = std::function<VariableInfo*(const VariableMaker& next, const VariableRequest&)>;
 
-// What a device function is told about the node that is being added.
+// The description of the node that is being added, for device functions.
 struct NodeDraft {
   const std::string& op;
   const std::string& name;

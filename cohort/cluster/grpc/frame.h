@@ -14,6 +14,7 @@
 
 namespace cohort {
 
+// The type of a frame, which says what its payload is.
 enum class FrameType : uint8_t {
   kHello = 1,    // payload: see EncodeHello
   kProof = 2,    // payload: the dialer's proof; on a bulk stream: the number of the connection, and a proof

@@ -15,9 +15,8 @@ namespace cohort::keras {
 class ActivationFunction {
  public:
   ActivationFunction() = default;
-  // Makes one of "relu", "relu6", "leaky_relu" (slope 0.2), "elu", "selu", "gelu" (exact), "sigmoid", "hard_sigmoid",
-  // "tanh", "softplus", "softsign", "exponential", "swish" or "silu", "softmax" (over the last axis), "log_softmax",
-  // "linear". Throws InvalidArgumentError that lists them for another name.
+  // Takes a name of ActivationNames(), such as "relu", "selu" or "softmax" (over the last axis). Throws
+  // InvalidArgumentError that lists all names for any other name.
   ActivationFunction(const char* name) : ActivationFunction(std::string(name)) {}
   ActivationFunction(const std::string& name);
   // A function of the program's own, which must keep the shape.
@@ -36,5 +35,8 @@ class ActivationFunction {
   bool of_keras_ = true;
   std::function<Output(Output)> function_;
 };
+
+// Returns the names of Keras's activation functions.
+std::vector<std::string> ActivationNames();
 
 }  // namespace cohort::keras
