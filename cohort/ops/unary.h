@@ -1,5 +1,5 @@
-// Element by element functions of one tensor. The result has the shape and, unless said otherwise, the dtype
-// of x.
+// Functions of one tensor, element by element. The result has the shape of x and, unless a comment says otherwise, its
+// dtype. Throw InvalidArgumentError for a dtype that the op does not take, when the node is added.
 #pragma once
 
 #include "cohort/graph/graph.h"
@@ -23,7 +23,7 @@ Output Tan(Output x);
 Output Erf(Output x);
 Output Floor(Output x);
 Output Ceil(Output x);
-Output Round(Output x);     // halves to the even neighbour
+Output Round(Output x);     // halves are rounded to the even neighbour
 Output IsNan(Output x);     // bool
 Output IsInf(Output x);     // bool
 Output IsFinite(Output x);  // bool
