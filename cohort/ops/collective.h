@@ -38,7 +38,8 @@ int64_t NextInstanceKey(const Graph& graph);
 // Returns the reduction of all members' inputs, which have one shape and one dtype. merge_op is "Add", "Mul", "Min" or
 // "Max". final_op is "Id", or "Div" by group_size (only with "Add"). The gradient (of "Add") is the same reduction of
 // the gradients. Its instance_key follows from that of the op, so that members get equal ones. If the
-// collective fails, the step fails with the group's error. Throw InvalidArgumentError for keys or attributes that do not fit.
+// collective fails, the step fails with the group's error. Throw InvalidArgumentError for keys or attributes that do
+// not fit.
 Output CollectiveReduce(Output input, const CollectiveKeys& keys, const std::string& merge_op = "Add",
                         const std::string& final_op = "Id", const std::string& name = "CollectiveReduce");
 // Returns the inputs [n, ...] of all members, by rank: [group_size * n, ...].
