@@ -144,7 +144,7 @@ class LayerTensor {
   const std::shared_ptr<const LayerCall>& call() const { return call_; }
   int index() const { return index_; }
   DType dtype() const { return spec_.dtype; }
-  const Shape& shape() const { return spec_.shape; }  // unknown dimensions stay unknown
+  const Shape& shape() const { return spec_.shape; }  // as far as it is known
   friend bool operator==(const LayerTensor& a, const LayerTensor& b) {
     return a.call_ == b.call_ && a.index_ == b.index_;
   }

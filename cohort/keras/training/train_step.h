@@ -45,7 +45,7 @@ class StepContext {
   // the penalties of regularizers and layers. With several replicas the weight is that of the global batch, and each
   // has its share of the penalties: so their losses, and gradients, add up to those of the global batch.
   Output Loss(const std::vector<Output>& y_pred);
-  // Returns the gradients of the trainable weights. A weight on which the loss does not depend has none.
+  // Of the trainable weights; those that the loss does not depend on have none.
   std::vector<train::GradientAndVariable> Gradients(Output loss) const;
   // Lets the optimizer change the weights. Gradients are first summed over replicas, when the steps of all replicas are
   // described. Call it once, in training.
