@@ -155,7 +155,7 @@ class ElementwiseLoss : public Loss {
       FailShapes(name(), "targets of the shape of the predictions", y_true, y_pred, "");
     }
     const Output elements = Elements(CastTo(y_true, DType::kFloat32), y_pred);
-    // A vector holds one value an example.
+    // In a vector, each value is an example.
     return elements.shape().has_rank() && elements.shape().rank() < 2 ? elements : ops::Mean(elements, {-1});
   }
 

@@ -73,7 +73,7 @@ Output AreaUnderCurve::BucketOf(const Output& predictions) const {
   Graph& graph = predictions.graph();
   const Output zero = ops::ScalarLike(predictions, 0.0);
   if (evenly_spaced()) {
-    // Keras's formula, so that rounding puts a prediction into the same bucket.
+    // The same formula as Keras, so that rounding puts each prediction into the same bucket.
     const Output scaled = ops::Ceil(predictions * static_cast<float>(count() - 1)) - 1.0f;
     return ops::Cast(ops::Maximum(scaled, zero), DType::kInt32);
   }
@@ -94,7 +94,7 @@ std::vector<Output> AreaUnderCurve::Increments(const Output& y_true, const Outpu
       ops::Cast(ops::NotEqual(ops::Reshape(aligned.first, {-1}), ops::ScalarLike(aligned.first, 0.0)), DType::kFloat32);
   predictions = ops::Reshape(aligned.second, {-1});
   weights = ops::Reshape(weights, {-1});
-  // Written so that NaN fails too.
+  // Written so that the check also fails for NaN.
   const Output in_range = ops::LogicalAnd(ops::GreaterEqual(predictions, ops::ScalarLike(predictions, 0.0)),
                                           ops::LessEqual(predictions, ops::ScalarLike(predictions, 1.0)));
   Node* check = ops::Assert(ops::All(in_range),
