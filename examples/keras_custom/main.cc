@@ -1,5 +1,5 @@
-// A layer and a training step of one's own: tells two spirals apart with sines whose frequencies are learned, trained
-// on points that are moved a little in every step.
+// Shows how a program writes its own layer and its own training step. The model tells two spirals apart. Its layer
+// computes sines with learned frequencies. Its training step moves the points a little in every step.
 #include <cmath>
 #include <cstdio>
 #include <numbers>
@@ -11,7 +11,7 @@ namespace {
 
 using namespace cohort;
 
-// sin(x frequencies + phases): [batch, in] -> [batch, units].
+// Computes sin(x frequencies + phases): [batch, in] -> [batch, units].
 class Sines final : public keras::Layer {
  public:
   explicit Sines(int64_t units) : Layer("Sines"), units_(units) {}
@@ -32,7 +32,7 @@ class Sines final : public keras::Layer {
   const int64_t units_;
 };
 
-// Trains on points moved by normal noise, with gradients of at most norm 1 all together.
+// Adds normal noise to the points, and clips the global norm of the gradients to 1.
 void RobustStep(keras::StepContext& step) {
   const Output x = step.x()[0];
   const std::vector<Output> y_pred = step.Call({x + 0.05f * ops::RandomStandardNormal(ops::ShapeOf(x))});
