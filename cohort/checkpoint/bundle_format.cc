@@ -124,7 +124,7 @@ void AppendVarint(uint64_t value, std::string* out) {
   out->push_back(static_cast<char>(value));
 }
 
-// Lengths enter the checksum as fixed 4 bytes, or 8 where they need them.
+// A length enters the checksum as 4 bytes, or as 8 bytes if it needs them.
 uint32_t ExtendByLength(uint32_t crc, uint64_t length) {
   const size_t width = length > std::numeric_limits<uint32_t>::max() ? 8 : 4;
   return crc32c::Extend(crc, {reinterpret_cast<const char*>(&length), width});

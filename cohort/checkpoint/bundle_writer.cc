@@ -171,7 +171,7 @@ struct Part {
   int first_shard;  // in the merged checkpoint
 };
 
-// Puts the entries of `part` into `merged`. Throws InvalidArgumentError for one that is there already.
+// Moves the entries of `part` to `merged`. Throws InvalidArgumentError for an entry that `merged` already has.
 void MergeEntries(Part* part, BundleIndex* merged) {
   for (auto& [key, entry] : part->index.entries) {
     if (entry.slices.empty()) entry.shard += part->first_shard;

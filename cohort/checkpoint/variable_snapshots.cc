@@ -17,7 +17,7 @@
 namespace cohort {
 namespace {
 
-// Of values on their way to the chief: large enough that the round trip counts little.
+// The size of the chunks in which values are sent to the chief. It is large enough that the round trip hardly counts.
 constexpr int64_t kChunkBytes = int64_t{4} << 20;
 
 Output Fed(Graph& graph, DType dtype, const Shape& shape, const char* name) {

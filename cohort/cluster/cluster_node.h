@@ -22,7 +22,7 @@ namespace cohort {
 // The options of a ClusterNode.
 struct NodeOptions {
   std::string chief;  // full name of the chief's task, or "" if there is none
-  // A call that waits for a missing task logs this so often; zero: never.
+  // A call that waits for a missing task logs this once in this time; zero: never.
   std::chrono::milliseconds missing_interval{10000};
   // How long this task waits for other tasks if it does something without a deadline of a caller, such as joining a
   // group.

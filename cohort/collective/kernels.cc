@@ -77,7 +77,7 @@ class CollectiveKernel : public AsyncOpKernel {
     const auto token = std::make_shared<CancellationManager::Token>(CancellationManager::kAlreadyCancelled);
     const auto on_answer = [this, &ctx, manager, token, done, answered = std::make_shared<std::atomic<bool>>(false)](
                                const Status& status, std::shared_ptr<Communicator> communicator) {
-      if (answered->exchange(true)) return;  // the group's answer or the cancellation, whichever comes first
+      if (answered->exchange(true)) return;  // either the group's answer or the cancellation, whichever is first
       // Cancel has forgotten the callback, and may come before `token` is known.
       if (manager != nullptr && !manager->cancelled()) manager->Deregister(*token);
       if (!status.ok()) {

@@ -26,7 +26,7 @@ using Inputs = std::vector<NodePtr>;
       StrCat("[data] expected a function that this program knows; got '", kind, "' in the description of a dataset"));
 }
 
-// Of elements of `spec`.
+// `spec` is that of the elements that the function gets.
 std::shared_ptr<const ElementFunction> ReadElementFunction(DescriptionReader& in, const ElementSpec& spec) {
   const std::string kind = in.String();
   if (kind == "Graph") return ReadGraphFunction(in, spec);

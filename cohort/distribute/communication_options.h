@@ -15,6 +15,7 @@ enum class CommunicationImplementation { kAuto, kRing, kGloo, kNccl };
 // lists the names for another name.
 CommunicationImplementation ImplementationByName(const std::string& name);
 
+// The options of the collectives that the replicas of a strategy run.
 struct CommunicationOptions {
   CommunicationImplementation implementation = CommunicationImplementation::kAuto;
   int64_t bytes_per_pack = 0;  // of gradients that travel together; 0: chosen by what was measured

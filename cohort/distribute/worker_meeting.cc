@@ -16,7 +16,7 @@
 namespace cohort::distribute {
 namespace {
 
-// What a process sends to all others: a text, or why it has failed (then `code` is not ok).
+// A process's message to all others: a text, or the reason why it has failed (`code` is then not OK).
 struct Announcement {
   Code code = Code::kOk;
   std::string text;

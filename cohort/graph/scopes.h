@@ -108,7 +108,7 @@ class ColocateWith {
   Graph& graph_;
 };
 
-// Lets `creator` decide how variables are made that this thread adds.
+// Makes `creator` create the variables that this thread adds. Strategies use it to place and to copy variables.
 class VariableCreatorScope {
  public:
   VariableCreatorScope(Graph& graph, VariableCreator creator);

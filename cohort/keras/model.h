@@ -31,6 +31,7 @@ namespace cohort::keras {
 class ModelState;
 class Trainer;
 
+// A model of layers. The comment at the top of this file says who may call it.
 class Model {
  public:
   // Makes a model from symbolic inputs and outputs. Throws InvalidArgumentError if the outputs do not depend on the
@@ -127,6 +128,7 @@ class SequentialItem {
   LayerRef layer_;
 };
 
+// A model of layers, each of which takes the output of the layer before it.
 class Sequential : public Model {
  public:
   explicit Sequential(const std::vector<SequentialItem>& items = {}, const ModelOptions& options = {});

@@ -34,6 +34,7 @@ PsStrategy GreedyLoadBalancingStrategy(int num_tasks, PsLoad load);
 // Returns the ops that TensorFlow puts on parameter servers: variables and tables.
 std::vector<std::string> DefaultPsOps();
 
+// The options of ReplicaDeviceSetter, with TensorFlow's names.
 struct ReplicaDeviceSetterOptions {
   int ps_tasks = 0;  // overridden by `cluster`
   std::string ps_device = "/job:ps";

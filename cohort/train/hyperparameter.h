@@ -11,6 +11,7 @@
 
 namespace cohort::train {
 
+// Optimizers own one for each of their numbers. One thread at a time.
 class Hyperparameter {
  public:
   Hyperparameter(double value) : value_(value) {}

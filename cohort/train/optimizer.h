@@ -19,6 +19,7 @@
 
 namespace cohort::train {
 
+// A variable and its gradient.
 struct GradientAndVariable {
   Gradient gradient;  // gradient.exists() may be false
   ops::Variable variable;
@@ -92,6 +93,7 @@ Gradient SumRepeatedRows(const Gradient& gradient);
 std::vector<GradientAndVariable> ClipByGlobalNorm(const std::vector<GradientAndVariable>& gradients, float clip_norm,
                                                   Output* global_norm = nullptr);
 
+// It has no slots.
 class GradientDescentOptimizer final : public Optimizer {
  public:
   explicit GradientDescentOptimizer(Hyperparameter learning_rate, const std::string& name = "GradientDescent");

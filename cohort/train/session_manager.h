@@ -14,6 +14,7 @@
 
 namespace cohort::train {
 
+// The options of the waits of a SessionManager.
 struct SessionManagerOptions {
   // The longest pause between two looks whether the chief is ready, in seconds. TensorFlow's default is 30 s, because
   // it makes a new session for each look; here a look is one step of an open session, so the pauses begin with 10 ms
@@ -24,12 +25,14 @@ struct SessionManagerOptions {
   std::function<void()> check_chief;
 };
 
+// The checkpoints that PrepareSession and RecoverSession may restore.
 struct PrepareOptions {
   std::string checkpoint_dir;        // "": nothing is restored
   bool restore = true;               // false: start from the initial values and leave the checkpoints as they are
   bool wait_for_checkpoint = false;  // wait until checkpoint_dir has one
 };
 
+// A session that is ready for its first step.
 struct PreparedSession {
   std::unique_ptr<Session> session;
   std::string restored;  // prefix of the restored checkpoint; "" if the model was initialized

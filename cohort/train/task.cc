@@ -37,7 +37,7 @@ bool Truth(std::string_view flag, const std::string& text) {
 
 struct Flag {
   const char* name;
-  bool is_switch;  // may stand without a value
+  bool is_switch;  // its value may be left out
   void (*set)(const char* name, const std::string& text, TaskFlags* flags);
   const char* help;
 };

@@ -1,5 +1,5 @@
-// Frames: the contents of one gRPC message. A frame has one byte for the type, and then the payload. docs/formats.md
-// has the layout.
+// Frames: the contents of the gRPC messages of a stream. A frame has one byte for the type, and then the payload.
+// docs/formats.md has the layout.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>

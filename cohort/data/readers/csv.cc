@@ -140,7 +140,7 @@ class CsvReader : public FileReader {
     }
     return true;
   }
-  // True where a delimiter has ended the field, false where the record ends.
+  // Returns true if a delimiter has ended the field, and false if the record has ended.
   bool ReadPlain(std::string* field) {
     for (;;) {
       const int byte = file_.Get();
@@ -186,8 +186,8 @@ class CsvReader : public FileReader {
   const CsvOptions& options_;
   BufferedInput file_;
   std::vector<std::string> fields_;
-  int64_t line_ = 1;       // where the current record begins
-  int64_t next_line_ = 1;  // where the next one does
+  int64_t line_ = 1;       // line in which the current record begins
+  int64_t next_line_ = 1;  // line in which the next record begins
 };
 
 std::unique_ptr<FileReader> CsvFormat::Open(const std::string& path) const {

@@ -120,7 +120,7 @@ constexpr Source kMnist{"MNIST", "mnist", "http://yann.lecun.com/exdb/mnist"};
 constexpr const char* kFileNames[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
                                       "t10k-labels-idx1-ubyte"};
 
-// "" where there is neither.
+// Returns "" if there is no such file, packed or unpacked.
 std::string FindFile(const std::string& dir, const std::string& name) {
   for (const char* suffix : {".gz", ""}) {
     const std::string path = dir + "/" + name + suffix;

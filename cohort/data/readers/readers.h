@@ -23,6 +23,7 @@ Dataset TextLineDataset(const std::vector<std::string>& files, Compression compr
 Dataset TFRecordDataset(const Dataset& files, Compression compression = Compression::kNone);
 Dataset TFRecordDataset(const std::vector<std::string>& files, Compression compression = Compression::kNone);
 
+// The dtype of a column of a CSV file.
 struct CsvColumn {
   DType dtype = DType::kFloat32;        // float32, float64, int32, int64 or string
   std::optional<Tensor> default_value;  // a scalar that replaces an empty field; without it an empty field is an error

@@ -45,7 +45,7 @@ class CacheWriter : public CountedIterator {
                " is removed. Call Take before Cache, not after it");
     try {
       RemoveFile(temporary_);
-    } catch (const Error&) {  // nobody is left to tell
+    } catch (const Error&) {  // the destructor has no caller to report to
     }
   }
   bool Next(Element* out) override {

@@ -34,7 +34,7 @@ class MapIterator : public UnaryIterator {
 
 // One call under way. `output`, `status` are the pool's until `done`.
 struct Call {
-  std::string position;  // of the input before it, where that is small
+  std::string position;  // of the input before this element, if positions are small
   Element input;
   Element output;
   Status status;

@@ -18,9 +18,9 @@ namespace {
 
 constexpr int64_t kChosenBuffer = 2;
 
-// What the thread has made ready.
+// A result of the input that the thread has prepared.
 struct Entry {
-  std::string position;  // of the input before it, where that is small
+  std::string position;  // of the input before this element, if positions are small
   Element element;
   Status status;
   bool end = false;
@@ -122,7 +122,7 @@ class PrefetchIterator : public StageIterator {
     return entry;
   }
 
-  const StagePtr input_;  // the thread's while producing_, else of who holds mu_
+  const StagePtr input_;  // used by the thread while producing_, otherwise by the holder of mu_
   const size_t buffer_size_;
   const bool small_ = input_->HasSmallPosition();
   std::thread thread_;  // from the first Next on

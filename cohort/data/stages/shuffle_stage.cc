@@ -15,10 +15,10 @@
 namespace cohort::data {
 namespace {
 
-constexpr uint64_t kGraphSeed = 87654321;  // TensorFlow's first seed where no global one is set
+constexpr uint64_t kGraphSeed = 87654321;  // TensorFlow's first seed if no global seed is set
 constexpr int64_t kSeedModulus = 2147483647;
 
-// In [0, kSeedModulus), as TensorFlow's Python takes seeds.
+// Returns the seed in [0, kSeedModulus), as TensorFlow's Python functions do.
 uint64_t TruncatedSeed(int64_t seed) {
   return static_cast<uint64_t>((seed % kSeedModulus + kSeedModulus) % kSeedModulus);
 }

@@ -14,7 +14,7 @@
 namespace cohort::keras {
 namespace {
 
-// Of one chart, in pixels.
+// The size and margins of one chart, in pixels.
 constexpr double kWidth = 640, kHeight = 320;
 constexpr double kLeft = 72, kRight = 24, kTop = 36, kBottom = 44;
 constexpr char kTrainColor[] = "#1f77b4";
@@ -123,7 +123,7 @@ class Chart {
     return svg + Label((x_.at_low + x_.at_high) / 2, y_.at_low + 34, "middle", "epoch");
   }
 
-  // Broken where a value is missing; each point is marked.
+  // The line has a gap if a value is missing. Each point has a mark.
   std::string Line(const Series& curve) const {
     std::string path, points;
     bool pen_down = false;

@@ -5,6 +5,7 @@
 
 namespace cohort::keras {
 
+// The contents of a `.keras` file.
 struct ModelArchive {
   std::string keras_version = "3.15.0";  // of metadata.json; its configuration keys are in config.json
   std::string date_saved;                // "YYYY-MM-DD@HH:MM:SS"; if "", writing sets the current time

@@ -51,7 +51,7 @@ std::string NumberText(double value) {
   return OrderedJson(value).dump();
 }
 
-// Bytes that are no UTF-8 are replaced: a file is valid JSON in any case.
+// Replaces bytes that are not UTF-8, so that a file is always valid JSON.
 std::string Quoted(const std::string& text) {
   return OrderedJson(text).dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }

@@ -7,6 +7,7 @@ namespace cohort::keras {
 
 class ConfigReader;
 
+// Immutable and thread-safe, like every Layer.
 class InputLayer final : public Layer {
  public:
   // `shape` is that of one example.

@@ -40,7 +40,7 @@ class AreaUnderCurve final : public Metric {
   int64_t count() const { return static_cast<int64_t>(thresholds_.size()); }
   bool evenly_spaced() const { return options_.thresholds.empty(); }
   static std::vector<float> Thresholds(const AucOptions& options);
-  // Of each prediction [n] the last threshold that lies below it, int32 [n].
+  // Returns, for each prediction [n], the last threshold that is below it, int32 [n].
   Output BucketOf(const Output& predictions) const;
 
   const AucOptions options_;

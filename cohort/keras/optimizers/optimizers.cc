@@ -28,7 +28,7 @@ class SgdRule final : public UpdateRule {
     return ops::ResourceApplyKerasMomentum(a.var(), a.slot("momentum"), a.learning_rate(), a.gradient().values,
                                            a.Number("momentum", momentum_), nesterov_);
   }
-  // With a momentum every row keeps moving.
+  // With a momentum, every row changes in each step.
   bool has_sparse() const override { return momentum_ == 0.0; }
   Node* Sparse(const UpdateArgs& a) const override {
     return ops::ResourceScatterSub(a.var(), a.gradient().indices, ops::Mul(a.gradient().values, a.learning_rate()));
@@ -161,7 +161,7 @@ OptimizerPtr MakeAdam(const AdamOptions& options, const char* class_name, const 
   return MakeOptimizer(class_name, CommonOf(options, name), std::make_shared<AdamRule>(options));
 }
 
-// What files hold beside the rule's own options.
+// Reads the options that all optimizers have in files.
 template <typename Options>
 Options ReadOptimizerOptions(ConfigReader& reader) {
   Options options;

@@ -32,6 +32,7 @@ CommonOptions CommonOf(const Options& options, const char* name) {
           options.global_clipnorm};
 }
 
+// A slot that a rule wants for each variable.
 struct Slot {
   std::string name;
   double initial = 0.0;

@@ -13,6 +13,7 @@
 
 namespace cohort::keras {
 
+// One small training: its data, model and optimizer.
 struct TrainingCase {
   OptimizerPtr optimizer;
   int64_t examples = 22;
@@ -26,6 +27,7 @@ struct TrainingCase {
   std::string dtype_policy = "float32";
 };
 
+// The weights before and after a training, and its results.
 struct Trained {
   std::vector<Tensor> before, after;
   double loss = 0, metric = 0, evaluated = 0;

@@ -19,6 +19,7 @@
 
 namespace cohort::keras {
 
+// The options for cutting, shuffling and dividing the data.
 struct BatchOptions {
   const char* caller = "fit";  // name of the function in messages
   int64_t batch_size = 32;     // if the data are tensors

@@ -154,7 +154,7 @@ bool ModelState::SetOptimizerState(const std::vector<Tensor>& values, const std:
     return false;
   }
   engine().SetOptimizerVariables({values.begin(), values.begin() + static_cast<std::ptrdiff_t>(variables.size())});
-  // Slots come with the training step.
+  // The slots are made with the training step.
   if (!begun && values.size() > variables.size()) waiting_state_ = values;
   return true;
 }

@@ -21,6 +21,7 @@
 
 namespace cohort::keras {
 
+// The options of Model and Sequential.
 struct ModelOptions {
   std::string name;  // "": "sequential" or "functional"
   // "float32", or "mixed_bfloat16": layers compute in bfloat16, weights stay float32.
@@ -49,6 +50,7 @@ class LossList {
   std::vector<LossArgument> losses_;
 };
 
+// The arguments of Model::Compile.
 struct CompileOptions {
   OptimizerArgument optimizer = "rmsprop";
   // The losses of the outputs, in order. A single loss is used for every output. An output with an empty argument is
@@ -63,6 +65,7 @@ struct CompileOptions {
   std::function<void(StepContext& step)> test_step;
 };
 
+// The arguments of Model::Fit beside the data.
 struct FitOptions {
   int64_t batch_size = 32;  // of tensors; datasets already have batches
   int epochs = 1;           // the number of the last epoch
@@ -93,6 +96,7 @@ struct FitOptions {
   int64_t replica_check_steps = 500;
 };
 
+// The arguments of Model::Evaluate beside the data.
 struct EvaluateOptions {
   int64_t batch_size = 32;
   int verbose = 1;
@@ -101,6 +105,7 @@ struct EvaluateOptions {
   data::AutoShardPolicy auto_shard = data::AutoShardPolicy::kAuto;
 };
 
+// The arguments of Model::Predict beside the data.
 struct PredictOptions {
   int64_t batch_size = 32;
   int64_t steps = 0;

@@ -51,7 +51,7 @@ void ExpectSameLossesAndUpdates(const std::vector<StepParts*>& replicas) {
   }
 }
 
-// Of each replica what is to be summed beside the gradients.
+// Returns, for each replica, the values that are summed together with the gradients.
 PerReplica<std::vector<Output>> ScalarsOf(const Strategy& strategy, const std::vector<StepParts*>& replicas) {
   PerReplica<std::vector<Output>> values;
   for (size_t r = 0; r < replicas.size(); ++r) {

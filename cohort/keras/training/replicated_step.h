@@ -13,6 +13,7 @@
 
 namespace cohort::keras {
 
+// The fetches and targets that run the step of all replicas of a process.
 struct ReplicatedStep {
   // The values for all replicas, float32 scalars: loss, the loss of each output, and with several processes the number
   // of examples.

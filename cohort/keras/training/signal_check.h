@@ -23,6 +23,7 @@ struct LayerSignal {
   bool keras_fans = false;     // true: a depthwise kernel uses Keras's rule for fans (DepthwiseFans)
 };
 
+// The measurements of all layers in one step.
 struct SignalReport {
   double loss = 0;
   std::vector<LayerSignal> layers;  // in the order of the computation

@@ -53,7 +53,7 @@ struct StepBody {
   }
 };
 
-// What dense and sparse updates by a rule share: where the op's inputs are, and the checks.
+// The common part of dense and sparse updates by a rule: finds the op's inputs and checks them.
 template <typename Rule>
 class UpdateInputs {
  public:
