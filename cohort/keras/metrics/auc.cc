@@ -7,6 +7,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/losses/alignment.h"
 #include "cohort/keras/metrics/metric.h"
+#include "cohort/keras/metrics/metric_config.h"
 #include "cohort/ops/activation.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
@@ -178,8 +179,35 @@ Output AreaUnderCurve::Result(const std::vector<Output>& states) const {
   return ops::Sum(ops::Mul(ops::Sub(x.here, x.next), heights));
 }
 
+MetricPtr ReadAuc(ConfigReader& reader) {
+  AucOptions options;
+  options.name = ReadMetricName(reader, "auc");
+  reader.Read("num_thresholds", options.num_thresholds);
+  reader.Read("from_logits", options.from_logits);
+  reader.ReadBy("curve", [&](const ConfigValue& value) {
+    static const NameTable<Curve> table("curve", {{"ROC", Curve::kRoc}, {"PR", Curve::kPr}});
+    options.curve = table.Find(value.AsString());
+  });
+  reader.ReadBy("summation_method", [&](const ConfigValue& value) {
+    static const NameTable<SummationMethod> table("summation_method",
+                                                  {{"interpolation", SummationMethod::kInterpolation},
+                                                   {"minoring", SummationMethod::kMinoring},
+                                                   {"majoring", SummationMethod::kMajoring}});
+    options.summation_method = table.Find(value.AsString());
+  });
+  reader.ReadBy("thresholds", [&](const ConfigValue& value) {
+    for (const ConfigValue& threshold : value.AsList()) options.thresholds.push_back(threshold.AsDouble());
+  });
+  reader.OnlyDefault("multi_label", false);
+  reader.OnlyDefault("num_labels", nullptr);
+  reader.OnlyDefault("label_weights", nullptr);
+  return AUC(options);
+}
+
 }  // namespace
 
 MetricPtr AUC(const AucOptions& options) { return std::make_shared<AreaUnderCurve>(options); }
+
+std::vector<MetricMaker> AucMakers() { return {{"AUC", ReadAuc}}; }
 
 }  // namespace cohort::keras
