@@ -20,6 +20,7 @@
 #include "cohort/keras/losses/loss.h"
 #include "cohort/keras/metrics/metric.h"
 #include "cohort/keras/model.h"
+#include "cohort/keras/model_layer.h"
 #include "cohort/keras/optimizers/learning_rate_schedule.h"
 #include "cohort/keras/optimizers/optimizer.h"
 #include "cohort/keras/training/options.h"

@@ -23,6 +23,7 @@
 #include "cohort/keras/callbacks/history.h"
 #include "cohort/keras/layers/core_layers.h"
 #include "cohort/keras/layers/layer.h"
+#include "cohort/keras/model_layer.h"
 #include "cohort/keras/training/options.h"
 #include "cohort/keras/training/signal_check.h"
 
@@ -74,12 +75,24 @@ class Model {
 
   // Layers and weights exist.
   bool built() const;
-  std::vector<LayerInput> outputs() const;
-  // In the model's order: layer after layer. Need input shapes to be known, as do all functions below.
+  // Values to make a further model of, which begins with copies of this model's weights (model_layer.h). Need input
+  // shapes to be known, as do all functions below.
+  std::vector<LayerTensor> inputs() const;
+  std::vector<LayerTensor> outputs() const;
+
+  // The model's own layers, in its order. A Sequential's input is not among them.
+  std::vector<ModelLayer> layers() const;
+  // Throws NotFoundError, with the nearest names, if the model has no layer of this name.
+  ModelLayer GetLayer(const std::string& name) const;
+  // Freezes all layers of the model, or has all trained: see ModelLayer::SetTrainable.
+  void SetTrainable(bool trainable);
+  bool trainable() const;
+
+  // In the model's order: layer after layer.
   std::vector<Tensor> GetWeights() const;
   void SetWeights(const std::vector<Tensor>& weights);
-  std::vector<std::string> WeightNames() const;  // "dense/kernel"
-  std::vector<std::string> TrainableWeightNames() const;
+  std::vector<std::string> WeightNames() const;           // "dense/kernel"
+  std::vector<std::string> TrainableWeightNames() const;  // as layers are frozen now, before or after Compile
   int64_t CountParams() const;
 
   // The optimizer's rate for the next update. Set throws FailedPreconditionError if it follows a schedule.
@@ -87,7 +100,7 @@ class Model {
   void SetLearningRate(double rate);
   int64_t Iterations() const;  // updates so far
 
-  // The model as a layer of another model. Needs input shapes to be known. Initial values are drawn anew there.
+  // The model as a layer of another model, which begins with copies of its weights (model_layer.h).
   LayerRef AsLayer() const;
 
   // Files, as files/model_files.h has them.
@@ -102,6 +115,7 @@ class Model {
 
   // What the copies share, for the sources of keras/.
   ModelState& state() const { return *state_; }
+  const std::shared_ptr<ModelState>& shared_state() const { return state_; }
 
  protected:
   explicit Model(std::shared_ptr<ModelState> state);
@@ -116,6 +130,7 @@ class SequentialItem {
  public:
   SequentialItem(LayerRef layer) : layer_(std::move(layer)) {}
   SequentialItem(const LayerTensor& input) : layer_(input.call()->layer) {}
+  SequentialItem(const ModelLayer& layer) : layer_(layer.ref()) {}
   const LayerRef& layer() const { return layer_; }
 
  private:

@@ -22,6 +22,7 @@ ConfigValue SerializedLayers(const LayerGraph& layers, const std::string& dtype_
 struct LayersFromConfig {
   std::string class_name;  // "Sequential" or "Functional"
   std::string name;
+  bool trainable = true;
   std::string dtype_policy = "float32";
   std::vector<LayerRef> items;               // of a Sequential: possibly an InputLayer first
   Shape build_shape = Shape::UnknownRank();  // of a Sequential without one: [batch, ...], where it is known

@@ -17,14 +17,18 @@ namespace cohort::keras {
 // of the program's own is left out with a warning.
 void SaveModel(const Model& model, const std::string& path);
 
-// Makes a layer of the program's own from its configuration: "name", "trainable", and what its Config() gave. The layer
-// that it returns has this name and is trainable or not as the configuration says; else LoadModel throws
+// Makes a layer of the program's own from its configuration: what its Config() gave. LoadModel gives the layer its
+// name, and freezes it if it was frozen. If the factory returns a layer with another name of its own, LoadModel throws
 // InvalidArgumentError.
 using LayerFactory = std::function<LayerRef(const ConfigValue& config)>;
 
+// From now on LoadModel and Predictor::Load make layers of this class with `factory`. Thread-safe. Throws
+// AlreadyExistsError if the class is registered or is one of Keras's.
+void RegisterLayer(const std::string& class_name, LayerFactory factory);
+
 struct LoadOptions {
   bool compile = true;  // with the optimizer (and its state), losses and metrics of the file, where it has them
-  std::map<std::string, LayerFactory> custom_layers;  // by class name; before Keras's own
+  std::map<std::string, LayerFactory> custom_layers;  // by class name; before those of RegisterLayer and Keras's own
   int64_t seed = 0;                                   // as ModelOptions has them
   SessionConfig session;
   distribute::StrategyPtr strategy;
