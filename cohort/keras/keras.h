@@ -23,6 +23,7 @@
 #include "cohort/keras/model_layer.h"
 #include "cohort/keras/optimizers/learning_rate_schedule.h"
 #include "cohort/keras/optimizers/optimizer.h"
+#include "cohort/keras/predictor.h"
 #include "cohort/keras/training/options.h"
 #include "cohort/keras/training/signal_check.h"
 #include "cohort/keras/training/train_step.h"
