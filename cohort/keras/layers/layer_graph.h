@@ -2,7 +2,9 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/keras/layers/input_layer.h"
@@ -20,11 +22,17 @@ class LayerGraph final : public Layer {
     int index;
   };
   struct LayerStep {
-    LayerRef layer;
+    LayerRef layer;  // without an origin
     std::vector<Value> inputs;
   };
+  // A layer whose weights begin with those that it has in another model.
+  struct Inherited {
+    LayerRef layer;
+    WeightOrigin origin;
+  };
 
-  // Throws InvalidArgumentError for an input that is no Input(), is given twice or is missing, and for no output.
+  // Throws InvalidArgumentError for an input that is no Input(), is given twice or is missing, for no output, and for a
+  // layer that would have the weights of two models.
   LayerGraph(std::string class_name, std::string name, const std::vector<LayerTensor>& inputs,
              const std::vector<LayerTensor>& outputs);
 
@@ -36,11 +44,19 @@ class LayerGraph final : public Layer {
   const std::vector<LayerStep>& steps() const { return steps_; }
   const std::vector<Value>& output_values() const { return outputs_; }
 
+  // The layers that came with an origin. They are forgotten by the first call, so that the graph does not keep other
+  // models alive. For the one thread that builds the model.
+  std::vector<Inherited> TakeInherited() const { return std::exchange(inherited_, {}); }
+  bool inherits() const { return !inherited_.empty(); }
+
+  void SetTrainable(bool trainable) const override;
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override;
   DType InputDType() const override { return input_specs_[0].dtype; }
 
  private:
-  Value Visit(const LayerTensor& tensor);
+  // `model`: the built model that the values behind `tensor` were looked up in, or null.
+  Value Visit(const LayerTensor& tensor, const std::shared_ptr<ModelState>& model);
+  void Inherit(const LayerRef& layer, const std::shared_ptr<ModelState>& model);
   // Puts steps_, which every step's inputs precede, into Keras's order.
   void Sort();
 
@@ -50,6 +66,7 @@ class LayerGraph final : public Layer {
   std::vector<const LayerCall*> visited_;  // the calls of which steps_ were made
   std::map<const Layer*, size_t> met_;     // the order in which the walk reached the layers
   std::vector<Value> outputs_;
+  mutable std::vector<Inherited> inherited_;
 };
 
 }  // namespace cohort::keras

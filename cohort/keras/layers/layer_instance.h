@@ -17,7 +17,8 @@ namespace cohort::keras {
 struct ModelWeight {
   std::string path;   // "dense/kernel"
   std::string layer;  // path of its layer, "dense"
-  WeightSpec spec;    // `trainable` is false for those of frozen layers
+  WeightSpec spec;    // `trainable` as the layer declares it
+  bool trainable;     // false also for those of frozen layers
   ops::Variable variable;
 };
 
@@ -35,7 +36,9 @@ class WeightStore {
   // Returns the weight, and makes it if it is new. Throws InvalidArgumentError if it exists with another shape.
   const ModelWeight& Get(const std::string& layer_path, const WeightSpec& spec, bool trainable);
   const std::vector<ModelWeight>& weights() const { return weights_; }
-  // From now on a weight that is not there is an InternalError: the model is built.
+  // Sets by path which weights are trained. Requires: `trainable` has all weights.
+  void SetTrainable(const std::map<std::string, bool>& trainable);
+  // From now on a weight that is not there is an InvalidArgumentError: the model is built.
   void Freeze() { frozen_ = true; }
 
  private:
@@ -97,7 +100,7 @@ class LayerInstance {
   // Returns the results of each layer, in the order of calls. Inner layers come before the layers that contain them.
   const std::vector<LayerValues>& values() const { return values_; }
   const std::vector<Output>& losses() const { return losses_; }
-  // Of the weights used here that have a regularizer.
+  // Of the trained weights that have a regularizer; Keras leaves out those of frozen layers too.
   std::vector<Output> Penalties() const;
 
  private:

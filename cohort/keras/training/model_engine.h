@@ -75,6 +75,8 @@ class ModelEngine {
   const distribute::Strategy& strategy() const { return *strategy_; }
   // Returns the weights of the first replica.
   const std::vector<ModelWeight>& weights() const { return weights_.weights(); }
+  // Asks the layers anew which weights are trained. A step obeys what is true when it is made.
+  void UpdateTrainable();
   // Path and outputs of each of layers().steps().
   std::vector<LayerInstance::LayerValues> step_values() const;
   Graph& graph() { return graph_; }
@@ -105,7 +107,11 @@ class ModelEngine {
   // call together.
   SignalReport MeasureSignal(const StepFunction& step, const std::vector<Tensor>& batch);
   // The outputs for a batch of inputs, as in inference, by the first replica alone. Thread-safe.
-  std::vector<Tensor> Predict(const std::vector<Tensor>& x);
+  std::vector<Tensor> Predict(const std::vector<Tensor>& x) { return PredictFunction()(x); }
+  // The signature of Predict, prepared by the first call. Thread-safe.
+  Callable PredictFunction() COHORT_EXCLUDES(predict_mu_);
+  // The outputs in inference, float32 in mixed precision too.
+  const std::vector<Output>& predictions() const { return predictions_; }
 
  private:
   std::vector<Output> InputPlaceholders();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,9 +42,19 @@ class ModelState {
   // Makes layers and weights, and applies the arguments of Compile, if this is possible without data. Returns false if
   // it is not.
   bool BuildIfKnown();
+  // Makes layers and weights if some begin with the weights of another model, which is free to change afterwards.
+  void BuildIfItInherits();
   // Requires: EngineFor has returned.
   const LayerGraph& layers() const { return *layers_; }
   std::shared_ptr<const LayerGraph> shared_layers() const { return layers_; }
+
+  // The results of layers().steps()[step], to make a further model of; the same values each time. `self` is this.
+  // Requires: EngineFor has returned.
+  std::vector<LayerTensor> ValuesOf(const std::shared_ptr<ModelState>& self, size_t step);
+  // The path of one of the model's own layers: "dense_1". Throws InternalError for another layer.
+  std::string PathOf(const Layer& layer) const;
+  // Paths of weights ("dense_1/kernel") and their values. Paths begin with `layer` and a "/", or are all if it is "".
+  std::map<std::string, Tensor> WeightsBelow(const std::string& layer);
 
   void Compile(const CompileOptions& options);
   const std::optional<CompileOptions>& compile_options() const { return compile_options_; }
@@ -66,9 +77,15 @@ class ModelState {
 
  private:
   void ResolveCompiled();
+  // Weights of layers that other models have begin with copies of theirs.
+  void InheritWeights(ModelEngine& engine) const;
+  // Warns once if layers were frozen or freed since the training step was made.
+  void CheckTrainable();
 
   const ModelOptions options_;
   const MakeLayers make_layers_;
+  std::vector<std::vector<LayerTensor>> values_;  // of ValuesOf, by step
+  std::vector<bool> step_trainable_;              // of all layers, when the training step was made; empty: none is
   mutable Mutex build_mu_;
   // Set once, with build_mu_ held. Read after a call of EngineFor.
   std::shared_ptr<const LayerGraph> layers_;

@@ -2,12 +2,9 @@
 // Compile:
 //
 //   void Clipped(keras::StepContext& step) {
-//     const std::vector<Output> y_pred = step.Call(step.x());
+//     const Output y_pred = step.Call(step.x()[0]);
 //     const Output loss = step.Loss(y_pred);
-//     auto gradients = step.Gradients(loss);
-//     ...                                   // change them
-//     step.ApplyGradients(gradients);
-//     step.ReportLoss(loss);
+//     step.ApplyGradients(train::ClipByGlobalNorm(step.Gradients(loss), 1.0f));
 //     step.UpdateMetrics(y_pred);
 //   }
 //   model.Compile({.loss = "mse", .train_step = Clipped});
@@ -41,19 +38,23 @@ class StepContext {
 
   // Returns the model's outputs as float32, computed as training() says.
   std::vector<Output> Call(const std::vector<Output>& x);
+  // Of a model with one input and one output. Throws InvalidArgumentError for one with more.
+  Output Call(Output x);
   // The loss of the batch, a float32 scalar: of each output sum / weight as its loss has it, times its loss weight, and
   // the penalties of regularizers and layers. With several replicas the weight is that of the global batch, and each
   // has its share of the penalties: so their losses, and gradients, add up to those of the global batch.
   Output Loss(const std::vector<Output>& y_pred);
+  Output Loss(Output y_pred) { return Loss(std::vector<Output>{y_pred}); }
   // Of the trainable weights; those that the loss does not depend on have none.
   std::vector<train::GradientAndVariable> Gradients(Output loss) const;
   // Lets the optimizer change the weights. Gradients are first summed over replicas, when the steps of all replicas are
   // described. Call it once, in training.
   void ApplyGradients(const std::vector<train::GradientAndVariable>& gradients);
-  // What logs show as "loss", summed over replicas.
+  // What logs show as "loss", summed over replicas. A step that does not call it reports the result of its first Loss.
   void ReportLoss(Output loss);
   // Adds the batch to the metrics that were given to Compile.
   void UpdateMetrics(const std::vector<Output>& y_pred);
+  void UpdateMetrics(Output y_pred) { UpdateMetrics(std::vector<Output>{y_pred}); }
   // This step's replica, for more than one.
   distribute::ReplicaContext& replica() const;
   // Adds another node that the step has to run.
