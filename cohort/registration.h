@@ -2,10 +2,12 @@
 // it before main() runs.
 #pragma once
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 
 // Idempotent and thread-safe. Returns true, so that it can initialise a constant.
-bool RegisterAll();
+COHORT_EXPORT bool RegisterAll();
 
 inline const bool kAllRegistered = RegisterAll();
 

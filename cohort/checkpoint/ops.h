@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort {
@@ -18,20 +19,20 @@ class OpRegistry;
 //   _SnapshotWrite   all values of a snapshot as a checkpoint written by the task itself
 //   _SnapshotDrop    frees a snapshot
 //   _CheckpointProbe fails unless the task sees a file that another one has written
-void RegisterCheckpointOps(OpRegistry& registry);
-void RegisterCheckpointKernels(KernelRegistry& registry);
+COHORT_EXPORT void RegisterCheckpointOps(OpRegistry& registry);
+COHORT_EXPORT void RegisterCheckpointKernels(KernelRegistry& registry);
 
 namespace ops {
 
 // Writes `tensors` as the checkpoint `prefix` (string scalar), on the device where the node stands.
 // `tensor_names` and `shape_and_slices`: string [n]; a slice is "" for a whole tensor or "10 3 5,5:0,3" (full
 // shape, then start,length of each dimension) for a part of one.
-Node* SaveV2(Output prefix, Output tensor_names, Output shape_and_slices, const std::vector<Output>& tensors,
-             const std::string& name = "SaveV2");
+COHORT_EXPORT Node* SaveV2(Output prefix, Output tensor_names, Output shape_and_slices,
+                           const std::vector<Output>& tensors, const std::string& name = "SaveV2");
 // The reverse. The step fails with NotFoundError "Key X not found in checkpoint", InvalidArgumentError where
 // the stored dtype is another, DataLossError for files that are damaged.
-std::vector<Output> RestoreV2(Output prefix, Output tensor_names, Output shape_and_slices,
-                              const std::vector<DType>& dtypes, const std::string& name = "RestoreV2");
+COHORT_EXPORT std::vector<Output> RestoreV2(Output prefix, Output tensor_names, Output shape_and_slices,
+                                            const std::vector<DType>& dtypes, const std::string& name = "RestoreV2");
 
 }  // namespace ops
 }  // namespace cohort

@@ -9,6 +9,7 @@
 
 #include "cohort/checkpoint/checkpoint_rotation.h"
 #include "cohort/checkpoint/checkpoint_state.h"
+#include "cohort/core/export.h"
 #include "cohort/core/mutex.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/variables.h"
@@ -19,7 +20,7 @@ namespace cohort {
 class BundleReader;
 class VariableSnapshots;
 
-struct SaverOptions {
+struct COHORT_EXPORT SaverOptions {
   std::vector<ops::Variable> var_list;           // empty: all of the graph that are not local
   int max_to_keep = 5;                           // 0: all, and the state file lists only the last
   double keep_checkpoint_every_n_hours = 10000;  // one in that many hours is never deleted
@@ -33,7 +34,7 @@ struct SaverOptions {
 };
 
 // Thread-safe; one Save or Restore at a time. The graph must outlive it. Works with any session of the graph.
-class Saver {
+class COHORT_EXPORT Saver {
  public:
   // Adds the nodes it needs: before the graph is finalized, after the variables. Throws InvalidArgumentError
   // where there is no variable, or two of one name.

@@ -11,10 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 
 // A value; copies are independent, const members are thread-safe.
-class ClusterSpec {
+class COHORT_EXPORT ClusterSpec {
  public:
   // Task index -> "host:port" of one job. Indices need not be dense.
   using Tasks = std::map<int, std::string>;
@@ -65,10 +67,10 @@ class ClusterSpec {
   std::map<std::string, Tasks, std::less<>> jobs_;
 };
 
-std::ostream& operator<<(std::ostream& out, const ClusterSpec& cluster);
+COHORT_EXPORT std::ostream& operator<<(std::ostream& out, const ClusterSpec& cluster);
 
 // "host:port" in its parts: host is a name, an IPv4 address, or an IPv6 address (without its brackets).
-struct HostPort {
+struct COHORT_EXPORT HostPort {
   std::string host;
   int port = 0;  // 0 to 65535; 0 stands for a port that the system chooses
 };
@@ -76,9 +78,9 @@ struct HostPort {
 // Throws InvalidArgumentError that says what is wrong with `address`: empty, no port, port not a number from
 // 0 to 65535, empty host, a character that no host name has, an IPv6 address without brackets, a "grpc://" in
 // front.
-HostPort ParseAddress(std::string_view address);
+COHORT_EXPORT HostPort ParseAddress(std::string_view address);
 
 // "/job:worker/task:1".
-std::string TaskName(std::string_view job, int index);
+COHORT_EXPORT std::string TaskName(std::string_view job, int index);
 
 }  // namespace cohort

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cohort/cluster/cluster_spec.h"
+#include "cohort/core/export.h"
 #include "cohort/runtime/session.h"
 
 namespace cohort {
@@ -15,7 +16,7 @@ namespace cohort {
 class ClusterNode;
 
 // The arguments of TensorFlow's Server(...), and what is ours.
-struct ServerOptions {
+struct COHORT_EXPORT ServerOptions {
   std::string protocol = "grpc";  // or "in_process": no sockets, all tasks of the cluster live in this process
   // device_count, intra_op_parallelism_threads of this task's devices; connect_timeout_secs of its collectives.
   SessionConfig config;
@@ -40,7 +41,7 @@ struct ServerOptions {
 };
 
 // Thread-safe. Several servers may live in one process.
-class Server {
+class COHORT_EXPORT Server {
  public:
   // `job` and `task` may be left out ("" and -1) where the spec has only one. Throws InvalidArgumentError for a task
   // that the spec lacks or an unknown protocol, and what Start throws.

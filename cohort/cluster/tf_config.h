@@ -11,10 +11,11 @@
 #include <string_view>
 
 #include "cohort/cluster/cluster_spec.h"
+#include "cohort/core/export.h"
 
 namespace cohort {
 
-struct TFConfig {
+struct COHORT_EXPORT TFConfig {
   ClusterSpec cluster;                   // empty where there is none: a program on its own
   std::optional<std::string> task_type;  // "chief", "worker", "ps", "evaluator" or another job of the cluster
   std::optional<int> task_index;
@@ -31,14 +32,14 @@ struct TFConfig {
 // - an address that ParseAddress refuses, or that two tasks share (port 0 may be shared);
 // - with a cluster: a task type that is none of its jobs, or an index that its job does not have. An evaluator need not
 //   be a job of the cluster.
-TFConfig ParseTFConfig(std::string_view json);
+COHORT_EXPORT TFConfig ParseTFConfig(std::string_view json);
 // {"cluster": {...}}, which ParseTFConfig reads back.
-std::string ClusterToJson(const ClusterSpec& cluster);
+COHORT_EXPORT std::string ClusterToJson(const ClusterSpec& cluster);
 
 // As tf.distribute.cluster_resolver.TFConfigClusterResolver: reads the environment anew on each access, so
 // that it can be made before TF_CONFIG is set. Every access throws what ParseTFConfig throws. Thread-safe as
 // getenv is: nobody may change the environment meanwhile.
-class TFConfigClusterResolver {
+class COHORT_EXPORT TFConfigClusterResolver {
  public:
   // What is set here wins over TF_CONFIG.
   struct Options {

@@ -4,9 +4,11 @@
 #include <bit>
 #include <cstdint>
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 
-struct bfloat16 {
+struct COHORT_EXPORT bfloat16 {
   uint16_t bits = 0;
 
   bfloat16() = default;

@@ -7,12 +7,13 @@
 #include <span>
 #include <utility>
 
+#include "cohort/core/export.h"
 #include "cohort/core/memory_space.h"
 
 namespace cohort {
 
 // Thread-safe reference counting; the bytes themselves are not synchronised.
-class Buffer {
+class COHORT_EXPORT Buffer {
  public:
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -23,12 +24,19 @@ class Buffer {
 
   void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Unref() {
-    if (refs_.load(std::memory_order_acquire) == 1 || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) Destroy();
+    if (refs_.load(std::memory_order_acquire) == 1 ||
+        (refs_.fetch_sub(1, std::memory_order_acq_rel) & ~kForeign) == 1) {
+      Destroy();
+    }
   }
-  // True when the caller's reference is the only one, so that it may write in place.
+  // True if the caller's reference is the only one, so that the caller may write in place. Never true for memory that a
+  // program lent (Tensor::FromBlob): kernels read it and do not write into it.
   bool IsUnique() const { return refs_.load(std::memory_order_acquire) == 1; }
 
  protected:
+  // A bit of refs_, above every count: the memory is the program's.
+  static constexpr int32_t kForeign = 1 << 30;
+
   Buffer(void* data, size_t size, MemorySpace space) : data_(data), size_(size), space_(space) {}
   virtual ~Buffer() = default;
   // Gives the block back; called once, when the last reference goes.
@@ -40,7 +48,7 @@ class Buffer {
   MemorySpace space_;
 };
 
-class BufferPtr {
+class COHORT_EXPORT BufferPtr {
  public:
   BufferPtr() = default;
   // Takes over the reference that a new Buffer is born with.
@@ -69,7 +77,7 @@ class BufferPtr {
 };
 
 // Thread-safe. Allocate never returns null; it throws ResourceExhaustedError with the size asked for.
-class Allocator {
+class COHORT_EXPORT Allocator {
  public:
   virtual ~Allocator() = default;
   // `bytes` of uninitialised memory, aligned to 64; 0 bytes give a valid buffer of size 0.
@@ -77,7 +85,7 @@ class Allocator {
   virtual MemorySpace space() const = 0;
 };
 
-struct AllocatorStats {
+struct COHORT_EXPORT AllocatorStats {
   int64_t bytes_in_use = 0;  // of large blocks held by someone
   int64_t bytes_cached = 0;  // of large blocks kept for the next caller
   int64_t system_allocations = 0;
@@ -85,9 +93,9 @@ struct AllocatorStats {
 
 // Host memory. Blocks of 32 KiB and more are kept in size classes when they are freed, because a fresh page costs
 // many times a warm one; smaller ones are the C library's. Lives as long as the process.
-Allocator& HostAllocator();
-AllocatorStats HostAllocatorStats();
+COHORT_EXPORT Allocator& HostAllocator();
+COHORT_EXPORT AllocatorStats HostAllocatorStats();
 // Gives every cached block back to the system.
-void TrimHostAllocator();
+COHORT_EXPORT void TrimHostAllocator();
 
 }  // namespace cohort

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cohort/core/bfloat16.h"
+#include "cohort/core/export.h"
 
 namespace cohort {
 
@@ -27,17 +28,17 @@ enum class DType : int32_t {
 };
 
 // Bytes of one element; 0 for kString, kResource and kVariant, whose elements are objects.
-size_t DTypeSize(DType dtype);
+COHORT_EXPORT size_t DTypeSize(DType dtype);
 // "float32", "int64", ... (Keras's and numpy's names).
-std::string_view DTypeName(DType dtype);
+COHORT_EXPORT std::string_view DTypeName(DType dtype);
 // The reverse; also TensorFlow's spellings "float", "double". kInvalid where there is none.
-DType DTypeFromName(std::string_view name);
+COHORT_EXPORT DType DTypeFromName(std::string_view name);
 // True for a number that names one of our dtypes.
-bool IsKnownDType(int32_t number);
-bool IsFloating(DType dtype);  // float32, float64, bfloat16
-bool IsInteger(DType dtype);   // int32, int64, uint8
-bool IsHandle(DType dtype);    // resource, variant: refers to an object of this process
-std::ostream& operator<<(std::ostream& out, DType dtype);
+COHORT_EXPORT bool IsKnownDType(int32_t number);
+COHORT_EXPORT bool IsFloating(DType dtype);  // float32, float64, bfloat16
+COHORT_EXPORT bool IsInteger(DType dtype);   // int32, int64, uint8
+COHORT_EXPORT bool IsHandle(DType dtype);    // resource, variant: refers to an object of this process
+COHORT_EXPORT std::ostream& operator<<(std::ostream& out, DType dtype);
 
 template <typename T>
 struct DTypeOf;

@@ -9,13 +9,15 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 
 // Throws the Error that belongs to `error` (an errno value): "MESSAGE: No space left on device".
-[[noreturn]] void ThrowErrno(int error, const std::string& message);
+[[noreturn]] COHORT_EXPORT void ThrowErrno(int error, const std::string& message);
 
 // Immutable once opened; reads are thread-safe.
-class RandomAccessFile {
+class COHORT_EXPORT RandomAccessFile {
  public:
   explicit RandomAccessFile(const std::string& path);
   ~RandomAccessFile();
@@ -34,10 +36,10 @@ class RandomAccessFile {
 };
 
 // The whole of a regular file.
-std::string ReadFile(const std::string& path);
+COHORT_EXPORT std::string ReadFile(const std::string& path);
 
 // A new (or emptied) file, written from its beginning, unbuffered. Not thread-safe.
-class WritableFile {
+class COHORT_EXPORT WritableFile {
  public:
   explicit WritableFile(const std::string& path);
   ~WritableFile();  // closes; an error then is lost
@@ -59,7 +61,7 @@ class WritableFile {
 
 // A file that appears under its name only when it is whole: written as `<path>.tempstate<16 hex digits>`
 // beside it, synced, renamed. The temporary file is removed by the destructor unless Publish() succeeded.
-class AtomicFile {
+class COHORT_EXPORT AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);
   ~AtomicFile();
@@ -80,17 +82,17 @@ class AtomicFile {
 };
 
 // AtomicFile with one Append, through to SyncDirectory.
-void WriteFileAtomically(const std::string& path, std::string_view bytes);
+COHORT_EXPORT void WriteFileAtomically(const std::string& path, std::string_view bytes);
 
 // Removes a file; false where there was none.
-bool RemoveFile(const std::string& path);
-bool FileExists(const std::string& path);
-void RenameFile(const std::string& from, const std::string& to);
+COHORT_EXPORT bool RemoveFile(const std::string& path);
+COHORT_EXPORT bool FileExists(const std::string& path);
+COHORT_EXPORT void RenameFile(const std::string& from, const std::string& to);
 // With its parents; no error where it exists.
-void CreateDirectories(const std::string& path);
+COHORT_EXPORT void CreateDirectories(const std::string& path);
 // Makes renames and removals in `path` durable.
-void SyncDirectory(const std::string& path);
+COHORT_EXPORT void SyncDirectory(const std::string& path);
 // "/a/b" of "/a/b/c", "." of "c".
-std::string DirectoryOf(const std::string& path);
+COHORT_EXPORT std::string DirectoryOf(const std::string& path);
 
 }  // namespace cohort

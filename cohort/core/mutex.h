@@ -6,6 +6,8 @@
 #include <mutex>
 #include <shared_mutex>
 
+#include "cohort/core/export.h"
+
 #if defined(__clang__)
 #define COHORT_TSA(x) __attribute__((x))
 #else
@@ -28,7 +30,7 @@
 
 namespace cohort {
 
-class COHORT_CAPABILITY("mutex") Mutex {
+class COHORT_CAPABILITY("mutex") COHORT_EXPORT Mutex {
  public:
   void Lock() COHORT_ACQUIRE() { mu_.lock(); }
   void Unlock() COHORT_RELEASE() { mu_.unlock(); }
@@ -39,7 +41,7 @@ class COHORT_CAPABILITY("mutex") Mutex {
   std::mutex mu_;
 };
 
-class COHORT_SCOPED_CAPABILITY MutexLock {
+class COHORT_SCOPED_CAPABILITY COHORT_EXPORT MutexLock {
  public:
   explicit MutexLock(Mutex& mu) COHORT_ACQUIRE(mu) : mu_(mu) { mu_.Lock(); }
   ~MutexLock() COHORT_RELEASE() { mu_.Unlock(); }
@@ -51,7 +53,7 @@ class COHORT_SCOPED_CAPABILITY MutexLock {
 };
 
 // Waits always have a deadline or a condition that a failure path also signals (design: no wait without an end).
-class CondVar {
+class COHORT_EXPORT CondVar {
  public:
   void Wait(Mutex& mu) COHORT_REQUIRES(mu) {
     std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
@@ -80,7 +82,7 @@ class CondVar {
   std::condition_variable cv_;
 };
 
-class COHORT_CAPABILITY("shared mutex") SharedMutex {
+class COHORT_CAPABILITY("shared mutex") COHORT_EXPORT SharedMutex {
  public:
   void Lock() COHORT_ACQUIRE() { mu_.lock(); }
   void Unlock() COHORT_RELEASE() { mu_.unlock(); }
@@ -91,7 +93,7 @@ class COHORT_CAPABILITY("shared mutex") SharedMutex {
   std::shared_mutex mu_;
 };
 
-class COHORT_SCOPED_CAPABILITY WriterLock {
+class COHORT_SCOPED_CAPABILITY COHORT_EXPORT WriterLock {
  public:
   explicit WriterLock(SharedMutex& mu) COHORT_ACQUIRE(mu) : mu_(mu) { mu_.Lock(); }
   ~WriterLock() COHORT_RELEASE() { mu_.Unlock(); }
@@ -102,7 +104,7 @@ class COHORT_SCOPED_CAPABILITY WriterLock {
   SharedMutex& mu_;
 };
 
-class COHORT_SCOPED_CAPABILITY ReaderLock {
+class COHORT_SCOPED_CAPABILITY COHORT_EXPORT ReaderLock {
  public:
   explicit ReaderLock(SharedMutex& mu) COHORT_ACQUIRE_SHARED(mu) : mu_(mu) { mu_.LockShared(); }
   ~ReaderLock() COHORT_RELEASE_GENERIC() { mu_.UnlockShared(); }

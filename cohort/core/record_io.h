@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/core/export.h"
 #include "cohort/core/file.h"
 
 namespace cohort {
@@ -14,15 +15,15 @@ inline constexpr size_t kRecordHeaderBytes = 12;
 inline constexpr size_t kRecordFooterBytes = 4;
 
 // Appends one framed record to `out`.
-void EncodeRecord(std::string_view payload, std::string* out);
+COHORT_EXPORT void EncodeRecord(std::string_view payload, std::string* out);
 
 // For readers: the payload's length by the `header` of kRecordHeaderBytes, and the check of a payload that is followed
 // by its footer. Both throw DataLossError with `path` and the record's `offset` for a wrong crc.
-uint64_t DecodeRecordLength(std::string_view header, const std::string& path, int64_t offset);
-void CheckRecordPayload(std::string_view payload_and_footer, const std::string& path, int64_t offset);
+COHORT_EXPORT uint64_t DecodeRecordLength(std::string_view header, const std::string& path, int64_t offset);
+COHORT_EXPORT void CheckRecordPayload(std::string_view payload_and_footer, const std::string& path, int64_t offset);
 
 // Buffers up to 64 KiB. Not thread-safe. Throws as file.h says.
-class RecordWriter {
+class COHORT_EXPORT RecordWriter {
  public:
   // Creates or empties the file.
   explicit RecordWriter(const std::string& path) : file_(path) {}
@@ -43,7 +44,7 @@ class RecordWriter {
 };
 
 // Not thread-safe.
-class RecordReader {
+class COHORT_EXPORT RecordReader {
  public:
   enum class Outcome {
     kRecord,

@@ -10,9 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 
-class Shape {
+class COHORT_EXPORT Shape {
  public:
   static constexpr int kMaxRank = 8;
   static constexpr int64_t kUnknownDim = -1;
@@ -62,9 +64,11 @@ class Shape {
   int8_t rank_ = 0;
   std::array<int64_t, kMaxRank> dims_{};
 };
+COHORT_EXPORT bool operator==(const Shape& a, const Shape& b);
+COHORT_EXPORT std::ostream& operator<<(std::ostream& out, const Shape& shape);
 
 // Broadcasting of two shapes by numpy's rules, unknown dimensions allowed. Throws InvalidArgumentError
 // "Incompatible shapes: [2,3] vs. [4]".
-Shape BroadcastShapes(const Shape& a, const Shape& b);
+COHORT_EXPORT Shape BroadcastShapes(const Shape& a, const Shape& b);
 
 }  // namespace cohort

@@ -2,6 +2,7 @@
 // so whoever writes into a tensor makes sure that nobody else holds it.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -9,11 +10,12 @@
 
 #include "cohort/core/buffer.h"
 #include "cohort/core/dtype.h"
+#include "cohort/core/export.h"
 #include "cohort/core/shape.h"
 
 namespace cohort {
 
-class Tensor {
+class COHORT_EXPORT Tensor {
  public:
   Tensor() = default;  // no tensor: dtype kInvalid
   // Uninitialised elements (strings: empty ones) from `allocator`. Throws InvalidArgumentError for a shape that is
@@ -44,6 +46,14 @@ class Tensor {
   }
   // All bytes zero (strings: empty).
   static Tensor Zeros(DType dtype, const Shape& shape);
+  // A tensor over memory of the program: elements in row-major order from `data` on. No byte is copied. Kernels read
+  // the memory and never write into it; the program must not change it while a step may read it. Calls `deleter`
+  // exactly once: when the last tensor on the memory goes, on the thread that lets go of it, or before FromBlob throws.
+  // The deleter must not throw. It may be empty; then the memory has to outlive all tensors on it. Throws
+  // InvalidArgumentError for strings and handles, for a shape that is not fully defined or too large to address, for a
+  // null pointer to one or more elements, and for memory that is not aligned to the size of an element. Kernels need no
+  // stricter alignment; 64 bytes are the fastest.
+  static Tensor FromBlob(void* data, DType dtype, const Shape& shape, std::function<void()> deleter);
 
   // Gives up the buffer; afterwards not defined().
   void Reset() {
@@ -96,7 +106,7 @@ class Tensor {
   Tensor Clone() const;
 
   const BufferPtr& buffer() const { return buffer_; }
-  // True when this is the only tensor on its buffer and starts at its beginning.
+  // True if this is the only tensor on its buffer, and the buffer is not foreign memory.
   bool OwnsBufferAlone() const { return buffer_ && buffer_->IsUnique(); }
 
   // "float32[2,2] [1, 2, 3, ...]", at most `max_values` values.

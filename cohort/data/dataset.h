@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/data/element.h"
 #include "cohort/graph/graph.h"
 
@@ -20,13 +21,13 @@ class DatasetNode;
 class Dataset;
 class StageIterator;
 
-struct IteratorOptions {
+struct COHORT_EXPORT IteratorOptions {
   // Shuffles that reshuffle take the order of this pass; a Repeat counts on from it.
   int64_t epoch = 0;
 };
 
 // One run over a dataset. Not thread-safe; threads of its stages end with it.
-class Iterator {
+class COHORT_EXPORT Iterator {
  public:
   Iterator(std::shared_ptr<const DatasetNode> root, const IteratorOptions& options);
   ~Iterator();
@@ -56,11 +57,11 @@ class Iterator {
   std::unique_ptr<StageIterator> stage_;
 };
 
-struct MapOptions {
+struct COHORT_EXPORT MapOptions {
   // Calls under way at once, on threads of the iterator; the order of elements stays. 1: on the caller's thread.
   int num_parallel_calls = 1;
 };
-struct InterleaveOptions {
+struct COHORT_EXPORT InterleaveOptions {
   int cycle_length = 4;  // inner datasets that are open at once
   int block_length = 1;  // elements taken from one before the next has its turn
 };
@@ -72,7 +73,7 @@ using HostPredicate = std::function<bool(const std::vector<Tensor>&)>;
 using HostDatasetFunction = std::function<Dataset(const std::vector<Tensor>&)>;
 
 // Cheap to copy. All stages throw InvalidArgumentError for parameters that make no sense.
-class Dataset {
+class COHORT_EXPORT Dataset {
  public:
   // The slices of the tensors along axis 0, which has the same size in all. Shares the tensors' bytes.
   static Dataset FromTensorSlices(std::vector<Tensor> tensors);

@@ -7,11 +7,12 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/core/export.h"
 #include "cohort/data/dataset.h"
 
 namespace cohort::data {
 
-struct SerializedDataset {
+struct COHORT_EXPORT SerializedDataset {
   std::string description;
   // The tensors that the description refers to, by a hash of their contents: what a receiver has already need not be
   // sent again. They share the dataset's bytes.
@@ -19,12 +20,12 @@ struct SerializedDataset {
 };
 
 // Throws FailedPreconditionError that names the stage where one calls a function of this process.
-SerializedDataset Serialize(const Dataset& dataset);
+COHORT_EXPORT SerializedDataset Serialize(const Dataset& dataset);
 
 // The same pipeline; a shuffle without a seed keeps the one that it has drawn. `lookup` returns the tensor of a hash
 // and may throw. Throws DataLossError or InvalidArgumentError for bytes that describe no dataset or a tensor that does
 // not have its hash.
-Dataset Deserialize(std::string_view description, const std::function<Tensor(uint64_t hash)>& lookup);
-Dataset Deserialize(const SerializedDataset& serialized);
+COHORT_EXPORT Dataset Deserialize(std::string_view description, const std::function<Tensor(uint64_t hash)>& lookup);
+COHORT_EXPORT Dataset Deserialize(const SerializedDataset& serialized);
 
 }  // namespace cohort::data

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 #include "cohort/data/dataset.h"
 
@@ -11,7 +12,7 @@ namespace cohort::data {
 
 // A feature is one position of what comes after the first axis. Inputs: float32, float64, int32, int64, uint8 or
 // bfloat16; sums are kept in double (Welford 1962). Not thread-safe while it is fitted.
-class StandardScaler {
+class COHORT_EXPORT StandardScaler {
  public:
   // Mean and deviation of the rows of `rows`, [n, features...]; what was fitted before is dropped. Throws
   // InvalidArgumentError for no rows or a dtype that is no number.

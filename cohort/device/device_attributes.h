@@ -4,11 +4,12 @@
 #include <cstdint>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/device_name.h"
 
 namespace cohort {
 
-struct DeviceAttributes {
+struct COHORT_EXPORT DeviceAttributes {
   DeviceName name;           // full
   std::string type;          // as its backend says
   uint64_t incarnation = 0;  // random, new at each start of the process

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "cohort/core/export.h"
+
 namespace cohort::distribute {
 
 // kAuto chooses an algorithm by size; kRing is the ring alone. kGloo, where it was found when this was built, moves the
@@ -11,9 +13,9 @@ namespace cohort::distribute {
 // kNccl is a name of TensorFlow's that no build of Cohort has: CheckCommunication always throws for it.
 enum class CommunicationImplementation { kAuto, kRing, kGloo, kNccl };
 // "AUTO", "RING", "GLOO", "NCCL"; in any case. Throws InvalidArgumentError that lists them.
-CommunicationImplementation ImplementationByName(const std::string& name);
+COHORT_EXPORT CommunicationImplementation ImplementationByName(const std::string& name);
 
-struct CommunicationOptions {
+struct COHORT_EXPORT CommunicationOptions {
   CommunicationImplementation implementation = CommunicationImplementation::kAuto;
   int64_t bytes_per_pack = 0;  // of gradients that travel together; 0: chosen by what was measured
   // Of one collective; 0: none - a lost worker ends it all the same. Then DeadlineExceededError.
@@ -21,10 +23,10 @@ struct CommunicationOptions {
 };
 
 // Whether it can be chosen here.
-bool IsBuilt(CommunicationImplementation implementation);
+COHORT_EXPORT bool IsBuilt(CommunicationImplementation implementation);
 // Throws InvalidArgumentError for an implementation that was not built, with those that were, and for negative numbers.
-void CheckCommunication(const CommunicationOptions& options);
+COHORT_EXPORT void CheckCommunication(const CommunicationOptions& options);
 // What collectives take as communication_hint.
-std::string CommunicationHint(const CommunicationOptions& options);
+COHORT_EXPORT std::string CommunicationHint(const CommunicationOptions& options);
 
 }  // namespace cohort::distribute

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/sharding/auto_shard.h"
 #include "cohort/distribute/strategy.h"
@@ -14,7 +15,7 @@
 namespace cohort::distribute {
 
 // One run over a distributed dataset. Not thread-safe. With several processes each of them makes the same calls.
-class DistributedIterator {
+class COHORT_EXPORT DistributedIterator {
  public:
   DistributedIterator(StrategyPtr strategy, const data::Dataset& dataset, const data::IteratorOptions& options);
 
@@ -33,7 +34,7 @@ class DistributedIterator {
 };
 
 // Cheap to copy.
-class DistributedDataset {
+class COHORT_EXPORT DistributedDataset {
  public:
   DistributedDataset(StrategyPtr strategy, data::Dataset dataset)
       : strategy_(std::move(strategy)), dataset_(std::move(dataset)) {}
@@ -52,11 +53,11 @@ class DistributedDataset {
 // TensorFlow does (PartOfProcess). All processes make the call together: shuffles without a seed take the chief's
 // (WithSeedsOfChief), unless each process reads everything (kOff) in an order of its own. Throws what data::AutoShard
 // and WithSeedsOfChief throw.
-DistributedDataset DistributeDataset(const StrategyPtr& strategy, const data::Dataset& dataset,
-                                     data::AutoShardPolicy policy = data::AutoShardPolicy::kAuto);
+COHORT_EXPORT DistributedDataset DistributeDataset(const StrategyPtr& strategy, const data::Dataset& dataset,
+                                                   data::AutoShardPolicy policy = data::AutoShardPolicy::kAuto);
 
 // What a function that makes the input of one process may know.
-struct InputContext {
+struct COHORT_EXPORT InputContext {
   int num_input_pipelines = 1;  // processes
   int input_pipeline_id = 0;
   int num_replicas_in_sync = 1;
@@ -64,11 +65,11 @@ struct InputContext {
   int64_t GetPerReplicaBatchSize(int64_t global_batch_size) const;
 };
 // `make` yields batches of one replica; nothing is divided.
-DistributedDataset DistributeDatasetsFromFunction(const StrategyPtr& strategy,
-                                                  const std::function<data::Dataset(const InputContext&)>& make);
+COHORT_EXPORT DistributedDataset DistributeDatasetsFromFunction(
+    const StrategyPtr& strategy, const std::function<data::Dataset(const InputContext&)>& make);
 
 // What one process reads of a dataset of global batches.
-struct InputPart {
+struct COHORT_EXPORT InputPart {
   data::Dataset dataset;  // The batches of this process's replicas, in turn.
   // Whether the processes divide each global batch among them. Then all of them have to read the same data in the same
   // order.
@@ -78,21 +79,24 @@ struct InputPart {
 // of ceil(rows / replicas) rows for each replica of all processes, and worker i of n gets the parts j with j mod n ==
 // i. kFile: files of its own; kHint: what Shard(hint) leaves to it; kOff: everything; of these the rows are cut to the
 // replicas' sizes (data::RebatchSizes), or each batch into equal parts if the size of a global batch is not known.
-InputPart PartOfProcess(const Strategy& strategy, const data::Dataset& dataset, data::AutoShardPolicy policy);
+COHORT_EXPORT InputPart PartOfProcess(const Strategy& strategy, const data::Dataset& dataset,
+                                      data::AutoShardPolicy policy);
 
 // Returns the dataset with the seeds that the chief has drawn for shuffles without a seed, so that such shuffles have
 // one order at all processes, in every epoch. All processes make the call together. Shuffles of datasets that the
 // function of an Interleave makes keep their own. Throws WorkersDisagreeError if another process has another number of
 // such shuffles, and what WorkerMeeting::Gather throws.
-data::Dataset WithSeedsOfChief(const Strategy& strategy, const data::Dataset& dataset);
+COHORT_EXPORT data::Dataset WithSeedsOfChief(const Strategy& strategy, const data::Dataset& dataset);
 
 // Returns the rows of a global batch that each replica of this process takes (Strategy::RowsOf). The tensors share the
 // batch's bytes.
-PerReplica<std::vector<Tensor>> RowsOfReplicas(const Strategy& strategy, const std::vector<Tensor>& global_batch);
+COHORT_EXPORT PerReplica<std::vector<Tensor>> RowsOfReplicas(const Strategy& strategy,
+                                                             const std::vector<Tensor>& global_batch);
 
 // Gives batches without rows to replicas that have none (empty lists): like those of another replica, or, if none has
 // data, like `spec` says. Throws InvalidArgumentError, which begins with `caller`, if the spec does not tell the
 // shapes.
-void FillWithoutRows(PerReplica<std::vector<Tensor>>* values, const data::ElementSpec& spec, const std::string& caller);
+COHORT_EXPORT void FillWithoutRows(PerReplica<std::vector<Tensor>>* values, const data::ElementSpec& spec,
+                                   const std::string& caller);
 
 }  // namespace cohort::distribute

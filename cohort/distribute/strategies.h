@@ -9,36 +9,37 @@
 
 #include "cohort/cluster/server.h"
 #include "cohort/cluster/tf_config.h"
+#include "cohort/core/export.h"
 #include "cohort/distribute/strategy.h"
 
 namespace cohort::distribute {
 
 // One replica wherever the graph's scopes put it.
-StrategyPtr Default();
+COHORT_EXPORT StrategyPtr Default();
 // One replica with all its variables on `device` ("/cpu:0").
-StrategyPtr OneDevice(const std::string& device);
+COHORT_EXPORT StrategyPtr OneDevice(const std::string& device);
 
-struct MirroredOptions {
+struct COHORT_EXPORT MirroredOptions {
   // Of the replicas, in this process; empty: all logical CPUs (config::SetLogicalDevices), which is one if nothing else
   // was set.
   std::vector<std::string> devices = {};
   CommunicationOptions communication = {};
 };
 // A copy of each variable on every device; gradients are summed over all.
-StrategyPtr Mirrored(const MirroredOptions& options = {});
-StrategyPtr Mirrored(const std::vector<std::string>& devices);
+COHORT_EXPORT StrategyPtr Mirrored(const MirroredOptions& options = {});
+COHORT_EXPORT StrategyPtr Mirrored(const std::vector<std::string>& devices);
 // So many replicas on logical CPUs.
-StrategyPtr MirroredOnCpus(int replicas);
+COHORT_EXPORT StrategyPtr MirroredOnCpus(int replicas);
 
-struct CentralStorageOptions {
+struct COHORT_EXPORT CentralStorageOptions {
   std::vector<std::string> compute_devices = {};  // as in MirroredOptions
   std::string parameter_device = std::string("/device:") + kHostDeviceType + ":0";
   CommunicationOptions communication = {};
 };
 // One copy of each variable, on the parameter device, where gradients are summed and applied once.
-StrategyPtr CentralStorage(const CentralStorageOptions& options = {});
+COHORT_EXPORT StrategyPtr CentralStorage(const CentralStorageOptions& options = {});
 
-struct MultiWorkerOptions {
+struct COHORT_EXPORT MultiWorkerOptions {
   CommunicationOptions communication = {};
   TFConfigClusterResolver resolver = {};  // who is in the cluster, and which task this is
   // Replicas of this process, one a logical CPU; 0: as config:: says. The same at all processes.
@@ -49,6 +50,6 @@ struct MultiWorkerOptions {
 // which ends with the strategy; initial values are the chief's. Without a cluster, or alone in it, this process trains
 // by itself, and a warning says so. Throws InvalidArgumentError where TF_CONFIG does not say which task this is, and
 // for a task that does not train (ps, evaluator); what Server throws.
-StrategyPtr MultiWorkerMirrored(const MultiWorkerOptions& options = {});
+COHORT_EXPORT StrategyPtr MultiWorkerMirrored(const MultiWorkerOptions& options = {});
 
 }  // namespace cohort::distribute

@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/distribute/communication_options.h"
 #include "cohort/distribute/variable_placer.h"
 #include "cohort/graph/gradients.h"
@@ -59,7 +60,7 @@ using PerCopy = std::vector<T>;
 enum class Reduction { kSum, kMean };
 
 // Who trains, on which devices.
-struct StrategyLayout {
+struct COHORT_EXPORT StrategyLayout {
   std::string name;                  // "MirroredStrategy"
   std::vector<std::string> devices;  // of this process's replicas; "": wherever the scopes say
   std::vector<std::string> members;  // devices of all replicas of all processes, by rank
@@ -71,12 +72,12 @@ struct StrategyLayout {
 };
 
 // The collectives that each replica adds while Run calls its function: the n-th of one is the n-th of all.
-struct ReplicaCalls {
+struct COHORT_EXPORT ReplicaCalls {
   std::vector<int64_t> instance_keys;
 };
 
 // What the function of Strategy::Run may know and do for the replica it is called for. For one thread.
-class ReplicaContext {
+class COHORT_EXPORT ReplicaContext {
  public:
   ReplicaContext(const Strategy& strategy, Graph& graph, int local, ReplicaCalls* calls)
       : strategy_(strategy), graph_(graph), local_(local), calls_(calls) {}
@@ -108,7 +109,7 @@ class ReplicaContext {
 };
 
 // While it lives, variables that this thread makes in the graph are the strategy's.
-class [[nodiscard]] StrategyScope {
+class [[nodiscard]] COHORT_EXPORT StrategyScope {
  public:
   // Throws FailedPreconditionError in the scope of another strategy.
   StrategyScope(const Strategy& strategy, Graph& graph);
@@ -122,7 +123,7 @@ class [[nodiscard]] StrategyScope {
 
 // Immutable but for the group of its processes, which forms itself when it is first needed. Thread-safe. Graphs that
 // were made with it may outlive it; sessions on its target may not outlive its server.
-class Strategy {
+class COHORT_EXPORT Strategy {
  public:
   // Throws InvalidArgumentError for a layout that does not fit together. strategies.h has the kinds.
   Strategy(StrategyLayout layout, std::unique_ptr<const VariablePlacer> placer);

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/distribute/strategy.h"
 
 namespace cohort::distribute {
@@ -10,7 +11,7 @@ namespace cohort::distribute {
 // The chief has the folder itself. Each other worker has one of its own in it, "workertempdir_1", for as long as the
 // object lives; what an earlier process has left of it is removed first. What Fit's callbacks write needs none of this:
 // they write at the chief alone.
-class WorkerFolder {
+class COHORT_EXPORT WorkerFolder {
  public:
   // Makes the folder, with its parents. Throws what core/file.h throws.
   WorkerFolder(const Strategy& strategy, const std::string& folder);

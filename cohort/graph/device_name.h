@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 
 // The type of the devices whose memory is the host's. Every task has one, and a node that names no type stands there.
@@ -12,10 +14,10 @@ inline constexpr char kHostDeviceType[] = "CPU";
 
 // Lets "/type:0" stand for "/device:TYPE:0" in device names. The host's type can always be written so. Called at start,
 // before names are parsed; a second call for a type does nothing.
-void AddShortDeviceType(std::string_view type);
+COHORT_EXPORT void AddShortDeviceType(std::string_view type);
 
 // Every part is optional; an absent one means "any".
-struct DeviceName {
+struct COHORT_EXPORT DeviceName {
   std::optional<std::string> job;
   std::optional<int> replica;
   std::optional<int> task;
@@ -43,6 +45,6 @@ struct DeviceName {
 };
 
 // Text form of outer scope overridden by inner scope.
-std::string MergeDevices(std::string_view outer, std::string_view inner);
+COHORT_EXPORT std::string MergeDevices(std::string_view outer, std::string_view inner);
 
 }  // namespace cohort

@@ -7,12 +7,13 @@
 #include <string_view>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort {
 
 // Immutable once made, thread-safe.
-class Function {
+class COHORT_EXPORT Function {
  public:
   // Throws InvalidArgumentError for a name that TensorFlow would not take (letters, digits and "_.-/" after a letter),
   // an argument without dtype, and results that are not of the body; and what adding the nodes throws.
@@ -47,15 +48,15 @@ class Function {
 
 // Adds the arguments of a function and what `body` makes of them to `graph`. Throws as Function's constructor; `name`
 // is for the message.
-void FillBody(const std::string& name, const std::vector<FunctionArg>& args, const FunctionBody& body, Graph& graph,
-              std::vector<Output>* arguments, std::vector<Output>* results);
+COHORT_EXPORT void FillBody(const std::string& name, const std::vector<FunctionArg>& args, const FunctionBody& body,
+                            Graph& graph, std::vector<Output>* arguments, std::vector<Output>* results);
 
 // A FunctionDef, wire compatible with TensorFlow's. Shapes of arguments stand in its arg_attr "_output_shapes". A call
 // runs what its results depend on and all nodes with an effect or a state, which are named as control outputs.
 // Throws UnimplementedError for a function that calls others; a GraphDef has them all.
-std::string SerializeFunction(const Function& function);
+COHORT_EXPORT std::string SerializeFunction(const Function& function);
 // Throws InvalidArgumentError for bytes that are no FunctionDef or one that Cohort cannot have (attributes that a call
 // decides, functions as attributes, unknown dtypes), NotFoundError for unknown ops; messages name function and node.
-std::shared_ptr<const Function> ParseFunction(std::string_view bytes);
+COHORT_EXPORT std::shared_ptr<const Function> ParseFunction(std::string_view bytes);
 
 }  // namespace cohort

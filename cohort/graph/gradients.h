@@ -4,13 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort {
 
 // A gradient: dense, or rows of a larger tensor (TensorFlow's IndexedSlices), or none at all.
 // Sparse: values [n, ...row] T, indices [n] int32 or int64 (may repeat), dense_shape [rank] int64 or int32.
-struct Gradient {
+struct COHORT_EXPORT Gradient {
   Output values;
   Output indices;
   Output dense_shape;
@@ -27,7 +28,7 @@ struct Gradient {
 
 // How graph/ turns sparse gradients into dense ones and sums them; ops/ registers the nodes it needs under fixed op
 // names: AddN, UnsortedSegmentSum, ConcatV2, ZerosLike, OnesLike.
-class GradientContext {
+class COHORT_EXPORT GradientContext {
  public:
   GradientContext(const Node& node, std::vector<Gradient> output_gradients);
 
@@ -57,11 +58,12 @@ class GradientContext {
 // An x may be the handle of a variable: then all its reads and gathers count. `stop` are values whose inputs are not
 // followed. Nodes are added beside the op that they differentiate (same device).
 // Throws InvalidArgumentError for an op on the way that has neither a gradient nor the declaration that it has none.
-std::vector<Gradient> Gradients(const std::vector<Output>& ys, const std::vector<Output>& xs,
-                                const std::vector<Output>& grad_ys = {}, const std::vector<Output>& stop = {});
+COHORT_EXPORT std::vector<Gradient> Gradients(const std::vector<Output>& ys, const std::vector<Output>& xs,
+                                              const std::vector<Output>& grad_ys = {},
+                                              const std::vector<Output>& stop = {});
 
 // The dense form; rows of a sparse gradient whose indices repeat are summed. Throws InvalidArgumentError, with the name
 // of the variable, for a gradient that does not exist.
-Output ToDense(const Gradient& gradient);
+COHORT_EXPORT Output ToDense(const Gradient& gradient);
 
 }  // namespace cohort

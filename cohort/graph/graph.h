@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/mutex.h"
 #include "cohort/graph/node.h"
 #include "cohort/graph/node_builder.h"
@@ -19,7 +20,7 @@
 namespace cohort {
 
 class Function;
-struct FunctionArg {
+struct COHORT_EXPORT FunctionArg {
   DType dtype = DType::kInvalid;
   Shape shape = Shape::UnknownRank();
   std::string name;  // of the argument's node in the body; "" where it does not matter
@@ -31,7 +32,7 @@ struct FunctionArg {
 using FunctionBody = std::function<std::vector<Output>(Graph& body, const std::vector<Output>& args)>;
 
 // Thread-safe for adding nodes. Scopes belong to the thread that opened them.
-class Graph {
+class COHORT_EXPORT Graph {
  public:
   Graph();
   Graph(const Graph&) = delete;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/attr_value.h"
 #include "cohort/graph/op_def.h"
 
@@ -16,7 +17,7 @@ class Graph;
 class Node;
 
 // The value at output `index` of a node. Cheap to copy; valid as long as its graph.
-struct Output {
+struct COHORT_EXPORT Output {
   Node* node = nullptr;
   int index = 0;
 
@@ -28,7 +29,7 @@ struct Output {
   friend bool operator==(const Output&, const Output&) = default;
 };
 
-class Node {
+class COHORT_EXPORT Node {
  public:
   int id() const { return id_; }
   const std::string& name() const { return name_; }

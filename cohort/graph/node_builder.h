@@ -5,13 +5,14 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/node.h"
 
 namespace cohort {
 
 // Collects the parts of one node: graph.Op("MatMul").Input(a).Input(b).Attr("transpose_a", true).Finish().
 // Attributes that follow from inputs (T, N, ...) and those with defaults need not be given.
-class NodeBuilder {
+class COHORT_EXPORT NodeBuilder {
  public:
   NodeBuilder(Graph& graph, std::string op) : graph_(&graph), op_(std::move(op)) {}
   NodeBuilder& Name(std::string name);       // made unique; default: the op's name

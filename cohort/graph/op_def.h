@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cohort/core/dtype.h"
+#include "cohort/core/export.h"
 #include "cohort/core/shape.h"
 #include "cohort/graph/attr_value.h"
 
@@ -21,7 +22,7 @@ struct Output;
 class GradientContext;
 
 // One input or output of an op. Exactly one of dtype, type_attr, type_list_attr says what its dtype is.
-struct ArgDef {
+struct COHORT_EXPORT ArgDef {
   std::string name;
   DType dtype = DType::kInvalid;
   std::string type_attr;       // "x: T"
@@ -47,7 +48,7 @@ enum class AttrKind {
   kListShape
 };
 
-struct AttrDef {
+struct COHORT_EXPORT AttrDef {
   std::string name;
   AttrKind kind = AttrKind::kInt;
   std::optional<AttrValue> default_value;
@@ -58,7 +59,7 @@ struct AttrDef {
 
 // What is known of the inputs of a node: of their static shapes and constants while a graph is built, of their tensors
 // while the node runs. A ShapeContext asks it; `i` is in [0, num_inputs()).
-class InputFacts {
+class COHORT_EXPORT InputFacts {
  public:
   virtual ~InputFacts() = default;
   virtual int num_inputs() const = 0;
@@ -77,7 +78,7 @@ class InputFacts {
 
 // What a shape rule may ask about a node: the node that is being added to a graph, or, on a device whose kernels only
 // enqueue their work, the node that is about to run (device/output_shapes.h). Index errors are InternalError.
-class ShapeContext {
+class COHORT_EXPORT ShapeContext {
  public:
   // Both must outlive the context.
   ShapeContext(const AttrMap& attrs, const InputFacts& inputs) : attrs_(attrs), inputs_(inputs) {}
@@ -122,7 +123,7 @@ const T& ShapeContext::attr(std::string_view name) const {
 using ShapeFn = std::function<std::vector<Shape>(ShapeContext&)>;
 using GradientFn = std::function<void(GradientContext&)>;
 
-class OpDef {
+class COHORT_EXPORT OpDef {
  public:
   explicit OpDef(std::string name) : name_(std::move(name)) {}
 
@@ -222,7 +223,7 @@ class OpDef {
 };
 
 // Filled once at start by the explicit registration list (cohort/registration.h), read-only afterwards.
-class OpRegistry {
+class COHORT_EXPORT OpRegistry {
  public:
   static OpRegistry& Global();
 

@@ -8,12 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/node.h"
 
 namespace cohort {
 
 // A variable as the graph knows it; ops/state.h makes them. `value` is a read at the time of the step's start.
-struct VariableInfo {
+struct COHORT_EXPORT VariableInfo {
   std::string name;
   DType dtype = DType::kInvalid;
   Shape shape;
@@ -26,7 +27,7 @@ struct VariableInfo {
   bool local = false;  // neither saved nor shared: initialised by the local init op of each worker
 };
 
-struct VariableRequest {
+struct COHORT_EXPORT VariableRequest {
   std::string name;
   DType dtype = DType::kFloat32;
   Shape shape;
@@ -39,7 +40,7 @@ using VariableMaker = std::function<VariableInfo*(const VariableRequest&)>;
 using VariableCreator = std::function<VariableInfo*(const VariableMaker& next, const VariableRequest&)>;
 
 // What a device function sees of the node being added.
-struct NodeDraft {
+struct COHORT_EXPORT NodeDraft {
   const std::string& op;
   const std::string& name;
   const std::string& device;  // as the scopes inside this one have left it
@@ -50,7 +51,7 @@ struct NodeDraft {
 using DeviceFunction = std::function<std::string(const NodeDraft&)>;
 
 // Nodes added in this scope by this thread get the device; of nested scopes the inner one wins field by field.
-class DeviceScope {
+class COHORT_EXPORT DeviceScope {
  public:
   DeviceScope(Graph& graph, const std::string& device);
   DeviceScope(Graph& graph, DeviceFunction function);
@@ -65,7 +66,7 @@ class DeviceScope {
 
 // Prefixes the names of nodes with `name`, made unique ("a", then "a_1"). A name that ends in "/" is taken as it is,
 // from the root; "" goes back to the root.
-class NameScope {
+class COHORT_EXPORT NameScope {
  public:
   NameScope(Graph& graph, const std::string& name);
   ~NameScope();
@@ -78,7 +79,7 @@ class NameScope {
 };
 
 // Nodes added in this scope run after `nodes`.
-class ControlDependencies {
+class COHORT_EXPORT ControlDependencies {
  public:
   ControlDependencies(Graph& graph, std::vector<Node*> nodes);
   // Hides all control dependencies outside.
@@ -92,7 +93,7 @@ class ControlDependencies {
 
 // Nodes added in this scope stand on the device of `node`, whatever the device scopes say. They are recorded as
 // colocated with what `node` itself is colocated with, else with `node`.
-class ColocateWith {
+class COHORT_EXPORT ColocateWith {
  public:
   ColocateWith(Graph& graph, const Node& node);
   // Hides all colocations outside.
@@ -104,7 +105,7 @@ class ColocateWith {
   Graph& graph_;
 };
 
-class VariableCreatorScope {
+class COHORT_EXPORT VariableCreatorScope {
  public:
   VariableCreatorScope(Graph& graph, VariableCreator creator);
   ~VariableCreatorScope();

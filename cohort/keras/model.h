@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/callbacks/history.h"
 #include "cohort/keras/layers/core_layers.h"
 #include "cohort/keras/layers/layer.h"
@@ -31,7 +32,7 @@ namespace cohort::keras {
 class ModelState;
 class Trainer;
 
-class Model {
+class COHORT_EXPORT Model {
  public:
   // Throws InvalidArgumentError for inputs and outputs that do not hang together.
   Model(const std::vector<LayerTensor>& inputs, const std::vector<LayerTensor>& outputs,
@@ -112,7 +113,7 @@ class Model {
 };
 
 // What a Sequential is made of: layers, and possibly an Input() as the first item.
-class SequentialItem {
+class COHORT_EXPORT SequentialItem {
  public:
   SequentialItem(LayerRef layer) : layer_(std::move(layer)) {}
   SequentialItem(const LayerTensor& input) : layer_(input.call()->layer) {}
@@ -122,7 +123,7 @@ class SequentialItem {
   LayerRef layer_;
 };
 
-class Sequential : public Model {
+class COHORT_EXPORT Sequential : public Model {
  public:
   explicit Sequential(const std::vector<SequentialItem>& items = {}, const ModelOptions& options = {});
   // Before anything has built the model.

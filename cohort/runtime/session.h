@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 #include "cohort/device/device_attributes.h"
 #include "cohort/graph/graph.h"
@@ -19,7 +20,7 @@
 namespace cohort {
 
 // The fields of TensorFlow's ConfigProto that have a meaning here, with its names and defaults.
-struct SessionConfig {
+struct COHORT_EXPORT SessionConfig {
   std::map<std::string, int>
       device_count;                      // {"CPU", 2}: two logical CPU devices; types that there are not do not count
   int intra_op_parallelism_threads = 0;  // OpenMP team of each device; 0 = the cores, divided by the devices
@@ -39,16 +40,16 @@ struct SessionConfig {
 
 // Logs a warning for each field of `config` that is set and has no effect, once a process and field. Session and Server
 // call it.
-void WarnOfFieldsWithoutEffect(const SessionConfig& config);
+COHORT_EXPORT void WarnOfFieldsWithoutEffect(const SessionConfig& config);
 
-struct RunOptions {
+struct COHORT_EXPORT RunOptions {
   int64_t timeout_in_ms = 0;  // overrides operation_timeout_in_ms
 };
 
 using FeedList = std::vector<std::pair<Output, Tensor>>;
 
 // What a run needs to know: values to feed, values to fetch, nodes that just have to run.
-struct RunRequest {
+struct COHORT_EXPORT RunRequest {
   FeedList feeds;
   std::vector<Output> fetches;
   std::vector<Node*> targets;
@@ -57,7 +58,7 @@ struct RunRequest {
 
 // The fetched values of a run, in the order of the fetches. A value can be asked for by its position or by its Output.
 // Becomes a std::vector<Tensor> where one is wanted.
-class RunResults {
+class COHORT_EXPORT RunResults {
  public:
   RunResults() = default;
   // `fetches[i]` is what `values[i]` was fetched for. Requires: both have one length.
@@ -89,7 +90,7 @@ class RunResults {
 
 // Sees every Session::Run and RunAsync of the session that it was given to (callables pass it by). Hooks of training
 // loops stand on this. Calls come on the threads that run the session, several at a time if several runs are under way.
-class RunInterceptor {
+class COHORT_EXPORT RunInterceptor {
  public:
   virtual ~RunInterceptor() = default;
   // Before a run. May add feeds, fetches and targets behind those of the caller, and change the options. What it throws
@@ -101,7 +102,7 @@ class RunInterceptor {
 };
 
 // A (feeds, fetches, targets) signature resolved once. Valid as long as its session; thread-safe.
-class Callable {
+class COHORT_EXPORT Callable {
  public:
   // Feeds in the order of MakeCallable. Throws as Session::Run.
   RunResults operator()(const std::vector<Tensor>& feeds) const;
@@ -113,7 +114,7 @@ class Callable {
 };
 
 // Thread-safe. The graph must outlive it; nodes may be added to the graph while the session exists.
-class Session {
+class COHORT_EXPORT Session {
  public:
   // `target`: "" for devices of its own in this process, a Server's Target() or "grpc://host:port" for a cluster.
   // Throws NotFoundError for a target of another kind, UnavailableError / DeadlineExceededError where the target's own

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/core/export.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/record_io.h"
 #include "cohort/core/tensor.h"
@@ -19,7 +20,7 @@ enum class SessionStatus { kStart = 1, kStop = 2, kCheckpoint = 3 };
 // Thread-safe. Events are buffered; a write flushes when `max_queue` are waiting or `flush_secs` have passed
 // since the last flush, Flush() and Close() always. Errors of the disk are thrown by the call that meets them
 // (core/file.h).
-class EventWriter {
+class COHORT_EXPORT EventWriter {
  public:
   struct Options {
     std::string filename_suffix;

@@ -6,19 +6,20 @@
 #include <span>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort {
 
 // As it is stored: counts[i] values lie in [limits[i-1], limits[i]).
-struct HistogramData {
+struct COHORT_EXPORT HistogramData {
   double min = 0, max = 0, num = 0, sum = 0, sum_squares = 0;
   std::vector<double> limits;
   std::vector<double> counts;
 };
 
 // Not thread-safe.
-class Histogram {
+class COHORT_EXPORT Histogram {
  public:
   Histogram();
   static std::span<const double> BucketLimits();

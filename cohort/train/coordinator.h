@@ -9,12 +9,13 @@
 #include <thread>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/mutex.h"
 
 namespace cohort::train {
 
 // Thread-safe, except that only one thread starts and joins.
-class Coordinator {
+class COHORT_EXPORT Coordinator {
  public:
   Coordinator() = default;
   // Stops and joins.

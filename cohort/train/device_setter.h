@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cohort/cluster/cluster_spec.h"
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort::train {
@@ -21,21 +22,21 @@ namespace cohort::train {
 using PsStrategy = std::function<int(const NodeDraft&)>;
 
 // 0, 1, ..., num_tasks - 1, 0, ... Copies share the position. Thread-safe.
-PsStrategy RoundRobin(int num_tasks);
+COHORT_EXPORT PsStrategy RoundRobin(int num_tasks);
 
 // The load that a node puts on its task.
 using PsLoad = std::function<double(const NodeDraft&)>;
 // Bytes of the node's value (for a variable's handle: of the variable). Throws InvalidArgumentError for a
 // shape that is not fully known.
-double ByteSizeLoad(const NodeDraft& draft);
+COHORT_EXPORT double ByteSizeLoad(const NodeDraft& draft);
 // The task with the least load so far, the first of equals; the node's load is then added to it. Copies share
 // the loads. Thread-safe.
-PsStrategy GreedyLoadBalancingStrategy(int num_tasks, PsLoad load);
+COHORT_EXPORT PsStrategy GreedyLoadBalancingStrategy(int num_tasks, PsLoad load);
 
 // Ops that TensorFlow sends to parameter servers: variables and tables.
-std::vector<std::string> DefaultPsOps();
+COHORT_EXPORT std::vector<std::string> DefaultPsOps();
 
-struct ReplicaDeviceSetterOptions {
+struct COHORT_EXPORT ReplicaDeviceSetterOptions {
   int ps_tasks = 0;  // overridden by `cluster`
   std::string ps_device = "/job:ps";
   std::string worker_device = "/job:worker";
@@ -50,6 +51,6 @@ struct ReplicaDeviceSetterOptions {
 // another job takes no turn of the strategy. Updates of variables are not named here: they follow their
 // variable by colocation. Throws InvalidArgumentError for devices that cannot be parsed and for a negative
 // ps_tasks; the function throws it for a strategy that names no task.
-DeviceFunction ReplicaDeviceSetter(const ReplicaDeviceSetterOptions& options);
+COHORT_EXPORT DeviceFunction ReplicaDeviceSetter(const ReplicaDeviceSetterOptions& options);
 
 }  // namespace cohort::train

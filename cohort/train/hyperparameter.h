@@ -5,12 +5,13 @@
 #include <string>
 #include <utility>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/variables.h"
 
 namespace cohort::train {
 
-class Hyperparameter {
+class COHORT_EXPORT Hyperparameter {
  public:
   Hyperparameter(double value) : value_(value) {}
   // A scalar of any floating dtype.

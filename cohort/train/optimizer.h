@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/gradients.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/variables.h"
@@ -19,13 +20,13 @@
 
 namespace cohort::train {
 
-struct GradientAndVariable {
+struct COHORT_EXPORT GradientAndVariable {
   Gradient gradient;  // may be none
   ops::Variable variable;
 };
 
 // For one graph and one thread at a time. Adds nodes when called; holds no values itself.
-class Optimizer {
+class COHORT_EXPORT Optimizer {
  public:
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
@@ -77,17 +78,17 @@ class Optimizer {
 };
 
 // Rows of equal index summed: unique indices. The nodes stand where the scopes say.
-Gradient SumRepeatedRows(const Gradient& gradient);
+COHORT_EXPORT Gradient SumRepeatedRows(const Gradient& gradient);
 
 // Scales all gradients by one factor, clip_norm / max(norm, clip_norm), so that their global norm (ops::GlobalNorm) is
 // at most `clip_norm`; with TensorFlow's semantics: sparse gradients stay sparse and count their rows as they are,
 // variables without a gradient stay without, and a norm that is infinite or NaN makes every gradient NaN.
 // `global_norm`: gets the norm before clipping, if it is not null. Throws InvalidArgumentError if `clip_norm` is not
 // positive or if there is no gradient.
-std::vector<GradientAndVariable> ClipByGlobalNorm(const std::vector<GradientAndVariable>& gradients, float clip_norm,
-                                                  Output* global_norm = nullptr);
+COHORT_EXPORT std::vector<GradientAndVariable> ClipByGlobalNorm(const std::vector<GradientAndVariable>& gradients,
+                                                                float clip_norm, Output* global_norm = nullptr);
 
-class GradientDescentOptimizer final : public Optimizer {
+class COHORT_EXPORT GradientDescentOptimizer final : public Optimizer {
  public:
   explicit GradientDescentOptimizer(Hyperparameter learning_rate, const std::string& name = "GradientDescent");
 
@@ -101,7 +102,7 @@ class GradientDescentOptimizer final : public Optimizer {
 };
 
 // Slot "momentum".
-class MomentumOptimizer final : public Optimizer {
+class COHORT_EXPORT MomentumOptimizer final : public Optimizer {
  public:
   MomentumOptimizer(Hyperparameter learning_rate, Hyperparameter momentum, bool use_nesterov = false,
                     const std::string& name = "Momentum");
@@ -118,7 +119,7 @@ class MomentumOptimizer final : public Optimizer {
 };
 
 // Slot "accumulator". Throws InvalidArgumentError for an initial value that is not positive.
-class AdagradOptimizer final : public Optimizer {
+class COHORT_EXPORT AdagradOptimizer final : public Optimizer {
  public:
   explicit AdagradOptimizer(Hyperparameter learning_rate, double initial_accumulator_value = 0.1,
                             const std::string& name = "Adagrad");
@@ -134,7 +135,7 @@ class AdagradOptimizer final : public Optimizer {
 };
 
 // Slots "m" and "v"; the powers of beta1 and beta2 are variables "beta1_power" and "beta2_power".
-class AdamOptimizer final : public Optimizer {
+class COHORT_EXPORT AdamOptimizer final : public Optimizer {
  public:
   explicit AdamOptimizer(Hyperparameter learning_rate = 0.001, Hyperparameter beta1 = 0.9, Hyperparameter beta2 = 0.999,
                          Hyperparameter epsilon = 1e-8, const std::string& name = "Adam");
@@ -156,7 +157,7 @@ class AdamOptimizer final : public Optimizer {
 };
 
 // Slots "rms" (initially 1), "momentum" and, where centered, "mg".
-class RMSPropOptimizer final : public Optimizer {
+class COHORT_EXPORT RMSPropOptimizer final : public Optimizer {
  public:
   explicit RMSPropOptimizer(Hyperparameter learning_rate, Hyperparameter decay = 0.9, Hyperparameter momentum = 0.0,
                             Hyperparameter epsilon = 1e-10, bool centered = false, const std::string& name = "RMSProp");

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "cohort/checkpoint/saver.h"
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/variables.h"
 #include "cohort/runtime/session.h"
@@ -14,7 +15,7 @@
 namespace cohort::train {
 
 // What a program gives to a Scaffold; everything else gets TensorFlow's default.
-struct ScaffoldOptions {
+struct COHORT_EXPORT ScaffoldOptions {
   Node* init_op = nullptr;                // default: the initializers of all variables that are not local
   FeedList init_feed;                     // fed to init_op
   std::function<void(Session&)> init_fn;  // called after init_op; not called if a checkpoint was restored
@@ -27,7 +28,7 @@ struct ScaffoldOptions {
 };
 
 // One a graph. Not thread-safe; constant after Finalize.
-class Scaffold {
+class COHORT_EXPORT Scaffold {
  public:
   explicit Scaffold(ScaffoldOptions options = {}) : options_(std::move(options)) {}
 

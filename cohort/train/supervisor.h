@@ -17,6 +17,7 @@
 
 #include "cohort/checkpoint/saver.h"
 #include "cohort/cluster/server.h"
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/variables.h"
 #include "cohort/runtime/session.h"
@@ -27,7 +28,7 @@
 
 namespace cohort::train {
 
-struct SupervisorOptions {
+struct COHORT_EXPORT SupervisorOptions {
   bool is_chief = true;
   std::string logdir;       // of the chief: checkpoints, events, graph.pbtxt; "": nothing is written
   Node* init_op = nullptr;  // default: the initializers of all variables that are not local
@@ -61,7 +62,7 @@ class ManagedSession;
 
 // One a program. managed_session, Stop and the end of a ManagedSession belong to one thread; the rest is
 // thread-safe.
-class Supervisor {
+class COHORT_EXPORT Supervisor {
  public:
   // Adds the nodes it needs and finalizes the graph. Throws InvalidArgumentError for a worker that is not
   // chief and has variables without a device, which it could not share.
@@ -127,7 +128,7 @@ class Supervisor {
 // through options.server that training is done. Call Close at the end of the block: it throws the error of a service,
 // or the one given to RequestStop. The destructor does the same as Close, but only logs such an error. If the block is
 // left by an exception, that exception goes on, nothing is saved, and other errors are logged.
-class [[nodiscard]] ManagedSession {
+class [[nodiscard]] COHORT_EXPORT ManagedSession {
  public:
   ~ManagedSession();
   ManagedSession(const ManagedSession&) = delete;

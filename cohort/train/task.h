@@ -13,12 +13,13 @@
 
 #include "cohort/cluster/cluster_spec.h"
 #include "cohort/cluster/server.h"
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort::train {
 
 // The flags of TensorFlow's parameter-server programs, and some of our own.
-struct TaskFlags {
+struct COHORT_EXPORT TaskFlags {
   std::string ps_hosts;                  // "host:port,host:port"
   std::string worker_hosts;              // likewise
   std::string job_name;                  // "ps" or "worker"
@@ -33,12 +34,12 @@ struct TaskFlags {
 // What is not one of them stays in `argv`, in its order, and `*argc` becomes the count of what is left; words behind
 // "--" are left alone. Throws InvalidArgumentError for a value that is missing or is not of the flag's kind, and for a
 // flag that is nearly one of these ("--task_idex"), with its name.
-TaskFlags TakeTaskFlags(int* argc, char** argv);
+COHORT_EXPORT TaskFlags TakeTaskFlags(int* argc, char** argv);
 // One line a flag, for a program's --help.
-std::string TaskFlagsHelp();
+COHORT_EXPORT std::string TaskFlagsHelp();
 
 // Without flags and TF_CONFIG it is a worker on its own, without a server.
-struct Task {
+struct COHORT_EXPORT Task {
   ClusterSpec cluster;
   std::string job = "worker";
   int index = 0;
@@ -62,6 +63,6 @@ struct Task {
 // the one of TF_CONFIG if there are no hosts. If flags and TF_CONFIG both give job and index they have to be equal.
 // Throws InvalidArgumentError for an unknown job or index, for a job or index without a cluster, and for an evaluator;
 // what Server's constructor throws.
-Task StartTask(const TaskFlags& flags);
+COHORT_EXPORT Task StartTask(const TaskFlags& flags);
 
 }  // namespace cohort::train

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort::data {
@@ -11,14 +12,14 @@ namespace cohort::data {
 // Any IDX file of uint8, int32, float32 or float64. Throws InvalidArgumentError for a magic number that is
 // none, UnimplementedError for other element types, DataLossError for a file that is shorter or longer than
 // its header says and for damaged gzip. Each names the file, what was expected and what was found.
-Tensor ReadIdx(const std::string& path);
+COHORT_EXPORT Tensor ReadIdx(const std::string& path);
 
 // [n, rows, cols] u8, magic 0x00000803. Throws InvalidArgumentError for another magic number.
-Tensor ReadIdxImages(const std::string& path);
+COHORT_EXPORT Tensor ReadIdxImages(const std::string& path);
 // [n] u8, magic 0x00000801.
-Tensor ReadIdxLabels(const std::string& path);
+COHORT_EXPORT Tensor ReadIdxLabels(const std::string& path);
 
 // Writes a uint8 tensor as a plain IDX file. Throws InvalidArgumentError for another dtype.
-void WriteIdx(const std::string& path, const Tensor& tensor);
+COHORT_EXPORT void WriteIdx(const std::string& path, const Tensor& tensor);
 
 }  // namespace cohort::data

@@ -7,27 +7,30 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/readers/compression.h"
 
 namespace cohort::data {
 
 // Of string scalars.
-Dataset FileNames(const std::vector<std::string>& paths);
+COHORT_EXPORT Dataset FileNames(const std::vector<std::string>& paths);
 
 // Lines without their ends ("\n" or "\r\n"), one string scalar each.
-Dataset TextLineDataset(const Dataset& files, Compression compression = Compression::kNone);
-Dataset TextLineDataset(const std::vector<std::string>& files, Compression compression = Compression::kNone);
+COHORT_EXPORT Dataset TextLineDataset(const Dataset& files, Compression compression = Compression::kNone);
+COHORT_EXPORT Dataset TextLineDataset(const std::vector<std::string>& files,
+                                      Compression compression = Compression::kNone);
 
 // Payloads of the records of TFRecord files, one string scalar each.
-Dataset TFRecordDataset(const Dataset& files, Compression compression = Compression::kNone);
-Dataset TFRecordDataset(const std::vector<std::string>& files, Compression compression = Compression::kNone);
+COHORT_EXPORT Dataset TFRecordDataset(const Dataset& files, Compression compression = Compression::kNone);
+COHORT_EXPORT Dataset TFRecordDataset(const std::vector<std::string>& files,
+                                      Compression compression = Compression::kNone);
 
-struct CsvColumn {
+struct COHORT_EXPORT CsvColumn {
   DType dtype = DType::kFloat32;        // float32, float64, int32, int64 or string
   std::optional<Tensor> default_value;  // a scalar for empty fields; without it an empty field is an error
 };
-struct CsvOptions {
+struct COHORT_EXPORT CsvOptions {
   bool header = false;  // each file's first line is skipped
   char delimiter = ',';
   bool use_quotes = true;           // fields may stand in "..." with "" for a quote, and contain line ends
@@ -37,16 +40,16 @@ struct CsvOptions {
 };
 // RFC 4180: one scalar a column. Throws InvalidArgumentError with file, line and column for what does not fit; the Next
 // after it goes on with the next line.
-Dataset CsvDataset(const Dataset& files, std::vector<CsvColumn> columns, const CsvOptions& options = {});
-Dataset CsvDataset(const std::vector<std::string>& files, std::vector<CsvColumn> columns,
-                   const CsvOptions& options = {});
+COHORT_EXPORT Dataset CsvDataset(const Dataset& files, std::vector<CsvColumn> columns, const CsvOptions& options = {});
+COHORT_EXPORT Dataset CsvDataset(const std::vector<std::string>& files, std::vector<CsvColumn> columns,
+                                 const CsvOptions& options = {});
 
 // Slices along axis 0 of the tensors in IDX files, plain or gzip, one component a file; read when it is described.
 // Throws what ReadIdx and FromTensorSlices throw.
-Dataset IdxDataset(const std::vector<std::string>& paths);
+COHORT_EXPORT Dataset IdxDataset(const std::vector<std::string>& paths);
 
 // What to take from a tf.Example.
-struct Feature {
+struct COHORT_EXPORT Feature {
   std::string name;
   DType dtype = DType::kFloat32;  // float32, int64 or string
   Shape shape;                    // the feature has exactly so many values
@@ -56,6 +59,7 @@ struct Feature {
   bool variable_length = false;
 };
 // `records`: string scalars, or batches of them (string vectors; no variable lengths then). One component a feature.
-Dataset ParseExampleDataset(const Dataset& records, std::vector<Feature> features, const MapOptions& options = {});
+COHORT_EXPORT Dataset ParseExampleDataset(const Dataset& records, std::vector<Feature> features,
+                                          const MapOptions& options = {});
 
 }  // namespace cohort::data

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 #include "cohort/keras/callbacks/logs.h"
 #include "cohort/keras/metrics/metric.h"
@@ -23,7 +24,7 @@ namespace cohort::keras {
 
 // What callbacks may see and do of the model that is trained; Model implements it. Calls may run steps: not to be made
 // from other threads.
-class CallbackHost {
+class COHORT_EXPORT CallbackHost {
  public:
   virtual ~CallbackHost() = default;
   // Training ends after the current batch.
@@ -63,7 +64,7 @@ class CallbackHost {
   virtual bool RestoreTraining(const std::optional<std::string>& backup, const std::string& where);
 };
 
-struct FitParams {
+struct COHORT_EXPORT FitParams {
   int verbose = 1;          // 0 silent, 1 progress bar, 2 a line an epoch
   int epochs = 1;           // the number of the last epoch
   int initial_epoch = 0;    // 0-based
@@ -71,7 +72,7 @@ struct FitParams {
   bool is_testing = false;  // Evaluate, not Fit
 };
 
-class Callback {
+class COHORT_EXPORT Callback {
  public:
   virtual ~Callback() = default;
   // Before any other call. The host outlives the run of Fit or Evaluate that it is given for.
@@ -130,7 +131,7 @@ class Callback {
 using CallbackPtr = std::shared_ptr<Callback>;
 
 // Calls all of a list, in order; what Fit holds. Does not own the host.
-class CallbackList final : public Callback {
+class COHORT_EXPORT CallbackList final : public Callback {
  public:
   explicit CallbackList(std::vector<CallbackPtr> callbacks) : callbacks_(std::move(callbacks)) {}
   void AttachAll(CallbackHost* host, const FitParams& params);
@@ -157,7 +158,7 @@ class CallbackList final : public Callback {
 };
 
 // Callbacks of functions; those that are empty do nothing.
-struct LambdaCallbackOptions {
+struct COHORT_EXPORT LambdaCallbackOptions {
   std::function<void()> on_train_begin;
   std::function<void(const Logs&)> on_train_end;
   std::function<void(int)> on_epoch_begin;
@@ -165,6 +166,6 @@ struct LambdaCallbackOptions {
   std::function<void(int64_t)> on_train_batch_begin;
   std::function<void(int64_t, const BatchLogs&)> on_train_batch_end;
 };
-CallbackPtr LambdaCallback(LambdaCallbackOptions options);
+COHORT_EXPORT CallbackPtr LambdaCallback(LambdaCallbackOptions options);
 
 }  // namespace cohort::keras

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/callbacks/callback.h"
 
 namespace cohort::keras {
@@ -17,7 +18,7 @@ namespace cohort::keras {
 // fails at its begin with InvalidArgumentError.
 enum class MonitorMode { kAuto, kMin, kMax };
 
-struct ModelCheckpointOptions {
+struct COHORT_EXPORT ModelCheckpointOptions {
   // "{epoch}" and "{batch}" (from 1), "{epoch:02d}", and "{NAME}" or "{NAME:.4f}" of the logs are filled in. Ends in
   // ".keras", with save_weights_only in ".weights.h5".
   std::string filepath;
@@ -30,9 +31,9 @@ struct ModelCheckpointOptions {
   std::optional<double> initial_value_threshold;  // with save_best_only: what the first value has to be better than
 };
 // Saves by CallbackHost::Save or SaveWeights. Where the monitored value is missing it warns and saves.
-CallbackPtr ModelCheckpoint(const ModelCheckpointOptions& options);
+COHORT_EXPORT CallbackPtr ModelCheckpoint(const ModelCheckpointOptions& options);
 
-struct BackupAndRestoreOptions {
+struct COHORT_EXPORT BackupAndRestoreOptions {
   std::string backup_dir;          // of its own; made where it is not there
   int64_t save_every_batches = 0;  // 0: after each epoch
   bool delete_checkpoint = true;   // when Fit has come to its end
@@ -44,9 +45,9 @@ struct BackupAndRestoreOptions {
 // own that overrides SaveState and RestoreState. It is called behind all other callbacks, wherever it is in the list.
 // Several processes: the chief writes; all read the same file when Fit begins, so it is on a
 // disk that they share, or copied to each machine. As many have to go on as there were.
-CallbackPtr BackupAndRestore(const BackupAndRestoreOptions& options);
+COHORT_EXPORT CallbackPtr BackupAndRestore(const BackupAndRestoreOptions& options);
 
-struct EarlyStoppingOptions {
+struct COHORT_EXPORT EarlyStoppingOptions {
   std::string monitor = "val_loss";
   double min_delta = 0.0;
   int patience = 0;
@@ -57,9 +58,9 @@ struct EarlyStoppingOptions {
   int start_from_epoch = 0;
 };
 // Stops when `monitor` has not improved by more than min_delta for `patience` epochs.
-CallbackPtr EarlyStopping(const EarlyStoppingOptions& options = {});
+COHORT_EXPORT CallbackPtr EarlyStopping(const EarlyStoppingOptions& options = {});
 
-struct ReduceLROnPlateauOptions {
+struct COHORT_EXPORT ReduceLROnPlateauOptions {
   std::string monitor = "val_loss";
   double factor = 0.1;  // below 1
   int patience = 10;
@@ -70,19 +71,21 @@ struct ReduceLROnPlateauOptions {
   double min_lr = 0.0;
 };
 // Multiplies the learning rate by `factor` when `monitor` has not improved for `patience` epochs; logs learning_rate.
-CallbackPtr ReduceLROnPlateau(const ReduceLROnPlateauOptions& options = {});
+COHORT_EXPORT CallbackPtr ReduceLROnPlateau(const ReduceLROnPlateauOptions& options = {});
 
 // At each epoch's begin the rate becomes schedule(epoch from 0, rate now); logs learning_rate.
-CallbackPtr LearningRateScheduler(std::function<double(int epoch, double rate)> schedule, int verbose = 0);
+COHORT_EXPORT CallbackPtr LearningRateScheduler(std::function<double(int epoch, double rate)> schedule,
+                                                int verbose = 0);
 
 // One row an epoch: "epoch" (from 0) and the logs by name; "NA" where training stopped before a value. Lines end in
 // "\r\n" as Python's csv module writes them. Throws what core/file.h throws.
-CallbackPtr CSVLogger(const std::string& filename, const std::string& separator = ",", bool append = false);
+COHORT_EXPORT CallbackPtr CSVLogger(const std::string& filename, const std::string& separator = ",",
+                                    bool append = false);
 
 // Stops training when a batch's loss is NaN or infinite.
-CallbackPtr TerminateOnNaN();
+COHORT_EXPORT CallbackPtr TerminateOnNaN();
 
-struct TensorBoardOptions {
+struct COHORT_EXPORT TensorBoardOptions {
   std::string log_dir = "logs";
   int histogram_freq = 0;  // epochs between histograms of all weights; 0: none
   bool write_graph = true;
@@ -91,6 +94,6 @@ struct TensorBoardOptions {
 };
 // Event files under log_dir/train and log_dir/validation: epoch_loss, epoch_<metric>, epoch_learning_rate,
 // evaluation_<metric>_vs_iterations; steps are epochs from 0, batches or iterations.
-CallbackPtr TensorBoard(const TensorBoardOptions& options = {});
+COHORT_EXPORT CallbackPtr TensorBoard(const TensorBoardOptions& options = {});
 
 }  // namespace cohort::keras

@@ -6,12 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/callbacks/callback.h"
 #include "cohort/keras/callbacks/logs.h"
 
 namespace cohort::keras {
 
-class History {
+class COHORT_EXPORT History {
  public:
   // Adds one epoch. A name that is new, or missing this time, is NaN in the epochs that lack it.
   void Add(int epoch, const Logs& logs);
@@ -39,7 +40,7 @@ class History {
 };
 
 // Adds each epoch to `history`, which has to outlive it.
-class HistoryCallback final : public Callback {
+class COHORT_EXPORT HistoryCallback final : public Callback {
  public:
   explicit HistoryCallback(History* history) : history_(history) {}
   void OnEpochEnd(int epoch, Logs& logs) override { history_->Add(epoch, logs); }

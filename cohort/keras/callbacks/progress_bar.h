@@ -8,13 +8,14 @@
 #include <memory>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/callbacks/callback.h"
 #include "cohort/keras/callbacks/logs.h"
 
 namespace cohort::keras {
 
 // One epoch's bar. Not thread-safe.
-class ProgressBar {
+class COHORT_EXPORT ProgressBar {
  public:
   using Clock = std::function<double()>;  // seconds from any start, for tests
 
@@ -50,15 +51,15 @@ class ProgressBar {
 };
 
 // "12s", "3:05" or "1:02:03".
-std::string FormatDuration(double seconds);
+COHORT_EXPORT std::string FormatDuration(double seconds);
 // "37ms/step", "2s/step", "80us/step".
-std::string FormatTimePerUnit(double seconds, const std::string& unit);
+COHORT_EXPORT std::string FormatTimePerUnit(double seconds, const std::string& unit);
 // "0.0998", "1.2345e-05": four decimals, or an exponent where they would show nothing.
-std::string FormatMetricValue(double value);
+COHORT_EXPORT std::string FormatMetricValue(double value);
 
 // The bar of every epoch, and of Evaluate. Writes to `out` (which outlives it), std::cout by default; `terminal`:
 // whether that is one. By default it asks the system, and COHORT_PROGRESS=bar|plain decides where it is set.
-class ProgressBarLogger final : public Callback {
+class COHORT_EXPORT ProgressBarLogger final : public Callback {
  public:
   ProgressBarLogger();
   ProgressBarLogger(std::ostream& out, bool terminal) : out_(&out), terminal_(terminal) {}

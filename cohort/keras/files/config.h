@@ -9,12 +9,13 @@
 #include <variant>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/shape.h"
 
 namespace cohort::keras {
 
 // null, a truth value, a number, a text, a list, or an object (names with values, in order). Copies are deep.
-class ConfigValue {
+class COHORT_EXPORT ConfigValue {
  public:
   using List = std::vector<ConfigValue>;
   using Object = std::vector<std::pair<std::string, ConfigValue>>;
@@ -64,10 +65,11 @@ class ConfigValue {
 };
 
 // Keras's form of an object in a file: {"module", "class_name", "config", "registered_name": null}.
-ConfigValue SerializedObject(const char* module, const std::string& class_name, ConfigValue::Object config);
+COHORT_EXPORT ConfigValue SerializedObject(const char* module, const std::string& class_name,
+                                           ConfigValue::Object config);
 
 // A shape as files hold it: a list, null for what is not known. The reverse throws InvalidArgumentError.
-ConfigValue ShapeInFile(const Shape& shape);
-Shape ShapeFromFile(const ConfigValue& value);
+COHORT_EXPORT ConfigValue ShapeInFile(const Shape& shape);
+COHORT_EXPORT Shape ShapeFromFile(const ConfigValue& value);
 
 }  // namespace cohort::keras

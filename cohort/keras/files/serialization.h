@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/files/config.h"
 #include "cohort/keras/layers/activations.h"
 #include "cohort/keras/layers/initializers.h"
@@ -20,19 +21,19 @@
 
 namespace cohort::keras {
 
-LossPtr DeserializeLoss(const ConfigValue& value);
-MetricArgument DeserializeMetric(const ConfigValue& value);
-OptimizerPtr DeserializeOptimizer(const ConfigValue& value);
-LearningRateSchedulePtr DeserializeSchedule(const ConfigValue& value);
+COHORT_EXPORT LossPtr DeserializeLoss(const ConfigValue& value);
+COHORT_EXPORT MetricArgument DeserializeMetric(const ConfigValue& value);
+COHORT_EXPORT OptimizerPtr DeserializeOptimizer(const ConfigValue& value);
+COHORT_EXPORT LearningRateSchedulePtr DeserializeSchedule(const ConfigValue& value);
 // Null: not valid(), which is none.
-Initializer DeserializeInitializer(const ConfigValue& value);
-Regularizer DeserializeRegularizer(const ConfigValue& value);
-ActivationFunction DeserializeActivation(const ConfigValue& value);
+COHORT_EXPORT Initializer DeserializeInitializer(const ConfigValue& value);
+COHORT_EXPORT Regularizer DeserializeRegularizer(const ConfigValue& value);
+COHORT_EXPORT ActivationFunction DeserializeActivation(const ConfigValue& value);
 
 // A layer that Keras has. `value` may also have the "build_config" of the layer.
-LayerRef DeserializeLayer(const ConfigValue& value);
+COHORT_EXPORT LayerRef DeserializeLayer(const ConfigValue& value);
 // Whether DeserializeLayer knows the class.
-bool IsKerasLayer(const std::string& class_name);
-std::vector<std::string> KerasLayerNames();
+COHORT_EXPORT bool IsKerasLayer(const std::string& class_name);
+COHORT_EXPORT std::vector<std::string> KerasLayerNames();
 
 }  // namespace cohort::keras

@@ -5,13 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/keras/files/config.h"
 
 namespace cohort::keras {
 
 // Immutable, cheap to copy. Not valid() where an option leaves it out: the identity.
-class ActivationFunction {
+class COHORT_EXPORT ActivationFunction {
  public:
   ActivationFunction() = default;
   // "relu", "relu6", "leaky_relu" (slope 0.2), "elu", "selu", "gelu" (exact), "sigmoid", "hard_sigmoid", "tanh",

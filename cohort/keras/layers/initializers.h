@@ -5,13 +5,14 @@
 #include <memory>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/files/config.h"
 #include "cohort/ops/initializers.h"
 
 namespace cohort::keras {
 
 // Immutable, cheap to copy. Not valid() where an option leaves it out ("no initializer given").
-class Initializer {
+class COHORT_EXPORT Initializer {
  public:
   Initializer() = default;
   // By Keras's string name: "glorot_uniform", "GlorotUniform", "zeros", ... Throws InvalidArgumentError that lists the
@@ -39,21 +40,22 @@ class Initializer {
 namespace initializers {
 
 // `seed`: two weights of one name and shape get the same numbers unless it differs.
-Initializer Zeros();
-Initializer Ones();
-Initializer Constant(double value = 0.0);
-Initializer Constant(const Tensor& value);
-Initializer RandomNormal(double mean = 0.0, double stddev = 0.05, int64_t seed = 0);
-Initializer RandomUniform(double minval = -0.05, double maxval = 0.05, int64_t seed = 0);
-Initializer TruncatedNormal(double mean = 0.0, double stddev = 0.05, int64_t seed = 0);
-Initializer VarianceScaling(double scale = 1.0, ops::FanMode mode = ops::FanMode::kFanIn,
-                            ops::Distribution distribution = ops::Distribution::kTruncatedNormal, int64_t seed = 0);
-Initializer GlorotUniform(int64_t seed = 0);
-Initializer GlorotNormal(int64_t seed = 0);
-Initializer HeUniform(int64_t seed = 0);
-Initializer HeNormal(int64_t seed = 0);
-Initializer LecunUniform(int64_t seed = 0);
-Initializer LecunNormal(int64_t seed = 0);
+COHORT_EXPORT Initializer Zeros();
+COHORT_EXPORT Initializer Ones();
+COHORT_EXPORT Initializer Constant(double value = 0.0);
+COHORT_EXPORT Initializer Constant(const Tensor& value);
+COHORT_EXPORT Initializer RandomNormal(double mean = 0.0, double stddev = 0.05, int64_t seed = 0);
+COHORT_EXPORT Initializer RandomUniform(double minval = -0.05, double maxval = 0.05, int64_t seed = 0);
+COHORT_EXPORT Initializer TruncatedNormal(double mean = 0.0, double stddev = 0.05, int64_t seed = 0);
+COHORT_EXPORT Initializer VarianceScaling(double scale = 1.0, ops::FanMode mode = ops::FanMode::kFanIn,
+                                          ops::Distribution distribution = ops::Distribution::kTruncatedNormal,
+                                          int64_t seed = 0);
+COHORT_EXPORT Initializer GlorotUniform(int64_t seed = 0);
+COHORT_EXPORT Initializer GlorotNormal(int64_t seed = 0);
+COHORT_EXPORT Initializer HeUniform(int64_t seed = 0);
+COHORT_EXPORT Initializer HeNormal(int64_t seed = 0);
+COHORT_EXPORT Initializer LecunUniform(int64_t seed = 0);
+COHORT_EXPORT Initializer LecunNormal(int64_t seed = 0);
 
 }  // namespace initializers
 }  // namespace cohort::keras

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/keras/files/config.h"
 #include "cohort/keras/layers/initializers.h"
@@ -35,13 +36,13 @@ class Layer;
 class LayerInstance;
 
 // Shape and dtype of a value that flows between layers. Dimension 0 of the shape is the batch, mostly unknown.
-struct LayerInput {
+struct COHORT_EXPORT LayerInput {
   DType dtype = DType::kFloat32;
   Shape shape = Shape::UnknownRank();
 };
 
 // A weight that a layer wants to have.
-struct WeightSpec {
+struct COHORT_EXPORT WeightSpec {
   std::string name;  // "kernel"; unique in the layer
   Shape shape;       // fully defined
   DType dtype = DType::kFloat32;
@@ -53,7 +54,7 @@ struct WeightSpec {
 };
 
 // What Layer::Call may use of the instance of the model that is being built.
-class CallContext {
+class COHORT_EXPORT CallContext {
  public:
   Graph& graph() const;
   // Whether the nodes are for a training step: dropout drops, batch statistics are taken.
@@ -99,7 +100,7 @@ class CallContext {
 };
 
 // Immutable, thread-safe.
-class Layer : public std::enable_shared_from_this<Layer> {
+class COHORT_EXPORT Layer : public std::enable_shared_from_this<Layer> {
  public:
   virtual ~Layer() = default;
   Layer(const Layer&) = delete;
@@ -135,7 +136,7 @@ class Layer : public std::enable_shared_from_this<Layer> {
 struct LayerCall;
 
 // A value between the layers of a functional model: nothing is computed, it only says what follows from what.
-class LayerTensor {
+class COHORT_EXPORT LayerTensor {
  public:
   LayerTensor(std::shared_ptr<const LayerCall> call, int index, LayerInput spec)
       : call_(std::move(call)), index_(index), spec_(std::move(spec)) {}
@@ -154,7 +155,7 @@ class LayerTensor {
 };
 
 // A layer that takes part in a model, by reference; cheap to copy. Copies are the same layer, with the same weights.
-class LayerRef {
+class COHORT_EXPORT LayerRef {
  public:
   explicit LayerRef(std::shared_ptr<const Layer> layer) : layer_(std::move(layer)) {}
   const Layer& layer() const { return *layer_; }
@@ -173,7 +174,7 @@ class LayerRef {
 };
 
 // One application of a layer.
-struct LayerCall {
+struct COHORT_EXPORT LayerCall {
   LayerRef layer;
   std::vector<LayerTensor> inputs;
 };
@@ -184,6 +185,6 @@ LayerRef MakeLayer(Args&&... args) {
 }
 
 // What the layer gives for these inputs. Throws what Build and Call throw.
-std::vector<LayerInput> InferOutputs(const Layer& layer, const std::vector<LayerInput>& inputs);
+COHORT_EXPORT std::vector<LayerInput> InferOutputs(const Layer& layer, const std::vector<LayerInput>& inputs);
 
 }  // namespace cohort::keras

@@ -3,11 +3,12 @@
 
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/layers/layer.h"
 
 namespace cohort::keras {
 
-struct BatchNormalizationOptions {
+struct COHORT_EXPORT BatchNormalizationOptions {
   double momentum = 0.99;
   double epsilon = 1e-3;
   bool center = true;  // a beta
@@ -26,9 +27,9 @@ struct BatchNormalizationOptions {
 // variance (divided by the count) of the batch, which also move the averages: moving momentum + batch (1 - momentum);
 // otherwise, and where it is not trainable, with the moving ones. Weights [channels] float32: gamma, beta, moving_mean,
 // moving_variance.
-LayerRef BatchNormalization(const BatchNormalizationOptions& options = {});
+COHORT_EXPORT LayerRef BatchNormalization(const BatchNormalizationOptions& options = {});
 
-struct LayerNormalizationOptions {
+struct COHORT_EXPORT LayerNormalizationOptions {
   double epsilon = 1e-3;
   bool center = true;
   bool scale = true;
@@ -40,6 +41,6 @@ struct LayerNormalizationOptions {
   bool trainable = true;
 };
 // The same over the last axis of each example. Weights [channels]: gamma, beta.
-LayerRef LayerNormalization(const LayerNormalizationOptions& options = {});
+COHORT_EXPORT LayerRef LayerNormalization(const LayerNormalizationOptions& options = {});
 
 }  // namespace cohort::keras

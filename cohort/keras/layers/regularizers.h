@@ -4,13 +4,14 @@
 #include <functional>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/keras/files/config.h"
 
 namespace cohort::keras {
 
 // Immutable, cheap to copy. Not valid() where an option leaves it out: no penalty.
-class Regularizer {
+class COHORT_EXPORT Regularizer {
  public:
   Regularizer() = default;
   // "l1", "l2", "l1_l2" with Keras's 0.01. Throws InvalidArgumentError for another name.
@@ -35,8 +36,8 @@ class Regularizer {
 
 namespace regularizers {
 
-Regularizer L1(double l1 = 0.01);                    // l1 sum |w|
-Regularizer L2(double l2 = 0.01);                    // l2 sum w^2
-Regularizer L1L2(double l1 = 0.0, double l2 = 0.0);  // both
+COHORT_EXPORT Regularizer L1(double l1 = 0.01);                    // l1 sum |w|
+COHORT_EXPORT Regularizer L2(double l2 = 0.01);                    // l2 sum w^2
+COHORT_EXPORT Regularizer L1L2(double l1 = 0.0, double l2 = 0.0);  // both
 }  // namespace regularizers
 }  // namespace cohort::keras

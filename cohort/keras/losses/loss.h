@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/keras/files/config.h"
 
@@ -22,12 +23,12 @@ namespace cohort::keras {
 enum class Reduction { kSumOverBatchSize, kMeanWithSampleWeight, kSum };
 
 // float32 scalars. Over replicas both are summed.
-struct LossSums {
+struct COHORT_EXPORT LossSums {
   Output sum;
   Output weight;
 };
 
-class Loss {
+class COHORT_EXPORT Loss {
  public:
   virtual ~Loss() = default;
   Loss(const Loss&) = delete;
@@ -61,7 +62,7 @@ class Loss {
 
 using LossPtr = std::shared_ptr<const Loss>;
 
-struct CrossentropyOptions {
+struct COHORT_EXPORT CrossentropyOptions {
   // Whether predictions are logits or probabilities. If predictions come straight from a Softmax op (for the binary
   // loss: from a Sigmoid op), the loss uses the op's input in both cases, as Keras does: this is exact and does not
   // saturate. With `true` a warning then says that the model and the loss contradict each other.
@@ -70,16 +71,16 @@ struct CrossentropyOptions {
   Reduction reduction = Reduction::kSumOverBatchSize;
   std::string name = "";  // "": the loss's own
 };
-struct LossOptions {
+struct COHORT_EXPORT LossOptions {
   Reduction reduction = Reduction::kSumOverBatchSize;
   std::string name = "";
 };
-struct SparseCrossentropyOptions {
+struct COHORT_EXPORT SparseCrossentropyOptions {
   bool from_logits = false;  // as above
   Reduction reduction = Reduction::kSumOverBatchSize;
   std::string name = "";
 };
-struct HuberOptions {
+struct COHORT_EXPORT HuberOptions {
   double delta = 1.0;
   Reduction reduction = Reduction::kSumOverBatchSize;
   std::string name = "";
@@ -87,27 +88,27 @@ struct HuberOptions {
 
 // -log p[label]; y_true integer [batch] or [batch, 1] (floats hold integers too), y_pred [batch, classes]. A label
 // outside [0, classes) fails the step with InvalidArgumentError that names it.
-LossPtr SparseCategoricalCrossentropy(const SparseCrossentropyOptions& options = {});
+COHORT_EXPORT LossPtr SparseCategoricalCrossentropy(const SparseCrossentropyOptions& options = {});
 // -sum_k t_k log p_k; t one-hot or a distribution [batch, classes], smoothed to t (1 - s) + s / classes.
-LossPtr CategoricalCrossentropy(const CrossentropyOptions& options = {});
+COHORT_EXPORT LossPtr CategoricalCrossentropy(const CrossentropyOptions& options = {});
 // Mean over the last axis of -(t log p + (1 - t) log(1 - p)); t smoothed to t (1 - s) + s / 2.
-LossPtr BinaryCrossentropy(const CrossentropyOptions& options = {});
-LossPtr MeanSquaredError(const LossOptions& options = {});   // mean over the last axis of (t - p)^2
-LossPtr MeanAbsoluteError(const LossOptions& options = {});  // mean over the last axis of |t - p|
+COHORT_EXPORT LossPtr BinaryCrossentropy(const CrossentropyOptions& options = {});
+COHORT_EXPORT LossPtr MeanSquaredError(const LossOptions& options = {});   // mean over the last axis of (t - p)^2
+COHORT_EXPORT LossPtr MeanAbsoluteError(const LossOptions& options = {});  // mean over the last axis of |t - p|
 // Mean over the last axis of e^2 / 2 where |e| <= delta, else delta |e| - delta^2 / 2; e = t - p.
-LossPtr Huber(const HuberOptions& options = {});
+COHORT_EXPORT LossPtr Huber(const HuberOptions& options = {});
 // A loss of the user's: `per_example` is Loss::PerExample.
-LossPtr LossFromFunction(std::string name,
-                         std::function<Output(const Output& y_true, const Output& y_pred)> per_example,
-                         Reduction reduction = Reduction::kSumOverBatchSize);
+COHORT_EXPORT LossPtr LossFromFunction(std::string name,
+                                       std::function<Output(const Output& y_true, const Output& y_pred)> per_example,
+                                       Reduction reduction = Reduction::kSumOverBatchSize);
 
 // By Keras's names: class ("SparseCategoricalCrossentropy"), function ("sparse_categorical_crossentropy") or short
 // ("mse"), with the defaults above. Throws InvalidArgumentError that lists the names there are.
-LossPtr LossByName(const std::string& name);
-std::vector<std::string> LossNames();
+COHORT_EXPORT LossPtr LossByName(const std::string& name);
+COHORT_EXPORT std::vector<std::string> LossNames();
 
 // What Compile takes: a loss or its name.
-class LossArgument {
+class COHORT_EXPORT LossArgument {
  public:
   LossArgument() = default;
   LossArgument(LossPtr loss) : loss_(std::move(loss)) {}
@@ -122,6 +123,6 @@ class LossArgument {
 
 // float32 [batch]: the weight of each example's class, 1 for classes that are not named. y_true as for the sparse
 // losses, or one-hot [batch, classes] with classes > 1. Throws InvalidArgumentError for a negative class.
-Output ClassWeights(const std::map<int64_t, double>& weights, const Output& y_true);
+COHORT_EXPORT Output ClassWeights(const std::map<int64_t, double>& weights, const Output& y_true);
 
 }  // namespace cohort::keras

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/keras/files/config.h"
 #include "cohort/ops/variables.h"
@@ -16,7 +17,7 @@
 namespace cohort::keras {
 
 // One state variable; zero at first and after a reset.
-struct MetricState {
+struct COHORT_EXPORT MetricState {
   std::string name;  // "total", "count"
   Shape shape;       // fully defined
   DType dtype = DType::kFloat64;
@@ -24,7 +25,7 @@ struct MetricState {
 
 enum class MetricDirection { kNone, kUp, kDown };  // whether more is better
 
-class Metric {
+class COHORT_EXPORT Metric {
  public:
   virtual ~Metric() = default;
   Metric(const Metric&) = delete;
@@ -61,26 +62,28 @@ using MetricPtr = std::shared_ptr<const Metric>;
 
 // sum(values * weights) / sum(weights) of a value per example; what most metrics are. `per_example` is given y_true and
 // y_pred with equal ranks (see Loss::Sums) and returns [batch] or [batch, d1, ...].
-MetricPtr MeanOf(std::string name, std::function<Output(const Output& y_true, const Output& y_pred)> per_example,
-                 MetricDirection direction = MetricDirection::kNone);
+COHORT_EXPORT MetricPtr MeanOf(std::string name,
+                               std::function<Output(const Output& y_true, const Output& y_pred)> per_example,
+                               MetricDirection direction = MetricDirection::kNone);
 // The weighted mean of the values given as y_pred; y_true is not looked at (and need not be valid).
-MetricPtr Mean(const std::string& name = "mean");
+COHORT_EXPORT MetricPtr Mean(const std::string& name = "mean");
 
 // How often y_true == y_pred, element by element.
-MetricPtr Accuracy(const std::string& name = "accuracy");
+COHORT_EXPORT MetricPtr Accuracy(const std::string& name = "accuracy");
 // Mean over the last axis of y_true == (y_pred > threshold).
-MetricPtr BinaryAccuracy(const std::string& name = "binary_accuracy", double threshold = 0.5);
+COHORT_EXPORT MetricPtr BinaryAccuracy(const std::string& name = "binary_accuracy", double threshold = 0.5);
 // argmax(y_true) == argmax(y_pred); one-hot y_true; of equal values the first one counts.
-MetricPtr CategoricalAccuracy(const std::string& name = "categorical_accuracy");
+COHORT_EXPORT MetricPtr CategoricalAccuracy(const std::string& name = "categorical_accuracy");
 // y_true == argmax(y_pred); integer y_true [batch] or [batch, 1].
-MetricPtr SparseCategoricalAccuracy(const std::string& name = "sparse_categorical_accuracy");
+COHORT_EXPORT MetricPtr SparseCategoricalAccuracy(const std::string& name = "sparse_categorical_accuracy");
 // Whether the label is among the k largest predictions; equal ones at the border count.
-MetricPtr TopKCategoricalAccuracy(int k = 5, const std::string& name = "top_k_categorical_accuracy");
-MetricPtr SparseTopKCategoricalAccuracy(int k = 5, const std::string& name = "sparse_top_k_categorical_accuracy");
+COHORT_EXPORT MetricPtr TopKCategoricalAccuracy(int k = 5, const std::string& name = "top_k_categorical_accuracy");
+COHORT_EXPORT MetricPtr SparseTopKCategoricalAccuracy(int k = 5,
+                                                      const std::string& name = "sparse_top_k_categorical_accuracy");
 
 enum class Curve { kRoc, kPr };
 enum class SummationMethod { kInterpolation, kMinoring, kMajoring };
-struct AucOptions {
+struct COHORT_EXPORT AucOptions {
   int num_thresholds = 200;  // > 1: -1e-7, i / (num_thresholds - 1) between, 1 + 1e-7
   Curve curve = Curve::kRoc;
   SummationMethod summation_method = SummationMethod::kInterpolation;
@@ -90,17 +93,17 @@ struct AucOptions {
 };
 // Area under the curve of a binary classifier, from counts of true and false positives and negatives at thresholds.
 // y_pred in [0, 1] - a value outside fails the step with InvalidArgumentError; all its elements count as examples.
-MetricPtr AUC(const AucOptions& options = {});
+COHORT_EXPORT MetricPtr AUC(const AucOptions& options = {});
 
 // Metrics by Keras's names ("AUC", "categorical_accuracy", "mse": the mean of a loss); the metric is called as the name
 // says. "accuracy" (or "acc") is binary, sparse or categorical by the shapes: binary where y_pred's last dimension is
 // 1, sparse where y_true has a lower rank or a last dimension of 1, else categorical. Throws InvalidArgumentError that
 // lists the names there are.
-MetricPtr MetricByName(const std::string& name, const Shape& y_true, const Shape& y_pred);
-std::vector<std::string> MetricNames();
+COHORT_EXPORT MetricPtr MetricByName(const std::string& name, const Shape& y_true, const Shape& y_pred);
+COHORT_EXPORT std::vector<std::string> MetricNames();
 
 // What Compile takes: a metric or its name, which waits for the shapes. An unknown name throws at once.
-class MetricArgument {
+class COHORT_EXPORT MetricArgument {
  public:
   MetricArgument(MetricPtr metric) : metric_(std::move(metric)) {}
   MetricArgument(const std::string& name);

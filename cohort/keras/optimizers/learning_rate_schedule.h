@@ -9,12 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/keras/files/config.h"
 
 namespace cohort::keras {
 
-class LearningRateSchedule {
+class COHORT_EXPORT LearningRateSchedule {
  public:
   virtual ~LearningRateSchedule() = default;
   LearningRateSchedule(const LearningRateSchedule&) = delete;
@@ -36,18 +37,18 @@ class LearningRateSchedule {
 
 using LearningRateSchedulePtr = std::shared_ptr<const LearningRateSchedule>;
 
-struct ExponentialDecayOptions {
+struct COHORT_EXPORT ExponentialDecayOptions {
   double initial_learning_rate;
   double decay_steps;
   double decay_rate;
   bool staircase = false;
 };
 // initial decay_rate^(step / decay_steps); `staircase`: the exponent is cut to a whole number.
-LearningRateSchedulePtr ExponentialDecay(const ExponentialDecayOptions& options);
+COHORT_EXPORT LearningRateSchedulePtr ExponentialDecay(const ExponentialDecayOptions& options);
 // initial / (1 + decay_rate step / decay_steps); `staircase`: step / decay_steps is cut to a whole number.
-LearningRateSchedulePtr InverseTimeDecay(const ExponentialDecayOptions& options);
+COHORT_EXPORT LearningRateSchedulePtr InverseTimeDecay(const ExponentialDecayOptions& options);
 
-struct PolynomialDecayOptions {
+struct COHORT_EXPORT PolynomialDecayOptions {
   double initial_learning_rate;
   double decay_steps;
   double end_learning_rate = 0.0001;
@@ -56,9 +57,9 @@ struct PolynomialDecayOptions {
 };
 // (initial - end) (1 - step / decay_steps)^power + end, step at most decay_steps; `cycle`: decay_steps is multiplied by
 // ceil(step / decay_steps), at least 1.
-LearningRateSchedulePtr PolynomialDecay(const PolynomialDecayOptions& options);
+COHORT_EXPORT LearningRateSchedulePtr PolynomialDecay(const PolynomialDecayOptions& options);
 
-struct CosineDecayOptions {
+struct COHORT_EXPORT CosineDecayOptions {
   double initial_learning_rate;
   double decay_steps;
   double alpha = 0.0;
@@ -67,16 +68,17 @@ struct CosineDecayOptions {
 };
 // initial ((1 - alpha) (1 + cos(pi step / decay_steps)) / 2 + alpha). With warm-up: first linearly from initial to
 // warmup_target in warmup_steps, then the decay from warmup_target with the steps since.
-LearningRateSchedulePtr CosineDecay(const CosineDecayOptions& options);
+COHORT_EXPORT LearningRateSchedulePtr CosineDecay(const CosineDecayOptions& options);
 
 // values[0] while step <= boundaries[0], values[i] while boundaries[i-1] < step <= boundaries[i], then the last one.
-LearningRateSchedulePtr PiecewiseConstantDecay(const std::vector<int64_t>& boundaries,
-                                               const std::vector<double>& values);
+COHORT_EXPORT LearningRateSchedulePtr PiecewiseConstantDecay(const std::vector<int64_t>& boundaries,
+                                                             const std::vector<double>& values);
 // A schedule of the user's: `at` is LearningRateSchedule::At.
-LearningRateSchedulePtr ScheduleFromFunction(std::string name, std::function<Output(Output iterations)> at);
+COHORT_EXPORT LearningRateSchedulePtr ScheduleFromFunction(std::string name,
+                                                           std::function<Output(Output iterations)> at);
 
 // A number or a schedule.
-class LearningRate {
+class COHORT_EXPORT LearningRate {
  public:
   LearningRate(double value) : value_(value) {}
   LearningRate(LearningRateSchedulePtr schedule) : schedule_(std::move(schedule)) {}

@@ -4,12 +4,13 @@
 #include <optional>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 #include "cohort/data/dataset.h"
 
 namespace cohort::keras {
 
-class ModelData {
+class COHORT_EXPORT ModelData {
  public:
   ModelData() = default;
   // Batches: elements whose components are the inputs, the targets and, optionally, weights [batch] of the examples.

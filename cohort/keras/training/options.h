@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/data/sharding/auto_shard.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/keras/callbacks/callback.h"
@@ -21,7 +22,7 @@
 
 namespace cohort::keras {
 
-struct ModelOptions {
+struct COHORT_EXPORT ModelOptions {
   std::string name;  // "": "sequential", "functional"
   // "float32", or "mixed_bfloat16": layers compute in bfloat16, weights stay float32.
   std::string dtype_policy = "float32";
@@ -34,7 +35,7 @@ struct ModelOptions {
 };
 
 // One loss, or one for each output: "mse", {"mse", keras::Huber()}.
-class LossList {
+class COHORT_EXPORT LossList {
  public:
   LossList() = default;
   LossList(const char* name) : losses_{LossArgument(name)} {}
@@ -48,7 +49,7 @@ class LossList {
   std::vector<LossArgument> losses_;
 };
 
-struct CompileOptions {
+struct COHORT_EXPORT CompileOptions {
   OptimizerArgument optimizer = "rmsprop";
   // Of the outputs in order. One alone is that of every output; an empty argument: that output is not trained.
   LossList loss;
@@ -61,7 +62,7 @@ struct CompileOptions {
   std::function<void(StepContext& step)> test_step;
 };
 
-struct FitOptions {
+struct COHORT_EXPORT FitOptions {
   int64_t batch_size = 32;  // of tensors; datasets come in batches
   int epochs = 1;           // the number of the last epoch
   int verbose = 1;          // 0 silent, 1 progress bar, 2 a line an epoch
@@ -89,7 +90,7 @@ struct FitOptions {
   int64_t replica_check_steps = 500;
 };
 
-struct EvaluateOptions {
+struct COHORT_EXPORT EvaluateOptions {
   int64_t batch_size = 32;
   int verbose = 1;
   int64_t steps = 0;  // 0: until the data ends
@@ -97,7 +98,7 @@ struct EvaluateOptions {
   data::AutoShardPolicy auto_shard = data::AutoShardPolicy::kAuto;
 };
 
-struct PredictOptions {
+struct COHORT_EXPORT PredictOptions {
   int64_t batch_size = 32;
   int64_t steps = 0;
 };

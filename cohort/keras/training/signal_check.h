@@ -5,12 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/shape.h"
 
 namespace cohort::keras {
 
 // Roots of mean squares. Infinite where a value is infinite or not a number.
-struct LayerSignal {
+struct COHORT_EXPORT LayerSignal {
   std::string layer;           // path, "conv2d"
   std::string class_name;      // "Conv2D"
   Shape shape;                 // of the output
@@ -21,7 +22,7 @@ struct LayerSignal {
   bool keras_fans = false;     // has a depthwise kernel whose fans are counted by Keras's rule
 };
 
-struct SignalReport {
+struct COHORT_EXPORT SignalReport {
   double loss = 0;
   std::vector<LayerSignal> layers;  // in the order of the computation
 

@@ -18,6 +18,7 @@
 #include <memory>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/variables.h"
@@ -28,7 +29,7 @@ namespace cohort::keras {
 struct StepParts;
 
 // For one thread, while the step's graph is built.
-class StepContext {
+class COHORT_EXPORT StepContext {
  public:
   explicit StepContext(std::unique_ptr<StepParts> parts);  // made by Model
   ~StepContext();
@@ -67,7 +68,7 @@ class StepContext {
 };
 
 // The steps of a model that was given none: predictions, loss and metrics; in training the update of the weights.
-void DefaultTrainStep(StepContext& step);
-void DefaultTestStep(StepContext& step);
+COHORT_EXPORT void DefaultTrainStep(StepContext& step);
+COHORT_EXPORT void DefaultTestStep(StepContext& step);
 
 }  // namespace cohort::keras
