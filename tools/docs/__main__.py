@@ -4,8 +4,10 @@ Needs Doxygen. Every warning of Doxygen is an error: exits with 1 and prints the
 import os
 import subprocess
 import sys
+import unittest
 
 import comments
+import comments_test
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tools", "lint"))
@@ -77,7 +79,17 @@ def macros(tree, headers):
     return " ".join(f'"{name}=" "{name}(...)="' for name in sorted(names))
 
 
+def self_test():
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromModule(comments_test).run(result)
+    return [text for _, text in result.failures + result.errors]
+
+
 def main(folder):
+    failed = self_test()
+    if failed:
+        print("docs: the filter of comments is broken:", *failed, sep="\n")
+        return 1
     tree = trees.checkout(ROOT)
     headers = sorted(reachable(tree, UMBRELLA))
     os.makedirs(folder, exist_ok=True)

@@ -1,6 +1,7 @@
 """comments.py FILE: prints a header with its comments in Doxygen's form. Our comments are plain `//`: a comment in front of a
-declaration, or behind it on its line, describes it, and the first one describes the file. They are prose, so what Doxygen
-would take for a command, a tag or a link is escaped; `code` between backticks becomes code. Line numbers stay."""
+declaration, or behind it on its line, describes it, and the first one describes the file. It also describes a class that it
+names at its beginning and that has no comment of its own. They are prose, so what Doxygen would take for a command, a tag or
+a link is escaped; `code` between backticks becomes code. Line numbers stay."""
 
 import re
 import sys
@@ -8,6 +9,8 @@ import sys
 ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\\": "\\\\", "@": "\\@", "#": "\\#", "%": "\\%", '"': "&quot;"}
 # A declaration and the comment behind it. What stands in quotes is not a comment.
 TRAILING = re.compile(r'^((?:[^"/]|"(?:[^"\\]|\\.)*"|/(?!/))*?\S) *// ?(.*)$')
+# A class at the beginning of its line: its name.
+CLASS = re.compile(r"^(?:class|struct) [^;]*?(\w+)(?: final)?(?: : [^;]*)? \{")
 ONLY = re.compile(r"^(\s*)//( ?)(.*)$")
 
 
@@ -26,10 +29,11 @@ def prose(text):
 def documented(text, name):
     """The text of the header `name` for Doxygen."""
     lines, out, trailing = text.split("\n"), [], False
-    first = True
+    first, about = True, []
     for line in lines:
         only = ONLY.match(line)
         if only and first:
+            about.append(prose(only.group(3)))
             out.append(f"/// \\file {name} {prose(only.group(3))}" if not out else f"/// {prose(only.group(3))}")
             continue
         first = first and bool(only)
@@ -39,6 +43,9 @@ def documented(text, name):
             out.append(f"{only.group(1)}{mark}{only.group(2)}{prose(only.group(3))}")
             trailing = trailing if mark == "///<" else False
             continue
+        named = CLASS.match(line)
+        if named and about and not out[-1].startswith(("//", "template")) and about[0].startswith(f"{named.group(1)}:"):
+            line = f"/** {' '.join(about)} */ {line}"
         behind = TRAILING.match(line)
         is_end = behind and re.match(r"\s*[}#]", line)
         trailing = len(behind.group(1)) if behind and not is_end else False
