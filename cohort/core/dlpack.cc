@@ -107,8 +107,9 @@ Tensor FromDLPack(DLManagedTensor* managed) {
   const DLTensor& from = managed->dl_tensor;
   if (from.device.device_type != kDLCPU) {
     throw UnimplementedError(StrCat("[dlpack] expected memory of device type ", static_cast<int>(kDLCPU),
-                                    " (CPU); got device type ", static_cast<int>(from.device.device_type), ", device ",
-                                    from.device.device_id, "; copy the tensor to the host first"));
+                                    " (memory of the host); got device type ",
+                                    static_cast<int>(from.device.device_type), ", device ", from.device.device_id,
+                                    "; copy the tensor to the host first"));
   }
   const DType dtype = DTypeFromDLPack(from.dtype);
   const size_t element = DTypeSize(dtype);

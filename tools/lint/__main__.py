@@ -8,6 +8,7 @@ import unittest
 import backend_doors
 import code_sizes
 import document_paths
+import exports
 import formatting
 import include_order
 import lint_test
@@ -18,7 +19,7 @@ import sizes
 import tree as trees
 import words
 
-CHECKS = [include_order, public_headers, listed_sources, document_paths, scripts, words, sizes, code_sizes,
+CHECKS = [include_order, public_headers, exports, listed_sources, document_paths, scripts, words, sizes, code_sizes,
           backend_doors]
 
 

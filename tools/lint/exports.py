@@ -28,9 +28,7 @@ def unmarked(text):
         if not re.match(r"[A-Za-z_\[:]", line):
             continue
         if line.startswith("template"):
-            template = line
-            if _statement(lines, i)[0].endswith(";"):
-                template = None
+            template = None if line.rstrip().endswith(";") else line
             continue
         statement, skipped_to = _statement(lines, i)
         mark = _with_macro(line, statement, template)

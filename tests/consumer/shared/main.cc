@@ -1,5 +1,5 @@
-// A program that is linked with libcohort.so: what it uses crosses the border of the library. Prints what it saw; the test
-// compares that.
+// A program that is linked with libcohort.so: what it uses crosses the border of the library. Prints what it saw; the
+// test compares that.
 #include <cohort/cohort.h>
 
 #include <functional>
