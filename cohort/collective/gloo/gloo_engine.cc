@@ -26,7 +26,7 @@ constexpr std::chrono::milliseconds kLeaderReportsFirst{1000};
 // By the silence limit, the loss of a member is known after this time.
 constexpr std::chrono::seconds kCauseLimit{5};
 
-size_t LaneOf(const Signature& what) {
+size_t LaneOf(const CallSignature& what) {
   const size_t bytes =
       what.kind == CallKind::kBarrier ? 0 : static_cast<size_t>(what.shape.num_elements()) * DTypeSize(what.dtype);
   return static_cast<size_t>(std::lower_bound(std::begin(kLaneLimits), std::end(kLaneLimits), bytes) -
@@ -141,7 +141,7 @@ void GlooEngine::Deliver(const DataMessage& data, Tensor tensor, bool) {
                              " from rank ", data.from, " to rank ", data.to));
 }
 
-void GlooEngine::RecordArrival(int from, const std::string& name, const CallId& id, const Signature& signature,
+void GlooEngine::RecordArrival(int from, const std::string& name, const CallId& id, const CallSignature& signature,
                                uint64_t schedule_fingerprint) {
   std::shared_ptr<PendingArrivals> arrivals;
   bool first = false;
@@ -167,7 +167,7 @@ void GlooEngine::GiveTurnIfAgreed(const CallId& id, const PendingArrivals& arriv
     agreed = host_.SchedulesAgree(0, schedules[0], static_cast<int>(rank), schedules[rank]) && agreed;
   }
   if (!agreed) return;
-  const Signature& signature = arrivals.signature();
+  const CallSignature& signature = arrivals.signature();
   int64_t turn = 0;
   {
     MutexLock lock(mu_);
@@ -192,7 +192,7 @@ void GlooEngine::OnSchedulesAgreed() {
   for (const auto& [id, arrivals] : all) GiveTurnIfAgreed(id, *arrivals);
 }
 
-void GlooEngine::TakeTurn(int rank, const CallId& id, const Signature& signature, int64_t turn) {
+void GlooEngine::TakeTurn(int rank, const CallId& id, const CallSignature& signature, int64_t turn) {
   std::shared_ptr<GlooCall> call;
   {
     MutexLock lock(mu_);
