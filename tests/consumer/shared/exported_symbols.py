@@ -10,7 +10,7 @@ import sys
 
 # Of each kind of public thing one: a class, its type for `catch`, a function, an operator, a class of a template.
 SHOWN = ["cohort::Session::Run(", "typeinfo for cohort::InvalidArgumentError", "cohort::ops::MatMul(",
-         "cohort::ops::operator+(", "cohort::keras::Model::Fit(", "cohort::Tensor::FromBlob(", "cohort::FromDLPack(",
+         "cohort::operator==(cohort::Shape const&", "cohort::keras::Model::Fit(", "cohort::Tensor::FromBlob(", "cohort::FromDLPack(",
          "typeinfo for cohort::CodedError<(cohort::Code)5>"]
 # Classes and functions of sources and of headers that are not installed.
 HIDDEN = ["cohort::PlanCompiler", "cohort::ArenaPlanner", "cohort::CpuVariable", "cohort::GrpcTransport", "cohort::cpu::",
