@@ -13,6 +13,7 @@ namespace cohort {
 
 inline constexpr char kCheckpointStateFile[] = "checkpoint";
 
+// The contents of a state file.
 struct COHORT_EXPORT CheckpointState {
   std::string model_checkpoint_path;                    // prefix of the newest checkpoint
   std::vector<std::string> all_model_checkpoint_paths;  // prefixes, oldest first

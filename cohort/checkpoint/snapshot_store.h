@@ -15,6 +15,7 @@
 
 namespace cohort {
 
+// The values of some variables of a task at one point in time.
 struct Snapshot {
   std::vector<std::string> names;
   std::vector<Tensor> values;  // in host memory; they share buffers with the variables until the variables change

@@ -12,6 +12,7 @@
 
 namespace cohort {
 
+// A range of indices (an extent) in each dimension of a tensor. A plain value.
 struct TensorSlice {
   static constexpr int64_t kWhole = -1;
   struct Extent {

@@ -26,8 +26,9 @@ class ChiefWatch {
   // `self` and `chief` are full task names. `chief` is "" if the cluster has no chief.
   ChiefWatch(std::string self, std::string chief) : self_(std::move(self)), chief_(std::move(chief)) {}
 
+  // Reports that `task` has connected.
   void OnConnected(const std::string& task) COHORT_EXCLUDES(mu_);
-  // Requires: the last connection to `task` has closed.
+  // Reports that `task` is gone. Requires: its last connection has closed.
   void OnDisconnected(const std::string& task) COHORT_EXCLUDES(mu_);
   // The chief (or a program in its place) has said that training is done.
   void OnTrainingDone() COHORT_EXCLUDES(mu_);

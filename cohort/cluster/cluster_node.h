@@ -19,10 +19,10 @@
 
 namespace cohort {
 
-// What a ClusterNode needs to know beside its cluster and its task.
+// The options of a ClusterNode.
 struct NodeOptions {
   std::string chief;  // full name of the chief's task, or "" if there is none
-  // A call that waits for a missing task logs this so often; zero: never.
+  // A call that waits for a missing task logs this once in this time; zero: never.
   std::chrono::milliseconds missing_interval{10000};
   // How long this task waits for other tasks if it does something without a deadline of a caller, such as joining a
   // group.
@@ -57,7 +57,7 @@ class ClusterNode final : public TransportHandler,
   PeerTable& peers() { return peers_; }
   ChiefWatch& chief() { return chief_; }
   StepService& steps() { return *steps_; }
-  // The same values as those of the parts above.
+  // These return the same values as the functions of the parts above.
   const ClusterSpec& cluster() const { return peers_.cluster(); }
   const TaskIdentity& identity() const { return peers_.identity(); }
   const std::shared_ptr<LocalTask>& local_task() const { return steps_->local_task(); }

@@ -15,7 +15,7 @@
 
 namespace cohort {
 
-// A value type: copies are independent. Const members are thread-safe.
+// The tasks of a cluster and their addresses. A value type: copies are independent. Const members are thread-safe.
 class COHORT_EXPORT ClusterSpec {
  public:
   // The tasks of one job: index -> "host:port". Indices may be missing.

@@ -13,8 +13,8 @@ namespace cohort {
 
 class ClusterNode;
 
-// Each node owns one object of each service. Thread-safe. Called on network threads, so a call must be quick and must
-// not wait.
+// The base of all services. Each node owns one object of each service. Thread-safe. Called on network threads, so a
+// call must be quick and must not wait.
 class NodeService {
  public:
   virtual ~NodeService() = default;

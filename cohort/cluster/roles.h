@@ -1,4 +1,4 @@
-// What the job of a task means for training: which task is the chief, and which tasks count as workers (as in
+// Roles: says which task is the chief, and which tasks count as workers, from the jobs of a cluster (as in
 // TensorFlow's multi_worker_util). Pure functions. `type` is "chief", "worker", "ps" or "evaluator". An evaluator need
 // not be in the cluster.
 #pragma once

@@ -37,7 +37,7 @@ struct COHORT_EXPORT ServerOptions {
   // How long a client whose connections have closed may take to connect again without losing the state of its sessions
   // on this task. Zero: the state is freed at once.
   std::chrono::milliseconds reconnect_limit{0};
-  // A call that waits for a missing task logs this so often; 0: never.
+  // A call that waits for a missing task logs this once in this time; 0: never.
   std::chrono::milliseconds missing_interval{10000};
 };
 

@@ -37,7 +37,7 @@ COHORT_EXPORT TFConfig ParseTFConfig(std::string_view json);
 // Returns {"cluster": {...}}, which ParseTFConfig can read.
 COHORT_EXPORT std::string ClusterToJson(const ClusterSpec& cluster);
 
-// Answers what a program needs to know of its cluster, as TensorFlow's TFConfigClusterResolver does. Each call reads
+// Tells a program about its cluster and its own task, as TensorFlow's TFConfigClusterResolver does. Each call reads
 // the environment again, so the object may be made before TF_CONFIG is set. Each call throws what ParseTFConfig throws.
 // Thread-safe if no thread changes the environment.
 class COHORT_EXPORT TFConfigClusterResolver {

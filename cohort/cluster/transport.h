@@ -14,7 +14,7 @@
 
 namespace cohort {
 
-// What one side of a connection says about itself. The two sides exchange it, and check it, when they connect.
+// The description of one side of a connection. The two sides exchange it, and check it, when they connect.
 struct TaskIdentity {
   std::string task;  // "/job:ps/replica:0/task:0", or "/job:client/replica:0/task:<random>" for one outside the cluster
   std::string address;          // "host:port" on which it listens; empty for a client
@@ -37,6 +37,7 @@ struct Message {
   std::vector<Tensor> tensors;
 };
 
+// The options of a transport. A Server sets them.
 struct TransportOptions {
   std::string token;  // must be the same on both sides; proved by HMAC, never sent
   std::chrono::milliseconds heartbeat_interval{1000};

@@ -36,6 +36,7 @@
 
 namespace cohort::collective {
 
+// A row of the table, or kAuto: the group chooses for each collective.
 enum class Algorithm : uint8_t {
   kAuto = 0,
 #define COHORT_ENUMERATOR(enumerator, number, name, functions) enumerator = (number),

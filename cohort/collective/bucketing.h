@@ -8,6 +8,7 @@
 
 namespace cohort::collective {
 
+// The facts about one gradient on which its bucket depends.
 struct GradientSize {
   DType dtype = DType::kFloat32;
   int64_t bytes = -1;  // -1: not known before the step

@@ -14,6 +14,7 @@ namespace cohort::collective {
 
 class MemberList;
 
+// The kinds of collectives.
 enum class CallKind : uint8_t { kAllReduce, kBroadcast, kAllGather, kReduceScatter, kBarrier };
 // Returns "all-reduce", "broadcast", ...
 const char* CallKindName(CallKind kind);

@@ -9,6 +9,7 @@
 
 namespace cohort::collective {
 
+// The options of ReduceGradients, and the group in which it reduces.
 struct GradientReduction {
   ops::CollectiveKeys keys;               // of the group; the next free instance keys of the graph are used
   std::string final_op = "Id";            // "Id": sums; "Div": means

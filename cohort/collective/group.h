@@ -36,6 +36,7 @@ class Server;
 
 namespace collective {
 
+// The members of a group, and how it runs collectives.
 struct GroupOptions {
   int64_t key = 1;         // distinguishes the groups of a program
   int64_t generation = 1;  // must grow after each change of members; messages of other generations are refused

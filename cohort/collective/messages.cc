@@ -1,3 +1,5 @@
+// Encodes and decodes the messages of a group. Each message has a header of varints and strings, and at most one
+// tensor. The Decode functions check every number before they use it, and check that the header ends where it should.
 #include "cohort/collective/messages.h"
 
 #include <algorithm>

@@ -12,6 +12,7 @@
 
 namespace cohort::collective {
 
+// The kinds of messages, as numbers of the node service.
 enum class Kind : uint16_t {
   kJoin = kFirstServiceKind,  // a process joins; to each other process of the group
   kData,                      // a message of an engine, from one member to another; one tensor
@@ -29,6 +30,7 @@ struct GroupRef {
   friend auto operator<=>(const GroupRef&, const GroupRef&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
+// Sent by a process that joins. The receiver compares members, schedule and algorithm with its own.
 struct JoinMessage {
   GroupRef group;
   std::string task;                        // of the sender, which joins
@@ -39,6 +41,7 @@ struct JoinMessage {
   std::vector<std::string> endpoints;      // the sender's CollectiveEngine::Endpoints()
 };
 
+// The header of an engine's message. The tensor follows it.
 struct DataMessage {
   GroupRef group;
   CallId call;
@@ -49,6 +52,7 @@ struct DataMessage {
   uint64_t schedule_fingerprint = 0;  // of the sender's call; 0: it is not part of a graph
 };
 
+// Sent by a process at which the group has failed.
 struct AbortMessage {
   GroupRef group;
   Status why;

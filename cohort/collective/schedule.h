@@ -32,6 +32,7 @@ std::shared_ptr<const StepSchedule> ScheduleOf(const Graph& graph, int64_t group
 // Returns the reduction that a node asks for. Requires: it is a CollectiveReduce or CollectiveReduceScatter.
 ReduceOp ReduceOpOf(const Node& node);
 
+// The first entries at which two schedules differ.
 struct ScheduleDifference {
   size_t number = 0;         // position in both schedules
   std::string ours, theirs;  // "'w' (instance 3), all-reduce SUM of float32[4] by AUTO", or "nothing"

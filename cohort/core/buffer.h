@@ -50,8 +50,8 @@ class COHORT_EXPORT Buffer {
   MemorySpace space_;
 };
 
+// Holds one reference to a Buffer, and releases it at its end. May be null. Different threads may use copies.
 class COHORT_EXPORT BufferPtr {
-  // Holds one reference to a Buffer.
  public:
   BufferPtr() = default;
   // Takes over the first reference of a new Buffer, which Ref() has not counted.

@@ -30,6 +30,7 @@
 
 namespace cohort {
 
+// A lock that one thread holds at a time. Use MutexLock to hold it.
 class COHORT_CAPABILITY("mutex") COHORT_EXPORT Mutex {
  public:
   void Lock() COHORT_ACQUIRE() { mu_.lock(); }

@@ -11,8 +11,8 @@
 
 namespace cohort {
 
-// The generator. It is a value: a copy gives the same numbers as the original. The counter has 128 bits in four words,
-// the lowest word first. Not thread-safe.
+// The random generator. It is a value: a copy gives the same numbers as the original. The counter has 128 bits in four
+// words, the lowest word first. Not thread-safe.
 class Philox {
  public:
   static constexpr int kWords = 4;  // 32-bit words that one call returns

@@ -14,7 +14,7 @@
 
 namespace cohort {
 
-// A value type. Const methods are thread-safe.
+// The dimensions of a tensor or of a value in a graph. A value type. Const methods are thread-safe.
 class COHORT_EXPORT Shape {
  public:
   static constexpr int kMaxRank = 8;

@@ -15,7 +15,7 @@
 
 namespace cohort {
 
-// A value type. Different threads may use copies. The bytes are not synchronized.
+// An array of elements of one dtype. A value type. Different threads may use copies. The bytes are not synchronized.
 class COHORT_EXPORT Tensor {
  public:
   Tensor() = default;  // an undefined tensor: dtype kInvalid

@@ -11,8 +11,8 @@
 
 namespace cohort {
 
-// Starts closures in the order in which they were scheduled. The owner must stop calling Schedule before it destroys
-// the pool.
+// Runs closures on a fixed number of threads. Starts them in the order in which they were scheduled. The owner must
+// stop calling Schedule before it destroys the pool.
 class ThreadPool {
  public:
   // Starts the threads. Debuggers and `top` show `name`, cut to 15 characters.

@@ -21,6 +21,7 @@ class DatasetNode;
 class Dataset;
 class StageIterator;
 
+// The options of an iterator.
 struct COHORT_EXPORT IteratorOptions {
   // The number of the pass at which the iterator begins. A Shuffle that reshuffles has another order in each pass. A
   // Repeat counts its passes from this number.
@@ -60,11 +61,13 @@ class COHORT_EXPORT Iterator {
   std::unique_ptr<StageIterator> stage_;
 };
 
+// The options of Dataset::Map.
 struct COHORT_EXPORT MapOptions {
   // How many calls may run at once, on threads of the iterator. Elements keep their order. 1 means on the caller's
   // thread.
   int num_parallel_calls = 1;
 };
+// The options of Dataset::Interleave, which set the order in which inner datasets are read.
 struct COHORT_EXPORT InterleaveOptions {
   int cycle_length = 4;  // inner datasets that are open at once
   int block_length = 1;  // elements taken from one inner dataset before the next one is read

@@ -13,6 +13,7 @@ namespace cohort::data {
 
 using Element = std::vector<Tensor>;
 
+// The dtype and the shape of one component. Unknown dimensions of the shape stay unknown.
 struct COHORT_EXPORT TensorSpec {
   DType dtype = DType::kInvalid;
   Shape shape;

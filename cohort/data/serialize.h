@@ -12,6 +12,7 @@
 
 namespace cohort::data {
 
+// A dataset as bytes, with its tensors beside the bytes.
 struct COHORT_EXPORT SerializedDataset {
   std::string description;
   // The tensors that the description refers to, by a hash of their contents. A tensor that the receiver already has

@@ -14,7 +14,7 @@
 
 namespace cohort {
 
-// What Backend::MakeDevices needs to know.
+// The argument of Backend::MakeDevices.
 struct DeviceRequest {
   DeviceName task;
   int count = 0;             // how many devices of the type to make

@@ -11,8 +11,8 @@
 
 namespace cohort {
 
-// The step owns it and uses it again for later steps. Thread-safe. Cancel calls each callback once, on the calling
-// thread and without a lock.
+// Tells waiting code that its step has failed or was cancelled. The step owns it and uses it again for later steps.
+// Thread-safe. Cancel calls each callback once, on the calling thread and without a lock.
 class CancellationManager {
  public:
   using Token = uint64_t;

@@ -13,6 +13,7 @@
 
 namespace cohort {
 
+// How a collective joins the elements of several tensors.
 enum class ReduceOp : uint8_t { kSum, kProduct, kMin, kMax, kMean };
 // Returns "SUM", "PROD", "MIN", "MAX" or "MEAN".
 const char* ReduceOpName(ReduceOp op);
@@ -40,8 +41,7 @@ struct CollectiveId {
 // The collectives of one member. Thread-safe. No call waits. Each call calls `done` exactly once, on any thread,
 // perhaps before the call returns. `done` must be quick and must not throw. Every failure (a lost member, a different
 // shape, a deadline) fails the whole group: at every member, all calls that have not ended and all later calls fail.
-// The error names the member, the collective, its instance and its round. Callers share
-// it by shared_ptr.
+// The error names the member, the collective, its instance and its round. Callers share it by shared_ptr.
 //
 // The group reads an input until `done`, and peers may read it a little longer. Before the caller writes into it
 // afterwards, the caller must check that nothing else holds it (Tensor::OwnsBufferAlone), as for every tensor. If the

@@ -22,7 +22,7 @@ namespace cohort {
 
 class Backend;
 
-// What all devices of a task share. There is one for each task.
+// The objects that all devices of a task share. Each task has one TaskResources.
 struct TaskResources {
   ResourceManager resources;
   UpdateGate update_gate;

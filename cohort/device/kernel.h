@@ -125,7 +125,7 @@ struct KernelConstruction {
 
 using KernelFactory = std::function<std::unique_ptr<OpKernel>(const KernelConstruction&)>;
 
-// Where the inputs and outputs of a kernel lie, on a device whose memory the host cannot read.
+// The memory in which inputs and outputs of a kernel lie, on a device whose memory the host cannot read.
 enum class KernelMemory {
   kDevice,  // device memory; host memory for inputs and outputs that the op declares as host values
   kHost,    // host memory

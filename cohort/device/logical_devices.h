@@ -1,8 +1,8 @@
-// Which devices of this machine a program uses. The names are those of TensorFlow's tf.config. The Set functions may be
-// called in any order, but only before a Session, a Server, a strategy or ListLogicalDevices uses devices for the first
-// time. A later call throws FailedPreconditionError, which names the first use. The settings hold for the whole
-// process. One exception: if a session or server has a device_count for a type, it has that many logical devices of the
-// type.
+// config: selects the devices of this machine that a program uses. The names are those of TensorFlow's tf.config. The
+// Set functions may be called in any order, but only before a Session, a Server, a strategy or ListLogicalDevices uses
+// devices for the first time. A later call throws FailedPreconditionError, which names the first use. The settings hold
+// for the whole process. One exception: if a session or server has a device_count for a type, it has that many logical
+// devices of the type.
 #pragma once
 
 #include <string>

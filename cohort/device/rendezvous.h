@@ -12,8 +12,8 @@ namespace cohort {
 // The number of an edge. It is unique within the executable that a session makes for one signature.
 using EdgeId = int32_t;
 
-// Thread-safe. Each edge is sent once and received once in a step. The receiver may call before the sender. The step
-// owns the rendezvous.
+// Passes the values of one step from the partitions that send them to those that receive them. Thread-safe. Each edge
+// is sent once and received once in a step. The receiver may call before the sender. The step owns the rendezvous.
 class Rendezvous {
  public:
   using Done = std::function<void(const Status&, const Tensor&)>;

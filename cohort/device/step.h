@@ -1,4 +1,4 @@
-// What a step offers to its kernels.
+// StepInfo: the objects that a step offers to its kernels.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,16 @@
 
 namespace cohort {
 
-// Which thread runs the kernels of a step.
+// Says which thread runs the kernels of a step.
 enum class StepMode {
-  // The thread that starts the step. If the step waits for a value, the thread that brings the value continues it. If
+  // The thread that starts the step runs them. If the step waits for a value, the thread that brings the value
+  // continues it. If
   // the device's compute thread has a team of several threads, an expensive kernel moves the rest of the step to the
   // compute thread.
   kInline,
   // The same, but an expensive kernel always moves the rest of the step, so that network threads stay free.
   kNetwork,
-  // The compute thread from the start.
+  // The compute thread runs all kernels.
   kDevice
 };
 
@@ -32,8 +33,8 @@ struct CallFrame {
   const CallFrame* outer;  // the call around this one; null if a node of a graph made this one
 };
 
-// What a step offers to the kernels of one partition, or of a function's body. The run that starts the kernels owns it,
-// and keeps it until the step has ended.
+// The objects that a step offers to the kernels of one partition, or of a function's body. The run that starts the
+// kernels owns it, and keeps it until the step has ended.
 struct StepInfo {
   int64_t step_id = 0;
   Rendezvous* rendezvous = nullptr;

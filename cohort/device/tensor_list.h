@@ -9,7 +9,7 @@
 
 namespace cohort {
 
-// A value type: cheap to copy, never changes. Thread-safe.
+// A list of tensors. A value type: cheap to copy, never changes. Thread-safe.
 class TensorList {
  public:
   TensorList() = default;  // empty

@@ -17,6 +17,7 @@ enum class CommunicationImplementation { kAuto, kRing, kGloo, kNccl };
 // lists the names for another name.
 COHORT_EXPORT CommunicationImplementation ImplementationByName(const std::string& name);
 
+// The options of the collectives that the replicas of a strategy run.
 struct COHORT_EXPORT CommunicationOptions {
   CommunicationImplementation implementation = CommunicationImplementation::kAuto;
   int64_t bytes_per_pack = 0;  // of gradients that travel together; 0: chosen by what was measured

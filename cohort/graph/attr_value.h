@@ -25,7 +25,7 @@ struct COHORT_EXPORT FunctionName {
   friend std::ostream& operator<<(std::ostream& out, const FunctionName& function) { return out << function.name; }
 };
 
-// A value type. An empty AttrValue holds nothing.
+// The value of one attribute. A value type. An empty AttrValue holds nothing.
 class COHORT_EXPORT AttrValue {
  public:
   using Value = std::variant<std::monostate, int64_t, float, bool, std::string, DType, Shape, Tensor, FunctionName,

@@ -34,8 +34,8 @@ const Node& HandleSource(const Output& handle);
 Shape HandleShape(const Output& handle);
 DType HandleDType(const Output& handle);
 
-// What is known of the inputs of a node that is being added to a graph, for the shape rule of its op. Used by one
-// thread.
+// The facts that are known about the inputs of a node that is being added to a graph. The shape rule of its op uses
+// them. Used by one thread.
 class StaticFacts final : public InputFacts {
  public:
   // `inputs` must live longer than the object.

@@ -17,7 +17,7 @@ inline constexpr char kHostDeviceType[] = "CPU";
 // type has it already. Not thread-safe: the registration of backends calls it at the start, before any name is parsed.
 COHORT_EXPORT void AddShortDeviceType(std::string_view type);
 
-// A value type. Each part is optional. An absent part means "any".
+// The name of a device, or a pattern for names. A value type. Each part is optional. An absent part means "any".
 struct COHORT_EXPORT DeviceName {
   std::optional<std::string> job;
   std::optional<int> replica;

@@ -11,6 +11,7 @@
 
 namespace cohort {
 
+// Says what SerializeGraphDef and GraphDefText write.
 struct COHORT_EXPORT GraphDefOptions {
   // Adds the attribute `_output_shapes` to each node. TensorBoard uses it to label edges.
   bool output_shapes = false;

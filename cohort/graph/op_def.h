@@ -32,6 +32,7 @@ struct COHORT_EXPORT ArgDef {
   bool host_memory = false;    // it lies in host memory on every device (shapes, axes, ...)
 };
 
+// The type of an attribute of an op.
 enum class AttrKind {
   kInt,
   kFloat,
@@ -49,6 +50,7 @@ enum class AttrKind {
   kListShape
 };
 
+// The definition of one attribute of an op.
 struct COHORT_EXPORT AttrDef {
   std::string name;
   AttrKind kind = AttrKind::kInt;
@@ -58,8 +60,8 @@ struct COHORT_EXPORT AttrDef {
   std::optional<int64_t> minimum;            // of an int; for a list: of its length
 };
 
-// What is known of the inputs of a node. While a graph is built, these are static shapes and constants. While the node
-// runs, they are the tensors. A ShapeContext uses it. Requires: `i` is in [0, num_inputs()).
+// The facts that are known about the inputs of a node. While a graph is built, these are static shapes and constants.
+// While the node runs, they are the tensors. A ShapeContext uses it. Requires: `i` is in [0, num_inputs()).
 class COHORT_EXPORT InputFacts {
  public:
   virtual ~InputFacts() = default;

@@ -13,7 +13,8 @@
 
 namespace cohort {
 
-// What a graph knows of a variable; ops/state.h makes it. `value` reads the variable at the start of the step.
+// The description of a variable in its graph; ops/state.h makes it. `value` reads the variable at the start of the
+// step.
 struct COHORT_EXPORT VariableInfo {
   std::string name;
   DType dtype = DType::kInvalid;
@@ -41,7 +42,7 @@ using VariableMaker = std::function<VariableInfo*(const VariableRequest&)>;
 // last one is the maker, which makes the variable.
 using VariableCreator = std::function<VariableInfo*(const VariableMaker& next, const VariableRequest&)>;
 
-// What a device function is told about the node that is being added.
+// The description of the node that is being added, for device functions.
 struct COHORT_EXPORT NodeDraft {
   const std::string& op;
   const std::string& name;
@@ -108,7 +109,7 @@ class COHORT_EXPORT ColocateWith {
   Graph& graph_;
 };
 
-// Lets `creator` decide how variables are made that this thread adds.
+// Makes `creator` create the variables that this thread adds. Strategies use it to place and to copy variables.
 class COHORT_EXPORT VariableCreatorScope {
  public:
   VariableCreatorScope(Graph& graph, VariableCreator creator);

@@ -32,6 +32,7 @@ namespace cohort::keras {
 class ModelState;
 class Trainer;
 
+// A model of layers. The comment at the top of this file says who may call it.
 class COHORT_EXPORT Model {
  public:
   // Makes a model from symbolic inputs and outputs. Throws InvalidArgumentError if the outputs do not depend on the
@@ -128,6 +129,7 @@ class COHORT_EXPORT SequentialItem {
   LayerRef layer_;
 };
 
+// A model of layers, each of which takes the output of the layer before it.
 class COHORT_EXPORT Sequential : public Model {
  public:
   explicit Sequential(const std::vector<SequentialItem>& items = {}, const ModelOptions& options = {});

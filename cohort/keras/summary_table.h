@@ -9,6 +9,7 @@
 
 namespace cohort::keras {
 
+// One layer in the table.
 struct SummaryRow {
   std::string name;        // "conv2d"
   std::string class_name;  // "Conv2D"
@@ -17,6 +18,7 @@ struct SummaryRow {
   std::vector<std::string> connected_to;  // "conv2d[0][0]"
 };
 
+// Numbers of parameters of the whole model.
 struct SummaryTotals {
   int64_t trainable = 0;
   int64_t non_trainable = 0;

@@ -9,7 +9,7 @@
 
 namespace cohort {
 
-// What a step is asked to do: values to feed, values to fetch, and targets (nodes that must run and have no result).
+// The request of a step: values to feed, values to fetch, and targets (nodes that must run and have no result).
 struct Signature {
   std::vector<Output> feeds;
   std::vector<Output> fetches;

@@ -1,4 +1,4 @@
-// Master: the part of a session that directs. It keeps the prepared signatures, and starts each step on every task that
+// Master: directs the steps of a session. It keeps the prepared signatures, and starts each step on every task that
 // has a part.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace cohort {
 
-// Directs the steps of one session, which owns it. Thread-safe.
+// Prepares the signatures of one session and starts its steps. The session owns it. Thread-safe.
 class Master {
  public:
   using Done = std::function<void(const Status&, std::vector<Tensor> results)>;

@@ -15,7 +15,7 @@ namespace cohort {
 // and all threads may read it. The session's master owns it as long as the session exists.
 class PreparedSignature {
  public:
-  // What one task does.
+  // The part of one task.
   struct Part {
     std::shared_ptr<TaskClient> task;
     ExecutableKey key;

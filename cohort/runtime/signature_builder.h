@@ -15,7 +15,7 @@
 
 namespace cohort {
 
-// The session's master owns it and calls it from one thread at a time.
+// Prepares the signatures of one session. The session's master owns it and calls it from one thread at a time.
 class SignatureBuilder {
  public:
   // `graph` must live longer than the builder. Connects to the default task. Throws as Session's constructor does.

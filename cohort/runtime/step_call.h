@@ -1,5 +1,5 @@
-// StepCall: one step of a session, from the start of its parts until all parts have ended. StepWatch: checks the time
-// limits of steps that were started with RunAsync.
+// StepCall: one step of a session, as its master sees it. A part of a step is what one task does for it. StepWatch:
+// checks the time limits of steps that were started with RunAsync.
 #pragma once
 
 #include <chrono>
@@ -21,8 +21,8 @@ struct StepLimits {
   std::chrono::milliseconds late{0};     // after this the log names the tasks that are still at work; 0: never
 };
 
-// One step of a session. Shared by the caller and by the callbacks of the parts; the last callback may come after the
-// caller has continued. Thread-safe.
+// One step of a session: it starts the parts and waits until all of them have ended. Shared by the caller and by the
+// callbacks of the parts; the last callback may come after the caller has continued. Thread-safe.
 class StepCall : public std::enable_shared_from_this<StepCall> {
  public:
   using Clock = std::chrono::steady_clock;
@@ -62,12 +62,12 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
   Mutex mu_;
   CondVar changed_;
   Done done_ COHORT_GUARDED_BY(mu_);
-  size_t left_ COHORT_GUARDED_BY(mu_);
-  bool ended_early_ COHORT_GUARDED_BY(mu_) = false;  // Abandon was called
-  int answering_ COHORT_GUARDED_BY(mu_) = 0;         // callbacks that use prepared_ now
-  bool too_late_ COHORT_GUARDED_BY(mu_) = false;
-  std::chrono::milliseconds patience_ COHORT_GUARDED_BY(mu_);
-  Clock::time_point say_ COHORT_GUARDED_BY(mu_);
+  size_t left_ COHORT_GUARDED_BY(mu_);                         // parts that have not ended
+  bool ended_early_ COHORT_GUARDED_BY(mu_) = false;            // Abandon was called
+  int answering_ COHORT_GUARDED_BY(mu_) = 0;                   // callbacks that use prepared_ now
+  bool too_late_ COHORT_GUARDED_BY(mu_) = false;               // the timeout has passed
+  std::chrono::milliseconds patience_ COHORT_GUARDED_BY(mu_);  // time until the next log line; doubles each time
+  Clock::time_point say_ COHORT_GUARDED_BY(mu_);               // when the next log line is due
   Status status_ COHORT_GUARDED_BY(mu_);
   std::vector<bool> ended_ COHORT_GUARDED_BY(mu_);  // by index of the part
   std::vector<Tensor> results_ COHORT_GUARDED_BY(mu_);

@@ -11,6 +11,7 @@
 
 namespace cohort {
 
+// One value of a summary event. Its kind says which member is set.
 struct SummaryValue {
   enum class Kind { kNone, kScalar, kHistogram, kTensor, kImage, kAudio };
   std::string tag;
@@ -22,6 +23,7 @@ struct SummaryValue {
   std::string plugin_name;  // from the metadata, which only the first event of a tag carries
 };
 
+// One event of a file. Its kind says which members are set.
 struct Event {
   enum class Kind { kNone, kFileVersion, kGraph, kMetaGraph, kSummary, kSessionLog, kLogMessage, kRunMetadata };
   double wall_time = 0;  // seconds since 1970

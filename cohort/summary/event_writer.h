@@ -15,6 +15,7 @@
 
 namespace cohort {
 
+// The kinds of events about a session. The numbers are TensorFlow's.
 enum class SessionStatus { kStart = 1, kStop = 2, kCheckpoint = 3 };
 
 // Writes one event file. The caller owns it; the destructor closes the file. Thread-safe. Events are buffered. They are

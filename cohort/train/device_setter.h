@@ -35,6 +35,7 @@ COHORT_EXPORT PsStrategy GreedyLoadBalancingStrategy(int num_tasks, PsLoad load)
 // Returns the ops that TensorFlow puts on parameter servers: variables and tables.
 COHORT_EXPORT std::vector<std::string> DefaultPsOps();
 
+// The options of ReplicaDeviceSetter, with TensorFlow's names.
 struct COHORT_EXPORT ReplicaDeviceSetterOptions {
   int ps_tasks = 0;  // overridden by `cluster`
   std::string ps_device = "/job:ps";

@@ -12,6 +12,7 @@
 
 namespace cohort::train {
 
+// Optimizers own one for each of their numbers. One thread at a time.
 class COHORT_EXPORT Hyperparameter {
  public:
   Hyperparameter(double value) : value_(value) {}

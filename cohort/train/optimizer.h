@@ -20,6 +20,7 @@
 
 namespace cohort::train {
 
+// A variable and its gradient.
 struct COHORT_EXPORT GradientAndVariable {
   Gradient gradient;  // gradient.exists() may be false
   ops::Variable variable;
@@ -93,6 +94,7 @@ COHORT_EXPORT Gradient SumRepeatedRows(const Gradient& gradient);
 COHORT_EXPORT std::vector<GradientAndVariable> ClipByGlobalNorm(const std::vector<GradientAndVariable>& gradients,
                                                                 float clip_norm, Output* global_norm = nullptr);
 
+// It has no slots.
 class COHORT_EXPORT GradientDescentOptimizer final : public Optimizer {
  public:
   explicit GradientDescentOptimizer(Hyperparameter learning_rate, const std::string& name = "GradientDescent");

@@ -15,6 +15,7 @@
 
 namespace cohort::train {
 
+// The options of the waits of a SessionManager.
 struct COHORT_EXPORT SessionManagerOptions {
   // The longest pause between two looks whether the chief is ready, in seconds. TensorFlow's default is 30 s, because
   // it makes a new session for each look; here a look is one step of an open session, so the pauses begin with 10 ms
@@ -25,12 +26,14 @@ struct COHORT_EXPORT SessionManagerOptions {
   std::function<void()> check_chief;
 };
 
+// The checkpoints that PrepareSession and RecoverSession may restore.
 struct COHORT_EXPORT PrepareOptions {
   std::string checkpoint_dir;        // "": nothing is restored
   bool restore = true;               // false: start from the initial values and leave the checkpoints as they are
   bool wait_for_checkpoint = false;  // wait until checkpoint_dir has one
 };
 
+// A session that is ready for its first step.
 struct COHORT_EXPORT PreparedSession {
   std::unique_ptr<Session> session;
   std::string restored;  // prefix of the restored checkpoint; "" if the model was initialized

@@ -28,6 +28,7 @@
 
 namespace cohort::train {
 
+// The options of a Supervisor, with TensorFlow's names and defaults.
 struct COHORT_EXPORT SupervisorOptions {
   bool is_chief = true;
   std::string logdir;       // of the chief, for checkpoints, events and graph.pbtxt; "": nothing is written

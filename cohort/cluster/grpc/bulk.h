@@ -25,13 +25,13 @@ class BulkSender {
   grpc::ByteBuffer NextThrough(const SendWindow::Room& room);
 
  private:
-  // Bytes to send, in a tensor that keeps them alive until gRPC needs them no more.
+  // Bytes to send, in a tensor that keeps them alive until gRPC no longer needs them.
   struct Piece {
     Tensor bytes;
     size_t size;
   };
   bool begins() const { return piece_ == 0 && at_ == 0; }
-  // The next bytes of one piece, at most `most`; moves on behind them.
+  // Advance returns the next bytes of the message, at most `most`, all of one piece. Then it moves behind them.
   struct Part {
     const Piece* piece;
     char* data;

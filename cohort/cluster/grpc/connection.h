@@ -19,8 +19,8 @@
 
 namespace cohort {
 
-// The transport makes it after a handshake. Its streams keep it alive until both have ended; then OnClosed follows.
-// Thread-safe.
+// A connection to one peer over gRPC. The transport makes it after a handshake. Its streams keep it alive until both
+// have ended; then OnClosed follows. Thread-safe.
 class GrpcConnection final : public Connection, public std::enable_shared_from_this<GrpcConnection> {
  public:
   using Clock = std::chrono::steady_clock;

@@ -1,5 +1,5 @@
-// Frames: the contents of one gRPC message. A frame has one byte for the type, and then the payload. docs/formats.md
-// has the layout.
+// Frames: the contents of the gRPC messages of a stream. A frame has one byte for the type, and then the payload.
+// docs/formats.md has the layout.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>
@@ -14,6 +14,7 @@
 
 namespace cohort {
 
+// The type of a frame, which says what its payload is.
 enum class FrameType : uint8_t {
   kHello = 1,    // payload: see EncodeHello
   kProof = 2,    // payload: the dialer's proof; on a bulk stream: the number of the connection, and a proof

@@ -15,7 +15,7 @@ namespace cohort {
 
 class AcceptorHandshake;
 
-// What a handshake needs of its transport, which implements it. Thread-safe.
+// The functions of a transport that its handshakes call. The transport implements it. Thread-safe.
 class HandshakeHost {
  public:
   virtual ~HandshakeHost() = default;

@@ -15,8 +15,9 @@
 
 namespace cohort {
 
-// Handles the frames that a stream receives and provides the frames that it sends. OnFrame and OnEnded are called on
-// network threads, one call at a time. NextFrame is called on any thread, one call at a time.
+// Handles the frames that a stream receives and provides the frames that it sends. A stream has one user at a time:
+// first a handshake, and then a connection. OnFrame and OnEnded are called on network threads, one call at a time.
+// NextFrame is called on any thread, one call at a time.
 class StreamUser {
  public:
   virtual ~StreamUser() = default;
@@ -39,11 +40,14 @@ class LiveStreams {
   uint64_t Add(const std::shared_ptr<ByteStream>& stream) COHORT_EXCLUDES(mu_);
   void Remove(uint64_t key) COHORT_EXCLUDES(mu_);
   void CancelAll() COHORT_EXCLUDES(mu_);
+  // Returns true after CancelAll.
+  bool ending() const COHORT_EXCLUDES(mu_);
   void WaitForNone() COHORT_EXCLUDES(mu_);
 
  private:
-  Mutex mu_;
+  mutable Mutex mu_;
   CondVar none_;
+  bool ending_ COHORT_GUARDED_BY(mu_) = false;
   uint64_t next_key_ COHORT_GUARDED_BY(mu_) = 1;
   std::map<uint64_t, std::weak_ptr<ByteStream>> streams_ COHORT_GUARDED_BY(mu_);
 };
@@ -67,16 +71,21 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   // Starts the stream. If `opened` is false, nothing is read or written before `opening()` completes. The reason: gRPC
   // 1.51 loses a read that is started together with a call that is then cancelled.
   void Begin(bool opened) COHORT_EXCLUDES(mu_);
+  // Returns the completion of the operation that opens the stream.
   Completion* opening() { return &opened_; }
 
+  // The next three start one operation of gRPC, which calls `done` at its end. StartFinish is called when all reads
+  // and writes have ended.
   virtual void StartRead(grpc::ByteBuffer* frame, Completion* done) = 0;
   virtual void StartWrite(const grpc::ByteBuffer& frame, Completion* done) = 0;
-  // Called when all reads and writes have ended.
   virtual void StartFinish(Completion* done) = 0;
   // The user does not want to read more. Frames that it still has may be written.
   virtual void StopReading() {}
-  // Called after StartFinish has completed.
+  // Returns why the stream has ended, or "". Called after the operation of StartFinish has ended.
   virtual std::string FinishReason() const { return ""; }
+  // Called after OnEnded. Returns true if the stream must not be destroyed yet, because its channel is still
+  // connecting. `done` then completes when the channel's state has changed, or after at most a second.
+  virtual bool StartSettling(Completion* done) { return false; }
 
  private:
   template <void (ByteStream::*kThen)(bool)>
@@ -91,16 +100,19 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   void OnRead(bool ok);
   void OnWritten(bool ok);
   void OnFinished(bool ok);
+  void OnSettled(bool ok);
+  // Releases the reference of the stream to itself. The stream may be destroyed when this returns.
+  void Release();
   void WriteNext() COHORT_EXCLUDES(mu_);
   // Ends the right of the calling thread to write. Returns false if Pump was called in the meantime, so there may be
   // more frames to ask for.
   bool EndWrite(bool may_go_on) COHORT_EXCLUDES(mu_);
 
   LiveStreams& live_;
-  uint64_t key_ = 0;  // the key in live_
-  std::shared_ptr<ByteStream> self_;
-  std::shared_ptr<StreamUser> users_[2];
-  std::atomic<StreamUser*> user_{nullptr};
+  uint64_t key_ = 0;                        // the key in live_
+  std::shared_ptr<ByteStream> self_;        // until the stream has ended
+  std::shared_ptr<StreamUser> users_[2];    // all users that there were
+  std::atomic<StreamUser*> user_{nullptr};  // the present one
   grpc::ByteBuffer received_;
   std::string why_;     // only for the reading thread
   bool heard_ = false;  // a frame has come; only for the reading thread
@@ -108,6 +120,7 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   Then<&ByteStream::OnRead> read_{this};
   Then<&ByteStream::OnWritten> written_{this};
   Then<&ByteStream::OnFinished> finished_{this};
+  Then<&ByteStream::OnSettled> settled_{this};
 
   Mutex mu_;
   bool writing_ COHORT_GUARDED_BY(mu_) = true;  // a thread writes, or the stream is not open yet
@@ -135,10 +148,11 @@ class ServerByteStream final : public ByteStream {
   const std::unique_ptr<Call> call_;
 };
 
-// The dialer's side.
+// The dialer's side: the stream of a call that this process has made.
 class ClientByteStream final : public ByteStream {
  public:
-  ClientByteStream(LiveStreams& live, std::shared_ptr<grpc::Channel> channel) : ByteStream(live), stub_(channel) {}
+  ClientByteStream(LiveStreams& live, std::shared_ptr<grpc::Channel> channel)
+      : ByteStream(live), channel_(std::move(channel)), stub_(channel_) {}
   // Requires: SetUser was called.
   void Start(const char* method, grpc::CompletionQueue* queue);
   void Cancel() override { context_.TryCancel(); }
@@ -149,8 +163,11 @@ class ClientByteStream final : public ByteStream {
   void StartFinish(Completion* done) override { call_->Finish(&status_, done->Starts()); }
   void StopReading() override { Cancel(); }
   std::string FinishReason() const override { return status_.error_message(); }
+  bool StartSettling(Completion* done) override;
 
-  grpc::GenericStub stub_;  // keeps the channel alive
+  const std::shared_ptr<grpc::Channel> channel_;
+  grpc::GenericStub stub_;
+  grpc::CompletionQueue* queue_ = nullptr;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
   grpc::Status status_;

@@ -48,6 +48,7 @@ class SendWindow {
   // Must be called when the peer has opened the window, or has answered that it cannot.
   void CloseOffer();
 
+  // A piece of the window into which the caller may write.
   struct Room {
     char* data;
     size_t offset;  // offset of `data` in the window

@@ -14,6 +14,7 @@ namespace cohort {
 
 inline constexpr int32_t kProtocolVersion = 6;
 
+// The kinds of messages of the step protocol. They go from a master to a task and back; kValues go between tasks.
 enum class MessageKind : uint16_t {
   kListDevices = 1,  // a request
   kDevices = 2,      // the reply
@@ -43,6 +44,7 @@ struct StepRef {
 
 Message EncodeListDevices(uint64_t request);
 Message EncodeDevices(uint64_t request, const std::vector<DeviceAttributes>& devices);
+// The contents of the message that EncodeDevices makes. The same holds for the structs below.
 struct DevicesReply {
   uint64_t request = 0;
   std::vector<DeviceAttributes> devices;

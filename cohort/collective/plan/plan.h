@@ -17,11 +17,13 @@ namespace cohort::collective {
 // elements that a peer may not have read yet.
 enum class PlanBuffer : uint8_t { kInput, kOutput, kScratch };
 
+// A position in one of the buffers.
 struct BufferOffset {
   PlanBuffer buffer = PlanBuffer::kInput;
   int64_t begin = 0;  // element
 };
 
+// The kinds of steps of a plan.
 enum class StepKind : uint8_t {
   kSend,     // sends [from, from + count) to `peer`; never waits
   kReceive,  // receives from `peer` into [to, to + count)
@@ -29,6 +31,7 @@ enum class StepKind : uint8_t {
   kCopy,     // sets `to` to `from`; does nothing if both are the same memory
 };
 
+// One step of a plan. Its kind says which members are used.
 struct PlanStep {
   StepKind kind = StepKind::kSend;
   bool final = false;    // of kReduce: `to` now has every member's contribution, so a mean is divided
@@ -49,6 +52,7 @@ struct Plan {
   bool in_place = true;  // whether input and output may be the same memory
 };
 
+// The options for making a plan.
 struct PlanOptions {
   // A longer range is sent as several messages, so that a member can reduce one while the next is on its way. At least
   // 1.
@@ -58,6 +62,7 @@ struct PlanOptions {
   bool partials_in_scratch = false;
 };
 
+// The elements from `begin` to before `end`.
 struct Range {
   int64_t begin = 0;
   int64_t end = 0;

@@ -62,6 +62,7 @@ inline std::vector<Status> OnThreads(int count, const std::function<void(int)>& 
   return outcomes;
 }
 
+// The processes, hosts and devices of a test.
 struct Layout {
   std::string transport;  // "local", or a protocol of servers
   int world = 1;

@@ -11,6 +11,7 @@
 
 namespace cohort::data {
 
+// Images and labels for training and for testing. Copies share the tensors' bytes.
 struct COHORT_EXPORT ImageDataset {
   Tensor train_images;  // [n, 28, 28], uint8; 0 is the background
   Tensor train_labels;  // [n], uint8, from 0 to 9

@@ -26,6 +26,7 @@ COHORT_EXPORT Dataset TFRecordDataset(const Dataset& files, Compression compress
 COHORT_EXPORT Dataset TFRecordDataset(const std::vector<std::string>& files,
                                       Compression compression = Compression::kNone);
 
+// The dtype of a column of a CSV file.
 struct COHORT_EXPORT CsvColumn {
   DType dtype = DType::kFloat32;        // float32, float64, int32, int64 or string
   std::optional<Tensor> default_value;  // a scalar that replaces an empty field; without it an empty field is an error

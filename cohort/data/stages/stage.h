@@ -36,6 +36,7 @@ class StageIterator {
 };
 using StagePtr = std::unique_ptr<StageIterator>;
 
+// The facts that a stage needs to make an iterator.
 struct IteratorContext {
   int64_t epoch = 0;  // for shuffles that reshuffle: the number of passes over the same stage
   // The seeds of shuffles without a seed, if they differ from those that the description has drawn. Else null.

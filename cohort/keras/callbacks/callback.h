@@ -70,6 +70,7 @@ class COHORT_EXPORT CallbackHost {
   virtual bool RestoreTraining(const std::optional<std::string>& backup, const std::string& where);
 };
 
+// Facts about the call of Fit or Evaluate, for its callbacks.
 struct COHORT_EXPORT FitParams {
   int verbose = 1;          // 0 silent, 1 progress bar, 2 one line for each epoch
   int epochs = 1;           // the number of the last epoch

@@ -8,6 +8,7 @@
 
 namespace cohort::keras {
 
+// A callback that watches a value owns one. Only the training thread calls it.
 class Monitor {
  public:
   // `owner` is the callback's name, for messages.

@@ -7,6 +7,7 @@
 
 namespace cohort::keras {
 
+// The contents of a `.keras` file.
 struct COHORT_EXPORT ModelArchive {
   std::string keras_version = "3.15.0";  // of metadata.json; its configuration keys are in config.json
   std::string date_saved;                // "YYYY-MM-DD@HH:MM:SS"; if "", writing sets the current time

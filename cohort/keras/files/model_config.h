@@ -19,6 +19,7 @@ std::vector<std::string> StepNames(const LayerGraph& layers);
 // layer that has no configuration.
 ConfigValue SerializedLayers(const LayerGraph& layers, const std::string& dtype_policy);
 
+// The layers of a model that was read from a file.
 struct LayersFromConfig {
   std::string class_name;  // "Sequential" or "Functional"
   std::string name;

@@ -22,6 +22,7 @@ COHORT_EXPORT void SaveModel(const Model& model, const std::string& path);
 // returned. The layer must have this name and this value of trainable; otherwise LoadModel throws InvalidArgumentError.
 using LayerFactory = std::function<LayerRef(const ConfigValue& config)>;
 
+// The options of LoadModel.
 struct COHORT_EXPORT LoadOptions {
   bool compile = true;  // compile with the optimizer (and its state), losses and metrics of the file
   std::map<std::string, LayerFactory> custom_layers;  // by class name; used before Keras's own classes

@@ -14,6 +14,7 @@ namespace cohort::keras {
 // The name of the group with the optimizer's variables.
 inline constexpr char kOptimizerGroup[] = "optimizer";
 
+// The group of one layer in a file, and the weights in it.
 struct WeightPlace {
   std::string path;             // path of the group: "layers/dense_1", "layers/functional/layers/conv2d"
   std::string layer;            // path of the layer in the model: "dense_1"

@@ -11,6 +11,7 @@
 
 namespace cohort::keras {
 
+// One group of a weights file with its datasets.
 struct COHORT_EXPORT WeightGroup {
   std::string path;            // "layers/dense_1", "optimizer"; "": the model itself
   std::string name;            // the object's name, for people; not read

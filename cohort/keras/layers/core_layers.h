@@ -1,4 +1,4 @@
-// Layers that compute on values of any shape: Dense, Activation, Dropout, Embedding, and where data enters a model.
+// Layers for values of any shape: Input, Dense, Activation, Dropout, Embedding, Flatten, Reshape, Add, Concatenate.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct COHORT_EXPORT InputOptions {
   DType dtype = DType::kFloat32;  // data of another dtype is converted to it
   std::string name;
 };
-// Where data enters a model; `shape` is that of one example. The first item of a Sequential, or the beginning of a
-// functional model.
+// Makes an input of a model. `shape` is that of one example. It is the first item of a Sequential, or the beginning of
+// a functional model.
 COHORT_EXPORT LayerTensor Input(const Shape& shape, const InputOptions& options = {});
 
 struct COHORT_EXPORT DenseOptions {
@@ -29,7 +29,7 @@ struct COHORT_EXPORT DenseOptions {
   std::string name;
   bool trainable = true;
 };
-// activation(x kernel + bias): [batch, ..., in] -> [batch, ..., units]. Weights: kernel [in, units], bias [units].
+// activation(x kernel + bias): [batch, ..., in] becomes [batch, ..., units]. Weights: kernel [in, units], bias [units].
 COHORT_EXPORT LayerRef Dense(int64_t units, const DenseOptions& options = {});
 
 struct COHORT_EXPORT LayerOptions {
@@ -38,11 +38,11 @@ struct COHORT_EXPORT LayerOptions {
 COHORT_EXPORT LayerRef Activation(const ActivationFunction& activation, const LayerOptions& options = {});
 
 struct COHORT_EXPORT DropoutOptions {
-  int64_t seed = 0;  // two layers have other numbers in any case, as have two steps; see CallContext::StepSeed
+  int64_t seed = 0;  // layers and steps differ in any case; see CallContext::StepSeed
   std::string name;
 };
-// In training each element is zero with probability `rate`, the others are divided by 1 - rate; otherwise x itself.
-// Throws InvalidArgumentError for a rate outside [0, 1).
+// In training, sets each element to zero with probability `rate` and divides the others by 1 - rate. Otherwise returns
+// x. Throws InvalidArgumentError for a rate outside of [0, 1).
 COHORT_EXPORT LayerRef Dropout(double rate, const DropoutOptions& options = {});
 
 struct COHORT_EXPORT EmbeddingOptions {
@@ -51,14 +51,14 @@ struct COHORT_EXPORT EmbeddingOptions {
   std::string name;
   bool trainable = true;
 };
-// Row x[...] of the weight embeddings [input_dim, output_dim]: integers [batch, ...] -> [batch, ..., output_dim]. A
-// number outside [0, input_dim) fails the step with InvalidArgumentError. Its gradient is sparse: only the rows that
-// occur are touched.
+// Returns row x[...] of the weight `embeddings` [input_dim, output_dim]. Integers [batch, ...] become [batch, ...,
+// output_dim]. An integer outside of [0, input_dim) fails the step with InvalidArgumentError. The gradient is sparse:
+// an update changes only the rows that occur.
 COHORT_EXPORT LayerRef Embedding(int64_t input_dim, int64_t output_dim, const EmbeddingOptions& options = {});
 
-// [batch, ...] -> [batch, product of the others].
+// [batch, ...] becomes [batch, product of the other dimensions].
 COHORT_EXPORT LayerRef Flatten(const LayerOptions& options = {});
-// The elements of each example in another shape; one dimension of `target` may be -1.
+// Gives the elements of each example another shape. One dimension of `target` may be -1, which is then computed.
 COHORT_EXPORT LayerRef Reshape(const std::vector<int64_t>& target, const LayerOptions& options = {});
 
 // The sum of two or more inputs, which broadcast against each other.

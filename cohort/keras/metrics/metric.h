@@ -83,7 +83,9 @@ COHORT_EXPORT MetricPtr TopKCategoricalAccuracy(int k = 5, const std::string& na
 COHORT_EXPORT MetricPtr SparseTopKCategoricalAccuracy(int k = 5,
                                                       const std::string& name = "sparse_top_k_categorical_accuracy");
 
+// The curve under which AUC measures the area.
 enum class Curve { kRoc, kPr };
+// The ways in which AUC sums the area between two thresholds.
 enum class SummationMethod { kInterpolation, kMinoring, kMajoring };
 struct COHORT_EXPORT AucOptions {
   int num_thresholds = 200;  // more than 1: -1e-7, then i / (num_thresholds - 1), then 1 + 1e-7

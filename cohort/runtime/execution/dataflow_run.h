@@ -21,7 +21,7 @@ class DataflowRun final : public StepRun {
   void StartOnComputeThread(const StepInfo& step, StepMode mode, Done done);
 
  private:
-  // What the thread that runs the step does next.
+  // The next action of the thread that runs the step.
   enum class Turn { kNode, kIdle, kLeave, kEnd };
 
   void Begin(const StepInfo& step, StepMode mode, Done done);

@@ -23,7 +23,7 @@ struct ExecutableKey {
   friend auto operator<=>(const ExecutableKey&, const ExecutableKey&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
-// What an Executable is made of. A SignatureBuilder makes it and sends it to the task.
+// The description from which a task makes an Executable. A SignatureBuilder makes it and sends it to the task.
 struct ExecutableSpec {
   struct Part {
     std::string device;            // a full name

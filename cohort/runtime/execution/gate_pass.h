@@ -1,4 +1,4 @@
-// GatePass: where one step is with respect to the update gate of its task: before, inside or behind it.
+// GatePass: moves one step into the update gate of its task and out of it.
 #pragma once
 
 #include <atomic>

@@ -18,7 +18,7 @@ struct EdgeRoute {
   std::string tensor_name;  // for error messages
 };
 
-// A value for a task on another side of an edge.
+// The value of one edge, for another task.
 struct EdgeValue {
   EdgeId edge;
   Tensor value;  // in host memory

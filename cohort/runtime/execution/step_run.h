@@ -13,8 +13,8 @@
 
 namespace cohort {
 
-// What kind of thread runs the kernels of a step: the device's compute thread (kCompute), the thread that started the
-// step (kCaller), or a thread with no time for long work, such as a network thread (kOther).
+// The kind of thread that runs the kernels of a step: the device's compute thread (kCompute), the thread that started
+// the step (kCaller), or a thread with no time for long work, such as a network thread (kOther).
 enum class StepThread { kCompute, kCaller, kOther };
 
 // Runs one step at a time. A RunPool owns it and lends it to a step. Its methods are called by one thread after

@@ -20,11 +20,13 @@ struct CrossingEdge {
   bool control = false;  // a control edge: the value is a scalar without meaning
 };
 
+// The part of a graph that runs on one device.
 struct Partition {
   std::string device;
   std::unique_ptr<Graph> graph;  // with the names of the original nodes; _Send and _Recv nodes are added
 };
 
+// The result of PartitionByDevice.
 struct PartitionedGraph {
   std::vector<Partition> partitions;  // in the order in which the devices are first used
   std::vector<CrossingEdge> edges;

@@ -9,6 +9,7 @@
 
 namespace cohort {
 
+// The options of Place. A SignatureBuilder sets them from the session's config.
 struct PlacementOptions {
   // If a requested device does not exist, or an op has no kernel for it, uses any device of the same job, replica and
   // task. If false, this is an error.

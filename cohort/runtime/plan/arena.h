@@ -24,6 +24,7 @@ namespace cohort {
 // Smaller values come from HostAllocator().
 constexpr size_t kArenaFromBytes = 32 * 1024;
 
+// Statistics of an ArenaPlanner since it was made.
 struct ArenaStats {
   int64_t plans = 0;         // plans that were made
   int64_t planned = 0;       // values that have a place in the latest plan
@@ -54,7 +55,7 @@ class ArenaPlanner {
   struct Plan;
   class Arena;
   class Slice;
-  // What runs have seen of one value.
+  // The facts that runs have learned about one value.
   struct Seen {
     size_t bytes = 0;
     int32_t first = 0;  // `first`, `last`: the first and the last node that allocated while the value existed
@@ -67,7 +68,7 @@ class ArenaPlanner {
     int64_t slices = 0;
     int64_t from_outside = 0;
   };
-  // Returns the latest plan, never null.
+  // Returns the latest table of offsets, never null.
   std::shared_ptr<const Plan> plan();
   // Called at the end of a run. `seen` has the values that were not as the run's plan says.
   void Learn(const std::vector<std::pair<Key, Seen>>& seen, const Counts& counts);
@@ -79,9 +80,9 @@ class ArenaPlanner {
   std::map<Key, Seen> known_ COHORT_GUARDED_BY(mu_);
   std::shared_ptr<const Plan> plan_ COHORT_GUARDED_BY(mu_);
   // Plans are made more and more rarely. So sizes that change in every run do not cost a plan in every run.
-  bool stale_ COHORT_GUARDED_BY(mu_) = false;     // more is known than plan_ says
-  int64_t surprises_ COHORT_GUARDED_BY(mu_) = 0;  // runs since the latest plan that differed from it
-  int64_t surprises_for_plan_ COHORT_GUARDED_BY(mu_) = 1;
+  bool stale_ COHORT_GUARDED_BY(mu_) = false;              // more is known than plan_ says
+  int64_t surprises_ COHORT_GUARDED_BY(mu_) = 0;           // runs since the latest plan that differed from it
+  int64_t surprises_for_plan_ COHORT_GUARDED_BY(mu_) = 1;  // so many lead to a new plan; doubles each time
   ArenaStats stats_ COHORT_GUARDED_BY(mu_);
 };
 

@@ -19,6 +19,7 @@ struct Lifetime {
   int32_t last = 0;
 };
 
+// The result of AssignOffsets.
 struct ArenaOffsets {
   std::vector<size_t> offsets;  // in bytes, one for each lifetime
   size_t total = 0;             // size of the block in bytes

@@ -50,16 +50,16 @@ struct Plan {
   Device& device;
   std::unique_ptr<FunctionLibrary> own_functions;  // for its kernels; null in a function's body
   std::vector<std::unique_ptr<OpKernel>> kernels;
-  std::vector<PlanNode> nodes;  // in an order in which they can run one by one; without constants
-  std::vector<int32_t> input_slots;
-  std::vector<int32_t> successors;  // indices into `nodes`
-  std::vector<int32_t> sources;     // nodes without predecessors
-  std::vector<int32_t> initial_pending;
+  std::vector<PlanNode> nodes;                        // in an order in which they can run one by one; without constants
+  std::vector<int32_t> input_slots;                   // the slots that the nodes read, node after node
+  std::vector<int32_t> successors;                    // indices into `nodes`
+  std::vector<int32_t> sources;                       // nodes without predecessors
+  std::vector<int32_t> initial_pending;               // for each node: how many nodes must run before it
   std::vector<int32_t> initial_uses;                  // for each slot: how many inputs read it
   std::vector<std::pair<int32_t, Tensor>> constants;  // slot, value
   std::vector<bool> leaves;                           // for each node: whether its results are kept after the step
-  int32_t async_nodes = 0;
-  int32_t update_nodes = 0;
+  int32_t async_nodes = 0;                            // nodes whose kernels wait
+  int32_t update_nodes = 0;                           // nodes that change variables
   bool has_sends = false;
   bool on_streams = false;       // kernels enqueue their work; a step ends when all work that it has enqueued has run
   bool has_host_memory = false;  // the device's allocator is HostAllocator()

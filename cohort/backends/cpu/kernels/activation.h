@@ -10,6 +10,7 @@
 
 namespace cohort::cpu {
 
+// The loop of one activation function.
 struct ActivationLoop {
   UnaryLoop loop = nullptr;  // y = activation(x); x and y may be the same memory
   int64_t cost = 0;          // of one element, in simple operations

@@ -5,6 +5,7 @@
 
 namespace cohort::cpu {
 
+// The facts on which the oneDNN call depends.
 struct BatchNormSpec {
   DType dtype = DType::kFloat32;  // of x and y; all other arguments are float32 [channels]
   Shape shape;                    // [batch, rows, columns, channels]

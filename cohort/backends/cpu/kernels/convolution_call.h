@@ -8,6 +8,7 @@
 
 namespace cohort::cpu {
 
+// The facts on which the oneDNN calls depend.
 struct ConvolutionSpec {
   DType dtype = DType::kFloat32;
   ops::WindowAttrs window;

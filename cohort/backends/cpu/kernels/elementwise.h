@@ -21,6 +21,7 @@ COHORT_INLINE R Narrow(W value) {
 // A loop y[i] = Fn::Apply(x[i]).
 using UnaryLoop = void (*)(const void* x, void* y, int64_t n);
 
+// The loop of a UnaryKernel, for Widest.
 template <typename Fn, typename T, typename R>
 struct UnaryBody {
   static COHORT_INLINE void Run(const void* x, void* y, int64_t n) {
@@ -54,6 +55,7 @@ struct BinaryLoops {
   size_t result_size;
 };
 
+// The loops of a BinaryKernel, for Widest: this one, RightScalarBody and LeftScalarBody.
 template <typename Fn, typename T, typename R>
 struct BothBody {
   static COHORT_INLINE void Run(const void* a, const void* b, void* out, int64_t n) {

@@ -6,6 +6,7 @@
 
 namespace cohort::cpu {
 
+// The facts on which the oneDNN calls depend.
 struct PoolSpec {
   DType dtype = DType::kFloat32;
   ops::WindowAttrs window;

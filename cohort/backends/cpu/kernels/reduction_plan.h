@@ -9,6 +9,7 @@
 
 namespace cohort::cpu {
 
+// `rank` dimensions, from the outermost to the innermost, and the output's shape.
 struct ReductionPlan {
   int rank = 0;
   std::array<int64_t, Shape::kMaxRank> dims;

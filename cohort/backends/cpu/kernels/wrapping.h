@@ -12,6 +12,7 @@ namespace cohort::cpu {
 template <typename T>
 using Bits = std::conditional_t<sizeof(T) <= 4, unsigned, unsigned long>;
 
+// The operations + - * / for the type T.
 template <typename T>
 struct Wrapping {
   static COHORT_INLINE T Add(T a, T b) {
