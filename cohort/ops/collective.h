@@ -14,11 +14,12 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort::ops {
 
-struct CollectiveKeys {
+struct COHORT_EXPORT CollectiveKeys {
   int64_t group_size = 0;  // 0: as many as `members`, or 1
   int64_t group_key = 1;
   int64_t instance_key = 1;
@@ -31,23 +32,27 @@ struct CollectiveKeys {
 };
 
 // One more than the largest instance_key in the graph (those of gradients do not count), 1 where there is none.
-int64_t NextInstanceKey(const Graph& graph);
+COHORT_EXPORT int64_t NextInstanceKey(const Graph& graph);
 
 // The reduction of all members' inputs, which have one shape. merge_op: "Add", "Mul", "Min", "Max"; final_op: "Id", or
 // "Div" by group_size (with "Add" only). The gradient (of "Add") is the same reduction of the gradients: its
 // instance_key is made of that of the op, so that members get equal ones.
-Output CollectiveReduce(Output input, const CollectiveKeys& keys, const std::string& merge_op = "Add",
-                        const std::string& final_op = "Id", const std::string& name = "CollectiveReduce");
+COHORT_EXPORT Output CollectiveReduce(Output input, const CollectiveKeys& keys, const std::string& merge_op = "Add",
+                                      const std::string& final_op = "Id", const std::string& name = "CollectiveReduce");
 // [n, ...] of each, by rank: [group_size * n, ...].
-Output CollectiveGather(Output input, const CollectiveKeys& keys, const std::string& name = "CollectiveGather");
+COHORT_EXPORT Output CollectiveGather(Output input, const CollectiveKeys& keys,
+                                      const std::string& name = "CollectiveGather");
 // [group_size * n, ...] of each: rows [rank * n, (rank + 1) * n) of the reduction.
-Output CollectiveReduceScatter(Output input, const CollectiveKeys& keys, const std::string& merge_op = "Add",
-                               const std::string& final_op = "Id", const std::string& name = "CollectiveReduceScatter");
+COHORT_EXPORT Output CollectiveReduceScatter(Output input, const CollectiveKeys& keys,
+                                             const std::string& merge_op = "Add", const std::string& final_op = "Id",
+                                             const std::string& name = "CollectiveReduceScatter");
 // The member of rank 0 sends its value, the others receive it. `shape` is fully known.
-Output CollectiveBcastSend(Output input, const CollectiveKeys& keys, const std::string& name = "CollectiveBcastSend");
-Output CollectiveBcastRecv(Graph& graph, DType dtype, const Shape& shape, const CollectiveKeys& keys,
-                           const std::string& name = "CollectiveBcastRecv");
+COHORT_EXPORT Output CollectiveBcastSend(Output input, const CollectiveKeys& keys,
+                                         const std::string& name = "CollectiveBcastSend");
+COHORT_EXPORT Output CollectiveBcastRecv(Graph& graph, DType dtype, const Shape& shape, const CollectiveKeys& keys,
+                                         const std::string& name = "CollectiveBcastRecv");
 // Ends when all members have come to it.
-Node* CollectiveBarrier(Graph& graph, const CollectiveKeys& keys, const std::string& name = "CollectiveBarrier");
+COHORT_EXPORT Node* CollectiveBarrier(Graph& graph, const CollectiveKeys& keys,
+                                      const std::string& name = "CollectiveBarrier");
 
 }  // namespace cohort::ops

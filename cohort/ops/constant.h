@@ -5,13 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/operand.h"
 
 namespace cohort::ops {
 
 // A constant. Its value takes part in shape inference and constant folding. `name` "" = the op's name.
-Output Const(Graph& graph, const Tensor& value, const std::string& name = "");
+COHORT_EXPORT Output Const(Graph& graph, const Tensor& value, const std::string& name = "");
 // A scalar of exactly the C++ type's dtype: 1.0f is float32, 1.0 float64, 1 int32.
 template <typename T>
 requires std::is_arithmetic_v<T> || std::same_as<T, std::string> Output Const(Graph& graph, T value,
@@ -32,24 +33,25 @@ Output Const(Graph& graph, const std::vector<T>& values, const Shape& shape, con
   return Const(graph, Tensor::FromValues(values, shape), name);
 }
 // A scalar with the dtype of `like`, by the rules of operand.h. Throws InvalidArgumentError if it cannot hold `value`.
-Output ScalarLike(Output like, Number value);
+COHORT_EXPORT Output ScalarLike(Output like, Number value);
 // Likewise, as a tensor.
-Tensor NumberTensor(DType dtype, Number value);
+COHORT_EXPORT Tensor NumberTensor(DType dtype, Number value);
 // An int32 vector: shapes, axes, permutations.
-Output IntVector(Graph& graph, const std::vector<int64_t>& values);
+COHORT_EXPORT Output IntVector(Graph& graph, const std::vector<int64_t>& values);
 // A fully defined shape as an int32 vector (int64 where a dimension needs it).
-Output ShapeConst(Graph& graph, const Shape& shape);
+COHORT_EXPORT Output ShapeConst(Graph& graph, const Shape& shape);
 
 // Fed at each step. Dimensions of `shape` may be unknown.
-Output Placeholder(Graph& graph, DType dtype, const Shape& shape = Shape::UnknownRank(), const std::string& name = "");
+COHORT_EXPORT Output Placeholder(Graph& graph, DType dtype, const Shape& shape = Shape::UnknownRank(),
+                                 const std::string& name = "");
 // `input` unless it is fed.
-Output PlaceholderWithDefault(Output input, const Shape& shape, const std::string& name = "");
+COHORT_EXPORT Output PlaceholderWithDefault(Output input, const Shape& shape, const std::string& name = "");
 
 // A tensor of shape `dims` (int32 or int64 [rank]) filled with the scalar `value`.
-Output Fill(Output dims, const Operand& value);
+COHORT_EXPORT Output Fill(Output dims, const Operand& value);
 // [start, start + delta, ...) up to but without `limit`; three scalars of one dtype, at least one of them in the graph.
-Output Range(const Operand& start, const Operand& limit, const Operand& delta);
-Output ZerosLike(Output x);
-Output OnesLike(Output x);
+COHORT_EXPORT Output Range(const Operand& start, const Operand& limit, const Operand& delta);
+COHORT_EXPORT Output ZerosLike(Output x);
+COHORT_EXPORT Output OnesLike(Output x);
 
 }  // namespace cohort::ops

@@ -4,25 +4,26 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort::ops {
 
 // Does nothing; it has run when its control inputs have.
-Node* NoOp(Graph& graph, const std::string& name = "NoOp");
+COHORT_EXPORT Node* NoOp(Graph& graph, const std::string& name = "NoOp");
 // A NoOp that runs after all `nodes`. Nodes on several devices get one NoOp a device and one more after these, so that
 // a single control edge crosses from each device.
-Node* Group(Graph& graph, const std::vector<Node*>& nodes, const std::string& name = "group_deps");
+COHORT_EXPORT Node* Group(Graph& graph, const std::vector<Node*>& nodes, const std::string& name = "group_deps");
 // Fails the step with InvalidArgumentError "assertion failed: ..." and the first `summarize` elements of each of `data`
 // where `condition` (bool scalar) is false.
-Node* Assert(Output condition, const std::vector<Output>& data, int64_t summarize = 3,
-             const std::string& name = "Assert");
+COHORT_EXPORT Node* Assert(Output condition, const std::vector<Output>& data, int64_t summarize = 3,
+                           const std::string& name = "Assert");
 // `input` unchanged; each time it is computed a line "message[data][data]" goes to stderr, only the first `first_n`
 // times where that is not negative.
-Output Print(Output input, const std::vector<Output>& data, const std::string& message = "", int64_t first_n = -1,
-             int64_t summarize = 3, const std::string& name = "Print");
+COHORT_EXPORT Output Print(Output input, const std::vector<Output>& data, const std::string& message = "",
+                           int64_t first_n = -1, int64_t summarize = 3, const std::string& name = "Print");
 // Writes the string scalar `text` and `end` to "stdout" or "stderr" (`stream`).
-Node* PrintV2(Output text, const std::string& stream = "stderr", const std::string& end = "\n",
-              const std::string& name = "PrintV2");
+COHORT_EXPORT Node* PrintV2(Output text, const std::string& stream = "stderr", const std::string& end = "\n",
+                            const std::string& name = "PrintV2");
 
 }  // namespace cohort::ops

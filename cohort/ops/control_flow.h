@@ -14,24 +14,25 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/function.h"
 
 namespace cohort::ops {
 
 // The results of `function`, which is put into the graph's library where it is not there.
-std::vector<Output> Call(Graph& graph, const std::shared_ptr<const Function>& function,
-                         const std::vector<Output>& inputs, const std::string& name = "PartitionedCall");
+COHORT_EXPORT std::vector<Output> Call(Graph& graph, const std::shared_ptr<const Function>& function,
+                                       const std::vector<Output>& inputs, const std::string& name = "PartitionedCall");
 // Makes a function of `body`, whose arguments are like `inputs`, and calls it.
-std::vector<Output> Call(Graph& graph, const std::vector<Output>& inputs, const FunctionBody& body,
-                         const std::string& name = "PartitionedCall");
+COHORT_EXPORT std::vector<Output> Call(Graph& graph, const std::vector<Output>& inputs, const FunctionBody& body,
+                                       const std::string& name = "PartitionedCall");
 
 // The results of `then_body` or of `else_body`, whichever `cond` chooses: a scalar by its value, anything else by
 // whether it has elements. Only that one runs. Both get `inputs` as arguments and have results of the same dtypes.
 // Throws InvalidArgumentError where they do not.
-std::vector<Output> If(Output cond, const std::vector<Output>& inputs, const FunctionBody& then_body,
-                       const FunctionBody& else_body, const std::string& name = "cond");
+COHORT_EXPORT std::vector<Output> If(Output cond, const std::vector<Output>& inputs, const FunctionBody& then_body,
+                                     const FunctionBody& else_body, const std::string& name = "cond");
 
-struct WhileOptions {
+struct COHORT_EXPORT WhileOptions {
   int64_t maximum_iterations = -1;      // no limit
   std::vector<Shape> shape_invariants;  // of each loop variable what stays the same; none: the shape of its input
   int64_t parallel_iterations = 10;     // kept for TensorFlow; iterations run one after another here
@@ -40,7 +41,7 @@ struct WhileOptions {
 // The last values of the loop variables, which begin as `inputs`: while `cond` (bool scalar of them) holds, `body`
 // makes the next ones. Throws InvalidArgumentError where a result of the body has another dtype than its variable, or a
 // shape that does not stay within the variable's.
-std::vector<Output> While(const std::vector<Output>& inputs, const FunctionBody& cond, const FunctionBody& body,
-                          const WhileOptions& options = {});
+COHORT_EXPORT std::vector<Output> While(const std::vector<Output>& inputs, const FunctionBody& cond,
+                                        const FunctionBody& body, const WhileOptions& options = {});
 
 }  // namespace cohort::ops

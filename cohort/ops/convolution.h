@@ -6,12 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort::ops {
 
 // Rows first, then columns.
-struct ConvolutionOptions {
+struct COHORT_EXPORT ConvolutionOptions {
   std::array<int64_t, 2> strides{1, 1};
   std::array<int64_t, 2> dilations{1, 1};
   // "SAME": as many positions as input elements (divided by the stride, rounded up); "VALID": no padding; "EXPLICIT":
@@ -23,10 +24,11 @@ struct ConvolutionOptions {
 // Cross-correlation (the filter is not flipped): y[b, r, c, o] = sum of x[b, r * stride + i * dilation - top, ..., ch]
 // * filter[i, j, ch, o]. input [batch, rows, columns, in], filter [rows, columns, in / groups, out]; float32 or
 // bfloat16. Throws InvalidArgumentError for shapes that do not fit.
-Output Conv2D(Output input, Output filter, const ConvolutionOptions& options = {}, const std::string& name = "Conv2D");
+COHORT_EXPORT Output Conv2D(Output input, Output filter, const ConvolutionOptions& options = {},
+                            const std::string& name = "Conv2D");
 // Each channel has filters of its own: filter [rows, columns, channels, multiplier], output channel c * multiplier + m
 // sees channel c of the input alone.
-Output DepthwiseConv2dNative(Output input, Output filter, const ConvolutionOptions& options = {},
-                             const std::string& name = "DepthwiseConv2dNative");
+COHORT_EXPORT Output DepthwiseConv2dNative(Output input, Output filter, const ConvolutionOptions& options = {},
+                                           const std::string& name = "DepthwiseConv2dNative");
 
 }  // namespace cohort::ops

@@ -9,13 +9,14 @@
 #include <variant>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/ops/constant.h"
 
 namespace cohort::ops {
 
 // Made implicitly of {0, 1}, of one integer (a list of one), of a std::vector<int64_t>, or of an int32 or int64 vector
 // in the graph.
-class IntList {
+class COHORT_EXPORT IntList {
  public:
   IntList(std::initializer_list<int64_t> values) : value_(std::vector<int64_t>(values)) {}
   IntList(std::vector<int64_t> values) : value_(std::move(values)) {}

@@ -4,21 +4,22 @@
 #include <cstdint>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/int_list.h"
 
 namespace cohort::ops {
 
 // All but dimension `axis` must agree. One value is returned as it is.
-Output Concat(const std::vector<Output>& values, int axis);  // op ConcatV2
+COHORT_EXPORT Output Concat(const std::vector<Output>& values, int axis);  // op ConcatV2
 // `num_split` equal parts.
-std::vector<Output> Split(Output value, int axis, int num_split);
+COHORT_EXPORT std::vector<Output> Split(Output value, int axis, int num_split);
 // Parts of the given sizes, of which one may be -1 (what is left).
-std::vector<Output> SplitV(Output value, const std::vector<int64_t>& sizes, int axis);
+COHORT_EXPORT std::vector<Output> SplitV(Output value, const std::vector<int64_t>& sizes, int axis);
 // Tensors of one shape along a new dimension `axis`, and the reverse.
-Output Pack(const std::vector<Output>& values, int axis = 0);
-std::vector<Output> Unpack(Output value, int num, int axis = 0);
+COHORT_EXPORT Output Pack(const std::vector<Output>& values, int axis = 0);
+COHORT_EXPORT std::vector<Output> Unpack(Output value, int num, int axis = 0);
 // Repeats dimension i multiples[i] times.
-Output Tile(Output input, const IntList& multiples);
+COHORT_EXPORT Output Tile(Output input, const IntList& multiples);
 
 }  // namespace cohort::ops

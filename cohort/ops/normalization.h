@@ -3,11 +3,12 @@
 
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort::ops {
 
-struct BatchNormOptions {
+struct COHORT_EXPORT BatchNormOptions {
   float epsilon = 1e-3f;
   // Training: each channel's mean and variance over the batch. Else the given ones.
   bool is_training = true;
@@ -15,7 +16,7 @@ struct BatchNormOptions {
   float exponential_avg_factor = 1.0f;
 };
 
-struct BatchNorm {
+struct COHORT_EXPORT BatchNorm {
   Output y;
   Output mean;      // float32 [channels]
   Output variance;  // float32 [channels]; of a batch, divided by count - 1
@@ -23,7 +24,8 @@ struct BatchNorm {
 
 // y = scale * (x - mean) / sqrt(variance + epsilon) + offset, with the variance of the batch divided by its count.
 // x float32 or bfloat16 [batch, rows, columns, channels]; the others float32 [channels]. Gradients flow from y alone.
-BatchNorm FusedBatchNorm(Output x, Output scale, Output offset, Output mean, Output variance,
-                         const BatchNormOptions& options = {}, const std::string& name = "FusedBatchNormV3");
+COHORT_EXPORT BatchNorm FusedBatchNorm(Output x, Output scale, Output offset, Output mean, Output variance,
+                                       const BatchNormOptions& options = {},
+                                       const std::string& name = "FusedBatchNormV3");
 
 }  // namespace cohort::ops

@@ -22,6 +22,7 @@
 #include <variant>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort::ops {
@@ -33,7 +34,7 @@ concept NumberType =
     !std::same_as<T, char8_t> && !std::same_as<T, char16_t> && !std::same_as<T, char32_t>;
 
 // A number, and the dtype of the C++ type that it came in.
-class Number {
+class COHORT_EXPORT Number {
  public:
   template <NumberType T>
   Number(T value) {  // NOLINT(google-explicit-constructor)
@@ -63,7 +64,7 @@ class Number {
 };
 
 // Made implicitly of an Output, of what converts to one (a Variable: its value), or of a number.
-class Operand {
+class COHORT_EXPORT Operand {
  public:
   Operand(Output value) : value_(value) {}  // NOLINT(google-explicit-constructor)
   template <typename T>
@@ -91,6 +92,6 @@ class Operand {
 // Begins a node of `op`, whose first inputs are `args`, in the graph of the values among them; numbers have become
 // constants. A list among the inputs, and what follows it, is given to the result. Throws InvalidArgumentError for an
 // empty Output, for a number that the dtype cannot hold, and if there are numbers alone; NotFoundError for the op.
-NodeBuilder Op(const std::string& op, const std::vector<Operand>& args);
+COHORT_EXPORT NodeBuilder Op(const std::string& op, const std::vector<Operand>& args);
 
 }  // namespace cohort::ops

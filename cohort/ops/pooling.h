@@ -5,20 +5,21 @@
 #include <cstdint>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort::ops {
 
 // Rows first, then columns. padding "SAME" or "VALID" as for convolutions.
-struct PoolOptions {
+struct COHORT_EXPORT PoolOptions {
   std::array<int64_t, 2> size{2, 2};
   std::array<int64_t, 2> strides{2, 2};
   std::string padding = "VALID";
 };
 
 // The largest element of each window, padding left out. The gradient goes to the first of several equal ones.
-Output MaxPool(Output input, const PoolOptions& options = {}, const std::string& name = "MaxPool");
+COHORT_EXPORT Output MaxPool(Output input, const PoolOptions& options = {}, const std::string& name = "MaxPool");
 // The mean of each window, padding left out.
-Output AvgPool(Output value, const PoolOptions& options = {}, const std::string& name = "AvgPool");
+COHORT_EXPORT Output AvgPool(Output value, const PoolOptions& options = {}, const std::string& name = "AvgPool");
 
 }  // namespace cohort::ops

@@ -1,17 +1,18 @@
 // Choosing between values, of which some may be numbers (operand.h).
 #pragma once
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/operand.h"
 
 namespace cohort::ops {
 
 // t where `condition` (bool) holds, e elsewhere; all three broadcast.
-Output SelectV2(const Operand& condition, const Operand& t, const Operand& e);
+COHORT_EXPORT Output SelectV2(const Operand& condition, const Operand& t, const Operand& e);
 // The older form: t and e have one shape, `condition` has it too, or is a scalar, or a vector that chooses
 // rows.
-Output Select(const Operand& condition, const Operand& t, const Operand& e);
+COHORT_EXPORT Output Select(const Operand& condition, const Operand& t, const Operand& e);
 // min(max(t, low), high) with bounds that are scalars or have t's shape.
-Output ClipByValue(const Operand& t, const Operand& low, const Operand& high);
+COHORT_EXPORT Output ClipByValue(const Operand& t, const Operand& low, const Operand& high);
 
 }  // namespace cohort::ops

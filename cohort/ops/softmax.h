@@ -3,21 +3,23 @@
 
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort::ops {
 
 // e^x_i / sum_j e^x_j, computed after subtracting the largest x. logits [..., classes].
-Output Softmax(Output logits, const std::string& name = "Softmax");
-Output LogSoftmax(Output logits, const std::string& name = "LogSoftmax");
+COHORT_EXPORT Output Softmax(Output logits, const std::string& name = "Softmax");
+COHORT_EXPORT Output LogSoftmax(Output logits, const std::string& name = "LogSoftmax");
 // -sum_i labels_i log softmax(logits)_i: shape logits.shape[:-1]. labels: as logits, rows that sum to 1.
-Output SoftmaxCrossEntropyWithLogits(Output logits, Output labels,
-                                     const std::string& name = "SoftmaxCrossEntropyWithLogits");
+COHORT_EXPORT Output SoftmaxCrossEntropyWithLogits(Output logits, Output labels,
+                                                   const std::string& name = "SoftmaxCrossEntropyWithLogits");
 // -log softmax(logits)[label]: shape of labels = logits.shape[:-1], int32 or int64. A label outside [0, classes) fails
 // the step with InvalidArgumentError that names it.
-Output SparseSoftmaxCrossEntropyWithLogits(Output logits, Output labels,
-                                           const std::string& name = "SparseSoftmaxCrossEntropyWithLogits");
+COHORT_EXPORT Output SparseSoftmaxCrossEntropyWithLogits(
+    Output logits, Output labels, const std::string& name = "SparseSoftmaxCrossEntropyWithLogits");
 // Element by element -(z log s + (1 - z) log(1 - s)), s = sigmoid(logits), without overflow; labels as logits.
-Output SigmoidCrossEntropyWithLogits(Output logits, Output labels, const std::string& name = "logistic_loss");
+COHORT_EXPORT Output SigmoidCrossEntropyWithLogits(Output logits, Output labels,
+                                                   const std::string& name = "logistic_loss");
 
 }  // namespace cohort::ops

@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/initializers.h"
 #include "cohort/ops/operand.h"
 
 namespace cohort::ops {
 
-struct VariableOptions {
+struct COHORT_EXPORT VariableOptions {
   std::string name = "Variable";  // made unique under the current name scope
   bool trainable = true;
   bool local = false;             // of this worker alone: not saved, not trained, set by LocalVariablesInitializer
@@ -21,7 +22,7 @@ struct VariableOptions {
 
 // Cheap to copy; valid as long as its graph. Without a variable (valid() is false) all members but info() throw
 // InvalidArgumentError.
-class Variable {
+class COHORT_EXPORT Variable {
  public:
   Variable() = default;
   explicit Variable(VariableInfo* info) : info_(info) {}
@@ -75,30 +76,32 @@ class Variable {
 
 // A variable called exactly `name` under the current name scope. Without initializer: glorot_uniform for floating
 // dtypes, zeros for others. Throws AlreadyExistsError when the name is taken.
-Variable GetVariable(Graph& graph, const std::string& name, const Shape& shape, DType dtype = DType::kFloat32,
-                     const Initializer& initializer = nullptr, bool trainable = true);
+COHORT_EXPORT Variable GetVariable(Graph& graph, const std::string& name, const Shape& shape,
+                                   DType dtype = DType::kFloat32, const Initializer& initializer = nullptr,
+                                   bool trainable = true);
 
 // The innermost maker: adds the nodes of one variable called exactly request.name, past all creators:
 //   <name>                              VarHandleOp, placed by the device scopes (ReplicaDeviceSetter sees it)
 //   <name>/Initializer/...              the initial value, placed by the device scopes
 //   <name>/Assign, <name>/Read/ReadVariableOp, <name>/IsInitialized/VarIsInitializedOp   beside the handle
 // Slots of optimizers are made with it, since they belong to one concrete variable.
-VariableInfo* MakeVariable(Graph& graph, const VariableRequest& request);
+COHORT_EXPORT VariableInfo* MakeVariable(Graph& graph, const VariableRequest& request);
 
 // For creators that cut a variable along axis 0: adds one that stands for `parts`, each of which `next` has made. It is
 // in the graph as a local variable that is not trained, so that savers, initializers and optimizers see its parts
 // alone. Throws InvalidArgumentError unless the parts' rows make up the requested shape.
-VariableInfo* MakeVariableOfParts(Graph& graph, const VariableRequest& request,
-                                  const std::vector<VariableInfo*>& parts);
+COHORT_EXPORT VariableInfo* MakeVariableOfParts(Graph& graph, const VariableRequest& request,
+                                                const std::vector<VariableInfo*>& parts);
 
 // Runs the initializers of all variables that are not local / that are local. Only those that there are by now.
-Node* GlobalVariablesInitializer(Graph& graph, const std::string& name = "init");
-Node* LocalVariablesInitializer(Graph& graph, const std::string& name = "init_local");
+COHORT_EXPORT Node* GlobalVariablesInitializer(Graph& graph, const std::string& name = "init");
+COHORT_EXPORT Node* LocalVariablesInitializer(Graph& graph, const std::string& name = "init_local");
 // Names of the variables, of those that there are by now, that have no value yet (string [n]; n = 0: all are ready).
-Output ReportUninitializedVariables(Graph& graph, const std::string& name = "report_uninitialized_variables");
+COHORT_EXPORT Output ReportUninitializedVariables(Graph& graph,
+                                                  const std::string& name = "report_uninitialized_variables");
 
 // The int64 scalar variable "global_step" (collection "global_step"); not trainable.
-Variable GetOrCreateGlobalStep(Graph& graph);
-std::optional<Variable> GetGlobalStep(Graph& graph);
+COHORT_EXPORT Variable GetOrCreateGlobalStep(Graph& graph);
+COHORT_EXPORT std::optional<Variable> GetGlobalStep(Graph& graph);
 
 }  // namespace cohort::ops
