@@ -6,25 +6,26 @@
 
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/operand.h"
 
 namespace cohort::ops {
 
-Output Add(const Operand& x, const Operand& y);  // op AddV2
-Output Sub(const Operand& x, const Operand& y);
-Output Mul(const Operand& x, const Operand& y);
+COHORT_EXPORT Output Add(const Operand& x, const Operand& y);  // op AddV2
+COHORT_EXPORT Output Sub(const Operand& x, const Operand& y);
+COHORT_EXPORT Output Mul(const Operand& x, const Operand& y);
 // Returns x / y. Integers are truncated towards zero.
-Output Div(const Operand& x, const Operand& y);  // op RealDiv, for integers op Div
-Output FloorDiv(const Operand& x, const Operand& y);
-Output FloorMod(const Operand& x, const Operand& y);  // has the sign of y
-Output Maximum(const Operand& x, const Operand& y);   // NaN if either is NaN
-Output Minimum(const Operand& x, const Operand& y);
-Output Pow(const Operand& x, const Operand& y);
-Output SquaredDifference(const Operand& x, const Operand& y);  // (x - y)^2
+COHORT_EXPORT Output Div(const Operand& x, const Operand& y);  // op RealDiv, for integers op Div
+COHORT_EXPORT Output FloorDiv(const Operand& x, const Operand& y);
+COHORT_EXPORT Output FloorMod(const Operand& x, const Operand& y);  // has the sign of y
+COHORT_EXPORT Output Maximum(const Operand& x, const Operand& y);   // NaN if either is NaN
+COHORT_EXPORT Output Minimum(const Operand& x, const Operand& y);
+COHORT_EXPORT Output Pow(const Operand& x, const Operand& y);
+COHORT_EXPORT Output SquaredDifference(const Operand& x, const Operand& y);  // (x - y)^2
 // Returns the sum of tensors that have one shape and one dtype. Throws InvalidArgumentError if `inputs` is empty or the
 // tensors do not match.
-Output AddN(const std::vector<Output>& inputs);
+COHORT_EXPORT Output AddN(const std::vector<Output>& inputs);
 
 }  // namespace cohort::ops
 

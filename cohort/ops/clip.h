@@ -3,22 +3,23 @@
 
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/gradients.h"
 
 namespace cohort::ops {
 
 // Returns the scalar sqrt(sum over all tensors of the sum of squares). A sparse gradient counts its rows as they are.
 // Gradients that do not exist are left out. Throws InvalidArgumentError if there is no gradient.
-Output GlobalNorm(const std::vector<Gradient>& gradients);
+COHORT_EXPORT Output GlobalNorm(const std::vector<Gradient>& gradients);
 
-struct ClippedGradients {
+struct COHORT_EXPORT ClippedGradients {
   std::vector<Gradient> gradients;  // as many as were given; sparse ones stay sparse
   Output global_norm;
 };
 // Returns each gradient times clip_norm / max(global_norm, clip_norm). If the norm is infinite or NaN, all values are
 // NaN. Throws as GlobalNorm.
-ClippedGradients ClipByGlobalNorm(const std::vector<Gradient>& gradients, float clip_norm);
+COHORT_EXPORT ClippedGradients ClipByGlobalNorm(const std::vector<Gradient>& gradients, float clip_norm);
 // Returns `x`, scaled so that its norm is at most `clip_norm`.
-Output ClipByNorm(Output x, float clip_norm);
+COHORT_EXPORT Output ClipByNorm(Output x, float clip_norm);
 
 }  // namespace cohort::ops

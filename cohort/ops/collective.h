@@ -15,11 +15,12 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort::ops {
 
-struct CollectiveKeys {
+struct COHORT_EXPORT CollectiveKeys {
   int64_t group_size = 0;  // 0: as many as `members`, or 1
   int64_t group_key = 1;
   int64_t instance_key = 1;
@@ -33,25 +34,28 @@ struct CollectiveKeys {
 
 // Returns one more than the largest instance_key in the graph, or 1 if there is none. The keys of gradients do not
 // count.
-int64_t NextInstanceKey(const Graph& graph);
+COHORT_EXPORT int64_t NextInstanceKey(const Graph& graph);
 
 // Returns the reduction of all members' inputs, which have one shape and one dtype. merge_op is "Add", "Mul", "Min" or
 // "Max". final_op is "Id", or "Div" by group_size (only with "Add"). The gradient (of "Add") is the same reduction of
-// the gradients. Its instance_key follows from that of the op, so that members get equal ones. If the
-// collective fails, the step fails with the group's error. Throw InvalidArgumentError for keys or attributes that do
-// not fit.
-Output CollectiveReduce(Output input, const CollectiveKeys& keys, const std::string& merge_op = "Add",
-                        const std::string& final_op = "Id", const std::string& name = "CollectiveReduce");
+// the gradients. Its instance_key follows from that of the op, so that members get equal ones. If it fails, the step
+// fails with the group's error. Throw InvalidArgumentError for keys or attributes that do not fit.
+COHORT_EXPORT Output CollectiveReduce(Output input, const CollectiveKeys& keys, const std::string& merge_op = "Add",
+                                      const std::string& final_op = "Id", const std::string& name = "CollectiveReduce");
 // Returns the inputs [n, ...] of all members, by rank: [group_size * n, ...].
-Output CollectiveGather(Output input, const CollectiveKeys& keys, const std::string& name = "CollectiveGather");
+COHORT_EXPORT Output CollectiveGather(Output input, const CollectiveKeys& keys,
+                                      const std::string& name = "CollectiveGather");
 // Reduces inputs [group_size * n, ...]. Returns the rows [rank * n, (rank + 1) * n) of the reduction.
-Output CollectiveReduceScatter(Output input, const CollectiveKeys& keys, const std::string& merge_op = "Add",
-                               const std::string& final_op = "Id", const std::string& name = "CollectiveReduceScatter");
+COHORT_EXPORT Output CollectiveReduceScatter(Output input, const CollectiveKeys& keys,
+                                             const std::string& merge_op = "Add", const std::string& final_op = "Id",
+                                             const std::string& name = "CollectiveReduceScatter");
 // The member of rank 0 sends its value, and the others receive it. Requires: `shape` is fully known.
-Output CollectiveBcastSend(Output input, const CollectiveKeys& keys, const std::string& name = "CollectiveBcastSend");
-Output CollectiveBcastRecv(Graph& graph, DType dtype, const Shape& shape, const CollectiveKeys& keys,
-                           const std::string& name = "CollectiveBcastRecv");
+COHORT_EXPORT Output CollectiveBcastSend(Output input, const CollectiveKeys& keys,
+                                         const std::string& name = "CollectiveBcastSend");
+COHORT_EXPORT Output CollectiveBcastRecv(Graph& graph, DType dtype, const Shape& shape, const CollectiveKeys& keys,
+                                         const std::string& name = "CollectiveBcastRecv");
 // Adds a node that ends when it runs at all members.
-Node* CollectiveBarrier(Graph& graph, const CollectiveKeys& keys, const std::string& name = "CollectiveBarrier");
+COHORT_EXPORT Node* CollectiveBarrier(Graph& graph, const CollectiveKeys& keys,
+                                      const std::string& name = "CollectiveBarrier");
 
 }  // namespace cohort::ops

@@ -5,20 +5,21 @@
 // same output of the same node. To compare elements, call Equal.
 #pragma once
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/operand.h"
 
 namespace cohort::ops {
 
-Output Equal(const Operand& x, const Operand& y);
-Output NotEqual(const Operand& x, const Operand& y);
-Output Less(const Operand& x, const Operand& y);
-Output LessEqual(const Operand& x, const Operand& y);
-Output Greater(const Operand& x, const Operand& y);
-Output GreaterEqual(const Operand& x, const Operand& y);
-Output LogicalAnd(const Operand& x, const Operand& y);
-Output LogicalOr(const Operand& x, const Operand& y);
-Output LogicalNot(Output x);
+COHORT_EXPORT Output Equal(const Operand& x, const Operand& y);
+COHORT_EXPORT Output NotEqual(const Operand& x, const Operand& y);
+COHORT_EXPORT Output Less(const Operand& x, const Operand& y);
+COHORT_EXPORT Output LessEqual(const Operand& x, const Operand& y);
+COHORT_EXPORT Output Greater(const Operand& x, const Operand& y);
+COHORT_EXPORT Output GreaterEqual(const Operand& x, const Operand& y);
+COHORT_EXPORT Output LogicalAnd(const Operand& x, const Operand& y);
+COHORT_EXPORT Output LogicalOr(const Operand& x, const Operand& y);
+COHORT_EXPORT Output LogicalNot(Output x);
 
 }  // namespace cohort::ops
 

@@ -14,24 +14,25 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/function.h"
 
 namespace cohort::ops {
 
 // Calls `function` and returns its results. Adds it to the graph's library if it is not there.
-std::vector<Output> Call(Graph& graph, const std::shared_ptr<const Function>& function,
-                         const std::vector<Output>& inputs, const std::string& name = "PartitionedCall");
+COHORT_EXPORT std::vector<Output> Call(Graph& graph, const std::shared_ptr<const Function>& function,
+                                       const std::vector<Output>& inputs, const std::string& name = "PartitionedCall");
 // Makes a function of `body` and calls it. Its arguments have the dtypes and shapes of `inputs`.
-std::vector<Output> Call(Graph& graph, const std::vector<Output>& inputs, const FunctionBody& body,
-                         const std::string& name = "PartitionedCall");
+COHORT_EXPORT std::vector<Output> Call(Graph& graph, const std::vector<Output>& inputs, const FunctionBody& body,
+                                       const std::string& name = "PartitionedCall");
 
 // Returns the results of `then_body` or of `else_body`, as `cond` chooses. A scalar `cond` chooses by its value, and
 // any other tensor by whether it has elements. Only the chosen body runs. Both bodies get `inputs` as arguments. Throws
 // InvalidArgumentError if their results differ in number or dtype.
-std::vector<Output> If(Output cond, const std::vector<Output>& inputs, const FunctionBody& then_body,
-                       const FunctionBody& else_body, const std::string& name = "cond");
+COHORT_EXPORT std::vector<Output> If(Output cond, const std::vector<Output>& inputs, const FunctionBody& then_body,
+                                     const FunctionBody& else_body, const std::string& name = "cond");
 
-struct WhileOptions {
+struct COHORT_EXPORT WhileOptions {
   int64_t maximum_iterations = -1;      // -1: there is no limit
   std::vector<Shape> shape_invariants;  // for each loop variable the part of its shape that stays the same; empty: the
                                         // shapes of the inputs
@@ -41,7 +42,7 @@ struct WhileOptions {
 // Returns the last values of the loop variables. They begin as `inputs`. While `cond` (a bool scalar of them) is true,
 // `body` makes the next values. Throws InvalidArgumentError if a result of the body has another dtype than its
 // variable, or a shape that the variable's does not allow.
-std::vector<Output> While(const std::vector<Output>& inputs, const FunctionBody& cond, const FunctionBody& body,
-                          const WhileOptions& options = {});
+COHORT_EXPORT std::vector<Output> While(const std::vector<Output>& inputs, const FunctionBody& cond,
+                                        const FunctionBody& body, const WhileOptions& options = {});
 
 }  // namespace cohort::ops

@@ -9,13 +9,14 @@
 #include <variant>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/ops/constant.h"
 
 namespace cohort::ops {
 
 // Converts implicitly from {0, 1}, from one integer (a list of one), from a std::vector<int64_t>, or from an int32 or
 // int64 vector of the graph.
-class IntList {
+class COHORT_EXPORT IntList {
  public:
   IntList(std::initializer_list<int64_t> values) : value_(std::vector<int64_t>(values)) {}
   IntList(std::vector<int64_t> values) : value_(std::move(values)) {}

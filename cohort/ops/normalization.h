@@ -3,11 +3,12 @@
 
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort::ops {
 
-struct BatchNormOptions {
+struct COHORT_EXPORT BatchNormOptions {
   float epsilon = 1e-3f;
   // If true (training), uses each channel's mean and variance over the batch. Otherwise uses the given ones.
   bool is_training = true;
@@ -15,7 +16,7 @@ struct BatchNormOptions {
   float exponential_avg_factor = 1.0f;
 };
 
-struct BatchNorm {
+struct COHORT_EXPORT BatchNorm {
   Output y;
   Output mean;      // float32 [channels]
   Output variance;  // float32 [channels]; that of a batch is divided by count - 1
@@ -24,7 +25,8 @@ struct BatchNorm {
 // Returns y = scale * (x - mean) / sqrt(variance + epsilon) + offset. Here the variance of a batch is divided by its
 // count. x and y are float32 or bfloat16 [batch, rows, columns, channels]. The others are float32 [channels]. Gradients
 // flow only from y. Throws InvalidArgumentError for shapes that do not fit.
-BatchNorm FusedBatchNorm(Output x, Output scale, Output offset, Output mean, Output variance,
-                         const BatchNormOptions& options = {}, const std::string& name = "FusedBatchNormV3");
+COHORT_EXPORT BatchNorm FusedBatchNorm(Output x, Output scale, Output offset, Output mean, Output variance,
+                                       const BatchNormOptions& options = {},
+                                       const std::string& name = "FusedBatchNormV3");
 
 }  // namespace cohort::ops

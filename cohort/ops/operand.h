@@ -22,6 +22,7 @@
 #include <variant>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort::ops {
@@ -33,7 +34,7 @@ concept NumberType =
     !std::same_as<T, char8_t> && !std::same_as<T, char16_t> && !std::same_as<T, char32_t>;
 
 // A number, and the dtype of its C++ type.
-class Number {
+class COHORT_EXPORT Number {
  public:
   template <NumberType T>
   Number(T value) {  // NOLINT(google-explicit-constructor)
@@ -64,7 +65,7 @@ class Number {
 
 // Converts implicitly from an Output, from types that convert to Output (such as Variable: its value), or from a
 // number.
-class Operand {
+class COHORT_EXPORT Operand {
  public:
   Operand(Output value) : value_(value) {}  // NOLINT(google-explicit-constructor)
   template <typename T>
@@ -93,6 +94,6 @@ class Operand {
 // constants. If the op has a list among its inputs, add it and the inputs after it to the result. Throws
 // InvalidArgumentError for an empty Output, for a number that the dtype cannot hold, and if all args are numbers.
 // Throws NotFoundError if there is no such op.
-NodeBuilder Op(const std::string& op, const std::vector<Operand>& args);
+COHORT_EXPORT NodeBuilder Op(const std::string& op, const std::vector<Operand>& args);
 
 }  // namespace cohort::ops

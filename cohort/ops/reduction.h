@@ -4,29 +4,30 @@
 // inf), All is true, and Any is false. Throw InvalidArgumentError for an axis that is out of range or repeats.
 #pragma once
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/int_list.h"
 
 namespace cohort::ops {
 
-Output Sum(Output x);
-Output Sum(Output x, const IntList& axes, bool keep_dims = false);
-Output Mean(Output x);
-Output Mean(Output x, const IntList& axes, bool keep_dims = false);
-Output Max(Output x);
-Output Max(Output x, const IntList& axes, bool keep_dims = false);
-Output Min(Output x);
-Output Min(Output x, const IntList& axes, bool keep_dims = false);
-Output Prod(Output x);
-Output Prod(Output x, const IntList& axes, bool keep_dims = false);
-Output All(Output x);  // takes and returns bool
-Output All(Output x, const IntList& axes, bool keep_dims = false);
-Output Any(Output x);
-Output Any(Output x, const IntList& axes, bool keep_dims = false);
+COHORT_EXPORT Output Sum(Output x);
+COHORT_EXPORT Output Sum(Output x, const IntList& axes, bool keep_dims = false);
+COHORT_EXPORT Output Mean(Output x);
+COHORT_EXPORT Output Mean(Output x, const IntList& axes, bool keep_dims = false);
+COHORT_EXPORT Output Max(Output x);
+COHORT_EXPORT Output Max(Output x, const IntList& axes, bool keep_dims = false);
+COHORT_EXPORT Output Min(Output x);
+COHORT_EXPORT Output Min(Output x, const IntList& axes, bool keep_dims = false);
+COHORT_EXPORT Output Prod(Output x);
+COHORT_EXPORT Output Prod(Output x, const IntList& axes, bool keep_dims = false);
+COHORT_EXPORT Output All(Output x);  // takes and returns bool
+COHORT_EXPORT Output All(Output x, const IntList& axes, bool keep_dims = false);
+COHORT_EXPORT Output Any(Output x);
+COHORT_EXPORT Output Any(Output x, const IntList& axes, bool keep_dims = false);
 
 // Return the position of the first largest (smallest) element along `axis`, which is removed. `output_type` is int32 or
 // int64.
-Output ArgMax(Output x, int axis, DType output_type = DType::kInt64);
-Output ArgMin(Output x, int axis, DType output_type = DType::kInt64);
+COHORT_EXPORT Output ArgMax(Output x, int axis, DType output_type = DType::kInt64);
+COHORT_EXPORT Output ArgMin(Output x, int axis, DType output_type = DType::kInt64);
 
 }  // namespace cohort::ops

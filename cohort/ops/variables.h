@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/initializers.h"
 #include "cohort/ops/operand.h"
 
 namespace cohort::ops {
 
-struct VariableOptions {
+struct COHORT_EXPORT VariableOptions {
   std::string name = "Variable";  // made unique under the current name scope
   bool trainable = true;
   bool local = false;  // belongs to this worker alone: not saved, not trained, set by LocalVariablesInitializer
@@ -21,7 +22,7 @@ struct VariableOptions {
 
 // Cheap to copy. Valid as long as its graph lives. If it refers to no variable (valid() is false), all members except
 // info() throw InvalidArgumentError.
-class Variable {
+class COHORT_EXPORT Variable {
  public:
   Variable() = default;
   explicit Variable(VariableInfo* info) : info_(info) {}
@@ -77,33 +78,35 @@ class Variable {
 
 // Makes a variable called exactly `name` under the current name scope. Without an initializer it uses glorot_uniform
 // for floating dtypes, and zeros for others. Throws AlreadyExistsError if the name is taken.
-Variable GetVariable(Graph& graph, const std::string& name, const Shape& shape, DType dtype = DType::kFloat32,
-                     const Initializer& initializer = nullptr, bool trainable = true);
+COHORT_EXPORT Variable GetVariable(Graph& graph, const std::string& name, const Shape& shape,
+                                   DType dtype = DType::kFloat32, const Initializer& initializer = nullptr,
+                                   bool trainable = true);
 
 // Adds the nodes of one variable called exactly request.name, without calling any creator:
 //   <name>                              VarHandleOp, placed by the device scopes (ReplicaDeviceSetter sees it)
 //   <name>/Initializer/...              the initial value, placed by the device scopes
 //   <name>/Assign, <name>/Read/ReadVariableOp, <name>/IsInitialized/VarIsInitializedOp   beside the handle
 // Slots of optimizers are made with it, because they belong to one concrete variable.
-VariableInfo* MakeVariable(Graph& graph, const VariableRequest& request);
+COHORT_EXPORT VariableInfo* MakeVariable(Graph& graph, const VariableRequest& request);
 
 // For creators that cut a variable along axis 0. Adds a variable that stands for `parts`, each of which `next` has
 // made. The graph lists it as a local variable that is not trained, so that savers, initializers and optimizers see
 // only its parts. Throws InvalidArgumentError unless the parts' rows make up the requested shape.
-VariableInfo* MakeVariableOfParts(Graph& graph, const VariableRequest& request,
-                                  const std::vector<VariableInfo*>& parts);
+COHORT_EXPORT VariableInfo* MakeVariableOfParts(Graph& graph, const VariableRequest& request,
+                                                const std::vector<VariableInfo*>& parts);
 
 // Return a node that runs the initializers of all variables that are not local (Global) or are local (Local). Only
 // variables that exist now are included.
-Node* GlobalVariablesInitializer(Graph& graph, const std::string& name = "init");
-Node* LocalVariablesInitializer(Graph& graph, const std::string& name = "init_local");
+COHORT_EXPORT Node* GlobalVariablesInitializer(Graph& graph, const std::string& name = "init");
+COHORT_EXPORT Node* LocalVariablesInitializer(Graph& graph, const std::string& name = "init_local");
 // Returns the names of the variables without a value, of those that exist now: string [n]. n = 0 means that all are
 // ready.
-Output ReportUninitializedVariables(Graph& graph, const std::string& name = "report_uninitialized_variables");
+COHORT_EXPORT Output ReportUninitializedVariables(Graph& graph,
+                                                  const std::string& name = "report_uninitialized_variables");
 
 // Returns the int64 scalar variable "global_step" (collection "global_step"), which is not trainable. GetGlobalStep
 // returns nullopt if there is none.
-Variable GetOrCreateGlobalStep(Graph& graph);
-std::optional<Variable> GetGlobalStep(Graph& graph);
+COHORT_EXPORT Variable GetOrCreateGlobalStep(Graph& graph);
+COHORT_EXPORT std::optional<Variable> GetGlobalStep(Graph& graph);
 
 }  // namespace cohort::ops

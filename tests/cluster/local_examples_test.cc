@@ -1,8 +1,10 @@
 // Tests of the examples that run in one process: they learn, and say which images they have used.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -27,6 +29,19 @@ TEST(LocalExamplesTest, ALayerOfOnesOwnTellsTwoSpiralsApart) {
   ASSERT_EQ(program.Wait(), 0) << program.err();
   // A straight line between the two spirals gets little more than half of the points right.
   EXPECT_GE(NumberBehind(program.out(), "test accuracy: "), 0.9) << program.out();
+}
+
+TEST(LocalExamplesTest, APredictorServesSeveralThreads) {
+  const std::string path = ::testing::TempDir() + "served_" + std::to_string(getpid()) + ".keras";
+  LaunchedProgram program({PREDICTOR_PROGRAM, path});
+  ASSERT_EQ(program.Wait(), 0) << program.err();
+  EXPECT_EQ(std::remove(path.c_str()), 0) << "the model was not written to " << path;
+  EXPECT_THAT(program.out(), HasSubstr("model 'circle' takes 'point' [?,2]\n"));
+  EXPECT_THAT(program.out(), HasSubstr("expected float32[?,2] for input 'point' of model 'circle'; got float32[2]"));
+  // 500 requests of 1 to 16 points by each of 4 threads.
+  EXPECT_EQ(NumberBehind(program.out(), "were served "), 4 * 4226) << program.out();
+  // Half of the points are in each class.
+  EXPECT_GE(NumberBehind(program.out(), "right: "), 0.9) << program.out();
 }
 
 struct TrainingEnd {

@@ -101,6 +101,31 @@ ModelPtr Crossed() {
                                  std::vector<LayerTensor>{Add()({near, farther}), Dense(2, {.name = "end"})(far)});
 }
 
+// A frozen base, cut before its head and with another: by its layers, and as a layer.
+Model FrozenBase() {
+  const LayerTensor x = Input(Shape{6}, {.name = "x"});
+  const LayerTensor wide =
+      Dense(8, {.activation = "tanh", .kernel_regularizer = regularizers::L2(0.1), .name = "base_dense"})(x);
+  const LayerTensor norm = BatchNormalization({.momentum = 0.5, .name = "base_norm"})(wide);
+  Model base({x}, {Dense(2, {.name = "old_head"})(norm)}, {.name = "base"});
+  base.SetTrainable(false);
+  return base;
+}
+
+ModelPtr Frozen() {
+  const Model base = FrozenBase();
+  const LayerTensor features = base.GetLayer("base_norm").output();
+  return std::make_unique<Model>(base.inputs(), std::vector<LayerTensor>{Dense(3, {.name = "new_head"})(features)});
+}
+
+ModelPtr FrozenInside() {
+  const LayerTensor x = Input(Shape{6}, {.name = "x"});
+  const LayerTensor learned = Dense(6, {.activation = "tanh", .name = "before"})(x);
+  const LayerTensor features = FrozenBase().AsLayer()(learned);
+  return std::make_unique<Model>(std::vector<LayerTensor>{x},
+                                 std::vector<LayerTensor>{Dense(3, {.name = "new_head"})(features)});
+}
+
 const std::map<std::string, std::function<ModelPtr()>>& Models() {
   static const std::map<std::string, std::function<ModelPtr()>> models = {
       {"linear", [] { return Numbers({Input(Shape{6})}); }},
@@ -203,6 +228,8 @@ const std::map<std::string, std::function<ModelPtr()>>& Models() {
        }},
       {"nested", Nested},
       {"crossed", Crossed},
+      {"frozen", Frozen},
+      {"frozen_inside", FrozenInside},
   };
   return models;
 }

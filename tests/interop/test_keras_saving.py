@@ -44,6 +44,26 @@ def crossed():
     return keras.Model(x, [layers.Add()([near, farther]), layers.Dense(2, name="end")(far)])
 
 
+def frozen_base():
+    x = keras.Input((6,), name="x")
+    wide = layers.Dense(8, activation="tanh", kernel_regularizer=keras.regularizers.L2(0.1), name="base_dense")(x)
+    norm = layers.BatchNormalization(momentum=0.5, name="base_norm")(wide)
+    base = keras.Model(x, layers.Dense(2, name="old_head")(norm), name="base")
+    base.trainable = False
+    return base
+
+
+def frozen():
+    base = frozen_base()
+    return keras.Model(base.inputs, layers.Dense(3, name="new_head")(base.get_layer("base_norm").output))
+
+
+def frozen_inside():
+    x = keras.Input((6,), name="x")
+    learned = layers.Dense(6, activation="tanh", name="before")(x)
+    return keras.Model(x, layers.Dense(3, name="new_head")(frozen_base()(learned)))
+
+
 def mixed():
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:
@@ -67,6 +87,8 @@ MORE_MODELS = {
     "mixed": mixed,
     "nested": nested,
     "crossed": crossed,
+    "frozen": frozen,
+    "frozen_inside": frozen_inside,
 }
 ALL = {**MODELS, **MORE_MODELS}
 # In this case Gelu is a lambda, which Keras itself cannot save.
@@ -160,6 +182,27 @@ def test_keras_goes_on_with_ours(case, ours):
     assert_same(case, answer["predictions"], predictions(model, batches))
     assert int(model.optimizer.iterations) == STEPS
     assert_same_losses(case, answer["more"], train(model, batches, STEPS, MORE))
+
+
+def flags(model):
+    """Which layers are trained, those of models inside of the model too; inputs have no say."""
+    told = {}
+    for layer in model.layers:
+        if not isinstance(layer, layers.InputLayer):
+            told[layer.name] = layer.trainable
+        if isinstance(layer, keras.Model):
+            told.update({f"{layer.name}/{name}": flag for name, flag in flags(layer).items()})
+    return told
+
+
+@pytest.mark.parametrize("name", ["frozen", "frozen_inside"])
+def test_keras_freezes_what_we_froze(name, ours):
+    answer, request = ours[(name, "adam", 0.01)]
+    assert "error" not in answer, answer
+    model = keras.models.load_model(request["save"])
+    assert flags(model) == flags(ALL[name]())
+    assert {w.path for w in model.trainable_weights} == set(answer["trainable"])
+    assert "new_head/kernel" in answer["trainable"] and "base_dense/kernel" not in answer["trainable"]
 
 
 @pytest.fixture(scope="module")

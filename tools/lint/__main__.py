@@ -10,6 +10,7 @@ import activation_names
 import backend_doors
 import code_sizes
 import document_paths
+import exports
 import formatting
 import include_order
 import lint_test
@@ -20,7 +21,7 @@ import sizes
 import tree as trees
 import words
 
-CHECKS = [include_order, public_headers, listed_sources, document_paths, scripts, words, sizes, code_sizes,
+CHECKS = [include_order, public_headers, exports, listed_sources, document_paths, scripts, words, sizes, code_sizes,
           backend_doors, activation_names]
 
 

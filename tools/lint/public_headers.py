@@ -7,7 +7,7 @@ import re
 UMBRELLA = "cohort/cohort.h"
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 FOREIGN = re.compile(
-    r"(google/protobuf/|grpc|dnnl|oneapi/dnnl/|spdlog/|fmt/|nlohmann/|leveldb/|CLI/|absl/|openssl/|zlib\.h$"
+    r"(google/protobuf/|grpc|dlpack/|dnnl|oneapi/dnnl/|spdlog/|fmt/|nlohmann/|leveldb/|CLI/|absl/|openssl/|zlib\.h$"
     r"|snappy|hdf5\.h|zip\.h$|omp\.h$|gtest/|gmock/|benchmark/|.*\.pb\.h$)")
 
 

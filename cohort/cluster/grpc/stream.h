@@ -16,8 +16,8 @@
 namespace cohort {
 
 // Handles the frames that a stream receives and provides the frames that it sends. A stream has one user at a time:
-// first a handshake, and then a connection. OnFrame and OnEnded are called on
-// network threads, one call at a time. NextFrame is called on any thread, one call at a time.
+// first a handshake, and then a connection. OnFrame and OnEnded are called on network threads, one call at a time.
+// NextFrame is called on any thread, one call at a time.
 class StreamUser {
  public:
   virtual ~StreamUser() = default;
@@ -83,8 +83,8 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   virtual void StopReading() {}
   // Returns why the stream has ended, or "". Called after the operation of StartFinish has ended.
   virtual std::string FinishReason() const { return ""; }
-  // After OnEnded. Returns true if something of the stream must still come to rest before it may be destroyed. `done`
-  // completes then, or after a second at most.
+  // Called after OnEnded. Returns true if the stream must not be destroyed yet, because its channel is still
+  // connecting. `done` then completes when the channel's state has changed, or after at most a second.
   virtual bool StartSettling(Completion* done) { return false; }
 
  private:
@@ -101,7 +101,7 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   void OnWritten(bool ok);
   void OnFinished(bool ok);
   void OnSettled(bool ok);
-  // Lets the stream go. It may be destroyed when this returns.
+  // Releases the reference of the stream to itself. The stream may be destroyed when this returns.
   void Release();
   void WriteNext() COHORT_EXCLUDES(mu_);
   // Ends the right of the calling thread to write. Returns false if Pump was called in the meantime, so there may be

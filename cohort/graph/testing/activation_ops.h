@@ -1,4 +1,4 @@
-// For tests that run every activation: they need no change when one is added.
+// ActivationOps(): the names of all activations. Tests that use it need no change when an activation is added.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace cohort::testing {
 
-// Returns the names of all registered ops that have the trait Activation, in alphabetical order.
+// Returns the names of all registered ops that have the trait Activation, sorted.
 inline std::vector<std::string> ActivationOps() {
   std::vector<std::string> names;
   for (const OpDef* op : OpRegistry::Global().All()) {
