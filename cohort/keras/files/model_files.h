@@ -25,7 +25,7 @@ using LayerFactory = std::function<LayerRef(const ConfigValue& config)>;
 
 // From now on LoadModel and Predictor::Load make layers of this class with `factory`. Thread-safe. Throws
 // AlreadyExistsError if the class is registered already or is one of Keras's.
-void RegisterLayer(const std::string& class_name, LayerFactory factory);
+COHORT_EXPORT void RegisterLayer(const std::string& class_name, LayerFactory factory);
 
 // The options of LoadModel.
 struct COHORT_EXPORT LoadOptions {

@@ -74,5 +74,5 @@ const char* Caught(const std::function<void()>& call) {
 int main() {
   std::cout << "graph " << GraphLearns() << ", model " << ModelLearns() << ", memory " << LendsMemory() << "\n";
   std::cout << Caught([] { Tensor::Scalar(1.0f).Reshaped(Shape{2}); }) << "\n"
-            << Caught([] { Graph().GetTensor("missing:0"); }) << "\n";
+            << Caught([] { Graph().FindOutput("missing:0"); }) << "\n";
 }
