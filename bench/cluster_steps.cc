@@ -195,8 +195,10 @@ void Startup(Server& server, Clock::time_point begin) {
     train::GradientDescentOptimizer optimizer(0.01);
     train = optimizer.Minimize(loss, step);
   }
-  train::Supervisor supervisor(
-      graph, {.is_chief = server.is_chief(), .global_step = step, .save_model_secs = 0, .server = &server});
+  train::Supervisor supervisor(graph, {.is_chief = server.is_chief(),
+                                       .global_step = step,
+                                       .save_model_interval = std::chrono::milliseconds(0),
+                                       .server = &server});
   train::ManagedSession session = supervisor.managed_session(server.Target());
   const std::vector<Tensor> results =
       session->Run({{x, Tensor::Vector<float>({1})}, {y, Tensor::Vector<float>({12})}}, {loss}, {train});

@@ -75,7 +75,7 @@ void Compare(benchmark::State& state, int64_t steps, int64_t batch, const std::f
     for (int i = 0; i < kRuns; ++i) {
       bares.push_back(Seconds(bare));
       double waited = 0;
-      fits.push_back(Seconds([&] { waited = fit().data_wait_seconds().at(0); }));
+      fits.push_back(Seconds([&] { waited = std::chrono::duration<double>(fit().data_waits().at(0)).count(); }));
       waits.push_back(waited / fits.back());
     }
   }

@@ -1,6 +1,7 @@
 // The flags of an example program.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -31,7 +32,10 @@ class CommandLine {
   void Add(const std::string& name, std::optional<int>* value, const std::string& text, const Check& check = {});
   void Add(const std::string& name, int64_t* value, const std::string& text, const Check& check = {});
   void Add(const std::string& name, double* value, const std::string& text, const Check& check = {});
-  void Add(const std::string& name, std::optional<double>* value, const std::string& text, const Check& check = {});
+  // Given in seconds, as a number that may have a fraction.
+  void Add(const std::string& name, std::chrono::milliseconds* value, const std::string& text, const Check& check = {});
+  void Add(const std::string& name, std::optional<std::chrono::milliseconds>* value, const std::string& text,
+           const Check& check = {});
   // A flag without a value.
   void AddSwitch(const std::string& name, bool* value, const std::string& text);
   // The end of --help.

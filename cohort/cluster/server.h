@@ -17,7 +17,7 @@ class ClusterNode;
 // The arguments of TensorFlow's Server(...), and what is ours.
 struct ServerOptions {
   std::string protocol = "grpc";  // or "in_process": no sockets, all tasks of the cluster live in this process
-  // device_count, intra_op_parallelism_threads of this task's devices; connect_timeout_secs of its collectives.
+  // device_count, intra_op_parallelism_threads of this task's devices; connect_timeout of its collectives.
   SessionConfig config;
   bool start = true;            // begin to serve in the constructor
   std::string bind;             // "host:port" to listen on where that is not the spec's address

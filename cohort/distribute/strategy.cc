@@ -36,7 +36,7 @@ ops::CollectiveKeys KeysOf(const char* purpose, const std::vector<std::string>& 
   ops::CollectiveKeys keys;
   keys.group_key = KeyOf(purpose, members);
   keys.members = members;
-  keys.timeout_seconds = static_cast<float>(options.timeout_seconds);
+  keys.timeout = options.timeout;
   keys.communication_hint = CommunicationHint(options);
   return keys;
 }

@@ -1,6 +1,7 @@
 #include "cohort/ops/collective.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
@@ -38,7 +39,7 @@ ops::CollectiveKeys KeysOf(const Node& node) {
   keys.instance_key = node.attr<int64_t>("instance_key");
   if (node.has_attr(kMembers)) keys.members = node.attr<std::vector<std::string>>(kMembers);
   if (node.has_attr(kGeneration)) keys.generation = node.attr<int64_t>(kGeneration);
-  keys.timeout_seconds = node.attr<float>("timeout_seconds");
+  keys.timeout = std::chrono::milliseconds(std::lround(1000.0 * node.attr<float>("timeout_seconds")));
   keys.communication_hint = node.attr<std::string>("communication_hint");
   return keys;
 }
@@ -54,7 +55,7 @@ NodeBuilder&& WithKeys(NodeBuilder&& builder, const ops::CollectiveKeys& keys) {
   builder.Attr("group_size", size)
       .Attr("group_key", keys.group_key)
       .Attr("instance_key", keys.instance_key)
-      .Attr("timeout_seconds", keys.timeout_seconds)
+      .Attr("timeout_seconds", std::chrono::duration<float>(keys.timeout).count())
       .Attr("communication_hint", keys.communication_hint);
   return std::move(builder);
 }

@@ -10,6 +10,7 @@
 // two collectives that look alike and have changed places at one member are not found out.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -24,7 +25,7 @@ struct CollectiveKeys {
   int64_t instance_key = 1;
   std::vector<std::string> members = {};  // "/job:worker/task:0/device:CPU:0"; parts that are missing are the op's
   int64_t generation = 1;                 // of a group that forms itself; another one after it has failed
-  float timeout_seconds = 0;              // of a collective of a group that forms itself; 0: none
+  std::chrono::milliseconds timeout{0};   // of a collective of a group that forms itself; 0: none
   // The algorithm of a group that forms itself: the name of any row of collective/algorithm.h, "auto", "ring", "gloo",
   // ...
   std::string communication_hint = "auto";

@@ -1,7 +1,6 @@
 #include "cohort/runtime/master.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "cohort/core/error.h"
@@ -114,9 +113,7 @@ void Master::CheckFeeds(const PreparedSignature& prepared, const FeedValues& fee
 }
 
 StepLimits Master::LimitsOf(const RunOptions& options) const {
-  const int64_t timeout = options.timeout_in_ms > 0 ? options.timeout_in_ms : config_.operation_timeout_in_ms;
-  return {std::chrono::milliseconds(timeout),
-          std::chrono::milliseconds(std::lround(std::min(1000 * config_.late_step_secs, 1e11)))};
+  return {options.timeout.count() > 0 ? options.timeout : config_.operation_timeout, config_.late_step};
 }
 
 std::shared_ptr<StepCall> Master::MakeCall(const PreparedSignature& prepared, int64_t step, const RunOptions& options,
@@ -129,7 +126,7 @@ std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, const Fee
   CheckOpen();
   CheckFeeds(prepared, feeds);
   const int64_t step = next_step_.fetch_add(1, std::memory_order_relaxed);
-  const bool has_timeout = options.timeout_in_ms > 0 || config_.operation_timeout_in_ms > 0;
+  const bool has_timeout = LimitsOf(options).timeout.count() > 0;
   try {
     if (!has_timeout) {
       if (const std::shared_ptr<Executable> here = prepared.inline_part.lock()) {

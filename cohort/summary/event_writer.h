@@ -16,7 +16,7 @@ namespace cohort {
 
 enum class SessionStatus { kStart = 1, kStop = 2, kCheckpoint = 3 };
 
-// Thread-safe. Events are buffered; a write flushes when `max_queue` are waiting or `flush_secs` have passed
+// Thread-safe. Events are buffered; a write flushes when `max_queue` are waiting or `flush_interval` has passed
 // since the last flush, Flush() and Close() always. Errors of the disk are thrown by the call that meets them
 // (core/file.h).
 class EventWriter {
@@ -24,7 +24,7 @@ class EventWriter {
   struct Options {
     std::string filename_suffix;
     int max_queue = 10;
-    double flush_secs = 120;
+    std::chrono::milliseconds flush_interval = std::chrono::minutes(2);
     std::function<double()> now;  // seconds since 1970, for tests; empty: the system's clock
   };
 

@@ -1,4 +1,4 @@
-// Time in training loops: options have it as seconds in double, waits as durations of a clock that never jumps.
+// Time in training loops: waits are durations of a clock that never jumps.
 #pragma once
 
 #include <chrono>
@@ -7,8 +7,7 @@ namespace cohort::train {
 
 using Clock = std::chrono::steady_clock;
 
-inline Clock::duration DurationOf(double seconds) {
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
+// For messages.
+inline double SecondsOf(std::chrono::milliseconds duration) { return std::chrono::duration<double>(duration).count(); }
 
 }  // namespace cohort::train

@@ -31,13 +31,13 @@ class Coordinator {
   // Null where none was given.
   std::exception_ptr exception() const COHORT_EXCLUDES(mu_);
 
-  // Calls `work` at once and then every `interval_secs`, counted from the start (a call that takes longer
-  // skips turns), on a thread of its own until the stop. What it throws is a RequestStop. `name` is for
-  // debuggers.
-  void Loop(const std::string& name, double interval_secs, std::function<void()> work) COHORT_EXCLUDES(mu_);
-  // Waits for the threads of Loop to see the stop and end; false when `grace_secs` are over and some still
-  // run.
-  bool AwaitEnd(double grace_secs) COHORT_EXCLUDES(mu_);
+  // Calls `work` at once and then every `interval`, counted from the start (a call that takes longer skips turns), on a
+  // thread of its own until the stop. What it throws is a RequestStop. `name` is for debuggers. Requires: the interval
+  // is longer than 0.
+  void Loop(const std::string& name, std::chrono::milliseconds interval, std::function<void()> work)
+      COHORT_EXCLUDES(mu_);
+  // Waits for the threads of Loop to see the stop and end. Returns false if some still run after `grace`.
+  bool AwaitEnd(std::chrono::milliseconds grace) COHORT_EXCLUDES(mu_);
   // Joins them, however long it takes.
   void Join() COHORT_EXCLUDES(mu_);
   // For the next round, when no thread runs.

@@ -74,11 +74,11 @@ TEST_F(SessionManagerTest, RecoversOnlyFromACheckpoint) {
 TEST_F(SessionManagerTest, WaitsForACheckpointAsLongAsItIsTold) {
   Scaffold scaffold;
   scaffold.Finalize(graph_, true);
-  const SessionManager impatient(graph_, scaffold, coordinator_, {.max_wait_secs = 0.1});
+  const SessionManager impatient(graph_, scaffold, coordinator_, {.max_wait = std::chrono::milliseconds(100)});
   EXPECT_THAT(MessageOf<DeadlineExceededError>(
                   [&] { impatient.PrepareSession("", {}, {.checkpoint_dir = dir_, .wait_for_checkpoint = true}); }),
               AllOf(HasSubstr(dir_), HasSubstr("0.1 s")));
-  const SessionManager patient(graph_, scaffold, coordinator_, {.max_wait_secs = 60});
+  const SessionManager patient(graph_, scaffold, coordinator_, {.max_wait = std::chrono::minutes(1)});
   auto waiting = std::async(std::launch::async, [&] {
     return patient.PrepareSession("", {}, {.checkpoint_dir = dir_, .wait_for_checkpoint = true}).restored;
   });

@@ -40,14 +40,15 @@ struct SupervisorOptions {
   // Default: all of the graph's summaries in one. Output(): none. One that needs a feed is not run here (a
   // warning says so): fetch it in the program and give it to SummaryComputed.
   std::optional<Output> summary_op;
-  double save_model_secs = 600;      // 0: no checkpoints
-  double save_summaries_secs = 120;  // also of the step counter; 0: none
+  std::chrono::milliseconds save_model_interval = std::chrono::minutes(10);  // 0: no checkpoints
+  // Also of the step counter; 0: none.
+  std::chrono::milliseconds save_summaries_interval = std::chrono::minutes(2);
   // Longest pause between two looks whether the chief is ready. TensorFlow's default is 30 s, because it
   // makes a new session for each look; here a look is one step of an open session, so that waiting begins
   // with 10 ms and doubles.
-  double recovery_wait_secs = 1;
-  double max_wait_secs = 7200;
-  double stop_grace_secs = 120;
+  std::chrono::milliseconds recovery_wait{1000};
+  std::chrono::milliseconds max_wait = std::chrono::hours(2);
+  std::chrono::milliseconds stop_grace = std::chrono::minutes(2);
   std::string checkpoint_basename = "model.ckpt";
   // false: start from the initial values even where logdir has checkpoints. They stay as they are; new ones
   // join them, and the state file then lists the new ones only.
@@ -71,10 +72,10 @@ class Supervisor {
   Supervisor& operator=(const Supervisor&) = delete;
 
   // Chief: restores the newest intact checkpoint of logdir, else runs init_op; then starts the services: a
-  // checkpoint at once and every save_model_secs, summaries and `global_step/sec` every save_summaries_secs.
+  // checkpoint at once and every save_model_interval, summaries and `global_step/sec` every save_summaries_interval.
   // Others wait until the chief is done with it. One session at a time. Throws what the session throws
   // (UnavailableError, ... name the task); DeadlineExceededError with the names of what is missing after
-  // max_wait_secs; UnavailableError if options.server has lost the chief for its orphan_timeout;
+  // max_wait; UnavailableError if options.server has lost the chief for its orphan_timeout;
   // FailedPreconditionError where the chief's initialization leaves something out; CancelledError when RequestStop came
   // while it waited.
   ManagedSession managed_session(const std::string& target = "", const SessionConfig& config = {});
@@ -84,7 +85,7 @@ class Supervisor {
   // Ends the services and, through should_stop, the program's loop. `error` is thrown at the end of the
   // managed session, unless it is an OutOfRangeError, which is a clean end.
   void RequestStop(std::exception_ptr error = nullptr) { coordinator_.RequestStop(std::move(error)); }
-  // RequestStop, then waits up to stop_grace_secs for the services.
+  // RequestStop, then waits up to stop_grace for the services.
   void Stop();
 
   // Writes a fetched summary (string scalar) to the chief's event file; nothing elsewhere.

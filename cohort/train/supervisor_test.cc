@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -152,7 +151,7 @@ TEST_F(SupervisorTest, WritesGraphSummariesAndTheSessionLog) {
   {
     Model model;
     ops::ScalarSummary("w0", ops::Sum(model.w));
-    Supervisor supervisor(model.graph, {.logdir = dir_, .save_summaries_secs = 0.01});
+    Supervisor supervisor(model.graph, {.logdir = dir_, .save_summaries_interval = std::chrono::milliseconds(10)});
     const ManagedSession session = supervisor.managed_session();
     // Until the services have had their turns.
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -190,7 +189,7 @@ TEST_F(SupervisorTest, SummariesThatNeedAFeedAreLeftToTheProgram) {
   Model model;
   ops::ScalarSummary("fed", ops::Sum(model.x));
   ::testing::internal::CaptureStderr();
-  Supervisor supervisor(model.graph, {.logdir = dir_, .save_summaries_secs = 0.001});
+  Supervisor supervisor(model.graph, {.logdir = dir_, .save_summaries_interval = std::chrono::milliseconds(1)});
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("'x'"));
   ManagedSession session = supervisor.managed_session();
   model.Train(*session);
@@ -199,7 +198,7 @@ TEST_F(SupervisorTest, SummariesThatNeedAFeedAreLeftToTheProgram) {
 
 TEST_F(SupervisorTest, AnErrorOfAServiceStopsTheLoopAndIsThrownAtTheEnd) {
   Model model;
-  Supervisor supervisor(model.graph, {.logdir = dir_, .save_model_secs = 0.01});
+  Supervisor supervisor(model.graph, {.logdir = dir_, .save_model_interval = std::chrono::milliseconds(10)});
   const std::string error = ErrorOf([&] {
     ManagedSession session = supervisor.managed_session();
     // A folder where the next checkpoint's index wants to be.
@@ -215,7 +214,7 @@ TEST_F(SupervisorTest, AnErrorOfAServiceStopsTheLoopAndIsThrownAtTheEnd) {
 
 TEST_F(SupervisorTest, TheProgramsOwnErrorComesThroughAndNothingIsSaved) {
   Model model;
-  Supervisor supervisor(model.graph, {.logdir = dir_, .save_model_secs = 1000});
+  Supervisor supervisor(model.graph, {.logdir = dir_, .save_model_interval = std::chrono::seconds(1000)});
   const std::string error = ErrorOf([&] {
     const ManagedSession session = supervisor.managed_session();
     AwaitFirstCheckpoint(supervisor);
@@ -284,10 +283,11 @@ TEST_F(SupervisorTest, AnIncompleteInitializationIsNamed) {
   EXPECT_THROW(ops::Const(graph, 1.0f), FailedPreconditionError);  // the graph is finalized
 }
 
-TEST_F(SupervisorTest, SecondsThatAreNoNumberAreRefused) {
+TEST_F(SupervisorTest, NegativeIntervalsAreRefused) {
   Model model;
-  EXPECT_THAT(ErrorOf([&] { Supervisor(model.graph, {.save_model_secs = std::nan("")}); }),
-              HasSubstr("InvalidArgument: [supervisor] expected seconds for save_model_secs (0: never); got nan"));
+  EXPECT_THAT(
+      ErrorOf([&] { Supervisor(model.graph, {.save_model_interval = std::chrono::seconds(-3)}); }),
+      HasSubstr("InvalidArgument: [supervisor] expected save_model_interval of at least 0 (0: never); got -3000 ms"));
 }
 
 TEST_F(SupervisorTest, AWorkerNeedsDevicesForItsVariables) {
@@ -334,7 +334,7 @@ TEST_F(SupervisorTest, WorkersWaitForTheChiefAndStepsAreNeverLost) {
 TEST_F(SupervisorTest, AWorkerThatWaitsTooLongSaysForWhat) {
   LocalCluster cluster({{"ps", 1}, {"worker", 2}});
   Model model(Replica(cluster, 1));
-  Supervisor supervisor(model.graph, {.is_chief = false, .max_wait_secs = 0.2});
+  Supervisor supervisor(model.graph, {.is_chief = false, .max_wait = std::chrono::milliseconds(200)});
   const std::string error =
       ErrorOf([&] { const ManagedSession session = supervisor.managed_session(cluster.target("worker", 1)); });
   EXPECT_THAT(error, HasSubstr("DeadlineExceeded"));

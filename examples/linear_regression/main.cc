@@ -31,7 +31,7 @@ struct Flags {
   int64_t steps_to_validate = 1000;
   int64_t max_steps = 1000000;
   std::string logdir = "./checkpoint/";
-  double save_model_secs = 60;
+  std::chrono::milliseconds save_model_interval = std::chrono::minutes(1);
   bool in_graph = false;
   bool sync = false;
   bool fresh = false;
@@ -180,7 +180,7 @@ int Run(const Flags& flags) {
                                              .logdir = flags.logdir,
                                              .global_step = model.global_step,
                                              .summary_op = Output(),
-                                             .save_model_secs = flags.save_model_secs,
+                                             .save_model_interval = flags.save_model_interval,
                                              .restore = !flags.fresh,
                                              .server = task.server.get()});
   train::ManagedSession session = supervisor.managed_session(task.target());
@@ -203,7 +203,8 @@ int main(int argc, char** argv) {
   line.Add("--steps_to_validate", &flags.steps_to_validate, "Steps to validate and print loss", examples::AtLeast(1));
   line.Add("--max_steps", &flags.max_steps, "Global step at which training ends");
   line.Add("--logdir", &flags.logdir, "Where the chief keeps checkpoints and events; training goes on from them");
-  line.Add("--save_model_secs", &flags.save_model_secs, "Seconds between checkpoints; 0: none", examples::AtLeast(0));
+  line.Add("--save_model_secs", &flags.save_model_interval, "Seconds between checkpoints; 0: none",
+           examples::AtLeast(0));
   line.AddSwitch("--in_graph", &flags.in_graph, "Worker 0 drives a replica on each worker; the others only serve");
   line.AddSwitch("--sync", &flags.sync, "With --in_graph: apply the mean of all replicas' gradients, once a step");
   line.AddSwitch("--fresh", &flags.fresh, "Do not restore a checkpoint");

@@ -28,7 +28,7 @@ struct Flags {
   int64_t max_steps = 0;
   int64_t steps_to_validate = 500;
   std::string logdir;
-  double save_model_secs = 60;
+  std::chrono::milliseconds save_model_interval = std::chrono::minutes(1);
   bool fresh = false;
 };
 
@@ -150,7 +150,7 @@ int Run(const Flags& flags) {
   train::Supervisor supervisor(model.graph, {.is_chief = task.is_chief(),
                                              .logdir = flags.logdir,
                                              .summary_op = Output(),
-                                             .save_model_secs = flags.save_model_secs,
+                                             .save_model_interval = flags.save_model_interval,
                                              .restore = !flags.fresh,
                                              .server = task.server.get()});
   train::ManagedSession session = supervisor.managed_session(task.target());
@@ -180,7 +180,8 @@ int main(int argc, char** argv) {
   line.Add("--max_steps", &flags.max_steps, "Global step at which training ends, in place of --epochs");
   line.Add("--steps_to_validate", &flags.steps_to_validate, "Steps between printed losses", examples::AtLeast(1));
   line.Add("--logdir", &flags.logdir, "Where the chief keeps checkpoints and events; training goes on from them");
-  line.Add("--save_model_secs", &flags.save_model_secs, "Seconds between checkpoints; 0: none", examples::AtLeast(0));
+  line.Add("--save_model_secs", &flags.save_model_interval, "Seconds between checkpoints; 0: none",
+           examples::AtLeast(0));
   line.AddSwitch("--fresh", &flags.fresh, "Do not restore a checkpoint");
   return examples::Main(argc, argv, line, [&] { return Run(flags); });
 }

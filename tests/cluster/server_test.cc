@@ -301,7 +301,7 @@ TEST(GrpcServerTest, APeerThatAcceptsAndSaysNothingIsNamedInTime) {
   Server worker(spec, "worker", 0, LocalCluster::FastOptions());
   Graph g;
   const ops::Variable v = VariableOn(g, "/job:ps/task:0", ops::Const(g, 4.0f), "v");
-  Session session(g, worker.Target(), {.connect_timeout_secs = 0.5});
+  Session session(g, worker.Target(), {.connect_timeout = std::chrono::milliseconds(500)});
   const std::string message = ErrorOf([&] { session.Run(v.initializer()); });
   EXPECT_THAT(message, HasSubstr("Unavailable"));
   EXPECT_THAT(message, HasSubstr("/job:ps/replica:0/task:0 (" + where + ")"));
@@ -321,7 +321,7 @@ TEST(GrpcServerTest, APeerThatIsNotThereIsNamedWithTheReason) {
   cluster.Stop("ps", 0);
   Graph g;
   const ops::Variable v = VariableOn(g, "/job:ps/task:0", ops::Const(g, 4.0f), "v");
-  Session session(g, cluster.target("worker", 0), {.connect_timeout_secs = 0.4});
+  Session session(g, cluster.target("worker", 0), {.connect_timeout = std::chrono::milliseconds(400)});
   const std::string message = ErrorOf([&] { session.Run(v.initializer()); });
   EXPECT_THAT(message, HasSubstr("/job:ps/replica:0/task:0 (" + where + ") could not be reached for "));
   EXPECT_THAT(message, ContainsRegex(" for [0-9]+\\.[0-9]+ s: .*Connection refused"));  // the wait in all

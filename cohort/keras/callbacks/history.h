@@ -1,6 +1,7 @@
 // History: what Fit returns - the logs of every epoch - and its learning curves as a picture.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,9 +23,9 @@ class History {
   // One value an epoch. Throws NotFoundError that lists the names there are.
   const std::vector<double>& operator[](std::string_view name) const;
 
-  // Seconds of each epoch that training has waited for batches, as measured: next to nothing where the input keeps up.
-  void AddDataWait(double seconds) { data_wait_seconds_.push_back(seconds); }
-  const std::vector<double>& data_wait_seconds() const { return data_wait_seconds_; }
+  // How long training has waited for batches in each epoch. It is next to nothing if the input keeps up.
+  void AddDataWait(std::chrono::nanoseconds wait) { data_waits_.push_back(wait); }
+  const std::vector<std::chrono::nanoseconds>& data_waits() const { return data_waits_; }
 
   // Draws one chart for each quantity, with its training and its "val_" curve over the epochs (from 1), and writes them
   // as an SVG file that needs nothing else. Throws FailedPreconditionError without epochs, InvalidArgumentError for
@@ -35,7 +36,7 @@ class History {
  private:
   std::vector<int> epochs_;
   std::vector<std::pair<std::string, std::vector<double>>> values_;
-  std::vector<double> data_wait_seconds_;
+  std::vector<std::chrono::nanoseconds> data_waits_;
 };
 
 // Adds each epoch to `history`, which has to outlive it.

@@ -83,8 +83,8 @@ TEST_F(FitInputTest, WaitingForDataIsMeasuredEpochByEpoch) {
   quiet.epochs = 2;
   const auto begin = std::chrono::steady_clock::now();
   const History history = model.Fit(slow, quiet);
-  const double all = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  const std::vector<double>& waits = history.data_wait_seconds();
+  const auto all = std::chrono::steady_clock::now() - begin;
+  const std::vector<std::chrono::nanoseconds>& waits = history.data_waits();
   ASSERT_EQ(waits.size(), 2);
   // Three batches of the first epoch and of the second one, whose first batch nothing has prepared; steps take some of
   // the time of the others.
