@@ -53,8 +53,8 @@ class Bare {
 
  private:
   Output Dense(Output x, int64_t in, int64_t out) {
-    const ops::Variable kernel(graph_, Shape{in, out}, ops::GlorotUniform());
-    const ops::Variable bias(graph_, Shape{out}, ops::Zeros());
+    const ops::Variable kernel(graph_, Shape{in, out}, initializers::GlorotUniform());
+    const ops::Variable bias(graph_, Shape{out}, initializers::Zeros());
     return ops::BiasAdd(ops::MatMul(x, kernel), bias);
   }
 

@@ -30,29 +30,37 @@ struct InitializerRequest {
 // Adds the nodes of one initial value of the shape and dtype asked for.
 using Initializer = std::function<Output(const InitializerRequest&)>;
 
-// Defaults are TensorFlow's v1 initializers'. `seed` distinguishes two initializers for the same name.
-Initializer Zeros();
-Initializer Ones();
-Initializer Constant(double value);
-Initializer Constant(const Tensor& value);
-Initializer RandomNormal(double mean = 0.0, double stddev = 1.0, int64_t seed = 0);
-// Floating: [minval, maxval). Integers: likewise, and maxval has to be given.
-Initializer RandomUniform(double minval = 0.0, double maxval = 1.0, int64_t seed = 0);
-// Numbers further than 2 stddev from the mean are drawn again.
-Initializer TruncatedNormal(double mean = 0.0, double stddev = 1.0, int64_t seed = 0);
-
-// scale / n is the variance, n = fan_in, fan_out or their mean, of the request or else of Fans().
+// What VarianceScaling divides by, and how it draws.
 enum class FanMode { kFanIn, kFanOut, kFanAvg };
 enum class Distribution { kUniform, kTruncatedNormal, kUntruncatedNormal };
-Initializer VarianceScaling(double scale, FanMode mode, Distribution distribution, int64_t seed = 0);
-Initializer GlorotUniform(int64_t seed = 0);
-Initializer GlorotNormal(int64_t seed = 0);
-Initializer HeNormal(int64_t seed = 0);
-Initializer HeUniform(int64_t seed = 0);
-Initializer LecunNormal(int64_t seed = 0);
-Initializer LecunUniform(int64_t seed = 0);
 
 // int32[2] seed of a stateless random op for the variable `name`.
 Tensor InitialValueSeed(const Graph& graph, const std::string& name, int64_t seed);
 
 }  // namespace cohort::ops
+
+// What makes initializers. The random ones stand beside ops of the same names: ops::RandomUniform adds an op, and
+// initializers::RandomUniform describes how a variable begins.
+namespace cohort::initializers {
+
+// Defaults are TensorFlow's v1 initializers'. `seed` distinguishes two initializers for the same name.
+ops::Initializer Zeros();
+ops::Initializer Ones();
+ops::Initializer Constant(double value);
+ops::Initializer Constant(const Tensor& value);
+ops::Initializer RandomNormal(double mean = 0.0, double stddev = 1.0, int64_t seed = 0);
+// Floating: [minval, maxval). Integers: likewise, and maxval has to be given.
+ops::Initializer RandomUniform(double minval = 0.0, double maxval = 1.0, int64_t seed = 0);
+// Numbers further than 2 stddev from the mean are drawn again.
+ops::Initializer TruncatedNormal(double mean = 0.0, double stddev = 1.0, int64_t seed = 0);
+
+// scale / n is the variance, n = fan_in, fan_out or their mean, of the request or else of Fans().
+ops::Initializer VarianceScaling(double scale, ops::FanMode mode, ops::Distribution distribution, int64_t seed = 0);
+ops::Initializer GlorotUniform(int64_t seed = 0);
+ops::Initializer GlorotNormal(int64_t seed = 0);
+ops::Initializer HeNormal(int64_t seed = 0);
+ops::Initializer HeUniform(int64_t seed = 0);
+ops::Initializer LecunNormal(int64_t seed = 0);
+ops::Initializer LecunUniform(int64_t seed = 0);
+
+}  // namespace cohort::initializers

@@ -158,7 +158,7 @@ Variable::Variable(Graph& graph, Output initial_value, const VariableOptions& op
 }
 
 Variable::Variable(Graph& graph, const Tensor& initial_value, const VariableOptions& options)
-    : Variable(graph, initial_value.shape(), Constant(initial_value),
+    : Variable(graph, initial_value.shape(), initializers::Constant(initial_value),
                VariableOptions{options.name, options.trainable, options.local, initial_value.dtype()}) {}
 
 Variable::Variable(Graph& graph, const Shape& shape, const Initializer& initializer, const VariableOptions& options)
@@ -271,7 +271,7 @@ Variable GetVariable(Graph& graph, const std::string& name, const Shape& shape, 
   }
   VariableOptions options{name, trainable, false, dtype};
   Initializer chosen = initializer;
-  if (!chosen) chosen = IsFloating(dtype) ? GlorotUniform() : Zeros();
+  if (!chosen) chosen = IsFloating(dtype) ? initializers::GlorotUniform() : initializers::Zeros();
   return Variable(Create(graph, InitializerRequestFor(graph, full, shape, chosen, options)));
 }
 
@@ -302,7 +302,8 @@ std::optional<Variable> GetGlobalStep(Graph& graph) {
 Variable GetOrCreateGlobalStep(Graph& graph) {
   if (const std::optional<Variable> found = GetGlobalStep(graph)) return *found;
   VariableOptions options{kGlobalStep, /*trainable=*/false, /*local=*/false, DType::kInt64};
-  const Variable step(Create(graph, InitializerRequestFor(graph, kGlobalStep, Shape(), Zeros(), options)));
+  const Variable step(
+      Create(graph, InitializerRequestFor(graph, kGlobalStep, Shape(), initializers::Zeros(), options)));
   graph.AddToCollection(kGlobalStep, step.value());
   return step;
 }

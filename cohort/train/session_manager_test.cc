@@ -32,7 +32,7 @@ class SessionManagerTest : public ::testing::Test {
     RegisterAll();
     fs::remove_all(dir_);
     step_ = ops::GetOrCreateGlobalStep(graph_);
-    w_ = ops::GetVariable(graph_, "w", Shape{2}, DType::kFloat32, ops::Constant(10.0));
+    w_ = ops::GetVariable(graph_, "w", Shape{2}, DType::kFloat32, initializers::Constant(10.0));
   }
   ~SessionManagerTest() override { fs::remove_all(dir_); }
 
@@ -85,7 +85,7 @@ TEST_F(SessionManagerTest, WaitsForACheckpointAsLongAsItIsTold) {
   {  // what another process would write
     Graph graph;
     ops::GetOrCreateGlobalStep(graph);
-    ops::GetVariable(graph, "w", Shape{2}, DType::kFloat32, ops::Constant(5.0));
+    ops::GetVariable(graph, "w", Shape{2}, DType::kFloat32, initializers::Constant(5.0));
     Saver saver(graph);
     Session session(graph);
     session.Run(ops::GlobalVariablesInitializer(graph));

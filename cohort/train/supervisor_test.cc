@@ -73,7 +73,7 @@ struct Model {
     std::optional<DeviceScope> scope;
     if (device) scope.emplace(graph, device);
     step = ops::GetOrCreateGlobalStep(graph);
-    w = ops::GetVariable(graph, "w", Shape{2}, DType::kFloat32, ops::Constant(10.0));
+    w = ops::GetVariable(graph, "w", Shape{2}, DType::kFloat32, initializers::Constant(10.0));
     x = ops::Placeholder(graph, DType::kFloat32, Shape{2}, "x");
     GradientDescentOptimizer optimizer(0.5);
     train = optimizer.ApplyGradients({{Gradient(x), w}}, step);
@@ -274,8 +274,8 @@ TEST_F(SupervisorTest, InitFnRunsAfterTheInitializersAndNotAfterARestore) {
 
 TEST_F(SupervisorTest, AnIncompleteInitializationIsNamed) {
   Graph graph;
-  const ops::Variable a = ops::GetVariable(graph, "a", Shape{}, DType::kFloat32, ops::Zeros());
-  ops::GetVariable(graph, "forgotten", Shape{}, DType::kFloat32, ops::Zeros());
+  const ops::Variable a = ops::GetVariable(graph, "a", Shape{}, DType::kFloat32, initializers::Zeros());
+  ops::GetVariable(graph, "forgotten", Shape{}, DType::kFloat32, initializers::Zeros());
   Supervisor supervisor(graph, {.init_op = a.initializer()});
   const std::string error = ErrorOf([&] { const ManagedSession session = supervisor.managed_session(); });
   EXPECT_THAT(error, HasSubstr("FailedPrecondition"));

@@ -94,8 +94,8 @@ std::vector<Lane> BuildModel(const Flags& flags, const examples::Task& task, Mod
   {
     const DeviceScope scope(model.graph, task.replica_device());
     model.global_step = ops::GetOrCreateGlobalStep(model.graph);
-    model.weight = ops::GetVariable(model.graph, "weight", Shape{1}, DType::kFloat32, ops::RandomNormal());
-    model.biase = ops::GetVariable(model.graph, "biase", Shape{1}, DType::kFloat32, ops::RandomNormal());
+    model.weight = ops::GetVariable(model.graph, "weight", Shape{1}, DType::kFloat32, initializers::RandomNormal());
+    model.biase = ops::GetVariable(model.graph, "biase", Shape{1}, DType::kFloat32, initializers::RandomNormal());
   }
   train::GradientDescentOptimizer optimizer(flags.learning_rate);
   std::vector<Replica> replicas;

@@ -76,7 +76,7 @@ struct Model {
 
 Output Dense(Graph& graph, Output x, const std::string& name, int64_t outputs) {
   const auto kernel = ops::GetVariable(graph, name + "/kernel", Shape{x.shape().dim(1), outputs});
-  const auto bias = ops::GetVariable(graph, name + "/bias", Shape{outputs}, DType::kFloat32, ops::Zeros());
+  const auto bias = ops::GetVariable(graph, name + "/bias", Shape{outputs}, DType::kFloat32, initializers::Zeros());
   return ops::BiasAdd(ops::MatMul(x, kernel), bias);
 }
 
