@@ -8,8 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/mutex.h"
-
 namespace cohort::config {
 
 struct PhysicalDevice {
@@ -37,45 +35,5 @@ void SetLogicalDevices(const PhysicalDevice& device, int count);
 // Throws InvalidArgumentError for the CPU, as in TensorFlow: only a GPU's memory can grow. A program calls it for each
 // device in ListPhysicalDevices("GPU"), which is never in a build without GPUs, and no build has them yet.
 void SetMemoryGrowth(const PhysicalDevice& device, bool enable);
-
-// What is behind the functions. Thread-safe.
-class DeviceConfig {
- public:
-  // The process's.
-  static DeviceConfig& Global();
-  // Knows the CPU.
-  DeviceConfig();
-
-  // A backend announces each of its physical devices, in order. Throws AlreadyExistsError for a known name.
-  void AddPhysical(const PhysicalDevice& device);
-  std::vector<PhysicalDevice> ListPhysical(const std::string& device_type) const;
-  std::vector<LogicalDevice> ListLogical(const std::string& device_type);
-  void SetVisible(const std::vector<PhysicalDevice>& devices, const std::string& device_type);
-  void SetLogical(const PhysicalDevice& device, int count);
-  void SetMemoryGrowth(const PhysicalDevice& device, bool enable);
-  // From now on nothing can be set; the first `user` ("the first session") is named.
-  void Fix(const std::string& user);
-  // Returns the physical devices of a type that the process uses.
-  std::vector<PhysicalDevice> Visible(const std::string& device_type) const;
-  // Returns whether the machine has devices of the type and SetVisible has left none of them.
-  bool IsHidden(const std::string& device_type) const;
-  // Returns how many logical devices the visible devices of a type have together.
-  int Count(const std::string& device_type) const;
-  // Returns whether SetLogical was called for the type.
-  bool IsSet(const std::string& device_type) const;
-
- private:
-  struct Entry {
-    PhysicalDevice device;
-    bool visible = true;
-    int logical = 0;  // 0: SetLogical was not called, and there is one
-  };
-  void CheckSettable(const char* call) const COHORT_REQUIRES(mu_);
-  Entry& Find(const PhysicalDevice& device, const char* call) COHORT_REQUIRES(mu_);
-
-  mutable Mutex mu_;
-  std::vector<Entry> entries_ COHORT_GUARDED_BY(mu_);
-  std::string fixed_by_ COHORT_GUARDED_BY(mu_);
-};
 
 }  // namespace cohort::config

@@ -10,7 +10,7 @@
 #include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/device/logical_devices.h"
+#include "cohort/device/device_config.h"
 #include "cohort/distribute/worker_meeting.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"

@@ -70,6 +70,16 @@ class PublicHeadersTest(unittest.TestCase):
                      "cohort/core/c_internal.h": "#pragma once\n#include <dnnl.hpp>\n"})
         self.assertEqual(public_headers.check(tree), [])
 
+    def test_layers_below_a_session(self):
+        def problems(header):
+            return public_headers.check(Tree({"cohort/cohort.h": '#pragma once\n#include "cohort/runtime/session.h"\n',
+                                              "cohort/runtime/session.h": f'#pragma once\n#include "{header}"\n',
+                                              header: "#pragma once\n"}))
+        self.assertEqual(problems("cohort/device/device_attributes.h"), [])
+        for header in ["cohort/device/device.h", "cohort/backends/cpu/a.h", "cohort/runtime/plan/plan.h"]:
+            self.assertEqual(len(problems(header)), 1, header)
+            self.assertIn(f"cohort/runtime/session.h > {header}", problems(header)[0])
+
     def test_missing_umbrella(self):
         self.assertEqual(len(public_headers.check(Tree({"cohort/core/b.h": "#pragma once\n"}))), 1)
 
