@@ -27,11 +27,11 @@ namespace ops {
 // `tensor_names` and `shape_and_slices`: string [n]; a slice is "" for a whole tensor or "10 3 5,5:0,3" (full
 // shape, then start,length of each dimension) for a part of one.
 Node* SaveV2(Output prefix, Output tensor_names, Output shape_and_slices, const std::vector<Output>& tensors,
-             const std::string& name = "SaveV2");
+             const NodeName& name = "SaveV2");
 // The reverse. The step fails with NotFoundError "Key X not found in checkpoint", InvalidArgumentError where
 // the stored dtype is another, DataLossError for files that are damaged.
 std::vector<Output> RestoreV2(Output prefix, Output tensor_names, Output shape_and_slices,
-                              const std::vector<DType>& dtypes, const std::string& name = "RestoreV2");
+                              const std::vector<DType>& dtypes, const NodeName& name = "RestoreV2");
 
 }  // namespace ops
 }  // namespace cohort

@@ -37,7 +37,7 @@ class Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  NodeBuilder Op(std::string op) { return NodeBuilder(*this, std::move(op)); }
+  NodeBuilder Op(std::string op, CallSite site = CallSite::Here()) { return NodeBuilder(*this, std::move(op), site); }
   // Null where there is none.
   Node* FindNode(std::string_view name) const;
   // "node", "node:1". Throws NotFoundError / InvalidArgumentError.
@@ -97,6 +97,7 @@ class Graph {
   friend class NameScope;
   friend class ControlDependencies;
   friend class ColocateWith;
+  friend class CallSiteScope;
   friend class VariableCreatorScope;
   struct DeviceFrame {
     std::string device;  // used where `function` is empty
@@ -109,12 +110,15 @@ class Graph {
     std::vector<std::vector<Node*>> controls;  // a frame {nullptr} hides those outside
     std::vector<const Node*> colocate;         // a null hides those outside
     std::vector<VariableCreator> creators;
+    std::vector<CallSite> sites;
   };
   // Of the calling thread; what is opened is closed by the same thread.
   Scopes& scopes() COHORT_EXCLUDES(mu_);
   void DropEmptyScopes() COHORT_EXCLUDES(mu_);
   // Null where the calling thread has no scope open.
   const Scopes* FindScopes() const COHORT_EXCLUDES(mu_);
+  // Of the innermost CallSiteScope of the calling thread.
+  CallSite ScopedSite() const COHORT_EXCLUDES(mu_);
   std::string UniqueNameLocked(const std::string& name) COHORT_REQUIRES(mu_);
   // Marks `name` as taken, also where UniqueName has set it aside. Throws AlreadyExistsError where a node has it.
   void TakeName(const std::string& name, const std::string& op) COHORT_EXCLUDES(mu_);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cohort/graph/attr_value.h"
+#include "cohort/graph/node_name.h"
 #include "cohort/graph/op_def.h"
 
 namespace cohort {
@@ -67,7 +68,10 @@ class Node {
   void ReplaceInput(int i, Output value);
   void SetAttr(std::string_view name, AttrValue value) { attrs_.insert_or_assign(std::string(name), std::move(value)); }
   void ReplaceControlInputs(std::vector<Node*> nodes) { control_inputs_ = std::move(nodes); }
-  // "MatMul node 'dense/MatMul' (inputs: float32[?,4], float32[3,2])".
+  // The line of the program that added the node, if that is known. A gradient's nodes have the line of the node whose
+  // gradient they compute. It is not part of a GraphDef.
+  const CallSite& site() const { return site_; }
+  // "MatMul node 'dense/MatMul' (inputs: float32[?,4], float32[3,2]), made at src/train.cc:57".
   std::string Describe() const;
 
  private:
@@ -78,6 +82,7 @@ class Node {
   Graph* graph_ = nullptr;
   int id_ = 0;
   std::string name_;
+  CallSite site_;
   const OpDef* op_ = nullptr;
   AttrMap attrs_;
   std::vector<Output> inputs_;

@@ -13,8 +13,11 @@ namespace cohort {
 // Attributes that follow from inputs (T, N, ...) and those with defaults need not be given.
 class NodeBuilder {
  public:
-  NodeBuilder(Graph& graph, std::string op) : graph_(&graph), op_(std::move(op)) {}
-  NodeBuilder& Name(std::string name);       // made unique; default: the op's name
+  NodeBuilder(Graph& graph, std::string op, CallSite site = CallSite::Here()) : graph_(&graph), op_(std::move(op)) {
+    At(site);
+  }
+  // Made unique; "": the op's name. Also gives the node the line in `name`, as At.
+  NodeBuilder& Name(const NodeName& name);
   NodeBuilder& ExactName(std::string name);  // without the name scope; AlreadyExistsError where it is taken
   NodeBuilder& Input(Output value);
   NodeBuilder& Inputs(const std::vector<Output>& values);  // an input that is a list
@@ -24,6 +27,12 @@ class NodeBuilder {
   NodeBuilder& Device(std::string device);
   NodeBuilder& Control(Node* node);
   NodeBuilder& Colocate(std::string node_name);
+  // The line that added the node, if it is one of a program. Otherwise the node keeps the line that it has been given
+  // before, or gets that of the innermost CallSiteScope.
+  NodeBuilder& At(CallSite site) {
+    if (site.IsOfProgram()) site_ = site;
+    return *this;
+  }
   NodeBuilder& IgnoreScopes();  // neither device scopes nor control dependencies (imports, passes)
   // Throws NotFoundError (op), InvalidArgumentError (all that does not fit).
   Node* Finish();
@@ -53,6 +62,7 @@ class NodeBuilder {
   Graph* graph_;
   std::string op_;
   std::string name_;
+  CallSite site_;
   bool exact_name_ = false;
   bool ignore_scopes_ = false;
   std::vector<Arg> args_;

@@ -104,6 +104,19 @@ class ColocateWith {
   Graph& graph_;
 };
 
+// Nodes added in this scope get the line `site`, unless they are added by a line of the program itself. A scope whose
+// line is not one of a program changes nothing. Functions that add several nodes open one with the line that called
+// them.
+class CallSiteScope {
+ public:
+  CallSiteScope(Graph& graph, CallSite site);
+  ~CallSiteScope();
+  CallSiteScope(const CallSiteScope&) = delete;
+
+ private:
+  Graph* graph_;  // null if nothing was changed
+};
+
 class VariableCreatorScope {
  public:
   VariableCreatorScope(Graph& graph, VariableCreator creator);

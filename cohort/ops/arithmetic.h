@@ -10,27 +10,27 @@
 
 namespace cohort::ops {
 
-Output Add(const Operand& x, const Operand& y);  // op AddV2
-Output Sub(const Operand& x, const Operand& y);
-Output Mul(const Operand& x, const Operand& y);
+Output Add(const Operand& x, const Operand& y, const NodeName& name = "");  // op AddV2
+Output Sub(const Operand& x, const Operand& y, const NodeName& name = "");
+Output Mul(const Operand& x, const Operand& y, const NodeName& name = "");
 // x / y. Integers: truncated towards zero.
-Output Div(const Operand& x, const Operand& y);  // op RealDiv, for integers op Div
-Output FloorDiv(const Operand& x, const Operand& y);
-Output FloorMod(const Operand& x, const Operand& y);  // has the sign of y
-Output Maximum(const Operand& x, const Operand& y);   // NaN where either is NaN
-Output Minimum(const Operand& x, const Operand& y);
-Output Pow(const Operand& x, const Operand& y);
-Output SquaredDifference(const Operand& x, const Operand& y);  // (x - y)^2
+Output Div(const Operand& x, const Operand& y, const NodeName& name = "");  // op RealDiv, for integers op Div
+Output FloorDiv(const Operand& x, const Operand& y, const NodeName& name = "");
+Output FloorMod(const Operand& x, const Operand& y, const NodeName& name = "");  // has the sign of y
+Output Maximum(const Operand& x, const Operand& y, const NodeName& name = "");   // NaN where either is NaN
+Output Minimum(const Operand& x, const Operand& y, const NodeName& name = "");
+Output Pow(const Operand& x, const Operand& y, const NodeName& name = "");
+Output SquaredDifference(const Operand& x, const Operand& y, const NodeName& name = "");  // (x - y)^2
 // The sum of tensors of one shape and dtype.
-Output AddN(const std::vector<Output>& inputs);
+Output AddN(const std::vector<Output>& inputs, const NodeName& name = "");
 
 }  // namespace cohort::ops
 
 namespace cohort {
 
-inline Output operator+(const ops::Operand& x, const ops::Operand& y) { return ops::Add(x, y); }
-inline Output operator-(const ops::Operand& x, const ops::Operand& y) { return ops::Sub(x, y); }
-inline Output operator*(const ops::Operand& x, const ops::Operand& y) { return ops::Mul(x, y); }
-inline Output operator/(const ops::Operand& x, const ops::Operand& y) { return ops::Div(x, y); }
+inline Output operator+(const ops::Operand& x, const ops::Operand& y) { return ops::Add(x, y, {"", x.site()}); }
+inline Output operator-(const ops::Operand& x, const ops::Operand& y) { return ops::Sub(x, y, {"", x.site()}); }
+inline Output operator*(const ops::Operand& x, const ops::Operand& y) { return ops::Mul(x, y, {"", x.site()}); }
+inline Output operator/(const ops::Operand& x, const ops::Operand& y) { return ops::Div(x, y, {"", x.site()}); }
 
 }  // namespace cohort

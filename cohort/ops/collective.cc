@@ -184,29 +184,29 @@ int64_t NextInstanceKey(const Graph& graph) {
 }
 
 Output CollectiveReduce(Output input, const CollectiveKeys& keys, const std::string& merge_op,
-                        const std::string& final_op, const std::string& name) {
+                        const std::string& final_op, const NodeName& name) {
   return Reduction("CollectiveReduce", input, keys, merge_op, final_op).Name(name).Finish1();
 }
 
 Output CollectiveReduceScatter(Output input, const CollectiveKeys& keys, const std::string& merge_op,
-                               const std::string& final_op, const std::string& name) {
+                               const std::string& final_op, const NodeName& name) {
   return Reduction("CollectiveReduceScatter", input, keys, merge_op, final_op).Name(name).Finish1();
 }
 
-Output CollectiveGather(Output input, const CollectiveKeys& keys, const std::string& name) {
+Output CollectiveGather(Output input, const CollectiveKeys& keys, const NodeName& name) {
   NodeBuilder builder = input.graph().Op("CollectiveGather");
   builder.Input(input).Attr("shape", input.shape());
   return WithKeys(std::move(builder), keys).Name(name).Finish1();
 }
 
-Output CollectiveBcastSend(Output input, const CollectiveKeys& keys, const std::string& name) {
+Output CollectiveBcastSend(Output input, const CollectiveKeys& keys, const NodeName& name) {
   NodeBuilder builder = input.graph().Op("CollectiveBcastSend");
   builder.Input(input).Attr("shape", input.shape());
   return WithKeys(std::move(builder), keys).Name(name).Finish1();
 }
 
 Output CollectiveBcastRecv(Graph& graph, DType dtype, const Shape& shape, const CollectiveKeys& keys,
-                           const std::string& name) {
+                           const NodeName& name) {
   if (!shape.IsFullyDefined()) {
     throw InvalidArgumentError(
         StrCat("[collective] CollectiveBcastRecv '", name, "' needs a known shape; got ", shape));
@@ -216,7 +216,7 @@ Output CollectiveBcastRecv(Graph& graph, DType dtype, const Shape& shape, const 
   return WithKeys(std::move(builder), keys).Name(name).Finish1();
 }
 
-Node* CollectiveBarrier(Graph& graph, const CollectiveKeys& keys, const std::string& name) {
+Node* CollectiveBarrier(Graph& graph, const CollectiveKeys& keys, const NodeName& name) {
   return WithKeys(graph.Op("CollectiveBarrier"), keys).Name(name).Finish();
 }
 

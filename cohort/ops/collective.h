@@ -38,17 +38,17 @@ int64_t NextInstanceKey(const Graph& graph);
 // "Div" by group_size (with "Add" only). The gradient (of "Add") is the same reduction of the gradients: its
 // instance_key is made of that of the op, so that members get equal ones.
 Output CollectiveReduce(Output input, const CollectiveKeys& keys, const std::string& merge_op = "Add",
-                        const std::string& final_op = "Id", const std::string& name = "CollectiveReduce");
+                        const std::string& final_op = "Id", const NodeName& name = "CollectiveReduce");
 // [n, ...] of each, by rank: [group_size * n, ...].
-Output CollectiveGather(Output input, const CollectiveKeys& keys, const std::string& name = "CollectiveGather");
+Output CollectiveGather(Output input, const CollectiveKeys& keys, const NodeName& name = "CollectiveGather");
 // [group_size * n, ...] of each: rows [rank * n, (rank + 1) * n) of the reduction.
 Output CollectiveReduceScatter(Output input, const CollectiveKeys& keys, const std::string& merge_op = "Add",
-                               const std::string& final_op = "Id", const std::string& name = "CollectiveReduceScatter");
+                               const std::string& final_op = "Id", const NodeName& name = "CollectiveReduceScatter");
 // The member of rank 0 sends its value, the others receive it. `shape` is fully known.
-Output CollectiveBcastSend(Output input, const CollectiveKeys& keys, const std::string& name = "CollectiveBcastSend");
+Output CollectiveBcastSend(Output input, const CollectiveKeys& keys, const NodeName& name = "CollectiveBcastSend");
 Output CollectiveBcastRecv(Graph& graph, DType dtype, const Shape& shape, const CollectiveKeys& keys,
-                           const std::string& name = "CollectiveBcastRecv");
+                           const NodeName& name = "CollectiveBcastRecv");
 // Ends when all members have come to it.
-Node* CollectiveBarrier(Graph& graph, const CollectiveKeys& keys, const std::string& name = "CollectiveBarrier");
+Node* CollectiveBarrier(Graph& graph, const CollectiveKeys& keys, const NodeName& name = "CollectiveBarrier");
 
 }  // namespace cohort::ops

@@ -8,23 +8,25 @@
 
 namespace cohort::ops {
 
-Output Equal(const Operand& x, const Operand& y);
-Output NotEqual(const Operand& x, const Operand& y);
-Output Less(const Operand& x, const Operand& y);
-Output LessEqual(const Operand& x, const Operand& y);
-Output Greater(const Operand& x, const Operand& y);
-Output GreaterEqual(const Operand& x, const Operand& y);
-Output LogicalAnd(const Operand& x, const Operand& y);
-Output LogicalOr(const Operand& x, const Operand& y);
-Output LogicalNot(Output x);
+Output Equal(const Operand& x, const Operand& y, const NodeName& name = "");
+Output NotEqual(const Operand& x, const Operand& y, const NodeName& name = "");
+Output Less(const Operand& x, const Operand& y, const NodeName& name = "");
+Output LessEqual(const Operand& x, const Operand& y, const NodeName& name = "");
+Output Greater(const Operand& x, const Operand& y, const NodeName& name = "");
+Output GreaterEqual(const Operand& x, const Operand& y, const NodeName& name = "");
+Output LogicalAnd(const Operand& x, const Operand& y, const NodeName& name = "");
+Output LogicalOr(const Operand& x, const Operand& y, const NodeName& name = "");
+Output LogicalNot(Output x, const NodeName& name = "");
 
 }  // namespace cohort::ops
 
 namespace cohort {
 
-inline Output operator<(const ops::Operand& x, const ops::Operand& y) { return ops::Less(x, y); }
-inline Output operator<=(const ops::Operand& x, const ops::Operand& y) { return ops::LessEqual(x, y); }
-inline Output operator>(const ops::Operand& x, const ops::Operand& y) { return ops::Greater(x, y); }
-inline Output operator>=(const ops::Operand& x, const ops::Operand& y) { return ops::GreaterEqual(x, y); }
+inline Output operator<(const ops::Operand& x, const ops::Operand& y) { return ops::Less(x, y, {"", x.site()}); }
+inline Output operator<=(const ops::Operand& x, const ops::Operand& y) { return ops::LessEqual(x, y, {"", x.site()}); }
+inline Output operator>(const ops::Operand& x, const ops::Operand& y) { return ops::Greater(x, y, {"", x.site()}); }
+inline Output operator>=(const ops::Operand& x, const ops::Operand& y) {
+  return ops::GreaterEqual(x, y, {"", x.site()});
+}
 
 }  // namespace cohort

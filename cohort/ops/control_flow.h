@@ -20,16 +20,16 @@ namespace cohort::ops {
 
 // The results of `function`, which is put into the graph's library where it is not there.
 std::vector<Output> Call(Graph& graph, const std::shared_ptr<const Function>& function,
-                         const std::vector<Output>& inputs, const std::string& name = "PartitionedCall");
+                         const std::vector<Output>& inputs, const NodeName& name = "PartitionedCall");
 // Makes a function of `body`, whose arguments are like `inputs`, and calls it.
 std::vector<Output> Call(Graph& graph, const std::vector<Output>& inputs, const FunctionBody& body,
-                         const std::string& name = "PartitionedCall");
+                         const NodeName& name = "PartitionedCall");
 
 // The results of `then_body` or of `else_body`, whichever `cond` chooses: a scalar by its value, anything else by
 // whether it has elements. Only that one runs. Both get `inputs` as arguments and have results of the same dtypes.
 // Throws InvalidArgumentError where they do not.
 std::vector<Output> If(Output cond, const std::vector<Output>& inputs, const FunctionBody& then_body,
-                       const FunctionBody& else_body, const std::string& name = "cond");
+                       const FunctionBody& else_body, const NodeName& name = "cond");
 
 struct WhileOptions {
   int64_t maximum_iterations = -1;      // no limit
@@ -41,6 +41,6 @@ struct WhileOptions {
 // makes the next ones. Throws InvalidArgumentError where a result of the body has another dtype than its variable, or a
 // shape that does not stay within the variable's.
 std::vector<Output> While(const std::vector<Output>& inputs, const FunctionBody& cond, const FunctionBody& body,
-                          const WhileOptions& options = {});
+                          const WhileOptions& options = {}, CallSite site = CallSite::Here());
 
 }  // namespace cohort::ops

@@ -13,11 +13,11 @@ std::vector<DType> DTypesOf(const std::vector<Output>& values);
 std::vector<Shape> ShapesOf(const std::vector<Output>& values);
 
 // The stateful op where a function is stateful. Functions must be in the graph's library.
-Node* AddCall(Graph& graph, const std::vector<Output>& inputs, const Function& function, const std::string& name);
+Node* AddCall(Graph& graph, const std::vector<Output>& inputs, const Function& function, const NodeName& name);
 Node* AddIf(Graph& graph, Output cond, const std::vector<Output>& inputs, const Function& then_branch,
-            const Function& else_branch, const std::vector<Shape>& shapes, const std::string& name);
+            const Function& else_branch, const std::vector<Shape>& shapes, const NodeName& name);
 Node* AddWhile(Graph& graph, const std::vector<Output>& inputs, const Function& cond, const Function& body,
-               const std::vector<Shape>& shapes, int64_t parallel_iterations, const std::string& name);
+               const std::vector<Shape>& shapes, int64_t parallel_iterations, const NodeName& name);
 // The function that an attribute of `node` names. Throws NotFoundError where the library lacks it.
 std::shared_ptr<const Function> FunctionOf(const Node& node, const char* attr);
 // As Graph::DefineFunction, under `name` or, where that is taken, one like it.

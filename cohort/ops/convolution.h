@@ -23,10 +23,10 @@ struct ConvolutionOptions {
 // Cross-correlation (the filter is not flipped): y[b, r, c, o] = sum of x[b, r * stride + i * dilation - top, ..., ch]
 // * filter[i, j, ch, o]. input [batch, rows, columns, in], filter [rows, columns, in / groups, out]; float32 or
 // bfloat16. Throws InvalidArgumentError for shapes that do not fit.
-Output Conv2D(Output input, Output filter, const ConvolutionOptions& options = {}, const std::string& name = "Conv2D");
+Output Conv2D(Output input, Output filter, const ConvolutionOptions& options = {}, const NodeName& name = "Conv2D");
 // Each channel has filters of its own: filter [rows, columns, channels, multiplier], output channel c * multiplier + m
 // sees channel c of the input alone.
 Output DepthwiseConv2dNative(Output input, Output filter, const ConvolutionOptions& options = {},
-                             const std::string& name = "DepthwiseConv2dNative");
+                             const NodeName& name = "DepthwiseConv2dNative");
 
 }  // namespace cohort::ops

@@ -24,6 +24,6 @@ struct BatchNorm {
 // y = scale * (x - mean) / sqrt(variance + epsilon) + offset, with the variance of the batch divided by its count.
 // x float32 or bfloat16 [batch, rows, columns, channels]; the others float32 [channels]. Gradients flow from y alone.
 BatchNorm FusedBatchNorm(Output x, Output scale, Output offset, Output mean, Output variance,
-                         const BatchNormOptions& options = {}, const std::string& name = "FusedBatchNormV3");
+                         const BatchNormOptions& options = {}, const NodeName& name = "FusedBatchNormV3");
 
 }  // namespace cohort::ops

@@ -17,8 +17,8 @@ struct PoolOptions {
 };
 
 // The largest element of each window, padding left out. The gradient goes to the first of several equal ones.
-Output MaxPool(Output input, const PoolOptions& options = {}, const std::string& name = "MaxPool");
+Output MaxPool(Output input, const PoolOptions& options = {}, const NodeName& name = "MaxPool");
 // The mean of each window, padding left out.
-Output AvgPool(Output value, const PoolOptions& options = {}, const std::string& name = "AvgPool");
+Output AvgPool(Output value, const PoolOptions& options = {}, const NodeName& name = "AvgPool");
 
 }  // namespace cohort::ops

@@ -20,29 +20,29 @@ std::pair<int64_t, int64_t> SeedPair(const Graph& graph, int64_t seed);
 
 // shape: int32 or int64 [rank]. dtype: float32, float64 or bfloat16.
 Output RandomUniform(Output shape, DType dtype = DType::kFloat32, int64_t seed = 0,
-                     const std::string& name = "RandomUniform");  // [0, 1)
+                     const NodeName& name = "RandomUniform");  // [0, 1)
 Output RandomStandardNormal(Output shape, DType dtype = DType::kFloat32, int64_t seed = 0,
-                            const std::string& name = "RandomStandardNormal");
+                            const NodeName& name = "RandomStandardNormal");
 // Standard normal, but numbers beyond 2 are drawn again.
 Output TruncatedNormal(Output shape, DType dtype = DType::kFloat32, int64_t seed = 0,
-                       const std::string& name = "TruncatedNormal");
+                       const NodeName& name = "TruncatedNormal");
 // [minval, maxval), two scalars of int32 or int64; nearly uniform where their distance is no power of two.
 Output RandomUniformInt(Output shape, const Operand& minval, const Operand& maxval, int64_t seed = 0,
-                        const std::string& name = "RandomUniformInt");
+                        const NodeName& name = "RandomUniformInt");
 // The rows of `value` in random order.
-Output RandomShuffle(Output value, int64_t seed = 0, const std::string& name = "RandomShuffle");
+Output RandomShuffle(Output value, int64_t seed = 0, const NodeName& name = "RandomShuffle");
 
 // The same numbers for the same `seed` (int32 or int64 [2]), whenever and wherever they run.
 Output StatelessRandomUniform(Output shape, Output seed, DType dtype = DType::kFloat32,
-                              const std::string& name = "StatelessRandomUniform");
+                              const NodeName& name = "StatelessRandomUniform");
 Output StatelessRandomNormal(Output shape, Output seed, DType dtype = DType::kFloat32,
-                             const std::string& name = "StatelessRandomNormal");
+                             const NodeName& name = "StatelessRandomNormal");
 Output StatelessTruncatedNormal(Output shape, Output seed, DType dtype = DType::kFloat32,
-                                const std::string& name = "StatelessTruncatedNormal");
+                                const NodeName& name = "StatelessTruncatedNormal");
 Output StatelessRandomUniformInt(Output shape, Output seed, const Operand& minval, const Operand& maxval,
-                                 const std::string& name = "StatelessRandomUniformInt");
+                                 const NodeName& name = "StatelessRandomUniformInt");
 // Over all values of int32 or int64.
 Output StatelessRandomUniformFullInt(Output shape, Output seed, DType dtype,
-                                     const std::string& name = "StatelessRandomUniformFullInt");
+                                     const NodeName& name = "StatelessRandomUniformFullInt");
 
 }  // namespace cohort::ops

@@ -8,23 +8,23 @@
 
 namespace cohort::ops {
 
-Output Sum(Output x);
-Output Sum(Output x, const IntList& axes, bool keep_dims = false);
-Output Mean(Output x);
-Output Mean(Output x, const IntList& axes, bool keep_dims = false);
-Output Max(Output x);
-Output Max(Output x, const IntList& axes, bool keep_dims = false);
-Output Min(Output x);
-Output Min(Output x, const IntList& axes, bool keep_dims = false);
-Output Prod(Output x);
-Output Prod(Output x, const IntList& axes, bool keep_dims = false);
-Output All(Output x);  // of bool
-Output All(Output x, const IntList& axes, bool keep_dims = false);
-Output Any(Output x);
-Output Any(Output x, const IntList& axes, bool keep_dims = false);
+Output Sum(Output x, const NodeName& name = "");
+Output Sum(Output x, const IntList& axes, bool keep_dims = false, const NodeName& name = "");
+Output Mean(Output x, const NodeName& name = "");
+Output Mean(Output x, const IntList& axes, bool keep_dims = false, const NodeName& name = "");
+Output Max(Output x, const NodeName& name = "");
+Output Max(Output x, const IntList& axes, bool keep_dims = false, const NodeName& name = "");
+Output Min(Output x, const NodeName& name = "");
+Output Min(Output x, const IntList& axes, bool keep_dims = false, const NodeName& name = "");
+Output Prod(Output x, const NodeName& name = "");
+Output Prod(Output x, const IntList& axes, bool keep_dims = false, const NodeName& name = "");
+Output All(Output x, const NodeName& name = "");  // of bool
+Output All(Output x, const IntList& axes, bool keep_dims = false, const NodeName& name = "");
+Output Any(Output x, const NodeName& name = "");
+Output Any(Output x, const IntList& axes, bool keep_dims = false, const NodeName& name = "");
 
 // Position of the first largest (smallest) element along `axis`; the axis goes away.
-Output ArgMax(Output x, int axis, DType output_type = DType::kInt64);
-Output ArgMin(Output x, int axis, DType output_type = DType::kInt64);
+Output ArgMax(Output x, int axis, DType output_type = DType::kInt64, const NodeName& name = "");
+Output ArgMin(Output x, int axis, DType output_type = DType::kInt64, const NodeName& name = "");
 
 }  // namespace cohort::ops

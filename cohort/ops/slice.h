@@ -11,7 +11,7 @@
 namespace cohort::ops {
 
 // `size[i]` elements from `begin[i]` along each dimension; a size of -1 means all that follow.
-Output Slice(Output input, const IntList& begin, const IntList& size);
+Output Slice(Output input, const IntList& begin, const IntList& size, const NodeName& name = "");
 
 // Python's input[begin:end:stride, ...]. Bit i of a mask speaks of position i: begin_mask and end_mask ignore
 // that bound, ellipsis_mask stands for "...", new_axis_mask puts in a dimension of 1, shrink_axis_mask takes
@@ -24,10 +24,11 @@ struct StridedSliceMasks {
   int64_t shrink_axis_mask = 0;
 };
 Output StridedSlice(Output input, const IntList& begin, const IntList& end, const IntList& strides,
-                    const StridedSliceMasks& masks = {});
+                    const StridedSliceMasks& masks = {}, const NodeName& name = "");
 
 // Zeros (or `value`, a scalar: op PadV2) before and after, one pair a dimension.
-Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& paddings);
-Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& paddings, const Operand& value);
+Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& paddings, const NodeName& name = "");
+Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& paddings, const Operand& value,
+           const NodeName& name = "");
 
 }  // namespace cohort::ops

@@ -11,13 +11,15 @@ namespace cohort::ops {
 
 inline constexpr char kSummariesCollection[] = "summaries";
 
-// `value`: a scalar number. The tag is `tag` under the current name scope.
-Output ScalarSummary(const std::string& tag, Output value);
+// `value`: a scalar number. The tag is `tag` under the current name scope. The node is called like the tag unless
+// `name` says otherwise.
+Output ScalarSummary(const std::string& tag, Output value, const NodeName& name = "");
 // `values`: numbers of any shape; NaN or infinity fails the step with InvalidArgumentError that names the tag.
-Output HistogramSummary(const std::string& tag, Output values);
+Output HistogramSummary(const std::string& tag, Output values, const NodeName& name = "");
 // One summary with the values of all; a tag that occurs twice fails the step. Not put into the collection.
-Output MergeSummary(const std::vector<Output>& summaries, const std::string& name = "MergeSummary");
+Output MergeSummary(const std::vector<Output>& summaries, const NodeName& name = "MergeSummary");
 // MergeSummary of the collection as it is now; !valid() where it is empty.
-Output MergeAllSummaries(Graph& graph, const std::string& collection = kSummariesCollection);
+Output MergeAllSummaries(Graph& graph, const std::string& collection = kSummariesCollection,
+                         const NodeName& name = "MergeSummary");
 
 }  // namespace cohort::ops

@@ -7,14 +7,15 @@
 namespace cohort::ops {
 
 // An empty list for tensors of `dtype` of which `shape` is known.
-Output EmptyTensorList(Graph& graph, DType dtype, const Shape& shape);
+Output EmptyTensorList(Graph& graph, DType dtype, const Shape& shape, const NodeName& name = "");
 // `list` with `tensor` at its end.
-Output TensorListPushBack(Output list, Output tensor);
+Output TensorListPushBack(Output list, Output tensor, const NodeName& name = "");
 struct PoppedTensor {
   Output list;
   Output tensor;
 };
 // `list` without its last tensor, and that. InvalidArgumentError where the list is empty.
-PoppedTensor TensorListPopBack(Output list, DType dtype, const Shape& shape = Shape::UnknownRank());
+PoppedTensor TensorListPopBack(Output list, DType dtype, const Shape& shape = Shape::UnknownRank(),
+                               const NodeName& name = "");
 
 }  // namespace cohort::ops

@@ -26,9 +26,11 @@ class Variable {
   Variable() = default;
   explicit Variable(VariableInfo* info) : info_(info) {}
   // Adds a variable through the graph's open variable creators. Its shape and dtype are the initial value's.
-  Variable(Graph& graph, Output initial_value, const VariableOptions& options = {});
-  Variable(Graph& graph, const Tensor& initial_value, const VariableOptions& options = {});
-  Variable(Graph& graph, const Shape& shape, const Initializer& initializer, const VariableOptions& options = {});
+  Variable(Graph& graph, Output initial_value, const VariableOptions& options = {}, CallSite site = CallSite::Here());
+  Variable(Graph& graph, const Tensor& initial_value, const VariableOptions& options = {},
+           CallSite site = CallSite::Here());
+  Variable(Graph& graph, const Shape& shape, const Initializer& initializer, const VariableOptions& options = {},
+           CallSite site = CallSite::Here());
 
   bool valid() const { return info_ != nullptr; }
   VariableInfo* info() const { return info_; }
@@ -44,9 +46,9 @@ class Variable {
   Output value() const { return Get().value; }
   operator Output() const { return value(); }
   // A read of its own, after the current control dependencies.
-  Output Read() const;
+  Output Read(const NodeName& name = "ReadVariableOp") const;
   // The rows with these indices, read where they are (ResourceGather).
-  Output Gather(const Operand& indices) const;
+  Output Gather(const Operand& indices, const NodeName& name = "ResourceGather") const;
   Output initial_value() const { return Get().initial_value; }
   // Assigns the initial value. Of a variable with parts() each call adds a node that runs their initializers.
   Node* initializer() const;
@@ -58,9 +60,9 @@ class Variable {
   std::vector<Variable> parts() const;
 
   // A number gets the variable's dtype, by the rules of operand.h.
-  Node* Assign(const Operand& value) const;
-  Node* AssignAdd(const Operand& value) const;
-  Node* AssignSub(const Operand& value) const;
+  Node* Assign(const Operand& value, const NodeName& name = "AssignVariableOp") const;
+  Node* AssignAdd(const Operand& value, const NodeName& name = "AssignAddVariableOp") const;
+  Node* AssignSub(const Operand& value, const NodeName& name = "AssignSubVariableOp") const;
   friend bool operator==(const Variable&, const Variable&) = default;
 
  private:
@@ -76,7 +78,7 @@ class Variable {
 // A variable called exactly `name` under the current name scope. Without initializer: glorot_uniform for floating
 // dtypes, zeros for others. Throws AlreadyExistsError when the name is taken.
 Variable GetVariable(Graph& graph, const std::string& name, const Shape& shape, DType dtype = DType::kFloat32,
-                     const Initializer& initializer = nullptr, bool trainable = true);
+                     const Initializer& initializer = nullptr, bool trainable = true, CallSite site = CallSite::Here());
 
 // The innermost maker: adds the nodes of one variable called exactly request.name, past all creators:
 //   <name>                              VarHandleOp, placed by the device scopes (ReplicaDeviceSetter sees it)
@@ -92,10 +94,10 @@ VariableInfo* MakeVariableOfParts(Graph& graph, const VariableRequest& request,
                                   const std::vector<VariableInfo*>& parts);
 
 // Runs the initializers of all variables that are not local / that are local. Only those that there are by now.
-Node* GlobalVariablesInitializer(Graph& graph, const std::string& name = "init");
-Node* LocalVariablesInitializer(Graph& graph, const std::string& name = "init_local");
+Node* GlobalVariablesInitializer(Graph& graph, const NodeName& name = "init");
+Node* LocalVariablesInitializer(Graph& graph, const NodeName& name = "init_local");
 // Names of the variables, of those that there are by now, that have no value yet (string [n]; n = 0: all are ready).
-Output ReportUninitializedVariables(Graph& graph, const std::string& name = "report_uninitialized_variables");
+Output ReportUninitializedVariables(Graph& graph, const NodeName& name = "report_uninitialized_variables");
 
 // The int64 scalar variable "global_step" (collection "global_step"); not trainable.
 Variable GetOrCreateGlobalStep(Graph& graph);

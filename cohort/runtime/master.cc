@@ -6,6 +6,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/runtime/call_sites.h"
 
 namespace cohort {
 namespace {
@@ -146,6 +147,9 @@ std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, const Fee
     throw;
   } catch (...) {
     prepared.dump->Write(session_id_, step);
+    const Status status = Status::FromCurrentException();
+    const std::string message = WithCallSites(graph_, status.message());
+    if (message != status.message()) ThrowError(status.code(), message);
     throw;
   }
 }
@@ -155,10 +159,11 @@ void Master::StartStep(const PreparedSignature& prepared, const FeedValues& feed
   CheckOpen();
   CheckFeeds(prepared, feeds);
   const int64_t step = next_step_.fetch_add(1, std::memory_order_relaxed);
-  auto dump_failure = [dump = prepared.dump, session = session_id_, step, done = std::move(done)](
+  auto dump_failure = [&graph = graph_, dump = prepared.dump, session = session_id_, step, done = std::move(done)](
                           const Status& status, std::vector<Tensor> results) {
-    if (!status.ok() && status.code() != Code::kOutOfRange) dump->Write(session, step);
-    done(status, std::move(results));
+    if (status.ok()) return done(status, std::move(results));
+    if (status.code() != Code::kOutOfRange) dump->Write(session, step);
+    done(Status(status.code(), WithCallSites(graph, status.message())), std::move(results));
   };
   const auto call = MakeCall(prepared, step, options, std::move(dump_failure));
   watch_.Add(call);

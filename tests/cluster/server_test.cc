@@ -14,6 +14,7 @@
 
 #include "cohort/cluster/transport.h"
 #include "cohort/cohort.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/runtime/testing/device_kinds.h"
 #include "tests/cluster/local_cluster.h"
@@ -110,6 +111,19 @@ TEST_P(ServerDevicesTest, SessionsOfAllWorkersShareVariablesAndNoStepIsLost) {
   const auto values = chief.Run({models[0].step.value(), models[0].w.value()});
   EXPECT_EQ(values[0].scalar<int64_t>(), kSteps[0] + kSteps[1]);
   EXPECT_EQ(values[1].data<float>()[0], 1.0f - 0.5f * static_cast<float>(kSteps[0] + kSteps[1]));
+}
+
+TEST_P(ServerDevicesTest, AStepThatFailsOnAnotherTaskNamesTheLineOfTheProgram) {
+  LocalCluster cluster({{"worker", 2}}, Options());
+  Graph g;
+  const Output i = ops::Placeholder(g, DType::kInt32, Shape{1});
+  const DeviceScope scope(g, "/job:worker/task:1" + device());
+  const Output row = ops::Gather(ops::Const(g, std::vector<float>{1, 2}), i);
+  const int line = __LINE__ - 1;
+  Session session(g, cluster.target("worker", 0));
+  EXPECT_THAT(ErrorOf([&] { session.Run({{i, Tensor::Vector<int32_t>({5})}}, {row}); }),
+              AllOf(HasSubstr("/job:worker/replica:0/task:1"),
+                    HasSubstr(StrCat(", made at cluster/server_test.cc:", line))));
 }
 
 TEST_P(ServerTest, AClientOutsideTheClusterRunsOnItsTasks) {

@@ -9,6 +9,7 @@
 
 #include "cohort/core/tensor.h"
 #include "cohort/graph/graph.h"
+#include "cohort/ops/operand.h"
 #include "cohort/registration.h"
 
 namespace cohort::testing {
@@ -82,8 +83,12 @@ Tensor AsFloat64(const Tensor& value);
 // The dtype that the case is differentiated in.
 DType DifferentiatedDType(const OpCase& op_case);
 
-// Builds that call a function of one or two inputs.
-OpCase::Build Unary(Output (*fn)(Output));
+// Builds that call a function of one or two inputs; also one of ops/, which takes a name as well.
+using UnaryOp = Output (*)(Output, const NodeName&);
+using BinaryOp = Output (*)(const ops::Operand&, const ops::Operand&, const NodeName&);
+OpCase::Build Unary(std::function<Output(Output)> fn);
+OpCase::Build Unary(UnaryOp fn);
 OpCase::Build Binary(std::function<Output(Output, Output)> fn);
+OpCase::Build Binary(BinaryOp fn);
 
 }  // namespace cohort::testing

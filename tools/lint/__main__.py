@@ -12,6 +12,7 @@ import formatting
 import include_order
 import lint_test
 import listed_sources
+import op_names
 import public_headers
 import scripts
 import sizes
@@ -19,7 +20,7 @@ import tree as trees
 import words
 
 CHECKS = [include_order, public_headers, listed_sources, document_paths, scripts, words, sizes, code_sizes,
-          backend_doors]
+          backend_doors, op_names]
 
 
 def self_test():

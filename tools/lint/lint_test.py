@@ -9,6 +9,7 @@ import cpp_tokens
 import document_paths
 import include_order
 import listed_sources
+import op_names
 import public_headers
 import scripts
 import sizes
@@ -82,6 +83,24 @@ class PublicHeadersTest(unittest.TestCase):
 
     def test_missing_umbrella(self):
         self.assertEqual(len(public_headers.check(Tree({"cohort/core/b.h": "#pragma once\n"}))), 1)
+
+
+class OpNamesTest(unittest.TestCase):
+    def problems(self, text, path="cohort/ops/a.h"):
+        return op_names.check(Tree({path: text}))
+
+    def test_the_last_parameter_is_the_name(self):
+        self.assertEqual(self.problems('Output Neg(Output x, const NodeName& name = "");\n'), [])
+        self.assertEqual(self.problems('Output Pad(Output x, const Masks& m = {},\n           const NodeName& name = "");\n'), [])
+        self.assertIn("cohort/ops/a.h:2: Neg", self.problems("\nOutput Neg(Output x);\n")[0])
+        self.assertEqual(len(self.problems("Node* Split(Output x, const Masks& m = {});\n")), 1)
+        self.assertEqual(len(self.problems('Output Neg(Output x, const NodeName& name = "", int n = 0);\n')), 1)
+
+    def test_what_adds_no_node_of_its_own(self):
+        for text in ["DType VariableDType(Output handle);\n", "inline Output operator-(Output x) { return x; }\n",
+                     "Output OnesLike(Output x, const NodeName& name);\n"]:
+            self.assertEqual(self.problems(text), [], text)
+        self.assertEqual(self.problems("Output Neg(Output x);\n", "cohort/graph/a.h"), [])
 
 
 class ListedSourcesTest(unittest.TestCase):

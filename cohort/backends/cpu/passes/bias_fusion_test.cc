@@ -143,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, FusedProductTest, testing::AllDeviceKinds(), t
 
 // Fetching the values in between keeps them apart.
 TEST_P(FusedProductTest, GivesTheValuesOfTheKernelsOneByOne) {
-  using Activation = Output (*)(Output, const std::string&);
+  using Activation = Output (*)(Output, const NodeName&);
   const std::pair<const char*, Activation> activations[] = {
       {"", nullptr},       {"Relu", ops::Relu},       {"Relu6", ops::Relu6}, {"Elu", ops::Elu},
       {"Selu", ops::Selu}, {"Sigmoid", ops::Sigmoid}, {"Tanh", ops::Tanh},   {"Softplus", ops::Softplus}};
