@@ -388,13 +388,13 @@ TEST_F(SupervisorTest, AShardedSaveIsWrittenByEachParameterServer) {
 TEST(CoordinatorTest, LoopsRunAtOnceAndAgainUntilTheStop) {
   Coordinator coordinator;
   std::atomic<int> calls{0};
-  coordinator.Loop("fast", 0.001, [&] { ++calls; });
+  coordinator.Loop("fast", std::chrono::milliseconds(1), [&] { ++calls; });
   std::atomic<int> slow{0};
-  coordinator.Loop("slow", 1e6, [&] { ++slow; });
+  coordinator.Loop("slow", std::chrono::hours(300), [&] { ++slow; });
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while ((calls < 3 || slow < 1) && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
   coordinator.RequestStop();
-  EXPECT_TRUE(coordinator.AwaitEnd(60));
+  EXPECT_TRUE(coordinator.AwaitEnd(std::chrono::minutes(1)));
   coordinator.Join();
   EXPECT_GE(calls, 3);
   EXPECT_EQ(slow, 1);
@@ -402,7 +402,7 @@ TEST(CoordinatorTest, LoopsRunAtOnceAndAgainUntilTheStop) {
 
 TEST(CoordinatorTest, TheFirstErrorStopsAllAndIsKept) {
   Coordinator coordinator;
-  coordinator.Loop("bad", 1, [] { throw DataLossError("first"); });
+  coordinator.Loop("bad", std::chrono::seconds(1), [] { throw DataLossError("first"); });
   EXPECT_TRUE(coordinator.WaitForStop(std::chrono::steady_clock::now() + std::chrono::seconds(60)));
   coordinator.RequestStop(std::make_exception_ptr(DataLossError("second")));
   coordinator.Join();
@@ -412,13 +412,13 @@ TEST(CoordinatorTest, TheFirstErrorStopsAllAndIsKept) {
 TEST(CoordinatorTest, AThreadThatDoesNotEndIsReported) {
   Coordinator coordinator;
   std::atomic<bool> release{false};
-  coordinator.Loop("stuck", 1, [&] {
+  coordinator.Loop("stuck", std::chrono::seconds(1), [&] {
     while (!release) std::this_thread::yield();
   });
   coordinator.RequestStop();
-  EXPECT_FALSE(coordinator.AwaitEnd(0.01));
+  EXPECT_FALSE(coordinator.AwaitEnd(std::chrono::milliseconds(10)));
   release = true;
-  EXPECT_TRUE(coordinator.AwaitEnd(60));
+  EXPECT_TRUE(coordinator.AwaitEnd(std::chrono::minutes(1)));
 }
 
 }  // namespace
