@@ -1,10 +1,10 @@
-// The one list of what exists: ops, kernels, session factories. Including this header (cohort.h does) registers all of
-// it before main() runs.
+// RegisterAll(): registers everything that this program has: ops, kernels, session factories and more. Code that
+// includes this header (as cohort.h does) has all of it before main() runs.
 #pragma once
 
 namespace cohort {
 
-// Idempotent and thread-safe. Returns true, so that it can initialise a constant.
+// Only the first call has an effect. Thread-safe. Returns true, so that it can initialize a constant.
 bool RegisterAll();
 
 inline const bool kAllRegistered = RegisterAll();

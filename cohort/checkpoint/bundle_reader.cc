@@ -1,3 +1,6 @@
+// BundleReader. The constructor reads the index and separates names of tensors from keys of parts. A tensor is read in
+// chunks, and its checksum is compared at the end (CheckedChunks). A slice is put together from the stored parts that
+// it overlaps (CopyOverlap).
 #include <algorithm>
 #include <cstring>
 

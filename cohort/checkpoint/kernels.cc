@@ -1,3 +1,6 @@
+// The kernels of checkpoint/ops.h. A kernel that may take long runs on the task's checkpoint threads (AsideKernel).
+// _SnapshotTake closes the update gate, keeps references to the values, and opens the gate. The other snapshot kernels
+// find the snapshot by its number in the SnapshotStore.
 #include <optional>
 #include <span>
 

@@ -1,3 +1,6 @@
+// Saver. The constructor chooses the variables and adds the nodes. Save writes a checkpoint, then the state file, then
+// deletes checkpoints that are no longer kept. Restore reads and checks all values first, and then assigns them in
+// steps of up to kRestoreBytes.
 #include "cohort/checkpoint/saver.h"
 
 #include <algorithm>

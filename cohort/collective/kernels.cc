@@ -1,3 +1,6 @@
+// The kernels of the collective ops. A kernel asks the KernelGroup of its task for the communicator of its device
+// (CollectiveKernel). If the group has to form first, the kernel continues when it has formed or when the step is
+// cancelled. Then the kernel begins its collective, and the step continues when that has ended.
 #include "cohort/collective/kernels.h"
 
 #include <atomic>
@@ -74,7 +77,7 @@ class CollectiveKernel : public AsyncOpKernel {
     const auto token = std::make_shared<CancellationManager::Token>(CancellationManager::kAlreadyCancelled);
     const auto on_answer = [this, &ctx, manager, token, done, answered = std::make_shared<std::atomic<bool>>(false)](
                                const Status& status, std::shared_ptr<Communicator> communicator) {
-      if (answered->exchange(true)) return;  // the group's answer or the cancellation, whichever comes first
+      if (answered->exchange(true)) return;  // either the group's answer or the cancellation, whichever is first
       // Cancel has forgotten the callback, and may come before `token` is known.
       if (manager != nullptr && !manager->cancelled()) manager->Deregister(*token);
       if (!status.ok()) {

@@ -1,3 +1,6 @@
+// Membership. The Record functions change the state of one peer and wake waiting functions. AwaitAll repeats three
+// steps until all processes have joined: it calls `reach`, looks which processes are missing or lost (FindMissing), and
+// waits for a change, with pauses that double.
 #include "cohort/collective/membership.h"
 
 #include <algorithm>

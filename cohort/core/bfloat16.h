@@ -1,4 +1,4 @@
-// bfloat16: the upper half of an IEEE float32; conversion rounds to nearest even and keeps NaN.
+// bfloat16: a 16-bit floating-point number. Its bits are the upper half of an IEEE float32.
 #pragma once
 
 #include <bit>
@@ -6,6 +6,7 @@
 
 namespace cohort {
 
+// A conversion from float rounds to the nearest value; a tie goes to the even one. NaN stays NaN.
 struct bfloat16 {
   uint16_t bits = 0;
 

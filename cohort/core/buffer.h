@@ -1,4 +1,5 @@
-// Buffer: a reference-counted block of memory that knows in which memory space it lies. Allocator: where it comes from.
+// Buffer: a reference-counted block of memory of one memory space. BufferPtr: a reference to it. Allocator: makes
+// buffers.
 #pragma once
 
 #include <atomic>
@@ -11,7 +12,8 @@
 
 namespace cohort {
 
-// Thread-safe reference counting; the bytes themselves are not synchronised.
+// The counting of references is thread-safe. Access to the bytes is not synchronized. The buffer ends with its last
+// reference.
 class Buffer {
  public:
   Buffer(const Buffer&) = delete;
@@ -25,13 +27,13 @@ class Buffer {
   void Unref() {
     if (refs_.load(std::memory_order_acquire) == 1 || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) Destroy();
   }
-  // True when the caller's reference is the only one, so that it may write in place.
+  // Returns true if the caller's reference is the only one. Then the caller may write into the memory.
   bool IsUnique() const { return refs_.load(std::memory_order_acquire) == 1; }
 
  protected:
   Buffer(void* data, size_t size, MemorySpace space) : data_(data), size_(size), space_(space) {}
   virtual ~Buffer() = default;
-  // Gives the block back; called once, when the last reference goes.
+  // Frees the memory. Called once, when the last reference is gone.
   virtual void Destroy() = 0;
 
   void* data_;
@@ -40,10 +42,11 @@ class Buffer {
   MemorySpace space_;
 };
 
+// Holds one reference to a Buffer, and releases it at its end. May be null. Different threads may use copies.
 class BufferPtr {
  public:
   BufferPtr() = default;
-  // Takes over the reference that a new Buffer is born with.
+  // Takes over the first reference of a new Buffer, which Ref() has not counted.
   static BufferPtr Adopt(Buffer* buffer) {
     BufferPtr pointer;
     pointer.buffer_ = buffer;
@@ -68,26 +71,28 @@ class BufferPtr {
   Buffer* buffer_ = nullptr;
 };
 
-// Thread-safe. Allocate never returns null; it throws ResourceExhaustedError with the size asked for.
+// Makes buffers of one memory space. Thread-safe. Allocate never returns null.
 class Allocator {
  public:
   virtual ~Allocator() = default;
-  // `bytes` of uninitialised memory, aligned to 64; 0 bytes give a valid buffer of size 0.
+  // Returns `bytes` of uninitialized memory, aligned to 64 bytes. 0 bytes give a buffer of size 0. Throws
+  // ResourceExhaustedError, with the size, if there is not enough memory.
   virtual BufferPtr Allocate(size_t bytes) = 0;
   virtual MemorySpace space() const = 0;
 };
 
+// Counts of an allocator. They cover only blocks of 32 KiB and more.
 struct AllocatorStats {
-  int64_t bytes_in_use = 0;  // of large blocks held by someone
-  int64_t bytes_cached = 0;  // of large blocks kept for the next caller
+  int64_t bytes_in_use = 0;  // bytes in blocks that are in use
+  int64_t bytes_cached = 0;  // bytes in freed blocks that are kept for later
   int64_t system_allocations = 0;
 };
 
-// Host memory. Blocks of 32 KiB and more are kept in size classes when they are freed, because a fresh page costs
-// many times a warm one; smaller ones are the C library's. Lives as long as the process.
+// Returns the allocator of host memory. It exists as long as the process. It keeps freed blocks of 32 KiB and more,
+// sorted by size, because a new page of memory costs many times a used one. Smaller blocks come from the C library.
 Allocator& HostAllocator();
 AllocatorStats HostAllocatorStats();
-// Gives every cached block back to the system.
+// Gives all kept blocks back to the system.
 void TrimHostAllocator();
 
 }  // namespace cohort

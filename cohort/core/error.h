@@ -1,4 +1,4 @@
-// Errors: what the whole library throws, and how a failure crosses a thread or a process.
+// Errors: the exceptions that Cohort throws, and Status, which carries a failure to another thread or process.
 #pragma once
 
 #include <exception>
@@ -8,7 +8,7 @@
 
 namespace cohort {
 
-// Canonical codes; the numbers are those of gRPC and TensorFlow and travel on the wire.
+// The codes of errors. The numbers are those of gRPC and TensorFlow. Messages between tasks contain them.
 enum class Code : int {
   kOk = 0,
   kCancelled = 1,
@@ -29,10 +29,10 @@ enum class Code : int {
   kUnauthenticated = 16,
 };
 
-// "InvalidArgument", "Unavailable", ... ; "Unknown" for a number that is none of the codes.
+// Returns "InvalidArgument", "Unavailable", ... Returns "Unknown" if the number is not one of the codes.
 std::string_view CodeName(Code code);
 
-// Base of everything Cohort throws. what() is the plain message, without the code's name.
+// The base of all exceptions of Cohort. what() returns the message without the name of the code.
 class Error : public std::runtime_error {
  public:
   Error(Code code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -42,7 +42,8 @@ class Error : public std::runtime_error {
   Code code_;
 };
 
-// One class a code, so that `catch` can choose and std::terminate prints the class's name.
+// The base of the classes below. There is one class for each code, so that a `catch` can name it. If nothing catches
+// the exception, std::terminate prints the name of the class.
 template <Code kCode>
 class CodedError : public Error {
  public:
@@ -114,16 +115,18 @@ class UnauthenticatedError : public CodedError<Code::kUnauthenticated> {
   using CodedError::CodedError;
 };
 
-// Throws the subclass of Error that belongs to `code` (UnknownError for an unknown number).
+// Throws the subclass of Error for `code`. Throws UnknownError for kOk and for an unknown number.
 [[noreturn]] void ThrowError(Code code, const std::string& message);
 
-// An outcome as a value, for callbacks and frames; thrown again with ThrowIfError().
+// The outcome of an operation as a value: OK, or the code and the message of an error. Callbacks and messages between
+// tasks use it. ThrowIfError() throws the error as an exception.
 class [[nodiscard]] Status {
  public:
   Status() = default;
   Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}
 
-  // Of an exception in flight; what is not a cohort::Error becomes kInternal (std::bad_alloc: kResourceExhausted).
+  // Returns the Status for an exception. A cohort::Error keeps its code and message. std::bad_alloc becomes
+  // kResourceExhausted, and every other exception kInternal.
   static Status FromException(const std::exception_ptr& error);
   static Status FromCurrentException() { return FromException(std::current_exception()); }
 
@@ -133,9 +136,10 @@ class [[nodiscard]] Status {
   void ThrowIfError() const {
     if (!ok()) ThrowError(code_, message_);
   }
-  // The same code, with `place` put after the message: "... (from /job:ps/task:0 (127.0.0.1:2222))".
+  // Returns this status with `place` added to the message: "... (from /job:ps/task:0 (127.0.0.1:2222))". An OK status
+  // stays OK.
   Status WithPlace(const std::string& place) const;
-  // "OK" or "InvalidArgument: message".
+  // Returns "OK" or, for example, "InvalidArgument: message".
   std::string ToString() const;
 
  private:

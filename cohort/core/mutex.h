@@ -1,4 +1,4 @@
-// Locks with clang's thread-safety annotations: std::mutex and std::condition_variable, wrapped.
+// Locks with clang's thread-safety annotations. They wrap std::mutex, std::shared_mutex and std::condition_variable.
 #pragma once
 
 #include <chrono>
@@ -28,6 +28,7 @@
 
 namespace cohort {
 
+// A lock that one thread holds at a time. Use MutexLock to hold it.
 class COHORT_CAPABILITY("mutex") Mutex {
  public:
   void Lock() COHORT_ACQUIRE() { mu_.lock(); }
@@ -39,6 +40,7 @@ class COHORT_CAPABILITY("mutex") Mutex {
   std::mutex mu_;
 };
 
+// Holds the lock as long as it exists. WriterLock and ReaderLock below do the same for SharedMutex.
 class COHORT_SCOPED_CAPABILITY MutexLock {
  public:
   explicit MutexLock(Mutex& mu) COHORT_ACQUIRE(mu) : mu_(mu) { mu_.Lock(); }
@@ -50,7 +52,8 @@ class COHORT_SCOPED_CAPABILITY MutexLock {
   Mutex& mu_;
 };
 
-// Waits always have a deadline or a condition that a failure path also signals (design: no wait without an end).
+// A condition variable for Mutex. A caller of Wait must be sure that a failure also notifies it: no wait may last for
+// ever.
 class CondVar {
  public:
   void Wait(Mutex& mu) COHORT_REQUIRES(mu) {
@@ -58,10 +61,11 @@ class CondVar {
     cv_.wait(lock);
     lock.release();
   }
-  // False when `deadline` passed. Spurious wake-ups return true: test the condition in a loop.
+  // Returns false if `deadline` has passed, else true. It may also return true without a notification, so call it in a
+  // loop that tests the condition.
   bool WaitUntil(Mutex& mu, std::chrono::steady_clock::time_point deadline) COHORT_REQUIRES(mu) {
     std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
-    // Through the system clock: ThreadSanitizer of clang 14 does not know pthread_cond_clockwait.
+    // The wait uses the system clock, because ThreadSanitizer of clang 14 does not know pthread_cond_clockwait.
     const auto left = deadline - std::chrono::steady_clock::now();
     const bool in_time =
         cv_.wait_until(lock, std::chrono::system_clock::now() +
@@ -80,6 +84,7 @@ class CondVar {
   std::condition_variable cv_;
 };
 
+// A lock that one writer or many readers hold.
 class COHORT_CAPABILITY("shared mutex") SharedMutex {
  public:
   void Lock() COHORT_ACQUIRE() { mu_.lock(); }

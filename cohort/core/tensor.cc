@@ -9,7 +9,7 @@
 namespace cohort {
 namespace {
 
-// Elements that are objects: an array of std::string.
+// The buffer of a string tensor: an array of std::string.
 class StringBuffer final : public Buffer {
  public:
   explicit StringBuffer(size_t count) : Buffer(nullptr, count, MemorySpace::Host()), strings_(new std::string[count]) {

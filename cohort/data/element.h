@@ -1,5 +1,5 @@
-// Element: what a dataset yields, a list of tensors. ElementSpec: the dtypes and, as far as they are known, the shapes
-// of every element of a dataset.
+// Element: a list of tensors, which a dataset yields. ElementSpec: the dtypes, and the known parts of the shapes, of
+// every element of a dataset. A tensor of an element is called a component.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@ namespace cohort::data {
 
 using Element = std::vector<Tensor>;
 
+// The dtype and the shape of one component. Unknown dimensions of the shape stay unknown.
 struct TensorSpec {
   DType dtype = DType::kInvalid;
   Shape shape;
@@ -19,19 +20,20 @@ struct TensorSpec {
 };
 using ElementSpec = std::vector<TensorSpec>;
 
-// Counts of elements that are not numbers (TensorFlow's values).
+// Special values of Dataset::Cardinality(). They are TensorFlow's.
 inline constexpr int64_t kInfiniteCardinality = -1;
 inline constexpr int64_t kUnknownCardinality = -2;
 
 ElementSpec SpecOf(const Element& element);
-// "(float32[?,3], int64[])".
+// Returns for example "(float32[?,3], int64[])".
 std::string ToString(const ElementSpec& spec);
-// Whether every element of `spec` has the dtypes of `required` and fits its shapes as far as both are known.
+// Returns true if `spec` has the dtypes of `required`, and its shapes are equal to those of `required` in all
+// dimensions that both know.
 bool IsCompatible(const ElementSpec& spec, const ElementSpec& required);
-// Throws InvalidArgumentError that shows both where `element` has other dtypes than `spec` or does not fit its shapes.
+// Throws InvalidArgumentError that shows both specs if `element` does not have the dtypes and shapes of `spec`.
 void CheckElement(const Element& element, const ElementSpec& spec);
-// A batch of no examples: zero rows of each component. Throws InvalidArgumentError where the rest of a shape is not
-// known; `caller` ("[keras/fit]") begins its message.
+// Returns a batch without examples: each component has 0 rows. Throws InvalidArgumentError if a dimension other than
+// the first is not known; its message begins with `caller` ("[keras/fit]").
 Element WithoutRows(const ElementSpec& spec, const std::string& caller);
 
 }  // namespace cohort::data

@@ -1,8 +1,8 @@
-// config: which devices of this machine a program uses, with the names of TensorFlow's tf.config. The Set functions may
-// be called in any order before devices are first used by a Session, a Server, a strategy or ListLogicalDevices. A
-// later call throws FailedPreconditionError, which names the first use. What is set here counts for all of the process;
-// only the number of a type's logical devices is that of a session's or server's device_count, if it has one for the
-// type.
+// config: selects the devices of this machine that a program uses. The names are those of TensorFlow's tf.config. The
+// Set functions may be called in any order, but only before a Session, a Server, a strategy or ListLogicalDevices uses
+// devices for the first time. A later call throws FailedPreconditionError, which names the first use. The settings hold
+// for the whole process. One exception: if a session or server has a device_count for a type, it has that many logical
+// devices of the type.
 #pragma once
 
 #include <string>
@@ -10,30 +10,34 @@
 
 namespace cohort::config {
 
+// A device of the machine.
 struct PhysicalDevice {
   std::string name;         // "/physical_device:CPU:0"
   std::string device_type;  // "CPU"
   friend bool operator==(const PhysicalDevice&, const PhysicalDevice&) = default;
 };
+// A device that the program sees.
 struct LogicalDevice {
   std::string name;         // "/device:CPU:1", as device scopes and strategies take it
   std::string device_type;  // "CPU"
   friend bool operator==(const LogicalDevice&, const LogicalDevice&) = default;
 };
 
-// The devices of the machine, whether they are visible or not; `device_type` "" stands for all types. All processors of
-// the machine are one CPU. A build without GPUs lists no GPU.
+// Returns the devices of the machine, visible or not. `device_type` "" means all types. All processors of the machine
+// are one CPU. A build without GPUs lists no GPU.
 std::vector<PhysicalDevice> ListPhysicalDevices(const std::string& device_type = "");
-// Returns the logical devices on the visible physical ones. From this call on nothing can be set any more.
+// Returns the logical devices of the visible physical devices. After this call the Set functions throw.
 std::vector<LogicalDevice> ListLogicalDevices(const std::string& device_type = "");
-// Makes `devices` the only devices of their type that sessions and servers use, whatever their device_count says; {}
-// hides a type. `device_type` "" stands for all types. Throws InvalidArgumentError for a device that the machine does
-// not have, for one of another type, and if no CPU is left, because every program needs the CPU.
+// Makes `devices` the only devices of their type that sessions and servers use, whatever their device_count is. An
+// empty list hides the type. `device_type` "" means all types. Throws InvalidArgumentError if the machine lacks one of
+// the devices, if one has another type, or if no CPU is left (every program needs the CPU).
 void SetVisibleDevices(const std::vector<PhysicalDevice>& devices, const std::string& device_type = "");
-// Lets `count` logical devices share the physical one. Throws InvalidArgumentError for a count below 1.
+// Makes `count` logical devices share the physical device. Throws InvalidArgumentError if `count` is less than 1 or the
+// machine lacks the device.
 void SetLogicalDevices(const PhysicalDevice& device, int count);
-// Throws InvalidArgumentError for the CPU, as in TensorFlow: only a GPU's memory can grow. A program calls it for each
-// device in ListPhysicalDevices("GPU"), which is never in a build without GPUs, and no build has them yet.
+// Always throws InvalidArgumentError, because no device of this build has memory that can grow. It exists for programs
+// that call it, as in TensorFlow, for each device in ListPhysicalDevices("GPU"), which is empty in a build without
+// GPUs.
 void SetMemoryGrowth(const PhysicalDevice& device, bool enable);
 
 }  // namespace cohort::config

@@ -24,15 +24,16 @@ class Beside {
   DeviceScope device_;
 };
 
-// What replicas agree on, int64 [2]: how many rows the replica with the most has, and the largest index that any has.
+// Returns the numbers on which replicas agree, int64 [2]: the largest number of rows of a replica, and the largest
+// index.
 Output RowsAndIndex(const Gradient& gradient) {
   const Output none = ops::Const(gradient.indices.graph(), std::vector<int64_t>{-1});
   const Output index = ops::Max(ops::Concat({ops::Cast(gradient.indices, DType::kInt64), none}, 0));
   return ops::Pack({ops::Size(gradient.indices, DType::kInt64), index});
 }
 
-// Rows of zeros behind the gradient's own, up to what RowsAndIndex says. They have an index that some replica brings,
-// so that no row is updated that has no gradient: optimizers with a momentum would move it.
+// Appends rows of zeros to the gradient, up to the number of rows in `rows_and_index`. Their index is one that some
+// replica has. So no row without a gradient is updated; optimizers with a momentum would change it.
 Gradient Padded(const Gradient& gradient, Output rows_and_index) {
   Graph& graph = rows_and_index.graph();
   const std::vector<Output> agreed = ops::Unpack(rows_and_index, 2);

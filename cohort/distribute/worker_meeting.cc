@@ -1,3 +1,6 @@
+// WorkerMeeting. Each process has a small graph with a gather and a barrier, and a session for it (Calls). An
+// announcement is a text, or the failure of a process. GatherBytes first gathers the lengths and then the bytes, padded
+// to the longest, because all members of a gather must have equally many bytes.
 #include "cohort/distribute/worker_meeting.h"
 
 #include <algorithm>
@@ -13,7 +16,7 @@
 namespace cohort::distribute {
 namespace {
 
-// What a process sends to all others: a text, or why it has failed (then `code` is not ok).
+// A process's message to all others: a text, or the reason why it has failed (`code` is then not OK).
 struct Announcement {
   Code code = Code::kOk;
   std::string text;

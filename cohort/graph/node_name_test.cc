@@ -28,7 +28,7 @@ TEST(NodeNameTest, KnowsTheLineOfTheCallWithAndWithoutAName) {
 }
 
 TEST(CallSiteTest, ShowsTheLastTwoPartsOfThePath) {
-  EXPECT_EQ((CallSite{"/home/me/src/train.cc", 57}).ToString(), "src/train.cc:57");
+  EXPECT_EQ((CallSite{"/somewhere/src/train.cc", 57}).ToString(), "src/train.cc:57");
   EXPECT_EQ((CallSite{"src/train.cc", 57}).ToString(), "src/train.cc:57");
   EXPECT_EQ((CallSite{"train.cc", 57}).ToString(), "train.cc:57");
   EXPECT_EQ((CallSite{"/train.cc", 57}).ToString(), "train.cc:57");
@@ -37,7 +37,7 @@ TEST(CallSiteTest, ShowsTheLastTwoPartsOfThePath) {
 
 TEST(CallSiteTest, LinesOfCohortItselfAreNoneOfAProgram) {
   EXPECT_TRUE(CallSite::Here().IsOfProgram());  // of a test
-  EXPECT_TRUE((CallSite{"/home/me/src/train.cc", 1}).IsOfProgram());
+  EXPECT_TRUE((CallSite{"/somewhere/src/train.cc", 1}).IsOfProgram());
   const std::string here = __FILE__;
   const std::string source = here.substr(0, here.rfind("graph/")) + "ops/array.cc";
   EXPECT_FALSE((CallSite{source.c_str(), 1}).IsOfProgram());

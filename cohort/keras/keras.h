@@ -1,4 +1,4 @@
-// All of the keras module that programs use.
+// Includes everything of the keras module that programs use.
 #pragma once
 
 #include "cohort/keras/callbacks/callback.h"

@@ -1,3 +1,5 @@
+// Model and Sequential. A Model only forwards to its ModelState and its Trainer. A Sequential collects its layers and
+// makes the LayerGraph when the input shape is known.
 #include "cohort/keras/model.h"
 
 #include <iostream>

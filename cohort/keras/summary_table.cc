@@ -32,8 +32,8 @@ std::string Thousands(int64_t number) {
   return text;
 }
 
-// Fields one behind another, each cut or filled to the end of its column; a field that fills its column loses its last
-// character to a space.
+// Joins the fields. Each is cut or filled to the end of its column. If a field fills its column, a space replaces its
+// last character.
 std::string Line(const std::vector<std::string>& fields, const std::vector<size_t>& ends) {
   std::string line;
   for (size_t i = 0; i < fields.size(); ++i) {

@@ -98,15 +98,6 @@ std::ostream& operator<<(std::ostream& out, const Case& one) { return out << one
 
 std::vector<Case> ElementCases() {
   return {
-      CASE(Relu(in.x, name)),
-      CASE(Relu6(in.x, name)),
-      CASE(LeakyRelu(in.x, 0.1f, name)),
-      CASE(Elu(in.x, name)),
-      CASE(Selu(in.x, name)),
-      CASE(Sigmoid(in.x, name)),
-      CASE(Tanh(in.x, name)),
-      CASE(Softplus(in.x, name)),
-      CASE(Swish(in.x, name)),
       CASE(Add(in.x, 1, name)),
       CASE(Sub(1, in.x, name)),
       CASE(Mul(in.x, in.y, name)),
@@ -250,6 +241,15 @@ std::vector<Case> SourceCases() {
 
 std::vector<Case> NetworkCases() {
   return {
+      CASE(Relu(in.x, name)),
+      CASE(Relu6(in.x, name)),
+      CASE(LeakyRelu(in.x, 0.1f, name)),
+      CASE(Elu(in.x, name)),
+      CASE(Selu(in.x, name)),
+      CASE(Sigmoid(in.x, name)),
+      CASE(Tanh(in.x, name)),
+      CASE(Softplus(in.x, name)),
+      CASE(Swish(in.x, name)),
       CASE(Conv2D(in.image, in.filter, {}, name)),
       CASE(DepthwiseConv2dNative(in.image, in.filter, {}, name)),
       CASE(MaxPool(in.image, {}, name)),

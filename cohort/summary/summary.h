@@ -1,4 +1,4 @@
-// Serialized Summary messages, as summary ops give them (a scalar string each) and event files hold them.
+// Makes serialized Summary messages. Summary ops return them as string scalars, and event files contain them.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace cohort {
 
-// tag + simple_value, which TensorBoard shows among its scalars.
+// Returns a summary with a tag and a simple_value. TensorBoard shows it among its scalars.
 std::string ScalarSummary(std::string_view tag, float value);
 std::string HistogramSummary(std::string_view tag, const HistogramData& histogram);
-// Throws InvalidArgumentError that names the tag for NaN, infinity and tensors without numbers.
+// Throws InvalidArgumentError that names the tag if `values` has NaN or infinity or is not numeric.
 std::string HistogramSummary(std::string_view tag, const Tensor& values);
-// The values of all, in order. Throws InvalidArgumentError for bytes that are no Summary and for a tag that
+// Joins the values of all summaries, in order. Throws InvalidArgumentError if bytes are not a Summary or if a tag
 // occurs twice.
 std::string MergeSummaries(const std::vector<std::string>& summaries);
 

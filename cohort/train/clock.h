@@ -1,4 +1,4 @@
-// Time in training loops: waits are durations of a clock that never jumps.
+// The clock of training loops, which never jumps.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,5 @@
-// The update rules behind the classes of optimizer.h.
+// The optimizers of optimizer.h: for each class its slots and the ops that update a variable by a dense or a sparse
+// gradient.
 #include <algorithm>
 
 #include "cohort/core/error.h"

@@ -24,8 +24,7 @@ std::string Listed(const std::vector<std::string>& names) {
                 names.size() > kNamesShown ? StrCat(" and ", names.size() - kNamesShown, " more") : "");
 }
 
-// Looks at something again and again, with pauses that grow, until it is there, the deadline is over or the coordinator
-// stops.
+// The pauses of a wait: they become longer, and end with the deadline or if the coordinator stops.
 class Patience {
  public:
   Patience(Coordinator& coordinator, const SessionManagerOptions& options)

@@ -1,3 +1,5 @@
+// TakeTaskFlags and StartTask. The flags are one table (kFlags). Parsing removes them from the command line. StartTask
+// takes job and index from the flags or from TF_CONFIG (TakePlace), and starts the server.
 #include "cohort/train/task.h"
 
 #include <charconv>
@@ -45,7 +47,7 @@ bool Truth(std::string_view flag, const std::string& text) {
 
 struct Flag {
   const char* name;
-  bool is_switch;  // may stand without a value
+  bool is_switch;  // its value may be left out
   void (*set)(const char* name, const std::string& text, TaskFlags* flags);
   const char* help;
 };

@@ -121,9 +121,11 @@ TEST_P(ServerDevicesTest, AStepThatFailsOnAnotherTaskNamesTheLineOfTheProgram) {
   const Output row = ops::Gather(ops::Const(g, std::vector<float>{1, 2}), i);
   const int line = __LINE__ - 1;
   Session session(g, cluster.target("worker", 0));
-  EXPECT_THAT(ErrorOf([&] { session.Run({{i, Tensor::Vector<int32_t>({5})}}, {row}); }),
-              AllOf(HasSubstr("/job:worker/replica:0/task:1"),
-                    HasSubstr(StrCat(", made at cluster/server_test.cc:", line))));
+  EXPECT_THAT(
+      ErrorOf([&] {
+        session.Run({{i, Tensor::Vector<int32_t>({5})}}, {row});
+      }),
+      AllOf(HasSubstr("/job:worker/replica:0/task:1"), HasSubstr(StrCat(", made at cluster/server_test.cc:", line))));
 }
 
 TEST_P(ServerTest, AClientOutsideTheClusterRunsOnItsTasks) {

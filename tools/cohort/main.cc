@@ -13,7 +13,7 @@ namespace cohort::tools {
 namespace {
 
 constexpr Command kCommands[] = {
-    {"launch", "Start a local cluster of a program", LaunchCommand},
+    {"launch", "Start the tasks of a cluster on this machine", LaunchCommand},
     {"serve", "Run a task that only serves", ServeCommand},
     {"inspect", "List a checkpoint, an event file or a TFRecord file", InspectCommand},
     {"version", "Print the version", VersionCommand},

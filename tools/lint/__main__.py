@@ -5,6 +5,7 @@ import sys
 import time
 import unittest
 
+import activation_names
 import backend_doors
 import code_sizes
 import document_paths
@@ -20,7 +21,7 @@ import tree as trees
 import words
 
 CHECKS = [include_order, public_headers, listed_sources, document_paths, scripts, words, sizes, code_sizes,
-          backend_doors, op_names]
+          backend_doors, activation_names, op_names]
 
 
 def self_test():

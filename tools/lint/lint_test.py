@@ -2,6 +2,7 @@
 
 import unittest
 
+import activation_names
 import backend_doors
 import code_sizes
 import cpp_outline
@@ -294,3 +295,28 @@ class BackendDoorsTest(unittest.TestCase):
         path = "cohort/runtime/a.cc"
         self.assertEqual(self.problems(path, text, [(path, "CPU")], [(path, "omp.h")]), [])
         self.assertEqual(len(self.problems(path, "", [(path, "CPU")], [(path, "omp.h")])), 2)
+
+
+class ActivationNamesTest(unittest.TestCase):
+    def problems(self, path, text, named=(), lists=()):
+        ops = 'A("Relu", "ReluGrad"); A("Elu", "EluGrad"); A("Tanh", "TanhGrad"); A("features", "scale");\n'
+        return activation_names.check(Tree({activation_names.OPS: ops, path: text}), set(named), set(lists))
+
+    def test_product(self):
+        for literal in ["Relu", "Tanh", "EluGrad"]:
+            text = f'const char* a = "{literal}";\n'
+            self.assertEqual(len(self.problems("cohort/runtime/a.cc", text)), 1, literal)
+            for path in ("cohort/ops/activation.h", "tests/ops/nn_cases.cc", "bench/a.cc"):
+                self.assertEqual(self.problems(path, text), [], path)
+        for text in ['a = "features";\n', 'a = "relu";\n', '// "Relu"\n', 'a = "Relu of x";\n']:
+            self.assertEqual(self.problems("cohort/runtime/a.cc", text), [], text)
+
+    def test_a_test_may_use_two_and_list_none(self):
+        two = 'a = {"Relu", "ReluGrad", "Elu"};\n'
+        self.assertEqual(self.problems("cohort/runtime/a_test.cc", two), [])
+        self.assertIn("a_test.cc:1", self.problems("cohort/runtime/a_test.cc", two + 'b = "Tanh";\n')[0])
+
+    def test_exceptions(self):
+        path = "cohort/runtime/a.cc"
+        self.assertEqual(self.problems(path, 'a = "Relu";\n', [(path, "Relu")]), [])
+        self.assertIn("not needed", self.problems(path, "", [(path, "Relu")])[0])

@@ -1,3 +1,6 @@
+// CpuVariable. Row i belongs to stripe i mod kStripes. Reading or changing rows holds a shared lock of the variable and
+// the lock of one stripe at a time (StripeLock), so that updates of different rows run at the same time. Assign holds
+// the variable's lock alone.
 #include "cohort/backends/cpu/cpu_variable.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// A chain has two forms. As one pass, each stage works on a block of elements that is still in the cache: `bound_`
-// holds the operands that are the same in every step, and a run binds the others (`open_`). One by one, the kernels of
-// the nodes run with slots of the chain's own.
+// ElementwiseChain. A chain has two forms. In the form of one pass, each stage works on a block of elements that is
+// still in the cache: `bound_` holds the operands that are the same in every step, and a run sets the others (`open_`).
+// In the form of one by one, the kernels of the nodes run, with slots that belong to the chain.
 #include "cohort/backends/cpu/elementwise_chain.h"
 
 #include <algorithm>

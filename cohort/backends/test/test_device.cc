@@ -1,3 +1,6 @@
+// TestDevice and TestBackend. A copy to or from the host is work on its own stream, which first waits for an event of
+// the compute stream. The synchronous copies wait for the asynchronous ones. The backend gives each stream another seed
+// for its delays.
 #include "cohort/backends/test/test_device.h"
 
 #include <atomic>

@@ -1,6 +1,6 @@
-// What a kernel for TEST does when it is called, in this order: it checks that its inputs lie where the op wants them,
-// allocates its outputs, notes addresses in a Work, and puts that on the compute stream. When its turn comes, the Work
-// makes host views of the addresses (a HostRun), runs the CPU's kernel, and copies the results.
+// The kernels for TEST. When such a kernel is called, it checks that its inputs are in the memory that the op needs,
+// allocates its outputs, writes their addresses into a Work, and enqueues the Work on the compute stream. When the
+// stream runs the Work, it makes host views of the addresses (HostRun), runs the CPU's kernel, and copies the results.
 #include "cohort/backends/test/test_kernels.h"
 
 #include <algorithm>
@@ -100,7 +100,8 @@ class HostRun {
   std::optional<KernelContext> context_;
 };
 
-// What a CPU kernel may know of the step. The step of a function's body may have ended when the work runs.
+// Returns the facts about the step that a CPU kernel needs. The step of a function's body may have ended when the work
+// runs.
 StepInfo StepForWork(const StepInfo& step) {
   StepInfo kept;
   kept.step_id = step.step_id;
@@ -127,10 +128,10 @@ struct VariablePlace {
   std::string name;
   Shape declared;
   Place old;
-  std::optional<Place> out;  // where the new value goes, perhaps the place of the old one
+  std::optional<Place> out;  // where the new value is written; it may be the place of the old one
 };
 
-// What stands on the compute stream for one run of a kernel. It keeps no device memory alive.
+// The work of one run of a kernel on the compute stream. It keeps no device memory alive.
 class Work {
  public:
   Work(OpKernel& kernel, const KernelContext& ctx)
@@ -328,7 +329,7 @@ void Assign(KernelContext& ctx) {
     });
     return;
   }
-  // There is no old value of this shape to keep: find out first whether the step has failed.
+  // There is no old value of this shape to keep. First finds out whether the step has failed.
   device.Synchronize();
   if (error.set()) return;
   const Tensor copy(value.dtype(), value.shape(), device.allocator());

@@ -1,3 +1,8 @@
+// GlooEngine. A call goes through these steps: Begin stores it and sends its arrival to rank 0; rank 0 collects
+// arrivals (RecordArrival) and gives the turn when all members have arrived and their schedules agree
+// (GiveTurnIfAgreed); each member hands the call to the lane of its size (TakeTurn); the lane runs it and calls Finish.
+// Explain finds out why a connection of Gloo's broke. A process that leaves gets its farewell when no call runs any
+// more (DecrementRunning).
 #include "cohort/collective/gloo/gloo_engine.h"
 
 #include <algorithm>
@@ -21,12 +26,12 @@ constexpr int32_t kTurn = 1;
 constexpr size_t kLaneLimits[] = {64 * 1024};
 constexpr size_t kLanes = std::size(kLaneLimits) + 1;
 
-// Rank 0 knows which members are missing. So it reports a time-out earlier, by this, than the members' calls do.
+// Rank 0 knows which members are missing. So it reports a time-out by this much earlier than the other members.
 constexpr std::chrono::milliseconds kLeaderReportsFirst{1000};
-// By the silence limit, the loss of a member is known after this time.
+// After this time the loss of a member is known, because of the silence limit.
 constexpr std::chrono::seconds kCauseLimit{5};
 
-size_t LaneOf(const Signature& what) {
+size_t LaneOf(const CallSignature& what) {
   const size_t bytes =
       what.kind == CallKind::kBarrier ? 0 : static_cast<size_t>(what.shape.num_elements()) * DTypeSize(what.dtype);
   return static_cast<size_t>(std::lower_bound(std::begin(kLaneLimits), std::end(kLaneLimits), bytes) -
@@ -141,7 +146,7 @@ void GlooEngine::Deliver(const DataMessage& data, Tensor tensor, bool) {
                              " from rank ", data.from, " to rank ", data.to));
 }
 
-void GlooEngine::RecordArrival(int from, const std::string& name, const CallId& id, const Signature& signature,
+void GlooEngine::RecordArrival(int from, const std::string& name, const CallId& id, const CallSignature& signature,
                                uint64_t schedule_fingerprint) {
   std::shared_ptr<PendingArrivals> arrivals;
   bool first = false;
@@ -167,7 +172,7 @@ void GlooEngine::GiveTurnIfAgreed(const CallId& id, const PendingArrivals& arriv
     agreed = host_.SchedulesAgree(0, schedules[0], static_cast<int>(rank), schedules[rank]) && agreed;
   }
   if (!agreed) return;
-  const Signature& signature = arrivals.signature();
+  const CallSignature& signature = arrivals.signature();
   int64_t turn = 0;
   {
     MutexLock lock(mu_);
@@ -192,7 +197,7 @@ void GlooEngine::OnSchedulesAgreed() {
   for (const auto& [id, arrivals] : all) GiveTurnIfAgreed(id, *arrivals);
 }
 
-void GlooEngine::TakeTurn(int rank, const CallId& id, const Signature& signature, int64_t turn) {
+void GlooEngine::TakeTurn(int rank, const CallId& id, const CallSignature& signature, int64_t turn) {
   std::shared_ptr<GlooCall> call;
   {
     MutexLock lock(mu_);
@@ -240,7 +245,8 @@ void GlooEngine::AppendUnfinished(std::vector<std::shared_ptr<UnfinishedCollecti
 }
 
 Status GlooEngine::Explain(const Status& seen) {
-  // A peer that ends closes Gloo's connections and ours, and a peer that fails says why. Either may come first.
+  // A peer that ends closes Gloo's connections and the group's. A peer that fails sends the reason. Either may come
+  // first.
   if (seen.code() == Code::kUnavailable) {
     {
       MutexLock lock(mu_);

@@ -1,3 +1,7 @@
+// AutoShard rewrites a description. For kFile, ShardFiles walks from the last stage to the sources. It puts a Shard on
+// the input of each reader, or of each Interleave whose function makes readers (ShardInput). A "flat map" is
+// TensorFlow's name for a stage that makes several elements of one: here a reader or an Interleave. For kData a Shard
+// is added at the end; for kHint, ReplaceHints replaces the stages ShardHint.
 #include "cohort/data/sharding/auto_shard.h"
 
 #include <algorithm>
@@ -55,8 +59,8 @@ bool HasReader(const DatasetNode& node) {
          MakesReaders(node);
 }
 
-// Whether `node` is an Interleave whose function makes datasets that read files. A function of the host does where it
-// has made one of the first element.
+// Returns true if `node` is an Interleave whose function makes datasets that read files. A function of the host is
+// called with the first element, to see what it makes.
 bool MakesReaders(const DatasetNode& node) {
   const DatasetFunction* function = InterleaveFunction(node);
   if (function == nullptr || !function->MayReadFiles()) return false;
@@ -78,11 +82,12 @@ NodePtr ShardInput(const NodePtr& node, const Worker& worker) {
   return node->WithInputs({std::move(input)});
 }
 
-// To TensorFlow a reader is one too: over the names.
+// TensorFlow also calls a reader a flat map: one over the file names.
 bool IsFlatMap(const DatasetNode& node) { return IsReader(node) || InterleaveFunction(node) != nullptr; }
 
-// TensorFlow's rule for a flat map `node` that gets its elements from another one, which stands directly on tensors:
-// what that one yields is shared out, whether there are readers or not. Null where `node` is not so.
+// Applies TensorFlow's rule for a flat map `node` that gets its elements from another flat map whose input is tensors:
+// the elements of that other one are sharded, whether there are readers or not. Returns null if the rule does not
+// apply.
 NodePtr ShardBetweenFlatMaps(const NodePtr& node, const Worker& worker) {
   const NodePtr& input = node->input();
   if (IsFlatMap(*input)) return IsOneOf(*input->input(), kOfTensors) ? ShardInput(node, worker) : nullptr;

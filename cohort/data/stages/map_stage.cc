@@ -1,4 +1,6 @@
-// Map: a function applied to every element, on the caller's thread or, in order, on several.
+// Map: applies a function to every element. MapIterator calls it on the caller's thread. ParallelMapIterator keeps
+// several calls running on threads of its own (Fill) and returns their results in the order of the elements (Await). A
+// position holds the inputs of the calls that have not been returned, so a restored iterator makes these calls again.
 #include <deque>
 
 #include "cohort/core/error.h"
@@ -32,7 +34,7 @@ class MapIterator : public UnaryIterator {
 
 // One call under way. `output`, `status` are the pool's until `done`.
 struct Call {
-  std::string position;  // of the input before it, where that is small
+  std::string position;  // of the input before this element, if positions are small
   Element input;
   Element output;
   Status status;

@@ -1,6 +1,8 @@
-// Shuffle: draws from a buffer that is refilled from the input. The algorithm and its random numbers are those of
-// TensorFlow's ShuffleDataset: a ring of slots, a number of Philox modulo the slots in use, the first slot's content
-// moved to where one was taken.
+// Shuffle: yields elements drawn at random from a buffer, which is refilled from the input. The algorithm and its
+// random numbers are those of TensorFlow's ShuffleDataset, so equal seeds give equal orders. The buffer is a ring of
+// slots (Ring). A draw takes a number of the Philox generator modulo the slots in use, and the content of the first
+// slot then moves to the slot that was drawn. If the input has random access, the ring holds indices (IndexShuffle);
+// otherwise it holds elements (ElementShuffle).
 #include <algorithm>
 #include <random>
 
@@ -13,10 +15,10 @@
 namespace cohort::data {
 namespace {
 
-constexpr uint64_t kGraphSeed = 87654321;  // TensorFlow's first seed where no global one is set
+constexpr uint64_t kGraphSeed = 87654321;  // TensorFlow's first seed if no global seed is set
 constexpr int64_t kSeedModulus = 2147483647;
 
-// In [0, kSeedModulus), as TensorFlow's Python takes seeds.
+// Returns the seed in [0, kSeedModulus), as TensorFlow's Python functions do.
 uint64_t TruncatedSeed(int64_t seed) {
   return static_cast<uint64_t>((seed % kSeedModulus + kSeedModulus) % kSeedModulus);
 }

@@ -1,3 +1,5 @@
+// ModelArchive, by libzip, which works on bytes in memory. Pack makes the archive of three members. Reader checks the
+// size of each member before it reads the member, because a damaged file may claim any size.
 #include "cohort/keras/files/archive.h"
 
 #include <zip.h>
@@ -57,7 +59,7 @@ void AddMember(zip_t* archive, const char* name, std::string_view bytes) {
   const zip_int64_t index = zip_file_add(archive, name, source.get(), ZIP_FL_ENC_UTF_8);
   if (index < 0) throw InternalError(StrCat("[keras/archive] cannot add ", name, ": ", zip_strerror(archive)));
   static_cast<void>(source.release());  // it belongs to the archive now
-  // Not compressed, as Keras does it: weights hardly shrink.
+  // It is not compressed, as in Keras: weights hardly become smaller.
   zip_set_file_compression(archive, static_cast<zip_uint64_t>(index), ZIP_CM_STORE, 0);
 }
 

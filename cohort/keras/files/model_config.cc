@@ -1,3 +1,6 @@
+// Converts layers to Keras's configuration and back. LayersWriter writes the steps of a LayerGraph, of a Sequential or
+// of a functional model; a model inside a model is written in the same way. LayersReader makes the layers by their
+// classes. For a functional model it then calls each layer as soon as its inputs exist.
 #include "cohort/keras/files/model_config.h"
 
 #include <set>
@@ -138,7 +141,7 @@ class LayersWriter {
   const LayerGraph& layers_;
   const std::string policy_;
   const std::vector<std::string> names_;
-  // Of each step: which use of its layer it is, from 0, and what goes in and comes out.
+  // For each step: the number of this use of its layer, from 0, and the specs of inputs and results.
   std::vector<int64_t> use_;
   std::vector<std::vector<LayerInput>> inputs_, results_;
 };
@@ -219,8 +222,8 @@ class LayersReader {
                                       "; name others in LoadOptions::custom_layers"));
   }
 
-  // Throws InvalidArgumentError if the factory passes over the name, by which the layer's weights are called, or over
-  // whether it is trained.
+  // Throws InvalidArgumentError if the factory ignores the name, which is part of the names of the layer's weights, or
+  // the value of trainable.
   static LayerRef MadeByFactory(const LayerFactory& factory, const std::string& class_name, const ConfigValue& config) {
     LayerRef layer = factory(config);
     const ConfigValue* name = config.Find("name");
@@ -285,7 +288,7 @@ class LayersReader {
       }
       order.push_back(name);
     }
-    // Until nothing more can be called: values may be used before the list has come to their layer.
+    // Repeats until nothing more can be called, because the list may use values before their layer.
     size_t waiting = 1;
     for (bool moved = true; moved && waiting > 0;) {
       moved = false;
@@ -304,7 +307,7 @@ class LayersReader {
     whole.outputs = Tensors(config.At("output_layers"), made, true);
   }
 
-  // False where an argument is not there yet.
+  // Returns false if an argument does not exist yet.
   bool Call(const std::string& name, Made& layer, const std::map<std::string, Made>& made) {
     const ConfigValue& node = (*layer.nodes)[layer.done];
     std::vector<LayerTensor> inputs;

@@ -28,7 +28,7 @@ void CheckEnding(const std::string& path, const char* ending, const char* caller
       StrCat("[keras/", caller, "] expected a path that ends in ", ending, "; got '", path, "'"));
 }
 
-// What `function` throws is thrown with file and member added.
+// Calls `function`. Adds file and member to its errors.
 void WithMember(const char* member, const std::string& path, const std::function<void()>& function) {
   try {
     function();
@@ -50,7 +50,7 @@ Model MakeModel(const LayersFromConfig& layers, const LoadOptions& options) {
   return chain;
 }
 
-// The names of the layers that the outputs come from.
+// Returns the names of the layers that make the outputs.
 std::vector<std::string> OutputLayers(const LayerGraph& layers) {
   const std::vector<std::string> names = StepNames(layers);
   std::vector<std::string> outputs;
@@ -58,7 +58,7 @@ std::vector<std::string> OutputLayers(const LayerGraph& layers) {
   return outputs;
 }
 
-// The engine, once what Compile was given is there too.
+// Returns the engine after the arguments of Compile are applied.
 ModelEngine& EngineForFiles(ModelState& state) {
   ModelEngine& engine = state.engine();
   state.BuildIfKnown();

@@ -1,4 +1,5 @@
-// ONNX forms of ops that move values: shapes, parts, joins, look-ups; products of matrices, sums over axes, weights.
+// ONNX rules for ops that move values (shapes, slices, joins, look-ups), and for matrix products, sums over axes and
+// weights. Each rule adds ONNX nodes for one op; the table is at the end.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -15,7 +16,7 @@ using Ints = std::vector<int64_t>;
 constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
 constexpr int64_t kToTheBegin = std::numeric_limits<int64_t>::min();
 
-// What a Slice takes, axis by axis.
+// The arguments of a Slice, axis by axis.
 struct SlicedAxes {
   Ints starts, ends, axes, steps;
 
@@ -277,7 +278,7 @@ struct ArrayRules {
     t.SetPlain(node, t.onnx().Add("GatherND", node.name(), {params, places}, {{"batch_dims", batch_dims}}));
   }
 
-  // Of matrices, or of stacks of them, each with its last two axes changed if the attribute says so.
+  // Matrices or stacks of matrices. If the attribute says so, an operand's last two axes are exchanged.
   static void Product(OnnxTranslation& t, const Node& node, const char* turn_a, const char* turn_b) {
     std::vector<std::string> inputs;
     for (int i = 0; i < 2; ++i) {

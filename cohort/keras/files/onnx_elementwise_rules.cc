@@ -1,4 +1,4 @@
-// ONNX forms of what is computed element by element, and of softmax.
+// ONNX rules for elementwise ops and softmax. Each rule adds ONNX nodes for one op; the table is at the end.
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/files/onnx_rules.h"
 

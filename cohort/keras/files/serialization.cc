@@ -1,3 +1,6 @@
+// Reads losses, metrics and schedules from their form in files. Each kind has a table from Keras's class names to
+// functions that read the options with a ConfigReader. Layers, optimizers, initializers and regularizers have such
+// tables in their own sources.
 #include "cohort/keras/files/serialization.h"
 
 #include <utility>

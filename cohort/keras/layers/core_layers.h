@@ -1,4 +1,4 @@
-// Layers that compute on values of any shape: Dense, Activation, Dropout, Embedding, and where data enters a model.
+// Layers for values of any shape: Input, Dense, Activation, Dropout, Embedding, Flatten, Reshape, Add, Concatenate.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct InputOptions {
   DType dtype = DType::kFloat32;  // data of another dtype is converted to it
   std::string name;
 };
-// Where data enters a model; `shape` is that of one example. The first item of a Sequential, or the beginning of a
-// functional model.
+// Makes an input of a model. `shape` is that of one example. It is the first item of a Sequential, or the beginning of
+// a functional model.
 LayerTensor Input(const Shape& shape, const InputOptions& options = {});
 
 struct DenseOptions {
@@ -28,7 +28,7 @@ struct DenseOptions {
   std::string name;
   bool trainable = true;
 };
-// activation(x kernel + bias): [batch, ..., in] -> [batch, ..., units]. Weights: kernel [in, units], bias [units].
+// activation(x kernel + bias): [batch, ..., in] becomes [batch, ..., units]. Weights: kernel [in, units], bias [units].
 LayerRef Dense(int64_t units, const DenseOptions& options = {});
 
 struct LayerOptions {
@@ -37,11 +37,11 @@ struct LayerOptions {
 LayerRef Activation(const ActivationFunction& activation, const LayerOptions& options = {});
 
 struct DropoutOptions {
-  int64_t seed = 0;  // two layers have other numbers in any case, as have two steps; see CallContext::StepSeed
+  int64_t seed = 0;  // layers and steps differ in any case; see CallContext::StepSeed
   std::string name;
 };
-// In training each element is zero with probability `rate`, the others are divided by 1 - rate; otherwise x itself.
-// Throws InvalidArgumentError for a rate outside [0, 1).
+// In training, sets each element to zero with probability `rate` and divides the others by 1 - rate. Otherwise returns
+// x. Throws InvalidArgumentError for a rate outside of [0, 1).
 LayerRef Dropout(double rate, const DropoutOptions& options = {});
 
 struct EmbeddingOptions {
@@ -50,14 +50,14 @@ struct EmbeddingOptions {
   std::string name;
   bool trainable = true;
 };
-// Row x[...] of the weight embeddings [input_dim, output_dim]: integers [batch, ...] -> [batch, ..., output_dim]. A
-// number outside [0, input_dim) fails the step with InvalidArgumentError. Its gradient is sparse: only the rows that
-// occur are touched.
+// Returns row x[...] of the weight `embeddings` [input_dim, output_dim]. Integers [batch, ...] become [batch, ...,
+// output_dim]. An integer outside of [0, input_dim) fails the step with InvalidArgumentError. The gradient is sparse:
+// an update changes only the rows that occur.
 LayerRef Embedding(int64_t input_dim, int64_t output_dim, const EmbeddingOptions& options = {});
 
-// [batch, ...] -> [batch, product of the others].
+// [batch, ...] becomes [batch, product of the other dimensions].
 LayerRef Flatten(const LayerOptions& options = {});
-// The elements of each example in another shape; one dimension of `target` may be -1.
+// Gives the elements of each example another shape. One dimension of `target` may be -1, which is then computed.
 LayerRef Reshape(const std::vector<int64_t>& target, const LayerOptions& options = {});
 
 // The sum of two or more inputs, which broadcast against each other.

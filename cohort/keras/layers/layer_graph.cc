@@ -36,7 +36,7 @@ LayerGraph::LayerGraph(std::string class_name, std::string name, const std::vect
 }
 
 void LayerGraph::Sort() {
-  // Of a layer that is used several times the longest way seen so far counts for all uses that come earlier.
+  // If a layer is used several times, its longest way so far counts for all earlier uses.
   std::vector<size_t> depths(steps_.size(), 0);
   std::map<const Layer*, size_t> layer_depths;
   for (size_t i = steps_.size(); i-- > 0;) {

@@ -180,6 +180,10 @@ TEST(LayersTest, Activations) {
   EXPECT_THAT(run("softmax"), near({0.0351190f, 0.2594965f, 0.7053845f}));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] { Activation("rellu"); }),
               AllOf(HasSubstr("'rellu'"), HasSubstr("relu, relu6")));
+  for (const std::string& name : ActivationNames()) {
+    EXPECT_EQ(RunLayer(Activation(name), x).shape(), x.shape()) << name;
+    EXPECT_EQ(ActivationFunction(name).name(), name);
+  }
 }
 
 TEST(LayersTest, NamesByKeras) {

@@ -1,4 +1,4 @@
-// What all losses share: sums, names, class weights.
+// The functions that all losses share: sums, names, class weights.
 #include "cohort/keras/losses/loss.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace cohort::keras {
 namespace {
 
-// How many loss values there are. Where they are one row an example, the targets alone tell it: replicas then add up
+// Returns the number of loss values. If each example has one row, the targets alone determine it. Replicas can then add
 // their counts while they compute predictions.
 Output CountOf(const Output& values, const Output& y_true) {
   const Shape& shape = values.shape();

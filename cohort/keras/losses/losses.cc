@@ -1,4 +1,5 @@
-// The losses of loss.h.
+// The losses of loss.h. Each class computes its value for each example; the base class (loss.cc) sums them. A
+// cross-entropy looks for the logits behind its predictions (FindLogits), because computing with logits is exact.
 #include <cmath>
 #include <optional>
 
@@ -26,7 +27,7 @@ const char* ReductionName(Reduction reduction) {
   }
 }
 
-// With the options that a class has beside name and reduction.
+// `options` are those that the class has beside name and reduction.
 ConfigValue InFile(const Loss& loss, const char* class_name, const ConfigValue::Object& options) {
   ConfigValue::Object config = {{"name", loss.name()}, {"reduction", ReductionName(loss.reduction())}};
   config.insert(config.end(), options.begin(), options.end());

@@ -1,6 +1,6 @@
-// Area under a curve. The state is a histogram: for each threshold the weight of the positive and of the negative
-// examples whose prediction lies above it and not above the next one; so a batch costs one pass, whatever the number of
-// thresholds, and the counts at each threshold are running sums from the end.
+// AUC, the area under a curve. The state is a histogram: for each threshold, the weights of the positive and of the
+// negative examples whose prediction is above this threshold and not above the next one. So a batch needs one pass,
+// whatever the number of thresholds. The counts at each threshold are running sums from the end.
 #include <algorithm>
 
 #include "cohort/core/error.h"
@@ -39,7 +39,7 @@ class AreaUnderCurve final : public Metric {
   int64_t count() const { return static_cast<int64_t>(thresholds_.size()); }
   bool evenly_spaced() const { return options_.thresholds.empty(); }
   static std::vector<float> Thresholds(const AucOptions& options);
-  // Of each prediction [n] the last threshold that lies below it, int32 [n].
+  // Returns, for each prediction [n], the last threshold that is below it, int32 [n].
   Output BucketOf(const Output& predictions) const;
 
   const AucOptions options_;

@@ -1,4 +1,4 @@
-// What all metrics share: updates, means, names.
+// The base of metrics, metrics that are a mean (MeanMetric), and the table of Keras's names (MetricTable).
 #include "cohort/keras/metrics/metric.h"
 
 #include "cohort/core/error.h"

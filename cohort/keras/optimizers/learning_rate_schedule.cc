@@ -44,7 +44,7 @@ void CheckSteps(const char* schedule, double decay_steps) {
       StrCat("[keras/learning_rate_schedule] ", schedule, " expected decay_steps > 0; got ", decay_steps));
 }
 
-// From `initial` in a line to the target, then the decay from there with the steps since.
+// Linearly from `initial` to the target. Then the decay begins there, and `step` counts from there.
 Output WarmUp(const CosineDecayOptions& options, Output iterations) {
   const Output step = ops::Cast(iterations, DType::kFloat32);
   const auto warmup_steps = static_cast<float>(options.warmup_steps);
@@ -117,7 +117,7 @@ LearningRateSchedulePtr CosineDecay(const CosineDecayOptions& options) {
 
 LearningRateSchedulePtr PiecewiseConstantDecay(const std::vector<int64_t>& boundaries,
                                                const std::vector<double>& values) {
-  // Made once on a graph of its own, so that a mistake shows where the schedule is described.
+  // Tries it on a separate graph, so that the description throws for invalid numbers.
   Graph trial;
   train::PiecewiseConstant(ops::Const(trial, int64_t{0}), boundaries, values);
   return KerasSchedule(

@@ -1,3 +1,7 @@
+// Batches. The constructor makes one dataset of the data: it batches and shuffles tensors, checks and converts dtypes
+// and shapes in a Map (Prepared), divides batches among processes (PartHere), and prefetches. Next takes the parts of
+// one step from the iterator. With several processes it then agrees with the others on whether the epoch continues
+// (GoesOn).
 #include "cohort/keras/training/batches.h"
 
 #include <algorithm>

@@ -16,7 +16,7 @@ ConfigValue::List MetricList(const std::vector<MetricArgument>& metrics) {
   return list;
 }
 
-// Keras wants a list an output where there are several.
+// If there are several outputs, Keras wants a list for each.
 ConfigValue MetricsInFile(const std::vector<MetricArgument>& metrics, const CompiledModel& compiled) {
   if (metrics.empty()) return nullptr;
   if (compiled.losses.size() == 1) return MetricList(metrics);

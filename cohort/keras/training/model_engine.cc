@@ -1,3 +1,6 @@
+// ModelEngine. The constructor puts the layers into the graph for prediction, makes the weights and initializes them.
+// MakeStep describes a step once for each replica (DescribeStep), joins the replicas (replicated_step.h), and prepares
+// callables. A StepFunction runs them.
 #include "cohort/keras/training/model_engine.h"
 
 #include "cohort/core/crc32c.h"

@@ -1,3 +1,6 @@
+// ModelState. Layers and weights are made when they are first needed (EngineFor), because a Sequential may learn its
+// input shape only from the data. Compile keeps its arguments until the outputs are known (ResolveCompiled). Steps of
+// training and evaluation are made when they are first run (Step).
 #include "cohort/keras/training/model_state.h"
 
 #include <algorithm>
@@ -151,7 +154,7 @@ bool ModelState::SetOptimizerState(const std::vector<Tensor>& values, const std:
     return false;
   }
   engine().SetOptimizerVariables({values.begin(), values.begin() + static_cast<std::ptrdiff_t>(variables.size())});
-  // Slots come with the training step.
+  // The slots are made with the training step.
   if (!begun && values.size() > variables.size()) waiting_state_ = values;
   return true;
 }

@@ -1,3 +1,6 @@
+// JoinReplicas. First it checks that all replicas describe the same losses and updates. Then it sums gradients and
+// scalars over replicas in one bucketed reduction (ScalarsOf), adds the updates of the moving statistics (AddUpdates),
+// and applies the optimizers. JoinMetrics does the same for metrics.
 #include "cohort/keras/training/replicated_step.h"
 
 #include <algorithm>
@@ -48,7 +51,7 @@ void ExpectSameLossesAndUpdates(const std::vector<StepParts*>& replicas) {
   }
 }
 
-// Of each replica what is to be summed beside the gradients.
+// Returns, for each replica, the values that are summed together with the gradients.
 PerReplica<std::vector<Output>> ScalarsOf(const Strategy& strategy, const std::vector<StepParts*>& replicas) {
   PerReplica<std::vector<Output>> values;
   for (size_t r = 0; r < replicas.size(); ++r) {

@@ -1,3 +1,5 @@
+// Activation functions and their gradients. A function of one element is a struct with Apply, which elementwise.h makes
+// into a loop. FindActivation serves kernels that end in an activation.
 #include "cohort/backends/cpu/kernels/activation.h"
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// Binary arithmetic as elementwise kernels (elementwise.h), with checks of integer operands, joining of strings by Add,
+// and AddN.
 #include <cmath>
 #include <memory>
 #include <string>
@@ -69,7 +71,7 @@ struct MaximumFn {
   template <typename W>
   static COHORT_INLINE W Apply(W x, W y) {
     return x > y || x != x ? x : y;
-  }  // y where it is NaN: x > y is false
+  }  // returns y if it is NaN, because x > y is then false
 };
 struct MinimumFn {
   template <typename W>
@@ -133,7 +135,7 @@ void RegisterBinary(KernelRegistry& registry, const char* op, int64_t cost = 1) 
   });
 }
 
-// Of integers the operands are checked first.
+// For integers, checks the operands first.
 template <typename Fn>
 void RegisterDivision(KernelRegistry& registry, const char* op) {
   registry.Register(op, "CPU", [](const KernelConstruction& c) {

@@ -43,7 +43,7 @@ class ReorderKernel final : public OpKernel {
 }  // namespace
 
 void cpu::RegisterBlockedOrderKernels(KernelRegistry& registry) {
-  // Where vectors are shorter oneDNN's pools have only a reference implementation for this order.
+  // With shorter vectors, oneDNN's pools have only a reference implementation for this order.
   if (!cpu::HasAvx512()) return;
   registry.Register("_ToBlocked", "CPU", [](const KernelConstruction&) -> std::unique_ptr<OpKernel> {
     return std::make_unique<ReorderKernel>(Order::kChannelsLast, Order::kBlocked);

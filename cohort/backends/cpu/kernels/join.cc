@@ -1,3 +1,5 @@
+// Concat, Split, Pack, Unpack and Tile. They copy rows of equal length between tensors. Parts along axis 0 share the
+// bytes of the whole.
 #include <algorithm>
 #include <vector>
 

@@ -1,3 +1,6 @@
+// Matrix products. Product multiplies two matrices: by loops of our own if they are tiny or if oneDNN does not have the
+// dtype, otherwise by oneDNN. MatMulKernel, BatchMatMulKernel and FusedMatMulKernel use it. The fused kernel works on
+// blocks of rows, and adds bias and activation while a block is in the cache.
 #include <dnnl.h>
 #include <omp.h>
 
@@ -154,9 +157,9 @@ class FusedMatMulKernel final : public OpKernel {
   }
 
  private:
-  // Rows of the product that fit into the second-level cache, but so many that packing b anew each time does not weigh.
-  // All of them where a's rows do not follow one another, or the product is so deep that what follows it is nothing
-  // beside it.
+  // Returns how many rows of the product are computed before bias and activation are applied. They fit into the
+  // second-level cache, but are so many that packing b again for each block hardly counts. Returns all rows if a's rows
+  // are not contiguous, or if the product is so deep that bias and activation hardly count.
   static int64_t RowsAtOnce(const GemmShape& s) {
     constexpr int64_t kCacheBytes = 512 * 1024;
     constexpr int64_t kFewRows = 256;

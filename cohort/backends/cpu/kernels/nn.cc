@@ -1,3 +1,5 @@
+// BiasAdd and its gradient, L2Loss and InTopK. Long sums are made of blocks, so that they lose little precision and do
+// not depend on the number of threads.
 #include <cmath>
 #include <vector>
 
@@ -152,7 +154,7 @@ class BiasAddGradKernel final : public OpKernel {
   const SumFn sum_;
 };
 
-// In blocks that are added in float64, so that long sums keep their digits.
+// Sums blocks, and adds the blocks in float64, so that long sums keep their precision.
 template <typename T>
 void ComputeL2Loss(KernelContext& ctx) {
   const auto values = ctx.input(0).values<T>();

@@ -1,3 +1,5 @@
+// Max and average pools and their gradients, by oneDNN. The gradient of a max pool needs the positions of the largest
+// elements: MaxPoolGradKernel pools again to find them, and the fused pair keeps them from the forward pass.
 #include <cstring>
 
 #include "cohort/backends/cpu/kernels/loops.h"

@@ -1,3 +1,6 @@
+// Reductions over axes. A ReductionPlan merges the dimensions, and Folder walks along it and combines rows or columns
+// by a reducer (reducers.h). A long reduction is cut into parts of a fixed length, so that the result does not depend
+// on the number of threads.
 #include <algorithm>
 #include <limits>
 #include <memory>
