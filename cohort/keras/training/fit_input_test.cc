@@ -70,13 +70,13 @@ TEST_F(FitInputTest, ABatchLargerThanTheDataIsAllOfIt) {
 }
 
 TEST_F(FitInputTest, WaitingForDataIsMeasuredEpochByEpoch) {
-  static constexpr double kSecondsABatch = 0.02;
+  static constexpr std::chrono::milliseconds kTimeOfABatch{20};
   const data::Dataset slow =
       data::Dataset::FromTensorSlices({Counting(Shape{12, 2}), Tensor::Zeros(DType::kInt64, Shape{12})})
           .Batch(4)
           .Map(
               [](const std::vector<Tensor>& element) {
-                std::this_thread::sleep_for(std::chrono::duration<double>(kSecondsABatch));
+                std::this_thread::sleep_for(kTimeOfABatch);
                 return element;
               },
               {{DType::kFloat32, Shape{Shape::kUnknownDim, 2}}, {DType::kInt64, Shape{Shape::kUnknownDim}}});
@@ -88,8 +88,8 @@ TEST_F(FitInputTest, WaitingForDataIsMeasuredEpochByEpoch) {
   ASSERT_EQ(waits.size(), 2);
   // Three batches of the first epoch and of the second one, whose first batch nothing has prepared; steps take some of
   // the time of the others.
-  EXPECT_GE(waits[0], kSecondsABatch);
-  EXPECT_GE(waits[1], kSecondsABatch);
+  EXPECT_GE(waits[0], kTimeOfABatch);
+  EXPECT_GE(waits[1], kTimeOfABatch);
   EXPECT_LT(waits[0] + waits[1], all);
 }
 
