@@ -306,7 +306,7 @@ TEST_P(BetweenGraph, AnotherShapeIsNamedAtEveryWorkerAndALaterGenerationGoesOn) 
 TEST_P(BetweenGraph, AStepThatWaitsForTheGroupEndsByItsDeadlineAndTheNextOneFindsIt) {
   Program first(0, keys_);
   {
-    Session session(first.graph, cluster_.server(0).Target(), Config(300));
+    Session session(first.graph, cluster_.server(0).Target(), Config(std::chrono::milliseconds(300)));
     try {
       session.Run({{first.x, Tensor::Scalar(1.0f)}}, {first.small});
       FAIL() << "nobody else is there";

@@ -23,6 +23,7 @@
 #include "cohort/keras/callbacks/history.h"
 #include "cohort/keras/layers/core_layers.h"
 #include "cohort/keras/layers/layer.h"
+#include "cohort/keras/model_layer.h"
 #include "cohort/keras/training/options.h"
 #include "cohort/keras/training/signal_check.h"
 
@@ -78,13 +79,24 @@ class Model {
 
   // Returns true if layers and weights exist.
   bool built() const;
-  std::vector<LayerInput> outputs() const;
-  // Weights are in the order of the layers. This function and all functions below throw FailedPreconditionError if
-  // input shapes are not known yet.
+  // Return values to make a further model of, which begins with copies of this model's weights (model_layer.h). These
+  // functions and all functions below throw FailedPreconditionError if input shapes are not known yet.
+  std::vector<LayerTensor> inputs() const;
+  std::vector<LayerTensor> outputs() const;
+
+  // Returns the model's own layers, in its order. The input of a Sequential is not among them.
+  std::vector<ModelLayer> layers() const;
+  // Throws NotFoundError, with the nearest names, if the model has no layer of this name.
+  ModelLayer GetLayer(const std::string& name) const;
+  // Freezes all layers of the model, or has all of them trained: see ModelLayer::SetTrainable.
+  void SetTrainable(bool trainable);
+  bool trainable() const;
+
+  // Weights are in the order of the layers.
   std::vector<Tensor> GetWeights() const;
   void SetWeights(const std::vector<Tensor>& weights);
-  std::vector<std::string> WeightNames() const;  // "dense/kernel"
-  std::vector<std::string> TrainableWeightNames() const;
+  std::vector<std::string> WeightNames() const;           // "dense/kernel"
+  std::vector<std::string> TrainableWeightNames() const;  // as layers are frozen now, before or after Compile
   int64_t CountParams() const;
 
   // The optimizer's learning rate for the next update. Set throws FailedPreconditionError if the rate follows a
@@ -93,7 +105,7 @@ class Model {
   void SetLearningRate(double rate);
   int64_t Iterations() const;  // updates so far
 
-  // Returns the model as a layer of another model, which draws its initial values anew.
+  // Returns the model as a layer of another model, which begins with copies of its weights (model_layer.h).
   LayerRef AsLayer() const;
 
   // Files, as files/model_files.h describes them.
@@ -108,6 +120,7 @@ class Model {
 
   // Returns what the copies of this model share. Used by the sources of keras/.
   ModelState& state() const { return *state_; }
+  const std::shared_ptr<ModelState>& shared_state() const { return state_; }
 
  protected:
   explicit Model(std::shared_ptr<ModelState> state);
@@ -122,6 +135,7 @@ class SequentialItem {
  public:
   SequentialItem(LayerRef layer) : layer_(std::move(layer)) {}
   SequentialItem(const LayerTensor& input) : layer_(input.call()->layer) {}
+  SequentialItem(const ModelLayer& layer) : layer_(layer.ref()) {}
   const LayerRef& layer() const { return layer_; }
 
  private:

@@ -72,6 +72,7 @@ std::string SummaryTable(const std::string& title, const std::vector<SummaryRow>
 
 std::string SummaryOf(ModelState& state) {
   ModelEngine& engine = state.engine();
+  engine.UpdateTrainable();
   const std::vector<LayerInstance::LayerValues> values = engine.step_values();
   const std::vector<LayerGraph::LayerStep>& steps = engine.layers().steps();
   const bool chain = engine.layers().class_name() == "Sequential";
@@ -98,7 +99,7 @@ std::string SummaryOf(ModelState& state) {
   }
   SummaryTotals totals;
   for (const ModelWeight& weight : engine.weights()) {
-    (weight.spec.trainable ? totals.trainable : totals.non_trainable) += weight.spec.shape.num_elements();
+    (weight.trainable ? totals.trainable : totals.non_trainable) += weight.spec.shape.num_elements();
   }
   return SummaryTable(state.name(), rows, totals, !chain);
 }

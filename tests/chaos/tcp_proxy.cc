@@ -49,7 +49,7 @@ bool WriteAll(int fd, const char* data, size_t size) {
 
 }  // namespace
 
-// Two sockets, closed when neither direction uses them any more.
+// The two sockets of a connection. They are closed when neither direction uses them any more.
 struct TcpProxy::Link {
   Link(int number, int peer, int target) : number(number), peer(peer), target(target) {}
   ~Link() {

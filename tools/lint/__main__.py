@@ -1,4 +1,5 @@
-"""`python3 tools/lint`: every check that takes seconds. Prints the problems, one a line; exits with 1 if there are any."""
+"""`python3 tools/lint` runs every check that takes seconds. It prints each problem on a line, and exits with 1 if there
+are any."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Each check finds what it is there for, and leaves alone what is right."""
+"""Tests that each check finds its problems, and reports nothing that is right."""
 
 import unittest
 

@@ -1,4 +1,5 @@
-"""Public headers - those that cohort/cohort.h reaches, which are those that are installed - show nothing of the libraries that Cohort is built on."""
+"""Checks that public headers include no header of the libraries that Cohort uses. Public are the headers that
+cohort/cohort.h includes, directly or not. These are installed."""
 
 import posixpath
 import re
@@ -18,7 +19,7 @@ PUBLIC_OF_LAYER = {
 
 
 def reachable(tree, start):
-    """{header: the chain of headers that leads to it}, following "cohort/..." includes that exist."""
+    """Returns {header: the chain of headers that leads to it}. Follows "cohort/..." includes that exist."""
     chains, queue = {start: [start]}, [start]
     while queue:
         header = queue.pop()

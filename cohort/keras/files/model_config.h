@@ -23,6 +23,7 @@ ConfigValue SerializedLayers(const LayerGraph& layers, const std::string& dtype_
 struct LayersFromConfig {
   std::string class_name;  // "Sequential" or "Functional"
   std::string name;
+  bool trainable = true;
   std::string dtype_policy = "float32";
   std::vector<LayerRef> items;               // of a Sequential; the first item may be an InputLayer
   Shape build_shape = Shape::UnknownRank();  // of a Sequential without an InputLayer: [batch, ...], if known

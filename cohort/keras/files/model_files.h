@@ -17,15 +17,21 @@ namespace cohort::keras {
 // of the program's own is left out with a warning.
 void SaveModel(const Model& model, const std::string& path);
 
-// Makes a layer of the program's own from its configuration: "name", "trainable", and the values that its Config()
-// returned. The layer must have this name and this value of trainable; otherwise LoadModel throws InvalidArgumentError.
+// Makes a layer of the program's own from its configuration: the values that its Config() returned. LoadModel gives the
+// layer its name, and freezes it if it was frozen. If the factory returns a layer that has another name already,
+// LoadModel throws InvalidArgumentError.
 using LayerFactory = std::function<LayerRef(const ConfigValue& config)>;
+
+// From now on LoadModel and Predictor::Load make layers of this class with `factory`. Thread-safe. Throws
+// AlreadyExistsError if the class is registered already or is one of Keras's.
+void RegisterLayer(const std::string& class_name, LayerFactory factory);
 
 // The options of LoadModel.
 struct LoadOptions {
   bool compile = true;  // compile with the optimizer (and its state), losses and metrics of the file
-  std::map<std::string, LayerFactory> custom_layers;  // by class name; used before Keras's own classes
-  int64_t seed = 0;                                   // this and the next two: as in ModelOptions
+  // By class name; used before those of RegisterLayer and before Keras's own classes.
+  std::map<std::string, LayerFactory> custom_layers;
+  int64_t seed = 0;  // this and the next two: as in ModelOptions
   SessionConfig session;
   distribute::StrategyPtr strategy;
 };

@@ -129,13 +129,17 @@ Model LoadModel(const std::string& path, const LoadOptions& options) {
   const ModelArchive archive = ReadModelArchive(path);
   std::optional<Model> model;
   ConfigValue compile;
+  bool trainable = true;
   WithMember("config.json", path, [&] {
     const ConfigValue config = ConfigValue::FromJson(archive.config);
-    model = MakeModel(DeserializeLayers(config, options.custom_layers), options);
+    const LayersFromConfig layers = DeserializeLayers(config, options.custom_layers);
+    model = MakeModel(layers, options);
+    trainable = layers.trainable;
     if (const ConfigValue* found = config.Find("compile_config")) compile = *found;
   });
   ModelState& state = model->state();
-  if (!state.BuildIfKnown()) return *model;  // a Sequential that has never seen data
+  if (!state.BuildIfKnown()) return *model;       // a Sequential that has never seen data
+  state.layers().Layer::SetTrainable(trainable);  // the layers know for themselves
   if (options.compile && !compile.is_null()) {
     WithMember("config.json", path, [&] { model->Compile(DeserializeCompile(compile, OutputLayers(state.layers()))); });
   }

@@ -1,9 +1,9 @@
 // Makes layers, losses, metrics, optimizers and their parts from their form in Keras's files. Their functions
-// Serialized() do the reverse; for layers it is Config(). A value is Keras's object {"module", "class_name", "config",
-// "registered_name"}. If Keras accepts a name instead, it may be a name.
-// All functions throw InvalidArgumentError that names the class and the expected values: for an unknown class (it lists
-// the known ones), for an option of which Cohort has only the default (such as use_ema), and for a value of another
-// type.
+// Serialized() do the reverse; for layers it is Config(). Each function is defined beside the classes that it makes. A
+// value is Keras's object {"module", "class_name", "config", "registered_name"}. If Keras accepts a name instead, it
+// may be a name. All functions throw InvalidArgumentError that names the class and the expected values: for an unknown
+// class (it lists the known ones), for an option of which Cohort has only the default (such as use_ema), and for a
+// value of another type.
 #pragma once
 
 #include <string>

@@ -137,7 +137,7 @@ class BatchNormalizationLayer final : public Layer {
     const Output moving_variance = ctx.value("moving_variance");
     ops::BatchNormOptions norm;
     norm.epsilon = static_cast<float>(options_.epsilon);
-    norm.is_training = ctx.training() && trainable();
+    norm.is_training = ctx.training() && ctx.trainable();
     if (!norm.is_training) return ops::FusedBatchNorm(x, gamma, beta, moving_mean, moving_variance, norm).y;
     if (options_.synchronized) {
       const Moments moments = MomentsOfAllReplicas(ctx, x, channels);

@@ -52,7 +52,7 @@ const ModelWeight* KernelOf(const std::vector<ModelWeight>& weights, const std::
   const ModelWeight* found = nullptr;
   for (const ModelWeight& weight : weights) {
     const bool inside = weight.layer == path || weight.layer.rfind(path + "/", 0) == 0;
-    if (!inside || !weight.spec.trainable || weight.spec.shape.rank() < 2) continue;
+    if (!inside || !weight.trainable || weight.spec.shape.rank() < 2) continue;
     if (found == nullptr || weight.spec.shape.num_elements() > found->spec.shape.num_elements()) found = &weight;
   }
   return found;
@@ -79,7 +79,7 @@ void AddOtherReplica(const Output& loss, const std::vector<LayerInstance::LayerV
     if (layer.is_whole() && IsProbed(layer.outputs.at(0))) xs.push_back(layer.outputs[0]);
   }
   for (const ModelWeight& weight : weights) {
-    if (weight.spec.trainable) xs.push_back(weight.variable.handle());
+    if (weight.trainable) xs.push_back(weight.variable.handle());
   }
   probe->AddScalar(loss);
   for (const Gradient& gradient : Gradients({loss}, xs)) {

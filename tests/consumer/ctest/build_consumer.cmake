@@ -1,5 +1,5 @@
-# Run by ctest: installs Cohort (WAY=installed) or points at its source (WAY=subdirectory), builds the consumer project
-# against that in the folder WORK, and runs it.
+# ctest runs this script. It installs Cohort (WAY=installed) or uses its source folder (WAY=subdirectory), builds the
+# consumer project with it in the folder WORK, and runs the program.
 set(arguments -G Ninja -S ${COHORT_SOURCE}/tests/consumer -B ${WORK}/build
   -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -D CMAKE_BUILD_TYPE=${BUILD_TYPE})
 string(TOUPPER "${BUILD_TYPE}" BUILD_TYPE_UPPER)
@@ -21,12 +21,12 @@ if(WAY STREQUAL installed)
   endif()
   list(APPEND arguments -D CMAKE_PREFIX_PATH=${WORK}/prefix)
 else()
-  # The whole library is compiled anew, so it is done in the quickest way: what counts is that it compiles and links.
+  # The whole library is compiled again, in the quickest way: the test checks only that it compiles and links.
   list(APPEND arguments -D COHORT_SOURCE_DIR=${COHORT_SOURCE} -D CMAKE_UNITY_BUILD=ON -D CMAKE_UNITY_BUILD_BATCH_SIZE=24
     "-D CMAKE_CXX_FLAGS_${BUILD_TYPE_UPPER}=-O0")
 endif()
 
-# The first program in the README is what the consumer runs.
+# The consumer runs the first program of the README.
 file(READ ${COHORT_SOURCE}/README.md readme)
 string(FIND "${readme}" "```cpp\n" start)
 string(SUBSTRING "${readme}" ${start} -1 readme)
