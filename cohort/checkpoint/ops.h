@@ -30,12 +30,12 @@ namespace ops {
 // and `shape_and_slices` are strings [n]. A slice is "" for a whole tensor. For a part of a tensor it is, for example,
 // "10 3 5,5:0,3": the full shape, then "start,length" of each dimension.
 COHORT_EXPORT Node* SaveV2(Output prefix, Output tensor_names, Output shape_and_slices,
-                           const std::vector<Output>& tensors, const std::string& name = "SaveV2");
+                           const std::vector<Output>& tensors, const NodeName& name = "SaveV2");
 // Reads tensors, or parts of them, from the checkpoint `prefix`. The step fails with NotFoundError "Key X not found in
 // checkpoint" if a tensor is missing, with InvalidArgumentError if it has another dtype or full shape, and with
 // DataLossError if a file is damaged.
 COHORT_EXPORT std::vector<Output> RestoreV2(Output prefix, Output tensor_names, Output shape_and_slices,
-                                            const std::vector<DType>& dtypes, const std::string& name = "RestoreV2");
+                                            const std::vector<DType>& dtypes, const NodeName& name = "RestoreV2");
 
 }  // namespace ops
 }  // namespace cohort

@@ -18,7 +18,7 @@ class ClusterNode;
 // The options of TensorFlow's Server, and some of Cohort's own.
 struct COHORT_EXPORT ServerOptions {
   std::string protocol = "grpc";  // or "in_process": no sockets; all tasks of the cluster are in this process
-  // Used are: device_count and intra_op_parallelism_threads for the devices of this task, connect_timeout_secs for its
+  // Used are: device_count and intra_op_parallelism_threads for the devices of this task, connect_timeout for its
   // collectives.
   SessionConfig config;
   bool start = true;            // call Start in the constructor

@@ -1,6 +1,7 @@
 // CommunicationOptions: how replicas exchange values. The names are TensorFlow's.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -22,7 +23,7 @@ struct COHORT_EXPORT CommunicationOptions {
   CommunicationImplementation implementation = CommunicationImplementation::kAuto;
   int64_t bytes_per_pack = 0;  // of gradients that travel together; 0: chosen by what was measured
   // Of one collective; 0: none - a lost worker ends it all the same. Then DeadlineExceededError.
-  double timeout_seconds = 0;
+  std::chrono::milliseconds timeout{0};
 };
 
 // Returns true if this build has the implementation.

@@ -40,7 +40,7 @@ class COHORT_EXPORT Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  NodeBuilder Op(std::string op) { return NodeBuilder(*this, std::move(op)); }
+  NodeBuilder Op(std::string op, CallSite site = CallSite::Here()) { return NodeBuilder(*this, std::move(op), site); }
   // Returns the node, or nullptr if there is none of this name.
   Node* FindNode(std::string_view name) const;
   // Returns the value "node:1", or "node", which means "node:0". Throws NotFoundError if there is no such node, and
@@ -106,6 +106,7 @@ class COHORT_EXPORT Graph {
   friend class NameScope;
   friend class ControlDependencies;
   friend class ColocateWith;
+  friend class CallSiteScope;
   friend class VariableCreatorScope;
   struct DeviceFrame {
     std::string device;  // used if `function` is empty
@@ -118,12 +119,15 @@ class COHORT_EXPORT Graph {
     std::vector<std::vector<Node*>> controls;  // an element {nullptr} hides those outside
     std::vector<const Node*> colocate;         // a nullptr hides those outside
     std::vector<VariableCreator> creators;
+    std::vector<CallSite> sites;
   };
   // Returns the scopes of the calling thread. A thread closes the scopes that it has opened.
   Scopes& scopes() COHORT_EXCLUDES(mu_);
   void DropEmptyScopes() COHORT_EXCLUDES(mu_);
   // Returns nullptr if the calling thread has no open scope.
   const Scopes* FindScopes() const COHORT_EXCLUDES(mu_);
+  // Returns the line of the innermost CallSiteScope of the calling thread.
+  CallSite ScopedSite() const COHORT_EXCLUDES(mu_);
   std::string UniqueNameLocked(const std::string& name) COHORT_REQUIRES(mu_);
   // Marks `name` as taken. It may be a name that UniqueName has reserved. Throws AlreadyExistsError if a node has it.
   void TakeName(const std::string& name, const std::string& op) COHORT_EXCLUDES(mu_);

@@ -9,6 +9,7 @@
 
 #include "cohort/core/export.h"
 #include "cohort/graph/attr_value.h"
+#include "cohort/graph/node_name.h"
 #include "cohort/graph/op_def.h"
 
 namespace cohort {
@@ -72,7 +73,10 @@ class COHORT_EXPORT Node {
   void ReplaceInput(int i, Output value);
   void SetAttr(std::string_view name, AttrValue value) { attrs_.insert_or_assign(std::string(name), std::move(value)); }
   void ReplaceControlInputs(std::vector<Node*> nodes) { control_inputs_ = std::move(nodes); }
-  // Returns, for example, "MatMul node 'dense/MatMul' (inputs: float32[?,4], float32[3,2])".
+  // Returns the line of the program that added the node, if that is known. A gradient's nodes have the line of the node
+  // whose gradient they compute. The line is not part of a GraphDef.
+  const CallSite& site() const { return site_; }
+  // Returns, for example, "MatMul node 'dense/MatMul' (inputs: float32[?,4], float32[3,2]), made at src/train.cc:57".
   std::string Describe() const;
 
  private:
@@ -83,6 +87,7 @@ class COHORT_EXPORT Node {
   Graph* graph_ = nullptr;
   int id_ = 0;
   std::string name_;
+  CallSite site_;
   const OpDef* op_ = nullptr;
   AttrMap attrs_;
   std::vector<Output> inputs_;

@@ -109,6 +109,19 @@ class COHORT_EXPORT ColocateWith {
   Graph& graph_;
 };
 
+// Nodes added in this scope get the line `site`, unless they are added by a line of the program itself. A scope whose
+// line is not one of a program changes nothing. Functions that add several nodes open a scope with the line that called
+// them.
+class COHORT_EXPORT CallSiteScope {
+ public:
+  CallSiteScope(Graph& graph, CallSite site);
+  ~CallSiteScope();
+  CallSiteScope(const CallSiteScope&) = delete;
+
+ private:
+  Graph* graph_;  // null if nothing was changed
+};
+
 // Makes `creator` create the variables that this thread adds. Strategies use it to place and to copy variables.
 class COHORT_EXPORT VariableCreatorScope {
  public:

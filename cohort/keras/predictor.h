@@ -58,7 +58,7 @@ class COHORT_EXPORT Predictor {
   // InvalidArgumentError, before anything is computed, for a wrong number of tensors, and for a tensor of another
   // dtype, rank or shape than its input or of another batch size than the other tensors; the message names the input.
   // Nothing is converted: images of uint8 must be made float32 by the caller. Throws what kernels throw, and
-  // DeadlineExceededError if SessionConfig::operation_timeout_in_ms is set and has passed.
+  // DeadlineExceededError if SessionConfig::operation_timeout is set and has passed.
   std::vector<Tensor> PredictAll(const std::vector<Tensor>& x) const;
 
   // The same with inputs and outputs by name. Throws InvalidArgumentError for a name that is missing, unknown or given

@@ -12,28 +12,29 @@
 
 namespace cohort::ops {
 
-COHORT_EXPORT Output Add(const Operand& x, const Operand& y);  // op AddV2
-COHORT_EXPORT Output Sub(const Operand& x, const Operand& y);
-COHORT_EXPORT Output Mul(const Operand& x, const Operand& y);
+COHORT_EXPORT Output Add(const Operand& x, const Operand& y, const NodeName& name = "");  // op AddV2
+COHORT_EXPORT Output Sub(const Operand& x, const Operand& y, const NodeName& name = "");
+COHORT_EXPORT Output Mul(const Operand& x, const Operand& y, const NodeName& name = "");
 // Returns x / y. Integers are truncated towards zero.
-COHORT_EXPORT Output Div(const Operand& x, const Operand& y);  // op RealDiv, for integers op Div
-COHORT_EXPORT Output FloorDiv(const Operand& x, const Operand& y);
-COHORT_EXPORT Output FloorMod(const Operand& x, const Operand& y);  // has the sign of y
-COHORT_EXPORT Output Maximum(const Operand& x, const Operand& y);   // NaN if either is NaN
-COHORT_EXPORT Output Minimum(const Operand& x, const Operand& y);
-COHORT_EXPORT Output Pow(const Operand& x, const Operand& y);
-COHORT_EXPORT Output SquaredDifference(const Operand& x, const Operand& y);  // (x - y)^2
+COHORT_EXPORT Output Div(const Operand& x, const Operand& y,
+                         const NodeName& name = "");  // op RealDiv, for integers op Div
+COHORT_EXPORT Output FloorDiv(const Operand& x, const Operand& y, const NodeName& name = "");
+COHORT_EXPORT Output FloorMod(const Operand& x, const Operand& y, const NodeName& name = "");  // has the sign of y
+COHORT_EXPORT Output Maximum(const Operand& x, const Operand& y, const NodeName& name = "");   // NaN if either is NaN
+COHORT_EXPORT Output Minimum(const Operand& x, const Operand& y, const NodeName& name = "");
+COHORT_EXPORT Output Pow(const Operand& x, const Operand& y, const NodeName& name = "");
+COHORT_EXPORT Output SquaredDifference(const Operand& x, const Operand& y, const NodeName& name = "");  // (x - y)^2
 // Returns the sum of tensors that have one shape and one dtype. Throws InvalidArgumentError if `inputs` is empty or the
 // tensors do not match.
-COHORT_EXPORT Output AddN(const std::vector<Output>& inputs);
+COHORT_EXPORT Output AddN(const std::vector<Output>& inputs, const NodeName& name = "");
 
 }  // namespace cohort::ops
 
 namespace cohort {
 
-inline Output operator+(const ops::Operand& x, const ops::Operand& y) { return ops::Add(x, y); }
-inline Output operator-(const ops::Operand& x, const ops::Operand& y) { return ops::Sub(x, y); }
-inline Output operator*(const ops::Operand& x, const ops::Operand& y) { return ops::Mul(x, y); }
-inline Output operator/(const ops::Operand& x, const ops::Operand& y) { return ops::Div(x, y); }
+inline Output operator+(const ops::Operand& x, const ops::Operand& y) { return ops::Add(x, y, {"", x.site()}); }
+inline Output operator-(const ops::Operand& x, const ops::Operand& y) { return ops::Sub(x, y, {"", x.site()}); }
+inline Output operator*(const ops::Operand& x, const ops::Operand& y) { return ops::Mul(x, y, {"", x.site()}); }
+inline Output operator/(const ops::Operand& x, const ops::Operand& y) { return ops::Div(x, y, {"", x.site()}); }
 
 }  // namespace cohort

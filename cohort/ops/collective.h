@@ -11,6 +11,7 @@
 // not count: if two collectives that look alike have changed places at one member, this is not detected.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -26,7 +27,7 @@ struct COHORT_EXPORT CollectiveKeys {
   int64_t instance_key = 1;
   std::vector<std::string> members = {};  // "/job:worker/task:0/device:CPU:0"; parts that are missing are the op's
   int64_t generation = 1;                 // of a group that forms itself; another one after it has failed
-  float timeout_seconds = 0;              // of a collective of a group that forms itself; 0: none
+  std::chrono::milliseconds timeout{0};   // of a collective of a group that forms itself; 0: none
   // The algorithm of a group that forms itself: the name of any row of collective/algorithm.h, "auto", "ring", "gloo",
   // ...
   std::string communication_hint = "auto";
@@ -38,24 +39,24 @@ COHORT_EXPORT int64_t NextInstanceKey(const Graph& graph);
 
 // Returns the reduction of all members' inputs, which have one shape and one dtype. merge_op is "Add", "Mul", "Min" or
 // "Max". final_op is "Id", or "Div" by group_size (only with "Add"). The gradient (of "Add") is the same reduction of
-// the gradients. Its instance_key follows from that of the op, so that members get equal ones. If it fails, the step
-// fails with the group's error. Throw InvalidArgumentError for keys or attributes that do not fit.
+// the gradients. Its instance_key follows from that of the op, so that members get equal ones. A collective that fails,
+// fails the step with the error of the group. Throw InvalidArgumentError for keys or attributes that do not fit.
 COHORT_EXPORT Output CollectiveReduce(Output input, const CollectiveKeys& keys, const std::string& merge_op = "Add",
-                                      const std::string& final_op = "Id", const std::string& name = "CollectiveReduce");
+                                      const std::string& final_op = "Id", const NodeName& name = "CollectiveReduce");
 // Returns the inputs [n, ...] of all members, by rank: [group_size * n, ...].
 COHORT_EXPORT Output CollectiveGather(Output input, const CollectiveKeys& keys,
-                                      const std::string& name = "CollectiveGather");
+                                      const NodeName& name = "CollectiveGather");
 // Reduces inputs [group_size * n, ...]. Returns the rows [rank * n, (rank + 1) * n) of the reduction.
 COHORT_EXPORT Output CollectiveReduceScatter(Output input, const CollectiveKeys& keys,
                                              const std::string& merge_op = "Add", const std::string& final_op = "Id",
-                                             const std::string& name = "CollectiveReduceScatter");
+                                             const NodeName& name = "CollectiveReduceScatter");
 // The member of rank 0 sends its value, and the others receive it. Requires: `shape` is fully known.
 COHORT_EXPORT Output CollectiveBcastSend(Output input, const CollectiveKeys& keys,
-                                         const std::string& name = "CollectiveBcastSend");
+                                         const NodeName& name = "CollectiveBcastSend");
 COHORT_EXPORT Output CollectiveBcastRecv(Graph& graph, DType dtype, const Shape& shape, const CollectiveKeys& keys,
-                                         const std::string& name = "CollectiveBcastRecv");
+                                         const NodeName& name = "CollectiveBcastRecv");
 // Adds a node that ends when it runs at all members.
 COHORT_EXPORT Node* CollectiveBarrier(Graph& graph, const CollectiveKeys& keys,
-                                      const std::string& name = "CollectiveBarrier");
+                                      const NodeName& name = "CollectiveBarrier");
 
 }  // namespace cohort::ops

@@ -11,23 +11,25 @@
 
 namespace cohort::ops {
 
-COHORT_EXPORT Output Equal(const Operand& x, const Operand& y);
-COHORT_EXPORT Output NotEqual(const Operand& x, const Operand& y);
-COHORT_EXPORT Output Less(const Operand& x, const Operand& y);
-COHORT_EXPORT Output LessEqual(const Operand& x, const Operand& y);
-COHORT_EXPORT Output Greater(const Operand& x, const Operand& y);
-COHORT_EXPORT Output GreaterEqual(const Operand& x, const Operand& y);
-COHORT_EXPORT Output LogicalAnd(const Operand& x, const Operand& y);
-COHORT_EXPORT Output LogicalOr(const Operand& x, const Operand& y);
-COHORT_EXPORT Output LogicalNot(Output x);
+COHORT_EXPORT Output Equal(const Operand& x, const Operand& y, const NodeName& name = "");
+COHORT_EXPORT Output NotEqual(const Operand& x, const Operand& y, const NodeName& name = "");
+COHORT_EXPORT Output Less(const Operand& x, const Operand& y, const NodeName& name = "");
+COHORT_EXPORT Output LessEqual(const Operand& x, const Operand& y, const NodeName& name = "");
+COHORT_EXPORT Output Greater(const Operand& x, const Operand& y, const NodeName& name = "");
+COHORT_EXPORT Output GreaterEqual(const Operand& x, const Operand& y, const NodeName& name = "");
+COHORT_EXPORT Output LogicalAnd(const Operand& x, const Operand& y, const NodeName& name = "");
+COHORT_EXPORT Output LogicalOr(const Operand& x, const Operand& y, const NodeName& name = "");
+COHORT_EXPORT Output LogicalNot(Output x, const NodeName& name = "");
 
 }  // namespace cohort::ops
 
 namespace cohort {
 
-inline Output operator<(const ops::Operand& x, const ops::Operand& y) { return ops::Less(x, y); }
-inline Output operator<=(const ops::Operand& x, const ops::Operand& y) { return ops::LessEqual(x, y); }
-inline Output operator>(const ops::Operand& x, const ops::Operand& y) { return ops::Greater(x, y); }
-inline Output operator>=(const ops::Operand& x, const ops::Operand& y) { return ops::GreaterEqual(x, y); }
+inline Output operator<(const ops::Operand& x, const ops::Operand& y) { return ops::Less(x, y, {"", x.site()}); }
+inline Output operator<=(const ops::Operand& x, const ops::Operand& y) { return ops::LessEqual(x, y, {"", x.site()}); }
+inline Output operator>(const ops::Operand& x, const ops::Operand& y) { return ops::Greater(x, y, {"", x.site()}); }
+inline Output operator>=(const ops::Operand& x, const ops::Operand& y) {
+  return ops::GreaterEqual(x, y, {"", x.site()});
+}
 
 }  // namespace cohort

@@ -21,16 +21,16 @@ namespace cohort::ops {
 
 // Calls `function` and returns its results. Adds it to the graph's library if it is not there.
 COHORT_EXPORT std::vector<Output> Call(Graph& graph, const std::shared_ptr<const Function>& function,
-                                       const std::vector<Output>& inputs, const std::string& name = "PartitionedCall");
+                                       const std::vector<Output>& inputs, const NodeName& name = "PartitionedCall");
 // Makes a function of `body` and calls it. Its arguments have the dtypes and shapes of `inputs`.
 COHORT_EXPORT std::vector<Output> Call(Graph& graph, const std::vector<Output>& inputs, const FunctionBody& body,
-                                       const std::string& name = "PartitionedCall");
+                                       const NodeName& name = "PartitionedCall");
 
 // Returns the results of `then_body` or of `else_body`, as `cond` chooses. A scalar `cond` chooses by its value, and
 // any other tensor by whether it has elements. Only the chosen body runs. Both bodies get `inputs` as arguments. Throws
 // InvalidArgumentError if their results differ in number or dtype.
 COHORT_EXPORT std::vector<Output> If(Output cond, const std::vector<Output>& inputs, const FunctionBody& then_body,
-                                     const FunctionBody& else_body, const std::string& name = "cond");
+                                     const FunctionBody& else_body, const NodeName& name = "cond");
 
 struct COHORT_EXPORT WhileOptions {
   int64_t maximum_iterations = -1;      // -1: there is no limit
@@ -43,6 +43,7 @@ struct COHORT_EXPORT WhileOptions {
 // `body` makes the next values. Throws InvalidArgumentError if a result of the body has another dtype than its
 // variable, or a shape that the variable's does not allow.
 COHORT_EXPORT std::vector<Output> While(const std::vector<Output>& inputs, const FunctionBody& cond,
-                                        const FunctionBody& body, const WhileOptions& options = {});
+                                        const FunctionBody& body, const WhileOptions& options = {},
+                                        CallSite site = CallSite::Here());
 
 }  // namespace cohort::ops

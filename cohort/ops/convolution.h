@@ -25,10 +25,10 @@ struct COHORT_EXPORT ConvolutionOptions {
 // top, ..., ch] * filter[i, j, ch, o]. input is [batch, rows, columns, in], filter is [rows, columns, in / groups,
 // out]. Both are float32 or bfloat16, and so is the result. Throws InvalidArgumentError for shapes that do not fit.
 COHORT_EXPORT Output Conv2D(Output input, Output filter, const ConvolutionOptions& options = {},
-                            const std::string& name = "Conv2D");
+                            const NodeName& name = "Conv2D");
 // Returns a convolution in which each channel has filters of its own. filter is [rows, columns, channels, multiplier].
 // Output channel c * multiplier + m depends only on channel c of the input. Dtypes and errors are those of Conv2D.
 COHORT_EXPORT Output DepthwiseConv2dNative(Output input, Output filter, const ConvolutionOptions& options = {},
-                                           const std::string& name = "DepthwiseConv2dNative");
+                                           const NodeName& name = "DepthwiseConv2dNative");
 
 }  // namespace cohort::ops

@@ -14,27 +14,28 @@ namespace cohort::ops {
 // Returns params[..., indices, ...] along `axis`, with the shape params[:axis] + indices + params[axis+1:]. With
 // `batch_dims` b, the first b dimensions of both belong together. An index outside [0, dim) fails the step with
 // InvalidArgumentError, which names the index. The gradient of axis 0 is sparse.
-COHORT_EXPORT Output Gather(Output params, const Operand& indices, int axis = 0, int batch_dims = 0);  // op GatherV2
+COHORT_EXPORT Output Gather(Output params, const Operand& indices, int axis = 0, int batch_dims = 0,
+                            const NodeName& name = "");  // op GatherV2
 
 // Returns on_value at the index and off_value elsewhere, along a new dimension `axis` (-1: the last) of size `depth`.
 // An index outside [0, depth) gives a row of off_value.
 COHORT_EXPORT Output OneHot(const Operand& indices, const Operand& depth, const Operand& on_value,
-                            const Operand& off_value, int axis = -1);
-COHORT_EXPORT Output OneHot(Output indices, int depth, DType dtype = DType::kFloat32);
+                            const Operand& off_value, int axis = -1, const NodeName& name = "");
+COHORT_EXPORT Output OneHot(Output indices, int depth, DType dtype = DType::kFloat32, const NodeName& name = "");
 
 struct COHORT_EXPORT UniqueResult {
   Output y;    // [n], each value once, in the order of first appearance
   Output idx;  // has x's shape: x = y[idx]
 };
-COHORT_EXPORT UniqueResult Unique(Output x, DType out_idx = DType::kInt32);
+COHORT_EXPORT UniqueResult Unique(Output x, DType out_idx = DType::kInt32, const NodeName& name = "");
 struct COHORT_EXPORT UniqueCountsResult {
   Output y;
   Output idx;
   Output count;  // [n]
 };
-COHORT_EXPORT UniqueCountsResult UniqueWithCounts(Output x, DType out_idx = DType::kInt32);
+COHORT_EXPORT UniqueCountsResult UniqueWithCounts(Output x, DType out_idx = DType::kInt32, const NodeName& name = "");
 
 // Returns the positions of the elements that are true (not zero), in row-major order: int64 [n, rank].
-COHORT_EXPORT Output Where(Output condition);
+COHORT_EXPORT Output Where(Output condition, const NodeName& name = "");
 
 }  // namespace cohort::ops

@@ -33,29 +33,38 @@ struct COHORT_EXPORT InitializerRequest {
 // Adds the nodes of one initial value, which has the requested shape and dtype.
 using Initializer = std::function<Output(const InitializerRequest&)>;
 
-// Defaults are TensorFlow's v1 initializers'. `seed` distinguishes two initializers for the same name.
-COHORT_EXPORT Initializer Zeros();
-COHORT_EXPORT Initializer Ones();
-COHORT_EXPORT Initializer Constant(double value);
-COHORT_EXPORT Initializer Constant(const Tensor& value);
-COHORT_EXPORT Initializer RandomNormal(double mean = 0.0, double stddev = 1.0, int64_t seed = 0);
-// Floating: [minval, maxval). Integers: likewise, and maxval has to be given.
-COHORT_EXPORT Initializer RandomUniform(double minval = 0.0, double maxval = 1.0, int64_t seed = 0);
-// Numbers further than 2 stddev from the mean are drawn again.
-COHORT_EXPORT Initializer TruncatedNormal(double mean = 0.0, double stddev = 1.0, int64_t seed = 0);
-
-// scale / n is the variance, n = fan_in, fan_out or their mean, of the request or else of Fans().
+// What VarianceScaling divides by, and how it draws.
 enum class FanMode { kFanIn, kFanOut, kFanAvg };
 enum class Distribution { kUniform, kTruncatedNormal, kUntruncatedNormal };
-COHORT_EXPORT Initializer VarianceScaling(double scale, FanMode mode, Distribution distribution, int64_t seed = 0);
-COHORT_EXPORT Initializer GlorotUniform(int64_t seed = 0);
-COHORT_EXPORT Initializer GlorotNormal(int64_t seed = 0);
-COHORT_EXPORT Initializer HeNormal(int64_t seed = 0);
-COHORT_EXPORT Initializer HeUniform(int64_t seed = 0);
-COHORT_EXPORT Initializer LecunNormal(int64_t seed = 0);
-COHORT_EXPORT Initializer LecunUniform(int64_t seed = 0);
 
 // int32[2] seed of a stateless random op for the variable `name`.
 COHORT_EXPORT Tensor InitialValueSeed(const Graph& graph, const std::string& name, int64_t seed);
 
 }  // namespace cohort::ops
+
+// What makes initializers. The random ones stand beside ops of the same names: ops::RandomUniform adds an op, and
+// initializers::RandomUniform describes how a variable begins.
+namespace cohort::initializers {
+
+// Defaults are TensorFlow's v1 initializers'. `seed` distinguishes two initializers for the same name.
+COHORT_EXPORT ops::Initializer Zeros();
+COHORT_EXPORT ops::Initializer Ones();
+COHORT_EXPORT ops::Initializer Constant(double value);
+COHORT_EXPORT ops::Initializer Constant(const Tensor& value);
+COHORT_EXPORT ops::Initializer RandomNormal(double mean = 0.0, double stddev = 1.0, int64_t seed = 0);
+// Floating: [minval, maxval). Integers: likewise, and maxval has to be given.
+COHORT_EXPORT ops::Initializer RandomUniform(double minval = 0.0, double maxval = 1.0, int64_t seed = 0);
+// Numbers further than 2 stddev from the mean are drawn again.
+COHORT_EXPORT ops::Initializer TruncatedNormal(double mean = 0.0, double stddev = 1.0, int64_t seed = 0);
+
+// scale / n is the variance, n = fan_in, fan_out or their mean, of the request or else of Fans().
+COHORT_EXPORT ops::Initializer VarianceScaling(double scale, ops::FanMode mode, ops::Distribution distribution,
+                                               int64_t seed = 0);
+COHORT_EXPORT ops::Initializer GlorotUniform(int64_t seed = 0);
+COHORT_EXPORT ops::Initializer GlorotNormal(int64_t seed = 0);
+COHORT_EXPORT ops::Initializer HeNormal(int64_t seed = 0);
+COHORT_EXPORT ops::Initializer HeUniform(int64_t seed = 0);
+COHORT_EXPORT ops::Initializer LecunNormal(int64_t seed = 0);
+COHORT_EXPORT ops::Initializer LecunUniform(int64_t seed = 0);
+
+}  // namespace cohort::initializers

@@ -9,10 +9,10 @@
 namespace cohort::ops {
 
 // Returns x with reordered dimensions: dimension i of the result is dimension perm[i] of x.
-COHORT_EXPORT Output Transpose(Output x, const IntList& perm);
+COHORT_EXPORT Output Transpose(Output x, const IntList& perm, const NodeName& name = "");
 // Returns y with y[x[i]] = i. x is an int32 or int64 vector with the numbers 0 to n-1 in some order.
-COHORT_EXPORT Output InvertPermutation(Output x);
+COHORT_EXPORT Output InvertPermutation(Output x, const NodeName& name = "");
 // Returns the tensor with the elements in reverse order along the axes.
-COHORT_EXPORT Output Reverse(Output tensor, const IntList& axes);  // op ReverseV2
+COHORT_EXPORT Output Reverse(Output tensor, const IntList& axes, const NodeName& name = "");  // op ReverseV2
 
 }  // namespace cohort::ops

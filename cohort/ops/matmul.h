@@ -7,9 +7,10 @@
 namespace cohort::ops {
 
 // Returns the product [m,k] x [k,n] -> [m,n]. A transposed operand is given as [k,m] or [n,k].
-COHORT_EXPORT Output MatMul(Output a, Output b, bool transpose_a = false, bool transpose_b = false);
+COHORT_EXPORT Output MatMul(Output a, Output b, bool transpose_a = false, bool transpose_b = false,
+                            const NodeName& name = "");
 // Returns the products [...,m,k] x [...,k,n] -> [...,m,n]. The leading dimensions broadcast. The op is BatchMatMulV2.
 // If adj_x or adj_y is true, the last two dimensions of that operand are swapped.
-COHORT_EXPORT Output BatchMatMul(Output x, Output y, bool adj_x = false, bool adj_y = false);
+COHORT_EXPORT Output BatchMatMul(Output x, Output y, bool adj_x = false, bool adj_y = false, const NodeName& name = "");
 
 }  // namespace cohort::ops

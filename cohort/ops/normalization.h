@@ -26,7 +26,6 @@ struct COHORT_EXPORT BatchNorm {
 // count. x and y are float32 or bfloat16 [batch, rows, columns, channels]. The others are float32 [channels]. Gradients
 // flow only from y. Throws InvalidArgumentError for shapes that do not fit.
 COHORT_EXPORT BatchNorm FusedBatchNorm(Output x, Output scale, Output offset, Output mean, Output variance,
-                                       const BatchNormOptions& options = {},
-                                       const std::string& name = "FusedBatchNormV3");
+                                       const BatchNormOptions& options = {}, const NodeName& name = "FusedBatchNormV3");
 
 }  // namespace cohort::ops

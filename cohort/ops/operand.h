@@ -67,13 +67,15 @@ class COHORT_EXPORT Number {
 // number.
 class COHORT_EXPORT Operand {
  public:
-  Operand(Output value) : value_(value) {}  // NOLINT(google-explicit-constructor)
+  Operand(Output value, CallSite site = CallSite::Here())
+      : value_(value), site_(site) {}  // NOLINT(google-explicit-constructor)
   template <typename T>
   requires(!std::same_as<T, Output> && std::is_convertible_v<const T&, Output>)
-      Operand(const T& value)  // NOLINT(google-explicit-constructor)
-      : value_(static_cast<Output>(value)) {}
+      Operand(const T& value, CallSite site = CallSite::Here())  // NOLINT(google-explicit-constructor)
+      : value_(static_cast<Output>(value)), site_(site) {}
   template <NumberType T>
-  Operand(T number) : value_(Number(number)) {}  // NOLINT(google-explicit-constructor)
+  Operand(T number, CallSite site = CallSite::Here())  // NOLINT(google-explicit-constructor)
+      : value_(Number(number)), site_(site) {}
 
   bool is_number() const { return std::holds_alternative<Number>(value_); }
   // Requires: is_number().
@@ -82,18 +84,21 @@ class COHORT_EXPORT Operand {
   const Output& output() const { return std::get<Output>(value_); }
   // Returns the dtype of a value of the graph, or kInvalid for a number and for an empty Output.
   DType dtype() const { return is_number() || !output().valid() ? DType::kInvalid : output().dtype(); }
+  // The line that made the operand, which is the line of the call or of the operator that it is an argument of.
+  const CallSite& site() const { return site_; }
   // Returns the value in `graph`. A number becomes a constant of `dtype`, which is the dtype of `whose`. Throws
   // InvalidArgumentError if the dtype cannot hold it.
   Output In(Graph& graph, DType dtype, const std::string& whose) const;
 
  private:
   std::variant<Output, Number> value_;
+  CallSite site_;
 };
 
-// Begins a node of `op` with `args` as its first inputs, in the graph of the values among them. Numbers become
-// constants. If the op has a list among its inputs, add it and the inputs after it to the result. Throws
-// InvalidArgumentError for an empty Output, for a number that the dtype cannot hold, and if all args are numbers.
-// Throws NotFoundError if there is no such op.
-COHORT_EXPORT NodeBuilder Op(const std::string& op, const std::vector<Operand>& args);
+// Begins a node of `op` called `name`, whose first inputs are `args`, in the graph of the values among them; numbers
+// have become constants. A list among the inputs, and what follows it, is given to the result. Throws
+// InvalidArgumentError for an empty Output, for a number that the dtype cannot hold, and if there are numbers alone;
+// NotFoundError for the op.
+COHORT_EXPORT NodeBuilder Op(const std::string& op, const std::vector<Operand>& args, const NodeName& name = "");
 
 }  // namespace cohort::ops

@@ -11,12 +11,15 @@ namespace cohort::ops {
 // Returns out[s] = sum of the rows of `data` whose segment id is s. The shape is [num_segments] +
 // data[segment_ids.rank:]. Ids are int32 or int64. Negative ids are dropped. An id >= num_segments fails the step with
 // InvalidArgumentError.
-COHORT_EXPORT Output UnsortedSegmentSum(Output data, Output segment_ids, Output num_segments);
+COHORT_EXPORT Output UnsortedSegmentSum(Output data, Output segment_ids, Output num_segments,
+                                        const NodeName& name = "");
 // Returns `num_partitions` tensors. Tensor p has the rows of `data` whose number in `partitions` is p, in order.
 // `partitions` is int32 and has the shape of data's first dimensions.
-COHORT_EXPORT std::vector<Output> DynamicPartition(Output data, Output partitions, int num_partitions);
+COHORT_EXPORT std::vector<Output> DynamicPartition(Output data, Output partitions, int num_partitions,
+                                                   const NodeName& name = "");
 // Does the reverse: returns merged with merged[indices[m][i]] = data[m][i]. If several rows have one place, the last
 // one is used. Places without a row are zero.
-COHORT_EXPORT Output DynamicStitch(const std::vector<Output>& indices, const std::vector<Output>& data);
+COHORT_EXPORT Output DynamicStitch(const std::vector<Output>& indices, const std::vector<Output>& data,
+                                   const NodeName& name = "");
 
 }  // namespace cohort::ops

@@ -21,8 +21,8 @@ struct COHORT_EXPORT PoolOptions {
 
 // Returns the largest element of each window, without the padding. If several elements are equal, the gradient goes to
 // the first.
-COHORT_EXPORT Output MaxPool(Output input, const PoolOptions& options = {}, const std::string& name = "MaxPool");
+COHORT_EXPORT Output MaxPool(Output input, const PoolOptions& options = {}, const NodeName& name = "MaxPool");
 // Returns the mean of each window, without the padding.
-COHORT_EXPORT Output AvgPool(Output value, const PoolOptions& options = {}, const std::string& name = "AvgPool");
+COHORT_EXPORT Output AvgPool(Output value, const PoolOptions& options = {}, const NodeName& name = "AvgPool");
 
 }  // namespace cohort::ops

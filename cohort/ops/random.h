@@ -25,31 +25,31 @@ COHORT_EXPORT std::pair<int64_t, int64_t> SeedPair(const Graph& graph, int64_t s
 // Return a tensor of `shape` (int32 or int64 [rank]) and `dtype` (float32, float64 or bfloat16). RandomUniform draws
 // from [0, 1).
 COHORT_EXPORT Output RandomUniform(Output shape, DType dtype = DType::kFloat32, int64_t seed = 0,
-                                   const std::string& name = "RandomUniform");  // [0, 1)
+                                   const NodeName& name = "RandomUniform");  // [0, 1)
 COHORT_EXPORT Output RandomStandardNormal(Output shape, DType dtype = DType::kFloat32, int64_t seed = 0,
-                                          const std::string& name = "RandomStandardNormal");
+                                          const NodeName& name = "RandomStandardNormal");
 // Returns standard normal numbers. Numbers beyond 2 are drawn again.
 COHORT_EXPORT Output TruncatedNormal(Output shape, DType dtype = DType::kFloat32, int64_t seed = 0,
-                                     const std::string& name = "TruncatedNormal");
+                                     const NodeName& name = "TruncatedNormal");
 // Returns integers in [minval, maxval). The bounds are two scalars of int32 or int64. If their distance is not a power
 // of two, the distribution is only nearly uniform.
 COHORT_EXPORT Output RandomUniformInt(Output shape, const Operand& minval, const Operand& maxval, int64_t seed = 0,
-                                      const std::string& name = "RandomUniformInt");
+                                      const NodeName& name = "RandomUniformInt");
 // Returns the rows of `value` in random order. `value` has any dtype.
-COHORT_EXPORT Output RandomShuffle(Output value, int64_t seed = 0, const std::string& name = "RandomShuffle");
+COHORT_EXPORT Output RandomShuffle(Output value, int64_t seed = 0, const NodeName& name = "RandomShuffle");
 
 // The stateless ops return the same numbers for the same `seed` (int32 or int64 [2]) each time, on every device. Shapes
 // and dtypes are as above.
 COHORT_EXPORT Output StatelessRandomUniform(Output shape, Output seed, DType dtype = DType::kFloat32,
-                                            const std::string& name = "StatelessRandomUniform");
+                                            const NodeName& name = "StatelessRandomUniform");
 COHORT_EXPORT Output StatelessRandomNormal(Output shape, Output seed, DType dtype = DType::kFloat32,
-                                           const std::string& name = "StatelessRandomNormal");
+                                           const NodeName& name = "StatelessRandomNormal");
 COHORT_EXPORT Output StatelessTruncatedNormal(Output shape, Output seed, DType dtype = DType::kFloat32,
-                                              const std::string& name = "StatelessTruncatedNormal");
+                                              const NodeName& name = "StatelessTruncatedNormal");
 COHORT_EXPORT Output StatelessRandomUniformInt(Output shape, Output seed, const Operand& minval, const Operand& maxval,
-                                               const std::string& name = "StatelessRandomUniformInt");
+                                               const NodeName& name = "StatelessRandomUniformInt");
 // Returns integers from all values of `dtype`, which is int32 or int64.
 COHORT_EXPORT Output StatelessRandomUniformFullInt(Output shape, Output seed, DType dtype,
-                                                   const std::string& name = "StatelessRandomUniformFullInt");
+                                                   const NodeName& name = "StatelessRandomUniformFullInt");
 
 }  // namespace cohort::ops

@@ -10,24 +10,24 @@
 
 namespace cohort::ops {
 
-COHORT_EXPORT Output Sum(Output x);
-COHORT_EXPORT Output Sum(Output x, const IntList& axes, bool keep_dims = false);
-COHORT_EXPORT Output Mean(Output x);
-COHORT_EXPORT Output Mean(Output x, const IntList& axes, bool keep_dims = false);
-COHORT_EXPORT Output Max(Output x);
-COHORT_EXPORT Output Max(Output x, const IntList& axes, bool keep_dims = false);
-COHORT_EXPORT Output Min(Output x);
-COHORT_EXPORT Output Min(Output x, const IntList& axes, bool keep_dims = false);
-COHORT_EXPORT Output Prod(Output x);
-COHORT_EXPORT Output Prod(Output x, const IntList& axes, bool keep_dims = false);
-COHORT_EXPORT Output All(Output x);  // takes and returns bool
-COHORT_EXPORT Output All(Output x, const IntList& axes, bool keep_dims = false);
-COHORT_EXPORT Output Any(Output x);
-COHORT_EXPORT Output Any(Output x, const IntList& axes, bool keep_dims = false);
+COHORT_EXPORT Output Sum(Output x, const NodeName& name = "");
+COHORT_EXPORT Output Sum(Output x, const IntList& axes, bool keep_dims = false, const NodeName& name = "");
+COHORT_EXPORT Output Mean(Output x, const NodeName& name = "");
+COHORT_EXPORT Output Mean(Output x, const IntList& axes, bool keep_dims = false, const NodeName& name = "");
+COHORT_EXPORT Output Max(Output x, const NodeName& name = "");
+COHORT_EXPORT Output Max(Output x, const IntList& axes, bool keep_dims = false, const NodeName& name = "");
+COHORT_EXPORT Output Min(Output x, const NodeName& name = "");
+COHORT_EXPORT Output Min(Output x, const IntList& axes, bool keep_dims = false, const NodeName& name = "");
+COHORT_EXPORT Output Prod(Output x, const NodeName& name = "");
+COHORT_EXPORT Output Prod(Output x, const IntList& axes, bool keep_dims = false, const NodeName& name = "");
+COHORT_EXPORT Output All(Output x, const NodeName& name = "");  // takes and returns bool
+COHORT_EXPORT Output All(Output x, const IntList& axes, bool keep_dims = false, const NodeName& name = "");
+COHORT_EXPORT Output Any(Output x, const NodeName& name = "");
+COHORT_EXPORT Output Any(Output x, const IntList& axes, bool keep_dims = false, const NodeName& name = "");
 
 // Return the position of the first largest (smallest) element along `axis`, which is removed. `output_type` is int32 or
 // int64.
-COHORT_EXPORT Output ArgMax(Output x, int axis, DType output_type = DType::kInt64);
-COHORT_EXPORT Output ArgMin(Output x, int axis, DType output_type = DType::kInt64);
+COHORT_EXPORT Output ArgMax(Output x, int axis, DType output_type = DType::kInt64, const NodeName& name = "");
+COHORT_EXPORT Output ArgMin(Output x, int axis, DType output_type = DType::kInt64, const NodeName& name = "");
 
 }  // namespace cohort::ops

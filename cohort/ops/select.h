@@ -9,11 +9,11 @@
 namespace cohort::ops {
 
 // Returns the element of t if that of `condition` (bool) is true, else that of e. All three broadcast.
-COHORT_EXPORT Output SelectV2(const Operand& condition, const Operand& t, const Operand& e);
+COHORT_EXPORT Output SelectV2(const Operand& condition, const Operand& t, const Operand& e, const NodeName& name = "");
 // The older form of SelectV2. t and e have one shape. `condition` has the same shape, or is a scalar, or is a vector
 // that chooses rows.
-COHORT_EXPORT Output Select(const Operand& condition, const Operand& t, const Operand& e);
+COHORT_EXPORT Output Select(const Operand& condition, const Operand& t, const Operand& e, const NodeName& name = "");
 // Returns min(max(t, low), high). The bounds are scalars or have t's shape.
-COHORT_EXPORT Output ClipByValue(const Operand& t, const Operand& low, const Operand& high);
+COHORT_EXPORT Output ClipByValue(const Operand& t, const Operand& low, const Operand& high, const NodeName& name = "");
 
 }  // namespace cohort::ops

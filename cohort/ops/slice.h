@@ -13,7 +13,7 @@
 namespace cohort::ops {
 
 // Returns `size[i]` elements from `begin[i]` on, along each dimension i. A size of -1 means all that follow.
-COHORT_EXPORT Output Slice(Output input, const IntList& begin, const IntList& size);
+COHORT_EXPORT Output Slice(Output input, const IntList& begin, const IntList& size, const NodeName& name = "");
 
 // The masks of StridedSlice, which is Python's input[begin:end:stride, ...]. Bit i of a mask belongs to position i.
 // begin_mask and end_mask ignore that bound. ellipsis_mask means "...". new_axis_mask adds a dimension of 1.
@@ -26,10 +26,12 @@ struct COHORT_EXPORT StridedSliceMasks {
   int64_t shrink_axis_mask = 0;
 };
 COHORT_EXPORT Output StridedSlice(Output input, const IntList& begin, const IntList& end, const IntList& strides,
-                                  const StridedSliceMasks& masks = {});
+                                  const StridedSliceMasks& masks = {}, const NodeName& name = "");
 
 // Adds zeros, or `value` (a scalar; op PadV2), before and after. `paddings` has one pair for each dimension.
-COHORT_EXPORT Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& paddings);
-COHORT_EXPORT Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& paddings, const Operand& value);
+COHORT_EXPORT Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& paddings,
+                         const NodeName& name = "");
+COHORT_EXPORT Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& paddings, const Operand& value,
+                         const NodeName& name = "");
 
 }  // namespace cohort::ops

@@ -13,30 +13,30 @@ namespace cohort::ops {
 // Returns the handle (resource scalar) of the variable (container, shared_name). If `container` is empty, the default
 // container is used. If `shared_name` is empty, the node's name is used.
 COHORT_EXPORT Output VarHandleOp(Graph& graph, DType dtype, const Shape& shape, const std::string& shared_name = "",
-                                 const std::string& container = "", const std::string& name = "VarHandleOp");
+                                 const std::string& container = "", const NodeName& name = "VarHandleOp");
 // The nodes of all functions below are placed on the device of `handle`. A number for a value gets the variable's
 // dtype.
 // Returns the whole value. The step fails with FailedPreconditionError if the variable has no value yet.
-COHORT_EXPORT Output ReadVariableOp(Output handle, const std::string& name = "ReadVariableOp");
-COHORT_EXPORT Node* AssignVariableOp(Output handle, const Operand& value, const std::string& name = "AssignVariableOp");
+COHORT_EXPORT Output ReadVariableOp(Output handle, const NodeName& name = "ReadVariableOp");
+COHORT_EXPORT Node* AssignVariableOp(Output handle, const Operand& value, const NodeName& name = "AssignVariableOp");
 COHORT_EXPORT Node* AssignAddVariableOp(Output handle, const Operand& value,
-                                        const std::string& name = "AssignAddVariableOp");
+                                        const NodeName& name = "AssignAddVariableOp");
 COHORT_EXPORT Node* AssignSubVariableOp(Output handle, const Operand& value,
-                                        const std::string& name = "AssignSubVariableOp");
-COHORT_EXPORT Output VarIsInitializedOp(Output handle, const std::string& name = "VarIsInitializedOp");  // bool scalar
+                                        const NodeName& name = "AssignSubVariableOp");
+COHORT_EXPORT Output VarIsInitializedOp(Output handle, const NodeName& name = "VarIsInitializedOp");  // bool scalar
 COHORT_EXPORT Output VariableShape(Output handle, DType out_type = DType::kInt32,
-                                   const std::string& name = "VariableShape");
+                                   const NodeName& name = "VariableShape");
 // Returns the rows `indices` (int32 or int64, any shape), with the shape indices.shape + variable.shape[1:]. Only these
 // rows leave the variable's device. An index out of range fails the step with InvalidArgumentError.
-COHORT_EXPORT Output ResourceGather(Output handle, const Operand& indices, const std::string& name = "ResourceGather");
+COHORT_EXPORT Output ResourceGather(Output handle, const Operand& indices, const NodeName& name = "ResourceGather");
 // Add a node that computes variable[indices[i]] += / -= / = updates[i]. `updates` is a scalar, or has the shape
 // indices.shape + variable.shape[1:]. With += and -=, repeated indices add up.
 COHORT_EXPORT Node* ResourceScatterAdd(Output handle, const Operand& indices, const Operand& updates,
-                                       const std::string& name = "ResourceScatterAdd");
+                                       const NodeName& name = "ResourceScatterAdd");
 COHORT_EXPORT Node* ResourceScatterSub(Output handle, const Operand& indices, const Operand& updates,
-                                       const std::string& name = "ResourceScatterSub");
+                                       const NodeName& name = "ResourceScatterSub");
 COHORT_EXPORT Node* ResourceScatterUpdate(Output handle, const Operand& indices, const Operand& updates,
-                                          const std::string& name = "ResourceScatterUpdate");
+                                          const NodeName& name = "ResourceScatterUpdate");
 
 // Returns the dtype attribute of the VarHandleOp behind `handle`. Throws InvalidArgumentError if there is no such node.
 COHORT_EXPORT DType VariableDType(Output handle);

@@ -13,14 +13,15 @@ namespace cohort::ops {
 inline constexpr char kSummariesCollection[] = "summaries";
 
 // Returns a summary of `value`, which is a scalar number. The tag is `tag` under the current name scope.
-COHORT_EXPORT Output ScalarSummary(const std::string& tag, Output value);
+COHORT_EXPORT Output ScalarSummary(const std::string& tag, Output value, const NodeName& name = "");
 // Returns a histogram of `values`, which are numbers of any shape. NaN or infinity fails the step with
 // InvalidArgumentError, which names the tag.
-COHORT_EXPORT Output HistogramSummary(const std::string& tag, Output values);
+COHORT_EXPORT Output HistogramSummary(const std::string& tag, Output values, const NodeName& name = "");
 // Returns one summary with the values of all. A tag that occurs twice fails the step. The result is not added to the
 // collection.
-COHORT_EXPORT Output MergeSummary(const std::vector<Output>& summaries, const std::string& name = "MergeSummary");
+COHORT_EXPORT Output MergeSummary(const std::vector<Output>& summaries, const NodeName& name = "MergeSummary");
 // Returns MergeSummary of the collection as it is now, or an Output that is not valid() if it is empty.
-COHORT_EXPORT Output MergeAllSummaries(Graph& graph, const std::string& collection = kSummariesCollection);
+COHORT_EXPORT Output MergeAllSummaries(Graph& graph, const std::string& collection = kSummariesCollection,
+                                       const NodeName& name = "MergeSummary");
 
 }  // namespace cohort::ops

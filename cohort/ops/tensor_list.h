@@ -8,15 +8,16 @@
 namespace cohort::ops {
 
 // Returns an empty list for tensors of `dtype`. `shape` has the dimensions that are known of them.
-COHORT_EXPORT Output EmptyTensorList(Graph& graph, DType dtype, const Shape& shape);
+COHORT_EXPORT Output EmptyTensorList(Graph& graph, DType dtype, const Shape& shape, const NodeName& name = "");
 // Returns `list` with `tensor` added at its end.
-COHORT_EXPORT Output TensorListPushBack(Output list, Output tensor);
+COHORT_EXPORT Output TensorListPushBack(Output list, Output tensor, const NodeName& name = "");
 struct COHORT_EXPORT PoppedTensor {
   Output list;
   Output tensor;
 };
 // Returns `list` without its last tensor, and that tensor. If the list is empty, the step fails with
 // InvalidArgumentError.
-COHORT_EXPORT PoppedTensor TensorListPopBack(Output list, DType dtype, const Shape& shape = Shape::UnknownRank());
+COHORT_EXPORT PoppedTensor TensorListPopBack(Output list, DType dtype, const Shape& shape = Shape::UnknownRank(),
+                                             const NodeName& name = "");
 
 }  // namespace cohort::ops

@@ -27,9 +27,11 @@ class COHORT_EXPORT Variable {
   Variable() = default;
   explicit Variable(VariableInfo* info) : info_(info) {}
   // Adds a variable through the graph's open variable creators. It has the shape and dtype of the initial value.
-  Variable(Graph& graph, Output initial_value, const VariableOptions& options = {});
-  Variable(Graph& graph, const Tensor& initial_value, const VariableOptions& options = {});
-  Variable(Graph& graph, const Shape& shape, const Initializer& initializer, const VariableOptions& options = {});
+  Variable(Graph& graph, Output initial_value, const VariableOptions& options = {}, CallSite site = CallSite::Here());
+  Variable(Graph& graph, const Tensor& initial_value, const VariableOptions& options = {},
+           CallSite site = CallSite::Here());
+  Variable(Graph& graph, const Shape& shape, const Initializer& initializer, const VariableOptions& options = {},
+           CallSite site = CallSite::Here());
 
   bool valid() const { return info_ != nullptr; }
   VariableInfo* info() const { return info_; }
@@ -45,9 +47,9 @@ class COHORT_EXPORT Variable {
   Output value() const { return Get().value; }
   operator Output() const { return value(); }
   // Adds a new read, which runs after the current control dependencies.
-  Output Read() const;
+  Output Read(const NodeName& name = "ReadVariableOp") const;
   // Returns the rows with these indices, read on the variable's device (ResourceGather).
-  Output Gather(const Operand& indices) const;
+  Output Gather(const Operand& indices, const NodeName& name = "ResourceGather") const;
   Output initial_value() const { return Get().initial_value; }
   // Returns the node that assigns the initial value. For a variable with parts(), each call adds a node that runs their
   // initializers.
@@ -61,9 +63,9 @@ class COHORT_EXPORT Variable {
 
   // Add a node that changes the value. A number gets the variable's dtype, by the rules of operand.h. Throw
   // InvalidArgumentError if dtype or shape do not fit.
-  Node* Assign(const Operand& value) const;
-  Node* AssignAdd(const Operand& value) const;
-  Node* AssignSub(const Operand& value) const;
+  Node* Assign(const Operand& value, const NodeName& name = "AssignVariableOp") const;
+  Node* AssignAdd(const Operand& value, const NodeName& name = "AssignAddVariableOp") const;
+  Node* AssignSub(const Operand& value, const NodeName& name = "AssignSubVariableOp") const;
   friend bool operator==(const Variable&, const Variable&) = default;
 
  private:
@@ -80,7 +82,7 @@ class COHORT_EXPORT Variable {
 // for floating dtypes, and zeros for others. Throws AlreadyExistsError if the name is taken.
 COHORT_EXPORT Variable GetVariable(Graph& graph, const std::string& name, const Shape& shape,
                                    DType dtype = DType::kFloat32, const Initializer& initializer = nullptr,
-                                   bool trainable = true);
+                                   bool trainable = true, CallSite site = CallSite::Here());
 
 // Adds the nodes of one variable called exactly request.name, without calling any creator:
 //   <name>                              VarHandleOp, placed by the device scopes (ReplicaDeviceSetter sees it)
@@ -97,12 +99,12 @@ COHORT_EXPORT VariableInfo* MakeVariableOfParts(Graph& graph, const VariableRequ
 
 // Return a node that runs the initializers of all variables that are not local (Global) or are local (Local). Only
 // variables that exist now are included.
-COHORT_EXPORT Node* GlobalVariablesInitializer(Graph& graph, const std::string& name = "init");
-COHORT_EXPORT Node* LocalVariablesInitializer(Graph& graph, const std::string& name = "init_local");
+COHORT_EXPORT Node* GlobalVariablesInitializer(Graph& graph, const NodeName& name = "init");
+COHORT_EXPORT Node* LocalVariablesInitializer(Graph& graph, const NodeName& name = "init_local");
 // Returns the names of the variables without a value, of those that exist now: string [n]. n = 0 means that all are
 // ready.
 COHORT_EXPORT Output ReportUninitializedVariables(Graph& graph,
-                                                  const std::string& name = "report_uninitialized_variables");
+                                                  const NodeName& name = "report_uninitialized_variables");
 
 // Returns the int64 scalar variable "global_step" (collection "global_step"), which is not trainable. GetGlobalStep
 // returns nullopt if there is none.

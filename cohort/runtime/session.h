@@ -29,14 +29,15 @@ struct COHORT_EXPORT SessionConfig {
   // The first session or server of the process with a value other than 0 logs a warning.
   int inter_op_parallelism_threads = 0;
   bool allow_soft_placement = false;
-  bool log_device_placement = false;        // one line an op to stdout when a signature is first run
-  std::vector<std::string> device_filters;  // a task that no filter matches is not used; empty: all are
-  int64_t operation_timeout_in_ms = 0;      // of each Run; 0 = none
+  bool log_device_placement = false;               // one line an op to stdout when a signature is first run
+  std::vector<std::string> device_filters;         // a task that no filter matches is not used; empty: all are
+  std::chrono::milliseconds operation_timeout{0};  // of each Run; 0: none
   // A step that takes longer, and that the caller's thread does not run itself, is told in the log with the tasks still
   // at work, and again each time that this has doubled; 0: never.
-  double late_step_secs = 10;
-  double connect_timeout_secs = 7200;  // how long a task that has not been seen yet is waited for
-  bool allow_insecure = false;         // a client of a cluster off loopback without TLS
+  std::chrono::milliseconds late_step{10'000};
+  // How long a task that has not been seen yet is waited for.
+  std::chrono::milliseconds connect_timeout = std::chrono::hours(2);
+  bool allow_insecure = false;  // a client of a cluster off loopback without TLS
 };
 
 // Logs a warning for each field of `config` that is set and has no effect, once for each field in the process. Session
@@ -44,7 +45,7 @@ struct COHORT_EXPORT SessionConfig {
 COHORT_EXPORT void WarnOfFieldsWithoutEffect(const SessionConfig& config);
 
 struct COHORT_EXPORT RunOptions {
-  int64_t timeout_in_ms = 0;  // overrides operation_timeout_in_ms
+  std::chrono::milliseconds timeout{0};  // 0: SessionConfig::operation_timeout
 };
 
 using FeedList = std::vector<std::pair<Output, Tensor>>;

@@ -42,14 +42,15 @@ struct COHORT_EXPORT SupervisorOptions {
   // Default: an op that merges all summaries of the graph. Output(): no summaries. If the op needs a fed value, the
   // supervisor does not run it and logs a warning; fetch it in the program and pass it to SummaryComputed.
   std::optional<Output> summary_op;
-  double save_model_secs = 600;      // 0: no checkpoints
-  double save_summaries_secs = 120;  // also of the step counter; 0: none
+  std::chrono::milliseconds save_model_interval = std::chrono::minutes(10);  // 0: no checkpoints
+  // Also of the step counter; 0: none.
+  std::chrono::milliseconds save_summaries_interval = std::chrono::minutes(2);
   // Longest pause between two looks whether the chief is ready. TensorFlow's default is 30 s, because it
   // makes a new session for each look; here a look is one step of an open session, so that waiting begins
   // with 10 ms and doubles.
-  double recovery_wait_secs = 1;
-  double max_wait_secs = 7200;
-  double stop_grace_secs = 120;
+  std::chrono::milliseconds recovery_wait{1000};
+  std::chrono::milliseconds max_wait = std::chrono::hours(2);
+  std::chrono::milliseconds stop_grace = std::chrono::minutes(2);
   std::string checkpoint_basename = "model.ckpt";
   // false: start from the initial values even if logdir has checkpoints. Those stay as they are. New ones are added,
   // and the state file then lists only the new ones.
@@ -74,12 +75,12 @@ class COHORT_EXPORT Supervisor {
 
   // Returns a session whose first step can run. One session at a time.
   // The chief restores the newest intact checkpoint of logdir, or runs init_op if there is none. Then it starts the
-  // services: it saves a checkpoint at once and every save_model_secs, and writes summaries and `global_step/sec` every
-  // save_summaries_secs. Other workers wait until the chief has prepared the model.
-  // Throws what the session throws (UnavailableError, ... name the task); DeadlineExceededError with the names of
-  // variables without a value after max_wait_secs; UnavailableError if options.server has lost the chief for longer
-  // than its orphan_timeout; FailedPreconditionError if a variable has no value after the chief's initialization;
-  // CancelledError if RequestStop is called during the wait.
+  // services: it saves a checkpoint at once and every save_model_interval, and writes summaries and `global_step/sec`
+  // every save_summaries_interval. Other workers wait until the chief has prepared the model. Throws what the session
+  // throws (UnavailableError, ... name the task); DeadlineExceededError with the names of variables without a value
+  // after max_wait; UnavailableError if options.server has lost the chief for longer than its orphan_timeout;
+  // FailedPreconditionError if a variable has no value after the chief's initialization; CancelledError if RequestStop
+  // is called during the wait.
   ManagedSession managed_session(const std::string& target = "", const SessionConfig& config = {});
 
   // Returns true after RequestStop, and after a service has failed.
@@ -87,7 +88,7 @@ class COHORT_EXPORT Supervisor {
   // Ends the services, and makes should_stop() return true so that the program's loop ends. ManagedSession::Close
   // throws `error`, unless it is an OutOfRangeError, which means a clean end.
   void RequestStop(std::exception_ptr error = nullptr) { coordinator_.RequestStop(std::move(error)); }
-  // Calls RequestStop, then waits up to stop_grace_secs for the services.
+  // Calls RequestStop, then waits up to stop_grace for the services.
   void Stop();
 
   // Writes a fetched summary (string scalar) to the chief's event file. Does nothing at other workers.

@@ -6,6 +6,7 @@
 //   if (task.job == "ps") return task.Serve();
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,14 +21,14 @@ namespace cohort::train {
 
 // The flags of TensorFlow's parameter-server programs, and some of Cohort's.
 struct COHORT_EXPORT TaskFlags {
-  std::string ps_hosts;                  // "host:port,host:port"
-  std::string worker_hosts;              // "host:port,host:port"
-  std::string job_name;                  // "ps" or "worker"
-  std::optional<int> task_index;         // default: 0
-  std::string bind;                      // "host:port" to listen on, if that is not the address in the hosts
-  bool allow_insecure = false;           // work without TLS beyond this machine
-  std::optional<double> orphan_timeout;  // seconds, for ServerOptions::orphan_timeout
-  std::optional<double> chief_timeout;   // seconds, for ServerOptions::chief_timeout
+  std::string ps_hosts;           // "host:port,host:port"
+  std::string worker_hosts;       // "host:port,host:port"
+  std::string job_name;           // "ps" or "worker"
+  std::optional<int> task_index;  // default: 0
+  std::string bind;               // "host:port" to listen on, if that is not the address in the hosts
+  bool allow_insecure = false;    // work without TLS beyond this machine
+  std::optional<std::chrono::milliseconds> orphan_timeout;  // ServerOptions::orphan_timeout
+  std::optional<std::chrono::milliseconds> chief_timeout;   // ServerOptions::chief_timeout
 };
 
 // Removes these flags from the command line: "--ps_hosts=A,B" or "--ps_hosts A,B". Dashes in a flag's name count as

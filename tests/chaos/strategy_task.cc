@@ -122,7 +122,7 @@ void Train(const Flags& flags, distribute::StrategyPtr* kept, Clock::time_point*
   server.silence_limit = flags.Ms("silence_ms", 60'000);
   server.heartbeat_interval = std::min(server.silence_limit / 5, std::chrono::milliseconds(1000));
   server.config.intra_op_parallelism_threads = 1;
-  server.config.connect_timeout_secs = flags.Number("connect_timeout_secs", 7200);
+  server.config.connect_timeout = flags.Seconds("connect_timeout_secs", 7200);
   *kept = distribute::MultiWorkerMirrored(
       {.communication = {.implementation = distribute::ImplementationByName(flags.Text("implementation", "auto"))},
        .replicas_per_worker = static_cast<int>(flags.Integer("replicas", 1)),

@@ -15,6 +15,7 @@ import formatting
 import include_order
 import lint_test
 import listed_sources
+import op_names
 import public_headers
 import scripts
 import sizes
@@ -22,7 +23,7 @@ import tree as trees
 import words
 
 CHECKS = [include_order, public_headers, exports, listed_sources, document_paths, scripts, words, sizes, code_sizes,
-          backend_doors, activation_names]
+          backend_doors, activation_names, op_names]
 
 
 def self_test():

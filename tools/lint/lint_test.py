@@ -11,6 +11,7 @@ import document_paths
 import exports
 import include_order
 import listed_sources
+import op_names
 import public_headers
 import scripts
 import sizes
@@ -71,6 +72,16 @@ class PublicHeadersTest(unittest.TestCase):
                      "cohort/core/b.h": "#pragma once\n",
                      "cohort/core/c_internal.h": "#pragma once\n#include <dnnl.hpp>\n"})
         self.assertEqual(public_headers.check(tree), [])
+
+    def test_layers_below_a_session(self):
+        def problems(header):
+            return public_headers.check(Tree({"cohort/cohort.h": '#pragma once\n#include "cohort/runtime/session.h"\n',
+                                              "cohort/runtime/session.h": f'#pragma once\n#include "{header}"\n',
+                                              header: "#pragma once\n"}))
+        self.assertEqual(problems("cohort/device/device_attributes.h"), [])
+        for header in ["cohort/device/device.h", "cohort/backends/cpu/a.h", "cohort/runtime/plan/plan.h"]:
+            self.assertEqual(len(problems(header)), 1, header)
+            self.assertIn(f"cohort/runtime/session.h > {header}", problems(header)[0])
 
     def test_missing_umbrella(self):
         self.assertEqual(len(public_headers.check(Tree({"cohort/core/b.h": "#pragma once\n"}))), 1)
@@ -134,6 +145,24 @@ using Fn = void (*)(int);
         problems = self.check("#pragma once\n", **{"cohort/core/b.h": "class COHORT_EXPORT B {};\n"})
         self.assertEqual(len(problems), 1)
         self.assertIn("cohort/core/b.h", problems[0])
+
+
+class OpNamesTest(unittest.TestCase):
+    def problems(self, text, path="cohort/ops/a.h"):
+        return op_names.check(Tree({path: text}))
+
+    def test_the_last_parameter_is_the_name(self):
+        self.assertEqual(self.problems('Output Neg(Output x, const NodeName& name = "");\n'), [])
+        self.assertEqual(self.problems('Output Pad(Output x, const Masks& m = {},\n           const NodeName& name = "");\n'), [])
+        self.assertIn("cohort/ops/a.h:2: Neg", self.problems("\nOutput Neg(Output x);\n")[0])
+        self.assertEqual(len(self.problems("Node* Split(Output x, const Masks& m = {});\n")), 1)
+        self.assertEqual(len(self.problems('Output Neg(Output x, const NodeName& name = "", int n = 0);\n')), 1)
+
+    def test_what_adds_no_node_of_its_own(self):
+        for text in ["DType VariableDType(Output handle);\n", "inline Output operator-(Output x) { return x; }\n",
+                     "Output OnesLike(Output x, const NodeName& name);\n"]:
+            self.assertEqual(self.problems(text), [], text)
+        self.assertEqual(self.problems("Output Neg(Output x);\n", "cohort/graph/a.h"), [])
 
 
 class ListedSourcesTest(unittest.TestCase):

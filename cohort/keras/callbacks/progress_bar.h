@@ -2,6 +2,7 @@
 // Elsewhere it is plain lines.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
@@ -20,10 +21,10 @@ class COHORT_EXPORT ProgressBar {
   using Clock = std::function<double()>;  // seconds from any start, for tests
 
   struct Options {
-    int64_t target = 0;           // number of steps; 0: not known
-    int verbose = 1;              // 0 silent, 1 bar, 2 one line at the end
-    bool terminal = true;         // true: a bar that overwrites itself; false: one line at the end
-    double interval_secs = 0.05;  // between two drawings
+    int64_t target = 0;                      // number of steps; 0: not known
+    int verbose = 1;                         // 0 silent, 1 bar, 2 one line at the end
+    bool terminal = true;                    // true: a bar that overwrites itself; false: one line at the end
+    std::chrono::milliseconds interval{50};  // between two drawings
     std::string unit = "step";
   };
   ProgressBar(std::ostream& out, Options options, Clock now = {});
