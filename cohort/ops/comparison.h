@@ -1,6 +1,8 @@
-// Truth values, element by element, with broadcasting. A comparison with NaN is false, NotEqual is true. Either of the
-// two may be a number (operand.h). There are operators for the order; == asks whether two Outputs are the same output
-// of the same node, so equal elements are asked for with Equal.
+// Comparisons and logic, element by element. The results are bool. Both operands have one dtype, and their shapes
+// broadcast. Either of the two may be a number (operand.h). A comparison with NaN is false, but NotEqual is true. The
+// Logical functions take bool. Adding a node throws InvalidArgumentError if the dtypes differ or the shapes do not
+// broadcast. The operators <, <=, > and >= add nodes. The operator == does not: it says whether two Outputs are the
+// same output of the same node. To compare elements, call Equal.
 #pragma once
 
 #include "cohort/core/export.h"

@@ -1,4 +1,5 @@
-// Ops whose operands are positions.
+// Ops that work with positions: look-ups, one-hot vectors, unique values. Indices are int32 or int64; OneHot also takes
+// uint8.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +11,20 @@
 
 namespace cohort::ops {
 
-// params[..., indices, ...] along `axis`: shape params[:axis] + indices + params[axis+1:]; with batch_dims b
-// the first b dimensions of both go together. An index outside [0, dim) is an InvalidArgumentError that names
-// it. The gradient of axis 0 is sparse.
+// Returns params[..., indices, ...] along `axis`, with the shape params[:axis] + indices + params[axis+1:]. With
+// `batch_dims` b, the first b dimensions of both belong together. An index outside [0, dim) fails the step with
+// InvalidArgumentError, which names the index. The gradient of axis 0 is sparse.
 COHORT_EXPORT Output Gather(Output params, const Operand& indices, int axis = 0, int batch_dims = 0);  // op GatherV2
 
-// on_value at the index, off_value elsewhere, along a new dimension `axis` (-1: the last) of `depth`. An
-// index outside [0, depth) gives a row of off_value.
+// Returns on_value at the index and off_value elsewhere, along a new dimension `axis` (-1: the last) of size `depth`.
+// An index outside [0, depth) gives a row of off_value.
 COHORT_EXPORT Output OneHot(const Operand& indices, const Operand& depth, const Operand& on_value,
                             const Operand& off_value, int axis = -1);
 COHORT_EXPORT Output OneHot(Output indices, int depth, DType dtype = DType::kFloat32);
 
 struct COHORT_EXPORT UniqueResult {
-  Output y;    // [n] each value once, in the order of first appearance
-  Output idx;  // of x's shape: x = y[idx]
+  Output y;    // [n], each value once, in the order of first appearance
+  Output idx;  // has x's shape: x = y[idx]
 };
 COHORT_EXPORT UniqueResult Unique(Output x, DType out_idx = DType::kInt32);
 struct COHORT_EXPORT UniqueCountsResult {
@@ -33,7 +34,7 @@ struct COHORT_EXPORT UniqueCountsResult {
 };
 COHORT_EXPORT UniqueCountsResult UniqueWithCounts(Output x, DType out_idx = DType::kInt32);
 
-// Positions of the elements that are true (not zero), one row [rank] int64 each, in row-major order.
+// Returns the positions of the elements that are true (not zero), in row-major order: int64 [n, rank].
 COHORT_EXPORT Output Where(Output condition);
 
 }  // namespace cohort::ops

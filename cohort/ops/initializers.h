@@ -1,5 +1,5 @@
-// Initial values of variables. Random ones are stateless: they follow from the graph's seed, the initializer's seed and
-// the variable's name alone, so that every replica and every run with the same seed starts from the same numbers.
+// Initial values of variables. Random values are stateless: they follow only from the graph's seed, the initializer's
+// seed and the variable's name. So every replica, and every run with the same seed, starts from the same numbers.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,15 @@
 
 namespace cohort::ops {
 
-// How many inputs each output of a layer sums up, and the reverse.
+// The number of inputs that each output of a layer sums up (in), and the number of outputs to which each input
+// contributes (out).
 struct COHORT_EXPORT FanCounts {
   double in;
   double out;
 };
-// Rank 0: 1, 1; rank 1: n, n; rank 2: rows, columns; more: the last two dimensions times the receptive field, the
-// product of the others (depthwise kernels are no exception, as in TensorFlow).
+// Returns the fans of a shape. Rank 0: 1, 1. Rank 1: n, n. Rank 2: rows, columns. Higher ranks: the last two dimensions
+// times the receptive field, which is the product of the others. Depthwise kernels are not an exception, as in
+// TensorFlow.
 COHORT_EXPORT FanCounts Fans(const Shape& shape);
 
 struct COHORT_EXPORT InitializerRequest {
@@ -26,9 +28,9 @@ struct COHORT_EXPORT InitializerRequest {
   Shape shape;  // fully defined
   DType dtype;
   std::string name;                              // full name of the variable
-  std::optional<FanCounts> fans = std::nullopt;  // where they are not those of the shape
+  std::optional<FanCounts> fans = std::nullopt;  // set if they are not those of the shape
 };
-// Adds the nodes of one initial value of the shape and dtype asked for.
+// Adds the nodes of one initial value, which has the requested shape and dtype.
 using Initializer = std::function<Output(const InitializerRequest&)>;
 
 // Defaults are TensorFlow's v1 initializers'. `seed` distinguishes two initializers for the same name.

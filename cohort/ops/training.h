@@ -1,6 +1,8 @@
-// Updates of variables by gradients, each one pass over variable and slots. `var` and the slots are handles; learning
-// rates and the like are scalars of the variable's dtype; formulas are TensorFlow's for the op of the same name. Where
-// indices repeat, the sparse forms apply one row after another: sum repeated rows first (see train/optimizer.h).
+// Ops that update variables by gradients. Each is one pass over the variable and its slots. `var` and the slots are
+// handles. Learning rates and similar values are scalars of the variable's dtype. The gradient has the variable's shape
+// and dtype. The formulas are TensorFlow's for the op of the same name, if the comment does not say otherwise. If
+// indices repeat, the sparse forms apply one row after another, so sum repeated rows first (see train/optimizer.h). All
+// throw InvalidArgumentError for shapes or dtypes that do not fit.
 #pragma once
 
 #include <string>
@@ -34,7 +36,7 @@ struct COHORT_EXPORT AdamScalars {
 COHORT_EXPORT Node* ResourceApplyAdam(Output var, Output m, Output v, const AdamScalars& scalars, Output grad,
                                       bool use_nesterov = false);
 
-// The same without Nesterov, then vhat = max(vhat, v), and vhat in place of v under the root.
+// As ResourceApplyAdam without Nesterov. Then vhat = max(vhat, v), and vhat replaces v under the root.
 COHORT_EXPORT Node* ResourceApplyAdamWithAmsgrad(Output var, Output m, Output v, Output vhat,
                                                  const AdamScalars& scalars, Output grad);
 
@@ -43,7 +45,7 @@ struct COHORT_EXPORT RMSPropScalars {
 };
 // ms += (g^2 - ms)(1 - rho);  mom = momentum mom + lr g / sqrt(ms + epsilon);  var -= mom
 COHORT_EXPORT Node* ResourceApplyRMSProp(Output var, Output ms, Output mom, const RMSPropScalars& scalars, Output grad);
-// mg += (g - mg)(1 - rho), and ms - mg^2 in place of ms under the root
+// As ResourceApplyRMSProp, with mg += (g - mg)(1 - rho), and ms - mg^2 instead of ms under the root.
 COHORT_EXPORT Node* ResourceApplyCenteredRMSProp(Output var, Output mg, Output ms, Output mom,
                                                  const RMSPropScalars& scalars, Output grad);
 
@@ -53,13 +55,14 @@ struct COHORT_EXPORT FtrlScalars {
 // a' = accum + g^2;  linear += g - (a'^-p - accum^-p) / lr var, p = lr_power;  q = a'^-p / lr + 2 l2;
 // var = (clip(linear, -l1, l1) - linear) / q;  accum = a'
 COHORT_EXPORT Node* ResourceApplyFtrl(Output var, Output accum, Output linear, Output grad, const FtrlScalars& scalars);
-// linear also grows by 2 l2_shrinkage var.
+// As ResourceApplyFtrl, but linear also grows by 2 l2_shrinkage var.
 COHORT_EXPORT Node* ResourceApplyFtrlV2(Output var, Output accum, Output linear, Output grad,
                                         const FtrlScalars& scalars, Output l2_shrinkage);
-// var -= alpha var: decoupled weight decay, alpha = its rate times the learning rate. TensorFlow has no op for it.
+// var -= alpha var. This is decoupled weight decay, and alpha is its rate times the learning rate. TensorFlow has no op
+// for it.
 COHORT_EXPORT Node* ResourceApplyWeightDecay(Output var, Output alpha);
 
-// The same for rows `indices` [n] (int32 or int64) of the variable; grad [n, ...row].
+// The sparse forms do the same for the rows `indices` [n] (int32 or int64) of the variable. grad is [n, ...row].
 COHORT_EXPORT Node* ResourceSparseApplyMomentum(Output var, Output accum, Output lr, Output grad, Output indices,
                                                 Output momentum, bool use_nesterov = false);
 COHORT_EXPORT Node* ResourceSparseApplyKerasMomentum(Output var, Output accum, Output lr, Output grad, Output indices,

@@ -1,5 +1,5 @@
-// Element by element functions of one tensor. The result has the shape and, unless said otherwise, the dtype
-// of x.
+// Functions of one tensor, element by element. The result has the shape of x and, unless a comment says otherwise, its
+// dtype. Throw InvalidArgumentError for a dtype that the op does not take, when the node is added.
 #pragma once
 
 #include "cohort/core/export.h"
@@ -24,7 +24,7 @@ COHORT_EXPORT Output Tan(Output x);
 COHORT_EXPORT Output Erf(Output x);
 COHORT_EXPORT Output Floor(Output x);
 COHORT_EXPORT Output Ceil(Output x);
-COHORT_EXPORT Output Round(Output x);     // halves to the even neighbour
+COHORT_EXPORT Output Round(Output x);     // halves are rounded to the even neighbour
 COHORT_EXPORT Output IsNan(Output x);     // bool
 COHORT_EXPORT Output IsInf(Output x);     // bool
 COHORT_EXPORT Output IsFinite(Output x);  // bool

@@ -1,3 +1,5 @@
+// Cases of ops that read or change the shape, the dtype or the identity of a tensor, change the order of elements, or
+// make constants, fills and ranges.
 #include <cmath>
 #include <string>
 

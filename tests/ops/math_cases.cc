@@ -1,3 +1,5 @@
+// Cases of arithmetic: ops of one tensor, ops of two tensors with broadcasting, integers at their limits, comparisons,
+// selection and matrix products.
 #include <cmath>
 #include <limits>
 #include <string>

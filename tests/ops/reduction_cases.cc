@@ -1,3 +1,4 @@
+// Cases of reductions (over some and all axes, over no elements, with equal elements) and of running sums and products.
 #include <cmath>
 
 #include "cohort/ops/constant.h"
