@@ -55,7 +55,7 @@ train() {
   else
     printf '\n=== %s: 2 parameter servers, 2 workers\n' "$program"
   fi
-  # The pipe's exit status is the launcher's (pipefail).
+  # With pipefail the exit status is that of the launcher.
   "$BIN/cohort" launch "${CLUSTER[@]}" -- "$BIN/$program" --logdir="$logdir" --max_steps="$steps" "$@" \
     2>&1 </dev/null | tee "$output" ||
     { printf 'demo: %s failed; its output is in %s\n' "$program" "$output" >&2 && exit 1; }
@@ -91,7 +91,7 @@ train_mirrored() {
 
 main() {
   parse_arguments "$@"
-  # The programs themselves find the pictures by COHORT_DATA_DIR; if it names a folder without them, they fail.
+  # The programs find the images by COHORT_DATA_DIR. If it names a folder without them, they fail.
   local images=fashion_mnist
   if [[ -z ${COHORT_DATA_DIR:-} ]]; then
     images=generated_images

@@ -110,7 +110,7 @@ class IndexDecoder {
     if (element > 0 && entry.size != count * element) {
       Fail(key, StrCat("is ", entry.dtype_name(), entry.shape, " of ", count * element, " bytes but has ", entry.size));
     }
-    // A string takes one byte of length at least, and their checksum follows.
+    // Each string has at least one byte for its length, and the checksum of the lengths follows.
     if (entry.dtype() == DType::kString && entry.size - 4 < count) {
       Fail(key, StrCat("is ", entry.dtype_name(), entry.shape, " but has only ", entry.size, " bytes"));
     }

@@ -19,7 +19,7 @@ void CheckStorable(const std::string& name, const Tensor& tensor) {
                                     tensor.ToString(0), " for \"", name, "\""));
 }
 
-// An index under the final name would vouch for data that is about to change.
+// Publishes data and index. Removes an old index first, because it would describe data that are about to change.
 void PublishIndex(AtomicFile* index, const std::string& prefix, const std::function<void()>& publish_data) {
   const std::string directory = DirectoryOf(prefix);
   if (RemoveFile(IndexFileName(prefix))) SyncDirectory(directory);

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using google::protobuf::TextFormat;
 
-// Keeps protobuf from writing to stderr by itself.
+// Collects the first error, so that protobuf does not write errors to stderr.
 class FirstError final : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, int column, const std::string& message) override {

@@ -17,7 +17,7 @@
 namespace cohort {
 namespace {
 
-// Small variables are assigned together, up to this many bytes a step.
+// Small variables are assigned together in one step, up to this many bytes.
 constexpr size_t kRestoreBytes = size_t{4} << 20;
 
 double SecondsSince1970() {
@@ -50,7 +50,7 @@ std::vector<VariableInfo*> VariablesOf(const Graph& graph, const SaverOptions& o
   return variables;
 }
 
-// Reads every byte of what `prefix` has.
+// Checks every byte of the checkpoint `prefix`.
 Status CheckIntact(const std::string& prefix) {
   try {
     VerifyCheckpoint(prefix);

@@ -47,7 +47,7 @@ std::string RandomHex() {
   return text;
 }
 
-// A folder that goes with all that is in it.
+// A folder that the destructor removes with its contents.
 class TemporaryFolder {
  public:
   explicit TemporaryFolder(std::string path) : path_(std::move(path)) { CreateDirectories(path_); }

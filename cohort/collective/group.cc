@@ -15,8 +15,8 @@
 namespace cohort::collective {
 namespace {
 
-// The limit of one attempt to reach a process that listens and does not answer; it doubles each time. During an attempt
-// this process does not notice what the others say.
+// The time limit of one attempt to reach a process that listens but does not answer. It doubles each time. During an
+// attempt this process does not handle messages of other processes.
 constexpr std::chrono::seconds kFirstAttempt{1};
 constexpr std::chrono::seconds kLongestAttempt{4};
 

@@ -12,7 +12,7 @@
 namespace cohort::collective {
 namespace {
 
-// A peer that begins more groups than this before this process joins one is not sane.
+// Limits, so that a faulty peer cannot fill the memory with early joins.
 constexpr size_t kMaxEarlyJoins = 1000;
 constexpr size_t kMaxFailedGroups = 1000;
 

@@ -8,18 +8,19 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/mutex.h"
 
 namespace cohort::config {
 
 // A device of the machine.
-struct PhysicalDevice {
+struct COHORT_EXPORT PhysicalDevice {
   std::string name;         // "/physical_device:CPU:0"
   std::string device_type;  // "CPU"
   friend bool operator==(const PhysicalDevice&, const PhysicalDevice&) = default;
 };
 // A device that the program sees.
-struct LogicalDevice {
+struct COHORT_EXPORT LogicalDevice {
   std::string name;         // "/device:CPU:1", as device scopes and strategies take it
   std::string device_type;  // "CPU"
   friend bool operator==(const LogicalDevice&, const LogicalDevice&) = default;
@@ -27,23 +28,23 @@ struct LogicalDevice {
 
 // Returns the devices of the machine, visible or not. `device_type` "" means all types. All processors of the machine
 // are one CPU. A build without GPUs lists no GPU.
-std::vector<PhysicalDevice> ListPhysicalDevices(const std::string& device_type = "");
+COHORT_EXPORT std::vector<PhysicalDevice> ListPhysicalDevices(const std::string& device_type = "");
 // Returns the logical devices of the visible physical devices. After this call the Set functions throw.
-std::vector<LogicalDevice> ListLogicalDevices(const std::string& device_type = "");
+COHORT_EXPORT std::vector<LogicalDevice> ListLogicalDevices(const std::string& device_type = "");
 // Makes `devices` the only devices of their type that sessions and servers use, whatever their device_count is. An
 // empty list hides the type. `device_type` "" means all types. Throws InvalidArgumentError if the machine lacks one of
 // the devices, if one has another type, or if no CPU is left (every program needs the CPU).
-void SetVisibleDevices(const std::vector<PhysicalDevice>& devices, const std::string& device_type = "");
+COHORT_EXPORT void SetVisibleDevices(const std::vector<PhysicalDevice>& devices, const std::string& device_type = "");
 // Makes `count` logical devices share the physical device. Throws InvalidArgumentError if `count` is less than 1 or the
 // machine lacks the device.
-void SetLogicalDevices(const PhysicalDevice& device, int count);
+COHORT_EXPORT void SetLogicalDevices(const PhysicalDevice& device, int count);
 // Always throws InvalidArgumentError, because no device of this build has memory that can grow. It exists for programs
 // that call it, as in TensorFlow, for each device in ListPhysicalDevices("GPU"), which is empty in a build without
 // GPUs.
-void SetMemoryGrowth(const PhysicalDevice& device, bool enable);
+COHORT_EXPORT void SetMemoryGrowth(const PhysicalDevice& device, bool enable);
 
 // Holds the settings of the functions above. Thread-safe.
-class DeviceConfig {
+class COHORT_EXPORT DeviceConfig {
  public:
   // Returns the settings of the process, which exist as long as the process.
   static DeviceConfig& Global();

@@ -1,4 +1,4 @@
-// Gradients of which replicas bring some rows each.
+// Sums sparse gradients of replicas by gathering their rows.
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/distribute/strategy.h"
@@ -11,10 +11,10 @@
 namespace cohort::distribute {
 namespace {
 
-// Below that a table is cheaper in a bucket with other gradients than in collectives of its own.
+// A table below this size is cheaper in a bucket with other gradients than in collectives of its own.
 constexpr int64_t kSmallTable = 256 * 1024;
 
-// Nodes beside a gradient's own.
+// Scopes for nodes that are added beside a gradient.
 class Beside {
  public:
   Beside(Graph& graph, const std::string& device) : nowhere_(graph, nullptr), device_(graph, device) {}
@@ -73,7 +73,7 @@ PerReplica<Gradient> Strategy::GatherRows(const PerReplica<Gradient>& gradients)
     const Gradient all(ops::Concat(values, 0), ops::Concat(indices, 0), gradients[0].dense_shape);
     return PerReplica<Gradient>(gradients.size(), all);
   }
-  // Collectives take equally many rows of each: as many as the one with the most has.
+  // All members of a gather must have equally many rows, so they are padded to the largest number.
   PerReplica<Gradient> rows = gradients;
   ops::CollectiveKeys keys = replica_keys();
   keys.instance_key = ops::NextInstanceKey(graph);

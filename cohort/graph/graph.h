@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/mutex.h"
 #include "cohort/graph/node.h"
 #include "cohort/graph/node_builder.h"
@@ -20,7 +21,7 @@ namespace cohort {
 
 class Function;
 // An argument of a function.
-struct FunctionArg {
+struct COHORT_EXPORT FunctionArg {
   DType dtype = DType::kInvalid;
   Shape shape = Shape::UnknownRank();
   std::string name;  // name of its node in the body; "" if it does not matter
@@ -33,7 +34,7 @@ using FunctionBody = std::function<std::vector<Output>(Graph& body, const std::v
 
 // Owns its nodes, which are never removed. The program owns the graph. Several threads may add nodes at the same time.
 // A scope (graph/scopes.h) belongs to the thread that opened it.
-class Graph {
+class COHORT_EXPORT Graph {
  public:
   Graph();
   Graph(const Graph&) = delete;

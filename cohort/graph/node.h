@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/attr_value.h"
 #include "cohort/graph/op_def.h"
 
@@ -16,7 +17,7 @@ class Graph;
 class Node;
 
 // The value at output `index` of a node. Cheap to copy; valid as long as its graph.
-struct Output {
+struct COHORT_EXPORT Output {
   Node* node = nullptr;
   int index = 0;
 
@@ -30,7 +31,7 @@ struct Output {
 
 // One operation of a graph: an op with its name, inputs, attributes and device. NodeBuilder makes nodes. The graph owns
 // them, and they live as long as the graph. The methods that change a node are not thread-safe.
-class Node {
+class COHORT_EXPORT Node {
  public:
   int id() const { return id_; }
   const std::string& name() const { return name_; }

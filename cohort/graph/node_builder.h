@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/node.h"
 
 namespace cohort {
@@ -12,7 +13,7 @@ namespace cohort {
 // Collects the parts of one node: graph.Op("MatMul").Input(a).Input(b).Attr("transpose_a", true).Finish(). Attributes
 // that follow from the inputs (T, N, ...) and attributes with a default may be left out. Used once and by one thread;
 // different threads may add nodes to one graph at the same time.
-class NodeBuilder {
+class COHORT_EXPORT NodeBuilder {
  public:
   NodeBuilder(Graph& graph, std::string op) : graph_(&graph), op_(std::move(op)) {}
   NodeBuilder& Name(std::string name);       // a base: the graph makes it unique; default: the op's name

@@ -19,17 +19,18 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/files/model_files.h"
 #include "cohort/keras/model.h"
 
 namespace cohort::keras {
 
-struct PredictorOptions {
+struct COHORT_EXPORT PredictorOptions {
   std::map<std::string, LayerFactory> custom_layers;  // as LoadOptions has them
   SessionConfig session;                              // threads, time limit of each call
 };
 
-class Predictor {
+class COHORT_EXPORT Predictor {
  public:
   // An input or an output of the model.
   struct Value {

@@ -8,13 +8,14 @@
 #include <thread>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/mutex.h"
 
 namespace cohort::train {
 
 // The program owns it. Thread-safe, except that only one thread may call Loop, Join and Reset. The destructor stops and
 // joins the threads.
-class Coordinator {
+class COHORT_EXPORT Coordinator {
  public:
   Coordinator() = default;
   // Calls RequestStop and Join.

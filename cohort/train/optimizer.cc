@@ -142,7 +142,8 @@ Output Optimizer::SlotHandle(const ops::Variable& variable, const std::string& s
   return slots_.at({variable.info(), slot}).handle();
 }
 
-// Past the variable creators: a slot belongs to one concrete variable, replicated or sharded as that is.
+// Does not use the variable creators: a slot belongs to one concrete variable, and is replicated or sharded like that
+// variable.
 void Optimizer::MakeSlot(const ops::Variable& variable, const std::string& slot, double initial) {
   ops::Variable& made = slots_[{variable.info(), slot}];
   if (made.valid()) return;

@@ -105,7 +105,7 @@ Node* AdamOptimizer::ApplyDense(Output gradient, const ops::Variable& variable) 
                                 gradient);
 }
 
-// The moments of every row fade, whether it has a gradient or not.
+// The moments of every row decay, even if the row has no gradient.
 Node* AdamOptimizer::ApplySparse(const Gradient& gradient, const ops::Variable& variable) {
   return ApplyDense(ToDense(gradient), variable);
 }

@@ -34,7 +34,7 @@ class Patience {
         next_log_(Clock::now() + std::chrono::seconds(1)) {}
 
   bool over() const { return Clock::now() >= deadline_; }
-  // True once after a second, then every 10 s.
+  // Returns true once after a second, then every 10 s.
   bool ShouldLog() {
     const Clock::time_point now = Clock::now();
     if (now < next_log_) return false;

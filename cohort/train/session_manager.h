@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/runtime/session.h"
 #include "cohort/train/coordinator.h"
@@ -15,7 +16,7 @@
 namespace cohort::train {
 
 // The options of the waits of a SessionManager.
-struct SessionManagerOptions {
+struct COHORT_EXPORT SessionManagerOptions {
   // The longest pause between two looks whether the chief is ready, in seconds. TensorFlow's default is 30 s, because
   // it makes a new session for each look; here a look is one step of an open session, so the pauses begin with 10 ms
   // and double.
@@ -26,20 +27,20 @@ struct SessionManagerOptions {
 };
 
 // The checkpoints that PrepareSession and RecoverSession may restore.
-struct PrepareOptions {
+struct COHORT_EXPORT PrepareOptions {
   std::string checkpoint_dir;        // "": nothing is restored
   bool restore = true;               // false: start from the initial values and leave the checkpoints as they are
   bool wait_for_checkpoint = false;  // wait until checkpoint_dir has one
 };
 
 // A session that is ready for its first step.
-struct PreparedSession {
+struct COHORT_EXPORT PreparedSession {
   std::unique_ptr<Session> session;
   std::string restored;  // prefix of the restored checkpoint; "" if the model was initialized
 };
 
 // Used by one thread. The caller owns it. `graph`, `scaffold` and `coordinator` must outlive it.
-class SessionManager {
+class COHORT_EXPORT SessionManager {
  public:
   // Requires: the scaffold is finalized before another function is called.
   SessionManager(const Graph& graph, const Scaffold& scaffold, Coordinator& coordinator,

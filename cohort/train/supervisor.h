@@ -17,6 +17,7 @@
 
 #include "cohort/checkpoint/saver.h"
 #include "cohort/cluster/server.h"
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/variables.h"
 #include "cohort/runtime/session.h"
@@ -28,7 +29,7 @@
 namespace cohort::train {
 
 // The options of a Supervisor, with TensorFlow's names and defaults.
-struct SupervisorOptions {
+struct COHORT_EXPORT SupervisorOptions {
   bool is_chief = true;
   std::string logdir;       // of the chief, for checkpoints, events and graph.pbtxt; "": nothing is written
   Node* init_op = nullptr;  // default: the initializers of all variables that are not local
@@ -62,7 +63,7 @@ class ManagedSession;
 
 // Supervises one program. The program owns it. managed_session, Stop and ManagedSession::Close must be called by one
 // thread; the rest is thread-safe. End the managed session before the supervisor.
-class Supervisor {
+class COHORT_EXPORT Supervisor {
  public:
   // Adds the nodes that it needs and finalizes the graph. Throws InvalidArgumentError if this worker is not the chief
   // and has variables without a device, because workers could not share them.
@@ -130,7 +131,7 @@ class Supervisor {
 // Call Close at the end of the block: it throws the error of a service, or the error given to RequestStop. The
 // destructor does the same as Close, but only logs such an error. If the block is left by an exception, that exception
 // continues, nothing is saved, and other errors are logged.
-class [[nodiscard]] ManagedSession {
+class [[nodiscard]] COHORT_EXPORT ManagedSession {
  public:
   ~ManagedSession();
   ManagedSession(const ManagedSession&) = delete;

@@ -76,7 +76,8 @@ const Flag* FindFlag(const std::string& name) {
   return nullptr;
 }
 
-// A flag of the program's own is left to it, unless at most two letters make it one of these.
+// Throws if an unknown flag differs from one of these by at most two letters. Other unknown flags belong to the
+// program.
 void RefuseMisspelt(const std::string& name) {
   constexpr size_t kShortest = 6;  // shorter names are near too many others
   for (const Flag& flag : kFlags) {

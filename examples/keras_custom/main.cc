@@ -1,4 +1,4 @@
-// A layer and a training step of one's own, which tell two spirals apart: sines whose frequencies are learned.
+// Shows a program's own layer and its own training step. The model tells two spirals apart.
 #include <cmath>
 #include <cstdio>
 
@@ -6,7 +6,7 @@
 
 using namespace cohort;
 
-// sin(x frequencies + phases): [batch, in] -> [batch, 64].
+// Computes sin(x frequencies + phases) with learned frequencies: [batch, in] -> [batch, 64].
 struct Sines final : keras::Layer {
   Sines() : Layer("Sines") {}
   Output Call(keras::CallContext& ctx, Output x) const override {
@@ -16,7 +16,7 @@ struct Sines final : keras::Layer {
   }
 };
 
-// Trains on points that are moved a little, with gradients of norm 1 at most.
+// Moves the points a little, and clips the global norm of the gradients to 1.
 void RobustStep(keras::StepContext& step) {
   const Output x = step.x()[0];
   const Output y_pred = step.Call(x + 0.05f * ops::RandomStandardNormal(ops::ShapeOf(x)));

@@ -1,4 +1,4 @@
-// The examples that are one process: they learn, and say what they have learned from.
+// Tests of the examples that run in one process: they learn, and say which images they have used.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ void WithMissingDataDir() { setenv("COHORT_DATA_DIR", "/nonexistent", 1); }
 TEST(LocalExamplesTest, ALayerOfOnesOwnTellsTwoSpiralsApart) {
   LaunchedProgram program({KERAS_CUSTOM_PROGRAM});
   ASSERT_EQ(program.Wait(), 0) << program.err();
-  // A line between the two gets little more than half of the points right.
+  // A straight line between the two spirals gets little more than half of the points right.
   EXPECT_GE(NumberBehind(program.out(), "test accuracy: "), 0.9) << program.out();
 }
 
@@ -48,7 +48,7 @@ struct TrainingEnd {
   double test_accuracy = 0, val_loss = 0;
 };
 
-// Eight steps of the separable network on generated images.
+// Trains the separable network for eight steps on generated images.
 TrainingEnd TrainOnGenerated(const std::vector<std::string>& flags) {
   std::vector<std::string> command{FASHION_MNIST_PROGRAM, "--epochs=1", "--batch_size=32", "--max_images=256",
                                    "--verbose=2"};
@@ -63,8 +63,8 @@ TrainingEnd TrainOnGenerated(const std::vector<std::string>& flags) {
   return {NumberBehind(last, "test accuracy: "), NumberBehind(out, " - val_loss: ")};
 }
 
-// Guessing gets 0.1 of 256 images right with a standard deviation of 0.019, and a loss of log(10). Replicas make the
-// update of one device, so all end with its loss.
+// Guessing gets 0.1 of 256 images right, with a standard deviation of 0.019, and has a loss of log(10). Replicas make
+// the update of one device, so all trainings end with the loss of one device.
 TEST(LocalExamplesTest, TheSeparableNetworkLearnsTheSameUnderEachStrategy) {
   const TrainingEnd one = TrainOnGenerated({});
   EXPECT_GE(one.test_accuracy, 0.2);

@@ -1,4 +1,4 @@
-"""Files of whole models: Keras goes on with ours and we with its - layers, weights, optimizer, loss."""
+"""Files of whole models: Keras continues a training from our file, and we from Keras's."""
 
 import keras
 import numpy as np
@@ -12,7 +12,7 @@ STEPS, MORE = 3, 4
 
 
 class Scale(layers.Layer):
-    """As in keras_models_main.cc."""
+    """The layer of the same name in keras_models_main.cc."""
 
     def __init__(self, by, **kwargs):
         super().__init__(**kwargs)
@@ -91,17 +91,17 @@ MORE_MODELS = {
     "frozen_inside": frozen_inside,
 }
 ALL = {**MODELS, **MORE_MODELS}
-# Gelu is a lambda there, which Keras itself cannot save.
+# In this case Gelu is a lambda, which Keras itself cannot save.
 SAVED = [case for case in CASES if case[0] != "activations"] + [(name, "adam", 0.01) for name in MORE_MODELS]
-# Their training draws random numbers.
+# The training of these models draws random numbers.
 RANDOM = ("dropout",)
-# They compute in bfloat16, whose eight bits are rounded at other places there.
+# These models compute in bfloat16. Keras rounds its eight bits at other places.
 COARSE = ("mixed",)
 TWO_OUTPUTS = ("branches", "crossed")
 
 
 def described(case):
-    """Model with Keras, its loss, batches."""
+    """Returns a model of Keras, its loss, and batches."""
     name, optimizer, rate = case
     keras.utils.clear_session()
     keras.utils.set_random_seed(2)
@@ -163,7 +163,7 @@ def assert_same_losses(case, mine, theirs):
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory):
-    """Our models, saved: what they said by case, and the files."""
+    """Saves our models. Returns their results by case, and the files."""
     folder = tmp_path_factory.mktemp("ours")
     requests = []
     for case in SAVED:
@@ -207,7 +207,7 @@ def test_keras_freezes_what_we_froze(name, ours):
 
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory):
-    """Keras's models, saved, and what we make of the files."""
+    """Saves Keras's models. Returns them and our results with the files."""
     folder = tmp_path_factory.mktemp("theirs")
     requests, expected = [], []
     for case in SAVED:

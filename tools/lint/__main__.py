@@ -1,4 +1,5 @@
-"""`python3 tools/lint`: every check that takes seconds. Prints the problems, one a line; exits with 1 if there are any."""
+"""`python3 tools/lint` runs every check that takes seconds. It prints each problem on a line, and exits with 1 if there
+are any."""
 
 import os
 import sys
@@ -9,6 +10,7 @@ import activation_names
 import backend_doors
 import code_sizes
 import document_paths
+import exports
 import formatting
 import include_order
 import lint_test
@@ -19,7 +21,7 @@ import sizes
 import tree as trees
 import words
 
-CHECKS = [include_order, public_headers, listed_sources, document_paths, scripts, words, sizes, code_sizes,
+CHECKS = [include_order, public_headers, exports, listed_sources, document_paths, scripts, words, sizes, code_sizes,
           backend_doors, activation_names]
 
 

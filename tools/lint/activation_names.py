@@ -49,6 +49,8 @@ def check(tree, named=None, lists=None):
     for path in tree.with_suffix(".h", ".cc"):
         if path in HOMES or path.startswith("bench/"):
             continue
+        if not any(f'"{name}"' in tree.text(path) for name in watched):
+            continue
         literals = [token for token in _literals(tree, path) if token.text in watched]
         if not is_test(path):
             found += [((path, token.text), f"{path}:{token.line}: the literal \"{token.text}\" names an activation; ask "

@@ -59,7 +59,7 @@ TestDevice::TestDevice(DeviceAttributes attributes, std::shared_ptr<TaskResource
       host_(HostAttributes(attributes), task, 1) {}
 
 TestDevice::~TestDevice() {
-  // Copies first: they wait for the compute stream, and it may wait for them.
+  // Waits for the copies first: they wait for the compute stream, and it may wait for them.
   for (TestStream* stream : {&from_host_, &parts_->compute, &to_host_}) {
     (void)stream->Record()->Synchronize(std::chrono::steady_clock::now() + kPatience);
   }

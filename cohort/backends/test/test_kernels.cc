@@ -19,7 +19,7 @@
 namespace cohort {
 namespace {
 
-// Ops whose kernels hand their inputs on, or throw, and never read elements.
+// Ops whose kernels pass on their inputs or throw, and never read elements.
 constexpr std::array<std::string_view, 8> kReferenceOps = {
     "ExpandDims", "Identity", "IdentityN",   "Placeholder", "PlaceholderWithDefault",
     "Reshape",    "Squeeze",  "StopGradient"};
@@ -30,7 +30,7 @@ bool OutputOnHost(const Node& node, int i) { return node.output_arg(i).host_memo
 
 TestDevice& DeviceOf(const KernelContext& ctx) { return static_cast<TestDevice&>(ctx.device()); }
 
-// An accelerator's kernel would read what is not there.
+// An accelerator's kernel would read memory that does not exist.
 void CheckMemory(const KernelContext& ctx) {
   for (int i = 0; i < ctx.num_inputs(); ++i) {
     const bool wants_host = InputOnHost(ctx.node(), i);
@@ -119,7 +119,7 @@ struct VariablePlace {
     shadow->Assign(old.View().Clone());
     return shadow;
   }
-  // As if the step had not touched it.
+  // Leaves the old value, as if the step had not changed it.
   void KeepOld() const {
     if (out) CopyBytes(out->address, old.address, BytesOf(old.dtype, old.shape));
   }
@@ -286,7 +286,7 @@ class WaitingKernel final : public OpKernel {
   const std::unique_ptr<OpKernel> kernel_;
 };
 
-// The same for a CPU kernel that waits for something.
+// Does the same for a CPU kernel that waits.
 class WaitingAsyncKernel final : public AsyncOpKernel {
  public:
   explicit WaitingAsyncKernel(std::unique_ptr<OpKernel> kernel) : kernel_(std::move(kernel)) {}
@@ -342,7 +342,7 @@ void IsInitialized(KernelContext& ctx) {
   ctx.SetOutput(0, OutputOnHost(ctx.node(), 0) ? answer : ctx.device().CopyFromHostAsync(answer));
 }
 
-// Whether the CPU's kernel can work on the tensors of the device as they are.
+// Returns true if the CPU's kernel can use the tensors of the device directly.
 bool AnswersAtOnce(const Node& node) {
   if (std::find(kReferenceOps.begin(), kReferenceOps.end(), node.op_name()) != kReferenceOps.end()) return true;
   for (int i = 0; i < node.num_outputs(); ++i) {

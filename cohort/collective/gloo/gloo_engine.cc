@@ -18,7 +18,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The sequence numbers of data messages. An arrival has the collective's name as its tensor, a turn its number.
+// The sequence numbers of the engine's messages. The tensor of an arrival is the collective's name. The tensor of a
+// turn is its number.
 constexpr int32_t kArrival = 0;
 constexpr int32_t kTurn = 1;
 
@@ -87,7 +88,7 @@ void GlooEngine::Connect(const std::vector<std::vector<std::string>>& endpoints)
     const auto process = static_cast<size_t>(host_.members().process_of(static_cast<int>(rank)));
     for (auto& lane : by_lane) lane[rank] = endpoints.at(process).at(taken[process]++);
   }
-  // All at once, because each waits for others, some of them of this process.
+  // Connects all lanes at the same time, because each waits for others, some of them in this process.
   std::vector<Status> outcomes(lanes_.size());
   std::vector<std::thread> threads;
   const auto connect = [this, &by_lane, &outcomes](size_t i) {
@@ -179,7 +180,8 @@ void GlooEngine::GiveTurnIfAgreed(const CallId& id, const PendingArrivals& arriv
     if (arrivals_.erase(id) == 0) return;  // another thread has given it its turn
     turn = turns_[LaneOf(signature)]++;
   }
-  // Other processes first: a call of this process may end, and the group with it, before they have got the message.
+  // Sends to other processes first. Otherwise a call of this process, and with it the group, could end before they get
+  // the message.
   const MemberList& members = host_.members();
   for (int rank = 0; rank < members.size(); ++rank) {
     if (members.local_index(rank) >= 0) continue;

@@ -31,12 +31,13 @@ namespace {
 using gloo::transport::UnboundBuffer;
 using std::chrono::milliseconds;
 
-// Gloo gives a connection five times the timeout that a pair is made with.
+// Gloo waits for a connection five times as long as the timeout of a pair.
 constexpr milliseconds kConnectLimit = std::chrono::seconds(30);
 constexpr milliseconds kStallLimit = std::chrono::seconds(60);
 
-// Below, its ring is up to ten times slower with more members than cores, and is what stalls after small messages; far
-// above it is faster (bench/collective_bench --sides=gloo --before=4096).
+// For smaller tensors Gloo's ring is not used: it is up to ten times slower if there are more members than cores, and
+// it is the algorithm that stalls after small messages. For much larger tensors it is faster (bench/collective_bench
+// --sides=gloo --before=4096).
 constexpr size_t kRingFrom = 32 * 1024 * 1024;
 
 // Gloo has no function that ends a wait. Closing a connection wakes a thread that waits for its next message, but not a
@@ -209,7 +210,7 @@ class Mesh final : public GlooMesh {
   void AllGather(const void* in, size_t bytes, void* out, uint32_t tag) override {
     Call("all-gather", [&] {
       gloo::AllgatherOptions options(context_);
-      // Gloo reads it; that its buffers are not const is a matter of its interface.
+      // Gloo only reads this buffer, although its interface takes no const pointer.
       options.setInput(static_cast<uint8_t*>(const_cast<void*>(in)), bytes);
       options.setOutput(static_cast<uint8_t*>(out), bytes * static_cast<size_t>(world_));
       options.setTag(tag);

@@ -8,7 +8,7 @@
 namespace cohort::collective {
 namespace {
 
-// The size of a part: it stays in a core's cache from the first to the last operand.
+// The size of a part. It stays in a core's cache while all operands are added.
 constexpr int64_t kPartBytes = 128 * 1024;
 
 const char* At(const Tensor& tensor, int64_t element) {

@@ -129,7 +129,7 @@ class CsvReader : public FileReader {
         StrCat("[data] expected a valid ", column.dtype, " in column ", at, "; got '", field, "'", Where()));
   }
 
-  // Replaces fields_ by those of the next record; false at the end of the file.
+  // Replaces fields_ by the fields of the next record. Returns false at the end of the file.
   bool ReadRecord() {
     fields_.clear();
     if (file_.Peek() < 0) return false;

@@ -20,12 +20,13 @@ struct Worker {
   int64_t count, index;
 };
 
-// Stages through which FILE goes on to their input; of Zip and Concatenate to all inputs.
+// For these stages, kFile continues with the input. For Zip and Concatenate, it continues with all inputs.
 constexpr std::array kPassThrough = {"Batch",   "Cache",    "Concatenate", "Filter",  "Interleave",
                                      "Map",     "Prefetch", "Rebatch",     "Repeat",  "Shard",
                                      "Shuffle", "Skip",     "Take",        "Unbatch", "Zip"};
 constexpr std::array kShuffles = {"Shuffle"};
-// Stages that a look at the first element goes past, so that it fills no buffer, starts no thread and caches nothing.
+// To read the first element, these stages are left out, so that no buffer is filled, no thread is started and nothing
+// is cached.
 constexpr std::array kOrderOrKeep = {"Cache", "Prefetch", "Shuffle"};
 constexpr std::array kOfTensors = {"FromTensors", "FromTensorSlices"};
 // Stages that keep the rows of batches.
@@ -37,7 +38,7 @@ bool IsOneOf(const DatasetNode& node, const Kinds& kinds) {
   return std::find(kinds.begin(), kinds.end(), node.kind()) != kinds.end();
 }
 
-// `node` without the stages of `kinds` in it, which are appended to `removed`, the outermost first.
+// Returns `node` without its stages of `kinds`. Appends these to `removed`, the outermost first.
 template <typename Kinds>
 NodePtr Without(const Kinds& kinds, const NodePtr& node, std::vector<NodePtr>* removed) {
   if (node->inputs().empty()) return node;
@@ -73,7 +74,7 @@ bool MakesReaders(const DatasetNode& node) {
   return HasReader(*node.Guard([&] { return function->Call(first); }));
 }
 
-// `node` over its part of the input: names of files, or what a function makes readers of.
+// Returns `node` with a Shard on its input, which is file names or the elements of which a function makes readers.
 NodePtr ShardInput(const NodePtr& node, const Worker& worker) {
   std::vector<NodePtr> shuffles;
   NodePtr input = Without(kShuffles, node->input(), &shuffles);

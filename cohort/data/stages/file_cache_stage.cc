@@ -29,7 +29,7 @@ std::string HeaderOf(const DatasetNode& node) {
   return out.Take();
 }
 
-// Several iterators, also of several processes, may write at once; the last to end is kept.
+// Several iterators may write at the same time, also in several processes. The file of the last one stays.
 std::string TemporaryName(const std::string& path) {
   static std::atomic<int> counter{0};
   return StrCat(path, ".", getpid(), ".", counter++, ".partial");

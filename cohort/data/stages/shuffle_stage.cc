@@ -35,7 +35,7 @@ PhiloxWords WordsAfter(const Seeds& seeds, uint64_t words) {
   return result;
 }
 
-// Each pass draws its two seeds from the generator of the shuffle's own.
+// Each pass draws its two seeds from a generator that has the shuffle's seeds.
 Seeds SeedsOfEpoch(const Seeds& seeds, int64_t epoch) {
   PhiloxWords words = WordsAfter(seeds, 2 * static_cast<uint64_t>(epoch));
   const uint64_t first = words();
@@ -62,7 +62,8 @@ class Ring {
     return std::move(first);
   }
 
-  // Numbers drawn; slots from the first on. Setting them puts the slots from index 0 on, which changes no draw.
+  // The number of draws, and the slots from the first one on. Set puts the slots at index 0 and after; this does not
+  // change later draws.
   uint64_t drawn() const { return drawn_; }
   std::vector<T> Contents() const {
     std::vector<T> contents;
@@ -86,7 +87,7 @@ class Ring {
   uint64_t drawn_ = 0;
 };
 
-// Over random access: a ring of indices, so that a position is the number of elements yielded.
+// For an input with random access: a ring of indices. A position is the number of elements that were yielded.
 class IndexShuffle : public StageIterator {
  public:
   IndexShuffle(NodePtr input, int64_t buffer_size, const Seeds& seeds)

@@ -17,7 +17,7 @@ struct Subset {
   int64_t limit = -1;
   bool require_non_empty = false;
 
-  // How many of `count` elements.
+  // Returns how many of `count` elements are in the subset.
   int64_t CountOf(int64_t count) const {
     if (limit >= 0 && (count == kInfiniteCardinality || count > limit)) count = limit;
     if (count < 0) return count;

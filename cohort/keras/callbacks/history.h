@@ -6,13 +6,14 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/callbacks/callback.h"
 #include "cohort/keras/callbacks/logs.h"
 
 namespace cohort::keras {
 
 // The logs of one Fit. The caller owns it. Not thread-safe.
-class History {
+class COHORT_EXPORT History {
  public:
   // Adds one epoch. If a name is new, or missing in this epoch, its value is NaN in the epochs without it.
   void Add(int epoch, const Logs& logs);
@@ -40,7 +41,7 @@ class History {
 };
 
 // Adds each epoch to `history`, which must outlive it.
-class HistoryCallback final : public Callback {
+class COHORT_EXPORT HistoryCallback final : public Callback {
  public:
   explicit HistoryCallback(History* history) : history_(history) {}
   void OnEpochEnd(int epoch, Logs& logs) override { history_->Add(epoch, logs); }

@@ -31,7 +31,7 @@ std::string Format(const char* format, Args... args) {
   return text;
 }
 
-// Columns that a terminal shows of `text`: one for each character of UTF-8.
+// Returns how many columns a terminal needs for `text`: one for each UTF-8 character.
 size_t Columns(std::string_view text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
@@ -52,7 +52,7 @@ std::string Metrics(const Logs& logs) {
   return text;
 }
 
-// " 12/345", the first number as wide as the second.
+// Returns for example " 12/345": the first number is as wide as the second.
 std::string Counter(int64_t current, int64_t target) {
   const auto width = static_cast<int>(std::to_string(target).size());
   return Format("%*lld/%lld", width, static_cast<long long>(current), static_cast<long long>(target));

@@ -8,13 +8,14 @@
 #include <memory>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/callbacks/callback.h"
 #include "cohort/keras/callbacks/logs.h"
 
 namespace cohort::keras {
 
 // The bar of one epoch. ProgressBarLogger owns it. Not thread-safe.
-class ProgressBar {
+class COHORT_EXPORT ProgressBar {
  public:
   using Clock = std::function<double()>;  // seconds from any start, for tests
 
@@ -50,17 +51,17 @@ class ProgressBar {
 };
 
 // Returns for example "12s", "3:05" or "1:02:03".
-std::string FormatDuration(double seconds);
+COHORT_EXPORT std::string FormatDuration(double seconds);
 // Returns for example "37ms/step", "2s/step" or "80us/step".
-std::string FormatTimePerUnit(double seconds, const std::string& unit);
+COHORT_EXPORT std::string FormatTimePerUnit(double seconds, const std::string& unit);
 // Returns the value with four decimals, "0.0998", or with an exponent, "1.2345e-05", if four decimals would show
 // nothing.
-std::string FormatMetricValue(double value);
+COHORT_EXPORT std::string FormatMetricValue(double value);
 
 // Shows the bar of every epoch, and of Evaluate. Writes to `out`, which must outlive it; the default is std::cout.
 // `terminal` says if `out` is a terminal. By default it asks the system, unless COHORT_PROGRESS is set to "bar" or
 // "plain".
-class ProgressBarLogger final : public Callback {
+class COHORT_EXPORT ProgressBarLogger final : public Callback {
  public:
   ProgressBarLogger();
   ProgressBarLogger(std::ostream& out, bool terminal) : out_(&out), terminal_(terminal) {}

@@ -89,7 +89,7 @@ class EarlyStoppingCallback final : public Callback {
     best_epoch_ = epoch;
     if (!options_.restore_best_weights) return;
     best_weights_.clear();
-    // Copies: the model's own tensors may go on changing.
+    // Makes copies, because the model's own tensors may change.
     for (const Tensor& weight : host().GetWeights()) best_weights_.push_back(weight.Clone());
   }
 
@@ -180,7 +180,7 @@ class SchedulerCallback final : public Callback {
 
   void OnTrainBegin() override { set_epoch_ = -1; }
   void OnEpochBegin(int epoch) override {
-    // A training that is taken up again within an epoch has the epoch's rate already.
+    // If a training is continued within an epoch, the rate of this epoch is already set.
     if (epoch == set_epoch_) return;
     const double rate = schedule_(epoch, host().GetLearningRate());
     if (!std::isfinite(rate)) {

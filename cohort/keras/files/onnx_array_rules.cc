@@ -67,7 +67,7 @@ struct ArrayRules {
     return t.onnx().AddConstant(node.name() + "/axes", axes);
   }
 
-  // The value of an input that says a shape: a constant, or what is computed, as ONNX wants it.
+  // Returns the value of an input that is a shape, in ONNX's form. It may be constant or computed.
   static std::string Int64s(OnnxTranslation& t, const Node& node, const Output& input) {
     if (t.Constant(input).defined()) return t.onnx().AddConstant(node.name() + "/shape", t.Integers(input));
     if (input.dtype() == DType::kInt64) return t.Plain(input);
@@ -191,7 +191,7 @@ struct ArrayRules {
     for (int i = 0; i < node.num_outputs(); ++i) t.SetPlain(node.output(i), parts[static_cast<size_t>(i)]);
   }
 
-  // Each part that is used by a look-up of its own, which drops the axis.
+  // Each used part becomes a look-up of its own, which removes the axis.
   static void Unpack(OnnxTranslation& t, const Node& node) {
     for (int i = 0; i < node.num_outputs(); ++i) {
       if (t.Uses(node.output(i)) == 0) continue;
@@ -232,7 +232,7 @@ struct ArrayRules {
     const Output& x = node.input(0);
     for (int64_t& axis : axes) axis = axis < 0 ? axis + x.shape().rank() : axis;
     std::sort(axes.begin(), axes.end());
-    // Over rows and columns, the channels' place does not matter.
+    // The layout does not matter for a sum over rows and columns.
     const bool nchw = t.OnlyNchw(x) && axes == Ints{1, 2};
     if (nchw) axes = {2, 3};
     const std::string value = nchw ? t.Nchw(x) : t.Plain(x);

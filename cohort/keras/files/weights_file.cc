@@ -22,7 +22,7 @@ namespace {
 constexpr char kVariables[] = "vars";
 constexpr char kBfloat16[] = "bfloat16";
 
-// The library has one set of global tables, and not every build of it has locks.
+// The library has one set of global tables, and some builds of it have no locks.
 Mutex& LibraryLock() {
   static Mutex lock;
   return lock;
@@ -63,7 +63,7 @@ void BeQuietAtExit() {
   static_cast<void>(registered);
 }
 
-// Closes what it holds.
+// Owns an object of the library; the destructor closes it.
 class Handle {
  public:
   using Close = herr_t (*)(hid_t);
@@ -81,7 +81,7 @@ class Handle {
   Close close_;
 };
 
-// Properties of a file that is in memory alone.
+// Returns the properties of a file that exists only in memory.
 Handle MemoryFile() {
   Handle properties(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   constexpr size_t kGrowth = size_t{1} << 20;
@@ -96,7 +96,7 @@ Handle Written(hid_t id, Handle::Close close, const std::string& what) {
   return Handle(id, close);
 }
 
-// The type of the elements in the file, which all but bool also have in memory.
+// Returns the type of the elements in the file. All dtypes but bool have this type in memory, too.
 Handle FileType(DType dtype) {
   switch (dtype) {
     case DType::kFloat32: return Handle(H5Tcopy(H5T_IEEE_F32LE), H5Tclose);
@@ -105,7 +105,7 @@ Handle FileType(DType dtype) {
     case DType::kInt64: return Handle(H5Tcopy(H5T_STD_I64LE), H5Tclose);
     case DType::kUint8: return Handle(H5Tcopy(H5T_STD_U8LE), H5Tclose);
     case DType::kBool: {
-      // numpy's bool, as h5py files it: an enumeration.
+      // numpy's bool, which h5py stores as an enumeration.
       Handle type(H5Tenum_create(H5T_STD_I8LE), H5Tclose);
       for (const auto& [name, value] : {std::pair("FALSE", int8_t{0}), std::pair("TRUE", int8_t{1})}) {
         H5Tenum_insert(type.get(), name, &value);

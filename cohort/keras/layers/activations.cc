@@ -26,7 +26,7 @@ Output Gelu(Output x) {
   return ops::Mul(ops::Mul(Number(x, 0.5), x), phi);
 }
 
-// Probabilities are float32, whatever is computed in.
+// Probabilities are always float32.
 Output Probabilities(Output x) {
   return ops::Softmax(x.dtype() == DType::kBfloat16 ? ops::Cast(x, DType::kFloat32) : x);
 }

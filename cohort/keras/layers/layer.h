@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/keras/files/config.h"
 #include "cohort/keras/layers/initializers.h"
@@ -37,28 +38,29 @@ class LayerInstance;
 class ModelState;
 
 // Shape and dtype of a value that flows between layers. Dimension 0 of the shape is the batch, mostly unknown.
-struct LayerInput {
+struct COHORT_EXPORT LayerInput {
   DType dtype = DType::kFloat32;
   Shape shape = Shape::UnknownRank();
 };
 
-// A weight that a layer wants to have.
-struct WeightSpec {
+// A weight that a layer declares.
+struct COHORT_EXPORT WeightSpec {
   std::string name;  // "kernel"; unique in the layer
   Shape shape;       // fully defined
   DType dtype = DType::kFloat32;
   Initializer initializer = "glorot_uniform";
   bool trainable = true;
   Regularizer regularizer = {};
-  // For initializers that scale by fans: where the generic rule of the shape (ops::Fans) is not the truth.
+  // The fans for initializers that scale by them, if the general rule for the shape (ops::Fans) is wrong for this
+  // weight.
   std::optional<ops::FanCounts> fans = std::nullopt;
 };
 
-// What Layer::Call may use of the instance of the model that is being built.
-class CallContext {
+// The functions that Layer::Call may use. LayerInstance makes one for each call. One thread, during the call.
+class COHORT_EXPORT CallContext {
  public:
   Graph& graph() const;
-  // Whether the nodes are for a training step: dropout drops, batch statistics are taken.
+  // Returns true if the nodes are for a training step: then Dropout drops and batch statistics are taken.
   bool training() const;
   // Whether the layer's weights are trained: the layer is trainable, and so are those around it. A frozen layer that
   // keeps statistics computes as in inference, and leaves them as they are.
@@ -71,29 +73,29 @@ class CallContext {
   Output weight(const std::string& name) const { return Computed(value(name)); }
   // Likewise, in the dtype that it was declared with: if precision matters, and for the values of updates.
   Output value(const std::string& name) const;
-  // Its variable, for lookups by row. Its value() is that of the step's start, without updates.
+  // Returns the variable of a weight, for look-ups by row. Its value() is that at the begin of the step, without
+  // updates.
   ops::Variable variable(const std::string& name) const;
-  // Numbers in the dtype that is computed in: float32, or bfloat16 in a model of mixed precision. Floating inputs of
-  // Call have it already.
+  // Returns `value` in the dtype of the computation: float32, or bfloat16 in a model of mixed precision. The floating
+  // inputs of Call already have this dtype.
   Output Computed(Output value) const;
-  // A layer inside this one; its weights are called "<this layer>/<that layer>/<weight>". The same layer given twice
-  // has the same weights.
+  // Adds a layer inside this one. Its weights are called "<this layer>/<that layer>/<weight>". If the same layer is
+  // added twice, both uses have the same weights.
   std::vector<Output> Call(const Layer& layer, const std::vector<Output>& inputs);
-  // The first value of a layer with one input.
+  // As above, for a layer with one input and one result.
   Output Call(const Layer& layer, Output input) { return Call(layer, std::vector<Output>{input}).at(0); }
-  // In training: from here on weight() and value() give `value`, in other calls of the layer too, and after the step
-  // the weight has the value of the last update (averaged over replicas). So a layer that is called twice updates its
-  // weight twice if `value` is computed from value(weight). Outside of training it is ignored. Throws
-  // InvalidArgumentError for a value of another dtype, shape or graph (a branch or loop returns its value to the graph
-  // around it).
+  // Gives a weight another value. From here on, weight() and value() return `value`, also in other calls of the layer.
+  // After the step the weight has the value of the last update, averaged over replicas. So if a layer is called twice
+  // and computes `value` from value(weight), its weight is updated twice. Outside of training, the call is ignored.
+  // Throws InvalidArgumentError for a value of another dtype, shape or graph. (The body of a branch or loop is another
+  // graph; it must return its value to the graph around it.)
   void AddUpdate(const std::string& weight, Output value);
   // Adds a scalar to the loss.
   void AddLoss(Output loss);
-  // In training: int32 [2], for stateless random ops. Each step, call of the layer and `seed` has another one; it
-  // follows from them and the model's seed alone, so that training that is taken up again goes on with the same
-  // numbers.
+  // In training, returns a seed for stateless random ops, int32 [2]. It differs for each step, each call of the layer
+  // and each `seed`. It depends only on these and on the model's seed, so a continued training gets the same numbers.
   Output StepSeed(int64_t seed = 0) const;
-  // The sum over all replicas of the step; with one replica the value itself.
+  // Returns the sum over all replicas of the step. With one replica, returns `value`.
   Output SumOverReplicas(Output value) const;
 
  private:
@@ -110,14 +112,14 @@ class CallContext {
 };
 
 // Thread-safe. Immutable, but for SetTrainable.
-class Layer : public std::enable_shared_from_this<Layer> {
+class COHORT_EXPORT Layer : public std::enable_shared_from_this<Layer> {
  public:
   virtual ~Layer() = default;
   Layer(const Layer&) = delete;
   Layer& operator=(const Layer&) = delete;
 
   const std::string& class_name() const { return class_name_; }  // "Dense"
-  // As given; "" where the model chooses one: "dense", then "dense_1", ...
+  // Returns the given name. If it is "", the model chooses a name: "dense", then "dense_1", ...
   const std::string& name() const { return name_; }
   // False: the layer is frozen, and none of its weights is trained.
   bool trainable() const { return trainable_.load(std::memory_order_relaxed); }
@@ -142,7 +144,7 @@ class Layer : public std::enable_shared_from_this<Layer> {
   virtual ConfigValue::Object Config() const;
 
  protected:
-  // Throws InvalidArgumentError for a name with a "/".
+  // Throws InvalidArgumentError if `name` has a "/".
   explicit Layer(std::string class_name, std::string name = "", bool trainable = true);
 
  private:
@@ -155,8 +157,9 @@ class Layer : public std::enable_shared_from_this<Layer> {
 
 struct LayerCall;
 
-// A value between the layers of a functional model: nothing is computed, it only says what follows from what.
-class LayerTensor {
+// A symbolic value between the layers of a functional model. It says which layer makes it from which values. Cheap to
+// copy.
+class COHORT_EXPORT LayerTensor {
  public:
   // `model`: the built model that the value was looked up in; null if it is none of a model. A further model that is
   // made of the value begins with copies of that model's weights.
@@ -180,13 +183,13 @@ class LayerTensor {
 };
 
 // Where the weights of a layer begin in a further model: with copies of those that it has at `path` of `model`.
-struct WeightOrigin {
+struct COHORT_EXPORT WeightOrigin {
   std::shared_ptr<ModelState> model;  // null: initial values are drawn
   std::string path;
 };
 
-// A layer that takes part in a model, by reference; cheap to copy. Copies are the same layer, with the same weights.
-class LayerRef {
+// A shared layer that takes part in models. Copies are the same layer with the same weights. Cheap to copy.
+class COHORT_EXPORT LayerRef {
  public:
   explicit LayerRef(std::shared_ptr<const Layer> layer, WeightOrigin origin = {})
       : layer_(std::move(layer)), origin_(std::move(origin)) {}
@@ -201,7 +204,7 @@ class LayerRef {
   // Applies the layer in a functional model. Throws InvalidArgumentError for inputs that the layer cannot take.
   LayerTensor operator()(const LayerTensor& input) const { return Apply({input}).at(0); }
   LayerTensor operator()(const std::vector<LayerTensor>& inputs) const { return Apply(inputs).at(0); }
-  // All results of a layer that has several.
+  // Returns all results of a layer that has several.
   std::vector<LayerTensor> Apply(const std::vector<LayerTensor>& inputs) const;
 
  private:
@@ -210,7 +213,7 @@ class LayerRef {
 };
 
 // One application of a layer.
-struct LayerCall {
+struct COHORT_EXPORT LayerCall {
   LayerRef layer;
   std::vector<LayerTensor> inputs;
 };
@@ -220,7 +223,7 @@ LayerRef MakeLayer(Args&&... args) {
   return LayerRef(std::make_shared<const L>(std::forward<Args>(args)...));
 }
 
-// What the layer gives for these inputs. Throws what Build and Call throw.
-std::vector<LayerInput> InferOutputs(const Layer& layer, const std::vector<LayerInput>& inputs);
+// Returns the specs of the layer's results for these inputs. Throws what Build and Call throw.
+COHORT_EXPORT std::vector<LayerInput> InferOutputs(const Layer& layer, const std::vector<LayerInput>& inputs);
 
 }  // namespace cohort::keras

@@ -1,4 +1,4 @@
-// LayerGraph: layers that feed one another, from inputs to outputs. What a Model consists of. Internal to keras/.
+// LayerGraph: the layers of a model and the values between them, from inputs to outputs. Internal to keras/.
 #pragma once
 
 #include <map>
@@ -12,10 +12,11 @@
 
 namespace cohort::keras {
 
-// A layer itself, so that a model can be part of another one.
+// The layers of a model. It is a layer itself, so that a model can be a part of another model. Shared between models;
+// immutable.
 class LayerGraph final : public Layer {
  public:
-  // Where a value comes from: result `index` of steps()[step].
+  // The source of a value: result `index` of steps()[step].
   struct Value {
     size_t step;
     int index;
@@ -37,9 +38,9 @@ class LayerGraph final : public Layer {
 
   const std::vector<LayerInput>& inputs() const { return input_specs_; }
   const std::vector<LayerInput>& outputs() const { return output_specs_; }
-  // Inputs come first, in their order; then as Keras orders layers, which is the order of weights in files: by the
-  // longest way to an output, the longest first, and among equals as a walk from the outputs meets the layers. So every
-  // step comes after those whose results it takes.
+  // Returns the layers in the order in which they can be called. Inputs come first, in their order. The other layers
+  // have Keras's order, which is the order of weights in files: the layer with the longest way to an output comes
+  // first. Layers with equal ways have the order in which a walk from the outputs reaches them.
   const std::vector<LayerStep>& steps() const { return steps_; }
   const std::vector<Value>& output_values() const { return outputs_; }
 
@@ -62,8 +63,8 @@ class LayerGraph final : public Layer {
   std::vector<LayerInput> input_specs_;
   std::vector<LayerInput> output_specs_;
   std::vector<LayerStep> steps_;
-  std::vector<const LayerCall*> visited_;  // what steps_ were made of
-  std::map<const Layer*, size_t> met_;     // the order in which the walk met the layers
+  std::vector<const LayerCall*> visited_;  // the calls of which steps_ were made
+  std::map<const Layer*, size_t> met_;     // the order in which the walk reached the layers
   std::vector<Value> outputs_;
   mutable std::vector<Inherited> inherited_;
 };

@@ -1,7 +1,11 @@
+// Keras's learning-rate schedules: their classes, their form in files, and the functions that describe them. A class
+// computes the rate with the functions of train/learning_rate.h.
 #include "cohort/keras/optimizers/learning_rate_schedule.h"
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/keras/files/config_reader.h"
+#include "cohort/keras/files/serialization.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/math.h"
@@ -36,6 +40,51 @@ ConfigValue::Object ConfigOf(const ExponentialDecayOptions& options) {
           {"decay_steps", options.decay_steps},
           {"decay_rate", options.decay_rate},
           {"staircase", options.staircase}};
+}
+
+ExponentialDecayOptions ReadExponential(ConfigReader& reader) {
+  ExponentialDecayOptions options = {};
+  reader.Ignore("name");
+  reader.Read("initial_learning_rate", options.initial_learning_rate);
+  reader.Read("decay_steps", options.decay_steps);
+  reader.Read("decay_rate", options.decay_rate);
+  reader.Read("staircase", options.staircase);
+  return options;
+}
+
+LearningRateSchedulePtr ReadPolynomial(ConfigReader& reader) {
+  PolynomialDecayOptions options = {};
+  reader.Ignore("name");
+  reader.Read("initial_learning_rate", options.initial_learning_rate);
+  reader.Read("decay_steps", options.decay_steps);
+  reader.Read("end_learning_rate", options.end_learning_rate);
+  reader.Read("power", options.power);
+  reader.Read("cycle", options.cycle);
+  return PolynomialDecay(options);
+}
+
+LearningRateSchedulePtr ReadCosine(ConfigReader& reader) {
+  CosineDecayOptions options = {};
+  reader.Ignore("name");
+  reader.Read("initial_learning_rate", options.initial_learning_rate);
+  reader.Read("decay_steps", options.decay_steps);
+  reader.Read("alpha", options.alpha);
+  reader.Read("warmup_target", options.warmup_target);
+  reader.Read("warmup_steps", options.warmup_steps);
+  return CosineDecay(options);
+}
+
+LearningRateSchedulePtr ReadPiecewise(ConfigReader& reader) {
+  std::vector<int64_t> boundaries;
+  std::vector<double> values;
+  reader.Ignore("name");
+  reader.ReadBy("boundaries", [&](const ConfigValue& value) {
+    for (const ConfigValue& boundary : value.AsList()) boundaries.push_back(boundary.AsInt());
+  });
+  reader.ReadBy("values", [&](const ConfigValue& value) {
+    for (const ConfigValue& rate : value.AsList()) values.push_back(rate.AsDouble());
+  });
+  return PiecewiseConstantDecay(boundaries, values);
 }
 
 void CheckSteps(const char* schedule, double decay_steps) {
@@ -126,6 +175,16 @@ LearningRateSchedulePtr PiecewiseConstantDecay(const std::vector<int64_t>& bound
        {"values", ConfigValue::List(values.begin(), values.end())}},
       [boundaries, values](Output iterations) { return train::PiecewiseConstant(iterations, boundaries, values); },
       "PiecewiseConstant");
+}
+
+LearningRateSchedulePtr DeserializeSchedule(const ConfigValue& value) {
+  static const ConfigMakers<LearningRateSchedulePtr> makers(
+      "schedule", {{"ExponentialDecay", [](ConfigReader& r) { return ExponentialDecay(ReadExponential(r)); }},
+                   {"InverseTimeDecay", [](ConfigReader& r) { return InverseTimeDecay(ReadExponential(r)); }},
+                   {"PolynomialDecay", ReadPolynomial},
+                   {"CosineDecay", ReadCosine},
+                   {"PiecewiseConstantDecay", ReadPiecewise}});
+  return MakeFromConfig("schedule", makers, value);
 }
 
 }  // namespace cohort::keras

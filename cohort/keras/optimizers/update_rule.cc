@@ -69,7 +69,7 @@ class RuleGraphOptimizer final : public GraphOptimizer, private train::Optimizer
     if (!rule_->has_sparse()) return ApplyDense(ToDense(gradient), variable);
     return Update(Gradient(CastTo(gradient.values, variable), gradient.indices, gradient.dense_shape), variable);
   }
-  // Making them dense sums them as well.
+  // Makes the gradient dense, which also sums repeated rows.
   bool AllowsRepeats() const override { return !rule_->has_sparse(); }
 
   static Output CastTo(Output gradient, const ops::Variable& variable) {
@@ -99,7 +99,7 @@ class RuleGraphOptimizer final : public GraphOptimizer, private train::Optimizer
     if (!clips()) return pairs;
     std::vector<Gradient> gradients;
     for (GradientAndVariable& pair : pairs) {
-      // A norm counts every row once.
+      // The norm counts each row once.
       if (pair.gradient.is_sparse()) pair.gradient = train::SumRepeatedRows(pair.gradient);
       gradients.push_back(pair.gradient);
     }

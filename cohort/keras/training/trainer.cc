@@ -18,7 +18,7 @@
 namespace cohort::keras {
 namespace {
 
-// Examples that the signal check looks at.
+// The number of examples that the signal check uses.
 constexpr int64_t kSignalExamples = 64;
 
 std::vector<Tensor> FirstExamples(const std::vector<Tensor>& batch, int64_t most) {

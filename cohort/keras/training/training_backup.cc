@@ -1,4 +1,4 @@
-// A run of Fit as bytes, and back: Trainer::BackUpTraining and RestoreTraining.
+// Trainer::BackUpTraining and RestoreTraining: the state of a running Fit as bytes, and back.
 #include <cstring>
 #include <map>
 

@@ -156,7 +156,7 @@ std::unique_ptr<OpKernel> MakePow(const KernelConstruction& c) {
   });
 }
 
-// Joins strings; broadcasting in the plain way.
+// Joins strings, with simple broadcasting.
 void JoinStrings(KernelContext& ctx) {
   const Tensor& a = ctx.input(0);
   const Tensor& b = ctx.input(1);
@@ -186,7 +186,7 @@ std::unique_ptr<OpKernel> MakeAdd(const KernelConstruction& c) {
   });
 }
 
-// Sums in the order of the inputs, two more at a time in one pass.
+// Adds in the order of the inputs, two inputs in each pass over the memory.
 template <typename T>
 struct AddOneBody {
   static COHORT_INLINE void Run(T* sum, const T* a, const T* b, int64_t n) {

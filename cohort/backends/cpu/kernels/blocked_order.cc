@@ -27,7 +27,7 @@ class ReorderKernel final : public OpKernel {
                         const_cast<void*>(input.raw_data()));
       dnnl::memory to(cpu::ImageDesc(shape, input.dtype(), to_), cpu::CpuEngine(), output.raw_data());
       dnnl::stream stream(cpu::CpuEngine());
-      // oneDNN keeps the primitives that it has made, reorders too.
+      // oneDNN itself keeps the primitives that it has made, also those that change orders.
       dnnl::reorder(from, to).execute(stream, from, to);
       stream.wait();
     } catch (const dnnl::error& error) {

@@ -78,7 +78,7 @@ class ConvolutionKernel final : public ConvolutionBase {
   }
 };
 
-// activation(convolution + bias). An activation that oneDNN cannot end in takes a pass of its own, in place.
+// Computes activation(convolution + bias). An activation that oneDNN cannot apply is applied in place afterwards.
 template <bool depthwise>
 class FusedConvolutionKernel final : public ConvolutionBase {
  public:

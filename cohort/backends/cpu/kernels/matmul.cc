@@ -24,7 +24,7 @@ namespace {
 
 using cpu::GemmShape;
 
-// Products of fewer multiplications than this are made by our own loops, which have no set-up to pay for.
+// Products with fewer multiplications than this use our own loops, which need no set-up.
 constexpr int64_t kTinyProduct = 16 * 16 * 16;
 
 // Product of two matrices of type T.
@@ -119,8 +119,8 @@ struct AddBiasBody {
   }
 };
 
-// activation(a b + bias), with the same roundings as the kernels of MatMul, BiasAdd and the activation one by one. The
-// bias is added and the activation applied to rows that are still in the cache.
+// Computes activation(a b + bias), with the same rounding as the kernels of MatMul, BiasAdd and the activation one
+// after another. Bias and activation are applied to rows that are still in the cache.
 template <typename T>
 class FusedMatMulKernel final : public OpKernel {
  public:

@@ -97,7 +97,7 @@ class AvgPoolGradKernel final : public PoolBase {
   cpu::CallCache calls_;
 };
 
-// Pools once more, for the places of the largest elements.
+// Pools again, to find the positions of the largest elements.
 class MaxPoolGradKernel final : public PoolBase {
  public:
   explicit MaxPoolGradKernel(const KernelConstruction& c) : PoolBase(c, true) {}
@@ -127,7 +127,7 @@ class MaxPoolGradKernel final : public PoolBase {
   cpu::CallCache calls_;
 };
 
-// A max pool that keeps the places of the largest elements, and its gradient.
+// A max pool that keeps the positions of the largest elements, and its gradient.
 class MaxPoolWithPlacesKernel final : public PoolBase {
  public:
   explicit MaxPoolWithPlacesKernel(const KernelConstruction& c) : PoolBase(c, true) {}

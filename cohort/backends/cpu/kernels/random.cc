@@ -136,7 +136,7 @@ void FillWith(const D& distribution, const Philox& start, Tensor& out, int threa
                  kCostOfGroup);
 }
 
-// A generator that advances; members of the kernel are guarded, since several steps may draw at once.
+// A generator that advances. Its lock allows several steps to draw at the same time.
 class GuardedPhilox {
  public:
   explicit GuardedPhilox(const KernelConstruction& c) {

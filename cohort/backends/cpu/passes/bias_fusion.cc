@@ -26,7 +26,7 @@ const char* FusedOp(const Node& node, const std::string& device_type) {
   return found->second;
 }
 
-// A product with what is fused into it.
+// A product, and the nodes that are fused into it.
 struct Pattern {
   const char* fused = nullptr;
   const Node* product = nullptr;

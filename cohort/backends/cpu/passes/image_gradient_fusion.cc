@@ -19,7 +19,7 @@ constexpr const char* kFilterAndBias = "_FusedConv2DBackpropFilter";
 constexpr const char* kPoolWithPlaces = "_MaxPoolWithPlaces";
 constexpr const char* kGradAtPlaces = "_MaxPoolGradAtPlaces";
 
-// Whether `node` or something that it needs is `wanted`.
+// Returns true if `wanted` is `node` or one of the nodes that it needs.
 bool Needs(const Node* node, const Node* wanted) {
   std::vector<const Node*> stack = {node};
   std::set<const Node*> seen = {node};
@@ -148,7 +148,7 @@ class GradientFuser {
     replaced_.insert(node);
   }
 
-  // Lets everyone read and wait for the new nodes.
+  // Connects all readers and control edges to the new nodes.
   void Redirect() {
     for (Node* node : graph_.nodes()) {
       if (replaced_.count(node) > 0) continue;

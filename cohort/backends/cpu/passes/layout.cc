@@ -80,7 +80,7 @@ const Shape& ShapeAt(const Node& node, int place) {
   return place == kResult ? node.output_shape(0) : node.input(place).shape();
 }
 
-// The orders that a node works in.
+// The orders in which a node reads and writes images.
 struct Choice {
   bool blocked_input = false;   // of a convolution's input; of the images of others
   bool blocked_output = false;  // of a convolution's output
@@ -91,7 +91,7 @@ Choice ChooseForConvolution(const Node& node, const ConvolutionOp& op) {
   const Shape& filter = ShapeAt(node, op.filter);
   if (!IsBlockable(node.output_dtype(0)) || !FillsBlocks(out) || in < 0) return {};
   if (op.depthwise) {
-    // Larger and dilated ones have no fast gradients in blocks.
+    // Larger and dilated convolutions have no fast gradients in blocks.
     const auto& dilations = node.attr<std::vector<int64_t>>("dilations");
     const bool near = std::all_of(dilations.begin(), dilations.end(), [](int64_t d) { return d == 1; });
     const bool small = Dim(filter, 0) >= 0 && Dim(filter, 0) <= 3 && Dim(filter, 1) >= 0 && Dim(filter, 1) <= 3;
