@@ -1,5 +1,5 @@
-// What Keras's losses share in files. A loss writes its options in Serialized() and is made from them by FromConfig in its
-// own class; the table of the classes is in losses.cc. Internal to keras/.
+// What Keras's losses share in files. A loss writes its options in Serialized() and is made from them by FromConfig in
+// its own class; the table of the classes is in losses.cc. Internal to keras/.
 #pragma once
 
 #include "cohort/keras/files/config_reader.h"

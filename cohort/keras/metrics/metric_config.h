@@ -1,5 +1,5 @@
-// What Keras's metrics share in files. A metric writes its options in Serialized(), and a function beside it makes it from
-// them. A new source of metrics adds a function here and to the list in metric.cc. Internal to keras/.
+// What Keras's metrics share in files. A metric writes its options in Serialized(), and a function beside it makes it
+// from them. A new source of metrics adds a function here and to the list in metric.cc. Internal to keras/.
 #pragma once
 
 #include <functional>
