@@ -131,12 +131,13 @@ struct BulkModel {
       ops::Variable parameter;
       {
         const DeviceScope scope(graph, Task("ps", 0));
-        parameter = ops::Variable(graph, Shape{kFloats}, ops::Constant(kStartValue), {.name = StrCat("parameter", i)});
+        parameter =
+            ops::Variable(graph, Shape{kFloats}, initializers::Constant(kStartValue), {.name = StrCat("parameter", i)});
         bounds.push_back(ops::Min(parameter));
         bounds.push_back(ops::Max(parameter));
       }
       const DeviceScope scope(graph, Task("worker", 0));
-      const ops::Variable gradient(graph, Shape{kFloats}, ops::Ones(), {.name = StrCat("gradient", i)});
+      const ops::Variable gradient(graph, Shape{kFloats}, initializers::Ones(), {.name = StrCat("gradient", i)});
       last.push_back(ops::Slice(parameter, {kFloats - 1}, {1}));
       push.push_back(parameter.AssignSub(gradient));
     }
@@ -190,14 +191,16 @@ void Startup(Server& server, Clock::time_point begin) {
     step = ops::GetOrCreateGlobalStep(graph);
     x = ops::Placeholder(graph, DType::kFloat32, Shape{1}, "input");
     y = ops::Placeholder(graph, DType::kFloat32, Shape{1}, "label");
-    const auto weight = ops::GetVariable(graph, "weight", Shape{1}, DType::kFloat32, ops::RandomNormal());
-    const auto bias = ops::GetVariable(graph, "biase", Shape{1}, DType::kFloat32, ops::RandomNormal());
+    const auto weight = ops::GetVariable(graph, "weight", Shape{1}, DType::kFloat32, initializers::RandomNormal());
+    const auto bias = ops::GetVariable(graph, "biase", Shape{1}, DType::kFloat32, initializers::RandomNormal());
     loss = ops::SquaredDifference(y, x * weight + bias);
     train::GradientDescentOptimizer optimizer(0.01);
     train = optimizer.Minimize(loss, step);
   }
-  train::Supervisor supervisor(
-      graph, {.is_chief = server.is_chief(), .global_step = step, .save_model_secs = 0, .server = &server});
+  train::Supervisor supervisor(graph, {.is_chief = server.is_chief(),
+                                       .global_step = step,
+                                       .save_model_interval = std::chrono::milliseconds(0),
+                                       .server = &server});
   train::ManagedSession session = supervisor.managed_session(server.Target());
   const std::vector<Tensor> results =
       session->Run({{x, Tensor::Vector<float>({1})}, {y, Tensor::Vector<float>({12})}}, {loss}, {train});

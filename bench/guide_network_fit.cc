@@ -154,7 +154,7 @@ void Run(const Flags& flags) {
       "\"threads\":%lld,\"step_ms\":%.2f,\"images_per_s\":%.1f,\"data_wait_percent\":%.3f,\"gradient_bytes\":%lld}\n",
       flags.strategy.c_str(), strategy->worker(), strategy->num_replicas_in_sync(), static_cast<long long>(flags.batch),
       static_cast<long long>(flags.threads), ms, 1e3 * static_cast<double>(flags.batch) / ms,
-      100 * history.data_wait_seconds().at(0) / seconds,
+      100 * std::chrono::duration<double>(history.data_waits().at(0)).count() / seconds,
       static_cast<long long>(model.CountParams() * static_cast<int64_t>(sizeof(float))));
 }
 

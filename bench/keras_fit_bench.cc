@@ -53,8 +53,8 @@ class Bare {
 
  private:
   Output Dense(Output x, int64_t in, int64_t out) {
-    const ops::Variable kernel(graph_, Shape{in, out}, ops::GlorotUniform());
-    const ops::Variable bias(graph_, Shape{out}, ops::Zeros());
+    const ops::Variable kernel(graph_, Shape{in, out}, initializers::GlorotUniform());
+    const ops::Variable bias(graph_, Shape{out}, initializers::Zeros());
     return ops::BiasAdd(ops::MatMul(x, kernel), bias);
   }
 
@@ -75,7 +75,7 @@ void Compare(benchmark::State& state, int64_t steps, int64_t batch, const std::f
     for (int i = 0; i < kRuns; ++i) {
       bares.push_back(Seconds(bare));
       double waited = 0;
-      fits.push_back(Seconds([&] { waited = fit().data_wait_seconds().at(0); }));
+      fits.push_back(Seconds([&] { waited = std::chrono::duration<double>(fit().data_waits().at(0)).count(); }));
       waits.push_back(waited / fits.back());
     }
   }

@@ -9,6 +9,7 @@ find_package(leveldb CONFIG REQUIRED)
 find_package(spdlog CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)
 find_package(CLI11 CONFIG REQUIRED)
+find_package(dlpack CONFIG REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)
 # Gloo is an engine of collectives, and the peer of their benchmark.

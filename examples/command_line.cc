@@ -16,10 +16,24 @@ std::string Underscored(std::string argument) {
   return argument;
 }
 
+void AddCheck(const Check& check, CLI::Option* option) {
+  if (check) option->check(CLI::Validator([check](const std::string& given) { return check(given); }, ""));
+}
+
 template <typename T>
 void AddOption(CLI::App& app, const std::string& name, T* value, const std::string& text, const Check& check) {
-  CLI::Option* option = app.add_option(name, *value, text);
-  if (check) option->check(CLI::Validator([check](const std::string& given) { return check(given); }, ""));
+  AddCheck(check, app.add_option(name, *value, text));
+}
+
+// `T`: std::chrono::milliseconds, or an optional of it.
+template <typename T>
+CLI::Option* AddSeconds(CLI::App& app, const std::string& name, T* value, const std::string& text, const Check& check) {
+  const auto set = [value](double seconds) {
+    *value = std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+  };
+  CLI::Option* option = app.add_option_function<double>(name, set, text);
+  AddCheck(check, option);
+  return option;
 }
 
 }  // namespace
@@ -62,9 +76,15 @@ void CommandLine::Add(const std::string& name, double* value, const std::string&
   AddOption(*app_, name, value, text, check);
 }
 
-void CommandLine::Add(const std::string& name, std::optional<double>* value, const std::string& text,
+void CommandLine::Add(const std::string& name, std::chrono::milliseconds* value, const std::string& text,
                       const Check& check) {
-  AddOption(*app_, name, value, text, check);
+  std::ostringstream seconds;
+  seconds << std::chrono::duration<double>(*value).count();
+  AddSeconds(*app_, name, value, text, check)->default_str(seconds.str());
+}
+void CommandLine::Add(const std::string& name, std::optional<std::chrono::milliseconds>* value, const std::string& text,
+                      const Check& check) {
+  AddSeconds(*app_, name, value, text, check);
 }
 
 void CommandLine::AddSwitch(const std::string& name, bool* value, const std::string& text) {

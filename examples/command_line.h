@@ -1,6 +1,7 @@
 // CommandLine reads the flags of an example program.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -35,7 +36,10 @@ class CommandLine {
   void Add(const std::string& name, std::optional<int>* value, const std::string& text, const Check& check = {});
   void Add(const std::string& name, int64_t* value, const std::string& text, const Check& check = {});
   void Add(const std::string& name, double* value, const std::string& text, const Check& check = {});
-  void Add(const std::string& name, std::optional<double>* value, const std::string& text, const Check& check = {});
+  // The value is given in seconds, as a number that may have a fraction.
+  void Add(const std::string& name, std::chrono::milliseconds* value, const std::string& text, const Check& check = {});
+  void Add(const std::string& name, std::optional<std::chrono::milliseconds>* value, const std::string& text,
+           const Check& check = {});
   // Adds a flag without a value. It sets *value to true.
   void AddSwitch(const std::string& name, bool* value, const std::string& text);
   // Sets the last lines of --help.

@@ -5,10 +5,12 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 
 // The list of kept checkpoints of one Saver, which owns it. Not thread-safe. Times are seconds since 1970.
-class CheckpointRotation {
+class COHORT_EXPORT CheckpointRotation {
  public:
   using Kept = std::vector<std::pair<std::string, double>>;  // prefix and time of saving; oldest first
 

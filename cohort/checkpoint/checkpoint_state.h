@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/export.h"
 
 namespace cohort {
 
 inline constexpr char kCheckpointStateFile[] = "checkpoint";
 
 // The contents of a state file.
-struct CheckpointState {
+struct COHORT_EXPORT CheckpointState {
   std::string model_checkpoint_path;                    // prefix of the newest checkpoint
   std::vector<std::string> all_model_checkpoint_paths;  // prefixes, oldest first
   std::vector<double> all_model_checkpoint_timestamps;  // seconds since 1970; empty, or one for each path
@@ -22,39 +23,40 @@ struct CheckpointState {
 
 // Reads DIR/FILE. Joins relative paths to `dir`. Returns nullopt if there is no such file. Also returns nullopt, and
 // logs a warning, if the file cannot be read or parsed.
-std::optional<CheckpointState> ReadCheckpointState(const std::string& dir,
-                                                   const std::string& file = kCheckpointStateFile);
+COHORT_EXPORT std::optional<CheckpointState> ReadCheckpointState(const std::string& dir,
+                                                                 const std::string& file = kCheckpointStateFile);
 
 // Replaces DIR/FILE atomically. Appends the newest path to the list if it is not the last one. Writes paths relative to
 // `dir` if `relative_paths` is set or `dir` itself is relative; otherwise writes them as given. Throws as core/file.h
 // says.
-void WriteCheckpointState(const std::string& dir, CheckpointState state, bool relative_paths,
-                          const std::string& file = kCheckpointStateFile);
+COHORT_EXPORT void WriteCheckpointState(const std::string& dir, CheckpointState state, bool relative_paths,
+                                        const std::string& file = kCheckpointStateFile);
 
 // Returns OK if the index can be read and every data file is there and long enough. Does not read the tensors.
-Status CheckCheckpointComplete(const std::string& prefix);
+COHORT_EXPORT Status CheckCheckpointComplete(const std::string& prefix);
 
 // Returns the prefix of the newest complete checkpoint, or "" if there is none. Tries the state file's newest path,
 // then the earlier ones in the list. Skips a missing, torn or corrupt checkpoint with a warning. If the state file is
 // missing or names no complete checkpoint, tries the directory's other *.index files, beginning with the one that was
 // modified last.
-std::string LatestCheckpoint(const std::string& dir, const std::string& file = kCheckpointStateFile);
+COHORT_EXPORT std::string LatestCheckpoint(const std::string& dir, const std::string& file = kCheckpointStateFile);
 
 // The checkpoints that a restore may try, newest first. They may be incomplete or damaged.
-struct CheckpointCandidates {
+struct COHORT_EXPORT CheckpointCandidates {
   // In the state file.
   std::vector<std::string> named;
   // Further *.index files of the directory.
   std::vector<std::string> others;
 };
-CheckpointCandidates FindCheckpoints(const std::string& dir, const std::string& file = kCheckpointStateFile);
+COHORT_EXPORT CheckpointCandidates FindCheckpoints(const std::string& dir,
+                                                   const std::string& file = kCheckpointStateFile);
 
 // Removes a checkpoint's files. The index is removed first, so that no incomplete checkpoint can be seen. Missing files
 // are no error.
-void DeleteCheckpoint(const std::string& prefix);
+COHORT_EXPORT void DeleteCheckpoint(const std::string& prefix);
 
 // Removes the temporary files (*.tempstate*) of writers that were killed. Requires: no other task writes to `dir`.
 // Returns the number of files.
-int RemoveAbandonedFiles(const std::string& dir);
+COHORT_EXPORT int RemoveAbandonedFiles(const std::string& dir);
 
 }  // namespace cohort

@@ -131,7 +131,7 @@ void RegisterCheckpointOps(OpRegistry& registry) {
 namespace ops {
 
 Node* SaveV2(Output prefix, Output tensor_names, Output shape_and_slices, const std::vector<Output>& tensors,
-             const std::string& name) {
+             const NodeName& name) {
   return prefix.graph()
       .Op("SaveV2")
       .Name(name)
@@ -143,7 +143,7 @@ Node* SaveV2(Output prefix, Output tensor_names, Output shape_and_slices, const 
 }
 
 std::vector<Output> RestoreV2(Output prefix, Output tensor_names, Output shape_and_slices,
-                              const std::vector<DType>& dtypes, const std::string& name) {
+                              const std::vector<DType>& dtypes, const NodeName& name) {
   Node* node = prefix.graph()
                    .Op("RestoreV2")
                    .Name(name)

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort {
@@ -20,21 +21,21 @@ class OpRegistry;
 //   _SnapshotWrite        writes all values of a snapshot as a checkpoint, on the task that holds them
 //   _SnapshotDrop         frees a snapshot
 //   _CheckpointProbe      fails if the task cannot see a file that another task has written
-void RegisterCheckpointOps(OpRegistry& registry);
-void RegisterCheckpointKernels(KernelRegistry& registry);
+COHORT_EXPORT void RegisterCheckpointOps(OpRegistry& registry);
+COHORT_EXPORT void RegisterCheckpointKernels(KernelRegistry& registry);
 
 namespace ops {
 
 // Writes `tensors` as the checkpoint `prefix` (a string scalar), on the task where the node is placed. `tensor_names`
 // and `shape_and_slices` are strings [n]. A slice is "" for a whole tensor. For a part of a tensor it is, for example,
 // "10 3 5,5:0,3": the full shape, then "start,length" of each dimension.
-Node* SaveV2(Output prefix, Output tensor_names, Output shape_and_slices, const std::vector<Output>& tensors,
-             const std::string& name = "SaveV2");
+COHORT_EXPORT Node* SaveV2(Output prefix, Output tensor_names, Output shape_and_slices,
+                           const std::vector<Output>& tensors, const NodeName& name = "SaveV2");
 // Reads tensors, or parts of them, from the checkpoint `prefix`. The step fails with NotFoundError "Key X not found in
 // checkpoint" if a tensor is missing, with InvalidArgumentError if it has another dtype or full shape, and with
 // DataLossError if a file is damaged.
-std::vector<Output> RestoreV2(Output prefix, Output tensor_names, Output shape_and_slices,
-                              const std::vector<DType>& dtypes, const std::string& name = "RestoreV2");
+COHORT_EXPORT std::vector<Output> RestoreV2(Output prefix, Output tensor_names, Output shape_and_slices,
+                                            const std::vector<DType>& dtypes, const NodeName& name = "RestoreV2");
 
 }  // namespace ops
 }  // namespace cohort

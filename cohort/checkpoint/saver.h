@@ -10,6 +10,7 @@
 
 #include "cohort/checkpoint/checkpoint_rotation.h"
 #include "cohort/checkpoint/checkpoint_state.h"
+#include "cohort/core/export.h"
 #include "cohort/core/mutex.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/variables.h"
@@ -20,7 +21,7 @@ namespace cohort {
 class BundleReader;
 class VariableSnapshots;
 
-struct SaverOptions {
+struct COHORT_EXPORT SaverOptions {
   std::vector<ops::Variable> var_list;           // empty: all variables of the graph that are not local
   int max_to_keep = 5;                           // 0: keep all; the state file then lists only the last one
   double keep_checkpoint_every_n_hours = 10000;  // one checkpoint in this many hours is never deleted
@@ -35,7 +36,7 @@ struct SaverOptions {
 
 // Saves and restores the variables of one graph, through any session of that graph. The program owns it; the graph must
 // outlive it. Thread-safe: calls of Save and Restore wait for each other.
-class Saver {
+class COHORT_EXPORT Saver {
  public:
   // Adds the nodes that it needs. Call it after the variables are made and before the graph is finalized. Throws
   // InvalidArgumentError if there is no variable, or if two have the same name.

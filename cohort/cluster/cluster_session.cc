@@ -4,6 +4,7 @@
 #include "cohort/cluster/server_directory.h"
 #include "cohort/cluster/tf_config.h"
 #include "cohort/cluster/token.h"
+#include "cohort/core/deadline.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/runtime/session.h"
 
@@ -56,10 +57,7 @@ std::unique_ptr<ClusterView> MakeClusterView(const std::string& target, const Se
       ClusterSpec(), ClientName(), nullptr, nullptr,
       [&](TransportHandler& handler) { return MakeTransport(protocol, handler, transport); }, NodeOptions());
   node->peers().SetAddress("");
-  const auto timeout = std::chrono::duration<double>(config.connect_timeout_secs);
-  const auto deadline =
-      std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(timeout);
-  const auto connection = node->peers().ReachAddress(address, {.deadline = deadline});
+  const auto connection = node->peers().ReachAddress(address, {.deadline = DeadlineAfter(config.connect_timeout)});
   node->peers().set_cluster(ParseTFConfig(connection->peer().cluster).cluster);
   return std::make_unique<ClusterTarget>(std::move(node), DeviceName::Parse(connection->peer().task), true);
 }

@@ -11,10 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 
 // The tasks of a cluster and their addresses. A value type: copies are independent. Const members are thread-safe.
-class ClusterSpec {
+class COHORT_EXPORT ClusterSpec {
  public:
   // The tasks of one job: index -> "host:port". Indices may be missing.
   using Tasks = std::map<int, std::string>;
@@ -68,10 +70,10 @@ class ClusterSpec {
   std::map<std::string, Tasks, std::less<>> jobs_;
 };
 
-std::ostream& operator<<(std::ostream& out, const ClusterSpec& cluster);
+COHORT_EXPORT std::ostream& operator<<(std::ostream& out, const ClusterSpec& cluster);
 
 // The parts of "host:port". The host is a name, an IPv4 address, or an IPv6 address without brackets.
-struct HostPort {
+struct COHORT_EXPORT HostPort {
   std::string host;
   int port = 0;  // 0 to 65535; 0 means a port that the system chooses
 };
@@ -79,9 +81,9 @@ struct HostPort {
 // Returns the parts of `address`. Throws InvalidArgumentError, with the reason, if it is empty, has no port or no host,
 // the port is not a number from 0 to 65535, a character cannot be in a host name, an IPv6 address has no brackets, or
 // there is a "grpc://" in front.
-HostPort ParseAddress(std::string_view address);
+COHORT_EXPORT HostPort ParseAddress(std::string_view address);
 
 // Returns, for example, "/job:worker/task:1".
-std::string TaskName(std::string_view job, int index);
+COHORT_EXPORT std::string TaskName(std::string_view job, int index);
 
 }  // namespace cohort

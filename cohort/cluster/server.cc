@@ -96,8 +96,7 @@ void Server::Start() {
   node_options.chief = ChiefOf(cluster_);
   node_options.missing_interval = options_.missing_interval;
   node_options.reconnect_limit = options_.reconnect_limit;
-  node_options.connect_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
-      std::chrono::duration<double>(options_.config.connect_timeout_secs));
+  node_options.connect_timeout = options_.config.connect_timeout;
   auto node = std::make_shared<ClusterNode>(
       cluster_, name, std::move(devices), std::move(resources),
       [&](TransportHandler& handler) { return MakeTransport(options_.protocol, handler, transport); }, node_options);

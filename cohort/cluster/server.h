@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cohort/cluster/cluster_spec.h"
+#include "cohort/core/export.h"
 #include "cohort/runtime/session.h"
 
 namespace cohort {
@@ -15,9 +16,9 @@ namespace cohort {
 class ClusterNode;
 
 // The options of TensorFlow's Server, and some of Cohort's own.
-struct ServerOptions {
+struct COHORT_EXPORT ServerOptions {
   std::string protocol = "grpc";  // or "in_process": no sockets; all tasks of the cluster are in this process
-  // Used are: device_count and intra_op_parallelism_threads for the devices of this task, connect_timeout_secs for its
+  // Used are: device_count and intra_op_parallelism_threads for the devices of this task, connect_timeout for its
   // collectives.
   SessionConfig config;
   bool start = true;            // call Start in the constructor
@@ -42,7 +43,7 @@ struct ServerOptions {
 
 // One task of a cluster. The program owns it. Several servers may be in one process. Thread-safe, except Start. Stop
 // ends it.
-class Server {
+class COHORT_EXPORT Server {
  public:
   // `job` and `task` may be left out ("" and -1) if the spec has only one. Throws InvalidArgumentError if the spec has
   // no such task or the protocol is unknown, and what Start throws.

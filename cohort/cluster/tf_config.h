@@ -11,11 +11,12 @@
 #include <string_view>
 
 #include "cohort/cluster/cluster_spec.h"
+#include "cohort/core/export.h"
 
 namespace cohort {
 
 // The contents of TF_CONFIG.
-struct TFConfig {
+struct COHORT_EXPORT TFConfig {
   ClusterSpec cluster;                   // empty if the program runs alone
   std::optional<std::string> task_type;  // "chief", "worker", "ps", "evaluator" or another job of the cluster
   std::optional<int> task_index;
@@ -32,14 +33,14 @@ struct TFConfig {
 // - if ParseAddress rejects an address, or two tasks have the same address (port 0 may occur several times);
 // - if the cluster is not empty and has no job of the task's type or no task of its index. An evaluator need not be in
 //   the cluster.
-TFConfig ParseTFConfig(std::string_view json);
+COHORT_EXPORT TFConfig ParseTFConfig(std::string_view json);
 // Returns {"cluster": {...}}, which ParseTFConfig can read.
-std::string ClusterToJson(const ClusterSpec& cluster);
+COHORT_EXPORT std::string ClusterToJson(const ClusterSpec& cluster);
 
 // Tells a program about its cluster and its own task, as TensorFlow's TFConfigClusterResolver does. Each call reads
 // the environment again, so the object may be made before TF_CONFIG is set. Each call throws what ParseTFConfig throws.
 // Thread-safe if no thread changes the environment.
-class TFConfigClusterResolver {
+class COHORT_EXPORT TFConfigClusterResolver {
  public:
   // Values that replace those of TF_CONFIG.
   struct Options {

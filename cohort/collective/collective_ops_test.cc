@@ -219,9 +219,9 @@ class BetweenGraph : public ::testing::TestWithParam<Between> {
     keys_.communication_hint = GetParam().hint;
     for (int rank = 0; rank < kWorld; ++rank) keys_.members.push_back(StrCat("/job:worker/task:", rank));
   }
-  SessionConfig Config(int64_t timeout_ms = 60'000) const {
+  SessionConfig Config(std::chrono::milliseconds timeout = std::chrono::minutes(1)) const {
     SessionConfig config;
-    config.operation_timeout_in_ms = timeout_ms;
+    config.operation_timeout = timeout;
     return config;
   }
   // A worker's graph: the reduction of what is fed, and a second one of another size.
@@ -306,7 +306,7 @@ TEST_P(BetweenGraph, AnotherShapeIsNamedAtEveryWorkerAndALaterGenerationGoesOn) 
 TEST_P(BetweenGraph, AStepThatWaitsForTheGroupEndsByItsDeadlineAndTheNextOneFindsIt) {
   Program first(0, keys_);
   {
-    Session session(first.graph, cluster_.server(0).Target(), Config(300));
+    Session session(first.graph, cluster_.server(0).Target(), Config(std::chrono::milliseconds(300)));
     try {
       session.Run({{first.x, Tensor::Scalar(1.0f)}}, {first.small});
       FAIL() << "nobody else is there";
@@ -348,7 +348,7 @@ class CollectiveOps : public ::testing::Test {
   CollectiveOps() {
     RegisterAll();
     config_.device_count["CPU"] = 2;
-    config_.operation_timeout_in_ms = 60'000;
+    config_.operation_timeout = std::chrono::minutes(1);
     keys_.members = {"/cpu:0", "/cpu:1"};
   }
   Graph graph_;

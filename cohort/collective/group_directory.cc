@@ -6,6 +6,7 @@
 #include "cohort/cluster/cluster_node.h"
 #include "cohort/collective/group_core.h"
 #include "cohort/collective/kernel_group.h"
+#include "cohort/core/deadline.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/thread_pool.h"
 
@@ -88,7 +89,7 @@ class GroupDirectory::Joiner final : public Resource {
     std::unique_ptr<Group> group;
     Status status;
     try {
-      group = JoinGroup(node_, options, std::chrono::steady_clock::now() + node_.connect_timeout());
+      group = JoinGroup(node_, options, DeadlineAfter(node_.connect_timeout()));
     } catch (...) {
       status = Status::FromCurrentException();
     }

@@ -133,7 +133,7 @@ class SchedulesOfGraphs : public ::testing::TestWithParam<Between> {
   }
   static SessionConfig Config() {
     SessionConfig config;
-    config.operation_timeout_in_ms = 60'000;
+    config.operation_timeout = std::chrono::minutes(1);
     return config;
   }
 

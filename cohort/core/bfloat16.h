@@ -4,10 +4,12 @@
 #include <bit>
 #include <cstdint>
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 
 // A conversion from float rounds to the nearest value; a tie goes to the even one. NaN stays NaN.
-struct bfloat16 {
+struct COHORT_EXPORT bfloat16 {
   uint16_t bits = 0;
 
   bfloat16() = default;

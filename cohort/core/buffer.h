@@ -8,13 +8,14 @@
 #include <span>
 #include <utility>
 
+#include "cohort/core/export.h"
 #include "cohort/core/memory_space.h"
 
 namespace cohort {
 
 // The counting of references is thread-safe. Access to the bytes is not synchronized. The buffer ends with its last
 // reference.
-class Buffer {
+class COHORT_EXPORT Buffer {
  public:
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -25,12 +26,19 @@ class Buffer {
 
   void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Unref() {
-    if (refs_.load(std::memory_order_acquire) == 1 || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) Destroy();
+    if (refs_.load(std::memory_order_acquire) == 1 ||
+        (refs_.fetch_sub(1, std::memory_order_acq_rel) & ~kForeign) == 1) {
+      Destroy();
+    }
   }
   // Returns true if the caller's reference is the only one. Then the caller may write into the memory.
+  // Returns false for memory that a program lent (Tensor::FromBlob), which kernels only read.
   bool IsUnique() const { return refs_.load(std::memory_order_acquire) == 1; }
 
  protected:
+  // A bit of refs_, above every count: the memory is the program's.
+  static constexpr int32_t kForeign = 1 << 30;
+
   Buffer(void* data, size_t size, MemorySpace space) : data_(data), size_(size), space_(space) {}
   virtual ~Buffer() = default;
   // Frees the memory. Called once, when the last reference is gone.
@@ -43,7 +51,7 @@ class Buffer {
 };
 
 // Holds one reference to a Buffer, and releases it at its end. May be null. Different threads may use copies.
-class BufferPtr {
+class COHORT_EXPORT BufferPtr {
  public:
   BufferPtr() = default;
   // Takes over the first reference of a new Buffer, which Ref() has not counted.
@@ -72,7 +80,7 @@ class BufferPtr {
 };
 
 // Makes buffers of one memory space. Thread-safe. Allocate never returns null.
-class Allocator {
+class COHORT_EXPORT Allocator {
  public:
   virtual ~Allocator() = default;
   // Returns `bytes` of uninitialized memory, aligned to 64 bytes. 0 bytes give a buffer of size 0. Throws
@@ -82,7 +90,7 @@ class Allocator {
 };
 
 // Counts of an allocator. They cover only blocks of 32 KiB and more.
-struct AllocatorStats {
+struct COHORT_EXPORT AllocatorStats {
   int64_t bytes_in_use = 0;  // bytes in blocks that are in use
   int64_t bytes_cached = 0;  // bytes in freed blocks that are kept for later
   int64_t system_allocations = 0;
@@ -90,9 +98,9 @@ struct AllocatorStats {
 
 // Returns the allocator of host memory. It exists as long as the process. It keeps freed blocks of 32 KiB and more,
 // sorted by size, because a new page of memory costs many times a used one. Smaller blocks come from the C library.
-Allocator& HostAllocator();
-AllocatorStats HostAllocatorStats();
+COHORT_EXPORT Allocator& HostAllocator();
+COHORT_EXPORT AllocatorStats HostAllocatorStats();
 // Gives all kept blocks back to the system.
-void TrimHostAllocator();
+COHORT_EXPORT void TrimHostAllocator();
 
 }  // namespace cohort

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cohort/core/bfloat16.h"
+#include "cohort/core/export.h"
 
 namespace cohort {
 
@@ -28,17 +29,17 @@ enum class DType : int32_t {
 };
 
 // Returns the bytes of one element. Returns 0 for kString, kResource and kVariant, because their elements are objects.
-size_t DTypeSize(DType dtype);
+COHORT_EXPORT size_t DTypeSize(DType dtype);
 // Returns the name that Keras and numpy use: "float32", "int64", ...
-std::string_view DTypeName(DType dtype);
+COHORT_EXPORT std::string_view DTypeName(DType dtype);
 // Returns the dtype with this name, or kInvalid if there is none. Accepts TensorFlow's "float" and "double" too.
-DType DTypeFromName(std::string_view name);
+COHORT_EXPORT DType DTypeFromName(std::string_view name);
 // Returns whether `number` is the number of a DType other than kInvalid.
-bool IsKnownDType(int32_t number);
-bool IsFloating(DType dtype);  // float32, float64, bfloat16
-bool IsInteger(DType dtype);   // int32, int64, uint8
-bool IsHandle(DType dtype);    // resource and variant: their elements refer to objects of this process
-std::ostream& operator<<(std::ostream& out, DType dtype);
+COHORT_EXPORT bool IsKnownDType(int32_t number);
+COHORT_EXPORT bool IsFloating(DType dtype);  // float32, float64, bfloat16
+COHORT_EXPORT bool IsInteger(DType dtype);   // int32, int64, uint8
+COHORT_EXPORT bool IsHandle(DType dtype);    // resource and variant: their elements refer to objects of this process
+COHORT_EXPORT std::ostream& operator<<(std::ostream& out, DType dtype);
 
 template <typename T>
 struct DTypeOf;

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 
 // The codes of errors. The numbers are those of gRPC and TensorFlow. Messages between tasks contain them.
@@ -30,10 +32,10 @@ enum class Code : int {
 };
 
 // Returns "InvalidArgument", "Unavailable", ... Returns "Unknown" if the number is not one of the codes.
-std::string_view CodeName(Code code);
+COHORT_EXPORT std::string_view CodeName(Code code);
 
 // The base of all exceptions of Cohort. what() returns the message without the name of the code.
-class Error : public std::runtime_error {
+class COHORT_EXPORT Error : public std::runtime_error {
  public:
   Error(Code code, const std::string& message) : std::runtime_error(message), code_(code) {}
   Code code() const { return code_; }
@@ -45,82 +47,82 @@ class Error : public std::runtime_error {
 // The base of the classes below. There is one class for each code, so that a `catch` can name it. If nothing catches
 // the exception, std::terminate prints the name of the class.
 template <Code kCode>
-class CodedError : public Error {
+class COHORT_EXPORT CodedError : public Error {
  public:
   explicit CodedError(const std::string& message) : Error(kCode, message) {}
 };
 
-class CancelledError : public CodedError<Code::kCancelled> {
+class COHORT_EXPORT CancelledError : public CodedError<Code::kCancelled> {
  public:
   using CodedError::CodedError;
 };
-class UnknownError : public CodedError<Code::kUnknown> {
+class COHORT_EXPORT UnknownError : public CodedError<Code::kUnknown> {
  public:
   using CodedError::CodedError;
 };
-class InvalidArgumentError : public CodedError<Code::kInvalidArgument> {
+class COHORT_EXPORT InvalidArgumentError : public CodedError<Code::kInvalidArgument> {
  public:
   using CodedError::CodedError;
 };
-class DeadlineExceededError : public CodedError<Code::kDeadlineExceeded> {
+class COHORT_EXPORT DeadlineExceededError : public CodedError<Code::kDeadlineExceeded> {
  public:
   using CodedError::CodedError;
 };
-class NotFoundError : public CodedError<Code::kNotFound> {
+class COHORT_EXPORT NotFoundError : public CodedError<Code::kNotFound> {
  public:
   using CodedError::CodedError;
 };
-class AlreadyExistsError : public CodedError<Code::kAlreadyExists> {
+class COHORT_EXPORT AlreadyExistsError : public CodedError<Code::kAlreadyExists> {
  public:
   using CodedError::CodedError;
 };
-class PermissionDeniedError : public CodedError<Code::kPermissionDenied> {
+class COHORT_EXPORT PermissionDeniedError : public CodedError<Code::kPermissionDenied> {
  public:
   using CodedError::CodedError;
 };
-class ResourceExhaustedError : public CodedError<Code::kResourceExhausted> {
+class COHORT_EXPORT ResourceExhaustedError : public CodedError<Code::kResourceExhausted> {
  public:
   using CodedError::CodedError;
 };
-class FailedPreconditionError : public CodedError<Code::kFailedPrecondition> {
+class COHORT_EXPORT FailedPreconditionError : public CodedError<Code::kFailedPrecondition> {
  public:
   using CodedError::CodedError;
 };
-class AbortedError : public CodedError<Code::kAborted> {
+class COHORT_EXPORT AbortedError : public CodedError<Code::kAborted> {
  public:
   using CodedError::CodedError;
 };
-class OutOfRangeError : public CodedError<Code::kOutOfRange> {
+class COHORT_EXPORT OutOfRangeError : public CodedError<Code::kOutOfRange> {
  public:
   using CodedError::CodedError;
 };
-class UnimplementedError : public CodedError<Code::kUnimplemented> {
+class COHORT_EXPORT UnimplementedError : public CodedError<Code::kUnimplemented> {
  public:
   using CodedError::CodedError;
 };
-class InternalError : public CodedError<Code::kInternal> {
+class COHORT_EXPORT InternalError : public CodedError<Code::kInternal> {
  public:
   using CodedError::CodedError;
 };
-class UnavailableError : public CodedError<Code::kUnavailable> {
+class COHORT_EXPORT UnavailableError : public CodedError<Code::kUnavailable> {
  public:
   using CodedError::CodedError;
 };
-class DataLossError : public CodedError<Code::kDataLoss> {
+class COHORT_EXPORT DataLossError : public CodedError<Code::kDataLoss> {
  public:
   using CodedError::CodedError;
 };
-class UnauthenticatedError : public CodedError<Code::kUnauthenticated> {
+class COHORT_EXPORT UnauthenticatedError : public CodedError<Code::kUnauthenticated> {
  public:
   using CodedError::CodedError;
 };
 
 // Throws the subclass of Error for `code`. Throws UnknownError for kOk and for an unknown number.
-[[noreturn]] void ThrowError(Code code, const std::string& message);
+[[noreturn]] COHORT_EXPORT void ThrowError(Code code, const std::string& message);
 
 // The outcome of an operation as a value: OK, or the code and the message of an error. Callbacks and messages between
 // tasks use it. ThrowIfError() throws the error as an exception.
-class [[nodiscard]] Status {
+class [[nodiscard]] COHORT_EXPORT Status {
  public:
   Status() = default;
   Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}

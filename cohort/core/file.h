@@ -13,13 +13,15 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 
 // Throws the error for `error`, an errno value. Its text is "MESSAGE: No space left on device" for ENOSPC.
-[[noreturn]] void ThrowErrno(int error, const std::string& message);
+[[noreturn]] COHORT_EXPORT void ThrowErrno(int error, const std::string& message);
 
 // A file that is open for reading at any offset. All methods are thread-safe. The destructor closes the file.
-class RandomAccessFile {
+class COHORT_EXPORT RandomAccessFile {
  public:
   explicit RandomAccessFile(const std::string& path);
   ~RandomAccessFile();
@@ -38,10 +40,10 @@ class RandomAccessFile {
 };
 
 // Returns the contents of a regular file.
-std::string ReadFile(const std::string& path);
+COHORT_EXPORT std::string ReadFile(const std::string& path);
 
 // Writes a file from its beginning, without a buffer. The constructor creates the file or empties it. Not thread-safe.
-class WritableFile {
+class COHORT_EXPORT WritableFile {
  public:
   explicit WritableFile(const std::string& path);
   ~WritableFile();  // closes the file; ignores an error, so call Close() first
@@ -64,7 +66,7 @@ class WritableFile {
 // Writes a file that gets its name only when it is complete. Until then its name is `<path>.tempstate<16 hex digits>`.
 // Call Append, Finish and Publish in this order, and then SyncDirectory. The destructor removes the temporary file
 // unless Publish() has succeeded. Not thread-safe.
-class AtomicFile {
+class COHORT_EXPORT AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);
   ~AtomicFile();
@@ -85,19 +87,19 @@ class AtomicFile {
 };
 
 // Writes a whole file with AtomicFile and syncs its directory.
-void WriteFileAtomically(const std::string& path, std::string_view bytes);
+COHORT_EXPORT void WriteFileAtomically(const std::string& path, std::string_view bytes);
 
 // Removes a file. Returns false if the file does not exist.
-bool RemoveFile(const std::string& path);
+COHORT_EXPORT bool RemoveFile(const std::string& path);
 // Returns false also if the system cannot tell, for example if a directory of the path may not be read.
-bool FileExists(const std::string& path);
+COHORT_EXPORT bool FileExists(const std::string& path);
 // Renames a file. Replaces a file that is called `to`.
-void RenameFile(const std::string& from, const std::string& to);
+COHORT_EXPORT void RenameFile(const std::string& from, const std::string& to);
 // Creates a directory and its parents. Does nothing if the directory exists.
-void CreateDirectories(const std::string& path);
+COHORT_EXPORT void CreateDirectories(const std::string& path);
 // Waits until the storage device has the renames and removals in the directory `path`.
-void SyncDirectory(const std::string& path);
+COHORT_EXPORT void SyncDirectory(const std::string& path);
 // Returns "/a/b" for "/a/b/c", and "." for "c".
-std::string DirectoryOf(const std::string& path);
+COHORT_EXPORT std::string DirectoryOf(const std::string& path);
 
 }  // namespace cohort

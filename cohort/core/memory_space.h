@@ -5,10 +5,12 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 
 // A small value that is cheap to copy and to compare. Two devices of one type have different spaces.
-class MemorySpace {
+class COHORT_EXPORT MemorySpace {
  public:
   // The host's memory, which every thread of the process can read.
   constexpr MemorySpace() = default;

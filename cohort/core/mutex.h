@@ -6,6 +6,8 @@
 #include <mutex>
 #include <shared_mutex>
 
+#include "cohort/core/export.h"
+
 #if defined(__clang__)
 #define COHORT_TSA(x) __attribute__((x))
 #else
@@ -29,7 +31,7 @@
 namespace cohort {
 
 // A lock that one thread holds at a time. Use MutexLock to hold it.
-class COHORT_CAPABILITY("mutex") Mutex {
+class COHORT_CAPABILITY("mutex") COHORT_EXPORT Mutex {
  public:
   void Lock() COHORT_ACQUIRE() { mu_.lock(); }
   void Unlock() COHORT_RELEASE() { mu_.unlock(); }
@@ -41,7 +43,7 @@ class COHORT_CAPABILITY("mutex") Mutex {
 };
 
 // Holds the lock as long as it exists. WriterLock and ReaderLock below do the same for SharedMutex.
-class COHORT_SCOPED_CAPABILITY MutexLock {
+class COHORT_SCOPED_CAPABILITY COHORT_EXPORT MutexLock {
  public:
   explicit MutexLock(Mutex& mu) COHORT_ACQUIRE(mu) : mu_(mu) { mu_.Lock(); }
   ~MutexLock() COHORT_RELEASE() { mu_.Unlock(); }
@@ -54,7 +56,7 @@ class COHORT_SCOPED_CAPABILITY MutexLock {
 
 // A condition variable for Mutex. A caller of Wait must be sure that a failure also notifies it: no wait may last for
 // ever.
-class CondVar {
+class COHORT_EXPORT CondVar {
  public:
   void Wait(Mutex& mu) COHORT_REQUIRES(mu) {
     std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
@@ -85,7 +87,7 @@ class CondVar {
 };
 
 // A lock that one writer or many readers hold.
-class COHORT_CAPABILITY("shared mutex") SharedMutex {
+class COHORT_CAPABILITY("shared mutex") COHORT_EXPORT SharedMutex {
  public:
   void Lock() COHORT_ACQUIRE() { mu_.lock(); }
   void Unlock() COHORT_RELEASE() { mu_.unlock(); }
@@ -96,7 +98,7 @@ class COHORT_CAPABILITY("shared mutex") SharedMutex {
   std::shared_mutex mu_;
 };
 
-class COHORT_SCOPED_CAPABILITY WriterLock {
+class COHORT_SCOPED_CAPABILITY COHORT_EXPORT WriterLock {
  public:
   explicit WriterLock(SharedMutex& mu) COHORT_ACQUIRE(mu) : mu_(mu) { mu_.Lock(); }
   ~WriterLock() COHORT_RELEASE() { mu_.Unlock(); }
@@ -107,7 +109,7 @@ class COHORT_SCOPED_CAPABILITY WriterLock {
   SharedMutex& mu_;
 };
 
-class COHORT_SCOPED_CAPABILITY ReaderLock {
+class COHORT_SCOPED_CAPABILITY COHORT_EXPORT ReaderLock {
  public:
   explicit ReaderLock(SharedMutex& mu) COHORT_ACQUIRE_SHARED(mu) : mu_(mu) { mu_.LockShared(); }
   ~ReaderLock() COHORT_RELEASE_GENERIC() { mu_.UnlockShared(); }

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/core/export.h"
 #include "cohort/core/file.h"
 
 namespace cohort {
@@ -15,17 +16,17 @@ inline constexpr size_t kRecordHeaderBytes = 12;
 inline constexpr size_t kRecordFooterBytes = 4;
 
 // Appends the record with this payload to `out`.
-void EncodeRecord(std::string_view payload, std::string* out);
+COHORT_EXPORT void EncodeRecord(std::string_view payload, std::string* out);
 
 // Returns the length of the payload. `header` is the first kRecordHeaderBytes of the record, which begins at `offset`
 // of the file `path`. Throws DataLossError, with path and offset, if the checksum is wrong.
 // Checks the checksum of a payload. `payload_and_footer` is the payload with the kRecordFooterBytes that follow it.
 // Throws DataLossError as DecodeRecordLength does.
-uint64_t DecodeRecordLength(std::string_view header, const std::string& path, int64_t offset);
-void CheckRecordPayload(std::string_view payload_and_footer, const std::string& path, int64_t offset);
+COHORT_EXPORT uint64_t DecodeRecordLength(std::string_view header, const std::string& path, int64_t offset);
+COHORT_EXPORT void CheckRecordPayload(std::string_view payload_and_footer, const std::string& path, int64_t offset);
 
 // Writes records to a file, through a buffer of 64 KiB. Not thread-safe. Throws the errors that file.h lists.
-class RecordWriter {
+class COHORT_EXPORT RecordWriter {
  public:
   // Creates the file, or empties it.
   explicit RecordWriter(const std::string& path) : file_(path) {}
@@ -48,7 +49,7 @@ class RecordWriter {
 
 // Reads the records of a file in order. The file may still be growing. Not thread-safe. Throws the errors that file.h
 // lists.
-class RecordReader {
+class COHORT_EXPORT RecordReader {
  public:
   enum class Outcome {
     kRecord,

@@ -10,10 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 
 // The dimensions of a tensor or of a value in a graph. A value type. Const methods are thread-safe.
-class Shape {
+class COHORT_EXPORT Shape {
  public:
   static constexpr int kMaxRank = 8;
   static constexpr int64_t kUnknownDim = -1;
@@ -66,9 +68,11 @@ class Shape {
   int8_t rank_ = 0;
   std::array<int64_t, kMaxRank> dims_{};
 };
+COHORT_EXPORT bool operator==(const Shape& a, const Shape& b);
+COHORT_EXPORT std::ostream& operator<<(std::ostream& out, const Shape& shape);
 
 // Returns the shape to which both shapes are broadcast, by numpy's rules. Unknown dimensions are allowed. Throws
 // InvalidArgumentError "Incompatible shapes: [2,3] vs. [4]".
-Shape BroadcastShapes(const Shape& a, const Shape& b);
+COHORT_EXPORT Shape BroadcastShapes(const Shape& a, const Shape& b);
 
 }  // namespace cohort

@@ -2,6 +2,7 @@
 // buffer. So code that writes into a tensor must make sure that no other tensor uses the buffer.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -9,12 +10,13 @@
 
 #include "cohort/core/buffer.h"
 #include "cohort/core/dtype.h"
+#include "cohort/core/export.h"
 #include "cohort/core/shape.h"
 
 namespace cohort {
 
 // An array of elements of one dtype. A value type. Different threads may use copies. The bytes are not synchronized.
-class Tensor {
+class COHORT_EXPORT Tensor {
  public:
   Tensor() = default;  // an undefined tensor: dtype kInvalid
   // Makes a tensor with uninitialized elements; strings are empty. Throws InvalidArgumentError if the shape is not
@@ -45,6 +47,14 @@ class Tensor {
   }
   // Returns a tensor whose bytes are all zero; strings are empty.
   static Tensor Zeros(DType dtype, const Shape& shape);
+  // Returns a tensor over memory of the program, whose elements stand in row-major order from `data` on. No byte is
+  // copied. Kernels read the memory and never write into it. The program must not change it while a step may read it.
+  // Calls `deleter` exactly once: on the thread that lets go of the last tensor on the memory, or before FromBlob
+  // throws. The deleter must not throw. It may be empty; then the memory has to outlive all tensors on it. Throws
+  // InvalidArgumentError for strings and handles, for a shape that is not fully defined or is larger than 2^60 bytes,
+  // for a null pointer to one or more elements, and for memory that is not aligned to the size of an element. Kernels
+  // need no stricter alignment.
+  static Tensor FromBlob(void* data, DType dtype, const Shape& shape, std::function<void()> deleter);
 
   // Releases the buffer. Afterwards the tensor is not defined().
   void Reset() {

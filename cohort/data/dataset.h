@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/data/element.h"
 #include "cohort/graph/graph.h"
 
@@ -21,7 +22,7 @@ class Dataset;
 class StageIterator;
 
 // The options of an iterator.
-struct IteratorOptions {
+struct COHORT_EXPORT IteratorOptions {
   // The number of the pass at which the iterator begins. A Shuffle that reshuffles has another order in each pass. A
   // Repeat counts its passes from this number.
   int64_t epoch = 0;
@@ -29,7 +30,7 @@ struct IteratorOptions {
 
 // One run over a dataset. It keeps the dataset's description alive. Not thread-safe: one thread at a time may call. The
 // destructor ends the threads of the stages, and waits for calls of functions that they are in.
-class Iterator {
+class COHORT_EXPORT Iterator {
  public:
   Iterator(std::shared_ptr<const DatasetNode> root, const IteratorOptions& options);
   ~Iterator();
@@ -61,13 +62,13 @@ class Iterator {
 };
 
 // The options of Dataset::Map.
-struct MapOptions {
+struct COHORT_EXPORT MapOptions {
   // How many calls may run at once, on threads of the iterator. Elements keep their order. 1 means on the caller's
   // thread.
   int num_parallel_calls = 1;
 };
 // The options of Dataset::Interleave, which set the order in which inner datasets are read.
-struct InterleaveOptions {
+struct COHORT_EXPORT InterleaveOptions {
   int cycle_length = 4;  // inner datasets that are open at once
   int block_length = 1;  // elements taken from one inner dataset before the next one is read
 };
@@ -80,7 +81,7 @@ using HostDatasetFunction = std::function<Dataset(const std::vector<Tensor>&)>;
 
 // Describes input as stages over sources. Cheap to copy, immutable, thread-safe. Every function that adds a stage
 // throws InvalidArgumentError for invalid parameters.
-class Dataset {
+class COHORT_EXPORT Dataset {
  public:
   // The elements are the slices of the tensors along axis 0, whose size must be equal in all tensors. The dataset
   // shares the tensors' bytes.

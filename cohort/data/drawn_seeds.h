@@ -5,16 +5,17 @@
 #include <cstdint>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/data/dataset.h"
 
 namespace cohort::data {
 
 // Returns the drawn seeds of a dataset, in the order in which ToString() names their shuffles. Shuffles inside the
 // datasets that an Interleave's function makes are not included.
-std::vector<uint64_t> DrawnSeeds(const Dataset& dataset);
+COHORT_EXPORT std::vector<uint64_t> DrawnSeeds(const Dataset& dataset);
 
 // Returns the same pipeline with other drawn seeds. The stages after a shuffle without a seed are made anew, so a Cache
 // among them starts empty. Throws InvalidArgumentError unless there are as many seeds as DrawnSeeds() returns.
-Dataset WithDrawnSeeds(const Dataset& dataset, const std::vector<uint64_t>& seeds);
+COHORT_EXPORT Dataset WithDrawnSeeds(const Dataset& dataset, const std::vector<uint64_t>& seeds);
 
 }  // namespace cohort::data

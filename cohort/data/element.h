@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort::data {
@@ -13,7 +14,7 @@ namespace cohort::data {
 using Element = std::vector<Tensor>;
 
 // The dtype and the shape of one component. Unknown dimensions of the shape stay unknown.
-struct TensorSpec {
+struct COHORT_EXPORT TensorSpec {
   DType dtype = DType::kInvalid;
   Shape shape;
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
@@ -24,16 +25,16 @@ using ElementSpec = std::vector<TensorSpec>;
 inline constexpr int64_t kInfiniteCardinality = -1;
 inline constexpr int64_t kUnknownCardinality = -2;
 
-ElementSpec SpecOf(const Element& element);
+COHORT_EXPORT ElementSpec SpecOf(const Element& element);
 // Returns for example "(float32[?,3], int64[])".
-std::string ToString(const ElementSpec& spec);
+COHORT_EXPORT std::string ToString(const ElementSpec& spec);
 // Returns true if `spec` has the dtypes of `required`, and its shapes are equal to those of `required` in all
 // dimensions that both know.
-bool IsCompatible(const ElementSpec& spec, const ElementSpec& required);
+COHORT_EXPORT bool IsCompatible(const ElementSpec& spec, const ElementSpec& required);
 // Throws InvalidArgumentError that shows both specs if `element` does not have the dtypes and shapes of `spec`.
-void CheckElement(const Element& element, const ElementSpec& spec);
+COHORT_EXPORT void CheckElement(const Element& element, const ElementSpec& spec);
 // Returns a batch without examples: each component has 0 rows. Throws InvalidArgumentError if a dimension other than
 // the first is not known; its message begins with `caller` ("[keras/fit]").
-Element WithoutRows(const ElementSpec& spec, const std::string& caller);
+COHORT_EXPORT Element WithoutRows(const ElementSpec& spec, const std::string& caller);
 
 }  // namespace cohort::data

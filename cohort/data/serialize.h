@@ -7,12 +7,13 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/core/export.h"
 #include "cohort/data/dataset.h"
 
 namespace cohort::data {
 
 // A dataset as bytes, with its tensors beside the bytes.
-struct SerializedDataset {
+struct COHORT_EXPORT SerializedDataset {
   std::string description;
   // The tensors that the description refers to, by a hash of their contents. A tensor that the receiver already has
   // need not be sent again. They share the dataset's bytes.
@@ -20,12 +21,12 @@ struct SerializedDataset {
 };
 
 // Throws FailedPreconditionError that names the stage if a stage calls a function of this process.
-SerializedDataset Serialize(const Dataset& dataset);
+COHORT_EXPORT SerializedDataset Serialize(const Dataset& dataset);
 
 // Returns the same pipeline. A shuffle without a seed keeps the seed that it has drawn. `lookup` returns the tensor
 // with a hash, and may throw. Throws DataLossError or InvalidArgumentError if the bytes do not describe a dataset, or
 // if a tensor does not have its hash.
-Dataset Deserialize(std::string_view description, const std::function<Tensor(uint64_t hash)>& lookup);
-Dataset Deserialize(const SerializedDataset& serialized);
+COHORT_EXPORT Dataset Deserialize(std::string_view description, const std::function<Tensor(uint64_t hash)>& lookup);
+COHORT_EXPORT Dataset Deserialize(const SerializedDataset& serialized);
 
 }  // namespace cohort::data

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 #include "cohort/data/dataset.h"
 
@@ -12,7 +13,7 @@ namespace cohort::data {
 // Learns mean and standard deviation of rows, then scales other rows with them. All axes after the first are features.
 // Inputs may be float32, float64, int32, int64, uint8 or bfloat16; sums are kept in double (Welford's method). Not
 // thread-safe while it is being fitted.
-class StandardScaler {
+class COHORT_EXPORT StandardScaler {
  public:
   // Learns from `rows`, [n, features...], and forgets earlier rows. Throws InvalidArgumentError if there are no rows or
   // if the dtype is not a number.

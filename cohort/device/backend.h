@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cohort/device/device.h"
+#include "cohort/device/device_config.h"
 #include "cohort/device/kernel.h"
-#include "cohort/device/logical_devices.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort {

@@ -4,12 +4,13 @@
 #include <cstdint>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/device_name.h"
 
 namespace cohort {
 
 // A plain value that a task sends to other tasks.
-struct DeviceAttributes {
+struct COHORT_EXPORT DeviceAttributes {
   DeviceName name;           // a full name
   std::string type;          // the type of its backend, such as "CPU"
   uint64_t incarnation = 0;  // a random number, new at each start of the process

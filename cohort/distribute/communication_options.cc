@@ -66,9 +66,9 @@ void CheckCommunication(const CommunicationOptions& options) {
     throw InvalidArgumentError(
         StrCat("[distribute] expected bytes_per_pack of at least 0; got ", options.bytes_per_pack));
   }
-  if (options.timeout_seconds < 0) {
+  if (options.timeout.count() < 0) {
     throw InvalidArgumentError(
-        StrCat("[distribute] expected timeout_seconds of at least 0; got ", options.timeout_seconds));
+        StrCat("[distribute] expected timeout of at least 0; got ", options.timeout.count(), " ms"));
   }
 }
 

@@ -1,8 +1,11 @@
 // CommunicationOptions: how replicas exchange values. The names are TensorFlow's.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
+
+#include "cohort/core/export.h"
 
 namespace cohort::distribute {
 
@@ -13,22 +16,22 @@ namespace cohort::distribute {
 enum class CommunicationImplementation { kAuto, kRing, kGloo, kNccl };
 // Returns the implementation "AUTO", "RING", "GLOO" or "NCCL", in upper or lower case. Throws InvalidArgumentError that
 // lists the names for another name.
-CommunicationImplementation ImplementationByName(const std::string& name);
+COHORT_EXPORT CommunicationImplementation ImplementationByName(const std::string& name);
 
 // The options of the collectives that the replicas of a strategy run.
-struct CommunicationOptions {
+struct COHORT_EXPORT CommunicationOptions {
   CommunicationImplementation implementation = CommunicationImplementation::kAuto;
   int64_t bytes_per_pack = 0;  // of gradients that travel together; 0: chosen by what was measured
   // Of one collective; 0: none - a lost worker ends it all the same. Then DeadlineExceededError.
-  double timeout_seconds = 0;
+  std::chrono::milliseconds timeout{0};
 };
 
 // Returns true if this build has the implementation.
-bool IsBuilt(CommunicationImplementation implementation);
+COHORT_EXPORT bool IsBuilt(CommunicationImplementation implementation);
 // Throws InvalidArgumentError for negative numbers, and for an implementation that this build does not have; the error
 // lists those that it has.
-void CheckCommunication(const CommunicationOptions& options);
+COHORT_EXPORT void CheckCommunication(const CommunicationOptions& options);
 // Returns the `communication_hint` for the ops of collectives.
-std::string CommunicationHint(const CommunicationOptions& options);
+COHORT_EXPORT std::string CommunicationHint(const CommunicationOptions& options);
 
 }  // namespace cohort::distribute

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/sharding/auto_shard.h"
 #include "cohort/distribute/strategy.h"
@@ -15,7 +16,7 @@ namespace cohort::distribute {
 
 // One run over a distributed dataset. Owned by the caller. Not thread-safe. If there are several processes, all of them
 // must make the same calls.
-class DistributedIterator {
+class COHORT_EXPORT DistributedIterator {
  public:
   DistributedIterator(StrategyPtr strategy, const data::Dataset& dataset, const data::IteratorOptions& options);
 
@@ -34,7 +35,7 @@ class DistributedIterator {
 };
 
 // A dataset that is divided among the replicas of a strategy, as this process reads it. Immutable and cheap to copy.
-class DistributedDataset {
+class COHORT_EXPORT DistributedDataset {
  public:
   DistributedDataset(StrategyPtr strategy, data::Dataset dataset)
       : strategy_(std::move(strategy)), dataset_(std::move(dataset)) {}
@@ -53,11 +54,11 @@ class DistributedDataset {
 // same way in every process. All processes make the call together. Shuffles without a seed take the chief's seeds
 // (WithSeedsOfChief), except with kOff, where each process reads everything in an order of its own. Throws what
 // data::AutoShard and WithSeedsOfChief throw.
-DistributedDataset DistributeDataset(const StrategyPtr& strategy, const data::Dataset& dataset,
-                                     data::AutoShardPolicy policy = data::AutoShardPolicy::kAuto);
+COHORT_EXPORT DistributedDataset DistributeDataset(const StrategyPtr& strategy, const data::Dataset& dataset,
+                                                   data::AutoShardPolicy policy = data::AutoShardPolicy::kAuto);
 
 // Facts for a function that makes the input of one process.
-struct InputContext {
+struct COHORT_EXPORT InputContext {
   int num_input_pipelines = 1;  // number of processes
   // The number of this process, from 0.
   int input_pipeline_id = 0;
@@ -66,11 +67,11 @@ struct InputContext {
   int64_t GetPerReplicaBatchSize(int64_t global_batch_size) const;
 };
 // Makes input by a function. The datasets of `make` yield batches for one replica and are not divided.
-DistributedDataset DistributeDatasetsFromFunction(const StrategyPtr& strategy,
-                                                  const std::function<data::Dataset(const InputContext&)>& make);
+COHORT_EXPORT DistributedDataset DistributeDatasetsFromFunction(
+    const StrategyPtr& strategy, const std::function<data::Dataset(const InputContext&)>& make);
 
 // The part of a dataset of global batches that one process reads.
-struct InputPart {
+struct COHORT_EXPORT InputPart {
   data::Dataset dataset;  // the batches of this process's replicas, in turn
   // True if the processes divide each global batch among them. Then all of them have to read the same data in the same
   // order.
@@ -84,21 +85,24 @@ struct InputPart {
 // - kOff: the process reads everything.
 // With kFile, kHint and kOff, the process cuts its rows to the sizes of its replicas' batches (data::RebatchSizes). If
 // the size of a global batch is not known, it cuts each batch into equal parts.
-InputPart PartOfProcess(const Strategy& strategy, const data::Dataset& dataset, data::AutoShardPolicy policy);
+COHORT_EXPORT InputPart PartOfProcess(const Strategy& strategy, const data::Dataset& dataset,
+                                      data::AutoShardPolicy policy);
 
 // Returns the dataset with the seeds that the chief has drawn for shuffles without a seed. Such shuffles then have the
 // same order in all processes and in every epoch. All processes make the call together. Shuffles inside the datasets
 // that an Interleave's function makes keep their own seeds. Throws WorkersDisagreeError if another process has another
 // number of shuffles without a seed. Throws what WorkerMeeting::Gather throws.
-data::Dataset WithSeedsOfChief(const Strategy& strategy, const data::Dataset& dataset);
+COHORT_EXPORT data::Dataset WithSeedsOfChief(const Strategy& strategy, const data::Dataset& dataset);
 
 // Returns the rows of a global batch that each replica of this process gets (Strategy::RowsOf). The tensors share the
 // batch's bytes.
-PerReplica<std::vector<Tensor>> RowsOfReplicas(const Strategy& strategy, const std::vector<Tensor>& global_batch);
+COHORT_EXPORT PerReplica<std::vector<Tensor>> RowsOfReplicas(const Strategy& strategy,
+                                                             const std::vector<Tensor>& global_batch);
 
 // Replaces the empty lists of `values` by batches without rows. They are like the batches of another replica, or like
 // `spec` if no replica has data. Throws InvalidArgumentError, whose message begins with `caller`, if `spec` does not
 // have the shapes.
-void FillWithoutRows(PerReplica<std::vector<Tensor>>* values, const data::ElementSpec& spec, const std::string& caller);
+COHORT_EXPORT void FillWithoutRows(PerReplica<std::vector<Tensor>>* values, const data::ElementSpec& spec,
+                                   const std::string& caller);
 
 }  // namespace cohort::distribute

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/distribute/input.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/runtime/session.h"
@@ -10,7 +11,7 @@
 namespace cohort::distribute {
 
 // A prepared step that is fed by a DistributedIterator. Cheap to copy. Valid as long as its session.
-class ReplicaStep {
+class COHORT_EXPORT ReplicaStep {
  public:
   // Runs the step and returns the fetches. `parts` has the components for each replica of this process, as
   // DistributedIterator::Next yields them. Throws InvalidArgumentError for another number of parts, and what
@@ -28,7 +29,7 @@ class ReplicaStep {
 
 // Placeholders for the components of a distributed dataset's elements, for each replica on its device. Immutable and
 // cheap to copy. Valid as long as its graph.
-class ReplicaInputs {
+class COHORT_EXPORT ReplicaInputs {
  public:
   // Adds the placeholders to `graph`. Batches may have any number of rows.
   ReplicaInputs(Graph& graph, const DistributedDataset& dataset);

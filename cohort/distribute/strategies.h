@@ -9,36 +9,37 @@
 
 #include "cohort/cluster/server.h"
 #include "cohort/cluster/tf_config.h"
+#include "cohort/core/export.h"
 #include "cohort/distribute/strategy.h"
 
 namespace cohort::distribute {
 
 // One replica. The graph's scopes decide its device.
-StrategyPtr Default();
+COHORT_EXPORT StrategyPtr Default();
 // One replica. It and all its variables are on `device` ("/cpu:0").
-StrategyPtr OneDevice(const std::string& device);
+COHORT_EXPORT StrategyPtr OneDevice(const std::string& device);
 
-struct MirroredOptions {
+struct COHORT_EXPORT MirroredOptions {
   // The devices of the replicas, in this process. Empty: all logical CPUs (config::SetLogicalDevices). By default there
   // is one.
   std::vector<std::string> devices = {};
   CommunicationOptions communication = {};
 };
 // Each device has a copy of each variable. Gradients are summed over all devices.
-StrategyPtr Mirrored(const MirroredOptions& options = {});
-StrategyPtr Mirrored(const std::vector<std::string>& devices);
+COHORT_EXPORT StrategyPtr Mirrored(const MirroredOptions& options = {});
+COHORT_EXPORT StrategyPtr Mirrored(const std::vector<std::string>& devices);
 // As Mirrored, with this number of replicas on logical CPUs.
-StrategyPtr MirroredOnCpus(int replicas);
+COHORT_EXPORT StrategyPtr MirroredOnCpus(int replicas);
 
-struct CentralStorageOptions {
+struct COHORT_EXPORT CentralStorageOptions {
   std::vector<std::string> compute_devices = {};  // as MirroredOptions::devices
   std::string parameter_device = std::string("/device:") + kHostDeviceType + ":0";
   CommunicationOptions communication = {};
 };
 // Each variable exists once, on the parameter device. Gradients are summed and applied there, once.
-StrategyPtr CentralStorage(const CentralStorageOptions& options = {});
+COHORT_EXPORT StrategyPtr CentralStorage(const CentralStorageOptions& options = {});
 
-struct MultiWorkerOptions {
+struct COHORT_EXPORT MultiWorkerOptions {
   CommunicationOptions communication = {};
   TFConfigClusterResolver resolver = {};  // the tasks of the cluster, and which of them this process is
   // The number of replicas of this process, each on a logical CPU. It must be equal in all processes. 0: as many as
@@ -50,6 +51,6 @@ struct MultiWorkerOptions {
 // which ends with the strategy. The chief computes the initial values. If there is no cluster, or no other worker in
 // it, this process trains alone and logs a warning. Throws InvalidArgumentError if TF_CONFIG does not say which task
 // this is, or if the task does not train (ps, evaluator). Throws what Server throws.
-StrategyPtr MultiWorkerMirrored(const MultiWorkerOptions& options = {});
+COHORT_EXPORT StrategyPtr MultiWorkerMirrored(const MultiWorkerOptions& options = {});
 
 }  // namespace cohort::distribute

@@ -13,7 +13,7 @@
 #include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/device/logical_devices.h"
+#include "cohort/device/device_config.h"
 #include "cohort/distribute/worker_meeting.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
@@ -39,7 +39,7 @@ ops::CollectiveKeys KeysOf(const char* purpose, const std::vector<std::string>& 
   ops::CollectiveKeys keys;
   keys.group_key = KeyOf(purpose, members);
   keys.members = members;
-  keys.timeout_seconds = static_cast<float>(options.timeout_seconds);
+  keys.timeout = options.timeout;
   keys.communication_hint = CommunicationHint(options);
   return keys;
 }

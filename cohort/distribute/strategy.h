@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/distribute/communication_options.h"
 #include "cohort/distribute/variable_placer.h"
 #include "cohort/graph/gradients.h"
@@ -60,7 +61,7 @@ using PerCopy = std::vector<T>;
 enum class Reduction { kSum, kMean };
 
 // The replicas of a strategy: their processes and devices.
-struct StrategyLayout {
+struct COHORT_EXPORT StrategyLayout {
   std::string name;                  // "MirroredStrategy"
   std::vector<std::string> devices;  // of this process's replicas; "": the graph's scopes decide
   std::vector<std::string> members;  // devices of all replicas of all processes, by rank
@@ -73,12 +74,12 @@ struct StrategyLayout {
 
 // The collectives that the replicas add while Run calls its function. The n-th collective of one replica is the n-th of
 // all.
-struct ReplicaCalls {
+struct COHORT_EXPORT ReplicaCalls {
   std::vector<int64_t> instance_keys;
 };
 
 // The replica for which Strategy::Run calls its function. Run owns it. For one thread.
-class ReplicaContext {
+class COHORT_EXPORT ReplicaContext {
  public:
   ReplicaContext(const Strategy& strategy, Graph& graph, int local, ReplicaCalls* calls)
       : strategy_(strategy), graph_(graph), local_(local), calls_(calls) {}
@@ -113,7 +114,7 @@ class ReplicaContext {
 };
 
 // While it lives, the strategy decides where variables are that this thread makes in the graph.
-class [[nodiscard]] StrategyScope {
+class [[nodiscard]] COHORT_EXPORT StrategyScope {
  public:
   // Throws FailedPreconditionError if the thread is in the scope of another strategy for this graph.
   StrategyScope(const Strategy& strategy, Graph& graph);
@@ -128,7 +129,7 @@ class [[nodiscard]] StrategyScope {
 // Distributes the training of models over replicas. Programs and models share ownership. It does not change, except
 // that the group of its processes forms when it is first needed. Thread-safe. Graphs that were made with it may outlive
 // it. Sessions on its target must end before the strategy, because it owns the server.
-class Strategy {
+class COHORT_EXPORT Strategy {
  public:
   // Throws InvalidArgumentError if the layout is inconsistent. Use the functions of strategies.h.
   Strategy(StrategyLayout layout, std::unique_ptr<const VariablePlacer> placer);

@@ -71,8 +71,9 @@ TEST_F(StrategyTest, CommunicationThatIsNotBuilt) {
   }
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] { Mirrored({.communication = {.bytes_per_pack = -1}}); }),
               HasSubstr("bytes_per_pack"));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { Mirrored({.communication = {.timeout_seconds = -1}}); }),
-              HasSubstr("timeout_seconds"));
+  EXPECT_THAT(
+      MessageOf<InvalidArgumentError>([] { Mirrored({.communication = {.timeout = std::chrono::seconds(-2)}}); }),
+      HasSubstr("expected timeout of at least 0; got -2000 ms"));
 }
 
 TEST_F(StrategyTest, CommunicationOptionsReachTheCollectives) {
@@ -96,8 +97,9 @@ TEST_F(StrategyTest, CommunicationOptionsReachTheCollectives) {
   const auto together = collectives({});
   EXPECT_EQ(together.first, 2u);  // one for each replica
   EXPECT_EQ(together.second, std::make_pair(std::string("auto"), 0.0f));
-  const auto apart =
-      collectives({.implementation = CommunicationImplementation::kRing, .bytes_per_pack = 64, .timeout_seconds = 1.5});
+  const auto apart = collectives({.implementation = CommunicationImplementation::kRing,
+                                  .bytes_per_pack = 64,
+                                  .timeout = std::chrono::milliseconds(1500)});
   EXPECT_EQ(apart.first, 8u);  // of 64 bytes each
   EXPECT_EQ(apart.second, std::make_pair(std::string("ring"), 1.5f));
 }

@@ -51,8 +51,8 @@ Trained Train(const StrategyPtr& strategy, train::Optimizer& optimizer, float cl
   ops::Variable w, table, global_step;
   {
     const auto scope = strategy->Scope(graph);
-    w = ops::GetVariable(graph, "w", Shape{3, 2}, DType::kFloat32, ops::Constant(0.1));
-    table = ops::GetVariable(graph, "table", Shape{kRows, 2}, DType::kFloat32, ops::Constant(0.2));
+    w = ops::GetVariable(graph, "w", Shape{3, 2}, DType::kFloat32, initializers::Constant(0.1));
+    table = ops::GetVariable(graph, "table", Shape{kRows, 2}, DType::kFloat32, initializers::Constant(0.2));
     global_step = ops::GetOrCreateGlobalStep(graph);
   }
   const DistributedDataset batches = DistributeDataset(strategy, Examples());

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/variables.h"
 
@@ -14,7 +15,7 @@ class Strategy;
 
 // Decides for each variable that is made in a strategy's scope on which device it is and of how many variables it
 // consists. The decision depends on its name, shape and dtype. Owned by its strategy. Immutable and thread-safe.
-class VariablePlacer {
+class COHORT_EXPORT VariablePlacer {
  public:
   virtual ~VariablePlacer() = default;
 
@@ -39,14 +40,14 @@ class VariablePlacer {
 };
 
 // A number of rows of a variable, and their device.
-struct VariablePart {
+struct COHORT_EXPORT VariablePart {
   int64_t rows = 0;
   std::string device;
 };
 // Makes `request` in parts, which are called "name/part_0", "name/part_1", ... An implementation of Create calls it.
 // Each part begins with its rows of the initial value, which is computed once, on the first part's device. Throws
 // InvalidArgumentError unless the rows of the parts add up to axis 0 of the requested shape.
-VariableInfo* CreateInParts(Graph& graph, const VariableMaker& next, const VariableRequest& request,
-                            const std::vector<VariablePart>& parts);
+COHORT_EXPORT VariableInfo* CreateInParts(Graph& graph, const VariableMaker& next, const VariableRequest& request,
+                                          const std::vector<VariablePart>& parts);
 
 }  // namespace cohort::distribute

@@ -111,7 +111,7 @@ TEST_F(VariablePlacerTest, GradientsOfLookupsAreSparseInEachPart) {
   ops::Variable table;
   {
     const auto scope = strategy->Scope(graph);
-    table = ops::GetVariable(graph, "table", Shape{7, 1}, DType::kFloat32, ops::Zeros());
+    table = ops::GetVariable(graph, "table", Shape{7, 1}, DType::kFloat32, initializers::Zeros());
   }
   const Output loss = ops::Sum(table.Gather(ops::Const(graph, Tensor::Vector<int64_t>({6, 1, 6}))));
   const auto parts = table.parts();
@@ -130,9 +130,9 @@ Floats TrainTable(const StrategyPtr& strategy, std::vector<std::string>* devices
   ops::Variable table, w, bias;
   {
     const auto scope = strategy->Scope(graph);
-    table = ops::GetVariable(graph, "table", Shape{9, 3}, DType::kFloat32, ops::Constant(0.3));
-    w = ops::GetVariable(graph, "w", Shape{3, 1}, DType::kFloat32, ops::Constant(0.5));
-    bias = ops::GetVariable(graph, "bias", Shape{1}, DType::kFloat32, ops::Zeros());
+    table = ops::GetVariable(graph, "table", Shape{9, 3}, DType::kFloat32, initializers::Constant(0.3));
+    w = ops::GetVariable(graph, "w", Shape{3, 1}, DType::kFloat32, initializers::Constant(0.5));
+    bias = ops::GetVariable(graph, "bias", Shape{1}, DType::kFloat32, initializers::Zeros());
   }
   Tensor index(DType::kInt64, Shape{13}), y(DType::kFloat32, Shape{13, 1});
   for (int64_t i = 0; i < 13; ++i) {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/distribute/strategy.h"
 
 namespace cohort::distribute {
@@ -10,7 +11,7 @@ namespace cohort::distribute {
 // Gives each worker a folder to write to. The chief gets the folder itself. Each other worker gets a folder of its own
 // inside it, such as "workertempdir_1", which the destructor removes. The callbacks of Fit do not need this class,
 // because they write only at the chief. One thread.
-class WorkerFolder {
+class COHORT_EXPORT WorkerFolder {
  public:
   // Makes the folder with its parents. In a temporary folder, first removes what an earlier process has left. Throws
   // what core/file.h throws.

@@ -23,7 +23,7 @@ struct Announcement {
 };
 
 // The limit of each of the two steps of AnnounceFailure.
-constexpr int64_t kAnnouncementMs = 3000;
+constexpr std::chrono::milliseconds kAnnouncementTime{3000};
 // The longest part of a value that an error shows.
 constexpr size_t kShown = 200;
 
@@ -150,7 +150,7 @@ std::vector<std::string> WorkerMeeting::TextsOf(const std::vector<std::string>& 
 void WorkerMeeting::AnnounceFailure(const Status& why) {
   if (size() == 1) return;
   try {
-    GatherBytes(Encode(Announcement{why.code(), why.message()}), {.timeout_in_ms = kAnnouncementMs});
+    GatherBytes(Encode(Announcement{why.code(), why.message()}), {.timeout = kAnnouncementTime});
   } catch (const Error& error) {
     LogInfo("distribute", "other workers may not hear why this one fails: ", error.what());
   }

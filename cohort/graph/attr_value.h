@@ -12,20 +12,21 @@
 #include <vector>
 
 #include "cohort/core/dtype.h"
+#include "cohort/core/export.h"
 #include "cohort/core/shape.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort {
 
 // The name of a function in the graph's library.
-struct FunctionName {
+struct COHORT_EXPORT FunctionName {
   std::string name;
   friend bool operator==(const FunctionName&, const FunctionName&) = default;
   friend std::ostream& operator<<(std::ostream& out, const FunctionName& function) { return out << function.name; }
 };
 
 // The value of one attribute. A value type. An empty AttrValue holds nothing.
-class AttrValue {
+class COHORT_EXPORT AttrValue {
  public:
   using Value = std::variant<std::monostate, int64_t, float, bool, std::string, DType, Shape, Tensor, FunctionName,
                              std::vector<int64_t>, std::vector<float>, std::vector<bool>, std::vector<std::string>,
@@ -65,6 +66,7 @@ class AttrValue {
  private:
   Value value_;
 };
+COHORT_EXPORT bool operator==(const AttrValue& a, const AttrValue& b);
 
 using AttrMap = std::map<std::string, AttrValue, std::less<>>;
 

@@ -11,7 +11,7 @@ namespace {
 
 void FillIn(NodeBuilder& builder, const Node& node, const std::vector<Output>& inputs,
             const std::vector<Node*>& control_inputs) {
-  builder.Attrs(node.attrs()).Device(node.device()).IgnoreScopes();
+  builder.Attrs(node.attrs()).Device(node.device()).IgnoreScopes().At(node.site());
   for (const ArgDef& arg : node.op().inputs()) {
     std::vector<Output> values;
     for (int i = 0; i < node.num_inputs(); ++i) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 
 // The type of the devices that use the host's memory. Each task has such a device. A node that names no device type is
@@ -13,10 +15,10 @@ inline constexpr char kHostDeviceType[] = "CPU";
 
 // Allows "/type:0" as a short form of "/device:TYPE:0". The host's type always has this short form. Does nothing if the
 // type has it already. Not thread-safe: the registration of backends calls it at the start, before any name is parsed.
-void AddShortDeviceType(std::string_view type);
+COHORT_EXPORT void AddShortDeviceType(std::string_view type);
 
 // The name of a device, or a pattern for names. A value type. Each part is optional. An absent part means "any".
-struct DeviceName {
+struct COHORT_EXPORT DeviceName {
   std::optional<std::string> job;
   std::optional<int> replica;
   std::optional<int> task;
@@ -45,6 +47,6 @@ struct DeviceName {
 };
 
 // Returns the text of `outer` overridden by `inner`. Throws as Parse does.
-std::string MergeDevices(std::string_view outer, std::string_view inner);
+COHORT_EXPORT std::string MergeDevices(std::string_view outer, std::string_view inner);
 
 }  // namespace cohort

@@ -7,13 +7,14 @@
 #include <string_view>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort {
 
 // Never changes after its construction, apart from the derived objects. All methods are thread-safe. Libraries and
 // callers share it by shared_ptr.
-class Function {
+class COHORT_EXPORT Function {
  public:
   // Makes the graph with `body`. Throws InvalidArgumentError if TensorFlow would reject the name (it allows letters,
   // digits and "_.-/", and a letter or '_' at the beginning), if an argument has no dtype, or if a result is not a
@@ -50,17 +51,17 @@ class Function {
 
 // Adds the arguments of a function to `graph`, and then the nodes that `body` adds. Throws as the constructor of
 // Function does. Error messages contain `name`.
-void FillBody(const std::string& name, const std::vector<FunctionArg>& args, const FunctionBody& body, Graph& graph,
-              std::vector<Output>* arguments, std::vector<Output>* results);
+COHORT_EXPORT void FillBody(const std::string& name, const std::vector<FunctionArg>& args, const FunctionBody& body,
+                            Graph& graph, std::vector<Output>* arguments, std::vector<Output>* results);
 
 // Returns the function as a serialized FunctionDef of TensorFlow. The attribute "_output_shapes" of an argument's
 // arg_attr holds its shape. The FunctionDef names the stateful nodes as control outputs, so a call runs them and the
 // nodes of the results. Throws UnimplementedError if the function calls another function; a GraphDef can hold such
 // functions.
-std::string SerializeFunction(const Function& function);
+COHORT_EXPORT std::string SerializeFunction(const Function& function);
 // Reads a FunctionDef. Messages of errors name the function and the node. Throws InvalidArgumentError if the bytes are
 // not a FunctionDef, or if the function has something that Cohort lacks: attributes that each call sets, functions as
 // attributes, or unknown dtypes. Throws NotFoundError for an unknown op.
-std::shared_ptr<const Function> ParseFunction(std::string_view bytes);
+COHORT_EXPORT std::shared_ptr<const Function> ParseFunction(std::string_view bytes);
 
 }  // namespace cohort

@@ -159,6 +159,7 @@ class Backprop {
                                         node.Describe(), " between ys and xs; register one, or stop there"));
     }
     NameScope name(graph_, node.name() + "_grad");
+    const CallSiteScope site(graph_, node.site());
     std::optional<ColocateWith> colocate;
     std::optional<DeviceScope> device;
     if (node.colocate_with().empty()) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort {
@@ -11,7 +12,7 @@ namespace cohort {
 // The gradient of a value. It is dense, or sparse (some rows of a larger tensor; TensorFlow's IndexedSlices), or it
 // does not exist. A sparse gradient has `values` of shape [n, ...row], `indices` of shape [n] (int32 or int64; an index
 // may occur several times), and `dense_shape` of shape [rank] (int32 or int64).
-struct Gradient {
+struct COHORT_EXPORT Gradient {
   Output values;
   Output indices;
   Output dense_shape;
@@ -31,7 +32,7 @@ struct Gradient {
 // its inputs. Only the thread that calls Gradients() uses it, during one call of the gradient function. To sum
 // gradients and to make them dense, graph/ adds nodes of these ops, which ops/ must register: AddN, UnsortedSegmentSum,
 // ConcatV2, ZerosLike, OnesLike.
-class GradientContext {
+class COHORT_EXPORT GradientContext {
  public:
   GradientContext(const Node& node, std::vector<Gradient> output_gradients);
 
@@ -65,11 +66,12 @@ class GradientContext {
 // - The new nodes have the device of the op that they differentiate.
 // - Throws InvalidArgumentError for an op between xs and ys that has no gradient function and is not declared as not
 //   differentiable.
-std::vector<Gradient> Gradients(const std::vector<Output>& ys, const std::vector<Output>& xs,
-                                const std::vector<Output>& grad_ys = {}, const std::vector<Output>& stop = {});
+COHORT_EXPORT std::vector<Gradient> Gradients(const std::vector<Output>& ys, const std::vector<Output>& xs,
+                                              const std::vector<Output>& grad_ys = {},
+                                              const std::vector<Output>& stop = {});
 
 // Returns the gradient as a dense tensor. Sums rows that have the same index. Throws InvalidArgumentError, with the
 // reason, if the gradient does not exist.
-Output ToDense(const Gradient& gradient);
+COHORT_EXPORT Output ToDense(const Gradient& gradient);
 
 }  // namespace cohort

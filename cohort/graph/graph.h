@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/mutex.h"
 #include "cohort/graph/node.h"
 #include "cohort/graph/node_builder.h"
@@ -20,7 +21,7 @@ namespace cohort {
 
 class Function;
 // An argument of a function.
-struct FunctionArg {
+struct COHORT_EXPORT FunctionArg {
   DType dtype = DType::kInvalid;
   Shape shape = Shape::UnknownRank();
   std::string name;  // name of its node in the body; "" if it does not matter
@@ -33,13 +34,13 @@ using FunctionBody = std::function<std::vector<Output>(Graph& body, const std::v
 
 // Owns its nodes, which are never removed. The program owns the graph. Several threads may add nodes at the same time.
 // A scope (graph/scopes.h) belongs to the thread that opened it.
-class Graph {
+class COHORT_EXPORT Graph {
  public:
   Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  NodeBuilder Op(std::string op) { return NodeBuilder(*this, std::move(op)); }
+  NodeBuilder Op(std::string op, CallSite site = CallSite::Here()) { return NodeBuilder(*this, std::move(op), site); }
   // Returns the node, or nullptr if there is none of this name.
   Node* FindNode(std::string_view name) const;
   // Returns the value "node:1", or "node", which means "node:0". Throws NotFoundError if there is no such node, and
@@ -105,6 +106,7 @@ class Graph {
   friend class NameScope;
   friend class ControlDependencies;
   friend class ColocateWith;
+  friend class CallSiteScope;
   friend class VariableCreatorScope;
   struct DeviceFrame {
     std::string device;  // used if `function` is empty
@@ -117,12 +119,15 @@ class Graph {
     std::vector<std::vector<Node*>> controls;  // an element {nullptr} hides those outside
     std::vector<const Node*> colocate;         // a nullptr hides those outside
     std::vector<VariableCreator> creators;
+    std::vector<CallSite> sites;
   };
   // Returns the scopes of the calling thread. A thread closes the scopes that it has opened.
   Scopes& scopes() COHORT_EXCLUDES(mu_);
   void DropEmptyScopes() COHORT_EXCLUDES(mu_);
   // Returns nullptr if the calling thread has no open scope.
   const Scopes* FindScopes() const COHORT_EXCLUDES(mu_);
+  // Returns the line of the innermost CallSiteScope of the calling thread.
+  CallSite ScopedSite() const COHORT_EXCLUDES(mu_);
   std::string UniqueNameLocked(const std::string& name) COHORT_REQUIRES(mu_);
   // Marks `name` as taken. It may be a name that UniqueName has reserved. Throws AlreadyExistsError if a node has it.
   void TakeName(const std::string& name, const std::string& op) COHORT_EXCLUDES(mu_);

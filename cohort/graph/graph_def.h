@@ -6,12 +6,13 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort {
 
 // Says what SerializeGraphDef and GraphDefText write.
-struct GraphDefOptions {
+struct COHORT_EXPORT GraphDefOptions {
   // Adds the attribute `_output_shapes` to each node. TensorBoard uses it to label edges.
   bool output_shapes = false;
 };
@@ -24,9 +25,9 @@ inline constexpr int kGraphDefVersion = 1882;
 // written, defaults too. Colocation is written as `_class` "loc:@name". The functions of the library are included.
 // Equal graphs give equal bytes. Throws InvalidArgumentError if the result would be larger than protobuf's limit of 2
 // GB.
-std::string SerializeGraphDef(const Graph& graph, const GraphDefOptions& options = {});
+COHORT_EXPORT std::string SerializeGraphDef(const Graph& graph, const GraphDefOptions& options = {});
 // Returns the same in protobuf's text form (graph.pbtxt).
-std::string GraphDefText(const Graph& graph, const GraphDefOptions& options = {});
+COHORT_EXPORT std::string GraphDefText(const Graph& graph, const GraphDefOptions& options = {});
 
 // Adds the nodes of a serialized GraphDef to `graph`. If `prefix` is not empty, the names become `prefix`/name. Scopes
 // do not apply to the new nodes; they keep the devices that the GraphDef gives. Adds functions of the GraphDef's
@@ -37,8 +38,8 @@ std::string GraphDefText(const Graph& graph, const GraphDefOptions& options = {}
 //   not fit the op or has a type that Cohort lacks;
 // - NotFoundError for an unknown op;
 // - AlreadyExistsError if `graph` has a node of the name already.
-void ImportGraphDef(Graph& graph, std::string_view bytes, const std::string& prefix = "");
+COHORT_EXPORT void ImportGraphDef(Graph& graph, std::string_view bytes, const std::string& prefix = "");
 // Returns a new graph with the nodes of a serialized GraphDef. Throws as ImportGraphDef does.
-std::unique_ptr<Graph> ParseGraphDef(std::string_view bytes);
+COHORT_EXPORT std::unique_ptr<Graph> ParseGraphDef(std::string_view bytes);
 
 }  // namespace cohort

@@ -66,7 +66,9 @@ std::string Node::Describe() const {
     text += StrCat(between, value.dtype(), value.shape());
     between = ", ";
   }
-  return text + ")";
+  text += ")";
+  if (site_.file != nullptr) text += ", made at " + site_.ToString();
+  return text;
 }
 
 }  // namespace cohort

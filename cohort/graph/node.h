@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/attr_value.h"
+#include "cohort/graph/node_name.h"
 #include "cohort/graph/op_def.h"
 
 namespace cohort {
@@ -16,7 +18,7 @@ class Graph;
 class Node;
 
 // The value at output `index` of a node. Cheap to copy; valid as long as its graph.
-struct Output {
+struct COHORT_EXPORT Output {
   Node* node = nullptr;
   int index = 0;
 
@@ -30,7 +32,7 @@ struct Output {
 
 // One operation of a graph: an op with its name, inputs, attributes and device. NodeBuilder makes nodes. The graph owns
 // them, and they live as long as the graph. The methods that change a node are not thread-safe.
-class Node {
+class COHORT_EXPORT Node {
  public:
   int id() const { return id_; }
   const std::string& name() const { return name_; }
@@ -71,7 +73,10 @@ class Node {
   void ReplaceInput(int i, Output value);
   void SetAttr(std::string_view name, AttrValue value) { attrs_.insert_or_assign(std::string(name), std::move(value)); }
   void ReplaceControlInputs(std::vector<Node*> nodes) { control_inputs_ = std::move(nodes); }
-  // Returns, for example, "MatMul node 'dense/MatMul' (inputs: float32[?,4], float32[3,2])".
+  // Returns the line of the program that added the node, if that is known. A gradient's nodes have the line of the node
+  // whose gradient they compute. The line is not part of a GraphDef.
+  const CallSite& site() const { return site_; }
+  // Returns, for example, "MatMul node 'dense/MatMul' (inputs: float32[?,4], float32[3,2]), made at src/train.cc:57".
   std::string Describe() const;
 
  private:
@@ -82,6 +87,7 @@ class Node {
   Graph* graph_ = nullptr;
   int id_ = 0;
   std::string name_;
+  CallSite site_;
   const OpDef* op_ = nullptr;
   AttrMap attrs_;
   std::vector<Output> inputs_;

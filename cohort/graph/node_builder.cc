@@ -61,10 +61,10 @@ class AttrInference {
 
 }  // namespace
 
-NodeBuilder& NodeBuilder::Name(std::string name) {
-  name_ = std::move(name);
+NodeBuilder& NodeBuilder::Name(const NodeName& name) {
+  name_ = name.text();
   exact_name_ = false;
-  return *this;
+  return At(name.site());
 }
 
 NodeBuilder& NodeBuilder::ExactName(std::string name) {
@@ -119,6 +119,7 @@ Node* NodeBuilder::Finish() {
   auto node = std::make_unique<Node>();
   node->graph_ = graph_;
   node->op_ = &op;
+  node->site_ = site_.file != nullptr ? site_ : graph_->ScopedSite();
   ChooseName(*node);
   const std::string name = node->name_;
   try {

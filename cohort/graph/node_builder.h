@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/node.h"
 
 namespace cohort {
@@ -12,10 +13,13 @@ namespace cohort {
 // Collects the parts of one node: graph.Op("MatMul").Input(a).Input(b).Attr("transpose_a", true).Finish(). Attributes
 // that follow from the inputs (T, N, ...) and attributes with a default may be left out. Used once and by one thread;
 // different threads may add nodes to one graph at the same time.
-class NodeBuilder {
+class COHORT_EXPORT NodeBuilder {
  public:
-  NodeBuilder(Graph& graph, std::string op) : graph_(&graph), op_(std::move(op)) {}
-  NodeBuilder& Name(std::string name);       // a base: the graph makes it unique; default: the op's name
+  NodeBuilder(Graph& graph, std::string op, CallSite site = CallSite::Here()) : graph_(&graph), op_(std::move(op)) {
+    At(site);
+  }
+  // A base, which the graph makes unique; "": the op's name. Also gives the node the line in `name`, as At does.
+  NodeBuilder& Name(const NodeName& name);
   NodeBuilder& ExactName(std::string name);  // without name scopes; Finish throws AlreadyExistsError if it is taken
   NodeBuilder& Input(Output value);
   NodeBuilder& Inputs(const std::vector<Output>& values);  // for an input that is a list
@@ -25,6 +29,12 @@ class NodeBuilder {
   NodeBuilder& Device(std::string device);
   NodeBuilder& Control(Node* node);
   NodeBuilder& Colocate(std::string node_name);
+  // Gives the node the line `site`, if that is a line of a program. Otherwise the node keeps the line that it was given
+  // before. A node without a line gets that of the innermost CallSiteScope.
+  NodeBuilder& At(CallSite site) {
+    if (site.IsOfProgram()) site_ = site;
+    return *this;
+  }
   NodeBuilder& IgnoreScopes();  // of this thread: device, colocation and control scopes; for imports and passes
   // Adds the node and returns it. Throws NotFoundError for an unknown op, InvalidArgumentError if a part does not fit,
   // and FailedPreconditionError if the graph is finalized.
@@ -57,6 +67,7 @@ class NodeBuilder {
   Graph* graph_;
   std::string op_;
   std::string name_;
+  CallSite site_;
   bool exact_name_ = false;
   bool ignore_scopes_ = false;
   std::vector<Arg> args_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cohort/core/dtype.h"
+#include "cohort/core/export.h"
 #include "cohort/core/shape.h"
 #include "cohort/graph/attr_value.h"
 
@@ -22,7 +23,7 @@ struct Output;
 class GradientContext;
 
 // One input or output of an op. Exactly one of dtype, type_attr and type_list_attr is set and says what its dtype is.
-struct ArgDef {
+struct COHORT_EXPORT ArgDef {
   std::string name;
   DType dtype = DType::kInvalid;
   std::string type_attr;       // T for "x: T"
@@ -50,7 +51,7 @@ enum class AttrKind {
 };
 
 // The definition of one attribute of an op.
-struct AttrDef {
+struct COHORT_EXPORT AttrDef {
   std::string name;
   AttrKind kind = AttrKind::kInt;
   std::optional<AttrValue> default_value;
@@ -61,7 +62,7 @@ struct AttrDef {
 
 // The facts that are known about the inputs of a node. While a graph is built, these are static shapes and constants.
 // While the node runs, they are the tensors. A ShapeContext uses it. Requires: `i` is in [0, num_inputs()).
-class InputFacts {
+class COHORT_EXPORT InputFacts {
  public:
   virtual ~InputFacts() = default;
   virtual int num_inputs() const = 0;
@@ -81,7 +82,7 @@ class InputFacts {
 // that is being added to a graph. If a device's kernels only enqueue their work, it may also be a node that is about to
 // run (device/output_shapes.h). It exists during one call of the rule. Throws InternalError if an index is out of
 // range.
-class ShapeContext {
+class COHORT_EXPORT ShapeContext {
  public:
   // Both arguments must live longer than the context.
   ShapeContext(const AttrMap& attrs, const InputFacts& inputs) : attrs_(attrs), inputs_(inputs) {}
@@ -130,7 +131,7 @@ using GradientFn = std::function<void(GradientContext&)>;
 // The definition of one op. The methods above name() set its parts and are called in a chain:
 // OpDef("Relu").Input("features: T").Output("activations: T")... They throw InvalidArgumentError if a text does not
 // parse. After OpRegistry::Register the definition never changes, and all threads may read it. The registry owns it.
-class OpDef {
+class COHORT_EXPORT OpDef {
  public:
   explicit OpDef(std::string name) : name_(std::move(name)) {}
 
@@ -235,7 +236,7 @@ class OpDef {
 
 // All ops by name. cohort/registration.h fills it once at the start. After that it never changes, and all threads may
 // read it.
-class OpRegistry {
+class COHORT_EXPORT OpRegistry {
  public:
   static OpRegistry& Global();
 

@@ -35,9 +35,14 @@ void Graph::DropEmptyScopes() {
   if (it == scopes_.end()) return;
   const Scopes& open = it->second;
   if (open.devices.empty() && open.names.empty() && open.controls.empty() && open.colocate.empty() &&
-      open.creators.empty()) {
+      open.creators.empty() && open.sites.empty()) {
     scopes_.erase(it);
   }
+}
+
+CallSite Graph::ScopedSite() const {
+  const Scopes* open = FindScopes();
+  return open == nullptr || open->sites.empty() ? CallSite() : open->sites.back();
 }
 
 std::string Graph::ApplyDeviceScopes(const Scopes& scopes, const NodeDraft& draft) {
@@ -61,6 +66,15 @@ DeviceScope::DeviceScope(Graph& graph, std::nullptr_t) : graph_(graph) {
 DeviceScope::~DeviceScope() {
   graph_.scopes().devices.pop_back();
   graph_.DropEmptyScopes();
+}
+
+CallSiteScope::CallSiteScope(Graph& graph, CallSite site) : graph_(site.IsOfProgram() ? &graph : nullptr) {
+  if (graph_ != nullptr) graph_->scopes().sites.push_back(site);
+}
+CallSiteScope::~CallSiteScope() {
+  if (graph_ == nullptr) return;
+  graph_->scopes().sites.pop_back();
+  graph_->DropEmptyScopes();
 }
 
 NameScope::NameScope(Graph& graph, const std::string& name) : graph_(graph) {

@@ -8,13 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/node.h"
 
 namespace cohort {
 
 // The description of a variable in its graph; ops/state.h makes it. `value` reads the variable at the start of the
 // step.
-struct VariableInfo {
+struct COHORT_EXPORT VariableInfo {
   std::string name;
   DType dtype = DType::kInvalid;
   Shape shape;
@@ -28,7 +29,7 @@ struct VariableInfo {
 };
 
 // The description of a variable that is to be made.
-struct VariableRequest {
+struct COHORT_EXPORT VariableRequest {
   std::string name;
   DType dtype = DType::kFloat32;
   Shape shape;
@@ -42,7 +43,7 @@ using VariableMaker = std::function<VariableInfo*(const VariableRequest&)>;
 using VariableCreator = std::function<VariableInfo*(const VariableMaker& next, const VariableRequest&)>;
 
 // The description of the node that is being added, for device functions.
-struct NodeDraft {
+struct COHORT_EXPORT NodeDraft {
   const std::string& op;
   const std::string& name;
   const std::string& device;  // the device that the scopes inside this one have chosen
@@ -54,7 +55,7 @@ using DeviceFunction = std::function<std::string(const NodeDraft&)>;
 
 // Sets the device of nodes that this thread adds. If scopes are nested, the parts of the inner device win, and missing
 // parts come from the outer one.
-class DeviceScope {
+class COHORT_EXPORT DeviceScope {
  public:
   DeviceScope(Graph& graph, const std::string& device);
   DeviceScope(Graph& graph, DeviceFunction function);
@@ -69,7 +70,7 @@ class DeviceScope {
 
 // Puts `name` in front of the names of nodes: "a/MatMul". The name is made unique ("a", then "a_1"). A name that ends
 // in "/" is used as it is and replaces the outer prefixes. An empty name means no prefix.
-class NameScope {
+class COHORT_EXPORT NameScope {
  public:
   NameScope(Graph& graph, const std::string& name);
   ~NameScope();
@@ -82,7 +83,7 @@ class NameScope {
 };
 
 // Makes nodes that this thread adds run after `nodes`.
-class ControlDependencies {
+class COHORT_EXPORT ControlDependencies {
  public:
   ControlDependencies(Graph& graph, std::vector<Node*> nodes);
   // Hides all control dependencies outside of this scope.
@@ -96,7 +97,7 @@ class ControlDependencies {
 
 // Places nodes that this thread adds on the device of `node`; device scopes do not apply to them. The new nodes are
 // colocated with the nodes with which `node` itself is colocated, or with `node` if there are none.
-class ColocateWith {
+class COHORT_EXPORT ColocateWith {
  public:
   ColocateWith(Graph& graph, const Node& node);
   // Hides all colocations outside of this scope.
@@ -108,8 +109,21 @@ class ColocateWith {
   Graph& graph_;
 };
 
+// Nodes added in this scope get the line `site`, unless they are added by a line of the program itself. A scope whose
+// line is not one of a program changes nothing. Functions that add several nodes open a scope with the line that called
+// them.
+class COHORT_EXPORT CallSiteScope {
+ public:
+  CallSiteScope(Graph& graph, CallSite site);
+  ~CallSiteScope();
+  CallSiteScope(const CallSiteScope&) = delete;
+
+ private:
+  Graph* graph_;  // null if nothing was changed
+};
+
 // Makes `creator` create the variables that this thread adds. Strategies use it to place and to copy variables.
-class VariableCreatorScope {
+class COHORT_EXPORT VariableCreatorScope {
  public:
   VariableCreatorScope(Graph& graph, VariableCreator creator);
   ~VariableCreatorScope();

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/callbacks/history.h"
 #include "cohort/keras/layers/core_layers.h"
 #include "cohort/keras/layers/layer.h"
@@ -33,7 +34,7 @@ class ModelState;
 class Trainer;
 
 // A model of layers. The comment at the top of this file says who may call it.
-class Model {
+class COHORT_EXPORT Model {
  public:
   // Makes a model from symbolic inputs and outputs. Throws InvalidArgumentError if the outputs do not depend on the
   // inputs alone.
@@ -131,7 +132,7 @@ class Model {
 };
 
 // An item of a Sequential: a layer. The first item may be an Input().
-class SequentialItem {
+class COHORT_EXPORT SequentialItem {
  public:
   SequentialItem(LayerRef layer) : layer_(std::move(layer)) {}
   SequentialItem(const LayerTensor& input) : layer_(input.call()->layer) {}
@@ -143,7 +144,7 @@ class SequentialItem {
 };
 
 // A model of layers, each of which takes the output of the layer before it.
-class Sequential : public Model {
+class COHORT_EXPORT Sequential : public Model {
  public:
   explicit Sequential(const std::vector<SequentialItem>& items = {}, const ModelOptions& options = {});
   // Adds a layer at the end. Requires: the model is not built yet.

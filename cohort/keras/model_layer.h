@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/layers/layer.h"
 
 namespace cohort::keras {
@@ -25,7 +26,7 @@ namespace cohort::keras {
 class LayerGraph;
 
 // A handle, cheap to copy. It keeps its model alive. For one thread at a time, as its model.
-class ModelLayer {
+class COHORT_EXPORT ModelLayer {
  public:
   const std::string& name() const { return name_; }  // in its model: "dense_1"
   const std::string& class_name() const;             // "Dense"

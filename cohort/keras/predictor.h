@@ -19,17 +19,18 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/files/model_files.h"
 #include "cohort/keras/model.h"
 
 namespace cohort::keras {
 
-struct PredictorOptions {
+struct COHORT_EXPORT PredictorOptions {
   std::map<std::string, LayerFactory> custom_layers;  // as LoadOptions has them
   SessionConfig session;                              // threads, time limit of each call
 };
 
-class Predictor {
+class COHORT_EXPORT Predictor {
  public:
   // An input or an output of the model.
   struct Value {
@@ -57,7 +58,7 @@ class Predictor {
   // InvalidArgumentError, before anything is computed, for a wrong number of tensors, and for a tensor of another
   // dtype, rank or shape than its input or of another batch size than the other tensors; the message names the input.
   // Nothing is converted: images of uint8 must be made float32 by the caller. Throws what kernels throw, and
-  // DeadlineExceededError if SessionConfig::operation_timeout_in_ms is set and has passed.
+  // DeadlineExceededError if SessionConfig::operation_timeout is set and has passed.
   std::vector<Tensor> PredictAll(const std::vector<Tensor>& x) const;
 
   // The same with inputs and outputs by name. Throws InvalidArgumentError for a name that is missing, unknown or given

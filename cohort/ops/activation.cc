@@ -166,21 +166,21 @@ void RegisterActivationOps(OpRegistry& registry) {
 
 namespace ops {
 namespace {
-Output Named(const char* op, Output x, const std::string& name) { return Op(op, {x}).Name(name).Finish1(); }
+Output Named(const char* op, Output x, const NodeName& name) { return Op(op, {x}).Name(name).Finish1(); }
 }  // namespace
 
-Output Relu(Output features, const std::string& name) { return Named("Relu", features, name); }
-Output Relu6(Output features, const std::string& name) { return Named("Relu6", features, name); }
-Output LeakyRelu(Output features, float alpha, const std::string& name) {
+Output Relu(Output features, const NodeName& name) { return Named("Relu", features, name); }
+Output Relu6(Output features, const NodeName& name) { return Named("Relu6", features, name); }
+Output LeakyRelu(Output features, float alpha, const NodeName& name) {
   return Op("LeakyRelu", {features}).Name(name).Attr("alpha", alpha).Finish1();
 }
-Output Elu(Output features, const std::string& name) { return Named("Elu", features, name); }
-Output Selu(Output features, const std::string& name) { return Named("Selu", features, name); }
-Output Sigmoid(Output x, const std::string& name) { return Named("Sigmoid", x, name); }
-Output Tanh(Output x, const std::string& name) { return Named("Tanh", x, name); }
-Output Softplus(Output features, const std::string& name) { return Named("Softplus", features, name); }
-Output Swish(Output features, const std::string& name) {
-  const Output gate = Sigmoid(features);
+Output Elu(Output features, const NodeName& name) { return Named("Elu", features, name); }
+Output Selu(Output features, const NodeName& name) { return Named("Selu", features, name); }
+Output Sigmoid(Output x, const NodeName& name) { return Named("Sigmoid", x, name); }
+Output Tanh(Output x, const NodeName& name) { return Named("Tanh", x, name); }
+Output Softplus(Output features, const NodeName& name) { return Named("Softplus", features, name); }
+Output Swish(Output features, const NodeName& name) {
+  const Output gate = Sigmoid(features, {"Sigmoid", name.site()});
   return Op("Mul", {features, gate}).Name(name).Finish1();
 }
 

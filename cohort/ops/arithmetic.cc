@@ -11,22 +11,32 @@
 #include "cohort/ops/unary.h"
 
 namespace cohort::ops {
-Output Add(const Operand& x, const Operand& y) { return Op("AddV2", {x, y}).Finish1(); }
-Output Sub(const Operand& x, const Operand& y) { return Op("Sub", {x, y}).Finish1(); }
-Output Mul(const Operand& x, const Operand& y) { return Op("Mul", {x, y}).Finish1(); }
-Output Div(const Operand& x, const Operand& y) {
-  return Op(IsInteger(x.is_number() ? y.dtype() : x.dtype()) ? "Div" : "RealDiv", {x, y}).Finish1();
+Output Add(const Operand& x, const Operand& y, const NodeName& name) { return Op("AddV2", {x, y}, name).Finish1(); }
+Output Sub(const Operand& x, const Operand& y, const NodeName& name) { return Op("Sub", {x, y}, name).Finish1(); }
+Output Mul(const Operand& x, const Operand& y, const NodeName& name) { return Op("Mul", {x, y}, name).Finish1(); }
+Output Div(const Operand& x, const Operand& y, const NodeName& name) {
+  return Op(IsInteger(x.is_number() ? y.dtype() : x.dtype()) ? "Div" : "RealDiv", {x, y}, name).Finish1();
 }
-Output FloorDiv(const Operand& x, const Operand& y) { return Op("FloorDiv", {x, y}).Finish1(); }
-Output FloorMod(const Operand& x, const Operand& y) { return Op("FloorMod", {x, y}).Finish1(); }
-Output Maximum(const Operand& x, const Operand& y) { return Op("Maximum", {x, y}).Finish1(); }
-Output Minimum(const Operand& x, const Operand& y) { return Op("Minimum", {x, y}).Finish1(); }
-Output Pow(const Operand& x, const Operand& y) { return Op("Pow", {x, y}).Finish1(); }
-Output SquaredDifference(const Operand& x, const Operand& y) { return Op("SquaredDifference", {x, y}).Finish1(); }
+Output FloorDiv(const Operand& x, const Operand& y, const NodeName& name) {
+  return Op("FloorDiv", {x, y}, name).Finish1();
+}
+Output FloorMod(const Operand& x, const Operand& y, const NodeName& name) {
+  return Op("FloorMod", {x, y}, name).Finish1();
+}
+Output Maximum(const Operand& x, const Operand& y, const NodeName& name) {
+  return Op("Maximum", {x, y}, name).Finish1();
+}
+Output Minimum(const Operand& x, const Operand& y, const NodeName& name) {
+  return Op("Minimum", {x, y}, name).Finish1();
+}
+Output Pow(const Operand& x, const Operand& y, const NodeName& name) { return Op("Pow", {x, y}, name).Finish1(); }
+Output SquaredDifference(const Operand& x, const Operand& y, const NodeName& name) {
+  return Op("SquaredDifference", {x, y}, name).Finish1();
+}
 
-Output AddN(const std::vector<Output>& inputs) {
+Output AddN(const std::vector<Output>& inputs, const NodeName& name) {
   if (inputs.empty()) throw InvalidArgumentError("[ops] AddN needs at least one input");
-  return inputs[0].graph().Op("AddN").Inputs(inputs).Finish1();
+  return inputs[0].graph().Op("AddN").Name(name).Inputs(inputs).Finish1();
 }
 
 namespace {

@@ -107,37 +107,39 @@ Shape SqueezedShape(const Shape& shape, const std::vector<int64_t>& axes) {
   return ReducedShape(shape, drop, false);
 }
 
-Output Identity(Output input, const std::string& name) {
-  NodeBuilder builder = input.graph().Op("Identity");
-  if (!name.empty()) builder.Name(name);
-  return builder.Input(input).Finish1();
-}
+Output Identity(Output input, const NodeName& name) { return Op("Identity", {input}, name).Finish1(); }
 
-std::vector<Output> IdentityN(const std::vector<Output>& inputs) {
+std::vector<Output> IdentityN(const std::vector<Output>& inputs, const NodeName& name) {
   if (inputs.empty()) throw InvalidArgumentError("[ops] IdentityN needs at least one input");
-  Node* node = inputs[0].graph().Op("IdentityN").Inputs(inputs).Finish();
+  Node* node = inputs[0].graph().Op("IdentityN").Name(name).Inputs(inputs).Finish();
   std::vector<Output> outputs;
   for (int i = 0; i < node->num_outputs(); ++i) outputs.push_back(node->output(i));
   return outputs;
 }
 
-Output StopGradient(Output input) { return Op("StopGradient", {input}).Finish1(); }
-Output ShapeOf(Output input, DType out_type) { return Op("Shape", {input}).Attr("out_type", out_type).Finish1(); }
-Output Size(Output input, DType out_type) { return Op("Size", {input}).Attr("out_type", out_type).Finish1(); }
-Output Rank(Output input) { return Op("Rank", {input}).Finish1(); }
-Output Reshape(Output input, const IntList& shape) {
-  return Op("Reshape", {input}).Input(shape.In(input.graph())).Finish1();
+Output StopGradient(Output input, const NodeName& name) { return Op("StopGradient", {input}, name).Finish1(); }
+Output ShapeOf(Output input, DType out_type, const NodeName& name) {
+  return Op("Shape", {input}, name).Attr("out_type", out_type).Finish1();
 }
-Output ExpandDims(Output input, int axis) { return Op("ExpandDims", {input, axis}).Finish1(); }
-Output Squeeze(Output input, const std::vector<int64_t>& axes) {
-  return Op("Squeeze", {input}).Attr("squeeze_dims", axes).Finish1();
+Output Size(Output input, DType out_type, const NodeName& name) {
+  return Op("Size", {input}, name).Attr("out_type", out_type).Finish1();
 }
-Output Cast(Output input, DType dtype) {
+Output Rank(Output input, const NodeName& name) { return Op("Rank", {input}, name).Finish1(); }
+Output Reshape(Output input, const IntList& shape, const NodeName& name) {
+  return Op("Reshape", {input}, name).Input(shape.In(input.graph())).Finish1();
+}
+Output ExpandDims(Output input, int axis, const NodeName& name) {
+  return Op("ExpandDims", {input, axis}, name).Finish1();
+}
+Output Squeeze(Output input, const std::vector<int64_t>& axes, const NodeName& name) {
+  return Op("Squeeze", {input}, name).Attr("squeeze_dims", axes).Finish1();
+}
+Output Cast(Output input, DType dtype, const NodeName& name) {
   if (input.dtype() == dtype) return input;
-  return Op("Cast", {input}).Attr("DstT", dtype).Finish1();
+  return Op("Cast", {input}, name).Attr("DstT", dtype).Finish1();
 }
-Output BroadcastTo(Output input, const IntList& shape) {
-  return Op("BroadcastTo", {input}).Input(shape.In(input.graph())).Finish1();
+Output BroadcastTo(Output input, const IntList& shape, const NodeName& name) {
+  return Op("BroadcastTo", {input}, name).Input(shape.In(input.graph())).Finish1();
 }
 
 namespace {

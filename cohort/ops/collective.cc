@@ -1,6 +1,7 @@
 #include "cohort/ops/collective.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
@@ -38,7 +39,7 @@ ops::CollectiveKeys KeysOf(const Node& node) {
   keys.instance_key = node.attr<int64_t>("instance_key");
   if (node.has_attr(kMembers)) keys.members = node.attr<std::vector<std::string>>(kMembers);
   if (node.has_attr(kGeneration)) keys.generation = node.attr<int64_t>(kGeneration);
-  keys.timeout_seconds = node.attr<float>("timeout_seconds");
+  keys.timeout = std::chrono::milliseconds(std::lround(1000.0 * node.attr<float>("timeout_seconds")));
   keys.communication_hint = node.attr<std::string>("communication_hint");
   return keys;
 }
@@ -54,7 +55,7 @@ NodeBuilder&& WithKeys(NodeBuilder&& builder, const ops::CollectiveKeys& keys) {
   builder.Attr("group_size", size)
       .Attr("group_key", keys.group_key)
       .Attr("instance_key", keys.instance_key)
-      .Attr("timeout_seconds", keys.timeout_seconds)
+      .Attr("timeout_seconds", std::chrono::duration<float>(keys.timeout).count())
       .Attr("communication_hint", keys.communication_hint);
   return std::move(builder);
 }
@@ -183,29 +184,29 @@ int64_t NextInstanceKey(const Graph& graph) {
 }
 
 Output CollectiveReduce(Output input, const CollectiveKeys& keys, const std::string& merge_op,
-                        const std::string& final_op, const std::string& name) {
+                        const std::string& final_op, const NodeName& name) {
   return Reduction("CollectiveReduce", input, keys, merge_op, final_op).Name(name).Finish1();
 }
 
 Output CollectiveReduceScatter(Output input, const CollectiveKeys& keys, const std::string& merge_op,
-                               const std::string& final_op, const std::string& name) {
+                               const std::string& final_op, const NodeName& name) {
   return Reduction("CollectiveReduceScatter", input, keys, merge_op, final_op).Name(name).Finish1();
 }
 
-Output CollectiveGather(Output input, const CollectiveKeys& keys, const std::string& name) {
+Output CollectiveGather(Output input, const CollectiveKeys& keys, const NodeName& name) {
   NodeBuilder builder = input.graph().Op("CollectiveGather");
   builder.Input(input).Attr("shape", input.shape());
   return WithKeys(std::move(builder), keys).Name(name).Finish1();
 }
 
-Output CollectiveBcastSend(Output input, const CollectiveKeys& keys, const std::string& name) {
+Output CollectiveBcastSend(Output input, const CollectiveKeys& keys, const NodeName& name) {
   NodeBuilder builder = input.graph().Op("CollectiveBcastSend");
   builder.Input(input).Attr("shape", input.shape());
   return WithKeys(std::move(builder), keys).Name(name).Finish1();
 }
 
 Output CollectiveBcastRecv(Graph& graph, DType dtype, const Shape& shape, const CollectiveKeys& keys,
-                           const std::string& name) {
+                           const NodeName& name) {
   if (!shape.IsFullyDefined()) {
     throw InvalidArgumentError(
         StrCat("[collective] CollectiveBcastRecv '", name, "' needs a known shape; got ", shape));
@@ -215,7 +216,7 @@ Output CollectiveBcastRecv(Graph& graph, DType dtype, const Shape& shape, const 
   return WithKeys(std::move(builder), keys).Name(name).Finish1();
 }
 
-Node* CollectiveBarrier(Graph& graph, const CollectiveKeys& keys, const std::string& name) {
+Node* CollectiveBarrier(Graph& graph, const CollectiveKeys& keys, const NodeName& name) {
   return WithKeys(graph.Op("CollectiveBarrier"), keys).Name(name).Finish();
 }
 

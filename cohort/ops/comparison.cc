@@ -5,15 +5,27 @@
 #include "cohort/ops/shape_rules.h"
 
 namespace cohort::ops {
-Output Equal(const Operand& x, const Operand& y) { return Op("Equal", {x, y}).Finish1(); }
-Output NotEqual(const Operand& x, const Operand& y) { return Op("NotEqual", {x, y}).Finish1(); }
-Output Less(const Operand& x, const Operand& y) { return Op("Less", {x, y}).Finish1(); }
-Output LessEqual(const Operand& x, const Operand& y) { return Op("LessEqual", {x, y}).Finish1(); }
-Output Greater(const Operand& x, const Operand& y) { return Op("Greater", {x, y}).Finish1(); }
-Output GreaterEqual(const Operand& x, const Operand& y) { return Op("GreaterEqual", {x, y}).Finish1(); }
-Output LogicalAnd(const Operand& x, const Operand& y) { return Op("LogicalAnd", {x, y}).Finish1(); }
-Output LogicalOr(const Operand& x, const Operand& y) { return Op("LogicalOr", {x, y}).Finish1(); }
-Output LogicalNot(Output x) { return Op("LogicalNot", {x}).Finish1(); }
+Output Equal(const Operand& x, const Operand& y, const NodeName& name) { return Op("Equal", {x, y}, name).Finish1(); }
+Output NotEqual(const Operand& x, const Operand& y, const NodeName& name) {
+  return Op("NotEqual", {x, y}, name).Finish1();
+}
+Output Less(const Operand& x, const Operand& y, const NodeName& name) { return Op("Less", {x, y}, name).Finish1(); }
+Output LessEqual(const Operand& x, const Operand& y, const NodeName& name) {
+  return Op("LessEqual", {x, y}, name).Finish1();
+}
+Output Greater(const Operand& x, const Operand& y, const NodeName& name) {
+  return Op("Greater", {x, y}, name).Finish1();
+}
+Output GreaterEqual(const Operand& x, const Operand& y, const NodeName& name) {
+  return Op("GreaterEqual", {x, y}, name).Finish1();
+}
+Output LogicalAnd(const Operand& x, const Operand& y, const NodeName& name) {
+  return Op("LogicalAnd", {x, y}, name).Finish1();
+}
+Output LogicalOr(const Operand& x, const Operand& y, const NodeName& name) {
+  return Op("LogicalOr", {x, y}, name).Finish1();
+}
+Output LogicalNot(Output x, const NodeName& name) { return Op("LogicalNot", {x}, name).Finish1(); }
 
 namespace {
 

@@ -11,12 +11,6 @@
 namespace cohort::ops {
 namespace {
 
-NodeBuilder Named(Graph& graph, const char* op, const std::string& name) {
-  NodeBuilder builder = graph.Op(op);
-  if (!name.empty()) builder.Name(name);
-  return builder;
-}
-
 std::vector<Shape> FillShape(ShapeContext& c) {
   c.WithRank(0, 1);
   c.WithRank(1, 0);
@@ -32,8 +26,8 @@ std::vector<Shape> RangeShape(ShapeContext& c) {
 
 }  // namespace
 
-Output Const(Graph& graph, const Tensor& value, const std::string& name) {
-  return Named(graph, "Const", name).Attr("value", value).Attr("dtype", value.dtype()).Finish1();
+Output Const(Graph& graph, const Tensor& value, const NodeName& name) {
+  return graph.Op("Const").Name(name).Attr("value", value).Attr("dtype", value.dtype()).Finish1();
 }
 
 Tensor NumberTensor(DType dtype, Number value) {
@@ -45,37 +39,41 @@ Tensor NumberTensor(DType dtype, Number value) {
   return *std::move(tensor);
 }
 
-Output ScalarLike(Output like, Number value) { return Const(like.graph(), NumberTensor(like.dtype(), value)); }
+Output ScalarLike(Output like, Number value, const NodeName& name) {
+  return Const(like.graph(), NumberTensor(like.dtype(), value), name);
+}
 
-Output IntVector(Graph& graph, const std::vector<int64_t>& values) {
+Output IntVector(Graph& graph, const std::vector<int64_t>& values, const NodeName& name) {
   std::vector<int32_t> narrow;
   for (const int64_t value : values) {
     if (value < std::numeric_limits<int32_t>::min() || value > std::numeric_limits<int32_t>::max()) {
-      return Const(graph, Tensor::Vector(values));
+      return Const(graph, Tensor::Vector(values), name);
     }
     narrow.push_back(static_cast<int32_t>(value));
   }
-  return Const(graph, Tensor::Vector(narrow));
+  return Const(graph, Tensor::Vector(narrow), name);
 }
 
-Output ShapeConst(Graph& graph, const Shape& shape) {
-  return IntVector(graph, std::vector<int64_t>(shape.dims().begin(), shape.dims().end()));
+Output ShapeConst(Graph& graph, const Shape& shape, const NodeName& name) {
+  return IntVector(graph, std::vector<int64_t>(shape.dims().begin(), shape.dims().end()), name);
 }
 
-Output Placeholder(Graph& graph, DType dtype, const Shape& shape, const std::string& name) {
-  return Named(graph, "Placeholder", name).Attr("dtype", dtype).Attr("shape", shape).Finish1();
+Output Placeholder(Graph& graph, DType dtype, const Shape& shape, const NodeName& name) {
+  return graph.Op("Placeholder").Name(name).Attr("dtype", dtype).Attr("shape", shape).Finish1();
 }
 
-Output PlaceholderWithDefault(Output input, const Shape& shape, const std::string& name) {
-  return Named(input.graph(), "PlaceholderWithDefault", name).Input(input).Attr("shape", shape).Finish1();
+Output PlaceholderWithDefault(Output input, const Shape& shape, const NodeName& name) {
+  return input.graph().Op("PlaceholderWithDefault").Name(name).Input(input).Attr("shape", shape).Finish1();
 }
 
-Output Fill(Output dims, const Operand& value) { return Op("Fill", {dims, value}).Finish1(); }
-Output Range(const Operand& start, const Operand& limit, const Operand& delta) {
-  return Op("Range", {start, limit, delta}).Finish1();
+Output Fill(Output dims, const Operand& value, const NodeName& name) {
+  return Op("Fill", {dims, value}, name).Finish1();
 }
-Output ZerosLike(Output x) { return Op("ZerosLike", {x}).Finish1(); }
-Output OnesLike(Output x) { return Op("OnesLike", {x}).Finish1(); }
+Output Range(const Operand& start, const Operand& limit, const Operand& delta, const NodeName& name) {
+  return Op("Range", {start, limit, delta}, name).Finish1();
+}
+Output ZerosLike(Output x, const NodeName& name) { return Op("ZerosLike", {x}, name).Finish1(); }
+Output OnesLike(Output x, const NodeName& name) { return Op("OnesLike", {x}, name).Finish1(); }
 
 }  // namespace cohort::ops
 

@@ -12,7 +12,7 @@
 namespace cohort {
 namespace {
 
-Node* NoOpAfter(Graph& graph, const std::vector<Node*>& nodes, const std::string& name) {
+Node* NoOpAfter(Graph& graph, const std::vector<Node*>& nodes, const NodeName& name) {
   NodeBuilder builder = graph.Op("NoOp");
   builder.Name(name);
   for (Node* node : nodes) builder.Control(node);
@@ -30,9 +30,10 @@ std::vector<Shape> ConditionShape(ShapeContext& c) {
 
 namespace ops {
 
-Node* NoOp(Graph& graph, const std::string& name) { return graph.Op("NoOp").Name(name).Finish(); }
+Node* NoOp(Graph& graph, const NodeName& name) { return graph.Op("NoOp").Name(name).Finish(); }
 
-Node* Group(Graph& graph, const std::vector<Node*>& nodes, const std::string& name) {
+Node* Group(Graph& graph, const std::vector<Node*>& nodes, const NodeName& name) {
+  const CallSiteScope site(graph, name.site());
   std::vector<std::pair<std::string, std::vector<Node*>>> by_device;  // in the order of first use
   for (Node* node : nodes) {
     auto group = by_device.begin();
@@ -56,12 +57,12 @@ Node* Group(Graph& graph, const std::vector<Node*>& nodes, const std::string& na
   return NoOpAfter(graph, groups, name);
 }
 
-Node* Assert(Output condition, const std::vector<Output>& data, int64_t summarize, const std::string& name) {
+Node* Assert(Output condition, const std::vector<Output>& data, int64_t summarize, const NodeName& name) {
   return Op("Assert", {condition}).Name(name).Inputs(data).Attr("summarize", summarize).Finish();
 }
 
 Output Print(Output input, const std::vector<Output>& data, const std::string& message, int64_t first_n,
-             int64_t summarize, const std::string& name) {
+             int64_t summarize, const NodeName& name) {
   return Op("Print", {input})
       .Name(name)
       .Inputs(data)
@@ -71,7 +72,7 @@ Output Print(Output input, const std::vector<Output>& data, const std::string& m
       .Finish1();
 }
 
-Node* PrintV2(Output text, const std::string& stream, const std::string& end, const std::string& name) {
+Node* PrintV2(Output text, const std::string& stream, const std::string& end, const NodeName& name) {
   return Op("PrintV2", {text}).Name(name).Attr("output_stream", stream).Attr("end", end).Finish();
 }
 

@@ -80,7 +80,7 @@ std::vector<Shape> WhileShapes(ShapeContext& c) {
   return AttrShapes(c, "output_shapes", count, "loop variables");
 }
 
-void CheckCondition(const FunctionDraft& cond, const std::string& name) {
+void CheckCondition(const FunctionDraft& cond, const NodeName& name) {
   if (cond.results().size() == 1 && cond.results()[0].dtype() == DType::kBool &&
       cond.results()[0].shape().IsCompatibleWith(Shape())) {
     return;
@@ -92,7 +92,7 @@ void CheckCondition(const FunctionDraft& cond, const std::string& name) {
 }
 
 // `count` results, of the loop variables' dtypes and within their shapes.
-void CheckBody(const Outputs& results, const std::vector<FunctionArg>& variables, const std::string& name) {
+void CheckBody(const Outputs& results, const std::vector<FunctionArg>& variables, const NodeName& name) {
   if (results.size() != variables.size()) {
     throw InvalidArgumentError(StrCat("[ops/control_flow] the body of '", name, "' has ", results.size(),
                                       " results for ", variables.size(), " loop variables"));
@@ -191,7 +191,7 @@ std::vector<Shape> ShapesOf(const Outputs& values) {
   return shapes;
 }
 
-Node* AddCall(Graph& graph, const Outputs& inputs, const Function& function, const std::string& name) {
+Node* AddCall(Graph& graph, const Outputs& inputs, const Function& function, const NodeName& name) {
   return graph.Op(function.is_stateful() ? "StatefulPartitionedCall" : "PartitionedCall")
       .Name(name)
       .Inputs(inputs)
@@ -202,7 +202,7 @@ Node* AddCall(Graph& graph, const Outputs& inputs, const Function& function, con
 }
 
 Node* AddIf(Graph& graph, Output cond, const Outputs& inputs, const Function& then_branch, const Function& else_branch,
-            const std::vector<Shape>& shapes, const std::string& name) {
+            const std::vector<Shape>& shapes, const NodeName& name) {
   return graph.Op(then_branch.is_stateful() || else_branch.is_stateful() ? "If" : "StatelessIf")
       .Name(name)
       .Input(cond)
@@ -215,7 +215,7 @@ Node* AddIf(Graph& graph, Output cond, const Outputs& inputs, const Function& th
 }
 
 Node* AddWhile(Graph& graph, const Outputs& inputs, const Function& cond, const Function& body,
-               const std::vector<Shape>& shapes, int64_t parallel_iterations, const std::string& name) {
+               const std::vector<Shape>& shapes, int64_t parallel_iterations, const NodeName& name) {
   return graph.Op(cond.is_stateful() || body.is_stateful() ? "While" : "StatelessWhile")
       .Name(name)
       .Inputs(inputs)
@@ -244,7 +244,7 @@ std::shared_ptr<const Function> DefineUnique(Graph& graph, const std::string& na
 }
 
 Outputs Call(Graph& graph, const std::shared_ptr<const Function>& function, const Outputs& inputs,
-             const std::string& name) {
+             const NodeName& name) {
   if (function == nullptr) throw InvalidArgumentError("[ops/control_flow] expected a function to call; got none");
   if (DTypesOf(inputs) != DTypesOf(function->args())) {
     throw InvalidArgumentError(StrCat("[ops/control_flow] expected arguments for ", function->Signature(), "; got ",
@@ -255,36 +255,37 @@ Outputs Call(Graph& graph, const std::shared_ptr<const Function>& function, cons
   return OutputsOf(node, 0, node->num_outputs());
 }
 
-Outputs Call(Graph& graph, const Outputs& inputs, const FunctionBody& body, const std::string& name) {
+Outputs Call(Graph& graph, const Outputs& inputs, const FunctionBody& body, const NodeName& name) {
   FunctionDraft draft(graph, name, ArgumentsLike(inputs), body);
   const Outputs all = Join(inputs, draft.captures());
-  return Call(graph, draft.Finish(graph.UniqueFunctionName(graph.UniqueName(name + "_function"))), all, name);
+  return Call(graph, draft.Finish(graph.UniqueFunctionName(graph.UniqueName(name.text() + "_function"))), all, name);
 }
 
 Outputs If(Output cond, const Outputs& inputs, const FunctionBody& then_body, const FunctionBody& else_body,
-           const std::string& name) {
+           const NodeName& name) {
   Graph& graph = InnermostGraph(Join({cond}, inputs));
-  FunctionDraft then_draft(graph, name + "_true", ArgumentsLike(inputs), then_body);
-  FunctionDraft else_draft(graph, name + "_false", ArgumentsLike(inputs), else_body);
+  FunctionDraft then_draft(graph, name.text() + "_true", ArgumentsLike(inputs), then_body);
+  FunctionDraft else_draft(graph, name.text() + "_false", ArgumentsLike(inputs), else_body);
   if (DTypesOf(then_draft.results()) != DTypesOf(else_draft.results())) {
     throw InvalidArgumentError(StrCat("[ops/control_flow] expected results of the same dtypes from both branches of '",
-                                      name, "'; got ", AttrValue(DTypesOf(then_draft.results())).ToString(), " and ",
-                                      AttrValue(DTypesOf(else_draft.results())).ToString()));
+                                      name.text(), "'; got ", AttrValue(DTypesOf(then_draft.results())).ToString(),
+                                      " and ", AttrValue(DTypesOf(else_draft.results())).ToString()));
   }
   const Outputs captures = ShareCaptures(then_draft, else_draft);
   std::vector<Shape> shapes;
   for (size_t i = 0; i < then_draft.results().size(); ++i) {
     shapes.push_back(then_draft.results()[i].shape().CommonWith(else_draft.results()[i].shape()));
   }
-  const auto then_function = then_draft.Finish(graph.UniqueFunctionName(name + "_true"));
-  const auto else_function = else_draft.Finish(graph.UniqueFunctionName(name + "_false"));
+  const auto then_function = then_draft.Finish(graph.UniqueFunctionName(name.text() + "_true"));
+  const auto else_function = else_draft.Finish(graph.UniqueFunctionName(name.text() + "_false"));
   Node* node = AddIf(graph, cond, Join(inputs, captures), *then_function, *else_function, shapes, name);
   return OutputsOf(node, 0, node->num_outputs());
 }
 
 // The first two loop variables are TensorFlow's, by which it finds its way in loops that it differentiates: the number
 // of iterations done, and the largest one allowed.
-Outputs While(const Outputs& inputs, const FunctionBody& cond, const FunctionBody& body, const WhileOptions& options) {
+Outputs While(const Outputs& inputs, const FunctionBody& cond, const FunctionBody& body, const WhileOptions& options,
+              CallSite site) {
   if (inputs.empty()) throw InvalidArgumentError("[ops/control_flow] expected a loop variable; got none");
   Graph& graph = InnermostGraph(inputs);
   const std::vector<FunctionArg> variables = LoopVariables(inputs, options);
@@ -317,7 +318,7 @@ Outputs While(const Outputs& inputs, const FunctionBody& cond, const FunctionBod
   const Outputs counters = {ops::Const(graph, 0, options.name + "/loop_counter"),
                             ops::Const(graph, limited ? maximum : -1, options.name + "/maximum_iterations")};
   Node* node = AddWhile(graph, Join(Join(counters, inputs), captures), *cond_function, *body_function, shapes,
-                        options.parallel_iterations, options.name);
+                        options.parallel_iterations, {options.name, site});
   return OutputsOf(node, 2, 2 + static_cast<int>(inputs.size()));
 }
 

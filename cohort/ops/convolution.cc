@@ -121,8 +121,7 @@ OpDef FusedFilterGradDef() {
       .Doc("Conv2DBackpropFilter and the BiasAddGrad of the same out_backprop in one.");
 }
 
-Output Convolve(const char* op, Output input, Output filter, const ops::ConvolutionOptions& o,
-                const std::string& name) {
+Output Convolve(const char* op, Output input, Output filter, const ops::ConvolutionOptions& o, const NodeName& name) {
   std::vector<int64_t> paddings;
   if (o.padding == "EXPLICIT") {
     paddings = {0, 0, o.paddings[0], o.paddings[1], o.paddings[2], o.paddings[3], 0, 0};
@@ -155,10 +154,10 @@ void RegisterConvolutionOps(OpRegistry& registry) {
 
 namespace ops {
 
-Output Conv2D(Output input, Output filter, const ConvolutionOptions& options, const std::string& name) {
+Output Conv2D(Output input, Output filter, const ConvolutionOptions& options, const NodeName& name) {
   return Convolve("Conv2D", input, filter, options, name);
 }
-Output DepthwiseConv2dNative(Output input, Output filter, const ConvolutionOptions& options, const std::string& name) {
+Output DepthwiseConv2dNative(Output input, Output filter, const ConvolutionOptions& options, const NodeName& name) {
   return Convolve("DepthwiseConv2dNative", input, filter, options, name);
 }
 

@@ -16,31 +16,31 @@
 
 namespace cohort::ops {
 
-Output Gather(Output params, const Operand& indices, int axis, int batch_dims) {
-  return Op("GatherV2", {params, indices, axis}).Attr("batch_dims", batch_dims).Finish1();
+Output Gather(Output params, const Operand& indices, int axis, int batch_dims, const NodeName& name) {
+  return Op("GatherV2", {params, indices, axis}, name).Attr("batch_dims", batch_dims).Finish1();
 }
 
-Output OneHot(const Operand& indices, const Operand& depth, const Operand& on_value, const Operand& off_value,
-              int axis) {
-  return Op("OneHot", {indices, depth, on_value, off_value}).Attr("axis", axis).Finish1();
+Output OneHot(const Operand& indices, const Operand& depth, const Operand& on_value, const Operand& off_value, int axis,
+              const NodeName& name) {
+  return Op("OneHot", {indices, depth, on_value, off_value}, name).Attr("axis", axis).Finish1();
 }
 
-Output OneHot(Output indices, int depth, DType dtype) {
+Output OneHot(Output indices, int depth, DType dtype, const NodeName& name) {
   Graph& graph = indices.graph();
-  return OneHot(indices, depth, Const(graph, NumberTensor(dtype, 1)), Const(graph, NumberTensor(dtype, 0)));
+  return OneHot(indices, depth, Const(graph, NumberTensor(dtype, 1)), Const(graph, NumberTensor(dtype, 0)), -1, name);
 }
 
-UniqueResult Unique(Output x, DType out_idx) {
-  Node* node = Op("Unique", {x}).Attr("out_idx", out_idx).Finish();
+UniqueResult Unique(Output x, DType out_idx, const NodeName& name) {
+  Node* node = Op("Unique", {x}, name).Attr("out_idx", out_idx).Finish();
   return {node->output(0), node->output(1)};
 }
 
-UniqueCountsResult UniqueWithCounts(Output x, DType out_idx) {
-  Node* node = Op("UniqueWithCounts", {x}).Attr("out_idx", out_idx).Finish();
+UniqueCountsResult UniqueWithCounts(Output x, DType out_idx, const NodeName& name) {
+  Node* node = Op("UniqueWithCounts", {x}, name).Attr("out_idx", out_idx).Finish();
   return {node->output(0), node->output(1), node->output(2)};
 }
 
-Output Where(Output condition) { return Op("Where", {condition}).Finish1(); }
+Output Where(Output condition, const NodeName& name) { return Op("Where", {condition}, name).Finish1(); }
 
 namespace {
 

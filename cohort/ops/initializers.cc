@@ -11,7 +11,32 @@
 #include "cohort/ops/random.h"
 
 namespace cohort::ops {
+
+FanCounts Fans(const Shape& shape) {
+  const int rank = shape.rank();
+  if (rank == 0) return {1.0, 1.0};
+  if (rank == 1) return {static_cast<double>(shape.dim(0)), static_cast<double>(shape.dim(0))};
+  double field = 1.0;
+  for (int i = 0; i < rank - 2; ++i) field *= static_cast<double>(shape.dim(i));
+  return {static_cast<double>(shape.dim(rank - 2)) * field, static_cast<double>(shape.dim(rank - 1)) * field};
+}
+
+Tensor InitialValueSeed(const Graph& graph, const std::string& name, int64_t seed) {
+  const uint64_t hash = Fnv1a(name) ^ (static_cast<uint64_t>(seed) * 0x9e3779b97f4a7c15u);
+  const auto first = static_cast<int32_t>(static_cast<uint64_t>(graph.seed()) ^ (hash >> 32));
+  return Tensor::Vector(std::vector<int32_t>{first, static_cast<int32_t>(hash)});
+}
+
+}  // namespace cohort::ops
+
+namespace cohort::initializers {
 namespace {
+
+using ops::Distribution;
+using ops::FanCounts;
+using ops::FanMode;
+using ops::Initializer;
+using ops::InitializerRequest;
 
 // int64, as the stateless ops take it.
 Output ShapeVector(const InitializerRequest& request) {
@@ -20,12 +45,12 @@ Output ShapeVector(const InitializerRequest& request) {
                                       " for variable '", request.name, "'"));
   }
   const auto dims = request.shape.dims();
-  return Const(request.graph, std::vector<int64_t>(dims.begin(), dims.end()));
+  return ops::Const(request.graph, std::vector<int64_t>(dims.begin(), dims.end()));
 }
 
 Initializer Filled(double value) {
   return [value](const InitializerRequest& request) {
-    return Fill(ShapeVector(request), Const(request.graph, NumberTensor(request.dtype, value)));
+    return ops::Fill(ShapeVector(request), ops::Const(request.graph, ops::NumberTensor(request.dtype, value)));
   };
 }
 
@@ -38,21 +63,15 @@ Output Scaled(const InitializerRequest& request, const char* op, double scale, d
   }
   Output value = graph.Op(op)
                      .Input(ShapeVector(request))
-                     .Input(Const(graph, InitialValueSeed(graph, request.name, seed)))
+                     .Input(ops::Const(graph, ops::InitialValueSeed(graph, request.name, seed)))
                      .Attr("dtype", request.dtype)
                      .Finish1();
-  if (scale != 1.0) value = Mul(value, ScalarLike(value, scale));
-  if (offset != 0.0) value = Add(value, ScalarLike(value, offset));
+  if (scale != 1.0) value = ops::Mul(value, ops::ScalarLike(value, scale));
+  if (offset != 0.0) value = ops::Add(value, ops::ScalarLike(value, offset));
   return value;
 }
 
 }  // namespace
-
-Tensor InitialValueSeed(const Graph& graph, const std::string& name, int64_t seed) {
-  const uint64_t hash = Fnv1a(name) ^ (static_cast<uint64_t>(seed) * 0x9e3779b97f4a7c15u);
-  const auto first = static_cast<int32_t>(static_cast<uint64_t>(graph.seed()) ^ (hash >> 32));
-  return Tensor::Vector(std::vector<int32_t>{first, static_cast<int32_t>(hash)});
-}
 
 Initializer Constant(double value) { return Filled(value); }
 Initializer Zeros() { return Filled(0.0); }
@@ -64,7 +83,7 @@ Initializer Constant(const Tensor& value) {
       throw InvalidArgumentError(StrCat("[ops/initializers] expected ", request.dtype, request.shape, "; got ",
                                         value.dtype(), value.shape(), " for variable '", request.name, "'"));
     }
-    return Const(request.graph, value);
+    return ops::Const(request.graph, value);
   };
 }
 
@@ -83,24 +102,16 @@ Initializer RandomUniform(double minval, double maxval, int64_t seed) {
   return [=](const InitializerRequest& request) {
     if (!IsInteger(request.dtype)) return Scaled(request, "StatelessRandomUniform", maxval - minval, minval, seed);
     Graph& graph = request.graph;
-    return StatelessRandomUniformInt(ShapeVector(request), Const(graph, InitialValueSeed(graph, request.name, seed)),
-                                     Const(graph, NumberTensor(request.dtype, minval)),
-                                     Const(graph, NumberTensor(request.dtype, maxval)));
+    return ops::StatelessRandomUniformInt(ShapeVector(request),
+                                          ops::Const(graph, ops::InitialValueSeed(graph, request.name, seed)),
+                                          ops::Const(graph, ops::NumberTensor(request.dtype, minval)),
+                                          ops::Const(graph, ops::NumberTensor(request.dtype, maxval)));
   };
-}
-
-FanCounts Fans(const Shape& shape) {
-  const int rank = shape.rank();
-  if (rank == 0) return {1.0, 1.0};
-  if (rank == 1) return {static_cast<double>(shape.dim(0)), static_cast<double>(shape.dim(0))};
-  double field = 1.0;
-  for (int i = 0; i < rank - 2; ++i) field *= static_cast<double>(shape.dim(i));
-  return {static_cast<double>(shape.dim(rank - 2)) * field, static_cast<double>(shape.dim(rank - 1)) * field};
 }
 
 Initializer VarianceScaling(double scale, FanMode mode, Distribution distribution, int64_t seed) {
   return [=](const InitializerRequest& request) {
-    const FanCounts fans = request.fans ? *request.fans : Fans(request.shape);
+    const FanCounts fans = request.fans ? *request.fans : ops::Fans(request.shape);
     const double n = mode == FanMode::kFanIn ? fans.in : mode == FanMode::kFanOut ? fans.out : (fans.in + fans.out) / 2;
     const double variance = scale / std::max(1.0, n);
     if (distribution == Distribution::kUniform) {
@@ -127,4 +138,4 @@ Initializer LecunNormal(int64_t seed) {
 }
 Initializer LecunUniform(int64_t seed) { return VarianceScaling(1.0, FanMode::kFanIn, Distribution::kUniform, seed); }
 
-}  // namespace cohort::ops
+}  // namespace cohort::initializers

@@ -31,32 +31,34 @@ Graph& GraphOf(const char* op, const std::vector<Output>& values) {
 
 }  // namespace
 
-Output Concat(const std::vector<Output>& values, int axis) {
+Output Concat(const std::vector<Output>& values, int axis, const NodeName& name) {
   Graph& graph = GraphOf("Concat", values);
   if (values.size() == 1) return values[0];
-  return graph.Op("ConcatV2").Inputs(values).Input(Const(graph, axis)).Finish1();
+  return graph.Op("ConcatV2").Name(name).Inputs(values).Input(Const(graph, axis)).Finish1();
 }
-std::vector<Output> Split(Output value, int axis, int num_split) {
+std::vector<Output> Split(Output value, int axis, int num_split, const NodeName& name) {
   Graph& graph = value.graph();
-  return OutputsOf(graph.Op("Split").Input(Const(graph, axis)).Input(value).Attr("num_split", num_split).Finish());
+  return OutputsOf(
+      graph.Op("Split").Name(name).Input(Const(graph, axis)).Input(value).Attr("num_split", num_split).Finish());
 }
-std::vector<Output> SplitV(Output value, const std::vector<int64_t>& sizes, int axis) {
+std::vector<Output> SplitV(Output value, const std::vector<int64_t>& sizes, int axis, const NodeName& name) {
   Graph& graph = value.graph();
   return OutputsOf(graph.Op("SplitV")
+                       .Name(name)
                        .Input(value)
                        .Input(IntVector(graph, sizes))
                        .Input(Const(graph, axis))
                        .Attr("num_split", static_cast<int64_t>(sizes.size()))
                        .Finish());
 }
-Output Pack(const std::vector<Output>& values, int axis) {
-  return GraphOf("Pack", values).Op("Pack").Inputs(values).Attr("axis", axis).Finish1();
+Output Pack(const std::vector<Output>& values, int axis, const NodeName& name) {
+  return GraphOf("Pack", values).Op("Pack").Name(name).Inputs(values).Attr("axis", axis).Finish1();
 }
-std::vector<Output> Unpack(Output value, int num, int axis) {
-  return OutputsOf(Op("Unpack", {value}).Attr("num", num).Attr("axis", axis).Finish());
+std::vector<Output> Unpack(Output value, int num, int axis, const NodeName& name) {
+  return OutputsOf(Op("Unpack", {value}, name).Attr("num", num).Attr("axis", axis).Finish());
 }
-Output Tile(Output input, const IntList& multiples) {
-  return Op("Tile", {input}).Input(multiples.In(input.graph())).Finish1();
+Output Tile(Output input, const IntList& multiples, const NodeName& name) {
+  return Op("Tile", {input}, name).Input(multiples.In(input.graph())).Finish1();
 }
 
 namespace {

@@ -27,10 +27,12 @@ std::vector<int> CheckedPermutation(const std::vector<int64_t>& perm, int rank) 
   return result;
 }
 
-Output Transpose(Output x, const IntList& perm) { return Op("Transpose", {x}).Input(perm.In(x.graph())).Finish1(); }
-Output InvertPermutation(Output x) { return Op("InvertPermutation", {x}).Finish1(); }
-Output Reverse(Output tensor, const IntList& axes) {
-  return Op("ReverseV2", {tensor}).Input(axes.In(tensor.graph())).Finish1();
+Output Transpose(Output x, const IntList& perm, const NodeName& name) {
+  return Op("Transpose", {x}, name).Input(perm.In(x.graph())).Finish1();
+}
+Output InvertPermutation(Output x, const NodeName& name) { return Op("InvertPermutation", {x}, name).Finish1(); }
+Output Reverse(Output tensor, const IntList& axes, const NodeName& name) {
+  return Op("ReverseV2", {tensor}, name).Input(axes.In(tensor.graph())).Finish1();
 }
 
 namespace {

@@ -10,12 +10,12 @@
 
 namespace cohort::ops {
 
-Output MatMul(Output a, Output b, bool transpose_a, bool transpose_b) {
-  return Op("MatMul", {a, b}).Attr("transpose_a", transpose_a).Attr("transpose_b", transpose_b).Finish1();
+Output MatMul(Output a, Output b, bool transpose_a, bool transpose_b, const NodeName& name) {
+  return Op("MatMul", {a, b}, name).Attr("transpose_a", transpose_a).Attr("transpose_b", transpose_b).Finish1();
 }
 
-Output BatchMatMul(Output x, Output y, bool adj_x, bool adj_y) {
-  return Op("BatchMatMulV2", {x, y}).Attr("adj_x", adj_x).Attr("adj_y", adj_y).Finish1();
+Output BatchMatMul(Output x, Output y, bool adj_x, bool adj_y, const NodeName& name) {
+  return Op("BatchMatMulV2", {x, y}, name).Attr("adj_x", adj_x).Attr("adj_y", adj_y).Finish1();
 }
 
 namespace {
@@ -50,13 +50,13 @@ struct Products {
   Output b;
 };
 
-// Gradients of a' b' for the four cases of transposition. `product(x, y, tx, ty)` adds a product node.
+// Gradients of a' b' for the four cases of transposition. `product(x, y, tx, ty, name)` adds a product node.
 template <typename Product>
 Products ProductGradients(Output g, Output a, Output b, bool ta, bool tb, Product product) {
-  if (!ta && !tb) return {product(g, b, false, true), product(a, g, true, false)};
-  if (!ta && tb) return {product(g, b, false, false), product(g, a, true, false)};
-  if (ta && !tb) return {product(b, g, false, true), product(a, g, false, false)};
-  return {product(b, g, true, true), product(g, a, true, true)};
+  if (!ta && !tb) return {product(g, b, false, true, ""), product(a, g, true, false, "")};
+  if (!ta && tb) return {product(g, b, false, false, ""), product(g, a, true, false, "")};
+  if (ta && !tb) return {product(b, g, false, true, ""), product(a, g, false, false, "")};
+  return {product(b, g, true, true, ""), product(g, a, true, true, "")};
 }
 
 void MatMulGradient(GradientContext& c) {

@@ -89,13 +89,13 @@ void RegisterNnOps(OpRegistry& registry) {
 
 namespace ops {
 
-Output BiasAdd(Output value, Output bias, const std::string& data_format, const std::string& name) {
+Output BiasAdd(Output value, Output bias, const std::string& data_format, const NodeName& name) {
   return Op("BiasAdd", {value, bias}).Name(name).Attr("data_format", data_format).Finish1();
 }
 
-Output L2Loss(Output t, const std::string& name) { return Op("L2Loss", {t}).Name(name).Finish1(); }
+Output L2Loss(Output t, const NodeName& name) { return Op("L2Loss", {t}).Name(name).Finish1(); }
 
-Output InTopK(Output predictions, Output targets, int64_t k, const std::string& name) {
+Output InTopK(Output predictions, Output targets, int64_t k, const NodeName& name) {
   Graph& graph = predictions.graph();
   const Output count = ScalarLike(targets, static_cast<double>(k));
   return graph.Op("InTopKV2").Name(name).Input(predictions).Input(targets).Input(count).Finish1();
@@ -116,17 +116,19 @@ Output Dropped(Output x, double rate, Output drawn) {
 
 }  // namespace
 
-Output Dropout(Output x, double rate, int64_t seed, const std::string& name) {
+Output Dropout(Output x, double rate, int64_t seed, const NodeName& name) {
   CheckRate(rate);
   if (rate == 0.0) return x;
   const NameScope scope(x.graph(), name);
+  const CallSiteScope site(x.graph(), name.site());
   return Dropped(x, rate, RandomUniform(ShapeOf(x), x.dtype(), seed));
 }
 
-Output StatelessDropout(Output x, double rate, Output seed, const std::string& name) {
+Output StatelessDropout(Output x, double rate, Output seed, const NodeName& name) {
   CheckRate(rate);
   if (rate == 0.0) return x;
   const NameScope scope(x.graph(), name);
+  const CallSiteScope site(x.graph(), name.site());
   return Dropped(x, rate, StatelessRandomUniform(ShapeOf(x), seed, x.dtype()));
 }
 

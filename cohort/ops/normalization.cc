@@ -126,7 +126,7 @@ void RegisterNormalizationOps(OpRegistry& registry) {
 namespace ops {
 
 BatchNorm FusedBatchNorm(Output x, Output scale, Output offset, Output mean, Output variance,
-                         const BatchNormOptions& options, const std::string& name) {
+                         const BatchNormOptions& options, const NodeName& name) {
   Node* node = Op("FusedBatchNormV3", {x})
                    .Name(name)
                    .Input(scale)

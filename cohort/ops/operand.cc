@@ -151,10 +151,11 @@ Output Operand::In(Graph& graph, DType dtype, const std::string& whose) const {
   return graph.Op("Const").Attr("value", *tensor).Attr("dtype", dtype).Finish1();
 }
 
-NodeBuilder Op(const std::string& op, const std::vector<Operand>& args) {
+NodeBuilder Op(const std::string& op, const std::vector<Operand>& args, const NodeName& name) {
   const OpDef& def = OpRegistry::Global().Get(op);
   Graph& graph = GraphOf(def, args);
   NodeBuilder builder(graph, op);
+  builder.Name(name);
   for (size_t i = 0; i < args.size(); ++i) {
     if (!args[i].is_number()) {
       builder.Input(args[i].output());

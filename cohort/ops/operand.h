@@ -22,18 +22,19 @@
 #include <variant>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort::ops {
 
-// The types of C++ that are numbers: characters and long double are not.
+// The types of C++ that count as numbers. Character types and long double do not.
 template <typename T>
 concept NumberType =
     std::is_arithmetic_v<T> && !std::same_as<T, long double> && !std::same_as<T, char> && !std::same_as<T, wchar_t> &&
     !std::same_as<T, char8_t> && !std::same_as<T, char16_t> && !std::same_as<T, char32_t>;
 
-// A number, and the dtype of the C++ type that it came in.
-class Number {
+// A number, and the dtype of its C++ type.
+class COHORT_EXPORT Number {
  public:
   template <NumberType T>
   Number(T value) {  // NOLINT(google-explicit-constructor)
@@ -53,7 +54,7 @@ class Number {
   }
 
   DType dtype() const { return dtype_; }
-  // The number as a scalar of `dtype`, by the rules above; nullopt if the dtype cannot hold it.
+  // Returns the number as a scalar of `dtype`, by the rules above, or nullopt if the dtype cannot hold it.
   std::optional<Tensor> As(DType dtype) const;
   std::string ToString() const;
 
@@ -62,35 +63,42 @@ class Number {
   DType dtype_;
 };
 
-// Made implicitly of an Output, of what converts to one (a Variable: its value), or of a number.
-class Operand {
+// Converts implicitly from an Output, from types that convert to Output (such as Variable: its value), or from a
+// number.
+class COHORT_EXPORT Operand {
  public:
-  Operand(Output value) : value_(value) {}  // NOLINT(google-explicit-constructor)
+  Operand(Output value, CallSite site = CallSite::Here())
+      : value_(value), site_(site) {}  // NOLINT(google-explicit-constructor)
   template <typename T>
   requires(!std::same_as<T, Output> && std::is_convertible_v<const T&, Output>)
-      Operand(const T& value)  // NOLINT(google-explicit-constructor)
-      : value_(static_cast<Output>(value)) {}
+      Operand(const T& value, CallSite site = CallSite::Here())  // NOLINT(google-explicit-constructor)
+      : value_(static_cast<Output>(value)), site_(site) {}
   template <NumberType T>
-  Operand(T number) : value_(Number(number)) {}  // NOLINT(google-explicit-constructor)
+  Operand(T number, CallSite site = CallSite::Here())  // NOLINT(google-explicit-constructor)
+      : value_(Number(number)), site_(site) {}
 
   bool is_number() const { return std::holds_alternative<Number>(value_); }
   // Requires: is_number().
   const Number& number() const { return std::get<Number>(value_); }
   // Requires: !is_number().
   const Output& output() const { return std::get<Output>(value_); }
-  // Of a value of the graph; kInvalid for a number and for an empty Output.
+  // Returns the dtype of a value of the graph, or kInvalid for a number and for an empty Output.
   DType dtype() const { return is_number() || !output().valid() ? DType::kInvalid : output().dtype(); }
-  // The value in `graph`: a number becomes a constant of `dtype`, which is the dtype of `whose`. Throws
+  // The line that made the operand, which is the line of the call or of the operator that it is an argument of.
+  const CallSite& site() const { return site_; }
+  // Returns the value in `graph`. A number becomes a constant of `dtype`, which is the dtype of `whose`. Throws
   // InvalidArgumentError if the dtype cannot hold it.
   Output In(Graph& graph, DType dtype, const std::string& whose) const;
 
  private:
   std::variant<Output, Number> value_;
+  CallSite site_;
 };
 
-// Begins a node of `op`, whose first inputs are `args`, in the graph of the values among them; numbers have become
-// constants. A list among the inputs, and what follows it, is given to the result. Throws InvalidArgumentError for an
-// empty Output, for a number that the dtype cannot hold, and if there are numbers alone; NotFoundError for the op.
-NodeBuilder Op(const std::string& op, const std::vector<Operand>& args);
+// Begins a node of `op` called `name`, whose first inputs are `args`, in the graph of the values among them; numbers
+// have become constants. A list among the inputs, and what follows it, is given to the result. Throws
+// InvalidArgumentError for an empty Output, for a number that the dtype cannot hold, and if there are numbers alone;
+// NotFoundError for the op.
+COHORT_EXPORT NodeBuilder Op(const std::string& op, const std::vector<Operand>& args, const NodeName& name = "");
 
 }  // namespace cohort::ops

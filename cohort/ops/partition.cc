@@ -19,20 +19,20 @@
 
 namespace cohort::ops {
 
-Output UnsortedSegmentSum(Output data, Output segment_ids, Output num_segments) {
-  return Op("UnsortedSegmentSum", {data, segment_ids, num_segments}).Finish1();
+Output UnsortedSegmentSum(Output data, Output segment_ids, Output num_segments, const NodeName& name) {
+  return Op("UnsortedSegmentSum", {data, segment_ids, num_segments}, name).Finish1();
 }
 
-std::vector<Output> DynamicPartition(Output data, Output partitions, int num_partitions) {
-  Node* node = Op("DynamicPartition", {data, partitions}).Attr("num_partitions", num_partitions).Finish();
+std::vector<Output> DynamicPartition(Output data, Output partitions, int num_partitions, const NodeName& name) {
+  Node* node = Op("DynamicPartition", {data, partitions}, name).Attr("num_partitions", num_partitions).Finish();
   std::vector<Output> parts;
   for (int i = 0; i < num_partitions; ++i) parts.push_back(node->output(i));
   return parts;
 }
 
-Output DynamicStitch(const std::vector<Output>& indices, const std::vector<Output>& data) {
+Output DynamicStitch(const std::vector<Output>& indices, const std::vector<Output>& data, const NodeName& name) {
   if (indices.empty()) throw InvalidArgumentError("[ops] DynamicStitch needs at least one value");
-  return indices[0].graph().Op("DynamicStitch").Inputs(indices).Inputs(data).Finish1();
+  return indices[0].graph().Op("DynamicStitch").Name(name).Inputs(indices).Inputs(data).Finish1();
 }
 
 namespace {

@@ -123,7 +123,7 @@ void RegisterPoolingOps(OpRegistry& registry) {
 namespace ops {
 namespace {
 
-Output Pool(const char* op, Output input, const PoolOptions& o, const std::string& name) {
+Output Pool(const char* op, Output input, const PoolOptions& o, const NodeName& name) {
   return Op(op, {input})
       .Name(name)
       .Attr("ksize", std::vector<int64_t>{1, o.size[0], o.size[1], 1})
@@ -134,10 +134,10 @@ Output Pool(const char* op, Output input, const PoolOptions& o, const std::strin
 
 }  // namespace
 
-Output MaxPool(Output input, const PoolOptions& options, const std::string& name) {
+Output MaxPool(Output input, const PoolOptions& options, const NodeName& name) {
   return Pool("MaxPool", input, options, name);
 }
-Output AvgPool(Output value, const PoolOptions& options, const std::string& name) {
+Output AvgPool(Output value, const PoolOptions& options, const NodeName& name) {
   return Pool("AvgPool", value, options, name);
 }
 

@@ -118,52 +118,52 @@ std::pair<int64_t, int64_t> SeedPair(const Graph& graph, int64_t seed) {
 
 namespace {
 
-Output Stateful(const char* op, Output shape, DType dtype, int64_t seed, const std::string& name) {
+Output Stateful(const char* op, Output shape, DType dtype, int64_t seed, const NodeName& name) {
   const auto [first, second] = SeedPair(shape.graph(), seed);
   return Op(op, {shape}).Name(name).Attr("dtype", dtype).Attr("seed", first).Attr("seed2", second).Finish1();
 }
 
-Output Stateless(const char* op, Output shape, Output seed, DType dtype, const std::string& name) {
+Output Stateless(const char* op, Output shape, Output seed, DType dtype, const NodeName& name) {
   return Op(op, {shape, seed}).Name(name).Attr("dtype", dtype).Finish1();
 }
 
 }  // namespace
 
-Output RandomUniform(Output shape, DType dtype, int64_t seed, const std::string& name) {
+Output RandomUniform(Output shape, DType dtype, int64_t seed, const NodeName& name) {
   return Stateful("RandomUniform", shape, dtype, seed, name);
 }
-Output RandomStandardNormal(Output shape, DType dtype, int64_t seed, const std::string& name) {
+Output RandomStandardNormal(Output shape, DType dtype, int64_t seed, const NodeName& name) {
   return Stateful("RandomStandardNormal", shape, dtype, seed, name);
 }
-Output TruncatedNormal(Output shape, DType dtype, int64_t seed, const std::string& name) {
+Output TruncatedNormal(Output shape, DType dtype, int64_t seed, const NodeName& name) {
   return Stateful("TruncatedNormal", shape, dtype, seed, name);
 }
 
 Output RandomUniformInt(Output shape, const Operand& minval, const Operand& maxval, int64_t seed,
-                        const std::string& name) {
+                        const NodeName& name) {
   const auto [first, second] = SeedPair(shape.graph(), seed);
   return Op("RandomUniformInt", {shape, minval, maxval}).Name(name).Attr("seed", first).Attr("seed2", second).Finish1();
 }
 
-Output RandomShuffle(Output value, int64_t seed, const std::string& name) {
+Output RandomShuffle(Output value, int64_t seed, const NodeName& name) {
   const auto [first, second] = SeedPair(value.graph(), seed);
   return Op("RandomShuffle", {value}).Name(name).Attr("seed", first).Attr("seed2", second).Finish1();
 }
 
-Output StatelessRandomUniform(Output shape, Output seed, DType dtype, const std::string& name) {
+Output StatelessRandomUniform(Output shape, Output seed, DType dtype, const NodeName& name) {
   return Stateless("StatelessRandomUniform", shape, seed, dtype, name);
 }
-Output StatelessRandomNormal(Output shape, Output seed, DType dtype, const std::string& name) {
+Output StatelessRandomNormal(Output shape, Output seed, DType dtype, const NodeName& name) {
   return Stateless("StatelessRandomNormal", shape, seed, dtype, name);
 }
-Output StatelessTruncatedNormal(Output shape, Output seed, DType dtype, const std::string& name) {
+Output StatelessTruncatedNormal(Output shape, Output seed, DType dtype, const NodeName& name) {
   return Stateless("StatelessTruncatedNormal", shape, seed, dtype, name);
 }
 Output StatelessRandomUniformInt(Output shape, Output seed, const Operand& minval, const Operand& maxval,
-                                 const std::string& name) {
+                                 const NodeName& name) {
   return Op("StatelessRandomUniformInt", {shape, seed, minval, maxval}).Name(name).Finish1();
 }
-Output StatelessRandomUniformFullInt(Output shape, Output seed, DType dtype, const std::string& name) {
+Output StatelessRandomUniformFullInt(Output shape, Output seed, DType dtype, const NodeName& name) {
   return Stateless("StatelessRandomUniformFullInt", shape, seed, dtype, name);
 }
 

@@ -15,40 +15,58 @@
 namespace cohort::ops {
 namespace {
 
-Output Reduce(const char* op, Output x, const IntList& axes, bool keep_dims) {
-  return Op(op, {x}).Input(axes.In(x.graph())).Attr("keep_dims", keep_dims).Finish1();
+Output Reduce(const char* op, Output x, const IntList& axes, bool keep_dims, const NodeName& name) {
+  return Op(op, {x}, name).Input(axes.In(x.graph())).Attr("keep_dims", keep_dims).Finish1();
 }
 
-Output ReduceAll(const char* op, Output x) {
+Output ReduceAll(const char* op, Output x, const NodeName& name) {
   const int rank = x.shape().rank();
-  if (rank < 0) return Reduce(op, x, Range(0, Rank(x), 1), false);
+  if (rank < 0) return Reduce(op, x, Range(0, Rank(x), 1), false, name);
   std::vector<int64_t> axes(static_cast<size_t>(rank));
   std::iota(axes.begin(), axes.end(), 0);
-  return Reduce(op, x, axes, false);
+  return Reduce(op, x, axes, false, name);
 }
 
-Output ArgExtremum(const char* op, Output x, int axis, DType output_type) {
-  return Op(op, {x, axis}).Attr("output_type", output_type).Finish1();
+Output ArgExtremum(const char* op, Output x, int axis, DType output_type, const NodeName& name) {
+  return Op(op, {x, axis}, name).Attr("output_type", output_type).Finish1();
 }
 
 }  // namespace
 
-Output Sum(Output x) { return ReduceAll("Sum", x); }
-Output Sum(Output x, const IntList& axes, bool keep_dims) { return Reduce("Sum", x, axes, keep_dims); }
-Output Mean(Output x) { return ReduceAll("Mean", x); }
-Output Mean(Output x, const IntList& axes, bool keep_dims) { return Reduce("Mean", x, axes, keep_dims); }
-Output Max(Output x) { return ReduceAll("Max", x); }
-Output Max(Output x, const IntList& axes, bool keep_dims) { return Reduce("Max", x, axes, keep_dims); }
-Output Min(Output x) { return ReduceAll("Min", x); }
-Output Min(Output x, const IntList& axes, bool keep_dims) { return Reduce("Min", x, axes, keep_dims); }
-Output Prod(Output x) { return ReduceAll("Prod", x); }
-Output Prod(Output x, const IntList& axes, bool keep_dims) { return Reduce("Prod", x, axes, keep_dims); }
-Output All(Output x) { return ReduceAll("All", x); }
-Output All(Output x, const IntList& axes, bool keep_dims) { return Reduce("All", x, axes, keep_dims); }
-Output Any(Output x) { return ReduceAll("Any", x); }
-Output Any(Output x, const IntList& axes, bool keep_dims) { return Reduce("Any", x, axes, keep_dims); }
-Output ArgMax(Output x, int axis, DType output_type) { return ArgExtremum("ArgMax", x, axis, output_type); }
-Output ArgMin(Output x, int axis, DType output_type) { return ArgExtremum("ArgMin", x, axis, output_type); }
+Output Sum(Output x, const NodeName& name) { return ReduceAll("Sum", x, name); }
+Output Sum(Output x, const IntList& axes, bool keep_dims, const NodeName& name) {
+  return Reduce("Sum", x, axes, keep_dims, name);
+}
+Output Mean(Output x, const NodeName& name) { return ReduceAll("Mean", x, name); }
+Output Mean(Output x, const IntList& axes, bool keep_dims, const NodeName& name) {
+  return Reduce("Mean", x, axes, keep_dims, name);
+}
+Output Max(Output x, const NodeName& name) { return ReduceAll("Max", x, name); }
+Output Max(Output x, const IntList& axes, bool keep_dims, const NodeName& name) {
+  return Reduce("Max", x, axes, keep_dims, name);
+}
+Output Min(Output x, const NodeName& name) { return ReduceAll("Min", x, name); }
+Output Min(Output x, const IntList& axes, bool keep_dims, const NodeName& name) {
+  return Reduce("Min", x, axes, keep_dims, name);
+}
+Output Prod(Output x, const NodeName& name) { return ReduceAll("Prod", x, name); }
+Output Prod(Output x, const IntList& axes, bool keep_dims, const NodeName& name) {
+  return Reduce("Prod", x, axes, keep_dims, name);
+}
+Output All(Output x, const NodeName& name) { return ReduceAll("All", x, name); }
+Output All(Output x, const IntList& axes, bool keep_dims, const NodeName& name) {
+  return Reduce("All", x, axes, keep_dims, name);
+}
+Output Any(Output x, const NodeName& name) { return ReduceAll("Any", x, name); }
+Output Any(Output x, const IntList& axes, bool keep_dims, const NodeName& name) {
+  return Reduce("Any", x, axes, keep_dims, name);
+}
+Output ArgMax(Output x, int axis, DType output_type, const NodeName& name) {
+  return ArgExtremum("ArgMax", x, axis, output_type, name);
+}
+Output ArgMin(Output x, int axis, DType output_type, const NodeName& name) {
+  return ArgExtremum("ArgMin", x, axis, output_type, name);
+}
 
 namespace {
 

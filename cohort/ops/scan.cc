@@ -10,8 +10,8 @@
 namespace cohort::ops {
 namespace {
 
-Output Scan(const char* op, Output x, Output axis, bool exclusive, bool reverse) {
-  return Op(op, {x, axis}).Attr("exclusive", exclusive).Attr("reverse", reverse).Finish1();
+Output Scan(const char* op, Output x, Output axis, bool exclusive, bool reverse, const NodeName& name = "") {
+  return Op(op, {x, axis}, name).Attr("exclusive", exclusive).Attr("reverse", reverse).Finish1();
 }
 
 std::vector<Shape> ScanShape(ShapeContext& c) {
@@ -47,11 +47,11 @@ OpDef ScanOp(const char* name, const char* doc) {
 
 }  // namespace
 
-Output Cumsum(Output x, int axis, bool exclusive, bool reverse) {
-  return Scan("Cumsum", x, Const(x.graph(), axis), exclusive, reverse);
+Output Cumsum(Output x, int axis, bool exclusive, bool reverse, const NodeName& name) {
+  return Scan("Cumsum", x, Const(x.graph(), axis), exclusive, reverse, name);
 }
-Output Cumprod(Output x, int axis, bool exclusive, bool reverse) {
-  return Scan("Cumprod", x, Const(x.graph(), axis), exclusive, reverse);
+Output Cumprod(Output x, int axis, bool exclusive, bool reverse, const NodeName& name) {
+  return Scan("Cumprod", x, Const(x.graph(), axis), exclusive, reverse, name);
 }
 
 }  // namespace cohort::ops

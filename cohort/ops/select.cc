@@ -12,14 +12,14 @@
 
 namespace cohort::ops {
 
-Output SelectV2(const Operand& condition, const Operand& t, const Operand& e) {
-  return Op("SelectV2", {condition, t, e}).Finish1();
+Output SelectV2(const Operand& condition, const Operand& t, const Operand& e, const NodeName& name) {
+  return Op("SelectV2", {condition, t, e}, name).Finish1();
 }
-Output Select(const Operand& condition, const Operand& t, const Operand& e) {
-  return Op("Select", {condition, t, e}).Finish1();
+Output Select(const Operand& condition, const Operand& t, const Operand& e, const NodeName& name) {
+  return Op("Select", {condition, t, e}, name).Finish1();
 }
-Output ClipByValue(const Operand& t, const Operand& low, const Operand& high) {
-  return Op("ClipByValue", {t, low, high}).Finish1();
+Output ClipByValue(const Operand& t, const Operand& low, const Operand& high, const NodeName& name) {
+  return Op("ClipByValue", {t, low, high}, name).Finish1();
 }
 
 namespace {

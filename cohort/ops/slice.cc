@@ -32,14 +32,15 @@ Output PaddingsConst(Graph& graph, const std::vector<std::pair<int64_t, int64_t>
 
 }  // namespace
 
-Output Slice(Output input, const IntList& begin, const IntList& size) {
+Output Slice(Output input, const IntList& begin, const IntList& size, const NodeName& name) {
   Graph& graph = input.graph();
-  return graph.Op("Slice").Input(input).Input(begin.In(graph)).Input(size.In(graph)).Finish1();
+  return graph.Op("Slice").Name(name).Input(input).Input(begin.In(graph)).Input(size.In(graph)).Finish1();
 }
 Output StridedSlice(Output input, const IntList& begin, const IntList& end, const IntList& strides,
-                    const StridedSliceMasks& masks) {
+                    const StridedSliceMasks& masks, const NodeName& name) {
   Graph& graph = input.graph();
   return graph.Op("StridedSlice")
+      .Name(name)
       .Input(input)
       .Input(begin.In(graph))
       .Input(end.In(graph))
@@ -47,11 +48,12 @@ Output StridedSlice(Output input, const IntList& begin, const IntList& end, cons
       .Attrs(MaskAttrs(masks))
       .Finish1();
 }
-Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& paddings) {
-  return Op("Pad", {input}).Input(PaddingsConst(input.graph(), paddings)).Finish1();
+Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& paddings, const NodeName& name) {
+  return Op("Pad", {input}, name).Input(PaddingsConst(input.graph(), paddings)).Finish1();
 }
-Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& paddings, const Operand& value) {
-  return Op("PadV2", {input, PaddingsConst(input.graph(), paddings), value}).Finish1();
+Output Pad(Output input, const std::vector<std::pair<int64_t, int64_t>>& paddings, const Operand& value,
+           const NodeName& name) {
+  return Op("PadV2", {input, PaddingsConst(input.graph(), paddings), value}, name).Finish1();
 }
 
 Shape SlicedShape(const Shape& in, const std::vector<int64_t>& begin, const std::vector<int64_t>& size) {

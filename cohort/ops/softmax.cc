@@ -116,7 +116,7 @@ std::vector<int64_t> ReshapeDims(const Shape& shape, const char* what) {
 }
 
 // The op is for [batch, classes]; more batch dimensions are folded into one and unfolded afterwards.
-Output CrossEntropy(const char* op, Output logits, Output labels, bool sparse, const std::string& name) {
+Output CrossEntropy(const char* op, Output logits, Output labels, bool sparse, const NodeName& name) {
   Graph& graph = logits.graph();
   const int rank = logits.shape().rank();
   if (rank < 0 || rank == 2) return graph.Op(op).Name(name).Input(logits).Input(labels).Finish1();
@@ -134,18 +134,19 @@ Output CrossEntropy(const char* op, Output logits, Output labels, bool sparse, c
 
 }  // namespace
 
-Output Softmax(Output logits, const std::string& name) { return Op("Softmax", {logits}).Name(name).Finish1(); }
-Output LogSoftmax(Output logits, const std::string& name) { return Op("LogSoftmax", {logits}).Name(name).Finish1(); }
-Output SoftmaxCrossEntropyWithLogits(Output logits, Output labels, const std::string& name) {
+Output Softmax(Output logits, const NodeName& name) { return Op("Softmax", {logits}).Name(name).Finish1(); }
+Output LogSoftmax(Output logits, const NodeName& name) { return Op("LogSoftmax", {logits}).Name(name).Finish1(); }
+Output SoftmaxCrossEntropyWithLogits(Output logits, Output labels, const NodeName& name) {
   return CrossEntropy("SoftmaxCrossEntropyWithLogits", logits, labels, false, name);
 }
-Output SparseSoftmaxCrossEntropyWithLogits(Output logits, Output labels, const std::string& name) {
+Output SparseSoftmaxCrossEntropyWithLogits(Output logits, Output labels, const NodeName& name) {
   return CrossEntropy("SparseSoftmaxCrossEntropyWithLogits", logits, labels, true, name);
 }
 
 // max(x, 0) - x z + log(1 + e^-|x|), by selection and not by |x|, so that the gradient at x = 0 is s - z as well.
-Output SigmoidCrossEntropyWithLogits(Output logits, Output labels, const std::string& name) {
+Output SigmoidCrossEntropyWithLogits(Output logits, Output labels, const NodeName& name) {
   const NameScope scope(logits.graph(), name);
+  const CallSiteScope site(logits.graph(), name.site());
   const Output zero = ScalarLike(logits, 0.0);
   const Output positive = GreaterEqual(logits, zero);
   const Output linear = Sub(SelectV2(positive, logits, zero), Mul(logits, labels));

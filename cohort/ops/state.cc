@@ -22,7 +22,7 @@ const Node& HandleNode(Output handle) {
 }
 
 // A node on the variable's device.
-NodeBuilder OnVariable(Output handle, const char* op, const std::string& name) {
+NodeBuilder OnVariable(Output handle, const char* op, const NodeName& name) {
   return std::move(ops::Op(op, {handle}).Name(name));
 }
 
@@ -122,12 +122,12 @@ Output ForVariable(Output handle, const ops::Operand& value) {
 }
 
 Node* Scatter(const char* op, Output handle, const ops::Operand& indices, const ops::Operand& updates,
-              const std::string& name) {
+              const NodeName& name) {
   const ColocateWith beside(handle.graph(), HandleNode(handle));
   return ops::Op(op, {handle, indices}).Name(name).Input(ForVariable(handle, updates)).Finish();
 }
 
-Node* Assign(const char* op, Output handle, const ops::Operand& value, const std::string& name) {
+Node* Assign(const char* op, Output handle, const ops::Operand& value, const NodeName& name) {
   const ColocateWith beside(handle.graph(), HandleNode(handle));
   return ops::Op(op, {handle, ForVariable(handle, value)}).Name(name).Finish();
 }
@@ -148,7 +148,7 @@ DType VariableDType(Output handle) {
 Shape VariableShapeOf(Output handle) { return HandleShape(handle); }
 
 Output VarHandleOp(Graph& graph, DType dtype, const Shape& shape, const std::string& shared_name,
-                   const std::string& container, const std::string& name) {
+                   const std::string& container, const NodeName& name) {
   return graph.Op("VarHandleOp")
       .Name(name)
       .Attr("dtype", dtype)
@@ -158,43 +158,43 @@ Output VarHandleOp(Graph& graph, DType dtype, const Shape& shape, const std::str
       .Finish1();
 }
 
-Output ReadVariableOp(Output handle, const std::string& name) {
+Output ReadVariableOp(Output handle, const NodeName& name) {
   const ColocateWith beside(handle.graph(), HandleNode(handle));
   return OnVariable(handle, "ReadVariableOp", name).Attr("dtype", VariableDType(handle)).Finish1();
 }
 
-Node* AssignVariableOp(Output handle, const Operand& value, const std::string& name) {
+Node* AssignVariableOp(Output handle, const Operand& value, const NodeName& name) {
   return Assign("AssignVariableOp", handle, value, name);
 }
-Node* AssignAddVariableOp(Output handle, const Operand& value, const std::string& name) {
+Node* AssignAddVariableOp(Output handle, const Operand& value, const NodeName& name) {
   return Assign("AssignAddVariableOp", handle, value, name);
 }
-Node* AssignSubVariableOp(Output handle, const Operand& value, const std::string& name) {
+Node* AssignSubVariableOp(Output handle, const Operand& value, const NodeName& name) {
   return Assign("AssignSubVariableOp", handle, value, name);
 }
 
-Output VarIsInitializedOp(Output handle, const std::string& name) {
+Output VarIsInitializedOp(Output handle, const NodeName& name) {
   const ColocateWith beside(handle.graph(), HandleNode(handle));
   return OnVariable(handle, "VarIsInitializedOp", name).Finish1();
 }
 
-Output VariableShape(Output handle, DType out_type, const std::string& name) {
+Output VariableShape(Output handle, DType out_type, const NodeName& name) {
   const ColocateWith beside(handle.graph(), HandleNode(handle));
   return OnVariable(handle, "VariableShape", name).Attr("out_type", out_type).Finish1();
 }
 
-Output ResourceGather(Output handle, const Operand& indices, const std::string& name) {
+Output ResourceGather(Output handle, const Operand& indices, const NodeName& name) {
   const ColocateWith beside(handle.graph(), HandleNode(handle));
   return Op("ResourceGather", {handle, indices}).Name(name).Attr("dtype", VariableDType(handle)).Finish1();
 }
 
-Node* ResourceScatterAdd(Output handle, const Operand& indices, const Operand& updates, const std::string& name) {
+Node* ResourceScatterAdd(Output handle, const Operand& indices, const Operand& updates, const NodeName& name) {
   return Scatter("ResourceScatterAdd", handle, indices, updates, name);
 }
-Node* ResourceScatterSub(Output handle, const Operand& indices, const Operand& updates, const std::string& name) {
+Node* ResourceScatterSub(Output handle, const Operand& indices, const Operand& updates, const NodeName& name) {
   return Scatter("ResourceScatterSub", handle, indices, updates, name);
 }
-Node* ResourceScatterUpdate(Output handle, const Operand& indices, const Operand& updates, const std::string& name) {
+Node* ResourceScatterUpdate(Output handle, const Operand& indices, const Operand& updates, const NodeName& name) {
   return Scatter("ResourceScatterUpdate", handle, indices, updates, name);
 }
 

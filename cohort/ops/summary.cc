@@ -42,30 +42,33 @@ void RegisterSummaryOps(OpRegistry& registry) {
 namespace ops {
 namespace {
 
-Output TaggedSummary(const char* op, const std::string& tag, Output values) {
+Output TaggedSummary(const char* op, const std::string& tag, Output values, const NodeName& name) {
   Graph& graph = values.graph();
   const std::string full = graph.UniqueName(tag);
+  const std::string node_name = name.empty() ? full : graph.UniqueName(name);
   const NameScope root(graph, "");
-  const Output tag_const = Const(graph, full, full + "/tags");
-  const Output summary = graph.Op(op).ExactName(full).Input(tag_const).Input(values).Finish1();
+  const Output tag_const = Const(graph, full, node_name + "/tags");
+  const Output summary = graph.Op(op).At(name.site()).ExactName(node_name).Input(tag_const).Input(values).Finish1();
   graph.AddToCollection(kSummariesCollection, summary);
   return summary;
 }
 
 }  // namespace
 
-Output ScalarSummary(const std::string& tag, Output value) { return TaggedSummary("ScalarSummary", tag, value); }
-Output HistogramSummary(const std::string& tag, Output values) {
-  return TaggedSummary("HistogramSummary", tag, values);
+Output ScalarSummary(const std::string& tag, Output value, const NodeName& name) {
+  return TaggedSummary("ScalarSummary", tag, value, name);
+}
+Output HistogramSummary(const std::string& tag, Output values, const NodeName& name) {
+  return TaggedSummary("HistogramSummary", tag, values, name);
 }
 
-Output MergeSummary(const std::vector<Output>& summaries, const std::string& name) {
+Output MergeSummary(const std::vector<Output>& summaries, const NodeName& name) {
   return summaries.at(0).graph().Op("MergeSummary").Name(name).Inputs(summaries).Finish1();
 }
 
-Output MergeAllSummaries(Graph& graph, const std::string& collection) {
+Output MergeAllSummaries(Graph& graph, const std::string& collection, const NodeName& name) {
   const std::vector<Output> summaries = graph.collection(collection);
-  return summaries.empty() ? Output() : MergeSummary(summaries);
+  return summaries.empty() ? Output() : MergeSummary(summaries, name);
 }
 
 }  // namespace ops

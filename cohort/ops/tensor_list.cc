@@ -35,19 +35,24 @@ void PopGradient(GradientContext& c) { c.SetInput(0, ops::TensorListPushBack(c.g
 
 namespace ops {
 
-Output EmptyTensorList(Graph& graph, DType dtype, const Shape& shape) {
+Output EmptyTensorList(Graph& graph, DType dtype, const Shape& shape, const NodeName& name) {
   return graph.Op("EmptyTensorList")
+      .Name(name)
       .Input(ElementShape(graph, shape))
       .Input(Const(graph, -1, "max_num_elements"))
       .Attr("element_dtype", dtype)
       .Finish1();
 }
 
-Output TensorListPushBack(Output list, Output tensor) { return Op("TensorListPushBack", {list, tensor}).Finish1(); }
+Output TensorListPushBack(Output list, Output tensor, const NodeName& name) {
+  return Op("TensorListPushBack", {list, tensor}, name).Finish1();
+}
 
-PoppedTensor TensorListPopBack(Output list, DType dtype, const Shape& shape) {
-  Node* node =
-      Op("TensorListPopBack", {list}).Input(ElementShape(list.graph(), shape)).Attr("element_dtype", dtype).Finish();
+PoppedTensor TensorListPopBack(Output list, DType dtype, const Shape& shape, const NodeName& name) {
+  Node* node = Op("TensorListPopBack", {list}, name)
+                   .Input(ElementShape(list.graph(), shape))
+                   .Attr("element_dtype", dtype)
+                   .Finish();
   return {node->output(0), node->output(1)};
 }
 

@@ -168,8 +168,9 @@ namespace ops {
 namespace {
 
 // Beside the variable, inputs in the op's order.
-NodeBuilder Update(const char* op, std::initializer_list<Output> inputs) {
+NodeBuilder Update(const char* op, std::initializer_list<Output> inputs, const NodeName& name) {
   NodeBuilder builder = inputs.begin()->graph().Op(op);
+  builder.Name(name);
   for (const Output& input : inputs) builder.Input(input);
   return builder;
 }
@@ -181,93 +182,108 @@ Node* FinishBeside(Output var, NodeBuilder builder) {
 
 }  // namespace
 
-Node* ResourceApplyGradientDescent(Output var, Output alpha, Output delta) {
-  return FinishBeside(var, Update("ResourceApplyGradientDescent", {var, alpha, delta}));
+Node* ResourceApplyGradientDescent(Output var, Output alpha, Output delta, const NodeName& name) {
+  return FinishBeside(var, Update("ResourceApplyGradientDescent", {var, alpha, delta}, name));
 }
-Node* ResourceApplyMomentum(Output var, Output accum, Output lr, Output grad, Output momentum, bool use_nesterov) {
+Node* ResourceApplyMomentum(Output var, Output accum, Output lr, Output grad, Output momentum, bool use_nesterov,
+                            const NodeName& name) {
   return FinishBeside(
-      var, Update("ResourceApplyMomentum", {var, accum, lr, grad, momentum}).Attr("use_nesterov", use_nesterov));
+      var, Update("ResourceApplyMomentum", {var, accum, lr, grad, momentum}, name).Attr("use_nesterov", use_nesterov));
 }
-Node* ResourceApplyKerasMomentum(Output var, Output accum, Output lr, Output grad, Output momentum, bool use_nesterov) {
+Node* ResourceApplyKerasMomentum(Output var, Output accum, Output lr, Output grad, Output momentum, bool use_nesterov,
+                                 const NodeName& name) {
   return FinishBeside(
-      var, Update("ResourceApplyKerasMomentum", {var, accum, lr, grad, momentum}).Attr("use_nesterov", use_nesterov));
+      var,
+      Update("ResourceApplyKerasMomentum", {var, accum, lr, grad, momentum}, name).Attr("use_nesterov", use_nesterov));
 }
-Node* ResourceApplyAdagrad(Output var, Output accum, Output lr, Output grad) {
-  return FinishBeside(var, Update("ResourceApplyAdagrad", {var, accum, lr, grad}));
+Node* ResourceApplyAdagrad(Output var, Output accum, Output lr, Output grad, const NodeName& name) {
+  return FinishBeside(var, Update("ResourceApplyAdagrad", {var, accum, lr, grad}, name));
 }
-Node* ResourceApplyAdagradV2(Output var, Output accum, Output lr, Output epsilon, Output grad) {
-  return FinishBeside(var, Update("ResourceApplyAdagradV2", {var, accum, lr, epsilon, grad}));
+Node* ResourceApplyAdagradV2(Output var, Output accum, Output lr, Output epsilon, Output grad, const NodeName& name) {
+  return FinishBeside(var, Update("ResourceApplyAdagradV2", {var, accum, lr, epsilon, grad}, name));
 }
-Node* ResourceApplyKerasAdagrad(Output var, Output accum, Output lr, Output epsilon, Output grad) {
-  return FinishBeside(var, Update("ResourceApplyKerasAdagrad", {var, accum, lr, epsilon, grad}));
+Node* ResourceApplyKerasAdagrad(Output var, Output accum, Output lr, Output epsilon, Output grad,
+                                const NodeName& name) {
+  return FinishBeside(var, Update("ResourceApplyKerasAdagrad", {var, accum, lr, epsilon, grad}, name));
 }
-Node* ResourceApplyAdam(Output var, Output m, Output v, const AdamScalars& s, Output grad, bool use_nesterov) {
-  return FinishBeside(var, Update("ResourceApplyAdam",
-                                  {var, m, v, s.beta1_power, s.beta2_power, s.lr, s.beta1, s.beta2, s.epsilon, grad})
-                               .Attr("use_nesterov", use_nesterov));
+Node* ResourceApplyAdam(Output var, Output m, Output v, const AdamScalars& s, Output grad, bool use_nesterov,
+                        const NodeName& name) {
+  return FinishBeside(var,
+                      Update("ResourceApplyAdam",
+                             {var, m, v, s.beta1_power, s.beta2_power, s.lr, s.beta1, s.beta2, s.epsilon, grad}, name)
+                          .Attr("use_nesterov", use_nesterov));
 }
-Node* ResourceApplyAdamWithAmsgrad(Output var, Output m, Output v, Output vhat, const AdamScalars& s, Output grad) {
-  return FinishBeside(var, Update("ResourceApplyAdamWithAmsgrad", {var, m, v, vhat, s.beta1_power, s.beta2_power, s.lr,
-                                                                   s.beta1, s.beta2, s.epsilon, grad}));
-}
-Node* ResourceApplyRMSProp(Output var, Output ms, Output mom, const RMSPropScalars& s, Output grad) {
-  return FinishBeside(var, Update("ResourceApplyRMSProp", {var, ms, mom, s.lr, s.rho, s.momentum, s.epsilon, grad}));
-}
-Node* ResourceApplyCenteredRMSProp(Output var, Output mg, Output ms, Output mom, const RMSPropScalars& s, Output grad) {
+Node* ResourceApplyAdamWithAmsgrad(Output var, Output m, Output v, Output vhat, const AdamScalars& s, Output grad,
+                                   const NodeName& name) {
   return FinishBeside(
-      var, Update("ResourceApplyCenteredRMSProp", {var, mg, ms, mom, s.lr, s.rho, s.momentum, s.epsilon, grad}));
+      var, Update("ResourceApplyAdamWithAmsgrad",
+                  {var, m, v, vhat, s.beta1_power, s.beta2_power, s.lr, s.beta1, s.beta2, s.epsilon, grad}, name));
 }
-Node* ResourceApplyFtrl(Output var, Output accum, Output linear, Output grad, const FtrlScalars& s) {
-  return FinishBeside(var, Update("ResourceApplyFtrl", {var, accum, linear, grad, s.lr, s.l1, s.l2, s.lr_power}));
+Node* ResourceApplyRMSProp(Output var, Output ms, Output mom, const RMSPropScalars& s, Output grad,
+                           const NodeName& name) {
+  return FinishBeside(var,
+                      Update("ResourceApplyRMSProp", {var, ms, mom, s.lr, s.rho, s.momentum, s.epsilon, grad}, name));
+}
+Node* ResourceApplyCenteredRMSProp(Output var, Output mg, Output ms, Output mom, const RMSPropScalars& s, Output grad,
+                                   const NodeName& name) {
+  return FinishBeside(
+      var, Update("ResourceApplyCenteredRMSProp", {var, mg, ms, mom, s.lr, s.rho, s.momentum, s.epsilon, grad}, name));
+}
+Node* ResourceApplyFtrl(Output var, Output accum, Output linear, Output grad, const FtrlScalars& s,
+                        const NodeName& name) {
+  return FinishBeside(var, Update("ResourceApplyFtrl", {var, accum, linear, grad, s.lr, s.l1, s.l2, s.lr_power}, name));
 }
 Node* ResourceApplyFtrlV2(Output var, Output accum, Output linear, Output grad, const FtrlScalars& s,
-                          Output l2_shrinkage) {
+                          Output l2_shrinkage, const NodeName& name) {
   return FinishBeside(
-      var, Update("ResourceApplyFtrlV2", {var, accum, linear, grad, s.lr, s.l1, s.l2, l2_shrinkage, s.lr_power}));
+      var, Update("ResourceApplyFtrlV2", {var, accum, linear, grad, s.lr, s.l1, s.l2, l2_shrinkage, s.lr_power}, name));
 }
-Node* ResourceApplyWeightDecay(Output var, Output alpha) {
-  return FinishBeside(var, Update("ResourceApplyWeightDecay", {var, alpha}));
+Node* ResourceApplyWeightDecay(Output var, Output alpha, const NodeName& name) {
+  return FinishBeside(var, Update("ResourceApplyWeightDecay", {var, alpha}, name));
 }
 
 Node* ResourceSparseApplyMomentum(Output var, Output accum, Output lr, Output grad, Output indices, Output momentum,
-                                  bool use_nesterov) {
-  return FinishBeside(var, Update("ResourceSparseApplyMomentum", {var, accum, lr, grad, indices, momentum})
+                                  bool use_nesterov, const NodeName& name) {
+  return FinishBeside(var, Update("ResourceSparseApplyMomentum", {var, accum, lr, grad, indices, momentum}, name)
                                .Attr("use_nesterov", use_nesterov));
 }
 Node* ResourceSparseApplyKerasMomentum(Output var, Output accum, Output lr, Output grad, Output indices,
-                                       Output momentum, bool use_nesterov) {
-  return FinishBeside(var, Update("ResourceSparseApplyKerasMomentum", {var, accum, lr, grad, indices, momentum})
+                                       Output momentum, bool use_nesterov, const NodeName& name) {
+  return FinishBeside(var, Update("ResourceSparseApplyKerasMomentum", {var, accum, lr, grad, indices, momentum}, name)
                                .Attr("use_nesterov", use_nesterov));
 }
-Node* ResourceSparseApplyAdagrad(Output var, Output accum, Output lr, Output grad, Output indices) {
-  return FinishBeside(var, Update("ResourceSparseApplyAdagrad", {var, accum, lr, grad, indices}));
+Node* ResourceSparseApplyAdagrad(Output var, Output accum, Output lr, Output grad, Output indices,
+                                 const NodeName& name) {
+  return FinishBeside(var, Update("ResourceSparseApplyAdagrad", {var, accum, lr, grad, indices}, name));
 }
-Node* ResourceSparseApplyAdagradV2(Output var, Output accum, Output lr, Output epsilon, Output grad, Output indices) {
-  return FinishBeside(var, Update("ResourceSparseApplyAdagradV2", {var, accum, lr, epsilon, grad, indices}));
+Node* ResourceSparseApplyAdagradV2(Output var, Output accum, Output lr, Output epsilon, Output grad, Output indices,
+                                   const NodeName& name) {
+  return FinishBeside(var, Update("ResourceSparseApplyAdagradV2", {var, accum, lr, epsilon, grad, indices}, name));
 }
-Node* ResourceSparseApplyKerasAdagrad(Output var, Output accum, Output lr, Output epsilon, Output grad,
-                                      Output indices) {
-  return FinishBeside(var, Update("ResourceSparseApplyKerasAdagrad", {var, accum, lr, epsilon, grad, indices}));
+Node* ResourceSparseApplyKerasAdagrad(Output var, Output accum, Output lr, Output epsilon, Output grad, Output indices,
+                                      const NodeName& name) {
+  return FinishBeside(var, Update("ResourceSparseApplyKerasAdagrad", {var, accum, lr, epsilon, grad, indices}, name));
 }
 Node* ResourceSparseApplyRMSProp(Output var, Output ms, Output mom, const RMSPropScalars& s, Output grad,
-                                 Output indices) {
-  return FinishBeside(
-      var, Update("ResourceSparseApplyRMSProp", {var, ms, mom, s.lr, s.rho, s.momentum, s.epsilon, grad, indices}));
+                                 Output indices, const NodeName& name) {
+  return FinishBeside(var, Update("ResourceSparseApplyRMSProp",
+                                  {var, ms, mom, s.lr, s.rho, s.momentum, s.epsilon, grad, indices}, name));
 }
 Node* ResourceSparseApplyCenteredRMSProp(Output var, Output mg, Output ms, Output mom, const RMSPropScalars& s,
-                                         Output grad, Output indices) {
+                                         Output grad, Output indices, const NodeName& name) {
   return FinishBeside(var, Update("ResourceSparseApplyCenteredRMSProp",
-                                  {var, mg, ms, mom, s.lr, s.rho, s.momentum, s.epsilon, grad, indices}));
+                                  {var, mg, ms, mom, s.lr, s.rho, s.momentum, s.epsilon, grad, indices}, name));
 }
 Node* ResourceSparseApplyFtrl(Output var, Output accum, Output linear, Output grad, Output indices,
-                              const FtrlScalars& s) {
+                              const FtrlScalars& s, const NodeName& name) {
   return FinishBeside(
-      var, Update("ResourceSparseApplyFtrl", {var, accum, linear, grad, indices, s.lr, s.l1, s.l2, s.lr_power}));
+      var, Update("ResourceSparseApplyFtrl", {var, accum, linear, grad, indices, s.lr, s.l1, s.l2, s.lr_power}, name));
 }
 Node* ResourceSparseApplyFtrlV2(Output var, Output accum, Output linear, Output grad, Output indices,
-                                const FtrlScalars& s, Output l2_shrinkage) {
-  return FinishBeside(var, Update("ResourceSparseApplyFtrlV2",
-                                  {var, accum, linear, grad, indices, s.lr, s.l1, s.l2, l2_shrinkage, s.lr_power}));
+                                const FtrlScalars& s, Output l2_shrinkage, const NodeName& name) {
+  return FinishBeside(var,
+                      Update("ResourceSparseApplyFtrlV2",
+                             {var, accum, linear, grad, indices, s.lr, s.l1, s.l2, l2_shrinkage, s.lr_power}, name));
 }
 
 }  // namespace ops

@@ -10,31 +10,31 @@
 namespace cohort::ops {
 namespace {
 
-Output Apply(const char* op, Output x) { return Op(op, {x}).Finish1(); }
+Output Apply(const char* op, Output x, const NodeName& name) { return Op(op, {x}, name).Finish1(); }
 
 }  // namespace
 
-Output Neg(Output x) { return Apply("Neg", x); }
-Output Abs(Output x) { return Apply("Abs", x); }
-Output Sign(Output x) { return Apply("Sign", x); }
-Output Exp(Output x) { return Apply("Exp", x); }
-Output Expm1(Output x) { return Apply("Expm1", x); }
-Output Log(Output x) { return Apply("Log", x); }
-Output Log1p(Output x) { return Apply("Log1p", x); }
-Output Sqrt(Output x) { return Apply("Sqrt", x); }
-Output Rsqrt(Output x) { return Apply("Rsqrt", x); }
-Output Square(Output x) { return Apply("Square", x); }
-Output Reciprocal(Output x) { return Apply("Reciprocal", x); }
-Output Sin(Output x) { return Apply("Sin", x); }
-Output Cos(Output x) { return Apply("Cos", x); }
-Output Tan(Output x) { return Apply("Tan", x); }
-Output Erf(Output x) { return Apply("Erf", x); }
-Output Floor(Output x) { return Apply("Floor", x); }
-Output Ceil(Output x) { return Apply("Ceil", x); }
-Output Round(Output x) { return Apply("Round", x); }
-Output IsNan(Output x) { return Apply("IsNan", x); }
-Output IsInf(Output x) { return Apply("IsInf", x); }
-Output IsFinite(Output x) { return Apply("IsFinite", x); }
+Output Neg(Output x, const NodeName& name) { return Apply("Neg", x, name); }
+Output Abs(Output x, const NodeName& name) { return Apply("Abs", x, name); }
+Output Sign(Output x, const NodeName& name) { return Apply("Sign", x, name); }
+Output Exp(Output x, const NodeName& name) { return Apply("Exp", x, name); }
+Output Expm1(Output x, const NodeName& name) { return Apply("Expm1", x, name); }
+Output Log(Output x, const NodeName& name) { return Apply("Log", x, name); }
+Output Log1p(Output x, const NodeName& name) { return Apply("Log1p", x, name); }
+Output Sqrt(Output x, const NodeName& name) { return Apply("Sqrt", x, name); }
+Output Rsqrt(Output x, const NodeName& name) { return Apply("Rsqrt", x, name); }
+Output Square(Output x, const NodeName& name) { return Apply("Square", x, name); }
+Output Reciprocal(Output x, const NodeName& name) { return Apply("Reciprocal", x, name); }
+Output Sin(Output x, const NodeName& name) { return Apply("Sin", x, name); }
+Output Cos(Output x, const NodeName& name) { return Apply("Cos", x, name); }
+Output Tan(Output x, const NodeName& name) { return Apply("Tan", x, name); }
+Output Erf(Output x, const NodeName& name) { return Apply("Erf", x, name); }
+Output Floor(Output x, const NodeName& name) { return Apply("Floor", x, name); }
+Output Ceil(Output x, const NodeName& name) { return Apply("Ceil", x, name); }
+Output Round(Output x, const NodeName& name) { return Apply("Round", x, name); }
+Output IsNan(Output x, const NodeName& name) { return Apply("IsNan", x, name); }
+Output IsInf(Output x, const NodeName& name) { return Apply("IsInf", x, name); }
+Output IsFinite(Output x, const NodeName& name) { return Apply("IsFinite", x, name); }
 
 namespace {
 

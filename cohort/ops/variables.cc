@@ -20,7 +20,7 @@ namespace {
 constexpr char kGlobalStep[] = "global_step";
 
 // The collection that holds the handles of a variable's parts.
-std::string PartsOf(const std::string& name) { return StrCat("parts of variable ", name); }
+std::string PartsOf(const NodeName& name) { return StrCat("parts of variable ", name); }
 
 std::vector<int64_t> RowsOfParts(const std::vector<Variable>& parts) {
   std::vector<int64_t> rows;
@@ -70,7 +70,8 @@ Output GatherParts(const std::vector<Variable>& parts, Output indices) {
   return Reshape(merged, shape.size() == 1 ? shape[0] : Concat(shape, 0));
 }
 
-VariableInfo* Create(Graph& graph, const VariableRequest& request) {
+VariableInfo* Create(Graph& graph, const VariableRequest& request, CallSite site) {
+  const CallSiteScope scope(graph, site);
   return graph.CreateVariable([&graph](const VariableRequest& final) { return MakeVariable(graph, final); }, request);
 }
 
@@ -94,7 +95,7 @@ VariableRequest InitializerRequestFor(Graph& graph, const std::string& name, con
   return request;
 }
 
-Node* RunInitializers(Graph& graph, bool local, const std::string& name) {
+Node* RunInitializers(Graph& graph, bool local, const NodeName& name) {
   std::vector<Node*> initializers;
   for (const VariableInfo* variable : graph.variables()) {
     if (variable->local == local && variable->initializer != nullptr) initializers.push_back(variable->initializer);
@@ -146,7 +147,7 @@ VariableInfo* MakeVariable(Graph& graph, const VariableRequest& request) {
   return graph.AddVariable(std::move(info));
 }
 
-Variable::Variable(Graph& graph, Output initial_value, const VariableOptions& options) {
+Variable::Variable(Graph& graph, Output initial_value, const VariableOptions& options, CallSite site) {
   if (!initial_value.valid() || &initial_value.graph() != &graph) {
     throw InvalidArgumentError(StrCat("[ops/variables] expected an initial value of this graph for variable '",
                                       options.name, "'; got ", initial_value.valid() ? "another graph's" : "none"));
@@ -154,15 +155,17 @@ Variable::Variable(Graph& graph, Output initial_value, const VariableOptions& op
   VariableRequest request =
       RequestFor(graph, graph.UniqueName(options.name), options, initial_value.dtype(), initial_value.shape());
   request.initial_value = [initial_value] { return initial_value; };
-  info_ = Create(graph, request);
+  info_ = Create(graph, request, site);
 }
 
-Variable::Variable(Graph& graph, const Tensor& initial_value, const VariableOptions& options)
-    : Variable(graph, initial_value.shape(), Constant(initial_value),
-               VariableOptions{options.name, options.trainable, options.local, initial_value.dtype()}) {}
+Variable::Variable(Graph& graph, const Tensor& initial_value, const VariableOptions& options, CallSite site)
+    : Variable(graph, initial_value.shape(), initializers::Constant(initial_value),
+               VariableOptions{options.name, options.trainable, options.local, initial_value.dtype()}, site) {}
 
-Variable::Variable(Graph& graph, const Shape& shape, const Initializer& initializer, const VariableOptions& options)
-    : info_(Create(graph, InitializerRequestFor(graph, graph.UniqueName(options.name), shape, initializer, options))) {}
+Variable::Variable(Graph& graph, const Shape& shape, const Initializer& initializer, const VariableOptions& options,
+                   CallSite site)
+    : info_(Create(graph, InitializerRequestFor(graph, graph.UniqueName(options.name), shape, initializer, options),
+                   site)) {}
 
 void Variable::FailEmpty() {
   throw InvalidArgumentError(
@@ -196,34 +199,35 @@ Node* Variable::initializer() const {
   return Group(graph(), initializers, name() + "/Assign");
 }
 
-Output Variable::Read() const {
-  if (Get().handle.valid()) return ReadVariableOp(handle(), "ReadVariableOp");
+Output Variable::Read(const NodeName& name) const {
+  if (Get().handle.valid()) return ReadVariableOp(handle(), name);
   std::vector<Output> values;
-  for (const Variable& part : parts()) values.push_back(part.Read());
-  return Concat(values, 0);
+  for (const Variable& part : parts()) values.push_back(part.Read(name));
+  return Concat(values, 0, {"", name.site()});
 }
 
-Output Variable::Gather(const Operand& indices) const {
-  if (Get().handle.valid()) return ResourceGather(handle(), indices);
-  return GatherParts(parts(), indices.In(graph(), DType::kInt64, name()));
+Output Variable::Gather(const Operand& indices, const NodeName& name) const {
+  if (Get().handle.valid()) return ResourceGather(handle(), indices, name);
+  const CallSiteScope site(graph(), name.site());
+  return GatherParts(parts(), indices.In(graph(), DType::kInt64, this->name()));
 }
 
-Node* Variable::Assign(const Operand& value) const {
-  if (Get().handle.valid()) return AssignVariableOp(handle(), value);
-  return UpdateParts(parts(), value.In(graph(), dtype(), name()),
-                     [](const Variable& part, Output rows) { return part.Assign(rows); });
+Node* Variable::Assign(const Operand& value, const NodeName& name) const {
+  if (Get().handle.valid()) return AssignVariableOp(handle(), value, name);
+  return UpdateParts(parts(), value.In(graph(), dtype(), this->name()),
+                     [&name](const Variable& part, Output rows) { return part.Assign(rows, name); });
 }
 
-Node* Variable::AssignAdd(const Operand& value) const {
-  if (Get().handle.valid()) return AssignAddVariableOp(handle(), value);
-  return UpdateParts(parts(), value.In(graph(), dtype(), name()),
-                     [](const Variable& part, Output rows) { return part.AssignAdd(rows); });
+Node* Variable::AssignAdd(const Operand& value, const NodeName& name) const {
+  if (Get().handle.valid()) return AssignAddVariableOp(handle(), value, name);
+  return UpdateParts(parts(), value.In(graph(), dtype(), this->name()),
+                     [&name](const Variable& part, Output rows) { return part.AssignAdd(rows, name); });
 }
 
-Node* Variable::AssignSub(const Operand& value) const {
-  if (Get().handle.valid()) return AssignSubVariableOp(handle(), value);
-  return UpdateParts(parts(), value.In(graph(), dtype(), name()),
-                     [](const Variable& part, Output rows) { return part.AssignSub(rows); });
+Node* Variable::AssignSub(const Operand& value, const NodeName& name) const {
+  if (Get().handle.valid()) return AssignSubVariableOp(handle(), value, name);
+  return UpdateParts(parts(), value.In(graph(), dtype(), this->name()),
+                     [&name](const Variable& part, Output rows) { return part.AssignSub(rows, name); });
 }
 
 VariableInfo* MakeVariableOfParts(Graph& graph, const VariableRequest& request,
@@ -263,7 +267,7 @@ VariableInfo* MakeVariableOfParts(Graph& graph, const VariableRequest& request,
 }
 
 Variable GetVariable(Graph& graph, const std::string& name, const Shape& shape, DType dtype,
-                     const Initializer& initializer, bool trainable) {
+                     const Initializer& initializer, bool trainable, CallSite site) {
   const std::string full = graph.UniqueName(name);
   if (!full.ends_with(name)) {  // something was put after it to make it unique
     throw AlreadyExistsError(StrCat("[ops/variables] expected a new name; got '", name,
@@ -271,14 +275,14 @@ Variable GetVariable(Graph& graph, const std::string& name, const Shape& shape, 
   }
   VariableOptions options{name, trainable, false, dtype};
   Initializer chosen = initializer;
-  if (!chosen) chosen = IsFloating(dtype) ? GlorotUniform() : Zeros();
-  return Variable(Create(graph, InitializerRequestFor(graph, full, shape, chosen, options)));
+  if (!chosen) chosen = IsFloating(dtype) ? initializers::GlorotUniform() : initializers::Zeros();
+  return Variable(Create(graph, InitializerRequestFor(graph, full, shape, chosen, options), site));
 }
 
-Node* GlobalVariablesInitializer(Graph& graph, const std::string& name) { return RunInitializers(graph, false, name); }
-Node* LocalVariablesInitializer(Graph& graph, const std::string& name) { return RunInitializers(graph, true, name); }
+Node* GlobalVariablesInitializer(Graph& graph, const NodeName& name) { return RunInitializers(graph, false, name); }
+Node* LocalVariablesInitializer(Graph& graph, const NodeName& name) { return RunInitializers(graph, true, name); }
 
-Output ReportUninitializedVariables(Graph& graph, const std::string& name) {
+Output ReportUninitializedVariables(Graph& graph, const NodeName& name) {
   std::vector<Output> initialized;
   std::vector<std::string> names;
   for (const VariableInfo* variable : graph.variables()) {
@@ -286,6 +290,7 @@ Output ReportUninitializedVariables(Graph& graph, const std::string& name) {
     names.push_back(variable->name);
   }
   const NameScope scope(graph, name);
+  const CallSiteScope site(graph, name.site());
   const Output all_names = Const(graph, names);
   if (initialized.empty()) return all_names;
   const Output missing = Where(LogicalNot(Pack(initialized)));
@@ -302,7 +307,8 @@ std::optional<Variable> GetGlobalStep(Graph& graph) {
 Variable GetOrCreateGlobalStep(Graph& graph) {
   if (const std::optional<Variable> found = GetGlobalStep(graph)) return *found;
   VariableOptions options{kGlobalStep, /*trainable=*/false, /*local=*/false, DType::kInt64};
-  const Variable step(Create(graph, InitializerRequestFor(graph, kGlobalStep, Shape(), Zeros(), options)));
+  const Variable step(
+      Create(graph, InitializerRequestFor(graph, kGlobalStep, Shape(), initializers::Zeros(), options), {}));
   graph.AddToCollection(kGlobalStep, step.value());
   return step;
 }

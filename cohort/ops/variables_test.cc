@@ -32,7 +32,7 @@ std::vector<std::string> Names(const std::vector<VariableInfo*>& variables) {
 TEST(VariablesTest, NodesHaveTheNamesThatTensorFlowGives) {
   Graph graph;
   const NameScope scope(graph, "layer");
-  const ops::Variable w(graph, Shape{2, 3}, ops::GlorotUniform(), {.name = "w"});
+  const ops::Variable w(graph, Shape{2, 3}, initializers::GlorotUniform(), {.name = "w"});
   EXPECT_EQ(w.name(), "layer/w");
   EXPECT_EQ(w.handle().node->name(), "layer/w");
   EXPECT_EQ(w.handle().node->attr<std::string>("shared_name"), "layer/w");
@@ -67,7 +67,7 @@ TEST(VariablesTest, OnlyTheHandleAndTheInitialValueAskTheDeviceFunction) {
     EXPECT_EQ(draft.shape, (Shape{4}));
     return "/job:ps/task:1";
   });
-  const ops::Variable w(graph, Shape{4}, ops::Zeros(), {.name = "w"});
+  const ops::Variable w(graph, Shape{4}, initializers::Zeros(), {.name = "w"});
   EXPECT_THAT(asked, ElementsAre("Const", "Const", "Fill", "VarHandleOp"));
   for (const Node* node :
        {w.handle().node, w.value().node, w.initializer(), w.is_initialized().node, w.Read().node, w.AssignAdd(w)}) {
@@ -80,7 +80,7 @@ TEST(VariablesTest, OnlyTheHandleAndTheInitialValueAskTheDeviceFunction) {
 TEST(VariablesTest, MakingOneIgnoresControlDependencies) {
   Graph graph;
   const ControlDependencies after(graph, {ops::NoOp(graph)});
-  const ops::Variable w(graph, Shape{4}, ops::Zeros(), {.name = "w"});
+  const ops::Variable w(graph, Shape{4}, initializers::Zeros(), {.name = "w"});
   EXPECT_THAT(w.handle().node->control_inputs(), IsEmpty());
   EXPECT_THAT(w.value().node->control_inputs(), IsEmpty());
   EXPECT_EQ(w.Read().node->control_inputs().size(), 1u);
@@ -98,7 +98,7 @@ TEST(VariablesTest, CreatorsSeeTheRequestAndMayMakeSeveral) {
     return first;
   });
   graph.set_seed(3);
-  const ops::Variable w(graph, Shape{16}, ops::RandomNormal(), {.name = "w"});
+  const ops::Variable w(graph, Shape{16}, initializers::RandomNormal(), {.name = "w"});
   EXPECT_THAT(seen, ElementsAre("w"));
   EXPECT_THAT(Names(graph.variables()), ElementsAre("w", "w/replica_1"));
   Interpreter run;
@@ -112,7 +112,7 @@ TEST(VariablesTest, InitialValuesFollowFromSeedAndNameAlone) {
     Graph graph;
     graph.set_seed(graph_seed);
     for (int i = 0; i < others; ++i) ops::Const(graph, 1.0f);
-    const ops::Variable w(graph, Shape{8}, ops::RandomUniform(-1, 1, seed), {.name = name});
+    const ops::Variable w(graph, Shape{8}, initializers::RandomUniform(-1, 1, seed), {.name = name});
     return Interpreter().Run1(w.initial_value()).ToVector<float>();
   };
   const std::vector<float> base = values(1, "w", 0, 0);
@@ -144,27 +144,28 @@ Moments MomentsOf(const ops::Initializer& initializer, const Shape& shape) {
 TEST(InitializersTest, HaveTheSpreadThatTheirNameSays) {
   const Shape shape{200, 300};
   const double glorot = std::sqrt(2.0 / 500);
-  const Moments uniform = MomentsOf(ops::GlorotUniform(), shape);
+  const Moments uniform = MomentsOf(initializers::GlorotUniform(), shape);
   EXPECT_NEAR(uniform.mean, 0, 0.01 * glorot * 3);
   EXPECT_NEAR(uniform.stddev, glorot, 0.02 * glorot);
   EXPECT_LE(uniform.largest, std::sqrt(6.0 / 500));
   const double he = std::sqrt(2.0 / 200);
-  const Moments normal = MomentsOf(ops::HeNormal(), shape);
+  const Moments normal = MomentsOf(initializers::HeNormal(), shape);
   EXPECT_NEAR(normal.stddev, he, 0.02 * he);
   EXPECT_LE(normal.largest, 2 * he / 0.8796);
-  EXPECT_NEAR(MomentsOf(ops::LecunNormal(), shape).stddev, std::sqrt(1.0 / 200), 0.002);
-  const Moments shifted = MomentsOf(ops::RandomNormal(3.0, 0.5), shape);
+  EXPECT_NEAR(MomentsOf(initializers::LecunNormal(), shape).stddev, std::sqrt(1.0 / 200), 0.002);
+  const Moments shifted = MomentsOf(initializers::RandomNormal(3.0, 0.5), shape);
   EXPECT_NEAR(shifted.mean, 3.0, 0.02);
   EXPECT_NEAR(shifted.stddev, 0.5, 0.01);
-  EXPECT_LE(MomentsOf(ops::TruncatedNormal(0.0, 0.1), shape).largest, 0.2);
-  EXPECT_NEAR(MomentsOf(ops::GlorotNormal(), shape).stddev, glorot, 0.02 * glorot);
-  const Moments he_uniform = MomentsOf(ops::HeUniform(), shape);
+  EXPECT_LE(MomentsOf(initializers::TruncatedNormal(0.0, 0.1), shape).largest, 0.2);
+  EXPECT_NEAR(MomentsOf(initializers::GlorotNormal(), shape).stddev, glorot, 0.02 * glorot);
+  const Moments he_uniform = MomentsOf(initializers::HeUniform(), shape);
   EXPECT_NEAR(he_uniform.stddev, he, 0.02 * he);
   EXPECT_LE(he_uniform.largest, std::sqrt(6.0 / 200));
-  EXPECT_NEAR(MomentsOf(ops::LecunUniform(), shape).stddev, std::sqrt(1.0 / 200), 0.002);
+  EXPECT_NEAR(MomentsOf(initializers::LecunUniform(), shape).stddev, std::sqrt(1.0 / 200), 0.002);
   const double scaled = std::sqrt(3.0 / 300);
-  EXPECT_NEAR(MomentsOf(ops::VarianceScaling(3.0, ops::FanMode::kFanOut, ops::Distribution::kUniform), shape).stddev,
-              scaled, 0.02 * scaled);
+  EXPECT_NEAR(
+      MomentsOf(initializers::VarianceScaling(3.0, ops::FanMode::kFanOut, ops::Distribution::kUniform), shape).stddev,
+      scaled, 0.02 * scaled);
 }
 
 TEST(InitializersTest, FansCountTheReceptiveField) {
@@ -178,9 +179,11 @@ TEST(InitializersTest, FansCountTheReceptiveField) {
 
 TEST(InitializersTest, RefuseWhatTheyCannotFill) {
   Graph graph;
-  EXPECT_THROW(ops::Variable(graph, Shape{Shape::kUnknownDim}, ops::Zeros()), InvalidArgumentError);
-  EXPECT_THROW(ops::Variable(graph, Shape{2}, ops::RandomNormal(), {.dtype = DType::kInt32}), InvalidArgumentError);
-  EXPECT_THROW(ops::Variable(graph, Shape{2}, ops::Constant(Tensor::Vector<float>({1, 2, 3}))), InvalidArgumentError);
+  EXPECT_THROW(ops::Variable(graph, Shape{Shape::kUnknownDim}, initializers::Zeros()), InvalidArgumentError);
+  EXPECT_THROW(ops::Variable(graph, Shape{2}, initializers::RandomNormal(), {.dtype = DType::kInt32}),
+               InvalidArgumentError);
+  EXPECT_THROW(ops::Variable(graph, Shape{2}, initializers::Constant(Tensor::Vector<float>({1, 2, 3}))),
+               InvalidArgumentError);
 }
 
 TEST(VariablesTest, ReportsWhatHasNoValueYet) {

@@ -4,12 +4,12 @@
 #include "cohort/runtime/master.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/runtime/call_sites.h"
 
 namespace cohort {
 namespace {
@@ -117,9 +117,7 @@ void Master::CheckFeeds(const PreparedSignature& prepared, const FeedValues& fee
 }
 
 StepLimits Master::LimitsOf(const RunOptions& options) const {
-  const int64_t timeout = options.timeout_in_ms > 0 ? options.timeout_in_ms : config_.operation_timeout_in_ms;
-  return {std::chrono::milliseconds(timeout),
-          std::chrono::milliseconds(std::lround(std::min(1000 * config_.late_step_secs, 1e11)))};
+  return {options.timeout.count() > 0 ? options.timeout : config_.operation_timeout, config_.late_step};
 }
 
 std::shared_ptr<StepCall> Master::MakeCall(const PreparedSignature& prepared, int64_t step, const RunOptions& options,
@@ -132,7 +130,7 @@ std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, const Fee
   CheckOpen();
   CheckFeeds(prepared, feeds);
   const int64_t step = next_step_.fetch_add(1, std::memory_order_relaxed);
-  const bool has_timeout = options.timeout_in_ms > 0 || config_.operation_timeout_in_ms > 0;
+  const bool has_timeout = LimitsOf(options).timeout.count() > 0;
   try {
     if (!has_timeout) {
       if (const std::shared_ptr<Executable> here = prepared.inline_part.lock()) {
@@ -152,6 +150,9 @@ std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, const Fee
     throw;
   } catch (...) {
     prepared.dump->Write(session_id_, step);
+    const Status status = Status::FromCurrentException();
+    const std::string message = WithCallSites(graph_, status.message());
+    if (message != status.message()) ThrowError(status.code(), message);
     throw;
   }
 }
@@ -161,10 +162,11 @@ void Master::StartStep(const PreparedSignature& prepared, const FeedValues& feed
   CheckOpen();
   CheckFeeds(prepared, feeds);
   const int64_t step = next_step_.fetch_add(1, std::memory_order_relaxed);
-  auto dump_failure = [dump = prepared.dump, session = session_id_, step, done = std::move(done)](
+  auto dump_failure = [&graph = graph_, dump = prepared.dump, session = session_id_, step, done = std::move(done)](
                           const Status& status, std::vector<Tensor> results) {
-    if (!status.ok() && status.code() != Code::kOutOfRange) dump->Write(session, step);
-    done(status, std::move(results));
+    if (status.ok()) return done(status, std::move(results));
+    if (status.code() != Code::kOutOfRange) dump->Write(session, step);
+    done(Status(status.code(), WithCallSites(graph, status.message())), std::move(results));
   };
   const auto call = MakeCall(prepared, step, options, std::move(dump_failure));
   watch_.Add(call);

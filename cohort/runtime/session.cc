@@ -3,6 +3,7 @@
 #include <atomic>
 #include <utility>
 
+#include "cohort/core/deadline.h"
 #include "cohort/core/error.h"
 #include "cohort/core/line_buffering.h"
 #include "cohort/core/logging.h"
@@ -116,9 +117,7 @@ void Session::Close() { master_->Close(); }
 void Session::Reset(const std::string& target, const std::vector<std::string>& containers,
                     const SessionConfig& config) {
   const std::unique_ptr<ClusterView> view = SessionFactories::Global().Make(target, config);
-  const auto timeout = std::chrono::duration<double>(config.connect_timeout_secs);
-  const auto deadline =
-      std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(timeout);
+  const auto deadline = DeadlineAfter(config.connect_timeout);
   for (const DeviceName& task : view->tasks()) {
     const std::shared_ptr<TaskClient> client = view->Connect(task, deadline);
     if (containers.empty()) client->ResetContainer("");

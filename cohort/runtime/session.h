@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 #include "cohort/device/device_attributes.h"
 #include "cohort/graph/graph.h"
@@ -20,7 +21,7 @@ namespace cohort {
 
 // The settings of a session. They are the fields of TensorFlow's ConfigProto that Cohort uses, with its names and
 // defaults, and some of Cohort's own.
-struct SessionConfig {
+struct COHORT_EXPORT SessionConfig {
   std::map<std::string, int>
       device_count;                      // {"CPU", 2}: two logical CPU devices; types that there are not do not count
   int intra_op_parallelism_threads = 0;  // OpenMP team of each device; 0 = the cores, divided by the devices
@@ -28,28 +29,29 @@ struct SessionConfig {
   // The first session or server of the process with a value other than 0 logs a warning.
   int inter_op_parallelism_threads = 0;
   bool allow_soft_placement = false;
-  bool log_device_placement = false;        // one line an op to stdout when a signature is first run
-  std::vector<std::string> device_filters;  // a task that no filter matches is not used; empty: all are
-  int64_t operation_timeout_in_ms = 0;      // of each Run; 0 = none
+  bool log_device_placement = false;               // one line an op to stdout when a signature is first run
+  std::vector<std::string> device_filters;         // a task that no filter matches is not used; empty: all are
+  std::chrono::milliseconds operation_timeout{0};  // of each Run; 0: none
   // A step that takes longer, and that the caller's thread does not run itself, is told in the log with the tasks still
   // at work, and again each time that this has doubled; 0: never.
-  double late_step_secs = 10;
-  double connect_timeout_secs = 7200;  // how long a task that has not been seen yet is waited for
-  bool allow_insecure = false;         // a client of a cluster off loopback without TLS
+  std::chrono::milliseconds late_step{10'000};
+  // How long a task that has not been seen yet is waited for.
+  std::chrono::milliseconds connect_timeout = std::chrono::hours(2);
+  bool allow_insecure = false;  // a client of a cluster off loopback without TLS
 };
 
 // Logs a warning for each field of `config` that is set and has no effect, once for each field in the process. Session
 // and Server call it.
-void WarnOfFieldsWithoutEffect(const SessionConfig& config);
+COHORT_EXPORT void WarnOfFieldsWithoutEffect(const SessionConfig& config);
 
-struct RunOptions {
-  int64_t timeout_in_ms = 0;  // overrides operation_timeout_in_ms
+struct COHORT_EXPORT RunOptions {
+  std::chrono::milliseconds timeout{0};  // 0: SessionConfig::operation_timeout
 };
 
 using FeedList = std::vector<std::pair<Output, Tensor>>;
 
 // The request of a run: values to feed, values to fetch, and targets (nodes that must run and have no result).
-struct RunRequest {
+struct COHORT_EXPORT RunRequest {
   FeedList feeds;
   std::vector<Output> fetches;
   std::vector<Node*> targets;
@@ -58,7 +60,7 @@ struct RunRequest {
 
 // The fetched values of a run, in the order of the fetches. A value can be found by its position or by its Output.
 // Converts to a std::vector<Tensor>. Not thread-safe.
-class RunResults {
+class COHORT_EXPORT RunResults {
  public:
   RunResults() = default;
   // `fetches[i]` is the Output whose value is `values[i]`. Requires: both have the same length.
@@ -91,7 +93,7 @@ class RunResults {
 
 // Is called before and after every Session::Run and RunAsync of a session. Callables do not call it. The hooks of
 // training loops use it. The calls come on the threads that run the session, also several at the same time.
-class RunInterceptor {
+class COHORT_EXPORT RunInterceptor {
  public:
   virtual ~RunInterceptor() = default;
   // Called before a run. May add feeds, fetches and targets after those of the caller, and may change the options. If
@@ -104,7 +106,7 @@ class RunInterceptor {
 
 // Runs one signature of a session without looking it up again. It is valid as long as its session. Cheap to copy.
 // Thread-safe.
-class Callable {
+class COHORT_EXPORT Callable {
  public:
   // Runs a step. `feeds` must be in the order of MakeCallable. Throws as Session::Run does.
   RunResults operator()(const std::vector<Tensor>& feeds) const;
@@ -117,7 +119,7 @@ class Callable {
 
 // Runs steps of a graph. The program owns it. Thread-safe. The graph must live longer than the session; nodes may be
 // added to the graph while the session exists. Close, or the destructor, ends it.
-class Session {
+class COHORT_EXPORT Session {
  public:
   // `target` is "" for devices of its own in this process, or Server::Target(), or "grpc://host:port" for a cluster.
   // Connects to the target's task; connects to other tasks when a step first needs them. Throws NotFoundError for a

@@ -113,7 +113,7 @@ TEST_P(SessionAsyncTest, EndsAtItsTimeOut) {
   const Output x = ops::Placeholder(on.graph, DType::kFloat32, Shape{}, "x");
   const Output never = on.graph.Op("SessionWaitForCancel").Input(x).Finish1();
   Session session(on.graph, "", config());
-  auto run = Start(session, {{{x, Tensor::Scalar(1.0f)}}, {never}, {}, {.timeout_in_ms = 50}});
+  auto run = Start(session, {{{x, Tensor::Scalar(1.0f)}}, {never}, {}, {.timeout = std::chrono::milliseconds(50)}});
   const Status status = Await(run).status;
   EXPECT_EQ(status.code(), Code::kDeadlineExceeded);
   EXPECT_THAT(status.message(), AllOf(HasSubstr("50 ms"), HasSubstr("/job:localhost")));

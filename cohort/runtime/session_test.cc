@@ -261,7 +261,10 @@ TEST_P(SessionTest, ALateStepDoesNotRunToItsEnd) {
   for (int i = 0; i < 4000; ++i) y = ops::MatMul(y, x);  // seconds, on any device
   Session session(g, "", config());
   const Tensor feed = Tensor::Zeros(DType::kFloat32, Shape{256, 256});
-  EXPECT_THAT(ErrorOf([&] { session.Run({{x, feed}}, {y}, {}, {.timeout_in_ms = 1}); }), HasSubstr("DeadlineExceeded"));
+  EXPECT_THAT(ErrorOf([&] {
+                session.Run({{x, feed}}, {y}, {}, {.timeout = std::chrono::milliseconds(1)});
+              }),
+              HasSubstr("DeadlineExceeded"));
   EXPECT_EQ(session.Run({{x, feed}}, {x * 2.0f})[0].shape(), (Shape{256, 256}));
 }
 
@@ -364,7 +367,7 @@ TEST_P(SessionTest, AStepThatOnlyComputesEndsAtItsTimeLimit) {
   for (int i = 0; i < 20000; ++i) y = ops::MatMul(y, x);  // would take long
   Session session(g, "", config());
   const FeedList feed = {{x, Tensor::Zeros(DType::kFloat32, Shape{64, 64})}};
-  EXPECT_THAT(ErrorOf([&] { session.Run(feed, {y}, {}, {.timeout_in_ms = 1}); }),
+  EXPECT_THAT(ErrorOf([&] { session.Run(feed, {y}, {}, {.timeout = std::chrono::milliseconds(1)}); }),
               AllOf(HasSubstr("DeadlineExceeded"), HasSubstr("did not end within 1 ms")));
   EXPECT_EQ(session.Run(feed, {x})[0].num_elements(), 64 * 64);
 }
@@ -391,11 +394,12 @@ TEST_P(SessionTest, ALateStepIsToldWithTheTasksAtWork) {
   Output y = x;
   for (int i = 0; i < 20000; ++i) y = ops::MatMul(y, x);
   SessionConfig config = this->config();
-  config.late_step_secs = 0.001;
+  config.late_step = std::chrono::milliseconds(1);
   Session session(g, "", config);
   ::testing::internal::CaptureStderr();
   EXPECT_THAT(ErrorOf([&] {
-                session.Run({{x, Tensor::Zeros(DType::kFloat32, Shape{64, 64})}}, {y}, {}, {.timeout_in_ms = 50});
+                session.Run({{x, Tensor::Zeros(DType::kFloat32, Shape{64, 64})}}, {y}, {},
+                            {.timeout = std::chrono::milliseconds(50)});
               }),
               HasSubstr("did not end within 50 ms"));
   const std::string log = ::testing::internal::GetCapturedStderr();
@@ -411,14 +415,15 @@ TEST_P(SessionTest, AStepWithATimeLimitGivesTheSame) {
   const Output z = y + 1.0f;
   Session session(g, "", config());
   const FeedList feed = {{x, Tensor::Vector<float>({1, 2})}};
-  for (const int64_t timeout_in_ms : {0, 60000}) {
-    const std::vector<Tensor> results = session.Run(feed, {z, y, z, x}, {}, {timeout_in_ms});
+  using Ms = std::chrono::milliseconds;
+  for (const Ms timeout : {Ms(0), Ms(60'000), Ms::max()}) {
+    const std::vector<Tensor> results = session.Run(feed, {z, y, z, x}, {}, {timeout});
     ASSERT_EQ(results.size(), 4u);
     EXPECT_EQ(results[0].ToVector<float>(), (std::vector<float>{3, 5}));
     EXPECT_EQ(results[1].ToVector<float>(), (std::vector<float>{2, 4}));
     EXPECT_EQ(results[2].ToVector<float>(), (std::vector<float>{3, 5}));
     EXPECT_EQ(results[3].ToVector<float>(), (std::vector<float>{1, 2}));
-    EXPECT_EQ(session.Run(feed, {y}, {}, {timeout_in_ms})[0].ToVector<float>(), (std::vector<float>{2, 4}));
+    EXPECT_EQ(session.Run(feed, {y}, {}, {timeout})[0].ToVector<float>(), (std::vector<float>{2, 4}));
   }
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "cohort/core/deadline.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/runtime/execution/update_barrier.h"
@@ -40,10 +41,7 @@ std::shared_ptr<TaskClient> SignatureBuilder::TaskFor(const DeviceName& task) {
     throw InvalidArgumentError(StrCat("[session] ", name, " is needed but no device filter matches it (",
                                       StrJoin(config_.device_filters, ", "), ")"));
   }
-  const auto timeout = std::chrono::duration<double>(config_.connect_timeout_secs);
-  const auto deadline =
-      std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(timeout);
-  return tasks_[name] = view_->Connect(task, deadline);
+  return tasks_[name] = view_->Connect(task, DeadlineAfter(config_.connect_timeout));
 }
 
 // Devices of the tasks that the graph names, the default task's first.

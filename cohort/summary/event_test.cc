@@ -122,7 +122,7 @@ TEST(EventTest, FlushesByCountAndOnDemand) {
 
 TEST(EventTest, FlushSecsZeroFlushesEveryEvent) {
   EventWriter::Options options = FixedClock();
-  options.flush_secs = 0;
+  options.flush_interval = std::chrono::milliseconds(0);
   EventWriter writer(FreshDir("secs"), options);
   writer.Scalar("x", 1, 1);
   EXPECT_EQ(ReadAll(writer.path()).size(), 2u);

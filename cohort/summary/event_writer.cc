@@ -71,8 +71,8 @@ void EventWriter::Write(const std::string& event) {
   if (writer_ == nullptr) throw FailedPreconditionError(StrCat("[summary] the event file ", path_, " is closed"));
   writer_->Write(event);
   ++waiting_;
-  const std::chrono::duration<double> age = std::chrono::steady_clock::now() - last_flush_;
-  if (waiting_ >= options_.max_queue || age.count() >= options_.flush_secs) FlushLocked();
+  const auto age = std::chrono::steady_clock::now() - last_flush_;
+  if (waiting_ >= options_.max_queue || age >= options_.flush_interval) FlushLocked();
 }
 
 void EventWriter::FlushLocked() {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/core/export.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/record_io.h"
 #include "cohort/core/tensor.h"
@@ -18,14 +19,14 @@ namespace cohort {
 enum class SessionStatus { kStart = 1, kStop = 2, kCheckpoint = 3 };
 
 // Writes one event file. The caller owns it; the destructor closes the file. Thread-safe. Events are buffered. They are
-// flushed by Flush() and Close(), and by a write if `max_queue` events are waiting or `flush_secs` have passed since
+// flushed by Flush() and Close(), and by a write if `max_queue` events are waiting or `flush_interval` has passed since
 // the last flush. The call that meets a disk error throws it (core/file.h).
-class EventWriter {
+class COHORT_EXPORT EventWriter {
  public:
   struct Options {
     std::string filename_suffix;
     int max_queue = 10;
-    double flush_secs = 120;
+    std::chrono::milliseconds flush_interval = std::chrono::minutes(2);
     std::function<double()> now;  // seconds since 1970, for tests; empty: the system clock
   };
 

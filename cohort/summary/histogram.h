@@ -6,19 +6,20 @@
 #include <span>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort {
 
 // A histogram in the form of a summary. counts[i] is the number of values in [limits[i-1], limits[i]).
-struct HistogramData {
+struct COHORT_EXPORT HistogramData {
   double min = 0, max = 0, num = 0, sum = 0, sum_squares = 0;
   std::vector<double> limits;
   std::vector<double> counts;
 };
 
 // Counts values in buckets. Not thread-safe.
-class Histogram {
+class COHORT_EXPORT Histogram {
  public:
   Histogram();
   static std::span<const double> BucketLimits();

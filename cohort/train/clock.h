@@ -1,4 +1,4 @@
-// The clock of training loops, which never jumps. Options with seconds as double are converted to its durations.
+// The clock of training loops, which never jumps.
 #pragma once
 
 #include <chrono>
@@ -7,8 +7,7 @@ namespace cohort::train {
 
 using Clock = std::chrono::steady_clock;
 
-inline Clock::duration DurationOf(double seconds) {
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
+// For messages.
+inline double SecondsOf(std::chrono::milliseconds duration) { return std::chrono::duration<double>(duration).count(); }
 
 }  // namespace cohort::train

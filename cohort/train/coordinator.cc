@@ -1,7 +1,8 @@
 #include "cohort/train/coordinator.h"
 
-#include <cmath>
+#include <algorithm>
 
+#include "cohort/core/deadline.h"
 #include "cohort/core/error.h"
 #include "cohort/core/thread_pool.h"
 #include "cohort/train/clock.h"
@@ -54,20 +55,19 @@ std::exception_ptr Coordinator::exception() const {
   return error_;
 }
 
-void Coordinator::Loop(const std::string& name, double interval_secs, std::function<void()> work) {
+void Coordinator::Loop(const std::string& name, std::chrono::milliseconds interval, std::function<void()> work) {
   {
     MutexLock lock(mu_);
     ++running_;
   }
-  threads_.emplace_back([this, name, interval_secs, work = std::move(work)] {
+  threads_.emplace_back([this, name, interval, work = std::move(work)] {
     SetThreadName(name);
     const Clock::time_point start = Clock::now();
     try {
       do {
         work();
-        const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
-        const double turns = std::floor(elapsed / interval_secs) + 1;
-        if (WaitForStop(start + DurationOf(turns * interval_secs))) break;
+        const auto turns = (Clock::now() - start) / interval;
+        if (WaitForStop(std::min(start + (turns + 1) * interval, DeadlineAfter(interval)))) break;
       } while (true);
     } catch (...) {
       RequestStop(std::current_exception());
@@ -78,8 +78,8 @@ void Coordinator::Loop(const std::string& name, double interval_secs, std::funct
   });
 }
 
-bool Coordinator::AwaitEnd(double grace_secs) {
-  const Clock::time_point deadline = Clock::now() + DurationOf(grace_secs);
+bool Coordinator::AwaitEnd(std::chrono::milliseconds grace) {
+  const Clock::time_point deadline = DeadlineAfter(grace);
   MutexLock lock(mu_);
   while (running_ > 0) {
     if (!changed_.WaitUntil(mu_, deadline) && running_ > 0) return false;

@@ -8,13 +8,14 @@
 #include <thread>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/mutex.h"
 
 namespace cohort::train {
 
 // The program owns it. Thread-safe, except that only one thread may call Loop, Join and Reset. The destructor stops and
 // joins the threads.
-class Coordinator {
+class COHORT_EXPORT Coordinator {
  public:
   Coordinator() = default;
   // Calls RequestStop and Join.
@@ -31,12 +32,13 @@ class Coordinator {
   // Returns the kept error, or null if there is none.
   std::exception_ptr exception() const COHORT_EXCLUDES(mu_);
 
-  // Starts a thread that calls `work` at once and then every `interval_secs`, counted from the start, until the stop.
+  // Starts a thread that calls `work` at once and then every `interval`, counted from the start, until the stop.
   // If a call takes longer than the interval, calls are skipped. If `work` throws, the thread calls RequestStop with
   // the error. `name` is the thread's name in debuggers.
-  void Loop(const std::string& name, double interval_secs, std::function<void()> work) COHORT_EXCLUDES(mu_);
-  // Waits until the threads of Loop have seen the stop and ended. Returns false if some still run after `grace_secs`.
-  bool AwaitEnd(double grace_secs) COHORT_EXCLUDES(mu_);
+  void Loop(const std::string& name, std::chrono::milliseconds interval, std::function<void()> work)
+      COHORT_EXCLUDES(mu_);
+  // Waits until the threads of Loop have seen the stop and ended. Returns false if some still run after `grace`.
+  bool AwaitEnd(std::chrono::milliseconds grace) COHORT_EXCLUDES(mu_);
   // Joins the threads, however long it takes.
   void Join() COHORT_EXCLUDES(mu_);
   // Forgets the stop and the error, so that Loop can be used again. Requires: no thread runs.

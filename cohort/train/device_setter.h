@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cohort/cluster/cluster_spec.h"
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort::train {
@@ -20,22 +21,22 @@ namespace cohort::train {
 using PsStrategy = std::function<int(const NodeDraft&)>;
 
 // Returns a strategy that chooses 0, 1, ..., num_tasks - 1, 0, ... Copies of it share the position. Thread-safe.
-PsStrategy RoundRobin(int num_tasks);
+COHORT_EXPORT PsStrategy RoundRobin(int num_tasks);
 
 // Returns the load that a node puts on its task.
 using PsLoad = std::function<double(const NodeDraft&)>;
 // Returns the size in bytes of the node's value; for a variable's handle, the size of the variable. Throws
 // InvalidArgumentError if the shape is not fully known.
-double ByteSizeLoad(const NodeDraft& draft);
+COHORT_EXPORT double ByteSizeLoad(const NodeDraft& draft);
 // Returns a strategy that chooses the task with the smallest load so far, the first of equal ones. The node's load is
 // then added to that task. Copies of it share the loads. Thread-safe.
-PsStrategy GreedyLoadBalancingStrategy(int num_tasks, PsLoad load);
+COHORT_EXPORT PsStrategy GreedyLoadBalancingStrategy(int num_tasks, PsLoad load);
 
 // Returns the ops that TensorFlow puts on parameter servers: variables and tables.
-std::vector<std::string> DefaultPsOps();
+COHORT_EXPORT std::vector<std::string> DefaultPsOps();
 
 // The options of ReplicaDeviceSetter, with TensorFlow's names.
-struct ReplicaDeviceSetterOptions {
+struct COHORT_EXPORT ReplicaDeviceSetterOptions {
   int ps_tasks = 0;  // overridden by `cluster`
   std::string ps_device = "/job:ps";
   std::string worker_device = "/job:worker";
@@ -50,6 +51,6 @@ struct ReplicaDeviceSetterOptions {
 // strategy is not asked. Updates of variables need no rule: colocation puts them with their variable. Throws
 // InvalidArgumentError for a device that cannot be parsed and for a negative ps_tasks. The returned function throws it
 // if the strategy chooses a task that does not exist.
-DeviceFunction ReplicaDeviceSetter(const ReplicaDeviceSetterOptions& options);
+COHORT_EXPORT DeviceFunction ReplicaDeviceSetter(const ReplicaDeviceSetterOptions& options);
 
 }  // namespace cohort::train

@@ -27,7 +27,7 @@ constexpr char kPs1[] = "/job:ps/task:1";
 constexpr char kWorker[] = "/job:worker";
 
 ops::Variable Make(Graph& graph, const std::string& name, const Shape& shape = {1}) {
-  return ops::GetVariable(graph, name, shape, DType::kFloat32, ops::Zeros());
+  return ops::GetVariable(graph, name, shape, DType::kFloat32, initializers::Zeros());
 }
 
 std::string DeviceOf(const ops::Variable& variable) { return variable.handle().node->device(); }

@@ -6,13 +6,14 @@
 #include <string>
 #include <utility>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/variables.h"
 
 namespace cohort::train {
 
 // Optimizers own one for each of their numbers. One thread at a time.
-class Hyperparameter {
+class COHORT_EXPORT Hyperparameter {
  public:
   Hyperparameter(double value) : value_(value) {}
   // `value` must be a scalar of a floating dtype.

@@ -7,22 +7,26 @@
 #include <cstdint>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort::train {
 
 // rate * decay_rate^(step / decay_steps). If `staircase`, the exponent is rounded down.
-Output ExponentialDecay(double rate, Output global_step, double decay_steps, double decay_rate, bool staircase = false);
+COHORT_EXPORT Output ExponentialDecay(double rate, Output global_step, double decay_steps, double decay_rate,
+                                      bool staircase = false);
 // rate / (1 + decay_rate * step / decay_steps). If `staircase`, step / decay_steps is rounded down.
-Output InverseTimeDecay(double rate, Output global_step, double decay_steps, double decay_rate, bool staircase = false);
+COHORT_EXPORT Output InverseTimeDecay(double rate, Output global_step, double decay_steps, double decay_rate,
+                                      bool staircase = false);
 // (rate - end_rate) * (1 - step / decay_steps)^power + end_rate, with `step` limited to decay_steps. If `cycle`,
 // decay_steps is instead multiplied by ceil(step / decay_steps), or by 1 at step 0.
-Output PolynomialDecay(double rate, Output global_step, double decay_steps, double end_rate = 0.0001,
-                       double power = 1.0, bool cycle = false);
+COHORT_EXPORT Output PolynomialDecay(double rate, Output global_step, double decay_steps, double end_rate = 0.0001,
+                                     double power = 1.0, bool cycle = false);
 // rate * ((1 - alpha) * (1 + cos(pi * step / decay_steps)) / 2 + alpha), with `step` limited to decay_steps.
-Output CosineDecay(double rate, Output global_step, double decay_steps, double alpha = 0.0);
+COHORT_EXPORT Output CosineDecay(double rate, Output global_step, double decay_steps, double alpha = 0.0);
 // values[0] while step <= boundaries[0], values[i] while boundaries[i-1] < step <= boundaries[i], then the last value.
 // `values` must have one more element than `boundaries`.
-Output PiecewiseConstant(Output global_step, const std::vector<int64_t>& boundaries, const std::vector<double>& values);
+COHORT_EXPORT Output PiecewiseConstant(Output global_step, const std::vector<int64_t>& boundaries,
+                                       const std::vector<double>& values);
 
 }  // namespace cohort::train

@@ -36,7 +36,7 @@ VariableRequest RequestBeside(const ops::Variable& variable, std::string name, D
   request.local = variable.info()->local;
   Graph& graph = variable.graph();
   request.initial_value = [&graph, shape, dtype, initial, full_name = request.name] {
-    return ops::Constant(initial)({graph, shape, dtype, full_name});
+    return initializers::Constant(initial)({graph, shape, dtype, full_name});
   };
   return request;
 }

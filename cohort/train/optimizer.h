@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/gradients.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/variables.h"
@@ -20,14 +21,14 @@
 namespace cohort::train {
 
 // A variable and its gradient.
-struct GradientAndVariable {
+struct COHORT_EXPORT GradientAndVariable {
   Gradient gradient;  // gradient.exists() may be false
   ops::Variable variable;
 };
 
 // The base of the optimizers. It adds nodes to one graph and has no values itself. The program owns it. One thread at a
 // time.
-class Optimizer {
+class COHORT_EXPORT Optimizer {
  public:
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
@@ -83,18 +84,18 @@ class Optimizer {
 
 // Returns the gradient with rows of equal index summed, so that indices are unique. The graph's scopes decide the
 // device of the nodes.
-Gradient SumRepeatedRows(const Gradient& gradient);
+COHORT_EXPORT Gradient SumRepeatedRows(const Gradient& gradient);
 
 // Scales all gradients by the factor clip_norm / max(norm, clip_norm), so that their global norm (ops::GlobalNorm) is
 // at most `clip_norm`. As in TensorFlow, sparse gradients stay sparse, and repeated rows are not summed for the norm. A
 // variable without a gradient still has none. If the norm is infinite or NaN, every gradient becomes NaN. If
 // `global_norm` is not null, it gets the norm before clipping. Throws InvalidArgumentError if `clip_norm` is not
 // positive or if there is no gradient.
-std::vector<GradientAndVariable> ClipByGlobalNorm(const std::vector<GradientAndVariable>& gradients, float clip_norm,
-                                                  Output* global_norm = nullptr);
+COHORT_EXPORT std::vector<GradientAndVariable> ClipByGlobalNorm(const std::vector<GradientAndVariable>& gradients,
+                                                                float clip_norm, Output* global_norm = nullptr);
 
 // It has no slots.
-class GradientDescentOptimizer final : public Optimizer {
+class COHORT_EXPORT GradientDescentOptimizer final : public Optimizer {
  public:
   explicit GradientDescentOptimizer(Hyperparameter learning_rate, const std::string& name = "GradientDescent");
 
@@ -108,7 +109,7 @@ class GradientDescentOptimizer final : public Optimizer {
 };
 
 // Its slot is "momentum".
-class MomentumOptimizer final : public Optimizer {
+class COHORT_EXPORT MomentumOptimizer final : public Optimizer {
  public:
   MomentumOptimizer(Hyperparameter learning_rate, Hyperparameter momentum, bool use_nesterov = false,
                     const std::string& name = "Momentum");
@@ -125,7 +126,7 @@ class MomentumOptimizer final : public Optimizer {
 };
 
 // Its slot is "accumulator". Throws InvalidArgumentError for an initial value that is not positive.
-class AdagradOptimizer final : public Optimizer {
+class COHORT_EXPORT AdagradOptimizer final : public Optimizer {
  public:
   explicit AdagradOptimizer(Hyperparameter learning_rate, double initial_accumulator_value = 0.1,
                             const std::string& name = "Adagrad");
@@ -141,7 +142,7 @@ class AdagradOptimizer final : public Optimizer {
 };
 
 // Its slots are "m" and "v". The powers of beta1 and beta2 are variables "beta1_power" and "beta2_power".
-class AdamOptimizer final : public Optimizer {
+class COHORT_EXPORT AdamOptimizer final : public Optimizer {
  public:
   explicit AdamOptimizer(Hyperparameter learning_rate = 0.001, Hyperparameter beta1 = 0.9, Hyperparameter beta2 = 0.999,
                          Hyperparameter epsilon = 1e-8, const std::string& name = "Adam");
@@ -163,7 +164,7 @@ class AdamOptimizer final : public Optimizer {
 };
 
 // Its slots are "rms" (initially 1), "momentum" and, if `centered`, "mg".
-class RMSPropOptimizer final : public Optimizer {
+class COHORT_EXPORT RMSPropOptimizer final : public Optimizer {
  public:
   explicit RMSPropOptimizer(Hyperparameter learning_rate, Hyperparameter decay = 0.9, Hyperparameter momentum = 0.0,
                             Hyperparameter epsilon = 1e-10, bool centered = false, const std::string& name = "RMSProp");

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "cohort/checkpoint/saver.h"
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/variables.h"
 #include "cohort/runtime/session.h"
@@ -14,7 +15,7 @@
 namespace cohort::train {
 
 // Ops that the program gives to a Scaffold. The others get TensorFlow's default.
-struct ScaffoldOptions {
+struct COHORT_EXPORT ScaffoldOptions {
   Node* init_op = nullptr;                // default: the initializers of all variables that are not local
   FeedList init_feed;                     // fed to init_op
   std::function<void(Session&)> init_fn;  // called after init_op; not called if a checkpoint was restored
@@ -27,7 +28,7 @@ struct ScaffoldOptions {
 };
 
 // The ops of one graph. The program or its Supervisor owns it. Not thread-safe; it does not change after Finalize.
-class Scaffold {
+class COHORT_EXPORT Scaffold {
  public:
   explicit Scaffold(ScaffoldOptions options = {}) : options_(std::move(options)) {}
 

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/deadline.h"
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
 #include "cohort/core/logging.h"
@@ -13,7 +14,7 @@
 namespace cohort::train {
 namespace {
 
-constexpr double kFirstPauseSecs = 0.01;
+constexpr std::chrono::milliseconds kFirstPause{10};
 constexpr size_t kNamesShown = 10;
 
 std::string Listed(const std::vector<std::string>& names) {
@@ -28,9 +29,9 @@ class Patience {
  public:
   Patience(Coordinator& coordinator, const SessionManagerOptions& options)
       : coordinator_(coordinator),
-        longest_(options.recovery_wait_secs),
-        pause_(std::min(kFirstPauseSecs, options.recovery_wait_secs)),
-        deadline_(Clock::now() + DurationOf(options.max_wait_secs)),
+        longest_(std::max(options.recovery_wait, std::chrono::milliseconds(1))),
+        pause_(std::min(kFirstPause, longest_)),
+        deadline_(DeadlineAfter(options.max_wait)),
         next_log_(Clock::now() + std::chrono::seconds(1)) {}
 
   bool over() const { return Clock::now() >= deadline_; }
@@ -43,7 +44,7 @@ class Patience {
   }
   // Throws CancelledError, naming `what`, if the coordinator stops.
   void Pause(const char* what) {
-    if (coordinator_.WaitForStop(std::min(deadline_, Clock::now() + DurationOf(pause_)))) {
+    if (coordinator_.WaitForStop(std::min(deadline_, Clock::now() + pause_))) {
       throw CancelledError(StrCat("[session manager] stopped while waiting for ", what));
     }
     pause_ = std::min(2 * pause_, longest_);
@@ -51,8 +52,8 @@ class Patience {
 
  private:
   Coordinator& coordinator_;
-  const double longest_;
-  double pause_;
+  const std::chrono::milliseconds longest_;
+  std::chrono::milliseconds pause_;
   const Clock::time_point deadline_;
   Clock::time_point next_log_;
 };
@@ -80,7 +81,7 @@ std::string SessionManager::Restore(Session& session, const PrepareOptions& opti
   while (restored.empty() && options.wait_for_checkpoint) {
     if (patience.over()) {
       throw DeadlineExceededError(StrCat("[session manager] expected a checkpoint in ", options.checkpoint_dir,
-                                         " within ", options_.max_wait_secs, " s; got none"));
+                                         " within ", SecondsOf(options_.max_wait), " s; got none"));
     }
     if (patience.ShouldLog()) LogInfo("session manager", "Waiting for a checkpoint in ", options.checkpoint_dir);
     patience.Pause("a checkpoint");
@@ -122,7 +123,7 @@ PreparedSession SessionManager::RecoverSession(const std::string& target, const 
 
 std::unique_ptr<Session> SessionManager::WaitForSession(const std::string& target, SessionConfig config) const {
   Patience patience(coordinator_, options_);
-  config.connect_timeout_secs = std::min(config.connect_timeout_secs, options_.max_wait_secs);
+  config.connect_timeout = std::min(config.connect_timeout, options_.max_wait);
   auto session = std::make_unique<Session>(graph_, target, config);
   for (;;) {
     const std::vector<std::string> missing = scaffold_.Missing(*session, /*with_local=*/false);
@@ -130,7 +131,7 @@ std::unique_ptr<Session> SessionManager::WaitForSession(const std::string& targe
     if (options_.check_chief) options_.check_chief();
     if (patience.over()) {
       throw DeadlineExceededError(
-          StrCat("[session manager] Session was not ready after waiting ", options_.max_wait_secs,
+          StrCat("[session manager] Session was not ready after waiting ", SecondsOf(options_.max_wait),
                  " secs. These have no value, which the chief should have given them: ", Listed(missing)));
     }
     if (patience.ShouldLog()) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/runtime/session.h"
 #include "cohort/train/coordinator.h"
@@ -15,31 +16,31 @@
 namespace cohort::train {
 
 // The options of the waits of a SessionManager.
-struct SessionManagerOptions {
-  // The longest pause between two looks whether the chief is ready, in seconds. TensorFlow's default is 30 s, because
+struct COHORT_EXPORT SessionManagerOptions {
+  // The longest pause between two looks whether the chief is ready. TensorFlow's default is 30 s, because
   // it makes a new session for each look; here a look is one step of an open session, so the pauses begin with 10 ms
   // and double.
-  double recovery_wait_secs = 1;
-  double max_wait_secs = 7200;  // for the chief, or for a checkpoint
+  std::chrono::milliseconds recovery_wait{1000};
+  std::chrono::milliseconds max_wait = std::chrono::hours(2);  // for the chief, or for a checkpoint
   // Called while a worker waits for the chief. It must throw if the chief is lost. Null: not called.
   std::function<void()> check_chief;
 };
 
 // The checkpoints that PrepareSession and RecoverSession may restore.
-struct PrepareOptions {
+struct COHORT_EXPORT PrepareOptions {
   std::string checkpoint_dir;        // "": nothing is restored
   bool restore = true;               // false: start from the initial values and leave the checkpoints as they are
   bool wait_for_checkpoint = false;  // wait until checkpoint_dir has one
 };
 
 // A session that is ready for its first step.
-struct PreparedSession {
+struct COHORT_EXPORT PreparedSession {
   std::unique_ptr<Session> session;
   std::string restored;  // prefix of the restored checkpoint; "" if the model was initialized
 };
 
 // Used by one thread. The caller owns it. `graph`, `scaffold` and `coordinator` must outlive it.
-class SessionManager {
+class COHORT_EXPORT SessionManager {
  public:
   // Requires: the scaffold is finalized before another function is called.
   SessionManager(const Graph& graph, const Scaffold& scaffold, Coordinator& coordinator,
@@ -56,7 +57,7 @@ class SessionManager {
   PreparedSession RecoverSession(const std::string& target, const SessionConfig& config,
                                  const PrepareOptions& options) const;
   // For the other workers. Opens a session, waits until every variable that is not local has a value, and runs
-  // local_init_op. Throws DeadlineExceededError, with the names of variables without a value, after max_wait_secs.
+  // local_init_op. Throws DeadlineExceededError, with the names of variables without a value, after max_wait.
   // Throws CancelledError if the coordinator stops the wait. Throws what the session throws.
   std::unique_ptr<Session> WaitForSession(const std::string& target, SessionConfig config) const;
 

@@ -32,7 +32,7 @@ class SessionManagerTest : public ::testing::Test {
     RegisterAll();
     fs::remove_all(dir_);
     step_ = ops::GetOrCreateGlobalStep(graph_);
-    w_ = ops::GetVariable(graph_, "w", Shape{2}, DType::kFloat32, ops::Constant(10.0));
+    w_ = ops::GetVariable(graph_, "w", Shape{2}, DType::kFloat32, initializers::Constant(10.0));
   }
   ~SessionManagerTest() override { fs::remove_all(dir_); }
 
@@ -74,18 +74,18 @@ TEST_F(SessionManagerTest, RecoversOnlyFromACheckpoint) {
 TEST_F(SessionManagerTest, WaitsForACheckpointAsLongAsItIsTold) {
   Scaffold scaffold;
   scaffold.Finalize(graph_, true);
-  const SessionManager impatient(graph_, scaffold, coordinator_, {.max_wait_secs = 0.1});
+  const SessionManager impatient(graph_, scaffold, coordinator_, {.max_wait = std::chrono::milliseconds(100)});
   EXPECT_THAT(MessageOf<DeadlineExceededError>(
                   [&] { impatient.PrepareSession("", {}, {.checkpoint_dir = dir_, .wait_for_checkpoint = true}); }),
               AllOf(HasSubstr(dir_), HasSubstr("0.1 s")));
-  const SessionManager patient(graph_, scaffold, coordinator_, {.max_wait_secs = 60});
+  const SessionManager patient(graph_, scaffold, coordinator_, {.max_wait = std::chrono::minutes(1)});
   auto waiting = std::async(std::launch::async, [&] {
     return patient.PrepareSession("", {}, {.checkpoint_dir = dir_, .wait_for_checkpoint = true}).restored;
   });
   {  // what another process would write
     Graph graph;
     ops::GetOrCreateGlobalStep(graph);
-    ops::GetVariable(graph, "w", Shape{2}, DType::kFloat32, ops::Constant(5.0));
+    ops::GetVariable(graph, "w", Shape{2}, DType::kFloat32, initializers::Constant(5.0));
     Saver saver(graph);
     Session session(graph);
     session.Run(ops::GlobalVariablesInitializer(graph));

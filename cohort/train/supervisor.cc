@@ -3,7 +3,6 @@
 // loops, saves a last checkpoint, closes the session, and throws the first error.
 #include "cohort/train/supervisor.h"
 
-#include <cmath>
 #include <utility>
 
 #include "cohort/core/error.h"
@@ -47,10 +46,11 @@ std::string Described(const std::exception_ptr& error) { return Status::FromExce
 
 Supervisor::Supervisor(Graph& graph, const SupervisorOptions& options)
     : graph_(graph), options_(options), scaffold_(ScaffoldFor(options)) {
-  for (const auto& [name, seconds] : {std::pair{"save_model_secs", options_.save_model_secs},
-                                      std::pair{"save_summaries_secs", options_.save_summaries_secs}}) {
-    if (std::isnan(seconds)) {
-      throw InvalidArgumentError(StrCat("[supervisor] expected seconds for ", name, " (0: never); got ", seconds));
+  for (const auto& [name, interval] : {std::pair{"save_model_interval", options_.save_model_interval},
+                                       std::pair{"save_summaries_interval", options_.save_summaries_interval}}) {
+    if (interval.count() < 0) {
+      throw InvalidArgumentError(
+          StrCat("[supervisor] expected ", name, " of at least 0 (0: never); got ", interval.count(), " ms"));
     }
   }
   if (!options_.is_chief) CheckDevices(graph);
@@ -60,8 +60,7 @@ Supervisor::Supervisor(Graph& graph, const SupervisorOptions& options)
 Supervisor::~Supervisor() = default;
 
 std::unique_ptr<Session> Supervisor::PrepareSession(const std::string& target, const SessionConfig& config) {
-  SessionManagerOptions waits{.recovery_wait_secs = options_.recovery_wait_secs,
-                              .max_wait_secs = options_.max_wait_secs};
+  SessionManagerOptions waits{.recovery_wait = options_.recovery_wait, .max_wait = options_.max_wait};
   if (options_.server != nullptr) waits.check_chief = [server = options_.server] { server->ThrowIfChiefIsLost(); };
   const SessionManager manager(graph_, scaffold_, coordinator_, waits);
   if (!options_.is_chief) return manager.WaitForSession(target, config);
@@ -89,17 +88,17 @@ void Supervisor::StartServices(Session& session) {
   writer_ = std::make_unique<EventWriter>(options_.logdir);
   writer_->SessionLog(SessionStatus::kStart, scaffold_.Step(session));
   writer_->Graph(SerializeGraphDef(graph_));
-  if (options_.save_summaries_secs > 0) {
+  if (options_.save_summaries_interval.count() > 0) {
     if (scaffold_.summary_op().valid()) {
-      coordinator_.Loop("summaries", options_.save_summaries_secs, [this, &session] { RecordSummary(session); });
+      coordinator_.Loop("summaries", options_.save_summaries_interval, [this, &session] { RecordSummary(session); });
     }
     if (scaffold_.global_step().valid()) {
       counting_ = false;
-      coordinator_.Loop("step counter", options_.save_summaries_secs, [this, &session] { CountSteps(session); });
+      coordinator_.Loop("step counter", options_.save_summaries_interval, [this, &session] { CountSteps(session); });
     }
   }
-  if (saver() != nullptr && options_.save_model_secs > 0) {
-    coordinator_.Loop("checkpoints", options_.save_model_secs, [this, &session] { SaveModel(session); });
+  if (saver() != nullptr && options_.save_model_interval.count() > 0) {
+    coordinator_.Loop("checkpoints", options_.save_model_interval, [this, &session] { SaveModel(session); });
   }
 }
 
@@ -151,15 +150,15 @@ std::string Supervisor::last_checkpoint() const {
 
 void Supervisor::Stop() {
   RequestStop();
-  if (!coordinator_.AwaitEnd(options_.stop_grace_secs)) {
-    LogWarning("supervisor", "a service has not ended within ", options_.stop_grace_secs, " s");
+  if (!coordinator_.AwaitEnd(options_.stop_grace)) {
+    LogWarning("supervisor", "a service has not ended within ", SecondsOf(options_.stop_grace), " s");
   }
 }
 
 void Supervisor::FinishWriting(Session& session, bool clean) {
   if (writer_ == nullptr) return;
   try {
-    if (clean && saver() != nullptr && options_.save_model_secs > 0) SaveModel(session);
+    if (clean && saver() != nullptr && options_.save_model_interval.count() > 0) SaveModel(session);
     writer_->SessionLog(SessionStatus::kStop, 0);
     writer_->Close();
   } catch (...) {
@@ -169,8 +168,9 @@ void Supervisor::FinishWriting(Session& session, bool clean) {
 
 void Supervisor::Finish(std::unique_ptr<Session> session, bool clean) {
   coordinator_.RequestStop();
-  if (!coordinator_.AwaitEnd(options_.stop_grace_secs)) {
-    LogWarning("supervisor", "a service has not ended within ", options_.stop_grace_secs, " s; its step is cancelled");
+  if (!coordinator_.AwaitEnd(options_.stop_grace)) {
+    LogWarning("supervisor", "a service has not ended within ", SecondsOf(options_.stop_grace),
+               " s; its step is cancelled");
     session->Close();
   }
   coordinator_.Join();

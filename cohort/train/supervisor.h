@@ -17,6 +17,7 @@
 
 #include "cohort/checkpoint/saver.h"
 #include "cohort/cluster/server.h"
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/variables.h"
 #include "cohort/runtime/session.h"
@@ -28,7 +29,7 @@
 namespace cohort::train {
 
 // The options of a Supervisor, with TensorFlow's names and defaults.
-struct SupervisorOptions {
+struct COHORT_EXPORT SupervisorOptions {
   bool is_chief = true;
   std::string logdir;       // of the chief, for checkpoints, events and graph.pbtxt; "": nothing is written
   Node* init_op = nullptr;  // default: the initializers of all variables that are not local
@@ -41,14 +42,15 @@ struct SupervisorOptions {
   // Default: an op that merges all summaries of the graph. Output(): no summaries. If the op needs a fed value, the
   // supervisor does not run it and logs a warning; fetch it in the program and pass it to SummaryComputed.
   std::optional<Output> summary_op;
-  double save_model_secs = 600;      // 0: no checkpoints
-  double save_summaries_secs = 120;  // also of the step counter; 0: none
+  std::chrono::milliseconds save_model_interval = std::chrono::minutes(10);  // 0: no checkpoints
+  // Also of the step counter; 0: none.
+  std::chrono::milliseconds save_summaries_interval = std::chrono::minutes(2);
   // Longest pause between two looks whether the chief is ready. TensorFlow's default is 30 s, because it
   // makes a new session for each look; here a look is one step of an open session, so that waiting begins
   // with 10 ms and doubles.
-  double recovery_wait_secs = 1;
-  double max_wait_secs = 7200;
-  double stop_grace_secs = 120;
+  std::chrono::milliseconds recovery_wait{1000};
+  std::chrono::milliseconds max_wait = std::chrono::hours(2);
+  std::chrono::milliseconds stop_grace = std::chrono::minutes(2);
   std::string checkpoint_basename = "model.ckpt";
   // false: start from the initial values even if logdir has checkpoints. Those stay as they are. New ones are added,
   // and the state file then lists only the new ones.
@@ -62,7 +64,7 @@ class ManagedSession;
 
 // Supervises one program. The program owns it. managed_session, Stop and ManagedSession::Close must be called by one
 // thread; the rest is thread-safe. End the managed session before the supervisor.
-class Supervisor {
+class COHORT_EXPORT Supervisor {
  public:
   // Adds the nodes that it needs and finalizes the graph. Throws InvalidArgumentError if this worker is not the chief
   // and has variables without a device, because workers could not share them.
@@ -73,12 +75,12 @@ class Supervisor {
 
   // Returns a session whose first step can run. One session at a time.
   // The chief restores the newest intact checkpoint of logdir, or runs init_op if there is none. Then it starts the
-  // services: it saves a checkpoint at once and every save_model_secs, and writes summaries and `global_step/sec` every
-  // save_summaries_secs. Other workers wait until the chief has prepared the model.
-  // Throws what the session throws (UnavailableError, ... name the task); DeadlineExceededError with the names of
-  // variables without a value after max_wait_secs; UnavailableError if options.server has lost the chief for longer
-  // than its orphan_timeout; FailedPreconditionError if a variable has no value after the chief's initialization;
-  // CancelledError if RequestStop is called during the wait.
+  // services: it saves a checkpoint at once and every save_model_interval, and writes summaries and `global_step/sec`
+  // every save_summaries_interval. Other workers wait until the chief has prepared the model. Throws what the session
+  // throws (UnavailableError, ... name the task); DeadlineExceededError with the names of variables without a value
+  // after max_wait; UnavailableError if options.server has lost the chief for longer than its orphan_timeout;
+  // FailedPreconditionError if a variable has no value after the chief's initialization; CancelledError if RequestStop
+  // is called during the wait.
   ManagedSession managed_session(const std::string& target = "", const SessionConfig& config = {});
 
   // Returns true after RequestStop, and after a service has failed.
@@ -86,7 +88,7 @@ class Supervisor {
   // Ends the services, and makes should_stop() return true so that the program's loop ends. ManagedSession::Close
   // throws `error`, unless it is an OutOfRangeError, which means a clean end.
   void RequestStop(std::exception_ptr error = nullptr) { coordinator_.RequestStop(std::move(error)); }
-  // Calls RequestStop, then waits up to stop_grace_secs for the services.
+  // Calls RequestStop, then waits up to stop_grace for the services.
   void Stop();
 
   // Writes a fetched summary (string scalar) to the chief's event file. Does nothing at other workers.
@@ -130,7 +132,7 @@ class Supervisor {
 // Call Close at the end of the block: it throws the error of a service, or the error given to RequestStop. The
 // destructor does the same as Close, but only logs such an error. If the block is left by an exception, that exception
 // continues, nothing is saved, and other errors are logged.
-class [[nodiscard]] ManagedSession {
+class [[nodiscard]] COHORT_EXPORT ManagedSession {
  public:
   ~ManagedSession();
   ManagedSession(const ManagedSession&) = delete;

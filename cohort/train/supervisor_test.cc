@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -74,7 +73,7 @@ struct Model {
     std::optional<DeviceScope> scope;
     if (device) scope.emplace(graph, device);
     step = ops::GetOrCreateGlobalStep(graph);
-    w = ops::GetVariable(graph, "w", Shape{2}, DType::kFloat32, ops::Constant(10.0));
+    w = ops::GetVariable(graph, "w", Shape{2}, DType::kFloat32, initializers::Constant(10.0));
     x = ops::Placeholder(graph, DType::kFloat32, Shape{2}, "x");
     GradientDescentOptimizer optimizer(0.5);
     train = optimizer.ApplyGradients({{Gradient(x), w}}, step);
@@ -152,7 +151,7 @@ TEST_F(SupervisorTest, WritesGraphSummariesAndTheSessionLog) {
   {
     Model model;
     ops::ScalarSummary("w0", ops::Sum(model.w));
-    Supervisor supervisor(model.graph, {.logdir = dir_, .save_summaries_secs = 0.01});
+    Supervisor supervisor(model.graph, {.logdir = dir_, .save_summaries_interval = std::chrono::milliseconds(10)});
     const ManagedSession session = supervisor.managed_session();
     // Until the services have had their turns.
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -190,7 +189,7 @@ TEST_F(SupervisorTest, SummariesThatNeedAFeedAreLeftToTheProgram) {
   Model model;
   ops::ScalarSummary("fed", ops::Sum(model.x));
   ::testing::internal::CaptureStderr();
-  Supervisor supervisor(model.graph, {.logdir = dir_, .save_summaries_secs = 0.001});
+  Supervisor supervisor(model.graph, {.logdir = dir_, .save_summaries_interval = std::chrono::milliseconds(1)});
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("'x'"));
   ManagedSession session = supervisor.managed_session();
   model.Train(*session);
@@ -199,7 +198,7 @@ TEST_F(SupervisorTest, SummariesThatNeedAFeedAreLeftToTheProgram) {
 
 TEST_F(SupervisorTest, AnErrorOfAServiceStopsTheLoopAndIsThrownAtTheEnd) {
   Model model;
-  Supervisor supervisor(model.graph, {.logdir = dir_, .save_model_secs = 0.01});
+  Supervisor supervisor(model.graph, {.logdir = dir_, .save_model_interval = std::chrono::milliseconds(10)});
   const std::string error = ErrorOf([&] {
     ManagedSession session = supervisor.managed_session();
     // A folder where the next checkpoint's index wants to be.
@@ -215,7 +214,7 @@ TEST_F(SupervisorTest, AnErrorOfAServiceStopsTheLoopAndIsThrownAtTheEnd) {
 
 TEST_F(SupervisorTest, TheProgramsOwnErrorComesThroughAndNothingIsSaved) {
   Model model;
-  Supervisor supervisor(model.graph, {.logdir = dir_, .save_model_secs = 1000});
+  Supervisor supervisor(model.graph, {.logdir = dir_, .save_model_interval = std::chrono::seconds(1000)});
   const std::string error = ErrorOf([&] {
     const ManagedSession session = supervisor.managed_session();
     AwaitFirstCheckpoint(supervisor);
@@ -275,8 +274,8 @@ TEST_F(SupervisorTest, InitFnRunsAfterTheInitializersAndNotAfterARestore) {
 
 TEST_F(SupervisorTest, AnIncompleteInitializationIsNamed) {
   Graph graph;
-  const ops::Variable a = ops::GetVariable(graph, "a", Shape{}, DType::kFloat32, ops::Zeros());
-  ops::GetVariable(graph, "forgotten", Shape{}, DType::kFloat32, ops::Zeros());
+  const ops::Variable a = ops::GetVariable(graph, "a", Shape{}, DType::kFloat32, initializers::Zeros());
+  ops::GetVariable(graph, "forgotten", Shape{}, DType::kFloat32, initializers::Zeros());
   Supervisor supervisor(graph, {.init_op = a.initializer()});
   const std::string error = ErrorOf([&] { const ManagedSession session = supervisor.managed_session(); });
   EXPECT_THAT(error, HasSubstr("FailedPrecondition"));
@@ -284,10 +283,11 @@ TEST_F(SupervisorTest, AnIncompleteInitializationIsNamed) {
   EXPECT_THROW(ops::Const(graph, 1.0f), FailedPreconditionError);  // the graph is finalized
 }
 
-TEST_F(SupervisorTest, SecondsThatAreNoNumberAreRefused) {
+TEST_F(SupervisorTest, NegativeIntervalsAreRefused) {
   Model model;
-  EXPECT_THAT(ErrorOf([&] { Supervisor(model.graph, {.save_model_secs = std::nan("")}); }),
-              HasSubstr("InvalidArgument: [supervisor] expected seconds for save_model_secs (0: never); got nan"));
+  EXPECT_THAT(
+      ErrorOf([&] { Supervisor(model.graph, {.save_model_interval = std::chrono::seconds(-3)}); }),
+      HasSubstr("InvalidArgument: [supervisor] expected save_model_interval of at least 0 (0: never); got -3000 ms"));
 }
 
 TEST_F(SupervisorTest, AWorkerNeedsDevicesForItsVariables) {
@@ -334,7 +334,7 @@ TEST_F(SupervisorTest, WorkersWaitForTheChiefAndStepsAreNeverLost) {
 TEST_F(SupervisorTest, AWorkerThatWaitsTooLongSaysForWhat) {
   LocalCluster cluster({{"ps", 1}, {"worker", 2}});
   Model model(Replica(cluster, 1));
-  Supervisor supervisor(model.graph, {.is_chief = false, .max_wait_secs = 0.2});
+  Supervisor supervisor(model.graph, {.is_chief = false, .max_wait = std::chrono::milliseconds(200)});
   const std::string error =
       ErrorOf([&] { const ManagedSession session = supervisor.managed_session(cluster.target("worker", 1)); });
   EXPECT_THAT(error, HasSubstr("DeadlineExceeded"));
@@ -388,13 +388,13 @@ TEST_F(SupervisorTest, AShardedSaveIsWrittenByEachParameterServer) {
 TEST(CoordinatorTest, LoopsRunAtOnceAndAgainUntilTheStop) {
   Coordinator coordinator;
   std::atomic<int> calls{0};
-  coordinator.Loop("fast", 0.001, [&] { ++calls; });
+  coordinator.Loop("fast", std::chrono::milliseconds(1), [&] { ++calls; });
   std::atomic<int> slow{0};
-  coordinator.Loop("slow", 1e6, [&] { ++slow; });
+  coordinator.Loop("slow", std::chrono::hours(300), [&] { ++slow; });
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while ((calls < 3 || slow < 1) && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
   coordinator.RequestStop();
-  EXPECT_TRUE(coordinator.AwaitEnd(60));
+  EXPECT_TRUE(coordinator.AwaitEnd(std::chrono::minutes(1)));
   coordinator.Join();
   EXPECT_GE(calls, 3);
   EXPECT_EQ(slow, 1);
@@ -402,7 +402,7 @@ TEST(CoordinatorTest, LoopsRunAtOnceAndAgainUntilTheStop) {
 
 TEST(CoordinatorTest, TheFirstErrorStopsAllAndIsKept) {
   Coordinator coordinator;
-  coordinator.Loop("bad", 1, [] { throw DataLossError("first"); });
+  coordinator.Loop("bad", std::chrono::seconds(1), [] { throw DataLossError("first"); });
   EXPECT_TRUE(coordinator.WaitForStop(std::chrono::steady_clock::now() + std::chrono::seconds(60)));
   coordinator.RequestStop(std::make_exception_ptr(DataLossError("second")));
   coordinator.Join();
@@ -412,13 +412,13 @@ TEST(CoordinatorTest, TheFirstErrorStopsAllAndIsKept) {
 TEST(CoordinatorTest, AThreadThatDoesNotEndIsReported) {
   Coordinator coordinator;
   std::atomic<bool> release{false};
-  coordinator.Loop("stuck", 1, [&] {
+  coordinator.Loop("stuck", std::chrono::seconds(1), [&] {
     while (!release) std::this_thread::yield();
   });
   coordinator.RequestStop();
-  EXPECT_FALSE(coordinator.AwaitEnd(0.01));
+  EXPECT_FALSE(coordinator.AwaitEnd(std::chrono::milliseconds(10)));
   release = true;
-  EXPECT_TRUE(coordinator.AwaitEnd(60));
+  EXPECT_TRUE(coordinator.AwaitEnd(std::chrono::minutes(1)));
 }
 
 }  // namespace

@@ -29,6 +29,16 @@ T Number(std::string_view flag, const std::string& text) {
   return value;
 }
 
+std::chrono::milliseconds Seconds(std::string_view flag, const std::string& text) {
+  constexpr double kMost = 1e9;  // 30 years
+  const auto seconds = Number<double>(flag, text);
+  if (!(seconds <= kMost)) {
+    throw InvalidArgumentError(
+        StrCat("[task] expected at most ", kMost, " seconds for --", flag, "; got '", text, "'"));
+  }
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
+
 bool Truth(std::string_view flag, const std::string& text) {
   if (text == "true" || text == "1") return true;
   if (text == "false" || text == "0") return false;
@@ -58,14 +68,10 @@ constexpr Flag kFlags[] = {
      [](const char* name, const std::string& text, TaskFlags* flags) { flags->allow_insecure = Truth(name, text); },
      "Work without TLS beyond this machine"},
     {"orphan_timeout", false,
-     [](const char* name, const std::string& text, TaskFlags* flags) {
-       flags->orphan_timeout = Number<double>(name, text);
-     },
+     [](const char* name, const std::string& text, TaskFlags* flags) { flags->orphan_timeout = Seconds(name, text); },
      "Seconds after which a task that serves ends if the chief is gone; 0: never (COHORT_ORPHAN_TIMEOUT, else 60)"},
     {"chief_timeout", false,
-     [](const char* name, const std::string& text, TaskFlags* flags) {
-       flags->chief_timeout = Number<double>(name, text);
-     },
+     [](const char* name, const std::string& text, TaskFlags* flags) { flags->chief_timeout = Seconds(name, text); },
      "Seconds after which a task that serves ends if no chief has come; 0: never (COHORT_CHIEF_TIMEOUT, else 7200)"},
 };
 
@@ -124,11 +130,6 @@ void TakePlace(const TaskFlags& flags, Task* task) {
                                       TaskName(task->job, task->index), "; got", Given(flags),
                                       "; leave them out, or unset TF_CONFIG and give --ps_hosts and --worker_hosts"));
   }
-}
-
-std::optional<std::chrono::milliseconds> Milliseconds(const std::optional<double>& seconds) {
-  if (!seconds) return std::nullopt;
-  return std::chrono::milliseconds(static_cast<int64_t>(*seconds * 1000));
 }
 
 }  // namespace
@@ -204,8 +205,8 @@ Task StartTask(const TaskFlags& flags) {
   ServerOptions options;
   options.bind = flags.bind;
   options.allow_insecure = flags.allow_insecure;
-  options.orphan_timeout = Milliseconds(flags.orphan_timeout);
-  options.chief_timeout = Milliseconds(flags.chief_timeout);
+  options.orphan_timeout = flags.orphan_timeout;
+  options.chief_timeout = flags.chief_timeout;
   task.server = std::make_unique<Server>(task.cluster, task.job, task.index, options);
   return task;
 }

@@ -6,6 +6,7 @@
 //   if (task.job == "ps") return task.Serve();
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,33 +14,34 @@
 
 #include "cohort/cluster/cluster_spec.h"
 #include "cohort/cluster/server.h"
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort::train {
 
 // The flags of TensorFlow's parameter-server programs, and some of Cohort's.
-struct TaskFlags {
-  std::string ps_hosts;                  // "host:port,host:port"
-  std::string worker_hosts;              // "host:port,host:port"
-  std::string job_name;                  // "ps" or "worker"
-  std::optional<int> task_index;         // default: 0
-  std::string bind;                      // "host:port" to listen on, if that is not the address in the hosts
-  bool allow_insecure = false;           // work without TLS beyond this machine
-  std::optional<double> orphan_timeout;  // seconds, for ServerOptions::orphan_timeout
-  std::optional<double> chief_timeout;   // seconds, for ServerOptions::chief_timeout
+struct COHORT_EXPORT TaskFlags {
+  std::string ps_hosts;           // "host:port,host:port"
+  std::string worker_hosts;       // "host:port,host:port"
+  std::string job_name;           // "ps" or "worker"
+  std::optional<int> task_index;  // default: 0
+  std::string bind;               // "host:port" to listen on, if that is not the address in the hosts
+  bool allow_insecure = false;    // work without TLS beyond this machine
+  std::optional<std::chrono::milliseconds> orphan_timeout;  // ServerOptions::orphan_timeout
+  std::optional<std::chrono::milliseconds> chief_timeout;   // ServerOptions::chief_timeout
 };
 
 // Removes these flags from the command line: "--ps_hosts=A,B" or "--ps_hosts A,B". Dashes in a flag's name count as
 // underscores. Other words stay in `argv` in their order, and `*argc` becomes their number. Words after "--" stay.
 // Throws InvalidArgumentError for a value that is missing or invalid, and for a flag that is almost one of these
 // ("--task_idex"); the error names the flag.
-TaskFlags TakeTaskFlags(int* argc, char** argv);
+COHORT_EXPORT TaskFlags TakeTaskFlags(int* argc, char** argv);
 // Returns one line for each flag, for a program's --help.
-std::string TaskFlagsHelp();
+COHORT_EXPORT std::string TaskFlagsHelp();
 
 // The task of this process. The program owns it; it owns the server. Without flags and TF_CONFIG, the process is a
 // worker on its own, without a server.
-struct Task {
+struct COHORT_EXPORT Task {
   ClusterSpec cluster;
   std::string job = "worker";
   int index = 0;
@@ -63,6 +65,6 @@ struct Task {
 // there are none, it is TF_CONFIG's. If flags and TF_CONFIG both give job and index, they must be equal. Throws
 // InvalidArgumentError for an unknown job or index, for a job or index without a cluster, and for an evaluator. Throws
 // what Server's constructor throws.
-Task StartTask(const TaskFlags& flags);
+COHORT_EXPORT Task StartTask(const TaskFlags& flags);
 
 }  // namespace cohort::train

@@ -35,7 +35,7 @@ struct Flags {
   int64_t steps_to_validate = 1000;
   int64_t max_steps = 1000000;
   std::string logdir = "./checkpoint/";
-  double save_model_secs = 60;
+  std::chrono::milliseconds save_model_interval = std::chrono::minutes(1);
   bool in_graph = false;
   bool sync = false;
   bool fresh = false;
@@ -98,8 +98,8 @@ std::vector<Lane> BuildModel(const Flags& flags, const examples::Task& task, Mod
   {
     const DeviceScope scope(model.graph, task.replica_device());
     model.global_step = ops::GetOrCreateGlobalStep(model.graph);
-    model.weight = ops::GetVariable(model.graph, "weight", Shape{1}, DType::kFloat32, ops::RandomNormal());
-    model.biase = ops::GetVariable(model.graph, "biase", Shape{1}, DType::kFloat32, ops::RandomNormal());
+    model.weight = ops::GetVariable(model.graph, "weight", Shape{1}, DType::kFloat32, initializers::RandomNormal());
+    model.biase = ops::GetVariable(model.graph, "biase", Shape{1}, DType::kFloat32, initializers::RandomNormal());
   }
   train::GradientDescentOptimizer optimizer(flags.learning_rate);
   std::vector<Replica> replicas;
@@ -184,7 +184,7 @@ int Run(const Flags& flags) {
                                              .logdir = flags.logdir,
                                              .global_step = model.global_step,
                                              .summary_op = Output(),
-                                             .save_model_secs = flags.save_model_secs,
+                                             .save_model_interval = flags.save_model_interval,
                                              .restore = !flags.fresh,
                                              .server = task.server.get()});
   train::ManagedSession session = supervisor.managed_session(task.target());
@@ -208,7 +208,7 @@ int main(int argc, char** argv) {
            examples::AtLeast(1));
   line.Add("--max_steps", &flags.max_steps, "Global step at which training ends");
   line.Add("--logdir", &flags.logdir, "Folder of the chief's checkpoints and event files. Training goes on from them");
-  line.Add("--save_model_secs", &flags.save_model_secs, "Seconds between two checkpoints. 0: no checkpoints",
+  line.Add("--save_model_secs", &flags.save_model_interval, "Seconds between two checkpoints. 0: no checkpoints",
            examples::AtLeast(0));
   line.AddSwitch("--in_graph", &flags.in_graph, "Worker 0 runs a replica on each worker. The other workers only serve");
   line.AddSwitch("--sync", &flags.sync, "With --in_graph: apply the mean of all replicas' gradients once in each step");

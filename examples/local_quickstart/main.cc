@@ -9,8 +9,8 @@ int main() {
   Graph graph;
   const Output x = ops::Placeholder(graph, DType::kFloat32, Shape{32}, "x");
   const Output y = ops::Placeholder(graph, DType::kFloat32, Shape{32}, "y");
-  const auto weight = ops::GetVariable(graph, "weight", Shape{1}, DType::kFloat32, ops::RandomNormal());
-  const auto bias = ops::GetVariable(graph, "bias", Shape{1}, DType::kFloat32, ops::Zeros());
+  const auto weight = ops::GetVariable(graph, "weight", Shape{1}, DType::kFloat32, initializers::RandomNormal());
+  const auto bias = ops::GetVariable(graph, "bias", Shape{1}, DType::kFloat32, initializers::Zeros());
   const Output loss = ops::Mean(ops::SquaredDifference(x * weight + bias, y));
   Node* train = train::GradientDescentOptimizer(0.05).Minimize(loss);
   Node* init = ops::GlobalVariablesInitializer(graph);

@@ -31,7 +31,7 @@ struct Flags {
   int64_t max_steps = 0;
   int64_t steps_to_validate = 500;
   std::string logdir;
-  double save_model_secs = 60;
+  std::chrono::milliseconds save_model_interval = std::chrono::minutes(1);
   bool fresh = false;
 };
 
@@ -79,7 +79,7 @@ struct Model {
 
 Output Dense(Graph& graph, Output x, const std::string& name, int64_t outputs) {
   const auto kernel = ops::GetVariable(graph, name + "/kernel", Shape{x.shape().dim(1), outputs});
-  const auto bias = ops::GetVariable(graph, name + "/bias", Shape{outputs}, DType::kFloat32, ops::Zeros());
+  const auto bias = ops::GetVariable(graph, name + "/bias", Shape{outputs}, DType::kFloat32, initializers::Zeros());
   return ops::BiasAdd(ops::MatMul(x, kernel), bias);
 }
 
@@ -153,7 +153,7 @@ int Run(const Flags& flags) {
   train::Supervisor supervisor(model.graph, {.is_chief = task.is_chief(),
                                              .logdir = flags.logdir,
                                              .summary_op = Output(),
-                                             .save_model_secs = flags.save_model_secs,
+                                             .save_model_interval = flags.save_model_interval,
                                              .restore = !flags.fresh,
                                              .server = task.server.get()});
   train::ManagedSession session = supervisor.managed_session(task.target());
@@ -184,7 +184,7 @@ int main(int argc, char** argv) {
   line.Add("--steps_to_validate", &flags.steps_to_validate, "Print the loss after every so many steps",
            examples::AtLeast(1));
   line.Add("--logdir", &flags.logdir, "Folder of the chief's checkpoints and event files. Training goes on from them");
-  line.Add("--save_model_secs", &flags.save_model_secs, "Seconds between two checkpoints. 0: no checkpoints",
+  line.Add("--save_model_secs", &flags.save_model_interval, "Seconds between two checkpoints. 0: no checkpoints",
            examples::AtLeast(0));
   line.AddSwitch("--fresh", &flags.fresh, "Begin with initial values and restore no checkpoint");
   return examples::Main(argc, argv, line, [&] { return Run(flags); });

@@ -18,8 +18,8 @@ int Train(const train::Task& task) {
   {
     const DeviceScope scope(graph, task.replica_device());
     step = ops::GetOrCreateGlobalStep(graph);
-    weight = ops::GetVariable(graph, "weight", Shape{}, DType::kFloat32, ops::Zeros());
-    bias = ops::GetVariable(graph, "bias", Shape{}, DType::kFloat32, ops::Zeros());
+    weight = ops::GetVariable(graph, "weight", Shape{}, DType::kFloat32, initializers::Zeros());
+    bias = ops::GetVariable(graph, "bias", Shape{}, DType::kFloat32, initializers::Zeros());
   }
   const DeviceScope scope(graph, task.replica_device());
   const Output x = ops::Placeholder(graph, DType::kFloat32, Shape{-1}, "x");

@@ -59,7 +59,7 @@ TEST_F(AccountingTest, AnInGraphSynchronousUpdateIsTheMeanOfTheReplicas) {
     const DeviceScope scope(graph, "/job:ps/task:1");
     train = w.AssignSub(ops::AddN(gradients) * (0.5f / kReplicas));
   }
-  Session session(graph, "grpc://" + cluster.address("worker", 0), {.connect_timeout_secs = 60});
+  Session session(graph, "grpc://" + cluster.address("worker", 0), {.connect_timeout = std::chrono::minutes(1)});
   session.Run(ops::GlobalVariablesInitializer(graph));
   std::vector<float> expected{8, -8};
   for (int i = 0; i < kSteps; ++i) {

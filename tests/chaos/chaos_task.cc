@@ -45,16 +45,16 @@ class Worker {
                flags.Integer("size", 4)),
         x_(Tensor::Vector(std::vector<float>(static_cast<size_t>(flags.Integer("x_size", flags.Integer("size", 4))),
                                              static_cast<float>(flags.Number("x", 1))))) {
-    config_.connect_timeout_secs = flags.Number("connect_secs", 60);
-    config_.operation_timeout_in_ms = flags.Integer("timeout_ms", 0);
+    config_.connect_timeout = flags.Seconds("connect_secs", 60);
+    config_.operation_timeout = flags.Ms("timeout_ms", 0);
   }
 
   void Run() {
     train::SupervisorOptions options;
     options.is_chief = server_.is_chief();
     options.logdir = flags_.Text("logdir");
-    options.save_model_secs = flags_.Number("save_secs", 600);
-    options.save_summaries_secs = 0;
+    options.save_model_interval = flags_.Seconds("save_secs", 600);
+    options.save_summaries_interval = std::chrono::milliseconds(0);
     options.server = &server_;
     train::Supervisor supervisor(model_.graph, options);
     {

@@ -125,7 +125,7 @@ void Run(const Flags& flags) {
   std::printf("serving %s pid %d\n", server.Target().c_str(), static_cast<int>(getpid()));
   const std::vector<std::string> members = Members(server.cluster(), devices);
   ops::CollectiveKeys keys;
-  keys.timeout_seconds = static_cast<float>(Get(flags, "timeout_ms", 0)) / 1000;
+  keys.timeout = std::chrono::milliseconds(Get(flags, "timeout_ms", 0));
   if (Get(flags, "gloo", 0) != 0) keys.communication_hint = "gloo";
   std::unique_ptr<collective::Group> joined;
   if (const int64_t host = Get(flags, "host", 0); host > 0) {

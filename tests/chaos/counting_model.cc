@@ -13,7 +13,7 @@ CountingModel::CountingModel(const ClusterSpec& cluster, int worker, int variabl
   x = ops::Placeholder(graph, DType::kFloat32, Shape{size}, "x");
   std::vector<Output> parts;
   for (int i = 0; i < variables; ++i) {
-    weights.emplace_back(graph, Shape{size}, ops::Zeros(), ops::VariableOptions{.name = StrCat("w_", i)});
+    weights.emplace_back(graph, Shape{size}, initializers::Zeros(), ops::VariableOptions{.name = StrCat("w_", i)});
     parts.push_back(ops::Sum(weights.back() * x));
   }
   loss = ops::AddN(parts);

@@ -121,7 +121,7 @@ distribute::StrategyPtr StrategyOf(const Flags& flags) {
   server.silence_limit = flags.Ms("silence_ms", 60'000);
   server.heartbeat_interval = std::min(server.silence_limit / 5, std::chrono::milliseconds(1000));
   server.config.intra_op_parallelism_threads = 1;
-  server.config.connect_timeout_secs = flags.Number("connect_timeout_secs", 7200);
+  server.config.connect_timeout = flags.Seconds("connect_timeout_secs", 7200);
   return distribute::MultiWorkerMirrored(
       {.communication = {.implementation = distribute::ImplementationByName(flags.Text("implementation", "auto"))},
        .replicas_per_worker = static_cast<int>(flags.Integer("replicas", 1)),

@@ -35,6 +35,9 @@ class Flags {
   int64_t Integer(const std::string& name, int64_t otherwise) const {
     return static_cast<int64_t>(Number(name, static_cast<double>(otherwise)));
   }
+  std::chrono::milliseconds Seconds(const std::string& name, double otherwise) const {
+    return std::chrono::milliseconds(static_cast<int64_t>(1000 * Number(name, otherwise)));
+  }
   std::chrono::milliseconds Ms(const std::string& name, int64_t otherwise) const {
     return std::chrono::milliseconds(Integer(name, otherwise));
   }

@@ -1,3 +1,5 @@
+// The proxy accepts connections on one thread. Each connection (Link) has one thread for each direction, which copies
+// bytes and waits in Pass while the link is slow or cut.
 #include "tests/chaos/tcp_proxy.h"
 
 #include <arpa/inet.h>

@@ -157,7 +157,7 @@ TEST(LifecycleTest, AServerMayStopWhileItIsUsed) {
       users.emplace_back([&] {
         try {
           for (;;) {
-            Session session(g, target, {.connect_timeout_secs = 0.2});
+            Session session(g, target, {.connect_timeout = std::chrono::milliseconds(200)});
             for (int k = 0; k < 5; ++k) {
               if (session.Run(x).scalar<float>() != 4.0f) ADD_FAILURE() << "a wrong value";
               ++good;

@@ -32,7 +32,8 @@ void Initialize(LocalCluster& cluster, train::PsStrategy strategy) {
   const DeviceScope replica(
       g, train::ReplicaDeviceSetter(
              {.worker_device = "/job:worker/task:0", .cluster = cluster.spec(), .ps_strategy = std::move(strategy)}));
-  for (const Declared& one : Variables()) ops::GetVariable(g, one.name, one.shape, DType::kFloat32, ops::Ones());
+  for (const Declared& one : Variables())
+    ops::GetVariable(g, one.name, one.shape, DType::kFloat32, initializers::Ones());
   Session session(g, cluster.target("worker", 0));
   session.Run(ops::GlobalVariablesInitializer(g));
 }
@@ -44,7 +45,7 @@ std::vector<std::string> HeldBy(LocalCluster& cluster, int ps) {
   const DeviceScope scope(g, StrCat("/job:ps/task:", ps));
   std::map<std::string, ops::Variable> variables;
   for (const Declared& one : Variables()) {
-    variables[one.name] = ops::GetVariable(g, one.name, one.shape, DType::kFloat32, ops::Zeros());
+    variables[one.name] = ops::GetVariable(g, one.name, one.shape, DType::kFloat32, initializers::Zeros());
   }
   Session session(g, cluster.target("ps", ps));
   std::vector<std::string> held;

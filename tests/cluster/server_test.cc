@@ -15,6 +15,7 @@
 
 #include "cohort/cluster/transport.h"
 #include "cohort/cohort.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/runtime/testing/device_kinds.h"
 #include "tests/cluster/local_cluster.h"
@@ -111,6 +112,21 @@ TEST_P(ServerDevicesTest, SessionsOfAllWorkersShareVariablesAndNoStepIsLost) {
   const auto values = chief.Run({models[0].step.value(), models[0].w.value()});
   EXPECT_EQ(values[0].scalar<int64_t>(), kSteps[0] + kSteps[1]);
   EXPECT_EQ(values[1].data<float>()[0], 1.0f - 0.5f * static_cast<float>(kSteps[0] + kSteps[1]));
+}
+
+TEST_P(ServerDevicesTest, AStepThatFailsOnAnotherTaskNamesTheLineOfTheProgram) {
+  LocalCluster cluster({{"worker", 2}}, Options());
+  Graph g;
+  const Output i = ops::Placeholder(g, DType::kInt32, Shape{1});
+  const DeviceScope scope(g, "/job:worker/task:1" + device());
+  const Output row = ops::Gather(ops::Const(g, std::vector<float>{1, 2}), i);
+  const int line = __LINE__ - 1;
+  Session session(g, cluster.target("worker", 0));
+  EXPECT_THAT(
+      ErrorOf([&] {
+        session.Run({{i, Tensor::Vector<int32_t>({5})}}, {row});
+      }),
+      AllOf(HasSubstr("/job:worker/replica:0/task:1"), HasSubstr(StrCat(", made at cluster/server_test.cc:", line))));
 }
 
 TEST_P(ServerTest, AClientOutsideTheClusterRunsOnItsTasks) {
@@ -304,7 +320,7 @@ TEST(GrpcServerTest, APeerThatAcceptsAndSaysNothingIsNamedInTime) {
   Server worker(spec, "worker", 0, LocalCluster::FastOptions());
   Graph g;
   const ops::Variable v = VariableOn(g, "/job:ps/task:0", ops::Const(g, 4.0f), "v");
-  Session session(g, worker.Target(), {.connect_timeout_secs = 0.5});
+  Session session(g, worker.Target(), {.connect_timeout = std::chrono::milliseconds(500)});
   const std::string message = ErrorOf([&] { session.Run(v.initializer()); });
   EXPECT_THAT(message, HasSubstr("Unavailable"));
   EXPECT_THAT(message, HasSubstr("/job:ps/replica:0/task:0 (" + where + ")"));
@@ -324,7 +340,7 @@ TEST(GrpcServerTest, APeerThatIsNotThereIsNamedWithTheReason) {
   cluster.Stop("ps", 0);
   Graph g;
   const ops::Variable v = VariableOn(g, "/job:ps/task:0", ops::Const(g, 4.0f), "v");
-  Session session(g, cluster.target("worker", 0), {.connect_timeout_secs = 0.4});
+  Session session(g, cluster.target("worker", 0), {.connect_timeout = std::chrono::milliseconds(400)});
   const std::string message = ErrorOf([&] { session.Run(v.initializer()); });
   EXPECT_THAT(message, HasSubstr("/job:ps/replica:0/task:0 (" + where + ") could not be reached for "));
   EXPECT_THAT(message, ContainsRegex(" for [0-9]+\\.[0-9]+ s: .*Connection refused"));  // the whole time of the wait

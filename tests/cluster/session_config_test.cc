@@ -75,7 +75,7 @@ TEST(DeviceFilterTest, ATaskThatIsFilteredOutNeedNotExist) {
   Graph g;
   const Output sum = ConstOn(g, "/job:ps/task:0", 1) + ConstOn(g, "/job:worker/task:0", 2);
   SessionConfig config;
-  config.connect_timeout_secs = 1;
+  config.connect_timeout = std::chrono::seconds(1);
   config.device_filters = {"/job:ps", "/job:worker/task:0"};
   Session filtered(g, cluster.target("worker", 0), config);
   EXPECT_EQ(filtered.Run(sum).scalar<float>(), 3);
@@ -225,7 +225,7 @@ TEST_F(MissingTaskTest, ASessionSaysNowAndThenWhomItWaitsFor) {
   Graph g;
   const Output sum = ConstOn(g, "/job:ps/task:0", 1) + ConstOn(g, "/job:worker/task:0", 2);
   const auto wait = [&](Server& server) {
-    Session session(g, server.Target(), {.connect_timeout_secs = 3});
+    Session session(g, server.Target(), {.connect_timeout = std::chrono::seconds(3)});
     EXPECT_THAT(MessageOf<UnavailableError>([&] { session.Run(sum); }), HasSubstr("/job:ps/replica:0/task:0"));
   };
   const std::string line =

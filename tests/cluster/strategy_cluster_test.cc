@@ -403,7 +403,7 @@ TEST(MultiWorkerCalls, EvaluateAtTheChiefAloneSaysThatAllHaveToCallIt) {
 
 TEST(MultiWorkerTimeout, ACollectiveThatTakesLongerNamesWhoIsWaitedFor) {
   RegisterAll();
-  const testing::StrategyCluster cluster(2, 1, "grpc", {.timeout_seconds = 0.5});
+  const testing::StrategyCluster cluster(2, 1, "grpc", {.timeout = std::chrono::milliseconds(500)});
   std::promise<void> others_ended;
   std::shared_future<void> end = others_ended.get_future().share();
   const std::vector<Status> outcomes = cluster.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {

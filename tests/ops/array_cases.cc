@@ -1,3 +1,5 @@
+// Cases of ops that read or change the shape, the dtype or the identity of a tensor, change the order of elements, or
+// make constants, fills and ranges.
 #include <cmath>
 #include <string>
 
@@ -49,8 +51,8 @@ void AddConstantCases(std::vector<OpCase>& cases) {
   ranges("none", 3, 3, 1, DType::kInt32);
   ranges("float", 0.5, 2.25, 0.5, DType::kFloat32);
   ranges("double", 1, 0, -0.25, DType::kFloat64);
-  for (const auto& [op, fn] : std::vector<std::pair<const char*, Output (*)(Output)>>{{"ZerosLike", ops::ZerosLike},
-                                                                                      {"OnesLike", ops::OnesLike}}) {
+  for (const auto& [op, fn] :
+       std::vector<std::pair<const char*, UnaryOp>>{{"ZerosLike", ops::ZerosLike}, {"OnesLike", ops::OnesLike}}) {
     cases.push_back({op, "float64", {Ramp({2, 3})}, Unary(fn)});
     cases.push_back({op, "int32", {AsType(Ramp({3}), DType::kInt32)}, Unary(fn)});
     cases.push_back({op, "bool", {AsType(Ramp({3}), DType::kBool)}, Unary(fn)});

@@ -1,3 +1,5 @@
+// Cases of arithmetic: ops of one tensor, ops of two tensors with broadcasting, integers at their limits, comparisons,
+// selection and matrix products.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -24,7 +26,7 @@ OpCase::Build Named(const std::string& op) {
 void AddUnaryCases(std::vector<OpCase>& cases) {
   struct Row {
     const char* op;
-    Output (*fn)(Output);
+    UnaryOp fn;
     double low, high;
     bool differentiable;
     bool integers;
@@ -66,14 +68,14 @@ void AddUnaryCases(std::vector<OpCase>& cases) {
     if (row.integers) add("int64", AsType(Ramp({9}, -4, 4), DType::kInt64), {});
   }
   const Tensor special = Tensor::Vector(std::vector<float>{NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 1e-30f, 3e38f});
-  for (const auto& [op, fn] : std::vector<std::pair<const char*, Output (*)(Output)>>{{"IsNan", ops::IsNan},
-                                                                                      {"IsInf", ops::IsInf},
-                                                                                      {"IsFinite", ops::IsFinite},
-                                                                                      {"Sign", ops::Sign},
-                                                                                      {"Abs", ops::Abs},
-                                                                                      {"Exp", ops::Exp},
-                                                                                      {"Floor", ops::Floor},
-                                                                                      {"Square", ops::Square}}) {
+  for (const auto& [op, fn] : std::vector<std::pair<const char*, UnaryOp>>{{"IsNan", ops::IsNan},
+                                                                           {"IsInf", ops::IsInf},
+                                                                           {"IsFinite", ops::IsFinite},
+                                                                           {"Sign", ops::Sign},
+                                                                           {"Abs", ops::Abs},
+                                                                           {"Exp", ops::Exp},
+                                                                           {"Floor", ops::Floor},
+                                                                           {"Square", ops::Square}}) {
     cases.push_back({op, "special_values", {special}, Unary(fn)});
   }
   cases.push_back({"LogicalNot", "flags", {Flags({true, false, true})}, Unary(ops::LogicalNot)});

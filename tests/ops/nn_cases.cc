@@ -1,3 +1,4 @@
+// Cases of activations, softmax and its losses, and other small parts of networks.
 #include <string>
 
 #include "cohort/graph/gradients.h"

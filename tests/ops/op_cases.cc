@@ -117,12 +117,20 @@ DType DifferentiatedDType(const OpCase& op_case) {
   return op_case.inputs.at(static_cast<size_t>(op_case.differentiable.at(0))).dtype();
 }
 
-OpCase::Build Unary(Output (*fn)(Output)) {
-  return [fn](Graph&, const std::vector<Output>& in) { return std::vector<Output>{fn(in[0])}; };
+OpCase::Build Unary(std::function<Output(Output)> fn) {
+  return [fn = std::move(fn)](Graph&, const std::vector<Output>& in) { return std::vector<Output>{fn(in[0])}; };
 }
 
 OpCase::Build Binary(std::function<Output(Output, Output)> fn) {
   return [fn](Graph&, const std::vector<Output>& in) { return std::vector<Output>{fn(in[0], in[1])}; };
+}
+
+OpCase::Build Unary(UnaryOp fn) {
+  return Unary([fn](Output x) { return fn(x, ""); });
+}
+
+OpCase::Build Binary(BinaryOp fn) {
+  return Binary([fn](Output x, Output y) { return fn(x, y, ""); });
 }
 
 }  // namespace cohort::testing

@@ -9,6 +9,7 @@
 
 #include "cohort/core/tensor.h"
 #include "cohort/graph/graph.h"
+#include "cohort/ops/operand.h"
 #include "cohort/registration.h"
 
 namespace cohort::testing {
@@ -82,8 +83,12 @@ Tensor AsFloat64(const Tensor& value);
 // Returns the dtype in which the case is differentiated.
 DType DifferentiatedDType(const OpCase& op_case);
 
-// Return a `build` that calls a function of one or two inputs.
-OpCase::Build Unary(Output (*fn)(Output));
+// Return a `build` that calls a function of one or two inputs. The functions of ops/ also take a name.
+using UnaryOp = Output (*)(Output, const NodeName&);
+using BinaryOp = Output (*)(const ops::Operand&, const ops::Operand&, const NodeName&);
+OpCase::Build Unary(std::function<Output(Output)> fn);
+OpCase::Build Unary(UnaryOp fn);
 OpCase::Build Binary(std::function<Output(Output, Output)> fn);
+OpCase::Build Binary(BinaryOp fn);
 
 }  // namespace cohort::testing

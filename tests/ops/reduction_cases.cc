@@ -1,3 +1,4 @@
+// Cases of reductions (over some and all axes, over no elements, with equal elements) and of running sums and products.
 #include <cmath>
 
 #include "cohort/ops/constant.h"
@@ -109,9 +110,9 @@ void AddLogicalCases(std::vector<OpCase>& cases) {
 }
 
 void AddArgCases(std::vector<OpCase>& cases) {
-  const auto add = [&](const char* op, Output (*fn)(Output, int, DType)) {
+  const auto add = [&](const char* op, Output (*fn)(Output, int, DType, const NodeName&)) {
     const auto build = [fn](int axis, DType out) -> OpCase::Build {
-      return [=](Graph&, const Outputs& in) { return Outputs{fn(in[0], axis, out)}; };
+      return [=](Graph&, const Outputs& in) { return Outputs{fn(in[0], axis, out, "")}; };
     };
     cases.push_back({op, "rows", {Scatter({3, 5})}, build(1, DType::kInt64)});
     cases.push_back({op, "columns", {AsType(Scatter({3, 5}), DType::kFloat32)}, build(0, DType::kInt32)});
@@ -124,12 +125,12 @@ void AddArgCases(std::vector<OpCase>& cases) {
 }
 
 void AddScanCases(std::vector<OpCase>& cases) {
-  const auto add = [&](const char* op, Output (*fn)(Output, int, bool, bool)) {
+  const auto add = [&](const char* op, Output (*fn)(Output, int, bool, bool, const NodeName&)) {
     for (const bool exclusive : {false, true}) {
       for (const bool reverse : {false, true}) {
         const std::string suffix = std::string(exclusive ? "_exclusive" : "") + (reverse ? "_reverse" : "");
         const auto build = [=](int axis) -> OpCase::Build {
-          return [=](Graph&, const Outputs& in) { return Outputs{fn(in[0], axis, exclusive, reverse)}; };
+          return [=](Graph&, const Outputs& in) { return Outputs{fn(in[0], axis, exclusive, reverse, "")}; };
         };
         cases.push_back({op, "last" + suffix, {Scatter({2, 4}, 0.5, 2)}, build(-1), {0}});
         cases.push_back({op, "middle" + suffix, {Scatter({2, 3, 2}, 0.5, 2)}, build(1), {0}});

@@ -1,3 +1,6 @@
+// Inspects files of records: event files and TFRecord files. A function reads the records one after another and
+// collects statistics, or prints each event. Then it prints a table, and reports how reading ended. The helpers that
+// read a record and report the end come first.
 #include <algorithm>
 #include <ctime>
 #include <iostream>

@@ -1,3 +1,5 @@
+// `cohort launch`: declares its flags, checks them, and makes the LaunchOptions. Then it prints the plan (--dry_run),
+// or runs a Launcher inside RunWatched.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>

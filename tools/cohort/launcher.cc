@@ -1,3 +1,6 @@
+// A launch goes through the phases of launcher.h. Run starts all tasks. Then it waits for events again and again:
+// signals, ends of tasks, and output. After each event it reaps tasks, restarts or fails, and Advance decides on the
+// next phase. Leftovers are processes that tasks have started and not waited for.
 #include "tools/cohort/launcher.h"
 
 #include <poll.h>

@@ -1,3 +1,6 @@
+// poll tells which streams have bytes. ReadOnce reads them into the LineSplitter of the stream, Emit adds each whole
+// line to an output and to the log file, and WriteOutputs writes as much as the outputs take. If too much is pending,
+// streams are not read, so that tasks wait.
 #include "tools/cohort/output_mux.h"
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// Tests LineSplitter first, and then OutputMux with pipes and with a pseudo-terminal: whole lines with prefixes, log
+// files, slow and closed outputs, and lines that are overwritten after '\r'.
 #include "tools/cohort/output_mux.h"
 
 #include <fcntl.h>

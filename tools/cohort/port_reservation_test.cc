@@ -1,3 +1,5 @@
+// Tests that a reserved port stays reserved: a task can listen on it again and again, and no process that searches for
+// a free port gets it.
 #include "tools/cohort/port_reservation.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,6 @@
+// StartProcess forks. The child prepares itself and calls execve (BecomeProgram). It sends errno through a pipe if that
+// fails. The pipe closes when execve succeeds, which is how the parent knows. The functions before find the program,
+// and explain why it cannot run.
 #include "tools/cohort/process.h"
 
 #include <fcntl.h>

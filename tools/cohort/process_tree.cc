@@ -1,3 +1,5 @@
+// Descendants are found by the parents in /proc, because this process becomes the parent of all orphans (AdoptOrphans).
+// RunWatched forks. The parent waits for signals and for the end of the child (WatchBody). The child runs the body.
 #include "tools/cohort/process_tree.h"
 
 #include <dirent.h>

@@ -10,18 +10,20 @@ import activation_names
 import backend_doors
 import code_sizes
 import document_paths
+import exports
 import formatting
 import include_order
 import lint_test
 import listed_sources
+import op_names
 import public_headers
 import scripts
 import sizes
 import tree as trees
 import words
 
-CHECKS = [include_order, public_headers, listed_sources, document_paths, scripts, words, sizes, code_sizes,
-          backend_doors, activation_names]
+CHECKS = [include_order, public_headers, exports, listed_sources, document_paths, scripts, words, sizes, code_sizes,
+          backend_doors, activation_names, op_names]
 
 
 def self_test():

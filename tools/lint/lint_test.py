@@ -8,8 +8,10 @@ import code_sizes
 import cpp_outline
 import cpp_tokens
 import document_paths
+import exports
 import include_order
 import listed_sources
+import op_names
 import public_headers
 import scripts
 import sizes
@@ -71,8 +73,96 @@ class PublicHeadersTest(unittest.TestCase):
                      "cohort/core/c_internal.h": "#pragma once\n#include <dnnl.hpp>\n"})
         self.assertEqual(public_headers.check(tree), [])
 
+    def test_layers_below_a_session(self):
+        def problems(header):
+            return public_headers.check(Tree({"cohort/cohort.h": '#pragma once\n#include "cohort/runtime/session.h"\n',
+                                              "cohort/runtime/session.h": f'#pragma once\n#include "{header}"\n',
+                                              header: "#pragma once\n"}))
+        self.assertEqual(problems("cohort/device/device_attributes.h"), [])
+        for header in ["cohort/device/device.h", "cohort/backends/cpu/a.h", "cohort/runtime/plan/plan.h"]:
+            self.assertEqual(len(problems(header)), 1, header)
+            self.assertIn(f"cohort/runtime/session.h > {header}", problems(header)[0])
+
     def test_missing_umbrella(self):
         self.assertEqual(len(public_headers.check(Tree({"cohort/core/b.h": "#pragma once\n"}))), 1)
+
+
+class ExportsTest(unittest.TestCase):
+    HEADER = """#pragma once
+
+#include <string>
+
+namespace a {
+class Later;
+class [[nodiscard]] A : public B {
+ public:
+  void M();
+  friend bool operator==(const A& a, const A& b);
+  friend bool operator<(const A&, const A&) = default;
+};
+struct CAPABILITY { int x = 1; };
+template <>
+struct Trait<int> {};
+template <typename T>
+class Held {};
+[[noreturn]] void Fail(
+    int code);
+inline int Seen() { return 1; }
+constexpr int kOne = 1;
+extern const int kTwo;
+template <typename T>
+T Twice(T x);
+Output operator+(Output a, Output b);
+using Fn = void (*)(int);
+}  // namespace a
+"""
+
+    def check(self, text, **others):
+        tree = Tree({"cohort/cohort.h": '#include "cohort/core/a.h"\n', "cohort/core/a.h": text, **others})
+        return exports.check(tree)
+
+    def test_what_is_marked(self):
+        text = exports.marked(self.HEADER)
+        for line in ["class [[nodiscard]] COHORT_EXPORT A : public B {", "struct COHORT_EXPORT CAPABILITY { int x = 1; };",
+                     "class COHORT_EXPORT Held {};", "[[noreturn]] COHORT_EXPORT void Fail(",
+                     "COHORT_EXPORT extern const int kTwo;", "COHORT_EXPORT Output operator+(Output a, Output b);",
+                     '#include "cohort/core/export.h"']:
+            self.assertIn(line + "\n", text)
+        self.assertEqual(text.count("COHORT_EXPORT"), 6)
+        self.assertEqual(exports.marked(text), text)
+
+    def test_problems_are_where_a_mark_lacks(self):
+        lines = {problem.split(":")[1] for problem in self.check(self.HEADER)}
+        self.assertEqual(lines, {"7", "10", "13", "17", "18", "22", "25"})
+
+    def test_a_friend_is_declared_again(self):
+        text = exports.marked(self.HEADER)
+        self.assertEqual(len(self.check(text)), 1)
+        again = "};\nCOHORT_EXPORT bool operator==(const A& a, const A& b);\nstruct"
+        self.assertEqual(self.check(text.replace("};\nstruct", again, 1)), [])
+
+    def test_other_files_export_nothing(self):
+        problems = self.check("#pragma once\n", **{"cohort/core/b.h": "class COHORT_EXPORT B {};\n"})
+        self.assertEqual(len(problems), 1)
+        self.assertIn("cohort/core/b.h", problems[0])
+
+
+class OpNamesTest(unittest.TestCase):
+    def problems(self, text, path="cohort/ops/a.h"):
+        return op_names.check(Tree({path: text}))
+
+    def test_the_last_parameter_is_the_name(self):
+        self.assertEqual(self.problems('Output Neg(Output x, const NodeName& name = "");\n'), [])
+        self.assertEqual(self.problems('Output Pad(Output x, const Masks& m = {},\n           const NodeName& name = "");\n'), [])
+        self.assertIn("cohort/ops/a.h:2: Neg", self.problems("\nOutput Neg(Output x);\n")[0])
+        self.assertEqual(len(self.problems("Node* Split(Output x, const Masks& m = {});\n")), 1)
+        self.assertEqual(len(self.problems('Output Neg(Output x, const NodeName& name = "", int n = 0);\n')), 1)
+
+    def test_what_adds_no_node_of_its_own(self):
+        for text in ["DType VariableDType(Output handle);\n", "inline Output operator-(Output x) { return x; }\n",
+                     "Output OnesLike(Output x, const NodeName& name);\n"]:
+            self.assertEqual(self.problems(text), [], text)
+        self.assertEqual(self.problems("Output Neg(Output x);\n", "cohort/graph/a.h"), [])
 
 
 class ListedSourcesTest(unittest.TestCase):

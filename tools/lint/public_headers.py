@@ -7,8 +7,15 @@ import re
 UMBRELLA = "cohort/cohort.h"
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 FOREIGN = re.compile(
-    r"(google/protobuf/|grpc|dnnl|oneapi/dnnl/|spdlog/|fmt/|nlohmann/|leveldb/|CLI/|absl/|openssl/|zlib\.h$"
+    r"(google/protobuf/|grpc|dlpack/|dnnl|oneapi/dnnl/|spdlog/|fmt/|nlohmann/|leveldb/|CLI/|absl/|openssl/|zlib\.h$"
     r"|snappy|hdf5\.h|zip\.h$|omp\.h$|gtest/|gmock/|benchmark/|.*\.pb\.h$)")
+# Layers below a session: a program sees these headers of theirs and no other. Each is plain data or plain functions.
+PUBLIC_OF_LAYER = {
+    "cohort/device/": {"device_attributes.h", "logical_devices.h"},
+    "cohort/backends/": set(),
+    "cohort/runtime/": {"session.h"},
+    "cohort/collective/": set(),
+}
 
 
 def reachable(tree, start):
@@ -30,6 +37,10 @@ def check(tree):
         return [f"there is no {UMBRELLA}, the list of what is public"]
     chains = reachable(tree, UMBRELLA)
     for header, chain in sorted(chains.items()):
+        for layer, public in PUBLIC_OF_LAYER.items():
+            if header.startswith(layer) and header[len(layer):] not in public:
+                problems.append(f"{header}: is in reach of {UMBRELLA} ({' > '.join(chain)}), but {layer} gives programs only "
+                                f"{', '.join(sorted(public)) or 'nothing'} (tools/lint/public_headers.py)")
         for number, line in tree.lines(header):
             match = INCLUDE.match(line)
             if not match:

@@ -54,13 +54,13 @@ class InGraph : public ::testing::TestWithParam<Place> {
     }
   }
   static int world() { return GetParam().world(); }
-  static RunOptions Patience() { return {.timeout_in_ms = 60'000}; }
+  static RunOptions Patience() { return {.timeout = std::chrono::minutes(1)}; }
 
   std::unique_ptr<Session> Open() {
     SessionConfig config;
     config.device_count[GetParam().device_type] = GetParam().devices;
     config.intra_op_parallelism_threads = 1;
-    config.operation_timeout_in_ms = 60'000;
+    config.operation_timeout = std::chrono::minutes(1);
     return std::make_unique<Session>(graph_, GetParam().tasks > 0 ? cluster_.server(0).Target() : "", config);
   }
   // Calls `make` for each member on its device, all with the next instance key. Returns the outputs by rank.

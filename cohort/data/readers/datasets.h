@@ -5,13 +5,14 @@
 #include <cstdint>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 #include "cohort/data/dataset.h"
 
 namespace cohort::data {
 
 // Images and labels for training and for testing. Copies share the tensors' bytes.
-struct ImageDataset {
+struct COHORT_EXPORT ImageDataset {
   Tensor train_images;  // [n, 28, 28], uint8; 0 is the background
   Tensor train_labels;  // [n], uint8, from 0 to 9
   Tensor test_images;   // [m, 28, 28], uint8
@@ -26,12 +27,12 @@ struct ImageDataset {
 // Reads train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, each with
 // or without ".gz", from `dir`. Throws NotFoundError that names the missing file, what ReadIdx throws, and
 // InvalidArgumentError if images are not 28 x 28, if a label is above 9, or if there are not as many labels as images.
-ImageDataset LoadFashionMnist(const std::string& dir);
+COHORT_EXPORT ImageDataset LoadFashionMnist(const std::string& dir);
 
 // Returns images of smooth blobs that are shifted, scaled and noisy. A class has two kinds of images. A softmax
 // classifier gets about nine of ten right, and a network with hidden layers gets more. The images are equal for equal
 // seeds on every machine, and image i does not depend on the counts.
-ImageDataset GeneratedImages(uint64_t seed, int64_t train_n, int64_t test_n);
+COHORT_EXPORT ImageDataset GeneratedImages(uint64_t seed, int64_t train_n, int64_t test_n);
 
 }  // namespace cohort::data
 
@@ -41,9 +42,9 @@ namespace cohort::datasets {
 // reads the folder fashion-mnist of the folder that the environment variable COHORT_DATA_DIR names. If that variable is
 // not set either, returns 60000 + 10000 GeneratedImages of seed 1, and logs a warning that names a source of the files.
 // Throws NotFoundError for a folder or a file that is not there.
-data::ImageDataset FashionMnist(const std::string& dir = "");
+COHORT_EXPORT data::ImageDataset FashionMnist(const std::string& dir = "");
 // Does the same for MNIST, the handwritten digits. Its files have the same names, and its folder in COHORT_DATA_DIR is
 // mnist.
-data::ImageDataset Mnist(const std::string& dir = "");
+COHORT_EXPORT data::ImageDataset Mnist(const std::string& dir = "");
 
 }  // namespace cohort::datasets

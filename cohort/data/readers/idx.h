@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort::data {
@@ -11,15 +12,15 @@ namespace cohort::data {
 // Reads any IDX file of uint8, int32, float32 or float64. Throws InvalidArgumentError for an invalid magic number,
 // UnimplementedError for other element types, and DataLossError if the file is shorter or longer than its header says
 // or if the gzip data are damaged. Each error names the file, what was expected and what was found.
-Tensor ReadIdx(const std::string& path);
+COHORT_EXPORT Tensor ReadIdx(const std::string& path);
 
 // Reads uint8 of shape [n, rows, columns], magic number 0x00000803. Throws InvalidArgumentError for another magic
 // number.
-Tensor ReadIdxImages(const std::string& path);
+COHORT_EXPORT Tensor ReadIdxImages(const std::string& path);
 // Reads uint8 of shape [n], magic number 0x00000801.
-Tensor ReadIdxLabels(const std::string& path);
+COHORT_EXPORT Tensor ReadIdxLabels(const std::string& path);
 
 // Writes a uint8 tensor as a plain IDX file. Throws InvalidArgumentError for another dtype.
-void WriteIdx(const std::string& path, const Tensor& tensor);
+COHORT_EXPORT void WriteIdx(const std::string& path, const Tensor& tensor);
 
 }  // namespace cohort::data

@@ -7,28 +7,31 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/readers/compression.h"
 
 namespace cohort::data {
 
 // A dataset of string scalars.
-Dataset FileNames(const std::vector<std::string>& paths);
+COHORT_EXPORT Dataset FileNames(const std::vector<std::string>& paths);
 
 // The elements are the lines, as string scalars, without their ends ("\n" or "\r\n").
-Dataset TextLineDataset(const Dataset& files, Compression compression = Compression::kNone);
-Dataset TextLineDataset(const std::vector<std::string>& files, Compression compression = Compression::kNone);
+COHORT_EXPORT Dataset TextLineDataset(const Dataset& files, Compression compression = Compression::kNone);
+COHORT_EXPORT Dataset TextLineDataset(const std::vector<std::string>& files,
+                                      Compression compression = Compression::kNone);
 
 // The elements are the payloads of the records of TFRecord files, as string scalars.
-Dataset TFRecordDataset(const Dataset& files, Compression compression = Compression::kNone);
-Dataset TFRecordDataset(const std::vector<std::string>& files, Compression compression = Compression::kNone);
+COHORT_EXPORT Dataset TFRecordDataset(const Dataset& files, Compression compression = Compression::kNone);
+COHORT_EXPORT Dataset TFRecordDataset(const std::vector<std::string>& files,
+                                      Compression compression = Compression::kNone);
 
 // The dtype of a column of a CSV file.
-struct CsvColumn {
+struct COHORT_EXPORT CsvColumn {
   DType dtype = DType::kFloat32;        // float32, float64, int32, int64 or string
   std::optional<Tensor> default_value;  // a scalar that replaces an empty field; without it an empty field is an error
 };
-struct CsvOptions {
+struct COHORT_EXPORT CsvOptions {
   bool header = false;  // skip the first line of each file
   char delimiter = ',';
   bool use_quotes = true;           // "..." may enclose a field, which may then contain line ends; "" is a quote
@@ -38,16 +41,16 @@ struct CsvOptions {
 };
 // Reads CSV files (RFC 4180). An element has one scalar for each column. Throws InvalidArgumentError with file, line
 // and column if a line does not fit; the next call of Next continues with the next line.
-Dataset CsvDataset(const Dataset& files, std::vector<CsvColumn> columns, const CsvOptions& options = {});
-Dataset CsvDataset(const std::vector<std::string>& files, std::vector<CsvColumn> columns,
-                   const CsvOptions& options = {});
+COHORT_EXPORT Dataset CsvDataset(const Dataset& files, std::vector<CsvColumn> columns, const CsvOptions& options = {});
+COHORT_EXPORT Dataset CsvDataset(const std::vector<std::string>& files, std::vector<CsvColumn> columns,
+                                 const CsvOptions& options = {});
 
 // The elements are the slices along axis 0 of the tensors in IDX files, with one component for each file. The files are
 // read when the dataset is described. Throws what ReadIdx and FromTensorSlices throw.
-Dataset IdxDataset(const std::vector<std::string>& paths);
+COHORT_EXPORT Dataset IdxDataset(const std::vector<std::string>& paths);
 
 // A feature to take from each tf.Example.
-struct Feature {
+struct COHORT_EXPORT Feature {
   std::string name;
   DType dtype = DType::kFloat32;  // float32, int64 or string
   Shape shape;                    // the feature must have exactly as many values as this shape
@@ -59,6 +62,7 @@ struct Feature {
 };
 // Parses serialized tf.Examples. `records` are string scalars, or batches of them (string vectors). Batches allow no
 // feature of variable length. The result has one component for each feature.
-Dataset ParseExampleDataset(const Dataset& records, std::vector<Feature> features, const MapOptions& options = {});
+COHORT_EXPORT Dataset ParseExampleDataset(const Dataset& records, std::vector<Feature> features,
+                                          const MapOptions& options = {});
 
 }  // namespace cohort::data

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/data/dataset.h"
 
 namespace cohort::data {
@@ -35,30 +36,30 @@ inline constexpr int64_t kShardHint = -1;
 // If a worker's part is empty, its iterator throws an error.
 // Throws InvalidArgumentError for an invalid index. Throws FailedPreconditionError if kFile finds no reader, or no
 // first element for a function of the host.
-Dataset AutoShard(const Dataset& dataset, int64_t num_workers, int64_t index,
-                  AutoShardPolicy policy = AutoShardPolicy::kAuto);
+COHORT_EXPORT Dataset AutoShard(const Dataset& dataset, int64_t num_workers, int64_t index,
+                                AutoShardPolicy policy = AutoShardPolicy::kAuto);
 
 // Returns the part by kFile if kAuto would choose kFile. Otherwise logs a warning with the reason and returns nullopt.
 // Throws as AutoShard, but not if there is no reader.
-std::optional<Dataset> AutoShardFiles(const Dataset& dataset, int64_t num_workers, int64_t index);
+COHORT_EXPORT std::optional<Dataset> AutoShardFiles(const Dataset& dataset, int64_t num_workers, int64_t index);
 
 // Returns the number of rows of the batches that `dataset` yields, from its spec or its last Batch. Returns -1 if it is
 // not known.
-int64_t StaticBatchSize(const Dataset& dataset);
+COHORT_EXPORT int64_t StaticBatchSize(const Dataset& dataset);
 
 // Returns the sizes of batches that Rebatch uses in turn on `worker`. Each of `workers` has `replicas` replicas, and
 // each step takes `replicas` of the sizes. The first replicas of all workers get the larger parts of a global batch.
 // Worker i's list begins with the sizes of its own replicas.
 // Example: batch 7, 2 workers with 2 replicas: [2,2,2,1] for worker 0 and [2,1,2,2] for worker 1.
-std::vector<int64_t> RebatchSizes(int64_t batch_size, int64_t workers, int64_t replicas, int64_t worker);
+COHORT_EXPORT std::vector<int64_t> RebatchSizes(int64_t batch_size, int64_t workers, int64_t replicas, int64_t worker);
 
 // Cuts the rows of `dataset`'s batches anew into batches of `sizes`, used in turn. A size of 0 gives a batch without
 // rows. The last batch may be shorter. Throws InvalidArgumentError if `sizes` is empty, has a negative number or only
 // zeros, or if `dataset` is not batched.
-Dataset Rebatch(const Dataset& dataset, std::vector<int64_t> sizes);
+COHORT_EXPORT Dataset Rebatch(const Dataset& dataset, std::vector<int64_t> sizes);
 
 // Cuts each batch into `replicas` parts of ceil(rows / replicas) rows. The last parts may be shorter or empty: 4 rows
 // for 3 replicas give 2, 2, 0. It is used with kData: the worker's part of the input does not depend on the cut.
-Dataset LegacyRebatch(const Dataset& dataset, int64_t replicas);
+COHORT_EXPORT Dataset LegacyRebatch(const Dataset& dataset, int64_t replicas);
 
 }  // namespace cohort::data

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 #include "cohort/keras/callbacks/logs.h"
 #include "cohort/keras/metrics/metric.h"
@@ -25,7 +26,7 @@ namespace cohort::keras {
 
 // The functions of a model that callbacks may call while it is trained. Trainer implements it. The calls may run steps,
 // so only the training thread may make them.
-class CallbackHost {
+class COHORT_EXPORT CallbackHost {
  public:
   virtual ~CallbackHost() = default;
   // Makes the training end after the current batch.
@@ -70,7 +71,7 @@ class CallbackHost {
 };
 
 // Facts about the call of Fit or Evaluate, for its callbacks.
-struct FitParams {
+struct COHORT_EXPORT FitParams {
   int verbose = 1;          // 0 silent, 1 progress bar, 2 one line for each epoch
   int epochs = 1;           // the number of the last epoch
   int initial_epoch = 0;    // 0-based
@@ -79,7 +80,7 @@ struct FitParams {
 };
 
 // The base of callbacks. The program and Fit share ownership. Only the training thread calls it.
-class Callback {
+class COHORT_EXPORT Callback {
  public:
   virtual ~Callback() = default;
   // Called before all other functions. `host` lives until the end of this Fit or Evaluate.
@@ -141,7 +142,7 @@ class Callback {
 using CallbackPtr = std::shared_ptr<Callback>;
 
 // Calls all callbacks of a list, in order. Fit owns it. It does not own the host.
-class CallbackList final : public Callback {
+class COHORT_EXPORT CallbackList final : public Callback {
  public:
   explicit CallbackList(std::vector<CallbackPtr> callbacks) : callbacks_(std::move(callbacks)) {}
   void AttachAll(CallbackHost* host, const FitParams& params);
@@ -169,7 +170,7 @@ class CallbackList final : public Callback {
 };
 
 // Functions of a LambdaCallback. An empty one is not called.
-struct LambdaCallbackOptions {
+struct COHORT_EXPORT LambdaCallbackOptions {
   std::function<void()> on_train_begin;
   std::function<void(const Logs&)> on_train_end;
   std::function<void(int)> on_epoch_begin;
@@ -177,6 +178,6 @@ struct LambdaCallbackOptions {
   std::function<void(int64_t)> on_train_batch_begin;
   std::function<void(int64_t, const BatchLogs&)> on_train_batch_end;
 };
-CallbackPtr LambdaCallback(LambdaCallbackOptions options);
+COHORT_EXPORT CallbackPtr LambdaCallback(LambdaCallbackOptions options);
 
 }  // namespace cohort::keras

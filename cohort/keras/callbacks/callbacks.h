@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/callbacks/callback.h"
 
 namespace cohort::keras {
@@ -17,7 +18,7 @@ namespace cohort::keras {
 // returns kNone, training fails at its begin with InvalidArgumentError.
 enum class MonitorMode { kAuto, kMin, kMax };
 
-struct ModelCheckpointOptions {
+struct COHORT_EXPORT ModelCheckpointOptions {
   // "{epoch}" and "{batch}" (counted from 1), "{epoch:02d}", and "{NAME}" or "{NAME:.4f}" of the logs are replaced by
   // values. It must end in ".keras", or in ".weights.h5" with save_weights_only.
   std::string filepath;
@@ -30,9 +31,9 @@ struct ModelCheckpointOptions {
   std::optional<double> initial_value_threshold;  // save_best_only: the first value must be better than this
 };
 // Saves by CallbackHost::Save or SaveWeights. If the monitored value is missing, it logs a warning and saves.
-CallbackPtr ModelCheckpoint(const ModelCheckpointOptions& options);
+COHORT_EXPORT CallbackPtr ModelCheckpoint(const ModelCheckpointOptions& options);
 
-struct BackupAndRestoreOptions {
+struct COHORT_EXPORT BackupAndRestoreOptions {
   std::string backup_dir;          // a folder for this callback alone; made if it is missing
   int64_t save_every_batches = 0;  // 0: after each epoch
   bool delete_checkpoint = true;   // delete the backup when Fit has ended
@@ -44,9 +45,9 @@ struct BackupAndRestoreOptions {
 // overrides SaveState and RestoreState. This callback is called after all others, wherever it is in the list.
 // If several processes train together, the chief writes the file. All of them read the same file when Fit begins, so it
 // must be on a shared disk or copied to each machine. The number of processes must be the same as before.
-CallbackPtr BackupAndRestore(const BackupAndRestoreOptions& options);
+COHORT_EXPORT CallbackPtr BackupAndRestore(const BackupAndRestoreOptions& options);
 
-struct EarlyStoppingOptions {
+struct COHORT_EXPORT EarlyStoppingOptions {
   std::string monitor = "val_loss";
   double min_delta = 0.0;
   int patience = 0;
@@ -57,9 +58,9 @@ struct EarlyStoppingOptions {
   int start_from_epoch = 0;
 };
 // Stops when `monitor` has not improved by more than min_delta for `patience` epochs.
-CallbackPtr EarlyStopping(const EarlyStoppingOptions& options = {});
+COHORT_EXPORT CallbackPtr EarlyStopping(const EarlyStoppingOptions& options = {});
 
-struct ReduceLROnPlateauOptions {
+struct COHORT_EXPORT ReduceLROnPlateauOptions {
   std::string monitor = "val_loss";
   double factor = 0.1;  // less than 1
   int patience = 10;
@@ -71,20 +72,22 @@ struct ReduceLROnPlateauOptions {
 };
 // Multiplies the learning rate by `factor` if `monitor` has not improved for `patience` epochs. Adds learning_rate to
 // the logs.
-CallbackPtr ReduceLROnPlateau(const ReduceLROnPlateauOptions& options = {});
+COHORT_EXPORT CallbackPtr ReduceLROnPlateau(const ReduceLROnPlateauOptions& options = {});
 
 // At the begin of each epoch, sets the learning rate to schedule(epoch from 0, current rate). Adds learning_rate to the
 // logs.
-CallbackPtr LearningRateScheduler(std::function<double(int epoch, double rate)> schedule, int verbose = 0);
+COHORT_EXPORT CallbackPtr LearningRateScheduler(std::function<double(int epoch, double rate)> schedule,
+                                                int verbose = 0);
 
 // Writes one row for each epoch: "epoch" (from 0) and the logs by name. A value is "NA" if training stopped before it.
 // Lines end in "\r\n", as in Python's csv module. Throws what core/file.h throws.
-CallbackPtr CSVLogger(const std::string& filename, const std::string& separator = ",", bool append = false);
+COHORT_EXPORT CallbackPtr CSVLogger(const std::string& filename, const std::string& separator = ",",
+                                    bool append = false);
 
 // Stops training when a batch's loss is NaN or infinite.
-CallbackPtr TerminateOnNaN();
+COHORT_EXPORT CallbackPtr TerminateOnNaN();
 
-struct TensorBoardOptions {
+struct COHORT_EXPORT TensorBoardOptions {
   std::string log_dir = "logs";
   int histogram_freq = 0;  // epochs between histograms of all weights; 0: none
   bool write_graph = true;
@@ -93,6 +96,6 @@ struct TensorBoardOptions {
 };
 // Writes event files under log_dir/train and log_dir/validation: epoch_loss, epoch_<metric>, epoch_learning_rate,
 // evaluation_<metric>_vs_iterations. Their steps are epochs (from 0), batches or iterations.
-CallbackPtr TensorBoard(const TensorBoardOptions& options = {});
+COHORT_EXPORT CallbackPtr TensorBoard(const TensorBoardOptions& options = {});
 
 }  // namespace cohort::keras

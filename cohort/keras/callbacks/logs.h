@@ -9,19 +9,21 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
+
 namespace cohort::keras {
 
 // "loss" comes first, then the metrics as compiled, then "val_..." in the same order. Names are unique.
 using Logs = std::vector<std::pair<std::string, double>>;
 
-std::optional<double> FindLog(const Logs& logs, std::string_view name);
+COHORT_EXPORT std::optional<double> FindLog(const Logs& logs, std::string_view name);
 // Replaces the value of `name` or appends it.
-void SetLog(Logs& logs, std::string_view name, double value);
+COHORT_EXPORT void SetLog(Logs& logs, std::string_view name, double value);
 
 // The logs of a batch. The batch's own loss is known after every step. The running values of the epoch are read from
 // the variables of the graph only if a callback calls Running. Used by the training thread, during one call of a
 // callback.
-class BatchLogs {
+class COHORT_EXPORT BatchLogs {
  public:
   // `read` returns the running values, which are means since the epoch began. It is called at most once.
   BatchLogs(double loss, std::function<Logs()> read) : loss_(loss), read_(std::move(read)) {}

@@ -93,7 +93,7 @@ bool ProgressBar::Due(int64_t current, bool finalize) const {
   if (options_.verbose == 0) return false;
   if (finalize) return true;
   if (options_.verbose != 1 || !options_.terminal) return false;
-  return !drawn_ || now_() - last_drawn_ >= options_.interval_secs;
+  return !drawn_ || std::chrono::duration<double>(now_() - last_drawn_) >= options_.interval;
 }
 
 double ProgressBar::SecondsPerStep(int64_t current, double now) const {

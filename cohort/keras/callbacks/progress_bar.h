@@ -2,27 +2,29 @@
 // Elsewhere it is plain lines.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
 #include <memory>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/callbacks/callback.h"
 #include "cohort/keras/callbacks/logs.h"
 
 namespace cohort::keras {
 
 // The bar of one epoch. ProgressBarLogger owns it. Not thread-safe.
-class ProgressBar {
+class COHORT_EXPORT ProgressBar {
  public:
   using Clock = std::function<double()>;  // seconds from any start, for tests
 
   struct Options {
-    int64_t target = 0;           // number of steps; 0: not known
-    int verbose = 1;              // 0 silent, 1 bar, 2 one line at the end
-    bool terminal = true;         // true: a bar that overwrites itself; false: one line at the end
-    double interval_secs = 0.05;  // between two drawings
+    int64_t target = 0;                      // number of steps; 0: not known
+    int verbose = 1;                         // 0 silent, 1 bar, 2 one line at the end
+    bool terminal = true;                    // true: a bar that overwrites itself; false: one line at the end
+    std::chrono::milliseconds interval{50};  // between two drawings
     std::string unit = "step";
   };
   ProgressBar(std::ostream& out, Options options, Clock now = {});
@@ -50,17 +52,17 @@ class ProgressBar {
 };
 
 // Returns for example "12s", "3:05" or "1:02:03".
-std::string FormatDuration(double seconds);
+COHORT_EXPORT std::string FormatDuration(double seconds);
 // Returns for example "37ms/step", "2s/step" or "80us/step".
-std::string FormatTimePerUnit(double seconds, const std::string& unit);
+COHORT_EXPORT std::string FormatTimePerUnit(double seconds, const std::string& unit);
 // Returns the value with four decimals, "0.0998", or with an exponent, "1.2345e-05", if four decimals would show
 // nothing.
-std::string FormatMetricValue(double value);
+COHORT_EXPORT std::string FormatMetricValue(double value);
 
 // Shows the bar of every epoch, and of Evaluate. Writes to `out`, which must outlive it; the default is std::cout.
 // `terminal` says if `out` is a terminal. By default it asks the system, unless COHORT_PROGRESS is set to "bar" or
 // "plain".
-class ProgressBarLogger final : public Callback {
+class COHORT_EXPORT ProgressBarLogger final : public Callback {
  public:
   ProgressBarLogger();
   ProgressBarLogger(std::ostream& out, bool terminal) : out_(&out), terminal_(terminal) {}

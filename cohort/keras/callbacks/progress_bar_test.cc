@@ -47,7 +47,7 @@ TEST_F(ProgressBarTest, DrawsTheBarOfTheGuide) {
 }
 
 TEST_F(ProgressBarTest, IsNotDrawnMoreOftenThanItsInterval) {
-  ProgressBar bar = Make({.target = 10, .interval_secs = 0.5});
+  ProgressBar bar = Make({.target = 10, .interval = std::chrono::milliseconds(500)});
   EXPECT_TRUE(bar.Due(1, false));
   bar.Update(1, {});
   now += 0.25;
@@ -61,7 +61,7 @@ TEST_F(ProgressBarTest, IsNotDrawnMoreOftenThanItsInterval) {
 }
 
 TEST_F(ProgressBarTest, AShorterLineCoversTheLongerOneBefore) {
-  ProgressBar bar = Make({.target = 10, .interval_secs = 0});
+  ProgressBar bar = Make({.target = 10, .interval = std::chrono::milliseconds(0)});
   bar.Update(1, {{"loss", 123456.0}});
   Taken();
   bar.Update(1, {{"loss", 1.0}});

@@ -3,10 +3,12 @@
 
 #include <string>
 
+#include "cohort/core/export.h"
+
 namespace cohort::keras {
 
 // The contents of a `.keras` file.
-struct ModelArchive {
+struct COHORT_EXPORT ModelArchive {
   std::string keras_version = "3.15.0";  // of metadata.json; its configuration keys are in config.json
   std::string date_saved;                // "YYYY-MM-DD@HH:MM:SS"; if "", writing sets the current time
   std::string config;                    // the text of config.json
@@ -15,11 +17,11 @@ struct ModelArchive {
 
 // Writes the archive under a temporary name and then renames it. So a file with the final name is always complete.
 // Throws what core/file.h throws.
-void WriteModelArchive(const std::string& path, const ModelArchive& archive);
+COHORT_EXPORT void WriteModelArchive(const std::string& path, const ModelArchive& archive);
 
 // Throws NotFoundError, or another error of core/file.h, if the file cannot be opened. Throws DataLossError that names
 // file and member if it is not a zip archive, or is truncated or damaged. Throws InvalidArgumentError if members of a
 // model are missing. Throws UnimplementedError, with both versions, if the major version is later than 3.
-ModelArchive ReadModelArchive(const std::string& path);
+COHORT_EXPORT ModelArchive ReadModelArchive(const std::string& path);
 
 }  // namespace cohort::keras

@@ -9,13 +9,14 @@
 #include <variant>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/shape.h"
 
 namespace cohort::keras {
 
 // A null, a truth value, a number, a text, a list, or an object (names with values, in order). Copies are deep.
 // Different threads may read it.
-class ConfigValue {
+class COHORT_EXPORT ConfigValue {
  public:
   using List = std::vector<ConfigValue>;
   using Object = std::vector<std::pair<std::string, ConfigValue>>;
@@ -65,11 +66,12 @@ class ConfigValue {
 };
 
 // Returns Keras's form of an object in a file: {"module", "class_name", "config", "registered_name": null}.
-ConfigValue SerializedObject(const char* module, const std::string& class_name, ConfigValue::Object config);
+COHORT_EXPORT ConfigValue SerializedObject(const char* module, const std::string& class_name,
+                                           ConfigValue::Object config);
 
 // Convert between a shape and its form in files: a list, with null for an unknown dimension. ShapeFromFile throws
 // InvalidArgumentError for another value.
-ConfigValue ShapeInFile(const Shape& shape);
-Shape ShapeFromFile(const ConfigValue& value);
+COHORT_EXPORT ConfigValue ShapeInFile(const Shape& shape);
+COHORT_EXPORT Shape ShapeFromFile(const ConfigValue& value);
 
 }  // namespace cohort::keras

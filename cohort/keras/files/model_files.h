@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/files/config.h"
 #include "cohort/keras/layers/layer.h"
 #include "cohort/keras/model.h"
@@ -15,7 +16,7 @@ namespace cohort::keras {
 // must end in ".keras". Keras and LoadModel make the same model of the file. Requires: input shapes are known. Throws
 // UnimplementedError for a layer that a file cannot describe, and what core/file.h throws. An optimizer, loss or metric
 // of the program's own is left out with a warning.
-void SaveModel(const Model& model, const std::string& path);
+COHORT_EXPORT void SaveModel(const Model& model, const std::string& path);
 
 // Makes a layer of the program's own from its configuration: the values that its Config() returned. LoadModel gives the
 // layer its name, and freezes it if it was frozen. If the factory returns a layer that has another name already,
@@ -24,10 +25,10 @@ using LayerFactory = std::function<LayerRef(const ConfigValue& config)>;
 
 // From now on LoadModel and Predictor::Load make layers of this class with `factory`. Thread-safe. Throws
 // AlreadyExistsError if the class is registered already or is one of Keras's.
-void RegisterLayer(const std::string& class_name, LayerFactory factory);
+COHORT_EXPORT void RegisterLayer(const std::string& class_name, LayerFactory factory);
 
 // The options of LoadModel.
-struct LoadOptions {
+struct COHORT_EXPORT LoadOptions {
   bool compile = true;  // compile with the optimizer (and its state), losses and metrics of the file
   // By class name; used before those of RegisterLayer and before Keras's own classes.
   std::map<std::string, LayerFactory> custom_layers;
@@ -39,19 +40,19 @@ struct LoadOptions {
 // Returns a Sequential or a functional Model with the file's weights. Throws what ReadModelArchive throws (archive.h).
 // Throws errors that name file and member: InvalidArgumentError for an unknown layer or option and for weights that do
 // not fit, DataLossError for damaged ones.
-Model LoadModel(const std::string& path, const LoadOptions& options = {});
+COHORT_EXPORT Model LoadModel(const std::string& path, const LoadOptions& options = {});
 
 // Writes only the weights and the optimizer's state. `path` must end in ".weights.h5".
-void SaveWeights(const Model& model, const std::string& path);
+COHORT_EXPORT void SaveWeights(const Model& model, const std::string& path);
 // Reads weights and the optimizer's state from either kind of file. A layer is found by its class and its position
 // among the layers of this class, as in Keras. Throws InvalidArgumentError that names file, group and layer if weights
 // do not fit; then nothing has changed. Throws DataLossError for a damaged file. If the optimizer's state does not fit,
 // logs a warning and keeps the current state.
-void LoadWeights(Model& model, const std::string& path);
+COHORT_EXPORT void LoadWeights(Model& model, const std::string& path);
 
 // Writes the inference graph as an ONNX file (opset 17, float32), for example for onnxruntime. Inputs and outputs have
 // the names of their layers. Images stay [batch, rows, columns, channels]. Requires: input shapes are known. Throws
 // UnimplementedError that names the op if an op, such as one of a layer of the program's own, has no form in ONNX.
-void ExportOnnx(const Model& model, const std::string& path);
+COHORT_EXPORT void ExportOnnx(const Model& model, const std::string& path);
 
 }  // namespace cohort::keras

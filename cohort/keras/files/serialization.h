@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/files/config.h"
 #include "cohort/keras/layers/activations.h"
 #include "cohort/keras/layers/initializers.h"
@@ -21,19 +22,19 @@
 
 namespace cohort::keras {
 
-LossPtr DeserializeLoss(const ConfigValue& value);
-MetricArgument DeserializeMetric(const ConfigValue& value);
-OptimizerPtr DeserializeOptimizer(const ConfigValue& value);
-LearningRateSchedulePtr DeserializeSchedule(const ConfigValue& value);
+COHORT_EXPORT LossPtr DeserializeLoss(const ConfigValue& value);
+COHORT_EXPORT MetricArgument DeserializeMetric(const ConfigValue& value);
+COHORT_EXPORT OptimizerPtr DeserializeOptimizer(const ConfigValue& value);
+COHORT_EXPORT LearningRateSchedulePtr DeserializeSchedule(const ConfigValue& value);
 // For a null value the result is not valid(), which means none.
-Initializer DeserializeInitializer(const ConfigValue& value);
-Regularizer DeserializeRegularizer(const ConfigValue& value);
-ActivationFunction DeserializeActivation(const ConfigValue& value);
+COHORT_EXPORT Initializer DeserializeInitializer(const ConfigValue& value);
+COHORT_EXPORT Regularizer DeserializeRegularizer(const ConfigValue& value);
+COHORT_EXPORT ActivationFunction DeserializeActivation(const ConfigValue& value);
 
 // Makes a layer of one of Keras's classes. `value` may also have the "build_config" of the layer.
-LayerRef DeserializeLayer(const ConfigValue& value);
+COHORT_EXPORT LayerRef DeserializeLayer(const ConfigValue& value);
 // Returns true if DeserializeLayer knows the class.
-bool IsKerasLayer(const std::string& class_name);
-std::vector<std::string> KerasLayerNames();
+COHORT_EXPORT bool IsKerasLayer(const std::string& class_name);
+COHORT_EXPORT std::vector<std::string> KerasLayerNames();
 
 }  // namespace cohort::keras

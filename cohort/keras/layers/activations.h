@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/keras/files/config.h"
 
@@ -12,7 +13,7 @@ namespace cohort::keras {
 
 // A function that keeps the shape of its input. Immutable, thread-safe and cheap to copy. If an option leaves it out,
 // it is not valid() and is the identity.
-class ActivationFunction {
+class COHORT_EXPORT ActivationFunction {
  public:
   ActivationFunction() = default;
   // Takes a name of ActivationNames(), such as "relu", "selu" or "softmax" (over the last axis). Throws
@@ -37,6 +38,6 @@ class ActivationFunction {
 };
 
 // Returns the names of Keras's activation functions.
-std::vector<std::string> ActivationNames();
+COHORT_EXPORT std::vector<std::string> ActivationNames();
 
 }  // namespace cohort::keras

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/layers/activations.h"
 #include "cohort/keras/layers/core_layers.h"
 #include "cohort/keras/layers/layer.h"
@@ -12,7 +13,7 @@
 namespace cohort::keras {
 
 // A number for rows and one for columns: 3 (for both), or {3, 5}.
-struct RowsColumns {
+struct COHORT_EXPORT RowsColumns {
   int64_t rows;
   int64_t columns;
   RowsColumns(int64_t both) : rows(both), columns(both) {}
@@ -20,7 +21,7 @@ struct RowsColumns {
 };
 
 // `padding` "valid": no padding. "same": the output has ceil(input / stride) rows and columns.
-struct Conv2DOptions {
+struct COHORT_EXPORT Conv2DOptions {
   RowsColumns strides = 1;
   std::string padding = "valid";
   RowsColumns dilation_rate = 1;
@@ -35,7 +36,7 @@ struct Conv2DOptions {
   bool trainable = true;
 };
 // Weights: kernel [rows, columns, channels / groups, filters], bias [filters].
-LayerRef Conv2D(int64_t filters, RowsColumns kernel_size, const Conv2DOptions& options = {});
+COHORT_EXPORT LayerRef Conv2D(int64_t filters, RowsColumns kernel_size, const Conv2DOptions& options = {});
 
 // How initializers that depend on fans count the fans of a depthwise kernel [rows, columns, channels, multiplier].
 enum class DepthwiseFans {
@@ -46,7 +47,7 @@ enum class DepthwiseFans {
   kKeras,
 };
 
-struct DepthwiseConv2DOptions {
+struct COHORT_EXPORT DepthwiseConv2DOptions {
   RowsColumns strides = 1;
   std::string padding = "valid";
   int64_t depth_multiplier = 1;
@@ -63,9 +64,9 @@ struct DepthwiseConv2DOptions {
 };
 // Convolves each channel with filters of its own: output channel c * multiplier + m depends only on channel c. Weights:
 // kernel [rows, columns, channels, multiplier], bias [channels * multiplier].
-LayerRef DepthwiseConv2D(RowsColumns kernel_size, const DepthwiseConv2DOptions& options = {});
+COHORT_EXPORT LayerRef DepthwiseConv2D(RowsColumns kernel_size, const DepthwiseConv2DOptions& options = {});
 
-struct SeparableConv2DOptions {
+struct COHORT_EXPORT SeparableConv2DOptions {
   RowsColumns strides = 1;
   std::string padding = "valid";
   RowsColumns dilation_rate = 1;
@@ -84,22 +85,23 @@ struct SeparableConv2DOptions {
 };
 // A depthwise convolution, directly followed by a 1 x 1 convolution, bias and activation. Weights: depthwise_kernel
 // [rows, columns, channels, multiplier], pointwise_kernel [1, 1, channels * multiplier, filters], bias [filters].
-LayerRef SeparableConv2D(int64_t filters, RowsColumns kernel_size, const SeparableConv2DOptions& options = {});
+COHORT_EXPORT LayerRef SeparableConv2D(int64_t filters, RowsColumns kernel_size,
+                                       const SeparableConv2DOptions& options = {});
 
-struct Pooling2DOptions {
+struct COHORT_EXPORT Pooling2DOptions {
   std::optional<RowsColumns> strides;  // default: the size of the pool
   std::string padding = "valid";
   std::string name;
 };
 // The largest element, or the mean, of each window. Padding is not counted.
-LayerRef MaxPooling2D(RowsColumns pool_size = 2, const Pooling2DOptions& options = {});
-LayerRef AveragePooling2D(RowsColumns pool_size = 2, const Pooling2DOptions& options = {});
+COHORT_EXPORT LayerRef MaxPooling2D(RowsColumns pool_size = 2, const Pooling2DOptions& options = {});
+COHORT_EXPORT LayerRef AveragePooling2D(RowsColumns pool_size = 2, const Pooling2DOptions& options = {});
 
-struct GlobalPooling2DOptions {
+struct COHORT_EXPORT GlobalPooling2DOptions {
   bool keepdims = false;  // true: the result is [batch, 1, 1, channels]
   std::string name;
 };
 // The mean over rows and columns. The result is [batch, channels].
-LayerRef GlobalAveragePooling2D(const GlobalPooling2DOptions& options = {});
+COHORT_EXPORT LayerRef GlobalAveragePooling2D(const GlobalPooling2DOptions& options = {});
 
 }  // namespace cohort::keras

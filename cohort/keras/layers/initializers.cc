@@ -89,33 +89,40 @@ const char* NameOf(ops::Distribution distribution) {
 
 }  // namespace
 
-Initializer Zeros() { return {"Zeros", ops::Zeros(), {}}; }
-Initializer Ones() { return {"Ones", ops::Ones(), {}}; }
-Initializer Constant(double value) { return {"Constant", ops::Constant(value), {{"value", value}}}; }
-Initializer Constant(const Tensor& value) { return {"Constant", ops::Constant(value)}; }
+Initializer Zeros() { return {"Zeros", cohort::initializers::Zeros(), {}}; }
+Initializer Ones() { return {"Ones", cohort::initializers::Ones(), {}}; }
+Initializer Constant(double value) { return {"Constant", cohort::initializers::Constant(value), {{"value", value}}}; }
+Initializer Constant(const Tensor& value) { return {"Constant", cohort::initializers::Constant(value)}; }
 Initializer RandomNormal(double mean, double stddev, int64_t seed) {
-  return {"RandomNormal", ops::RandomNormal(mean, stddev, seed), NormalInFile(mean, stddev, seed)};
+  return {"RandomNormal", cohort::initializers::RandomNormal(mean, stddev, seed), NormalInFile(mean, stddev, seed)};
 }
 Initializer RandomUniform(double minval, double maxval, int64_t seed) {
   return {"RandomUniform",
-          ops::RandomUniform(minval, maxval, seed),
+          cohort::initializers::RandomUniform(minval, maxval, seed),
           {{"seed", SeedInFile(seed)}, {"minval", minval}, {"maxval", maxval}}};
 }
 Initializer TruncatedNormal(double mean, double stddev, int64_t seed) {
-  return {"TruncatedNormal", ops::TruncatedNormal(mean, stddev, seed), NormalInFile(mean, stddev, seed)};
+  return {"TruncatedNormal", cohort::initializers::TruncatedNormal(mean, stddev, seed),
+          NormalInFile(mean, stddev, seed)};
 }
 Initializer VarianceScaling(double scale, ops::FanMode mode, ops::Distribution distribution, int64_t seed) {
   return {
       "VarianceScaling",
-      ops::VarianceScaling(scale, mode, distribution, seed),
+      cohort::initializers::VarianceScaling(scale, mode, distribution, seed),
       {{"seed", SeedInFile(seed)}, {"scale", scale}, {"mode", NameOf(mode)}, {"distribution", NameOf(distribution)}}};
 }
-Initializer GlorotUniform(int64_t seed) { return Scaled("GlorotUniform", ops::GlorotUniform(seed), seed); }
-Initializer GlorotNormal(int64_t seed) { return Scaled("GlorotNormal", ops::GlorotNormal(seed), seed); }
-Initializer HeUniform(int64_t seed) { return Scaled("HeUniform", ops::HeUniform(seed), seed); }
-Initializer HeNormal(int64_t seed) { return Scaled("HeNormal", ops::HeNormal(seed), seed); }
-Initializer LecunUniform(int64_t seed) { return Scaled("LecunUniform", ops::LecunUniform(seed), seed); }
-Initializer LecunNormal(int64_t seed) { return Scaled("LecunNormal", ops::LecunNormal(seed), seed); }
+Initializer GlorotUniform(int64_t seed) {
+  return Scaled("GlorotUniform", cohort::initializers::GlorotUniform(seed), seed);
+}
+Initializer GlorotNormal(int64_t seed) {
+  return Scaled("GlorotNormal", cohort::initializers::GlorotNormal(seed), seed);
+}
+Initializer HeUniform(int64_t seed) { return Scaled("HeUniform", cohort::initializers::HeUniform(seed), seed); }
+Initializer HeNormal(int64_t seed) { return Scaled("HeNormal", cohort::initializers::HeNormal(seed), seed); }
+Initializer LecunUniform(int64_t seed) {
+  return Scaled("LecunUniform", cohort::initializers::LecunUniform(seed), seed);
+}
+Initializer LecunNormal(int64_t seed) { return Scaled("LecunNormal", cohort::initializers::LecunNormal(seed), seed); }
 
 }  // namespace initializers
 namespace {

@@ -5,13 +5,14 @@
 #include <memory>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/files/config.h"
 #include "cohort/ops/initializers.h"
 
 namespace cohort::keras {
 
 // Immutable, thread-safe and cheap to copy. If an option leaves it out, it is not valid().
-class Initializer {
+class COHORT_EXPORT Initializer {
  public:
   Initializer() = default;
   // Makes an initializer by Keras's name: "glorot_uniform", "GlorotUniform", "zeros", ... Throws InvalidArgumentError
@@ -39,21 +40,22 @@ class Initializer {
 namespace initializers {
 
 // Two weights with equal names and shapes get the same numbers, unless their seeds differ.
-Initializer Zeros();
-Initializer Ones();
-Initializer Constant(double value = 0.0);
-Initializer Constant(const Tensor& value);
-Initializer RandomNormal(double mean = 0.0, double stddev = 0.05, int64_t seed = 0);
-Initializer RandomUniform(double minval = -0.05, double maxval = 0.05, int64_t seed = 0);
-Initializer TruncatedNormal(double mean = 0.0, double stddev = 0.05, int64_t seed = 0);
-Initializer VarianceScaling(double scale = 1.0, ops::FanMode mode = ops::FanMode::kFanIn,
-                            ops::Distribution distribution = ops::Distribution::kTruncatedNormal, int64_t seed = 0);
-Initializer GlorotUniform(int64_t seed = 0);
-Initializer GlorotNormal(int64_t seed = 0);
-Initializer HeUniform(int64_t seed = 0);
-Initializer HeNormal(int64_t seed = 0);
-Initializer LecunUniform(int64_t seed = 0);
-Initializer LecunNormal(int64_t seed = 0);
+COHORT_EXPORT Initializer Zeros();
+COHORT_EXPORT Initializer Ones();
+COHORT_EXPORT Initializer Constant(double value = 0.0);
+COHORT_EXPORT Initializer Constant(const Tensor& value);
+COHORT_EXPORT Initializer RandomNormal(double mean = 0.0, double stddev = 0.05, int64_t seed = 0);
+COHORT_EXPORT Initializer RandomUniform(double minval = -0.05, double maxval = 0.05, int64_t seed = 0);
+COHORT_EXPORT Initializer TruncatedNormal(double mean = 0.0, double stddev = 0.05, int64_t seed = 0);
+COHORT_EXPORT Initializer VarianceScaling(double scale = 1.0, ops::FanMode mode = ops::FanMode::kFanIn,
+                                          ops::Distribution distribution = ops::Distribution::kTruncatedNormal,
+                                          int64_t seed = 0);
+COHORT_EXPORT Initializer GlorotUniform(int64_t seed = 0);
+COHORT_EXPORT Initializer GlorotNormal(int64_t seed = 0);
+COHORT_EXPORT Initializer HeUniform(int64_t seed = 0);
+COHORT_EXPORT Initializer HeNormal(int64_t seed = 0);
+COHORT_EXPORT Initializer LecunUniform(int64_t seed = 0);
+COHORT_EXPORT Initializer LecunNormal(int64_t seed = 0);
 
 }  // namespace initializers
 }  // namespace cohort::keras

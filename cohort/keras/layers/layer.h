@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/keras/files/config.h"
 #include "cohort/keras/layers/initializers.h"
@@ -37,13 +38,13 @@ class LayerInstance;
 class ModelState;
 
 // Shape and dtype of a value that flows between layers. Dimension 0 of the shape is the batch, mostly unknown.
-struct LayerInput {
+struct COHORT_EXPORT LayerInput {
   DType dtype = DType::kFloat32;
   Shape shape = Shape::UnknownRank();
 };
 
 // A weight that a layer declares.
-struct WeightSpec {
+struct COHORT_EXPORT WeightSpec {
   std::string name;  // "kernel"; unique in the layer
   Shape shape;       // fully defined
   DType dtype = DType::kFloat32;
@@ -56,7 +57,7 @@ struct WeightSpec {
 };
 
 // The functions that Layer::Call may use. LayerInstance makes one for each call. One thread, during the call.
-class CallContext {
+class COHORT_EXPORT CallContext {
  public:
   Graph& graph() const;
   // Returns true if the nodes are for a training step: then Dropout drops and batch statistics are taken.
@@ -111,7 +112,7 @@ class CallContext {
 };
 
 // Thread-safe. Immutable, but for SetTrainable.
-class Layer : public std::enable_shared_from_this<Layer> {
+class COHORT_EXPORT Layer : public std::enable_shared_from_this<Layer> {
  public:
   virtual ~Layer() = default;
   Layer(const Layer&) = delete;
@@ -158,7 +159,7 @@ struct LayerCall;
 
 // A symbolic value between the layers of a functional model. It says which layer makes it from which values. Cheap to
 // copy.
-class LayerTensor {
+class COHORT_EXPORT LayerTensor {
  public:
   // `model`: the built model that the value was looked up in; null if it is none of a model. A further model that is
   // made of the value begins with copies of that model's weights.
@@ -182,13 +183,13 @@ class LayerTensor {
 };
 
 // Where the weights of a layer begin in a further model: with copies of those that it has at `path` of `model`.
-struct WeightOrigin {
+struct COHORT_EXPORT WeightOrigin {
   std::shared_ptr<ModelState> model;  // null: initial values are drawn
   std::string path;
 };
 
 // A shared layer that takes part in models. Copies are the same layer with the same weights. Cheap to copy.
-class LayerRef {
+class COHORT_EXPORT LayerRef {
  public:
   explicit LayerRef(std::shared_ptr<const Layer> layer, WeightOrigin origin = {})
       : layer_(std::move(layer)), origin_(std::move(origin)) {}
@@ -212,7 +213,7 @@ class LayerRef {
 };
 
 // One application of a layer.
-struct LayerCall {
+struct COHORT_EXPORT LayerCall {
   LayerRef layer;
   std::vector<LayerTensor> inputs;
 };
@@ -223,6 +224,6 @@ LayerRef MakeLayer(Args&&... args) {
 }
 
 // Returns the specs of the layer's results for these inputs. Throws what Build and Call throw.
-std::vector<LayerInput> InferOutputs(const Layer& layer, const std::vector<LayerInput>& inputs);
+COHORT_EXPORT std::vector<LayerInput> InferOutputs(const Layer& layer, const std::vector<LayerInput>& inputs);
 
 }  // namespace cohort::keras

@@ -3,11 +3,12 @@
 
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/layers/layer.h"
 
 namespace cohort::keras {
 
-struct BatchNormalizationOptions {
+struct COHORT_EXPORT BatchNormalizationOptions {
   double momentum = 0.99;
   double epsilon = 1e-3;
   bool center = true;  // true: there is a weight beta
@@ -27,9 +28,9 @@ struct BatchNormalizationOptions {
 // averages: moving = moving * momentum + batch * (1 - momentum). Outside of training, and if the layer is not
 // trainable, mean and variance are the moving averages. Weights, [channels] in float32: gamma, beta, moving_mean,
 // moving_variance.
-LayerRef BatchNormalization(const BatchNormalizationOptions& options = {});
+COHORT_EXPORT LayerRef BatchNormalization(const BatchNormalizationOptions& options = {});
 
-struct LayerNormalizationOptions {
+struct COHORT_EXPORT LayerNormalizationOptions {
   double epsilon = 1e-3;
   bool center = true;
   bool scale = true;
@@ -42,6 +43,6 @@ struct LayerNormalizationOptions {
 };
 // Normalizes in the same way over the last axis of each example. It has no moving averages. Weights, [channels]: gamma,
 // beta.
-LayerRef LayerNormalization(const LayerNormalizationOptions& options = {});
+COHORT_EXPORT LayerRef LayerNormalization(const LayerNormalizationOptions& options = {});
 
 }  // namespace cohort::keras

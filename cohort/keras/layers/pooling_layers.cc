@@ -10,7 +10,7 @@
 namespace cohort::keras {
 namespace {
 
-using PoolOp = Output (*)(Output, const ops::PoolOptions&, const std::string&);
+using PoolOp = Output (*)(Output, const ops::PoolOptions&, const NodeName&);
 
 class Pooling2DLayer final : public Layer {
  public:

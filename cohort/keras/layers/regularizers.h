@@ -4,13 +4,14 @@
 #include <functional>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/keras/files/config.h"
 
 namespace cohort::keras {
 
 // Immutable, thread-safe and cheap to copy. If an option leaves it out, it is not valid() and there is no penalty.
-class Regularizer {
+class COHORT_EXPORT Regularizer {
  public:
   Regularizer() = default;
   // Makes "l1", "l2" or "l1_l2", each with Keras's factor 0.01. Throws InvalidArgumentError for another name.
@@ -35,8 +36,8 @@ class Regularizer {
 
 namespace regularizers {
 
-Regularizer L1(double l1 = 0.01);                    // l1 * sum of |w|
-Regularizer L2(double l2 = 0.01);                    // l2 * sum of w^2
-Regularizer L1L2(double l1 = 0.0, double l2 = 0.0);  // the sum of both
+COHORT_EXPORT Regularizer L1(double l1 = 0.01);                    // l1 * sum of |w|
+COHORT_EXPORT Regularizer L2(double l2 = 0.01);                    // l2 * sum of w^2
+COHORT_EXPORT Regularizer L1L2(double l1 = 0.0, double l2 = 0.0);  // the sum of both
 }  // namespace regularizers
 }  // namespace cohort::keras

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/keras/files/config.h"
 
@@ -23,13 +24,13 @@ namespace cohort::keras {
 enum class Reduction { kSumOverBatchSize, kMeanWithSampleWeight, kSum };
 
 // Two float32 scalars. Both are summed over replicas.
-struct LossSums {
+struct COHORT_EXPORT LossSums {
   Output sum;
   Output weight;
 };
 
 // The base of losses. Immutable and thread-safe; owned through LossPtr.
-class Loss {
+class COHORT_EXPORT Loss {
  public:
   virtual ~Loss() = default;
   Loss(const Loss&) = delete;
@@ -65,7 +66,7 @@ class Loss {
 
 using LossPtr = std::shared_ptr<const Loss>;
 
-struct CrossentropyOptions {
+struct COHORT_EXPORT CrossentropyOptions {
   // Whether predictions are logits (true) or probabilities. If y_pred is the output of a Softmax op (for the binary
   // loss: of a Sigmoid op), the loss uses the op's input in both cases, as Keras does. This is exact and does not
   // saturate. If from_logits is true, it then logs a warning that model and loss contradict each other.
@@ -74,16 +75,16 @@ struct CrossentropyOptions {
   Reduction reduction = Reduction::kSumOverBatchSize;
   std::string name = "";  // "": the loss's default name
 };
-struct LossOptions {
+struct COHORT_EXPORT LossOptions {
   Reduction reduction = Reduction::kSumOverBatchSize;
   std::string name = "";
 };
-struct SparseCrossentropyOptions {
+struct COHORT_EXPORT SparseCrossentropyOptions {
   bool from_logits = false;  // as in CrossentropyOptions
   Reduction reduction = Reduction::kSumOverBatchSize;
   std::string name = "";
 };
-struct HuberOptions {
+struct COHORT_EXPORT HuberOptions {
   double delta = 1.0;
   Reduction reduction = Reduction::kSumOverBatchSize;
   std::string name = "";
@@ -91,28 +92,28 @@ struct HuberOptions {
 
 // -log p[label]. y_true is integer [batch] or [batch, 1] (floats with integer values are accepted), y_pred [batch,
 // classes]. A label outside of [0, classes) fails the step with InvalidArgumentError that names it.
-LossPtr SparseCategoricalCrossentropy(const SparseCrossentropyOptions& options = {});
+COHORT_EXPORT LossPtr SparseCategoricalCrossentropy(const SparseCrossentropyOptions& options = {});
 // -sum_k t_k log p_k. t is one-hot or a distribution [batch, classes]; smoothing makes it t (1 - s) + s / classes.
-LossPtr CategoricalCrossentropy(const CrossentropyOptions& options = {});
+COHORT_EXPORT LossPtr CategoricalCrossentropy(const CrossentropyOptions& options = {});
 // Mean over the last axis of -(t log p + (1 - t) log(1 - p)). Smoothing makes t into t (1 - s) + s / 2.
-LossPtr BinaryCrossentropy(const CrossentropyOptions& options = {});
-LossPtr MeanSquaredError(const LossOptions& options = {});   // mean over the last axis of (t - p)^2
-LossPtr MeanAbsoluteError(const LossOptions& options = {});  // mean over the last axis of |t - p|
+COHORT_EXPORT LossPtr BinaryCrossentropy(const CrossentropyOptions& options = {});
+COHORT_EXPORT LossPtr MeanSquaredError(const LossOptions& options = {});   // mean over the last axis of (t - p)^2
+COHORT_EXPORT LossPtr MeanAbsoluteError(const LossOptions& options = {});  // mean over the last axis of |t - p|
 // Mean over the last axis of e^2 / 2 if |e| <= delta, else of delta |e| - delta^2 / 2, with e = t - p.
-LossPtr Huber(const HuberOptions& options = {});
+COHORT_EXPORT LossPtr Huber(const HuberOptions& options = {});
 // Returns a loss of the program's own. `per_example` is Loss::PerExample.
-LossPtr LossFromFunction(std::string name,
-                         std::function<Output(const Output& y_true, const Output& y_pred)> per_example,
-                         Reduction reduction = Reduction::kSumOverBatchSize);
+COHORT_EXPORT LossPtr LossFromFunction(std::string name,
+                                       std::function<Output(const Output& y_true, const Output& y_pred)> per_example,
+                                       Reduction reduction = Reduction::kSumOverBatchSize);
 
 // Returns a loss by one of Keras's names: class ("SparseCategoricalCrossentropy"), function
 // ("sparse_categorical_crossentropy") or short ("mse"). It has the defaults above. Throws InvalidArgumentError that
 // lists all names if there is no such loss.
-LossPtr LossByName(const std::string& name);
-std::vector<std::string> LossNames();
+COHORT_EXPORT LossPtr LossByName(const std::string& name);
+COHORT_EXPORT std::vector<std::string> LossNames();
 
 // An argument of Compile: a loss or its name.
-class LossArgument {
+class COHORT_EXPORT LossArgument {
  public:
   LossArgument() = default;
   LossArgument(LossPtr loss) : loss_(std::move(loss)) {}
@@ -128,6 +129,6 @@ class LossArgument {
 // Returns, as float32 [batch], the weight of each example's class. It is 1 for classes that `weights` does not have.
 // y_true is as for the sparse losses, or one-hot [batch, classes] with classes > 1. Throws InvalidArgumentError for a
 // negative class.
-Output ClassWeights(const std::map<int64_t, double>& weights, const Output& y_true);
+COHORT_EXPORT Output ClassWeights(const std::map<int64_t, double>& weights, const Output& y_true);
 
 }  // namespace cohort::keras

@@ -1,5 +1,5 @@
-// What Keras's losses share in files. A loss writes its options in Serialized() and is made from them by FromConfig in
-// its own class; the table of the classes is in losses.cc. Internal to keras/.
+// Helpers for the form of Keras's losses in files. A loss returns its options in Serialized(). FromConfig, a function
+// of the same class, makes the loss from them. The table of the classes is in losses.cc. Internal to keras/.
 #pragma once
 
 #include "cohort/keras/files/config_reader.h"

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/keras/files/config.h"
 #include "cohort/ops/variables.h"
@@ -17,7 +18,7 @@
 namespace cohort::keras {
 
 // One state variable. It is zero at first and after a reset.
-struct MetricState {
+struct COHORT_EXPORT MetricState {
   std::string name;  // "total", "count"
   Shape shape;       // fully defined
   DType dtype = DType::kFloat64;
@@ -26,7 +27,7 @@ struct MetricState {
 enum class MetricDirection { kNone, kUp, kDown };  // kUp: larger values are better
 
 // The base of metrics. Immutable and thread-safe; owned through MetricPtr.
-class Metric {
+class COHORT_EXPORT Metric {
  public:
   virtual ~Metric() = default;
   Metric(const Metric&) = delete;
@@ -63,28 +64,30 @@ using MetricPtr = std::shared_ptr<const Metric>;
 
 // Returns the metric sum(values * weights) / sum(weights) of one value for each example. Most metrics are of this kind.
 // `per_example` gets y_true and y_pred with equal ranks (see Loss::Sums) and returns [batch] or [batch, d1, ...].
-MetricPtr MeanOf(std::string name, std::function<Output(const Output& y_true, const Output& y_pred)> per_example,
-                 MetricDirection direction = MetricDirection::kNone);
+COHORT_EXPORT MetricPtr MeanOf(std::string name,
+                               std::function<Output(const Output& y_true, const Output& y_pred)> per_example,
+                               MetricDirection direction = MetricDirection::kNone);
 // The weighted mean of the values in y_pred. y_true is not used and need not be valid.
-MetricPtr Mean(const std::string& name = "mean");
+COHORT_EXPORT MetricPtr Mean(const std::string& name = "mean");
 
 // The fraction of elements with y_true == y_pred.
-MetricPtr Accuracy(const std::string& name = "accuracy");
+COHORT_EXPORT MetricPtr Accuracy(const std::string& name = "accuracy");
 // Mean over the last axis of y_true == (y_pred > threshold).
-MetricPtr BinaryAccuracy(const std::string& name = "binary_accuracy", double threshold = 0.5);
+COHORT_EXPORT MetricPtr BinaryAccuracy(const std::string& name = "binary_accuracy", double threshold = 0.5);
 // argmax(y_true) == argmax(y_pred), for one-hot y_true. The first of equal values counts.
-MetricPtr CategoricalAccuracy(const std::string& name = "categorical_accuracy");
+COHORT_EXPORT MetricPtr CategoricalAccuracy(const std::string& name = "categorical_accuracy");
 // y_true == argmax(y_pred), for integer y_true [batch] or [batch, 1].
-MetricPtr SparseCategoricalAccuracy(const std::string& name = "sparse_categorical_accuracy");
+COHORT_EXPORT MetricPtr SparseCategoricalAccuracy(const std::string& name = "sparse_categorical_accuracy");
 // Whether the label is among the k largest predictions. A prediction that is equal to the k-th largest counts.
-MetricPtr TopKCategoricalAccuracy(int k = 5, const std::string& name = "top_k_categorical_accuracy");
-MetricPtr SparseTopKCategoricalAccuracy(int k = 5, const std::string& name = "sparse_top_k_categorical_accuracy");
+COHORT_EXPORT MetricPtr TopKCategoricalAccuracy(int k = 5, const std::string& name = "top_k_categorical_accuracy");
+COHORT_EXPORT MetricPtr SparseTopKCategoricalAccuracy(int k = 5,
+                                                      const std::string& name = "sparse_top_k_categorical_accuracy");
 
 // The curve under which AUC measures the area.
 enum class Curve { kRoc, kPr };
 // The ways in which AUC sums the area between two thresholds.
 enum class SummationMethod { kInterpolation, kMinoring, kMajoring };
-struct AucOptions {
+struct COHORT_EXPORT AucOptions {
   int num_thresholds = 200;  // more than 1: -1e-7, then i / (num_thresholds - 1), then 1 + 1e-7
   Curve curve = Curve::kRoc;
   SummationMethod summation_method = SummationMethod::kInterpolation;
@@ -95,18 +98,18 @@ struct AucOptions {
 // The area under the curve of a binary classifier, from counts of true and false positives and negatives at thresholds.
 // y_pred must be in [0, 1]; a value outside fails the step with InvalidArgumentError. Each element of y_pred counts as
 // an example.
-MetricPtr AUC(const AucOptions& options = {});
+COHORT_EXPORT MetricPtr AUC(const AucOptions& options = {});
 
 // Returns a metric by one of Keras's names: "AUC", "categorical_accuracy", or a loss such as "mse", whose mean it is.
 // The metric has this name. "accuracy" (or "acc") depends on the shapes. It is binary if y_pred's last dimension is 1.
 // It is sparse if y_true has a lower rank or a last dimension of 1. Otherwise it is categorical. Throws
 // InvalidArgumentError that lists all names if there is no such metric.
-MetricPtr MetricByName(const std::string& name, const Shape& y_true, const Shape& y_pred);
-std::vector<std::string> MetricNames();
+COHORT_EXPORT MetricPtr MetricByName(const std::string& name, const Shape& y_true, const Shape& y_pred);
+COHORT_EXPORT std::vector<std::string> MetricNames();
 
 // An argument of Compile: a metric or its name. A name is resolved when the shapes are known. An unknown name throws at
 // once.
-class MetricArgument {
+class COHORT_EXPORT MetricArgument {
  public:
   MetricArgument(MetricPtr metric) : metric_(std::move(metric)) {}
   MetricArgument(const std::string& name);

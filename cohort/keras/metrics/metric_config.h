@@ -1,5 +1,6 @@
-// What Keras's metrics share in files. A metric writes its options in Serialized(), and a function beside it makes it
-// from them. A new source of metrics adds a function here and to the list in metric.cc. Internal to keras/.
+// Helpers for the form of Keras's metrics in files. A metric returns its options in Serialized(), and a function beside
+// its class makes it from them. A new source of metrics adds a function below and a line to the list in metric.cc.
+// Internal to keras/.
 #pragma once
 
 #include <functional>
@@ -17,7 +18,7 @@ using MetricMaker = std::pair<std::string, std::function<MetricPtr(ConfigReader&
 std::vector<MetricMaker> AccuracyMakers();  // accuracies.cc
 std::vector<MetricMaker> AucMakers();       // auc.cc
 
-// Returns the metric's name, or `fallback` if the file has none. Passes over the dtype.
+// Returns the metric's name, or `fallback` if the file has none. Ignores the dtype.
 std::string ReadMetricName(ConfigReader& reader, const char* fallback);
 
 }  // namespace cohort::keras

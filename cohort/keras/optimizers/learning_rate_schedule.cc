@@ -1,3 +1,5 @@
+// Keras's learning-rate schedules: their classes, their form in files, and the functions that describe them. A class
+// computes the rate with the functions of train/learning_rate.h.
 #include "cohort/keras/optimizers/learning_rate_schedule.h"
 
 #include "cohort/core/error.h"

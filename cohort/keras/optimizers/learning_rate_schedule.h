@@ -10,13 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/keras/files/config.h"
 
 namespace cohort::keras {
 
 // The base of schedules. Immutable and thread-safe; owned through LearningRateSchedulePtr.
-class LearningRateSchedule {
+class COHORT_EXPORT LearningRateSchedule {
  public:
   virtual ~LearningRateSchedule() = default;
   LearningRateSchedule(const LearningRateSchedule&) = delete;
@@ -38,18 +39,18 @@ class LearningRateSchedule {
 
 using LearningRateSchedulePtr = std::shared_ptr<const LearningRateSchedule>;
 
-struct ExponentialDecayOptions {
+struct COHORT_EXPORT ExponentialDecayOptions {
   double initial_learning_rate;
   double decay_steps;
   double decay_rate;
   bool staircase = false;
 };
 // initial * decay_rate^(step / decay_steps). If `staircase`, the exponent is rounded down.
-LearningRateSchedulePtr ExponentialDecay(const ExponentialDecayOptions& options);
+COHORT_EXPORT LearningRateSchedulePtr ExponentialDecay(const ExponentialDecayOptions& options);
 // initial / (1 + decay_rate * step / decay_steps). If `staircase`, step / decay_steps is rounded down.
-LearningRateSchedulePtr InverseTimeDecay(const ExponentialDecayOptions& options);
+COHORT_EXPORT LearningRateSchedulePtr InverseTimeDecay(const ExponentialDecayOptions& options);
 
-struct PolynomialDecayOptions {
+struct COHORT_EXPORT PolynomialDecayOptions {
   double initial_learning_rate;
   double decay_steps;
   double end_learning_rate = 0.0001;
@@ -58,9 +59,9 @@ struct PolynomialDecayOptions {
 };
 // (initial - end) * (1 - step / decay_steps)^power + end, with `step` limited to decay_steps. If `cycle`, decay_steps
 // is instead multiplied by ceil(step / decay_steps), at least by 1.
-LearningRateSchedulePtr PolynomialDecay(const PolynomialDecayOptions& options);
+COHORT_EXPORT LearningRateSchedulePtr PolynomialDecay(const PolynomialDecayOptions& options);
 
-struct CosineDecayOptions {
+struct COHORT_EXPORT CosineDecayOptions {
   double initial_learning_rate;
   double decay_steps;
   double alpha = 0.0;
@@ -70,16 +71,17 @@ struct CosineDecayOptions {
 // initial * ((1 - alpha) * (1 + cos(pi * step / decay_steps)) / 2 + alpha). With warm-up, the rate first grows linearly
 // from initial to warmup_target during warmup_steps. Then the decay begins at warmup_target, and `step` counts from
 // there.
-LearningRateSchedulePtr CosineDecay(const CosineDecayOptions& options);
+COHORT_EXPORT LearningRateSchedulePtr CosineDecay(const CosineDecayOptions& options);
 
 // values[0] while step <= boundaries[0], values[i] while boundaries[i-1] < step <= boundaries[i], then the last value.
-LearningRateSchedulePtr PiecewiseConstantDecay(const std::vector<int64_t>& boundaries,
-                                               const std::vector<double>& values);
+COHORT_EXPORT LearningRateSchedulePtr PiecewiseConstantDecay(const std::vector<int64_t>& boundaries,
+                                                             const std::vector<double>& values);
 // A schedule of the program's own. `at` is LearningRateSchedule::At.
-LearningRateSchedulePtr ScheduleFromFunction(std::string name, std::function<Output(Output iterations)> at);
+COHORT_EXPORT LearningRateSchedulePtr ScheduleFromFunction(std::string name,
+                                                           std::function<Output(Output iterations)> at);
 
 // An argument of optimizers: a number or a schedule.
-class LearningRate {
+class COHORT_EXPORT LearningRate {
  public:
   LearningRate(double value) : value_(value) {}
   LearningRate(LearningRateSchedulePtr schedule) : schedule_(std::move(schedule)) {}

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/files/config.h"
 #include "cohort/keras/optimizers/learning_rate_schedule.h"
 #include "cohort/ops/variables.h"
@@ -18,7 +19,7 @@ namespace cohort::keras {
 
 // An optimizer in a graph, for the variables of one replica. The caller of Make owns it; its graph must outlive it. One
 // thread at a time.
-class GraphOptimizer {
+class COHORT_EXPORT GraphOptimizer {
  public:
   virtual ~GraphOptimizer() = default;
   // Adds the update of all variables that have a gradient: clips, decays weights, updates, then adds 1 to the
@@ -37,7 +38,7 @@ class GraphOptimizer {
 };
 
 // The base of optimizers. Immutable and thread-safe; owned through OptimizerPtr.
-class Optimizer {
+class COHORT_EXPORT Optimizer {
  public:
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
@@ -67,7 +68,7 @@ using OptimizerPtr = std::shared_ptr<const Optimizer>;
 //   name             "": the optimizer's default name ("adam")
 // Describing an optimizer throws InvalidArgumentError for numbers out of range.
 
-struct SGDOptions {
+struct COHORT_EXPORT SGDOptions {
   LearningRate learning_rate = 0.01;
   double momentum = 0.0;  // in [0, 1]
   bool nesterov = false;
@@ -79,9 +80,9 @@ struct SGDOptions {
 };
 // If momentum is 0: var -= lr g. Otherwise: m = momentum m - lr g; var += m, or with nesterov: var += momentum m - lr
 // g.
-OptimizerPtr SGD(const SGDOptions& options = {});
+COHORT_EXPORT OptimizerPtr SGD(const SGDOptions& options = {});
 
-struct AdagradOptions {
+struct COHORT_EXPORT AdagradOptions {
   LearningRate learning_rate = 0.001;
   double initial_accumulator_value = 0.1;
   double epsilon = 1e-7;
@@ -92,9 +93,9 @@ struct AdagradOptions {
   std::string name = "";
 };
 // a += g^2; var -= lr g / sqrt(a + epsilon)
-OptimizerPtr Adagrad(const AdagradOptions& options = {});
+COHORT_EXPORT OptimizerPtr Adagrad(const AdagradOptions& options = {});
 
-struct AdamOptions {
+struct COHORT_EXPORT AdamOptions {
   LearningRate learning_rate = 0.001;
   double beta_1 = 0.9;
   double beta_2 = 0.999;
@@ -108,11 +109,11 @@ struct AdamOptions {
 };
 // t = iterations + 1; alpha = lr sqrt(1 - beta_2^t) / (1 - beta_1^t); m += (g - m)(1 - beta_1); v += (g^2 - v)(1 -
 // beta_2); var -= alpha m / (sqrt(v) + epsilon). With amsgrad, the largest v so far replaces v in the last formula.
-OptimizerPtr Adam(const AdamOptions& options = {});
+COHORT_EXPORT OptimizerPtr Adam(const AdamOptions& options = {});
 // Adam with a weight_decay of 0.004 if none is set.
-OptimizerPtr AdamW(const AdamOptions& options = {});
+COHORT_EXPORT OptimizerPtr AdamW(const AdamOptions& options = {});
 
-struct RMSpropOptions {
+struct COHORT_EXPORT RMSpropOptions {
   LearningRate learning_rate = 0.001;
   double rho = 0.9;
   double momentum = 0.0;
@@ -126,9 +127,9 @@ struct RMSpropOptions {
 };
 // s = rho s + (1 - rho) g^2; d = s + epsilon; b = momentum b + lr g / sqrt(d); var -= b. With centered: a = rho a + (1
 // - rho) g; d = s - a^2 + epsilon.
-OptimizerPtr RMSprop(const RMSpropOptions& options = {});
+COHORT_EXPORT OptimizerPtr RMSprop(const RMSpropOptions& options = {});
 
-struct FtrlOptions {
+struct COHORT_EXPORT FtrlOptions {
   LearningRate learning_rate = 0.001;
   double learning_rate_power = -0.5;  // at most 0
   double initial_accumulator_value = 0.1;
@@ -144,15 +145,15 @@ struct FtrlOptions {
 };
 // p = learning_rate_power; a' = a + g^2; z += g + 2 shrinkage var - (a'^-p - a^-p) / lr var;
 // q = a'^-p / lr + 2 (l2 + beta / (2 lr)); var = (clip(z, -l1, l1) - z) / q; a = a'
-OptimizerPtr Ftrl(const FtrlOptions& options = {});
+COHORT_EXPORT OptimizerPtr Ftrl(const FtrlOptions& options = {});
 
 // Returns an optimizer by Keras's name, in upper or lower case ("adam", "SGD"), with the defaults above. Throws
 // InvalidArgumentError that lists all names if there is no such optimizer.
-OptimizerPtr OptimizerByName(const std::string& name);
-std::vector<std::string> OptimizerNames();
+COHORT_EXPORT OptimizerPtr OptimizerByName(const std::string& name);
+COHORT_EXPORT std::vector<std::string> OptimizerNames();
 
 // An argument of Compile: an optimizer or its name.
-class OptimizerArgument {
+class COHORT_EXPORT OptimizerArgument {
  public:
   OptimizerArgument() = default;
   OptimizerArgument(OptimizerPtr optimizer) : optimizer_(std::move(optimizer)) {}

@@ -70,26 +70,26 @@ TEST_F(FitInputTest, ABatchLargerThanTheDataIsAllOfIt) {
 }
 
 TEST_F(FitInputTest, WaitingForDataIsMeasuredEpochByEpoch) {
-  static constexpr double kSecondsABatch = 0.02;
+  static constexpr std::chrono::milliseconds kTimeOfABatch{20};
   const data::Dataset slow =
       data::Dataset::FromTensorSlices({Counting(Shape{12, 2}), Tensor::Zeros(DType::kInt64, Shape{12})})
           .Batch(4)
           .Map(
               [](const std::vector<Tensor>& element) {
-                std::this_thread::sleep_for(std::chrono::duration<double>(kSecondsABatch));
+                std::this_thread::sleep_for(kTimeOfABatch);
                 return element;
               },
               {{DType::kFloat32, Shape{Shape::kUnknownDim, 2}}, {DType::kInt64, Shape{Shape::kUnknownDim}}});
   quiet.epochs = 2;
   const auto begin = std::chrono::steady_clock::now();
   const History history = model.Fit(slow, quiet);
-  const double all = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  const std::vector<double>& waits = history.data_wait_seconds();
+  const auto all = std::chrono::steady_clock::now() - begin;
+  const std::vector<std::chrono::nanoseconds>& waits = history.data_waits();
   ASSERT_EQ(waits.size(), 2);
   // Three batches of the first epoch and of the second one, whose first batch nothing has prepared; steps take some of
   // the time of the others.
-  EXPECT_GE(waits[0], kSecondsABatch);
-  EXPECT_GE(waits[1], kSecondsABatch);
+  EXPECT_GE(waits[0], kTimeOfABatch);
+  EXPECT_GE(waits[1], kTimeOfABatch);
   EXPECT_LT(waits[0] + waits[1], all);
 }
 

@@ -4,13 +4,14 @@
 #include <optional>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 #include "cohort/data/dataset.h"
 
 namespace cohort::keras {
 
 // Cheap to copy: copies share the tensors' bytes. Immutable.
-class ModelData {
+class COHORT_EXPORT ModelData {
  public:
   ModelData() = default;
   // A dataset of batches. The components of its elements are the inputs, the targets and, optionally, weights [batch]

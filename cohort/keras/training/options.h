@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/data/sharding/auto_shard.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/keras/callbacks/callback.h"
@@ -22,7 +23,7 @@
 namespace cohort::keras {
 
 // The options of Model and Sequential.
-struct ModelOptions {
+struct COHORT_EXPORT ModelOptions {
   std::string name;  // "": "sequential" or "functional"
   // "float32", or "mixed_bfloat16": layers compute in bfloat16, weights stay float32.
   std::string dtype_policy = "float32";
@@ -36,7 +37,7 @@ struct ModelOptions {
 };
 
 // One loss, or one for each output: "mse", {"mse", keras::Huber()}.
-class LossList {
+class COHORT_EXPORT LossList {
  public:
   LossList() = default;
   LossList(const char* name) : losses_{LossArgument(name)} {}
@@ -51,7 +52,7 @@ class LossList {
 };
 
 // The arguments of Model::Compile.
-struct CompileOptions {
+struct COHORT_EXPORT CompileOptions {
   OptimizerArgument optimizer = "rmsprop";
   // The losses of the outputs, in order. A single loss is used for every output. An output with an empty argument is
   // not trained.
@@ -66,7 +67,7 @@ struct CompileOptions {
 };
 
 // The arguments of Model::Fit beside the data.
-struct FitOptions {
+struct COHORT_EXPORT FitOptions {
   int64_t batch_size = 32;  // of tensors; datasets already have batches
   int epochs = 1;           // the number of the last epoch
   int verbose = 1;          // 0 silent, 1 progress bar, 2 one line for each epoch
@@ -97,7 +98,7 @@ struct FitOptions {
 };
 
 // The arguments of Model::Evaluate beside the data.
-struct EvaluateOptions {
+struct COHORT_EXPORT EvaluateOptions {
   int64_t batch_size = 32;
   int verbose = 1;
   int64_t steps = 0;  // 0: until the data end
@@ -106,7 +107,7 @@ struct EvaluateOptions {
 };
 
 // The arguments of Model::Predict beside the data.
-struct PredictOptions {
+struct COHORT_EXPORT PredictOptions {
   int64_t batch_size = 32;
   int64_t steps = 0;
 };

@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/shape.h"
 
 namespace cohort::keras {
 
 // The measurements of one layer, each of which is the root of the mean square. It is infinite if a value is infinite or
 // NaN.
-struct LayerSignal {
+struct COHORT_EXPORT LayerSignal {
   std::string layer;           // path, "conv2d"
   std::string class_name;      // "Conv2D"
   Shape shape;                 // of the output
@@ -24,7 +25,7 @@ struct LayerSignal {
 };
 
 // The measurements of all layers in one step.
-struct SignalReport {
+struct COHORT_EXPORT SignalReport {
   double loss = 0;
   std::vector<LayerSignal> layers;  // in the order of the computation
 

@@ -126,7 +126,7 @@ void StepContext::UpdateMetrics(const std::vector<Output>& y_pred) {
     const std::string scope = StrCat(training() ? "train" : "test", "_metrics/", metric.name, "/");
     for (const MetricState& state : metric.metric->States()) {
       metric.states.emplace_back(
-          graph(), state.shape, ops::Zeros(),
+          graph(), state.shape, cohort::initializers::Zeros(),
           ops::VariableOptions{.name = scope + state.name, .trainable = false, .local = true, .dtype = state.dtype});
     }
     AddTarget(metric.metric->Update(metric.states, y_true, y_pred[wanted.output],

@@ -15,6 +15,7 @@
 #include <memory>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/variables.h"
@@ -25,7 +26,7 @@ namespace cohort::keras {
 struct StepParts;
 
 // Describes the step of one replica. ModelEngine makes and owns it. One thread, while the step's graph is built.
-class StepContext {
+class COHORT_EXPORT StepContext {
  public:
   explicit StepContext(std::unique_ptr<StepParts> parts);  // made by Model
   ~StepContext();
@@ -68,7 +69,7 @@ class StepContext {
 };
 
 // The default steps: predictions, loss and metrics; in training also the update of the weights.
-void DefaultTrainStep(StepContext& step);
-void DefaultTestStep(StepContext& step);
+COHORT_EXPORT void DefaultTrainStep(StepContext& step);
+COHORT_EXPORT void DefaultTestStep(StepContext& step);
 
 }  // namespace cohort::keras

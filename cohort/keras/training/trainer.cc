@@ -240,7 +240,7 @@ Logs Trainer::RunEpochs(const StepFunction& step, Batches* validation, const Fit
     const std::string where = StrCat("epoch ", epoch + 1);
     logs = RunPass(step, batches, {&callbacks, /*testing=*/false, where, &stop_training_, check_replicas},
                    progress.running, &progress.batch);
-    history.AddDataWait(std::chrono::duration<double>(batches.waited() - waited).count());
+    history.AddDataWait(batches.waited() - waited);
     waited = batches.waited();
     epochs_fitted_ = progress.first_pass + epoch - options.initial_epoch + 1;
     if (batches.steps() > 0) callbacks.SetStepsOfAll(batches.steps());

@@ -162,7 +162,7 @@ TEST_P(ControlFlowTest, AnEndlessLoopEndsWithItsStep) {
       ops::While({ops::Const(g_, 0)}, Always, [](Graph& g, const Outputs& v) { return Outputs{Next(g, v[0])}; })[0];
   Session session(g_, "", config());
   RunOptions options;
-  options.timeout_in_ms = 100;
+  options.timeout = std::chrono::milliseconds(100);
   EXPECT_THROW(session.Run({}, {y}, {}, options), DeadlineExceededError);
   std::thread closer([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));

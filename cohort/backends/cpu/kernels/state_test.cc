@@ -55,7 +55,7 @@ TEST_F(StateTest, UpdatesNeverReachAConstantOrAnEarlierRead) {
 }
 
 TEST_F(StateTest, AnAssignedFeedStaysTheCallers) {
-  const ops::Variable w(graph, Shape{2}, ops::Zeros(), {.name = "w"});
+  const ops::Variable w(graph, Shape{2}, initializers::Zeros(), {.name = "w"});
   const Output fed = ops::Placeholder(graph, DType::kFloat32, Shape{2});
   const Tensor value = Tensor::Vector<float>({3, 4});
   run.RunNode(w.Assign(fed), {{fed, value}});
@@ -92,7 +92,7 @@ TEST_F(StateTest, GatherReadsRows) {
 }
 
 TEST_F(StateTest, ScatterChangesRows) {
-  const ops::Variable table(graph, Shape{3, 2}, ops::Zeros(), {.name = "table"});
+  const ops::Variable table(graph, Shape{3, 2}, initializers::Zeros(), {.name = "table"});
   run.RunNode(table.initializer());
   const Output repeated = ops::Const(graph, std::vector<int32_t>{1, 1, 2});
   const Output rows = ops::Const(graph, std::vector<float>{1, 2, 10, 20, 5, 6}, Shape{3, 2});
@@ -111,7 +111,7 @@ TEST_F(StateTest, ScatterChangesRows) {
 }
 
 TEST_F(StateTest, WholeUpdatesStillWorkOnceRowsWereRead) {
-  const ops::Variable table(graph, Shape{2, 1}, ops::Ones(), {.name = "table"});
+  const ops::Variable table(graph, Shape{2, 1}, initializers::Ones(), {.name = "table"});
   run.RunNode(table.initializer());
   run.Run1(table.Gather(ops::Const(graph, std::vector<int32_t>{0})));
   run.RunNode(table.AssignAdd(ops::Const(graph, std::vector<float>{1, 2}, Shape{2, 1})));
@@ -124,7 +124,7 @@ TEST_F(StateTest, WholeUpdatesStillWorkOnceRowsWereRead) {
 }
 
 TEST_F(StateTest, ShapeOfAVariable) {
-  const ops::Variable table(graph, Shape{3, 2}, ops::Zeros(), {.name = "table"});
+  const ops::Variable table(graph, Shape{3, 2}, initializers::Zeros(), {.name = "table"});
   EXPECT_THAT(run.Run1(ops::VariableShape(table.handle())).ToVector<int32_t>(), ElementsAre(3, 2));
   EXPECT_THAT(run.Run1(ops::VariableShape(table.handle(), DType::kInt64)).ToVector<int64_t>(), ElementsAre(3, 2));
 }
@@ -142,7 +142,7 @@ TEST_F(StateTest, VariablesAreSharedByNameAndClearedWithTheirContainer) {
 }
 
 TEST_F(StateTest, RefusesAnotherDTypeOrShape) {
-  const ops::Variable w(graph, Shape{2}, ops::Zeros(), {.name = "w"});
+  const ops::Variable w(graph, Shape{2}, initializers::Zeros(), {.name = "w"});
   EXPECT_THROW(w.Assign(Vector({1, 2, 3})), InvalidArgumentError);
   EXPECT_THROW(w.AssignAdd(ops::Const(graph, 1)), InvalidArgumentError);
   const Output fed = ops::Placeholder(graph, DType::kFloat32, Shape{Shape::kUnknownDim});

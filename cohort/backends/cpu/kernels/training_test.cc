@@ -279,7 +279,7 @@ TEST_F(TrainingTest, RowUpdatesOfAllRowsAreTheDenseUpdate) {
 TEST_F(TrainingTest, OtherDTypesAndManyElements) {
   const ops::Variable w64(graph, Tensor::Scalar(1.0), {.name = "w64"});
   const ops::Variable w16(graph, Tensor::Scalar(bfloat16(1.0f)), {.name = "w16"});
-  const ops::Variable big(graph, Shape{100001}, ops::Ones(), {.name = "big"});
+  const ops::Variable big(graph, Shape{100001}, initializers::Ones(), {.name = "big"});
   Interpreter team(3);
   team.RunNode(ops::GlobalVariablesInitializer(graph));
   team.RunNode(ops::ResourceApplyGradientDescent(w64.handle(), ops::Const(graph, 0.25), ops::Const(graph, 2.0)));

@@ -1,4 +1,4 @@
-#include "cohort/device/logical_devices.h"
+#include "cohort/device/device_config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,53 @@
+// DeviceConfig: what config:: (device/logical_devices.h) has set, for the parts of Cohort that make devices.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cohort/core/mutex.h"
+#include "cohort/device/logical_devices.h"
+
+namespace cohort::config {
+
+// Holds what the functions of config:: set. They use Global(); tests make their own. Thread-safe.
+class DeviceConfig {
+ public:
+  // Returns the settings of the process, which exist as long as the process.
+  static DeviceConfig& Global();
+  // The machine has one CPU.
+  DeviceConfig();
+
+  // Adds a physical device. Each backend calls it for each of its devices, in order. Throws AlreadyExistsError if there
+  // is a device of this name.
+  void AddPhysical(const PhysicalDevice& device);
+  std::vector<PhysicalDevice> ListPhysical(const std::string& device_type) const;
+  std::vector<LogicalDevice> ListLogical(const std::string& device_type);
+  void SetVisible(const std::vector<PhysicalDevice>& devices, const std::string& device_type);
+  void SetLogical(const PhysicalDevice& device, int count);
+  void SetMemoryGrowth(const PhysicalDevice& device, bool enable);
+  // Makes all later Set calls throw. Their messages name the `user` of the first Fix, for example "the first session".
+  void Fix(const std::string& user);
+  // Returns the visible physical devices of a type.
+  std::vector<PhysicalDevice> Visible(const std::string& device_type) const;
+  // Returns whether the machine has devices of the type and none of them is visible.
+  bool IsHidden(const std::string& device_type) const;
+  // Returns the number of logical devices of all visible devices of a type.
+  int Count(const std::string& device_type) const;
+  // Returns whether SetLogical was called for a device of the type.
+  bool IsSet(const std::string& device_type) const;
+
+ private:
+  struct Entry {
+    PhysicalDevice device;
+    bool visible = true;
+    int logical = 0;  // 0: SetLogical was not called; there is one logical device
+  };
+  void CheckSettable(const char* call) const COHORT_REQUIRES(mu_);
+  Entry& Find(const PhysicalDevice& device, const char* call) COHORT_REQUIRES(mu_);
+
+  mutable Mutex mu_;
+  std::vector<Entry> entries_ COHORT_GUARDED_BY(mu_);
+  std::string fixed_by_ COHORT_GUARDED_BY(mu_);
+};
+
+}  // namespace cohort::config
