@@ -20,9 +20,9 @@ struct PlacementOptions {
 //
 // The nodes of a colocation group (colocation.h) get one device, which has all fields that any of them
 // requests and for whose type all have a kernel. Of several: the default task's first, then by job, replica,
-// task, type and number. Types other than CPU are taken only where one is requested. Nodes that no group and
-// no request binds follow their data where they can: one without inputs stands with its consumers when these
-// share a device, Shape, Size and Rank stand with the producer of their input.
+// task, type and number. Types whose backend takes unplaced nodes go before the host's; other types are taken only if
+// one is requested. Nodes that no group and no request binds follow their data where they can: one without inputs
+// stands with its consumers when these share a device, Shape, Size and Rank stand with the producer of their input.
 //
 // Throws InvalidArgumentError that names op, node, requested device and the devices there are; for a group
 // that cannot be brought together, two nodes and their requests.
