@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cohort/cluster/cluster_spec.h"
+#include "cohort/device/update_observer.h"
 #include "cohort/runtime/session.h"
 
 namespace cohort {
@@ -37,6 +38,8 @@ struct ServerOptions {
   std::chrono::milliseconds reconnect_limit{0};
   // How often a call that waits for a task says that the task is missing; 0 = never.
   std::chrono::milliseconds missing_interval{10000};
+  // Is given every update of this task's variables. Null: nobody is.
+  std::shared_ptr<UpdateObserver> update_observer;
 };
 
 // Thread-safe. Several servers may live in one process.

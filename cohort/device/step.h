@@ -7,6 +7,7 @@
 
 #include "cohort/core/tensor.h"
 #include "cohort/device/cancellation.h"
+#include "cohort/device/client_id.h"
 #include "cohort/device/rendezvous.h"
 #include "cohort/device/step_error.h"
 #include "cohort/graph/graph.h"
@@ -16,8 +17,7 @@ namespace cohort {
 // Which thread runs the kernels of a step.
 enum class StepMode {
   // The thread that starts the step, and after a wait the thread that brings the value. An expensive kernel moves the
-  // rest
-  // of the step to the device's compute thread if that has a team of several threads.
+  // rest of the step to the device's compute thread if that has a team of several threads.
   kInline,
   // The same, but an expensive kernel always moves, so that network threads stay free.
   kNetwork,
@@ -37,11 +37,12 @@ struct StepInfo {
   int64_t step_id = 0;
   Rendezvous* rendezvous = nullptr;
   CancellationManager* cancellation = nullptr;
-  std::span<Tensor> args;             // values of the partition's _Arg nodes, by their "index"
-  std::span<Tensor> rets;             // its _Retval nodes put their values here
-  const CallFrame* caller = nullptr;  // of a function's body
-  bool in_update_gate = false;        // of a function's body: the caller's step is inside and stays there
-  StepError* error = nullptr;         // on a device with streams
+  std::span<Tensor> args;              // values of the partition's _Arg nodes, by their "index"
+  std::span<Tensor> rets;              // its _Retval nodes put their values here
+  const CallFrame* caller = nullptr;   // of a function's body
+  bool in_update_gate = false;         // of a function's body: the caller's step is inside and stays there
+  StepError* error = nullptr;          // on a device with streams
+  const StepOrigin* origin = nullptr;  // of a session's step
 };
 
 }  // namespace cohort

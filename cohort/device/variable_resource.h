@@ -23,10 +23,13 @@ namespace cohort {
 // readers and updates stand on the stream in the order in which they saw the variable.
 class VariableResource : public Resource {
  public:
-  // The second buffers of updates come from `allocator`, which must live as long as there are updates.
-  VariableResource(std::string name, DType dtype, Shape shape, Allocator& allocator = HostAllocator());
+  // The second buffers of updates come from `allocator`, which must live as long as there are updates. `container` is
+  // the one of the ResourceManager that the variable is in.
+  VariableResource(std::string name, DType dtype, Shape shape, Allocator& allocator = HostAllocator(),
+                   std::string container = ResourceManager::kDefaultContainer);
 
   const std::string& name() const { return name_; }
+  const std::string& container() const { return container_; }
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }  // as declared: dimensions may be unknown
   bool initialized() const { return initialized_.load(std::memory_order_acquire); }
@@ -84,6 +87,7 @@ class VariableResource : public Resource {
   Tensor TargetOfUpdate() const COHORT_REQUIRES(mu_);
 
   const std::string name_;
+  const std::string container_;
   const DType dtype_;
   const Shape shape_;
   Allocator& allocator_;

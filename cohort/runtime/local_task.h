@@ -14,17 +14,18 @@ namespace cohort {
 
 // Reaches a task of this process without any hop, and is what a server runs steps with. `devices` are shared with all
 // that runs there. Thread-safe. Its end cancels the steps under way and waits for them.
+// `self` is this task, and its process is the client of sessions whose master is here.
 class LocalTask : public TaskClient {
  public:
   // Makes what sends an executable's values to other tasks; called by Register, so it may wait and throw. Null if there
   // are no other tasks.
   using SenderMaker = std::function<std::unique_ptr<ValueSender>(const ExecutableSpec&)>;
 
-  LocalTask(std::string name, std::shared_ptr<const DeviceSet> devices, std::shared_ptr<TaskResources> resources,
+  LocalTask(ClientId self, std::shared_ptr<const DeviceSet> devices, std::shared_ptr<TaskResources> resources,
             SenderMaker make_sender = nullptr);
   ~LocalTask() override;
 
-  const std::string& name() const override { return name_; }
+  const std::string& name() const override { return self_.task; }
   const std::vector<DeviceAttributes>& devices() const override { return attributes_; }
   void Register(ExecutableSpec spec) override;
   void StartStep(const ExecutableKey& key, int64_t step, std::vector<Tensor> args, Executor::Mode mode,
@@ -52,7 +53,7 @@ class LocalTask : public TaskClient {
   Status UnknownExecutable(const ExecutableKey& key) const;
   void CloseExecutables(const std::function<bool(const ExecutableKey&)>& which, const Status& why);
 
-  const std::string name_;
+  const ClientId self_;
   const std::shared_ptr<const DeviceSet> devices_;
   const std::shared_ptr<TaskResources> resources_;
   const SenderMaker make_sender_;

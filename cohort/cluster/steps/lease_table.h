@@ -11,15 +11,9 @@
 #include <vector>
 
 #include "cohort/core/mutex.h"
+#include "cohort/device/client_id.h"
 
 namespace cohort {
-
-// The process that is the master of a session. It keeps its id when it connects again.
-struct ClientId {
-  std::string task;
-  uint64_t incarnation = 0;
-  friend bool operator==(const ClientId&, const ClientId&) = default;
-};
 
 // A session's plans and step state on a task live as long as its lease. A lease belongs to a client, not to a
 // connection: it ends when the client closes the session, or when the client's last connection has closed and the
