@@ -1,6 +1,6 @@
-// Steps of a cluster, to be run by `cohort launch`; see kUsage. Every worker prints one JSON object a line; values are
-// checked, and a wrong one is an error. The peers: bench/peers/tf_null_step.py, tf_bulk.py, tf_cluster.py --startup,
-// grpc_stream.cc.
+// Measures steps of a cluster; see kUsage. `cohort launch` runs it. Every worker prints one JSON object on each line.
+// Values are checked, and a wrong value is an error. The peers are bench/peers/tf_null_step.py, tf_bulk.py,
+// tf_cluster.py --startup and grpc_stream.cc.
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -18,15 +18,16 @@ namespace {
 
 constexpr char kUsage[] =
     "usage: cohort launch --ps=N --workers=N -- cluster_steps WHAT [--seconds=S]\n"
-    "  null_step  one scalar read from each parameter server, by all workers at once\n"
-    "  bulk       100 MiB read from parameter server 0 by worker 0, and 100 MiB of gradients applied\n"
-    "  startup    from Server() to the end of the first step of a linear regression\n"
-    "--seconds: of each kind of step (2)\n";
+    "WHAT is one of:\n"
+    "  null_step    all workers at once read one scalar from each parameter server\n"
+    "  bulk         worker 0 reads 100 MiB from parameter server 0, and applies 100 MiB of gradients there\n"
+    "  startup      the time from Server() to the end of the first step of a linear regression\n"
+    "  --seconds=S  measure each kind of step for S seconds (2)\n";
 
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kTensors = 25;
-constexpr int64_t kFloats = 1 << 20;  // of one tensor: 4 MiB
+constexpr int64_t kFloats = 1 << 20;  // elements of one tensor: 4 MiB
 constexpr float kStartValue = 1000.0f;
 
 double Millis(Clock::duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
@@ -35,10 +36,10 @@ void Require(bool right, const std::string& what, double value) {
   if (!right) throw InternalError(StrCat("[cluster_steps] wrong result: ", what, " is ", value));
 }
 
-// Milliseconds.
+// Collects times in milliseconds.
 class Times {
  public:
-  // Runs `step` again and again and notes each time, after some steps that do not count.
+  // Runs `step` again and again, and notes the time of each call after a warm-up.
   template <typename Step>
   Times(double seconds, const Step& step) {
     for (int i = 0; i < 3; ++i) step();
@@ -63,7 +64,7 @@ void WaitUntilReady(Session& session, Output report) {
   }
 }
 
-// A place where the workers wait for each other: a counter on parameter server 0.
+// Lets the workers wait for each other. It is a counter on parameter server 0.
 class MeetingPoint {
  public:
   MeetingPoint(Graph& graph, const std::string& name, int workers) : workers_(workers) {
@@ -116,11 +117,11 @@ void NullStep(const Server& server, double seconds) {
               server.task(), times.At(0.5), times.At(0.99), times.count());
 }
 
-// 25 parameters on the parameter server, and as many gradients on the worker.
+// A model with 25 parameters on the parameter server, and as many gradients on the worker.
 struct BulkModel {
   Graph graph;
-  Output pulled;    // [25]: the last element of each parameter, taken on the worker, so that all of it travels
-  Output extremes;  // [50]: least and greatest of each, found on the parameter server
+  Output pulled;    // [25]: the last element of each parameter, read on the worker, so that the whole parameter travels
+  Output extremes;  // [50]: the least and the greatest element of each parameter, computed on the parameter server
   std::vector<Node*> push;
 
   BulkModel() {
@@ -176,7 +177,7 @@ void Bulk(const Server& server, double seconds) {
   CheckAll(pull({})[0], expected, "pulled element");
 }
 
-// The model of examples/linear_regression, with the Supervisor that the peer has too.
+// Measures the start of the model of examples/linear_regression, with the Supervisor that the peer has, too.
 void Startup(Server& server, Clock::time_point begin) {
   Graph graph;
   const MeetingPoint end(graph, "end", server.cluster().num_tasks("worker"));
@@ -224,7 +225,7 @@ int Main(const std::string& what, double seconds, const ServerOptions& options) 
   if (what == "bulk") Bulk(server, seconds);
   if (what == "startup") Startup(server, begin);
   std::fflush(stdout);
-  if (server.is_chief() && what != "startup") server.AnnounceDone();  // the Supervisor has done it
+  if (server.is_chief() && what != "startup") server.AnnounceDone();  // with "startup" the Supervisor has done it
   return 0;
 }
 

@@ -1,9 +1,10 @@
-// All-reduce of float32 sums: ours between processes of this host ("grpc"), the same without the memory that they share
-// ("grpc_alone"), ours between members of one process, and Gloo's algorithms between processes over TCP. Every figure
-// has processes (and a Gloo context) of its own; a barrier stands before each all-reduce, and rank 0's clock counts.
-// "mixed" is 4 KB, 1 MB and 11.55 MB one after the other. With
-// --before the same connections have reduced so many bytes many times before: Gloo stalls where that was little.
-// Prints one JSON line a figure: {"side", "algorithm", "members", "bytes" (0: mixed), "median_us", "p99_us", "count"}.
+// Measures all-reduce of float32 sums. The sides are: Cohort between processes of this host ("grpc"), the same without
+// shared memory ("grpc_alone"), Cohort between members of one process, and Gloo's algorithms between processes over
+// TCP. Each figure has its own processes (and its own Gloo context). A barrier comes before each all-reduce, and the
+// clock of rank 0 counts. "mixed" is 4 KB, 1 MB and 11.55 MB one after another. With --before=BYTES, the same
+// connections have reduced so many bytes many times before. Gloo stalls if these bytes were few.
+// Prints one JSON line for each figure: {"side", "algorithm", "members", "bytes" (0: mixed), "median_us", "p99_us",
+// "count"}.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,15 +46,15 @@ struct Flags {
   std::string algorithm = "auto";
   int64_t before = 0;
   int64_t segment = 0;
-  double effort = 1;      // of the usual number of repeats
-  unsigned limit_s = 60;  // of one figure
+  double effort = 1;      // factor of the usual number of repeats
+  unsigned limit_s = 60;  // seconds for one figure
 };
 
 struct Case {
   std::string side;
   std::string algorithm;
   int members = 2;
-  std::vector<int64_t> counts;  // of the vectors that are reduced one after the other
+  std::vector<int64_t> counts;  // elements of the vectors that are reduced one after another
   int64_t before = 0;           // bytes
   int warmups = 1;
   int repeats = 1;
@@ -61,7 +62,7 @@ struct Case {
 
 class OurRank final : public Rank {
  public:
-  // `keep`: the vectors stay as they are, and sums are new tensors, because members of one process share them.
+  // If `keep` is true, the vectors do not change, and sums are new tensors, because members of one process share them.
   OurRank(std::shared_ptr<Communicator> communicator, bool keep)
       : communicator_(std::move(communicator)), keep_(keep) {}
 
@@ -131,14 +132,14 @@ void Check(Rank& rank, int number, const Case& work) {
     }
   }
   rank.Barrier();
-  rank.Prepare(work.counts);  // zeros: sums stay small
+  rank.Prepare(work.counts);  // the vectors are zeros, so that sums stay small
 }
 
 int RepeatsBefore(int64_t bytes) {
   return bytes == 0 ? 0 : static_cast<int>(std::clamp<int64_t>((int64_t{1} << 30) / bytes, 5, 1000));
 }
 
-// Rank 0 prints.
+// Measures one case. Rank 0 prints the result.
 void Measure(Rank& rank, int number, const Case& work) {
   if (work.before > 0) rank.Prepare({work.before / 4});
   for (int i = 0; i < RepeatsBefore(work.before); ++i) {
@@ -219,7 +220,7 @@ pid_t Fork(unsigned limit_s, const std::function<void()>& child) {
   _exit(0);
 }
 
-// False where a process failed or ran longer than its limit.
+// Runs the processes of one case. Returns false if a process failed or ran longer than its limit.
 bool Run(const Case& work, const Flags& flags) {
   std::vector<pid_t> children;
   std::vector<tools::PortReservation> ports;
@@ -319,7 +320,12 @@ Flags Parse(int argc, char** argv) {
           asked ? stdout : stderr,
           "usage: collective_bench [--sides=in_process,grpc,grpc_alone,gloo] [--members=2,4] [--bytes=4096,...,0]\n"
           "         [--algorithm=auto|ring|direct|halving_doubling|doubling|hierarchical|gloo] [--segment=BYTES]\n"
-          "         [--before=BYTES] [--effort=1] [--limit_s=60]\n--bytes 0 is a mix of sizes.\n");
+          "         [--before=BYTES] [--effort=1] [--limit_s=60]\n"
+          "  --bytes=0         measure a mix of sizes\n"
+          "  --segment=BYTES   the largest message (default: chosen by what was measured)\n"
+          "  --before=BYTES    first reduce so many bytes many times\n"
+          "  --effort=FACTOR   multiply the number of repeats\n"
+          "  --limit_s=N       end a figure that takes longer than N seconds\n");
       std::exit(asked ? 0 : 2);
     }
     it->second(arg.substr(equals + 1));

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Runs our benchmarks and their peers by turns and prints one table: medians, ratios, and whether a target is met.
 
-Every figure of a row is measured in the same run: in each round each side starts its processes once, and every other
-round goes through the sides backwards. Results are checked for their values on both sides. A side that fails is told
-in the table and below it, and the exit status is then 1; a target that is not met is no failure.
+Every figure of a row is measured in the same run. In each round each side starts its processes once. Every second round
+goes through the sides backwards. The values of the results are checked on both sides. If a side fails, the table and the
+lines below it say so, and the exit status is 1. It is not a failure if a target is not met.
 
-Needs a release build (./dev bench peers makes it) and the peers' environment (made by bench/peers/venv.sh).
+It needs a release build (./dev bench peers makes it) and the peers' environment (bench/peers/venv.sh makes it).
 """
 
 import argparse
@@ -39,12 +39,13 @@ ROWS = {
 def parse():
     parser = argparse.ArgumentParser(prog="./dev bench peers", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", metavar="ROW[,ROW]", default=",".join(ROWS), help=f"of {', '.join(ROWS)}")
-    parser.add_argument("--rounds", type=int, default=3, help="starts of each side (3)")
-    parser.add_argument("--quick", action="store_true", help="one short round, to see that everything runs; the "
-                                                             "figures mean little")
-    parser.add_argument("--markdown", metavar="FILE", type=pathlib.Path, help="also write the table there; into its place, if the "
-                        "file has one as docs/benchmarks.md has: then all rows have to be measured, in all rounds")
+    parser.add_argument("--only", metavar="ROW[,ROW]", default=",".join(ROWS),
+                        help=f"run only these rows. Rows: {', '.join(ROWS)}")
+    parser.add_argument("--rounds", type=int, default=3, help="start each side so many times (3)")
+    parser.add_argument("--quick", action="store_true", help="run one short round, to see that everything runs; "
+                                                             "the figures mean little")
+    parser.add_argument("--markdown", metavar="FILE", type=pathlib.Path, help="also write the table to FILE. If the "
+                        "file has a place for it, as docs/benchmarks.md has, all rows have to be measured in all rounds")
     args = parser.parse_args()
     args.only = args.only.split(",")
     for row in args.only:
@@ -60,7 +61,7 @@ def parse():
 
 
 def run_row(name, python, args):
-    """The row's lines of the table, and what failed."""
+    """Returns the row's lines of the table, and the sides that failed."""
     load = turns.ForeignLoad()
     try:
         contestants, lines = ROWS[name](python, args.quick)

@@ -1,4 +1,4 @@
-"""The comparison tells the truth: verdicts, failures, time limits, and no process left. Run by ctest."""
+"""Tests bench/compare.py: its verdicts, failures and time limits are right, and no process is left. ctest runs it."""
 
 import pathlib
 import tempfile

@@ -1,5 +1,5 @@
-// The guide network (that of examples/fashion_mnist: a 3x3 convolution and five separable ones), made by hand with its
-// SGD step, and as a Keras model: what the benchmarks around it share.
+// The guide network, which several benchmarks use. It is the network of examples/fashion_mnist: a 3x3 convolution and
+// five separable ones. It is made by hand with its SGD step, and as a Keras model.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ inline constexpr GuideSeparable kGuideSeparables[] = {
     {28, 128, 128, true}, {14, 128, 256, false}, {14, 256, 256, true}, {7, 256, 512, false}, {7, 512, 512, true}};
 inline constexpr int64_t kGuideFlat = 3 * 3 * 512;
 
-// scale sin(i) in float32 or bfloat16.
+// Returns a tensor with the values scale sin(i), in float32 or bfloat16.
 Tensor SineValues(DType dtype, const Shape& shape, float scale = 0.1f);
 
-// With float32 variables, computed in `dtype`; fed with the same batch in every step.
+// The network by hand, with float32 variables, computed in `dtype`. Each step gets the same batch.
 class GuideNetwork {
  public:
   GuideNetwork(int64_t batch, DType dtype);
 
-  // A session with `threads` and initialized variables.
+  // A session with `threads` threads and initialized variables.
   class Run {
    public:
     Run(GuideNetwork& network, int threads);
@@ -52,7 +52,7 @@ class GuideNetwork {
   Node* init_ = nullptr;
 };
 
-// As the guide writes it, not compiled yet. Takes [batch, 28, 28, 1] f32 and classes 0 to 9.
+// Returns the network as a Keras model, not compiled. It takes [batch, 28, 28, 1] f32 and classes 0 to 9.
 keras::Sequential KerasGuideNetwork(const keras::ModelOptions& options);
 
 }  // namespace cohort

@@ -1,5 +1,6 @@
-// A training step (SGD) of the guide network, against the sum of the times of its oneDNN primitives alone, which no
-// program that uses them can beat.
+// Measures a training step (SGD) of the guide network, and the sum of the times of its oneDNN primitives alone. A
+// program that uses the same primitives cannot be faster than that sum. The step is measured first: its time, the
+// memory that it holds, and its peak. Then the primitives are timed one by one.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -29,21 +30,21 @@ double MedianMs(const std::function<void()>& run) {
     run();
     times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
   }
-  std::nth_element(times.begin() + 2, times.begin() + 4, times.end());  // the first two warm up
+  std::nth_element(times.begin() + 2, times.begin() + 4, times.end());  // the first two times are the warm-up
   return times[4];
 }
 
-// Host memory that the allocator has from the system, used and cached.
+// Returns the host memory that the allocator has from the system, used and cached.
 double HeldMib() {
   const AllocatorStats stats = HostAllocatorStats();
   return static_cast<double>(stats.bytes_in_use + stats.bytes_cached) / (1 << 20);
 }
 
-// The most memory that this process has had resident since this was made, beyond what it had then.
+// Measures the most resident memory of this process since the object was made, minus the memory at that time.
 class PeakMemory {
  public:
   PeakMemory() {
-    std::ofstream("/proc/self/clear_refs") << "5";  // forgets the earlier peak
+    std::ofstream("/proc/self/clear_refs") << "5";  // resets the peak
     start_ = Mib("VmRSS:");
   }
   double mib() const { return Mib("VmHWM:") - start_; }
@@ -62,11 +63,11 @@ class PeakMemory {
 
 struct Measured {
   double ms = 0;        // median of a step
-  double mib = 0;       // what is held after the steps, more than before them
-  double peak_mib = 0;  // resident, at most, more than before the first step
+  double mib = 0;       // memory that is held after the steps and was not held before
+  double peak_mib = 0;  // the most resident memory, minus that before the first step
 };
 
-// The loss has to fall.
+// Runs steps and measures them. Checks that the loss falls.
 Measured Steps(int64_t batch, DType dtype, int threads) {
   GuideNetwork network(batch, dtype);
   TrimHostAllocator();
@@ -80,7 +81,8 @@ Measured Steps(int64_t batch, DType dtype, int threads) {
   return {ms, HeldMib() - held, peak.mib()};
 }
 
-// Its primitives, one by one, in the order of channels that the plan uses, each on buffers of its own.
+// Times the primitives of the network one by one, in the order of channels that the plan uses. Each has buffers of its
+// own.
 class Primitives {
  public:
   Primitives(int64_t batch, DType dtype, int threads) : batch_(batch), dtype_(dtype), threads_(threads) {
@@ -118,7 +120,8 @@ class Primitives {
 
   size_t Bytes(const Shape& shape) const { return static_cast<size_t>(shape.num_elements()) * DTypeSize(dtype_); }
 
-  // Forward with bias and SELU where it is `activated`, with the gradient of SELU then.
+  // Times a convolution and its gradients. If `activated` is true, it has a bias and SELU, and the gradient of SELU is
+  // timed, too.
   void Convolution(const Shape& filter, int64_t size, int64_t in, bool activated, bool input_gradient) {
     cpu::UseThreads(threads_);
     cpu::ConvolutionSpec spec;
@@ -206,7 +209,7 @@ class Primitives {
   Node* node_ = graph_.Op("NoOp").Finish();
 };
 
-// Arguments: images a step, threads, 1 for bfloat16.
+// The arguments are: images in one step, threads, 1 for bfloat16.
 void Step(benchmark::State& state) {
   const int64_t batch = state.range(0);
   const int threads = static_cast<int>(state.range(1));

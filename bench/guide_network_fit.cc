@@ -1,6 +1,6 @@
-// Trains the guide network by Fit under a strategy, on images in memory, and prints how long a step takes, as one
-// JSON object a process: the median of single steps after some that do not count. Several processes are started by
-// `cohort launch`, or by hand with TF_CONFIG; see kUsage.
+// Trains the guide network with Fit under a strategy, on images in memory. Each process prints one JSON object with the
+// median time of single steps after a warm-up. `cohort launch` starts several processes, or they are started by hand
+// with TF_CONFIG; see kUsage.
 #include <sched.h>
 
 #include <chrono>
@@ -26,14 +26,14 @@ namespace {
 constexpr char kUsage[] =
     "usage: guide_network_fit [--strategy=one_device|mirrored|multi_worker] [FLAGS]\n"
     "       cohort launch --workers=2 -- guide_network_fit --strategy=multi_worker [FLAGS]\n"
-    "  --batch=N         images of a step, of all replicas together (128)\n"
-    "  --replicas=N      of mirrored, on logical CPUs of this process (2)\n"
-    "  --threads=N       of each device (1)\n"
-    "  --steps=N         that count (12)\n"
-    "  --warmup=N        that do not (3)\n"
-    "  --bytes_per_pack=N  of gradients that travel together (chosen by the strategy)\n"
-    "  --pin             stay on one core: task 0 on the first one, task 1 on the second one, ...\n"
-    "  --allow_insecure  work without TLS beyond this machine\n";
+    "  --batch=N           images in one step of all replicas together (128)\n"
+    "  --replicas=N        replicas with mirrored, on logical CPUs of this process (2)\n"
+    "  --threads=N         threads of each device (1)\n"
+    "  --steps=N           steps to measure (12)\n"
+    "  --warmup=N          steps before them that are not measured (3)\n"
+    "  --bytes_per_pack=N  bytes of gradients that travel together (chosen by the strategy)\n"
+    "  --pin               run on one core: task 0 on the first core, task 1 on the second core, ...\n"
+    "  --allow_insecure    listen beyond this machine, although there is no TLS\n";
 
 struct Flags {
   std::string strategy = "one_device";
@@ -47,7 +47,7 @@ struct Flags {
   bool allow_insecure = false;
 };
 
-// False where there is no such flag or its value is none.
+// Reads one flag. Returns false if there is no such flag or its value is invalid.
 bool Take(std::string_view argument, Flags* flags) {
   if (argument == "--pin") return flags->pin = true;
   if (argument == "--allow_insecure") return flags->allow_insecure = true;
@@ -68,7 +68,8 @@ bool Take(std::string_view argument, Flags* flags) {
   return false;
 }
 
-// Of the cores that this process may use, to the one of its task; threads that it makes from now on stay there too.
+// Pins this thread to one core, by the index of the task among the cores that this process may use. Threads that it
+// makes later are pinned there, too.
 void PinToCoreOfTask() {
   const int task = TFConfigClusterResolver().task_id().value_or(0);
   cpu_set_t usable, own;
@@ -98,7 +99,7 @@ distribute::StrategyPtr MakeStrategy(const Flags& flags) {
   return distribute::OneDevice("/cpu:0");
 }
 
-// When each batch was done, and its loss.
+// Records the time of the end of each batch, and its loss.
 class StepClock final : public keras::Callback {
  public:
   using Clock = std::chrono::steady_clock;
@@ -106,14 +107,14 @@ class StepClock final : public keras::Callback {
     ends_.push_back(Clock::now());
     losses_.push_back(logs.loss());
   }
-  // Of the steps behind `warmup` ones.
+  // Returns the median of the steps after the first `warmup` steps.
   double MedianMs(int64_t warmup) const {
     std::vector<double> times;
     for (size_t i = static_cast<size_t>(warmup); i < ends_.size(); ++i)
       times.push_back(std::chrono::duration<double, std::milli>(ends_[i] - ends_[i - 1]).count());
     return Median(std::move(times));
   }
-  // The loss has to fall.
+  // Checks that the loss has fallen.
   void Check() const {
     const auto middle = losses_.begin() + static_cast<std::ptrdiff_t>(losses_.size() / 2);
     const double first = std::accumulate(losses_.begin(), middle, 0.0) / static_cast<double>(middle - losses_.begin());

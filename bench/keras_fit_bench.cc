@@ -1,6 +1,6 @@
-// What Fit adds to a training step: batches of shuffled images, the loop, running losses and metrics, against the bare
-// step of the same network made by hand; and how much of its time Fit waits for batches, as History has it. Medians of
-// runs that alternate, in one process.
+// Measures the time that Fit adds to a training step: for batches of shuffled images, the loop, losses and metrics. It
+// is compared with the bare step of the same network made by hand. Also measures how long Fit waits for batches
+// (History). The figures are medians of runs that alternate in one process.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ double Seconds(const std::function<void()>& run) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// A perceptron of one hidden layer, with SGD and accuracy.
+// A perceptron with one hidden layer, SGD and accuracy, made by hand.
 class Bare {
  public:
   Bare(const data::ImageDataset& images, int64_t batch, int64_t hidden) : batch_(batch) {
@@ -65,7 +65,7 @@ class Bare {
   std::optional<Callable> step_;
 };
 
-// Runs of so many steps, by turns; each function does all of them.
+// Compares runs of `steps` steps, by turns. Each function does all steps of a run.
 void Compare(benchmark::State& state, int64_t steps, int64_t batch, const std::function<void()>& bare,
              const std::function<keras::History()>& fit) {
   fit();
@@ -88,7 +88,7 @@ void Compare(benchmark::State& state, int64_t steps, int64_t batch, const std::f
   state.counters["images_per_s"] = count * static_cast<double>(batch) / Median(fits);
 }
 
-// Arguments: images a step, hidden units.
+// The arguments are: images in one step, hidden units.
 void Fit(benchmark::State& state) {
   const int64_t batch = state.range(0), hidden = state.range(1);
   const data::ImageDataset images = data::GeneratedImages(1, kImages, 1);
@@ -103,7 +103,8 @@ void Fit(benchmark::State& state) {
       [&] { return model.Fit(images.train_images, images.train_labels, {.batch_size = batch, .verbose = 0}); });
 }
 
-// The network of examples/fashion_mnist, as that program writes it. Arguments: images a step, threads.
+// Measures the network of examples/fashion_mnist, written as in that program. The arguments are: images in one step,
+// threads.
 void FitGuideNetwork(benchmark::State& state) {
   constexpr int kSteps = 4;
   const int64_t batch = state.range(0);

@@ -1,5 +1,5 @@
-// What one kernel costs, without an executor around it: tiny tensors (the overhead of an op) and large ones
-// (the rate).
+// Measures single kernels without an executor. Tiny tensors show the overhead of an op, large ones show the rate. Each
+// benchmark builds a graph with one op, makes its kernel, and calls it again and again.
 #include <benchmark/benchmark.h>
 
 #include <functional>
@@ -32,8 +32,8 @@ Tensor Filled(DType dtype, const Shape& shape) {
   return tensor;
 }
 
-// Runs the kernel of the node that `build` returns over and over on the given float32 inputs (in-place
-// results are not possible, as the inputs stay).
+// Runs the kernel of the node that `build` returns again and again on the given float32 inputs. It cannot work in
+// place, because the inputs are kept.
 void RunKernel(benchmark::State& state, const std::vector<Tensor>& inputs,
                const std::function<Output(const std::vector<Output>&)>& build) {
   RegisterOps();
@@ -52,7 +52,7 @@ void RunKernel(benchmark::State& state, const std::vector<Tensor>& inputs,
       places.push_back(static_cast<int32_t>(slots.size()));
       slots.push_back(input.node->attr<Tensor>("value"));
     } else {
-      places.push_back(input.node->id());  // placeholders are the first nodes
+      places.push_back(input.node->id());  // the placeholders are the first nodes
     }
   }
   uses.assign(slots.size(), 2);
@@ -117,8 +117,8 @@ void MatMul(benchmark::State& state) {
 }
 BENCHMARK(MatMul)->Arg(4)->Arg(8)->Arg(12)->Arg(16)->Arg(20)->Arg(32)->Arg(512);
 
-// relu(x w + bias) of [rows, k] and [k, n], as one kernel (`fused`) or as three, where those after the product work in
-// place.
+// Measures relu(x w + bias) of [rows, k] and [k, n], as one kernel (`fused`) or as three kernels. Of the three, those
+// after the product work in place.
 void Dense(benchmark::State& state) {
   RegisterOps();
   RegisterBackends();

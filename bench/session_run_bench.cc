@@ -1,5 +1,6 @@
-// A step of a local session on chains of 1 to 1000 small ops: x of shape [1, 8] is fed anew, the result is checked.
-// The peers run the same chain: bench/peers/tf_capi_session_run.cc, bench/peers/tf_session_run.py.
+// Measures a step of a local session on chains of 1 to 1000 small ops. Each step has a new feed x of shape [1, 8], and
+// the result is checked. The peers run the same chain: bench/peers/tf_capi_session_run.cc,
+// bench/peers/tf_session_run.py.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -14,8 +15,8 @@ namespace {
 
 constexpr int64_t kWidth = 8;
 
-// The peers' chain: op 0 multiplies by -1, op 1 adds 1, op 2 multiplies by -1, op 3 adds 3, ... (op i adds i % 7).
-// Exact in float32.
+// The chain of the peers. Op 0 multiplies by -1, op 1 adds 1, op 2 multiplies by -1, op 3 adds 3, ... (op i adds i %
+// 7). The results are exact in float32.
 struct Chain {
   Graph graph;
   Output x;
@@ -53,8 +54,8 @@ void Check(benchmark::State& state, const Chain& chain, const Tensor& result, in
   }
 }
 
-// Runs `step` on a new feed each time. Like the peers' programs it times every run by itself, which gives the counter
-// us_median; what Google Benchmark reports as time has the check of the result in it.
+// Runs `step` on a new feed each time. As the peers' programs do, it times each run alone, which gives the counter
+// us_median. The time that Google Benchmark reports includes the check of the result.
 template <typename Step>
 void Measure(benchmark::State& state, const Chain& chain, const Step& step) {
   using Clock = std::chrono::steady_clock;

@@ -1,10 +1,10 @@
-// The transport over gRPC beside raw gRPC streams (bench/peers/grpc_stream*), in the same run, each between two fresh
-// processes of this machine:
-//   ping: round trip of a message with 32 bytes; ours answered and sent on by the handlers ("handler"), and by a thread
-//         that waits for each answer ("thread"), which costs one more wake-up; raw: each API that sleeps, the best
-//         counts;
-//   bulk: a tensor of 100 MiB pulled and pushed; the receiver ends with it in memory of its own.
-// Prints one JSON line a figure, then the ratios. Arguments: --rounds=N --count=N --mib=N.
+// Compares the transport over gRPC with raw gRPC streams (bench/peers/grpc_stream*) in the same run. Each case runs
+// between two new processes of this machine:
+//   ping: round trip of a message with 32 bytes. Ours is answered and sent on by the handlers ("handler"), or by a
+//         thread that waits for each answer ("thread"), which costs one more wake-up. Of the raw APIs that sleep, the
+//         fastest counts.
+//   bulk: a tensor of 100 MiB is pulled and pushed. At the end the receiver has it in memory of its own.
+// Prints one JSON line for each figure, then the ratios. Arguments: --rounds=N --count=N --mib=N.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -31,7 +31,7 @@ namespace {
 using namespace cohort;
 using Clock = std::chrono::steady_clock;
 
-constexpr unsigned kLimitSeconds = 300;  // of one process
+constexpr unsigned kLimitSeconds = 300;  // the limit for one process
 constexpr auto kPatience = std::chrono::seconds(60);
 constexpr int kWarmups = 500;
 
@@ -58,7 +58,7 @@ Tensor Pattern(int64_t bytes) {
   return tensor;
 }
 
-// Our server: sends pings back, gives and takes tensors.
+// Our server: sends pings back, and sends and receives tensors.
 class Served final : public TransportHandler {
  public:
   explicit Served(int64_t bytes) : source_(Pattern(bytes)) {}
@@ -80,10 +80,10 @@ void ServeOurs(int64_t bytes, int port_fd) {
   transport->SetIdentity(Identity("/job:ps/replica:0/task:0"));
   const int port = transport->Listen("127.0.0.1:0");
   if (write(port_fd, &port, sizeof(port)) != sizeof(port)) throw std::runtime_error("cannot report the port");
-  pause();  // until the parent kills it
+  pause();  // until the parent kills this process
 }
 
-// Our client: either its handler sends the next ping, or it notes what came for a waiting thread.
+// Our client: its handler sends the next ping, or it records the answer for a waiting thread.
 class Asker final : public TransportHandler {
  public:
   void OnAccepted(const std::shared_ptr<Connection>&) override {}
@@ -127,13 +127,13 @@ class Asker final : public TransportHandler {
   Mutex mu_;
   CondVar answered_;
   std::optional<Message> answer_ COHORT_GUARDED_BY(mu_);
-  // Of the thread that pings; handed over by Send and the answers.
+  // Used by the thread that pings. Send and the answers hand it over.
   int left_ = 0;
   Clock::time_point start_;
   std::vector<double> samples_;
 };
 
-// "name value" lines for the parent. Latencies in us, bandwidth in GB/s.
+// Prints lines of "name value" for the parent. Latencies are in us, bandwidth is in GB/s.
 void PrintLatency(const std::string& name, std::vector<double> samples) {
   samples.erase(samples.begin(), samples.begin() + kWarmups);
   std::printf("%s_us %.2f\n%s_p99_us %.2f\n", name.c_str(), Quantile(samples, 0.5), name.c_str(),
@@ -199,7 +199,7 @@ struct Flags {
   int mib = 100;
 };
 
-// Starts this program again as `role`, with `out` as its standard output (or, for a server, where its port goes).
+// Starts this program again as `role`. `out` is its standard output, or for a server the descriptor for its port.
 pid_t StartRole(const std::string& role, const std::string& address, const Flags& flags, int out) {
   std::fflush(stdout);
   const pid_t pid = fork();
@@ -207,7 +207,7 @@ pid_t StartRole(const std::string& role, const std::string& address, const Flags
   if (pid > 0) return pid;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   alarm(kLimitSeconds);
-  if (role.rfind("raw", 0) == 0) {  // the peer at its best: freed memory stays, on warm pages
+  if (role.rfind("raw", 0) == 0) {  // the peer's best setting: freed memory stays on warm pages
     setenv("MALLOC_MMAP_THRESHOLD_", "17179869184", 1);
     setenv("MALLOC_TRIM_THRESHOLD_", "17179869184", 1);
     setenv("MALLOC_TOP_PAD_", "67108864", 1);
@@ -222,7 +222,7 @@ pid_t StartRole(const std::string& role, const std::string& address, const Flags
 
 using Figures = std::map<std::string, std::vector<double>>;
 
-// One pair of processes; what the client prints is added to `figures`.
+// Runs one pair of processes. Adds the figures that the client prints to `figures`.
 void RunPair(const std::string& kind, const Flags& flags, Figures& figures) {
   int port_pipe[2], result_pipe[2];
   if (pipe2(port_pipe, O_CLOEXEC) != 0 || pipe2(result_pipe, O_CLOEXEC) != 0)
@@ -292,7 +292,10 @@ Flags Parse(int argc, char** argv) {
     const auto it = known.find(arg.substr(0, equals));
     if (it == known.end() || equals + 1 >= arg.size()) {
       const bool asked = arg == "--help" || arg == "-h";
-      std::fprintf(asked ? stdout : stderr, "usage: transport_bench [--rounds=N] [--count=PINGS] [--mib=N]\n");
+      std::fprintf(asked ? stdout : stderr,
+                   "usage: transport_bench [--rounds=N] [--count=PINGS] [--mib=N]\n"
+                   "  --rounds=N  rounds of all cases\n  --count=N   pings of each case\n"
+                   "  --mib=N     size in MiB of the tensor of the bulk cases\n");
       std::exit(asked ? 0 : 2);
     }
     *it->second = std::max(1, std::atoi(arg.c_str() + equals + 1));

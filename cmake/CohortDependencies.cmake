@@ -1,5 +1,5 @@
-# Every third-party package, in one place. All of them are Debian packages (see `./dev setup`).
-# Their targets are global, so that a project that adds Cohort as a subfolder can link what our libraries name.
+# Finds every third-party package. All of them are Debian packages (see `./dev setup`).
+# The targets are global, so that a project that adds Cohort as a subfolder can link the targets that our libraries name.
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
@@ -9,9 +9,10 @@ find_package(leveldb CONFIG REQUIRED)
 find_package(spdlog CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)
 find_package(CLI11 CONFIG REQUIRED)
+find_package(dlpack CONFIG REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)
-# An option of collectives, and the peer of their benchmark.
+# Gloo is an engine of collectives, and the peer of their benchmark.
 set(COHORT_HAS_GLOO OFF)
 if(COHORT_WITH_GLOO)
   find_package(Gloo CONFIG QUIET)

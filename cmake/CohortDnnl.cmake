@@ -1,5 +1,5 @@
-# oneDNN as the target cohort_dnnl. Debian's own config file demands OpenCL headers that we do not use, so header and
-# library are found by hand. Installed with the package, whose config file reads it as well.
+# Defines oneDNN as the target cohort_dnnl. Debian's own config file requires OpenCL headers that we do not use. So this
+# file finds header and library itself. It is installed with the package, whose config file includes it, too.
 find_path(COHORT_DNNL_INCLUDE_DIR dnnl.hpp)
 find_library(COHORT_DNNL_LIBRARY dnnl)
 mark_as_advanced(COHORT_DNNL_INCLUDE_DIR COHORT_DNNL_LIBRARY)

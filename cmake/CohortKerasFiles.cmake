@@ -1,7 +1,7 @@
-# What the files of models are made of: HDF5 (C library) as the target cohort_hdf5, libzip as cohort_zip, and ONNX's
-# messages as cohort_onnx. Debian's own config file of libzip demands its command-line tools, its HDF5 stands in folders
-# of its own, and all that is wanted of ONNX is one library, so headers and libraries are found by hand. Installed with
-# the package, whose config file reads it as well.
+# Finds the libraries of model files: HDF5 (C library) as the target cohort_hdf5, libzip as cohort_zip, and ONNX's
+# messages as cohort_onnx. Debian's config file of libzip requires its command-line tools, Debian's HDF5 is in folders
+# of its own, and of ONNX only one library is needed. So this file finds headers and libraries itself. It is installed
+# with the package, whose config file includes it, too.
 find_path(COHORT_HDF5_INCLUDE_DIR hdf5.h PATH_SUFFIXES hdf5/serial)
 find_library(COHORT_HDF5_LIBRARY NAMES hdf5_serial hdf5 PATH_SUFFIXES hdf5/serial)
 find_path(COHORT_ZIP_INCLUDE_DIR zip.h)

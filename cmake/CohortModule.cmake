@@ -2,8 +2,8 @@ include(GNUInstallDirs)
 
 # cohort_module(NAME SOURCES a.cc ... TESTS a_test.cc ... DEPS cohort_core ... PRIVATE_DEPS ...)
 #
-# One static library `cohort_<NAME>` a module and, where it has tests, one test program
-# `<NAME>_test` that ctest runs. Every *_test.cc of a module folder has to be listed.
+# Adds the static library `cohort_<NAME>`. If the module has tests, also adds the test program `<NAME>_test`, which ctest
+# runs. Every *_test.cc of a module's folder has to be listed.
 function(cohort_module NAME)
   cmake_parse_arguments(M "" "" "SOURCES;TESTS;DEPS;PRIVATE_DEPS;TEST_DEPS" ${ARGN})
   set(lib cohort_${NAME})
@@ -19,7 +19,7 @@ function(cohort_module NAME)
   endif()
 endfunction()
 
-# The programs of the tests that need no process beside them: what the sanitizer presets build and run.
+# Builds the test programs that run in one process. The sanitizer presets build and run them.
 add_custom_target(in_process_tests)
 
 # cohort_test(NAME SOURCES a_test.cc ... DEPS ... [LABELS ...] [TIMEOUT seconds])
@@ -33,9 +33,10 @@ function(cohort_test NAME)
   endif()
   add_executable(${NAME} ${T_SOURCES})
   target_link_libraries(${NAME} PRIVATE ${T_DEPS} GTest::gmock_main cohort_build_options)
-  # Where sources are compiled together (presets release, asan, tsan): so few that one changed test is built soon.
+  # The presets release, asan and tsan compile several sources together. The number is small, so that a changed test
+  # builds soon.
   set_target_properties(${NAME} PROPERTIES UNITY_BUILD_BATCH_SIZE 5)
-  target_compile_options(${NAME} PRIVATE $<$<CONFIG:Release>:-O1>)  # a third less time to build them all
+  target_compile_options(${NAME} PRIVATE $<$<CONFIG:Release>:-O1>)  # all tests then build in a third less time
   add_test(NAME ${NAME} COMMAND ${NAME} WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
   if(T_LABELS MATCHES "^(unit|.*inprocess)$")
     add_dependencies(in_process_tests ${NAME})

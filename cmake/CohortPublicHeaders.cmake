@@ -1,5 +1,6 @@
-# cohort_public_headers(ROOT OUT): the umbrella header and every header of ours that it reaches, relative to ROOT.
-cmake_policy(VERSION 3.25)  # an install script starts without any
+# cohort_public_headers(ROOT OUT) sets OUT to the umbrella header and all our headers that it includes, directly or not.
+# The paths are relative to ROOT.
+cmake_policy(VERSION 3.25)  # an install script has no policies set
 
 function(cohort_public_headers ROOT OUT)
   set(waiting cohort/cohort.h)

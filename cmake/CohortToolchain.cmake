@@ -1,8 +1,10 @@
-# Compiler, linker and cache settings shared by all targets.
+# Sets compiler, linker and cache options for all targets.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+# What is not marked COHORT_EXPORT (cohort/core/export.h) stays inside the shared library.
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 
 if(PROJECT_IS_TOP_LEVEL)
   if(NOT CMAKE_BUILD_TYPE)
@@ -20,7 +22,7 @@ if(PROJECT_IS_TOP_LEVEL)
   endif()
 endif()
 
-# Options that every Cohort target compiles with, and none that reaches a consumer.
+# The options with which every Cohort target compiles. None of them reaches a consumer.
 add_library(cohort_build_options INTERFACE)
 target_compile_options(cohort_build_options INTERFACE -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")

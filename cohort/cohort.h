@@ -9,6 +9,7 @@
 #include "cohort/cluster/roles.h"
 #include "cohort/cluster/server.h"
 #include "cohort/cluster/tf_config.h"
+#include "cohort/core/dlpack.h"
 #include "cohort/core/error.h"
 #include "cohort/core/tensor.h"
 #include "cohort/data/dataset.h"

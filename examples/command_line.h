@@ -1,4 +1,4 @@
-// The flags of an example program.
+// CommandLine reads the flags of an example program.
 #pragma once
 
 #include <cstdint>
@@ -14,31 +14,35 @@ class App;
 
 namespace examples {
 
-// What is wrong with the text that a flag was given, for people to read; "" where it is right.
+// Checks the text that the user has given to a flag. Returns a message that says what is wrong, or "" if it is right.
 using Check = std::function<std::string(const std::string& text)>;
+// Accepts numbers of at least `least`.
 Check AtLeast(double least);
+// Accepts the words.
 Check OneOf(const std::vector<std::string>& words);
 
-// The flags that a program knows. A flag's variable holds its default and gets what the user has given; it has to live
-// until Parse has returned.
+// The flags of a program. The variable of a flag holds its default value, and Parse sets it to the value that the user
+// has given. The variable must live until Parse has returned. Not thread-safe.
 class CommandLine {
  public:
+  // `summary` is the first line of --help.
   explicit CommandLine(const std::string& summary);
   ~CommandLine();
 
+  // Adds the flag `name` ("--task_index"). `text` describes it in --help. An empty `check` accepts every value.
   void Add(const std::string& name, std::string* value, const std::string& text, const Check& check = {});
   void Add(const std::string& name, int* value, const std::string& text, const Check& check = {});
   void Add(const std::string& name, std::optional<int>* value, const std::string& text, const Check& check = {});
   void Add(const std::string& name, int64_t* value, const std::string& text, const Check& check = {});
   void Add(const std::string& name, double* value, const std::string& text, const Check& check = {});
   void Add(const std::string& name, std::optional<double>* value, const std::string& text, const Check& check = {});
-  // A flag without a value.
+  // Adds a flag without a value. It sets *value to true.
   void AddSwitch(const std::string& name, bool* value, const std::string& text);
-  // The end of --help.
+  // Sets the last lines of --help.
   void SetFooter(const std::string& text);
 
-  // Reads the words; dashes in a flag's name do for underscores (--task-index). A result means that the program is
-  // over, and is its exit code: 0 after --help, 2 after a mistake, which is named on stderr.
+  // Reads the flags. Dashes in a flag's name count as underscores (--task-index). Returns nullopt if the program shall
+  // go on. Otherwise returns its exit code: 0 after --help, or 2 after a mistake, which it prints to stderr.
   std::optional<int> Parse(int argc, char** argv);
 
  private:

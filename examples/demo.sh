@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The tour behind `./dev demo`: two trainings on a local cluster of 2 parameter servers and 2 workers, four processes
-# each, and one of two workers that stay equal by all-reduce. Expects the programs to be built; COHORT_BUILD_DIR names
-# the build folder (default: build/release).
+# This script is `./dev demo`. It runs two trainings on a local cluster of 2 parameter servers and 2 workers, which are
+# four processes. Then it runs a training on two workers that stay equal by all-reduce.
+# Requires: the programs are built. COHORT_BUILD_DIR names the build folder (default: build/release).
 set -euo pipefail
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -36,13 +36,13 @@ parse_arguments() {
   done
 }
 
-# The newest checkpoint's file name in a folder ("model.ckpt-2000"; nothing where there is none).
+# Prints the file name of the newest checkpoint in a folder ("model.ckpt-2000"), or nothing if there is none.
 newest_checkpoint() {
   [[ ! -f $1/checkpoint ]] || sed -n 's/^model_checkpoint_path: "\(.*\)"$/\1/p' "$1/checkpoint" | sed 's,.*/,,'
 }
 
-# train FOLDER PROGRAM STEPS [FLAGS...]: trains so many steps more on the cluster, from the checkpoint in the folder
-# where there is one, and sums up what was printed.
+# train FOLDER PROGRAM STEPS [FLAGS...]: trains for STEPS more steps on the cluster and prints a summary of the output.
+# If the folder has a checkpoint, the training goes on from it.
 train() {
   local logdir="$LOGS/$1" program="$2" steps="$3" output checkpoint
   shift 3
@@ -55,14 +55,15 @@ train() {
   else
     printf '\n=== %s: 2 parameter servers, 2 workers\n' "$program"
   fi
-  # The pipe's exit status is the launcher's (pipefail).
+  # With pipefail the exit status is that of the launcher.
   "$BIN/cohort" launch "${CLUSTER[@]}" -- "$BIN/$program" --logdir="$logdir" --max_steps="$steps" "$@" \
     2>&1 </dev/null | tee "$output" ||
     { printf 'demo: %s failed; its output is in %s\n' "$program" "$output" >&2 && exit 1; }
   summarize "$program" "$logdir" "$output"
 }
 
-# Each worker's last "... 1234.5 steps/s" (the launcher puts "[worker/0] " before its lines), and the newest checkpoint.
+# Prints each worker's last "... 1234.5 steps/s" and the newest checkpoint. The launcher puts "[worker/0] " before the
+# lines of a worker.
 summarize() {
   local program="$1" logdir="$2" output="$3" worker speed
   printf -- '--- %s\n' "$program"
@@ -74,8 +75,8 @@ summarize() {
   printf '    checkpoint: %s\n' "$logdir/$(newest_checkpoint "$logdir")"
 }
 
-# Two workers with a copy of the network each, whose gradients are summed in every step; one thread a worker. Nothing
-# stands between the launcher and the terminal, so that the progress bar is seen; the files are the launcher's.
+# Trains on two workers. Each has a copy of the network and one thread, and their gradients are summed in every step. The
+# launcher writes to the terminal itself, so that the progress bar is seen, and also to files.
 train_mirrored() {
   local logdir="$LOGS/mirrored"
   mkdir -p "$logdir"
@@ -90,7 +91,7 @@ train_mirrored() {
 
 main() {
   parse_arguments "$@"
-  # The programs themselves find the pictures by COHORT_DATA_DIR; if it names a folder without them, they fail.
+  # The programs find the images by COHORT_DATA_DIR. If it names a folder without them, they fail.
   local images=fashion_mnist
   if [[ -z ${COHORT_DATA_DIR:-} ]]; then
     images=generated_images

@@ -1,4 +1,4 @@
-// The images that an example trains on.
+// Loads the images on which the examples train.
 #pragma once
 
 #include <string>
@@ -7,16 +7,16 @@
 
 namespace examples {
 
-// What --data_dir says in the help of each program that has it.
+// The help text of --data_dir, which several programs have.
 inline constexpr char kDataDirHelp[] =
-    "Folder of the four IDX files, plain or .gz. Default: fashion-mnist in the folder that COHORT_DATA_DIR names; "
-    "if that is not set, images are generated";
+    "Folder with the four IDX files, plain or .gz. Default: fashion-mnist in the folder that COHORT_DATA_DIR names. "
+    "If that is not set, images are generated";
 
-// Returns the images of datasets::FashionMnist(data_dir). If they are generated and `say` is set, a line says so, which
-// is the program's first one.
+// Returns the images of datasets::FashionMnist(data_dir). If they are generated and `say` is true, prints a line that
+// says so.
 cohort::data::ImageDataset LoadImages(const std::string& data_dir, bool say);
 
-// Returns what the last line of a program adds to its accuracy: " (of generated images)", or "".
+// Returns the text that a program adds to the accuracy in its last line: " (of generated images)", or "".
 const char* ImagesNote(bool generated);
 
 }  // namespace examples

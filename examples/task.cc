@@ -7,21 +7,20 @@
 namespace examples {
 
 void AddClusterFlags(CommandLine& line, ClusterFlags* flags) {
-  line.Add("--ps_hosts", &flags->ps_hosts, "Comma-separated list of hostname:port pairs");
-  line.Add("--worker_hosts", &flags->worker_hosts, "Comma-separated list of hostname:port pairs");
-  line.Add("--job_name", &flags->job_name, "One of 'ps', 'worker'");
-  line.Add("--task_index", &flags->task_index, "Index of task within the job", AtLeast(0));
-  line.Add("--bind", &flags->bind, "host:port to listen on, where that is not the address in the hosts");
-  line.AddSwitch("--allow_insecure", &flags->allow_insecure, "Work without TLS beyond this machine");
+  line.Add("--ps_hosts", &flags->ps_hosts, "Addresses of the parameter servers, host:port, separated by commas");
+  line.Add("--worker_hosts", &flags->worker_hosts, "Addresses of the workers, host:port, separated by commas");
+  line.Add("--job_name", &flags->job_name, "Job of this task: ps or worker");
+  line.Add("--task_index", &flags->task_index, "Index of this task in its job", AtLeast(0));
+  line.Add("--bind", &flags->bind, "host:port to listen on, if that is not the address in the hosts");
+  line.AddSwitch("--allow_insecure", &flags->allow_insecure, "Listen beyond this machine, although there is no TLS");
   line.Add(
       "--orphan_timeout", &flags->orphan_timeout,
-      "Seconds after which a task that serves ends if the chief is gone; 0: never (COHORT_ORPHAN_TIMEOUT, else 60)",
+      "A serving task ends if the chief has been gone for so many seconds; 0: never (COHORT_ORPHAN_TIMEOUT, else 60)",
       AtLeast(0));
-  line.Add(
-      "--chief_timeout", &flags->chief_timeout,
-      "Seconds after which a task that serves ends if no chief has come; 0: never (COHORT_CHIEF_TIMEOUT, else 7200)",
-      AtLeast(0));
-  line.SetFooter("Without hosts the cluster is that of TF_CONFIG; without TF_CONFIG the program trains alone.");
+  line.Add("--chief_timeout", &flags->chief_timeout,
+           "A serving task ends if no chief has come for so many seconds; 0: never (COHORT_CHIEF_TIMEOUT, else 7200)",
+           AtLeast(0));
+  line.SetFooter("Without hosts, TF_CONFIG describes the cluster. Without TF_CONFIG, the program trains alone.");
 }
 
 int Main(int argc, char** argv, CommandLine& line, const std::function<int()>& run) {

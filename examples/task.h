@@ -1,4 +1,4 @@
-// What every example does before its own subject: flags, its place in a cluster, its server.
+// Functions that every example calls first: they read the flags, find the task in its cluster, and start its server.
 #pragma once
 
 #include <functional>
@@ -12,10 +12,11 @@ using ClusterFlags = cohort::train::TaskFlags;
 using cohort::train::StartTask;
 using cohort::train::Task;
 
+// Adds the flags that describe the cluster and this task. `flags` must live until Parse has returned.
 void AddClusterFlags(CommandLine& line, ClusterFlags* flags);
 
-// The body of main(): reads the flags and calls `run`, which returns the exit code. An error goes to stderr by name,
-// and the exit code is 1; 2 for wrong flags.
+// The body of main(). Reads the flags, calls `run` and returns its result, which is the exit code. Returns 2 for wrong
+// flags. If `run` throws, prints the error to stderr and returns 1.
 int Main(int argc, char** argv, CommandLine& line, const std::function<int()>& run);
 
 }  // namespace examples

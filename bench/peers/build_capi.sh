@@ -24,7 +24,7 @@ if [ -x "$output" ] &&
   echo "$output"
   exit 0
 fi
-# find_spec does not import the package, which would take seconds and print.
+# find_spec does not import the package. An import would take seconds and print text.
 tf=$("$python" -c 'import importlib.util as u, os; print(os.path.dirname(u.find_spec("tensorflow").origin))')
 
 mkdir -p "$(dirname "$output")"

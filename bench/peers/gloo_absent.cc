@@ -1,4 +1,4 @@
-// What stands for Gloo where it was not found.
+// Replaces gloo_rank.cc if Gloo was not found.
 #include <stdexcept>
 
 #include "bench/peers/gloo_rank.h"

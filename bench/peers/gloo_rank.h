@@ -1,4 +1,5 @@
-// One rank of an all-reduce that is measured, and Gloo's as the peer (where its library was found when this was built).
+// The interface of one rank of an all-reduce that is measured, and its implementation with Gloo as the peer (if the
+// library was found when this was built).
 #pragma once
 
 #include <cstdint>
@@ -8,23 +9,24 @@
 
 namespace all_reduce {
 
-// Ranks call the same things in the same order. Not thread-safe.
+// All ranks make the same calls in the same order. Not thread-safe.
 class Rank {
  public:
   virtual ~Rank() = default;
-  // Vectors of so many floats; replaces those of an earlier call.
+  // Makes vectors of so many floats. They replace those of an earlier call.
   virtual void Prepare(const std::vector<int64_t>& counts) = 0;
-  // Valid until the next AllReduce of the same vector.
+  // Returns the elements. Valid until the next AllReduce of the same vector.
   virtual float* data(size_t vector) = 0;
-  // Returns when all ranks have come.
+  // Returns when all ranks have called it.
   virtual void Barrier() = 0;
-  // Replaces the vector by the sum of all ranks' ones; returns when this rank has it.
+  // Replaces the vector by the sum of the vectors of all ranks. Returns when this rank has the sum.
   virtual void AllReduce(size_t vector) = 0;
 };
 
-// "ring", "bcube" (gloo::allreduce), "ring_chunked", "halving_doubling" (of its older classes); none without Gloo.
+// Returns "ring", "bcube" (gloo::allreduce), "ring_chunked", "halving_doubling" (Gloo's older classes), or an empty
+// list without Gloo.
 std::vector<std::string> GlooAlgorithms();
-// Over TCP on loopback. `store`: an empty folder that all ranks share.
+// Makes a rank that uses Gloo over TCP on loopback. `store` is an empty folder that all ranks share.
 std::unique_ptr<Rank> MakeGlooRank(const std::string& algorithm, int rank, int size, const std::string& store);
 
 }  // namespace all_reduce

@@ -1,7 +1,7 @@
-// Peer: what raw gRPC (no protobuf) gives between two processes of one host.
+// A peer: measures raw gRPC (without protobuf) between two processes of one host.
 //   ping: round trip of a small message on one bidirectional stream, for each pair of client and server API;
 //   bulk: 100 MiB pulled and 100 MiB pushed in chunks; the receiver copies them to a warm buffer.
-// Each case runs in two fresh processes that are forked before either touches gRPC. Build: build_grpc.sh.
+// Each case runs in two new processes, which are forked before either uses gRPC. build_grpc.sh compiles it.
 #include "grpc_stream.h"
 
 #include <sched.h>
@@ -67,7 +67,8 @@ Flags Parse(int argc, char** argv) {
   return flags;
 }
 
-// glibc reads these only at start, so set them and start again. Freed memory then stays, on warm pages.
+// Sets variables that glibc reads only when a process starts, and starts this program again. Freed memory then stays on
+// warm pages.
 void TuneMalloc(char** argv) {
   if (std::getenv("MALLOC_TRIM_THRESHOLD_") != nullptr) return;
   setenv("MALLOC_MMAP_THRESHOLD_", "17179869184", 1);
@@ -103,7 +104,7 @@ void PinTo(int core) {
     throw std::runtime_error("cannot run on core " + std::to_string(core));
 }
 
-// Runs `client(target)` in one process against a server in another.
+// Runs `client(target)` in one process, with a server in another.
 void RunPair(const std::string& net, Api server_api, const Flags& flags,
              const std::function<void(const std::string&)>& client) {
   constexpr unsigned kLimitSeconds = 120;

@@ -1,4 +1,4 @@
-// The client's side of grpc_stream.h.
+// The client's side of grpc_stream.h: PingPong with each API of gRPC, and the bulk transfers.
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/support/sync_stream.h>
 
@@ -47,13 +47,13 @@ void Require(bool ok, const char* what) {
   if (!ok) throw std::runtime_error(std::string("the stream ended while ") + what);
 }
 
-// The payload of round trip i starts with i, so that a stale echo is seen.
+// Makes and checks payloads. The payload of round trip i begins with i, so that an old echo is noticed.
 class Payload {
  public:
   explicit Payload(size_t size) : bytes_(WarmBuffer(size)), received_(size) {}
   grpc::ByteBuffer Next(uint32_t i) {
     std::memcpy(bytes_.data(), &i, sizeof(i));
-    const grpc::Slice slice(bytes_.data(), bytes_.size());  // small: copied, as a header would be
+    const grpc::Slice slice(bytes_.data(), bytes_.size());  // a small message is copied, as a header would be
     return grpc::ByteBuffer(&slice, 1);
   }
   void Check(const grpc::ByteBuffer& echo) {
@@ -85,7 +85,7 @@ std::vector<double> PingPongSync(grpc::Channel* channel, const Hello& hello, int
   return samples;
 }
 
-// Everything happens in the callbacks: no hand-over to a waiting thread.
+// All work happens in the callbacks. No thread waits for a hand-over.
 class PingReactor : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   PingReactor(grpc::Channel* channel, const Hello& hello, int count, size_t size)
@@ -106,8 +106,7 @@ class PingReactor : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteB
   }
 
  private:
-  // A ping is over when its echo is here and its write reported done; the two come in any order, on any
-  // thread.
+  // A ping has ended when its echo has come and its write is reported done. The two come in any order, on any thread.
   void HalfDone() {
     if (--open_halves_ > 0) return;
     if (samples_.size() == static_cast<size_t>(count_)) return StartWritesDone();
@@ -143,7 +142,7 @@ class PingReactor : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteB
   const int count_;
   grpc::ByteBuffer message_, echo_;
   Clock::time_point start_;
-  std::atomic<int> open_halves_{1};  // the hello is only written
+  std::atomic<int> open_halves_{1};  // the first message is only written
   std::vector<double> samples_;
   std::string error_;
   std::mutex mutex_;

@@ -1,4 +1,4 @@
-// The server's side of grpc_stream.h.
+// The server's side of grpc_stream.h: echo and bulk streams with each API of gRPC.
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/impl/rpc_service_method.h>
 #include <grpcpp/impl/service_type.h>
@@ -34,7 +34,7 @@ grpc::ByteBuffer StaticMessage(const void* data, size_t size) {
 }
 
 size_t CopyOut(const grpc::ByteBuffer& message, void* to, size_t capacity) {
-  // DumpToSingleSlice would allocate; Dump only counts references.
+  // DumpToSingleSlice would allocate memory. Dump only counts references.
   std::vector<grpc::Slice> slices;
   if (!message.Dump(&slices).ok()) throw std::runtime_error("a received message cannot be read");
   size_t at = 0;
@@ -76,7 +76,7 @@ void ServePush(const Hello& hello, Stream* stream) {
       if (!stream->Read(&chunk)) return;
       at += CopyOut(chunk, destination.data() + at, hello.bytes - at);
     }
-    // Comparing all bytes would cost as much as copying them: the ends of every chunk are enough.
+    // To compare all bytes would cost as much as to copy them. It is enough to compare the ends of every chunk.
     char ok = 1;
     for (size_t k = 0; k < hello.bytes; k += hello.chunk) ok = ok && destination[k] == expected[k];
     ok = ok && destination.back() == expected.back();
@@ -139,7 +139,7 @@ class CallbackService : public grpc::CallbackGenericService {
   }
 };
 
-// One echo stream on a completion queue, then the next.
+// Serves one echo stream after another on a completion queue.
 void ServeQueue(grpc::AsyncGenericService* service, grpc::ServerCompletionQueue* queue, bool spin) {
   auto done = [&] {
     void* tag = nullptr;
@@ -157,7 +157,7 @@ void ServeQueue(grpc::AsyncGenericService* service, grpc::ServerCompletionQueue*
     if (!done()) return;
     grpc::ByteBuffer message;
     stream.Read(&message, nullptr);
-    bool alive = done();  // the hello
+    bool alive = done();  // the first message
     while (alive) {
       stream.Read(&message, nullptr);
       if (!(alive = done())) break;

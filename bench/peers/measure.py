@@ -1,4 +1,4 @@
-"""How every peer script samples, summarises and prints: one JSON object a line on stdout."""
+"""Takes samples, summarizes them and prints one JSON object on each line of stdout. Every peer script uses it."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import time
 
 
 def percentile(samples, fraction):
-    """The smallest sample that at least `fraction` of all samples do not exceed."""
+    """Returns the smallest sample that at least `fraction` of all samples do not exceed."""
     ordered = sorted(samples)
     return ordered[min(len(ordered) - 1, max(0, -int(-fraction * len(ordered) // 1) - 1))]
 
@@ -15,7 +15,7 @@ def percentile(samples, fraction):
 def time_rounds(step, seconds, rounds, check=None, warmup=20, min_samples=20):
     """Calls step(i) for i = 0, 1, ... during `rounds` rounds of `seconds` each.
 
-    Only step is timed; check(i, result) runs outside the clock. Returns a list of lists of seconds.
+    Only step is timed. check(i, result) runs between the timed calls. Returns a list of lists of seconds.
     """
     i = 0
     for _ in range(warmup):
@@ -39,7 +39,7 @@ def time_rounds(step, seconds, rounds, check=None, warmup=20, min_samples=20):
 
 
 def summarise_us(rounds):
-    """Medians over rounds, and the best round (other jobs may share the machine)."""
+    """Returns medians over rounds, and the best round (because other jobs may share the machine)."""
     medians = [statistics.median(r) * 1e6 for r in rounds]
     return {
         "us_per_run_median": round(statistics.median(medians), 2),
@@ -54,14 +54,14 @@ def best_and_median(values, digits=3, best=max):
 
 
 def busy_ticks():
-    """Of all cores, since the machine was started."""
+    """Returns the seconds of all cores since the machine was started."""
     with open("/proc/stat") as f:
         user, nice, system, _, _, irq, softirq, *_ = (int(x) for x in f.readline().split()[1:])
     return user + nice + system + irq + softirq
 
 
 class ForeignLoad:
-    """CPU seconds that processes other than `pids` (and this one) used, in cores, while it was open."""
+    """Measures how many cores processes other than `pids` and this one used on average while the block ran."""
 
     def __init__(self, pids=()):
         self._pids = set(pids) | {os.getpid()}
@@ -89,7 +89,7 @@ class ForeignLoad:
 
 
 def wait_until_idle(limit_seconds, max_cores=0.05):
-    """Waits, at most that long, for half a second in which other processes used next to nothing."""
+    """Waits until other processes have used almost nothing for half a second, but not longer than the given time."""
     end = time.time() + limit_seconds
     while time.time() < end:
         with ForeignLoad() as load:
@@ -103,11 +103,11 @@ def emit(**fields):
 
 
 class PeakMemory:
-    """The most memory that this process has had resident since this was made, beyond what it had then."""
+    """Measures the most resident memory of this process since the object was made, minus the memory at that time."""
 
     def __init__(self):
         with open("/proc/self/clear_refs", "w") as f:
-            f.write("5")  # forgets the earlier peak
+            f.write("5")  # resets the peak
         self._start = self._kib("VmRSS")
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Child processes of the peer drivers: free loopback ports, JSON events from stdout, and no child left behind."""
+"""Child processes of the peer drivers: finds free loopback ports, reads JSON events, and ends all children."""
 
 import ctypes
 import json
@@ -19,21 +19,21 @@ MALLOC_TUNED = {
 
 
 def keep_freed_memory():
-    """Starts this program anew with MALLOC_TUNED, where it does not have it."""
+    """Starts this program again with MALLOC_TUNED, unless its environment has it already."""
     if any(os.environ.get(key) != value for key, value in MALLOC_TUNED.items()):
         os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **MALLOC_TUNED})
 
 
 class Failed(Exception):
-    """A child ended, or did not do something in time."""
+    """Thrown if a child has ended, or has not done something in time."""
 
 
 class ReservedAddresses:
-    """Loopback addresses that the system chose and that stay ours until the `with` block ends.
+    """Reserves loopback addresses until the `with` block ends. The system chooses the ports.
 
-    A task of TensorFlow binds its port seconds after it was started. Until then a socket that is bound, but does not
-    listen, keeps the system from giving the port to anyone who asks for a free one; SO_REUSEADDR, which gRPC's servers
-    set too, lets the task bind beside it.
+    A task of TensorFlow binds its port seconds after it was started. Until then a socket that is bound but does not listen
+    keeps the port, so that the system gives it to no process that asks for a free one. The task can still bind it, because
+    both sockets have SO_REUSEADDR, which gRPC's servers set.
     """
 
     def __init__(self, count):
@@ -51,9 +51,9 @@ class ReservedAddresses:
 
 
 def first_success(attempt, times=3):
-    """What attempt() returns; tries again when it throws Failed, and says so on stderr. Then ends the program.
+    """Returns what attempt() returns. If it throws Failed, says so on stderr and tries again. At last ends the program.
 
-    Each attempt is a whole new cluster: what a failed one has measured is thrown away.
+    Each attempt starts a new cluster. The figures of a failed attempt are dropped.
     """
     for number in range(1, times + 1):
         try:
@@ -65,18 +65,18 @@ def first_success(attempt, times=3):
 
 
 def die_with_parent(number=signal.SIGKILL):
-    """In a child, between fork and exec: it gets this signal when the thread that started it ends."""
+    """Call in a child between fork and exec. The child then gets this signal when the thread that started it ends."""
     PR_SET_PDEATHSIG = 1
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def emit_event(name, **fields):
-    """What a child tells its driver; `time` is in seconds since the epoch."""
+    """Sends an event from a child to its driver. `time` is in seconds since the epoch."""
     print(json.dumps({"event": name, "time": time.time(), **fields}), flush=True)
 
 
 def stop_requested():
-    """For a child: a threading.Event that is set once the driver has called Child.stop, or has ended."""
+    """Returns, in a child, a threading.Event that is set when the driver has called Child.stop, or has ended."""
     event = threading.Event()
 
     def watch():
@@ -87,7 +87,7 @@ def stop_requested():
 
 
 class Child:
-    """A script in this folder run by this interpreter; `events` are the JSON objects it has printed so far."""
+    """A script of this folder that this interpreter runs. `events` are the JSON objects that it has printed so far."""
 
     def __init__(self, name, script, args, env=None):
         self.name, self.events, self.stderr_tail = name, [], []
@@ -124,11 +124,11 @@ class Child:
             return next((e for e in self.events if e.get("event") == event), None)
 
     def exited(self):
-        """The exit status once all output was read; None before."""
+        """Returns the exit status when all output was read, and None before."""
         return None if self._readers[0].is_alive() else self._process.poll()
 
     def last_words(self):
-        """How this child stands; for an error's text."""
+        """Describes the state of this child for the text of an error."""
         status = self.exited()
         state = "runs" if status is None else f"ended with status {status}"
         said = [e.get("event") for e in self.events]
@@ -154,7 +154,7 @@ class Child:
 
 
 class Children:
-    """A `with` block that ends every child it started, however it is left; SIGTERM and a time limit included."""
+    """A `with` block that ends every child that it has started, however it is left, also after SIGTERM or a time limit."""
 
     def __init__(self, limit_seconds):
         self._children = []
@@ -177,10 +177,10 @@ class Children:
         return child
 
     def wait_for(self, child, event):
-        """The child's first event of that name.
+        """Waits for the child's first event of that name, and returns it.
 
-        Throws Failed when that child ends without it, any other child has ended with an error (a worker would wait for
-        ever for a parameter server that could not start), or the time is over; with the last words of all of them.
+        Throws Failed, with the last output of all children, if that child ends without it, if any other child has ended
+        with an error (a worker would wait for ever for a parameter server that could not start), or if time is over.
         """
         while True:
             found = child.find(event)

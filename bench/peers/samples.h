@@ -1,4 +1,5 @@
-// What measuring programs make of their samples. C++17 and the standard library alone: peers are built by themselves.
+// Statistics of samples, for the programs that measure. It uses only C++17 and the standard library, because peers are
+// built by themselves.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-// The sample that `fraction` of all samples are below; at least one sample.
+// Returns the sample below which `fraction` of all samples are. Requires: there is at least one sample.
 inline double Quantile(std::vector<double> samples, double fraction) {
   const size_t at = std::min(samples.size() - 1, static_cast<size_t>(fraction * static_cast<double>(samples.size())));
   std::nth_element(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(at), samples.end());

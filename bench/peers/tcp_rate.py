@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What a link carries at most: payload of one plain TCP connection, with bytes going both ways at once.
+"""Measures the rate of a link: the payload of one plain TCP connection, with bytes in both directions at once.
 
-Run on two hosts; each prints one JSON object with the bytes a second that it received.
+Run it on two hosts. Each prints one JSON object with the bytes per second that it received.
 """
 
 import argparse
@@ -17,8 +17,8 @@ CHUNK = 1 << 18
 
 def parse():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--listen", metavar="ADDRESS", help="wait there for the other one")
-    p.add_argument("--connect", metavar="ADDRESS", help="the one that listens")
+    p.add_argument("--listen", metavar="ADDRESS", help="listen at this address for the other host")
+    p.add_argument("--connect", metavar="ADDRESS", help="the address of the host that listens")
     p.add_argument("--port", type=int, default=2223)
     p.add_argument("--seconds", type=float, default=2)
     args = p.parse_args()
@@ -54,7 +54,7 @@ def send(connection, seconds):
 
 
 def receive(connection, warmup):
-    """Bytes a second from the moment `warmup` after the first byte until the last one."""
+    """Returns the bytes per second, from `warmup` seconds after the first byte until the last byte."""
     buffer, counted = bytearray(CHUNK), 0
     connection.recv_into(buffer)
     begin = time.monotonic() + warmup

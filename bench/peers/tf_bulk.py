@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Peer: bulk traffic of one worker with one parameter server.
 
-Pull reads the f32 parameters (100 MiB by default) from the ps to the worker; push sends gradients of the same size,
-which live on the worker, and applies them on the ps with assign_sub; both does one after the other in one step.
-Bytes per second of the bytes moved; the parameters' values are checked.
+"pull" reads the f32 parameters (100 MiB by default) from the ps to the worker. "push" sends gradients of the same size
+from the worker, and applies them on the ps with assign_sub. "both" does one after the other in one step. The figures are
+bytes per second. The values of the parameters are checked.
 """
 
 import argparse
@@ -22,17 +22,17 @@ def parse():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--mib", type=int, default=100)
     p.add_argument("--tensors", type=int, default=1, help="the parameters are split evenly over that many variables")
-    p.add_argument("--steps", type=int, default=20, help="of each kind in each round")
-    p.add_argument("--rounds", type=int, default=3, help="each with a fresh cluster")
+    p.add_argument("--steps", type=int, default=20, help="steps of each kind in each round")
+    p.add_argument("--rounds", type=int, default=3, help="rounds, each with a new cluster")
     p.add_argument("--malloc_tuned", action="store_true", help="glibc keeps freed memory (warm pages)")
-    p.add_argument("--resource_variables", action="store_true", help="instead of reference variables")
+    p.add_argument("--resource_variables", action="store_true", help="use resource variables instead of reference variables")
     p.add_argument("--idle_wait", type=float, default=20, help="seconds to wait for an idle machine before a round")
     p.add_argument("--task", help=argparse.SUPPRESS)
     return p.parse_args()
 
 
 def build(tf, task):
-    """Returns (initializer, pull, push, both); pull and both give the first element of every variable."""
+    """Returns (initializer, pull, push, both). pull and both return the first element of every variable."""
     v1 = tf.compat.v1
     length = task["mib"] * 2**20 // 4 // task["tensors"]
     params, grads = [], []
@@ -42,7 +42,7 @@ def build(tf, task):
         with tf.device("/job:worker/task:0"):
             grads.append(v1.get_variable(f"g{i}", [length], tf.float32, tf.constant_initializer(1.0)))
     with tf.device("/job:worker/task:0"):
-        # The slice is on the worker, so that the whole tensor travels, and is fetched by the client beside it.
+        # The slice is computed on the worker, so that the whole tensor travels. The client on the same host fetches it.
         pull = tf.stack([tf.slice(p.read_value(), [0], [1])[0] for p in params])
     with tf.device("/job:ps/task:0"):
         push = tf.group(*[v1.assign_sub(p, g) for p, g in zip(params, grads)])

@@ -1,7 +1,6 @@
-// Peer: what a step costs through TensorFlow's C API (TF_SessionRun), without Python, on graphs of small ops.
-// The graph is that of tf_session_run.py: a chain on x [rows, 8] f32 of Mul by -1 and AddV2 of (i % 7) by
-// turns. Every run feeds a new tensor; the result, exact in f32, is checked after every run. Build:
-// build_capi.sh.
+// A peer: measures a step through TensorFlow's C API (TF_SessionRun), without Python, on graphs of small ops. The graph
+// is that of tf_session_run.py: a chain on x [rows, 8] f32 of Mul by -1 and AddV2 of (i % 7) by turns. Every run feeds
+// a new tensor. The result, which is exact in f32, is checked after every run. build_capi.sh compiles it.
 
 #include <algorithm>
 #include <chrono>
@@ -27,7 +26,7 @@ struct Options {
   std::string settings;  // ",name,name,"; empty: all
 };
 
-// A session setting is a serialised tensorflow.ConfigProto: field 2 intra_op_parallelism_threads, field 5
+// A session setting is a serialized tensorflow.ConfigProto: field 2 intra_op_parallelism_threads, field 5
 // inter_op_parallelism_threads, field 9 use_per_session_threads, field 16.3 experimental.executor_type.
 struct Setting {
   const char* name;
@@ -36,8 +35,7 @@ struct Setting {
 
 std::vector<Setting> Settings() {
   const std::string one_thread("\x10\x01\x28\x01\x48\x01", 6);
-  // inter_op = -1 runs every op in the thread that calls TF_SessionRun, unless the session has threads of its
-  // own.
+  // inter_op = -1 runs every op on the thread that calls TF_SessionRun, unless the session has its own threads.
   const std::string caller("\x10\x01\x28\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 13);
   const std::string executor = "SINGLE_THREADED_EXECUTOR";
   const std::string single = one_thread + "\x82\x01" + static_cast<char>(executor.size() + 2) + "\x1a" +
@@ -85,7 +83,7 @@ class Chain {
     TF_DeleteGraph(graph_);
   }
 
-  // One step: a new feed tensor, a run, the result copied to `out`.
+  // Runs one step: makes a new feed tensor, runs the session, and copies the result to `out`.
   void Run(const std::vector<float>& x, std::vector<float>* out) {
     TF_Tensor* input = NewTensor({rows_, 8}, x.data());
     TF_Tensor* output = nullptr;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Peer: starts a real cluster of tf_linear_regression.py on loopback and measures it.
 
-Steps: all workers train for a warm-up and then for --seconds; steady-state steps/s of each worker and of all.
-Start-up (--startup): how long from starting the processes, and from constructing tf.distribute.Server, to each
-worker's first training step.
+By default all workers train for a warm-up and then for --seconds. The figures are the steps per second of each worker and
+of all workers. With --startup, the figures are the times from the start of the processes, and from the construction of
+tf.distribute.Server, to each worker's first training step.
 """
 
 import argparse
@@ -20,13 +20,13 @@ def parse():
     p.add_argument("--workers", type=int, default=1)
     p.add_argument("--seconds", type=float, default=10)
     p.add_argument("--warmup", type=float, default=2)
-    p.add_argument("--rounds", type=int, default=3, help="each with a fresh cluster")
+    p.add_argument("--rounds", type=int, default=3, help="rounds, each with a new cluster")
     p.add_argument("--learning_rate", type=float, default=0.05)
     p.add_argument("--startup", action="store_true", help="measure start-up instead of steps")
     p.add_argument("--api", choices=["run", "callable"], default="run")
-    p.add_argument("--executor", default="", help="e.g. SINGLE_THREADED_EXECUTOR")
+    p.add_argument("--executor", default="", help="executor type, for example SINGLE_THREADED_EXECUTOR")
     p.add_argument("--resource_variables", action="store_true")
-    p.add_argument("--interop_threads", type=int, default=0, help="of every process; 0 is TensorFlow's default")
+    p.add_argument("--interop_threads", type=int, default=0, help="inter-op threads of every process; 0: TensorFlow's default")
     p.add_argument("--idle_wait", type=float, default=20, help="seconds to wait for an idle machine before a round")
     p.add_argument("--recovery_wait_secs", type=float, default=30, help="30 is Supervisor's default")
     return p.parse_args()
@@ -51,7 +51,7 @@ def start_cluster(children, addresses, args):
 
 
 def steps_at(progress, t):
-    """Local steps at time t, by linear interpolation."""
+    """Returns the local steps at time t, by linear interpolation."""
     for (t0, n0), (t1, n1) in zip(progress, progress[1:]):
         if t0 <= t <= t1:
             return n0 + (n1 - n0) * (t - t0) / max(t1 - t0, 1e-9)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Peer: a training step (SGD) of the guide network in Keras on TensorFlow, as one tf.function.
 
-The network of torch_guide_network.py; the same batch in every step. One JSON object on stdout.
+The network is that of torch_guide_network.py. Every step has the same batch. It prints one JSON object to stdout.
 """
 
 import argparse
@@ -22,7 +22,7 @@ def parse():
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--malloc_tuned", action="store_true", help="keep freed memory (environment of glibc's malloc)")
     p.add_argument("--jit", action="store_true", help="compile the step with XLA")
-    p.add_argument("--bfloat16", action="store_true", help="the mixed_bfloat16 policy")
+    p.add_argument("--bfloat16", action="store_true", help="use the mixed_bfloat16 policy")
     p.add_argument("--steps", type=int, default=5)
     p.add_argument("--warmup", type=int, default=2)
     return p.parse_args()
@@ -32,7 +32,7 @@ def build(keras):
     layers = keras.layers
     stack = [layers.Input((28, 28, 1)), layers.Conv2D(128, 3, padding="same", activation="selu")]
     for filters, pooled in ((128, True), (256, False), (256, True), (512, False), (512, True)):
-        # True fans: with Keras's own rule for depthwise kernels the signal dies and the loss cannot fall.
+        # The kernels have true fans. With Keras's own rule for depthwise kernels the signal fades, and the loss does not fall.
         stack.append(layers.SeparableConv2D(filters, 3, padding="same", activation="selu",
                                             depthwise_initializer=keras.initializers.RandomUniform(-0.58, 0.58)))
         stack += [layers.MaxPooling2D()] if pooled else []
@@ -67,7 +67,7 @@ def main():
         optimizer.apply(tape.gradient(loss, variables), variables)
         return loss
 
-    step.get_concrete_function(images, labels)  # traced before the memory of a step is looked at
+    step.get_concrete_function(images, labels)  # traced before the memory of a step is measured
     memory = measure.PeakMemory()
     losses, times = [], []
     for i in range(args.warmup + args.steps):

@@ -2,8 +2,8 @@
 """Peer: distributed linear regression, y = 2x + 10, as the classic between-graph TensorFlow program.
 
 Weight and bias live on the parameter servers, every worker builds its own graph and applies plain SGD
-asynchronously. One task a process; tf_cluster.py starts a whole cluster and measures it.
-Events are printed as JSON lines; times are seconds since the epoch.
+asynchronously. Each process is one task. tf_cluster.py starts a whole cluster and measures it.
+Events are printed as JSON lines. Times are seconds since the epoch.
 """
 
 import argparse
@@ -19,19 +19,19 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 def parse():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--ps_hosts", required=True, help="comma-separated host:port")
+    p.add_argument("--ps_hosts", required=True, help="addresses of the parameter servers, host:port, separated by commas")
     p.add_argument("--worker_hosts", required=True, help="comma-separated host:port")
     p.add_argument("--job_name", required=True, choices=["ps", "worker"])
     p.add_argument("--task_index", type=int, default=0)
     p.add_argument("--learning_rate", type=float, default=0.00003)
-    p.add_argument("--max_steps", type=int, default=1_000_000, help="global steps")
-    p.add_argument("--seconds", type=float, default=60, help="of training, from the worker's first step")
-    p.add_argument("--until_stdin_ends", action="store_true", help="train until then, or for --seconds if shorter")
+    p.add_argument("--max_steps", type=int, default=1_000_000, help="global step at which training ends")
+    p.add_argument("--seconds", type=float, default=60, help="seconds of training, from the worker's first step")
+    p.add_argument("--until_stdin_ends", action="store_true", help="train until stdin ends, or for --seconds if that is shorter")
     p.add_argument("--api", choices=["run", "callable"], default="run", help="Session.run or Session.make_callable")
-    p.add_argument("--executor", default="", help="e.g. SINGLE_THREADED_EXECUTOR")
-    p.add_argument("--resource_variables", action="store_true", help="instead of reference variables")
+    p.add_argument("--executor", default="", help="executor type, for example SINGLE_THREADED_EXECUTOR")
+    p.add_argument("--resource_variables", action="store_true", help="use resource variables instead of reference variables")
     p.add_argument("--recovery_wait_secs", type=float, default=30,
-                   help="how often a worker asks whether the chief has initialised (30 is Supervisor's default)")
+                   help="seconds between two checks whether the chief has initialized (30 is Supervisor's default)")
     return p.parse_args()
 
 
@@ -50,7 +50,7 @@ def build(tf, args, cluster):
 
 
 def train_loop(args, session, np, train, loss, step, x, label):
-    """Steps until --seconds or --max_steps; returns (progress, latencies in us, last loss)."""
+    """Runs steps until --seconds or --max_steps. Returns (progress, latencies in us, last loss)."""
     if args.api == "callable":
         run = session.make_callable([train, loss, step], feed_list=[x, label])
     else:

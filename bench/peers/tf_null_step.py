@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Peer: the null step. Each worker reads one f32 scalar from each parameter server; nothing else.
+"""Peer: the null step. Each worker reads one f32 scalar from each parameter server and does nothing else.
 
-Workers run on their own, as in asynchronous training: either each in its own process with its own server, or as
-threads of one worker process with a session each. Printed: milliseconds of a step as a worker sees it.
+Workers do not wait for each other, as in asynchronous training. Either each worker has its own process and server, or the
+workers are threads of one process with a session each. It prints the milliseconds of a step as a worker measures them.
 """
 
 import argparse
@@ -24,14 +24,14 @@ def parse():
     p.add_argument("--modes", nargs="+", choices=["process", "thread"], default=["process", "thread"])
     p.add_argument("--seconds", type=float, default=5)
     p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--interop_threads", type=int, default=0, help="of every process; 0 is TensorFlow's default")
+    p.add_argument("--interop_threads", type=int, default=0, help="inter-op threads of every process; 0: TensorFlow's default")
     p.add_argument("--idle_wait", type=float, default=20, help="seconds to wait for an idle machine before a round")
     p.add_argument("--task", help=argparse.SUPPRESS)
     return p.parse_args()
 
 
 def run_task(task):
-    """A ps or worker process. task: {"cluster": {...}, "job": ..., "index": ..., "threads": ...}"""
+    """Runs a ps or worker process. task: {"cluster": {...}, "job": ..., "index": ..., "threads": ...}"""
     import tensorflow as tf
     tf.compat.v1.disable_v2_behavior()
     server = tf.distribute.Server(tf.train.ClusterSpec(task["cluster"]), job_name=task["job"],
@@ -61,7 +61,7 @@ def run_task(task):
                     if result != expected:
                         raise RuntimeError(f"null step gave {result}, expected {expected}")
                     log.append((end, end - start))
-        except Exception as error:  # a thread's failure must reach the driver
+        except Exception as error:  # the driver must learn of a thread's failure
             failures.append(repr(error))
 
     threads = [threading.Thread(target=loop, args=(log,)) for log in steps]

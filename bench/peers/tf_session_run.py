@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Peer: what a step of tf.compat.v1.Session costs on graphs of 1 to 1000 small ops.
+"""Peer: measures a step of tf.compat.v1.Session on graphs of 1 to 1000 small ops.
 
 The graph is a chain on a fed x [rows, 8] f32: op 0 multiplies by -1, op 1 adds 1, op 2 multiplies by -1,
-op 3 adds 3, ... (Mul and AddV2 by turns, op i adds (i % 7)). Every run feeds another x; the result, exact in f32,
-is checked after every run.
+op 3 adds 3, ... (Mul and AddV2 by turns, op i adds (i % 7)). Every run feeds another x. The result, which is exact
+in f32, is checked after every run.
 """
 
 import argparse
@@ -26,7 +26,7 @@ def parse():
     p.add_argument("--ops", type=int, nargs="+", default=[1, 10, 100, 1000])
     p.add_argument("--rows", type=int, default=1, help="x is [rows, 8] f32")
     p.add_argument("--settings", nargs="+", choices=SETTINGS, default=["default", "threads_1", "single_threaded_executor"])
-    p.add_argument("--seconds", type=float, default=1.0, help="of each round")
+    p.add_argument("--seconds", type=float, default=1.0, help="seconds of each round")
     p.add_argument("--rounds", type=int, default=5)
     return p.parse_args()
 
@@ -48,14 +48,14 @@ def build(tf, ops, rows):
 def config_for(tf, name):
     inter, intra, executor = SETTINGS[name]
     config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=inter, intra_op_parallelism_threads=intra)
-    # A process has one pool, which its first session sizes; -1 (no pool) only counts without an own pool.
+    # A process has one pool, whose size its first session sets. -1 (no pool) has an effect only without an own pool.
     config.use_per_session_threads = inter > 0
     config.experimental.executor_type = executor
     return config
 
 
 def executed_ops(tf, session, x, y, value):
-    """How many of the chain's ops the optimised graph really runs."""
+    """Returns how many of the chain's ops the optimized graph runs."""
     options = tf.compat.v1.RunOptions(output_partition_graphs=True)
     metadata = tf.compat.v1.RunMetadata()
     session.run(y, {x: value}, options=options, run_metadata=metadata)
@@ -63,7 +63,7 @@ def executed_ops(tf, session, x, y, value):
 
 
 def runners(tf, session, x, y):
-    """Ways to run a step, each a function from a value of x to the value of y."""
+    """Returns the ways to run a step. Each is a function from a value of x to the value of y."""
     fetch_callable = session.make_callable(y, feed_list=[x])
     return {
         "tf.compat.v1.Session.run": lambda v: session.run(y, {x: v}),

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Peer: a training step (SGD) of the guide network in PyTorch, alone or as DistributedDataParallel over Gloo.
 
-Conv 1 -> 128 3x3, five depthwise-separable convolutions 128-128-256-256-512-512 with three pools, a dense layer of 512,
-SELU between them, softmax cross-entropy over 10 classes; the same batch in every step. One JSON object on stdout.
+The network is: a 3x3 convolution 1 -> 128, five depthwise-separable convolutions 128-128-256-256-512-512 with three pools,
+a dense layer of 512, SELU between them, and softmax cross-entropy over 10 classes. Every step has the same batch. It prints
+one JSON object to stdout.
 
-Runs with any Python that has torch: Debian's python3-torch under /usr/bin/python3, or a wheel.
+It runs with any Python that has torch: /usr/bin/python3 with Debian's python3-torch, or a wheel.
 """
 
 import argparse
@@ -21,17 +22,17 @@ SEPARABLES = ((128, 128, True), (128, 256, False), (256, 256, True), (256, 512, 
 
 def parse():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--batch", type=int, default=256, help="of this process")
+    p.add_argument("--batch", type=int, default=256, help="images in one step of this process")
     p.add_argument("--threads", type=int, default=1)
-    p.add_argument("--channels_last", action="store_true", help="NHWC in memory; without: NCHW")
+    p.add_argument("--channels_last", action="store_true", help="use NHWC in memory instead of NCHW")
     p.add_argument("--malloc_tuned", action="store_true", help="keep freed memory (environment of glibc's malloc)")
-    p.add_argument("--bfloat16", action="store_true", help="autocast to bfloat16")
+    p.add_argument("--bfloat16", action="store_true", help="use autocast to bfloat16")
     p.add_argument("--steps", type=int, default=5)
     p.add_argument("--warmup", type=int, default=2)
-    p.add_argument("--world", type=int, default=1, help="processes that train together, each with a --rank")
+    p.add_argument("--world", type=int, default=1, help="number of processes that train together, each with a --rank")
     p.add_argument("--rank", type=int, default=0)
-    p.add_argument("--store", metavar="FILE", help="where they find each other; a new one each time")
-    p.add_argument("--pin", action="store_true", help="stay on one core: rank 0 on the first one, rank 1 on the second")
+    p.add_argument("--store", metavar="FILE", help="file by which the processes find each other; use a new one each time")
+    p.add_argument("--pin", action="store_true", help="run on one core: rank 0 on the first core, rank 1 on the second")
     args = p.parse_args()
     if args.world > 1 and not args.store:
         p.error("--world needs a --store")

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the Python environment of the peer benchmarks and the interop tests; does nothing when it is up to date.
+# Makes the Python environment of the peer benchmarks and the interop tests. Does nothing if it is up to date.
 set -eu
 
 usage() {
@@ -45,7 +45,7 @@ fi
 "$python" -c 'import ensurepip, venv' 2>/dev/null ||
   { echo "venv.sh: $python cannot make virtual environments; on Debian: apt-get install python3-venv" >&2; exit 1; }
 
-# --clear throws away whatever is in the folder: do that only to what an earlier run of venv made.
+# --clear removes everything in the folder. So use it only on a folder that an earlier run of venv made.
 if [ -e "$venv" ] && [ ! -f "$venv/pyvenv.cfg" ] && [ -n "$(ls -A "$venv")" ]; then
   echo "venv.sh: $venv exists and is no virtual environment; set COHORT_VENV to another folder" >&2
   exit 1

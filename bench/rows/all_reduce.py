@@ -1,5 +1,5 @@
-"""All-reduce of float32 sums by 2 and by 4 members: ours between processes of a host, over gRPC alone and inside one
-process, Gloo over TCP."""
+"""The rows of all-reduce of float32 sums with 2 and with 4 members. Ours runs between processes of a host, with gRPC
+alone, and inside one process. Gloo runs over TCP."""
 
 from rows import programs
 from rows.table import Contestant, Line
@@ -8,7 +8,7 @@ SIZES = {4096: "4 KB", 1 << 20: "1 MB", 2887306 * 4: "11.5 MB", 100 << 20: "100 
 
 
 def measure(side, members, quick):
-    """Of Gloo's algorithms the one with the best median counts, at each size; one that stalls is left out."""
+    """Returns, for each size, the figures of the Gloo algorithm with the best median. One that stalls is left out."""
     text = programs.run([programs.BIN / "collective_bench", f"--sides={side}", f"--members={members}", "--limit_s=30",
                          f"--effort={0.05 if quick else 0.5}"], limit=500)
     figures = {}
@@ -33,6 +33,6 @@ def prepare(_, quick, members):
                                 (inside, f"{members} devices, in process", 5)):
         for size, name in SIZES.items():
             lines.append(Line(f"all-reduce, {name}, {where}", "ms", side, f"{size}", gloo, least_ratio=target))
-            # Where sizes mix Gloo may stall; ours must not.
+            # With mixed sizes Gloo may stall. Ours must not.
             lines.append(Line("the same, p99", "ms", side, f"{size} p99", gloo, least_ratio=0 if size else 0.7))
     return [grpc, gloo, host, inside], lines

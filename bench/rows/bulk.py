@@ -1,4 +1,4 @@
-"""100 MiB of parameters read from a parameter server, and 100 MiB of gradients applied there."""
+"""The rows in which 100 MiB of parameters are read from a parameter server, and 100 MiB of gradients applied there."""
 
 from rows import programs
 from rows.table import Contestant, Line
@@ -12,7 +12,7 @@ def ours(quick, *flags):
 
 
 def raw(program, quick):
-    """The better one of two chunk sizes."""
+    """Returns the figures of the better of two chunk sizes."""
     found = programs.objects(programs.run([program, "--what=bulk", "--net=tcp", "--rounds=1",
                                            f"--repeats={3 if quick else 15}"], limit=90))
     return {kind: max(o["gb_per_s_median"] for o in found if o["figure"] == kind) for kind in ("pull", "push")}

@@ -1,4 +1,4 @@
-"""What the reader of a table must know of the machine and the run."""
+"""Describes the machine and the run for the reader of a table."""
 
 import datetime
 import os
@@ -38,7 +38,7 @@ def tensorflow(python):
 
 
 def other_peers(torch_python, wheel_python=None):
-    """Of the rows that compare with PyTorch and with Gloo."""
+    """Returns the versions of the peers of the rows that compare with PyTorch and with Gloo."""
     def torch(python):
         return output_of(python, "-c", "import torch; print(torch.__version__)") or "not installed"
     gloo = output_of("dpkg-query", "-W", "-f", "${Version}", "libgloo-dev") or "not installed"

@@ -1,4 +1,4 @@
-"""A training step of the guide network: images a second and the memory of a step, beside PyTorch and TensorFlow."""
+"""The rows of a training step of the guide network: images per second and memory, with PyTorch and TensorFlow."""
 
 import json
 import os
@@ -6,9 +6,9 @@ import os
 from rows import programs
 from rows.table import Contestant, Line
 
-# As Debian packages it (apt-get install python3-torch); COHORT_TORCH_PYTHON names another interpreter.
+# The interpreter with Debian's package (apt-get install python3-torch). COHORT_TORCH_PYTHON names another one.
 TORCH_PYTHON = os.environ.get("COHORT_TORCH_PYTHON", "/usr/bin/python3")
-# An interpreter with PyTorch's own, current wheel, which is then shown beside it.
+# An interpreter with a current wheel of PyTorch. If it is set, the rows show it, too.
 TORCH_WHEEL_PYTHON = os.environ.get("COHORT_TORCH_WHEEL_PYTHON")
 LEAST = {(256, 1): (2, 1.15), (256, 2): (2, 1.25)}  # (batch, threads): of the best default, of the best tuned one
 
@@ -21,7 +21,7 @@ def ours(batch, threads, bfloat16):
 
 
 def theirs(python, script, batch, threads, bfloat16, settings):
-    """Of several settings the one with the most images a second, and the least memory of any."""
+    """Returns the most images per second of several settings, and the least memory of any of them."""
     found = []
     for setting in settings:
         text = programs.run([python, programs.PEERS / script, "--batch", batch, "--threads", threads, *setting,

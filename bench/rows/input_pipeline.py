@@ -1,11 +1,11 @@
-"""What `Fit` spends outside of the bare training step, and how long it waits for batches."""
+"""The rows of the time that `Fit` spends outside of the bare training step, and waits for batches."""
 
 import json
 
 from rows import programs
 from rows.table import Contestant, Line
 
-# Benchmark, what it trains, and whether its step is long enough for 2 % of it to be more than the loop itself.
+# The benchmark, what it trains, and whether 2 % of its step are more than the loop itself.
 CASES = (("FitGuideNetwork/64/1", "the guide network, batch 64, 1 thread", True),
          ("FitGuideNetwork/256/2", "the guide network, batch 256, 2 threads", True),
          ("Fit/256/128", "a perceptron of 128 hidden units, batch 256", False))
@@ -20,7 +20,7 @@ def measure(quick):
 
 
 def figures(found):
-    """{"CASE wait" and "CASE outside": percent of the time}."""
+    """Returns {"CASE wait" and "CASE outside": percent of the time}."""
     result = {}
     for benchmark in found:
         if benchmark.get("error_occurred"):

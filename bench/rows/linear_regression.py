@@ -1,4 +1,4 @@
-"""Steps of an asynchronous linear regression: one parameter server, one and two workers."""
+"""The rows of an asynchronous linear regression with one parameter server, and one or two workers."""
 
 import dataclasses
 import re
@@ -8,7 +8,7 @@ import tempfile
 from rows import programs
 from rows.table import Contestant, Line
 
-LEARNING_RATE = 0.05  # fits within 100 steps, so that the result can be checked on a slow machine too
+LEARNING_RATE = 0.05  # it fits within 100 steps, so that the result can be checked on a slow machine, too
 
 
 def check_fit(text):
@@ -27,7 +27,7 @@ def ours(workers, quick):
     done = [(int(made), float(seconds)) for made, seconds in re.findall(r"(\d+) steps in ([0-9.]+) s", text)]
     if len(done) != workers:
         raise programs.Failed(f"linear_regression: {len(done)} workers said how fast they were:\n{text}")
-    # Over the longest of their times: what a worker makes while it is alone does not count for more.
+    # The steps of all workers are divided by the longest of their times, so that steps of a worker alone do not count more.
     return {"rate": sum(made for made, _ in done) / max(seconds for _, seconds in done),
             "step_us": 1e6 * statistics.mean(seconds / made for made, seconds in done)}
 
@@ -40,7 +40,7 @@ def theirs(interpreter, workers, quick, *setting):
 
 
 def round_trip(program, quick):
-    """Of a small message on a raw gRPC stream, with the API that is fastest without spinning."""
+    """Measures the round trip of a small message on a raw gRPC stream, with the fastest API that does not spin."""
     text = programs.run([program, "--what=ping", "--net=tcp", "--apis=sync-sync,callback-callback,queue-queue",
                          f"--count={1000 if quick else 5000}", "--rounds=1"], limit=60)
     return {"round_trip_us": min(o["us_median"] for o in programs.objects(text))}
@@ -48,9 +48,9 @@ def round_trip(program, quick):
 
 @dataclasses.dataclass
 class PerRoundTrip(Line):
-    """Our step in round trips of the raw stream: smaller than the peer's one is impossible, so no ratio is told."""
+    """Shows our step in round trips of the raw stream. It cannot be smaller than one, so there is no ratio."""
 
-    instead_of: tuple = ()  # lines that make this one's target needless where they are met
+    instead_of: tuple = ()  # lines that make this line's target needless if their targets are met
 
     def ours_in_trips(self):
         step, trip = self.ours.median(self.figure), self.peer.median(self.peer_figure)

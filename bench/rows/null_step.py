@@ -1,4 +1,4 @@
-"""A step that reads one scalar from each of two parameter servers, by 1 and by 8 workers at once."""
+"""The rows of a step that reads one scalar from each of two parameter servers, with 1 and with 8 workers at once."""
 
 import statistics
 

@@ -9,6 +9,6 @@ def has_place(text):
 
 
 def with_table(text, table):
-    """`text` with `table` instead of what stands between the marks."""
+    """Returns `text` with `table` in place of the text between the marks."""
     head, rest = text.split(BEGIN, 1)
     return f"{head}{BEGIN}\n\n{table}\n\n{END}{rest.split(END, 1)[1]}"

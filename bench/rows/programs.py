@@ -1,4 +1,4 @@
-"""Runs the programs of one measurement: each with a time limit, none left behind, and JSON lines as the result."""
+"""Runs the programs of one measurement, each with a time limit. None is left running. Results are JSON lines."""
 
 import concurrent.futures
 import json
@@ -16,15 +16,15 @@ PEERS = ROOT / "bench/peers"
 
 
 class Failed(Exception):
-    """A program ended with an error, printed something unexpected, or ran longer than its limit."""
+    """Thrown if a program ended with an error, printed something unexpected, or ran longer than its limit."""
 
 
 class Unavailable(Exception):
-    """What a row needs is not to be had on this machine: the row is left out, and that is no failure."""
+    """Thrown if this machine lacks something that a row needs. The row is left out. That is not a failure."""
 
 
 def end(process):
-    """Ends a program and what it started: the launcher and the peers' drivers clean up when asked to end."""
+    """Ends a program and its children. The launcher and the peers' drivers end their children when they get SIGTERM."""
     for number, patience in ((signal.SIGTERM, 10), (signal.SIGKILL, 10)):
         try:
             os.killpg(process.pid, number)
@@ -50,7 +50,7 @@ class _Running:
             raise Failed(f"{self.name}: {error.strerror}: {error.filename}; build first: ./dev build") from error
 
     def output(self, limit):
-        """What it prints, once it has ended; by one thread."""
+        """Waits for the end of the command, and returns its output. Called by one thread."""
         try:
             out, err = self.process.communicate(timeout=limit)
         except subprocess.TimeoutExpired as error:
@@ -68,12 +68,12 @@ class _Running:
 
 
 def run(command, limit):
-    """What a command prints to stdout. Throws Failed with its last words, or after `limit` seconds."""
+    """Returns the output of a command. Throws Failed with its last lines if it fails, or after `limit` seconds."""
     return run_together([command], limit)[0]
 
 
 def run_together(commands, limit):
-    """What each of several commands prints to stdout. The first one that fails ends the others; throws as run."""
+    """Returns the output of each of several commands. The first that fails ends the others. Throws as run."""
     running = []
     with concurrent.futures.ThreadPoolExecutor(len(commands)) as readers:
         try:
@@ -93,12 +93,12 @@ def _tail(text, lines=30):
 
 
 def objects(text):
-    """The JSON objects that stand on lines of their own, whatever the launcher puts before them."""
+    """Returns the JSON objects of the lines that have one, without the prefixes of the launcher."""
     return [json.loads(found.group()) for found in re.finditer(r"\{.*\}", text)]
 
 
 def only(found, what, **fields):
-    """The one object with these fields."""
+    """Returns the only object with these fields."""
     fitting = [o for o in found if all(o.get(key) == value for key, value in fields.items())]
     if len(fitting) != 1:
         raise Failed(f"{what}: {len(fitting)} results with {fields} among {found}")
@@ -106,7 +106,7 @@ def only(found, what, **fields):
 
 
 def launch(ps, workers, *program, limit):
-    """Runs a program of ours as a cluster; what all its tasks print."""
+    """Runs one of our programs as a cluster. Returns the output of all its tasks."""
     return run([BIN / "cohort", "launch", f"--ps={ps}", f"--workers={workers}", "--", *program], limit)
 
 

@@ -1,9 +1,10 @@
-"""How training scales on this machine: the guide network (bench/guide_network.h) trained by Fit on one device, mirrored
-on two logical CPUs, and by two workers.
+"""The rows of scaling on this machine. Fit trains the guide network (bench/guide_network.h) on one device, mirrored on
+two logical CPUs, and with two workers.
 
-The batch is the global one, 256 or 512; each of two replicas does half of it. Processes are pinned to one core each,
-mirrored replicas share both. Needs two cores. The first ratio of a way to train is its speed-up over one device on one
-core with the same global batch; the second one is its efficiency: over two such devices, each with a replica's batch."""
+The batch is the global batch, 256 or 512. Each of two replicas does half of it. Each process is pinned to one core.
+Mirrored replicas share both cores. The row needs two cores. The first ratio is the speed-up over one device on one core
+with the same global batch. The second ratio is the efficiency: it compares with two such devices, each with a replica's
+batch."""
 
 import dataclasses
 
@@ -16,7 +17,7 @@ CORES = 2
 
 @dataclasses.dataclass
 class Case:
-    """One way to train with a global batch."""
+    """Measures one way to train with a global batch."""
 
     batch: int
     name: str
@@ -32,7 +33,7 @@ def _figures(text, processes, replicas):
 
 
 def cases(quick):
-    """With one device for each replica's batch, to compare with."""
+    """Measures one device with a replica's batch, to compare with."""
     def fit(batch, *flags, pin):
         return workers.fit(quick, f"--batch={batch}", *flags, steps=8, pin=pin)
 

@@ -1,4 +1,4 @@
-"""A step of a local session on chains of 1 to 1000 small ops, with a new feed and its result checked each time."""
+"""The rows of a local session on chains of 1 to 1000 small ops. Each step has a new feed, and its result is checked."""
 
 import json
 

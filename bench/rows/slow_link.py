@@ -1,24 +1,24 @@
-"""Two networks of their own on this machine, as two hosts would have them, joined by one link of a given speed."""
+"""Makes two networks on this machine, like those of two hosts, and joins them by one link of a given speed."""
 
 import os
 import subprocess
 
 from rows import programs
 
-ADDRESSES = ("192.0.2.1", "192.0.2.2")  # of the two hosts, for documentation by RFC 5737
-DEVICE = "link0"  # in both
+ADDRESSES = ("192.0.2.1", "192.0.2.2")  # of the two hosts; RFC 5737 reserves them for documentation
+DEVICE = "link0"  # in both networks
 
 
 class SlowLink:
-    """While the `with` block lasts; the networks end with it, and with this process.
+    """The link exists during the `with` block. The networks end with it, and with this process.
 
-    Each end sends `rate` at most (a token bucket, which counts headers too). Throws Unavailable where this user may not
-    make networks.
+    Each end sends at most `rate` (a token bucket, which also counts headers). Throws Unavailable if this user may not make
+    networks.
     """
 
     def __init__(self, rate="1gbit"):
         self._rate = rate
-        self._hosts = []  # processes that do nothing, each in a network of its own
+        self._hosts = []  # processes that do nothing; each keeps a network alive
 
     def command(self, host, words):
         """Runs `words` on host 0 or 1."""
@@ -47,7 +47,7 @@ class SlowLink:
             host.stdout.close()
 
     def _start(self, words):
-        """A process in a network made by `words`, where it waits for this one to end; returns once it is there."""
+        """Starts a process in a network that `words` make. It waits until this process ends. Returns when it is there."""
         host = subprocess.Popen([*words, "sh", "-c", "echo ready; exec cat"], stdin=subprocess.PIPE,
                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True)
         self._hosts.append(host)

@@ -1,4 +1,4 @@
-"""From a server's start to the end of the first training step, in the slower one of two workers."""
+"""The rows of the time from a server's start to the end of the first training step, in the slower of two workers."""
 
 import time
 
@@ -27,7 +27,7 @@ def theirs(interpreter):
 
 def prepare(interpreter, quick):
     mine = Contestant("Cohort", ours)
-    # Its default, a look every 30 s whether the chief is ready, would be measured as that wait.
+    # By default a worker checks every 30 s whether the chief is ready. Then mostly that wait would be measured.
     peer = Contestant("tf.distribute.Server, looking every 0.1 s", lambda: theirs(interpreter))
     cluster = "2 ps + 2 workers"
     return [mine, peer], [

@@ -1,4 +1,4 @@
-"""What a measurement gives, and how it is shown: medians with their spread, ratios, and whether a target is met."""
+"""The results of a measurement, and the table that shows them: medians, spread, ratios, and whether a target is met."""
 
 import dataclasses
 import statistics
@@ -10,12 +10,12 @@ class Contestant:
 
     name: str
     measure: object
-    rounds: int = 0  # at most that many; 0: as many as the others
+    rounds: int = 0  # at most so many rounds; 0: as many as the others
     samples: dict = dataclasses.field(default_factory=dict)
     failures: list = dataclasses.field(default_factory=list)
 
     def also(self, name):
-        """Under another name, for a line with another one of its figures; shares the samples."""
+        """Returns this side with another name, for a line with another of its figures. It shares the samples."""
         return dataclasses.replace(self, name=name)
 
     def add(self, figures):
@@ -36,7 +36,7 @@ class Contestant:
 
 @dataclasses.dataclass
 class Line:
-    """One line of the table: a figure of ours beside one of a peer (or alone, against a limit)."""
+    """One line of the table: one of our figures beside that of a peer, or alone with a limit."""
 
     what: str
     unit: str
@@ -45,11 +45,11 @@ class Line:
     peer: Contestant = None
     peer_figure: str = ""
     larger_is_better: bool = False
-    least_ratio: float = 0  # how many times better than the peer we want to be; 0: the peer is only shown
-    most: float = 0  # what our figure may be at most, in `unit`
+    least_ratio: float = 0  # target: how many times better than the peer; 0: the peer is only shown
+    most: float = 0  # target: the most that our figure may be, in `unit`
 
     def ratio(self):
-        """How many times better than the peer we are; None where one of the two is missing."""
+        """Returns how many times better than the peer we are, or None if one of the two is missing."""
         if self.peer is None:
             return None
         ours, peer = self.ours.median(self.figure), self.peer.median(self.peer_figure or self.figure)
@@ -63,7 +63,7 @@ class Line:
         return f"at most {self.most:g} {self.unit}" if self.most else "-"
 
     def met(self):
-        """True, False, or None where there is no target or no measurement."""
+        """Returns whether the target is met, or None if there is no target or no measurement."""
         ratio, ours = self.ratio(), self.ours.median(self.figure)
         if self.least_ratio:
             return None if ratio is None else ratio >= self.least_ratio
@@ -86,7 +86,7 @@ def number(value):
 
 
 def markdown(rows):
-    """The lines of a table."""
+    """Returns the lines of a table."""
     def shown(cells):
         return "| " + " | ".join(cells) + " |"
     return [shown(HEADER), shown(["---", "--:", "---", "--:", "--:", "--:", "---"]), *map(shown, rows)]

@@ -1,4 +1,4 @@
-"""Lets the sides of a measurement take turns, and watches whether anything else ran meanwhile."""
+"""Lets the sides of a measurement take turns, and measures what other processes used meanwhile."""
 
 import os
 import resource
@@ -11,13 +11,13 @@ from rows import programs
 
 
 def end_on_signals(name):
-    """So that what was started is ended too."""
+    """Ends the program in a way that also ends its children."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda caught, _: sys.exit(f"{name}: stopped by {signal.Signals(caught).name}"))
 
 
 class ForeignLoad:
-    """How many cores processes other than this one and what it ran used on average since this was made."""
+    """Returns how many cores other processes (not this one and its children) used on average since the object was made."""
 
     def __init__(self):
         self._start = self._now()
@@ -38,7 +38,7 @@ def progress(text):
 
 
 def measure(name, contestants, rounds):
-    """Lets the sides take turns. One that fails sits out the rest."""
+    """Lets the sides take turns. A side that fails takes no further turns."""
     for i in range(rounds):
         for side in contestants if i % 2 == 0 else reversed(contestants):
             if side.failures or i >= (side.rounds or rounds):
@@ -46,7 +46,7 @@ def measure(name, contestants, rounds):
             progress(f"{name}, round {i + 1} of {rounds}: {side.name}")
             try:
                 side.add(side.measure())
-            # What a program printed may not be what was expected: one side fails then, not the whole table.
+            # If a program prints something unexpected, this side fails, and not the whole table.
             except (programs.Failed, programs.Unavailable, ValueError, KeyError) as error:
                 side.failures.append(f"{name}, {side.name}: {error!r}" if isinstance(error, (ValueError, KeyError))
                                      else f"{name}, {side.name}: {error}")

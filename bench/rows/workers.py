@@ -1,5 +1,6 @@
-"""Two processes that train the guide network together, a core and 128 images a step each: on loopback, and through a
-link of 1 Gbit/s. Beside them twice one process of ours, and PyTorch's DistributedDataParallel over Gloo."""
+"""The rows of two processes that train the guide network together, on loopback and through a link of 1 Gbit/s. Each has
+a core and 128 images in each step. They are compared with twice one process of ours, and with PyTorch's
+DistributedDataParallel over Gloo."""
 
 import json
 import pathlib
@@ -8,19 +9,19 @@ import tempfile
 from rows import guide_network, programs, slow_link
 from rows.table import Contestant, Line
 
-BATCH = 128  # of a replica
+BATCH = 128  # images of a replica
 BITS_PER_S = 1e9
 NAME = f"the guide network in `Fit`, 2 processes x 1 core, batch {BATCH} each"
 
 
 def fit(quick, *flags, steps=16, pin=True):
-    """The command that trains; where it is pinned, each process on one core."""
+    """Returns the command that trains. If it is pinned, each process runs on one core."""
     counts = ["--steps=3", "--warmup=1"] if quick else [f"--steps={steps}", "--warmup=3"]
     return [programs.BIN / "guide_network_fit", *(["--pin"] if pin else []), *counts, *flags]
 
 
 def figures(text, processes, replicas):
-    """Of the slower process; together they do the whole batch."""
+    """Returns the images per second of the slower process. Together the processes do the whole batch."""
     found = [o for o in programs.objects(text) if o.get("bench") == "guide_network_fit"]
     if len(found) != processes or any(o["replicas"] != replicas for o in found):
         raise programs.Failed(f"guide_network_fit: expected figures of {processes} processes with {replicas} replicas "
@@ -38,7 +39,7 @@ def two(quick):
 
 
 def two_hosts(link, quick):
-    """The same on both ends of a link."""
+    """Returns the same figures with the processes on both ends of a link."""
     cluster = {"worker": [f"{address}:2222" for address in slow_link.ADDRESSES]}
     commands = []
     for index in range(2):
@@ -49,7 +50,7 @@ def two_hosts(link, quick):
 
 
 def ddp(quick, setting, link=None):
-    """The slower one of two ranks."""
+    """Returns the figures of the slower of two ranks."""
     with tempfile.TemporaryDirectory() as folder:
         commands = []
         for rank in range(2):
@@ -65,7 +66,7 @@ def ddp(quick, setting, link=None):
 
 
 def payload(link, quick):
-    """Bytes a second that plain TCP brings through a link, the slower way."""
+    """Returns the bytes per second that plain TCP gets through a link, in the slower direction."""
     seconds = ["--seconds", 0.5 if quick else 2]
     sides = (("--listen", slow_link.ADDRESSES[0]), ("--connect", slow_link.ADDRESSES[0]))
     program = ["python3", "-B", programs.PEERS / "tcp_rate.py"]
@@ -75,9 +76,9 @@ def payload(link, quick):
 
 
 def limits(one, bytes_per_s):
-    """Images a second that two processes reach at most: by computing, by the link's speed and by what TCP gets out of
-    it, each of two members sending and receiving 2 (n - 1) / n of the gradients' bytes a step; and the smaller one of
-    the first two."""
+    """Returns limits of the images per second of two processes: by computing, by the link's speed, and by the rate of TCP.
+    In each step each of n members sends and receives 2 (n - 1) / n of the gradients' bytes. Also returns the smaller of the
+    first two limits."""
     sent = 2 * (2 - 1) / 2 * one["gradient_bytes"]
     compute, wire = 2 * one["images_per_s"], BITS_PER_S / 8 / sent * 2 * BATCH
     return {"compute": compute, "link": wire, "payload": bytes_per_s / sent * 2 * BATCH, "least": min(compute, wire),

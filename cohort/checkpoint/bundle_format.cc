@@ -1,3 +1,6 @@
+// The V2 checkpoint format. The index is a sorted table of protobuf messages: a header with the key "", and one entry
+// for each tensor or part. IndexDecoder checks each entry before it is used. A string tensor has varint lengths, the
+// checksum of the lengths, and then the characters.
 #include "cohort/checkpoint/bundle_format.h"
 
 #include <bit>
@@ -107,7 +110,7 @@ class IndexDecoder {
     if (element > 0 && entry.size != count * element) {
       Fail(key, StrCat("is ", entry.dtype_name(), entry.shape, " of ", count * element, " bytes but has ", entry.size));
     }
-    // A string takes one byte of length at least, and their checksum follows.
+    // Each string has at least one byte for its length, and the checksum of the lengths follows.
     if (entry.dtype() == DType::kString && entry.size - 4 < count) {
       Fail(key, StrCat("is ", entry.dtype_name(), entry.shape, " but has only ", entry.size, " bytes"));
     }
@@ -121,7 +124,7 @@ void AppendVarint(uint64_t value, std::string* out) {
   out->push_back(static_cast<char>(value));
 }
 
-// Lengths enter the checksum as fixed 4 bytes, or 8 where they need them.
+// A length enters the checksum as 4 bytes, or as 8 bytes if it needs them.
 uint32_t ExtendByLength(uint32_t crc, uint64_t length) {
   const size_t width = length > std::numeric_limits<uint32_t>::max() ? 8 : 4;
   return crc32c::Extend(crc, {reinterpret_cast<const char*>(&length), width});

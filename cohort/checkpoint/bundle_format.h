@@ -1,5 +1,5 @@
-// What the writer and the reader of tensor bundles share: names of files, index entries, the layout of string
-// tensors.
+// The parts of the V2 checkpoint format that the writer and the reader of tensor bundles share: names of files, the
+// index, and the layout of string tensors.
 #pragma once
 
 #include <cstdint>
@@ -16,56 +16,61 @@
 
 namespace cohort {
 
-// Tensors stream through memory in pieces of at most this many bytes.
+// A tensor is written and read in pieces of at most this many bytes, so that it need not be in memory as a whole.
 inline constexpr size_t kCheckpointChunkBytes = size_t{1} << 20;
 
-// One line of a checkpoint's index.
+// The index's record of one tensor, or of one part of a partitioned tensor.
 struct BundleEntry {
   int32_t dtype_number = 0;  // TensorFlow's number
-  Shape shape;               // of the whole tensor; for a part (a slice's own entry) of the part
+  Shape shape;               // of the whole tensor; in the record of a part, the shape of the part
   int32_t shard = 0;
-  int64_t offset = 0;               // bytes, in the shard's data file
+  int64_t offset = 0;               // bytes in the data file of the shard
   int64_t size = 0;                 // bytes
-  uint32_t crc32c = 0;              // not masked
-  std::vector<TensorSlice> slices;  // not empty: partitioned; shard, offset, size and crc32c mean nothing
+  uint32_t crc32c = 0;              // of the stored bytes, not masked
+  std::vector<TensorSlice> slices;  // the parts of a partitioned tensor; its shard, offset, size and crc32c are unused
 
-  // kInvalid for a dtype that we lack: such a tensor can be listed and its checksum verified, not read.
+  // Returns kInvalid for a dtype that Cohort does not have. Such a tensor can be listed and its checksum verified, but
+  // it cannot be read.
   DType dtype() const { return IsKnownDType(dtype_number) ? static_cast<DType>(dtype_number) : DType::kInvalid; }
-  // "float32"; "DT_HALF" for one that we lack, "dtype 99" for a number that nobody knows.
+  // Returns for example "float32". A dtype that Cohort does not have gives TensorFlow's name, such as "DT_HALF". An
+  // unknown number gives "dtype 99".
   std::string dtype_name() const;
 };
 
-// The decoded index: names and, under their binary keys, parts of partitioned tensors.
+// The decoded index of a checkpoint.
 struct BundleIndex {
   int32_t num_shards = 1;
-  bool swap_bytes = false;  // written on a big-endian machine
+  bool swap_bytes = false;  // true if a big-endian machine wrote the data
+  // Keys: names of tensors, and binary keys (SliceKey) of the parts of partitioned tensors.
   std::map<std::string, BundleEntry, std::less<>> entries;
 };
 
-// "P.index", "P.data-00000-of-00002".
+// Return "P.index" and "P.data-00000-of-00002" for the prefix P.
 std::string IndexFileName(const std::string& prefix);
 std::string DataFileName(const std::string& prefix, int shard, int num_shards);
 
-// Whether a key belongs to a part of a partitioned tensor (SliceKey) and not to a name.
+// Returns true if the key belongs to a part of a partitioned tensor, and false if it is the name of a tensor.
 inline bool IsSliceKey(std::string_view key) { return !key.empty() && key.front() == '\0'; }
 
-// A key with its binary bytes written as \xNN.
+// Returns the key with every unprintable byte written as \xNN.
 std::string PrintableKey(std::string_view key);
 
 std::string EncodeIndex(const BundleIndex& index);
-// Throws DataLossError that names `file_name` and the key; UnimplementedError for a version later than ours.
+// Throws DataLossError that names `file_name` and the key if the bytes are corrupt. Throws UnimplementedError if the
+// format is of a later version.
 BundleIndex DecodeIndex(const std::string& bytes, const std::string& file_name);
 
-// Bytes [offset, offset + size) of a data file as a string tensor: varint lengths, masked crc32c of the
-// lengths, characters. `append` gets the pieces; the crc32c that the entry carries is returned.
+// Takes bytes that are written in pieces.
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
   virtual void Append(std::string_view bytes) = 0;
 };
+// Writes a string tensor as varint lengths, the masked crc32c of the lengths, and the characters. Returns the crc32c
+// that the tensor's index entry must have.
 uint32_t EncodeStrings(const Tensor& strings, ByteSink* sink);
-// Fills `out` [any shape, string]. Throws DataLossError, its message beginning with `where`, unless `bytes`
-// are exactly one such tensor with the crc32c given.
+// Fills `out`, a string tensor whose shape is set. Throws DataLossError unless `bytes` are exactly one such tensor with
+// the given crc32c. The message begins with `where`.
 void DecodeStrings(std::string_view bytes, uint32_t crc32c, const std::string& where, Tensor* out);
 
 }  // namespace cohort

@@ -1,3 +1,6 @@
+// BundleReader. The constructor reads the index and separates names of tensors from keys of parts. A tensor is read in
+// chunks, and its checksum is compared at the end (CheckedChunks). A slice is put together from the stored parts that
+// it overlaps (CopyOverlap).
 #include <algorithm>
 #include <cstring>
 
@@ -129,7 +132,7 @@ void BundleReader::CheckReadable(const std::string& name, const BundleEntry& ent
   if (entry.dtype() == DType::kInvalid || IsHandle(entry.dtype())) {
     throw UnimplementedError(StrCat(Where(name, entry), " has a dtype that we lack"));
   }
-  // Before memory is taken for what a corrupt index claims.
+  // Checks the files before memory is allocated, because a corrupt index may claim any size.
   for (const BundleEntry* part : StoredParts(name)) {
     const RandomAccessFile& file = Shard(part->shard);
     if (file.Size() < part->offset + part->size) {
@@ -166,7 +169,7 @@ Tensor BundleReader::Read(const std::string& name) const {
   return ReadSlice(name, TensorSlice::Whole(entry.shape.rank()));
 }
 
-// The wanted elements of one stored box pass by in the order in which they are stored.
+// The chunks of one stored box come in the order of its elements, and so do the runs of wanted elements.
 void BundleReader::CopyOverlap(const std::string& name, const BundleEntry& entry, const TensorSlice& stored,
                                const TensorSlice& wanted, Tensor* out) const {
   SliceOverlap overlap(stored, wanted);

@@ -1,3 +1,6 @@
+// BundleWriter and MergeBundles. A writer appends tensors to a data file with a temporary name and collects their index
+// entries. Finish publishes: it removes an old index, renames the data file, and renames the index last. MergeBundles
+// joins the indexes of several checkpoints, renumbers their data files and publishes in the same order.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -16,7 +19,7 @@ void CheckStorable(const std::string& name, const Tensor& tensor) {
                                     tensor.ToString(0), " for \"", name, "\""));
 }
 
-// An index under the final name would vouch for data that is about to change.
+// Publishes data and index. Removes an old index first, because it would describe data that are about to change.
 void PublishIndex(AtomicFile* index, const std::string& prefix, const std::function<void()>& publish_data) {
   const std::string directory = DirectoryOf(prefix);
   if (RemoveFile(IndexFileName(prefix))) SyncDirectory(directory);
@@ -168,7 +171,7 @@ struct Part {
   int first_shard;  // in the merged checkpoint
 };
 
-// Puts the entries of `part` into `merged`. Throws InvalidArgumentError for one that is there already.
+// Moves the entries of `part` to `merged`. Throws InvalidArgumentError for an entry that `merged` already has.
 void MergeEntries(Part* part, BundleIndex* merged) {
   for (auto& [key, entry] : part->index.entries) {
     if (entry.slices.empty()) entry.shard += part->first_shard;

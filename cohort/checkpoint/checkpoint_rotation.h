@@ -1,32 +1,36 @@
-// Which checkpoints to keep, by the rules of TensorFlow's Saver. No files are touched here.
+// CheckpointRotation: decides which checkpoints to keep, by the rules of TensorFlow's Saver. It touches no files.
 #pragma once
 
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 
-// Not thread-safe. Times are seconds since 1970.
-class CheckpointRotation {
+// The list of kept checkpoints of one Saver, which owns it. Not thread-safe. Times are seconds since 1970.
+class COHORT_EXPORT CheckpointRotation {
  public:
-  using Kept = std::vector<std::pair<std::string, double>>;  // prefix, time of saving; oldest first
+  using Kept = std::vector<std::pair<std::string, double>>;  // prefix and time of saving; oldest first
 
-  // max_to_keep 0 keeps all. A checkpoint that would be deleted stays on disk for good if it was saved after
-  // `start_time` plus that many hours, plus once more the hours for each that stayed before. Throws
-  // InvalidArgumentError for negative arguments.
+  // `max_to_keep` 0 keeps all. If there are more than `max_to_keep`, the oldest is removed from the list. It is deleted
+  // from disk unless it was saved more than `keep_checkpoint_every_n_hours` after `start_time`; each checkpoint that
+  // stays on disk for good moves this limit by the same number of hours. Throws InvalidArgumentError for negative
+  // arguments.
   CheckpointRotation(int max_to_keep, double keep_checkpoint_every_n_hours, double start_time);
 
-  // Notes a checkpoint just saved and returns the prefixes to delete (after the state file was written).
-  // Saving under a prefix again moves it to the end.
+  // Adds a checkpoint that was just saved. Returns the prefixes of the checkpoints to delete, which the caller does
+  // after it has written the state file. If the prefix is already in the list, it moves to the end.
   std::vector<std::string> Add(const std::string& prefix, double time);
 
-  // What the state file lists: all that are kept, oldest first; with max_to_keep 0 only the last.
+  // Returns the paths for the state file: all kept checkpoints, oldest first, or only the last one if `max_to_keep` is
+  // 0.
   std::vector<std::string> StatePaths() const;
 
   const Kept& kept() const { return kept_; }
-  // Takes over what an earlier process kept (from the state file and the files' times), oldest first. More
-  // than max_to_keep are deleted as new ones come.
+  // Replaces the list by the checkpoints of an earlier process, oldest first. If they are more than `max_to_keep`, the
+  // next Add removes the oldest.
   void Recover(Kept kept) { kept_ = std::move(kept); }
 
  private:

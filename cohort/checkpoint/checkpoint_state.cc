@@ -1,3 +1,5 @@
+// Reads and writes the state file, finds complete checkpoints, and deletes files. The state file is a protobuf message
+// as text. If it cannot be read, it is treated as missing, and the *.index files of the directory are used instead.
 #include "cohort/checkpoint/checkpoint_state.h"
 
 #include <google/protobuf/io/tokenizer.h>
@@ -19,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using google::protobuf::TextFormat;
 
-// Keeps protobuf from writing to stderr by itself.
+// Collects the first error, so that protobuf does not write errors to stderr.
 class FirstError final : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, int column, const std::string& message) override {
@@ -52,7 +54,7 @@ std::vector<std::string> IndexedPrefixes(const std::string& dir) {
   return prefixes;
 }
 
-// The first complete one; "" where there is none. Says of the others why not.
+// Returns the first complete checkpoint, or "" if there is none. Logs why the checkpoints before it are not complete.
 std::string FirstComplete(const std::vector<std::string>& prefixes) {
   for (const std::string& prefix : prefixes) {
     const Status status = CheckCheckpointComplete(prefix);
@@ -152,7 +154,7 @@ void DeleteCheckpoint(const std::string& prefix) {
   std::vector<std::string> data_files;
   for (fs::directory_iterator it(DirectoryOf(prefix), error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    // NNNNN-of-NNNNN and not the temporary file of somebody who writes this prefix now.
+    // Keeps temporary files, which another process may be writing for this prefix.
     if (name.starts_with(start) && name.find(".tempstate") == std::string::npos)
       data_files.push_back(it->path().string());
   }

@@ -1,3 +1,6 @@
+// The kernels of checkpoint/ops.h. A kernel that may take long runs on the task's checkpoint threads (AsideKernel).
+// _SnapshotTake closes the update gate, keeps references to the values, and opens the gate. The other snapshot kernels
+// find the snapshot by its number in the SnapshotStore.
 #include <optional>
 #include <span>
 
@@ -10,7 +13,7 @@
 namespace cohort {
 namespace {
 
-// How long a snapshot waits for the steps that are in the middle of their updates.
+// How long a snapshot waits for steps that have begun their updates and not ended them.
 constexpr std::chrono::seconds kCutTimeout{30};
 
 // A kernel that may take long: it runs on the task's checkpoint threads.
@@ -30,7 +33,7 @@ class AsideKernel : public AsyncOpKernel {
   }
 
  protected:
-  // True when there was nothing to wait for and all is done.
+  // Returns true if it did not have to wait and everything is done.
   virtual bool RunAtOnce(KernelContext&) { return false; }
   virtual void RunAside(KernelContext& ctx) = 0;
 };
@@ -78,7 +81,7 @@ class SnapshotTakeKernel final : public AsideKernel {
     Keep(ctx, values);
   }
 
-  // References. They are taken while the gate is closed.
+  // Returns references to the values. Requires: the gate is closed.
   static std::vector<Tensor> ValuesOf(KernelContext& ctx) {
     std::vector<Tensor> values;
     for (int i = 0; i < ctx.num_inputs(); ++i) values.push_back(ResourceOf<VariableResource>(ctx.input(i)).Read());
@@ -101,7 +104,7 @@ class SnapshotTakeKernel final : public AsideKernel {
   const std::vector<std::string> names_;
 };
 
-// The value that request [snapshot, variable, ...] of `parts` numbers asks for.
+// Returns the value that a request asks for. A request has `parts` numbers: [snapshot, variable, ...].
 Tensor ValueAsked(KernelContext& ctx, int64_t parts) {
   const Tensor& request = ctx.input(0);
   if (request.num_elements() != parts) {

@@ -1,3 +1,5 @@
+// The schemas and shape rules of SaveV2, RestoreV2 and the internal snapshot ops, and the functions that add SaveV2 and
+// RestoreV2 to a graph. The kernels are in kernels.cc.
 #include "cohort/checkpoint/ops.h"
 
 #include "cohort/checkpoint/tensor_slice.h"

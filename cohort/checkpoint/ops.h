@@ -1,10 +1,11 @@
-// Nodes that save and restore: TensorFlow's SaveV2 and RestoreV2, and the snapshots that Saver streams
-// checkpoints from.
+// Ops that save and restore: TensorFlow's SaveV2 and RestoreV2, and the internal ops with which Saver takes snapshots
+// of variables and writes checkpoints.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort {
@@ -12,26 +13,29 @@ namespace cohort {
 class KernelRegistry;
 class OpRegistry;
 
-// SaveV2, RestoreV2 and, for Saver alone:
-//   _SnapshotTake    references of the values of variables, one cut between the update sets of a task, kept
-//   there _SnapshotRead    bytes of one value of a snapshot; _SnapshotReadStrings a string value as a whole
-//   _SnapshotWrite   all values of a snapshot as a checkpoint written by the task itself
-//   _SnapshotDrop    frees a snapshot
-//   _CheckpointProbe fails unless the task sees a file that another one has written
-void RegisterCheckpointOps(OpRegistry& registry);
-void RegisterCheckpointKernels(KernelRegistry& registry);
+// Register SaveV2, RestoreV2 and the ops that only Saver uses:
+//   _SnapshotTake         keeps references to the values of a device's variables. They are a cut: all are taken
+//                         between the same two update sets of the task.
+//   _SnapshotRead         returns some bytes of one value of a snapshot
+//   _SnapshotReadStrings  returns a whole value of strings
+//   _SnapshotWrite        writes all values of a snapshot as a checkpoint, on the task that holds them
+//   _SnapshotDrop         frees a snapshot
+//   _CheckpointProbe      fails if the task cannot see a file that another task has written
+COHORT_EXPORT void RegisterCheckpointOps(OpRegistry& registry);
+COHORT_EXPORT void RegisterCheckpointKernels(KernelRegistry& registry);
 
 namespace ops {
 
-// Writes `tensors` as the checkpoint `prefix` (string scalar), on the device where the node stands.
-// `tensor_names` and `shape_and_slices`: string [n]; a slice is "" for a whole tensor or "10 3 5,5:0,3" (full
-// shape, then start,length of each dimension) for a part of one.
-Node* SaveV2(Output prefix, Output tensor_names, Output shape_and_slices, const std::vector<Output>& tensors,
-             const std::string& name = "SaveV2");
-// The reverse. The step fails with NotFoundError "Key X not found in checkpoint", InvalidArgumentError where
-// the stored dtype is another, DataLossError for files that are damaged.
-std::vector<Output> RestoreV2(Output prefix, Output tensor_names, Output shape_and_slices,
-                              const std::vector<DType>& dtypes, const std::string& name = "RestoreV2");
+// Writes `tensors` as the checkpoint `prefix` (a string scalar), on the task where the node is placed. `tensor_names`
+// and `shape_and_slices` are strings [n]. A slice is "" for a whole tensor. For a part of a tensor it is, for example,
+// "10 3 5,5:0,3": the full shape, then "start,length" of each dimension.
+COHORT_EXPORT Node* SaveV2(Output prefix, Output tensor_names, Output shape_and_slices,
+                           const std::vector<Output>& tensors, const std::string& name = "SaveV2");
+// Reads tensors, or parts of them, from the checkpoint `prefix`. The step fails with NotFoundError "Key X not found in
+// checkpoint" if a tensor is missing, with InvalidArgumentError if it has another dtype or full shape, and with
+// DataLossError if a file is damaged.
+COHORT_EXPORT std::vector<Output> RestoreV2(Output prefix, Output tensor_names, Output shape_and_slices,
+                                            const std::vector<DType>& dtypes, const std::string& name = "RestoreV2");
 
 }  // namespace ops
 }  // namespace cohort

@@ -12,7 +12,7 @@ int SignedLength(int64_t value) {
   return 10;
 }
 
-// What the first two bytes are XORed with, by length: n ones and a zero, cut to 16 bits.
+// The first two bytes are XORed with this, by length: n ones and a zero, cut to 16 bits.
 constexpr unsigned char kSignedHeader[11][2] = {{0, 0},    {0x80, 0}, {0xc0, 0}, {0xe0, 0},    {0xf0, 0},   {0xf8, 0},
                                                 {0xfc, 0}, {0xfe, 0}, {0xff, 0}, {0xff, 0x80}, {0xff, 0xc0}};
 

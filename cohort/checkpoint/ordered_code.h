@@ -1,5 +1,5 @@
-// OrderedCode: byte strings that sort (memcmp) as the values do that they were made from. Parts of
-// partitioned tensors are found in a checkpoint's index under keys built from these pieces.
+// OrderedCode: encodes values as byte strings that sort (by memcmp) in the same order as the values. The keys of the
+// parts of partitioned tensors in a checkpoint's index are made of such strings.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace cohort::ordered_code {
 
-// 0x00 -> 00 ff, 0xff -> ff 00, end -> 00 01.
+// Appends `text` with 0x00 as 00 ff and 0xff as ff 00, then the end mark 00 01.
 void AppendString(std::string_view text, std::string* out);
-// One byte that counts the bytes that follow, then the value, big-endian, without leading zero bytes.
+// Appends the number of bytes that follow as one byte, then the value big-endian without leading zero bytes.
 void AppendUnsigned(uint64_t value, std::string* out);
-// 1 to 10 bytes; the leading bits tell how many.
+// Appends 1 to 10 bytes. The leading bits of the first bytes give their number.
 void AppendSigned(int64_t value, std::string* out);
 
 }  // namespace cohort::ordered_code

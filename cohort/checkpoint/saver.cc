@@ -1,3 +1,6 @@
+// Saver. The constructor chooses the variables and adds the nodes. Save writes a checkpoint, then the state file, then
+// deletes checkpoints that are no longer kept. Restore reads and checks all values first, and then assigns them in
+// steps of up to kRestoreBytes.
 #include "cohort/checkpoint/saver.h"
 
 #include <algorithm>
@@ -14,7 +17,7 @@
 namespace cohort {
 namespace {
 
-// Small variables are assigned together, up to this many bytes a step.
+// Small variables are assigned together in one step, up to this many bytes.
 constexpr size_t kRestoreBytes = size_t{4} << 20;
 
 double SecondsSince1970() {
@@ -47,7 +50,7 @@ std::vector<VariableInfo*> VariablesOf(const Graph& graph, const SaverOptions& o
   return variables;
 }
 
-// Reads every byte of what `prefix` has.
+// Checks every byte of the checkpoint `prefix`.
 Status CheckIntact(const std::string& prefix) {
   try {
     VerifyCheckpoint(prefix);

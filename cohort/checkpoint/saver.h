@@ -1,4 +1,5 @@
-// Saver: the variables of a graph to and from checkpoints on disk, after TensorFlow's tf.train.Saver.
+// Saver: writes the variables of a graph into checkpoints on disk, and restores them. It follows TensorFlow's
+// tf.train.Saver.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 
 #include "cohort/checkpoint/checkpoint_rotation.h"
 #include "cohort/checkpoint/checkpoint_state.h"
+#include "cohort/core/export.h"
 #include "cohort/core/mutex.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/variables.h"
@@ -19,54 +21,56 @@ namespace cohort {
 class BundleReader;
 class VariableSnapshots;
 
-struct SaverOptions {
-  std::vector<ops::Variable> var_list;           // empty: all of the graph that are not local
-  int max_to_keep = 5;                           // 0: all, and the state file lists only the last
-  double keep_checkpoint_every_n_hours = 10000;  // one in that many hours is never deleted
-  // Each task writes its variables itself, into a folder that all share; else the process that calls Save
-  // writes all.
+struct COHORT_EXPORT SaverOptions {
+  std::vector<ops::Variable> var_list;           // empty: all variables of the graph that are not local
+  int max_to_keep = 5;                           // 0: keep all; the state file then lists only the last one
+  double keep_checkpoint_every_n_hours = 10000;  // one checkpoint in this many hours is never deleted
+  // If true, each task writes the values that it holds into a folder that all tasks must share. If false, the process
+  // that calls Save writes everything.
   bool sharded = false;
-  bool pad_step_number = false;      // "model.ckpt-00000042"
-  bool save_relative_paths = false;  // in the state file
+  bool pad_step_number = false;      // true: "model.ckpt-00000042"
+  bool save_relative_paths = false;  // write relative paths into the state file
   std::string latest_filename = kCheckpointStateFile;
-  std::string name = "save";  // name scope of the nodes
+  std::string name = "save";  // name scope of the saver's nodes
 };
 
-// Thread-safe; one Save or Restore at a time. The graph must outlive it. Works with any session of the graph.
-class Saver {
+// Saves and restores the variables of one graph, through any session of that graph. The program owns it; the graph must
+// outlive it. Thread-safe: calls of Save and Restore wait for each other.
+class COHORT_EXPORT Saver {
  public:
-  // Adds the nodes it needs: before the graph is finalized, after the variables. Throws InvalidArgumentError
-  // where there is no variable, or two of one name.
+  // Adds the nodes that it needs. Call it after the variables are made and before the graph is finalized. Throws
+  // InvalidArgumentError if there is no variable, or if two have the same name.
   explicit Saver(Graph& graph, const SaverOptions& options = {});
   ~Saver();
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
 
-  // Writes the checkpoint "<save_path>-<global_step>" (without a step: save_path), then the state file beside
-  // it, then deletes what is no longer kept. Returns the prefix. On each task the values are those between
-  // two steps' updates. Whatever happens, a checkpoint is there as a whole or not at all, and earlier ones
-  // stay. Throws what the session throws (FailedPreconditionError for a variable without a value;
-  // DeadlineExceededError where a step has been in the middle of its updates for 30 s) and what the files
-  // throw (ResourceExhaustedError for a full disk).
+  // Writes the checkpoint "<save_path>-<global_step>", or `save_path` without a step. Then writes the state file in the
+  // same folder, and then deletes checkpoints that are no longer kept. Returns the prefix.
+  // The values of one task are those between two update sets. If the call fails, or the process ends, the new
+  // checkpoint is complete or absent, and earlier checkpoints stay.
+  // Throws what the session throws: FailedPreconditionError if a variable has no value, DeadlineExceededError if a step
+  // stays in the middle of its updates for 30 s. Throws what writing throws, such as ResourceExhaustedError for a full
+  // disk.
   std::string Save(Session& session, const std::string& save_path, std::optional<int64_t> global_step = std::nullopt)
       COHORT_EXCLUDES(mu_);
 
-  // Gives every variable its value from the checkpoint; they need not be initialized. Everything is read and
-  // checked before the first one is assigned: NotFoundError "Key X not found in checkpoint",
-  // InvalidArgumentError for another dtype or shape, DataLossError for damaged files. In memory: the largest
-  // variable.
+  // Assigns every variable its value in the checkpoint. The variables need not be initialized. All values are read and
+  // checked before the first one is assigned. Throws NotFoundError "Key X not found in checkpoint",
+  // InvalidArgumentError for another dtype or shape, DataLossError for damaged files. Needs memory for 4 MiB of values,
+  // or for the largest variable if that is larger.
   void Restore(Session& session, const std::string& prefix) COHORT_EXCLUDES(mu_);
 
-  // Restores the newest intact checkpoint of `dir`, passing over torn and damaged ones with a warning, and
-  // returns its prefix; "" where there is none. An intact one that does not fit the graph is an error (as
-  // Restore).
+  // Restores the newest intact checkpoint of `dir` and returns its prefix. Returns "" if there is none. Skips torn and
+  // damaged checkpoints with a warning. Throws as Restore if the intact checkpoint does not fit the graph.
   std::string RestoreLatest(Session& session, const std::string& dir) COHORT_EXCLUDES(mu_);
 
-  // Counts what an earlier process has saved in `dir`, by its state file, among those to keep and to delete.
+  // Replaces the list of kept checkpoints by those of the state file in `dir`, which an earlier process has written.
+  // Later calls of Save delete them when they are too many.
   void RecoverLastCheckpoints(const std::string& dir) COHORT_EXCLUDES(mu_);
-  // Prefixes that are kept, oldest first.
+  // Returns the prefixes of the kept checkpoints, oldest first.
   std::vector<std::string> last_checkpoints() const COHORT_EXCLUDES(mu_);
-  // By name.
+  // Returns the variables, sorted by name.
   const std::vector<VariableInfo*>& variables() const { return variables_; }
 
  private:
@@ -81,7 +85,7 @@ class Saver {
   const SaverOptions options_;
   std::vector<VariableInfo*> variables_;
   std::unique_ptr<VariableSnapshots> snapshots_;
-  std::vector<Assignment> assignments_;  // one a variable
+  std::vector<Assignment> assignments_;  // one for each variable
   mutable Mutex mu_;
   CheckpointRotation rotation_ COHORT_GUARDED_BY(mu_);
 };

@@ -7,7 +7,7 @@
 namespace cohort {
 
 std::shared_ptr<SnapshotStore> SnapshotStore::Of(Device& device) {
-  // A container of its own: clearing the variables' does not touch a checkpoint under way.
+  // Uses a container of its own, so that clearing variables does not remove the snapshots of a running save.
   return device.resources().LookupOrCreate<SnapshotStore>("_checkpoint", "snapshots",
                                                           [] { return std::make_shared<SnapshotStore>(); });
 }

@@ -1,5 +1,5 @@
-// SnapshotStore: what a task keeps for the checkpoints that are being taken of its variables, and the threads
-// on which its checkpoint kernels do what takes long. Internal.
+// SnapshotStore: keeps the snapshots of a task's variables while checkpoints are written, and runs slow checkpoint
+// kernels on threads of its own. Internal.
 #pragma once
 
 #include <chrono>
@@ -15,27 +15,29 @@
 
 namespace cohort {
 
+// The values of some variables of a task at one point in time.
 struct Snapshot {
   std::vector<std::string> names;
-  std::vector<Tensor> values;  // host memory; share their buffers with the variables until these change
+  std::vector<Tensor> values;  // in host memory; they share buffers with the variables until the variables change
 };
 
-// One a task, made when it is first used. Thread-safe.
+// Each task has one, as a resource of its devices. It is made at its first use. Thread-safe.
 class SnapshotStore final : public Resource {
  public:
-  // A saver that has died leaves its snapshot; the next one frees what nobody has read for so long.
+  // If a program dies, it cannot drop its snapshot. So Put frees snapshots that were not read for this long.
   static constexpr std::chrono::minutes kIdleLimit{10};
 
   static std::shared_ptr<SnapshotStore> Of(Device& device);
 
-  // The number under which it is kept; never 0.
+  // Keeps the snapshot and returns its number, which is never 0.
   int64_t Put(Snapshot snapshot);
-  // Throws NotFoundError.
+  // Throws NotFoundError if there is no snapshot with this number.
   std::shared_ptr<const Snapshot> Find(int64_t id);
+  // Frees the snapshot, if there is one with this number.
   void Drop(int64_t id);
   size_t size() const;
 
-  // Runs `closure`, which must not throw, off the threads that run plans.
+  // Runs `closure` on a thread of the store, so that threads which run plans are not blocked. `closure` must not throw.
   void Schedule(std::function<void()> closure) { threads_.Schedule(std::move(closure)); }
   std::string Describe() const override { return "the task's snapshots"; }
 
@@ -47,7 +49,7 @@ class SnapshotStore final : public Resource {
   mutable Mutex mu_;
   int64_t next_id_ COHORT_GUARDED_BY(mu_) = 1;
   std::map<int64_t, Kept> kept_ COHORT_GUARDED_BY(mu_);
-  ThreadPool threads_{"checkpoint", 2};  // last: its threads end before the rest goes
+  ThreadPool threads_{"checkpoint", 2};  // last: its threads end before the other members are destroyed
 };
 
 }  // namespace cohort

@@ -46,7 +46,7 @@ class StringSink final : public leveldb::WritableFile {
   std::string bytes;
 };
 
-// Remembers the last block asked for: that is where an error lies.
+// Remembers the last block that was read, because an error is in that block.
 class StringSource final : public leveldb::RandomAccessFile {
  public:
   explicit StringSource(std::string_view bytes) : bytes_(bytes) {}
@@ -65,7 +65,7 @@ class StringSource final : public leveldb::RandomAccessFile {
   std::string_view bytes_;
 };
 
-// False where `bytes` ends inside the number or it is longer than 64 bits.
+// Returns false if `bytes` ends inside the number or if the number is longer than 64 bits.
 bool TakeVarint(std::string_view* bytes, uint64_t* value) {
   *value = 0;
   for (unsigned shift = 0; shift < 64 && !bytes->empty(); shift += 7) {

@@ -1,5 +1,5 @@
-// The sorted string table that a checkpoint's index file is: LevelDB's table format, with the keys as they
-// are (no sequence numbers) and no compression when written. Snappy blocks are read. See docs/formats.md.
+// The file format of a checkpoint's index: LevelDB's sorted table. Keys have no sequence numbers. Tables are written
+// without compression; blocks that are packed with Snappy can be read. See docs/formats.md.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@ namespace cohort {
 
 using TableEntries = std::vector<std::pair<std::string, std::string>>;
 
-// The bytes of a table. Keys are strictly increasing (bytewise), which the caller vouches for.
+// Returns the bytes of a table. Requires: keys are strictly increasing, byte by byte.
 std::string EncodeTable(const TableEntries& entries);
 
-// Throws DataLossError that names `file_name` and the place for bytes that are no whole, sound table.
+// Throws DataLossError that names `file_name` and the offset if the bytes are not one complete, undamaged table.
 TableEntries DecodeTable(const std::string& bytes, const std::string& file_name);
 
 }  // namespace cohort

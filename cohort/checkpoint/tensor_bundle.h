@@ -1,6 +1,6 @@
-// V2 checkpoints ("tensor bundles"), readable by TensorFlow and the reverse. A checkpoint is named by its
-// prefix P: P.index (a table of names) and P.data-SSSSS-of-NNNNN (raw bytes). It exists when P.index does.
-// See docs/formats.md.
+// Writes and reads checkpoints in TensorFlow's V2 format ("tensor bundles"). TensorFlow reads ours, and we read
+// TensorFlow's. A checkpoint is named by its prefix P. Its files are P.index, a table of names, and
+// P.data-SSSSS-of-NNNNN, raw bytes. A checkpoint exists if P.index exists. See docs/formats.md.
 #pragma once
 
 #include <cstdint>
@@ -20,33 +20,32 @@
 
 namespace cohort {
 
-// Writes one checkpoint of one shard. Everything stands under temporary names until Finish(), so that a
-// writer that dies or fails leaves nothing that looks like a checkpoint. Not thread-safe.
-//
-// Adding throws InvalidArgumentError for a name that is empty, begins with a zero byte or was added before,
-// and for a tensor that cannot be stored (no tensor, resource, device memory); ResourceExhaustedError when
+// Writes one checkpoint with one data file. All files have temporary names until Finish(), so a writer that fails or
+// dies leaves nothing that looks like a checkpoint. The caller owns it. Not thread-safe.
+// Functions that add a tensor throw InvalidArgumentError if its name is empty, begins with a zero byte or was added
+// before, or if it cannot be stored (undefined, a handle, or in device memory). They throw ResourceExhaustedError if
 // the disk is full.
 class BundleWriter {
  public:
-  // Creates the prefix's directory where it is missing.
+  // Creates the prefix's directory if it is missing.
   explicit BundleWriter(const std::string& prefix);
-  ~BundleWriter();  // without Finish(): removes what was written
+  ~BundleWriter();  // if Finish() was not called, removes the written files
 
   void Add(const std::string& name, const Tensor& tensor);
-  // A part of the tensor `name` of shape `full`. All parts agree in dtype and `full`; a part that is the
-  // whole is stored as an ordinary tensor.
+  // Adds a part of the tensor `name`, whose full shape is `full`. All parts must have the same dtype and `full`. A part
+  // that is the whole tensor is stored as an ordinary tensor.
   void AddSlice(const std::string& name, const Shape& full, const TensorSlice& slice, const Tensor& part);
 
-  // Fills the next bytes of the tensor, in order; called until all are filled, with at most
-  // kCheckpointChunkBytes.
+  // Fills the next bytes of the tensor. It is called with at most kCheckpointChunkBytes at a time, in order, until all
+  // bytes are filled.
   using Fill = std::function<void(std::span<char>)>;
-  // For tensors that are never in memory as a whole. Not for strings. Where `fill` (or the disk) throws, the
-  // writer can only be destroyed; its other calls throw FailedPreconditionError.
+  // As Add and AddSlice, for tensors that are never in memory as a whole. Strings are not possible. If `fill` or the
+  // disk throws, only the destructor may follow; other calls throw FailedPreconditionError.
   void Append(const std::string& name, DType dtype, const Shape& shape, const Fill& fill);
   void AppendSlice(const std::string& name, DType dtype, const Shape& full, const TensorSlice& slice, const Fill& fill);
 
-  // Data and index are synced, then renamed (an index of this prefix that was there goes first, the new one
-  // comes last), then the directory is synced.
+  // Completes the checkpoint. Syncs data and index to disk. Removes an old index of this prefix. Gives the data file,
+  // then the index, its final name. Syncs the directory.
   void Finish();
 
   const std::string& prefix() const { return prefix_; }
@@ -65,47 +64,50 @@ class BundleWriter {
   std::unique_ptr<AtomicFile> data_;
   BundleIndex index_;
   std::vector<char> chunk_;  // for WriteFilled
-  bool broken_ = false;      // a tensor was written in part
+  bool broken_ = false;      // true if a tensor is only partly written
 };
 
-// Makes one checkpoint of several, as the tasks of a cluster wrote them on a shared disk: data files are
-// renamed to shards of `prefix`, the indexes merged, the parts removed (and their directory where it is empty
-// then). Parts of one partitioned tensor may stand in several. Throws InvalidArgumentError for a tensor that
-// two of them hold, NotFoundError for a missing one.
+// Joins several checkpoints into one. It is used for the parts that the tasks of a cluster have written to a shared
+// disk. Renames the data files to shards of `prefix`, merges the indexes, and removes the parts and their directories
+// if these are then empty. The parts of a partitioned tensor may come from several checkpoints. Throws
+// InvalidArgumentError if two of them contain the same tensor, NotFoundError if one is missing.
 void MergeBundles(const std::vector<std::string>& parts, const std::string& prefix);
 
-// Reads a checkpoint of any number of shards. Thread-safe. Everything that is read is checked: DataLossError
-// names file, tensor and offset.
+// Reads a checkpoint with any number of data files. Checks everything that it reads: throws DataLossError that names
+// file, tensor and offset. The caller owns it. Thread-safe.
 class BundleReader {
  public:
-  // Reads the index. Throws NotFoundError where there is none, DataLossError for a corrupt one.
+  // Reads the index. Throws NotFoundError if it is missing, DataLossError if it is corrupt.
   explicit BundleReader(const std::string& prefix);
   ~BundleReader();
 
   const std::string& prefix() const { return prefix_; }
   int num_shards() const { return index_.num_shards; }
-  // Every tensor by name, partitioned ones once.
+  // Returns the records of all tensors by name. A partitioned tensor has one record.
   const std::map<std::string, BundleEntry, std::less<>>& tensors() const { return tensors_; }
   bool Has(const std::string& name) const { return tensors_.contains(name); }
-  // Throws NotFoundError "Key NAME not found in checkpoint PREFIX".
+  // Throws NotFoundError "Key NAME not found in checkpoint PREFIX" if there is no such tensor.
   const BundleEntry& Find(const std::string& name) const;
 
-  // The whole tensor, put together where it is partitioned. Throws NotFoundError, DataLossError,
-  // UnimplementedError for a dtype that we lack, InvalidArgumentError where stored parts do not cover it.
+  // Reads a whole tensor, and joins its parts if it is partitioned. Throws NotFoundError, DataLossError,
+  // UnimplementedError if Cohort does not have the dtype, and InvalidArgumentError if the stored parts do not cover the
+  // tensor.
   Tensor Read(const std::string& name) const;
-  // A box of it, whichever way it is stored; reads and checks the whole of every stored part that it touches.
+  // Reads a box of a tensor, which may be stored in one or many parts. Reads and checks each stored part that the box
+  // touches as a whole.
   Tensor ReadSlice(const std::string& name, const TensorSlice& slice) const;
-  // The stored bytes of a tensor that is neither partitioned nor a string, little-endian, in pieces of at
-  // most kCheckpointChunkBytes. The checksum is known only after the last piece: a DataLossError then takes
-  // all back.
+  // Passes the bytes of a tensor to `consume`, little-endian, in pieces of at most kCheckpointChunkBytes. Requires: the
+  // tensor is not partitioned and not of strings. The checksum is only known after the last piece. So if DataLossError
+  // is thrown, the consumed bytes must be discarded.
   void Stream(const std::string& name, const std::function<void(std::string_view)>& consume) const;
 
-  // Reads every byte of a tensor and throws what Read would, except for its dtype.
+  // Reads and checks every byte of a tensor. Throws as Read, but accepts dtypes that Cohort does not have, except
+  // variants and handles of which the checksum cannot be computed.
   void Verify(const std::string& name) const;
-  // Whether every data file is there and as long as the index says; throws DataLossError that names the file.
+  // Checks that every data file is there and as long as the index says. Throws DataLossError that names the file.
   void CheckFiles() const;
 
-  // A tensor's own entry, or those of its parts.
+  // Returns the record of the tensor, or the records of its parts if it is partitioned.
   std::vector<const BundleEntry*> StoredParts(const std::string& name) const;
 
  private:
@@ -123,13 +125,13 @@ class BundleReader {
   void CheckReadable(const std::string& name, const BundleEntry& entry) const;
 
   const std::string prefix_;
-  BundleIndex index_;  // parts of partitioned tensors only, once the constructor is done
+  BundleIndex index_;  // after the constructor it has only the records of parts
   std::map<std::string, BundleEntry, std::less<>> tensors_;
   mutable Mutex mu_;
   mutable std::map<int, std::unique_ptr<RandomAccessFile>> shards_ COHORT_GUARDED_BY(mu_);
 };
 
-// Reads every tensor of a checkpoint; throws the first DataLossError.
+// Reads and checks every tensor of a checkpoint. Throws the first error that it finds.
 void VerifyCheckpoint(const std::string& prefix);
 
 }  // namespace cohort

@@ -1,3 +1,5 @@
+// TensorSlice and SliceOverlap. Slices are parsed from text and resolved in a full shape. SliceOverlap merges the
+// innermost dimensions that both boxes contain as a whole into one run, and steps through the others.
 #include "cohort/checkpoint/tensor_slice.h"
 
 #include <algorithm>

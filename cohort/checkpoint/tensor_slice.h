@@ -1,4 +1,5 @@
-// TensorSlice: a box out of a tensor. Partitioned variables are stored as such boxes.
+// TensorSlice: a box (a range of indices in each dimension) of a tensor. Partitioned variables are stored as such
+// boxes.
 #pragma once
 
 #include <cstdint>
@@ -11,62 +12,65 @@
 
 namespace cohort {
 
+// A range of indices (an extent) in each dimension of a tensor. A plain value.
 struct TensorSlice {
   static constexpr int64_t kWhole = -1;
   struct Extent {
     int64_t start = 0;
-    int64_t length = kWhole;  // kWhole: the whole dimension, start is 0
+    int64_t length = kWhole;  // kWhole: the whole dimension; start is then 0
     friend bool operator==(const Extent&, const Extent&) = default;
   };
-  std::vector<Extent> extents;  // one a dimension
+  std::vector<Extent> extents;  // one for each dimension
 
-  // Every dimension whole.
+  // Returns the box that is the whole tensor.
   static TensorSlice Whole(int rank) { return {std::vector<Extent>(static_cast<size_t>(rank))}; }
-  // Rows [start, start + length) of axis 0 of a tensor of shape `full`, all dimensions explicit as
-  // TensorFlow's Saver writes them.
+  // Returns rows [start, start + length) of axis 0 of a tensor of shape `full`. No length is kWhole, because
+  // TensorFlow's Saver writes all of them explicitly.
   static TensorSlice Rows(const Shape& full, int64_t start, int64_t length);
-  // "5,5:0,3": start,length of each dimension, "-" for a whole one. Throws InvalidArgumentError.
+  // Parses "5,5:0,3": start,length of each dimension, or "-" for a whole dimension. Throws InvalidArgumentError for
+  // other text.
   static TensorSlice Parse(std::string_view text);
   std::string ToString() const;
 
-  // With lengths in place of kWhole. Throws InvalidArgumentError where the box does not lie in `full`.
+  // Returns the box with lengths in place of kWhole. Throws InvalidArgumentError if the box is not inside `full`.
   TensorSlice ResolvedIn(const Shape& full) const;
-  // The box's own shape. Throws as ResolvedIn.
+  // Returns the shape of the box. Throws as ResolvedIn.
   Shape ShapeIn(const Shape& full) const;
-  // Whether the box is all of `full`. Throws as ResolvedIn.
+  // Returns true if the box is all of `full`. Throws as ResolvedIn.
   bool IsWholeOf(const Shape& full) const { return ShapeIn(full) == full; }
   friend bool operator==(const TensorSlice&, const TensorSlice&) = default;
 };
 
-// "10 3 5,5:0,3": the full shape and the slice, as attributes of save and restore ops carry it; "" gives
-// nothing (the slice has no extents and the shape no rank). Throws InvalidArgumentError.
+// Parses the text that save and restore ops use, such as "10 3 5,5:0,3": the full shape and the slice. For "", the
+// shape has no rank and the slice no extents. Throws InvalidArgumentError for other text.
 std::pair<Shape, TensorSlice> ParseShapeAndSlice(std::string_view text);
 
-// The key of a part in the index of a checkpoint; it begins with a zero byte, as no name does.
+// Returns the key of a part in a checkpoint's index. It begins with a zero byte, unlike the name of a tensor.
 std::string SliceKey(std::string_view name, const TensorSlice& slice);
 
-// The elements that two boxes of one tensor share, as contiguous runs in both, in row-major order.
+// Lists the elements that two boxes of one tensor share, as runs that are contiguous in both boxes, in row-major order.
+// Not thread-safe.
 class SliceOverlap {
  public:
   struct Run {
-    int64_t from;    // first element within `from`'s box
-    int64_t to;      // first element within `to`'s box
-    int64_t length;  // elements
+    int64_t from;    // index of the first element in the first box
+    int64_t to;      // index of the first element in the second box
+    int64_t length;  // number of elements
   };
-  // Both resolved and of one rank.
+  // Requires: both boxes are resolved and have the same rank.
   SliceOverlap(const TensorSlice& from, const TensorSlice& to);
-  // Elements shared.
+  // Returns the number of shared elements.
   int64_t size() const { return size_; }
-  // False after the last run.
+  // Sets *run to the next run. Returns false after the last run.
   bool Next(Run* run);
 
  private:
   struct Dim {
-    int64_t count;  // indices of this dimension that are shared
+    int64_t count;  // how many indices of this dimension both boxes have
     int64_t from_stride, to_stride;
     int64_t index = 0;
   };
-  std::vector<Dim> outer_;  // dimensions to step through
+  std::vector<Dim> outer_;  // the dimensions that Next steps through, innermost first
   int64_t from_ = 0, to_ = 0;
   int64_t run_ = 1;
   int64_t size_ = 1;

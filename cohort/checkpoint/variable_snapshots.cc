@@ -1,3 +1,6 @@
+// VariableSnapshots. The constructor groups the variables by device (a "shard") and adds each device's nodes. A save
+// takes a snapshot on each device (Snapshots), and then moves the values into files. Write fetches all values chunk by
+// chunk (Stream) into one file of this process. WriteSharded lets each task write its own part, and joins the parts.
 #include "cohort/checkpoint/variable_snapshots.h"
 
 #include <algorithm>
@@ -14,7 +17,7 @@
 namespace cohort {
 namespace {
 
-// Of values on their way to the chief: large enough that the round trip counts little.
+// The size of the chunks in which values are sent to the chief. It is large enough that the round trip hardly counts.
 constexpr int64_t kChunkBytes = int64_t{4} << 20;
 
 Output Fed(Graph& graph, DType dtype, const Shape& shape, const char* name) {
@@ -44,7 +47,7 @@ std::string RandomHex() {
   return text;
 }
 
-// A folder that goes with all that is in it.
+// A folder that the destructor removes with its contents.
 class TemporaryFolder {
  public:
   explicit TemporaryFolder(std::string path) : path_(std::move(path)) { CreateDirectories(path_); }

@@ -1,5 +1,5 @@
-// VariableSnapshots: the nodes with which a Saver takes the values of variables wherever they live, and the
-// transfer of these values into files. Internal.
+// VariableSnapshots: the nodes with which a Saver takes the values of variables on all their devices, and the transfer
+// of these values into files. Internal.
 #pragma once
 
 #include <map>
@@ -12,26 +12,26 @@
 
 namespace cohort {
 
-// Constant once made; one call at a time.
+// Owned by a Saver. It does not change after the constructor. One call at a time.
 class VariableSnapshots {
  public:
-  // Adds one set of nodes a device that holds some of `variables`, under the current name scope and no other
-  // scope.
+  // Adds the nodes for each device that holds some of `variables`. They are in the current name scope; other scopes are
+  // ignored.
   VariableSnapshots(Graph& graph, std::vector<VariableInfo*> variables);
 
-  // Both take a snapshot on each device (one after another, so that closed gates never wait for one another),
-  // write it and drop it again, also where they throw: what the session throws (FailedPreconditionError for a
-  // variable without a value, UnavailableError, ...), and what the files throw.
-  //
-  // Streams everything through this process in chunks into one file. In memory: two chunks, beside what the
-  // tasks keep of values that change meanwhile.
+  // Both functions take a snapshot on each device, write the values and drop the snapshots, also if they throw. Devices
+  // take their snapshots one after another, so that closed update gates never wait for each other. They throw what the
+  // session throws (FailedPreconditionError if a variable has no value, UnavailableError, ...) and what writing throws.
+  // Write moves all values through this process, in chunks, into one file. It needs memory for two chunks. The tasks
+  // also need memory for old values of variables that change meanwhile.
   void Write(Session& session, const std::string& prefix) const;
-  // Each task writes what it holds as a part below the folder `<prefix>_temp_<random>`, once it has seen a
-  // file there; the parts become one checkpoint. Throws FailedPreconditionError that names a task which does
-  // not share the folder.
+  // WriteSharded lets each task write the values that it holds, into the folder `<prefix>_temp_<random>`. Each task
+  // must first see a file in that folder. At the end the parts become one checkpoint. Throws FailedPreconditionError
+  // that names a task which does not share the folder.
   void WriteSharded(Session& session, const std::string& prefix) const;
 
  private:
+  // The variables of one device, and the nodes there.
   struct Shard {
     std::string device;
     std::vector<VariableInfo*> variables;
@@ -47,10 +47,11 @@ class VariableSnapshots {
   };
   struct Taken {
     int64_t snapshot = 0;
-    std::vector<Shape> shapes;  // of the shard's variables
+    std::vector<Shape> shapes;  // of the variables of the shard
   };
-  class Snapshots;  // taken; dropped when it goes
+  class Snapshots;  // taken snapshots; the destructor drops them
   class Stream;
+  // One variable's value in a snapshot.
   struct Source {
     const Shard* shard;
     const Taken* taken;
@@ -60,7 +61,7 @@ class VariableSnapshots {
   static void AddNodes(Graph& graph, Shard& shard, Node* after);
   static void Append(Session& session, const Source& source, BundleWriter& writer);
 
-  std::vector<Shard> shards_;  // by device
+  std::vector<Shard> shards_;  // sorted by device
 };
 
 }  // namespace cohort

@@ -14,7 +14,7 @@ namespace {
 }
 
 bool IsIpv6(const std::string& host) {
-  // A scope ("fe80::1%eth0") is part of the address but not of what inet_pton reads.
+  // inet_pton does not accept the scope of an address ("fe80::1%eth0").
   in6_addr parsed;
   return inet_pton(AF_INET6, host.substr(0, host.find('%')).c_str(), &parsed) == 1;
 }

@@ -9,7 +9,7 @@
 namespace cohort {
 namespace {
 
-// How often a task looks for a chief that it has never seen. A chief that uses the task connects to it by itself.
+// How often a task looks for a chief that it has never seen. A chief that uses the task connects by itself.
 constexpr std::chrono::seconds kLookInterval{10};
 
 double SecondsOf(std::chrono::steady_clock::duration time) {
@@ -97,7 +97,7 @@ bool ChiefWatch::WaitUntilLookIsDue(Clock::time_point next_look, std::chrono::mi
     if (state_ == State::kNotSeen && has_other_chief()) until = next_look;
     if (state_ == State::kGone && orphan.count() > 0) until = gone_since_ + orphan;
     if (until == Clock::time_point::max()) {
-      changed_.Wait(mu_);  // for a connected chief, a session's end, or Stop: a server serves until it is told to end
+      changed_.Wait(mu_);  // for the chief, the end of a session, or Stop: a server serves until it is told to end
     } else if (Clock::now() >= until) {
       return true;
     } else {

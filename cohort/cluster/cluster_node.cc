@@ -31,7 +31,7 @@ void ClusterNode::Stop(const Status& why) {
   if (stopped_.exchange(true)) return;
   peers_.Stop();
   chief_.Stop();
-  // What waits for peers lets its steps end.
+  // The services stop first, because steps may wait for them.
   for (const Service& entry : services_) entry.service->OnStop(why);
   steps_->OnStop(why);
   peers_.transport().Shutdown(peers_.DescribeFirstLostTask());
@@ -85,10 +85,11 @@ void ClusterNode::OnMessage(const std::shared_ptr<Connection>& connection, Messa
 void ClusterNode::OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) {
   if (stopped_) return;
   const bool was_the_task = peers_.Remove(connection);
-  // The services go first: a group that has lost a member names it, and steps that wait for the group get that error.
+  // The services are told first. A group that has lost a member names the member, and steps that wait for the group get
+  // that error.
   for (const Service& entry : services_) entry.service->OnClosed(connection, why);
   steps_->OnClosed(connection, why);
-  // Also if another connection to the task lives: what was on its way over this one will not come.
+  // This is done even if another connection to the task is open, because messages on this connection are lost.
   if (was_the_task) steps_->OnTaskLost(connection->peer().task, why);
 }
 

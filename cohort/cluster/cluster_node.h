@@ -1,6 +1,6 @@
-// ClusterNode: one process in a cluster. It owns the process's connections (PeerTable), its part of the step protocol
-// (StepService), what it knows of the chief (ChiefWatch), and the services of later modules. A Server owns one; a
-// program outside the cluster has one as /job:client.
+// ClusterNode: one process in a cluster. It owns the connections of the process (PeerTable), its part of the step
+// protocol (StepService), what it knows of the chief (ChiefWatch), and the services of later modules. A Server owns a
+// node. A program outside the cluster also has a node, as /job:client.
 #pragma once
 
 #include <atomic>
@@ -19,34 +19,37 @@
 
 namespace cohort {
 
+// The options of a ClusterNode.
 struct NodeOptions {
   std::string chief;  // full name of the chief's task, or "" if there is none
-  // How often a call that waits for a task says that the task is missing; zero: never.
+  // A call that waits for a missing task logs this once in this time; zero: never.
   std::chrono::milliseconds missing_interval{10000};
-  // How long what this task does without a caller's deadline, such as joining a group, waits for other tasks.
+  // How long this task waits for other tasks if it does something without a deadline of a caller, such as joining a
+  // group.
   std::chrono::milliseconds connect_timeout{std::chrono::hours(2)};
-  // How long a client whose connections have closed may take to connect again and keep its sessions here; zero: it may
-  // not.
+  // How long a client whose connections have closed may take to connect again without losing its sessions on this task.
+  // Zero: it loses them at once.
   std::chrono::milliseconds reconnect_limit{0};
 };
 
-// Thread-safe.
+// Ties the parts of one process in a cluster together: it passes messages and news of connections to them. Shared by
+// shared_ptr. Thread-safe. Stop ends it.
 class ClusterNode final : public TransportHandler,
                           public PeerListener,
                           public std::enable_shared_from_this<ClusterNode> {
  public:
   using TransportMaker = std::function<std::unique_ptr<Transport>(TransportHandler&)>;
 
-  // `task`: full task name of this process. `devices` and `resources` are null for a client, which runs no task.
+  // `task` is the full task name of this process. `devices` and `resources` are null for a client, which runs no task.
   ClusterNode(ClusterSpec cluster, DeviceName task, std::shared_ptr<const DeviceSet> devices,
               std::shared_ptr<TaskResources> resources, const TransportMaker& make_transport,
               const NodeOptions& options);
-  // Stops.
+  // Calls Stop.
   ~ClusterNode() override;
 
-  // Begins to serve on `address`. Returns the bound port.
+  // Begins to accept connections on `address`. Returns the port. Throws as Transport::Listen does.
   int Listen(const std::string& address);
-  // Closes all connections and ends all sessions. No thread of this node runs afterwards. Idempotent.
+  // Ends all sessions and closes all connections. No thread of this node runs afterwards. Later calls do nothing.
   void Stop(const Status& why);
 
   const DeviceName& task() const { return task_; }
@@ -54,7 +57,7 @@ class ClusterNode final : public TransportHandler,
   PeerTable& peers() { return peers_; }
   ChiefWatch& chief() { return chief_; }
   StepService& steps() { return *steps_; }
-  // Shortcuts.
+  // These return the same values as the functions of the parts above.
   const ClusterSpec& cluster() const { return peers_.cluster(); }
   const TaskIdentity& identity() const { return peers_.identity(); }
   const std::shared_ptr<LocalTask>& local_task() const { return steps_->local_task(); }
@@ -67,10 +70,10 @@ class ClusterNode final : public TransportHandler,
     return peers_.GoneSince(task);
   }
 
-  // Returns the service of a kind of messages, or null.
+  // Returns the service for a kind of messages, or nullptr.
   NodeService* FindService(uint16_t kind) const;
 
-  // Waits until this task is to end. See ChiefWatch::WaitForEnd.
+  // Waits until this task may end. See ChiefWatch::WaitForEnd.
   void WaitForEnd(const ChiefWatch::Limits& limits);
   // See ChiefWatch::ThrowIfLost.
   void ThrowIfChiefIsLost(std::chrono::milliseconds orphan_timeout);
@@ -88,7 +91,7 @@ class ClusterNode final : public TransportHandler,
     std::unique_ptr<NodeService> service;
   };
 
-  // Connects to the chief by one attempt. Returns "" if it is connected, else the reason why not.
+  // Makes one attempt to connect to the chief. Returns "" if the chief is connected, else the reason why it is not.
   std::string LookForChief();
 
   const DeviceName task_;

@@ -1,3 +1,4 @@
+// Checks, looks up and prints the tasks of a cluster. The text form is that of TensorFlow's ClusterSpec in Python.
 #include "cohort/cluster/cluster_spec.h"
 
 #include <cctype>
@@ -37,7 +38,8 @@ bool IsDense(const ClusterSpec::Tasks& tasks) {
   return !tasks.empty() && tasks.rbegin()->first + 1 == static_cast<int>(tasks.size());
 }
 
-// As Python's repr of a string of printable ASCII: double quotes only where the text has single ones alone.
+// Prints a text as Python's repr does for printable ASCII: in double quotes only if the text has single quotes and no
+// double quotes.
 std::string PythonRepr(const std::string& text) {
   const bool single = text.find('\'') != std::string::npos && text.find('"') == std::string::npos;
   const char quote = single ? '"' : '\'';

@@ -1,5 +1,5 @@
-// ClusterSpec: which tasks a cluster has, by job name and index, and where each one listens.
-// Semantics and text form as TensorFlow's tf.train.ClusterSpec.
+// ClusterSpec: the tasks of a cluster, by job name and index, and the address of each. It has the semantics and the
+// text form of TensorFlow's tf.train.ClusterSpec.
 #pragma once
 
 #include <initializer_list>
@@ -11,49 +11,54 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 
-// A value; copies are independent, const members are thread-safe.
-class ClusterSpec {
+// The tasks of a cluster and their addresses. A value type: copies are independent. Const members are thread-safe.
+class COHORT_EXPORT ClusterSpec {
  public:
-  // Task index -> "host:port" of one job. Indices need not be dense.
+  // The tasks of one job: index -> "host:port". Indices may be missing.
   using Tasks = std::map<int, std::string>;
 
-  // No jobs.
+  // A cluster without jobs.
   ClusterSpec() = default;
-  // Dense jobs: the position in the list is the task index.
+  // The position of an address in its list is the task's index.
   ClusterSpec(const std::map<std::string, std::vector<std::string>>& jobs);  // NOLINT: a map is a spec
-  // The same from a literal: {{"ps", {"h:1"}}, {"worker", {"h:2", "h:3"}}}. A job given twice: the first
-  // stays.
+  // The same from a literal: {{"ps", {"h:1"}}, {"worker", {"h:2", "h:3"}}}. If a job occurs twice, the first one
+  // counts.
   ClusterSpec(std::initializer_list<std::pair<const std::string, std::vector<std::string>>> jobs);
-  // Sparse jobs. A name of its own, so that a literal is never ambiguous.
+  // Makes a cluster in which indices may be missing. It is not a constructor, because a literal would then be
+  // ambiguous.
   static ClusterSpec FromSparse(std::map<std::string, Tasks> jobs);
-  // All throw InvalidArgumentError, naming job and index, for a job name that is not a letter followed by
-  // letters, digits or '_', an index outside [0, kMaxTaskIndex], or an address that ParseAddress refuses. A
-  // job may have no tasks.
+  // The constructors and FromSparse throw InvalidArgumentError, with job and index, if a job name is not a letter
+  // followed by letters, digits or '_', if an index is not in [0, kMaxTaskIndex], or if ParseAddress rejects an
+  // address. A job may have no tasks.
   static constexpr int kMaxTaskIndex = 999'999;
 
   bool empty() const { return jobs_.empty(); }
-  // Job names, sorted.
+  // Returns the job names, sorted.
   std::vector<std::string> jobs() const;
   bool has_job(std::string_view job) const { return jobs_.find(job) != jobs_.end(); }
 
-  // The four throw NotFoundError, naming the jobs or indices there are, for an unknown job or index.
+  // The next four functions throw NotFoundError for an unknown job or index. The message names the jobs or indices that
+  // exist.
   int num_tasks(std::string_view job) const;
-  // Ascending.
+  // Returns the indices in ascending order.
   std::vector<int> task_indices(std::string_view job) const;
   const std::string& task_address(std::string_view job, int index) const;
-  // One entry an index from 0 to the highest; nullopt where a sparse job has no task.
+  // Returns one element for each index from 0 to the highest; nullopt for an index that is missing.
   std::vector<std::optional<std::string>> job_tasks(std::string_view job) const;
 
   bool has_task(std::string_view job, int index) const;
-  // Number of tasks of all jobs.
+  // Returns the number of tasks of all jobs.
   int total_tasks() const;
-  // Job and index of every task, by job name and then by index.
+  // Returns job and index of every task, sorted by job name and then by index.
   std::vector<std::pair<std::string, int>> tasks() const;
   const std::map<std::string, Tasks, std::less<>>& as_map() const { return jobs_; }
 
-  // "ClusterSpec({'ps': ['h:1'], 'worker': {1: 'h:2'}})": a list where indices are dense, else a dict.
+  // Returns, for example, "ClusterSpec({'ps': ['h:1'], 'worker': {1: 'h:2'}})": a list if no index is missing, else a
+  // dict.
   std::string ToString() const;
 
   bool operator==(const ClusterSpec& other) const { return jobs_ == other.jobs_; }
@@ -65,20 +70,20 @@ class ClusterSpec {
   std::map<std::string, Tasks, std::less<>> jobs_;
 };
 
-std::ostream& operator<<(std::ostream& out, const ClusterSpec& cluster);
+COHORT_EXPORT std::ostream& operator<<(std::ostream& out, const ClusterSpec& cluster);
 
-// "host:port" in its parts: host is a name, an IPv4 address, or an IPv6 address (without its brackets).
-struct HostPort {
+// The parts of "host:port". The host is a name, an IPv4 address, or an IPv6 address without brackets.
+struct COHORT_EXPORT HostPort {
   std::string host;
-  int port = 0;  // 0 to 65535; 0 stands for a port that the system chooses
+  int port = 0;  // 0 to 65535; 0 means a port that the system chooses
 };
 
-// Throws InvalidArgumentError that says what is wrong with `address`: empty, no port, port not a number from
-// 0 to 65535, empty host, a character that no host name has, an IPv6 address without brackets, a "grpc://" in
-// front.
-HostPort ParseAddress(std::string_view address);
+// Returns the parts of `address`. Throws InvalidArgumentError, with the reason, if it is empty, has no port or no host,
+// the port is not a number from 0 to 65535, a character cannot be in a host name, an IPv6 address has no brackets, or
+// there is a "grpc://" in front.
+COHORT_EXPORT HostPort ParseAddress(std::string_view address);
 
-// "/job:worker/task:1".
-std::string TaskName(std::string_view job, int index);
+// Returns, for example, "/job:worker/task:1".
+COHORT_EXPORT std::string TaskName(std::string_view job, int index);
 
 }  // namespace cohort

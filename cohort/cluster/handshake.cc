@@ -49,8 +49,8 @@ Hello DecodeHello(std::string_view bytes) {
   hello.nonce = in.String();
   hello.expected_task = in.String();
   hello.proof = in.String();
-  if (!in.AtEnd()) hello.identity.host = in.String();  // from version 5 on
-  // Newer versions may append fields: CheckCompatible tells versions apart by name.
+  if (!in.AtEnd()) hello.identity.host = in.String();  // absent before version 5
+  // Newer versions may have more fields. CheckCompatible then reports the different versions.
   if (hello.nonce.size() != kNonceBytes) throw DataLossError("[handshake] a nonce has 16 bytes");
   return hello;
 }

@@ -1,5 +1,6 @@
-// Handshake: how two sides of a new connection make sure of each other - same token, same protocol, same ops, the right
-// task. The token itself never travels: each side proves it with HMAC-SHA256 over both sides' random numbers.
+// Handshake: how the two sides of a new connection check each other: the token, the protocol version, the ops, and the
+// task that was meant. The token itself is never sent. Each side proves that it has the token with HMAC-SHA256 over
+// random numbers of both sides (nonces). The side that connects is the dialer, the other one is the acceptor.
 #pragma once
 
 #include <string>
@@ -9,26 +10,28 @@
 
 namespace cohort {
 
+// The message that each side sends first.
 struct Hello {
   TaskIdentity identity;
   std::string nonce;          // 16 random bytes
-  std::string expected_task;  // whom the dialer wants to reach, "" = whoever
-  std::string proof;          // of the acceptor; empty in the dialer's hello
+  std::string expected_task;  // the task that the dialer wants to reach; "" means any task
+  std::string proof;          // the acceptor's proof; empty in the dialer's hello
 };
 
 std::string EncodeHello(const Hello& hello);
-// Throws DataLossError for bytes that are no hello.
+// Throws DataLossError if the bytes are not a hello.
 Hello DecodeHello(std::string_view bytes);
 
-// 16 bytes from the system's generator.
+// Returns 16 bytes from the system's random generator.
 std::string NewNonce();
-// HMAC-SHA256(token, side || dialer's nonce || acceptor's nonce); side is "dial" or "accept".
+// Returns HMAC-SHA256(token, side || dialer's nonce || acceptor's nonce). `side` is "dial" or "accept".
 std::string ProveToken(const std::string& token, std::string_view side, std::string_view dialer_nonce,
                        std::string_view acceptor_nonce);
-// Compares in constant time. Throws PermissionDeniedError that names the peer and where tokens come from.
+// Throws PermissionDeniedError if the two are not equal. The message names the peer and says where tokens come from.
+// The comparison takes the same time for all proofs of one length.
 void CheckProof(const std::string& proof, const std::string& expected, const TaskIdentity& peer);
-// Protocol version, op registry and the task that was meant. Throws FailedPreconditionError that names both sides'
-// values.
+// Throws FailedPreconditionError, with the values of both sides, if protocol versions or ops differ, or if `theirs` is
+// not `expected_task` ("" means any task).
 void CheckCompatible(const TaskIdentity& mine, const TaskIdentity& theirs, const std::string& expected_task);
 
 }  // namespace cohort

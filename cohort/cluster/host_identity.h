@@ -1,4 +1,4 @@
-// Which processes are of one host: those that can talk without a wire, and without limits of one.
+// Host identities: which processes are on one host. Such processes need no network to exchange data.
 #pragma once
 
 #include <string>
@@ -6,16 +6,18 @@
 
 namespace cohort {
 
-// Names the host of this process: the kernel's boot_id and its network namespace, "<boot id>/net:[4026531840]". Two
-// processes are of one host where they share a loopback device: containers with networks of their own are hosts of
-// their own, since rates are limited by network (Kubernetes and tc do so by the container's interface) and what passes
-// between them goes through devices. Neither the machine's name, which containers change at will, nor addresses count.
-// Machines that were resumed from one snapshot after it had booted may share a name: they then count as one host, which
-// costs speed and no more.
-// "" where it cannot be known: the process then counts as a host of its own. `proc`: where the kernel's files are.
+// Returns a name for the host of this process: the kernel's boot_id and the network namespace, such as "<boot
+// id>/net:[4026531840]". Returns "" if it cannot be known; such a process counts as a host of its own. `proc` is the
+// folder with the kernel's files.
+//
+// Two processes are on one host if they share a loopback device. A container with a network of its own is a host of its
+// own, because its data pass through network devices, and rates are limited there. The machine's name and its addresses
+// do not count. If several machines were resumed from one snapshot, they may have the same name. Then they count as one
+// host, which makes them slower and does no other harm.
 std::string HostIdentity(const std::string& proc = "/proc");
 
-// A number for each host in the order in which they first appear: the host of every process. Each "" is another one.
+// Returns the number of each process's host. Hosts are numbered in the order in which they first appear. Each "" is a
+// host of its own.
 std::vector<int> NumberHosts(const std::vector<std::string>& identities);
 
 }  // namespace cohort

@@ -16,7 +16,7 @@ constexpr size_t kExcerptWidth = 72;  // characters of the faulty line that are 
 // Lines and columns count from 1, columns in bytes.
 struct Place {
   size_t line = 1, column = 1;
-  std::string excerpt;  // two lines: the text around the place, and a caret
+  std::string excerpt;  // two lines: the text around the mistake, and a mark below it
 };
 
 Place FindPlace(std::string_view text, size_t offset) {
@@ -37,7 +37,7 @@ Place FindPlace(std::string_view text, size_t offset) {
   return place;
 }
 
-// What nlohmann says, without its exception id and place: "unexpected end of input; expected '}'".
+// Returns nlohmann's message without its exception id and position: "unexpected end of input; expected '}'".
 std::string Reason(const json::parse_error& error) {
   std::string what = error.what();
   const size_t dash = what.find(" - ");
@@ -46,7 +46,7 @@ std::string Reason(const json::parse_error& error) {
   return colon == std::string::npos ? what : what.substr(colon + 2);
 }
 
-// Notes keys that an object has twice; nlohmann would keep the last one silently.
+// Records keys that occur twice in an object. nlohmann would keep the last one and say nothing.
 class DuplicateKeys {
  public:
   bool See(json::parse_event_t event, const json& value) {
@@ -73,7 +73,7 @@ json ParseJson(std::string_view text, std::string_view source) {
   try {
     value = json::parse(text, [&](int, json::parse_event_t event, json& v) { return duplicates.See(event, v); });
   } catch (const json::parse_error& error) {
-    // byte counts from 1 and points at the last character read.
+    // `byte` counts from 1. It is the position of the last character that was read.
     const Place place = FindPlace(text, error.byte == 0 ? 0 : error.byte - 1);
     const bool unquoted = text.find('"') == std::string_view::npos;  // a Python dict, or quotes lost to a shell
     throw InvalidArgumentError(StrCat("[", source, "] expected JSON; got a syntax error at line ", place.line,

@@ -1,4 +1,4 @@
-// JSON with errors that a person can place. Internal: includes nlohmann/json.
+// Parses JSON with errors that say where the mistake is. Internal: includes nlohmann/json.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,14 +7,13 @@
 
 namespace cohort::cluster_internal {
 
-// Throws InvalidArgumentError, its text starting with "[source] ", for text that is not JSON (line, column,
-// an excerpt with a caret below the place) and for an object that has a key twice (TF_CONFIG with two
-// "worker" lists).
+// Returns the parsed text. Throws InvalidArgumentError, which begins with "[source] ", if the text is not JSON (with
+// line, column, and a mark below the place) or if an object has a key twice.
 nlohmann::json ParseJson(std::string_view text, std::string_view source);
 
-// "a string", "a list", ... for errors.
+// Returns "a string", "a list", ... for error messages.
 std::string JsonKind(const nlohmann::json& value);
-// The value as JSON, cut to some 60 characters.
+// Returns the value as JSON, cut to about 60 characters.
 std::string JsonExcerpt(const nlohmann::json& value);
 
 }  // namespace cohort::cluster_internal

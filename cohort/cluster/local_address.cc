@@ -20,7 +20,7 @@ struct FreeAddresses {
 };
 using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
 
-// Null and `why` where the name does not resolve.
+// Returns null and sets `why` if the name does not resolve.
 Addresses Resolve(const HostPort& address, std::string* why) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -53,7 +53,7 @@ void CheckLoopback(const addrinfo* list, const HostPort& address, bool allow_ins
   }
 }
 
-// 0, or the errno of binding (not listening) there.
+// Returns 0, or the errno of an attempt to bind a socket to the address. Does not listen.
 int TryBind(const addrinfo& entry) {
   const int fd = socket(entry.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return errno;

@@ -1,16 +1,18 @@
-// What may be listened on and dialed, checked with the system before gRPC is asked, so that errors name the cause.
+// Checks addresses to listen on and to connect to. The check asks the system before gRPC does, so that errors name the
+// cause.
 #pragma once
 
 #include "cohort/cluster/cluster_spec.h"
 
 namespace cohort {
 
-// Throws InvalidArgumentError for a host that does not resolve or is not an address of this machine (and names --bind),
-// UnavailableError for a port in use, PermissionDeniedError for an address off loopback unless `allow_insecure`.
+// Throws InvalidArgumentError if the host does not resolve or is not an address of this machine (the message mentions
+// --bind), UnavailableError if the port is in use, and PermissionDeniedError if the address is not a loopback address
+// and `allow_insecure` is false.
 void CheckListenAddress(const HostPort& address, bool allow_insecure);
 
-// Throws UnavailableError for a host that does not resolve (it may do so later), PermissionDeniedError for an address
-// off loopback unless `allow_insecure`.
+// Throws UnavailableError if the host does not resolve (it may resolve later), and PermissionDeniedError if the address
+// is not a loopback address and `allow_insecure` is false.
 void CheckDialAddress(const HostPort& address, bool allow_insecure);
 
 }  // namespace cohort

@@ -1,5 +1,5 @@
-// NodeService: how a later module speaks over the connections of a ClusterNode. It gets the messages of a range of
-// kinds and hears of every connection that ends.
+// NodeService: how a later module uses the connections of a ClusterNode. A service receives the messages of a range of
+// kinds, and is told of every connection that closes.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,20 @@ namespace cohort {
 
 class ClusterNode;
 
-// One a node; thread-safe. Called on network threads: quick work only, nothing that waits.
+// The base of all services. Each node owns one object of each service. Thread-safe. Called on network threads, so a
+// call must be quick and must not wait.
 class NodeService {
  public:
   virtual ~NodeService() = default;
-  // What it throws closes the connection.
+  // If it throws, the connection is closed with that error.
   virtual void OnMessage(const std::shared_ptr<Connection>& connection, Message message) = 0;
   virtual void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) = 0;
-  // The node ends; its connections are still there. No other call follows the end of the node's Stop.
+  // The node stops. Its connections are still open. After the node's Stop has returned, no more calls come.
   virtual void OnStop(const Status& why) = 0;
 };
 
-// Filled once at start by the explicit registration list (cohort/registration.h), read-only afterwards.
+// The services of later modules. cohort/registration.h fills it once at the start. After that it never changes, and all
+// threads may read it.
 class NodeServices {
  public:
   using Factory = std::function<std::unique_ptr<NodeService>(ClusterNode&)>;
@@ -35,8 +37,8 @@ class NodeServices {
   };
 
   static NodeServices& Global();
-  // Kinds from kFirstServiceKind (cluster/steps/protocol.h) on. Throws AlreadyExistsError for a range that overlaps
-  // another.
+  // Registers a service for the kinds first_kind..last_kind. They must be at least kFirstServiceKind
+  // (cluster/steps/protocol.h). Throws AlreadyExistsError if the range overlaps another one.
   void Register(uint16_t first_kind, uint16_t last_kind, Factory factory);
   const std::vector<Entry>& entries() const { return entries_; }
 

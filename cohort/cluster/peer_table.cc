@@ -1,3 +1,6 @@
+// Connections by task. A thread that needs a task looks for an open connection, and otherwise dials again and again,
+// with growing pauses, until a limit (DialUntil). A peer may connect to this process in the meantime, which ends the
+// pause. Connections that close are removed, and the time of the loss is kept.
 #include "cohort/cluster/peer_table.h"
 
 #include <algorithm>
@@ -17,10 +20,10 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kFirstRetry{10};
 constexpr std::chrono::milliseconds kLastRetry{500};
 constexpr std::chrono::seconds kFormerLeaves{10};  // twice the usual silence limit
-// An attempt that the caller's deadline ended sooner tells nothing about the peer.
+// An attempt that the deadline has ended sooner than this says nothing about the peer.
 constexpr std::chrono::milliseconds kTellingAttempt{500};
 
-// To the millisecond, for people to read.
+// Rounded to milliseconds.
 double SecondsBetween(Clock::time_point start, Clock::time_point end) {
   return static_cast<double>(std::chrono::duration_cast<std::chrono::milliseconds>(end - start).count()) / 1000.0;
 }
@@ -81,7 +84,7 @@ void PeerTable::Add(const std::shared_ptr<Connection>& connection) {
     listener_.OnPeerConnected(peer);
   }
   changed_.NotifyAll();
-  // It may have been closed before it was known here; OnClosed then found nothing to forget.
+  // If the connection had closed before it was in the table, OnClosed has found nothing to remove.
   if (connection->closed()) handler_.OnClosed(connection, ClosedStatus(*connection));
 }
 
@@ -104,7 +107,7 @@ bool PeerTable::Remove(const std::shared_ptr<Connection>& connection) {
         was_the_task = false;
       }
     }
-    if (mine == end) return was_the_task;  // forgotten before
+    if (mine == end) return was_the_task;  // it was removed before
     connections_.erase(mine);
     const bool task_gone = connections_.count(peer.task) == 0;
     if (const DeviceName task = DeviceName::Parse(peer.task);
@@ -169,7 +172,7 @@ std::shared_ptr<Connection> PeerTable::DialUntil(const std::string& address, con
   const Clock::time_point start = Clock::now();  // NOLINT(clang-analyzer-deadcode.DeadStores): it follows no catch
   int said = 0;
   std::chrono::milliseconds pause = kFirstRetry;
-  std::string reason;  // of the last attempt that was long enough to learn something
+  std::string reason;  // of the last attempt that was long enough to learn a reason
   for (;;) {
     Clock::time_point deadline = limits.deadline;
     const Clock::time_point attempt = Clock::now();
@@ -181,7 +184,7 @@ std::shared_ptr<Connection> PeerTable::DialUntil(const std::string& address, con
       reason = e.what();
       deadline = std::min(deadline, limits.if_refused);
     } catch (const DeadlineExceededError& e) {
-      // Something accepts connections there but is stopped, or is none of ours.
+      // A process accepts connections there, but it is stopped or is not one of ours.
       if (reason.empty() || Clock::now() - attempt >= kTellingAttempt) reason = e.what();
     }
     const Clock::time_point now = Clock::now();
@@ -228,7 +231,7 @@ void PeerTable::CheckFirstOfItsTask(const Connection& connection) {
 }
 
 void PeerTable::Wake() {
-  { const MutexLock lock(mu_); }  // a dialer that has just asked begins to wait before it is woken
+  { const MutexLock lock(mu_); }  // waits until a dialer that has just called `interrupted` is in its wait
   changed_.NotifyAll();
 }
 

@@ -1,4 +1,4 @@
-// PeerTable: the connections of one process to the tasks of its cluster, and how they are made.
+// PeerTable: makes and keeps the connections of one process to the tasks of its cluster.
 #pragma once
 
 #include <chrono>
@@ -15,93 +15,99 @@
 
 namespace cohort {
 
-// "/job:ps/replica:0/task:1", as connections and devices name a task.
+// Returns the name of a task in the form that connections and devices use: "/job:ps/replica:0/task:1".
 DeviceName FullTaskName(const std::string& job, int index);
 
-// When an attempt to reach a peer is given up.
+// When to stop the attempts to reach a peer.
 struct DialLimits {
   std::chrono::steady_clock::time_point deadline;
-  // If this is earlier, it is the deadline for a peer whose address refuses connections.
+  // If this is earlier than `deadline`: the deadline for a peer whose address refuses connections.
   std::chrono::steady_clock::time_point if_refused = std::chrono::steady_clock::time_point::max();
-  // Asked while the dialer waits between two attempts. An error ends the wait and is thrown. It is asked at once after
-  // PeerTable::Wake. Must not call the table. May be null.
+  // Called while the table waits between two attempts, and at once after PeerTable::Wake. An error ends the wait and is
+  // thrown. Must not call the table. May be null.
   std::function<Status()> interrupted = nullptr;
 };
 
-// Hears how peers come and go. Every call is made under the table's lock, so the calls have one order, and they must
-// not call the table.
+// Is told when peers connect and disconnect. Every call is made under the table's lock. So the calls come one after
+// another, and they must not call the table.
 class PeerListener {
  public:
   virtual ~PeerListener() = default;
-  // `peer`'s process has a new connection.
+  // The process `peer` has a new connection.
   virtual void OnPeerConnected(const TaskIdentity& peer) = 0;
-  // The last connection of `peer`'s process has closed. `task_gone`: no other process of that task is connected.
+  // The last connection of the process `peer` has closed. `task_gone` is true if no other process of the same task is
+  // connected.
   virtual void OnPeerGone(const TaskIdentity& peer, bool task_gone) = 0;
 };
 
-// Owned by the node of the process. Thread-safe. Stop ends every wait; the transport's Shutdown ends every connection.
+// Makes and keeps connections. A ClusterNode owns it. Thread-safe. Stop ends all waits. Shutdown of the transport
+// closes all connections.
 class PeerTable {
  public:
-  // `handler` gets OnClosed for a connection that was closed before it was known here. `listener` and `handler` outlive
-  // the table. `missing_interval`: how often a call that waits for a task says that the task is missing; zero: never.
+  // If a connection closes before the table knows it, the table calls OnClosed of `handler`. `listener` and `handler`
+  // must live longer than the table. A call that waits for a missing task logs this every `missing_interval` (zero:
+  // never).
   PeerTable(ClusterSpec cluster, const DeviceName& self, std::unique_ptr<Transport> transport,
             TransportHandler& handler, PeerListener& listener, std::chrono::milliseconds missing_interval);
 
   const ClusterSpec& cluster() const { return cluster_; }
-  // For a client, which learns its cluster from the task that it was pointed at. Call before any other thread uses the
-  // table.
+  // Sets the cluster of a client, which asks a task for it. Requires: no other thread uses the table yet.
   void set_cluster(ClusterSpec cluster) { cluster_ = std::move(cluster); }
   std::chrono::milliseconds missing_interval() const { return missing_interval_; }
-  // What this process tells its peers.
+  // Returns what this process tells its peers about itself.
   const TaskIdentity& identity() const { return identity_; }
-  // Call after Transport::Listen, or instead of it with "" for a client. Peers are answered from now on.
+  // Sets the address that this process tells its peers; "" for a client. From now on it answers handshakes. Call it
+  // after Transport::Listen; a client does not listen.
   void SetAddress(const std::string& address);
   Transport& transport() { return *transport_; }
 
-  // Returns a live connection to `task`. Makes one if there is none: waits for a task that is not up yet, and says
-  // every missing_interval that it is missing. Throws NotFoundError for a task that the cluster lacks; UnavailableError
-  // with the last telling reason at the limits; CancelledError after Stop; what `interrupted` returned; what a
-  // handshake throws.
+  // Returns a connection to `task` that is not closed. Makes one if there is none. Waits for a task that is not up, and
+  // logs every missing_interval that it is missing. Throws NotFoundError if the cluster has no such task,
+  // UnavailableError (with the reason of the last attempt) if a limit is reached, CancelledError after Stop, the error
+  // that `interrupted` returned, and what a handshake throws.
   std::shared_ptr<Connection> Reach(const DeviceName& task, const DialLimits& limits) COHORT_EXCLUDES(mu_);
-  // The same for an address whose task is not known.
+  // Does the same for an address whose task is not known.
   std::shared_ptr<Connection> ReachAddress(const std::string& address, const DialLimits& limits) COHORT_EXCLUDES(mu_);
-  // Returns a live connection to `task`, or makes one attempt. If the attempt fails, sets `*why_not` and returns null
-  // if nobody listens or nobody has answered by `deadline`. Throws NotFoundError and what a handshake throws.
+  // Returns a connection to `task` that is not closed, or makes one attempt to connect. If no process listens there, or
+  // none answers by `deadline`, sets `*why_not` and returns nullptr. Throws NotFoundError and what a handshake throws.
   std::shared_ptr<Connection> TryReach(const DeviceName& task, std::chrono::steady_clock::time_point deadline,
                                        std::string* why_not) COHORT_EXCLUDES(mu_);
-  // Returns the first live connection to `task`, or null.
+  // Returns the oldest connection to `task` that is not closed, or nullptr.
   std::shared_ptr<Connection> Find(const std::string& task) COHORT_EXCLUDES(mu_);
 
-  // Takes a new connection in.
+  // Adds a new connection.
   void Add(const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
-  // Forgets a closed connection. Returns false if another, earlier process of the same task is connected, so that the
-  // task itself is not lost (CheckFirstOfItsTask).
+  // Removes a closed connection. Returns false if an earlier process of the same task is still connected. Then the task
+  // itself is not lost (see CheckFirstOfItsTask).
   bool Remove(const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
 
-  // Returns the time at which a lost task was last heard of, or nullopt if the task is connected or was never seen.
+  // Returns the time at which a lost task was last heard from, or nullopt if the task is connected or was never seen.
   std::optional<std::chrono::steady_clock::time_point> GoneSince(const std::string& task) COHORT_EXCLUDES(mu_);
-  // Returns "", or which task was lost first and how long ago: this process may end because of it.
+  // Returns a text that names the task that was lost first, and how long ago, because this process may end for that
+  // reason. Returns "" if no task was lost.
   std::string DescribeFirstLostTask() COHORT_EXCLUDES(mu_);
-  // Values for a task go to the process that was first to connect as that task. Waits up to 10 s for that process to
-  // disconnect if the peer is another one; then throws AlreadyExistsError that names the two.
+  // Checks that the peer of `connection` is the process to which values for its task are sent. That is the first
+  // process that connected as that task. If it is another process, waits up to 10 s until that process disconnects, and
+  // then throws AlreadyExistsError that names both.
   void CheckFirstOfItsTask(const Connection& connection) COHORT_EXCLUDES(mu_);
 
-  // Lets waiting dialers ask their `interrupted`.
+  // Makes threads that wait in Reach call their `interrupted`.
   void Wake() COHORT_EXCLUDES(mu_);
-  // Ends all waits; connections that come later are not taken in. Idempotent.
+  // Ends all waits. Connections that come later are not added. Later calls do nothing.
   void Stop() COHORT_EXCLUDES(mu_);
-  // Forgets all connections, without a word to the listener. Requires: Stop and the transport's Shutdown have returned.
+  // Removes all connections without calls of the listener. Requires: Stop and the transport's Shutdown have returned.
   void Clear() COHORT_EXCLUDES(mu_);
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  // Throws NotFoundError for a task that the cluster lacks.
+  // Throws NotFoundError if the cluster has no such task.
   const std::string& AddressOf(const DeviceName& task) const;
   std::shared_ptr<Connection> FindLocked(const std::string& task) COHORT_REQUIRES(mu_);
   std::shared_ptr<Connection> DialUntil(const std::string& address, const std::string& task, const DialLimits& limits)
       COHORT_EXCLUDES(mu_);
-  // Waits until `until`, unless the peer connects to this process before. Throws what ends the dialing.
+  // Waits until `until`, or until the peer has connected to this process. Throws what Reach throws after Stop or if it
+  // is interrupted.
   void PauseDialing(const std::string& task, Clock::time_point until, const DialLimits& limits) COHORT_EXCLUDES(mu_);
 
   ClusterSpec cluster_;
@@ -118,7 +124,7 @@ class PeerTable {
   bool stopped_ COHORT_GUARDED_BY(mu_) = false;
 };
 
-// What OnClosed says of a connection that was found closed.
+// Returns the status for OnClosed of a connection that was found to be closed.
 Status ClosedStatus(const Connection& connection);
 
 }  // namespace cohort

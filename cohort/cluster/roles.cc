@@ -74,7 +74,7 @@ int IdInCluster(const ClusterSpec& cluster, std::string_view type, int index) {
   if (cluster.empty()) return 0;
   CheckRole(cluster, type, index);
   CheckTrains(type);
-  // Its place, not its index: a job may lack some.
+  // The position in the list and not the index, because a job may lack some indices.
   const std::vector<int> indices = cluster.task_indices(type);
   const auto before = static_cast<int>(std::find(indices.begin(), indices.end(), index) - indices.begin());
   return type == "worker" ? before + Count(cluster, "chief") : before;

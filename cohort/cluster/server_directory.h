@@ -1,5 +1,4 @@
-// ServerDirectory: the servers of this process by target, so that a session on one of them needs no network to reach
-// it.
+// ServerDirectory: the servers of this process by target. A session on one of them reaches it without a network.
 #pragma once
 
 #include <map>
@@ -12,14 +11,14 @@ namespace cohort {
 
 class ClusterNode;
 
-// Thread-safe registry.
+// A table that does not own the nodes. Thread-safe.
 class ServerDirectory {
  public:
   static ServerDirectory& Global();
   void Add(const std::string& target, std::shared_ptr<ClusterNode> node);
-  // Only where `node` is still the one under that target.
+  // Removes the target if its node is still `node`.
   void Remove(const std::string& target, const ClusterNode* node);
-  // Null where no server of this process has the target.
+  // Returns nullptr if no server of this process has the target.
   std::shared_ptr<ClusterNode> Find(const std::string& target);
 
  private:
@@ -27,7 +26,7 @@ class ServerDirectory {
   std::map<std::string, std::weak_ptr<ClusterNode>> servers_ COHORT_GUARDED_BY(mu_);
 };
 
-// Makes Session understand targets with a transport's scheme, "grpc://" and the like.
+// Registers a session factory for the scheme of each transport, such as "grpc://".
 void RegisterClusterSessions();
 
 }  // namespace cohort

@@ -1,3 +1,5 @@
+// Reads TF_CONFIG: parse the JSON, check the spelling of the keys, read the cluster, read the task, check that the task
+// is in the cluster. Each error names the field and its value. The last part is the resolver.
 #include "cohort/cluster/tf_config.h"
 
 #include <algorithm>
@@ -32,7 +34,7 @@ std::string Lower(std::string text) {
   return text;
 }
 
-// Whether one insertion, removal or replacement of a letter turns one into the other.
+// Returns whether `a` becomes `b` if one letter is inserted, removed or replaced.
 bool OneEditApart(std::string_view a, std::string_view b) {
   if (a.size() > b.size()) std::swap(a, b);
   if (b.size() - a.size() > 1) return false;
@@ -42,7 +44,8 @@ bool OneEditApart(std::string_view a, std::string_view b) {
                               : a.substr(i) == b.substr(i + 1);
 }
 
-// `word` is meant as `name`: it differs in case, has a plural or "hosts" behind it, or one letter is wrong.
+// Returns whether `word` was probably meant as `name`: it differs only in case, has a plural or "hosts" behind it, or
+// has one wrong letter.
 bool LooksLike(const std::string& word, const std::string& name) {
   const std::string lower = Lower(word);
   for (const char* suffix : {"", "s", "_hosts", "_host", "hosts", "-hosts", "_servers", "_tasks"}) {
@@ -65,7 +68,7 @@ void CheckSpelling(const json& object, const std::string& where, const char* wha
   }
 }
 
-// A whole number, or one in a string; nullopt for anything else.
+// Returns a whole number, or the number in a string. Returns nullopt for any other value.
 std::optional<int64_t> AsInteger(const json& value) {
   if (value.is_number_unsigned() && value.get<uint64_t>() > std::numeric_limits<int32_t>::max()) return std::nullopt;
   if (value.is_number_integer()) return value.get<int64_t>();

@@ -1,9 +1,9 @@
-// TF_CONFIG: a process's view of its cluster, as JSON in an environment variable.
+// TF_CONFIG: an environment variable that describes the cluster to a process, as JSON.
 //
 //   {"cluster": {"ps": ["h0:2222"], "worker": ["h1:2222", "h2:2222"]}, "task": {"type": "worker", "index": 1}}
 //
 // The keys are TensorFlow's: cluster, task, rpc_layer, session_master, eval_session_master, environment. Other keys
-// ("service", "job", ...) are ignored, but a key that looks like a misspelt one of these is an error.
+// ("service", "job", ...) are ignored. But a key that looks like a misspelt form of one of the first five is an error.
 #pragma once
 
 #include <optional>
@@ -11,11 +11,13 @@
 #include <string_view>
 
 #include "cohort/cluster/cluster_spec.h"
+#include "cohort/core/export.h"
 
 namespace cohort {
 
-struct TFConfig {
-  ClusterSpec cluster;                   // empty where there is none: a program on its own
+// The contents of TF_CONFIG.
+struct COHORT_EXPORT TFConfig {
+  ClusterSpec cluster;                   // empty if the program runs alone
   std::optional<std::string> task_type;  // "chief", "worker", "ps", "evaluator" or another job of the cluster
   std::optional<int> task_index;
   std::optional<std::string> rpc_layer;  // "grpc"
@@ -24,23 +26,23 @@ struct TFConfig {
   std::optional<std::string> environment;
 };
 
-// Reads the text; blank text counts as `{}`. Throws InvalidArgumentError that names the field and its value for
-// - text that is not JSON (with line, column and a caret below the place), or a key given twice in one object;
-// - a field of a wrong type, or a key that looks like a misspelt one;
-// - a job name that looks like a misspelt "ps", "worker", "chief" or "evaluator";
-// - an address that ParseAddress refuses, or that two tasks share (port 0 may be shared);
-// - with a cluster: a task type that is none of its jobs, or an index that its job does not have. An evaluator need not
-//   be a job of the cluster.
-TFConfig ParseTFConfig(std::string_view json);
-// {"cluster": {...}}, which ParseTFConfig reads back.
-std::string ClusterToJson(const ClusterSpec& cluster);
+// Returns the contents of `json`. Blank text counts as `{}`. Throws InvalidArgumentError, with the field and its value,
+// - if the text is not JSON (with line, column and a mark below the place), or has a key twice in one object;
+// - if a field has a wrong type, or a key looks like a misspelt one;
+// - if a job name looks like a misspelt "ps", "worker", "chief" or "evaluator";
+// - if ParseAddress rejects an address, or two tasks have the same address (port 0 may occur several times);
+// - if the cluster is not empty and has no job of the task's type or no task of its index. An evaluator need not be in
+//   the cluster.
+COHORT_EXPORT TFConfig ParseTFConfig(std::string_view json);
+// Returns {"cluster": {...}}, which ParseTFConfig can read.
+COHORT_EXPORT std::string ClusterToJson(const ClusterSpec& cluster);
 
-// As tf.distribute.cluster_resolver.TFConfigClusterResolver: reads the environment anew on each access, so
-// that it can be made before TF_CONFIG is set. Every access throws what ParseTFConfig throws. Thread-safe as
-// getenv is: nobody may change the environment meanwhile.
-class TFConfigClusterResolver {
+// Tells a program about its cluster and its own task, as TensorFlow's TFConfigClusterResolver does. Each call reads
+// the environment again, so the object may be made before TF_CONFIG is set. Each call throws what ParseTFConfig throws.
+// Thread-safe if no thread changes the environment.
+class COHORT_EXPORT TFConfigClusterResolver {
  public:
-  // What is set here wins over TF_CONFIG.
+  // Values that replace those of TF_CONFIG.
   struct Options {
     std::optional<std::string> task_type;
     std::optional<int> task_id;
@@ -57,17 +59,19 @@ class TFConfigClusterResolver {
   std::optional<std::string> task_type() const;
   std::optional<int> task_id() const;
   std::optional<std::string> rpc_layer() const;
-  // What a Session of this program connects to: session_master where given; "" (in process) without a cluster
-  // and for a cluster of one task; else the task's address with "rpc_layer://" in front where there is an
-  // rpc_layer. Arguments win over the resolver's own. Throws InvalidArgumentError where type or index are
-  // missing, NotFoundError where the cluster has no such task.
+  // Returns the target to which a Session of this program connects:
+  // - session_master, if it is set;
+  // - "" (a session in this process) if the cluster has no task or only one;
+  // - otherwise the address of the task, with "rpc_layer://" in front if there is an rpc_layer.
+  // Arguments replace the resolver's own values. Throws InvalidArgumentError if type or index is needed and missing,
+  // and NotFoundError if the cluster has no such task.
   std::string master(std::optional<std::string> task_type = {}, std::optional<int> task_id = {},
                      std::optional<std::string> rpc_layer = {}) const;
 
  private:
   TFConfig Read() const;
 
-  std::optional<std::string> json_;  // nullopt: the environment
+  std::optional<std::string> json_;  // nullopt: read the environment
   Options options_;
 };
 

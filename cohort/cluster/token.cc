@@ -67,7 +67,7 @@ std::filesystem::path UserTokenPath() {
   return std::filesystem::path(home) / ".config" / "cohort" / "token";
 }
 
-// Whoever comes first makes the file whole; the others read it.
+// The process that comes first creates the whole file. The others read it.
 void MakeTokenFile(const std::filesystem::path& path) {
   CreateDirectories(path.parent_path().string());
   const std::string temporary = StrCat(path.string(), ".", getpid(), ".", NewToken());
@@ -96,7 +96,7 @@ std::string JobToken() {
   }
   if (const char* path = std::getenv("COHORT_TOKEN_FILE")) return ReadTokenFile(path);
   const std::filesystem::path path = UserTokenPath();
-  std::error_code unreadable;  // reading it then says why
+  std::error_code unreadable;  // ReadTokenFile then reports the reason
   if (!std::filesystem::exists(path, unreadable) && !unreadable) MakeTokenFile(path);
   return ReadTokenFile(path.string());
 }

@@ -1,4 +1,4 @@
-// The algorithms that a group can be asked for: the one table of their names, numbers and functions.
+// The algorithms that a program can choose for a group. One table has their names, numbers and functions.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 // The table. Each row has an enumerator of Algorithm, its number in messages (docs/formats.md; never reuse one), its
 // name, and the name of its functions.
 //
-// A PLAN row is an all-reduce algorithm that runs as a plan (plan/plan.h). A row named X needs two functions in a
-// source of plan/, which plan/all_reduce.h declares: AppendX makes the plan, SuitsX says whether AUTO takes it. AUTO
-// takes the first row from the top that suits.
+// A PLAN row is an all-reduce algorithm that runs as a plan (plan/plan.h). A row whose functions are named X needs two
+// functions in a source of plan/, which plan/all_reduce.h declares: AppendX makes the plan, and SuitsX returns whether
+// AUTO may choose it. AUTO chooses the first suitable row from the top.
 //
-// An ENGINE row is a way to run all collectives of a group. A row named X needs XEngineFactory() in a folder of its
-// own, which engine.h declares. A group is served by the first engine from the top that serves it, and by plans if
-// there is none.
+// An ENGINE row is a way to run all collectives of a group. A row whose functions are named X needs XEngineFactory() in
+// a folder of its own, which engine.h declares. The first engine from the top whose factory's `serves` returns true
+// runs the group. If there is none, plans run it.
 //
 // clang-format off
 #define COHORT_COLLECTIVE_ALGORITHMS(PLAN, ENGINE)                                                                     \
@@ -36,6 +36,7 @@
 
 namespace cohort::collective {
 
+// A row of the table, or kAuto: the group chooses for each collective.
 enum class Algorithm : uint8_t {
   kAuto = 0,
 #define COHORT_ENUMERATOR(enumerator, number, name, functions) enumerator = (number),
@@ -50,7 +51,7 @@ const char* AlgorithmName(Algorithm algorithm);
 Algorithm AlgorithmByName(const std::string& name);
 // Returns kAuto and every row of the table, in the order of their numbers.
 const std::vector<Algorithm>& AllAlgorithms();
-// Returns whether all-reduce has a plan by this algorithm: true for the PLAN rows.
+// Returns true for the PLAN rows: all-reduce has a plan by this algorithm.
 bool HasPlan(Algorithm algorithm);
 
 // Where a member runs. Two members share a process, or a host, if their numbers are equal; the numbers mean nothing

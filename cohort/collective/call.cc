@@ -16,7 +16,7 @@ const char* CallKindName(CallKind kind) {
   return "unknown collective";
 }
 
-std::string Signature::ToString() const {
+std::string CallSignature::ToString() const {
   if (kind == CallKind::kBarrier) return CallKindName(kind);
   std::string text = CallKindName(kind);
   if (kind == CallKind::kAllReduce || kind == CallKind::kReduceScatter) text += StrCat(" ", ReduceOpName(op));
@@ -26,12 +26,12 @@ std::string Signature::ToString() const {
   return text;
 }
 
-std::string DescribeCall(const std::string& name, const CallId& call, const Signature& signature) {
+std::string DescribeCall(const std::string& name, const CallId& call, const CallSignature& signature) {
   return StrCat("'", name, "' (instance ", call.instance, ", round ", call.round, "), ", signature.ToString());
 }
 
 Status SignatureMismatch(const std::string& what, const std::string& who, const std::string& other,
-                         const Signature& theirs) {
+                         const CallSignature& theirs) {
   return Status(Code::kInvalidArgument,
                 StrCat("[collective] the members of a group bring different things to ", what, " at ", who, "; ", other,
                        " brings ", theirs.ToString(), ": build the same graph with the same shapes at every member"));

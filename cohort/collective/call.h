@@ -1,4 +1,4 @@
-// What members have to agree on about one collective, and what one member brings to it.
+// The facts about one collective that its members have to agree on, and the call by which one member takes part in it.
 #pragma once
 
 #include <compare>
@@ -14,6 +14,7 @@ namespace cohort::collective {
 
 class MemberList;
 
+// The kinds of collectives.
 enum class CallKind : uint8_t { kAllReduce, kBroadcast, kAllGather, kReduceScatter, kBarrier };
 // Returns "all-reduce", "broadcast", ...
 const char* CallKindName(CallKind kind);
@@ -25,8 +26,8 @@ struct CallId {
   friend auto operator<=>(const CallId&, const CallId&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
-// What a collective is. All members have to call it with equal signatures.
-struct Signature {
+// Describes a collective. All members have to call it with equal signatures.
+struct CallSignature {
   CallKind kind = CallKind::kBarrier;
   ReduceOp op = ReduceOp::kSum;            // of kAllReduce and kReduceScatter
   Algorithm algorithm = Algorithm::kRing;  // of kAllReduce
@@ -34,36 +35,36 @@ struct Signature {
   DType dtype = DType::kInvalid;
   Shape shape;  // of each member's input; in a schedule it may be partly unknown
 
-  friend bool operator==(const Signature&, const Signature&) = default;
+  friend bool operator==(const CallSignature&, const CallSignature&) = default;
   // Returns "all-reduce SUM of float32[2,3] by RING".
   std::string ToString() const;
 };
 
 // Returns "'w' (instance 3, round 7), all-reduce SUM of float32[4] by RING".
-std::string DescribeCall(const std::string& name, const CallId& call, const Signature& signature);
-// Returns the InvalidArgumentError for a member `other` that calls the collective `what` with the signature `theirs`.
-// `what` is described as the member `who` calls it.
+std::string DescribeCall(const std::string& name, const CallId& call, const CallSignature& signature);
+// Returns the InvalidArgumentError for a collective `what`, described as the member `who` calls it, if the member
+// `other` calls it with the signature `theirs`.
 Status SignatureMismatch(const std::string& what, const std::string& who, const std::string& other,
-                         const Signature& theirs);
+                         const CallSignature& theirs);
 
-// One member's part in one execution of a collective: what it brings, and how it gets the result. The engine that runs
-// the collective owns it from Begin on and ends it with EndCall.
+// One member's part in one execution of a collective: its input, and how it gets the result. From
+// CollectiveEngine::Begin on, the engine that runs the collective owns it. The engine ends it with EndCall.
 struct CollectiveCall {
   std::string name;
   CallId id;
   int rank = -1;
-  Signature signature;
+  CallSignature signature;
   Tensor input;  // undefined for a barrier
   Shape output_shape;
   Communicator::Done done;
   uint64_t schedule_fingerprint = 0;  // of StepSchedule; 0: the call is not part of a graph
 };
 
-// Releases the input and calls `done`: with `result` if `status` is ok, else with an error that names the call and the
-// member.
+// Ends the call: releases the input and calls `done`. `done` gets `result` if `status` is ok. Otherwise it gets an
+// error that names the call and the member.
 void EndCall(CollectiveCall& call, const MemberList& members, const Status& status, Tensor result);
 
-// A collective that a member has begun and that may not have ended: what the watchdog looks at. Thread-safe.
+// A collective that a member has begun and that may not have ended. The watchdog observes it. Thread-safe.
 class UnfinishedCollective {
  public:
   virtual ~UnfinishedCollective() = default;

@@ -10,7 +10,7 @@ struct NamedFactory {
   EngineFactory factory;
 };
 
-// In the order in which they are asked whether they serve a group.
+// In the order in which `serves` is called.
 std::vector<NamedFactory> Factories() {
   return {
 #define COHORT_ENGINE_ROW(enumerator, number, name, functions) {Algorithm::enumerator, functions##EngineFactory()},

@@ -20,8 +20,8 @@
 
 namespace cohort::collective {
 
-// What an engine needs from its group. The group implements it and owns the engine. Every function may be called by any
-// thread; none waits.
+// The functions of a group that its engine needs. The group implements them and owns the engine. Any thread may call
+// them; none of them waits.
 class EngineHost {
  public:
   virtual ~EngineHost() = default;

@@ -40,7 +40,7 @@ GradientSize SizeOf(const Output& gradient) {
   return {gradient.dtype(), shape.num_elements() * static_cast<int64_t>(DTypeSize(gradient.dtype()))};
 }
 
-// What one replica gets for the gradients of one bucket.
+// The values that one replica gets for the gradients of one bucket.
 std::vector<Output> ReduceBucket(const std::vector<Output>& gradients, const GradientReduction& how,
                                  const ops::CollectiveKeys& keys) {
   const std::string name = StrCat("gradients/bucket_", keys.instance_key);

@@ -1,4 +1,4 @@
-// Reduces the gradients of replicas in buckets, while the backward pass goes on.
+// Adds ops to a graph that reduce the gradients of replicas in buckets, while the backward pass still runs.
 #pragma once
 
 #include <string>
@@ -9,18 +9,19 @@
 
 namespace cohort::collective {
 
+// The options of ReduceGradients, and the group in which it reduces.
 struct GradientReduction {
-  ops::CollectiveKeys keys;               // of the group; the instance keys are the next free ones of the graph
+  ops::CollectiveKeys keys;               // of the group; the next free instance keys of the graph are used
   std::string final_op = "Id";            // "Id": sums; "Div": means
   int64_t bytes_per_pack = 0;             // 0: kBytesPerPack
-  std::vector<std::string> devices = {};  // of the replicas in this graph; empty: the scopes decide
+  std::vector<std::string> devices = {};  // of the replicas in this graph; empty: the current device scopes decide
 };
 
-// Adds ops that reduce the gradients, and returns the reduced gradients in the order of the argument. replicas[r] has
-// the dense gradients of the r-th replica that is in this graph; if each process has a graph of its own, that may be
-// only one. All replicas, in any graph, have to have the same gradients, of equal dtypes and shapes. The buckets follow
-// the order in which the first replica's gradients were added to the graph. Small gradients travel packed as one
-// vector, which costs a copy; large ones do not. Throws InvalidArgumentError if replicas differ.
+// Adds ops that reduce the gradients, and returns the reduced gradients in the order of the argument. `replicas` has
+// one entry for each replica in this graph, with its dense gradients. If each process has a graph of its own, there may
+// be only one entry. All replicas of all graphs must have the same gradients, with equal dtypes and shapes. Buckets
+// follow the order in which the first replica's gradients were added to the graph. Small gradients are packed into one
+// vector, which costs a copy; large ones are not. Throws InvalidArgumentError if replicas differ.
 std::vector<std::vector<Output>> ReduceGradients(const std::vector<std::vector<Output>>& replicas,
                                                  const GradientReduction& how);
 

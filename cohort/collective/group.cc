@@ -15,8 +15,8 @@
 namespace cohort::collective {
 namespace {
 
-// The limit of one attempt to reach a process that listens and does not answer; it doubles each time. During an attempt
-// this process does not notice what the others say.
+// The time limit of one attempt to reach a process that listens but does not answer. It doubles each time. During an
+// attempt this process does not handle messages of other processes.
 constexpr std::chrono::seconds kFirstAttempt{1};
 constexpr std::chrono::seconds kLongestAttempt{4};
 
@@ -60,8 +60,8 @@ std::unique_ptr<Group> JoinGroup(ClusterNode& node, const GroupOptions& options,
   auto group = std::make_unique<Group>(core);  // leaves the group if something below throws
   core->membership().SetLastHeardLookup([&node](const std::string& task) { return node.GoneSince(task); });
   directory->Add(core);
-  // Of two processes, the one whose number is larger connects to the other, which answers. If a process cannot be
-  // reached, the others are reached all the same: they may know that the group has failed.
+  // Of two processes, the one with the larger number connects, and the other one answers. If a process cannot be
+  // reached, tries the others too: they may know that the group has failed.
   const MemberList& members = core->members();
   std::vector<int> earlier(static_cast<size_t>(members.own_process()));
   std::iota(earlier.begin(), earlier.end(), 0);

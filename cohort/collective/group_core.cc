@@ -1,3 +1,6 @@
+// GroupCore. Messages come in by the On functions, which update the membership and pass work to the engine and to the
+// schedule agreement. A failure (Fail) is recorded, told to the peers, and then ends all calls in this process. Close
+// leaves the group and joins its threads.
 #include "cohort/collective/group_core.h"
 
 #include <algorithm>

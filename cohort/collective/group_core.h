@@ -21,13 +21,13 @@ namespace cohort::collective {
 
 class MemberCommunicator;
 
-// Belongs to the Group handle. Communicators and the GroupDirectory refer to it weakly. Thread-safe. It ends with
-// Close, which the Group's destructor calls.
+// Owned by the Group handle. Communicators and the GroupDirectory refer to it weakly. Thread-safe. End it with Close,
+// which the Group's destructor calls.
 class GroupCore final : public EngineHost, public std::enable_shared_from_this<GroupCore> {
  public:
-  // `own_task` and `own_address` name this process ("/job:worker/replica:0/task:0"; host name or address); both are ""
-  // if all members are of this process. Throws InvalidArgumentError if a device is a member twice or if this process
-  // has no member, and what MakeEngine throws.
+  // `own_task` and `own_address` name this process, for example "/job:worker/replica:0/task:0" and a host name or
+  // address. Both are "" if all members are in this process. Throws InvalidArgumentError if a device is a member twice
+  // or if this process has no member. Throws what MakeEngine throws.
   GroupCore(const GroupOptions& options, const std::string& own_task, const std::string& own_address);
   ~GroupCore() override;
 
@@ -38,13 +38,15 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
 
   // Makes the communicators and starts the watchdog. Call once, when the core is in a shared_ptr.
   void Start();
-  // Tells `process` that this one joins. `connection` is from now on the connection to it.
+  // Sends our join message to `process`. From now on, messages to `process` use `connection`.
   void SendJoin(int process, const std::shared_ptr<Connection>& connection);
-  // Waits until all processes have joined and the engine is connected. See Membership::AwaitAll. If it throws
-  // UnavailableError because members are lost, the group has failed.
+  // Waits until all processes have joined and the engine is connected. `reach` is explained at Membership::AwaitAll.
+  // Throws what AwaitAll throws or returns, and what CollectiveEngine::Connect throws. If members are lost, also fails
+  // the group.
   void AwaitFormed(const std::function<bool()>& reach, std::chrono::steady_clock::time_point deadline,
                    std::chrono::steady_clock::duration log_interval);
-  // Sets a function that remembers why the group failed, for processes that join later. Call before the group can fail.
+  // Sets a function that stores why the group has failed, for processes that join later. Call it before the group can
+  // fail.
   using FailureRecord = std::function<void(const GroupRef& group, const Status& why)>;
   void SetFailureRecord(FailureRecord record) { failure_record_ = std::move(record); }
 
@@ -56,11 +58,11 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
   void OnSchedule(const ScheduleMessage& message);
   void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why);
 
-  // Sends our schedule, or that schedules agree, to the process of `message.to`.
+  // Sends our schedule, or the answer that schedules agree, to the process of `message.to`.
   void SendSchedule(const ScheduleMessage& message);
-  // Leaves the group: tells the peers, then fails here with `why`.
+  // Leaves the group: sends a leave message to the peers, then fails the group in this process with `why`.
   void Leave(const Status& why);
-  // Leaves, and ends all threads. If the caller is one of these threads, another thread waits for them.
+  // Leaves, and ends all threads of the group. If the caller is such a thread, another thread waits for them.
   void Close(const Status& why) COHORT_EXCLUDES(mu_);
 
   const GroupOptions& options() const override { return options_; }
@@ -70,7 +72,7 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
   void Fail(const Status& why) override;
 
  private:
-  // What only engines call, through EngineHost.
+  // Engines call these functions, through EngineHost.
   void Post(DataMessage data, Tensor tensor) override;
   void RunOnWorker(std::function<void()> work) override COHORT_EXCLUDES(mu_);
   bool SchedulesAgree(int rank, uint64_t ours, int other, uint64_t theirs) override {
@@ -82,8 +84,8 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
   void SendFarewell(int process) override;
 
   JoinMessage OwnJoin() const;
-  // Returns how `join`, from a process numbered `process` (-1: not a member), differs from this process's; "" if it
-  // does not.
+  // Returns how the group in `join` differs from the group in this process, or "" if it does not. `process` is the
+  // number of the sender, or -1 if the sender is not a member.
   std::string DescribeDifference(const JoinMessage& join, int process) const;
   void SetGone(int process, const Status& why);
   // Fails the group in this process without telling the peers. Returns false if it had failed before.
@@ -100,7 +102,7 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
 
   Mutex mu_;
   bool closed_ COHORT_GUARDED_BY(mu_) = false;
-  std::unique_ptr<ThreadPool> workers_ COHORT_GUARDED_BY(mu_);  // null once closed
+  std::unique_ptr<ThreadPool> workers_ COHORT_GUARDED_BY(mu_);  // null after Close
 };
 
 }  // namespace cohort::collective

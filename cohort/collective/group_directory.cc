@@ -1,3 +1,6 @@
+// GroupDirectory. A message is delivered to the GroupCore of its group (OnMessage). A join for a group that this
+// process has not joined yet is kept (early_joins_) until Add. Failures remembers why groups have failed, so that later
+// joins get the reason as their answer. Joiner has the threads of JoinAsync.
 #include "cohort/collective/group_directory.h"
 
 #include "cohort/cluster/cluster_node.h"
@@ -9,7 +12,7 @@
 namespace cohort::collective {
 namespace {
 
-// A peer that begins more groups than this before this process joins one is not sane.
+// Limits, so that a faulty peer cannot fill the memory with early joins.
 constexpr size_t kMaxEarlyJoins = 1000;
 constexpr size_t kMaxFailedGroups = 1000;
 
@@ -47,7 +50,7 @@ class GroupDirectory::Failures {
   std::map<GroupRef, Status> failed_ COHORT_GUARDED_BY(mu_);
 };
 
-// The threads of JoinAsync. It is in the task's ResourceManager, where JoinAsync finds it. Thread-safe.
+// The threads of JoinAsync. The task's ResourceManager owns it, and JoinAsync finds it there. Thread-safe.
 class GroupDirectory::Joiner final : public Resource {
  public:
   explicit Joiner(ClusterNode& node) : node_(node) {}
@@ -232,7 +235,7 @@ void GroupDirectory::OnMessage(const std::shared_ptr<Connection>& connection, Me
     case Kind::kJoin: return OnJoin(connection, DecodeJoin(message));
     case Kind::kData: {
       const DataMessage data = DecodeData(message);
-      // A message for a group that this process has left is dropped: its peers have been told.
+      // Drops a message for a group that this process has left: its peers have been told.
       if (const auto core = Find(data.group)) core->OnData(data, std::move(message.tensors[0]), true);
       return;
     }

@@ -1,4 +1,4 @@
-// GroupDirectory: the groups of one cluster node. Internal to collective/.
+// GroupDirectory: the groups that one cluster node has joined. Internal to collective/.
 #pragma once
 
 #include <functional>
@@ -18,31 +18,31 @@ namespace cohort::collective {
 
 class GroupCore;
 
-// Delivers the messages of groups to their GroupCores, and answers joins of groups that have failed or are over. The
-// ClusterNode owns it; it refers to the groups weakly. Thread-safe; messages come on network threads. It ends with
-// OnStop.
+// Delivers the messages of groups to their GroupCores. Answers joins of groups that have failed or were left. The
+// ClusterNode owns it; it refers to the groups weakly. Thread-safe; messages come on network threads. OnStop ends it.
 class GroupDirectory final : public NodeService {
  public:
   explicit GroupDirectory(ClusterNode& node);
   // Returns null if the node was made before RegisterCollectiveService.
   static GroupDirectory* Of(ClusterNode& node);
 
-  // From now on `core` gets its messages, and the joins that have come already; earlier generations of the group fail.
-  // Throws AlreadyExistsError if this process is in the group, and why the node has stopped.
+  // Adds `core`. From now on it gets the messages of its group, also the joins that came earlier. Fails earlier
+  // generations of the group. Throws AlreadyExistsError if this process is already in the group. Throws the reason if
+  // the node has stopped.
   void Add(const std::shared_ptr<GroupCore>& core);
-  // Fails the groups of this key. Returns false if there is none.
+  // Fails the groups with this key. Returns false if there is none.
   bool Fail(int64_t key, const Status& why);
 
-  // Returns whether the task of these resources has a cluster node, by which its kernels can join groups.
+  // Returns whether the task with these resources has a cluster node, through which its kernels can join groups.
   static bool CanJoin(ResourceManager& resources);
-  // Joins a group on a new thread. `joined` is called once, on a thread that may wait: with the group or with what
-  // JoinGroup throws. If the node stops, it is called with UnavailableError. Requires: CanJoin.
+  // Joins a group on a new thread. Calls `joined` once, on a thread that may wait, with the group or with the error
+  // that JoinGroup throws. If the node stops, the error is UnavailableError. Requires: CanJoin returns true.
   using Joined = std::function<void(const Status&, std::unique_ptr<Group>)>;
   static void JoinAsync(ResourceManager& resources, GroupOptions options, Joined joined);
 
   void OnMessage(const std::shared_ptr<Connection>& connection, Message message) override;
   void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) override;
-  // Leaves all groups. Waits for the joins of JoinAsync, which the node's stop ends.
+  // Leaves all groups. Waits for the threads of JoinAsync, which fail because the node stops.
   void OnStop(const Status& why) override;
 
  private:
@@ -56,9 +56,9 @@ class GroupDirectory final : public NodeService {
   void OnJoin(const std::shared_ptr<Connection>& connection, JoinMessage join);
   std::shared_ptr<GroupCore> Find(const GroupRef& ref) COHORT_EXCLUDES(mu_);
   std::vector<std::shared_ptr<GroupCore>> All() COHORT_EXCLUDES(mu_);
-  // Fails the generations before `ref`, of which the task `who` is a member.
+  // Fails the earlier generations of the group `ref` of which the task `who` is a member.
   void FailEarlierGenerations(const GroupRef& ref, const std::string& who) COHORT_EXCLUDES(mu_);
-  // Forgets the early joins that came over `connection`: those of `ref`, or all if it is null.
+  // Drops the early joins that came over `connection`: those of the group `ref`, or all if `ref` is null.
   void ForgetEarlyJoins(const std::shared_ptr<Connection>& connection, const GroupRef* ref) COHORT_EXCLUDES(mu_);
 
   const std::shared_ptr<Joiner> joiner_;  // null if the node runs no task

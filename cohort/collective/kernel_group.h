@@ -15,34 +15,34 @@
 
 namespace cohort::collective {
 
-// The container of a task's ResourceManager for what collectives keep there.
+// The container in a task's ResourceManager that holds the objects of collectives.
 inline constexpr const char* kCollectiveContainer = "_communicators";
 
-// Gives kernels the communicators of their devices. The group is one that the program has joined and published, or one
-// that forms itself when a kernel first asks for it; this object owns the latter. It is in the task's ResourceManager,
-// in a container of its own, so that clearing variables leaves it. Thread-safe.
+// Gives kernels the communicators of their devices. The program may have joined the group and published it. Otherwise
+// the group forms when a kernel first asks for it, and this object owns the group. A task's ResourceManager owns this
+// object, in a container of its own, so that clearing variables does not remove it. Thread-safe.
 class KernelGroup final : public Resource, public std::enable_shared_from_this<KernelGroup> {
  public:
-  // Use Of. `resources` owns it.
+  // Call Of instead, which makes `resources` the owner.
   explicit KernelGroup(ResourceManager& resources) : resources_(resources) {}
-  // Returns the one of `key`; makes it if there is none.
+  // Returns the KernelGroup of `key`. Makes it if there is none.
   static std::shared_ptr<KernelGroup> Of(ResourceManager& resources, int64_t key);
 
   std::string Describe() const override { return "a group of kernels"; }
 
-  // Returns a number for `device`, for Communicator. The numbers never change.
+  // Returns a number for `device`, which communicator() takes. The number of a device never changes.
   size_t DeviceNumber(const std::string& device) COHORT_EXCLUDES(mu_);
-  // Returns the communicator of the device, null if no group was published or formed.
+  // Returns the communicator of the device, or null if no group was published or formed.
   std::shared_ptr<Communicator> communicator(size_t device_number) const COHORT_EXCLUDES(mu_);
   void SetCommunicator(const std::string& device, std::shared_ptr<Communicator> communicator) COHORT_EXCLUDES(mu_);
 
-  // Gives `tell` the communicator of `device`, perhaps before this returns; forms the group of `options` if there is
-  // none. If all members are of this task, a group that has failed is replaced by a new one. Otherwise its error is
-  // told until a kernel asks for a later generation. Requires: `options.members` are full names.
+  // Calls `tell` with the communicator of `device`, perhaps before Ask returns. Forms the group of `options` if there
+  // is none. If all members are on this task, a new group replaces a group that has failed. Otherwise `tell` gets the
+  // group's error until a kernel asks for a later generation. Requires: `options.members` are full names.
   using Tell = std::function<void(const Status&, std::shared_ptr<Communicator>)>;
   void Ask(const GroupOptions& options, const std::string& device, Tell tell) COHORT_EXCLUDES(mu_);
-  // Returns the schedule that another kernel of the device has if it is equal, else `schedule`. So all kernels of a
-  // graph share one.
+  // Returns the equal schedule of another kernel of the device, if there is one; otherwise returns `schedule`. So all
+  // kernels of a graph share one schedule.
   std::shared_ptr<const StepSchedule> Share(const std::string& device, std::shared_ptr<const StepSchedule> schedule)
       COHORT_EXCLUDES(mu_);
 
@@ -52,14 +52,15 @@ class KernelGroup final : public Resource, public std::enable_shared_from_this<K
     Tell tell;
   };
 
-  // Prepares for the group of `options`. Returns the group before it, which the caller destroys without the lock.
+  // Prepares to form the group of `options`. Returns the group before it, which the caller must destroy without the
+  // lock.
   std::unique_ptr<Group> Begin(const GroupOptions& options) COHORT_REQUIRES(mu_);
   void FormLocal(const GroupOptions& options) COHORT_REQUIRES(mu_);
-  // Makes `group` the one whose communicators kernels get.
+  // Makes `group` the group whose communicators kernels get.
   void Adopt(std::unique_ptr<Group> group) COHORT_REQUIRES(mu_);
   size_t FindOrAddDevice(const std::string& device) COHORT_REQUIRES(mu_);
   void OnJoined(int64_t key, const Status& status, std::unique_ptr<Group> group) COHORT_EXCLUDES(mu_);
-  // Tells the communicators, or why there are none.
+  // Calls `tell` of each request, with its communicator or with the error.
   void Answer(int64_t key, const Status& status, const std::vector<Request>& requests) COHORT_EXCLUDES(mu_);
 
   ResourceManager& resources_;
@@ -67,10 +68,10 @@ class KernelGroup final : public Resource, public std::enable_shared_from_this<K
   std::vector<std::pair<std::string, std::shared_ptr<Communicator>>> communicators_
       COHORT_GUARDED_BY(mu_);  // by device number
   bool joining_ COHORT_GUARDED_BY(mu_) = false;
-  // Of the group that forms itself, or of the attempt to form it that has failed:
+  // These describe the group that forms itself, or the failed attempt to form it:
   int64_t generation_ COHORT_GUARDED_BY(mu_) = 0;
   std::vector<DeviceName> members_ COHORT_GUARDED_BY(mu_);
-  Status failed_ COHORT_GUARDED_BY(mu_);  // why there is no group of `generation_`
+  Status failed_ COHORT_GUARDED_BY(mu_);  // why the group of `generation_` could not be formed
   std::unique_ptr<Group> group_ COHORT_GUARDED_BY(mu_);
   std::vector<Request> waiting_ COHORT_GUARDED_BY(mu_);
   std::map<std::string, std::weak_ptr<const StepSchedule>> schedules_

@@ -1,3 +1,6 @@
+// The kernels of the collective ops. A kernel asks the KernelGroup of its task for the communicator of its device
+// (CollectiveKernel). If the group has to form first, the kernel continues when it has formed or when the step is
+// cancelled. Then the kernel begins its collective, and the step continues when that has ended.
 #include "cohort/collective/kernels.h"
 
 #include <atomic>
@@ -68,14 +71,14 @@ class CollectiveKernel : public AsyncOpKernel {
     done(Status());
   }
 
-  // Runs when the group has formed itself, unless the step is cancelled before.
+  // Called when the group has formed, unless the step is cancelled before.
   void Ask(KernelContext& ctx, const Done& done) {
     CancellationManager* manager = ctx.step().cancellation;
     const auto token = std::make_shared<CancellationManager::Token>(CancellationManager::kAlreadyCancelled);
     const auto on_answer = [this, &ctx, manager, token, done, answered = std::make_shared<std::atomic<bool>>(false)](
                                const Status& status, std::shared_ptr<Communicator> communicator) {
-      if (answered->exchange(true)) return;  // the group's answer or the cancellation, whichever comes first
-      // Cancel has forgotten the callback, and may come before `token` is known.
+      if (answered->exchange(true)) return;  // either the group's answer or the cancellation, whichever is first
+      // The cancellation has removed the callback. It may happen before `token` is set.
       if (manager != nullptr && !manager->cancelled()) manager->Deregister(*token);
       if (!status.ok()) {
         return done(Status(status.code(),

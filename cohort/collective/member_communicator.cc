@@ -7,7 +7,7 @@ namespace cohort::collective {
 namespace {
 
 // Throws InvalidArgumentError if the input cannot be sent or computed on.
-void CheckInput(const Signature& signature, const Tensor& input, int world) {
+void CheckInput(const CallSignature& signature, const Tensor& input, int world) {
   if (signature.kind == CallKind::kBarrier) return;
   const bool reduces = signature.kind == CallKind::kAllReduce || signature.kind == CallKind::kReduceScatter;
   const bool fits = input.defined() && DTypeSize(input.dtype()) > 0 && input.space().is_host() &&
@@ -26,7 +26,7 @@ void CheckInput(const Signature& signature, const Tensor& input, int world) {
   }
 }
 
-Shape OutputShape(const Signature& signature, int world) {
+Shape OutputShape(const CallSignature& signature, int world) {
   Shape shape = signature.shape;
   if (signature.kind == CallKind::kAllGather) {
     if (shape.rank() == 0) shape = Shape{1};
@@ -76,7 +76,7 @@ Status MemberCommunicator::status() const {
   return core != nullptr ? core->status() : Status(Code::kFailedPrecondition, "[collective] the group is gone");
 }
 
-void MemberCommunicator::Begin(const CollectiveId& id, const Signature& signature, Tensor input, Done done) {
+void MemberCommunicator::Begin(const CollectiveId& id, const CallSignature& signature, Tensor input, Done done) {
   const auto core = core_.lock();
   if (core == nullptr) {
     return done(Status(Code::kFailedPrecondition, StrCat("[collective] the group of '", id.name, "' is gone")), {});
@@ -99,7 +99,7 @@ void MemberCommunicator::Begin(const CollectiveId& id, const Signature& signatur
 }
 
 void MemberCommunicator::CompleteSignature(GroupCore& core, CollectiveCall& call) {
-  Signature& signature = call.signature;
+  CallSignature& signature = call.signature;
   const int world = core.members().size();
   CheckInput(signature, call.input, world);
   if (call.input.defined()) {

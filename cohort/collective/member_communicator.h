@@ -1,4 +1,4 @@
-// MemberCommunicator: the Communicator of a group's member in this process. Internal to collective/.
+// MemberCommunicator: the Communicator of one of a group's members in this process. Internal to collective/.
 #pragma once
 
 #include <map>
@@ -14,8 +14,9 @@ namespace cohort::collective {
 
 class GroupCore;
 
-// Checks the calls of one member, numbers their rounds and hands them to the group's engine. Each local member has one.
-// Kernels may hold it longer than the group; its calls then fail with FailedPreconditionError.
+// Checks the calls of one member, numbers their rounds, and passes them to the group's engine. Each local member has
+// one. Kernels share ownership of it; after the group is closed, its calls fail with FailedPreconditionError.
+// Thread-safe.
 class MemberCommunicator final : public Communicator {
  public:
   MemberCommunicator(const std::shared_ptr<GroupCore>& core, int rank);
@@ -37,13 +38,13 @@ class MemberCommunicator final : public Communicator {
     std::shared_ptr<const StepSchedule> schedule;  // of the last call
   };
 
-  void Begin(const CollectiveId& id, const Signature& signature, Tensor input, Done done) COHORT_EXCLUDES(mu_);
-  // Sets what follows from the input and the group's options. Throws InvalidArgumentError if the input cannot be sent
-  // or computed on.
+  void Begin(const CollectiveId& id, const CallSignature& signature, Tensor input, Done done) COHORT_EXCLUDES(mu_);
+  // Sets the call's algorithm and shapes, which follow from its input and the group's options. Throws
+  // InvalidArgumentError if the input cannot be sent or reduced.
   static void CompleteSignature(GroupCore& core, CollectiveCall& call);
-  // Sets the round and the schedule.
+  // Sets the call's round and schedule.
   void NumberCall(GroupCore& core, const CollectiveId& id, CollectiveCall& call) COHORT_EXCLUDES(mu_);
-  // The call has not begun: the next one gets its round.
+  // Called if the call was not begun: the next call of the instance gets its round.
   void ReturnRound(const CallId& id) COHORT_EXCLUDES(mu_);
 
   const std::weak_ptr<GroupCore> core_;

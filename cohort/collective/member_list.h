@@ -1,4 +1,4 @@
-// MemberList: who the members of a group are. Internal to collective/.
+// MemberList: the members of a group and the processes that they belong to. Internal to collective/.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace cohort::collective {
 
-// The devices of a group by rank, and the processes that they belong to. A process is numbered by the order in which
-// processes first appear among the members; it is named by its task. Does not change once the group has formed, and may
-// then be read by any thread.
+// The devices of a group by rank, and their processes. A process is numbered by the order in which processes first
+// appear among the members. The name of a process is its task. The list does not change after the group has formed;
+// then any thread may read it.
 class MemberList {
  public:
   // Completes `members` with replica 0, task 0 and device 0 of the host's type. `own_task` is this process
@@ -23,7 +23,7 @@ class MemberList {
   int size() const { return static_cast<int>(devices_.size()); }
   // Index: rank. Full device names.
   const std::vector<std::string>& devices() const { return devices_; }
-  // Index: rank. `process` is final. `host` is valid once SetHosts has been called.
+  // Index: rank. `process` is valid from the beginning, `host` after SetHosts.
   const std::vector<Location>& locations() const { return locations_; }
   int process_of(int rank) const { return locations_[static_cast<size_t>(rank)].process; }
   // Index: process.
@@ -33,14 +33,14 @@ class MemberList {
   const std::string& own_task() const { return tasks_[static_cast<size_t>(own_process_)]; }
   // The ranks of this process, in order.
   const std::vector<int>& local_ranks() const { return local_ranks_; }
-  // Returns the position of `rank` in local_ranks(), -1 if it belongs to another process.
+  // Returns the position of `rank` in local_ranks(), or -1 if it belongs to another process.
   int local_index(int rank) const { return local_index_[static_cast<size_t>(rank)]; }
 
-  // Returns the process of a task, -1 if it has no member.
+  // Returns the process of a task, or -1 if the task has no member.
   int FindProcess(const std::string& task) const;
   int NumMembersOf(int process) const;
-  // Sets the hosts of all locations. `identities` names the host of each process, "" is a host of its own. Call once,
-  // before a member calls a collective.
+  // Sets the hosts of all locations. `identities` has the host's name for each process; a process with the name "" has
+  // a host of its own. Call it once, before a member calls a collective.
   void SetHosts(const std::vector<std::string>& identities);
 
   // Returns "rank 2 (/job:worker/replica:0/task:2/device:CPU:0)".

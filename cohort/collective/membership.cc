@@ -1,3 +1,6 @@
+// Membership. The Record functions change the state of one peer and wake waiting functions. AwaitAll repeats three
+// steps until all processes have joined: it calls `reach`, looks which processes are missing or lost (FindMissing), and
+// waits for a change, with pauses that double.
 #include "cohort/collective/membership.h"
 
 #include <algorithm>
@@ -12,11 +15,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Between attempts to reach processes that do not listen yet. The pause doubles each time.
+// The pauses between attempts to reach processes that do not listen yet. They double each time.
 constexpr std::chrono::milliseconds kFirstPause{10};
 constexpr std::chrono::milliseconds kLongestPause{500};
 constexpr std::chrono::seconds kFarewellLimit{5};
-// How long a member that was connected and is lost is waited for: it may be restarting.
+// How long AwaitAll waits for a member that was connected and is lost, because it may be restarting.
 constexpr std::chrono::seconds kReturnLimit{3};
 
 }  // namespace

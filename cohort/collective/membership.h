@@ -1,5 +1,5 @@
-// Membership: which processes of a group have joined, left or are lost, and whether the group has failed. The states
-// are defined in group.h. Internal to collective/.
+// Membership: records which processes of a group have joined, left or are lost, and whether the group has failed.
+// group.h defines these states. Internal to collective/.
 #pragma once
 
 #include <atomic>
@@ -18,8 +18,8 @@
 
 namespace cohort::collective {
 
-// The record of one group at one process. It sends nothing and calls nobody back: GroupCore, which owns it, tells it
-// what has come and acts on its answers. Thread-safe.
+// The record of one group at one process. GroupCore owns it, reports events to it, and acts on its answers. It sends no
+// messages and makes no callbacks, except to `reach` and the lookup. Thread-safe.
 class Membership {
  public:
   using Clock = std::chrono::steady_clock;
@@ -34,54 +34,58 @@ class Membership {
   // Returns the name of this process's host for JoinMessage.
   const std::string& own_host() const { return own_host_; }
 
-  // Sets a lookup. Call before RecordClosed can come. The lookup returns when a lost task was last heard from; nullopt
-  // if it is connected or was never seen.
+  // Sets a lookup. Call it before RecordClosed can be called. The lookup returns when a lost task was last heard from,
+  // or nullopt if the task is connected or was never seen.
   using LastHeardLookup = std::function<std::optional<Clock::time_point>(const std::string& task)>;
   void SetLastHeardLookup(LastHeardLookup lookup) { last_heard_ = std::move(lookup); }
 
   // Returns whether our join was sent to `process`.
   bool HasOurJoin(int process) const COHORT_EXCLUDES(mu_);
-  // `process` has joined. Returns false if it had joined before: then it was restarted. Requires: HasOurJoin.
+  // Records that `process` has joined. Returns false if it had joined before, which means that it was restarted.
+  // Requires: HasOurJoin.
   bool RecordJoin(int process, const JoinMessage& join) COHORT_EXCLUDES(mu_);
-  // From now on `connection` is the one to `process`, and our join is sent over it.
+  // Records that `connection` is the connection to `process`, and that our join is sent over it.
   void SetConnection(int process, const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
-  // Waits until all processes have joined. `reach` sends our join to the processes that it can reach and returns
-  // whether it has reached all; it is called again until then. Logs every `log_interval` which processes are missing.
-  // In generation 1 a process that was connected and is lost is waited for 3 s; in later generations it is waited for
-  // until `deadline`, because it may be restarting. Returns ok, or the UnavailableError that names the lost processes.
-  // Throws why the group has failed, what `reach` throws, DeadlineExceededError.
+  // Waits until all processes have joined. Calls `reach` again and again, which sends our join to the processes that it
+  // can reach, until it returns true for all processes. Logs the missing processes every `log_interval`.
+  // A process may have been connected and be lost. Generation 1 waits 3 s for it; later generations wait until
+  // `deadline`, because the process may be restarting.
+  // Returns ok, or the UnavailableError that names the lost processes. Throws the group's failure, the errors of
+  // `reach`, or DeadlineExceededError.
   Status AwaitAll(const std::function<bool()>& reach, Clock::time_point deadline, Clock::duration log_interval)
       COHORT_EXCLUDES(mu_);
-  // Returns the addresses of each process's join. Index: process; empty for this one.
+  // Returns the addresses in each process's join message. Index: process; empty for this process.
   std::vector<std::vector<std::string>> Endpoints() const COHORT_EXCLUDES(mu_);
 
   // Returns the connections to all processes that have one.
   std::vector<std::shared_ptr<Connection>> Connections() const COHORT_EXCLUDES(mu_);
-  // Returns null if there is none.
+  // Returns the connection to `process`, or null if there is none.
   std::shared_ptr<Connection> ConnectionTo(int process) const COHORT_EXCLUDES(mu_);
 
-  // A leave message has come. Returns the process that has now left, -1 if it had left before or is not in this group.
+  // Records a leave message. Returns the process that has now left, or -1 if it had left before or is not in this
+  // group.
   int RecordLeave(const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
   void RecordFarewell(const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
-  // Waits at most 5 s until every connected peer has sent its farewell, has left or is gone, or the group fails.
+  // Waits at most 5 s until every connected peer has sent its farewell, has left or is gone, or until the group fails.
   void AwaitFarewells() COHORT_EXCLUDES(mu_);
-  // A connection has closed. Returns its process, and whether the process is lost, that is, has not left; -1 if it is
-  // not a connection of this group.
+  // Records that a connection has closed. Returns its process, or -1 if it is not a connection of this group. `lost` is
+  // true if the process has not left.
   struct Closed {
     int process = -1;
     bool lost = false;
   };
   Closed RecordClosed(const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
-  // Nothing more will come from `process`. Returns false if that was known; the first reason stays.
+  // Records that nothing more will come from `process`. Returns false if that was known; the first reason stays.
   bool SetGone(int process, const Status& why) COHORT_EXCLUDES(mu_);
-  // Returns why the process of a member is gone, ok if it is not. Takes no lock if no process is gone.
+  // Returns why a member's process is gone, or ok if it is not. Takes no lock if no process is gone.
   Status WhyGone(int rank) const COHORT_EXCLUDES(mu_);
-  // Describes the other processes that are lost by the lookup, without `except`.
+  // Returns descriptions of the other processes that the lookup knows as lost, except the process `except`.
   std::vector<std::string> LostProcesses(int except) const;
 
-  // Returns false if the group had failed before; the first reason stays. Wakes the functions that wait.
+  // Records that the group has failed, and wakes functions that wait. Returns false if it had failed before; the first
+  // reason stays.
   bool SetFailed(const Status& why) COHORT_EXCLUDES(mu_);
-  // Returns why the group has failed, ok if it has not.
+  // Returns why the group has failed, or ok if it has not.
   Status status() const COHORT_EXCLUDES(mu_);
 
  private:
@@ -98,7 +102,7 @@ class Membership {
   // The processes that have not joined, and those of them that are lost.
   struct Missing {
     std::vector<std::string> all, lost;
-    Clock::time_point given_up = Clock::time_point::max();  // when the first lost one is not waited for any longer
+    Clock::time_point given_up = Clock::time_point::max();  // when the wait for the first lost process ends
   };
 
   int FindProcess(const std::shared_ptr<Connection>& connection) const COHORT_REQUIRES(mu_);  // -1: none

@@ -1,3 +1,5 @@
+// Encodes and decodes the messages of a group. Each message has a header of varints and strings, and at most one
+// tensor. The Decode functions check every number before they use it, and check that the header ends where it should.
 #include "cohort/collective/messages.h"
 
 #include <algorithm>
@@ -32,7 +34,7 @@ GroupRef GetGroup(WireReader& in) {
 }
 
 // Rank and dimensions are stored plus one: 0 is unknown.
-void Put(WireWriter& out, const Signature& signature) {
+void Put(WireWriter& out, const CallSignature& signature) {
   out.Varint(static_cast<uint64_t>(signature.kind));
   out.Varint(static_cast<uint64_t>(signature.op));
   out.Varint(static_cast<uint64_t>(signature.algorithm));
@@ -48,8 +50,8 @@ Algorithm GetAlgorithm(WireReader& in) {
   throw DataLossError(StrCat("[collective] a message names the unknown algorithm ", static_cast<int>(algorithm)));
 }
 
-Signature GetSignature(WireReader& in) {
-  Signature signature;
+CallSignature GetSignature(WireReader& in) {
+  CallSignature signature;
   signature.kind = static_cast<CallKind>(in.Varint(static_cast<uint64_t>(CallKind::kBarrier)));
   signature.op = static_cast<ReduceOp>(in.Varint(static_cast<uint64_t>(ReduceOp::kMean)));
   signature.algorithm = GetAlgorithm(in);

@@ -12,6 +12,7 @@
 
 namespace cohort::collective {
 
+// The kinds of messages, as numbers of the node service.
 enum class Kind : uint16_t {
   kJoin = kFirstServiceKind,  // a process joins; to each other process of the group
   kData,                      // a message of an engine, from one member to another; one tensor
@@ -29,6 +30,7 @@ struct GroupRef {
   friend auto operator<=>(const GroupRef&, const GroupRef&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
+// Sent by a process that joins. The receiver compares members, schedule and algorithm with its own.
 struct JoinMessage {
   GroupRef group;
   std::string task;                        // of the sender, which joins
@@ -39,34 +41,38 @@ struct JoinMessage {
   std::vector<std::string> endpoints;      // the sender's CollectiveEngine::Endpoints()
 };
 
+// The header of an engine's message. The tensor follows it.
 struct DataMessage {
   GroupRef group;
   CallId call;
   int32_t from = 0;  // rank
   int32_t to = 0;    // rank
   int32_t sequence = 0;
-  Signature signature;                // of the sender's call
+  CallSignature signature;            // of the sender's call
   uint64_t schedule_fingerprint = 0;  // of the sender's call; 0: it is not part of a graph
 };
 
+// Sent by a process at which the group has failed.
 struct AbortMessage {
   GroupRef group;
   Status why;
 };
 
-// Sent after all other messages of the connection: when it is handled, everything that the process sent before has been
+// Sent after all other messages on the connection. When it is handled, everything that the process sent before has been
 // handled, too.
 struct LeaveMessage {
   GroupRef group;
 };
 
-// No call runs any more in which the receiver, a process that leaves, takes part: it may close its connections.
+// Sent to a process that leaves. It says that no call in which the process takes part runs at the sender any more, so
+// the process may close its connections.
 struct FarewellMessage {
   GroupRef group;
 };
 
-// The member `from` has got a message of a call whose schedule `theirs` is not its own, `ours`. It sends its own to the
-// member `to`, which compares the two. If they are equal, `to` answers with `agreed`. Both numbers are fingerprints.
+// Sent if the member `from` gets a message of a call whose schedule `theirs` differs from its own, `ours`. `from` sends
+// its schedule to the member `to`, which compares the two. If they are equal, `to` answers with `agreed`. `ours` and
+// `theirs` are fingerprints.
 struct ScheduleMessage {
   GroupRef group;
   int32_t from = 0;  // rank
@@ -77,7 +83,7 @@ struct ScheduleMessage {
   std::vector<ScheduleEntry> entries;  // of `ours`; empty if agreed
 };
 
-// Each Decode throws DataLossError for a header that is not what Encode makes.
+// Each Decode throws DataLossError if the header is not one that Encode makes.
 Message EncodeJoin(const JoinMessage& join);
 JoinMessage DecodeJoin(const Message& message);
 Message EncodeData(const DataMessage& data, Tensor tensor);

@@ -7,8 +7,8 @@
 namespace cohort::collective {
 namespace {
 
-const Signature kSignature = {CallKind::kReduceScatter, ReduceOp::kMax, Algorithm::kDirect, 3,
-                              DType::kBfloat16,         Shape{4, 0, 7}};
+const CallSignature kSignature = {CallKind::kReduceScatter, ReduceOp::kMax, Algorithm::kDirect, 3,
+                                  DType::kBfloat16,         Shape{4, 0, 7}};
 
 TEST(MessagesTest, JoinComesBack) {
   JoinMessage join;

@@ -21,7 +21,7 @@ std::optional<CallKind> KindOf(const std::string& op) {
 
 ScheduleEntry EntryOf(const Node& node, CallKind kind) {
   ScheduleEntry entry = {node.attr<int64_t>("instance_key"), node.name(), {}};
-  Signature& signature = entry.signature;
+  CallSignature& signature = entry.signature;
   signature.kind = kind;
   signature.algorithm = Algorithm::kAuto;
   if (kind == CallKind::kAllReduce || kind == CallKind::kReduceScatter) signature.op = ReduceOpOf(node);
@@ -48,7 +48,7 @@ std::string Describe(const std::vector<ScheduleEntry>& entries, size_t number) {
 bool Agree(const ScheduleEntry& ours, const ScheduleEntry& theirs, NameCheck names) {
   if (names == NameCheck::kCompare) return ours == theirs;
   const auto certain = [](const ScheduleEntry& entry) {
-    const Signature& what = entry.signature;
+    const CallSignature& what = entry.signature;
     return std::make_tuple(entry.instance, what.kind, what.op, what.root, what.dtype);
   };
   return certain(ours) == certain(theirs) && ours.signature.shape.IsCompatibleWith(theirs.signature.shape);

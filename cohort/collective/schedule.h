@@ -1,4 +1,4 @@
-// Schedules: which collectives a member runs with its group, and how the schedules of two members differ.
+// Schedules: the collectives that a member runs with its group, and how the schedules of two members differ.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace cohort::collective {
 struct ScheduleEntry {
   int64_t instance = 0;
   std::string name;
-  Signature signature;  // algorithm kAuto
+  CallSignature signature;  // algorithm kAuto
   friend bool operator==(const ScheduleEntry&, const ScheduleEntry&) = default;
 };
 
@@ -32,14 +32,15 @@ std::shared_ptr<const StepSchedule> ScheduleOf(const Graph& graph, int64_t group
 // Returns the reduction that a node asks for. Requires: it is a CollectiveReduce or CollectiveReduceScatter.
 ReduceOp ReduceOpOf(const Node& node);
 
+// The first entries at which two schedules differ.
 struct ScheduleDifference {
   size_t number = 0;         // position in both schedules
   std::string ours, theirs;  // "'w' (instance 3), all-reduce SUM of float32[4] by AUTO", or "nothing"
 };
-// kIgnore: members in one graph get different node names, so names do not count. An unknown shape then matches every
-// shape.
+// kIgnore: names do not count, because members in one graph have different node names. An unknown shape then matches
+// every shape.
 enum class NameCheck : uint8_t { kCompare, kIgnore };
-// Returns the first difference, nullopt if there is none.
+// Returns the first difference, or nullopt if there is none.
 std::optional<ScheduleDifference> FindDifference(const std::vector<ScheduleEntry>& ours,
                                                  const std::vector<ScheduleEntry>& theirs, NameCheck names);
 

@@ -1,4 +1,4 @@
-// ScheduleAgreement: which schedules the members of a group have, and which of them are equal. Internal to collective/.
+// ScheduleAgreement: the schedules of a group's members, and which of them are equal. Internal to collective/.
 #pragma once
 
 #include <map>
@@ -16,21 +16,22 @@ namespace cohort::collective {
 class GroupCore;
 
 // Compares the schedules of two members that run a collective together. Each message of a collective carries the
-// fingerprint of its sender's schedule. If it is not the fingerprint of the receiver's schedule, the lists are compared
-// once: the receiver sends its list, and the sender either fails the group with the first difference or answers that
-// the lists are equal. The group owns it. Thread-safe.
+// fingerprint of its sender's schedule. If the receiver's schedule has another fingerprint, the two lists are compared
+// once: the receiver sends its list. The sender then fails the group with the first difference, or answers that the
+// lists are equal. The group owns this object. Thread-safe.
 class ScheduleAgreement {
  public:
   explicit ScheduleAgreement(GroupCore& core) : core_(core) {}
 
   // Adds a schedule of the local member `rank`.
   void Add(int rank, const std::shared_ptr<const StepSchedule>& schedule) COHORT_EXCLUDES(mu_);
-  // Returns whether the local member `rank` may end a call of its schedule `ours` together with a call of the member
-  // `other` of its schedule `theirs`. Both are fingerprints; 0 is a call that is not part of a graph, which agrees with
-  // all. Returns false if the schedules differ, and the group has then failed; or if `other`, in another process, is
-  // being asked. In the latter case OnMessage returns true later, or the group fails, or `other` is gone.
+  // Returns whether two calls may end together: a call of the local member `rank` in its schedule `ours`, and a call of
+  // the member `other` in its schedule `theirs`. Both schedules are fingerprints; 0 means that the call is not part of
+  // a graph, which agrees with every schedule. Returns false if the schedules differ; the group has then failed. Also
+  // returns false if `other` is in another process and is being asked. Later OnMessage returns true, or the group
+  // fails, or `other` is gone.
   bool Agree(int rank, uint64_t ours, int other, uint64_t theirs) COHORT_EXCLUDES(mu_);
-  // A peer has sent its schedule, or says that ours is equal. Returns true if a pair of schedules is now known to be
+  // Handles a peer's schedule, or its answer that ours is equal. Returns true if two schedules are now known to be
   // equal. Throws DataLossError if the message names a schedule that the receiving member does not have.
   bool OnMessage(const ScheduleMessage& message) COHORT_EXCLUDES(mu_);
 

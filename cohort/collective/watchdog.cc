@@ -90,7 +90,7 @@ bool Watchdog::AwaitNext(Clock::time_point next_report, std::shared_ptr<Unfinish
     }
     if (*report) return true;
     const auto until = std::min(next_report, deadline);
-    // Stop ends it.
+    // The wait ends with Stop.
     until == Clock::time_point::max() ? changed_.Wait(mu_) : static_cast<void>(changed_.WaitUntil(mu_, until));
   }
 }

@@ -17,12 +17,12 @@
 
 namespace cohort::collective {
 
-// Says in the log which collectives are late and what they wait for. One thread at a time.
+// Logs which collectives are late and what they wait for. One thread at a time may call it.
 class LateCallReport {
  public:
-  // Call every `interval` with all collectives of `group` that have not ended. Logs a collective that was there at the
-  // call before and still waits, and logs it again each time that its age has doubled. If several are due at once, logs
-  // the first one and how many more there are.
+  // Call it every `interval` with all unfinished collectives of `group`. Logs a collective that was already there at
+  // the previous call and still waits. Logs it again each time that its age has doubled. If several are due at once,
+  // logs the first one and the number of the others.
   void Update(const std::string& group, std::chrono::milliseconds interval,
               const std::vector<std::shared_ptr<UnfinishedCollective>>& unfinished);
 
@@ -30,12 +30,12 @@ class LateCallReport {
   struct Seen {
     std::weak_ptr<UnfinishedCollective> call;
     int64_t updates = 0;      // since the first one that saw it
-    int64_t next_report = 1;  // the value of `updates` at which it is logged
+    int64_t next_report = 1;  // value of `updates` at the next log line
   };
-  std::map<const UnfinishedCollective*, Seen> seen_;  // by the update before
+  std::map<const UnfinishedCollective*, Seen> seen_;  // the collectives of the previous update
 };
 
-// Watches the collectives of one group on a thread of its own. The group owns it. Thread-safe. It ends with Stop, then
+// Watches the collectives of one group on a thread of its own. The group owns it. Thread-safe. End it with Stop, then
 // Join.
 class Watchdog {
  public:
@@ -43,14 +43,14 @@ class Watchdog {
     std::chrono::milliseconds timeout{0};        // of each collective; 0: none
     std::chrono::milliseconds late_interval{0};  // between reports in the log; 0: no reports
   };
-  // What the watchdog needs from its group. Both are called on its thread.
+  // Functions of the group that the watchdog calls, on its own thread.
   struct Callbacks {
     std::function<std::vector<std::shared_ptr<UnfinishedCollective>>()> unfinished;
-    // A collective has not ended in time. `wait` is its DescribeWait().
+    // Called if a collective has not ended in time. `wait` is its DescribeWait().
     std::function<void(const UnfinishedCollective& call, const std::string& wait)> on_timeout;
   };
 
-  // `group` describes the group in the log. Starts no thread.
+  // `group` is the group's name in the log. Starts no thread.
   Watchdog(std::string group, const Limits& limits, Callbacks callbacks);
   // Requires: Join has returned, or Start was not called.
   ~Watchdog();
@@ -74,7 +74,7 @@ class Watchdog {
 
   void Loop() COHORT_EXCLUDES(mu_);
   // Waits for the next deadline or report. Returns false after Stop. Sets `overdue` to a collective whose deadline has
-  // passed, and `report` if a report is due at `next_report`.
+  // passed. Sets `report` if a report is due at `next_report`.
   bool AwaitNext(std::chrono::steady_clock::time_point next_report, std::shared_ptr<UnfinishedCollective>* overdue,
                  bool* report) COHORT_EXCLUDES(mu_);
 

@@ -1,12 +1,15 @@
-// bfloat16: the upper half of an IEEE float32; conversion rounds to nearest even and keeps NaN.
+// bfloat16: a 16-bit floating-point number. Its bits are the upper half of an IEEE float32.
 #pragma once
 
 #include <bit>
 #include <cstdint>
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 
-struct bfloat16 {
+// A conversion from float rounds to the nearest value; a tie goes to the even one. NaN stays NaN.
+struct COHORT_EXPORT bfloat16 {
   uint16_t bits = 0;
 
   bfloat16() = default;

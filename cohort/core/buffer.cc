@@ -1,3 +1,7 @@
+// The allocator of host memory. A block below 32 KiB comes from malloc and goes back to it. A larger block has a size
+// class, and a freed block waits in the list of its class for the next caller. Two kinds of blocks have no class: whole
+// blocks (AllocateWhole) wait in a list of their own, and passing blocks (AllocatePassing) come from mmap and go back
+// to the system. The header of a block (HostBuffer) lies in the block, before the data.
 #include "cohort/core/buffer.h"
 
 #include <sys/mman.h>
@@ -20,7 +24,7 @@ constexpr size_t kAlignment = 64;
 constexpr size_t kCachedFrom = 32 * 1024;
 constexpr int kStepsPerDoubling = 8;  // at most 12.5% of a block is slack
 constexpr size_t kClasses = 64 * kStepsPerDoubling;
-// In place of a class: a block that is kept whole; one that is not kept.
+// Values of class_index_ for blocks that have no class: whole blocks and passing blocks.
 constexpr size_t kWhole = kClasses;
 constexpr size_t kPassing = kClasses + 1;
 
@@ -29,7 +33,7 @@ struct SizeClass {
   size_t bytes;
 };
 
-// The smallest class that holds `bytes`: the sizes 2^k * (8 + j) / 8.
+// Returns the smallest class that holds `bytes`. The classes have the sizes 2^k * (8 + j) / 8.
 SizeClass ClassOf(size_t bytes) {
   const size_t octave = static_cast<size_t>(std::bit_width(bytes - 1)) - 1;  // 2^octave < bytes <= 2^(octave+1)
   const size_t base = size_t{1} << octave;
@@ -38,8 +42,8 @@ SizeClass ClassOf(size_t bytes) {
   return {octave * kStepsPerDoubling + j - 1, base + j * step};
 }
 
-// A step that goes through hundreds of MB is a few per cent faster with them. Where the system has none to give,
-// nothing changes.
+// Asks the system for huge pages. With them, a step that uses hundreds of MB is a few per cent faster. If the system
+// has none, nothing changes.
 void PreferHugePages(void* block, size_t bytes) {
   constexpr uintptr_t kHugePage = uintptr_t{2} << 20;
   const auto address = reinterpret_cast<uintptr_t>(block);
@@ -50,7 +54,7 @@ void PreferHugePages(void* block, size_t bytes) {
 
 class CachingHostAllocator;
 
-// Header and bytes in one block; the header sits right before the 64-byte aligned data.
+// A block: the header, and directly after it the data, aligned to 64 bytes.
 class HostBuffer final : public Buffer {
  public:
   HostBuffer(void* data, size_t size, void* block, size_t class_index, size_t class_bytes, CachingHostAllocator* owner)
@@ -145,8 +149,8 @@ class CachingHostAllocator final : public Allocator {
     size_t bytes = 0;
   };
 
-  // The smallest waiting one that is large enough and not far too large; null where there is none, and then room is
-  // made for a new one.
+  // Returns the smallest waiting block that is large enough and not more than four times too large. Returns a null
+  // block if there is none; then it also frees the largest waiting block that is too small.
   WholeBlock TakeWaiting(size_t bytes, std::span<const size_t> replaces) {
     MutexLock lock(mu_);
     for (const size_t size : replaces) {

@@ -1,4 +1,5 @@
-// Buffer: a reference-counted block of memory that knows in which memory space it lies. Allocator: where it comes from.
+// Buffer: a reference-counted block of memory of one memory space. BufferPtr: a reference to it. Allocator: makes
+// buffers.
 #pragma once
 
 #include <atomic>
@@ -7,12 +8,14 @@
 #include <span>
 #include <utility>
 
+#include "cohort/core/export.h"
 #include "cohort/core/memory_space.h"
 
 namespace cohort {
 
-// Thread-safe reference counting; the bytes themselves are not synchronised.
-class Buffer {
+// The counting of references is thread-safe. Access to the bytes is not synchronized. The buffer ends with its last
+// reference.
+class COHORT_EXPORT Buffer {
  public:
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -23,15 +26,22 @@ class Buffer {
 
   void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Unref() {
-    if (refs_.load(std::memory_order_acquire) == 1 || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) Destroy();
+    if (refs_.load(std::memory_order_acquire) == 1 ||
+        (refs_.fetch_sub(1, std::memory_order_acq_rel) & ~kForeign) == 1) {
+      Destroy();
+    }
   }
-  // True when the caller's reference is the only one, so that it may write in place.
+  // Returns true if the caller's reference is the only one. Then the caller may write into the memory.
+  // Returns false for memory that a program lent (Tensor::FromBlob), which kernels only read.
   bool IsUnique() const { return refs_.load(std::memory_order_acquire) == 1; }
 
  protected:
+  // A bit of refs_, above every count: the memory is the program's.
+  static constexpr int32_t kForeign = 1 << 30;
+
   Buffer(void* data, size_t size, MemorySpace space) : data_(data), size_(size), space_(space) {}
   virtual ~Buffer() = default;
-  // Gives the block back; called once, when the last reference goes.
+  // Frees the memory. Called once, when the last reference is gone.
   virtual void Destroy() = 0;
 
   void* data_;
@@ -40,10 +50,11 @@ class Buffer {
   MemorySpace space_;
 };
 
-class BufferPtr {
+// Holds one reference to a Buffer, and releases it at its end. May be null. Different threads may use copies.
+class COHORT_EXPORT BufferPtr {
  public:
   BufferPtr() = default;
-  // Takes over the reference that a new Buffer is born with.
+  // Takes over the first reference of a new Buffer, which Ref() has not counted.
   static BufferPtr Adopt(Buffer* buffer) {
     BufferPtr pointer;
     pointer.buffer_ = buffer;
@@ -68,26 +79,28 @@ class BufferPtr {
   Buffer* buffer_ = nullptr;
 };
 
-// Thread-safe. Allocate never returns null; it throws ResourceExhaustedError with the size asked for.
-class Allocator {
+// Makes buffers of one memory space. Thread-safe. Allocate never returns null.
+class COHORT_EXPORT Allocator {
  public:
   virtual ~Allocator() = default;
-  // `bytes` of uninitialised memory, aligned to 64; 0 bytes give a valid buffer of size 0.
+  // Returns `bytes` of uninitialized memory, aligned to 64 bytes. 0 bytes give a buffer of size 0. Throws
+  // ResourceExhaustedError, with the size, if there is not enough memory.
   virtual BufferPtr Allocate(size_t bytes) = 0;
   virtual MemorySpace space() const = 0;
 };
 
-struct AllocatorStats {
-  int64_t bytes_in_use = 0;  // of large blocks held by someone
-  int64_t bytes_cached = 0;  // of large blocks kept for the next caller
+// Counts of an allocator. They cover only blocks of 32 KiB and more.
+struct COHORT_EXPORT AllocatorStats {
+  int64_t bytes_in_use = 0;  // bytes in blocks that are in use
+  int64_t bytes_cached = 0;  // bytes in freed blocks that are kept for later
   int64_t system_allocations = 0;
 };
 
-// Host memory. Blocks of 32 KiB and more are kept in size classes when they are freed, because a fresh page costs
-// many times a warm one; smaller ones are the C library's. Lives as long as the process.
-Allocator& HostAllocator();
-AllocatorStats HostAllocatorStats();
-// Gives every cached block back to the system.
-void TrimHostAllocator();
+// Returns the allocator of host memory. It exists as long as the process. It keeps freed blocks of 32 KiB and more,
+// sorted by size, because a new page of memory costs many times a used one. Smaller blocks come from the C library.
+COHORT_EXPORT Allocator& HostAllocator();
+COHORT_EXPORT AllocatorStats HostAllocatorStats();
+// Gives all kept blocks back to the system.
+COHORT_EXPORT void TrimHostAllocator();
 
 }  // namespace cohort

@@ -9,7 +9,7 @@ namespace {
 constexpr int kSlices = 8;
 using Tables = std::array<std::array<uint32_t, 256>, kSlices>;
 
-// tables[k][b]: the effect of byte b, k bytes before the end of an eight-byte word.
+// tables[k][b] is the effect of byte b that is followed by k more bytes of an eight-byte word.
 constexpr Tables MakeTables() {
   Tables tables{};
   for (uint32_t byte = 0; byte < 256; ++byte) {

@@ -1,4 +1,5 @@
-// Element types. The numbers are TensorFlow's DataType numbers; they stand in GraphDefs, checkpoints and frames.
+// DType: the type of a tensor's elements. The numbers are those of TensorFlow's DataType. GraphDefs, checkpoints and
+// messages between tasks contain them.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "cohort/core/bfloat16.h"
+#include "cohort/core/export.h"
 
 namespace cohort {
 
@@ -22,22 +24,22 @@ enum class DType : int32_t {
   kInt64 = 9,
   kBool = 10,
   kBfloat16 = 14,
-  kResource = 20,  // a handle of a resource (variable, ...), never stored or sent
-  kVariant = 21,   // a list of tensors (device/tensor_list.h), never stored or sent
+  kResource = 20,  // a reference to a resource, such as a variable; is never stored or sent
+  kVariant = 21,   // a list of tensors (device/tensor_list.h); is never stored or sent
 };
 
-// Bytes of one element; 0 for kString, kResource and kVariant, whose elements are objects.
-size_t DTypeSize(DType dtype);
-// "float32", "int64", ... (Keras's and numpy's names).
-std::string_view DTypeName(DType dtype);
-// The reverse; also TensorFlow's spellings "float", "double". kInvalid where there is none.
-DType DTypeFromName(std::string_view name);
-// True for a number that names one of our dtypes.
-bool IsKnownDType(int32_t number);
-bool IsFloating(DType dtype);  // float32, float64, bfloat16
-bool IsInteger(DType dtype);   // int32, int64, uint8
-bool IsHandle(DType dtype);    // resource, variant: refers to an object of this process
-std::ostream& operator<<(std::ostream& out, DType dtype);
+// Returns the bytes of one element. Returns 0 for kString, kResource and kVariant, because their elements are objects.
+COHORT_EXPORT size_t DTypeSize(DType dtype);
+// Returns the name that Keras and numpy use: "float32", "int64", ...
+COHORT_EXPORT std::string_view DTypeName(DType dtype);
+// Returns the dtype with this name, or kInvalid if there is none. Accepts TensorFlow's "float" and "double" too.
+COHORT_EXPORT DType DTypeFromName(std::string_view name);
+// Returns whether `number` is the number of a DType other than kInvalid.
+COHORT_EXPORT bool IsKnownDType(int32_t number);
+COHORT_EXPORT bool IsFloating(DType dtype);  // float32, float64, bfloat16
+COHORT_EXPORT bool IsInteger(DType dtype);   // int32, int64, uint8
+COHORT_EXPORT bool IsHandle(DType dtype);    // resource and variant: their elements refer to objects of this process
+COHORT_EXPORT std::ostream& operator<<(std::ostream& out, DType dtype);
 
 template <typename T>
 struct DTypeOf;

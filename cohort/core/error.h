@@ -1,4 +1,4 @@
-// Errors: what the whole library throws, and how a failure crosses a thread or a process.
+// Errors: the exceptions that Cohort throws, and Status, which carries a failure to another thread or process.
 #pragma once
 
 #include <exception>
@@ -6,9 +6,11 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 
-// Canonical codes; the numbers are those of gRPC and TensorFlow and travel on the wire.
+// The codes of errors. The numbers are those of gRPC and TensorFlow. Messages between tasks contain them.
 enum class Code : int {
   kOk = 0,
   kCancelled = 1,
@@ -29,11 +31,11 @@ enum class Code : int {
   kUnauthenticated = 16,
 };
 
-// "InvalidArgument", "Unavailable", ... ; "Unknown" for a number that is none of the codes.
-std::string_view CodeName(Code code);
+// Returns "InvalidArgument", "Unavailable", ... Returns "Unknown" if the number is not one of the codes.
+COHORT_EXPORT std::string_view CodeName(Code code);
 
-// Base of everything Cohort throws. what() is the plain message, without the code's name.
-class Error : public std::runtime_error {
+// The base of all exceptions of Cohort. what() returns the message without the name of the code.
+class COHORT_EXPORT Error : public std::runtime_error {
  public:
   Error(Code code, const std::string& message) : std::runtime_error(message), code_(code) {}
   Code code() const { return code_; }
@@ -42,88 +44,91 @@ class Error : public std::runtime_error {
   Code code_;
 };
 
-// One class a code, so that `catch` can choose and std::terminate prints the class's name.
+// The base of the classes below. There is one class for each code, so that a `catch` can name it. If nothing catches
+// the exception, std::terminate prints the name of the class.
 template <Code kCode>
-class CodedError : public Error {
+class COHORT_EXPORT CodedError : public Error {
  public:
   explicit CodedError(const std::string& message) : Error(kCode, message) {}
 };
 
-class CancelledError : public CodedError<Code::kCancelled> {
+class COHORT_EXPORT CancelledError : public CodedError<Code::kCancelled> {
  public:
   using CodedError::CodedError;
 };
-class UnknownError : public CodedError<Code::kUnknown> {
+class COHORT_EXPORT UnknownError : public CodedError<Code::kUnknown> {
  public:
   using CodedError::CodedError;
 };
-class InvalidArgumentError : public CodedError<Code::kInvalidArgument> {
+class COHORT_EXPORT InvalidArgumentError : public CodedError<Code::kInvalidArgument> {
  public:
   using CodedError::CodedError;
 };
-class DeadlineExceededError : public CodedError<Code::kDeadlineExceeded> {
+class COHORT_EXPORT DeadlineExceededError : public CodedError<Code::kDeadlineExceeded> {
  public:
   using CodedError::CodedError;
 };
-class NotFoundError : public CodedError<Code::kNotFound> {
+class COHORT_EXPORT NotFoundError : public CodedError<Code::kNotFound> {
  public:
   using CodedError::CodedError;
 };
-class AlreadyExistsError : public CodedError<Code::kAlreadyExists> {
+class COHORT_EXPORT AlreadyExistsError : public CodedError<Code::kAlreadyExists> {
  public:
   using CodedError::CodedError;
 };
-class PermissionDeniedError : public CodedError<Code::kPermissionDenied> {
+class COHORT_EXPORT PermissionDeniedError : public CodedError<Code::kPermissionDenied> {
  public:
   using CodedError::CodedError;
 };
-class ResourceExhaustedError : public CodedError<Code::kResourceExhausted> {
+class COHORT_EXPORT ResourceExhaustedError : public CodedError<Code::kResourceExhausted> {
  public:
   using CodedError::CodedError;
 };
-class FailedPreconditionError : public CodedError<Code::kFailedPrecondition> {
+class COHORT_EXPORT FailedPreconditionError : public CodedError<Code::kFailedPrecondition> {
  public:
   using CodedError::CodedError;
 };
-class AbortedError : public CodedError<Code::kAborted> {
+class COHORT_EXPORT AbortedError : public CodedError<Code::kAborted> {
  public:
   using CodedError::CodedError;
 };
-class OutOfRangeError : public CodedError<Code::kOutOfRange> {
+class COHORT_EXPORT OutOfRangeError : public CodedError<Code::kOutOfRange> {
  public:
   using CodedError::CodedError;
 };
-class UnimplementedError : public CodedError<Code::kUnimplemented> {
+class COHORT_EXPORT UnimplementedError : public CodedError<Code::kUnimplemented> {
  public:
   using CodedError::CodedError;
 };
-class InternalError : public CodedError<Code::kInternal> {
+class COHORT_EXPORT InternalError : public CodedError<Code::kInternal> {
  public:
   using CodedError::CodedError;
 };
-class UnavailableError : public CodedError<Code::kUnavailable> {
+class COHORT_EXPORT UnavailableError : public CodedError<Code::kUnavailable> {
  public:
   using CodedError::CodedError;
 };
-class DataLossError : public CodedError<Code::kDataLoss> {
+class COHORT_EXPORT DataLossError : public CodedError<Code::kDataLoss> {
  public:
   using CodedError::CodedError;
 };
-class UnauthenticatedError : public CodedError<Code::kUnauthenticated> {
+class COHORT_EXPORT UnauthenticatedError : public CodedError<Code::kUnauthenticated> {
  public:
   using CodedError::CodedError;
 };
 
-// Throws the subclass of Error that belongs to `code` (UnknownError for an unknown number).
-[[noreturn]] void ThrowError(Code code, const std::string& message);
+// Throws the subclass of Error for `code`. Throws UnknownError for kOk and for an unknown number.
+[[noreturn]] COHORT_EXPORT void ThrowError(Code code, const std::string& message);
 
-// An outcome as a value, for callbacks and frames; thrown again with ThrowIfError().
-class [[nodiscard]] Status {
+// The outcome of an operation as a value: OK, or the code and the message of an error. Callbacks and messages between
+// tasks use it. ThrowIfError() throws the error as an exception.
+class [[nodiscard]] COHORT_EXPORT Status {
  public:
   Status() = default;
   Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}
 
-  // Of an exception in flight; what is not a cohort::Error becomes kInternal (std::bad_alloc: kResourceExhausted).
+  // Returns the Status for an exception. A cohort::Error keeps its code and message. std::bad_alloc becomes
+  // kResourceExhausted, and every other exception kInternal.
   static Status FromException(const std::exception_ptr& error);
   static Status FromCurrentException() { return FromException(std::current_exception()); }
 
@@ -133,9 +138,10 @@ class [[nodiscard]] Status {
   void ThrowIfError() const {
     if (!ok()) ThrowError(code_, message_);
   }
-  // The same code, with `place` put after the message: "... (from /job:ps/task:0 (127.0.0.1:2222))".
+  // Returns this status with `place` added to the message: "... (from /job:ps/task:0 (127.0.0.1:2222))". An OK status
+  // stays OK.
   Status WithPlace(const std::string& place) const;
-  // "OK" or "InvalidArgument: message".
+  // Returns "OK" or, for example, "InvalidArgument: message".
   std::string ToString() const;
 
  private:

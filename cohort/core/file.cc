@@ -1,3 +1,5 @@
+// Files by the calls of POSIX. Each function repeats a call that was interrupted or did a part of the work, and turns
+// errno into an Error with the name of the file. An AtomicFile writes to a temporary name and then renames.
 #include "cohort/core/file.h"
 
 #include <fcntl.h>
@@ -47,7 +49,7 @@ int OpenOrThrow(const std::string& path, int flags, const char* purpose) {
   return fd;
 }
 
-// Room for one write: the kernel takes at most 2 GiB at once.
+// The most bytes of one read or write. Linux accepts at most 2 GiB.
 constexpr size_t kMaxTransfer = size_t{1} << 30;
 
 std::string TemporaryName(const std::string& path) {

@@ -1,7 +1,11 @@
-// Files as checkpoints, records and readers need them: exact reads, writes that end whole or not at all, and
-// errors that name the file. A failing call throws the Error of its errno: NotFound, PermissionDenied,
-// AlreadyExists, ResourceExhausted (disk or quota full, file too large, too many open files),
-// FailedPrecondition (a directory where a file was expected and the reverse), else Unknown.
+// Files for checkpoints, records and readers of data. Errors name the file. If the system reports an error (errno), the
+// functions throw:
+// - NotFoundError, PermissionDeniedError or AlreadyExistsError;
+// - ResourceExhaustedError if the disk or a quota is full, the file is too large, or too many files are open;
+// - FailedPreconditionError if the path is a directory and should be a file, or the reverse, or if a directory is not
+//   empty;
+// - UnknownError for every other error.
+// Two functions return false instead: RemoveFile if there is no such file, and FileExists for every error.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +13,15 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 
-// Throws the Error that belongs to `error` (an errno value): "MESSAGE: No space left on device".
-[[noreturn]] void ThrowErrno(int error, const std::string& message);
+// Throws the error for `error`, an errno value. Its text is "MESSAGE: No space left on device" for ENOSPC.
+[[noreturn]] COHORT_EXPORT void ThrowErrno(int error, const std::string& message);
 
-// Immutable once opened; reads are thread-safe.
-class RandomAccessFile {
+// A file that is open for reading at any offset. All methods are thread-safe. The destructor closes the file.
+class COHORT_EXPORT RandomAccessFile {
  public:
   explicit RandomAccessFile(const std::string& path);
   ~RandomAccessFile();
@@ -23,9 +29,9 @@ class RandomAccessFile {
   RandomAccessFile& operator=(const RandomAccessFile&) = delete;
 
   const std::string& path() const { return path_; }
-  // Bytes in the file now (it may be growing).
+  // Returns the present size of the file in bytes. A file that is being written grows.
   int64_t Size() const;
-  // Fills `out` from `offset`; fewer bytes only where the file ends. Returns their count.
+  // Reads from `offset` on until `out` is full or the file ends. Returns the number of bytes read.
   size_t Read(int64_t offset, std::span<char> out) const;
 
  private:
@@ -33,21 +39,21 @@ class RandomAccessFile {
   int fd_;
 };
 
-// The whole of a regular file.
-std::string ReadFile(const std::string& path);
+// Returns the contents of a regular file.
+COHORT_EXPORT std::string ReadFile(const std::string& path);
 
-// A new (or emptied) file, written from its beginning, unbuffered. Not thread-safe.
-class WritableFile {
+// Writes a file from its beginning, without a buffer. The constructor creates the file or empties it. Not thread-safe.
+class COHORT_EXPORT WritableFile {
  public:
   explicit WritableFile(const std::string& path);
-  ~WritableFile();  // closes; an error then is lost
+  ~WritableFile();  // closes the file; ignores an error, so call Close() first
   WritableFile(const WritableFile&) = delete;
   WritableFile& operator=(const WritableFile&) = delete;
 
   const std::string& path() const { return path_; }
   int64_t size() const { return size_; }
   void Append(std::string_view bytes);
-  // Has the system put the bytes on the device.
+  // Waits until the system has written the bytes to the storage device.
   void Sync();
   void Close();
 
@@ -57,9 +63,10 @@ class WritableFile {
   int fd_;
 };
 
-// A file that appears under its name only when it is whole: written as `<path>.tempstate<16 hex digits>`
-// beside it, synced, renamed. The temporary file is removed by the destructor unless Publish() succeeded.
-class AtomicFile {
+// Writes a file that gets its name only when it is complete. Until then its name is `<path>.tempstate<16 hex digits>`.
+// Call Append, Finish and Publish in this order, and then SyncDirectory. The destructor removes the temporary file
+// unless Publish() has succeeded. Not thread-safe.
+class COHORT_EXPORT AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);
   ~AtomicFile();
@@ -68,9 +75,9 @@ class AtomicFile {
 
   int64_t size() const { return file_.size(); }
   void Append(std::string_view bytes) { file_.Append(bytes); }
-  // Syncs and closes, still under the temporary name: what can fail for lack of space has then succeeded.
+  // Syncs and closes the temporary file. If this succeeds, there was enough space on the disk.
   void Finish();
-  // Takes the final name, in place of a file that had it. Finish() first; SyncDirectory() afterwards.
+  // Renames the temporary file to the final name. Replaces a file that has this name. Requires: Finish() has returned.
   void Publish();
 
  private:
@@ -79,18 +86,20 @@ class AtomicFile {
   WritableFile file_;
 };
 
-// AtomicFile with one Append, through to SyncDirectory.
-void WriteFileAtomically(const std::string& path, std::string_view bytes);
+// Writes a whole file with AtomicFile and syncs its directory.
+COHORT_EXPORT void WriteFileAtomically(const std::string& path, std::string_view bytes);
 
-// Removes a file; false where there was none.
-bool RemoveFile(const std::string& path);
-bool FileExists(const std::string& path);
-void RenameFile(const std::string& from, const std::string& to);
-// With its parents; no error where it exists.
-void CreateDirectories(const std::string& path);
-// Makes renames and removals in `path` durable.
-void SyncDirectory(const std::string& path);
-// "/a/b" of "/a/b/c", "." of "c".
-std::string DirectoryOf(const std::string& path);
+// Removes a file. Returns false if the file does not exist.
+COHORT_EXPORT bool RemoveFile(const std::string& path);
+// Returns false also if the system cannot tell, for example if a directory of the path may not be read.
+COHORT_EXPORT bool FileExists(const std::string& path);
+// Renames a file. Replaces a file that is called `to`.
+COHORT_EXPORT void RenameFile(const std::string& from, const std::string& to);
+// Creates a directory and its parents. Does nothing if the directory exists.
+COHORT_EXPORT void CreateDirectories(const std::string& path);
+// Waits until the storage device has the renames and removals in the directory `path`.
+COHORT_EXPORT void SyncDirectory(const std::string& path);
+// Returns "/a/b" for "/a/b/c", and "." for "c".
+COHORT_EXPORT std::string DirectoryOf(const std::string& path);
 
 }  // namespace cohort

@@ -12,7 +12,7 @@ void ApplyLineBuffering() {
   std::call_once(looked, [] {
     const char* wanted = std::getenv("COHORT_LINE_BUFFERED");
     if (wanted == nullptr || std::string_view(wanted) != "1") return;
-    std::fflush(stdout);  // what was printed before
+    std::fflush(stdout);  // writes out what was printed before
     std::setvbuf(stdout, nullptr, _IOLBF, 0);
   });
 }

@@ -1,5 +1,5 @@
-// Log lines to stderr: `YYYY-MM-DD HH:MM:SS.uuuuuu: I [component] message`. COHORT_LOG_LEVEL = debug, info
-// (default), warning, error or off.
+// Writes log lines to stderr: `YYYY-MM-DD HH:MM:SS.uuuuuu: I [component] message`. The environment variable
+// COHORT_LOG_LEVEL sets the lowest level that is written: debug, info (the default), warning, error or off.
 #pragma once
 
 #include <string>
@@ -11,10 +11,12 @@ namespace cohort {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
+// Returns whether lines of this level are written. Thread-safe.
 bool LogEnabled(LogLevel level);
-// Thread-safe; one line a call.
+// Writes one line if lines of this level are written. Thread-safe.
 void Log(LogLevel level, std::string_view component, const std::string& message);
 
+// The following functions build the message from `args` with StrCat, but only if it is written.
 template <typename... Args>
 void LogDebug(std::string_view component, const Args&... args) {
   if (LogEnabled(LogLevel::kDebug)) Log(LogLevel::kDebug, component, StrCat(args...));

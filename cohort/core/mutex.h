@@ -1,10 +1,12 @@
-// Locks with clang's thread-safety annotations: std::mutex and std::condition_variable, wrapped.
+// Locks with clang's thread-safety annotations. They wrap std::mutex, std::shared_mutex and std::condition_variable.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <shared_mutex>
+
+#include "cohort/core/export.h"
 
 #if defined(__clang__)
 #define COHORT_TSA(x) __attribute__((x))
@@ -28,7 +30,8 @@
 
 namespace cohort {
 
-class COHORT_CAPABILITY("mutex") Mutex {
+// A lock that one thread holds at a time. Use MutexLock to hold it.
+class COHORT_CAPABILITY("mutex") COHORT_EXPORT Mutex {
  public:
   void Lock() COHORT_ACQUIRE() { mu_.lock(); }
   void Unlock() COHORT_RELEASE() { mu_.unlock(); }
@@ -39,7 +42,8 @@ class COHORT_CAPABILITY("mutex") Mutex {
   std::mutex mu_;
 };
 
-class COHORT_SCOPED_CAPABILITY MutexLock {
+// Holds the lock as long as it exists. WriterLock and ReaderLock below do the same for SharedMutex.
+class COHORT_SCOPED_CAPABILITY COHORT_EXPORT MutexLock {
  public:
   explicit MutexLock(Mutex& mu) COHORT_ACQUIRE(mu) : mu_(mu) { mu_.Lock(); }
   ~MutexLock() COHORT_RELEASE() { mu_.Unlock(); }
@@ -50,18 +54,20 @@ class COHORT_SCOPED_CAPABILITY MutexLock {
   Mutex& mu_;
 };
 
-// Waits always have a deadline or a condition that a failure path also signals (design: no wait without an end).
-class CondVar {
+// A condition variable for Mutex. A caller of Wait must be sure that a failure also notifies it: no wait may last for
+// ever.
+class COHORT_EXPORT CondVar {
  public:
   void Wait(Mutex& mu) COHORT_REQUIRES(mu) {
     std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
     cv_.wait(lock);
     lock.release();
   }
-  // False when `deadline` passed. Spurious wake-ups return true: test the condition in a loop.
+  // Returns false if `deadline` has passed, else true. It may also return true without a notification, so call it in a
+  // loop that tests the condition.
   bool WaitUntil(Mutex& mu, std::chrono::steady_clock::time_point deadline) COHORT_REQUIRES(mu) {
     std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
-    // Through the system clock: ThreadSanitizer of clang 14 does not know pthread_cond_clockwait.
+    // The wait uses the system clock, because ThreadSanitizer of clang 14 does not know pthread_cond_clockwait.
     const auto left = deadline - std::chrono::steady_clock::now();
     const bool in_time =
         cv_.wait_until(lock, std::chrono::system_clock::now() +
@@ -80,7 +86,8 @@ class CondVar {
   std::condition_variable cv_;
 };
 
-class COHORT_CAPABILITY("shared mutex") SharedMutex {
+// A lock that one writer or many readers hold.
+class COHORT_CAPABILITY("shared mutex") COHORT_EXPORT SharedMutex {
  public:
   void Lock() COHORT_ACQUIRE() { mu_.lock(); }
   void Unlock() COHORT_RELEASE() { mu_.unlock(); }
@@ -91,7 +98,7 @@ class COHORT_CAPABILITY("shared mutex") SharedMutex {
   std::shared_mutex mu_;
 };
 
-class COHORT_SCOPED_CAPABILITY WriterLock {
+class COHORT_SCOPED_CAPABILITY COHORT_EXPORT WriterLock {
  public:
   explicit WriterLock(SharedMutex& mu) COHORT_ACQUIRE(mu) : mu_(mu) { mu_.Lock(); }
   ~WriterLock() COHORT_RELEASE() { mu_.Unlock(); }
@@ -102,7 +109,7 @@ class COHORT_SCOPED_CAPABILITY WriterLock {
   SharedMutex& mu_;
 };
 
-class COHORT_SCOPED_CAPABILITY ReaderLock {
+class COHORT_SCOPED_CAPABILITY COHORT_EXPORT ReaderLock {
  public:
   explicit ReaderLock(SharedMutex& mu) COHORT_ACQUIRE_SHARED(mu) : mu_(mu) { mu_.LockShared(); }
   ~ReaderLock() COHORT_RELEASE_GENERIC() { mu_.UnlockShared(); }

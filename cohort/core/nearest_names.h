@@ -1,4 +1,4 @@
-// Suggestions for misspelt names.
+// Suggestions for misspelt names in error messages.
 #pragma once
 
 #include <cstddef>

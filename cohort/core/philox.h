@@ -1,6 +1,6 @@
-// Philox4x32-10: a random generator that is a function of (key, counter), so that any part of a stream can be had
-// without the parts before it. Salmon, Moraes, Dror, Shaw: "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011. The
-// numbers are those of TensorFlow's random ops for the same key and counter.
+// Philox4x32-10: a random generator whose output is a function of a key and a counter. So a program can compute any
+// part of its output without the parts before. Described in: Salmon, Moraes, Dror, Shaw: "Parallel Random Numbers: As
+// Easy as 1, 2, 3", SC 2011. TensorFlow's random ops give the same numbers for the same key and counter.
 #pragma once
 
 #include <array>
@@ -11,20 +11,22 @@
 
 namespace cohort {
 
-// A value: copy it to branch off. Counter: 128 bits, the lowest 32 first.
+// The random generator. It is a value: a copy gives the same numbers as the original. The counter has 128 bits in four
+// words, the lowest word first. Not thread-safe.
 class Philox {
  public:
-  static constexpr int kWords = 4;  // of 32 bits, a call
+  static constexpr int kWords = 4;  // 32-bit words that one call returns
   using Result = std::array<uint32_t, 4>;
   using Key = std::array<uint32_t, 2>;
 
   Philox() = default;
-  // As TensorFlow's stateful random ops: key = seed, upper half of the counter = seed2.
+  // Starts as TensorFlow's stateful random ops do: `seed` is the key, `seed2` the upper half of the counter.
   Philox(uint64_t seed, uint64_t seed2)
       : counter_{0, 0, static_cast<uint32_t>(seed2), static_cast<uint32_t>(seed2 >> 32)},
         key_{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)} {}
   Philox(const Result& counter, const Key& key) : counter_(counter), key_(key) {}
-  // As TensorFlow's stateless random ops: the two seeds are scrambled first, so that small differences do no harm.
+  // Starts as TensorFlow's stateless random ops do: the two seeds are mixed first, so that similar seeds give unrelated
+  // numbers.
   static Philox FromStatelessSeed(uint64_t seed0, uint64_t seed1) {
     const Result counter = {static_cast<uint32_t>(seed0), static_cast<uint32_t>(seed0 >> 32),
                             static_cast<uint32_t>(seed1), static_cast<uint32_t>(seed1 >> 32)};
@@ -32,7 +34,7 @@ class Philox {
     return Philox(Result{0, 0, mix[2], mix[3]}, Key{mix[0], mix[1]});
   }
 
-  // The next four words.
+  // Returns the next four words and advances the counter.
   Result operator()() {
     Result x = counter_;
     Key key = key_;
@@ -48,7 +50,7 @@ class Philox {
     return x;
   }
 
-  // As if operator() had been called `count` times.
+  // Advances the counter as `count` calls of operator() do.
   void Skip(uint64_t count) {
     const uint64_t low = (uint64_t{counter_[1]} << 32 | counter_[0]) + count;
     counter_[0] = static_cast<uint32_t>(low);
@@ -61,7 +63,7 @@ class Philox {
   Key key_{};
 };
 
-// One word after another.
+// Returns the words of a Philox one by one. Not thread-safe.
 class PhiloxWords {
  public:
   explicit PhiloxWords(const Philox& philox) : philox_(philox) {}
@@ -79,16 +81,16 @@ class PhiloxWords {
   int used_ = Philox::kWords;
 };
 
-// Uniform in [0, 1): 23 random bits become the mantissa of a number in [1, 2).
+// Returns a uniform number in [0, 1): 23 random bits become the mantissa of a number in [1, 2), and 1 is subtracted.
 inline float UniformFloat(uint32_t bits) {
   return std::bit_cast<float>(uint32_t{127} << 23 | (bits & 0x7fffffu)) - 1.0f;
 }
-// 52 random bits: the lower 20 of `high` and all of `low`.
+// Returns a uniform number in [0, 1) from 52 random bits: the lower 20 of `high` and all of `low`.
 inline double UniformDouble(uint32_t high, uint32_t low) {
   return std::bit_cast<double>(uint64_t{1023} << 52 | uint64_t{high & 0xfffffu} << 32 | low) - 1.0;
 }
 
-// Two independent standard normal numbers from two uniform ones (Box and Muller 1958).
+// Returns two independent standard normal numbers, made from two uniform ones (Box and Muller, 1958).
 inline std::pair<float, float> NormalFloats(uint32_t bits0, uint32_t bits1) {
   constexpr float kEpsilon = 1.0e-7f;
   const float uniform = UniformFloat(bits0);

@@ -54,7 +54,7 @@ void CheckRecordPayload(std::string_view payload_and_footer, const std::string& 
 RecordWriter::~RecordWriter() {
   try {
     Flush();
-  } catch (const Error&) {  // nobody is left to tell
+  } catch (const Error&) {  // a destructor cannot report it
   }
 }
 
@@ -65,7 +65,8 @@ void RecordWriter::Write(std::string_view payload) {
 
 void RecordWriter::Flush() {
   if (buffer_.empty()) return;
-  // Dropped even where the write fails: a record that is half written must not be followed by itself.
+  // The buffer is emptied even if the write fails, because a record that is half written must not be written again
+  // behind its first half.
   const std::string bytes = std::move(buffer_);
   buffer_.clear();
   file_.Append(bytes);

@@ -1,11 +1,13 @@
-// TFRecord framing: uint64 length, masked crc32c of the length, payload, masked crc32c of the payload
-// (little-endian), records simply one after another. Uncompressed.
+// Reads and writes TFRecord files without compression. A file is a sequence of records. A record is, in little-endian
+// order: the length of the payload (uint64), the masked CRC-32C of the length, the payload, and the masked CRC-32C of
+// the payload.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "cohort/core/export.h"
 #include "cohort/core/file.h"
 
 namespace cohort {
@@ -13,28 +15,31 @@ namespace cohort {
 inline constexpr size_t kRecordHeaderBytes = 12;
 inline constexpr size_t kRecordFooterBytes = 4;
 
-// Appends one framed record to `out`.
-void EncodeRecord(std::string_view payload, std::string* out);
+// Appends the record with this payload to `out`.
+COHORT_EXPORT void EncodeRecord(std::string_view payload, std::string* out);
 
-// For readers: the payload's length by the `header` of kRecordHeaderBytes, and the check of a payload that is followed
-// by its footer. Both throw DataLossError with `path` and the record's `offset` for a wrong crc.
-uint64_t DecodeRecordLength(std::string_view header, const std::string& path, int64_t offset);
-void CheckRecordPayload(std::string_view payload_and_footer, const std::string& path, int64_t offset);
+// Returns the length of the payload. `header` is the first kRecordHeaderBytes of the record, which begins at `offset`
+// of the file `path`. Throws DataLossError, with path and offset, if the checksum is wrong.
+// Checks the checksum of a payload. `payload_and_footer` is the payload with the kRecordFooterBytes that follow it.
+// Throws DataLossError as DecodeRecordLength does.
+COHORT_EXPORT uint64_t DecodeRecordLength(std::string_view header, const std::string& path, int64_t offset);
+COHORT_EXPORT void CheckRecordPayload(std::string_view payload_and_footer, const std::string& path, int64_t offset);
 
-// Buffers up to 64 KiB. Not thread-safe. Throws as file.h says.
-class RecordWriter {
+// Writes records to a file, through a buffer of 64 KiB. Not thread-safe. Throws the errors that file.h lists.
+class COHORT_EXPORT RecordWriter {
  public:
-  // Creates or empties the file.
+  // Creates the file, or empties it.
   explicit RecordWriter(const std::string& path) : file_(path) {}
-  // Flushes; an error then is lost, so call Close().
+  // Flushes, but ignores errors. Call Close() to see them.
   ~RecordWriter();
   RecordWriter(const RecordWriter&) = delete;
   RecordWriter& operator=(const RecordWriter&) = delete;
 
   const std::string& path() const { return file_.path(); }
   void Write(std::string_view payload);
-  // After it a reader sees every record written.
+  // Writes the buffer to the file. Then readers see all records written so far.
   void Flush();
+  // Flushes and closes the file.
   void Close();
 
  private:
@@ -42,21 +47,22 @@ class RecordWriter {
   std::string buffer_;
 };
 
-// Not thread-safe.
-class RecordReader {
+// Reads the records of a file in order. The file may still be growing. Not thread-safe. Throws the errors that file.h
+// lists.
+class COHORT_EXPORT RecordReader {
  public:
   enum class Outcome {
     kRecord,
     kEnd,        // the file ends after the last record
-    kTruncated,  // the file ends inside a record: still being written, or cut off
+    kTruncated,  // the file ends inside a record: it is still being written, or it was cut off
   };
 
   explicit RecordReader(const std::string& path) : file_(path) {}
 
-  // The next record into `payload`. After kEnd and kTruncated it stays where it is, so that the reader of a
-  // growing file may call it again. Throws DataLossError with file and offset for a wrong crc.
+  // Reads the next record into `payload`. After kEnd and kTruncated the position is unchanged, so the caller may call
+  // again when the file has grown. Throws DataLossError, with path and offset, if a checksum is wrong.
   Outcome Read(std::string* payload);
-  // Where the next record begins, in bytes.
+  // Returns the byte at which the next record begins.
   int64_t offset() const { return offset_; }
   const std::string& path() const { return file_.path(); }
 

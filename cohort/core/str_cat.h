@@ -1,4 +1,4 @@
-// Message building: StrCat("step ", 3, ": ", shape) and StrJoin(dims, ",").
+// Builds texts from values: StrCat("step ", 3, ": ", shape), StrJoin(dims, ",").
 #pragma once
 
 #include <sstream>
@@ -6,7 +6,7 @@
 
 namespace cohort {
 
-// Everything that has operator<<, written one after another.
+// Returns the texts of all arguments, one after another. Each argument needs an operator<<.
 template <typename... Args>
 std::string StrCat(const Args&... args) {
   std::ostringstream out;
@@ -14,6 +14,7 @@ std::string StrCat(const Args&... args) {
   return std::move(out).str();
 }
 
+// Returns the texts of all elements of `range` with `separator` between them.
 template <typename Range>
 std::string StrJoin(const Range& range, const char* separator) {
   std::ostringstream out;

@@ -1,4 +1,4 @@
-// Lists as users write them: StrSplit("a:1,b:2", ',').
+// Splits a list that a user wrote: StrSplit("a:1,b:2", ',').
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace cohort {
 
-// What is between the separators, also where it is empty; of an empty text one empty part.
+// Returns the parts between the separators. Parts may be empty. An empty text has one part, which is empty.
 inline std::vector<std::string> StrSplit(std::string_view text, char separator) {
   std::vector<std::string> parts;
   for (size_t end = text.find(separator); end != std::string_view::npos; end = text.find(separator)) {

@@ -9,7 +9,7 @@
 namespace cohort {
 namespace {
 
-// Elements that are objects: an array of std::string.
+// The buffer of a string tensor: an array of std::string.
 class StringBuffer final : public Buffer {
  public:
   explicit StringBuffer(size_t count) : Buffer(nullptr, count, MemorySpace::Host()), strings_(new std::string[count]) {
@@ -20,6 +20,51 @@ class StringBuffer final : public Buffer {
   void Destroy() override { delete this; }
   std::unique_ptr<std::string[]> strings_;
 };
+
+// Memory of the program, which gets it back through its deleter.
+class ForeignBuffer final : public Buffer {
+ public:
+  ForeignBuffer(void* data, std::function<void()> deleter)
+      : Buffer(data, 0, MemorySpace::Host()), deleter_(std::move(deleter)) {
+    refs_.store(kForeign | 1, std::memory_order_relaxed);
+  }
+  void set_size(size_t size) { size_ = size; }
+
+ private:
+  void Destroy() override {
+    if (deleter_) deleter_();
+    delete this;
+  }
+  std::function<void()> deleter_;
+};
+
+// Returns the bytes of a tensor at `data`. Throws if no tensor can lie there.
+size_t CheckedBytesOfBlob(const void* data, DType dtype, const Shape& shape) {
+  const size_t size = DTypeSize(dtype);
+  if (size == 0) {
+    throw InvalidArgumentError(
+        StrCat("[tensor] expected foreign memory of numbers or bools; got dtype ", dtype, "; copy such elements"));
+  }
+  if (!shape.IsFullyDefined()) {
+    throw InvalidArgumentError(StrCat("[tensor] expected a fully defined shape of foreign memory; got ", shape));
+  }
+  size_t bytes = size;  // without the dimensions that are 0
+  bool empty = false;
+  bool too_large = false;
+  for (const int64_t dim : shape.dims()) {
+    empty = empty || dim == 0;
+    if (dim > 0) too_large = too_large || __builtin_mul_overflow(bytes, static_cast<size_t>(dim), &bytes);
+  }
+  if (too_large || bytes > (size_t{1} << 60)) {
+    throw InvalidArgumentError(StrCat("[tensor] expected foreign memory of at most 2^60 bytes; got ", dtype, shape));
+  }
+  if (empty) return 0;
+  if (data == nullptr || reinterpret_cast<uintptr_t>(data) % size != 0) {
+    throw InvalidArgumentError(StrCat("[tensor] expected ", dtype, shape, " in memory aligned to ", size,
+                                      " bytes; got the address ", data, "; copy the elements into a tensor"));
+  }
+  return bytes;
+}
 
 BufferPtr AllocateFor(DType dtype, const Shape& shape, int64_t count, Allocator& allocator) {
   if (count < 0) throw InvalidArgumentError(StrCat("[tensor] a tensor needs a fully defined shape; got ", shape));
@@ -67,6 +112,13 @@ Tensor Tensor::Zeros(DType dtype, const Shape& shape) {
   Tensor tensor(dtype, shape);
   if (dtype != DType::kString) std::memset(tensor.data_, 0, tensor.bytes());
   return tensor;
+}
+
+Tensor Tensor::FromBlob(void* data, DType dtype, const Shape& shape, std::function<void()> deleter) {
+  auto* foreign = new ForeignBuffer(data, std::move(deleter));
+  BufferPtr buffer = BufferPtr::Adopt(foreign);  // calls the deleter when it ends, also if a check throws
+  foreign->set_size(CheckedBytesOfBlob(data, dtype, shape));
+  return Tensor(dtype, shape, std::move(buffer), 0);
 }
 
 Tensor Tensor::Slice(int64_t begin, int64_t end) const {

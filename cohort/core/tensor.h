@@ -1,7 +1,8 @@
-// Tensor: a dtype, a fully defined shape and a shared buffer. Copying shares the bytes; nothing is copied on write,
-// so whoever writes into a tensor makes sure that nobody else holds it.
+// Tensor: a dtype, a fully defined shape, and a reference to a buffer with the elements. A copy of a tensor shares the
+// buffer. So code that writes into a tensor must make sure that no other tensor uses the buffer.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -9,18 +10,20 @@
 
 #include "cohort/core/buffer.h"
 #include "cohort/core/dtype.h"
+#include "cohort/core/export.h"
 #include "cohort/core/shape.h"
 
 namespace cohort {
 
-class Tensor {
+// An array of elements of one dtype. A value type. Different threads may use copies. The bytes are not synchronized.
+class COHORT_EXPORT Tensor {
  public:
-  Tensor() = default;  // no tensor: dtype kInvalid
-  // Uninitialised elements (strings: empty ones) from `allocator`. Throws InvalidArgumentError for a shape that is
-  // not fully defined, ResourceExhaustedError where memory lacks.
+  Tensor() = default;  // an undefined tensor: dtype kInvalid
+  // Makes a tensor with uninitialized elements; strings are empty. Throws InvalidArgumentError if the shape is not
+  // fully defined or the dtype is kInvalid or a handle, and ResourceExhaustedError if there is not enough memory.
   Tensor(DType dtype, const Shape& shape, Allocator& allocator);
   Tensor(DType dtype, const Shape& shape) : Tensor(dtype, shape, HostAllocator()) {}
-  // A view of `buffer` from `byte_offset`; the caller vouches that it is large enough.
+  // Makes a tensor whose elements begin at `byte_offset` of `buffer`. Requires: the buffer is large enough.
   Tensor(DType dtype, const Shape& shape, BufferPtr buffer, size_t byte_offset);
 
   template <typename T>
@@ -30,22 +33,30 @@ class Tensor {
     return tensor;
   }
   static Tensor Scalar(const char* text) { return Scalar(std::string(text)); }
-  // Throws InvalidArgumentError when the count of values is not the shape's.
+  // Throws InvalidArgumentError if the number of values is not that of the shape.
   template <typename T>
   static Tensor FromValues(std::span<const T> values, const Shape& shape);
   template <typename T>
   static Tensor FromValues(const std::vector<T>& values, const Shape& shape) {
     return FromValues(std::span<const T>(values), shape);
   }
-  // Rank 1.
+  // Returns a tensor of rank 1.
   template <typename T>
   static Tensor Vector(const std::vector<T>& values) {
     return FromValues(values, Shape{static_cast<int64_t>(values.size())});
   }
-  // All bytes zero (strings: empty).
+  // Returns a tensor whose bytes are all zero; strings are empty.
   static Tensor Zeros(DType dtype, const Shape& shape);
+  // Returns a tensor over memory of the program, whose elements stand in row-major order from `data` on. No byte is
+  // copied. Kernels read the memory and never write into it. The program must not change it while a step may read it.
+  // Calls `deleter` exactly once: on the thread that lets go of the last tensor on the memory, or before FromBlob
+  // throws. The deleter must not throw. It may be empty; then the memory has to outlive all tensors on it. Throws
+  // InvalidArgumentError for strings and handles, for a shape that is not fully defined or is larger than 2^60 bytes,
+  // for a null pointer to one or more elements, and for memory that is not aligned to the size of an element. Kernels
+  // need no stricter alignment.
+  static Tensor FromBlob(void* data, DType dtype, const Shape& shape, std::function<void()> deleter);
 
-  // Gives up the buffer; afterwards not defined().
+  // Releases the buffer. Afterwards the tensor is not defined().
   void Reset() {
     buffer_ = BufferPtr();
     dtype_ = DType::kInvalid;
@@ -60,7 +71,7 @@ class Tensor {
   size_t bytes() const { return static_cast<size_t>(num_elements_) * DTypeSize(dtype_); }
   MemorySpace space() const { return buffer_ ? buffer_->space() : MemorySpace::Host(); }
 
-  // The elements in row-major order. Throws InternalError where T is not the dtype.
+  // Returns the elements in row-major order. Throws InternalError if T is not the C++ type of dtype().
   template <typename T>
   T* data() {
     CheckType(kDTypeOf<T>);
@@ -77,7 +88,7 @@ class Tensor {
   }
   void* raw_data() { return data_; }
   const void* raw_data() const { return data_; }
-  // The one element. Throws InvalidArgumentError where there is not exactly one of type T.
+  // Returns the only element. Throws InvalidArgumentError if there is not exactly one element or it is not a T.
   template <typename T>
   const T& scalar() const {
     CheckScalar(kDTypeOf<T>);
@@ -88,18 +99,20 @@ class Tensor {
     return std::vector<T>(data<T>(), data<T>() + num_elements_);
   }
 
-  // Rows [begin, end) of axis 0, sharing the bytes. Throws OutOfRangeError.
+  // Returns the rows [begin, end) of axis 0. The result shares the bytes. Throws OutOfRangeError if there are no such
+  // rows.
   Tensor Slice(int64_t begin, int64_t end) const;
-  // The same elements under another shape of as many elements. Throws InvalidArgumentError.
+  // Returns the same elements with another shape. Shares the bytes. Throws InvalidArgumentError if the number of
+  // elements differs.
   Tensor Reshaped(const Shape& shape) const;
-  // A copy of its own (host tensors only).
+  // Returns a tensor with a copy of the elements. Requires: the tensor lies in host memory.
   Tensor Clone() const;
 
   const BufferPtr& buffer() const { return buffer_; }
-  // True when this is the only tensor on its buffer and starts at its beginning.
+  // Returns true if the buffer has no other reference. The tensor may be only a part of the buffer.
   bool OwnsBufferAlone() const { return buffer_ && buffer_->IsUnique(); }
 
-  // "float32[2,2] [1, 2, 3, ...]", at most `max_values` values.
+  // Returns, for example, "float32[2,2] [1, 2, 3, ...]", with at most `max_values` values.
   std::string ToString(int max_values = 8) const;
 
  private:

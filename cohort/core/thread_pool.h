@@ -1,4 +1,4 @@
-// ThreadPool: a fixed number of threads that run closures in the order given.
+// ThreadPool: a fixed number of threads that run closures.
 #pragma once
 
 #include <deque>
@@ -11,18 +11,20 @@
 
 namespace cohort {
 
+// Runs closures on a fixed number of threads. Starts them in the order in which they were scheduled. The owner must
+// stop calling Schedule before it destroys the pool.
 class ThreadPool {
  public:
-  // Names its threads `name` (cut to 15 characters) for debuggers and `top`.
+  // Starts the threads. Debuggers and `top` show `name`, cut to 15 characters.
   ThreadPool(const std::string& name, int num_threads);
-  // Runs what is still queued, then joins.
+  // Runs all closures that are still queued, and then joins the threads.
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  // Thread-safe, never blocks. A closure must not throw.
+  // Adds a closure to the queue. Thread-safe; does not wait. Requires: the closure does not throw.
   void Schedule(std::function<void()> closure);
-  // Whether the calling thread is one of this pool's.
+  // Returns whether the calling thread is one of this pool's threads.
   bool IsOwnThread() const;
 
  private:
@@ -35,7 +37,7 @@ class ThreadPool {
   std::vector<std::thread> threads_;
 };
 
-// Sets the calling thread's name as the system shows it (cut to 15 characters).
+// Sets the name of the calling thread, cut to 15 characters, for debuggers and `top`.
 void SetThreadName(const std::string& name);
 
 }  // namespace cohort

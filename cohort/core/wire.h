@@ -1,5 +1,5 @@
-// WireWriter, WireReader: varints, fixed words and strings one after another, as message headers, positions of
-// datasets and their descriptions have them.
+// WireWriter and WireReader: numbers and strings as bytes, one value after another. Headers of messages, descriptions
+// of datasets and saved positions in datasets have this form.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,8 @@
 
 namespace cohort {
 
+// Appends values to a text. Not thread-safe. A varint has 7 bits of the number in each byte, the lowest first. Fixed64
+// has 8 bytes, the lowest first. A string is its length as a varint, and then its bytes.
 class WireWriter {
  public:
   void Varint(uint64_t value) {
@@ -26,9 +28,9 @@ class WireWriter {
     bytes_.append(text);
   }
   std::string Take() { return std::move(bytes_); }
-  // What is written so far; valid until the next call.
+  // Returns what has been written. The view is valid until the next call of a method that changes the writer.
   std::string_view view() const { return bytes_; }
-  // Begins anew in the same memory (but keeps no more than 64 KiB of it).
+  // Removes all bytes. Keeps the memory for reuse, but not more than 64 KiB of it.
   void Clear() {
     bytes_.clear();
     if (bytes_.capacity() > 64 * 1024) bytes_.shrink_to_fit();
@@ -38,21 +40,23 @@ class WireWriter {
   std::string bytes_;
 };
 
-// Throws DataLossError for bytes that end too early or a varint that is too long. The text has to outlive the reader.
+// Reads the values that a WireWriter wrote, in the same order. Throws DataLossError if the bytes end too early or a
+// varint is too long. The bytes must live longer than the reader. Not thread-safe.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : bytes_(bytes) {}
 
   uint64_t Varint();
-  // Throws DataLossError for a value above `limit`.
+  // Throws DataLossError also if the value is greater than `limit`.
   uint64_t Varint(uint64_t limit);
   uint64_t Fixed64();
   std::string String() { return std::string(View()); }
-  // A string without a copy.
+  // Reads a string and returns a view of it. The view is valid as long as the bytes that the reader reads.
   std::string_view View();
-  // All that is left, without a copy.
+  // Returns a view of all bytes that are left, and moves to the end.
   std::string_view Rest() { return bytes_.substr(std::exchange(at_, bytes_.size())); }
   bool AtEnd() const { return at_ == bytes_.size(); }
+  // Throws DataLossError if bytes are left.
   void ExpectEnd() const;
 
  private:

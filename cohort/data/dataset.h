@@ -1,5 +1,5 @@
-// Dataset: an immutable description of input, with TensorFlow's stages and semantics, and the iterators that run it on
-// the host. docs/data.md says what the stages promise.
+// Dataset: an immutable description of input data, with the stages and the semantics of tf.data. Iterator: a run over a
+// dataset on the host. docs/data.md explains the stages, positions and threads.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/data/element.h"
 #include "cohort/graph/graph.h"
 
@@ -20,30 +21,34 @@ class DatasetNode;
 class Dataset;
 class StageIterator;
 
-struct IteratorOptions {
-  // Shuffles that reshuffle take the order of this pass; a Repeat counts on from it.
+// The options of an iterator.
+struct COHORT_EXPORT IteratorOptions {
+  // The number of the pass at which the iterator begins. A Shuffle that reshuffles has another order in each pass. A
+  // Repeat counts its passes from this number.
   int64_t epoch = 0;
 };
 
-// One run over a dataset. Not thread-safe; threads of its stages end with it.
-class Iterator {
+// One run over a dataset. It keeps the dataset's description alive. Not thread-safe: one thread at a time may call. The
+// destructor ends the threads of the stages, and waits for calls of functions that they are in.
+class COHORT_EXPORT Iterator {
  public:
   Iterator(std::shared_ptr<const DatasetNode> root, const IteratorOptions& options);
   ~Iterator();
   Iterator(const Iterator&) = delete;
 
-  // Replaces *element by the next one; false at the end. Throws what a stage throws, with the stage's name; the next
-  // call then goes on behind what failed.
+  // Replaces *element by the next element. Returns false at the end. Throws what a stage throws, with the stage's name
+  // added; the next call continues after the element that failed.
   bool Next(std::vector<Tensor>* element);
-  // As Next, but throws OutOfRangeError "End of sequence" at the end.
+  // Returns the next element. Throws OutOfRangeError "End of sequence" at the end.
   std::vector<Tensor> Next();
 
-  // The position, as bytes for Restore. Small where the sources have random access; otherwise it holds the elements
-  // that wait in buffers of Shuffle, Prefetch and Map. Halts their threads meanwhile.
+  // Returns the position as bytes for Restore. It is a few bytes if all sources have random access. Otherwise it also
+  // holds the elements that wait in the buffers of Shuffle, Prefetch and Map. The stages' threads halt during the call.
   std::string Save();
-  // Goes to a position saved by an iterator over a dataset that was described alike (another process will do): the
-  // elements that follow are exactly those that the saved iterator would have yielded, also where a shuffle had no
-  // seed. Throws InvalidArgumentError for the position of another pipeline, DataLossError for damaged bytes.
+  // Goes to a position that Save returned. The saved iterator may be of another process, but its dataset must have the
+  // same ToString(). The elements that follow are exactly those that the saved iterator would have yielded, even if a
+  // shuffle has no seed. Throws InvalidArgumentError for the position of another pipeline, DataLossError for damaged
+  // bytes.
   void Restore(std::string_view position);
 
   const ElementSpec& element_spec() const;
@@ -56,38 +61,43 @@ class Iterator {
   std::unique_ptr<StageIterator> stage_;
 };
 
-struct MapOptions {
-  // Calls under way at once, on threads of the iterator; the order of elements stays. 1: on the caller's thread.
+// The options of Dataset::Map.
+struct COHORT_EXPORT MapOptions {
+  // How many calls may run at once, on threads of the iterator. Elements keep their order. 1 means on the caller's
+  // thread.
   int num_parallel_calls = 1;
 };
-struct InterleaveOptions {
+// The options of Dataset::Interleave, which set the order in which inner datasets are read.
+struct COHORT_EXPORT InterleaveOptions {
   int cycle_length = 4;  // inner datasets that are open at once
-  int block_length = 1;  // elements taken from one before the next has its turn
+  int block_length = 1;  // elements taken from one inner dataset before the next one is read
 };
 
-// Functions of the host. Called on threads of the iterator where calls are parallel, so they have to be thread-safe
-// there. A dataset that has one cannot be serialised; those of graphs can.
+// Functions of this process. They must be thread-safe if Map makes parallel calls. A dataset that calls them cannot be
+// serialized; use a function of a graph for that.
 using HostMap = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 using HostPredicate = std::function<bool(const std::vector<Tensor>&)>;
 using HostDatasetFunction = std::function<Dataset(const std::vector<Tensor>&)>;
 
-// Cheap to copy. All stages throw InvalidArgumentError for parameters that make no sense.
-class Dataset {
+// Describes input as stages over sources. Cheap to copy, immutable, thread-safe. Every function that adds a stage
+// throws InvalidArgumentError for invalid parameters.
+class COHORT_EXPORT Dataset {
  public:
-  // The slices of the tensors along axis 0, which has the same size in all. Shares the tensors' bytes.
+  // The elements are the slices of the tensors along axis 0, whose size must be equal in all tensors. The dataset
+  // shares the tensors' bytes.
   static Dataset FromTensorSlices(std::vector<Tensor> tensors);
-  // One element.
+  // The tensors are the dataset's only element.
   static Dataset FromTensors(std::vector<Tensor> tensors);
-  // int64 scalars start, start + step, ... below (or, for a negative step, above) stop.
+  // The elements are the int64 scalars start, start + step, ... before `stop`.
   static Dataset Range(int64_t start, int64_t stop, int64_t step = 1);
   static Dataset Range(int64_t stop) { return Range(0, stop); }
-  // Elements with the components of all, in order; ends with the shortest.
+  // Element i has the components of element i of every dataset, in order. The result ends with the shortest dataset.
   static Dataset Zip(const std::vector<Dataset>& datasets);
 
   Dataset Concatenate(const Dataset& other) const;
-  // Draws from a buffer of `buffer_size` elements. With a seed (which counts modulo 2^31 - 1) the order is TensorFlow's
-  // for the same seed, where that has no global one. `reshuffle_each_iteration`: each pass of a Repeat, and each epoch
-  // of IteratorOptions, has its own order.
+  // Yields elements drawn at random from a buffer of `buffer_size` elements. With a seed (taken modulo 2^31 - 1), the
+  // order is TensorFlow's for the same seed and no global seed. If `reshuffle_each_iteration`, each pass of a Repeat
+  // and each epoch of IteratorOptions has its own order.
   Dataset Shuffle(int64_t buffer_size, std::optional<int64_t> seed = std::nullopt,
                   bool reshuffle_each_iteration = true) const;
   Dataset Repeat(int64_t count = -1) const;  // -1: endlessly
@@ -95,38 +105,41 @@ class Dataset {
   Dataset Unbatch() const;
   Dataset Take(int64_t count) const;  // -1: all
   Dataset Skip(int64_t count) const;  // -1: all
-  // Elements whose index modulo `num_shards` is `index`; both kShardHint (auto_shard.h): decided by AutoShard.
+  // Yields the elements whose index modulo `num_shards` is `index`. If both are kShardHint (auto_shard.h), AutoShard
+  // replaces them.
   Dataset Shard(int64_t num_shards, int64_t index) const;
-  // Keeps the elements of the first whole pass: in memory, for all iterators of this description, or in the file
-  // `<filename>.cache`, where a later process finds them too.
+  // Keeps the elements of the first complete pass. They are kept in memory, for all iterators of this description, or
+  // in the file `<filename>.cache`, which a later process uses too.
   Dataset Cache(const std::string& filename = "") const;
-  // A thread of the iterator keeps up to `buffer_size` elements ready (-1: chosen by us; 0: no thread).
+  // A thread of the iterator keeps up to `buffer_size` elements ready. -1: Cohort chooses the size. 0: there is no
+  // thread.
   Dataset Prefetch(int64_t buffer_size = -1) const;
-  // A function of a graph (graph/function.h), or the body of one, whose arguments are the components. Such a dataset
-  // can be serialised. Run on the iterator's threads, one core a call.
+  // Applies a function of a graph (graph/function.h) to each element. Its arguments are the element's components. Such
+  // a dataset can be serialized. Each call uses one core.
   Dataset Map(const FunctionBody& body, const MapOptions& options = {}) const;
   Dataset Map(std::shared_ptr<const Function> function, const MapOptions& options = {}) const;
-  // The function has one result, a bool scalar.
+  // Keeps the elements for which the function returns true. It must return one bool scalar.
   Dataset Filter(const FunctionBody& body) const;
   Dataset Filter(std::shared_ptr<const Function> function) const;
-  // The inner datasets are the slices of the function's results along axis 0.
+  // Reads from several inner datasets in turn. The function makes one of each element: the slices of its results along
+  // axis 0.
   Dataset Interleave(const FunctionBody& body, const InterleaveOptions& options = {}) const;
   Dataset Interleave(std::shared_ptr<const Function> function, const InterleaveOptions& options = {}) const;
-  // `output_spec`: what the function yields; it is checked.
+  // `output_spec`: dtypes and shapes of what the function returns. Each result is checked against it.
   Dataset Map(HostMap function, ElementSpec output_spec, const MapOptions& options = {}) const;
   Dataset Filter(HostPredicate predicate) const;
-  // `output_spec`: of the inner datasets.
+  // `output_spec`: dtypes and shapes of the elements of the inner datasets.
   Dataset Interleave(HostDatasetFunction function, ElementSpec output_spec,
                      const InterleaveOptions& options = {}) const;
 
   const ElementSpec& element_spec() const;
-  // Number of elements, kInfiniteCardinality or kUnknownCardinality.
+  // Returns the number of elements, kInfiniteCardinality or kUnknownCardinality.
   int64_t Cardinality() const;
   std::unique_ptr<Iterator> MakeIterator(const IteratorOptions& options = {}) const;
-  // The pipeline: "Range(0, 10, 1).Shuffle(10, seed=3).Batch(4)".
+  // Returns the pipeline as text: "Range(0, 10, 1).Shuffle(10, seed=3).Batch(4)".
   std::string ToString() const;
 
-  // For stages (data/stages/stage.h).
+  // Used by the stages (data/stages/stage.h).
   explicit Dataset(std::shared_ptr<const DatasetNode> node) : node_(std::move(node)) {}
   const std::shared_ptr<const DatasetNode>& node() const { return node_; }
 

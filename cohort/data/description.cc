@@ -1,3 +1,6 @@
+// Reads and writes descriptions of datasets. DescriptionWriter::Node writes a stage's kind, its inputs and then its
+// parameters. DescriptionReader::Node finds the kind in the table Kinds(), reads the inputs, and lets the kind's
+// function read the parameters and make the stage. To add a stage, add a row to Kinds().
 #include "cohort/data/description.h"
 
 #include <cstring>
@@ -23,7 +26,7 @@ using Inputs = std::vector<NodePtr>;
       StrCat("[data] expected a function that this program knows; got '", kind, "' in the description of a dataset"));
 }
 
-// Of elements of `spec`.
+// `spec` is that of the elements that the function gets.
 std::shared_ptr<const ElementFunction> ReadElementFunction(DescriptionReader& in, const ElementSpec& spec) {
   const std::string kind = in.String();
   if (kind == "Graph") return ReadGraphFunction(in, spec);

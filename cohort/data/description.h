@@ -1,5 +1,5 @@
-// Descriptions of datasets as bytes: what runs elsewhere is shipped so. Tensors stay outside, referred to by a hash of
-// their contents, so that they travel once a task and by the way of bulk.
+// Writes and reads descriptions of datasets as bytes, so that a dataset can run in another process. Tensors are not in
+// the bytes: a hash of its contents stands for each tensor. So a tensor is sent once to each task, as bulk.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,13 @@
 
 namespace cohort::data {
 
+// Writes one description. Each stage writes its parameters with it. Not thread-safe.
 class DescriptionWriter {
  public:
   void Int(int64_t value);
   void String(std::string_view text) { bytes_.String(text); }
   void Spec(const ElementSpec& spec);
-  // Refers to the tensor, of which it keeps a copy (sharing the bytes).
+  // Writes the tensor's hash. Keeps the tensor for TakeTensors; the copy shares the bytes.
   void TensorReference(const Tensor& tensor);
   void Node(const DatasetNode& node);
 
@@ -31,12 +32,14 @@ class DescriptionWriter {
   std::map<uint64_t, Tensor> tensors_;
 };
 
+// Reads what a DescriptionWriter has written. Requires: `bytes` outlive the reader. Each function throws DataLossError
+// or InvalidArgumentError if the bytes are not a description. Not thread-safe.
 class DescriptionReader {
  public:
   using TensorLookup = std::function<Tensor(uint64_t hash)>;
   DescriptionReader(std::string_view bytes, TensorLookup lookup) : in_(bytes), lookup_(std::move(lookup)) {}
   int64_t Int();
-  // Throws DataLossError for a number outside of [low, high].
+  // Throws DataLossError for a number below `low` or above `high`.
   int64_t Int(int64_t low, int64_t high);
   bool Bool() { return Int(0, 1) != 0; }
   std::string String() { return in_.String(); }
@@ -52,7 +55,7 @@ class DescriptionReader {
   int depth_ = 0;
 };
 
-// Of dtype, shape and contents (SplitMix64's mixing over words of 8 bytes).
+// Returns a hash of dtype, shape and contents. It mixes words of 8 bytes as SplitMix64 does.
 uint64_t HashTensor(const Tensor& tensor);
 
 }  // namespace cohort::data

@@ -7,7 +7,7 @@
 namespace cohort::data {
 namespace {
 
-// Takes seeds from *next on.
+// Returns `node` with the seeds from *next on, and moves *next after those that it has used.
 NodePtr Reseeded(const NodePtr& node, const uint64_t** next) {
   std::vector<NodePtr> inputs;
   for (const NodePtr& input : node->inputs()) inputs.push_back(Reseeded(input, next));

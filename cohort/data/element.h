@@ -1,37 +1,40 @@
-// Element: what a dataset yields, a list of tensors. ElementSpec: the dtypes and, as far as they are known, the shapes
-// of every element of a dataset.
+// Element: a list of tensors, which a dataset yields. ElementSpec: the dtypes, and the known parts of the shapes, of
+// every element of a dataset. A tensor of an element is called a component.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort::data {
 
 using Element = std::vector<Tensor>;
 
-struct TensorSpec {
+// The dtype and the shape of one component. Unknown dimensions of the shape stay unknown.
+struct COHORT_EXPORT TensorSpec {
   DType dtype = DType::kInvalid;
   Shape shape;
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
 using ElementSpec = std::vector<TensorSpec>;
 
-// Counts of elements that are not numbers (TensorFlow's values).
+// Special values of Dataset::Cardinality(). They are TensorFlow's.
 inline constexpr int64_t kInfiniteCardinality = -1;
 inline constexpr int64_t kUnknownCardinality = -2;
 
-ElementSpec SpecOf(const Element& element);
-// "(float32[?,3], int64[])".
-std::string ToString(const ElementSpec& spec);
-// Whether every element of `spec` has the dtypes of `required` and fits its shapes as far as both are known.
-bool IsCompatible(const ElementSpec& spec, const ElementSpec& required);
-// Throws InvalidArgumentError that shows both where `element` has other dtypes than `spec` or does not fit its shapes.
-void CheckElement(const Element& element, const ElementSpec& spec);
-// A batch of no examples: zero rows of each component. Throws InvalidArgumentError where the rest of a shape is not
-// known; `caller` ("[keras/fit]") begins its message.
-Element WithoutRows(const ElementSpec& spec, const std::string& caller);
+COHORT_EXPORT ElementSpec SpecOf(const Element& element);
+// Returns for example "(float32[?,3], int64[])".
+COHORT_EXPORT std::string ToString(const ElementSpec& spec);
+// Returns true if `spec` has the dtypes of `required`, and its shapes are equal to those of `required` in all
+// dimensions that both know.
+COHORT_EXPORT bool IsCompatible(const ElementSpec& spec, const ElementSpec& required);
+// Throws InvalidArgumentError that shows both specs if `element` does not have the dtypes and shapes of `spec`.
+COHORT_EXPORT void CheckElement(const Element& element, const ElementSpec& spec);
+// Returns a batch without examples: each component has 0 rows. Throws InvalidArgumentError if a dimension other than
+// the first is not known; its message begins with `caller` ("[keras/fit]").
+COHORT_EXPORT Element WithoutRows(const ElementSpec& spec, const std::string& caller);
 
 }  // namespace cohort::data

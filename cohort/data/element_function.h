@@ -1,4 +1,5 @@
-// ElementFunction: what Map and Filter apply to an element. DatasetFunction: what Interleave makes of one.
+// ElementFunction: the function that Map or Filter applies to each element. DatasetFunction: the function that makes a
+// dataset of each element for Interleave.
 #pragma once
 
 #include <memory>
@@ -9,30 +10,31 @@
 
 namespace cohort::data {
 
-// Immutable, thread-safe.
+// Makes one element of another. Immutable and thread-safe. Owned by the stage that calls it.
 class ElementFunction {
  public:
   virtual ~ElementFunction() = default;
   virtual Element Call(const Element& element) const = 0;
   virtual const ElementSpec& output_spec() const = 0;
   virtual std::string ToString() const = 0;
-  // The function's kind and parameters, as ReadElementFunction (description.cc) reads them. Throws
+  // Writes the function's kind and parameters, which ReadElementFunction (description.cc) reads. Throws
   // FailedPreconditionError for a function of the host.
   virtual void Write(DescriptionWriter* out) const = 0;
 };
 
+// Makes a dataset of an element. Immutable and thread-safe. Owned by the stage that calls it.
 class DatasetFunction {
  public:
   virtual ~DatasetFunction() = default;
   virtual NodePtr Call(const Element& element) const = 0;
-  // False where no dataset that it makes reads files, whatever the element.
+  // Returns false if none of the datasets that it makes can read files.
   virtual bool MayReadFiles() const = 0;
   virtual const ElementSpec& output_spec() const = 0;
   virtual std::string ToString() const = 0;
   virtual void Write(DescriptionWriter* out) const = 0;
 };
 
-// What ParseExampleDataset applies, by what its Write wrote after its kind (parse_example.cc).
+// Reads the function of a ParseExampleDataset after its kind has been read (parse_example.cc).
 class DescriptionReader;
 std::shared_ptr<const ElementFunction> ReadParseExample(DescriptionReader& in);
 

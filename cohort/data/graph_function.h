@@ -1,5 +1,6 @@
-// Functions of graphs (graph/function.h) as what datasets apply. They run on one CPU device of their own, one call on
-// one thread; their state, if the body has any, is the description's.
+// Makes functions of graphs (graph/function.h) usable in datasets. Each such function has a session of its own with one
+// thread, so a call runs on the caller's thread. Variables of the body belong to the description and are shared by its
+// iterators.
 #pragma once
 
 #include <memory>
@@ -9,18 +10,18 @@
 
 namespace cohort::data {
 
-// A function of arguments as in `spec`, one a component. Throws what graph/function.h says.
+// Returns a function of the given body with one argument for each component of `spec`. Throws as graph/function.h says.
 std::shared_ptr<const Function> FunctionOf(const char* name, const ElementSpec& spec, const FunctionBody& body);
 
-// The element of its results. Throws InvalidArgumentError where elements of `spec` are no arguments of it or it has no
-// results, and what making its kernels throws.
+// The returned function's results are the new element. Throws InvalidArgumentError if elements of `spec` do not fit its
+// arguments or if it has no results, and what making its kernels throws.
 std::shared_ptr<const ElementFunction> GraphElementFunction(std::shared_ptr<const Function> function,
                                                             const ElementSpec& spec);
-// The slices of its results along axis 0.
+// The datasets that it makes are the slices of the function's results along axis 0.
 std::shared_ptr<const DatasetFunction> GraphSlicesFunction(std::shared_ptr<const Function> function,
                                                            const ElementSpec& spec);
 
-// By what their Write wrote after its kind.
+// Each reads the function after its kind has been read. `spec` is that of the elements that it gets.
 std::shared_ptr<const ElementFunction> ReadGraphFunction(DescriptionReader& in, const ElementSpec& spec);
 std::shared_ptr<const DatasetFunction> ReadGraphSlices(DescriptionReader& in, const ElementSpec& spec);
 

@@ -14,7 +14,7 @@ constexpr uint64_t kPositionVersion = 1;
 
 }  // namespace
 
-// The seeds that a restored position brought stay with the iterator: its next position has to carry them.
+// The seeds of a restored position stay with the iterator, because its next position must have them, too.
 struct Iterator::Seeds {
   std::shared_ptr<const std::map<const DatasetNode*, uint64_t>> restored;
 };

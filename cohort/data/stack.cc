@@ -19,7 +19,8 @@ void CopyInto(const Tensor& part, int64_t at, Tensor* out) {
   }
 }
 
-// Component `component` of all elements behind one another, `rows` rows of the first one's shape without `skip` axes.
+// Joins component `component` of all elements. The result has `rows` rows of the first one's shape without its first
+// `skip` axes.
 Tensor Join(const std::vector<Element>& elements, size_t component, int64_t rows, int skip) {
   const Tensor& first = elements.front()[component];
   const Shape row = first.shape().Sub(skip, first.shape().rank());

@@ -1,4 +1,4 @@
-// Elements stacked to a batch and cut apart again.
+// Joins elements to batches, and cuts batches apart.
 #pragma once
 
 #include <vector>
@@ -7,22 +7,24 @@
 
 namespace cohort::data {
 
-// Component i of the result is [elements.size(), shape of component i]. Throws InvalidArgumentError where components
-// have different shapes. There has to be one element at least.
+// Makes one batch of elements: component i has shape [elements.size(), shape of component i]. Throws
+// InvalidArgumentError if the shapes of a component differ. Requires: there is at least one element.
 Element Stack(const std::vector<Element>& elements);
 
-// Batches one after another: component i is [sum of rows, ...]. Throws as Stack. There has to be one batch at least.
+// Joins batches, one after another: component i has shape [sum of rows, ...]. Throws as Stack. Requires: there is at
+// least one batch.
 Element ConcatenateRows(const std::vector<Element>& batches);
 
-// Components [n, ...] of the batch cut to rows [begin, end), sharing the bytes.
+// Returns rows [begin, end) of each component [n, ...]. The result shares the bytes of `batch`.
 Element SliceRows(const Element& batch, int64_t begin, int64_t end);
-// Row `index` of each component, without the axis of rows.
+// Returns row `index` of each component, without the first axis.
 Element Row(const Element& batch, int64_t index);
-// The first dimension that all components have. Throws InvalidArgumentError where there is none or they differ.
+// Returns the size of axis 0, which all components share. Throws InvalidArgumentError if a component is a scalar or if
+// the sizes differ.
 int64_t NumRows(const Element& batch);
-// Spec of a row of batches of `spec`. Throws InvalidArgumentError for a component that is a scalar.
+// Returns the spec of one row of a batch of `spec`. Throws InvalidArgumentError if a component is a scalar.
 ElementSpec RowSpec(const ElementSpec& spec);
-// Spec of batches with `rows` rows (-1: unknown) of elements of `spec`.
+// Returns the spec of a batch of `rows` elements of `spec`. -1: the number of rows is not known.
 ElementSpec BatchSpec(const ElementSpec& spec, int64_t rows);
 
 }  // namespace cohort::data

@@ -1,4 +1,4 @@
-// CancellationManager: one for each step; when the step fails or is cancelled, what still waits is told why.
+// CancellationManager: tells everything that waits within one step that the step has failed or was cancelled.
 #pragma once
 
 #include <atomic>
@@ -11,22 +11,24 @@
 
 namespace cohort {
 
-// Thread-safe. Callbacks run on the thread that cancels, outside the lock, each once.
+// Tells waiting code that its step has failed or was cancelled. The step owns it and uses it again for later steps.
+// Thread-safe. Cancel calls each callback once, on the calling thread and without a lock.
 class CancellationManager {
  public:
   using Token = uint64_t;
   static constexpr Token kAlreadyCancelled = 0;
 
-  // kAlreadyCancelled, and `callback` is not kept, when Cancel() was called before.
+  // Keeps `callback` until Deregister or Cancel. Returns kAlreadyCancelled, and does not keep `callback`, if Cancel was
+  // called before.
   Token Register(std::function<void(const Status&)> callback);
-  // False when the callback has run or is running on another thread.
+  // Returns false if the callback has run or is running on another thread.
   bool Deregister(Token token);
-  // The first call wins; later ones do nothing.
+  // Sets the status and calls the callbacks. Only the first call has an effect. An OK status becomes CancelledError.
   void Cancel(const Status& why);
-  // Cheap: an executor asks between any two kernels.
+  // Returns whether Cancel was called. It is cheap: executors call it before each kernel.
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
   Status status() const;
-  // For the next step. No callback may be registered.
+  // Makes it ready for the next step. Throws InternalError if a callback is registered.
   void Reset();
 
  private:
@@ -34,7 +36,7 @@ class CancellationManager {
   std::map<Token, std::function<void(const Status&)>> callbacks_ COHORT_GUARDED_BY(mu_);
   Token next_ COHORT_GUARDED_BY(mu_) = 1;
   Status why_ COHORT_GUARDED_BY(mu_);
-  std::atomic<bool> cancelled_{false};  // whether why_ is set
+  std::atomic<bool> cancelled_{false};  // true if why_ is set
 };
 
 }  // namespace cohort

@@ -1,4 +1,5 @@
-// Device: a place where kernels run - its name, its memory, its compute thread.
+// Device: a device on which kernels run, with its memory, its streams and its compute thread. DeviceSet: the devices of
+// one task.
 #pragma once
 
 #include <cstdint>
@@ -21,60 +22,63 @@ namespace cohort {
 
 class Backend;
 
-// What a task owns once and all its devices share.
+// The objects that all devices of a task share. Each task has one TaskResources.
 struct TaskResources {
   ResourceManager resources;
   UpdateGate update_gate;
 };
 
-// Thread-safe. Belongs to a DeviceSet; kernels may keep a reference as long as their executable lives.
+// The base of all devices. A DeviceSet owns it. Kernels may use it as long as their executable exists. Thread-safe.
 class Device {
  public:
-  // `intra_op_threads` is how many threads a kernel may use on the compute thread. `backend` and `allocator` must
-  // outlive the device. Throws InvalidArgumentError for a name that is not full and for fewer threads than one.
+  // `intra_op_threads` is the number of threads that a kernel may use on the compute thread. `backend` and `allocator`
+  // must live longer than the device. Throws InvalidArgumentError if the name is not full, or if `intra_op_threads` is
+  // less than 1.
   Device(const Backend& backend, DeviceAttributes attributes, Allocator& allocator, std::shared_ptr<TaskResources> task,
          int intra_op_threads);
   virtual ~Device();
 
   const Backend& backend() const { return backend_; }
   const DeviceAttributes& attributes() const { return attributes_; }
-  const std::string& name() const { return name_; }  // full text form
+  const std::string& name() const { return name_; }  // the full name as text
   const std::string& type() const { return attributes_.type; }
   Allocator& allocator() const { return allocator_; }
   TaskResources& task() const { return *task_; }
   ResourceManager& resources() const { return task_->resources; }
   int intra_op_threads() const { return intra_op_threads_; }
-  // The one thread on which kernels may use several threads. Kernels elsewhere run on one core (see OneThreadScope).
-  // Started by the first call.
+  // Returns the one thread on which a kernel may use several threads (an OpenMP team). On other threads kernels use one
+  // core (see OneThreadScope). The first call starts the thread.
   ThreadPool& compute_thread();
 
-  // Copies between this device's memory and the host's, complete when they return. Here they share the bytes.
+  // Copy a tensor between this device's memory and the host's. The copy is complete when they return. The base class
+  // returns the tensor itself, because its memory is the host's.
   virtual Tensor CopyToHost(const Tensor& value);
   virtual Tensor CopyFromHost(const Tensor& value);
 
-  // The streams of a device whose kernels enqueue their work and return; null on any other device. All sessions share
-  // them. Outputs of kernels are valid in the order of the compute stream, and memory of the device is reused in its
-  // order. Copies have streams of their own.
+  // The streams of a device whose kernels enqueue their work and return; nullptr on any other device. All sessions
+  // share them. Outputs of kernels are valid in the order of the compute stream. Memory of the device is freed and
+  // reused in this order too. Copies to and from the host have streams of their own.
   virtual Stream* compute_stream() { return nullptr; }
   virtual Stream* to_host_stream() { return nullptr; }
   virtual Stream* from_host_stream() { return nullptr; }
-  // Copies `value` to host memory behind the work that is on the compute stream now, and calls `done` once: on the
-  // thread of RunOnHost, or before CopyToHostAsync returns if the value lies in host memory.
+  // Copies `value` to host memory after the work that is on the compute stream now. Then calls `done` once, on the
+  // thread of RunOnHost. If `value` lies in host memory, calls `done` before it returns.
   using CopyDone = std::function<void(const Status&, Tensor)>;
   virtual void CopyToHostAsync(const Tensor& value, CopyDone done);
-  // Returns a copy of `value`, which lies in host memory, that is valid in the order of the compute stream.
+  // Returns a copy of `value` in device memory, which is valid in the order of the compute stream. Requires: `value`
+  // lies in host memory.
   virtual Tensor CopyFromHostAsync(const Tensor& value);
-  // Runs `work` on the compute thread. For what an event's callback must not do itself.
+  // Runs `work` on the compute thread. The callback of a StreamEvent uses it for work that it must not do itself.
   void RunOnHost(std::function<void()> work) { compute_thread().Schedule(std::move(work)); }
 
  protected:
-  // Returns what the compute thread runs first.
+  // Returns a function that the compute thread runs first.
   virtual std::function<void()> ComputeThreadSetup() const;
 
  private:
   friend class OneThreadScope;
-  // Limits parallel regions that the calling thread opens to one thread. Returns what RestoreThreads needs to undo it,
-  // 0 if there is nothing to undo.
+  // Makes parallel regions that the calling thread opens use one thread. Returns a number for RestoreThreads, which
+  // undoes it, or 0 if there is nothing to undo.
   virtual int LimitToOneThread() { return 0; }
   virtual void RestoreThreads(int /*limited*/) {}
 
@@ -88,8 +92,8 @@ class Device {
   std::unique_ptr<ThreadPool> compute_thread_;
 };
 
-// While it lives, kernels of `device` that run on this thread use this thread alone, whatever team the thread would get
-// otherwise. For threads other than the compute thread.
+// Makes kernels of `device` that run on the calling thread use one thread only, as long as the scope exists. Threads
+// other than the compute thread use it. Belongs to the thread that made it.
 class OneThreadScope {
  public:
   // Does nothing unless `active`.
@@ -105,12 +109,13 @@ class OneThreadScope {
   const int limited_;
 };
 
-// The devices of one task, by full name.
+// The devices of one task. It owns them. It never changes, and all threads may read it.
 class DeviceSet {
  public:
   explicit DeviceSet(std::vector<std::unique_ptr<Device>> devices) : devices_(std::move(devices)) {}
   const std::vector<std::unique_ptr<Device>>& devices() const { return devices_; }
-  // Null where there is none.
+  // Return the first device that has the name, or nullptr if there is none. An absent part of `name` matches
+  // everything.
   Device* Find(const std::string& full_name) const;
   Device* Find(const DeviceName& name) const;
 
@@ -118,9 +123,10 @@ class DeviceSet {
   std::vector<std::unique_ptr<Device>> devices_;
 };
 
-// Of device number `id` of a type on a task (replica 0 where the name has none), with a new incarnation.
+// Returns the attributes of device number `id` of a type on a task, with a new incarnation. The replica is 0 if
+// `task_name` has none.
 DeviceAttributes AttributesOf(const DeviceName& task_name, const std::string& type, int id);
-// A random incarnation, never 0.
+// Returns a random number that is not 0.
 uint64_t NewIncarnation();
 
 }  // namespace cohort

@@ -1,4 +1,4 @@
-// Calling a function of the graph's library from a kernel. Implemented in runtime/.
+// How a kernel calls a function of the graph's library. runtime/ implements these interfaces.
 #pragma once
 
 #include <functional>
@@ -14,27 +14,28 @@ namespace cohort {
 
 class KernelContext;
 
-// The body of a function, made ready for one device. Thread-safe.
+// A function that is compiled for one device. Its FunctionCompiler owns it. Thread-safe.
 class CompiledFunction {
  public:
   using Done = std::function<void(const Status&, std::vector<Tensor> results)>;
 
   virtual ~CompiledFunction() = default;
   virtual const std::string& name() const = 0;
-  // Runs the body once, within the step and for the kernel of `ctx`, which stays valid until `done` is called: once, on
-  // any thread, perhaps before CallAsync returns. Arguments and results lie in host or device memory, whichever; the
-  // body may write into an argument that nobody else holds. A failure has cancelled the step, and its status names the
-  // function and the node in it.
+  // Runs the function once, within the step of `ctx`. Calls `done` once, on any thread, perhaps before CallAsync
+  // returns. `ctx` must stay valid until then. Arguments and results may lie in host memory or in device memory. The
+  // function may write into an argument that nothing else holds. If the function fails, it has cancelled the step. The
+  // status then names the function and the node.
   virtual void CallAsync(const KernelContext& ctx, StepMode mode, std::vector<Tensor> args, Done done) = 0;
 };
 
-// For the constructors of kernels.
+// Compiles functions for kernels, which call it in their constructors. It belongs to the executable whose kernels use
+// it.
 class FunctionCompiler {
  public:
   virtual ~FunctionCompiler() = default;
-  // The function `name`, which an attribute of `caller` names; made ready once, and valid as long as the compiler.
-  // Throws NotFoundError where the library lacks it, InvalidArgumentError for one that calls itself, and what making
-  // its kernels throws.
+  // Returns the compiled function `name`, which an attribute of `caller` names. Compiles each function once. The result
+  // is valid as long as the compiler. Throws NotFoundError if the library lacks the function, InvalidArgumentError if
+  // the function calls itself, and what the constructors of its kernels throw.
   virtual CompiledFunction& Compile(const Node& caller, const std::string& name) = 0;
 };
 

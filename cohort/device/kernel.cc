@@ -1,3 +1,4 @@
+// How a kernel gets its outputs (in new memory, or in the memory of an input), and the registry of kernels.
 #include "cohort/device/kernel.h"
 
 #include <atomic>
@@ -12,8 +13,8 @@ Allocator& OutputAllocator(const Node& node, int output, Allocator& allocator) {
   return node.output_arg(output).host_memory ? HostAllocator() : allocator;
 }
 
-// Whether `input` can become a tensor of `bytes` bytes of `space` in place. Elements that are objects (size
-// 0) cannot.
+// Returns whether a tensor of `bytes` bytes of `space` can use the memory of `input`. It cannot if the elements are
+// objects (size 0).
 bool CanForward(const Tensor& input, size_t bytes, MemorySpace space) {
   return input.OwnsBufferAlone() && input.raw_data() == input.buffer()->data() && input.bytes() == bytes &&
          DTypeSize(input.dtype()) != 0 && input.space() == space;
@@ -51,8 +52,8 @@ Tensor& KernelContext::ForwardInputOrAllocate(std::initializer_list<int> input_i
   if (element != 0 && count >= 0) {
     for (const int index : input_indices) {
       const int32_t slot = input_slots_[static_cast<size_t>(index)];
-      // Acquire: what another consumer of the slot has read on its thread, it has read before it gave the
-      // slot up.
+      // Acquire: another consumer of the slot may have read it on another thread. That consumer has read it before it
+      // gave up its use.
       if (std::atomic_ref<int32_t>(uses_[slot]).load(std::memory_order_acquire) != 1) continue;
       if (!CanForward(slots_[slot], static_cast<size_t>(count) * element, allocator.space())) continue;
       // The slot keeps its tensor, so that the kernel can still read its input through it.

@@ -1,4 +1,4 @@
-// OpKernel: what an op does on a device. KernelContext: all that a kernel may touch while it runs.
+// OpKernel: computes an op on a device. KernelContext: everything that a kernel may use while it runs.
 #pragma once
 
 #include <functional>
@@ -19,10 +19,12 @@
 
 namespace cohort {
 
+// The argument of a kernel: its inputs, its outputs, its device and its step. The executor makes it for one execution
+// of one node. Only the thread that runs the kernel uses it, or for an AsyncOpKernel the code that computes its result.
 class KernelContext {
  public:
-  // Used by the executor. `slots` hold one tensor an output of the plan; `uses` says how many uses each still has.
-  // `input_slots` says which slots are the kernel's inputs.
+  // Used by the executor. `slots` hold a tensor for each output of the plan's nodes. `uses` says for each slot how many
+  // uses of it are left. `input_slots` says which slots are the kernel's inputs.
   KernelContext(const Node& node, Device& device, const StepInfo& step, Tensor* slots,
                 std::span<const int32_t> input_slots, Tensor* outputs, int32_t* uses)
       : node_(&node),
@@ -41,30 +43,31 @@ class KernelContext {
   const Tensor& input(int i) const { return slots_[input_slots_[static_cast<size_t>(i)]]; }
   int num_outputs() const { return node_->num_outputs(); }
 
-  // A new tensor as output i, of the node's dtype. The reference stays valid until the kernel ends.
+  // Makes a new tensor with the node's dtype, and makes it output i. The reference is valid until the kernel ends.
   Tensor& AllocateOutput(int i, const Shape& shape);
-  // The same, but in the memory of input `input_index` where this kernel is its last user and the bytes fit: then the
-  // output starts with the input's elements.
+  // Does the same, but uses the memory of input `input_index` if this kernel is the last to use that input and the
+  // sizes are equal. Then the output first has the input's elements.
   Tensor& ForwardInputOrAllocate(int input_index, int output_index, const Shape& shape);
-  // Tries the inputs in turn.
+  // Tries these inputs one after another.
   Tensor& ForwardInputOrAllocate(std::initializer_list<int> input_indices, int output_index, const Shape& shape);
   void SetOutput(int i, Tensor value) { outputs_[i] = std::move(value); }
-  // Returns input i. It is taken out of the plan if nothing but the `uses` uses that this kernel makes of it is left,
-  // so that the kernel may write over it; the input is undefined afterwards. Else it is shared.
+  // Returns input i. If this kernel's `uses` uses are the only ones left, removes it from the plan's slot, so the
+  // kernel may overwrite it. The input is undefined afterwards. Otherwise shares the tensor.
   Tensor TakeInput(int i, int32_t uses);
   Tensor AllocateTemp(DType dtype, const Shape& shape) { return Tensor(dtype, shape, *allocator_); }
-  // Returns "[[OP node 'NAME' on DEVICE, inputs: DTYPE[SHAPE], ...]]" and the functions that the node stands in, for
-  // messages.
+  // Returns "[[OP node 'NAME' on DEVICE, inputs: DTYPE[SHAPE], ...]]" for error messages. Adds the functions whose
+  // bodies contain the node.
   std::string Describe() const;
-  // Of the device's memory; for the kernel's own thread, until the kernel ends.
+  // Returns the allocator of the device's memory. Only the kernel's own thread may use it, and only until the kernel
+  // ends.
   Allocator& allocator() const { return *allocator_; }
-  // Used by the executor: another allocator of the same memory space.
+  // Used by the executor. Sets another allocator of the same memory space.
   void set_allocator(Allocator& allocator) { allocator_ = &allocator; }
-  // Size of the OpenMP team that this kernel may use now: 1 off the compute thread.
+  // Returns how many OpenMP threads the kernel may use now. It is 1 on every thread but the compute thread.
   int num_threads() const { return num_threads_; }
   void set_num_threads(int n) { num_threads_ = n; }
-  // For kernels that call functions: the mode of the step, and whether it is inside the task's update gate for this
-  // node's sake.
+  // For kernels that call functions: the mode of the step, and whether the step is inside the task's update gate
+  // because of this node.
   StepMode mode() const { return mode_; }
   bool in_update_gate() const { return in_update_gate_; }
   void SetCallInfo(StepMode mode, bool in_update_gate) {
@@ -86,31 +89,33 @@ class KernelContext {
   bool in_update_gate_ = false;
 };
 
-// One object a node of a plan; Compute may run in several steps at once, so members are constant after construction
-// or guarded.
+// The kernel of one node of a plan. The plan owns it. Several steps may call Compute at the same time, so members must
+// be constant after construction, or guarded by a lock.
 class OpKernel {
  public:
   virtual ~OpKernel() = default;
-  // Sets every output, or throws cohort::Error; the executor adds op, node and device to the message.
+  // Computes the outputs and sets all of them. Throws cohort::Error if it fails. The executor adds op, node and device
+  // to the message.
   virtual void Compute(KernelContext& ctx) = 0;
   virtual class AsyncOpKernel* AsAsync() { return nullptr; }
 };
 
-// A kernel that waits for something (receive, queue, barrier): it never blocks the thread.
+// A kernel that waits for something, such as a receive, a queue or a barrier. It waits without a thread.
 class AsyncOpKernel : public OpKernel {
  public:
   using Done = std::function<void(const Status&)>;
-  // `done` is called exactly once, on any thread, after the outputs are set; `ctx` stays valid until then.
+  // Starts the work and returns. Calls `done` exactly once, on any thread, when the outputs are set. `ctx` is valid
+  // until then.
   virtual void ComputeAsync(KernelContext& ctx, Done done) = 0;
   void Compute(KernelContext& ctx) final;
   AsyncOpKernel* AsAsync() final { return this; }
 };
 
-// For the constructor of a kernel: the node (attributes, dtypes, shapes) and the device it stands on.
+// The argument of a kernel's constructor: the node with its attributes, dtypes and shapes, and its device.
 struct KernelConstruction {
   const Node& node;
   Device& device;
-  FunctionCompiler* functions = nullptr;  // of ops that call functions
+  FunctionCompiler* functions = nullptr;  // for kernels that call functions
 
   template <typename T>
   const T& attr(std::string_view name) const {
@@ -120,30 +125,30 @@ struct KernelConstruction {
 
 using KernelFactory = std::function<std::unique_ptr<OpKernel>(const KernelConstruction&)>;
 
-// Where the values lie that a kernel reads and makes, on a device whose memory the host cannot read.
+// The memory in which inputs and outputs of a kernel lie, on a device whose memory the host cannot read.
 enum class KernelMemory {
-  kDevice,  // the device's memory, except for inputs and outputs that the op puts into host memory
+  kDevice,  // device memory; host memory for inputs and outputs that the op declares as host values
   kHost,    // host memory
-  kEither,  // an input may lie in either; the kernel puts an output where the plan wants it
+  kEither,  // inputs may lie in either memory; the kernel puts outputs where the plan wants them
 };
 
-// The kernels of ops: by op and device type, or one for every type of device (a host kernel). Filled once at start by
-// the explicit registration list, read-only afterwards.
+// The kernels of all ops. A kernel is registered for an op and one device type, or as a host kernel for every device
+// type. cohort/registration.h fills it once at the start. After that it never changes, and all threads may read it.
 class KernelRegistry {
  public:
   static KernelRegistry& Global();
-  // Throws AlreadyExistsError if there is one.
+  // Throws AlreadyExistsError if the op has a kernel for this device type.
   void Register(const std::string& op, const std::string& device_type, KernelFactory factory);
-  // Registers class K, whose constructor takes a KernelConstruction.
+  // Registers the class K. Its constructor takes a KernelConstruction.
   template <typename K>
   void Register(const std::string& op, const std::string& device_type) {
     Register(op, device_type,
              [](const KernelConstruction& c) -> std::unique_ptr<OpKernel> { return std::make_unique<K>(c); });
   }
-  // A kernel that is a function of its context.
+  // Registers a kernel that is a function of its context.
   void RegisterFn(const std::string& op, const std::string& device_type, void (*fn)(KernelContext&));
-  // Registers a host kernel: it serves every type of device that has no kernel of its own for the op. `memory` is kHost
-  // or kEither.
+  // Registers a host kernel. It serves every device type that has no kernel of its own for the op. `memory` must be
+  // kHost or kEither.
   void RegisterHost(const std::string& op, KernelFactory factory, KernelMemory memory = KernelMemory::kHost);
   template <typename K>
   void RegisterHost(const std::string& op, KernelMemory memory = KernelMemory::kHost) {
@@ -151,13 +156,15 @@ class KernelRegistry {
         op, [](const KernelConstruction& c) -> std::unique_ptr<OpKernel> { return std::make_unique<K>(c); }, memory);
   }
   void RegisterHostFn(const std::string& op, void (*fn)(KernelContext&), KernelMemory memory = KernelMemory::kHost);
-  // Whether the type has a kernel for the op. A host kernel counts for every type.
+  // Returns whether devices of the type have a kernel for the op. A host kernel counts for every type.
   bool Has(std::string_view op, std::string_view device_type) const;
-  // Returns where the kernel that Create makes has its values; kDevice if there is none.
+  // Returns where the inputs and outputs of the kernel lie that Create would make. Returns kDevice if there is no
+  // kernel.
   KernelMemory MemoryOf(std::string_view op, std::string_view device_type) const;
-  // Throws NotFoundError that names op, node, device type and the types that have one.
+  // Returns a new kernel for the node. Throws NotFoundError if there is none; the message names op, node, device type,
+  // and the device types that have a kernel for the op.
   std::unique_ptr<OpKernel> Create(const KernelConstruction& construction) const;
-  // Returns the ops that have a kernel of the type's own.
+  // Returns the ops that have a kernel registered for this device type.
   std::vector<std::string> OpsOn(std::string_view device_type) const;
   // Returns the ops that have a host kernel.
   std::vector<std::string> HostOps() const;

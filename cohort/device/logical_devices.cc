@@ -1,3 +1,5 @@
+// Keeps one entry for each physical device: whether it is visible, and how many logical devices share it. Every Set
+// function first checks that nothing has used devices yet (Fix).
 #include "cohort/device/logical_devices.h"
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 namespace cohort {
 namespace {
 
-// The facts of a node that is about to run.
+// What is known of a node that is about to run.
 class RuntimeFacts final : public InputFacts {
  public:
   explicit RuntimeFacts(const KernelContext& ctx) : ctx_(ctx) {}
@@ -38,7 +38,8 @@ class RuntimeFacts final : public InputFacts {
   }
 
  private:
-  // An input that the op wants in device memory counts as unknown on every device, so that the result is the same.
+  // An input that the op wants in device memory counts as unknown on every device. So the result is the same on all
+  // devices.
   bool IsReadable(int i) const { return ctx_.node().input_arg(i).host_memory && ctx_.input(i).space().is_host(); }
 
   const VariableResource* VariableAt(int i) const {

@@ -1,4 +1,4 @@
-// OutputShapes: the shapes of a node's outputs, known before its kernel has run.
+// OutputShapes: returns the shapes of a node's outputs before its kernel has run.
 #pragma once
 
 #include <vector>
@@ -7,10 +7,11 @@
 
 namespace cohort {
 
-// Applies the shape rule of the op of `ctx` to the tensors that are there: actual shapes and dtypes of the inputs, the
-// values of those that lie in host memory, and the variables behind handles. A kernel on a stream allocates its outputs
-// by it when it enqueues its work. A dimension that depends on data in device memory is unknown in the result; such ops
-// have the trait data_dependent_shape. Throws what the rule throws, with the node, if the inputs do not fit the op.
+// Applies the shape rule of the node's op to what is known: the shapes and dtypes of the inputs, the values of inputs
+// in host memory, and the variables of handles. A kernel on a stream allocates its outputs with these shapes when it
+// enqueues its work. A dimension that depends on data in device memory is unknown; such ops have the trait
+// data_dependent_shape. Throws what the shape rule throws if the inputs do not fit the op. Throws InternalError if the
+// rule returns a wrong number of shapes.
 std::vector<Shape> OutputShapes(const KernelContext& ctx);
 
 }  // namespace cohort

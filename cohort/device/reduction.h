@@ -1,5 +1,5 @@
-// The element loops of reductions over several tensors of one shape, which a backend offers for its device type and
-// collectives use.
+// Reductions: the loops that add (or multiply, ...) tensors of one shape. Each backend offers them for its device type,
+// and collectives use them.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,29 @@
 
 namespace cohort {
 
-// Computes out[i] = a[i] op b[i] for n elements; for MEAN (a[i] + b[i]) / divisor, for integers towards zero. Integers
-// wrap around. MIN and MAX return NaN if an operand is NaN. `out` may be `a` or `b`.
+// Computes out[i] = a[i] op b[i] for n elements. For MEAN it computes (a[i] + b[i]) / divisor, rounded towards zero for
+// integers. Integers wrap around. MIN and MAX return NaN if an operand is NaN. `out` may be the same memory as `a` or
+// `b`.
 using ReduceFn = void (*)(const void* a, const void* b, void* out, int64_t n, int64_t divisor);
 
-// What a device type offers. Both functions may be called by any thread.
+// The loops of one device type. Both functions may be called on any thread.
 struct ReductionTable {
-  // Returns the dtype in which sums of `dtype` are kept: float32 for bfloat16, else `dtype`.
+  // Returns the dtype in which sums of `dtype` are computed: float32 for bfloat16, else `dtype`.
   DType (*accumulator_of)(DType dtype) = nullptr;
-  // Returns the loop for elements of `dtype`. Each operand and the result may instead have the dtype
-  // accumulator_of(dtype). Throws UnimplementedError for dtypes that are not numbers.
+  // Returns the loop for elements of `dtype`. `a`, `b` and `out` are the dtypes of the operands and of the result; each
+  // is `dtype` or accumulator_of(dtype). Throws UnimplementedError if `dtype` is not a number.
   ReduceFn (*find)(ReduceOp op, DType dtype, DType a, DType b, DType out) = nullptr;
 };
 
-// The tables by device type. Backends fill it once at start (cohort/registration.h); it is read-only afterwards.
+// The tables of all device types. Backends fill it once at the start (cohort/registration.h). After that it never
+// changes, and all threads may read it.
 class Reductions {
  public:
   static Reductions& Global();
-  // Sets the table of a device type. A later call replaces it.
+  // Sets the table of a device type, or replaces it.
   void Register(const std::string& device_type, const ReductionTable& table);
-  // Throws FailedPreconditionError if no backend has registered the type. The table lives as long as the process.
+  // Returns the table. It lives as long as the process. Throws FailedPreconditionError if no backend has registered the
+  // type.
   const ReductionTable& Find(const std::string& device_type) const;
 
  private:

@@ -1,4 +1,4 @@
-// Rendezvous: where the two ends of an edge that crosses devices meet, within one step.
+// Rendezvous: passes the values of edges between partitions, within one step.
 #pragma once
 
 #include <cstdint>
@@ -9,22 +9,24 @@
 
 namespace cohort {
 
-// Number of a crossing edge; unique in the executable that a session makes of one (feeds, fetches) signature.
+// The number of an edge. It is unique within the executable that a session makes for one signature.
 using EdgeId = int32_t;
 
-// Thread-safe. Each edge is sent and received once a step, in either order.
+// Passes the values of one step from the partitions that send them to those that receive them. Thread-safe. Each edge
+// is sent once and received once in a step. The receiver may call before the sender. The step owns the rendezvous.
 class Rendezvous {
  public:
   using Done = std::function<void(const Status&, const Tensor&)>;
 
   virtual ~Rendezvous() = default;
-  // Never blocks; the tensor's bytes are shared, not copied.
+  // Gives the value to the receiver of the edge. Never waits. Shares the bytes of the tensor and does not copy them.
   virtual void Send(EdgeId edge, const Tensor& value) = 0;
-  // `done` runs once: at once, or on the thread that sends or aborts. It may run before RecvAsync returns.
+  // Calls `done` once with the value: before RecvAsync returns, or later on the thread that sends or aborts.
   virtual void RecvAsync(EdgeId edge, Done done) = 0;
-  // The partition has nothing runnable: what was held back to be sent together leaves now.
+  // Sends the values that Send has collected to send them together. The executor calls it when no node of the partition
+  // can run.
   virtual void Flush() {}
-  // Wakes all receivers with `why`, now and later.
+  // Calls the `done` of all present and later receivers with `why`.
   virtual void Abort(const Status& why) = 0;
 };
 

@@ -7,7 +7,7 @@
 namespace cohort {
 namespace {
 
-// The one element of a handle tensor: a std::shared_ptr<Resource>.
+// The only element of a handle tensor: a std::shared_ptr<Resource>.
 class HandleBuffer final : public Buffer {
  public:
   explicit HandleBuffer(std::shared_ptr<Resource> resource)
@@ -55,7 +55,7 @@ std::vector<std::pair<std::string, std::shared_ptr<Resource>>> ResourceManager::
 }
 
 void ResourceManager::Clear(const std::string& container) {
-  std::vector<std::shared_ptr<Resource>> dropped;  // destroyed after the lock, for a destructor may wait
+  std::vector<std::shared_ptr<Resource>> dropped;  // destroyed without the lock: a destructor may wait
   const auto first = KeyOf(container, "");
   MutexLock lock(mu_);
   auto it = resources_.lower_bound(first);

@@ -1,4 +1,5 @@
-// Resource: state that outlives a step (variables, iterators, queues). ResourceManager: all of one task, by name.
+// Resource: an object that outlives a step, such as a variable, an iterator or a queue. ResourceManager: the resources
+// of one task, by name.
 #pragma once
 
 #include <atomic>
@@ -14,20 +15,22 @@
 
 namespace cohort {
 
+// The base of all resources. shared_ptrs own it: the manager has one, and each handle tensor has one.
 class Resource {
  public:
   virtual ~Resource() = default;
+  // Returns a short text for error messages: "variable 'w'".
   virtual std::string Describe() const = 0;
 };
 
-// Thread-safe. A resource lives as long as the manager or a handle tensor holds it.
+// The resources of one task. Thread-safe. A resource lives as long as the manager or a handle tensor holds it.
 class ResourceManager {
  public:
   static constexpr const char* kDefaultContainer = "localhost";
 
-  // The resource (container, name), made by `make` where there is none; "" is the default container. `make` runs once,
-  // under the manager's lock, so it must not call the manager. Throws FailedPreconditionError when there is one of
-  // another C++ type.
+  // Returns the resource `name` of a container; "" means the default container. Calls `make` to create the resource if
+  // there is none. `make` is called under the manager's lock, so it must not call the manager. Throws
+  // FailedPreconditionError if the resource has another C++ type.
   template <typename T>
   std::shared_ptr<T> LookupOrCreate(const std::string& container, const std::string& name,
                                     const std::function<std::shared_ptr<T>()>& make) {
@@ -36,13 +39,14 @@ class ResourceManager {
     if (typed == nullptr) FailType(container, name, *found);
     return typed;
   }
-  // Null where there is none.
+  // Returns nullptr if there is none.
   std::shared_ptr<Resource> Lookup(const std::string& container, const std::string& name) const;
-  // Every resource of the container, by name.
+  // Returns all resources of the container, sorted by name.
   std::vector<std::pair<std::string, std::shared_ptr<Resource>>> List(const std::string& container) const;
-  // Drops all of a container ("" = default); who still holds a handle keeps the old resource alive.
+  // Removes all resources of a container. A resource lives on as long as a handle holds it.
   void Clear(const std::string& container);
-  // Grows with every Clear; a kernel that has cached a handle looks it up again when the epoch has changed.
+  // Returns a number that grows with every Clear. A kernel that keeps a handle looks the resource up again when the
+  // number has changed.
   int64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
 
  private:
@@ -55,12 +59,13 @@ class ResourceManager {
   std::atomic<int64_t> epoch_{0};
 };
 
-// A scalar tensor of dtype kResource that holds a reference to `resource`.
+// Returns a scalar tensor of dtype kResource that holds a reference to `resource`.
 Tensor MakeResourceHandle(std::shared_ptr<Resource> resource);
-// The resource behind a handle. Throws InvalidArgumentError where the tensor is no handle.
+// Returns the resource of a handle. Throws InvalidArgumentError if the tensor is not a handle.
 const std::shared_ptr<Resource>& ResourceOfHandle(const Tensor& handle);
 
-// Throws InvalidArgumentError where the resource is not a T.
+// Returns the resource of a handle as a T. Throws InvalidArgumentError if the tensor is not a handle or the resource is
+// not a T.
 template <typename T>
 T& ResourceOf(const Tensor& handle) {
   T* typed = dynamic_cast<T*>(ResourceOfHandle(handle).get());

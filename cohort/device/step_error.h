@@ -1,4 +1,4 @@
-// StepError: where the kernels of a step on a stream report what they find out after they have returned.
+// StepError: the error of a step on a stream, for kernels that find bad data after they have returned.
 #pragma once
 
 #include <atomic>
@@ -41,13 +41,13 @@ class StepError {
     set_.store(true, std::memory_order_release);
   }
   bool set() const { return set_.load(std::memory_order_acquire); }
-  // The status that was set first; ok if there is none.
+  // Returns the status that was set first, or OK if none was set.
   Status status() const {
     if (!set()) return {};
     MutexLock lock(mu_);
     return status_;
   }
-  // For the next step. Requires: nothing of the last one is enqueued any more.
+  // Makes it ready for the next step. Requires: no work of the last step is enqueued any more.
   void Reset() {
     MutexLock lock(mu_);
     status_ = {};

@@ -1,5 +1,5 @@
-// Stream and StreamEvent: a queue of a device's work, and a point in it. Only devices whose kernels enqueue their work
-// and return have streams (Device::compute_stream()); a step on another device calls nothing of this header.
+// Stream: a queue of a device's work. StreamEvent: a point in a stream. Only devices whose kernels enqueue their work
+// and return have streams (Device::compute_stream()). Steps on other devices use nothing of this header.
 #pragma once
 
 #include <chrono>
@@ -10,31 +10,32 @@
 
 namespace cohort {
 
-// A point of a stream. It is reached when all work that was enqueued before it has run, and stays so. Thread-safe; it
-// may outlive its stream.
+// A point in a stream. It is reached when all work that was enqueued before it has run, and it stays reached.
+// Thread-safe. shared_ptrs own it, and it may live longer than its stream.
 class StreamEvent {
  public:
   using Callback = std::function<void(const Status&)>;
 
   virtual ~StreamEvent() = default;
   virtual bool reached() const = 0;
-  // Waits on the calling thread until the event is reached. Returns DeadlineExceeded if it was not reached at
-  // `deadline`, and the device's failure if the device has failed.
+  // Waits on the calling thread until the event is reached. Returns a status with kDeadlineExceeded if `deadline`
+  // passes first, and the device's error if the device has failed.
   virtual Status Synchronize(std::chrono::steady_clock::time_point deadline) = 0;
-  // Calls `callback` once, when the event is reached or the device has failed: on a thread of the device, or before
-  // OnReady returns. The callback must neither block nor call the device: it must not enqueue, allocate or free device
-  // memory. It hands such work to another thread (Device::RunOnHost).
+  // Calls `callback` once, when the event is reached or the device has failed. Calls it on a thread of the device, or
+  // before OnReady returns. The callback must not wait and must not call the device: it must not enqueue work, and not
+  // allocate or free device memory. Device::RunOnHost runs such work on another thread.
   virtual void OnReady(Callback callback) = 0;
 };
 
-// A queue of work of one device, which runs in the order in which it was enqueued. How work is enqueued is the
-// backend's own matter. Thread-safe. Belongs to its device.
+// A queue of work of one device. The work runs in the order in which it was enqueued. Each backend has its own
+// functions to enqueue work. Thread-safe. The device owns its streams.
 class Stream {
  public:
   virtual ~Stream() = default;
-  // An event behind all work that was enqueued so far.
+  // Returns an event after all work that has been enqueued so far.
   virtual std::shared_ptr<StreamEvent> Record() = 0;
-  // Work that is enqueued later runs after `event`, which is one of a stream of the same backend. Does not block.
+  // Makes work that is enqueued later run after `event`. Does not wait itself. Requires: `event` is of a stream of the
+  // same backend.
   virtual void Wait(const std::shared_ptr<StreamEvent>& event) = 0;
 };
 

@@ -14,20 +14,21 @@ namespace cohort {
 class UpdateObserver;
 struct UpdateSet;
 
-// The update sets of a task. A step that changes variables is inside the gate from its first update to its last; a
-// checkpoint closes the gate while it takes references of all values, and so sees each step's updates as a whole.
-// Thread-safe; a step may leave on another thread than it entered on.
+// Keeps checkpoints and update sets apart. There is one gate for each task. A step that changes variables is inside the
+// gate from its first update to its last. A checkpoint closes the gate while it takes references to all values. So it
+// sees all updates of a step or none. Thread-safe. A step may enter on one thread and leave on another.
 class UpdateGate {
  public:
-  // Waits while the gate is closed or somebody waits to close it.
+  // Enters. Waits while the gate is closed, or while another thread waits to close it.
   void EnterStep();
-  // False where EnterStep would wait.
+  // Enters and returns true, or returns false if EnterStep would wait.
   bool TryEnterStep();
-  // For a thread that must not wait, because the steps inside may need it: true when the step is inside now; otherwise
-  // `entered` is kept and called once it is, on the thread that has opened the gate, outside the lock.
+  // Enters for a thread that must not wait, because the steps inside may need it. Returns true if the step is inside
+  // now. Otherwise keeps `entered`. The thread that opens the gate calls it, without a lock, when the step is inside.
   bool EnterStepOrCall(std::function<void()> entered);
   void LeaveStep();
-  // Waits until no step is inside. Throws DeadlineExceededError with the number of steps inside.
+  // Waits until no step is inside, and closes the gate. Throws DeadlineExceededError, with the number of steps inside,
+  // if this takes longer than `timeout`.
   void Close(std::chrono::milliseconds timeout);
   void Open();
 
@@ -45,7 +46,8 @@ class UpdateGate {
   void EndTurn(UpdateSet set) COHORT_RELEASE(turn_);
 
  private:
-  // Lets in whoever may enter now; the caller calls them after it has let go of the lock.
+  // Lets all waiting steps in, if the gate allows it. Returns their functions, which the caller must call without the
+  // lock.
   std::vector<std::function<void()>> LetIn() COHORT_REQUIRES(mu_);
 
   Mutex mu_;

@@ -1,5 +1,5 @@
-// Kernels of variables that are the same for every kind of VariableResource: its handle, its value, its shape. Each
-// backend registers them for its own kind V.
+// Kernels that work for every kind of VariableResource: VarHandleOp, ReadVariableOp and VariableShape. Each backend
+// registers them for its own subclass V of VariableResource.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,8 @@
 
 namespace cohort {
 
-// VarHandleOp: the handle of the variable of the node's container and name, which it makes if there is none.
+// VarHandleOp: outputs the handle of the variable with the node's container and name. Makes the variable if there is
+// none. Throws InvalidArgumentError if the variable has another dtype, or a shape that is not compatible.
 template <typename V>
 class VarHandleKernel final : public OpKernel {
  public:
@@ -29,7 +30,7 @@ class VarHandleKernel final : public OpKernel {
 
   void Compute(KernelContext& ctx) override {
     ResourceManager& resources = ctx.device().resources();
-    const int64_t epoch = resources.epoch();  // before the look-up: a Clear after it is seen the next time
+    const int64_t epoch = resources.epoch();  // read before the look-up, so that a later Clear is seen the next time
     MutexLock lock(mu_);
     if (!handle_.defined() || epoch != epoch_) {
       handle_ = MakeResourceHandle(Find(resources, ctx.device().allocator()));
@@ -59,7 +60,7 @@ class VarHandleKernel final : public OpKernel {
   int64_t epoch_ COHORT_GUARDED_BY(mu_) = -1;
 };
 
-// Throws InvalidArgumentError unless the variable is of `dtype`.
+// Throws InvalidArgumentError if the variable's dtype is not `dtype`.
 inline void CheckVariableDType(const VariableResource& variable, DType dtype) {
   if (variable.dtype() != dtype) [[unlikely]] {
     throw InvalidArgumentError(
@@ -67,7 +68,7 @@ inline void CheckVariableDType(const VariableResource& variable, DType dtype) {
   }
 }
 
-// ReadVariableOp
+// ReadVariableOp: outputs the variable's value.
 template <typename V>
 void ReadVariable(KernelContext& ctx) {
   V& variable = ResourceOf<V>(ctx.input(0));
@@ -76,7 +77,7 @@ void ReadVariable(KernelContext& ctx) {
   ctx.SetOutput(0, std::move(value));
 }
 
-// VariableShape, whose output lies in host memory.
+// VariableShape: outputs the shape of the variable, in host memory.
 template <typename V>
 void ShapeOfVariable(KernelContext& ctx) {
   V& variable = ResourceOf<V>(ctx.input(0));

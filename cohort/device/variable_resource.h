@@ -1,4 +1,4 @@
-// VariableResource: a value that steps read and update. A read sees a whole value, never half an update.
+// VariableResource: the state of a variable, which steps read and update. A read never sees a part of an update.
 #pragma once
 
 #include <atomic>
@@ -14,49 +14,52 @@
 
 namespace cohort {
 
-// Thread-safe. The value lies in the memory of the device that the variable stands on. A read shares the value's
-// buffer. An update writes old + change into a second buffer and swaps the two, or changes the first one in place if no
-// reader holds it; so two buffers suffice however many readers there are.
+// The state of one variable. Its value lies in the memory of the variable's device. Read returns a tensor that shares
+// the value's buffer. An update writes the new value into a second buffer, which then becomes the value. If no reader
+// holds the first buffer, the update changes it in place. So two buffers are enough for any number of readers. Handles
+// and the task's ResourceManager own the variable. Thread-safe.
 //
-// On a device with streams the functions are called when work is enqueued: what Read returns is valid in the order of
-// the compute stream, and `change` enqueues its work instead of doing it. It enqueues under the variable's lock, so
-// readers and updates stand on the stream in the order in which they saw the variable.
+// On a device with streams, kernels call these methods when they enqueue work. The tensor that Read returns is valid in
+// the order of the compute stream, and `change` enqueues its work. `change` is called under the variable's lock. So
+// reads and updates have the same order on the stream as their calls.
 class VariableResource : public Resource {
  public:
-  // The second buffers of updates come from `allocator`, which must live as long as there are updates. `container` is
-  // the one of the ResourceManager that the variable is in.
+  // `allocator` provides the second buffers of updates. It must live as long as the variable. `container` is the one of
+  // the ResourceManager that the variable is in.
   VariableResource(std::string name, DType dtype, Shape shape, Allocator& allocator = HostAllocator(),
                    std::string container = ResourceManager::kDefaultContainer);
 
   const std::string& name() const { return name_; }
   const std::string& container() const { return container_; }
   DType dtype() const { return dtype_; }
-  const Shape& shape() const { return shape_; }  // as declared: dimensions may be unknown
+  const Shape& shape() const { return shape_; }  // as declared; dimensions may be unknown
   bool initialized() const { return initialized_.load(std::memory_order_acquire); }
-  // The shape of the value. Throws as Read.
+  // Returns the shape of the value. Throws as Read does.
   Shape value_shape() const;
 
-  // Throws FailedPreconditionError "Attempting to use uninitialized value NAME".
+  // Returns the value. Throws FailedPreconditionError "Attempting to use uninitialized value NAME" if there is none.
   virtual Tensor Read() const;
-  // Takes over the tensor (its buffer is not copied: the caller must not write into it afterwards).
-  // Throws InvalidArgumentError when dtype or shape do not fit the declaration.
+  // Makes `value` the variable's value. Shares its buffer and copies nothing, so the caller must not write into it
+  // afterwards. Throws InvalidArgumentError if dtype or shape do not fit the declaration.
   virtual void Assign(const Tensor& value);
-  // `change(old, out)` writes all elements of `out` from `old` (both of the value's shape and dtype; the two may be the
-  // same memory). Under the variable's lock: one update after another. Throws FailedPreconditionError. `change` makes
-  // all its checks before it writes: what it has written when it throws may stay.
+  // Updates the value. `change(old, out)` must write all elements of `out`. Both have the value's shape and dtype, and
+  // may be the same memory. `change` is called under the variable's lock, so updates do not overlap. If `change`
+  // throws, what it has written may stay; so it must make all checks before it writes. Throws FailedPreconditionError
+  // if the variable has no value.
   void Update(const std::function<void(const Tensor& old, Tensor& out)>& change);
-  // The same for a variable with slots that change together (Momentum, Adam): all are locked in the order of their
-  // addresses, `outs[i]` belongs to `variables[i]`. Throws InvalidArgumentError for a variable that stands twice.
+  // Updates several variables together, such as a variable and its slots (Momentum, Adam). Locks all of them, in the
+  // order of their addresses, before it calls `change`. `olds[i]` and `outs[i]` belong to `variables[i]`. Throws
+  // InvalidArgumentError if a variable occurs twice.
   static void UpdateTogether(std::span<VariableResource* const> variables,
                              const std::function<void(std::span<const Tensor> olds, std::span<Tensor> outs)>& change);
 
-  // How often it was assigned or updated.
+  // Returns how often the variable was assigned or updated.
   int64_t version() const { return version_.load(std::memory_order_acquire); }
   std::string Describe() const override { return "variable '" + name_ + "'"; }
 
  protected:
-  // The locks of several variables, taken in the order of their addresses. Throws InvalidArgumentError if one stands
-  // twice.
+  // Holds the locks of several variables. Takes them in the order of the variables' addresses. Throws
+  // InvalidArgumentError if a variable occurs twice.
   class SetLock {
    public:
     enum class Mode { kShared, kExclusive };
@@ -64,7 +67,7 @@ class VariableResource : public Resource {
     ~SetLock();
     SetLock(const SetLock&) = delete;
     SetLock& operator=(const SetLock&) = delete;
-    // In the order of locking.
+    // Returns the variables in the order in which they are locked.
     const std::vector<VariableResource*>& variables() const { return variables_; }
 
    private:
@@ -73,17 +76,17 @@ class VariableResource : public Resource {
   };
 
   void CheckInitialized() const COHORT_REQUIRES_SHARED(mu_);
-  // Throws as Assign.
+  // Throws as Assign does.
   void CheckFits(const Tensor& value) const;
-  // Makes `value` the variable's.
+  // Makes `value` the value.
   void Store(Tensor value) COHORT_REQUIRES(mu_);
   void CountUpdate() { version_.fetch_add(1, std::memory_order_acq_rel); }
 
-  mutable SharedMutex mu_;  // guards which buffer is the value, and its bytes but for those that a subclass guards
+  mutable SharedMutex mu_;  // guards value_, and the bytes of the value unless a subclass guards them
   Tensor value_ COHORT_GUARDED_BY(mu_);
 
  private:
-  // Where an update of the value writes: in place if nobody else can see it.
+  // Returns the tensor into which an update writes: the value itself if nothing else holds its buffer, else a new one.
   Tensor TargetOfUpdate() const COHORT_REQUIRES(mu_);
 
   const std::string name_;

@@ -1,30 +1,36 @@
-// CommunicationOptions: how replicas talk, with TensorFlow's names.
+// CommunicationOptions: how replicas exchange values. The names are TensorFlow's.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "cohort/core/export.h"
+
 namespace cohort::distribute {
 
-// kAuto chooses an algorithm by size; kRing is the ring alone. kGloo, where it was found when this was built, moves the
-// bytes between processes by Gloo: over sockets of its own, plain and without a handshake, on the server's own address.
-// kNccl is a name of TensorFlow's that no build of Cohort has: CheckCommunication always throws for it.
+// kAuto chooses an algorithm by the size of a tensor. kRing always uses the ring. kGloo moves the bytes between
+// processes by the library Gloo, if this build has it. Gloo has sockets of its own on the server's address, without
+// encryption and without a handshake. kNccl is a name of TensorFlow's. No build of Cohort has it: CheckCommunication
+// always throws for it.
 enum class CommunicationImplementation { kAuto, kRing, kGloo, kNccl };
-// "AUTO", "RING", "GLOO", "NCCL"; in any case. Throws InvalidArgumentError that lists them.
-CommunicationImplementation ImplementationByName(const std::string& name);
+// Returns the implementation "AUTO", "RING", "GLOO" or "NCCL", in upper or lower case. Throws InvalidArgumentError that
+// lists the names for another name.
+COHORT_EXPORT CommunicationImplementation ImplementationByName(const std::string& name);
 
-struct CommunicationOptions {
+// The options of the collectives that the replicas of a strategy run.
+struct COHORT_EXPORT CommunicationOptions {
   CommunicationImplementation implementation = CommunicationImplementation::kAuto;
   int64_t bytes_per_pack = 0;  // of gradients that travel together; 0: chosen by what was measured
   // Of one collective; 0: none - a lost worker ends it all the same. Then DeadlineExceededError.
   double timeout_seconds = 0;
 };
 
-// Whether it can be chosen here.
-bool IsBuilt(CommunicationImplementation implementation);
-// Throws InvalidArgumentError for an implementation that was not built, with those that were, and for negative numbers.
-void CheckCommunication(const CommunicationOptions& options);
-// What collectives take as communication_hint.
-std::string CommunicationHint(const CommunicationOptions& options);
+// Returns true if this build has the implementation.
+COHORT_EXPORT bool IsBuilt(CommunicationImplementation implementation);
+// Throws InvalidArgumentError for negative numbers, and for an implementation that this build does not have; the error
+// lists those that it has.
+COHORT_EXPORT void CheckCommunication(const CommunicationOptions& options);
+// Returns the `communication_hint` for the ops of collectives.
+COHORT_EXPORT std::string CommunicationHint(const CommunicationOptions& options);
 
 }  // namespace cohort::distribute

@@ -18,8 +18,8 @@ DistributedIterator::DistributedIterator(StrategyPtr strategy, const data::Datas
       iterator_(dataset.MakeIterator(options)) {}
 
 bool DistributedIterator::Next(PerReplica<std::vector<Tensor>>* values) {
-  // A process whose reading fails has met the others by then, so that they do not wait for it as for one that never
-  // came.
+  // If reading fails in a process, it has met the others before. So they do not wait for it as for a process that has
+  // never come.
   if (!met_ && !endless_) strategy_->meeting().Barrier();
   met_ = true;
   values->clear();

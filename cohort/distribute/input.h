@@ -1,4 +1,4 @@
-// Input for replicas: datasets of global batches divided among them, as TensorFlow's strategies do it.
+// Input for replicas: divides datasets of global batches among them, as TensorFlow's strategies do.
 #pragma once
 
 #include <cstdint>
@@ -7,20 +7,22 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/sharding/auto_shard.h"
 #include "cohort/distribute/strategy.h"
 
 namespace cohort::distribute {
 
-// One run over a distributed dataset. Not thread-safe. With several processes each of them makes the same calls.
-class DistributedIterator {
+// One run over a distributed dataset. Owned by the caller. Not thread-safe. If there are several processes, all of them
+// must make the same calls.
+class COHORT_EXPORT DistributedIterator {
  public:
   DistributedIterator(StrategyPtr strategy, const data::Dataset& dataset, const data::IteratorOptions& options);
 
-  // Replaces *values by the components of each replica of this process; a replica may get batches without rows. Returns
-  // false when no replica of any process has data. Throws what a stage throws; the other processes then wait for this
-  // one until it calls Next again or ends, and get UnavailableError if it ends. Throws InvalidArgumentError if a
+  // Replaces *values by the components for each replica of this process. A replica may get batches without rows.
+  // Returns false if no replica of any process has data. Throws what a stage throws. The other processes then wait
+  // until this one calls Next again or ends; if it ends, they throw UnavailableError. Throws InvalidArgumentError if a
   // replica without data would need a batch of an unknown shape.
   bool Next(PerReplica<std::vector<Tensor>>* values);
 
@@ -28,12 +30,12 @@ class DistributedIterator {
   const StrategyPtr strategy_;
   const bool endless_;
   const std::unique_ptr<data::Iterator> iterator_;
-  bool met_ = false;          // the other processes
-  std::vector<Tensor> last_;  // what rows look like
+  bool met_ = false;          // true after the first meeting with the other processes
+  std::vector<Tensor> last_;  // the last element; a batch without rows gets its shapes
 };
 
-// Cheap to copy.
-class DistributedDataset {
+// A dataset that is divided among the replicas of a strategy, as this process reads it. Immutable and cheap to copy.
+class COHORT_EXPORT DistributedDataset {
  public:
   DistributedDataset(StrategyPtr strategy, data::Dataset dataset)
       : strategy_(std::move(strategy)), dataset_(std::move(dataset)) {}
@@ -45,54 +47,62 @@ class DistributedDataset {
 
  private:
   StrategyPtr strategy_;
-  data::Dataset dataset_;  // of this process, in the batches of its replicas in turn
+  data::Dataset dataset_;  // the batches of this process's replicas, in turn
 };
 
-// Divides `dataset`, which yields global batches and is described alike in every process, among all replicas as
-// TensorFlow does (PartOfProcess). All processes make the call together: shuffles without a seed take the chief's
-// (WithSeedsOfChief), unless each process reads everything (kOff) in an order of its own. Throws what data::AutoShard
-// and WithSeedsOfChief throw.
-DistributedDataset DistributeDataset(const StrategyPtr& strategy, const data::Dataset& dataset,
-                                     data::AutoShardPolicy policy = data::AutoShardPolicy::kAuto);
+// Divides `dataset` among all replicas, as PartOfProcess says. It must yield global batches and be described in the
+// same way in every process. All processes make the call together. Shuffles without a seed take the chief's seeds
+// (WithSeedsOfChief), except with kOff, where each process reads everything in an order of its own. Throws what
+// data::AutoShard and WithSeedsOfChief throw.
+COHORT_EXPORT DistributedDataset DistributeDataset(const StrategyPtr& strategy, const data::Dataset& dataset,
+                                                   data::AutoShardPolicy policy = data::AutoShardPolicy::kAuto);
 
-// What a function that makes the input of one process may know.
-struct InputContext {
-  int num_input_pipelines = 1;  // processes
+// Facts for a function that makes the input of one process.
+struct COHORT_EXPORT InputContext {
+  int num_input_pipelines = 1;  // number of processes
+  // The number of this process, from 0.
   int input_pipeline_id = 0;
   int num_replicas_in_sync = 1;
-  // Throws InvalidArgumentError where the replicas cannot share the batch equally.
+  // Throws InvalidArgumentError if the replicas cannot share the batch equally.
   int64_t GetPerReplicaBatchSize(int64_t global_batch_size) const;
 };
-// `make` yields batches of one replica; nothing is divided.
-DistributedDataset DistributeDatasetsFromFunction(const StrategyPtr& strategy,
-                                                  const std::function<data::Dataset(const InputContext&)>& make);
+// Makes input by a function. The datasets of `make` yield batches for one replica and are not divided.
+COHORT_EXPORT DistributedDataset DistributeDatasetsFromFunction(
+    const StrategyPtr& strategy, const std::function<data::Dataset(const InputContext&)>& make);
 
-// What one process reads of a dataset of global batches.
-struct InputPart {
-  data::Dataset dataset;  // The batches of this process's replicas, in turn.
-  // Whether the processes divide each global batch among them. Then all of them have to read the same data in the same
+// The part of a dataset of global batches that one process reads.
+struct COHORT_EXPORT InputPart {
+  data::Dataset dataset;  // the batches of this process's replicas, in turn
+  // True if the processes divide each global batch among them. Then all of them have to read the same data in the same
   // order.
   bool of_common_batches = false;
 };
-// Returns this process's part. kData, and kAuto if there are no files to share: each global batch is cut into one part
-// of ceil(rows / replicas) rows for each replica of all processes, and worker i of n gets the parts j with j mod n ==
-// i. kFile: files of its own; kHint: what Shard(hint) leaves to it; kOff: everything; of these the rows are cut to the
-// replicas' sizes (data::RebatchSizes), or each batch into equal parts if the size of a global batch is not known.
-InputPart PartOfProcess(const Strategy& strategy, const data::Dataset& dataset, data::AutoShardPolicy policy);
+// Returns this process's part. `policy` decides:
+// - kData, and kAuto if there are no files to share: each global batch is cut into parts of ceil(rows / replicas) rows,
+//   one part for each replica of all processes. Worker i of n gets the parts j with j mod n == i.
+// - kFile, and kAuto if there are files: the process reads files of its own.
+// - kHint: the process reads what Shard(kShardHint, kShardHint) leaves to it.
+// - kOff: the process reads everything.
+// With kFile, kHint and kOff, the process cuts its rows to the sizes of its replicas' batches (data::RebatchSizes). If
+// the size of a global batch is not known, it cuts each batch into equal parts.
+COHORT_EXPORT InputPart PartOfProcess(const Strategy& strategy, const data::Dataset& dataset,
+                                      data::AutoShardPolicy policy);
 
-// Returns the dataset with the seeds that the chief has drawn for shuffles without a seed, so that such shuffles have
-// one order at all processes, in every epoch. All processes make the call together. Shuffles of datasets that the
-// function of an Interleave makes keep their own. Throws WorkersDisagreeError if another process has another number of
-// such shuffles, and what WorkerMeeting::Gather throws.
-data::Dataset WithSeedsOfChief(const Strategy& strategy, const data::Dataset& dataset);
+// Returns the dataset with the seeds that the chief has drawn for shuffles without a seed. Such shuffles then have the
+// same order in all processes and in every epoch. All processes make the call together. Shuffles inside the datasets
+// that an Interleave's function makes keep their own seeds. Throws WorkersDisagreeError if another process has another
+// number of shuffles without a seed. Throws what WorkerMeeting::Gather throws.
+COHORT_EXPORT data::Dataset WithSeedsOfChief(const Strategy& strategy, const data::Dataset& dataset);
 
-// Returns the rows of a global batch that each replica of this process takes (Strategy::RowsOf). The tensors share the
+// Returns the rows of a global batch that each replica of this process gets (Strategy::RowsOf). The tensors share the
 // batch's bytes.
-PerReplica<std::vector<Tensor>> RowsOfReplicas(const Strategy& strategy, const std::vector<Tensor>& global_batch);
+COHORT_EXPORT PerReplica<std::vector<Tensor>> RowsOfReplicas(const Strategy& strategy,
+                                                             const std::vector<Tensor>& global_batch);
 
-// Gives batches without rows to replicas that have none (empty lists): like those of another replica, or, if none has
-// data, like `spec` says. Throws InvalidArgumentError, which begins with `caller`, if the spec does not tell the
-// shapes.
-void FillWithoutRows(PerReplica<std::vector<Tensor>>* values, const data::ElementSpec& spec, const std::string& caller);
+// Replaces the empty lists of `values` by batches without rows. They are like the batches of another replica, or like
+// `spec` if no replica has data. Throws InvalidArgumentError, whose message begins with `caller`, if `spec` does not
+// have the shapes.
+COHORT_EXPORT void FillWithoutRows(PerReplica<std::vector<Tensor>>* values, const data::ElementSpec& spec,
+                                   const std::string& caller);
 
 }  // namespace cohort::distribute

@@ -1,4 +1,4 @@
-// MirroredVariables: a copy of each variable on every replica's device. Internal to distribute/.
+// MirroredVariables: keeps a copy of each variable on every replica's device. Internal to distribute/.
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace cohort::distribute {
 
-// The copies of variable "w" are called "w", "w/replica_1", "w/replica_2", ...; the first one stands for all. Copies
-// begin equal: the initial value is computed once.
+// The copies of the variable "w" are called "w", "w/replica_1", "w/replica_2", ... The first copy represents all of
+// them. The initial value is computed once, so all copies begin equal. The Strategy owns this object; it is immutable
+// and thread-safe.
 class MirroredVariables : public VariablePlacer {
  public:
   VariableInfo* Create(const Strategy& strategy, Graph& graph, const VariableMaker& next,
@@ -17,8 +18,8 @@ class MirroredVariables : public VariablePlacer {
   ops::Variable CopyOf(const Strategy& strategy, const ops::Variable& variable, int local) const override;
 
  protected:
-  // Returns what makes the initial values of one variable's copies, called once a copy, in order, with the copy's
-  // number and the first copy (null for the first one itself).
+  // Makes the initial value of each copy of one variable. It is called once for each copy, in order, with the copy's
+  // number and the first copy (null if this is the first copy).
   using InitialValues = std::function<Output(int local, const VariableInfo* first)>;
   virtual InitialValues InitialValuesOf(const Strategy& strategy, Graph& graph, const VariableRequest& request) const;
 };

@@ -83,7 +83,7 @@ StrategyPtr MultiWorkerMirrored(const MultiWorkerOptions& options) {
   layout.name = "MultiWorkerMirroredStrategy";
   layout.num_workers = static_cast<int>(workers.size());
   layout.worker = IdInCluster(cluster, *type, *id);
-  layout.is_chief = layout.worker == 0;  // also where there is no worker 0
+  layout.is_chief = layout.worker == 0;  // also if the cluster has no worker 0
   layout.communication = options.communication;
   layout.devices = CpusOf(workers[static_cast<size_t>(layout.worker)], replicas);
   for (const std::string& worker : workers) {

@@ -1,19 +1,21 @@
-// ReplicaInputs: what a distributed dataset feeds to the replicas of this process.
+// ReplicaInputs: the placeholders through which a distributed dataset is fed to the replicas of this process.
 #pragma once
 
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/distribute/input.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/runtime/session.h"
 
 namespace cohort::distribute {
 
-// A prepared step that is fed by a DistributedIterator. Cheap to copy; valid as long as its session.
-class ReplicaStep {
+// A prepared step that is fed by a DistributedIterator. Cheap to copy. Valid as long as its session.
+class COHORT_EXPORT ReplicaStep {
  public:
-  // `parts`: the components of each replica of this process, as DistributedIterator::Next yields them. Returns the
-  // fetches. Throws InvalidArgumentError for another number of parts, and as Session::Run.
+  // Runs the step and returns the fetches. `parts` has the components for each replica of this process, as
+  // DistributedIterator::Next yields them. Throws InvalidArgumentError for another number of parts, and what
+  // Session::Run throws.
   RunResults operator()(const PerReplica<std::vector<Tensor>>& parts) const;
 
  private:
@@ -25,16 +27,16 @@ class ReplicaStep {
   size_t replicas_, components_;
 };
 
-// Placeholders for the components of a distributed dataset's elements, for each replica on its device. Immutable; cheap
-// to copy; valid as long as its graph.
-class ReplicaInputs {
+// Placeholders for the components of a distributed dataset's elements, for each replica on its device. Immutable and
+// cheap to copy. Valid as long as its graph.
+class COHORT_EXPORT ReplicaInputs {
  public:
   // Adds the placeholders to `graph`. Batches may have any number of rows.
   ReplicaInputs(Graph& graph, const DistributedDataset& dataset);
 
-  // The components of this replica's part of the batch.
+  // Returns the components of this replica's part of the batch.
   const std::vector<Output>& Of(const ReplicaContext& replica) const;
-  // A step that is fed with all of them. Throws as Session::MakeCallable.
+  // Makes a step that is fed through all placeholders. Throws what Session::MakeCallable throws.
   ReplicaStep MakeStep(Session& session, const std::vector<Output>& fetches,
                        const std::vector<Node*>& targets = {}) const;
 

@@ -1,4 +1,4 @@
-// Gradients of which replicas bring some rows each.
+// Sums sparse gradients of replicas by gathering their rows.
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/distribute/strategy.h"
@@ -11,10 +11,10 @@
 namespace cohort::distribute {
 namespace {
 
-// Below that a table is cheaper in a bucket with other gradients than in collectives of its own.
+// A table below this size is cheaper in a bucket with other gradients than in collectives of its own.
 constexpr int64_t kSmallTable = 256 * 1024;
 
-// Nodes beside a gradient's own.
+// Scopes for nodes that are added beside a gradient.
 class Beside {
  public:
   Beside(Graph& graph, const std::string& device) : nowhere_(graph, nullptr), device_(graph, device) {}
@@ -24,15 +24,16 @@ class Beside {
   DeviceScope device_;
 };
 
-// What replicas agree on, int64 [2]: how many rows the replica with the most has, and the largest index that any has.
+// Returns the numbers on which replicas agree, int64 [2]: the largest number of rows of a replica, and the largest
+// index.
 Output RowsAndIndex(const Gradient& gradient) {
   const Output none = ops::Const(gradient.indices.graph(), std::vector<int64_t>{-1});
   const Output index = ops::Max(ops::Concat({ops::Cast(gradient.indices, DType::kInt64), none}, 0));
   return ops::Pack({ops::Size(gradient.indices, DType::kInt64), index});
 }
 
-// Rows of zeros behind the gradient's own, up to what RowsAndIndex says. They have an index that some replica brings,
-// so that no row is updated that has no gradient: optimizers with a momentum would move it.
+// Appends rows of zeros to the gradient, up to the number of rows in `rows_and_index`. Their index is one that some
+// replica has. So no row without a gradient is updated; optimizers with a momentum would change it.
 Gradient Padded(const Gradient& gradient, Output rows_and_index) {
   Graph& graph = rows_and_index.graph();
   const std::vector<Output> agreed = ops::Unpack(rows_and_index, 2);
@@ -72,7 +73,7 @@ PerReplica<Gradient> Strategy::GatherRows(const PerReplica<Gradient>& gradients)
     const Gradient all(ops::Concat(values, 0), ops::Concat(indices, 0), gradients[0].dense_shape);
     return PerReplica<Gradient>(gradients.size(), all);
   }
-  // Collectives take equally many rows of each: as many as the one with the most has.
+  // All members of a gather must have equally many rows, so they are padded to the largest number.
   PerReplica<Gradient> rows = gradients;
   ops::CollectiveKeys keys = replica_keys();
   keys.instance_key = ops::NextInstanceKey(graph);

@@ -1,5 +1,5 @@
-// The kinds of strategies, with TensorFlow's names and semantics: all of them synchronous. N replicas make the same
-// update, to rounding, as one with the whole global batch.
+// Makes strategies, with TensorFlow's names and semantics. All of them are synchronous: N replicas make the same
+// update, except for rounding, as one replica with the whole global batch.
 #pragma once
 
 #include <memory>
@@ -9,46 +9,48 @@
 
 #include "cohort/cluster/server.h"
 #include "cohort/cluster/tf_config.h"
+#include "cohort/core/export.h"
 #include "cohort/distribute/strategy.h"
 
 namespace cohort::distribute {
 
-// One replica wherever the graph's scopes put it.
-StrategyPtr Default();
-// One replica with all its variables on `device` ("/cpu:0").
-StrategyPtr OneDevice(const std::string& device);
+// One replica. The graph's scopes decide its device.
+COHORT_EXPORT StrategyPtr Default();
+// One replica. It and all its variables are on `device` ("/cpu:0").
+COHORT_EXPORT StrategyPtr OneDevice(const std::string& device);
 
-struct MirroredOptions {
-  // Of the replicas, in this process; empty: all logical CPUs (config::SetLogicalDevices), which is one if nothing else
-  // was set.
+struct COHORT_EXPORT MirroredOptions {
+  // The devices of the replicas, in this process. Empty: all logical CPUs (config::SetLogicalDevices). By default there
+  // is one.
   std::vector<std::string> devices = {};
   CommunicationOptions communication = {};
 };
-// A copy of each variable on every device; gradients are summed over all.
-StrategyPtr Mirrored(const MirroredOptions& options = {});
-StrategyPtr Mirrored(const std::vector<std::string>& devices);
-// So many replicas on logical CPUs.
-StrategyPtr MirroredOnCpus(int replicas);
+// Each device has a copy of each variable. Gradients are summed over all devices.
+COHORT_EXPORT StrategyPtr Mirrored(const MirroredOptions& options = {});
+COHORT_EXPORT StrategyPtr Mirrored(const std::vector<std::string>& devices);
+// As Mirrored, with this number of replicas on logical CPUs.
+COHORT_EXPORT StrategyPtr MirroredOnCpus(int replicas);
 
-struct CentralStorageOptions {
-  std::vector<std::string> compute_devices = {};  // as in MirroredOptions
+struct COHORT_EXPORT CentralStorageOptions {
+  std::vector<std::string> compute_devices = {};  // as MirroredOptions::devices
   std::string parameter_device = std::string("/device:") + kHostDeviceType + ":0";
   CommunicationOptions communication = {};
 };
-// One copy of each variable, on the parameter device, where gradients are summed and applied once.
-StrategyPtr CentralStorage(const CentralStorageOptions& options = {});
+// Each variable exists once, on the parameter device. Gradients are summed and applied there, once.
+COHORT_EXPORT StrategyPtr CentralStorage(const CentralStorageOptions& options = {});
 
-struct MultiWorkerOptions {
+struct COHORT_EXPORT MultiWorkerOptions {
   CommunicationOptions communication = {};
-  TFConfigClusterResolver resolver = {};  // who is in the cluster, and which task this is
-  // Replicas of this process, one a logical CPU; 0: as config:: says. The same at all processes.
+  TFConfigClusterResolver resolver = {};  // the tasks of the cluster, and which of them this process is
+  // The number of replicas of this process, each on a logical CPU. It must be equal in all processes. 0: as many as
+  // there are logical CPUs.
   int replicas_per_worker = 0;
-  ServerOptions server = {};  // of this process's task
+  ServerOptions server = {};  // options of this process's server
 };
-// As Mirrored, over the replicas of all processes of the cluster (its chief and workers). Starts this process's server,
-// which ends with the strategy; initial values are the chief's. Without a cluster, or alone in it, this process trains
-// by itself, and a warning says so. Throws InvalidArgumentError where TF_CONFIG does not say which task this is, and
-// for a task that does not train (ps, evaluator); what Server throws.
-StrategyPtr MultiWorkerMirrored(const MultiWorkerOptions& options = {});
+// As Mirrored, with the replicas of all processes of the cluster (its chief and workers). Starts this process's server,
+// which ends with the strategy. The chief computes the initial values. If there is no cluster, or no other worker in
+// it, this process trains alone and logs a warning. Throws InvalidArgumentError if TF_CONFIG does not say which task
+// this is, or if the task does not train (ps, evaluator). Throws what Server throws.
+COHORT_EXPORT StrategyPtr MultiWorkerMirrored(const MultiWorkerOptions& options = {});
 
 }  // namespace cohort::distribute

@@ -1,3 +1,6 @@
+// Strategy: scopes, variables, Run, and sums over replicas. Gradients and Minimize are in strategy_training.cc,
+// gathered rows in sparse_gradients.cc. Several groups of collectives exist: one of all replicas, one of the first
+// replicas of all processes, and one of the processes' meeting. Their keys follow from their members (KeyOf).
 #include "cohort/distribute/strategy.h"
 
 #include <algorithm>
@@ -26,7 +29,7 @@ constexpr char kTrainable[] = "trainable variables of strategies";
 // Scopes that this thread has open.
 thread_local std::vector<std::pair<const Graph*, const Strategy*>> open_scopes;
 
-// Of a group: follows from its members, so that several groups of one process do not meet.
+// The key of a group follows from its members and purpose, so that several groups of one process do not mix.
 int64_t KeyOf(const char* purpose, const std::vector<std::string>& members) {
   return int64_t{1} + crc32c::Value(StrCat(purpose, ":", StrJoin(members, ",")));
 }
@@ -122,7 +125,7 @@ SessionConfig Strategy::session_config(SessionConfig config) const {
   for (const std::string& device : placer_->devices()) devices.push_back(device);
   for (const std::string& device : devices) {
     const DeviceName name = DeviceName::Parse(device);
-    // What the program has set stays, and a device beyond is an error of placement.
+    // Settings of the program stay. If it has too few devices, placement throws.
     if (!name.type || config::DeviceConfig::Global().IsSet(*name.type)) continue;
     int& count = config.device_count[*name.type];
     count = std::max(count, name.id.value_or(0) + 1);
@@ -150,7 +153,7 @@ void Strategy::Fail(const Status& why) const {
   if (num_workers() == 1) return;
   const Status told(why.code(), meeting().FailureOf(worker(), why.message()));
   collective::FailGroups(*layout_.server, replica_keys().group_key, told);
-  // Who has met nobody yet is waited for at the first meeting.
+  // If the processes have not met yet, the others learn of the failure at the first meeting.
   if (!collective::FailGroups(*layout_.server, worker_keys().group_key, told)) meeting().AnnounceFailure(why);
 }
 

@@ -1,6 +1,6 @@
-// Strategy: one program for many replicas that stay equal. One graph holds all replicas of this process, and each
-// process has such a graph and a session of its own. The strategy knows the devices of the replicas, their numbers
-// among all processes, and where variables live.
+// Strategy: one program for many replicas that stay equal. Each process has one graph, which contains all replicas of
+// this process, and a session of its own. The strategy knows the devices of the replicas, their numbers among all
+// processes, and where variables are.
 //
 //   const auto strategy = distribute::Mirrored({"/cpu:0", "/cpu:1"});
 //   Graph graph;
@@ -18,7 +18,7 @@
 //   train::MomentumOptimizer optimizer(0.1, 0.9);
 //   Node* update = strategy->Minimize(optimizer, losses);
 //
-// examples/strategy_loop is the whole program. Keras models take a strategy in their options and do all this by
+// The whole program is in examples/strategy_loop. Keras models take a strategy in their options and do all this by
 // themselves. strategies.h makes strategies.
 #pragma once
 
@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/distribute/communication_options.h"
 #include "cohort/distribute/variable_placer.h"
 #include "cohort/graph/gradients.h"
@@ -52,31 +53,33 @@ class WorkerMeeting;
 template <typename T>
 using PerReplica = std::vector<T>;
 
-// One value for each copy of the variables in this process: one a replica, or a single one if replicas share variables.
+// One value for each copy of a variable in this process. There is one copy for each replica, or only one if replicas
+// share variables.
 template <typename T>
 using PerCopy = std::vector<T>;
 
 enum class Reduction { kSum, kMean };
 
-// Who trains, on which devices.
-struct StrategyLayout {
+// The replicas of a strategy: their processes and devices.
+struct COHORT_EXPORT StrategyLayout {
   std::string name;                  // "MirroredStrategy"
-  std::vector<std::string> devices;  // of this process's replicas; "": wherever the scopes say
+  std::vector<std::string> devices;  // of this process's replicas; "": the graph's scopes decide
   std::vector<std::string> members;  // devices of all replicas of all processes, by rank
-  int num_workers = 1;               // processes, with as many replicas each
-  int worker = 0;                    // this one
+  int num_workers = 1;               // number of processes; each has equally many replicas
+  int worker = 0;                    // number of this process
   bool is_chief = true;
   CommunicationOptions communication;
   std::shared_ptr<Server> server;  // of this process; null: sessions have devices of their own
 };
 
-// The collectives that each replica adds while Run calls its function: the n-th of one is the n-th of all.
-struct ReplicaCalls {
+// The collectives that the replicas add while Run calls its function. The n-th collective of one replica is the n-th of
+// all.
+struct COHORT_EXPORT ReplicaCalls {
   std::vector<int64_t> instance_keys;
 };
 
-// What the function of Strategy::Run may know and do for the replica it is called for. For one thread.
-class ReplicaContext {
+// The replica for which Strategy::Run calls its function. Run owns it. For one thread.
+class COHORT_EXPORT ReplicaContext {
  public:
   ReplicaContext(const Strategy& strategy, Graph& graph, int local, ReplicaCalls* calls)
       : strategy_(strategy), graph_(graph), local_(local), calls_(calls) {}
@@ -84,19 +87,22 @@ class ReplicaContext {
 
   const Strategy& strategy() const { return strategy_; }
   Graph& graph() const { return graph_; }
-  int local_replica() const { return local_; }  // among those of this process
-  int replica_id_in_sync_group() const;         // among all
+  int local_replica() const { return local_; }  // number among the replicas of this process
+  int replica_id_in_sync_group() const;         // rank among all replicas
   int num_replicas_in_sync() const;
-  // The value reduced over all replicas of all processes; each has to make the same calls in the same order, and to
-  // run what comes of them in the same steps. Numbers of any dtype that collectives take; equal shapes.
+  // Returns the value reduced over all replicas of all processes. Each replica has to make the same calls in the same
+  // order, and to run the resulting nodes in the same steps. `value` may have any dtype that collectives accept; shapes
+  // must be equal.
   Output AllReduce(Reduction reduction, Output value);
-  // The mean of `values` over the elements of the whole global batch, as this replica's share: its sum, divided by the
-  // number of elements of all replicas (an AllReduce of its own). So the shares of all replicas, and their gradients,
-  // add up to those of one device with the whole batch, also if parts differ in size or have no rows.
+  // Returns this replica's share of the mean of `values` over all elements of the global batch: the sum of its own
+  // values, divided by the number of elements of all replicas (which is an AllReduce). So the shares of all replicas,
+  // and their gradients, add up to those of one device with the whole batch. This is also true if the parts of the
+  // batch differ in size or have no rows.
   Output MeanOfGlobalBatch(Output values);
-  // This replica's copy of a variable that was made in the strategy's scope, or the variable that all replicas share.
+  // Returns this replica's copy of a variable that was made in the strategy's scope. If replicas share variables,
+  // returns the shared one.
   ops::Variable Local(const ops::Variable& variable) const;
-  // AllReduces so far.
+  // Returns the number of AllReduces so far.
   size_t calls() const { return next_call_; }
 
  private:
@@ -107,10 +113,10 @@ class ReplicaContext {
   size_t next_call_ = 0;
 };
 
-// While it lives, variables that this thread makes in the graph are the strategy's.
-class [[nodiscard]] StrategyScope {
+// While it lives, the strategy decides where variables are that this thread makes in the graph.
+class [[nodiscard]] COHORT_EXPORT StrategyScope {
  public:
-  // Throws FailedPreconditionError in the scope of another strategy.
+  // Throws FailedPreconditionError if the thread is in the scope of another strategy for this graph.
   StrategyScope(const Strategy& strategy, Graph& graph);
   ~StrategyScope();
   StrategyScope(const StrategyScope&) = delete;
@@ -120,11 +126,12 @@ class [[nodiscard]] StrategyScope {
   std::pair<const Graph*, const class Strategy*> entry_;
 };
 
-// Immutable but for the group of its processes, which forms itself when it is first needed. Thread-safe. Graphs that
-// were made with it may outlive it; sessions on its target may not outlive its server.
-class Strategy {
+// Distributes the training of models over replicas. Programs and models share ownership. It does not change, except
+// that the group of its processes forms when it is first needed. Thread-safe. Graphs that were made with it may outlive
+// it. Sessions on its target must end before the strategy, because it owns the server.
+class COHORT_EXPORT Strategy {
  public:
-  // Throws InvalidArgumentError for a layout that does not fit together. strategies.h has the kinds.
+  // Throws InvalidArgumentError if the layout is inconsistent. Use the functions of strategies.h.
   Strategy(StrategyLayout layout, std::unique_ptr<const VariablePlacer> placer);
   ~Strategy();
   Strategy(const Strategy&) = delete;
@@ -133,99 +140,105 @@ class Strategy {
   const std::string& name() const { return layout_.name; }
   int num_replicas_in_sync() const { return static_cast<int>(layout_.members.size()); }
   int num_local_replicas() const { return static_cast<int>(layout_.devices.size()); }
-  int first_replica() const { return layout_.worker * num_local_replicas(); }  // rank of the first one here
+  int first_replica() const { return layout_.worker * num_local_replicas(); }  // rank of this process's first replica
   int num_workers() const { return layout_.num_workers; }
   int worker() const { return layout_.worker; }
-  // Writes checkpoints and summaries, speaks to the user.
+  // Returns true in the process that writes checkpoints and summaries and prints messages.
   bool is_chief() const { return layout_.is_chief; }
   const std::vector<std::string>& devices() const { return layout_.devices; }
   const std::vector<std::string>& members() const { return layout_.members; }
   const CommunicationOptions& communication() const { return layout_.communication; }
-  // Whether each replica has a copy of every variable. If not, the replicas of a process share them.
+  // Returns true if each replica has a copy of every variable. If false, the replicas of a process share variables.
   bool has_copies() const { return placer_->makes_copies(); }
-  int num_copies() const { return has_copies() ? num_local_replicas() : 1; }  // of each variable, in this process
-  // Where what belongs to a copy stands: the replica's device, or the shared one.
+  int num_copies() const { return has_copies() ? num_local_replicas() : 1; }  // copies of each variable in this process
+  // Returns the device for nodes that belong to a copy: the replica's device, or the shared device.
   std::string DeviceOfCopy(int copy) const;
-  // For Session: its target, and `config` with the devices that the replicas need.
+  // The session's target, and `config` completed with the devices that the replicas need.
   std::string session_target() const;
   SessionConfig session_config(SessionConfig config) const;
-  // Opens a session on `graph` with these. Throws what Session throws.
+  // Opens a session on `graph` with this target and config. Throws what Session throws.
   std::unique_ptr<Session> OpenSession(const Graph& graph, const SessionConfig& config = {}) const;
 
-  // Variables made while the result lives are the strategy's: its VariablePlacer makes them, through the graph's
-  // creators. Variables that are local (VariableOptions) are left alone.
+  // While the result lives, the strategy's VariablePlacer makes the variables of the graph (as a variable creator).
+  // Local variables (VariableOptions) are not affected.
   StrategyScope Scope(Graph& graph) const { return StrategyScope(*this, graph); }
-  // The copy of replica `local` of this process; the variable itself if replicas share it. Throws
-  // FailedPreconditionError for a variable that was not made in the scope.
+  // Returns the copy of replica `local` of this process, or the variable itself if replicas share it. Throws
+  // FailedPreconditionError if the variable was not made in the scope.
   ops::Variable Local(const ops::Variable& variable, int local) const;
-  // Calls `fn` once for each replica of this process, on its device, in a name scope of its own. Throws
-  // FailedPreconditionError where the replicas do not make the same all-reduces.
+  // Calls `fn` once for each replica of this process, on its device, in a name scope of its own. Returns the results.
+  // Throws FailedPreconditionError if the replicas do not make the same all-reduces.
   PerReplica<std::vector<Output>> Run(Graph& graph,
                                       const std::function<std::vector<Output>(ReplicaContext&)>& fn) const;
-  // For functions with one result, a loss for instance.
+  // As above, for functions with one result, such as a loss.
   PerReplica<Output> Run(Graph& graph, const std::function<Output(ReplicaContext&)>& fn) const;
-  // One value, on the first replica's device: over all replicas of all processes.
+  // Returns the value reduced over all replicas of all processes. It is on the first replica's device of each process.
   Output Reduce(Reduction reduction, const PerReplica<Output>& values) const;
-  // The sum over the replicas of this process alone, on the first one's device.
+  // Returns the sum over the replicas of this process alone, on the first replica's device.
   Output SumHere(const PerReplica<Output>& values) const;
-  // For each replica of this process the same tensors, summed over all replicas of all processes; dense, in buckets,
-  // in the order of the graph, so that they leave while the backward pass goes on. Every node that is returned has to
-  // run in a step if one of them does.
+  // Returns, for each replica of this process, its dense tensors summed over all replicas of all processes. They are
+  // summed in buckets, in the order of the graph, so that sums begin while the backward pass still runs. If one of the
+  // returned nodes runs in a step, all of them have to run.
   PerReplica<std::vector<Output>> SumOverReplicas(const PerReplica<std::vector<Output>>& values) const;
-  // Adds the update by which `optimizer` minimizes the sum of the replicas' losses over all replicas of all processes:
-  // the loss of one device, if each loss is a share (ReplicaContext::MeanOfGlobalBatch). One loss for each replica of
-  // this process, as Run returns them. Throws what ComputeGradients and ApplyGradients throw.
+  // Adds the update by which `optimizer` minimizes the sum of the losses of all replicas of all processes. This sum is
+  // the loss of one device if each loss is a share (ReplicaContext::MeanOfGlobalBatch). `losses` has one loss for each
+  // replica of this process, as Run returns them. Throws what ComputeGradients and ApplyGradients throw.
   struct MinimizeOptions {
-    std::vector<ops::Variable> variables = {};  // none: all trainable ones that were made in the strategy's scopes
-    ops::Variable global_step = {};             // made in the scope; 1 is added after the update
+    std::vector<ops::Variable> variables = {};  // empty: all trainable ones of the strategy's scopes
+    ops::Variable global_step = {};             // made in the scope; incremented by 1 after the update
   };
   Node* Minimize(train::Optimizer& optimizer, const PerReplica<Output>& losses, const MinimizeOptions& options) const;
   Node* Minimize(train::Optimizer& optimizer, const PerReplica<Output>& losses) const;
-  // The first half of Minimize: the gradients, summed over all replicas of all processes, for each copy of the
-  // variables. A variable in parts is there with its parts. Between the halves gradients may be changed, alike for each
-  // copy, by train::ClipByGlobalNorm for instance. Throws InvalidArgumentError if there is no variable,
-  // FailedPreconditionError if the replicas' losses depend on different variables.
+  // Does the first half of Minimize: returns the gradients, summed over all replicas of all processes, for each copy of
+  // the variables. A variable in parts is represented by its parts. The program may change the gradients before the
+  // second half, in the same way for each copy, for example by train::ClipByGlobalNorm. Throws InvalidArgumentError if
+  // there is no variable, FailedPreconditionError if the replicas' losses depend on different variables.
   PerCopy<std::vector<train::GradientAndVariable>> ComputeGradients(
       const PerReplica<Output>& losses, const std::vector<ops::Variable>& variables = {}) const;
-  // The second half: updates all copies; the result has run when all this is done. A collective is one node at each
-  // member, so that it has to run in the same steps in all processes. Throws what the optimizer throws.
+  // Does the second half of Minimize: updates all copies. When the returned node has run, all updates are done.
+  // Collectives need their members in all processes, so the node has to run in the same steps everywhere. Throws what
+  // the optimizer throws.
   Node* ApplyGradients(train::Optimizer& optimizer, const PerCopy<std::vector<train::GradientAndVariable>>& gradients,
                        const ops::Variable& global_step = {}) const;
 
-  // The sums of what the replicas bring, over all replicas of all processes.
+  // Values and gradients of the replicas, summed over all replicas of all processes.
   struct ReplicaSums {
     PerReplica<std::vector<Output>> values;
     PerReplica<std::vector<train::GradientAndVariable>> gradients;
   };
-  // Sums dense values and gradients: values and dense gradients in buckets together (SumOverReplicas), sparse gradients
-  // of large variables by their rows (GatherRows). Throws FailedPreconditionError if the replicas do not bring
-  // gradients of the same kind for the same variables.
+  // Sums dense values and gradients. Values and dense gradients are summed together in buckets (SumOverReplicas),
+  // sparse gradients of large variables by their rows (GatherRows). Throws FailedPreconditionError if the replicas do
+  // not have gradients of the same kind for the same variables.
   ReplicaSums SumGradients(const PerReplica<std::vector<train::GradientAndVariable>>& gradients,
                            const PerReplica<std::vector<Output>>& values) const;
-  // Whether GatherRows moves less than a dense sum is expected to: of a sparse gradient of a large variable.
+  // Returns true if GatherRows is expected to move fewer bytes than a dense sum. This is so for a sparse gradient of a
+  // large variable.
   bool GathersRows(const Gradient& gradient, const ops::Variable& variable) const;
-  // For each replica of this process the rows of a sparse gradient that all replicas of all processes bring, by rank.
-  // Indices may repeat, and there may be rows of zeros of an index that some replica brings. Nodes run as those of
-  // SumOverReplicas.
+  // Returns, for each replica of this process, the rows of a sparse gradient of all replicas of all processes, by rank.
+  // Indices may repeat. There may be rows of zeros, whose index is one that some replica has. The nodes have to run
+  // like those of SumOverReplicas.
   PerReplica<Gradient> GatherRows(const PerReplica<Gradient>& gradients) const;
-  // Of `rows` rows of a global batch those [first, second) of a replica (by rank): even, the first ones get more.
+  // Returns the rows [first, second) of a global batch of `rows` rows that belong to a replica, by rank. The parts are
+  // even, and the first ones get one row more.
   static std::pair<int64_t, int64_t> RowsOf(int64_t rows, int replica, int num_replicas);
 
-  // Keys of the replicas' group, without an instance.
+  // Returns the keys of the replicas' group, without an instance.
   ops::CollectiveKeys replica_keys() const;
-  // A number for each model on this strategy, from 0: variables on a server are shared by name.
+  // Returns a new number for a model on this strategy, from 0. Models need different names because variables on a
+  // server are shared by name.
   int NextModel() const { return next_model_.fetch_add(1); }
-  // The group of the processes, for what their programs - not their graphs - have to agree on.
+  // Returns the meeting by which the programs of the processes agree on things outside of their graphs.
   WorkerMeeting& meeting() const { return *meeting_; }
-  // Tells the other processes that this one does not go on: what they wait for and what they begin later fails, with
-  // why and who. For good, for this strategy; nothing where there is one process. Throws nothing.
+  // Tells the other processes that this process does not continue. The calls in which they wait for it, and all later
+  // ones, fail with `why` and the name of this process. This strategy cannot be used after that. Does nothing if there
+  // is one process. Throws nothing.
   void Fail(const Status& why) const;
 
  private:
   friend class StrategyScope;
   ops::CollectiveKeys worker_keys() const;
   VariableInfo* Create(Graph& graph, const VariableMaker& next, const VariableRequest& request) const;
-  // The trainable ones that were made in the scope; those given, with their parts in place of whole variables.
+  // Returns the trainable variables that were made in the scope, or those of `given` if it is not empty. A partitioned
+  // variable is replaced by its parts.
   std::vector<ops::Variable> VariablesOf(Graph& graph, const std::vector<ops::Variable>& given) const;
 
   const StrategyLayout layout_;

@@ -1,4 +1,4 @@
-// What the kinds of strategies have in common when they are made. Internal to distribute/.
+// Helpers with which the kinds of strategies are made. Internal to distribute/.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@ namespace cohort::distribute {
 
 inline constexpr int kMostReplicas = 1024;
 
-// Returns the devices' full names ("/device:CPU:0" for "/cpu:0"); if none is given, all logical CPUs. Throws
-// InvalidArgumentError for a device without a type and a number, or of another process.
+// Returns the devices' full names ("/device:CPU:0" for "/cpu:0"), or all logical CPUs if none is given. Throws
+// InvalidArgumentError for a device without a type and a number, and for a device of another process.
 std::vector<std::string> LocalDevices(const std::vector<std::string>& given);
-// The first `replicas` CPUs of a task; "": of this process.
+// Returns the first `replicas` CPUs of a task. "" means this process.
 std::vector<std::string> CpusOf(const std::string& task, int replicas);
-// A strategy of this process alone.
+// Returns the layout of a strategy that has only this process.
 StrategyLayout LayoutOf(const char* name, std::vector<std::string> devices, const CommunicationOptions& communication);
-// "('a', 'b')".
+// Returns for example "('a', 'b')".
 std::string Quoted(const std::vector<std::string>& names);
 
 }  // namespace cohort::distribute

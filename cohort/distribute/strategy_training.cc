@@ -11,7 +11,7 @@ namespace {
 using train::GradientAndVariable;
 using Pairs = std::vector<GradientAndVariable>;
 
-// Every replica has to bring gradients of the same kind, because each is summed with those of the others.
+// All replicas must have gradients of the same kind, because each gradient is summed with those of the others.
 void ExpectSameGradients(const PerReplica<Pairs>& gradients, const std::vector<bool>& by_rows) {
   for (size_t r = 1; r < gradients.size(); ++r) {
     bool same = gradients[r].size() == by_rows.size();

@@ -1,18 +1,20 @@
-// WorkerFolder: for programs that have to write the same at every worker, of which the chief's files alone are wanted.
+// WorkerFolder: for programs in which every worker writes the same files and only the chief's files are kept.
 #pragma once
 
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/distribute/strategy.h"
 
 namespace cohort::distribute {
 
-// The chief has the folder itself. Each other worker has one of its own in it, "workertempdir_1", for as long as the
-// object lives; what an earlier process has left of it is removed first. What Fit's callbacks write needs none of this:
-// they write at the chief alone.
-class WorkerFolder {
+// Gives each worker a folder to write to. The chief gets the folder itself. Each other worker gets a folder of its own
+// inside it, such as "workertempdir_1", which the destructor removes. The callbacks of Fit do not need this class,
+// because they write only at the chief. One thread.
+class COHORT_EXPORT WorkerFolder {
  public:
-  // Makes the folder, with its parents. Throws what core/file.h throws.
+  // Makes the folder with its parents. In a temporary folder, first removes what an earlier process has left. Throws
+  // what core/file.h throws.
   WorkerFolder(const Strategy& strategy, const std::string& folder);
   ~WorkerFolder();
   WorkerFolder(const WorkerFolder&) = delete;

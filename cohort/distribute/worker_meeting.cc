@@ -1,3 +1,6 @@
+// WorkerMeeting. Each process has a small graph with a gather and a barrier, and a session for it (Calls). An
+// announcement is a text, or the failure of a process. GatherBytes first gathers the lengths and then the bytes, padded
+// to the longest, because all members of a gather must have equally many bytes.
 #include "cohort/distribute/worker_meeting.h"
 
 #include <algorithm>
@@ -13,7 +16,7 @@
 namespace cohort::distribute {
 namespace {
 
-// What a process sends to all others: a text, or why it has failed (then `code` is not ok).
+// A process's message to all others: a text, or the reason why it has failed (`code` is then not OK).
 struct Announcement {
   Code code = Code::kOk;
   std::string text;
@@ -70,7 +73,7 @@ Tensor TensorOf(std::string_view bytes, size_t size) {
 
 std::string_view BytesOf(const Tensor& tensor) { return {static_cast<const char*>(tensor.raw_data()), tensor.bytes()}; }
 
-// Describes a fact. Of a long value it shows the part that begins at the character `from`.
+// Returns a text for a fact. For a long value it has the part that begins at the character `from`.
 std::string Shown(const Facts& facts, size_t index, size_t from) {
   if (index >= facts.size()) return "nothing more";
   const auto& [name, value] = facts[index];
@@ -80,7 +83,8 @@ std::string Shown(const Facts& facts, size_t index, size_t from) {
                 value.size() - from > kShown ? "..." : "");
 }
 
-// Returns a value of `from` for Shown that shows the first difference of two values and some characters before it.
+// Returns a value of `from` for Shown. The shown part then has the first difference of two values, and some characters
+// before it.
 size_t BeforeDifference(const Facts& a, const Facts& b, size_t index) {
   if (index >= a.size() || index >= b.size()) return 0;
   const std::string& left = a[index].second;
@@ -158,7 +162,7 @@ std::string WorkerMeeting::FailureOf(int worker, const std::string& why) const {
 
 std::vector<std::string> WorkerMeeting::GatherBytes(const std::string& mine, const RunOptions& run) {
   MutexLock lock(mu_);
-  // The lengths first, because all members of a collective bring equally many bytes.
+  // Gathers the lengths first, because all members of a gather must have equally many bytes.
   WireWriter own;
   own.Fixed64(mine.size());
   const Tensor all_lengths = GatherTensor(TensorOf(own.view(), sizeof(uint64_t)), run);

@@ -8,7 +8,7 @@
 namespace cohort {
 namespace {
 
-// In the order of AttrKind, which is that of AttrValue::Value without its first.
+// In the order of AttrKind. AttrValue::Value has the same order after its first alternative.
 constexpr std::array<std::string_view, 14> kKindNames = {
     "int",  "float",     "bool",        "string",     "type",         "shape",      "tensor",
     "func", "list(int)", "list(float)", "list(bool)", "list(string)", "list(type)", "list(shape)"};
@@ -36,7 +36,7 @@ int64_t LengthOf(const std::vector<T>& list) {
   return static_cast<int64_t>(list.size());
 }
 
-// The length of a list, -1 of anything else.
+// Returns the length of a list, or -1 if the value is not a list.
 int64_t ListLength(const AttrValue& value) {
   return std::visit([](const auto& v) { return LengthOf(v); }, value.value());
 }

@@ -1,4 +1,5 @@
-// AttrValue: the value of an attribute of a node, as TensorFlow's AttrValue; of functions the name alone.
+// AttrValue: the value of an attribute of a node. It can hold what TensorFlow's AttrValue holds. Of a function it holds
+// only the name.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +12,21 @@
 #include <vector>
 
 #include "cohort/core/dtype.h"
+#include "cohort/core/export.h"
 #include "cohort/core/shape.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort {
 
-// A function of the graph's library, by name.
-struct FunctionName {
+// The name of a function in the graph's library.
+struct COHORT_EXPORT FunctionName {
   std::string name;
   friend bool operator==(const FunctionName&, const FunctionName&) = default;
   friend std::ostream& operator<<(std::ostream& out, const FunctionName& function) { return out << function.name; }
 };
 
-class AttrValue {
+// The value of one attribute. A value type. An empty AttrValue holds nothing.
+class COHORT_EXPORT AttrValue {
  public:
   using Value = std::variant<std::monostate, int64_t, float, bool, std::string, DType, Shape, Tensor, FunctionName,
                              std::vector<int64_t>, std::vector<float>, std::vector<bool>, std::vector<std::string>,
@@ -48,21 +51,22 @@ class AttrValue {
   AttrValue(std::vector<DType> value) : value_(std::move(value)) {}
   AttrValue(std::vector<Shape> value) : value_(std::move(value)) {}
 
-  // Null when the attribute is of another type.
+  // Returns nullptr if the attribute is empty or of another type.
   template <typename T>
   const T* get() const {
     return std::get_if<T>(&value_);
   }
   const Value& value() const { return value_; }
   bool empty() const { return value_.index() == 0; }
-  // For error messages: "[1, 2]", "float32", "true".
+  // Returns the value as text for error messages: "[1, 2]", "float32", "true".
   std::string ToString() const;
-  // The same type and value; tensors are compared bit by bit.
+  // Returns true if type and value are equal. Tensors are compared bit by bit.
   friend bool operator==(const AttrValue& a, const AttrValue& b);
 
  private:
   Value value_;
 };
+COHORT_EXPORT bool operator==(const AttrValue& a, const AttrValue& b);
 
 using AttrMap = std::map<std::string, AttrValue, std::less<>>;
 

@@ -1,3 +1,7 @@
+// Computes values that are known while a graph is built. A Folder walks back from a value through the ops that it
+// knows, for at most kMaxVisits nodes. It computes int32 and int64 scalars and vectors in which single elements may be
+// unknown (PartialInts). The functions of the header turn such a result into a tensor or a shape. The last part finds
+// shape and dtype of the variable of a handle.
 #include "cohort/graph/constant_value.h"
 
 #include <algorithm>
@@ -12,7 +16,7 @@ namespace {
 constexpr size_t kMaxElements = 1024;
 constexpr int kMaxVisits = 256;
 
-// An int32 or int64 scalar or vector of which some elements may be unknown.
+// An int32 or int64 scalar or vector. Some of its elements may be unknown.
 struct PartialInts {
   bool is_scalar = false;
   std::vector<std::optional<int64_t>> values;
@@ -31,14 +35,14 @@ std::optional<int64_t> KnownDim(int64_t dim) { return dim < 0 ? std::nullopt : s
 
 bool IsArgument(const Node& node) { return node.op_name() == "Placeholder" || node.op_name() == "_Arg"; }
 
-// Null where there is none of the type.
+// Returns nullptr if the node has no such attribute of this type.
 template <typename T>
 const T* FindAttr(const Node& node, std::string_view name) {
   const auto it = node.attrs().find(name);
   return it == node.attrs().end() ? nullptr : it->second.get<T>();
 }
 
-// Evaluates a bounded number of nodes.
+// Computes values. Visits at most kMaxVisits nodes.
 class Folder {
  public:
   MaybeInts Eval(const Output& value) {
@@ -115,7 +119,7 @@ class Folder {
     return all;
   }
 
-  // The known scalar, or the one known element of a vector.
+  // Returns the value of a scalar or of a vector of one element, or nullopt if it is not known.
   std::optional<int64_t> EvalOne(const Output& value) {
     const MaybeInts ints = Eval(value);
     return ints && ints->values.size() == 1 ? ints->values[0] : std::nullopt;
@@ -162,7 +166,7 @@ class Folder {
     return range;
   }
 
-  // `overflows` computes the third from the first two.
+  // `overflows` computes its third argument from the first two, and returns whether the result overflows.
   template <typename Function>
   MaybeInts OfBinary(const Node& node, Function overflows) {
     const MaybeInts a = Eval(node.input(0));

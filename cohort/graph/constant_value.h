@@ -1,5 +1,5 @@
-// What is known of values while a graph is built: constants and what follows from them and from static
-// shapes.
+// Answers what is known of a value while a graph is built. Constants are known, and so are values that follow from
+// constants and from static shapes.
 #pragma once
 
 #include <optional>
@@ -9,32 +9,36 @@
 
 namespace cohort {
 
-// The value where it is a Const (also behind Identity) or a small int32/int64 scalar or vector that follows
-// from constants and static shapes through Shape, Size, Rank, Pack, ConcatV2, Cast, Identity, StridedSlice,
-// Range, Add, AddV2, Sub, Mul; else nothing.
+// Returns the tensor if the value is known, else nullopt. Two kinds of values are known:
+// - the output of a Const, also through Identity nodes;
+// - an int32 or int64 scalar or vector of at most 1024 elements that these ops compute from constants and static
+//   shapes: Shape, Size, Rank, Pack, ConcatV2, Cast, Identity, StridedSlice, Range, Add, AddV2, Sub, Mul.
 std::optional<Tensor> ConstantValue(const Output& value);
 
-// `value`, an int32 or int64 vector, read as a shape: elements that are unknown (or -1) as unknown
-// dimensions, UnknownRank where even its length is unknown. Throws InvalidArgumentError for a value that is
-// no shape: another rank or dtype, more than Shape::kMaxRank elements, an element below -1.
+// Returns the shape that `value`, an int32 or int64 vector, describes. An element that is unknown or -1 becomes an
+// unknown dimension. The result is UnknownRank if the length of the vector is unknown. Throws InvalidArgumentError if
+// the value cannot be a shape: it has another rank or dtype, more than Shape::kMaxRank elements, or an element less
+// than -1.
 Shape ConstantValueAsShape(const Output& value);
-// The same of a value that is there. Throws as above.
+// Returns the same for a tensor. Throws as ConstantValueAsShape does.
 Shape TensorAsShape(const Tensor& value);
 
-// Attributes of a function's argument that is a handle: of one variable, in lists of one.
+// Attributes of a function's argument that is the handle of a variable: dtype and shape of the variable, each as a list
+// of one element.
 inline constexpr char kHandleDTypes[] = "_handle_dtypes";
 inline constexpr char kHandleShapes[] = "_handle_shapes";
 
-// The VarHandleOp (or other source) behind a resource handle, through Identity nodes.
+// Returns the node that made a handle, such as a VarHandleOp. Goes back through Identity nodes.
 const Node& HandleSource(const Output& handle);
-// Shape and dtype of the variable behind a handle; UnknownRank and kInvalid where the source does not say.
+// Return shape and dtype of the variable of a handle, or UnknownRank and kInvalid if they are not known.
 Shape HandleShape(const Output& handle);
 DType HandleDType(const Output& handle);
 
-// The facts of a node that is being added to a graph.
+// The facts that are known about the inputs of a node that is being added to a graph. The shape rule of its op uses
+// them. Used by one thread.
 class StaticFacts final : public InputFacts {
  public:
-  // `inputs` must outlive the object.
+  // `inputs` must live longer than the object.
   explicit StaticFacts(const std::vector<Output>& inputs) : inputs_(inputs) {}
   int num_inputs() const override { return static_cast<int>(inputs_.size()); }
   const Shape& shape(int i) const override { return At(i).shape(); }

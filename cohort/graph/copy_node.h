@@ -1,4 +1,4 @@
-// Copies of nodes into other graphs, with what they call.
+// Functions that copy nodes into another graph, together with the functions that the nodes call.
 #pragma once
 
 #include <memory>
@@ -11,28 +11,29 @@
 
 namespace cohort {
 
-// Copies `node` under its own name into `graph` with the given inputs.
+// Copies `node` into `graph`. The copy has the same name, device, attributes and colocation, and the given inputs.
 Node* CopyNode(Graph& graph, const Node& node, const std::vector<Output>& inputs,
                const std::vector<Node*>& control_inputs);
 
-// The same under a name made unique, bound to no other node: for bodies of functions, which run on one device.
+// Copies `node` into the body of a function. The name is made unique. The copy has no colocation, because all nodes of
+// a function run on one device.
 Node* CopyIntoBody(Graph& graph, const Node& node, const std::vector<Output>& inputs,
                    const std::vector<Node*>& control_inputs);
 
-// A value of a graph as the key of a map.
+// A value of a graph in a form that can be the key of a map.
 using ValueKey = std::pair<const Node*, int>;
 inline ValueKey KeyOf(const Output& value) { return {value.node, value.index}; }
 
-// Copies `graph` without some nodes, which none of the others may read.
+// Returns a copy of `graph` without the nodes `left_out`. Requires: no other node reads a value of these nodes.
 std::unique_ptr<Graph> CopyWithout(const Graph& graph, const std::set<const Node*>& left_out);
 
-// Names of the functions in the attributes of `node`.
+// Returns the names of the functions in the attributes of `node`.
 std::vector<std::string> CalledFunctions(const Node& node);
-// Puts into the library of `to` the functions of `from` that nodes of `to` call, and those that these call. Throws
-// NotFoundError that names the node for one that is not there.
+// Copies functions from the library of `from` to the library of `to`: those that nodes of `to` call, and those that
+// these functions call. Throws NotFoundError, with the name of the calling node, if `from` lacks a function.
 void TakeFunctions(const Graph& from, Graph& to);
-// Puts `function` into the library of `to`, with those that it calls. Throws AlreadyExistsError where another one has
-// the name of one of them.
+// Adds `function`, and the functions that it calls, to the library of `to`. Throws AlreadyExistsError if the library
+// has another function of one of these names.
 void AddFunctionAndCallees(const std::shared_ptr<const Function>& function, Graph& to);
 
 }  // namespace cohort

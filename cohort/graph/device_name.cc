@@ -1,3 +1,5 @@
+// Parses, prints and combines names of devices. The Parser splits a text at '/', and reads each part into one field of
+// a DeviceName.
 #include "cohort/graph/device_name.h"
 
 #include <algorithm>
@@ -12,7 +14,7 @@
 namespace cohort {
 namespace {
 
-// Types, in upper case, that may stand without "device:" before them.
+// The types, in upper case, that need no "device:" in front of them.
 std::vector<std::string>& ShortTypes() {
   static auto* const types = new std::vector<std::string>{kHostDeviceType};
   return *types;

@@ -1,48 +1,52 @@
-// DeviceName: TensorFlow's device specifications, /job:worker/replica:0/task:1/device:CPU:0, whole or in part.
+// DeviceName: TensorFlow's device specification, such as /job:worker/replica:0/task:1/device:CPU:0, or a part of it.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 
-// The type of the devices whose memory is the host's. Every task has one, and a node that names no type stands there.
+// The type of the devices that use the host's memory. Each task has such a device. A node that names no device type is
+// placed there.
 inline constexpr char kHostDeviceType[] = "CPU";
 
-// Lets "/type:0" stand for "/device:TYPE:0" in device names. The host's type can always be written so. Called at start,
-// before names are parsed; a second call for a type does nothing.
-void AddShortDeviceType(std::string_view type);
+// Allows "/type:0" as a short form of "/device:TYPE:0". The host's type always has this short form. Does nothing if the
+// type has it already. Not thread-safe: the registration of backends calls it at the start, before any name is parsed.
+COHORT_EXPORT void AddShortDeviceType(std::string_view type);
 
-// Every part is optional; an absent one means "any".
-struct DeviceName {
+// The name of a device, or a pattern for names. A value type. Each part is optional. An absent part means "any".
+struct COHORT_EXPORT DeviceName {
   std::optional<std::string> job;
   std::optional<int> replica;
   std::optional<int> task;
   std::optional<std::string> type;  // upper case
   std::optional<int> id;
 
-  // Accepts the full grammar and the short forms: "/cpu:0", "CPU:0", "job:worker/task:0/cpu:0/", "/device:GPU:*", "".
-  // Throws InvalidArgumentError that quotes the text and the part that does not fit.
+  // Reads the full form and the short forms: "/cpu:0", "CPU:0", "job:worker/task:0/cpu:0/", "/device:GPU:*", "". Throws
+  // InvalidArgumentError, with the text and the wrong part, for any other text.
   static DeviceName Parse(std::string_view text);
-  // "/job:worker/replica:0/task:1/device:CPU:0"; absent parts are left out; a type without id prints "/device:GPU:*".
+  // Returns, for example, "/job:worker/replica:0/task:1/device:CPU:0". Leaves out absent parts. Writes a type without
+  // an id as "/device:GPU:*".
   std::string ToString() const;
 
-  // Fields of `inner` win, those it lacks come from this.
+  // Returns a name with the parts of `inner`. Takes the parts that `inner` lacks from this name.
   DeviceName OverriddenBy(const DeviceName& inner) const;
-  // Only what is missing here is taken from `base`.
+  // Returns this name. Takes the parts that this name lacks from `base`.
   DeviceName CompletedFrom(const DeviceName& base) const { return base.OverriddenBy(*this); }
-  // Whether `other` has every part set here, with the same value.
+  // Returns whether `other` has each part that is set here, with the same value.
   bool Matches(const DeviceName& other) const;
   bool IsFull() const { return job && replica && task && type && id; }
   bool IsEmpty() const { return !job && !replica && !task && !type && !id; }
-  // "/job:worker/replica:0/task:1": the task alone.
+  // Returns the parts that name the task: "/job:worker/replica:0/task:1".
   DeviceName Task() const { return {job, replica, task, std::nullopt, std::nullopt}; }
 
   friend bool operator==(const DeviceName&, const DeviceName&) = default;
 };
 
-// Text form of outer scope overridden by inner scope.
-std::string MergeDevices(std::string_view outer, std::string_view inner);
+// Returns the text of `outer` overridden by `inner`. Throws as Parse does.
+COHORT_EXPORT std::string MergeDevices(std::string_view outer, std::string_view inner);
 
 }  // namespace cohort

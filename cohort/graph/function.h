@@ -1,5 +1,5 @@
-// Function: a graph of its own with arguments and results, kept by name in a graph's library (Graph::DefineFunction)
-// and in the library of its GraphDef.
+// Function: a graph with arguments and results. The library of a graph keeps functions by name (Graph::DefineFunction),
+// and so does the library of a GraphDef.
 #pragma once
 
 #include <memory>
@@ -7,31 +7,35 @@
 #include <string_view>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort {
 
-// Immutable once made, thread-safe.
-class Function {
+// Never changes after its construction, apart from the derived objects. All methods are thread-safe. Libraries and
+// callers share it by shared_ptr.
+class COHORT_EXPORT Function {
  public:
-  // Throws InvalidArgumentError for a name that TensorFlow would not take (letters, digits and "_.-/" after a letter),
-  // an argument without dtype, and results that are not of the body; and what adding the nodes throws.
+  // Makes the graph with `body`. Throws InvalidArgumentError if TensorFlow would reject the name (it allows letters,
+  // digits and "_.-/", and a letter or '_' at the beginning), if an argument has no dtype, or if a result is not a
+  // value of the body. Throws also what the addition of the nodes throws.
   Function(std::string name, const std::vector<FunctionArg>& args, const FunctionBody& body);
-  // Over a graph that is there already, whose `args` are Placeholders.
+  // Takes a graph that exists. Requires: `args` are outputs of Placeholder nodes of `graph`. Throws as above.
   Function(std::string name, std::unique_ptr<Graph> graph, std::vector<Output> args, std::vector<Output> results);
 
   const std::string& name() const { return name_; }
   const Graph& graph() const { return *graph_; }
-  // Outputs of Placeholder nodes of graph(), which whoever runs the function feeds.
+  // Outputs of Placeholder nodes of graph(). The caller of the function feeds them.
   const std::vector<Output>& args() const { return args_; }
   const std::vector<Output>& results() const { return results_; }
-  // Whether a node has an effect or a state.
+  // Returns whether an op of the graph is stateful (OpDef::Stateful).
   bool is_stateful() const;
-  // What was once made of the function, such as its gradient, under a key that its maker chooses; null where there is
-  // none. Of two that are kept under one key the first stays.
+  // Objects that were computed from the function, such as its gradient. They are kept so that they are computed only
+  // once. The code that computes an object chooses its key. FindDerived returns nullptr if there is none for the key.
+  // KeepDerived does nothing if there is one already.
   std::shared_ptr<const void> FindDerived(const std::string& key) const COHORT_EXCLUDES(mu_);
   void KeepDerived(const std::string& key, std::shared_ptr<const void> derived) const COHORT_EXCLUDES(mu_);
-  // "add(x: float32[?], y: float32[]) -> (float32[?])".
+  // Returns, for example, "add(x: float32[?], y: float32[]) -> (float32[?])".
   std::string Signature() const;
 
  private:
@@ -45,17 +49,19 @@ class Function {
   mutable std::map<std::string, std::shared_ptr<const void>> derived_ COHORT_GUARDED_BY(mu_);
 };
 
-// Adds the arguments of a function and what `body` makes of them to `graph`. Throws as Function's constructor; `name`
-// is for the message.
-void FillBody(const std::string& name, const std::vector<FunctionArg>& args, const FunctionBody& body, Graph& graph,
-              std::vector<Output>* arguments, std::vector<Output>* results);
+// Adds the arguments of a function to `graph`, and then the nodes that `body` adds. Throws as the constructor of
+// Function does. Error messages contain `name`.
+COHORT_EXPORT void FillBody(const std::string& name, const std::vector<FunctionArg>& args, const FunctionBody& body,
+                            Graph& graph, std::vector<Output>* arguments, std::vector<Output>* results);
 
-// A FunctionDef, wire compatible with TensorFlow's. Shapes of arguments stand in its arg_attr "_output_shapes". A call
-// runs what its results depend on and all nodes with an effect or a state, which are named as control outputs.
-// Throws UnimplementedError for a function that calls others; a GraphDef has them all.
-std::string SerializeFunction(const Function& function);
-// Throws InvalidArgumentError for bytes that are no FunctionDef or one that Cohort cannot have (attributes that a call
-// decides, functions as attributes, unknown dtypes), NotFoundError for unknown ops; messages name function and node.
-std::shared_ptr<const Function> ParseFunction(std::string_view bytes);
+// Returns the function as a serialized FunctionDef of TensorFlow. The attribute "_output_shapes" of an argument's
+// arg_attr holds its shape. The FunctionDef names the stateful nodes as control outputs, so a call runs them and the
+// nodes of the results. Throws UnimplementedError if the function calls another function; a GraphDef can hold such
+// functions.
+COHORT_EXPORT std::string SerializeFunction(const Function& function);
+// Reads a FunctionDef. Messages of errors name the function and the node. Throws InvalidArgumentError if the bytes are
+// not a FunctionDef, or if the function has something that Cohort lacks: attributes that each call sets, functions as
+// attributes, or unknown dtypes. Throws NotFoundError for an unknown op.
+COHORT_EXPORT std::shared_ptr<const Function> ParseFunction(std::string_view bytes);
 
 }  // namespace cohort

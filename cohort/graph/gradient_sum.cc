@@ -19,7 +19,7 @@ Output ConcatRows(Graph& graph, const std::vector<Output>& parts) {
   return graph.Op("ConcatV2").Inputs(parts).Input(axis).Finish1();
 }
 
-// Indices of one dtype: int64 where the parts differ.
+// Returns the indices of all parts in one dtype. It is int64 if the dtypes differ.
 std::vector<Output> AlignIndices(Graph& graph, const std::vector<Gradient>& parts) {
   std::vector<Output> indices;
   for (const Gradient& part : parts) indices.push_back(part.indices);
@@ -32,7 +32,7 @@ std::vector<Output> AlignIndices(Graph& graph, const std::vector<Gradient>& part
   return indices;
 }
 
-// On the device of the first part.
+// Sums the parts on the device of the first part.
 Gradient SumHere(const std::vector<Gradient>& parts) {
   if (parts.size() == 1) return parts[0];
   Graph& graph = parts[0].values.graph();
@@ -47,7 +47,7 @@ Gradient SumHere(const std::vector<Gradient>& parts) {
   return Gradient(graph.Op("AddN").Inputs(values).Finish1());
 }
 
-// dense_shape[0] as a scalar.
+// Returns dense_shape[0] as a scalar.
 Output NumRows(Graph& graph, const Output& dense_shape) {
   const auto shape = ConstantValue(dense_shape);
   if (shape && shape->num_elements() > 0) {

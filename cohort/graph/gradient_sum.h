@@ -1,4 +1,4 @@
-// The sum of gradients of one value, dense and sparse. Internal to graph/.
+// Adds the gradients of one value. Internal to graph/.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,9 @@
 
 namespace cohort {
 
-// Adds what stands on one device there first, then the devices' sums on the device of the first part. All
-// sparse: a sparse one of all rows; mixed: dense. `parts` is not empty and all exist.
+// Returns the sum of `parts`. Adds the parts of each device on that device, and then these sums on the device of the
+// first part. The result is sparse if all parts are sparse, else dense. Requires: `parts` is not empty, and all parts
+// exist.
 Gradient SumGradients(const std::vector<Gradient>& parts);
 
 }  // namespace cohort

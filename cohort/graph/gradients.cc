@@ -1,3 +1,7 @@
+// Reverse-mode differentiation. First all nodes are ordered that the ys depend on, and the nodes between xs and ys are
+// marked. Then the nodes are visited from the ys back. A visit sums the gradients that have arrived at the node's
+// outputs, calls the gradient function of its op, and passes the results on to the node's inputs. At the end the sums
+// that have arrived at the xs are returned.
 #include "cohort/graph/gradients.h"
 
 #include <optional>

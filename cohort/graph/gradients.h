@@ -1,20 +1,23 @@
-// Gradients: adds to the graph the nodes that compute d(sum of ys)/d(x).
+// Gradients(): adds the nodes that compute d(sum of ys)/d(x) to the graph.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort {
 
-// A gradient: dense, or rows of a larger tensor (TensorFlow's IndexedSlices), or none at all.
-// Sparse: values [n, ...row] T, indices [n] int32 or int64 (may repeat), dense_shape [rank] int64 or int32.
-struct Gradient {
+// The gradient of a value. It is dense, or sparse (some rows of a larger tensor; TensorFlow's IndexedSlices), or it
+// does not exist. A sparse gradient has `values` of shape [n, ...row], `indices` of shape [n] (int32 or int64; an index
+// may occur several times), and `dense_shape` of shape [rank] (int32 or int64).
+struct COHORT_EXPORT Gradient {
   Output values;
   Output indices;
   Output dense_shape;
-  // Of what Gradients gives as none: why it is, "'Mean:0' does not depend on variable 'b'".
+  // If Gradients() returns a gradient that does not exist: the reason, such as "the loss 'Mean:0' does not depend on
+  // variable 'b'".
   std::string why_none;
 
   Gradient() = default;
@@ -25,9 +28,11 @@ struct Gradient {
   bool is_sparse() const { return indices.valid(); }
 };
 
-// How graph/ turns sparse gradients into dense ones and sums them; ops/ registers the nodes it needs under fixed op
-// names: AddN, UnsortedSegmentSum, ConcatV2, ZerosLike, OnesLike.
-class GradientContext {
+// The argument of an op's gradient function: the node, the gradients of its outputs, and a place for the gradients of
+// its inputs. Only the thread that calls Gradients() uses it, during one call of the gradient function. To sum
+// gradients and to make them dense, graph/ adds nodes of these ops, which ops/ must register: AddN, UnsortedSegmentSum,
+// ConcatV2, ZerosLike, OnesLike.
+class COHORT_EXPORT GradientContext {
  public:
   GradientContext(const Node& node, std::vector<Gradient> output_gradients);
 
@@ -36,10 +41,11 @@ class GradientContext {
   Output input(int i) const { return node_.input(i); }
   Output output(int i) const { return node_.output(i); }
   bool has_grad(int i) const { return grads_.at(static_cast<size_t>(i)).exists(); }
-  // Gradient of output i as a dense tensor; zeros where none flows.
+  // Returns the gradient of output i as a dense tensor. Returns zeros if the output has no gradient.
   Output grad(int i = 0);
+  // Returns the gradient of output i as it is: dense, sparse, or not existing.
   const Gradient& raw_grad(int i = 0) const { return grads_.at(static_cast<size_t>(i)); }
-  // Gradient of input i. Inputs that are not set get none (integers, shapes, axes).
+  // Sets the gradient of input i. An input that is not set gets no gradient, for example integers, shapes and axes.
   void SetInput(int i, Gradient gradient) { result_.at(static_cast<size_t>(i)) = std::move(gradient); }
   template <typename T>
   const T& attr(std::string_view name) const {
@@ -53,15 +59,19 @@ class GradientContext {
   std::vector<Gradient> result_;
 };
 
-// For each x the gradient of sum(ys) (or of sum(grad_ys * ys)); Gradient().exists() is false where no y depends on x.
-// An x may be the handle of a variable: then all its reads and gathers count. `stop` are values whose inputs are not
-// followed. Nodes are added beside the op that they differentiate (same device).
-// Throws InvalidArgumentError for an op on the way that has neither a gradient nor the declaration that it has none.
-std::vector<Gradient> Gradients(const std::vector<Output>& ys, const std::vector<Output>& xs,
-                                const std::vector<Output>& grad_ys = {}, const std::vector<Output>& stop = {});
+// Returns the gradient of sum(ys), or of sum(grad_ys * ys), with respect to each x. Gradient::exists() is false for an
+// x on which no y depends.
+// - An x may be the handle of a variable. Then all reads and gathers of the variable count.
+// - The search does not go back beyond values in `stop`.
+// - The new nodes have the device of the op that they differentiate.
+// - Throws InvalidArgumentError for an op between xs and ys that has no gradient function and is not declared as not
+//   differentiable.
+COHORT_EXPORT std::vector<Gradient> Gradients(const std::vector<Output>& ys, const std::vector<Output>& xs,
+                                              const std::vector<Output>& grad_ys = {},
+                                              const std::vector<Output>& stop = {});
 
-// The dense form; rows of a sparse gradient whose indices repeat are summed. Throws InvalidArgumentError, with the name
-// of the variable, for a gradient that does not exist.
-Output ToDense(const Gradient& gradient);
+// Returns the gradient as a dense tensor. Sums rows that have the same index. Throws InvalidArgumentError, with the
+// reason, if the gradient does not exist.
+COHORT_EXPORT Output ToDense(const Gradient& gradient);
 
 }  // namespace cohort

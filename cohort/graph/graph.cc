@@ -1,3 +1,5 @@
+// Nodes, names, variables, collections and the function library of a graph. The last part is for bodies of functions: a
+// body knows the graph around it (outer_), shares its library, and captures its values.
 #include "cohort/graph/graph.h"
 
 #include <charconv>
@@ -99,7 +101,7 @@ void Graph::TakeName(const std::string& name, const std::string& op) {
   MutexLock lock(mu_);
   if (by_name_.contains(name)) FailTaken(name, op);
   int& count = name_counts_[name];
-  if (count == 0) count = 1;  // a name that UniqueName has set aside is for the node that comes to take it
+  if (count == 0) count = 1;  // UniqueName may have reserved the name for this node
 }
 
 void Graph::ReleaseName(const std::string& name) {

@@ -1,5 +1,5 @@
-// Graph: nodes and the values that flow between them. A node is checked where it is added: op, attributes, dtypes and
-// shapes; a mistake throws there with the node's name, its op, the shapes and the dtypes.
+// Graph: nodes and the values that flow between them. Each node is checked when it is added: its op, attributes, dtypes
+// and shapes. A mistake throws at that place, with the node's name, its op, and the shapes and dtypes.
 #pragma once
 
 #include <deque>
@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/mutex.h"
 #include "cohort/graph/node.h"
 #include "cohort/graph/node_builder.h"
@@ -19,73 +20,81 @@
 namespace cohort {
 
 class Function;
-struct FunctionArg {
+// An argument of a function.
+struct COHORT_EXPORT FunctionArg {
   DType dtype = DType::kInvalid;
   Shape shape = Shape::UnknownRank();
-  std::string name;  // of the argument's node in the body; "" where it does not matter
-  // Of a resource: what is known of the variable behind it.
+  std::string name;  // name of its node in the body; "" if it does not matter
+  // If the argument is the handle of a variable: what is known of the variable.
   DType handle_dtype = DType::kInvalid;
   Shape handle_shape = Shape::UnknownRank();
 };
-// Adds the nodes of a function's body and returns its results; `args` are the values of its arguments.
+// Adds the nodes of a function's body and returns the results. `args` are the values of the arguments.
 using FunctionBody = std::function<std::vector<Output>(Graph& body, const std::vector<Output>& args)>;
 
-// Thread-safe for adding nodes. Scopes belong to the thread that opened them.
-class Graph {
+// Owns its nodes, which are never removed. The program owns the graph. Several threads may add nodes at the same time.
+// A scope (graph/scopes.h) belongs to the thread that opened it.
+class COHORT_EXPORT Graph {
  public:
   Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
   NodeBuilder Op(std::string op) { return NodeBuilder(*this, std::move(op)); }
-  // Null where there is none.
+  // Returns the node, or nullptr if there is none of this name.
   Node* FindNode(std::string_view name) const;
-  // "node", "node:1". Throws NotFoundError / InvalidArgumentError.
+  // Returns the value "node:1", or "node", which means "node:0". Throws NotFoundError if there is no such node, and
+  // InvalidArgumentError if the text or the index is wrong.
   Output FindOutput(const std::string& name) const;
   int num_nodes() const;
-  // In the order of adding (inputs before consumers). Not to be held while nodes are added.
+  // Returns the nodes in the order in which they were added, so inputs come before the nodes that read them. The list
+  // does not change when nodes are added later.
   std::vector<Node*> nodes() const;
-  // Grows with every node; a session uses it to see that a graph has changed.
+  // Returns a number that grows with every node. A session uses it to notice that the graph has changed.
   int64_t version() const { return num_nodes(); }
-  // From now on adding a node throws FailedPreconditionError (Supervisor, MonitoredSession).
+  // From now on adding a node throws FailedPreconditionError. Supervisor and MonitoredSession call it.
   void Finalize();
   bool finalized() const;
 
-  // `name` made unique in the graph and under the current name scope, without adding a node.
+  // Returns `name` under the current name scope, with a number if it is taken. The name is then reserved. Adds no node.
   std::string UniqueName(const std::string& name);
 
-  // Seed of the random ops made without one; with the op's own seed it decides the numbers (0, 0 = random).
+  // The graph's seed, for random ops. It and the op's own seed decide the random numbers. If both are 0, the numbers
+  // are different in each run of the program.
   void set_seed(int64_t seed) { seed_ = seed; }
   int64_t seed() const { return seed_; }
 
   VariableInfo* AddVariable(VariableInfo info);
-  std::vector<VariableInfo*> variables() const;  // in the order of creation
-  // Runs `request` through the open variable creators down to `maker`.
+  std::vector<VariableInfo*> variables() const;  // in the order in which they were made
+  // Makes a variable: calls the variable creators of the open scopes, the innermost one first, and at last `maker`.
   VariableInfo* CreateVariable(const VariableMaker& maker, const VariableRequest& request);
 
-  // The library: functions by name, one for a graph and the bodies of its functions. DefineFunction makes one
-  // (graph/function.h says what it throws); both throw AlreadyExistsError for a name that is taken.
+  // The library: functions by name. A graph and the bodies of its functions share one library. DefineFunction makes a
+  // function and throws as Function's constructor does (graph/function.h). Both throw AlreadyExistsError if the name is
+  // taken.
   const Function& DefineFunction(const std::string& name, const std::vector<FunctionArg>& args,
                                  const FunctionBody& body);
   void AddFunction(std::shared_ptr<const Function> function);
-  std::shared_ptr<const Function> FindFunction(std::string_view name) const;  // null where there is none
-  std::vector<std::shared_ptr<const Function>> functions() const;             // by name
-  // `base`, with a number where the library has a function of that name.
+  std::shared_ptr<const Function> FindFunction(std::string_view name) const;  // nullptr if there is none
+  std::vector<std::shared_ptr<const Function>> functions() const;             // sorted by name
+  // Returns `base`, with a number if the library has a function of that name.
   std::string UniqueFunctionName(const std::string& base) const;
-  // An empty graph for the body of a function of this graph, which must outlive its making: it has this one's library
-  // and, until CloseBody, nodes that are added to it may use values of this graph: a constant is copied, anything else
-  // becomes a further argument. `captures` are those values and their arguments, Placeholders, in the order of use.
+  // Returns an empty graph for the body of a function of this graph. This graph must live until the body is complete.
+  // The body shares this graph's library. Until CloseBody, its nodes may use values of this graph: a constant is
+  // copied, and every other value becomes a further argument of the function. captures() returns these values with
+  // their arguments (outputs of Placeholders), in the order of their first use.
   struct CapturedValue {
     Output outside;
     Output argument;
   };
   std::unique_ptr<Graph> NewBody();
-  // Whether this is a body that is being made, of `graph` or of one inside it.
+  // Returns whether this graph is a body that is being made, and its function is called by `graph` or by a body inside
+  // `graph`.
   bool IsInside(const Graph& graph) const;
   void CloseBody() { outer_ = nullptr; }
   const std::vector<CapturedValue>& captures() const { return captures_; }
-  // The argument for `value`, of a graph around this body; made where there is none. An empty Output for a value of any
-  // other graph.
+  // Returns the argument for `value`, which must be a value of a graph around this body. Makes the argument if there is
+  // none. Returns an empty Output if `value` is of any other graph.
   Output Capture(const Output& value);
 
   void AddToCollection(const std::string& collection, Output value);
@@ -99,26 +108,26 @@ class Graph {
   friend class ColocateWith;
   friend class VariableCreatorScope;
   struct DeviceFrame {
-    std::string device;  // used where `function` is empty
+    std::string device;  // used if `function` is empty
     DeviceFunction function;
-    bool clear = false;  // hides the frames outside
+    bool clear = false;  // hides the scopes around this one
   };
   struct Scopes {
     std::vector<DeviceFrame> devices;
-    std::vector<std::string> names;            // full prefixes: "a", "a/b"
-    std::vector<std::vector<Node*>> controls;  // a frame {nullptr} hides those outside
-    std::vector<const Node*> colocate;         // a null hides those outside
+    std::vector<std::string> names;            // whole prefixes: "a", "a/b"
+    std::vector<std::vector<Node*>> controls;  // an element {nullptr} hides those outside
+    std::vector<const Node*> colocate;         // a nullptr hides those outside
     std::vector<VariableCreator> creators;
   };
-  // Of the calling thread; what is opened is closed by the same thread.
+  // Returns the scopes of the calling thread. A thread closes the scopes that it has opened.
   Scopes& scopes() COHORT_EXCLUDES(mu_);
   void DropEmptyScopes() COHORT_EXCLUDES(mu_);
-  // Null where the calling thread has no scope open.
+  // Returns nullptr if the calling thread has no open scope.
   const Scopes* FindScopes() const COHORT_EXCLUDES(mu_);
   std::string UniqueNameLocked(const std::string& name) COHORT_REQUIRES(mu_);
-  // Marks `name` as taken, also where UniqueName has set it aside. Throws AlreadyExistsError where a node has it.
+  // Marks `name` as taken. It may be a name that UniqueName has reserved. Throws AlreadyExistsError if a node has it.
   void TakeName(const std::string& name, const std::string& op) COHORT_EXCLUDES(mu_);
-  // Gives back the name of a node that was not added after all.
+  // Makes the name of a node free again, because the node was not added.
   void ReleaseName(const std::string& name) COHORT_EXCLUDES(mu_);
   void CheckNotFinal(const Node& node) const COHORT_REQUIRES(mu_);
   void CheckCanChange(const Node& node) const COHORT_EXCLUDES(mu_);
@@ -135,9 +144,9 @@ class Graph {
   std::deque<VariableInfo> variables_ COHORT_GUARDED_BY(mu_);
   std::map<std::string, std::vector<Output>> collections_ COHORT_GUARDED_BY(mu_);
   std::shared_ptr<Library> own_library_;   // null in a body
-  std::weak_ptr<Library> shared_library_;  // of a body
-  Graph* outer_ = nullptr;                 // while a body is made
-  std::vector<CapturedValue> captures_;    // by the thread that makes the body
+  std::weak_ptr<Library> shared_library_;  // set in a body
+  Graph* outer_ = nullptr;                 // the graph around this body, while the body is being made
+  std::vector<CapturedValue> captures_;    // changed only by the thread that makes the body
   std::vector<CapturedValue> copied_constants_;
   int64_t seed_ = 0;
   bool finalized_ COHORT_GUARDED_BY(mu_) = false;

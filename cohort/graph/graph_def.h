@@ -1,38 +1,45 @@
-// GraphDef: a graph as bytes, wire compatible with TensorFlow's graph.proto (TensorBoard, Netron and
-// TensorFlow itself read it), and as text.
+// GraphDef: a graph as bytes or as text. The bytes are TensorFlow's graph.proto, so TensorBoard, Netron and TensorFlow
+// can read them.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort {
 
-struct GraphDefOptions {
-  // Adds the attribute `_output_shapes` to every node, with which TensorBoard labels edges.
+// Says what SerializeGraphDef and GraphDefText write.
+struct COHORT_EXPORT GraphDefOptions {
+  // Adds the attribute `_output_shapes` to each node. TensorBoard uses it to label edges.
   bool output_shapes = false;
 };
 
-// The version written as VersionDef.producer, and the newest that ParseGraphDef understands as min_consumer.
+// This version is written as VersionDef.producer. ParseGraphDef reads graphs whose min_consumer is at most this
+// version.
 inline constexpr int kGraphDefVersion = 1882;
 
-// Nodes in the order of adding, all attributes written out (defaults too), colocation as `_class`
-// "loc:@name"; the functions of the graph's library. The same graph gives the same bytes. Throws
-// InvalidArgumentError for a graph above protobuf's 2 GB.
-std::string SerializeGraphDef(const Graph& graph, const GraphDefOptions& options = {});
-// The same in protobuf's text form (graph.pbtxt).
-std::string GraphDefText(const Graph& graph, const GraphDefOptions& options = {});
+// Returns the graph as a serialized GraphDef. The nodes have the order in which they were added. All attributes are
+// written, defaults too. Colocation is written as `_class` "loc:@name". The functions of the library are included.
+// Equal graphs give equal bytes. Throws InvalidArgumentError if the result would be larger than protobuf's limit of 2
+// GB.
+COHORT_EXPORT std::string SerializeGraphDef(const Graph& graph, const GraphDefOptions& options = {});
+// Returns the same in protobuf's text form (graph.pbtxt).
+COHORT_EXPORT std::string GraphDefText(const Graph& graph, const GraphDefOptions& options = {});
 
-// Adds the nodes of a serialized GraphDef, named `prefix`/name where a prefix is given, on the devices that
-// it asks for; scopes do not apply. All names are checked before the first node is added; a node that is
-// refused leaves those added before it. Throws InvalidArgumentError for bytes that are no GraphDef, inputs
-// that are not there, a cycle (by the names on it), values that do not fit the op or that Cohort does not
-// have; NotFoundError for an unknown op; AlreadyExistsError for a name that the graph has. Messages name node
-// and op. Functions of its library whose names the graph has not yet are added; one that Cohort cannot have is left
-// out, with a warning.
-void ImportGraphDef(Graph& graph, std::string_view bytes, const std::string& prefix = "");
-std::unique_ptr<Graph> ParseGraphDef(std::string_view bytes);
+// Adds the nodes of a serialized GraphDef to `graph`. If `prefix` is not empty, the names become `prefix`/name. Scopes
+// do not apply to the new nodes; they keep the devices that the GraphDef gives. Adds functions of the GraphDef's
+// library whose names `graph` lacks. Leaves out a function that Cohort cannot have, and logs a warning. Checks all
+// names before it adds the first node. If it rejects a node, the nodes added before stay. Error messages name the node
+// and the op. Throws
+// - InvalidArgumentError if the bytes are not a GraphDef, an input does not exist, there is a cycle, or a value does
+//   not fit the op or has a type that Cohort lacks;
+// - NotFoundError for an unknown op;
+// - AlreadyExistsError if `graph` has a node of the name already.
+COHORT_EXPORT void ImportGraphDef(Graph& graph, std::string_view bytes, const std::string& prefix = "");
+// Returns a new graph with the nodes of a serialized GraphDef. Throws as ImportGraphDef does.
+COHORT_EXPORT std::unique_ptr<Graph> ParseGraphDef(std::string_view bytes);
 
 }  // namespace cohort

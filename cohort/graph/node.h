@@ -1,4 +1,4 @@
-// Output: a value in a graph. Node: one operation of a graph.
+// Node: one operation of a graph. Output: a value in a graph.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/attr_value.h"
 #include "cohort/graph/op_def.h"
 
@@ -16,19 +17,21 @@ class Graph;
 class Node;
 
 // The value at output `index` of a node. Cheap to copy; valid as long as its graph.
-struct Output {
+struct COHORT_EXPORT Output {
   Node* node = nullptr;
   int index = 0;
 
   bool valid() const { return node != nullptr; }
   DType dtype() const;
-  const Shape& shape() const;  // as far as it is known while the graph is built
+  const Shape& shape() const;  // the shape as far as it is known while the graph is built
   Graph& graph() const;
   std::string name() const;  // "node:0"
   friend bool operator==(const Output&, const Output&) = default;
 };
 
-class Node {
+// One operation of a graph: an op with its name, inputs, attributes and device. NodeBuilder makes nodes. The graph owns
+// them, and they live as long as the graph. The methods that change a node are not thread-safe.
+class COHORT_EXPORT Node {
  public:
   int id() const { return id_; }
   const std::string& name() const { return name_; }
@@ -43,12 +46,13 @@ class Node {
   Output output(int i) const { return {const_cast<Node*>(this), i}; }
   DType output_dtype(int i) const { return output_dtypes_.at(static_cast<size_t>(i)); }
   const Shape& output_shape(int i) const { return output_shapes_.at(static_cast<size_t>(i)); }
-  // Which ArgDef of the op the i-th input or output belongs to, lists unrolled.
+  // Return the ArgDef of the op to which the i-th input or output belongs. An ArgDef that is a list has several inputs
+  // or outputs.
   const ArgDef& input_arg(int i) const { return op_->inputs().at(input_args_.at(static_cast<size_t>(i))); }
   const ArgDef& output_arg(int i) const { return op_->outputs().at(output_args_.at(static_cast<size_t>(i))); }
   const AttrMap& attrs() const { return attrs_; }
   bool has_attr(std::string_view name) const { return attrs_.find(name) != attrs_.end(); }
-  // Throws InvalidArgumentError where the attribute is missing or of another type.
+  // Throws InvalidArgumentError if the attribute is missing or of another type.
   template <typename T>
   const T& attr(std::string_view name) const {
     const auto it = attrs_.find(name);
@@ -56,18 +60,19 @@ class Node {
     if (value == nullptr) FailAttr(name);
     return *value;
   }
-  // The requested device ("" = anywhere); names of nodes it has to stand beside.
+  // Returns the requested device; "" means any device.
   const std::string& device() const { return device_; }
   void set_device(std::string device) { device_ = std::move(device); }
+  // Returns the names of nodes on whose device this node must be.
   const std::vector<std::string>& colocate_with() const { return colocate_with_; }
 
   void AddControlInput(Node* node);
-  // Rewiring, for passes over a graph of their own and for gradients; keeps dtype, throws InvalidArgumentError
-  // otherwise.
+  // The following three methods are for passes, which change a graph of their own, and for gradients. ReplaceInput
+  // throws InvalidArgumentError if the dtype of `value` is not that of the input.
   void ReplaceInput(int i, Output value);
   void SetAttr(std::string_view name, AttrValue value) { attrs_.insert_or_assign(std::string(name), std::move(value)); }
   void ReplaceControlInputs(std::vector<Node*> nodes) { control_inputs_ = std::move(nodes); }
-  // "MatMul node 'dense/MatMul' (inputs: float32[?,4], float32[3,2])".
+  // Returns, for example, "MatMul node 'dense/MatMul' (inputs: float32[?,4], float32[3,2])".
   std::string Describe() const;
 
  private:

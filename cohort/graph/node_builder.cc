@@ -1,3 +1,6 @@
+// Adds one node, in this order (Finish): choose the graph, in case an input is a value of a function's body; choose the
+// name; check the inputs; infer attributes from them; check all attributes; compute dtypes and shapes of the outputs;
+// apply the scopes; hand the node over to the graph. If a stage throws, the name is free again.
 #include <algorithm>
 #include <utility>
 

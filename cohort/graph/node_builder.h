@@ -1,37 +1,41 @@
-// NodeBuilder: adds a node to a graph.
+// NodeBuilder: adds one node to a graph.
 #pragma once
 
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/node.h"
 
 namespace cohort {
 
-// Collects the parts of one node: graph.Op("MatMul").Input(a).Input(b).Attr("transpose_a", true).Finish().
-// Attributes that follow from inputs (T, N, ...) and those with defaults need not be given.
-class NodeBuilder {
+// Collects the parts of one node: graph.Op("MatMul").Input(a).Input(b).Attr("transpose_a", true).Finish(). Attributes
+// that follow from the inputs (T, N, ...) and attributes with a default may be left out. Used once and by one thread;
+// different threads may add nodes to one graph at the same time.
+class COHORT_EXPORT NodeBuilder {
  public:
   NodeBuilder(Graph& graph, std::string op) : graph_(&graph), op_(std::move(op)) {}
-  NodeBuilder& Name(std::string name);       // made unique; default: the op's name
-  NodeBuilder& ExactName(std::string name);  // without the name scope; AlreadyExistsError where it is taken
+  NodeBuilder& Name(std::string name);       // a base: the graph makes it unique; default: the op's name
+  NodeBuilder& ExactName(std::string name);  // without name scopes; Finish throws AlreadyExistsError if it is taken
   NodeBuilder& Input(Output value);
-  NodeBuilder& Inputs(const std::vector<Output>& values);  // an input that is a list
-  // `_class` = {"loc:@name"} is the same as Colocate("name").
+  NodeBuilder& Inputs(const std::vector<Output>& values);  // for an input that is a list
+  // Attr("_class", {"loc:@name"}) is the same as Colocate("name").
   NodeBuilder& Attr(std::string name, AttrValue value);
   NodeBuilder& Attrs(const AttrMap& attrs);
   NodeBuilder& Device(std::string device);
   NodeBuilder& Control(Node* node);
   NodeBuilder& Colocate(std::string node_name);
-  NodeBuilder& IgnoreScopes();  // neither device scopes nor control dependencies (imports, passes)
-  // Throws NotFoundError (op), InvalidArgumentError (all that does not fit).
+  NodeBuilder& IgnoreScopes();  // of this thread: device, colocation and control scopes; for imports and passes
+  // Adds the node and returns it. Throws NotFoundError for an unknown op, InvalidArgumentError if a part does not fit,
+  // and FailedPreconditionError if the graph is finalized.
   Node* Finish();
+  // Adds the node and returns its output 0.
   cohort::Output Finish1() { return {Finish(), 0}; }
-  // Gives `node`, of the same op, these inputs and attributes instead of its own, as when a loop is made to keep what
-  // its gradient needs. Its outputs stay and more may follow them; so does the rest of the node. Throws as Finish,
-  // InvalidArgumentError where the first outputs would be of other dtypes, FailedPreconditionError in a finalized
-  // graph.
+  // Gives `node` the collected inputs and attributes instead of its own. The op must be the same. The outputs of `node`
+  // stay, and more outputs may follow them. Everything else of `node` stays. Gradients use this, for example to make a
+  // loop keep the values that its gradient needs. Throws as Finish does. Throws also InvalidArgumentError if the first
+  // outputs would have other dtypes.
   void Redefine(Node& node);
 
  private:
@@ -40,7 +44,8 @@ class NodeBuilder {
     std::vector<cohort::Output> values;
     bool is_list;
   };
-  // Where an input is a value of a function's body: the node belongs there. Values of graphs around it are captured.
+  // If an input is a value of a function's body, the node is added to that body. Inputs from graphs around the body are
+  // captured.
   void EnterBody();
   void ChooseName(Node& node);
   void CollectInputs(const OpDef& op, Node& node);

@@ -1,3 +1,5 @@
+// The functions that declare an op, its signature as text, and the check that inputs and outputs name attributes that
+// exist.
 #include "cohort/graph/op_def.h"
 
 #include <utility>

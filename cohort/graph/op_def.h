@@ -1,5 +1,6 @@
-// OpDef: what an operation is - inputs, outputs, attributes, shape rule, gradient, documentation - written once, in
-// ops/<family>.cc, in TensorFlow's notation for the op of the same name. OpRegistry: all of them by name.
+// OpDef: the definition of an operation: its inputs, outputs, attributes, shape rule, gradient and documentation. Each
+// op is defined once, in ops/<family>.cc, in TensorFlow's notation for the op of the same name. OpRegistry: all ops by
+// name.
 #pragma once
 
 #include <functional>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "cohort/core/dtype.h"
+#include "cohort/core/export.h"
 #include "cohort/core/shape.h"
 #include "cohort/graph/attr_value.h"
 
@@ -20,16 +22,17 @@ class Node;
 struct Output;
 class GradientContext;
 
-// One input or output of an op. Exactly one of dtype, type_attr, type_list_attr says what its dtype is.
-struct ArgDef {
+// One input or output of an op. Exactly one of dtype, type_attr and type_list_attr is set and says what its dtype is.
+struct COHORT_EXPORT ArgDef {
   std::string name;
   DType dtype = DType::kInvalid;
-  std::string type_attr;       // "x: T"
-  std::string number_attr;     // "values: N * T"
-  std::string type_list_attr;  // "input: Tin" where Tin is a list(type)
-  bool host_memory = false;    // lies in host memory on every device (shapes, axes, ...)
+  std::string type_attr;       // T for "x: T"
+  std::string number_attr;     // N for "values: N * T"
+  std::string type_list_attr;  // Tin for "input: Tin", if Tin is a list(type)
+  bool host_memory = false;    // it lies in host memory on every device (shapes, axes, ...)
 };
 
+// The type of an attribute of an op.
 enum class AttrKind {
   kInt,
   kFloat,
@@ -47,49 +50,50 @@ enum class AttrKind {
   kListShape
 };
 
-struct AttrDef {
+// The definition of one attribute of an op.
+struct COHORT_EXPORT AttrDef {
   std::string name;
   AttrKind kind = AttrKind::kInt;
   std::optional<AttrValue> default_value;
-  std::vector<DType> allowed_types;          // empty: any
-  std::vector<std::string> allowed_strings;  // empty: any
-  std::optional<int64_t> minimum;            // of an int, of the length of a list
+  std::vector<DType> allowed_types;          // empty: all types are allowed
+  std::vector<std::string> allowed_strings;  // empty: all strings are allowed
+  std::optional<int64_t> minimum;            // of an int; for a list: of its length
 };
 
-// What is known of the inputs of a node: of their static shapes and constants while a graph is built, of their tensors
-// while the node runs. A ShapeContext asks it; `i` is in [0, num_inputs()).
-class InputFacts {
+// The facts that are known about the inputs of a node. While a graph is built, these are static shapes and constants.
+// While the node runs, they are the tensors. A ShapeContext uses it. Requires: `i` is in [0, num_inputs()).
+class COHORT_EXPORT InputFacts {
  public:
   virtual ~InputFacts() = default;
   virtual int num_inputs() const = 0;
   virtual const Shape& shape(int i) const = 0;
   virtual DType dtype(int i) const = 0;
-  // The value of input i, or nullopt if it is not known.
+  // Returns the value of input i, or nullopt if it is not known.
   virtual std::optional<Tensor> value(int i) const = 0;
-  // Input i read as a shape vector, with unknown elements as -1; UnknownRank if even its length is unknown. Throws
-  // InvalidArgumentError for an input that is no shape.
+  // Returns the shape that input i describes. An unknown element becomes -1. Returns UnknownRank if the length of the
+  // input is not known. Throws InvalidArgumentError if the input cannot be a shape.
   virtual Shape value_as_shape(int i) const = 0;
-  // Shape and dtype of the variable behind the resource handle at input i; UnknownRank and kInvalid if they are not
-  // known.
+  // Return shape and dtype of the variable whose handle is input i, or UnknownRank and kInvalid if they are not known.
   virtual Shape handle_shape(int i) const = 0;
   virtual DType handle_dtype(int i) const = 0;
 };
 
-// What a shape rule may ask about a node: the node that is being added to a graph, or, on a device whose kernels only
-// enqueue their work, the node that is about to run (device/output_shapes.h). Index errors are InternalError.
-class ShapeContext {
+// The argument of a shape rule. It answers questions about the inputs and the attributes of one node. This is a node
+// that is being added to a graph. If a device's kernels only enqueue their work, it may also be a node that is about to
+// run (device/output_shapes.h). It exists during one call of the rule. Throws InternalError if an index is out of
+// range.
+class COHORT_EXPORT ShapeContext {
  public:
-  // Both must outlive the context.
+  // Both arguments must live longer than the context.
   ShapeContext(const AttrMap& attrs, const InputFacts& inputs) : attrs_(attrs), inputs_(inputs) {}
 
   int num_inputs() const { return inputs_.num_inputs(); }
   const Shape& input(int i) const;
   DType input_dtype(int i) const;
-  // The value of input i if it is known, else nullopt. While a graph is built that is a constant, or what is computable
-  // from constants and static shapes: Shape, Size, Rank, Pack, Cast, Identity, ConcatV2 of such. While a node runs it
-  // is an input that lies in host memory.
+  // Returns the value of input i, or nullopt if it is not known. While a graph is built, constants are known, and
+  // values that graph/constant_value.h computes. While a node runs, inputs in host memory are known.
   std::optional<Tensor> input_value(int i) const;
-  // As InputFacts has them.
+  // Return what InputFacts says.
   Shape input_as_shape(int i) const;
   Shape handle_shape(int i) const;
   DType handle_dtype(int i) const;
@@ -98,8 +102,8 @@ class ShapeContext {
   const T& attr(std::string_view name) const;
   bool has_attr(std::string_view name) const { return attrs_.find(name) != attrs_.end(); }
 
-  // Throws InvalidArgumentError "Shape must be rank 2 but is rank 1" unless the rank is `rank` or unknown (then the
-  // result has `rank` unknown dimensions).
+  // Returns the shape of input i. If its rank is unknown, returns `rank` unknown dimensions. Throws
+  // InvalidArgumentError "Shape must be rank 2 but is rank 1" if it has another rank.
   Shape WithRank(int i, int rank) const;
   Shape WithRankAtLeast(int i, int rank) const;
 
@@ -118,52 +122,61 @@ const T& ShapeContext::attr(std::string_view name) const {
   return *it->second.get<T>();
 }
 
-// One shape an output. Throws InvalidArgumentError for inputs that do not fit; the graph adds op and node name.
+// A shape rule: returns one shape for each output. Throws InvalidArgumentError if the inputs do not fit the op. The
+// graph adds the names of op and node to the message.
 using ShapeFn = std::function<std::vector<Shape>(ShapeContext&)>;
+// A gradient function: sets the gradients of the node's inputs in the context.
 using GradientFn = std::function<void(GradientContext&)>;
 
-class OpDef {
+// The definition of one op. The methods above name() set its parts and are called in a chain:
+// OpDef("Relu").Input("features: T").Output("activations: T")... They throw InvalidArgumentError if a text does not
+// parse. After OpRegistry::Register the definition never changes, and all threads may read it. The registry owns it.
+class COHORT_EXPORT OpDef {
  public:
   explicit OpDef(std::string name) : name_(std::move(name)) {}
 
-  // TensorFlow's notation: Input("x: T"), Input("values: N * T"), Input("shape: int32"), Input("data: Tin").
+  // Add an input or an output. Examples: "x: T", "values: N * T", "shape: int32", "data: Tin". HostInput and HostOutput
+  // say that the value lies in host memory on every device.
   OpDef&& Input(const std::string& spec) &&;
-  // The same, in host memory on every device.
   OpDef&& HostInput(const std::string& spec) &&;
   OpDef&& Output(const std::string& spec) &&;
   OpDef&& HostOutput(const std::string& spec) &&;
-  // "T: type", "T: {float32, float64} = float32", "N: int >= 1", "keep_dims: bool = false", "padding:
-  // {'SAME','VALID'}", "axes: list(int) >= 1 = []", "shape: shape", "value: tensor", "f: func", "name: string = ''".
+  // Adds an attribute. Examples: "T: type", "T: {float32, float64} = float32", "N: int >= 1", "keep_dims: bool =
+  // false", "padding: {'SAME','VALID'}", "axes: list(int) >= 1 = []", "shape: shape", "value: tensor", "f: func",
+  // "name: string = ''".
   OpDef&& Attr(const std::string& spec) &&;
   OpDef&& ShapeRule(ShapeFn fn) &&;
   OpDef&& Gradient(GradientFn fn) &&;
-  // No gradient flows through the op; `reason` is what the reviewed list of such ops says.
+  // Says that no gradient flows through the op. `reason` must be the one in the reviewed list of such ops.
   OpDef&& NotDifferentiable(std::string reason) &&;
-  // Has an effect or a state: never merged with an equal node, never folded.
+  // Says that the op has an effect or a state. Then passes never merge the node with an equal node, and never replace
+  // it by a constant.
   OpDef&& Stateful() &&;
-  // Changes a variable: belongs to the update set of its step.
+  // Says that the op changes a variable. Its nodes belong to the update set of their step.
   OpDef&& UpdatesVariable() &&;
 
-  // Traits: what passes, planners and backends need to know of an op beside its schema. None changes what the op does.
+  // Traits: facts about the op that passes, planners and backends need beside its schema. They do not change what the
+  // op does.
   //
-  // Each element of the result depends on the element at the same place of each input alone. All inputs have the
+  // Each element of the result depends only on the elements at the same place of the inputs. All inputs have the
   // result's shape.
   OpDef&& Elementwise() &&;
-  // As Elementwise, but the inputs broadcast against each other.
+  // The same, but the inputs may be broadcast.
   OpDef&& Broadcasting() &&;
-  // A function of one input without attributes, by whose name a fused kernel may be asked to end in it. Implies
-  // Elementwise.
+  // The op is a function of one input and has no attributes that change it. A fused kernel may compute it last, and
+  // knows it by the op's name. Implies Elementwise.
   OpDef&& Activation() &&;
-  // The gradient of an activation, as a function of the gradient, which is input `gradient` (0 or 1), and of the
-  // activation's result, which is the other input. Implies Elementwise.
+  // The op is the gradient of an activation. It computes it from two inputs: the gradient (input number `gradient`, 0
+  // or 1) and the result of the activation. Implies Elementwise. Throws InvalidArgumentError if `gradient` is neither 0
+  // nor 1.
   OpDef&& ActivationGradient(int gradient) &&;
-  // Answers in host memory what the shape of its input is. It never reads the elements.
+  // The op returns something about the shape of its input, in host memory. It never reads the elements.
   OpDef&& ReadsShapeOnly() &&;
-  // The shapes of its results depend on the elements of inputs that are not in host memory.
+  // The shapes of the results depend on elements of inputs that do not lie in host memory.
   OpDef&& DataDependentShape() &&;
-  // The value of the last input is kept after the step, by a variable or a list for instance.
+  // The op keeps the value of its last input after the step, for example in a variable or a list.
   OpDef&& KeepsLastInput() &&;
-  // The memory of the results was there before the step and stays after it.
+  // The memory of the results existed before the step and stays after it.
   OpDef&& ReturnsKeptValue() &&;
   OpDef&& Doc(std::string text) &&;
 
@@ -180,14 +193,14 @@ class OpDef {
   bool is_elementwise() const { return traits_.elementwise; }
   bool is_broadcasting() const { return traits_.broadcasting; }
   bool is_activation() const { return traits_.activation; }
-  // Which input of an activation's gradient is the gradient; nullopt for any other op.
+  // Returns the `gradient` of ActivationGradient; nullopt for every other op.
   std::optional<int> activation_gradient() const { return traits_.activation_gradient; }
   bool reads_shape_only() const { return traits_.reads_shape_only; }
   bool has_data_dependent_shape() const { return traits_.data_dependent_shape; }
   bool keeps_last_input() const { return traits_.keeps_last_input; }
   bool returns_kept_value() const { return traits_.returns_kept_value; }
   const std::string& doc() const { return doc_; }
-  // One line that holds all of the signature; part of the registry's fingerprint.
+  // Returns the whole signature in one line. The registry's fingerprint contains it.
   std::string Signature() const;
 
  private:
@@ -203,8 +216,8 @@ class OpDef {
     bool returns_kept_value = false;
   };
 
-  // Tells type attributes from type lists once all attributes are known. Throws InvalidArgumentError for an input or
-  // output that names an attribute that the op lacks or that is of the wrong type.
+  // Finds out which inputs and outputs are type lists, when all attributes are known. Throws InvalidArgumentError if an
+  // input or output names an attribute that the op lacks or that has the wrong type.
   void ResolveArgs();
   void ResolveArg(ArgDef& arg) const;
 
@@ -221,18 +234,20 @@ class OpDef {
   std::string doc_;
 };
 
-// Filled once at start by the explicit registration list (cohort/registration.h), read-only afterwards.
-class OpRegistry {
+// All ops by name. cohort/registration.h fills it once at the start. After that it never changes, and all threads may
+// read it.
+class COHORT_EXPORT OpRegistry {
  public:
   static OpRegistry& Global();
 
-  // Throws AlreadyExistsError for a second op of the name.
+  // Throws AlreadyExistsError if there is an op of this name.
   void Register(OpDef&& def);
-  // Throws NotFoundError with the closest names.
+  // Returns the op. Throws NotFoundError, with similar names, if there is none.
   const OpDef& Get(std::string_view name) const;
+  // Returns the op, or nullptr if there is none.
   const OpDef* Find(std::string_view name) const;
-  std::vector<const OpDef*> All() const;  // by name
-  // Hash of all signatures: equal in two processes that know the same ops.
+  std::vector<const OpDef*> All() const;  // sorted by name
+  // Returns a hash of all signatures. Two processes that know the same ops have equal hashes.
   uint64_t Fingerprint() const;
 
  private:

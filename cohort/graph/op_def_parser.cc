@@ -1,3 +1,6 @@
+// A parser for TensorFlow's notation of ops. A Scanner reads one specification from left to right: words, quoted
+// strings, numbers. The functions after it read types, sets, lists, shapes and defaults with it. The errors quote the
+// specification.
 #include "cohort/graph/op_def_parser.h"
 
 #include <array>
@@ -11,7 +14,7 @@
 namespace cohort {
 namespace {
 
-// TensorFlow's types that Cohort does not have; they may stand in a set.
+// TensorFlow's types that Cohort does not have. They may occur in a set.
 constexpr std::array<std::string_view, 16> kForeignTypes = {
     "half",   "float16", "complex64", "complex128", "int8",    "int16",  "uint16", "uint32",
     "uint64", "qint8",   "quint8",    "qint16",     "quint16", "qint32", "int4",   "uint4"};
@@ -116,7 +119,7 @@ DType ParseType(Scanner& scan) {
   return dtype;
 }
 
-// After "{": quoted strings or types.
+// Parses the rest of a set after its "{": quoted strings or types.
 void ParseSet(Scanner& scan, AttrDef& def) {
   def.kind = scan.AtQuote() ? AttrKind::kString : AttrKind::kType;
   do {
@@ -173,7 +176,7 @@ bool ParseBool(Scanner& scan) {
   return false;
 }
 
-// "[2,?]", "<unknown>" as Shape prints it, and TensorFlow's "{ unknown_rank: true }", "{ }".
+// Parses "[2,?]" and "<unknown>", as Shape prints them, and TensorFlow's "{ unknown_rank: true }" and "{ }".
 Shape ParseShape(Scanner& scan) {
   if (scan.Accept("<unknown>")) return Shape::UnknownRank();
   if (scan.Accept("{")) {

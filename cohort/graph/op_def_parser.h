@@ -1,5 +1,5 @@
-// The notation in which ops are declared (TensorFlow's), read into ArgDef and AttrDef, and the check of a
-// value against an AttrDef. Internal to graph/.
+// Parses TensorFlow's notation for inputs, outputs and attributes of ops, and checks attribute values. Internal to
+// graph/.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@
 
 namespace cohort {
 
-// "x: T", "values: N * T", "shape: int32". Whether T is a list of types is not yet known: it lands in
-// type_attr. Throws InvalidArgumentError that names `op` and quotes `spec`.
+// Parses "x: T", "values: N * T", "shape: int32". Stores T in type_attr, even if T is a list of types;
+// OpDef::ResolveArgs corrects this. Throws InvalidArgumentError that names `op` and quotes `spec`.
 ArgDef ParseArgSpec(const std::string& op, const std::string& spec);
-// "T: {float, double} = DT_FLOAT", "N: int >= 1", "axes: list(int) = []". Types that Cohort does not have are
-// left out of sets. Throws InvalidArgumentError that names `op` and quotes `spec`.
+// Parses "T: {float, double} = DT_FLOAT", "N: int >= 1", "axes: list(int) = []". Ignores types in sets that Cohort does
+// not have. Throws InvalidArgumentError that names `op` and quotes `spec`.
 AttrDef ParseAttrSpec(const std::string& op, const std::string& spec);
 
-// "int", "list(type)", ...
+// Returns "int", "list(type)", ...
 std::string_view AttrKindName(AttrKind kind);
-// What is wrong with `value` as the value of `def`, with the value and what is allowed; "" where it fits. An
-// int for a float and an empty list of another type are converted.
+// Returns "" if `value` fits `def`. Otherwise returns a text that contains the value and says what is allowed. Converts
+// two things in place: an int to a float, and an empty list to an empty list of the right type.
 std::string CheckAttrValue(const AttrDef& def, AttrValue& value);
-// The definition in the notation that ParseAttrSpec reads.
+// Return the definition in the notation that the functions above parse.
 std::string FormatAttrDef(const AttrDef& def);
 std::string FormatArgDef(const ArgDef& arg);
 

@@ -1,6 +1,6 @@
-// Scopes: objects that, while they live, say how nodes are added to a graph - on which device, under which name, after
-// which nodes, beside which node, and how variables are made. A scope belongs to the thread that opened it, and scopes
-// end in the reverse order of their opening.
+// Scopes: objects that decide, as long as they exist, how nodes are added to a graph: on which device, with which name,
+// after which nodes, beside which node, and how variables are made. A scope belongs to the thread that opened it.
+// Scopes must end in the reverse order of their opening.
 #pragma once
 
 #include <cstddef>
@@ -8,25 +8,28 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/node.h"
 
 namespace cohort {
 
-// A variable as the graph knows it; ops/state.h makes them. `value` is a read at the time of the step's start.
-struct VariableInfo {
+// The description of a variable in its graph; ops/state.h makes it. `value` reads the variable at the start of the
+// step.
+struct COHORT_EXPORT VariableInfo {
   std::string name;
   DType dtype = DType::kInvalid;
   Shape shape;
-  Output handle;                // VarHandleOp
-  Output value;                 // ReadVariableOp
-  Node* initializer = nullptr;  // AssignVariableOp of the initial value
+  Output handle;                // output of the VarHandleOp
+  Output value;                 // output of a ReadVariableOp
+  Node* initializer = nullptr;  // the AssignVariableOp that stores the initial value
   Output initial_value;
-  Output is_initialized;  // VarIsInitializedOp
+  Output is_initialized;  // output of a VarIsInitializedOp
   bool trainable = true;
-  bool local = false;  // neither saved nor shared: initialised by the local init op of each worker
+  bool local = false;  // neither saved nor shared; the local init op of each worker initializes it
 };
 
-struct VariableRequest {
+// The description of a variable that is to be made.
+struct COHORT_EXPORT VariableRequest {
   std::string name;
   DType dtype = DType::kFloat32;
   Shape shape;
@@ -35,26 +38,28 @@ struct VariableRequest {
   bool local = false;
 };
 using VariableMaker = std::function<VariableInfo*(const VariableRequest&)>;
-// The creator of the innermost scope is called first; `next` is that of the scope around it, at last the maker.
+// Makes a variable, or changes the request and calls `next`. `next` is the creator of the scope around this one; the
+// last one is the maker, which makes the variable.
 using VariableCreator = std::function<VariableInfo*(const VariableMaker& next, const VariableRequest&)>;
 
-// What a device function sees of the node being added.
-struct NodeDraft {
+// The description of the node that is being added, for device functions.
+struct COHORT_EXPORT NodeDraft {
   const std::string& op;
   const std::string& name;
-  const std::string& device;  // as the scopes inside this one have left it
-  DType dtype;                // of output 0; kInvalid where there is none. For VarHandleOp: of the variable
-  Shape shape;                // likewise
+  const std::string& device;  // the device that the scopes inside this one have chosen
+  DType dtype;                // of output 0, kInvalid if there is none; for VarHandleOp: of the variable
+  Shape shape;                // of output 0, or of the variable
 };
-// Returns the device of the node.
+// Returns the device of the node. A DeviceScope calls it for each node.
 using DeviceFunction = std::function<std::string(const NodeDraft&)>;
 
-// Nodes added in this scope by this thread get the device; of nested scopes the inner one wins field by field.
-class DeviceScope {
+// Sets the device of nodes that this thread adds. If scopes are nested, the parts of the inner device win, and missing
+// parts come from the outer one.
+class COHORT_EXPORT DeviceScope {
  public:
   DeviceScope(Graph& graph, const std::string& device);
   DeviceScope(Graph& graph, DeviceFunction function);
-  // Hides all device scopes outside (TensorFlow's tf.device(None)).
+  // Hides all device scopes outside of this one (TensorFlow's tf.device(None)).
   DeviceScope(Graph& graph, std::nullptr_t);
   ~DeviceScope();
   DeviceScope(const DeviceScope&) = delete;
@@ -63,9 +68,9 @@ class DeviceScope {
   Graph& graph_;
 };
 
-// Prefixes the names of nodes with `name`, made unique ("a", then "a_1"). A name that ends in "/" is taken as it is,
-// from the root; "" goes back to the root.
-class NameScope {
+// Puts `name` in front of the names of nodes: "a/MatMul". The name is made unique ("a", then "a_1"). A name that ends
+// in "/" is used as it is and replaces the outer prefixes. An empty name means no prefix.
+class COHORT_EXPORT NameScope {
  public:
   NameScope(Graph& graph, const std::string& name);
   ~NameScope();
@@ -77,11 +82,11 @@ class NameScope {
   std::string prefix_;
 };
 
-// Nodes added in this scope run after `nodes`.
-class ControlDependencies {
+// Makes nodes that this thread adds run after `nodes`.
+class COHORT_EXPORT ControlDependencies {
  public:
   ControlDependencies(Graph& graph, std::vector<Node*> nodes);
-  // Hides all control dependencies outside.
+  // Hides all control dependencies outside of this scope.
   ControlDependencies(Graph& graph, std::nullptr_t);
   ~ControlDependencies();
   ControlDependencies(const ControlDependencies&) = delete;
@@ -90,12 +95,12 @@ class ControlDependencies {
   Graph& graph_;
 };
 
-// Nodes added in this scope stand on the device of `node`, whatever the device scopes say. They are recorded as
-// colocated with what `node` itself is colocated with, else with `node`.
-class ColocateWith {
+// Places nodes that this thread adds on the device of `node`; device scopes do not apply to them. The new nodes are
+// colocated with the nodes with which `node` itself is colocated, or with `node` if there are none.
+class COHORT_EXPORT ColocateWith {
  public:
   ColocateWith(Graph& graph, const Node& node);
-  // Hides all colocations outside.
+  // Hides all colocations outside of this scope.
   ColocateWith(Graph& graph, std::nullptr_t);
   ~ColocateWith();
   ColocateWith(const ColocateWith&) = delete;
@@ -104,7 +109,8 @@ class ColocateWith {
   Graph& graph_;
 };
 
-class VariableCreatorScope {
+// Makes `creator` create the variables that this thread adds. Strategies use it to place and to copy variables.
+class COHORT_EXPORT VariableCreatorScope {
  public:
   VariableCreatorScope(Graph& graph, VariableCreator creator);
   ~VariableCreatorScope();

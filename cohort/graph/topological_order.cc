@@ -8,7 +8,7 @@
 namespace cohort {
 namespace {
 
-// Follows inputs that are not done, from a node that is not done, until a node comes again.
+// Follows inputs that are not done, beginning at a node that is not done, until a node occurs a second time.
 std::string DescribeCycle(Node* start, const std::vector<int>& pending) {
   std::vector<Node*> path;
   std::vector<bool> seen(pending.size(), false);

@@ -1,4 +1,4 @@
-// Orders of a graph's nodes.
+// The order in which the nodes of a graph can run.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace cohort {
 
-// Every node after its data and control inputs, otherwise in the order of adding. Throws InvalidArgumentError that
-// names the nodes of a cycle.
+// Returns the nodes so that each node comes after its data inputs and control inputs. Apart from that, the nodes have
+// the order in which they were added. Throws InvalidArgumentError, with the names of its nodes, if there is a cycle.
 std::vector<Node*> TopologicalOrder(const Graph& graph);
 
 }  // namespace cohort

@@ -1,4 +1,4 @@
-// All of the keras module that programs use.
+// Includes everything of the keras module that programs use.
 #pragma once
 
 #include "cohort/keras/callbacks/callback.h"
@@ -20,8 +20,10 @@
 #include "cohort/keras/losses/loss.h"
 #include "cohort/keras/metrics/metric.h"
 #include "cohort/keras/model.h"
+#include "cohort/keras/model_layer.h"
 #include "cohort/keras/optimizers/learning_rate_schedule.h"
 #include "cohort/keras/optimizers/optimizer.h"
+#include "cohort/keras/predictor.h"
 #include "cohort/keras/training/options.h"
 #include "cohort/keras/training/signal_check.h"
 #include "cohort/keras/training/train_step.h"

@@ -1,3 +1,5 @@
+// Model and Sequential. A Model only forwards to its ModelState and its Trainer. A Sequential collects its layers and
+// makes the LayerGraph when the input shape is known.
 #include "cohort/keras/model.h"
 
 #include <iostream>
@@ -19,6 +21,11 @@ namespace {
 ModelOptions Named(ModelOptions options, const char* name) {
   if (options.name.empty()) options.name = name;
   return options;
+}
+
+// Lets go of the models that layers come from, once the layers are those of a model.
+void ForgetOrigins(std::vector<LayerRef>& items) {
+  for (LayerRef& item : items) item = LayerRef(item.ptr());
 }
 
 // The layers of a Sequential, one after another from item `first` on.
@@ -63,7 +70,9 @@ Model::Model(const std::vector<LayerTensor>& inputs, const std::vector<LayerTens
     : Model(std::make_shared<ModelState>(
           Named(options, "functional"),
           [layers = std::make_shared<const LayerGraph>("Functional", options.name, inputs, outputs)](
-              const data::ElementSpec&) { return layers; })) {}
+              const data::ElementSpec&) { return layers; })) {
+  state_->BuildIfItInherits();
+}
 
 const std::string& Model::name() const { return state_->name(); }
 void Model::Compile(const CompileOptions& options) { state_->Compile(options); }
@@ -92,15 +101,38 @@ void Model::Summary() const { Summary(std::cout); }
 void Model::Summary(std::ostream& out) const { out << SummaryOf(*state_); }
 
 bool Model::built() const { return state_->built(); }
-std::vector<LayerInput> Model::outputs() const { return state_->engine().layers().outputs(); }
+
+std::vector<LayerTensor> Model::inputs() const {
+  std::vector<LayerTensor> inputs;
+  const size_t count = state_->engine().layers().inputs().size();
+  for (size_t i = 0; i < count; ++i) inputs.push_back(state_->ValuesOf(state_, i).at(0));
+  return inputs;
+}
+
+std::vector<LayerTensor> Model::outputs() const {
+  std::vector<LayerTensor> outputs;
+  for (const LayerGraph::Value& value : state_->engine().layers().output_values()) {
+    outputs.push_back(state_->ValuesOf(state_, value.step).at(static_cast<size_t>(value.index)));
+  }
+  return outputs;
+}
+
+std::vector<ModelLayer> Model::layers() const { return ModelLayer::Of(state_, state_->engine().layers(), ""); }
+ModelLayer Model::GetLayer(const std::string& name) const {
+  return ModelLayer::Find(layers(), name, StrCat("model '", this->name(), "'"));
+}
+void Model::SetTrainable(bool trainable) { state_->engine().layers().SetTrainable(trainable); }
+bool Model::trainable() const { return state_->engine().layers().trainable(); }
+
 std::vector<Tensor> Model::GetWeights() const { return trainer_->GetWeights(); }
 void Model::SetWeights(const std::vector<Tensor>& weights) { trainer_->SetWeights(weights); }
 std::vector<std::string> Model::WeightNames() const { return trainer_->WeightNames(); }
 
 std::vector<std::string> Model::TrainableWeightNames() const {
   std::vector<std::string> names;
+  state_->engine().UpdateTrainable();
   for (const ModelWeight& weight : state_->engine().weights()) {
-    if (weight.spec.trainable) names.push_back(weight.path);
+    if (weight.trainable) names.push_back(weight.path);
   }
   return names;
 }
@@ -117,7 +149,7 @@ int64_t Model::Iterations() const { return trainer_->Iterations(); }
 
 LayerRef Model::AsLayer() const {
   state_->engine();
-  return LayerRef(state_->shared_layers());
+  return LayerRef(state_->shared_layers(), {state_, ""});
 }
 
 void Model::Save(const std::string& path) const { SaveModel(*this, path); }
@@ -129,9 +161,13 @@ Graph& Model::graph() const { return state_->engine().graph(); }
 Session& Model::session() const { return state_->engine().session(); }
 
 Sequential::Sequential(const ModelOptions& options, Items items)
-    : Model(std::make_shared<ModelState>(
-          options,
-          [items, name = options.name](const data::ElementSpec& data) { return LayersOf(name, *items, data); })),
+    : Model(std::make_shared<ModelState>(options,
+                                         [items, name = options.name](const data::ElementSpec& data) {
+                                           const std::shared_ptr<const LayerGraph> layers =
+                                               LayersOf(name, *items, data);
+                                           if (layers != nullptr) ForgetOrigins(*items);
+                                           return layers;
+                                         })),
       items_(std::move(items)) {}
 
 Sequential::Sequential(const std::vector<SequentialItem>& items, const ModelOptions& options)

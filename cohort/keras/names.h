@@ -1,4 +1,4 @@
-// Tables of the things that Keras knows by name. Internal to keras/.
+// NameTable: a table of objects that Keras knows by name. Internal to keras/.
 #pragma once
 
 #include <string>
@@ -11,20 +11,22 @@
 
 namespace cohort::keras {
 
+// Finds objects by name. Immutable and thread-safe.
 template <typename T>
 class NameTable {
  public:
-  // `what`: "loss", for errors.
+  // `what` is the kind of the objects ("loss"), for errors.
   NameTable(std::string what, std::vector<std::pair<std::string, T>> entries)
       : what_(std::move(what)), entries_(std::move(entries)) {}
 
+  // Returns null if there is no such name.
   const T* TryFind(const std::string& name) const {
     for (const auto& [key, value] : entries_) {
       if (key == name) return &value;
     }
     return nullptr;
   }
-  // Throws InvalidArgumentError that suggests the nearest names and lists all.
+  // Throws InvalidArgumentError that suggests the nearest names and lists all if there is no such name.
   const T& Find(const std::string& name) const {
     if (const T* found = TryFind(name)) return *found;
     Fail(name, names());
@@ -33,7 +35,7 @@ class NameTable {
     throw InvalidArgumentError(StrCat("[keras/", what_, "] expected the name of a known ", what_, "; got '", name, "'",
                                       DidYouMean(name, known), "; known are ", StrJoin(known, ", ")));
   }
-  // In the table's order.
+  // Returns all names, in the table's order.
   std::vector<std::string> names() const {
     std::vector<std::string> all;
     for (const auto& [key, value] : entries_) all.push_back(key);

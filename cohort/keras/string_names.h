@@ -1,11 +1,12 @@
-// Keras's two spellings of a name: of the class, "GlorotUniform", and as a string, "glorot_uniform".
+// Converts between Keras's two forms of a name: the class, "GlorotUniform", and the string, "glorot_uniform".
 #pragma once
 
 #include <string>
 
 namespace cohort::keras {
 
-// "SeparableConv2D" -> "separable_conv2d", "MaxPooling2D" -> "max_pooling2d", "L2" -> "l2": as Keras names layers.
+// Converts names as Keras names layers: "SeparableConv2D" to "separable_conv2d", "MaxPooling2D" to "max_pooling2d",
+// "L2" to "l2".
 std::string SnakeCase(const std::string& class_name);
 
 }  // namespace cohort::keras

@@ -32,8 +32,8 @@ std::string Thousands(int64_t number) {
   return text;
 }
 
-// Fields one behind another, each cut or filled to the end of its column; a field that fills its column loses its last
-// character to a space.
+// Joins the fields. Each is cut or filled to the end of its column. If a field fills its column, a space replaces its
+// last character.
 std::string Line(const std::vector<std::string>& fields, const std::vector<size_t>& ends) {
   std::string line;
   for (size_t i = 0; i < fields.size(); ++i) {
@@ -72,6 +72,7 @@ std::string SummaryTable(const std::string& title, const std::vector<SummaryRow>
 
 std::string SummaryOf(ModelState& state) {
   ModelEngine& engine = state.engine();
+  engine.UpdateTrainable();
   const std::vector<LayerInstance::LayerValues> values = engine.step_values();
   const std::vector<LayerGraph::LayerStep>& steps = engine.layers().steps();
   const bool chain = engine.layers().class_name() == "Sequential";
@@ -98,7 +99,7 @@ std::string SummaryOf(ModelState& state) {
   }
   SummaryTotals totals;
   for (const ModelWeight& weight : engine.weights()) {
-    (weight.spec.trainable ? totals.trainable : totals.non_trainable) += weight.spec.shape.num_elements();
+    (weight.trainable ? totals.trainable : totals.non_trainable) += weight.spec.shape.num_elements();
   }
   return SummaryTable(state.name(), rows, totals, !chain);
 }

@@ -1,4 +1,4 @@
-// The table that Model::Summary prints, as Keras 2 printed it. Internal to keras/.
+// The table that Model::Summary prints, in the form of Keras 2. Internal to keras/.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 
 namespace cohort::keras {
 
+// One layer in the table.
 struct SummaryRow {
   std::string name;        // "conv2d"
   std::string class_name;  // "Conv2D"
@@ -17,17 +18,18 @@ struct SummaryRow {
   std::vector<std::string> connected_to;  // "conv2d[0][0]"
 };
 
+// Numbers of parameters of the whole model.
 struct SummaryTotals {
   int64_t trainable = 0;
   int64_t non_trainable = 0;
 };
 
-// `connections`: with the column "Connected to", as for models that are no chain.
+// Returns the table as text. `connections` adds the column "Connected to", for models that are not a chain of layers.
 std::string SummaryTable(const std::string& title, const std::vector<SummaryRow>& rows, const SummaryTotals& totals,
                          bool connections);
 
 class ModelState;
-// The table of a model's layers, as Model::Summary prints it.
+// Returns the table of a model's layers.
 std::string SummaryOf(ModelState& state);
 
 }  // namespace cohort::keras

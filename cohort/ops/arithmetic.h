@@ -1,28 +1,31 @@
-// Element by element functions of two tensors of one dtype, which broadcast against each other, and operators
-// on Output. Either of the two may be a number (operand.h says how it gets the other's dtype). Integers wrap around on
-// overflow; integer division by zero is an InvalidArgumentError when the step runs.
+// Functions of two tensors, element by element, and operators on Output. Both tensors have one dtype, which the result
+// has, too. Their shapes broadcast against each other. Either of the two may be a number (operand.h says which dtype it
+// gets). Integers wrap around on overflow. If an integer is divided by zero, the step fails with InvalidArgumentError.
+// Adding a node throws InvalidArgumentError if the dtypes differ or the shapes do not broadcast.
 #pragma once
 
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/operand.h"
 
 namespace cohort::ops {
 
-Output Add(const Operand& x, const Operand& y);  // op AddV2
-Output Sub(const Operand& x, const Operand& y);
-Output Mul(const Operand& x, const Operand& y);
-// x / y. Integers: truncated towards zero.
-Output Div(const Operand& x, const Operand& y);  // op RealDiv, for integers op Div
-Output FloorDiv(const Operand& x, const Operand& y);
-Output FloorMod(const Operand& x, const Operand& y);  // has the sign of y
-Output Maximum(const Operand& x, const Operand& y);   // NaN where either is NaN
-Output Minimum(const Operand& x, const Operand& y);
-Output Pow(const Operand& x, const Operand& y);
-Output SquaredDifference(const Operand& x, const Operand& y);  // (x - y)^2
-// The sum of tensors of one shape and dtype.
-Output AddN(const std::vector<Output>& inputs);
+COHORT_EXPORT Output Add(const Operand& x, const Operand& y);  // op AddV2
+COHORT_EXPORT Output Sub(const Operand& x, const Operand& y);
+COHORT_EXPORT Output Mul(const Operand& x, const Operand& y);
+// Returns x / y. Integers are truncated towards zero.
+COHORT_EXPORT Output Div(const Operand& x, const Operand& y);  // op RealDiv, for integers op Div
+COHORT_EXPORT Output FloorDiv(const Operand& x, const Operand& y);
+COHORT_EXPORT Output FloorMod(const Operand& x, const Operand& y);  // has the sign of y
+COHORT_EXPORT Output Maximum(const Operand& x, const Operand& y);   // NaN if either is NaN
+COHORT_EXPORT Output Minimum(const Operand& x, const Operand& y);
+COHORT_EXPORT Output Pow(const Operand& x, const Operand& y);
+COHORT_EXPORT Output SquaredDifference(const Operand& x, const Operand& y);  // (x - y)^2
+// Returns the sum of tensors that have one shape and one dtype. Throws InvalidArgumentError if `inputs` is empty or the
+// tensors do not match.
+COHORT_EXPORT Output AddN(const std::vector<Output>& inputs);
 
 }  // namespace cohort::ops
 

@@ -1,24 +1,26 @@
-// Collectives: ops that run together with the same op at other devices - of one graph (in-graph replication) or of
-// graphs of their own (between-graph). A group is told by its members or by its key alone:
-//   - `members` lists the full names of all devices by rank. The group then forms itself when one of its ops first runs
-//     on a device: at once where all members are of one task, else as the tasks of the cluster join each other.
-//   - Without members the program joins (collective/group.h) and publishes the group before the first step.
-// `instance_key` tells the collectives of a group apart. It is fixed when the graph is built, and the same at all
-// members: programs that build equal graphs get equal numbers from NextInstanceKey.
-// What one step runs with a group, of a graph or of a function's body, is the same at all members but for the names; a
-// member whose step runs something else fails the group, and the error names the first difference. Names do not count:
-// two collectives that look alike and have changed places at one member are not found out.
+// Collectives: ops that run together with the same op on other devices. These are devices of one graph (in-graph
+// replication), or of graphs of their own (between-graph replication). A group is named by its members, or by its key
+// alone:
+// - `members` lists the full names of all devices by rank. The group then forms when one of its ops first runs on a
+//   device: at once if all members are of one task, else when the tasks of the cluster have joined each other.
+// - Without members, the program joins the group (collective/group.h) and publishes it before the first step.
+// `instance_key` tells the collectives of a group apart. It is fixed when the graph is built, and has to be the same at
+// all members. Programs that build equal graphs get equal numbers from NextInstanceKey.
+// All members have to run the same collectives with a group in a step (of a graph, or of a function's body). If the
+// step of a member runs other collectives, the group fails, and the error names the first difference. Names of nodes do
+// not count: if two collectives that look alike have changed places at one member, this is not detected.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort::ops {
 
-struct CollectiveKeys {
+struct COHORT_EXPORT CollectiveKeys {
   int64_t group_size = 0;  // 0: as many as `members`, or 1
   int64_t group_key = 1;
   int64_t instance_key = 1;
@@ -30,24 +32,30 @@ struct CollectiveKeys {
   std::string communication_hint = "auto";
 };
 
-// One more than the largest instance_key in the graph (those of gradients do not count), 1 where there is none.
-int64_t NextInstanceKey(const Graph& graph);
+// Returns one more than the largest instance_key in the graph, or 1 if there is none. The keys of gradients do not
+// count.
+COHORT_EXPORT int64_t NextInstanceKey(const Graph& graph);
 
-// The reduction of all members' inputs, which have one shape. merge_op: "Add", "Mul", "Min", "Max"; final_op: "Id", or
-// "Div" by group_size (with "Add" only). The gradient (of "Add") is the same reduction of the gradients: its
-// instance_key is made of that of the op, so that members get equal ones.
-Output CollectiveReduce(Output input, const CollectiveKeys& keys, const std::string& merge_op = "Add",
-                        const std::string& final_op = "Id", const std::string& name = "CollectiveReduce");
-// [n, ...] of each, by rank: [group_size * n, ...].
-Output CollectiveGather(Output input, const CollectiveKeys& keys, const std::string& name = "CollectiveGather");
-// [group_size * n, ...] of each: rows [rank * n, (rank + 1) * n) of the reduction.
-Output CollectiveReduceScatter(Output input, const CollectiveKeys& keys, const std::string& merge_op = "Add",
-                               const std::string& final_op = "Id", const std::string& name = "CollectiveReduceScatter");
-// The member of rank 0 sends its value, the others receive it. `shape` is fully known.
-Output CollectiveBcastSend(Output input, const CollectiveKeys& keys, const std::string& name = "CollectiveBcastSend");
-Output CollectiveBcastRecv(Graph& graph, DType dtype, const Shape& shape, const CollectiveKeys& keys,
-                           const std::string& name = "CollectiveBcastRecv");
-// Ends when all members have come to it.
-Node* CollectiveBarrier(Graph& graph, const CollectiveKeys& keys, const std::string& name = "CollectiveBarrier");
+// Returns the reduction of all members' inputs, which have one shape and one dtype. merge_op is "Add", "Mul", "Min" or
+// "Max". final_op is "Id", or "Div" by group_size (only with "Add"). The gradient (of "Add") is the same reduction of
+// the gradients. Its instance_key follows from that of the op, so that members get equal ones. If it fails, the step
+// fails with the group's error. Throw InvalidArgumentError for keys or attributes that do not fit.
+COHORT_EXPORT Output CollectiveReduce(Output input, const CollectiveKeys& keys, const std::string& merge_op = "Add",
+                                      const std::string& final_op = "Id", const std::string& name = "CollectiveReduce");
+// Returns the inputs [n, ...] of all members, by rank: [group_size * n, ...].
+COHORT_EXPORT Output CollectiveGather(Output input, const CollectiveKeys& keys,
+                                      const std::string& name = "CollectiveGather");
+// Reduces inputs [group_size * n, ...]. Returns the rows [rank * n, (rank + 1) * n) of the reduction.
+COHORT_EXPORT Output CollectiveReduceScatter(Output input, const CollectiveKeys& keys,
+                                             const std::string& merge_op = "Add", const std::string& final_op = "Id",
+                                             const std::string& name = "CollectiveReduceScatter");
+// The member of rank 0 sends its value, and the others receive it. Requires: `shape` is fully known.
+COHORT_EXPORT Output CollectiveBcastSend(Output input, const CollectiveKeys& keys,
+                                         const std::string& name = "CollectiveBcastSend");
+COHORT_EXPORT Output CollectiveBcastRecv(Graph& graph, DType dtype, const Shape& shape, const CollectiveKeys& keys,
+                                         const std::string& name = "CollectiveBcastRecv");
+// Adds a node that ends when it runs at all members.
+COHORT_EXPORT Node* CollectiveBarrier(Graph& graph, const CollectiveKeys& keys,
+                                      const std::string& name = "CollectiveBarrier");
 
 }  // namespace cohort::ops

@@ -1,5 +1,5 @@
-// Gradients of control_flow.h's ops. Each changes the node so that it hands out what the backward pass needs, and adds
-// a node of the same kind that computes the gradients. Internal to the op modules.
+// Gradients of the ops of control_flow.h. Each changes the node so that it returns the values that the backward pass
+// needs, and adds a node of the same kind that computes the gradients. Internal to the op modules.
 #pragma once
 
 #include <vector>
@@ -8,16 +8,17 @@
 
 namespace cohort::ops {
 
-// A call of the function's gradient, which is made once for all calls that are differentiated for the same results.
+// Adds a call of the function's gradient. The gradient is made once for all calls that are differentiated for the same
+// results.
 void CallGradient(GradientContext& c);
-// A branch on the same condition.
+// Adds a branch on the same condition.
 void IfGradient(GradientContext& c);
-// A loop of as many iterations, which takes from stacks what the forward iterations put there.
+// Adds a loop with as many iterations. It takes values from stacks, where the forward iterations have put them.
 void WhileGradient(GradientContext& c);
 
-// Numbers of the outputs of the node along which a gradient comes.
+// Returns the numbers of the node's outputs that have a gradient.
 std::vector<int> OutputsWithGradient(const GradientContext& c);
-// Zeros of the shape of `value`; of the variable where it is a handle.
+// Returns zeros of the shape of `value`. If `value` is a variable's handle, returns zeros of the variable's shape.
 Output ZerosFor(Output value);
 
 }  // namespace cohort::ops

@@ -1,5 +1,5 @@
-// The ends of a partition: _Arg and _Retval (fed and fetched values), _Send and _Recv (edges that cross
-// devices). Made by the session and by runtime/partitioner.h, never by a program.
+// The ops at the ends of a partition: _Arg and _Retval (fed and fetched values), _Send and _Recv (edges that cross
+// devices). The session and runtime/placement/partitioner.h add them, never a program.
 #pragma once
 
 #include "cohort/graph/op_def.h"

@@ -1,38 +1,40 @@
-// Ops whose operands are positions.
+// Ops that work with positions: look-ups, one-hot vectors, unique values. Indices are int32 or int64; OneHot also takes
+// uint8.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/operand.h"
 
 namespace cohort::ops {
 
-// params[..., indices, ...] along `axis`: shape params[:axis] + indices + params[axis+1:]; with batch_dims b
-// the first b dimensions of both go together. An index outside [0, dim) is an InvalidArgumentError that names
-// it. The gradient of axis 0 is sparse.
-Output Gather(Output params, const Operand& indices, int axis = 0, int batch_dims = 0);  // op GatherV2
+// Returns params[..., indices, ...] along `axis`, with the shape params[:axis] + indices + params[axis+1:]. With
+// `batch_dims` b, the first b dimensions of both belong together. An index outside [0, dim) fails the step with
+// InvalidArgumentError, which names the index. The gradient of axis 0 is sparse.
+COHORT_EXPORT Output Gather(Output params, const Operand& indices, int axis = 0, int batch_dims = 0);  // op GatherV2
 
-// on_value at the index, off_value elsewhere, along a new dimension `axis` (-1: the last) of `depth`. An
-// index outside [0, depth) gives a row of off_value.
-Output OneHot(const Operand& indices, const Operand& depth, const Operand& on_value, const Operand& off_value,
-              int axis = -1);
-Output OneHot(Output indices, int depth, DType dtype = DType::kFloat32);
+// Returns on_value at the index and off_value elsewhere, along a new dimension `axis` (-1: the last) of size `depth`.
+// An index outside [0, depth) gives a row of off_value.
+COHORT_EXPORT Output OneHot(const Operand& indices, const Operand& depth, const Operand& on_value,
+                            const Operand& off_value, int axis = -1);
+COHORT_EXPORT Output OneHot(Output indices, int depth, DType dtype = DType::kFloat32);
 
-struct UniqueResult {
-  Output y;    // [n] each value once, in the order of first appearance
-  Output idx;  // of x's shape: x = y[idx]
+struct COHORT_EXPORT UniqueResult {
+  Output y;    // [n], each value once, in the order of first appearance
+  Output idx;  // has x's shape: x = y[idx]
 };
-UniqueResult Unique(Output x, DType out_idx = DType::kInt32);
-struct UniqueCountsResult {
+COHORT_EXPORT UniqueResult Unique(Output x, DType out_idx = DType::kInt32);
+struct COHORT_EXPORT UniqueCountsResult {
   Output y;
   Output idx;
   Output count;  // [n]
 };
-UniqueCountsResult UniqueWithCounts(Output x, DType out_idx = DType::kInt32);
+COHORT_EXPORT UniqueCountsResult UniqueWithCounts(Output x, DType out_idx = DType::kInt32);
 
-// Positions of the elements that are true (not zero), one row [rank] int64 each, in row-major order.
-Output Where(Output condition);
+// Returns the positions of the elements that are true (not zero), in row-major order: int64 [n, rank].
+COHORT_EXPORT Output Where(Output condition);
 
 }  // namespace cohort::ops

@@ -1,5 +1,5 @@
-// IntList: integers that an op takes as an input - axes, shapes, permutations - either known now or computed
-// in the step.
+// IntList: integers that an op takes as an input, such as axes, shapes and permutations. They are known when the graph
+// is built, or computed in the step.
 #pragma once
 
 #include <concepts>
@@ -9,18 +9,19 @@
 #include <variant>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/ops/constant.h"
 
 namespace cohort::ops {
 
-// Made implicitly of {0, 1}, of one integer (a list of one), of a std::vector<int64_t>, or of an int32 or int64 vector
-// in the graph.
-class IntList {
+// Converts implicitly from {0, 1}, from one integer (a list of one), from a std::vector<int64_t>, or from an int32 or
+// int64 vector of the graph.
+class COHORT_EXPORT IntList {
  public:
   IntList(std::initializer_list<int64_t> values) : value_(std::vector<int64_t>(values)) {}
   IntList(std::vector<int64_t> values) : value_(std::move(values)) {}
   IntList(Output value) : value_(value) {}
-  // Of a variable: its value.
+  // Converts from a variable: uses its value.
   template <typename T>
   requires(!std::same_as<T, Output> && std::is_convertible_v<const T&, Output>) IntList(const T& value)
       : value_(static_cast<Output>(value)) {}
@@ -28,7 +29,7 @@ class IntList {
   requires NumberType<T> &&(!std::same_as<T, bool>)IntList(T value)
       : value_(std::vector<int64_t>{static_cast<int64_t>(value)}) {}
 
-  // The value in the graph: a constant where the integers are known.
+  // Returns the value in the graph. Adds a constant if the integers are known.
   Output In(Graph& graph) const {
     const Output* output = std::get_if<Output>(&value_);
     return output != nullptr ? *output : IntVector(graph, std::get<std::vector<int64_t>>(value_));

@@ -1,4 +1,4 @@
-// Everything arithmetic: all math families, and operators on Output.
+// Includes all families of arithmetic ops, and the operators on Output.
 #pragma once
 
 #include "cohort/ops/arithmetic.h"

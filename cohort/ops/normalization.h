@@ -3,27 +3,30 @@
 
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort::ops {
 
-struct BatchNormOptions {
+struct COHORT_EXPORT BatchNormOptions {
   float epsilon = 1e-3f;
-  // Training: each channel's mean and variance over the batch. Else the given ones.
+  // If true (training), uses each channel's mean and variance over the batch. Otherwise uses the given ones.
   bool is_training = true;
-  // Training: the returned mean and variance are (1 - factor) * given + factor * the batch's.
+  // In training, the returned mean and variance are (1 - factor) * given + factor * the batch's.
   float exponential_avg_factor = 1.0f;
 };
 
-struct BatchNorm {
+struct COHORT_EXPORT BatchNorm {
   Output y;
   Output mean;      // float32 [channels]
-  Output variance;  // float32 [channels]; of a batch, divided by count - 1
+  Output variance;  // float32 [channels]; that of a batch is divided by count - 1
 };
 
-// y = scale * (x - mean) / sqrt(variance + epsilon) + offset, with the variance of the batch divided by its count.
-// x float32 or bfloat16 [batch, rows, columns, channels]; the others float32 [channels]. Gradients flow from y alone.
-BatchNorm FusedBatchNorm(Output x, Output scale, Output offset, Output mean, Output variance,
-                         const BatchNormOptions& options = {}, const std::string& name = "FusedBatchNormV3");
+// Returns y = scale * (x - mean) / sqrt(variance + epsilon) + offset. Here the variance of a batch is divided by its
+// count. x and y are float32 or bfloat16 [batch, rows, columns, channels]. The others are float32 [channels]. Gradients
+// flow only from y. Throws InvalidArgumentError for shapes that do not fit.
+COHORT_EXPORT BatchNorm FusedBatchNorm(Output x, Output scale, Output offset, Output mean, Output variance,
+                                       const BatchNormOptions& options = {},
+                                       const std::string& name = "FusedBatchNormV3");
 
 }  // namespace cohort::ops

@@ -22,18 +22,19 @@
 #include <variant>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort::ops {
 
-// The types of C++ that are numbers: characters and long double are not.
+// The types of C++ that count as numbers. Character types and long double do not.
 template <typename T>
 concept NumberType =
     std::is_arithmetic_v<T> && !std::same_as<T, long double> && !std::same_as<T, char> && !std::same_as<T, wchar_t> &&
     !std::same_as<T, char8_t> && !std::same_as<T, char16_t> && !std::same_as<T, char32_t>;
 
-// A number, and the dtype of the C++ type that it came in.
-class Number {
+// A number, and the dtype of its C++ type.
+class COHORT_EXPORT Number {
  public:
   template <NumberType T>
   Number(T value) {  // NOLINT(google-explicit-constructor)
@@ -53,7 +54,7 @@ class Number {
   }
 
   DType dtype() const { return dtype_; }
-  // The number as a scalar of `dtype`, by the rules above; nullopt if the dtype cannot hold it.
+  // Returns the number as a scalar of `dtype`, by the rules above, or nullopt if the dtype cannot hold it.
   std::optional<Tensor> As(DType dtype) const;
   std::string ToString() const;
 
@@ -62,8 +63,9 @@ class Number {
   DType dtype_;
 };
 
-// Made implicitly of an Output, of what converts to one (a Variable: its value), or of a number.
-class Operand {
+// Converts implicitly from an Output, from types that convert to Output (such as Variable: its value), or from a
+// number.
+class COHORT_EXPORT Operand {
  public:
   Operand(Output value) : value_(value) {}  // NOLINT(google-explicit-constructor)
   template <typename T>
@@ -78,9 +80,9 @@ class Operand {
   const Number& number() const { return std::get<Number>(value_); }
   // Requires: !is_number().
   const Output& output() const { return std::get<Output>(value_); }
-  // Of a value of the graph; kInvalid for a number and for an empty Output.
+  // Returns the dtype of a value of the graph, or kInvalid for a number and for an empty Output.
   DType dtype() const { return is_number() || !output().valid() ? DType::kInvalid : output().dtype(); }
-  // The value in `graph`: a number becomes a constant of `dtype`, which is the dtype of `whose`. Throws
+  // Returns the value in `graph`. A number becomes a constant of `dtype`, which is the dtype of `whose`. Throws
   // InvalidArgumentError if the dtype cannot hold it.
   Output In(Graph& graph, DType dtype, const std::string& whose) const;
 
@@ -88,9 +90,10 @@ class Operand {
   std::variant<Output, Number> value_;
 };
 
-// Begins a node of `op`, whose first inputs are `args`, in the graph of the values among them; numbers have become
-// constants. A list among the inputs, and what follows it, is given to the result. Throws InvalidArgumentError for an
-// empty Output, for a number that the dtype cannot hold, and if there are numbers alone; NotFoundError for the op.
-NodeBuilder Op(const std::string& op, const std::vector<Operand>& args);
+// Begins a node of `op` with `args` as its first inputs, in the graph of the values among them. Numbers become
+// constants. If the op has a list among its inputs, add it and the inputs after it to the result. Throws
+// InvalidArgumentError for an empty Output, for a number that the dtype cannot hold, and if all args are numbers.
+// Throws NotFoundError if there is no such op.
+COHORT_EXPORT NodeBuilder Op(const std::string& op, const std::vector<Operand>& args);
 
 }  // namespace cohort::ops

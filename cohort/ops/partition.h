@@ -1,19 +1,22 @@
-// Rows sorted into groups, by number: what sharded embeddings and sparse gradients are made of.
+// Ops that sort rows into groups. Sharded embeddings and sparse gradients use them.
 #pragma once
 
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort::ops {
 
-// out[s] = sum of the rows of `data` whose segment id is s: shape [num_segments] + data[segment_ids.rank:].
-// Negative ids are dropped; one >= num_segments is an InvalidArgumentError.
-Output UnsortedSegmentSum(Output data, Output segment_ids, Output num_segments);
-// Rows of `data` by the number in `partitions` (int32, the shape of data's first dimensions), in order.
-std::vector<Output> DynamicPartition(Output data, Output partitions, int num_partitions);
-// The reverse: merged[indices[m][i]] = data[m][i]; of several for one place the last wins, places without one
-// are zero.
-Output DynamicStitch(const std::vector<Output>& indices, const std::vector<Output>& data);
+// Returns out[s] = sum of the rows of `data` whose segment id is s. The shape is [num_segments] +
+// data[segment_ids.rank:]. Ids are int32 or int64. Negative ids are dropped. An id >= num_segments fails the step with
+// InvalidArgumentError.
+COHORT_EXPORT Output UnsortedSegmentSum(Output data, Output segment_ids, Output num_segments);
+// Returns `num_partitions` tensors. Tensor p has the rows of `data` whose number in `partitions` is p, in order.
+// `partitions` is int32 and has the shape of data's first dimensions.
+COHORT_EXPORT std::vector<Output> DynamicPartition(Output data, Output partitions, int num_partitions);
+// Does the reverse: returns merged with merged[indices[m][i]] = data[m][i]. If several rows have one place, the last
+// one is used. Places without a row are zero.
+COHORT_EXPORT Output DynamicStitch(const std::vector<Output>& indices, const std::vector<Output>& data);
 
 }  // namespace cohort::ops

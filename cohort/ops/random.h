@@ -1,48 +1,55 @@
-// Random numbers. They come from Philox4x32-10 with TensorFlow's keys, so that the same seeds give TensorFlow's
-// numbers, on any device and with any number of threads.
+// Ops that draw random numbers. The numbers come from Philox4x32-10 with TensorFlow's keys. So the same seeds give
+// TensorFlow's numbers, on any device and with any number of threads.
 //
-// Stateful ops draw new numbers every time they run. Their two seed attributes follow from the graph's seed and `seed`
-// as in TensorFlow's v1 get_seed: both 0 (unset): different in every session; only the graph's: that and the number of
-// nodes so far; only `seed`: 87654321 and it; both: the two.
+// Stateful ops draw new numbers every time they run. Their two seed attributes follow from the graph's seed and `seed`,
+// as in TensorFlow's v1 get_seed:
+// - If neither is set (both are 0), the numbers differ in every session.
+// - If only the graph's seed is set, the attributes are that seed and the number of nodes so far.
+// - If only `seed` is set, the attributes are 87654321 and `seed`.
+// - If both are set, the attributes are both seeds.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <utility>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/operand.h"
 
 namespace cohort::ops {
 
-// Attributes (seed, seed2) of a stateful random op that is added now.
-std::pair<int64_t, int64_t> SeedPair(const Graph& graph, int64_t seed);
+// Returns the attributes (seed, seed2) of a stateful random op that is added now.
+COHORT_EXPORT std::pair<int64_t, int64_t> SeedPair(const Graph& graph, int64_t seed);
 
-// shape: int32 or int64 [rank]. dtype: float32, float64 or bfloat16.
-Output RandomUniform(Output shape, DType dtype = DType::kFloat32, int64_t seed = 0,
-                     const std::string& name = "RandomUniform");  // [0, 1)
-Output RandomStandardNormal(Output shape, DType dtype = DType::kFloat32, int64_t seed = 0,
-                            const std::string& name = "RandomStandardNormal");
-// Standard normal, but numbers beyond 2 are drawn again.
-Output TruncatedNormal(Output shape, DType dtype = DType::kFloat32, int64_t seed = 0,
-                       const std::string& name = "TruncatedNormal");
-// [minval, maxval), two scalars of int32 or int64; nearly uniform where their distance is no power of two.
-Output RandomUniformInt(Output shape, const Operand& minval, const Operand& maxval, int64_t seed = 0,
-                        const std::string& name = "RandomUniformInt");
-// The rows of `value` in random order.
-Output RandomShuffle(Output value, int64_t seed = 0, const std::string& name = "RandomShuffle");
+// Return a tensor of `shape` (int32 or int64 [rank]) and `dtype` (float32, float64 or bfloat16). RandomUniform draws
+// from [0, 1).
+COHORT_EXPORT Output RandomUniform(Output shape, DType dtype = DType::kFloat32, int64_t seed = 0,
+                                   const std::string& name = "RandomUniform");  // [0, 1)
+COHORT_EXPORT Output RandomStandardNormal(Output shape, DType dtype = DType::kFloat32, int64_t seed = 0,
+                                          const std::string& name = "RandomStandardNormal");
+// Returns standard normal numbers. Numbers beyond 2 are drawn again.
+COHORT_EXPORT Output TruncatedNormal(Output shape, DType dtype = DType::kFloat32, int64_t seed = 0,
+                                     const std::string& name = "TruncatedNormal");
+// Returns integers in [minval, maxval). The bounds are two scalars of int32 or int64. If their distance is not a power
+// of two, the distribution is only nearly uniform.
+COHORT_EXPORT Output RandomUniformInt(Output shape, const Operand& minval, const Operand& maxval, int64_t seed = 0,
+                                      const std::string& name = "RandomUniformInt");
+// Returns the rows of `value` in random order. `value` has any dtype.
+COHORT_EXPORT Output RandomShuffle(Output value, int64_t seed = 0, const std::string& name = "RandomShuffle");
 
-// The same numbers for the same `seed` (int32 or int64 [2]), whenever and wherever they run.
-Output StatelessRandomUniform(Output shape, Output seed, DType dtype = DType::kFloat32,
-                              const std::string& name = "StatelessRandomUniform");
-Output StatelessRandomNormal(Output shape, Output seed, DType dtype = DType::kFloat32,
-                             const std::string& name = "StatelessRandomNormal");
-Output StatelessTruncatedNormal(Output shape, Output seed, DType dtype = DType::kFloat32,
-                                const std::string& name = "StatelessTruncatedNormal");
-Output StatelessRandomUniformInt(Output shape, Output seed, const Operand& minval, const Operand& maxval,
-                                 const std::string& name = "StatelessRandomUniformInt");
-// Over all values of int32 or int64.
-Output StatelessRandomUniformFullInt(Output shape, Output seed, DType dtype,
-                                     const std::string& name = "StatelessRandomUniformFullInt");
+// The stateless ops return the same numbers for the same `seed` (int32 or int64 [2]) each time, on every device. Shapes
+// and dtypes are as above.
+COHORT_EXPORT Output StatelessRandomUniform(Output shape, Output seed, DType dtype = DType::kFloat32,
+                                            const std::string& name = "StatelessRandomUniform");
+COHORT_EXPORT Output StatelessRandomNormal(Output shape, Output seed, DType dtype = DType::kFloat32,
+                                           const std::string& name = "StatelessRandomNormal");
+COHORT_EXPORT Output StatelessTruncatedNormal(Output shape, Output seed, DType dtype = DType::kFloat32,
+                                              const std::string& name = "StatelessTruncatedNormal");
+COHORT_EXPORT Output StatelessRandomUniformInt(Output shape, Output seed, const Operand& minval, const Operand& maxval,
+                                               const std::string& name = "StatelessRandomUniformInt");
+// Returns integers from all values of `dtype`, which is int32 or int64.
+COHORT_EXPORT Output StatelessRandomUniformFullInt(Output shape, Output seed, DType dtype,
+                                                   const std::string& name = "StatelessRandomUniformFullInt");
 
 }  // namespace cohort::ops

@@ -1,30 +1,33 @@
-// Reductions over some or all axes. Axes may be negative and must not repeat. Without axes all are reduced;
-// with an empty list none is. keep_dims leaves a dimension of 1 for each reduced one. Over no elements Sum is
-// 0, Prod 1, Mean NaN, Max the lowest and Min the highest value (-inf, inf), All true, Any false.
+// Reductions over some or all axes. Axes may be negative and must not repeat. Without `axes` all are reduced. An empty
+// list reduces none. If keep_dims is true, each reduced dimension stays as 1. The result has the dtype of x. All and
+// Any take bool. Over no elements Sum is 0, Prod is 1, Mean is NaN, Max is the lowest and Min the highest value (-inf,
+// inf), All is true, and Any is false. Throw InvalidArgumentError for an axis that is out of range or repeats.
 #pragma once
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/int_list.h"
 
 namespace cohort::ops {
 
-Output Sum(Output x);
-Output Sum(Output x, const IntList& axes, bool keep_dims = false);
-Output Mean(Output x);
-Output Mean(Output x, const IntList& axes, bool keep_dims = false);
-Output Max(Output x);
-Output Max(Output x, const IntList& axes, bool keep_dims = false);
-Output Min(Output x);
-Output Min(Output x, const IntList& axes, bool keep_dims = false);
-Output Prod(Output x);
-Output Prod(Output x, const IntList& axes, bool keep_dims = false);
-Output All(Output x);  // of bool
-Output All(Output x, const IntList& axes, bool keep_dims = false);
-Output Any(Output x);
-Output Any(Output x, const IntList& axes, bool keep_dims = false);
+COHORT_EXPORT Output Sum(Output x);
+COHORT_EXPORT Output Sum(Output x, const IntList& axes, bool keep_dims = false);
+COHORT_EXPORT Output Mean(Output x);
+COHORT_EXPORT Output Mean(Output x, const IntList& axes, bool keep_dims = false);
+COHORT_EXPORT Output Max(Output x);
+COHORT_EXPORT Output Max(Output x, const IntList& axes, bool keep_dims = false);
+COHORT_EXPORT Output Min(Output x);
+COHORT_EXPORT Output Min(Output x, const IntList& axes, bool keep_dims = false);
+COHORT_EXPORT Output Prod(Output x);
+COHORT_EXPORT Output Prod(Output x, const IntList& axes, bool keep_dims = false);
+COHORT_EXPORT Output All(Output x);  // takes and returns bool
+COHORT_EXPORT Output All(Output x, const IntList& axes, bool keep_dims = false);
+COHORT_EXPORT Output Any(Output x);
+COHORT_EXPORT Output Any(Output x, const IntList& axes, bool keep_dims = false);
 
-// Position of the first largest (smallest) element along `axis`; the axis goes away.
-Output ArgMax(Output x, int axis, DType output_type = DType::kInt64);
-Output ArgMin(Output x, int axis, DType output_type = DType::kInt64);
+// Return the position of the first largest (smallest) element along `axis`, which is removed. `output_type` is int32 or
+// int64.
+COHORT_EXPORT Output ArgMax(Output x, int axis, DType output_type = DType::kInt64);
+COHORT_EXPORT Output ArgMin(Output x, int axis, DType output_type = DType::kInt64);
 
 }  // namespace cohort::ops

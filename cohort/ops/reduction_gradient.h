@@ -7,9 +7,10 @@ namespace cohort::ops {
 
 void SumGradient(GradientContext& c);
 void MeanGradient(GradientContext& c);
-// Of Max and Min: elements that tie share the gradient equally.
+// The gradient of Max and Min. Equal elements share the gradient equally.
 void ExtremumReductionGradient(GradientContext& c);
-// Right also where elements are zero. Needs axes that are known while the graph is built, and a known rank.
+// The gradient of Prod. It is also right for elements that are zero. Requires: axes and rank are known when the graph
+// is built.
 void ProdGradient(GradientContext& c);
 
 }  // namespace cohort::ops

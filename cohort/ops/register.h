@@ -1,4 +1,4 @@
-// RegisterOps: the explicit list of the op families of this module. Internal; programs reach it through
+// RegisterOps: the explicit list of the op families of this module. Internal. Programs call it through
 // cohort/registration.h.
 #pragma once
 
@@ -6,10 +6,10 @@
 
 namespace cohort {
 
-// Adds every op of ops/ to the global registry. Thread-safe; only the first call does anything.
+// Adds every op of ops/ to the global registry. Thread-safe. Only the first call has an effect.
 void RegisterOps();
 
-// One a family, in ops/<family>.cc.
+// Each family has one function, in ops/<family>.cc. It adds the ops of the family.
 void RegisterConstantOps(OpRegistry& registry);
 void RegisterArrayOps(OpRegistry& registry);
 void RegisterLayoutOps(OpRegistry& registry);

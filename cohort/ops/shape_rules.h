@@ -1,4 +1,4 @@
-// Shape rules that several op families share, and the reading of axes. Internal to the op modules.
+// Shape rules that several op families share, and functions that check axes. Internal to the op modules.
 #pragma once
 
 #include <cstdint>
@@ -11,48 +11,50 @@
 
 namespace cohort::ops {
 
-// Output 0 has the shape of input 0.
+// Gives output 0 the shape of input 0.
 std::vector<Shape> UnchangedShape(ShapeContext& c);
-// One scalar output.
+// Gives the op one scalar output.
 std::vector<Shape> ScalarShape(ShapeContext& c);
-// Inputs 0 and 1 broadcast against each other.
+// Gives output 0 the shape to which inputs 0 and 1 broadcast. Throws InvalidArgumentError if they do not.
 std::vector<Shape> BroadcastShape(ShapeContext& c);
-// All outputs are of unknown rank (`count` of them).
+// Returns `count` shapes of unknown rank.
 std::vector<Shape> UnknownShapes(int count);
 
-// The elements of an int32 or int64 tensor. Throws InvalidArgumentError for another dtype.
+// Returns the elements of an int32 or int64 tensor. Throws InvalidArgumentError for another dtype.
 std::vector<int64_t> IntegerValues(const Tensor& tensor);
-// The one element of an int32 or int64 tensor; `what` names it in the error.
+// Returns the only element of an int32 or int64 tensor. Throws InvalidArgumentError, which contains `what`, if it is
+// not such a tensor.
 int64_t IntegerScalar(const Tensor& tensor, const char* what);
-// `axis` in [-rank, rank) made non-negative. Throws InvalidArgumentError "axis 3 is out of range for rank 2".
+// Returns `axis`, which is in [-rank, rank), as a number that is not negative. Throws InvalidArgumentError "axis 3 is
+// out of range for rank 2" otherwise.
 int NormalizeAxis(int64_t axis, int rank, const char* what = "axis");
-// One flag a dimension, from axes that may be negative. Throws InvalidArgumentError for one out of range or
-// given twice.
+// Returns one flag for each dimension: whether `axes`, which may be negative, has it. Throws InvalidArgumentError for
+// an axis that is out of range or given twice.
 std::vector<bool> AxisMask(const std::vector<int64_t>& axes, int rank);
-// Shape left by reducing the marked axes.
+// Returns the shape that is left when the marked axes are reduced.
 Shape ReducedShape(const Shape& shape, const std::vector<bool>& reduced, bool keep_dims);
-// The value of input i as integers, where it is known while the graph is built.
+// Returns the value of input i as integers, or nullopt if it is not known when the graph is built.
 std::optional<std::vector<int64_t>> KnownIntegers(const ShapeContext& c, int i);
 
-// Whether two fully defined shapes broadcast.
+// Returns whether two fully defined shapes broadcast.
 bool CanBroadcast(const Shape& a, const Shape& b);
-// `wanted` with its one unknown dimension filled in so that it has as many elements as `from` (fully
-// defined). Throws InvalidArgumentError where that cannot be.
+// Returns `wanted` with its unknown dimension filled in, so that it has as many elements as `from` (fully defined).
+// Throws InvalidArgumentError if that is impossible.
 Shape ResolveReshape(const Shape& from, const Shape& wanted);
-// `shape` without the dimensions `axes` (all of 1 where there are none). Throws InvalidArgumentError for one
-// that is not 1. An unknown dimension counts as 1 where it is named.
+// Returns `shape` without the dimensions `axes`, or without all dimensions of 1 if `axes` is empty. An unknown
+// dimension in `axes` counts as 1. Throws InvalidArgumentError for a dimension that is not 1.
 Shape SqueezedShape(const Shape& shape, const std::vector<int64_t>& axes);
-// Sizes of a split of a dimension of `total`, the one -1 among them filled in. Throws InvalidArgumentError
-// where they do not add up.
+// Returns the sizes of a split of a dimension of `total`. A size of -1 is filled in. Throws InvalidArgumentError if the
+// sizes do not add up.
 std::vector<int64_t> ResolveSplit(std::vector<int64_t> sizes, int64_t total);
-// Shapes of Slice and Pad; `paddings` is the flat [rank, 2]. Throw InvalidArgumentError for what does not
-// fit. Dimensions may be unknown.
+// Return the shapes of Slice and Pad. `paddings` is the flat [rank, 2]. Dimensions may be unknown. Throw
+// InvalidArgumentError for arguments that do not fit.
 Shape SlicedShape(const Shape& in, const std::vector<int64_t>& begin, const std::vector<int64_t>& size);
 Shape PaddedShape(const Shape& in, const std::vector<int64_t>& paddings);
-// A permutation of `rank` dimensions without negative numbers. Throws InvalidArgumentError for one that is
-// none.
+// Returns a permutation of `rank` dimensions without negative numbers. Throws InvalidArgumentError if `perm` is not a
+// permutation.
 std::vector<int> CheckedPermutation(const std::vector<int64_t>& perm, int rank);
-// How many elements Range(start, limit, delta) has: ceil(|limit - start| / |delta|). Throws
+// Returns the number of elements of Range(start, limit, delta): ceil(|limit - start| / |delta|). Throws
 // InvalidArgumentError for a delta of 0 or of the wrong sign.
 int64_t RangeLength(const Tensor& start, const Tensor& limit, const Tensor& delta);
 

@@ -12,17 +12,17 @@
 namespace cohort::ops {
 
 struct StridedSliceSpec {
-  // One entry a dimension of the input: the first element taken, the step, and how many (-1: not known).
+  // One entry for each dimension of the input: the first element that is taken, the step, and the number of elements
+  // (-1: not known).
   std::vector<int64_t> begin;
   std::vector<int64_t> stride;
   std::vector<int64_t> count;
-  // Shape of the result, with new dimensions and without dropped ones.
+  // The shape of the result, with new dimensions and without removed ones.
   Shape output;
 };
 
-// `begin` and `end` are nullopt where they are not known while the graph is built; `length` is their common
-// length. Throws InvalidArgumentError for a stride of 0, too many dimensions, two ellipses or an index out of
-// range.
+// Returns the spec of a StridedSlice. `begin` and `end` are nullopt if they are not known when the graph is built.
+// Throws InvalidArgumentError for a stride of 0, too many dimensions, two ellipses, or an index out of range.
 StridedSliceSpec ResolveStridedSlice(const Shape& input, const std::optional<std::vector<int64_t>>& begin,
                                      const std::optional<std::vector<int64_t>>& end,
                                      const std::vector<int64_t>& strides, const StridedSliceMasks& masks);

@@ -1,31 +1,32 @@
-// Variable: a value that outlives steps, as programs use it. What it is made of - handle, shared read, initial value,
-// initializer - is the graph's VariableInfo; this is a pointer to it.
+// Variable: a value that outlives steps, as programs use it. It is a pointer to the graph's VariableInfo, which has its
+// parts: handle, shared read, initial value and initializer.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/initializers.h"
 #include "cohort/ops/operand.h"
 
 namespace cohort::ops {
 
-struct VariableOptions {
+struct COHORT_EXPORT VariableOptions {
   std::string name = "Variable";  // made unique under the current name scope
   bool trainable = true;
-  bool local = false;             // of this worker alone: not saved, not trained, set by LocalVariablesInitializer
-  DType dtype = DType::kInvalid;  // of an Initializer's values; kInvalid: float32
+  bool local = false;  // belongs to this worker alone: not saved, not trained, set by LocalVariablesInitializer
+  DType dtype = DType::kInvalid;  // dtype of an Initializer's values; kInvalid: float32
 };
 
-// Cheap to copy; valid as long as its graph. Without a variable (valid() is false) all members but info() throw
-// InvalidArgumentError.
-class Variable {
+// Cheap to copy. Valid as long as its graph lives. If it refers to no variable (valid() is false), all members except
+// info() throw InvalidArgumentError.
+class COHORT_EXPORT Variable {
  public:
   Variable() = default;
   explicit Variable(VariableInfo* info) : info_(info) {}
-  // Adds a variable through the graph's open variable creators. Its shape and dtype are the initial value's.
+  // Adds a variable through the graph's open variable creators. It has the shape and dtype of the initial value.
   Variable(Graph& graph, Output initial_value, const VariableOptions& options = {});
   Variable(Graph& graph, const Tensor& initial_value, const VariableOptions& options = {});
   Variable(Graph& graph, const Shape& shape, const Initializer& initializer, const VariableOptions& options = {});
@@ -37,27 +38,29 @@ class Variable {
   DType dtype() const { return Get().dtype; }
   const Shape& shape() const { return Get().shape; }
   bool trainable() const { return Get().trainable; }
-  // Throws FailedPreconditionError for a variable with parts(), each of which has its own.
+  // Returns the handle. Throws FailedPreconditionError for a variable with parts(), each of which has its own.
   Output handle() const;
-  // The read that all users of the variable share: it runs when the step begins to need it, before the updates that
-  // depend on it.
+  // Returns the read that all users of the variable share. It runs when the step first needs it, before the updates
+  // that depend on it.
   Output value() const { return Get().value; }
   operator Output() const { return value(); }
-  // A read of its own, after the current control dependencies.
+  // Adds a new read, which runs after the current control dependencies.
   Output Read() const;
-  // The rows with these indices, read where they are (ResourceGather).
+  // Returns the rows with these indices, read on the variable's device (ResourceGather).
   Output Gather(const Operand& indices) const;
   Output initial_value() const { return Get().initial_value; }
-  // Assigns the initial value. Of a variable with parts() each call adds a node that runs their initializers.
+  // Returns the node that assigns the initial value. For a variable with parts(), each call adds a node that runs their
+  // initializers.
   Node* initializer() const;
   Output is_initialized() const { return Get().is_initialized; }
 
-  // The variables that this one stands for, if a creator has cut it along axis 0 (MakeVariableOfParts): its rows in
-  // turn. Empty for any other variable. Reading, gathering and assigning work on all parts. Gradients and optimizers
-  // take the parts.
+  // Returns the variables that this one stands for, if a creator has cut it along axis 0 (MakeVariableOfParts). They
+  // have its rows in turn. Returns an empty list for any other variable. Reading, gathering and assigning work on all
+  // parts. Gradients and optimizers take the parts.
   std::vector<Variable> parts() const;
 
-  // A number gets the variable's dtype, by the rules of operand.h.
+  // Add a node that changes the value. A number gets the variable's dtype, by the rules of operand.h. Throw
+  // InvalidArgumentError if dtype or shape do not fit.
   Node* Assign(const Operand& value) const;
   Node* AssignAdd(const Operand& value) const;
   Node* AssignSub(const Operand& value) const;
@@ -73,32 +76,37 @@ class Variable {
   VariableInfo* info_ = nullptr;
 };
 
-// A variable called exactly `name` under the current name scope. Without initializer: glorot_uniform for floating
-// dtypes, zeros for others. Throws AlreadyExistsError when the name is taken.
-Variable GetVariable(Graph& graph, const std::string& name, const Shape& shape, DType dtype = DType::kFloat32,
-                     const Initializer& initializer = nullptr, bool trainable = true);
+// Makes a variable called exactly `name` under the current name scope. Without an initializer it uses glorot_uniform
+// for floating dtypes, and zeros for others. Throws AlreadyExistsError if the name is taken.
+COHORT_EXPORT Variable GetVariable(Graph& graph, const std::string& name, const Shape& shape,
+                                   DType dtype = DType::kFloat32, const Initializer& initializer = nullptr,
+                                   bool trainable = true);
 
-// The innermost maker: adds the nodes of one variable called exactly request.name, past all creators:
+// Adds the nodes of one variable called exactly request.name, without calling any creator:
 //   <name>                              VarHandleOp, placed by the device scopes (ReplicaDeviceSetter sees it)
 //   <name>/Initializer/...              the initial value, placed by the device scopes
 //   <name>/Assign, <name>/Read/ReadVariableOp, <name>/IsInitialized/VarIsInitializedOp   beside the handle
-// Slots of optimizers are made with it, since they belong to one concrete variable.
-VariableInfo* MakeVariable(Graph& graph, const VariableRequest& request);
+// Slots of optimizers are made with it, because they belong to one concrete variable.
+COHORT_EXPORT VariableInfo* MakeVariable(Graph& graph, const VariableRequest& request);
 
-// For creators that cut a variable along axis 0: adds one that stands for `parts`, each of which `next` has made. It is
-// in the graph as a local variable that is not trained, so that savers, initializers and optimizers see its parts
-// alone. Throws InvalidArgumentError unless the parts' rows make up the requested shape.
-VariableInfo* MakeVariableOfParts(Graph& graph, const VariableRequest& request,
-                                  const std::vector<VariableInfo*>& parts);
+// For creators that cut a variable along axis 0. Adds a variable that stands for `parts`, each of which `next` has
+// made. The graph lists it as a local variable that is not trained, so that savers, initializers and optimizers see
+// only its parts. Throws InvalidArgumentError unless the parts' rows make up the requested shape.
+COHORT_EXPORT VariableInfo* MakeVariableOfParts(Graph& graph, const VariableRequest& request,
+                                                const std::vector<VariableInfo*>& parts);
 
-// Runs the initializers of all variables that are not local / that are local. Only those that there are by now.
-Node* GlobalVariablesInitializer(Graph& graph, const std::string& name = "init");
-Node* LocalVariablesInitializer(Graph& graph, const std::string& name = "init_local");
-// Names of the variables, of those that there are by now, that have no value yet (string [n]; n = 0: all are ready).
-Output ReportUninitializedVariables(Graph& graph, const std::string& name = "report_uninitialized_variables");
+// Return a node that runs the initializers of all variables that are not local (Global) or are local (Local). Only
+// variables that exist now are included.
+COHORT_EXPORT Node* GlobalVariablesInitializer(Graph& graph, const std::string& name = "init");
+COHORT_EXPORT Node* LocalVariablesInitializer(Graph& graph, const std::string& name = "init_local");
+// Returns the names of the variables without a value, of those that exist now: string [n]. n = 0 means that all are
+// ready.
+COHORT_EXPORT Output ReportUninitializedVariables(Graph& graph,
+                                                  const std::string& name = "report_uninitialized_variables");
 
-// The int64 scalar variable "global_step" (collection "global_step"); not trainable.
-Variable GetOrCreateGlobalStep(Graph& graph);
-std::optional<Variable> GetGlobalStep(Graph& graph);
+// Returns the int64 scalar variable "global_step" (collection "global_step"), which is not trainable. GetGlobalStep
+// returns nullopt if there is none.
+COHORT_EXPORT Variable GetOrCreateGlobalStep(Graph& graph);
+COHORT_EXPORT std::optional<Variable> GetGlobalStep(Graph& graph);
 
 }  // namespace cohort::ops

@@ -1,5 +1,5 @@
-// Windows that slide over the rows and columns of an image batch [batch, rows, columns, channels]: what the attributes
-// of convolutions and pools say of them, and where they stand. Internal to the op modules and their kernels.
+// Windows that slide over the rows and columns of images [batch, rows, columns, channels]: reads the attributes of
+// convolutions and pools, and computes the positions of windows. Internal to the op modules and their kernels.
 #pragma once
 
 #include <array>
@@ -16,33 +16,33 @@ struct Output;
 
 namespace cohort::ops {
 
-// Elements [0] along the rows, [1] along the columns.
+// The attributes of a window. Element [0] is for the rows, [1] for the columns.
 struct WindowAttrs {
-  std::array<int64_t, 2> size{1, 1};  // of a pool; a convolution's is its filter's
+  std::array<int64_t, 2> size{1, 1};  // of a pool; a convolution has the size of its filter
   std::array<int64_t, 2> strides{1, 1};
   std::array<int64_t, 2> dilations{1, 1};
   std::string padding;                  // "SAME", "VALID", "EXPLICIT"
-  std::array<int64_t, 2> before{0, 0};  // padding where it is EXPLICIT
+  std::array<int64_t, 2> before{0, 0};  // the padding if it is EXPLICIT
   std::array<int64_t, 2> after{0, 0};
 };
 
-// Positions of a window along one dimension, and the elements that it reaches beyond its ends.
+// The number of positions of a window along one dimension, and the number of elements that it reaches beyond its ends.
 struct WindowExtent {
-  int64_t count = -1;  // -1 where the dimension is not known
+  int64_t count = -1;  // -1 if the dimension is not known
   int64_t before = 0;
   int64_t after = 0;
 };
 
-// The middle two of four numbers that are given for [batch, rows, columns, channels]. Throws InvalidArgumentError
-// unless there are four, all positive, the outer ones 1.
+// Returns the middle two of four numbers, which are given for [batch, rows, columns, channels]. Throws
+// InvalidArgumentError unless there are four positive numbers, and the outer ones are 1.
 std::array<int64_t, 2> SpatialAttr(const std::vector<int64_t>& values, const char* attr);
 // Throws UnimplementedError for an order other than NHWC.
 void CheckChannelsLast(const std::string& data_format);
-// `paddings` is the attribute explicit_paddings: before and after for each of the four dimensions. Throws
-// InvalidArgumentError for what does not go with `attrs.padding`.
+// Reads the attribute explicit_paddings: before and after for each of the four dimensions. Throws InvalidArgumentError
+// for paddings that do not go with `attrs.padding`.
 void ReadExplicitPaddings(const std::vector<int64_t>& paddings, WindowAttrs& attrs);
 
-// Of a convolution: `source` is a Node or a ShapeContext. Throws as the functions above do.
+// Returns the window of a convolution. `source` is a Node or a ShapeContext. Throws as the functions above.
 template <typename Source>
 WindowAttrs ConvolutionWindow(const Source& source) {
   CheckChannelsLast(source.template attr<std::string>("data_format"));
@@ -54,7 +54,7 @@ WindowAttrs ConvolutionWindow(const Source& source) {
   return attrs;
 }
 
-// Of a pool.
+// Returns the window of a pool. Throws as the functions above.
 template <typename Source>
 WindowAttrs PoolWindow(const Source& source) {
   CheckChannelsLast(source.template attr<std::string>("data_format"));
@@ -65,18 +65,18 @@ WindowAttrs PoolWindow(const Source& source) {
   return attrs;
 }
 
-// A window of `size` elements along dimension `axis` (0 rows, 1 columns) of `length` elements. SAME: ceil(length /
-// stride) positions, the smaller half of the padding before. Else as many as fit. -1 is unknown. Throws
-// InvalidArgumentError for a window that is larger than what it slides over.
+// Places a window of `size` elements along dimension `axis` (0 rows, 1 columns) of `length` elements. With SAME there
+// are ceil(length / stride) positions, and the smaller half of the padding comes before. Otherwise there are as many as
+// fit. -1 means unknown. Throws InvalidArgumentError for a window that is larger than the padded dimension.
 WindowExtent PlaceWindow(const WindowAttrs& attrs, int axis, int64_t length, int64_t size);
 
-// Shapes [batch, rows, columns, channels] that result, as far as they are known. `filter` is [rows, columns, in, out],
-// `in` a divisor of the input's channels (then the convolution has groups); for a depthwise convolution [rows, columns,
-// channels, multiplier]. Throw InvalidArgumentError for shapes that do not fit.
+// Return the resulting shapes [batch, rows, columns, channels], as far as they are known. `filter` is [rows, columns,
+// in, out], where `in` is a divisor of the input's channels (then the convolution has groups). For a depthwise
+// convolution it is [rows, columns, channels, multiplier]. Throw InvalidArgumentError for shapes that do not fit.
 Shape ConvolvedShape(const WindowAttrs& attrs, const Shape& input, const Shape& filter, bool depthwise);
 Shape PooledShape(const WindowAttrs& attrs, const Shape& input);
 
-// A node of `op` with the windows of the node that is differentiated: those of its attributes that `op` has too.
+// Adds a node of `op` with the window attributes of the node that is differentiated, as far as `op` has them.
 Output WithSameWindows(GradientContext& c, const char* op, const std::vector<Output>& inputs);
 
 }  // namespace cohort::ops

@@ -1,4 +1,4 @@
-// Between Tensor / Shape and their messages. Whoever calls these includes cohort/proto/tensor.pb.h too.
+// Converts Tensor and Shape to their protobuf messages and back. A caller must include cohort/proto/tensor.pb.h too.
 #pragma once
 
 #include "cohort/core/dtype.h"
@@ -12,19 +12,19 @@ class TensorProto;
 class TensorShapeProto;
 }  // namespace proto
 
-// Clears `out` first. Unknown dimensions become -1, an unknown rank `unknown_rank`.
+// Replaces the contents of `out`. Unknown dimensions become -1. An unknown rank becomes `unknown_rank`.
 void ToProto(const Shape& shape, proto::TensorShapeProto* out);
-// Throws InvalidArgumentError for more than Shape::kMaxRank dimensions, a dimension below -1, or so many
-// elements that their bytes would not fit an int64.
+// Throws InvalidArgumentError if there are more than Shape::kMaxRank dimensions, if a dimension is less than -1, or if
+// there are so many elements that the number of their bytes does not fit into an int64.
 Shape FromProto(const proto::TensorShapeProto& in);
 
-// Clears `out` first. One element goes to its typed list (so that text dumps can be read), more to
-// tensor_content, strings to string_val. Throws InvalidArgumentError for a tensor without elements that can
-// be written: kInvalid, kResource, or memory that the host cannot read.
+// Replaces the contents of `out`. A single element is written to the list of its type, so that text dumps show it.
+// Several elements are written to tensor_content, and strings to string_val. Throws InvalidArgumentError if the dtype
+// is kInvalid or kResource, or if the host cannot read the memory.
 void ToProto(const Tensor& tensor, proto::TensorProto* out);
-// The tensor, from HostAllocator(). A list shorter than the tensor repeats its last value, an empty one gives
-// zeros; bools are normalised to 0 and 1. Throws InvalidArgumentError for a dtype that we lack, a shape that
-// is not fully defined, tensor_content of the wrong size or a list longer than the tensor.
+// Returns the tensor, in memory of HostAllocator(). If a list is shorter than the tensor, its last value is repeated;
+// an empty list gives zeros. Bools become 0 or 1. Throws InvalidArgumentError if Cohort lacks the dtype, if the shape
+// is not fully defined, if tensor_content has the wrong size, or if a list is longer than the tensor.
 Tensor FromProto(const proto::TensorProto& in);
 
 }  // namespace cohort

@@ -57,7 +57,8 @@ class Pruner {
     return -1;
   }
 
-  // What has to run after a node whose value is fed runs after the feed: the node itself is not run, as in TensorFlow.
+  // Returns the feed of an output of `node`, or -1. A node that must run after such a node runs after the feed instead:
+  // as in TensorFlow, a node whose output is fed does not run.
   int FeedOf(const Node* node) const {
     for (size_t i = 0; i < signature_.feeds.size(); ++i) {
       if (signature_.feeds[i].node == node) return static_cast<int>(i);

@@ -1,4 +1,4 @@
-// The part of a client's graph that one signature of a session needs, as a graph of its own.
+// Prune(): copies the part of a session's graph that one signature needs.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace cohort {
 
-// What a step is asked for: values put in, values taken out, nodes that just have to run.
+// The request of a step: values to feed, values to fetch, and targets (nodes that must run and have no result).
 struct Signature {
   std::vector<Output> feeds;
   std::vector<Output> fetches;
@@ -17,15 +17,17 @@ struct Signature {
   friend bool operator==(const Signature&, const Signature&) = default;
 };
 
+// The result of Prune.
 struct PrunedGraph {
   std::unique_ptr<Graph> graph;
-  std::vector<Node*> args;      // the _Arg of each feed in `graph`; null where no fetch depends on the feed
-  std::vector<Output> fetches;  // in `graph`; invalid where the fetch is fed (fed_fetch says by which feed)
-  std::vector<int> fed_fetch;   // index of the feed that a fetch is answered by, or -1
+  std::vector<Node*> args;      // the _Arg node of each feed; null if no fetch and no target needs the feed
+  std::vector<Output> fetches;  // values of `graph`; invalid if the fetch is also a feed
+  std::vector<int> fed_fetch;   // for each fetch: the index of the feed that has its value, or -1
 };
 
-// Copies the ancestors of fetches and targets, cut at the feeds. Throws InvalidArgumentError for a feed or fetch of
-// another graph, a feed given twice, a fetched resource handle.
+// Copies the nodes that fetches and targets need. A feed is replaced by an _Arg node, so the nodes before it are not
+// copied. Throws InvalidArgumentError if a feed, fetch or target is of another graph, if a feed occurs twice, or if a
+// fetch is a resource handle.
 PrunedGraph Prune(const Graph& graph, const Signature& signature);
 
 }  // namespace cohort

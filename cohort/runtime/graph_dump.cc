@@ -15,7 +15,7 @@ std::string Folder() {
   return folder == nullptr ? "" : folder;
 }
 
-// "job_ps_replica_0_task_1_device_CPU_0".
+// Returns, for example, "job_ps_replica_0_task_1_device_CPU_0".
 std::string FileNameOf(const std::string& device) {
   std::string name = device.substr(device.front() == '/' ? 1 : 0);
   for (char& c : name) {

@@ -1,4 +1,4 @@
-// GraphDump: the partitioned graphs of a signature as text, for those who look for the cause of a step that failed.
+// GraphDump: writes the partitioned graphs of a signature as text when a step has failed, to help find the cause.
 #pragma once
 
 #include <atomic>
@@ -11,14 +11,14 @@
 
 namespace cohort {
 
-// Does something only where the environment variable COHORT_DUMP_GRAPHS names a folder. Keep() before the first
-// Write(); that one is thread-safe.
+// Does nothing if the environment variable COHORT_DUMP_GRAPHS does not name a folder. The PreparedSignature owns it.
+// Write is thread-safe. Requires: Keep is not called after the first Write.
 class GraphDump {
  public:
-  // `device`: full name.
+  // Stores the graph of one device. `device` is its full name.
   void Keep(const std::string& device, const Graph& graph);
-  // The first time: FOLDER/step_<step>_of_<session>/<device>.pbtxt, GraphDef in protobuf's text form, one file a
-  // device; the log says where. What cannot be written is a warning in the log.
+  // The first call writes one file for each device: FOLDER/step_<step>_of_<session>/<device>.pbtxt, which is a GraphDef
+  // in protobuf's text form. It logs the folder. If it cannot write, it logs a warning. Later calls do nothing.
   void Write(uint64_t session, int64_t step) const;
 
  private:

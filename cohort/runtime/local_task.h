@@ -1,4 +1,4 @@
-// LocalTask: a task of this process, with the executables that sessions have registered there.
+// LocalTask: a task of this process, with the executables that sessions have registered on it.
 #pragma once
 
 #include <functional>
@@ -12,13 +12,14 @@
 
 namespace cohort {
 
-// Reaches a task of this process without any hop, and is what a server runs steps with. `devices` are shared with all
-// that runs there. Thread-safe. Its end cancels the steps under way and waits for them.
-// `self` is this task, and its process is the client of sessions whose master is here.
+// A task whose steps run in this process. A session without a target owns one, and each server owns one. `devices` may
+// be shared. Thread-safe. The destructor cancels the steps that are running and waits for them, at most for a fixed
+// time.
+// `self` is this task. Its process is the client of the sessions that are made in it.
 class LocalTask : public TaskClient {
  public:
-  // Makes what sends an executable's values to other tasks; called by Register, so it may wait and throw. Null if there
-  // are no other tasks.
+  // Returns the object that sends values of an executable to other tasks. Register calls it, so it may wait and throw.
+  // Null if there are no other tasks.
   using SenderMaker = std::function<std::unique_ptr<ValueSender>(const ExecutableSpec&)>;
 
   LocalTask(ClientId self, std::shared_ptr<const DeviceSet> devices, std::shared_ptr<TaskResources> resources,
@@ -35,21 +36,23 @@ class LocalTask : public TaskClient {
   void CloseSession(uint64_t session) override;
   void ResetContainer(const std::string& container) override;
 
-  // A value of `step` from another task. A value for an executable that is not there (its session has ended) is
-  // dropped.
+  // Gives the executable a value of `step` that another task has sent. Ignores the value if the executable does not
+  // exist, because its session has ended.
   void Deliver(const ExecutableKey& key, int64_t step, EdgeId edge, const Tensor& value);
-  // Null where there is none.
+  // Returns nullptr if there is none.
   std::shared_ptr<Executable> Find(const ExecutableKey& key) const;
-  // Cancels the steps of all executables that have a partition on `task`.
+  // Cancels all steps of executables that have a partition on `task`. Steps that start later fail too.
   void TaskLost(const std::string& task, const Status& why);
-  // Ends all sessions; steps that come later are told that the task has ended.
+  // Ends all sessions: cancels their steps and removes their executables. Steps that start later fail with
+  // UnavailableError.
   void CloseAll(const Status& why);
+  // Returns one line for each step that is running.
   std::vector<std::string> DescribeSteps() const;
   size_t num_executables() const;
   ResourceManager& resources() const { return resources_->resources; }
 
  private:
-  // What a step is told whose executable is not there.
+  // Returns the error for a step whose executable does not exist.
   Status UnknownExecutable(const ExecutableKey& key) const;
   void CloseExecutables(const std::function<bool(const ExecutableKey&)>& which, const Status& why);
 
@@ -60,7 +63,7 @@ class LocalTask : public TaskClient {
   std::vector<DeviceAttributes> attributes_;
   mutable Mutex mu_;
   std::map<ExecutableKey, std::shared_ptr<Executable>> executables_ COHORT_GUARDED_BY(mu_);
-  Status ended_ COHORT_GUARDED_BY(mu_);  // why, once CloseAll was called
+  Status ended_ COHORT_GUARDED_BY(mu_);  // the reason, if CloseAll was called
 };
 
 }  // namespace cohort

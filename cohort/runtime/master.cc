@@ -1,3 +1,6 @@
+// Finds or builds the PreparedSignature for a call of a session (Prepare), and runs its steps. A step takes one of two
+// ways. If it has one part in this process that waits for nothing, the calling thread runs it (inline_part). Otherwise
+// a StepCall starts all parts and waits for them.
 #include "cohort/runtime/master.h"
 
 #include <algorithm>

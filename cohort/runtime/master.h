@@ -1,5 +1,5 @@
-// Master: the part of a session that directs. It knows the signatures that were built, and starts their steps on every
-// task that has a part.
+// Master: directs the steps of a session. It keeps the prepared signatures, and starts each step on every task that
+// has a part.
 #pragma once
 
 #include <atomic>
@@ -15,30 +15,34 @@
 
 namespace cohort {
 
-// Owned by its session. Thread-safe.
+// Prepares the signatures of one session and starts its steps. The session owns it. Thread-safe.
 class Master {
  public:
   using Done = std::function<void(const Status&, std::vector<Tensor> results)>;
 
-  // Throws as Session's constructor.
+  // Throws as Session's constructor does.
   Master(const Graph& graph, const std::string& target, const SessionConfig& config);
-  // Closes.
+  // Calls Close().
   ~Master();
 
-  // Builds what is not known yet; the values of `feeds` do not matter. The result lives as long as the master.
+  // Returns the prepared signature. Prepares it if it is new. Does not use the values in `feeds`. The result lives as
+  // long as the master.
   const PreparedSignature& Prepare(const FeedList& feeds, const std::vector<Output>& fetches,
                                    const std::vector<Node*>& targets) COHORT_EXCLUDES(build_mu_, mu_);
-  // Runs a step to its end. `feeds` stand in the order of the signature.
+  // Runs a step and returns the fetched values. `feeds` must be in the order of the signature. Throws as Session::Run
+  // does.
   std::vector<Tensor> RunStep(const PreparedSignature& prepared, const FeedValues& feeds, const RunOptions& options);
-  // Starts a step. `done` is called once, on any thread; at the latest when the master closes.
+  // Starts a step. Calls `done` once, on any thread, at the latest during Close. Throws if the feeds do not fit or the
+  // session is closed; `done` is not called then.
   void StartStep(const PreparedSignature& prepared, const FeedValues& feeds, const RunOptions& options, Done done);
   std::vector<DeviceAttributes> ListDevices() COHORT_EXCLUDES(build_mu_);
+  // Cancels the steps that are running, and frees what the tasks hold for this session. Later calls do nothing.
   void Close() COHORT_EXCLUDES(build_mu_);
   const Graph& graph() const { return graph_; }
 
  private:
-  // Warns once in the log if a program adds nodes between its runs: kGrowthsToTell signatures in a row were built, each
-  // after the graph had grown.
+  // Logs a warning, once, if the program adds nodes between its runs: if kGrowthsToTell signatures in a row were
+  // prepared after the graph had grown.
   void WatchGrowth() COHORT_REQUIRES(build_mu_);
   static void CheckFeeds(const PreparedSignature& prepared, const FeedValues& feeds);
   void CheckOpen() const;
@@ -52,16 +56,16 @@ class Master {
   std::atomic<int64_t> next_step_{1};
   std::atomic<bool> closed_{false};
 
-  Mutex build_mu_;  // one signature is built at a time
+  Mutex build_mu_;  // held while a signature is prepared
   SignatureBuilder builder_ COHORT_GUARDED_BY(build_mu_);
   static constexpr int kGrowthsToTell = 20;
-  int growths_ COHORT_GUARDED_BY(build_mu_) = 0;  // signatures in a row that were built after the graph had grown
+  int growths_ COHORT_GUARDED_BY(build_mu_) = 0;  // signatures in a row that were prepared after the graph had grown
   int64_t version_before_growths_ COHORT_GUARDED_BY(build_mu_) = -1;
-  int64_t built_version_ COHORT_GUARDED_BY(build_mu_) = -1;  // the graph's, when the latest signature was built
+  int64_t built_version_ COHORT_GUARDED_BY(build_mu_) = -1;  // version of the graph at the latest preparation
 
   Mutex mu_;
   std::unordered_multimap<size_t, std::unique_ptr<const PreparedSignature>> prepared_ COHORT_GUARDED_BY(mu_);
-  StepWatch watch_;  // of the steps that StartStep has started
+  StepWatch watch_;  // watches the steps of StartStep
 };
 
 }  // namespace cohort

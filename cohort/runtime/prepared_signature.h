@@ -1,5 +1,4 @@
-// PreparedSignature: what a (feeds, fetches, targets) signature of a session has become. FeedValues: fed values where
-// they lie.
+// PreparedSignature: the result of preparing a signature of a session. FeedValues: a view of fed values.
 #pragma once
 
 #include <memory>
@@ -12,28 +11,31 @@
 
 namespace cohort {
 
-// Which task takes which feeds and returns which fetches. Made by a SignatureBuilder, constant afterwards; lives as
-// long as its session.
+// Says which task gets which feeds and returns which fetches. A SignatureBuilder makes it. After that it never changes,
+// and all threads may read it. The session's master owns it as long as the session exists.
 class PreparedSignature {
  public:
+  // The part of one task.
   struct Part {
     std::shared_ptr<TaskClient> task;
     ExecutableKey key;
-    std::vector<int> arg_feeds;    // index: arg of the task's executable; value: index of the feed
-    std::vector<int> ret_fetches;  // index: result of the executable; value: index of the fetch
+    std::vector<int> arg_feeds;    // for each argument of the task's executable: the index of the feed
+    std::vector<int> ret_fetches;  // for each result of the executable: the index of the fetch
   };
   class Master* master = nullptr;
   Signature signature;
-  std::shared_ptr<const std::vector<Output>> fetches;  // those of `signature`, shared with the results
-  std::vector<Part> parts;                             // the part of the default task, if it has one, is last
-  std::vector<int> fed_fetch;                          // index of the feed that answers a fetch, or -1
-  // The one part, if there is only one that runs on the caller's thread and returns the fetches in order; else empty.
+  std::shared_ptr<const std::vector<Output>> fetches;  // the fetches of `signature`; RunResults share them
+  std::vector<Part> parts;                             // if the default task has a part, it is the last
+  std::vector<int> fed_fetch;  // for each fetch: the index of the feed that has its value, or -1
+  // If there is only one part, and it can run on the caller's thread and returns the fetches in order: its executable.
+  // Else empty.
   std::weak_ptr<Executable> inline_part;
-  bool calls_functions = false;  // a loop among them may run for any time
+  bool calls_functions = false;  // true if the graph calls functions; a loop in one of them may run for any time
   std::shared_ptr<GraphDump> dump = std::make_shared<GraphDump>();
 };
 
-// A view of the fed values, in a list of feeds or in a list of values. The list must outlive it.
+// A view of the fed values, which are in a list of feeds or in a list of tensors. The list must live longer than the
+// view.
 class FeedValues {
  public:
   FeedValues(const FeedList& feeds) : feeds_(&feeds) {}                // NOLINT(google-explicit-constructor)

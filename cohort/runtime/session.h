@@ -1,4 +1,4 @@
-// Session: runs parts of a graph, in this process or on the tasks of a cluster.
+// Session: runs parts of a graph on devices of this process or on the tasks of a cluster.
 #pragma once
 
 #include <chrono>
@@ -12,19 +12,21 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 #include "cohort/device/device_attributes.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort {
 
-// The fields of TensorFlow's ConfigProto that have a meaning here, with its names and defaults.
-struct SessionConfig {
+// The settings of a session. They are the fields of TensorFlow's ConfigProto that Cohort uses, with its names and
+// defaults, and some of Cohort's own.
+struct COHORT_EXPORT SessionConfig {
   std::map<std::string, int>
       device_count;                      // {"CPU", 2}: two logical CPU devices; types that there are not do not count
   int intra_op_parallelism_threads = 0;  // OpenMP team of each device; 0 = the cores, divided by the devices
-  // Has no effect, because a device runs one kernel at a time. TensorFlow's programs set it, so it is accepted: the
-  // first session or server of the process that is given another value than 0 logs a warning.
+  // It has no effect, because a device runs one kernel at a time. It is accepted, because TensorFlow's programs set it.
+  // The first session or server of the process with a value other than 0 logs a warning.
   int inter_op_parallelism_threads = 0;
   bool allow_soft_placement = false;
   bool log_device_placement = false;        // one line an op to stdout when a signature is first run
@@ -37,30 +39,30 @@ struct SessionConfig {
   bool allow_insecure = false;         // a client of a cluster off loopback without TLS
 };
 
-// Logs a warning for each field of `config` that is set and has no effect, once a process and field. Session and Server
-// call it.
-void WarnOfFieldsWithoutEffect(const SessionConfig& config);
+// Logs a warning for each field of `config` that is set and has no effect, once for each field in the process. Session
+// and Server call it.
+COHORT_EXPORT void WarnOfFieldsWithoutEffect(const SessionConfig& config);
 
-struct RunOptions {
+struct COHORT_EXPORT RunOptions {
   int64_t timeout_in_ms = 0;  // overrides operation_timeout_in_ms
 };
 
 using FeedList = std::vector<std::pair<Output, Tensor>>;
 
-// What a run needs to know: values to feed, values to fetch, nodes that just have to run.
-struct RunRequest {
+// The request of a run: values to feed, values to fetch, and targets (nodes that must run and have no result).
+struct COHORT_EXPORT RunRequest {
   FeedList feeds;
   std::vector<Output> fetches;
   std::vector<Node*> targets;
   RunOptions options;
 };
 
-// The fetched values of a run, in the order of the fetches. A value can be asked for by its position or by its Output.
-// Becomes a std::vector<Tensor> where one is wanted.
-class RunResults {
+// The fetched values of a run, in the order of the fetches. A value can be found by its position or by its Output.
+// Converts to a std::vector<Tensor>. Not thread-safe.
+class COHORT_EXPORT RunResults {
  public:
   RunResults() = default;
-  // `fetches[i]` is what `values[i]` was fetched for. Requires: both have one length.
+  // `fetches[i]` is the Output whose value is `values[i]`. Requires: both have the same length.
   RunResults(std::vector<Tensor> values, std::shared_ptr<const std::vector<Output>> fetches)
       : values_(std::move(values)), fetches_(std::move(fetches)) {}
 
@@ -68,7 +70,8 @@ class RunResults {
   bool empty() const { return values_.empty(); }
   const Tensor& operator[](size_t i) const { return values_[i]; }
   Tensor& operator[](size_t i) { return values_[i]; }
-  // The value of `fetch`. Throws InvalidArgumentError, with the names of the fetches, if the run did not fetch it.
+  // Returns the value of `fetch`. Throws InvalidArgumentError, with the names of the fetches, if the run did not fetch
+  // it.
   const Tensor& operator[](const Output& fetch) const;
   const Tensor& at(size_t i) const { return values_.at(i); }
   const Tensor& front() const { return values_.front(); }
@@ -79,7 +82,7 @@ class RunResults {
   std::vector<Tensor> values() && { return std::move(values_); }
   operator std::vector<Tensor>() const& { return values_; }         // NOLINT(google-explicit-constructor)
   operator std::vector<Tensor>() && { return std::move(values_); }  // NOLINT(google-explicit-constructor)
-  // Forgets the values from position `size` on. Requires: size <= this->size().
+  // Removes the values from position `size` on. Requires: size <= this->size().
   void Truncate(size_t size) { values_.resize(size); }
 
  private:
@@ -87,76 +90,83 @@ class RunResults {
   std::shared_ptr<const std::vector<Output>> fetches_;  // may be longer than values_, never shorter
 };
 
-// Sees every Session::Run and RunAsync of the session that it was given to (callables pass it by). Hooks of training
-// loops stand on this. Calls come on the threads that run the session, several at a time if several runs are under way.
-class RunInterceptor {
+// Is called before and after every Session::Run and RunAsync of a session. Callables do not call it. The hooks of
+// training loops use it. The calls come on the threads that run the session, also several at the same time.
+class COHORT_EXPORT RunInterceptor {
  public:
   virtual ~RunInterceptor() = default;
-  // Before a run. May add feeds, fetches and targets behind those of the caller, and change the options. What it throws
-  // is thrown by the run, which then does not begin.
+  // Called before a run. May add feeds, fetches and targets after those of the caller, and may change the options. If
+  // it throws, the run throws this error and does not begin.
   virtual void BeforeRun(RunRequest* request) = 0;
-  // After the run, with its outcome and, if that is ok, all values that were fetched, the added ones included. What it
-  // throws is thrown by the run.
+  // Called after the run. If `status` is OK, `results` has all fetched values, also those that BeforeRun added. If it
+  // throws, the run throws this error.
   virtual void AfterRun(const RunRequest& request, const Status& status, const RunResults& results) = 0;
 };
 
-// A (feeds, fetches, targets) signature resolved once. Valid as long as its session; thread-safe.
-class Callable {
+// Runs one signature of a session without looking it up again. It is valid as long as its session. Cheap to copy.
+// Thread-safe.
+class COHORT_EXPORT Callable {
  public:
-  // Feeds in the order of MakeCallable. Throws as Session::Run.
+  // Runs a step. `feeds` must be in the order of MakeCallable. Throws as Session::Run does.
   RunResults operator()(const std::vector<Tensor>& feeds) const;
 
  private:
   friend class Session;
   explicit Callable(const class PreparedSignature& prepared) : prepared_(&prepared) {}
-  const PreparedSignature* prepared_;  // its session's
+  const PreparedSignature* prepared_;  // owned by the session
 };
 
-// Thread-safe. The graph must outlive it; nodes may be added to the graph while the session exists.
-class Session {
+// Runs steps of a graph. The program owns it. Thread-safe. The graph must live longer than the session; nodes may be
+// added to the graph while the session exists. Close, or the destructor, ends it.
+class COHORT_EXPORT Session {
  public:
-  // `target`: "" for devices of its own in this process, a Server's Target() or "grpc://host:port" for a cluster.
-  // Throws NotFoundError for a target of another kind, UnavailableError / DeadlineExceededError where the target's own
-  // task cannot be reached. Other tasks are connected to when a step first needs them.
+  // `target` is "" for devices of its own in this process, or Server::Target(), or "grpc://host:port" for a cluster.
+  // Connects to the target's task; connects to other tasks when a step first needs them. Throws NotFoundError for a
+  // target of another kind, and UnavailableError or DeadlineExceededError if the target's task cannot be reached.
   explicit Session(const Graph& graph, const std::string& target = "", const SessionConfig& config = {});
-  // Closes.
+  // Calls Close().
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Runs what `fetches` and `targets` need with `feeds` in place of their values, and returns the fetches in order.
-  // Throws InvalidArgumentError (a feed whose dtype or shape does not fit, a placeholder that is not fed, ...), what
-  // kernels throw, UnavailableError for a task that was lost, AbortedError for one that was restarted,
-  // DeadlineExceededError; each names tasks, nodes and shapes.
+  // Runs the nodes that `fetches` and `targets` need, with `feeds` in place of the values of the fed Outputs. Returns
+  // the fetched values in order. The errors name tasks, nodes and shapes. Throws
+  // - InvalidArgumentError, for example if dtype or shape of a feed do not fit, or a placeholder is not fed;
+  // - UnavailableError if a task is lost, and AbortedError if a task was restarted or its connection was lost;
+  // - DeadlineExceededError if the run takes longer than its timeout;
+  // - FailedPreconditionError if the session is closed;
+  // - what kernels throw.
   RunResults Run(const FeedList& feeds, const std::vector<Output>& fetches, const std::vector<Node*>& targets = {},
                  const RunOptions& options = {});
   RunResults Run(const std::vector<Output>& fetches) { return Run({}, fetches); }
-  // One fetch.
+  // Fetches one value.
   Tensor Run(Output fetch) { return Run({}, {fetch}).front(); }
-  // Targets only.
+  // Runs one target.
   void Run(Node* target) { Run({}, {}, {target}); }
 
-  // Starts a run and returns. `done` is called once: with ok and the fetched values, or with what Run would have thrown
-  // and no values; on any thread, perhaps before RunAsync returns, and at the latest when the session closes. It must
-  // not block and must not throw. Any number of runs may be under way; their updates are applied in no particular
-  // order. The first run of a signature is prepared on the calling thread. Throws nothing of its own.
+  // Starts a run and returns. Calls `done` once, on any thread, perhaps before RunAsync returns, and at the latest when
+  // the session closes. `done` gets OK and the fetched values, or the error that Run would have thrown and no values.
+  // It must not wait and must not throw. Any number of runs may be in progress; the order of their updates is not
+  // defined. If the signature is new, it is prepared on the calling thread. All errors go to `done`.
   using RunDone = std::function<void(const Status& status, RunResults results)>;
   void RunAsync(RunRequest request, RunDone done);
 
-  // From now on `interceptor` sees the runs; null: nobody does. Requires: no run is under way.
+  // Sets the interceptor of later runs; null: none. Requires: no run is in progress.
   void SetInterceptor(std::shared_ptr<RunInterceptor> interceptor);
 
+  // Prepares the signature and returns a callable for it. Throws as Run does.
   Callable MakeCallable(const std::vector<Output>& feeds, const std::vector<Output>& fetches,
                         const std::vector<Node*>& targets = {});
 
-  // Devices of the tasks connected so far and of the default task.
+  // Returns the devices of the default task and of the tasks to which the session has connected.
   std::vector<DeviceAttributes> ListDevices();
   const Graph& graph() const;
-  // Cancels what is under way, then frees what the tasks hold for this session. Run throws FailedPreconditionError
-  // afterwards. Variables of a cluster stay.
+  // Cancels the runs that are in progress, and frees what the tasks hold for this session. Later calls of Run throw
+  // FailedPreconditionError. Variables on servers of a cluster keep their values. A second call does nothing.
   void Close();
 
-  // Drops the resources (variables, ...) in `containers` on every task of the target's cluster; {} = the default one.
+  // Removes the resources (variables, ...) in `containers` on every task of the target's cluster. An empty list means
+  // the default container.
   static void Reset(const std::string& target, const std::vector<std::string>& containers = {},
                     const SessionConfig& config = {});
 

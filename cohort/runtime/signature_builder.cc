@@ -1,3 +1,6 @@
+// Prepares a signature in this order (Build): prune the graph; give nodes the requested devices of their colocation
+// groups; place them; make one _Arg for each device that reads a feed; add the update barriers; make one _Retval for
+// each fetch; number feeds and fetches by task; cut the graph by device; register each task's partitions on the task.
 #include "cohort/runtime/signature_builder.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// SignatureBuilder: makes what a session runs out of a graph and a signature. It prunes, places and partitions the
-// graph and registers each task's part there.
+// SignatureBuilder: prepares a signature of a session. It prunes, places and partitions the graph, and registers an
+// executable on each task that has a part.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,26 @@
 
 namespace cohort {
 
-// Owned by the master of a session, which calls it from one thread at a time.
+// Prepares the signatures of one session. The session's master owns it and calls it from one thread at a time.
 class SignatureBuilder {
  public:
-  // `graph` must outlive it. Connects to the default task; throws as Session's constructor.
+  // `graph` must live longer than the builder. Connects to the default task. Throws as Session's constructor does.
   SignatureBuilder(const Graph& graph, const SessionConfig& config, uint64_t session,
                    std::unique_ptr<ClusterView> view);
 
-  // Throws what placement, the connection to a task and the making of kernels throw; each error names the node or task.
+  // Prepares a signature. Throws what placement, the connection to a task and the construction of kernels throw. Each
+  // error names the node or the task.
   std::unique_ptr<PreparedSignature> Build(const Signature& signature);
-  // The tasks connected so far, by name.
+  // Returns the tasks to which there is a connection, by name.
   const std::map<std::string, std::shared_ptr<TaskClient>>& tasks() const { return tasks_; }
 
  private:
   struct Placed {
     std::unique_ptr<Graph> graph;
-    std::vector<std::string> device_of_node;  // index: node id
+    std::vector<std::string> device_of_node;  // by node id
     std::vector<Output> fetches;
   };
-  // Index: number of a task in the order of its first partition.
+  // The tasks of a graph, numbered in the order of their first partitions.
   struct TaskNumbers {
     std::vector<std::string> names;
     std::vector<int> of_partition;

@@ -1,3 +1,6 @@
+// A StepCall counts the parts of a step that have not ended. The first part that fails cancels the others. A time
+// limit, or the end of the session, may end the step earlier. The StepWatch has a thread that sleeps until the next
+// time limit of a step.
 #include "cohort/runtime/step_call.h"
 
 #include <algorithm>
@@ -53,7 +56,7 @@ void StepCall::Start(const FeedValues& feeds, Executor::Mode mode) {
     parts[p].task->StartStep(
         parts[p].key, step_, std::move(args), mode,
         [self, p](const Status& status, std::vector<Tensor> rets) { self->PartDone(p, status, std::move(rets)); });
-    // A part that failed meanwhile may have cancelled this one before it was started.
+    // A part that has failed in the meantime may have cancelled this part before it was started.
     if (p > 0) {
       if (const Status failure = Failure(); !failure.ok()) {
         parts[p].task->CancelStep(parts[p].key, step_, failure);
@@ -63,7 +66,7 @@ void StepCall::Start(const FeedValues& feeds, Executor::Mode mode) {
 }
 
 std::vector<Tensor> StepCall::Wait() {
-  for (;;) {  // ends: a lost task ends its part, a cancelled step ends its kernels
+  for (;;) {  // ends: a lost task ends its part, and a cancelled step ends its kernels
     const Clock::time_point next = LookAtClock(Clock::now());
     MutexLock lock(mu_);
     if (left_ == 0) {
@@ -88,7 +91,7 @@ StepCall::Clock::time_point StepCall::LookAtClock(Clock::time_point now) {
     } else if (now >= say_) {
       LogWarning("session", "step ", step_, " has been under way for ", Seconds(now - start_),
                  " s; still at work: ", AtWork());
-      patience_ *= 2;  // a step may be long
+      patience_ *= 2;  // the step may be a long one
       say_ = now + patience_;
     }
     next = too_late_ ? say_ : std::min(say_, deadline_);
@@ -103,7 +106,7 @@ void StepCall::Abandon(const Status& why) {
     if (left_ == 0 || ended_early_) return;
     ended_early_ = true;
     if (status_.ok()) status_ = why;
-    while (answering_ > 0) changed_.Wait(mu_);  // ends: a callback cancels other parts and waits for nobody
+    while (answering_ > 0) changed_.Wait(mu_);  // ends: a callback only cancels other parts
   }
   Finish();
 }

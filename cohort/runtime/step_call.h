@@ -1,5 +1,5 @@
-// StepCall: one step of a session as its caller sees it, from the start of its parts to the last of their answers.
-// StepWatch: looks at the clock for steps that nobody waits for.
+// StepCall: one step of a session, as its master sees it. A part of a step is what one task does for it. StepWatch:
+// checks the time limits of steps that were started with RunAsync.
 #pragma once
 
 #include <chrono>
@@ -15,43 +15,43 @@
 
 namespace cohort {
 
-// When a step is late, and when it is too late.
+// The time limits of a step.
 struct StepLimits {
-  std::chrono::milliseconds timeout{0};  // 0: none
-  std::chrono::milliseconds late{0};     // after which the log says who is still at work; 0: never
+  std::chrono::milliseconds timeout{0};  // after this the step is cancelled; 0: no limit
+  std::chrono::milliseconds late{0};     // after this the log names the tasks that are still at work; 0: never
 };
 
-// Thread-safe. Shared by the caller and the callbacks of the parts, the last of which may end after the caller has gone
-// on.
+// One step of a session: it starts the parts and waits until all of them have ended. Shared by the caller and by the
+// callbacks of the parts; the last callback may come after the caller has continued. Thread-safe.
 class StepCall : public std::enable_shared_from_this<StepCall> {
  public:
   using Clock = std::chrono::steady_clock;
   using Done = std::function<void(const Status&, std::vector<Tensor> results)>;
 
-  // `done` may be null if the caller waits. It is called once, on any thread. `prepared` must live until the last part
-  // has ended or Abandon has returned. It is not owned: its tasks own threads, which must not end them by dropping the
-  // last reference in a callback.
+  // `done` may be null if the caller calls Wait. It is called once, on any thread. `prepared` must live until the last
+  // part has ended or Abandon has returned. The StepCall does not own `prepared`: the tasks in it own threads, and a
+  // callback on such a thread must not release the last reference.
   StepCall(const PreparedSignature& prepared, int64_t step, StepLimits limits, Done done);
 
-  // Starts every part. Once only. Requires: `feeds` fit the signature.
+  // Starts all parts. Must be called once. Requires: `feeds` fit the signature.
   void Start(const FeedValues& feeds, Executor::Mode mode);
-  // Waits until the last part has ended. Returns the results; throws what made the step fail, and DeadlineExceededError
-  // with the tasks still at work if limits.timeout is over.
+  // Waits until the last part has ended. Returns the results. Throws the error that made the step fail. If
+  // limits.timeout has passed, this is DeadlineExceededError with the tasks that are still at work.
   std::vector<Tensor> Wait() COHORT_EXCLUDES(mu_);
-  // Does what is due at `now`: cancels a step that is too late, logs one that is late. Returns when to look again;
-  // time_point::max() if the step has ended.
+  // Does what is due at `now`: cancels the step if its timeout has passed, or logs that it is late. Returns the time of
+  // the next check, or time_point::max() if the step has ended.
   Clock::time_point LookAtClock(Clock::time_point now) COHORT_EXCLUDES(mu_);
-  // Ends the step with `why` at once, for a session that closes. Answers that come later are dropped; an answer that is
-  // being handled is waited for.
+  // Ends the step with `why` at once, because its session closes. Ignores results that come later. If a callback of a
+  // part is running, waits until it returns.
   void Abandon(const Status& why) COHORT_EXCLUDES(mu_);
 
  private:
   void PartDone(size_t index, const Status& status, std::vector<Tensor> rets) COHORT_EXCLUDES(mu_);
   void CancelAllBut(size_t except, const Status& why);
   Status Failure() COHORT_EXCLUDES(mu_);
-  // The tasks whose parts have not ended.
+  // Returns the names of the tasks whose parts have not ended.
   std::string AtWork() const COHORT_REQUIRES(mu_);
-  // Calls `done_`, outside of the lock, if this is the end.
+  // Calls `done_` without holding the lock. Requires: the step has ended.
   void Finish() COHORT_EXCLUDES(mu_);
 
   const PreparedSignature& prepared_;
@@ -62,18 +62,19 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
   Mutex mu_;
   CondVar changed_;
   Done done_ COHORT_GUARDED_BY(mu_);
-  size_t left_ COHORT_GUARDED_BY(mu_);
-  bool ended_early_ COHORT_GUARDED_BY(mu_) = false;  // by Abandon
-  int answering_ COHORT_GUARDED_BY(mu_) = 0;         // callbacks that use prepared_
-  bool too_late_ COHORT_GUARDED_BY(mu_) = false;
-  std::chrono::milliseconds patience_ COHORT_GUARDED_BY(mu_);
-  Clock::time_point say_ COHORT_GUARDED_BY(mu_);
+  size_t left_ COHORT_GUARDED_BY(mu_);                         // parts that have not ended
+  bool ended_early_ COHORT_GUARDED_BY(mu_) = false;            // Abandon was called
+  int answering_ COHORT_GUARDED_BY(mu_) = 0;                   // callbacks that use prepared_ now
+  bool too_late_ COHORT_GUARDED_BY(mu_) = false;               // the timeout has passed
+  std::chrono::milliseconds patience_ COHORT_GUARDED_BY(mu_);  // time until the next log line; doubles each time
+  Clock::time_point say_ COHORT_GUARDED_BY(mu_);               // when the next log line is due
   Status status_ COHORT_GUARDED_BY(mu_);
-  std::vector<bool> ended_ COHORT_GUARDED_BY(mu_);  // index: part
+  std::vector<bool> ended_ COHORT_GUARDED_BY(mu_);  // by index of the part
   std::vector<Tensor> results_ COHORT_GUARDED_BY(mu_);
 };
 
-// Owned by a master. Thread-safe. Its thread starts with the first step, and ends with the object.
+// Checks the time limits of steps. A master owns it. Its thread starts with the first step and ends with the object.
+// Thread-safe.
 class StepWatch {
  public:
   StepWatch() = default;
@@ -81,9 +82,9 @@ class StepWatch {
   StepWatch(const StepWatch&) = delete;
   StepWatch& operator=(const StepWatch&) = delete;
 
-  // Calls LookAtClock of the step when it is due, until the step has ended.
+  // Calls LookAtClock of the step each time it is due, until the step has ended.
   void Add(const std::shared_ptr<StepCall>& call) COHORT_EXCLUDES(mu_);
-  // The steps that have not ended.
+  // Returns the steps that have not ended.
   std::vector<std::shared_ptr<StepCall>> UnderWay() COHORT_EXCLUDES(mu_);
 
  private:

@@ -1,4 +1,4 @@
-// TaskClient: how the master of a session reaches one task. ClusterView: the tasks that a session's target stands for.
+// TaskClient: how a session's master uses one task. ClusterView: the tasks that a session can use.
 #pragma once
 
 #include <chrono>
@@ -15,52 +15,61 @@ namespace cohort {
 
 struct SessionConfig;
 
+// One task, in this process or in another one. LocalTask and RemoteTask implement it. Callers share it by shared_ptr.
 // Thread-safe.
 class TaskClient {
  public:
   using StepDone = Executable::StepDone;
 
   virtual ~TaskClient() = default;
-  // "/job:ps/replica:0/task:0"
+  // Returns the full name of the task: "/job:ps/replica:0/task:0".
   virtual const std::string& name() const = 0;
   virtual const std::vector<DeviceAttributes>& devices() const = 0;
-  // Throws what compiling throws there, AbortedError when the task is another incarnation than at the session's start,
-  // UnavailableError when it is gone.
+  // Compiles an executable on the task and keeps it there until CloseSession. Throws what the compilation throws,
+  // UnavailableError if the task cannot be reached, and AbortedError if it can be reached again after a restart or a
+  // lost connection, because its state for the session is gone.
   virtual void Register(ExecutableSpec spec) = 0;
-  // `done` is called once, on any thread, perhaps before StartStep returns; it also comes when the task is lost.
+  // Starts a step. Calls `done` once, on any thread, perhaps before StartStep returns, and also if the task is lost.
   virtual void StartStep(const ExecutableKey& key, int64_t step, std::vector<Tensor> args, Executor::Mode mode,
                          StepDone done) = 0;
+  // Cancels a step. `done` of StartStep is called when the step has ended.
   virtual void CancelStep(const ExecutableKey& key, int64_t step, const Status& why) = 0;
-  // The executable where it lies in this process and runs_inline(), so that its steps need none of the above.
+  // Returns the executable if it is in this process and runs_inline() is true. Then the caller can run its steps
+  // itself. Else returns an empty pointer.
   virtual std::weak_ptr<Executable> FindInline(const ExecutableKey&) const { return {}; }
-  // Ends the session's lease there: its steps are cancelled, its executables freed. Does not throw.
+  // Ends the session on the task: cancels its steps and frees its executables. Does not throw.
   virtual void CloseSession(uint64_t session) = 0;
-  // Drops the resources of a container.
+  // Removes all resources of a container; "" is the default container.
   virtual void ResetContainer(const std::string& container) = 0;
 };
 
+// The tasks that a session can use. A SignatureBuilder owns it and calls it from one thread at a time.
 class ClusterView {
  public:
   virtual ~ClusterView() = default;
-  // The task whose devices take ops that name no task: the session's own or its target's.
+  // Returns the task on which nodes that name no task are placed. It is the session's own task, or the task of its
+  // target.
   virtual DeviceName default_task() const = 0;
-  // Every task there is.
+  // Returns all tasks.
   virtual std::vector<DeviceName> tasks() const = 0;
-  // Connects where needed and waits for a task that is not up yet, saying who is missing every 10 s. Throws
-  // NotFoundError for a task that the cluster does not have, DeadlineExceededError, UnavailableError.
+  // Connects to the task if there is no connection yet, and returns it. Waits until the task is up; logs the missing
+  // task every 10 s. Throws NotFoundError if the cluster has no such task, DeadlineExceededError if the task is not up
+  // at `deadline`, and UnavailableError.
   virtual std::shared_ptr<TaskClient> Connect(const DeviceName& task,
                                               std::chrono::steady_clock::time_point deadline) = 0;
 };
 
 using ClusterViewFactory = std::function<std::unique_ptr<ClusterView>(const std::string& target, const SessionConfig&)>;
 
-// Filled once at start by the explicit registration list.
+// The factories of ClusterViews, by the scheme of the target. cohort/registration.h fills it once at the start. After
+// that it never changes, and all threads may read it.
 class SessionFactories {
  public:
   static SessionFactories& Global();
-  // For targets that begin with `scheme` ("grpc://").
+  // Registers the factory for targets that begin with `scheme`, such as "grpc://".
   void Register(const std::string& scheme, ClusterViewFactory factory);
-  // Throws NotFoundError "No session factory registered for the given session options: {target: ...}".
+  // Returns the view for `target`; "" means this process alone. Throws NotFoundError "No session factory registered for
+  // the given session options: {target: ...}" if no scheme fits.
   std::unique_ptr<ClusterView> Make(const std::string& target, const SessionConfig& config) const;
 
  private:

@@ -1,4 +1,4 @@
-// EventReader: the events of one event file, ours or TensorFlow's.
+// EventReader: reads the events of one event file of Cohort or TensorFlow.
 #pragma once
 
 #include <cstdint>
@@ -11,34 +11,36 @@
 
 namespace cohort {
 
+// One value of a summary event. Its kind says which member is set.
 struct SummaryValue {
   enum class Kind { kNone, kScalar, kHistogram, kTensor, kImage, kAudio };
   std::string tag;
   Kind kind = Kind::kNone;
-  float scalar = 0;         // kScalar; a tensor of the plugin "scalars" counts as one
-  HistogramData histogram;  // kHistogram
-  Tensor tensor;            // kTensor; no tensor where it has a dtype that we lack
-  std::string encoded;      // kImage, kAudio: the file's bytes
-  std::string plugin_name;  // of the metadata, which only the first event of a tag carries
+  float scalar = 0;         // of kScalar; a float scalar tensor of the plugin "scalars" counts as kScalar too
+  HistogramData histogram;  // of kHistogram
+  Tensor tensor;            // of kTensor; undefined if Cohort does not have its dtype
+  std::string encoded;      // of kImage and kAudio: the bytes of the encoded file
+  std::string plugin_name;  // from the metadata, which only the first event of a tag carries
 };
 
+// One event of a file. Its kind says which members are set.
 struct Event {
   enum class Kind { kNone, kFileVersion, kGraph, kMetaGraph, kSummary, kSessionLog, kLogMessage, kRunMetadata };
   double wall_time = 0;  // seconds since 1970
   int64_t step = 0;
   Kind kind = Kind::kNone;
   std::string bytes;                 // file version, serialized GraphDef or MetaGraphDef, log message, run metadata
-  std::vector<SummaryValue> values;  // kSummary
-  int session_status = 0;            // kSessionLog: 1 start, 2 stop, 3 checkpoint
-  std::string checkpoint_path;       // kSessionLog
+  std::vector<SummaryValue> values;  // of kSummary
+  int session_status = 0;            // of kSessionLog: 1 start, 2 stop, 3 checkpoint
+  std::string checkpoint_path;       // of kSessionLog
 };
 
-// Not thread-safe.
+// Reads one file from its beginning. The caller owns it. Not thread-safe.
 class EventReader {
  public:
   explicit EventReader(const std::string& path) : reader_(path) {}
-  // As RecordReader::Read: a truncated tail may be read again later. Throws DataLossError with file and
-  // offset for a wrong crc and for a record that is no Event.
+  // Reads the next event. Works as RecordReader::Read: if the last record is cut off, the call can be repeated later.
+  // Throws DataLossError with file and offset for a wrong checksum or a record that is not an Event.
   RecordReader::Outcome Read(Event* event);
   int64_t offset() const { return reader_.offset(); }
 

@@ -1,4 +1,4 @@
-// EventWriter: an event file that TensorBoard shows: scalars, histograms, the graph. See docs/formats.md.
+// EventWriter: writes an event file, which TensorBoard shows: scalars, histograms, the graph. See docs/formats.md.
 #pragma once
 
 #include <chrono>
@@ -8,46 +8,50 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/core/export.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/record_io.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort {
 
+// The kinds of events about a session. The numbers are TensorFlow's.
 enum class SessionStatus { kStart = 1, kStop = 2, kCheckpoint = 3 };
 
-// Thread-safe. Events are buffered; a write flushes when `max_queue` are waiting or `flush_secs` have passed
-// since the last flush, Flush() and Close() always. Errors of the disk are thrown by the call that meets them
-// (core/file.h).
-class EventWriter {
+// Writes one event file. The caller owns it; the destructor closes the file. Thread-safe. Events are buffered. They are
+// flushed by Flush() and Close(), and by a write if `max_queue` events are waiting or `flush_secs` have passed since
+// the last flush. The call that meets a disk error throws it (core/file.h).
+class COHORT_EXPORT EventWriter {
  public:
   struct Options {
     std::string filename_suffix;
     int max_queue = 10;
     double flush_secs = 120;
-    std::function<double()> now;  // seconds since 1970, for tests; empty: the system's clock
+    std::function<double()> now;  // seconds since 1970, for tests; empty: the system clock
   };
 
-  // Creates the directory where it is missing and in it events.out.tfevents.SSSSSSSSSS.HOSTNAME<suffix>,
-  // never a file that is there already; its first record, the version, is flushed at once.
+  // Creates the directory if it is missing. Creates a new file events.out.tfevents.SSSSSSSSSS.HOSTNAME<suffix> in it,
+  // where S... is the time in seconds. The first record is the format version; it is flushed at once.
   explicit EventWriter(const std::string& dir) : EventWriter(dir, Options()) {}
   EventWriter(const std::string& dir, Options options);
-  ~EventWriter();  // flushes; an error then is only logged
+  ~EventWriter();  // closes the file; an error is only logged
 
   void Scalar(std::string_view tag, float value, int64_t step);
-  // Throws InvalidArgumentError that names the tag for NaN, infinity and tensors without numbers.
+  // Throws InvalidArgumentError that names the tag if `values` has NaN or infinity or is not numeric.
   void Histogram(std::string_view tag, const Tensor& values, int64_t step);
-  // A serialized Summary, as summary ops give it. Throws InvalidArgumentError for other bytes.
+  // Writes a serialized Summary message, such as the result of a summary op. Throws InvalidArgumentError for other
+  // bytes.
   void Summary(std::string_view summary, int64_t step);
-  // A serialized GraphDef.
+  // Writes a serialized GraphDef.
   void Graph(std::string_view graph_def, int64_t step = 0);
   void MetaGraph(std::string_view meta_graph_def, int64_t step = 0);
-  // kStart with step s makes readers drop what earlier files of the directory hold of steps >= s.
+  // Writes that a session has started, stopped or saved. After kStart with step s, readers ignore the events of earlier
+  // files of the directory with steps >= s.
   void SessionLog(SessionStatus status, int64_t step, std::string_view checkpoint_path = "",
                   std::string_view message = "");
 
   void Flush() COHORT_EXCLUDES(mu_);
-  // Flushes and closes; later calls throw FailedPreconditionError.
+  // Flushes and closes the file. Later calls that write or flush throw FailedPreconditionError.
   void Close() COHORT_EXCLUDES(mu_);
   const std::string& path() const { return path_; }
 
@@ -60,7 +64,7 @@ class EventWriter {
   const Options options_;
   const std::string path_;
   Mutex mu_;
-  std::unique_ptr<RecordWriter> writer_ COHORT_GUARDED_BY(mu_);  // null once closed
+  std::unique_ptr<RecordWriter> writer_ COHORT_GUARDED_BY(mu_);  // null after Close
   int waiting_ COHORT_GUARDED_BY(mu_) = 0;
   std::chrono::steady_clock::time_point last_flush_ COHORT_GUARDED_BY(mu_);
 };

@@ -1,22 +1,23 @@
-// Serialized Summary messages, as summary ops give them (a scalar string each) and event files hold them.
+// Makes serialized Summary messages. Summary ops return them as string scalars, and event files contain them.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 #include "cohort/summary/histogram.h"
 
 namespace cohort {
 
-// tag + simple_value, which TensorBoard shows among its scalars.
-std::string ScalarSummary(std::string_view tag, float value);
-std::string HistogramSummary(std::string_view tag, const HistogramData& histogram);
-// Throws InvalidArgumentError that names the tag for NaN, infinity and tensors without numbers.
-std::string HistogramSummary(std::string_view tag, const Tensor& values);
-// The values of all, in order. Throws InvalidArgumentError for bytes that are no Summary and for a tag that
+// Returns a summary with a tag and a simple_value. TensorBoard shows it among its scalars.
+COHORT_EXPORT std::string ScalarSummary(std::string_view tag, float value);
+COHORT_EXPORT std::string HistogramSummary(std::string_view tag, const HistogramData& histogram);
+// Throws InvalidArgumentError that names the tag if `values` has NaN or infinity or is not numeric.
+COHORT_EXPORT std::string HistogramSummary(std::string_view tag, const Tensor& values);
+// Joins the values of all summaries, in order. Throws InvalidArgumentError if bytes are not a Summary or if a tag
 // occurs twice.
-std::string MergeSummaries(const std::vector<std::string>& summaries);
+COHORT_EXPORT std::string MergeSummaries(const std::vector<std::string>& summaries);
 
 }  // namespace cohort

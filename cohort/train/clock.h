@@ -1,4 +1,4 @@
-// Time in training loops: options have it as seconds in double, waits as durations of a clock that never jumps.
+// The clock of training loops, which never jumps. Options with seconds as double are converted to its durations.
 #pragma once
 
 #include <chrono>

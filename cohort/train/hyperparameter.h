@@ -1,23 +1,26 @@
-// A number that an optimizer uses: fixed when the graph is built, or a value of the graph (a schedule, a feed).
+// Hyperparameter: a number that an optimizer uses. It is fixed when the graph is built, or it is a value of the graph,
+// such as a learning-rate schedule or a fed value.
 #pragma once
 
 #include <map>
 #include <string>
 #include <utility>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/variables.h"
 
 namespace cohort::train {
 
-class Hyperparameter {
+// Optimizers own one for each of their numbers. One thread at a time.
+class COHORT_EXPORT Hyperparameter {
  public:
   Hyperparameter(double value) : value_(value) {}
-  // A scalar of any floating dtype.
+  // `value` must be a scalar of a floating dtype.
   Hyperparameter(Output value) : tensor_(value) {}
 
-  // The number as a scalar of `dtype` for an update of `variable`. A fixed one becomes one constant `name` for each
-  // device that holds variables, so that no step sends it anywhere.
+  // Returns the number as a scalar of `dtype`, for an update of `variable`. A fixed number becomes a constant `name` on
+  // each device that has variables, so that no step sends it between devices.
   Output For(const ops::Variable& variable, DType dtype, const std::string& name);
   Output For(const ops::Variable& variable, const std::string& name) { return For(variable, variable.dtype(), name); }
   bool is_fixed() const { return !tensor_.valid(); }
@@ -26,7 +29,7 @@ class Hyperparameter {
  private:
   double value_ = 0.0;
   Output tensor_;
-  std::map<std::pair<std::string, DType>, Output> made_;  // by device and dtype
+  std::map<std::pair<std::string, DType>, Output> made_;  // the constants, by device and dtype
 };
 
 }  // namespace cohort::train

@@ -21,7 +21,7 @@ Output StepOf(Output global_step, double decay_steps) {
   return ops::Cast(global_step, DType::kFloat32);
 }
 
-// step / decay_steps, cut to a whole number for a staircase.
+// Returns step / decay_steps, rounded down for a staircase.
 Output Periods(Output global_step, double decay_steps, bool staircase) {
   const Output step = StepOf(global_step, decay_steps);
   const Output periods = ops::Div(step, Number(step, decay_steps));

@@ -1,3 +1,5 @@
+// The base class of the optimizers. ComputeGradients adds the gradients. ApplyGradients first makes all slots, then
+// adds one update for each variable on the variable's device, and at the end the increment of the global step.
 #include "cohort/train/optimizer.h"
 
 #include <algorithm>
@@ -39,7 +41,7 @@ VariableRequest RequestBeside(const ops::Variable& variable, std::string name, D
   return request;
 }
 
-// What runs after `nodes`, under exactly this name: the increment of `global_step`, or nothing more.
+// Returns the node that runs after `nodes`, with exactly this name. It increments `global_step` if there is one.
 Node* FinalNode(Graph& graph, const std::vector<Node*>& nodes, const ops::Variable& global_step,
                 const std::string& name) {
   if (!global_step.valid()) {
@@ -140,7 +142,8 @@ Output Optimizer::SlotHandle(const ops::Variable& variable, const std::string& s
   return slots_.at({variable.info(), slot}).handle();
 }
 
-// Past the variable creators: a slot belongs to one concrete variable, replicated or sharded as that is.
+// Does not use the variable creators: a slot belongs to one concrete variable, and is replicated or sharded like that
+// variable.
 void Optimizer::MakeSlot(const ops::Variable& variable, const std::string& slot, double initial) {
   ops::Variable& made = slots_[{variable.info(), slot}];
   if (made.valid()) return;

@@ -1,9 +1,9 @@
-// Optimizers, after TensorFlow's v1 classes: gradients of a loss, and one update op for each variable. Updates and
-// slots (variables such as a momentum, one for each variable) stand on the device of their variable; the slot of
-// variable "w" is called "w/Momentum", of Adam "w/Adam" and "w/Adam_1". Formulas: ops/training.h.
-//
-// Sparse gradients change only their rows; rows whose index repeats are summed first. (Adam is the exception: its
-// moments fade in every row, so it makes the gradient dense.)
+// Optimizers, after TensorFlow's v1 classes. An optimizer computes the gradients of a loss and adds one update op for
+// each variable. A slot is a variable that belongs to another variable, such as its momentum. Updates and slots are on
+// the device of their variable. The slot of the variable "w" is called "w/Momentum", or "w/Adam" and "w/Adam_1". The
+// formulas are in ops/training.h.
+// Sparse gradients change only their rows. Rows with equal indices are summed first. Adam is an exception: its moments
+// decay in every row, so it makes the gradient dense.
 #pragma once
 
 #include <map>
@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/gradients.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/variables.h"
@@ -19,13 +20,15 @@
 
 namespace cohort::train {
 
-struct GradientAndVariable {
-  Gradient gradient;  // may be none
+// A variable and its gradient.
+struct COHORT_EXPORT GradientAndVariable {
+  Gradient gradient;  // gradient.exists() may be false
   ops::Variable variable;
 };
 
-// For one graph and one thread at a time. Adds nodes when called; holds no values itself.
-class Optimizer {
+// The base of the optimizers. It adds nodes to one graph and has no values itself. The program owns it. One thread at a
+// time.
+class COHORT_EXPORT Optimizer {
  public:
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
@@ -33,39 +36,42 @@ class Optimizer {
 
   const std::string& name() const { return name_; }
 
-  // Gradients of `loss` (its sum, if it is no scalar) for `variables`; none given: all trainable ones of the graph.
-  // Throws InvalidArgumentError where there is no variable at all.
+  // Returns the gradients of `loss` (of its sum, if it is not a scalar) for `variables`. If none is given, for all
+  // trainable variables of the graph. Throws InvalidArgumentError if there is no variable.
   std::vector<GradientAndVariable> ComputeGradients(Output loss,
                                                     const std::vector<ops::Variable>& variables = {}) const;
-  // Updates the variables that have a gradient, then adds 1 to `global_step` where one is given. The node has run when
-  // all this is done. Throws InvalidArgumentError that lists the variables where none has a gradient.
+  // Adds the updates of the variables that have a gradient. If `global_step` is given, adds 1 to it after the updates.
+  // When the returned node has run, all this is done. Throws InvalidArgumentError that lists the variables if none has
+  // a gradient.
   Node* ApplyGradients(const std::vector<GradientAndVariable>& gradients, const ops::Variable& global_step = {});
-  // Both.
+  // Calls ComputeGradients, then ApplyGradients.
   Node* Minimize(Output loss, const ops::Variable& global_step = {}, const std::vector<ops::Variable>& variables = {});
 
-  // The slot `slot` ("momentum", "accumulator", "m", ...) of a variable; !valid() where there is none (yet).
+  // Returns the slot `slot` ("momentum", "accumulator", "m", ...) of a variable. It is not valid() if the slot does not
+  // exist yet.
   ops::Variable slot(const ops::Variable& variable, const std::string& slot) const;
   std::vector<std::string> slot_names() const;
-  // All variables of its own, in the order of creation.
+  // Returns all variables that the optimizer has made, in order.
   const std::vector<ops::Variable>& variables() const { return own_; }
 
  protected:
   explicit Optimizer(std::string name) : name_(std::move(name)) {}
 
-  // Called with all variables that are about to be updated, before any update is added.
+  // Makes the slots. It is called with all variables that will be updated, before any update is added.
   virtual void CreateSlots(const std::vector<ops::Variable>& variables) {}
+  // Adds the update by a dense gradient.
   virtual Node* ApplyDense(Output gradient, const ops::Variable& variable) = 0;
-  // The indices are unique unless AllowsRepeats().
+  // Adds the update by a sparse gradient. Its indices are unique unless AllowsRepeats().
   virtual Node* ApplySparse(const Gradient& gradient, const ops::Variable& variable) = 0;
   virtual bool AllowsRepeats() const { return false; }
-  // Adds what has to happen once after all `updates`; returns the nodes to wait for.
+  // Adds nodes that must run once after all `updates`. Returns the nodes that the step must wait for.
   virtual std::vector<Node*> Finish(const std::vector<Node*>& updates) { return updates; }
 
-  // Makes the slot, filled with `initial`, unless it exists.
+  // Makes the slot, filled with `initial`, if it does not exist.
   void MakeSlot(const ops::Variable& variable, const std::string& slot, double initial);
-  // A float32 scalar that belongs to no single variable, beside `beside`.
+  // Makes a float32 scalar that belongs to all variables, on the device of `beside`.
   ops::Variable MakeScalar(const std::string& name, double initial, const ops::Variable& beside);
-  // Handle of a slot that CreateSlots has made.
+  // Returns the handle of a slot. Requires: CreateSlots has made it.
   Output SlotHandle(const ops::Variable& variable, const std::string& slot) const;
 
  private:
@@ -76,18 +82,20 @@ class Optimizer {
   std::vector<ops::Variable> own_;
 };
 
-// Rows of equal index summed: unique indices. The nodes stand where the scopes say.
-Gradient SumRepeatedRows(const Gradient& gradient);
+// Returns the gradient with rows of equal index summed, so that indices are unique. The graph's scopes decide the
+// device of the nodes.
+COHORT_EXPORT Gradient SumRepeatedRows(const Gradient& gradient);
 
-// Scales all gradients by one factor, clip_norm / max(norm, clip_norm), so that their global norm (ops::GlobalNorm) is
-// at most `clip_norm`; with TensorFlow's semantics: sparse gradients stay sparse and count their rows as they are,
-// variables without a gradient stay without, and a norm that is infinite or NaN makes every gradient NaN.
-// `global_norm`: gets the norm before clipping, if it is not null. Throws InvalidArgumentError if `clip_norm` is not
+// Scales all gradients by the factor clip_norm / max(norm, clip_norm), so that their global norm (ops::GlobalNorm) is
+// at most `clip_norm`. As in TensorFlow, sparse gradients stay sparse, and repeated rows are not summed for the norm. A
+// variable without a gradient still has none. If the norm is infinite or NaN, every gradient becomes NaN. If
+// `global_norm` is not null, it gets the norm before clipping. Throws InvalidArgumentError if `clip_norm` is not
 // positive or if there is no gradient.
-std::vector<GradientAndVariable> ClipByGlobalNorm(const std::vector<GradientAndVariable>& gradients, float clip_norm,
-                                                  Output* global_norm = nullptr);
+COHORT_EXPORT std::vector<GradientAndVariable> ClipByGlobalNorm(const std::vector<GradientAndVariable>& gradients,
+                                                                float clip_norm, Output* global_norm = nullptr);
 
-class GradientDescentOptimizer final : public Optimizer {
+// It has no slots.
+class COHORT_EXPORT GradientDescentOptimizer final : public Optimizer {
  public:
   explicit GradientDescentOptimizer(Hyperparameter learning_rate, const std::string& name = "GradientDescent");
 
@@ -100,8 +108,8 @@ class GradientDescentOptimizer final : public Optimizer {
   Hyperparameter learning_rate_;
 };
 
-// Slot "momentum".
-class MomentumOptimizer final : public Optimizer {
+// Its slot is "momentum".
+class COHORT_EXPORT MomentumOptimizer final : public Optimizer {
  public:
   MomentumOptimizer(Hyperparameter learning_rate, Hyperparameter momentum, bool use_nesterov = false,
                     const std::string& name = "Momentum");
@@ -117,8 +125,8 @@ class MomentumOptimizer final : public Optimizer {
   const bool use_nesterov_;
 };
 
-// Slot "accumulator". Throws InvalidArgumentError for an initial value that is not positive.
-class AdagradOptimizer final : public Optimizer {
+// Its slot is "accumulator". Throws InvalidArgumentError for an initial value that is not positive.
+class COHORT_EXPORT AdagradOptimizer final : public Optimizer {
  public:
   explicit AdagradOptimizer(Hyperparameter learning_rate, double initial_accumulator_value = 0.1,
                             const std::string& name = "Adagrad");
@@ -133,8 +141,8 @@ class AdagradOptimizer final : public Optimizer {
   const double initial_accumulator_value_;
 };
 
-// Slots "m" and "v"; the powers of beta1 and beta2 are variables "beta1_power" and "beta2_power".
-class AdamOptimizer final : public Optimizer {
+// Its slots are "m" and "v". The powers of beta1 and beta2 are variables "beta1_power" and "beta2_power".
+class COHORT_EXPORT AdamOptimizer final : public Optimizer {
  public:
   explicit AdamOptimizer(Hyperparameter learning_rate = 0.001, Hyperparameter beta1 = 0.9, Hyperparameter beta2 = 0.999,
                          Hyperparameter epsilon = 1e-8, const std::string& name = "Adam");
@@ -155,8 +163,8 @@ class AdamOptimizer final : public Optimizer {
   ops::Variable beta2_power_;
 };
 
-// Slots "rms" (initially 1), "momentum" and, where centered, "mg".
-class RMSPropOptimizer final : public Optimizer {
+// Its slots are "rms" (initially 1), "momentum" and, if `centered`, "mg".
+class COHORT_EXPORT RMSPropOptimizer final : public Optimizer {
  public:
   explicit RMSPropOptimizer(Hyperparameter learning_rate, Hyperparameter decay = 0.9, Hyperparameter momentum = 0.0,
                             Hyperparameter epsilon = 1e-10, bool centered = false, const std::string& name = "RMSProp");

@@ -1,4 +1,5 @@
-// The update rules behind the classes of optimizer.h.
+// The optimizers of optimizer.h: for each class its slots and the ops that update a variable by a dense or a sparse
+// gradient.
 #include <algorithm>
 
 #include "cohort/core/error.h"
@@ -104,7 +105,7 @@ Node* AdamOptimizer::ApplyDense(Output gradient, const ops::Variable& variable) 
                                 gradient);
 }
 
-// The moments of every row fade, whether it has a gradient or not.
+// The moments of every row decay, even if the row has no gradient.
 Node* AdamOptimizer::ApplySparse(const Gradient& gradient, const ops::Variable& variable) {
   return ApplyDense(ToDense(gradient), variable);
 }

@@ -23,8 +23,7 @@ std::string Listed(const std::vector<std::string>& names) {
                 names.size() > kNamesShown ? StrCat(" and ", names.size() - kNamesShown, " more") : "");
 }
 
-// Looks at something again and again, with pauses that grow, until it is there, the deadline is over or the coordinator
-// stops.
+// The pauses of a wait: they become longer, and end with the deadline or if the coordinator stops.
 class Patience {
  public:
   Patience(Coordinator& coordinator, const SessionManagerOptions& options)
@@ -35,7 +34,7 @@ class Patience {
         next_log_(Clock::now() + std::chrono::seconds(1)) {}
 
   bool over() const { return Clock::now() >= deadline_; }
-  // True once after a second, then every 10 s.
+  // Returns true once after a second, then every 10 s.
   bool ShouldLog() {
     const Clock::time_point now = Clock::now();
     if (now < next_log_) return false;

@@ -1,3 +1,6 @@
+// Supervisor and ManagedSession. managed_session prepares a session by a SessionManager, and the chief then starts its
+// services as loops of the coordinator: checkpoints, summaries and the step counter. Finish ends them: it stops the
+// loops, saves a last checkpoint, closes the session, and throws the first error.
 #include "cohort/train/supervisor.h"
 
 #include <cmath>

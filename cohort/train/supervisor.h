@@ -1,6 +1,6 @@
-// Supervisor: what a training program needs around its loop - initial values or a checkpoint, checkpoints and
-// summaries while it runs - in a cluster where one worker (the chief) does this for all. After TensorFlow's
-// tf.train.Supervisor.
+// Supervisor: does for a training program what is needed before and beside its loop. It initializes or restores the
+// model, and saves checkpoints and summaries while the program runs. In a cluster one worker, the chief, does this for
+// all. It follows TensorFlow's tf.train.Supervisor.
 //
 //   train::Supervisor supervisor(graph, {.is_chief = task == 0, .logdir = "checkpoint/", .server = &server});
 //   train::ManagedSession session = supervisor.managed_session(server.Target());
@@ -17,6 +17,7 @@
 
 #include "cohort/checkpoint/saver.h"
 #include "cohort/cluster/server.h"
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/variables.h"
 #include "cohort/runtime/session.h"
@@ -27,18 +28,19 @@
 
 namespace cohort::train {
 
-struct SupervisorOptions {
+// The options of a Supervisor, with TensorFlow's names and defaults.
+struct COHORT_EXPORT SupervisorOptions {
   bool is_chief = true;
-  std::string logdir;       // of the chief: checkpoints, events, graph.pbtxt; "": nothing is written
+  std::string logdir;       // of the chief, for checkpoints, events and graph.pbtxt; "": nothing is written
   Node* init_op = nullptr;  // default: the initializers of all variables that are not local
   FeedList init_feed;
   std::function<void(Session&)> init_fn;  // called after init_op; not called if a checkpoint was restored
-  Node* local_init_op = nullptr;          // default: those of the local ones
-  Output ready_op;                        // string [n], what is missing yet; default: variables without a value
-  Saver* saver = nullptr;                 // not owned; default: one for all variables, as Saver's options say
-  ops::Variable global_step;              // default: the graph's, where it has one
-  // Default: all of the graph's summaries in one. Output(): none. One that needs a feed is not run here (a
-  // warning says so): fetch it in the program and give it to SummaryComputed.
+  Node* local_init_op = nullptr;          // default: the initializers of the local variables
+  Output ready_op;                        // string [n], the names of variables without a value; default: checks all
+  Saver* saver = nullptr;                 // not owned; default: one for all variables
+  ops::Variable global_step;              // default: the graph's global step, if it has one
+  // Default: an op that merges all summaries of the graph. Output(): no summaries. If the op needs a fed value, the
+  // supervisor does not run it and logs a warning; fetch it in the program and pass it to SummaryComputed.
   std::optional<Output> summary_op;
   double save_model_secs = 600;      // 0: no checkpoints
   double save_summaries_secs = 120;  // also of the step counter; 0: none
@@ -49,50 +51,51 @@ struct SupervisorOptions {
   double max_wait_secs = 7200;
   double stop_grace_secs = 120;
   std::string checkpoint_basename = "model.ckpt";
-  // false: start from the initial values even where logdir has checkpoints. They stay as they are; new ones
-  // join them, and the state file then lists the new ones only.
+  // false: start from the initial values even if logdir has checkpoints. Those stay as they are. New ones are added,
+  // and the state file then lists only the new ones.
   bool restore = true;
-  // Not owned. The chief calls its AnnounceDone at the end. While a worker waits for the chief, it watches through this
-  // server whether the chief is lost.
+  // Not owned. At the end the chief calls its AnnounceDone. A worker that waits for the chief finds out through this
+  // server if the chief is lost.
   Server* server = nullptr;
 };
 
 class ManagedSession;
 
-// One a program. managed_session, Stop and the end of a ManagedSession belong to one thread; the rest is
-// thread-safe.
-class Supervisor {
+// Supervises one program. The program owns it. managed_session, Stop and ManagedSession::Close must be called by one
+// thread; the rest is thread-safe. End the managed session before the supervisor.
+class COHORT_EXPORT Supervisor {
  public:
-  // Adds the nodes it needs and finalizes the graph. Throws InvalidArgumentError for a worker that is not
-  // chief and has variables without a device, which it could not share.
+  // Adds the nodes that it needs and finalizes the graph. Throws InvalidArgumentError if this worker is not the chief
+  // and has variables without a device, because workers could not share them.
   Supervisor(Graph& graph, const SupervisorOptions& options);
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  // Chief: restores the newest intact checkpoint of logdir, else runs init_op; then starts the services: a
-  // checkpoint at once and every save_model_secs, summaries and `global_step/sec` every save_summaries_secs.
-  // Others wait until the chief is done with it. One session at a time. Throws what the session throws
-  // (UnavailableError, ... name the task); DeadlineExceededError with the names of what is missing after
-  // max_wait_secs; UnavailableError if options.server has lost the chief for its orphan_timeout;
-  // FailedPreconditionError where the chief's initialization leaves something out; CancelledError when RequestStop came
-  // while it waited.
+  // Returns a session whose first step can run. One session at a time.
+  // The chief restores the newest intact checkpoint of logdir, or runs init_op if there is none. Then it starts the
+  // services: it saves a checkpoint at once and every save_model_secs, and writes summaries and `global_step/sec` every
+  // save_summaries_secs. Other workers wait until the chief has prepared the model.
+  // Throws what the session throws (UnavailableError, ... name the task); DeadlineExceededError with the names of
+  // variables without a value after max_wait_secs; UnavailableError if options.server has lost the chief for longer
+  // than its orphan_timeout; FailedPreconditionError if a variable has no value after the chief's initialization;
+  // CancelledError if RequestStop is called during the wait.
   ManagedSession managed_session(const std::string& target = "", const SessionConfig& config = {});
 
-  // True after RequestStop, and when a service has failed.
+  // Returns true after RequestStop, and after a service has failed.
   bool should_stop() const { return coordinator_.should_stop(); }
-  // Ends the services and, through should_stop, the program's loop. `error` is thrown at the end of the
-  // managed session, unless it is an OutOfRangeError, which is a clean end.
+  // Ends the services, and makes should_stop() return true so that the program's loop ends. ManagedSession::Close
+  // throws `error`, unless it is an OutOfRangeError, which means a clean end.
   void RequestStop(std::exception_ptr error = nullptr) { coordinator_.RequestStop(std::move(error)); }
-  // RequestStop, then waits up to stop_grace_secs for the services.
+  // Calls RequestStop, then waits up to stop_grace_secs for the services.
   void Stop();
 
-  // Writes a fetched summary (string scalar) to the chief's event file; nothing elsewhere.
+  // Writes a fetched summary (string scalar) to the chief's event file. Does nothing at other workers.
   void SummaryComputed(const Tensor& summary, int64_t step);
-  // Null where nothing is saved.
+  // Returns null if this process saves nothing.
   Saver* saver() const { return scaffold_.saver(); }
   bool is_chief() const { return options_.is_chief; }
-  // "" until one was restored or saved by this supervisor.
+  // Returns the prefix of the last checkpoint that this supervisor has restored or saved. Returns "" if there is none.
   std::string last_checkpoint() const COHORT_EXCLUDES(mu_);
 
  private:
@@ -103,7 +106,7 @@ class Supervisor {
   void SaveModel(Session& session) COHORT_EXCLUDES(mu_);
   void RecordSummary(Session& session);
   void CountSteps(Session& session);
-  // The end of a managed session. `clean`: the program was not left by an exception.
+  // Ends a managed session. `clean`: the program was not left by an exception.
   void Finish(std::unique_ptr<Session> session, bool clean);
   void FinishWriting(Session& session, bool clean);
 
@@ -115,19 +118,20 @@ class Supervisor {
   mutable Mutex mu_;
   std::string last_checkpoint_ COHORT_GUARDED_BY(mu_);
   std::optional<int64_t> last_saved_step_ COHORT_GUARDED_BY(mu_);
-  // Of the step counter's thread alone.
+  // Used only by the step counter's thread:
   std::chrono::steady_clock::time_point counted_at_;
   int64_t counted_step_ = 0;
   int rates_logged_ = 0;
   bool counting_ = false;
 };
 
-// A session under a supervisor, as the block of a `with` statement. At its end the services stop and the session
-// closes. If the block is left normally, the chief first saves a last checkpoint (TensorFlow does not), and then says
-// through options.server that training is done. Call Close at the end of the block: it throws the error of a service,
-// or the one given to RequestStop. The destructor does the same as Close, but only logs such an error. If the block is
-// left by an exception, that exception goes on, nothing is saved, and other errors are logged.
-class [[nodiscard]] ManagedSession {
+// A session under a supervisor; like the block of a `with` statement in Python. The caller owns it. Its end stops the
+// services and closes the session. If the block is left normally, the chief first saves a last checkpoint (TensorFlow
+// does not), and at the end tells options.server that training is done.
+// Call Close at the end of the block: it throws the error of a service, or the error given to RequestStop. The
+// destructor does the same as Close, but only logs such an error. If the block is left by an exception, that exception
+// continues, nothing is saved, and other errors are logged.
+class [[nodiscard]] COHORT_EXPORT ManagedSession {
  public:
   ~ManagedSession();
   ManagedSession(const ManagedSession&) = delete;
@@ -136,8 +140,8 @@ class [[nodiscard]] ManagedSession {
   Session& operator*() const { return *session_; }
   Session* operator->() const { return session_.get(); }
   Session& session() const { return *session_; }
-  // Ends the block as described above; there is no session afterwards. Throws the first error of a service, or the one
-  // given to RequestStop.
+  // Ends the block as described above. There is no session afterwards. Throws the first error of a service, or the
+  // error given to RequestStop.
   void Close();
 
  private:

@@ -1,3 +1,5 @@
+// TakeTaskFlags and StartTask. The flags are one table (kFlags). Parsing removes them from the command line. StartTask
+// takes job and index from the flags or from TF_CONFIG (TakePlace), and starts the server.
 #include "cohort/train/task.h"
 
 #include <charconv>
@@ -35,7 +37,7 @@ bool Truth(std::string_view flag, const std::string& text) {
 
 struct Flag {
   const char* name;
-  bool is_switch;  // may stand without a value
+  bool is_switch;  // its value may be left out
   void (*set)(const char* name, const std::string& text, TaskFlags* flags);
   const char* help;
 };
@@ -74,7 +76,8 @@ const Flag* FindFlag(const std::string& name) {
   return nullptr;
 }
 
-// A flag of the program's own is left to it, unless at most two letters make it one of these.
+// Throws if an unknown flag differs from one of these by at most two letters. Other unknown flags belong to the
+// program.
 void RefuseMisspelt(const std::string& name) {
   constexpr size_t kShortest = 6;  // shorter names are near too many others
   for (const Flag& flag : kFlags) {

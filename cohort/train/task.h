@@ -1,5 +1,5 @@
-// Task: this process's place in a cluster, from its command line or TF_CONFIG, with the server that the place needs.
-// What a parameter-server program does first:
+// Task: which task of a cluster this process is, and its server. The task comes from the command line or from
+// TF_CONFIG. A parameter-server program begins with:
 //
 //   const train::TaskFlags flags = train::TakeTaskFlags(&argc, argv);
 //   const train::Task task = train::StartTask(flags);
@@ -13,14 +13,15 @@
 
 #include "cohort/cluster/cluster_spec.h"
 #include "cohort/cluster/server.h"
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort::train {
 
-// The flags of TensorFlow's parameter-server programs, and some of our own.
-struct TaskFlags {
+// The flags of TensorFlow's parameter-server programs, and some of Cohort's.
+struct COHORT_EXPORT TaskFlags {
   std::string ps_hosts;                  // "host:port,host:port"
-  std::string worker_hosts;              // likewise
+  std::string worker_hosts;              // "host:port,host:port"
   std::string job_name;                  // "ps" or "worker"
   std::optional<int> task_index;         // default: 0
   std::string bind;                      // "host:port" to listen on, if that is not the address in the hosts
@@ -29,39 +30,40 @@ struct TaskFlags {
   std::optional<double> chief_timeout;   // seconds, for ServerOptions::chief_timeout
 };
 
-// Takes these flags out of the command line: "--ps_hosts=A,B" or "--ps_hosts A,B", dashes in a name do for underscores.
-// What is not one of them stays in `argv`, in its order, and `*argc` becomes the count of what is left; words behind
-// "--" are left alone. Throws InvalidArgumentError for a value that is missing or is not of the flag's kind, and for a
-// flag that is nearly one of these ("--task_idex"), with its name.
-TaskFlags TakeTaskFlags(int* argc, char** argv);
-// One line a flag, for a program's --help.
-std::string TaskFlagsHelp();
+// Removes these flags from the command line: "--ps_hosts=A,B" or "--ps_hosts A,B". Dashes in a flag's name count as
+// underscores. Other words stay in `argv` in their order, and `*argc` becomes their number. Words after "--" stay.
+// Throws InvalidArgumentError for a value that is missing or invalid, and for a flag that is almost one of these
+// ("--task_idex"); the error names the flag.
+COHORT_EXPORT TaskFlags TakeTaskFlags(int* argc, char** argv);
+// Returns one line for each flag, for a program's --help.
+COHORT_EXPORT std::string TaskFlagsHelp();
 
-// Without flags and TF_CONFIG it is a worker on its own, without a server.
-struct Task {
+// The task of this process. The program owns it; it owns the server. Without flags and TF_CONFIG, the process is a
+// worker on its own, without a server.
+struct COHORT_EXPORT Task {
   ClusterSpec cluster;
   std::string job = "worker";
   int index = 0;
   std::unique_ptr<Server> server;  // null without a cluster
 
-  // For a Session: the server's target; "" without a cluster.
+  // Returns the target for a Session: the server's, or "" without a cluster.
   std::string target() const { return server == nullptr ? "" : server->Target(); }
   bool is_chief() const;
   int num_workers() const;
-  // "/job:worker/task:1"; "" without a cluster.
+  // Returns "/job:worker/task:1", or "" without a cluster.
   std::string device() const;
-  // For a DeviceScope: puts variables on the parameter servers by turns, everything else on `worker` (default: this
-  // task).
+  // Returns a device function for a DeviceScope. It puts variables on the parameter servers in turn, and everything
+  // else on `worker` (default: this task).
   DeviceFunction replica_device(const std::string& worker = "") const;
-  // Serves until the chief says that training is done, and returns 0, the exit code of main. Throws what Server::Join
-  // throws. Requires: there is a cluster.
+  // Serves until the chief says that training is done. Returns 0, the exit code of main. Requires: there is a cluster.
+  // Throws what Server::Join throws.
   int Serve() const;
 };
 
-// Finds the place that the flags give, or else TF_CONFIG, and starts the server. The cluster is that of the hosts, or
-// the one of TF_CONFIG if there are no hosts. If flags and TF_CONFIG both give job and index they have to be equal.
-// Throws InvalidArgumentError for an unknown job or index, for a job or index without a cluster, and for an evaluator;
+// Finds the task by the flags or else by TF_CONFIG, and starts the server. The hosts of the flags are the cluster; if
+// there are none, it is TF_CONFIG's. If flags and TF_CONFIG both give job and index, they must be equal. Throws
+// InvalidArgumentError for an unknown job or index, for a job or index without a cluster, and for an evaluator. Throws
 // what Server's constructor throws.
-Task StartTask(const TaskFlags& flags);
+COHORT_EXPORT Task StartTask(const TaskFlags& flags);
 
 }  // namespace cohort::train

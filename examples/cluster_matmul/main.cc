@@ -1,4 +1,5 @@
-// Variables on the parameter servers, a matrix product on the worker, and where everything is placed:
+// Multiplies two variables that lie on the parameter servers. The worker computes the product, and prints the device
+// of each node:
 //
 //   cohort launch --ps=1 --workers=1 -- cluster_matmul --last_step=200
 #include <cstdio>
@@ -46,7 +47,7 @@ int Run(const examples::ClusterFlags& cluster, int64_t last_step) {
 
 int main(int argc, char** argv) {
   examples::CommandLine line(
-      "Multiplies two matrices that lie on parameter servers, and prints where each node is placed.");
+      "Multiplies two matrices that lie on parameter servers, and prints the device of each node.");
   examples::ClusterFlags cluster;
   int64_t last_step = 200;
   examples::AddClusterFlags(line, &cluster);

@@ -1,8 +1,11 @@
-// Trains a network of separable convolutions on Fashion-MNIST, in Keras's way:
+// Trains a network of separable convolutions on Fashion-MNIST, with Keras's functions:
 //
 //   fashion_mnist --data_dir=fashion-mnist --epochs=10 --batch_size=64
 //   fashion_mnist --strategy=mirrored --num_replicas=2
 //   cohort launch --workers=2 -- fashion_mnist --strategy=multi_worker
+//
+// The program chooses a strategy, loads the images, makes and compiles the model, and calls Fit and Evaluate. Then the
+// chief saves the learning curves and the model.
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -22,7 +25,7 @@ struct Flags {
   std::string data_dir;
   int epochs = 3;
   int64_t batch_size = 64;
-  double learning_rate = 0;  // 0: by the images
+  double learning_rate = 0;  // 0: Optimizer chooses
   double momentum = 0.9;
   double weight_decay = 0.0005;
   bool constant_rate = false;
@@ -37,7 +40,7 @@ struct Flags {
   int num_replicas = 0;
 };
 
-// Where the model trains; its results are the same everywhere.
+// Returns the strategy that the flags name. The results are the same with each strategy, to rounding.
 distribute::StrategyPtr MakeStrategy(const Flags& flags) {
   if (flags.strategy == "multi_worker") {
     return distribute::MultiWorkerMirrored({.replicas_per_worker = std::max(1, flags.num_replicas),
@@ -58,7 +61,8 @@ distribute::StrategyPtr MakeStrategy(const Flags& flags) {
   return flags.strategy == "mirrored" ? distribute::Mirrored() : distribute::CentralStorage();
 }
 
-// The first images of the training files validate, the others train; pixels by mean and deviation of the latter.
+// The first images of the training files are for validation, the others for training. Pixels are scaled by the mean and
+// the deviation of the images for training.
 struct Images {
   keras::ModelData train, validation, test;
   int64_t training_examples = 0;
@@ -101,9 +105,9 @@ keras::Sequential Network(const Flags& flags, const distribute::StrategyPtr& str
        .strategy = strategy});
 }
 
-// SGD whose learning rate falls to zero, along a cosine, at the end of the run.
+// Returns SGD with a learning rate that falls to zero at the end of the run, along a cosine, unless it is constant.
 keras::OptimizerPtr Optimizer(const Flags& flags, const Images& images) {
-  const double by_images = images.generated ? 0.01 : 0.02;  // on generated ones 0.02 diverges
+  const double by_images = images.generated ? 0.01 : 0.02;  // with generated images 0.02 diverges
   const double rate = flags.learning_rate > 0 ? flags.learning_rate : by_images;
   keras::SGDOptions options = {.learning_rate = rate, .momentum = flags.momentum};
   const int64_t steps = (images.training_examples + flags.batch_size - 1) / flags.batch_size * flags.epochs;
@@ -151,25 +155,27 @@ int main(int argc, char** argv) {
   Flags flags;
   line.Add("--data_dir", &flags.data_dir, examples::kDataDirHelp);
   line.Add("--epochs", &flags.epochs, "Passes over the training images", examples::AtLeast(0));
-  line.Add("--batch_size", &flags.batch_size, "Images of one step, of all replicas together", examples::AtLeast(1));
-  line.Add("--learning_rate", &flags.learning_rate, "Of SGD, in the beginning; 0: 0.02, for generated images 0.01",
-           examples::AtLeast(0));
-  line.AddSwitch("--constant_rate", &flags.constant_rate, "Keep the learning rate; else it falls to 0 along a cosine");
-  line.Add("--momentum", &flags.momentum, "Of SGD");
-  line.Add("--weight_decay", &flags.weight_decay, "Part of each weight that a step takes away, by the learning rate",
-           examples::AtLeast(0));
-  line.AddSwitch("--mixed_precision", &flags.mixed_precision, "Compute in bfloat16, keep weights in float32");
+  line.Add("--batch_size", &flags.batch_size, "Images in one step of all replicas together", examples::AtLeast(1));
+  line.Add("--learning_rate", &flags.learning_rate,
+           "Initial learning rate of SGD. 0: 0.02, or 0.01 for generated images", examples::AtLeast(0));
+  line.AddSwitch("--constant_rate", &flags.constant_rate,
+                 "Keep the learning rate. By default it falls to 0 along a cosine");
+  line.Add("--momentum", &flags.momentum, "Momentum of SGD");
+  line.Add("--weight_decay", &flags.weight_decay,
+           "A step subtracts this times the learning rate times the weight from each weight", examples::AtLeast(0));
+  line.AddSwitch("--mixed_precision", &flags.mixed_precision, "Compute in bfloat16 and keep the weights in float32");
   line.AddSwitch("--keras_fans", &flags.keras_fans,
-                 "Initial depthwise kernels as Keras makes them, with which this network does not learn");
-  line.AddSwitch("--show_signal", &flags.show_signal, "Print how the signal goes through the layers before training");
-  line.Add("--threads", &flags.threads, "Threads of the device; 0: the cores", examples::AtLeast(0));
-  line.Add("--max_images", &flags.max_images, "Images of each kind, for a quick look; 0: all", examples::AtLeast(0));
-  line.Add("--verbose", &flags.verbose, "0 silent, 1 progress bar, 2 a line an epoch");
+                 "Initialize depthwise kernels as Keras does. This network does not learn with them");
+  line.AddSwitch("--show_signal", &flags.show_signal,
+                 "Print how large activations and gradients are in each layer before training");
+  line.Add("--threads", &flags.threads, "Threads of the device. 0: one for each core", examples::AtLeast(0));
+  line.Add("--max_images", &flags.max_images, "Images for training, for validation and for the test each. 0: all",
+           examples::AtLeast(0));
+  line.Add("--verbose", &flags.verbose, "0: no output, 1: a progress bar, 2: a line for each epoch");
   line.Add("--strategy", &flags.strategy, "one_device, mirrored, central_storage or multi_worker (see TF_CONFIG)",
            examples::OneOf({"one_device", "mirrored", "central_storage", "multi_worker"}));
   line.Add("--num_replicas", &flags.num_replicas,
-           "Replicas on this machine's cores; with multi_worker those of each worker. 0: one a core, or a worker",
-           examples::AtLeast(0));
-  line.Add("--logdir", &flags.logdir, "Folder for TensorBoard's logs, curves.svg and model.keras");
+           "Replicas of this process. 0: one for each core, or 1 with multi_worker", examples::AtLeast(0));
+  line.Add("--logdir", &flags.logdir, "Folder to which TensorBoard's logs, curves.svg and model.keras are written");
   return examples::Main(argc, argv, line, [&] { return Run(flags); });
 }

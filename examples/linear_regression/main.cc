@@ -1,18 +1,22 @@
-// Fits y = 2 x + 10 from noisy samples with parameter servers and workers. By hand, in three terminals, the first line
-// in each:
+// Fits y = 2 x + 10 from noisy samples with parameter servers and workers. To start the tasks by hand, use three
+// terminals. Enter the first line in each of them, and one of the other lines:
 //
 //   HOSTS="--ps_hosts=127.0.0.1:2222 --worker_hosts=127.0.0.1:2223,127.0.0.1:2224"
 //   linear_regression $HOSTS --job_name=ps --task_index=0
 //   linear_regression $HOSTS --job_name=worker --task_index=0
 //   linear_regression $HOSTS --job_name=worker --task_index=1
 //
-// or all at once:
+// To start all of them at once:
 //
 //   cohort launch --ps=1 --workers=2 -- linear_regression
 //
-// Between-graph replication: each worker builds the graph for itself and applies its gradients as they come. With
-// --in_graph worker 0 builds one graph with a replica for each worker, and the others only serve; with --sync as well
-// the replicas' gradients are averaged and applied once a step.
+// By default each worker builds its own graph and applies its gradients as they come (between-graph replication). With
+// --in_graph, worker 0 builds one graph with a replica for each worker, and the others only serve. With --in_graph and
+// --sync, the gradients of all replicas are averaged and applied once in each step.
+//
+// A task that only serves waits for the end of training. Another task builds the graph, opens a session with a
+// Supervisor, trains, and prints its rate. The words: a replica is the nodes of one worker's model. A lane is the
+// replicas that run in one step.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -47,11 +51,11 @@ struct Model {
   ops::Variable global_step, weight, biase;
 };
 
-// Replicas that step together, and what a step runs.
+// Replicas that run in the same step, and the nodes that the step runs.
 struct Lane {
   std::vector<Replica> replicas;
   Node* train = nullptr;
-  Output step_after;  // the global step behind the update
+  Output step_after;  // the global step after the update
 };
 
 Replica AddReplica(Model& model, const examples::Task& task, const std::string& device) {
@@ -115,7 +119,7 @@ std::vector<Lane> BuildModel(const Flags& flags, const examples::Task& task, Mod
   return lanes;
 }
 
-// Steps of one lane until the model has had max_steps. Returns how many it made.
+// Runs steps of one lane until the global step is max_steps. Returns their number.
 int64_t Train(const Flags& flags, const Model& model, const Lane& lane, train::Supervisor& supervisor,
               Session& session) {
   std::vector<Output> feeds;
@@ -146,7 +150,7 @@ int64_t Train(const Flags& flags, const Model& model, const Lane& lane, train::S
   return steps;
 }
 
-// All lanes, each on a thread of its own where there are several.
+// Runs all lanes, each on a thread of its own if there are several.
 int64_t TrainAll(const Flags& flags, const Model& model, const std::vector<Lane>& lanes, train::Supervisor& supervisor,
                  Session& session) {
   if (lanes.size() == 1) return Train(flags, model, lanes[0], supervisor, session);
@@ -199,13 +203,15 @@ int main(int argc, char** argv) {
   examples::CommandLine line("Fits y = 2 x + 10 from noisy samples with parameter servers and workers.");
   Flags flags;
   examples::AddClusterFlags(line, &flags.cluster);
-  line.Add("--learning_rate", &flags.learning_rate, "Initial learning rate.");
-  line.Add("--steps_to_validate", &flags.steps_to_validate, "Steps to validate and print loss", examples::AtLeast(1));
+  line.Add("--learning_rate", &flags.learning_rate, "Learning rate of gradient descent");
+  line.Add("--steps_to_validate", &flags.steps_to_validate, "Print the loss after every so many steps",
+           examples::AtLeast(1));
   line.Add("--max_steps", &flags.max_steps, "Global step at which training ends");
-  line.Add("--logdir", &flags.logdir, "Where the chief keeps checkpoints and events; training goes on from them");
-  line.Add("--save_model_secs", &flags.save_model_secs, "Seconds between checkpoints; 0: none", examples::AtLeast(0));
-  line.AddSwitch("--in_graph", &flags.in_graph, "Worker 0 drives a replica on each worker; the others only serve");
-  line.AddSwitch("--sync", &flags.sync, "With --in_graph: apply the mean of all replicas' gradients, once a step");
-  line.AddSwitch("--fresh", &flags.fresh, "Do not restore a checkpoint");
+  line.Add("--logdir", &flags.logdir, "Folder of the chief's checkpoints and event files. Training goes on from them");
+  line.Add("--save_model_secs", &flags.save_model_secs, "Seconds between two checkpoints. 0: no checkpoints",
+           examples::AtLeast(0));
+  line.AddSwitch("--in_graph", &flags.in_graph, "Worker 0 runs a replica on each worker. The other workers only serve");
+  line.AddSwitch("--sync", &flags.sync, "With --in_graph: apply the mean of all replicas' gradients once in each step");
+  line.AddSwitch("--fresh", &flags.fresh, "Begin with initial values and restore no checkpoint");
   return examples::Main(argc, argv, line, [&] { return Run(flags); });
 }

@@ -1,4 +1,4 @@
-// Fits y = 2 x + 10 in this process.
+// Fits y = 2 x + 10 in one process, without a cluster.
 #include <cstdio>
 #include <random>
 

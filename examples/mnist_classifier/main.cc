@@ -1,7 +1,10 @@
-// Classifies images of ten classes (Fashion-MNIST, or MNIST) with a softmax or one hidden layer, trained by
-// workers that each read their own part of the images and share the variables on parameter servers:
+// Classifies images of ten classes (Fashion-MNIST, or MNIST) with a softmax layer and at most one hidden layer. Each
+// worker trains on its own part of the images. The workers share the variables on parameter servers:
 //
 //   cohort launch --ps=2 --workers=2 -- mnist_classifier --data_dir=fashion-mnist
+//
+// A task that is a ps only serves. A worker loads the images, builds the graph, and opens a session with a Supervisor.
+// Then it trains. At the end the chief computes the accuracy on the test images.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -32,7 +35,7 @@ struct Flags {
   bool fresh = false;
 };
 
-// Batches of one worker's images: every n-th one, in a new order each epoch.
+// Makes batches of one worker's images. These are every n-th image, in a new order in each epoch.
 class Batches {
  public:
   Batches(const data::ImageDataset& dataset, int worker, int workers, int64_t batch_size)
@@ -41,7 +44,7 @@ class Batches {
     next_ = order_.size();
   }
 
-  // [batch, 784] f32 from 0 to 1 and [batch] i64.
+  // Returns images [batch, 784] float32 with values from 0 to 1, and labels [batch] int64.
   std::pair<Tensor, Tensor> Next() {
     Tensor images(DType::kFloat32, Shape{batch_size_, kPixels});
     Tensor labels(DType::kInt64, Shape{batch_size_});
@@ -169,18 +172,20 @@ int Run(const Flags& flags) {
 
 int main(int argc, char** argv) {
   examples::CommandLine line(
-      "Classifies images of ten classes, trained by workers that share variables on parameter servers.");
+      "Trains a classifier of ten classes of images. Workers share the variables on parameter servers.");
   Flags flags;
   examples::AddClusterFlags(line, &flags.cluster);
   line.Add("--data_dir", &flags.data_dir, examples::kDataDirHelp);
-  line.Add("--hidden", &flags.hidden, "Units of a hidden layer; 0: none", examples::AtLeast(0));
-  line.Add("--batch_size", &flags.batch_size, "Images of one step", examples::AtLeast(1));
+  line.Add("--hidden", &flags.hidden, "Units of the hidden layer. 0: no hidden layer", examples::AtLeast(0));
+  line.Add("--batch_size", &flags.batch_size, "Images in one step of one worker", examples::AtLeast(1));
   line.Add("--learning_rate", &flags.learning_rate, "Adam's learning rate");
-  line.Add("--epochs", &flags.epochs, "Passes over all images, of all workers together", examples::AtLeast(0));
-  line.Add("--max_steps", &flags.max_steps, "Global step at which training ends, in place of --epochs");
-  line.Add("--steps_to_validate", &flags.steps_to_validate, "Steps between printed losses", examples::AtLeast(1));
-  line.Add("--logdir", &flags.logdir, "Where the chief keeps checkpoints and events; training goes on from them");
-  line.Add("--save_model_secs", &flags.save_model_secs, "Seconds between checkpoints; 0: none", examples::AtLeast(0));
-  line.AddSwitch("--fresh", &flags.fresh, "Do not restore a checkpoint");
+  line.Add("--epochs", &flags.epochs, "Passes over all images, by all workers together", examples::AtLeast(0));
+  line.Add("--max_steps", &flags.max_steps, "Global step at which training ends, instead of --epochs");
+  line.Add("--steps_to_validate", &flags.steps_to_validate, "Print the loss after every so many steps",
+           examples::AtLeast(1));
+  line.Add("--logdir", &flags.logdir, "Folder of the chief's checkpoints and event files. Training goes on from them");
+  line.Add("--save_model_secs", &flags.save_model_secs, "Seconds between two checkpoints. 0: no checkpoints",
+           examples::AtLeast(0));
+  line.AddSwitch("--fresh", &flags.fresh, "Begin with initial values and restore no checkpoint");
   return examples::Main(argc, argv, line, [&] { return Run(flags); });
 }

@@ -1,6 +1,6 @@
-// A parameter-server program by hand: one file for ps tasks and workers. Fits y = 2 x + 10. Start it with
+// A small program with parameter servers and workers. It fits y = 2 x + 10. All tasks run this file. Start them with
 //   cohort launch --ps=1 --workers=2 -- ps_worker
-// or each task in a terminal of its own, with --ps_hosts, --worker_hosts, --job_name and --task_index.
+// or start each task in a terminal of its own, with --ps_hosts, --worker_hosts, --job_name and --task_index.
 #include <cohort/cohort.h>
 
 #include <cstdio>

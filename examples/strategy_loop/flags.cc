@@ -15,11 +15,11 @@ using namespace cohort;
 distribute::StrategyPtr StrategyFromFlags(int argc, char** argv) {
   std::string name = "mirrored";
   std::optional<int> given;
-  CommandLine flags("Fits a line to points by a training loop by hand, under a strategy.");
-  flags.Add("--strategy", &name, "default, one_device, mirrored, central_storage or multi_worker",
+  CommandLine flags("Fits a line to points with its own training loop, under a strategy.");
+  flags.Add("--strategy", &name, "Strategy: default, one_device, mirrored, central_storage or multi_worker",
             OneOf({"default", "one_device", "mirrored", "central_storage", "multi_worker"}));
-  flags.Add("--num_replicas", &given, "replicas of mirrored and central_storage (2), and of each worker (1)",
-            AtLeast(1));
+  flags.Add("--num_replicas", &given,
+            "Replicas of this process. Default: 2 for mirrored and central_storage, 1 for each worker", AtLeast(1));
   if (const std::optional<int> code = flags.Parse(argc, argv)) std::exit(*code);
   if (name == "default" || name == "one_device") {
     if (given) {

@@ -1,5 +1,5 @@
-// A training loop by hand, under any strategy: a line is fitted to points, whose batches are divided among all
-// replicas. The same program runs on one device, on several, and on several machines; what changes is the strategy.
+// Fits a line to points with its own training loop, under any strategy. Each batch is divided among all replicas. The
+// same program runs on one device, on several devices, and on several machines. Only the strategy differs.
 #include <iostream>
 
 #include "cohort/cohort.h"

@@ -1,5 +1,5 @@
-// What training in processes has done to the variables, to the bit: no step is lost, none is applied twice, none by
-// halves.
+// Tests that check the variables to the bit after training in processes: no step is lost, no step is applied twice, and
+// no step is applied only in part.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ class AccountingTest : public ::testing::Test {
 TEST_F(AccountingTest, EveryAcknowledgedStepCountsOnce) {
   constexpr int kSteps[2] = {400, 250};
   ProcessCluster cluster({{"ps", 2}, {"worker", 2}});
-  const Server ps0(cluster.spec(), "ps", 0);  // stay when training is done, so that they can be asked
+  const Server ps0(cluster.spec(), "ps", 0);  // it stays when training is done, so that the test can read its variables
   const Server ps1(cluster.spec(), "ps", 1);
   for (int w = 0; w < 2; ++w) cluster.Start("worker", w, {StrCat("--steps=", kSteps[w])});
   for (int w = 0; w < 2; ++w) {
@@ -32,7 +32,7 @@ TEST_F(AccountingTest, EveryAcknowledgedStepCountsOnce) {
   }
   const ModelState state = ReadModel(cluster.spec());
   EXPECT_EQ(state.global_step, kSteps[0] + kSteps[1]);
-  // w - lr x gradient, so many times, exactly.
+  // Each step subtracts learning rate x gradient exactly.
   EXPECT_EQ(state.applied, std::vector<int64_t>(4, kSteps[0] + kSteps[1]));
 }
 
@@ -40,7 +40,7 @@ TEST_F(AccountingTest, AnInGraphSynchronousUpdateIsTheMeanOfTheReplicas) {
   constexpr int kReplicas = 3;
   constexpr int kSteps = 50;
   ProcessCluster cluster({{"ps", 2}, {"worker", kReplicas}});
-  cluster.StartAll({"--serve=1"});  // programs that only serve; this process is the one client
+  cluster.StartAll({"--serve=1"});  // the programs only serve; this process is the only client
   Graph graph;
   ops::Variable w;
   {
@@ -50,7 +50,7 @@ TEST_F(AccountingTest, AnInGraphSynchronousUpdateIsTheMeanOfTheReplicas) {
   std::vector<Output> gradients;
   for (int r = 0; r < kReplicas; ++r) {
     const DeviceScope scope(graph, StrCat("/job:worker/task:", r));
-    // loss_r = (r + 1) sum(w) + sum(w^2) / 2: its gradient is (r + 1) + w.
+    // loss_r = (r + 1) sum(w) + sum(w^2) / 2, so its gradient is (r + 1) + w.
     const Output loss = ops::Sum(w.value() * static_cast<float>(r + 1)) + ops::Sum(w.value() * w.value()) * 0.5f;
     gradients.push_back(Gradients({loss}, {w.value()})[0].values);
   }
@@ -68,10 +68,11 @@ TEST_F(AccountingTest, AnInGraphSynchronousUpdateIsTheMeanOfTheReplicas) {
     const std::vector<float> values = session.Run(w.value()).ToVector<float>();
     for (size_t k = 0; k < expected.size(); ++k) ASSERT_NEAR(values[k], expected[k], 1e-5f) << "step " << i;
   }
-  EXPECT_NEAR(expected[0], -2.0f, 1e-5f);  // where the mean gradient is 0: mean(r + 1) = 2
+  EXPECT_NEAR(expected[0], -2.0f, 1e-5f);  // there the mean gradient is 0: mean(r + 1) = 2
 }
 
-// A worker dies between two gradients of one parameter server, each of several chunks: both are applied or neither.
+// A worker dies between two gradients of one parameter server. Each gradient has several chunks. Both are applied or
+// neither.
 TEST_F(AccountingTest, ASetOfUpdatesIsNeverAppliedByHalves) {
   constexpr int kRounds = 30;
   constexpr int kVariables = 2;
@@ -88,7 +89,7 @@ TEST_F(AccountingTest, ASetOfUpdatesIsNeverAppliedByHalves) {
   for (int round = 0; round < kRounds; ++round) {
     cluster.Start("worker", 1, flags);
     ASSERT_TRUE(cluster.WaitForLines("worker", 1, "acked", 1)) << cluster.Describe();
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 60000));  // a moment in one of the next steps
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 60000));  // some moment in one of the next steps
     cluster.Kill("worker", 1);
     acknowledged = applied + cluster.CountLines("worker", 1, "acked");
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kPatience);
@@ -96,7 +97,8 @@ TEST_F(AccountingTest, ASetOfUpdatesIsNeverAppliedByHalves) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     ModelState state = ReadModel(cluster.spec(), kVariables, kSize);
-    // A set that had begun when its session ended may still be under way; half a set would stay half.
+    // A set that had begun when its session ended may still be under way. A set of which only half was applied would
+    // stay so.
     while (state.applied[0] != state.applied[1] && std::chrono::steady_clock::now() < deadline) {
       state = ReadModel(cluster.spec(), kVariables, kSize);
     }

@@ -1,4 +1,4 @@
-// Training that is killed at any moment and started again ends as if nothing had happened.
+// A training that is killed at any moment and started again ends with the same result as one that was not killed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -24,7 +24,7 @@ class BackupChaosTest : public ::testing::TestWithParam<std::string> {
   std::vector<std::string> Command(const std::string& backup_dir, int save_every, int halt_at = -1) const {
     return {FIT_TASK, GetParam(), backup_dir, StrCat(save_every), StrCat(halt_at)};
   }
-  // The line that a run prints at its end.
+  // Returns the line that a run prints at its end.
   static std::string End(LaunchedProgram& program) {
     EXPECT_EQ(program.Wait(), 0) << program.err();
     const std::string out = program.out();
@@ -49,8 +49,8 @@ class BackupChaosTest : public ::testing::TestWithParam<std::string> {
   std::string folder;
 };
 
-// In the first epoch, in the middle of one, behind the last batch of one; saved after each batch, after several (so
-// that some are done again) and after each epoch.
+// The training is killed in the first epoch, in the middle of an epoch, or after the last batch of one. It is saved
+// after each batch, after several batches (so that some run twice), or after each epoch.
 TEST_P(BackupChaosTest, KilledBetweenBatches) {
   const std::string expected = Undisturbed();
   ASSERT_THAT(expected, HasSubstr("loss"));
@@ -68,7 +68,7 @@ TEST_P(BackupChaosTest, KilledAgainAndAgain) {
   EXPECT_EQ(Run(1), expected);
 }
 
-// Wherever it is, also while a backup is written.
+// The training is killed at any moment, also while it writes a backup.
 TEST_P(BackupChaosTest, KilledInFlight) {
   const std::string expected = Undisturbed();
   for (const int after : {1, 4, 9}) {

@@ -1,5 +1,7 @@
-// Wrong configurations and wrong values: the program ends, with a code that is not 0 and a text that names what is
-// wrong. NaN is no wrong value.
+// Tests of wrong configurations and wrong values: the program ends with an exit code that is not 0, and its text names
+// what is wrong. NaN is not a wrong value.
+//
+// Each test starts one or more processes with the wrong input, waits for their end, and checks exit code and text.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +26,7 @@ class BadInputTest : public ::testing::Test {
 struct Configuration {
   const char* name;
   std::string tf_config;
-  std::vector<std::string> named;  // in the error
+  std::vector<std::string> named;  // these texts are in the error
 };
 
 std::string Cluster(const std::string& jobs, const std::string& task) {
@@ -67,7 +69,7 @@ TEST_F(BadInputTest, APortInUse) {
   LaunchedProgram second({"/usr/bin/env", "TF_CONFIG=" + cluster.TFConfig("ps", 0), ProcessCluster::ChaosTask()[0]});
   EXPECT_EQ(second.Wait(), 1);
   EXPECT_THAT(second.err(), AllOf(HasSubstr("chaos_task: Unavailable"), HasSubstr("in use"),
-                                  HasSubstr(cluster.address("ps", 0).substr(10))));  // the port
+                                  HasSubstr(cluster.address("ps", 0).substr(10))));  // the text of the port
 }
 
 TEST_F(BadInputTest, APeersHostThatDoesNotResolve) {
@@ -94,7 +96,7 @@ TEST_F(BadInputTest, AnotherTokenIsRefusedAndDisturbsNobody) {
   EXPECT_EQ(cluster.CountLines("worker", 0, "failed"), 0);
 }
 
-// The tasks of another cluster at the addresses of this one.
+// Other tasks, of another cluster, run at the addresses of this cluster.
 TEST_F(BadInputTest, AnotherTaskAtTheAddress) {
   ProcessCluster cluster({{"ps", 2}, {"worker", 1}});
   cluster.StartAll({"--orphan_ms=0"});
@@ -127,8 +129,8 @@ TEST_F(BadInputTest, ValuesThatDoNotFit) {
   }
 }
 
-// As in TensorFlow a feed may hold NaN, and steps that carry it succeed. A graph that does not want it has an Assert,
-// which names the value and the device.
+// As in TensorFlow, a feed may hold NaN, and steps with it succeed. A graph that does not allow NaN has an Assert. Its
+// error names the value and the device.
 TEST_F(BadInputTest, NaNFeedsAreLegalUnlessTheGraphAssertsOtherwise) {
   ProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   cluster.StartAll({"--x=nan", "--pause_ms=2", "--steps=0"});

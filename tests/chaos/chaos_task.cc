@@ -1,18 +1,22 @@
-// A task of a cluster under test; TF_CONFIG says which. A ps serves. A worker trains a CountingModel and prints
+// A task of a cluster under test. TF_CONFIG says which task it is. A ps serves. A worker trains a CountingModel and
+// prints
 //
 //   serving TARGET pid PID
 //   ready                         when the session is there and the model has its values
 //   started N                     before its N-th step, with --say_starts=1
-//   acked N G                     after its N-th acknowledged step; the step's loss was fetched, G = global_step or -1
+//   acked N G                     after its N-th acknowledged step; the loss was fetched, G = global_step or -1
 //   failed MS CODE: MESSAGE       for a step (or session) that failed, MS ms after it was started
 //   end N
 //
-// Exit code 0, or 1 after an error, which is on stderr as `chaos_task: CODE: MESSAGE`. Flags, all as --name=value:
+// The exit code is 0, or 1 after an error, which is printed to stderr as `chaos_task: CODE: MESSAGE`. The flags have
+// the form --name=value:
 //   --steps (0: no end)  --pause_ms (between steps)  --variables --size (of the model)  --logdir  --save_secs
 //   --silence_ms --heartbeat_ms --orphan_ms --bind --share_memory (of the server)  --connect_secs --timeout_ms (of the
 //   session)
-//   --recover=1: a failed step is followed by a new session, for ever  --read_step=1: fetch global_step after each step
-//   --x (value that is fed, 1)  --x_size (of what is fed)  --feed=0: nothing is fed  --say_starts=1: prints `started`
+//   --recover=1: after a failed step a new session is opened, for ever  --read_step=1: fetch global_step after each
+//   step
+//   --x (value that is fed, 1)  --x_size (elements of the feed)  --feed=0: feed nothing  --say_starts=1: print
+//   `started`
 //   --serve=1: a worker that only serves
 #include <unistd.h>
 
@@ -85,7 +89,7 @@ class Worker {
         if (flags_.Integer("recover", 0) == 0) throw;
         session = nullptr;
         own.reset();
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the trainer's pace, nothing is waited for
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));  // sets the rate of steps; it waits for nothing
       }
       std::this_thread::sleep_for(flags_.Ms("pause_ms", 0));
     }

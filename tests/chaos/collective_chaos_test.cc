@@ -1,5 +1,7 @@
-// Members of a group that reduce in every step are killed, frozen, started late or bring something else: every other
-// one gets an error in time that names the member, the collective and the step.
+// Members of a group reduce in every step. A member is killed, frozen, started late, or calls another collective. Every
+// other member then gets an error in time, which names the member, the collective and the step.
+//
+// Each test starts the processes of collective_task.cc, causes a fault, and checks the lines that the others print.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,11 +21,11 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr int kWorkers = 3;
-// The others know of a fault after this time: a killed member's connections close at once, a frozen one's after the
-// silence limit of 4.5 s.
+// The others notice a fault within this time. The connections of a killed member close at once. A frozen member is lost
+// after the silence limit of 4.5 s.
 constexpr int kLimitMs = 5000;
 
-// Vectors of one message, and of many.
+// A case has vectors of one message, or of many.
 struct Case {
   int64_t count;
   bool gloo = false;
@@ -53,7 +55,7 @@ class CollectiveChaos : public ::testing::TestWithParam<Case> {
     for (int w = 0; w < kWorkers; ++w) ASSERT_TRUE(cluster_.WaitForLines("worker", w, "acked", steps)) << Said();
   }
   std::string Said() { return cluster_.Describe(); }
-  // What a worker said of the step that failed; its time is checked.
+  // Returns the worker's text about the step that failed. Checks its time.
   std::string Failure(int worker) {
     EXPECT_TRUE(cluster_.WaitForLines("worker", worker, "failed", 1)) << Said();
     std::istringstream line(cluster_.LastLine("worker", worker, "failed"));
@@ -80,7 +82,7 @@ TEST_P(CollectiveChaos, AMemberThatIsKilled) {
     cluster_.Kill("worker", victim);
     for (int w = 0; w < kWorkers; ++w) {
       if (w == victim) continue;
-      // A call that comes after the failure has no round any more.
+      // A call that begins after the failure has no round.
       const auto has_round = AnyOf(HasSubstr("round "), Not(HasSubstr(" failed at rank ")));
       EXPECT_THAT(Failure(w), AllOf(HasSubstr("Unavailable"), NamesMember(victim), NamesCollective(), has_round))
           << Said();
@@ -125,7 +127,7 @@ TEST_P(CollectiveChaos, AMemberThatBringsAnotherShape) {
         << Said();
     const int acked = cluster_.CountLines("worker", w, "acked");
     EXPECT_LE(acked, 7) << Said();
-    EXPECT_GE(acked, w == 1 ? 7 : 6) << Said();  // a slow one may still have been in the round before
+    EXPECT_GE(acked, w == 1 ? 7 : 6) << Said();  // a slow worker may still have been in the round before
   }
 }
 
@@ -150,7 +152,7 @@ TEST_P(CollectiveChaos, AMemberThatStartsLateIsWaitedFor) {
   for (int w = 0; w < kWorkers; ++w) EXPECT_EQ(cluster_.CountLines("worker", w, "failed"), 0) << Said();
 }
 
-// It has lost what the group knew; the others do not go on with it as if nothing had happened.
+// The restarted member has lost the state of the group. The others do not go on with it.
 TEST_P(CollectiveChaos, AMemberThatIsRestartedIsTold) {
   cluster_.StartAll(Flags());
   ExpectProgress(5);
@@ -160,8 +162,8 @@ TEST_P(CollectiveChaos, AMemberThatIsRestartedIsTold) {
   EXPECT_THAT(Failure(2), AllOf(NamesMember(2), HasSubstr("group 1, generation 1"))) << Said();
 }
 
-// Two hosts of two processes each, by what these say of themselves, with `devices` members each: the sums are right,
-// and that the hosts are known shows in the name of the algorithm.
+// There are two hosts of two processes each, by the names that the processes give, with `devices` members in each
+// process. The sums are right. The name of the algorithm shows that the hosts are known.
 class CollectiveHosts : public ::testing::TestWithParam<int> {};
 
 TEST_P(CollectiveHosts, ProcessesOfTwoHostsReduceByTheHierarchy) {

@@ -1,5 +1,5 @@
-// Members of a group under test; TF_CONFIG says which worker. Its own graph and session reduce two vectors of ones in
-// each step, a large and a small one, at each of its devices with those of all workers, and it prints
+// Members of a group under test. TF_CONFIG says which worker this process is. Each step of its graph reduces two
+// vectors of ones, a large one and a small one, at each of its devices, with those of all workers. It prints
 //
 //   serving TARGET pid PID
 //   ready                      before the first step
@@ -7,11 +7,12 @@
 //   failed MS CODE: MESSAGE    for the step that failed, MS ms after it was started; then it waits to be ended
 //   end N
 //
-// Flags, all as --name=value: --steps (0: no end)  --count (elements of the large vector)  --pause_ms (between steps)
+// The flags have the form --name=value:
+//   --steps (0: no end)  --count (elements of the large vector)  --pause_ms (between steps)
 //   --odd_step (in this step the large vector has one element more)  --silence_ms  --timeout_ms (of a collective)
 //   --large_only (1: this worker's graph lacks the small vector)
-//   --gloo (1: by Gloo)  --devices (of each worker)  --host (the program joins the group, as on this host; 0: the
-//   graph's ops do, on the machine's)
+//   --gloo (1: use Gloo)  --devices (of each worker)
+//   --host (the program joins the group, as on this host; 0: the ops of the graph join it, on the real host)
 #include <unistd.h>
 
 #include <chrono>
@@ -148,10 +149,10 @@ void Run(const Flags& flags) {
       const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
       std::printf("failed %ld %s\n", static_cast<long>(took.count()),
                   Status::FromCurrentException().ToString().c_str());
-      pause();  // so that nobody else ends because this process does
+      pause();  // so that the end of this process does not end the others
     }
     std::printf("acked %ld\n", static_cast<long>(step));
-    std::this_thread::sleep_for(std::chrono::milliseconds(Get(flags, "pause_ms", 0)));  // the trainer's pace
+    std::this_thread::sleep_for(std::chrono::milliseconds(Get(flags, "pause_ms", 0)));  // sets the rate of steps
   }
   std::printf("end %ld\n", static_cast<long>(steps));
 }

@@ -1,5 +1,5 @@
-// CountingModel: a training graph whose variables count the steps that were applied to them, so that a test can tell
-// from outside what became of each step.
+// CountingModel: a training graph whose variables count the steps that were applied to them. So a test can see from
+// outside what happened to each step.
 //
 //   w_i: [size] f32 on a parameter server, 0 at first; loss = sum_i sum(w_i * x), so that d loss / d w_i = x;
 //   one step with x = 1: w_i -= kLearningRate, then global_step += 1.
@@ -16,12 +16,12 @@ namespace cohort::testing {
 inline constexpr float kLearningRate = 0.5f;  // a power of two: sums of it are exact
 
 struct CountingModel {
-  // Built as worker `worker` of the cluster builds it.
+  // Builds the graph as worker `worker` of the cluster builds it.
   CountingModel(const ClusterSpec& cluster, int worker, int variables, int64_t size);
 
   Tensor Ones() const;
-  // How many steps have been applied to a variable with this value. Throws InternalError where its elements differ or
-  // are no whole number of steps.
+  // Returns the number of steps that were applied to a variable with this value. Throws InternalError if its elements
+  // differ, or if they are not a whole number of steps.
   static int64_t Applied(const Tensor& value);
 
   Graph graph;

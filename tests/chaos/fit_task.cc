@@ -1,10 +1,9 @@
-// A training that is backed up and taken up again: backup_chaos_test kills it and starts it anew. With TF_CONFIG it is
-// that of one of several workers.
+// A training with backups. backup_chaos_test kills it and starts it again. With TF_CONFIG it is one of several workers.
 //   fit_task DATA BACKUP_DIR SAVE_EVERY [HALT_AT]
-// DATA: "tensors" (shuffled anew each epoch), "dataset" (an endless one, cut into epochs), "files" (shuffled in a
-// buffer behind a map), or a folder of CSV files that the workers share. Prints "batch N" after each batch, counted in
-// this process, and "end WEIGHTS LOGS" where all is done. HALT_AT: after so many batches it prints "halted" and stands
-// still until it is killed.
+// DATA is "tensors" (shuffled again in each epoch), "dataset" (endless, cut into epochs), "files" (shuffled in a buffer
+// after a map), or a folder of CSV files that the workers share. The program prints "batch N" after each batch, counted
+// in this process, and "end WEIGHTS LOGS" at the end. After HALT_AT batches it prints "halted", and waits until it is
+// killed.
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,7 +36,7 @@ Tensor Waves(const Shape& shape, float scale) {
   return tensor;
 }
 
-// Six numbers and a target in each line.
+// Each line has six numbers and a target.
 data::Dataset Rows(const std::string& folder) {
   std::vector<std::string> files;
   for (const auto& file : std::filesystem::directory_iterator(folder)) files.push_back(file.path().string());
@@ -60,7 +59,7 @@ keras::ModelData Data(const std::string& kind) {
   return dataset.Map(halve).Filter([](const std::vector<Tensor>&) { return true; }).Shuffle(10, 3).Batch(kBatch);
 }
 
-// Null: this process trains alone.
+// Returns null if this process trains alone.
 distribute::StrategyPtr StrategyHere() {
   if (std::getenv("TF_CONFIG") == nullptr) return nullptr;
   ServerOptions server;
@@ -85,7 +84,7 @@ void Fit(const std::string& kind, const std::string& backup_dir, int64_t save_ev
     std::cout << "batch " << ++batches << std::endl;
     if (batches != halt_at) return;
     std::cout << "halted" << std::endl;
-    alarm(120);  // a test that dies does not leave it
+    alarm(120);  // ends this process if the test has died
     while (true) pause();
   }}));
   const keras::History history = model.Fit(Data(kind), options);

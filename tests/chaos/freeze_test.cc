@@ -1,6 +1,6 @@
-// SIGSTOP of each kind of task: a process that is there and does nothing. Who needs it hears so within the silence
-// limit; when it goes on it learns that it was given up, nothing is applied twice, and training goes on in new
-// sessions.
+// Tests that freeze each kind of task with SIGSTOP. A frozen process exists and does nothing. A task that needs it gets
+// an error within the silence limit. When the frozen task goes on, it learns that it was given up. Nothing is applied
+// twice, and training goes on in new sessions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,8 +32,8 @@ class FreezeTest : public ::testing::Test {
   void SetUp() override { UseTestToken(); }
 };
 
-// The closed form of a killed asynchronous training: every acknowledged step is in every variable, and beyond these
-// only steps that failed at their worker, or that it had no time to acknowledge, may be.
+// Checks the variables after an asynchronous training that was killed. Every acknowledged step is in every variable.
+// There may be further steps, but only those that failed at their worker, or that it had no time to acknowledge.
 void ExpectEveryStepOnce(ProcessCluster& cluster, int variables = 4, int64_t size = 4) {
   int64_t acknowledged = 0;
   int64_t failed = 0;
@@ -62,7 +62,7 @@ TEST_F(FreezeTest, AParameterServer) {
                 AllOf(HasSubstr("Unavailable"), HasSubstr("/job:ps/replica:0/task:1"),
                       HasSubstr(cluster.address("ps", 1)), HasSubstr("no byte for ")));
   }
-  // While it is frozen new sessions name it too: they find the lost connection, or get no answer to a new one.
+  // While it is frozen, new sessions name it, too. They find the lost connection, or a new connection gets no answer.
   ASSERT_TRUE(cluster.WaitForLines("worker", 0, "failed", 2)) << cluster.Describe();
   EXPECT_THAT(cluster.LastLine("worker", 0, "failed"),
               AllOf(AnyOf(HasSubstr("Unavailable"), HasSubstr("DeadlineExceeded")),
@@ -76,14 +76,14 @@ TEST_F(FreezeTest, AParameterServer) {
   ExpectEveryStepOnce(cluster);
 }
 
-// `frozen` stands still until ps/0 has given up its lease; the other worker goes on meanwhile.
+// `frozen` is frozen until ps/0 has given up its lease. The other worker goes on meanwhile.
 void FreezeAWorker(int frozen, int64_t size) {
   const int other = 1 - frozen;
   ProcessCluster cluster({{"ps", 1}, {"worker", 2}});
   ServerOptions options;
   options.silence_limit = kSilence;
   options.heartbeat_interval = std::chrono::milliseconds(200);
-  Server ps(cluster.spec(), "ps", 0, options);  // in this process, where we can look into it
+  Server ps(cluster.spec(), "ps", 0, options);  // in this process, so that the test can see its state
   const auto node = ServerDirectory::Global().Find(ps.Target());
   cluster.StartAll(With(kTraining, {"--size=" + std::to_string(size)}));
   for (int w = 0; w < 2; ++w) ASSERT_TRUE(cluster.WaitForLines("worker", w, "acked", 10)) << cluster.Describe();
@@ -139,7 +139,7 @@ TEST_F(FreezeTest, AShortPauseIsNoFailure) {
   }
 }
 
-// A step that has a deadline ends by it, long before the silence limit.
+// A step with a deadline ends at its deadline, long before the silence limit.
 TEST_F(FreezeTest, AStepsOwnDeadlineComesFirst) {
   ProcessCluster cluster({{"ps", 2}, {"worker", 1}});
   cluster.StartAll({"--pause_ms=5", "--timeout_ms=700"});

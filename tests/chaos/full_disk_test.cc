@@ -1,5 +1,5 @@
-// A disk that is full when the chief saves: the program ends with an error that names the disk. The test mounts a small
-// disk of its own; it is skipped if this user may not do that.
+// A disk is full when the chief saves. The program then ends with an error that names the disk. The test mounts a small
+// disk of its own. It is skipped if this user may not mount a disk.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -25,7 +25,7 @@ TEST(FullDiskTest, TheChiefNamesTheFolderItCannotWrite) {
   ProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   cluster.Start("ps", 0, {"--orphan_ms=300"});
   const int spaces = geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER;
-  // 3.2 MB of variables, a disk of 2 MB that only this task sees.
+  // The variables have 3.2 MB, and the disk has 2 MB. Only this task sees the disk.
   cluster.Start("worker", 0, {"--size=200000", "--logdir=" + folder, "--save_secs=0.1", "--pause_ms=5"},
                 {.in_child = [&] {
                   if (unshare(spaces) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||

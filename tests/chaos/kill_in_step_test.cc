@@ -1,6 +1,6 @@
-// kill -9 of a worker and of the chief inside a step: the parameter servers are frozen first, so that the step has
-// begun and cannot end, and thawed when the process is dead. What it had begun is applied as a whole or not at all, the
-// other worker goes on, and a new run goes on from the newest intact checkpoint.
+// Tests that kill a worker or the chief inside a step. The parameter servers are frozen first, so that the step has
+// begun and cannot end. They go on when the process is dead. The step is applied as a whole or not at all. The other
+// worker goes on. A new run starts from the newest intact checkpoint.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -21,8 +21,8 @@ using ::testing::HasSubstr;
 
 constexpr int kVariables = 4;
 
-// `size`: elements of each variable. The large ones travel in chunks on the bulk streams: a frozen server has a part of
-// them.
+// The parameter is the number of elements of each variable. The large variables travel in chunks on the bulk streams,
+// so a frozen server has received a part of them.
 class KillInStepTest : public ::testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override {
@@ -41,10 +41,11 @@ class KillInStepTest : public ::testing::TestWithParam<int64_t> {
     const int before = cluster_->CountLines("worker", worker, "acked");
     ASSERT_TRUE(cluster_->WaitForLines("worker", worker, "acked", before + more)) << cluster_->Describe();
   }
-  // Kills `worker` between the beginning and the end of one of its steps. Its life's steps are counted.
+  // Kills `worker` between the beginning and the end of one of its steps. Adds the steps of the killed process to the
+  // counts.
   void KillInAStep(int worker) {
     for (int p = 0; p < 2; ++p) cluster_->Freeze("ps", p);
-    // What the servers had sent before arrives, and the next step begins; no other can end from here on.
+    // The bytes that the servers have sent before arrive, and the next step begins. No other step can end from here on.
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     CountAndKill(worker);
     EXPECT_TRUE(in_a_step_) << cluster_->Describe();
@@ -58,13 +59,13 @@ class KillInStepTest : public ::testing::TestWithParam<int64_t> {
     if (in_a_step_) ++begun_;
     EXPECT_EQ(cluster_->CountLines("worker", worker, "failed"), 0) << cluster_->Describe();
   }
-  // Of all workers' lives, when none is left: every acknowledged step is in every variable once, and of those that were
-  // begun each is on each server as a whole or not at all.
+  // Checks the steps of all worker processes, when none of them runs. Every acknowledged step is in every variable
+  // once. Every step that was begun is on each server as a whole or not at all.
   void ExpectWholeSteps() const {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kPatience);
     ModelState state;
-    do {  // what had begun when its session ended may still be under way; a half would stay a half
-      state = ReadModel(cluster_->spec(), kVariables, GetParam());  // throws for half a variable
+    do {  // a step that had begun when its session ended may still be under way
+      state = ReadModel(cluster_->spec(), kVariables, GetParam());  // throws if a variable has only a part of an update
     } while ((state.applied[0] != state.applied[2] || state.applied[1] != state.applied[3]) &&
              std::chrono::steady_clock::now() < deadline);
     EXPECT_EQ(state.applied[0], state.applied[2]);  // ps/1
@@ -77,7 +78,7 @@ class KillInStepTest : public ::testing::TestWithParam<int64_t> {
     EXPECT_GE(state.global_step, acknowledged_);
   }
 
-  // In a cluster of new processes on the same folder.
+  // Starts a cluster of new processes on the same folder, and returns its first step.
   int64_t FirstStepOfANewRun() {
     cluster_ = std::make_unique<ProcessCluster>(std::map<std::string, int>{{"ps", 2}, {"worker", 1}});
     cluster_->StartAll({StrCat("--size=", GetParam()), "--logdir=" + folder_, "--steps=1", "--read_step=1"});
@@ -90,7 +91,7 @@ class KillInStepTest : public ::testing::TestWithParam<int64_t> {
   std::unique_ptr<ProcessCluster> cluster_;
   Arguments training_;
   int64_t acknowledged_ = 0, begun_ = 0;  // steps of workers that are dead
-  bool in_a_step_ = false;                // the last one that was killed
+  bool in_a_step_ = false;                // whether the worker that was killed last was inside a step
 };
 
 INSTANTIATE_TEST_SUITE_P(Sizes, KillInStepTest, ::testing::Values(4, 500'000),
@@ -110,7 +111,7 @@ TEST_P(KillInStepTest, AWorker) {
 
 TEST_P(KillInStepTest, TheChief) {
   KillInAStep(0);
-  AwaitSteps(1, 10);  // it has nothing to do with the chief
+  AwaitSteps(1, 10);  // this worker does not depend on the chief
   CountAndKill(1);
   ExpectWholeSteps();
   const std::string newest = LatestCheckpoint(folder_);

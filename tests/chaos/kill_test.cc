@@ -1,4 +1,5 @@
-// kill -9 of each kind of task in the middle of training: who is told what, who goes on, who ends.
+// Tests that kill each kind of task in the middle of training. They check which tasks get an error, which go on, and
+// which end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +18,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Silence is out of the question as what ends a step here: only the closed connection is left.
+// The silence limit cannot end a step here. Only the closed connection can.
 const char* const kNeverSilent = "--silence_ms=600000";
 
 class KillTest : public ::testing::Test {
@@ -25,18 +26,18 @@ class KillTest : public ::testing::Test {
   void SetUp() override { UseTestToken(); }
 };
 
-// What a worker says of a dead task.
+// Matches the text of a worker about a dead task.
 auto Names(const ProcessCluster& cluster, const std::string& job, int index) {
   return AllOf(HasSubstr("Unavailable"), HasSubstr(ProcessCluster::FullName(job, index)),
                HasSubstr(cluster.address(job, index)));
 }
 
-// `size`: elements of each variable; the larger ones travel in chunks on the bulk streams.
+// `size` is the number of elements of each variable. The larger variables travel in chunks on the bulk streams.
 void KillAParameterServerInAStep(int64_t size) {
   ProcessCluster cluster({{"ps", 2}, {"worker", 2}});
   cluster.StartAll({kNeverSilent, "--orphan_ms=500", "--pause_ms=2", "--size=" + std::to_string(size)});
   for (int w = 0; w < 2; ++w) ASSERT_TRUE(cluster.WaitForLines("worker", w, "acked", 10)) << cluster.Describe();
-  // Both workers' next steps get stuck in the frozen task: they are in the middle of a step when it is killed.
+  // The next steps of both workers wait for the frozen task. So they are in the middle of a step when it is killed.
   cluster.Freeze("ps", 1);
   cluster.Kill("ps", 1);
   for (int w = 0; w < 2; ++w) {
@@ -66,9 +67,9 @@ TEST_F(KillTest, AWorkerIsNothingToTheOthers) {
   }
 }
 
-// After one worker has stopped, the other goes on and none of its steps fails. Its rate is not measured exactly: a rate
-// below half of the one before, in three windows in a row, means that the other waits for the stopped one, and not that
-// the machine is busy.
+// After one worker has stopped, the other goes on, and none of its steps fails. Its rate is not measured exactly. If
+// its rate is below half of the rate before in three windows in a row, the test fails: a busy machine alone does not do
+// that.
 void StopAWorker(const std::function<void(ProcessCluster&)>& stop) {
   constexpr auto kWindow = std::chrono::milliseconds(1500);
   ProcessCluster cluster({{"ps", 1}, {"worker", 2}});
@@ -129,7 +130,7 @@ TEST_F(KillTest, TheChief) {
     EXPECT_THAT(cluster.task("ps", p).err(), AllOf(HasSubstr("chaos_task: Unavailable"), HasSubstr("orphan timeout"),
                                                    HasSubstr("/job:worker/replica:0/task:0")));
   }
-  // The other worker had nothing to do with the chief; it ends with the parameter servers.
+  // The other worker does not depend on the chief. It ends with the parameter servers.
   EXPECT_EQ(cluster.task("worker", 1).Wait(), 1) << cluster.Describe();
   EXPECT_THAT(cluster.LastLine("worker", 1, "failed"), AllOf(HasSubstr("Unavailable"), HasSubstr("/job:ps/")));
 }
@@ -139,10 +140,10 @@ TEST_F(KillTest, TheChiefBeforeItHasInitialized) {
   cluster.Start("ps", 0, {"--orphan_ms=500"});
   cluster.Start("worker", 1);
   ASSERT_TRUE(cluster.task("worker", 1).WaitForText("Waiting for model to be ready")) << cluster.Describe();
-  cluster.Start("worker", 0, {"--serve=1"});  // is there, and never initializes
+  cluster.Start("worker", 0, {"--serve=1"});  // this chief never initializes the variables
   ASSERT_TRUE(cluster.task("worker", 0).WaitForText("serving"));
   cluster.Kill("worker", 0);
-  // The other worker waits for 60 s of orphan timeout, or until the chief is back.
+  // The other worker waits for the orphan timeout of 60 s, or until the chief is back.
   EXPECT_EQ(cluster.CountLines("worker", 1, "failed"), 0);
   cluster.Start("worker", 0, {"--steps=20"});
   EXPECT_TRUE(cluster.WaitForLines("worker", 1, "acked", 5)) << cluster.Describe();

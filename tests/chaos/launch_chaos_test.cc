@@ -1,4 +1,4 @@
-// `cohort launch` of a real training program whose tasks are killed from outside.
+// `cohort launch` runs a real training program, and the test kills its tasks from outside.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -44,7 +44,8 @@ class LaunchChaosTest : public ::testing::Test {
     program_ = std::make_unique<LaunchedProgram>(command);
   }
 
-  // Processes of this launch, found by the token in their environment; of one task, where a job is given.
+  // Returns the processes of this launch, which it finds by the token in their environment. If `job` is given, returns
+  // only those of this task.
   std::vector<pid_t> Processes(const std::string& job = "", int index = 0) const {
     std::vector<pid_t> found;
     const std::string task = StrCat("\"task\":{\"type\":\"", job, "\",\"index\":", index, "}");
@@ -79,7 +80,7 @@ TEST_P(LaunchKillTest, TheFirstFailureIsNamedAndEverythingEnds) {
   EXPECT_THAT(program_->err(), ContainsRegex(StrCat("cohort launch: ", job, "/", index,
                                                     " \\(pid [0-9]+\\) was killed by signal 9 \\(Killed\\)")));
   EXPECT_TRUE(Processes().empty());
-  if (std::string(job) == "ps") {  // both workers say for themselves why they ended
+  if (std::string(job) == "ps") {  // each worker says why it ended
     for (int w = 0; w < 2; ++w) {
       EXPECT_THAT(program_->err(),
                   ContainsRegex(StrCat("\\[worker/", w, "\\] .*Unavailable.*/job:ps/replica:0/task:", index)));
@@ -101,7 +102,7 @@ TEST_F(LaunchChaosTest, AWorkerIsStartedAgainAndTrainingGoesOn) {
   EXPECT_TRUE(Processes().empty());
 }
 
-// The variables of the killed server are lost; the workers fail, are started again and restore the checkpoint.
+// The variables of the killed server are lost. The workers fail, are started again, and restore the checkpoint.
 TEST_F(LaunchChaosTest, AParameterServerIsStartedAgainAndTrainingGoesOnFromTheCheckpoint) {
   Launch({"--restart=2"}, {"--max_steps=6000", "--save_model_secs=0.2"});
   for (int lines = 1; LatestCheckpoint(folder_).empty(); ++lines) {

@@ -1,4 +1,5 @@
-// The link between a worker and a parameter server is slow, or cut, or carries bytes that nobody understands.
+// Tests in which the link between a worker and a parameter server is slow or cut, or carries bytes that are not a valid
+// message. The link is a TcpProxy between the two processes.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
@@ -28,7 +29,8 @@ class LinkTest : public ::testing::Test {
   void SetUp() override { UseTestToken(); }
 };
 
-// One ps behind a proxy: it listens on its reserved port, and everybody believes that it is where the proxy is.
+// A cluster with one ps behind a proxy. The ps listens on its reserved port. All tasks are told the address of the
+// proxy.
 struct ProxiedCluster {
   explicit ProxiedCluster(int64_t bytes_per_second = 0)
       : cluster({{"ps", 1}, {"worker", 1}}),
@@ -48,7 +50,7 @@ struct ProxiedCluster {
 };
 
 TEST_F(LinkTest, BulkOnASlowLinkDoesNotLookLikeDeath) {
-  // Each step brings 3 MB of gradients and fetches 3 MB: 2 s each way, more than the silence limit.
+  // Each step sends 3 MB of gradients and fetches 3 MB. That takes 2 s each way, which is more than the silence limit.
   ProxiedCluster slow(1'500'000);
   slow.Start(
       {"--share_memory=0", "--silence_ms=1500", "--heartbeat_ms=200", "--variables=2", "--size=375000", "--steps=2"});
@@ -115,7 +117,7 @@ TEST_F(LinkTest, GarbageOnThePortDisturbsNobody) {
       const std::string& bytes = garbage[static_cast<size_t>(i) % std::size(garbage)];
       send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (i % 3 == 0)
-        open.push_back(fd);  // stays, and says nothing more
+        open.push_back(fd);  // stays open and sends nothing more
       else
         close(fd);
     }
@@ -129,7 +131,7 @@ TEST_F(LinkTest, GarbageOnThePortDisturbsNobody) {
   for (const int fd : open) close(fd);
 }
 
-// A stream of one of our methods, held by a hand that does not know what belongs on it.
+// Opens a stream of one of our methods, and sends a frame with wrong contents on it.
 void SendFrame(const std::shared_ptr<grpc::Channel>& channel, const char* method, const grpc::ByteBuffer& frame) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(kPatience));
@@ -139,12 +141,13 @@ void SendFrame(const std::shared_ptr<grpc::Channel>& channel, const char* method
       Factory::Create(channel.get(), rpc, &context));
   stream->Write(frame);
   grpc::ByteBuffer answer;
-  while (stream->Read(&answer)) {  // a refusal, then the end
+  while (stream->Read(&answer)) {  // reads the refusal, then the end
   }
   EXPECT_NE(stream->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << method;
 }
 
-// The same one layer up: gRPC streams of our own methods whose frames are garbage, before and in place of a handshake.
+// As above, one layer higher: gRPC streams of our own methods have garbage in their frames, before the handshake or
+// instead of it.
 TEST_F(LinkTest, GarbageFramesDisturbNobody) {
   ProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   cluster.StartAll({"--pause_ms=2", "--steps=300", "--orphan_ms=0"});

@@ -1,5 +1,5 @@
-// ProcessCluster: a cluster whose tasks are processes of this machine, over real sockets, to be killed, frozen and
-// started again one by one. Whatever becomes of the test, no process outlives it.
+// ProcessCluster: a cluster whose tasks are processes of this machine, which talk over real sockets. A test can kill,
+// freeze and restart each of them. No process outlives the test, however the test ends.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@ using Arguments = std::vector<std::string>;
 
 class ProcessCluster {
  public:
-  // `jobs`: how many tasks of each job. Their ports of 127.0.0.1 are reserved until the end. `program`: path and
-  // arguments of every task. Nothing is started yet.
+  // `jobs` is the number of tasks of each job. Their ports of 127.0.0.1 are reserved until the end. `program` is the
+  // path and the arguments of every task. Starts nothing.
   explicit ProcessCluster(const std::map<std::string, int>& jobs, Arguments program = ChaosTask());
   ~ProcessCluster();
 
@@ -28,37 +28,37 @@ class ProcessCluster {
 
   const ClusterSpec& spec() const { return spec_; }
   const std::string& address(const std::string& job, int index) const { return spec_.task_address(job, index); }
-  // "/job:ps/replica:0/task:1", as errors name it.
+  // Returns "/job:ps/replica:0/task:1", the name in errors.
   static std::string FullName(const std::string& job, int index);
-  // What the task finds in TF_CONFIG.
+  // Returns the TF_CONFIG of the task.
   std::string TFConfig(const std::string& job, int index) const;
-  // Tasks are told another address than the reserved one for `job`/`index`, for instance that of a proxy.
+  // Tells the tasks another address for `job`/`index` than the reserved one, for example that of a proxy.
   void Advertise(const std::string& job, int index, const std::string& address);
 
   struct Surroundings {
     Arguments environment;           // {"NAME=value"}
     std::function<void()> in_child;  // runs between fork and exec
   };
-  // Starts the task's process, with `more` arguments; one that ran before is killed and forgotten.
+  // Starts the task's process, with `more` arguments. If one runs already, kills it first.
   LaunchedProgram& Start(const std::string& job, int index, const Arguments& more = {},
                          const Surroundings& surroundings = {});
   // Starts all tasks that have not been started.
   void StartAll(const Arguments& more = {});
   LaunchedProgram& task(const std::string& job, int index) { return *tasks_.at({job, index}); }
 
-  // SIGKILL; returns when it is dead.
+  // Kills the task. Returns when it is dead.
   void Kill(const std::string& job, int index);
-  // SIGSTOP; returns when it stands still.
+  // Stops the task with SIGSTOP. Returns when it has stopped.
   void Freeze(const std::string& job, int index);
   void Thaw(const std::string& job, int index);
 
-  // Waits until the task has printed `times` lines that begin with `start` ("acked", "failed"). A test that fails here
-  // prints what every task has said.
+  // Waits until the task has printed `times` lines that begin with `start` ("acked", "failed"). Returns false if it has
+  // not done so in time. Then the test prints the output of every task.
   bool WaitForLines(const std::string& job, int index, const std::string& start, int times);
   int CountLines(const std::string& job, int index, const std::string& start);
-  // The last line that begins with `start`, or "".
+  // Returns the last line that begins with `start`, or "".
   std::string LastLine(const std::string& job, int index, const std::string& start);
-  // Everything that the tasks have printed, for a failing test's message.
+  // Returns all output of the tasks, for the message of a failing test.
   std::string Describe();
 
  private:
@@ -69,14 +69,14 @@ class ProcessCluster {
   std::map<Key, std::unique_ptr<LaunchedProgram>> tasks_;
 };
 
-// What a client sees of the CountingModel that a cluster trains: a new session on ps/0 at each call.
+// The state of the CountingModel that a cluster trains, as a client reads it. Each call opens a new session on ps/0.
 struct ModelState {
   int64_t global_step = 0;
   std::vector<int64_t> applied;  // steps applied to each variable
 };
 ModelState ReadModel(const ClusterSpec& spec, int variables = 4, int64_t size = 4);
 
-// Sets COHORT_TOKEN of this process and so of all that it starts; the test's own clients need it too.
+// Sets COHORT_TOKEN of this process, and so of all processes that it starts. The test's own clients need it, too.
 void UseTestToken();
 
 }  // namespace cohort::testing

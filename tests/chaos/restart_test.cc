@@ -1,4 +1,5 @@
-// Tasks that come late, come back, or never come.
+// Tests of tasks that start late, are started again, or never start. They also check that training goes on from an
+// intact checkpoint, whenever a process was killed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -31,16 +32,16 @@ class RestartTest : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // Trains until a checkpoint of step `at_least` or later is there, then kills a ps: everything ends.
+  // Trains until there is a checkpoint of step `at_least` or later. Then kills a ps, so that all tasks end.
   void TrainAndCrash(int64_t at_least);
-  // The step of the first acknowledged step of a new cluster, and what its chief says.
+  // Returns the step of the first acknowledged step of a new cluster. Sets *said to the output of its chief.
   int64_t FirstStepOfANewRun(std::string* said);
 
   std::string folder_;
 };
 
-// The global step that a checkpoint holds; -1 for "". With asynchronous workers it may be a few steps beyond the one in
-// the checkpoint's name, which is read first.
+// Returns the global step in a checkpoint, or -1 for "". With asynchronous workers it may be a few steps more than the
+// step in the checkpoint's name, which is read first.
 int64_t StepOf(const std::string& checkpoint) {
   return checkpoint.empty() ? -1 : BundleReader(checkpoint).Read("global_step").scalar<int64_t>();
 }
@@ -89,7 +90,7 @@ TEST_F(RestartTest, AWorkerJoinsAgain) {
 
 TEST_F(RestartTest, ARestartedParameterServerIsToldApart) {
   ProcessCluster cluster({{"ps", 2}, {"worker", 2}});
-  cluster.StartAll({"--pause_ms=3000"});  // long enough for what follows, so that no step is under way
+  cluster.StartAll({"--pause_ms=3000"});  // no step is under way during the rest of the test
   for (int w = 0; w < 2; ++w) ASSERT_TRUE(cluster.WaitForLines("worker", w, "acked", 1)) << cluster.Describe();
   cluster.Kill("ps", 1);
   cluster.Start("ps", 1);
@@ -131,7 +132,7 @@ TEST_F(RestartTest, ADamagedCheckpointIsPassedOver) {
   EXPECT_THAT(said, AllOf(HasSubstr(newest), HasSubstr(before)));
 }
 
-// Steps of two workers whose updates come in several messages, and a cut of the variables every few of them: neither
+// The updates of two workers come in several messages, and every few of them a cut of the variables is saved. Neither
 // waits for the other for ever.
 TEST_F(RestartTest, TrainingGoesOnWhileItSaves) {
   constexpr int kSteps = 4000;
@@ -142,21 +143,22 @@ TEST_F(RestartTest, TrainingGoesOnWhileItSaves) {
     EXPECT_EQ(cluster.CountLines("worker", w, "acked"), kSteps);
   }
   for (int p = 0; p < 2; ++p) EXPECT_EQ(cluster.task("ps", p).Wait(), 0) << cluster.Describe();
-  EXPECT_GE(StepOf(LatestCheckpoint(folder_)), kSteps);  // the chief's last one; the other may have gone on
+  EXPECT_GE(StepOf(LatestCheckpoint(folder_)),
+            kSteps);  // the chief's last checkpoint; the other worker may have gone on
 }
 
-// kill -9 of the chief at any moment of a save, over and over: whatever lies in the folder then, a new run finds a
-// checkpoint that is whole and goes on from it, and no run falls back behind an earlier one.
+// Kills the chief again and again, at any moment of a save. Whatever is in the folder then, a new run finds a complete
+// checkpoint and goes on from it. No run goes back to a step before an earlier checkpoint.
 TEST_F(RestartTest, AChiefThatDiesWhileItSavesLeavesAnIntactCheckpoint) {
   std::mt19937 random(20240608);
   int64_t reached = 0;
   for (int round = 0; round < 8; ++round) {
     ProcessCluster cluster({{"ps", 1}, {"worker", 1}});
     cluster.Start("ps", 0, {"--orphan_ms=200", "--size=100000"});
-    // Saves as fast as it can: most of its time it is in the middle of one.
+    // The chief saves as fast as it can, so that it is in the middle of a save most of the time.
     cluster.Start("worker", 0, {"--size=100000", "--read_step=1", "--save_secs=0.001", "--logdir=" + folder_});
     ASSERT_TRUE(cluster.WaitForLines("worker", 0, "acked", 20)) << cluster.Describe();
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 100000));  // any moment will do
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 100000));  // any moment is good
     cluster.Kill("worker", 0);
     EXPECT_EQ(cluster.task("ps", 0).Wait(), 1) << cluster.Describe();
     const std::string out = cluster.task("worker", 0).out();
@@ -172,7 +174,7 @@ TEST_F(RestartTest, AWorkerWaitsForALateParameterServer) {
   cluster.Start("worker", 0, {"--steps=20"});
   cluster.Start("ps", 0);
   ASSERT_TRUE(cluster.task("worker", 0).WaitForText("serving"));
-  std::this_thread::sleep_for(std::chrono::seconds(3));  // that is how late it is
+  std::this_thread::sleep_for(std::chrono::seconds(3));  // the task is so late
   EXPECT_EQ(cluster.CountLines("worker", 0, "ready"), 0);
   cluster.Start("ps", 1);
   EXPECT_EQ(cluster.task("worker", 0).Wait(), 0) << cluster.Describe();

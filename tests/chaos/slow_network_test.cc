@@ -1,5 +1,5 @@
-// A cluster of processes in a network of their own, whose one link is as slow as `tc tbf` makes it: heartbeats stand in
-// the same queue as everything else.
+// A cluster of processes runs in its own network, whose only link is made slow by `tc tbf`. Heartbeats wait in the same
+// queue as all other bytes.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,8 +21,8 @@ void WriteTo(const char* path, const std::string& text) {
   close(fd);
 }
 
-// Moves this thread, and so every process that it starts, into a network without any link but loopback. False where the
-// user may not.
+// Moves this thread, and so every process that it starts, into a network with only loopback. Returns false if the user
+// may not do this.
 bool EnterOwnNetwork() {
   const uid_t user = geteuid();
   const gid_t group = getegid();
@@ -47,7 +47,7 @@ TEST(SlowNetworkTest, BulkDoesNotMakeALivePeerLookDead) {
       Do("tc qdisc add dev lo root tbf rate 12mbit burst 128kb latency 400ms") != 0) {
     GTEST_SKIP() << "this user may not make a network with a slow link";
   }
-  // A step carries 3 MB there and 3 MB back: 4 s of this link, more than twice the silence limit.
+  // A step sends 3 MB and fetches 3 MB. That takes 4 s on this link, which is more than twice the silence limit.
   constexpr int kSteps = 2;
   ProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   cluster.StartAll({"--share_memory=0", "--silence_ms=1500", "--heartbeat_ms=200", "--variables=2", "--size=375000",

@@ -1,4 +1,5 @@
-// Workers that train together are killed at any moment, and all are started again: they end as if nothing had happened.
+// Workers that train together are killed at any moment, and all are started again. They end with the same result as
+// workers that were not killed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@ class StrategyBackupChaos : public ::testing::TestWithParam<std::string> {
     folder_ = StrCat(::testing::TempDir(), "cohort_strategy_backup_", getpid(), "_", GetParam());
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_ + "/rows");
-    // Workers share these unequally: some have no examples where others still have some.
+    // The workers get unequal parts: some have no examples left while others still have some.
     int line = 0;
     for (int file = 0; file < 5; ++file) {
       std::ofstream out(StrCat(folder_, "/rows/", file, ".csv"));
@@ -42,7 +43,7 @@ class StrategyBackupChaos : public ::testing::TestWithParam<std::string> {
     const std::string data = GetParam() == "csv" ? folder_ + "/rows" : GetParam();
     return {data, backup_dir, StrCat(save_every), StrCat(halt_at)};
   }
-  // Starts all workers. What they print at their end; the same for each.
+  // Starts all workers. Returns the line that they print at their end, which is the same for each.
   std::string Run(const std::string& backup_dir, int save_every) {
     for (int w = 0; w < kWorkers; ++w) cluster_.Start("worker", w, Command(backup_dir, save_every));
     std::string end;
@@ -66,7 +67,7 @@ class StrategyBackupChaos : public ::testing::TestWithParam<std::string> {
       EXPECT_THAT(cluster_.task("worker", w).err(), HasSubstr(ProcessCluster::FullName("worker", victim)));
     }
   }
-  // The worker is killed behind so many batches; the others wait for it in the next one.
+  // The worker is killed after `batch` batches. The others wait for it in the next batch.
   void KillAt(int victim, int save_every, int batch) {
     for (int w = 0; w < kWorkers; ++w) {
       cluster_.Start("worker", w, Command(Backups(), save_every, w == victim ? batch : -1));
@@ -80,7 +81,7 @@ class StrategyBackupChaos : public ::testing::TestWithParam<std::string> {
   ProcessCluster cluster_{{{"worker", kWorkers}}, {FIT_TASK}};
 };
 
-// Saved after each batch, after several (so that some are done again), after each epoch.
+// The training is saved after each batch, after several batches (so that some run twice), or after each epoch.
 TEST_P(StrategyBackupChaos, AnyWorkerIsKilledBetweenBatches) {
   const std::string expected = Undisturbed();
   struct Case {
@@ -95,7 +96,8 @@ TEST_P(StrategyBackupChaos, AnyWorkerIsKilledBetweenBatches) {
   }
 }
 
-// Wherever it is: the chief perhaps while it writes, others while they tell it where they are. Again and again.
+// The workers are killed at any moment, several times: the chief perhaps while it writes, and others while they send it
+// their positions.
 TEST_P(StrategyBackupChaos, KilledInFlight) {
   const std::string expected = Undisturbed();
   int after = 0;

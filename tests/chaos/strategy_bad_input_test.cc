@@ -1,5 +1,6 @@
-// One of several workers is given what cannot be trained on: every worker ends in time with an error that names it and
-// the cause, whether the one that fails stays or goes. What is odd but no mistake ends alike at all.
+// One of several workers gets data on which it cannot train. Every worker ends in time, with an error that names that
+// worker and the cause. This holds whether the process of the failing worker ends or stays. Data that are unusual but
+// not wrong end the training of all workers in the same way.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +19,7 @@ using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kWorkers = 3;
-constexpr int kLimitMs = 20000;  // 5 s, after the start of three processes, which a busy machine may take long for
+constexpr int kLimitMs = 20000;  // 5 s and the start of three processes, which takes long on a busy machine
 
 struct Wrong {
   const char* data;  // strategy_task's --own_data
@@ -33,7 +34,7 @@ constexpr Wrong kWrong[] = {
     {"shape", "InvalidArgument", "expected data of shape [?,5] for input 0 of the model"},
     {"strings", "InvalidArgument", "got string[?,5]"},
     {"raises", "DataLoss", "the last row is damaged", false},
-    {"unbatched", "InvalidArgument", "expected a dataset of batches", false},  // before it has met anybody
+    {"unbatched", "InvalidArgument", "expected a dataset of batches", false},  // it fails before it meets the others
 };
 
 class StrategyBadInput : public ::testing::Test {
@@ -44,14 +45,14 @@ class StrategyBadInput : public ::testing::Test {
     start_ = Clock::now();
     for (int w = 0; w < kWorkers; ++w) cluster_.Start("worker", w, w == victim ? flags_of_victim : flags);
   }
-  // The worker's error, which has come in time.
+  // Returns the worker's error. Checks that it has come in time.
   std::string Failure(int worker) {
     EXPECT_TRUE(cluster_.WaitForLines("worker", worker, "failed", 1)) << cluster_.Describe();
     const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start_).count();
     EXPECT_LT(took, kLimitMs) << cluster_.Describe();
     return cluster_.LastLine("worker", worker, "failed");
   }
-  // All end with the same weights, after as many steps.
+  // Checks that all workers end with the same weights, after `steps` steps.
   void ExpectAllEnd(int steps) {
     for (int w = 0; w < kWorkers; ++w) {
       ASSERT_TRUE(cluster_.WaitForLines("worker", w, "end", 1)) << cluster_.Describe();
@@ -101,11 +102,11 @@ TEST_F(StrategyBadInput, ACallbackOfOneWorkerAlone) {
   }
 }
 
-// The loss is that of all workers, so that all see it and stop at the same step.
+// The loss is that of all workers, so all of them see NaN and stop at the same step.
 TEST_F(StrategyBadInput, NaNAtOneWorkerEndsAllTogether) {
   const Arguments flags = {"--callbacks=terminate_on_nan"};
   StartAllBut(1, {flags[0], "--own_data=good"}, {flags[0], "--own_data=nan"});
-  // 50 examples in parts of 3, 3 and 2; the last one is NaN.
+  // There are 50 examples in parts of 3, 3 and 2. The last example is NaN.
   ASSERT_TRUE(cluster_.WaitForLines("worker", 0, "end", 1)) << cluster_.Describe();
   ExpectAllEnd(cluster_.CountLines("worker", 0, "acked"));
   for (int w = 0; w < kWorkers; ++w) {

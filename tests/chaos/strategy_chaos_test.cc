@@ -1,5 +1,9 @@
-// Workers that train one model together are killed, frozen, started late, or do something else: every other one ends
-// with an error in time that names the worker. Left alone they end with the weights of one process.
+// Workers that train one model together are killed, frozen, started late, or do something else than the others. Every
+// other worker then ends in time, with an error that names the worker. If nothing happens to them, they end with the
+// weights of one process.
+//
+// Each test starts three processes of strategy_task.cc, causes a fault at a named phase, and checks the lines that the
+// others print.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -29,11 +33,11 @@ using ::testing::Not;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kWorkers = 3;
-// The others know of a lost worker after 5 s at most: a killed one's connections close at once, a frozen one's after
-// the silence limit of 4.5 s. The sixth second is for the processes of a busy machine to print what they know.
+// The others notice a lost worker within 5 s. The connections of a killed worker close at once. A frozen worker is lost
+// after the silence limit of 4.5 s. The sixth second is for the processes of a busy machine to print their lines.
 constexpr int kLimitMs = 6000;
 
-// The implementation of communication.
+// The parameter is the implementation of communication.
 class StrategyChaos : public ::testing::TestWithParam<std::string> {
  protected:
   StrategyChaos() : cluster_({{"worker", kWorkers}}, {STRATEGY_TASK}) { UseTestToken(); }
@@ -45,7 +49,7 @@ class StrategyChaos : public ::testing::TestWithParam<std::string> {
     more.push_back("--implementation=" + GetParam());
     return more;
   }
-  // With callbacks that write.
+  // Returns the flags for a training with callbacks that write files.
   Arguments FilesFlags(Arguments more = {}) {
     more.push_back("--folder=" + folder_);
     return Flags(more);
@@ -54,8 +58,9 @@ class StrategyChaos : public ::testing::TestWithParam<std::string> {
   void StartAllBut(int other, const Arguments& flags, const Arguments& flags_of_other) {
     for (int w = 0; w < kWorkers; ++w) cluster_.Start("worker", w, w == other ? flags_of_other : flags);
   }
-  // The worker ends with an error in time after `fault`. It names `victim` and the collective in which the worker
-  // waited for it, with its step: the round. A collective that begins when the group has failed already has no round.
+  // Checks that the worker ends in time after `fault`, with an error. The error names `victim`, and the collective in
+  // which the worker waited for it, with its step (the round). A collective that begins after the group has failed has
+  // no round.
   void ExpectFails(int worker, int victim, Clock::time_point fault, const char* code = "Unavailable") {
     ASSERT_TRUE(cluster_.WaitForLines("worker", worker, "failed", 1)) << Said();
     const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - fault).count();
@@ -72,7 +77,7 @@ class StrategyChaos : public ::testing::TestWithParam<std::string> {
     }
   }
   void GoOn(int worker) { cluster_.task("worker", worker).Signal(SIGUSR1); }
-  // All files below the folder of the callbacks, sorted; numbers in the names of event files are left out.
+  // Returns all files below the folder of the callbacks, sorted. Numbers in the names of event files are left out.
   std::vector<std::string> Files() const {
     std::vector<std::string> files;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_)) {
@@ -97,7 +102,7 @@ class StrategyChaos : public ::testing::TestWithParam<std::string> {
 TEST_P(StrategyChaos, WorkersEndWithTheWeightsOfOneProcess) {
   ProcessCluster one({{"worker", 1}}, {STRATEGY_TASK});
   one.StartAll(Flags());
-  // The last one comes late.
+  // The last worker starts late.
   for (const int w : {1, 0}) cluster_.Start("worker", w, Flags());
   ASSERT_TRUE(cluster_.WaitForLines("worker", 0, "ready", 1)) << Said();
   cluster_.Start("worker", 2, Flags());
@@ -118,7 +123,7 @@ TEST_P(StrategyChaos, WorkersEndWithTheWeightsOfOneProcess) {
   }
 }
 
-// Before the others have seen it nothing is lost: they wait for the one that is started again.
+// While the others have not seen it yet, it cannot be lost. They wait until it is started again.
 TEST_P(StrategyChaos, AWorkerThatDiesBeforeItMeetsTheOthersIsWaitedFor) {
   cluster_.Start("worker", 1, Flags({"--hold=start"}));
   ASSERT_TRUE(cluster_.WaitForLines("worker", 1, "holding", 1)) << Said();
@@ -138,7 +143,7 @@ TEST_P(StrategyChaos, AWorkerThatNeverComesEndsTheOthersAtTheServersOwnDeadline)
 struct Phase {
   const char* name;
   int victim;
-  bool writes = false;  // the callbacks that do are there
+  bool writes = false;  // whether there are callbacks that write files
 };
 constexpr Phase kPhases[] = {{"built", 1},        {"epoch", 0},     {"epoch", 2}, {"checkpoint", 0, true},
                              {"backup", 1, true}, {"end", 0, true}, {"end", 1}};
@@ -153,7 +158,7 @@ TEST_P(StrategyChaos, AWorkerThatIsKilledAtEachPhase) {
     ExpectOthersFail(phase.victim, Clock::now());
     if (HasFailure()) return;
   }
-  // What was written by then does not keep a later training from its end.
+  // Files that were written before do not stop a later training.
   for (int w = 0; w < kWorkers; ++w) cluster_.Start("worker", w, FilesFlags());
   for (int w = 0; w < kWorkers; ++w) ASSERT_TRUE(cluster_.WaitForLines("worker", w, "end", 1)) << Said();
 }
@@ -187,7 +192,7 @@ TEST_P(StrategyChaos, AWorkerThatIsFrozenWhileAllTrain) {
   ASSERT_TRUE(cluster_.WaitForLines("worker", 1, "failed", 1)) << Said();
 }
 
-// Its server was there, and the others wait for it in the first collective.
+// The server of this worker was connected. The others wait for it in the first collective.
 TEST_P(StrategyChaos, AWorkerThatIsLostAtTheStart) {
   for (const bool frozen : {false, true}) {
     SCOPED_TRACE(frozen ? "frozen" : "killed");
@@ -205,8 +210,8 @@ TEST_P(StrategyChaos, AWorkerThatIsLostAtTheStart) {
   }
 }
 
-// The first collective begins when all have come: one of two that wait for the third is lost. Whoever it is, the third
-// is told when it comes.
+// The first collective begins when all workers have come. One of two workers that wait for the third is lost. The third
+// is told so when it comes.
 TEST_P(StrategyChaos, AWorkerThatIsLostInTheFirstCollective) {
   for (const bool frozen : {false, true}) {
     for (const int victim : {0, 1}) {
@@ -230,7 +235,7 @@ TEST_P(StrategyChaos, AWorkerThatIsLostInTheFirstCollective) {
   }
 }
 
-// Each phase takes one worker longer than the others would wait for one that is silent.
+// In each phase one worker takes longer than the silence limit.
 TEST_P(StrategyChaos, AWorkerThatIsLateAtEachPhaseIsWaitedFor) {
   const Arguments flags = {"--silence_ms=2000", "--epochs=1", "--folder=" + folder_, "--implementation=" + GetParam()};
   Arguments late = flags;

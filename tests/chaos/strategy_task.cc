@@ -1,24 +1,31 @@
-// A worker of a MultiWorkerMirrored training under test; TF_CONFIG says which, without it one process trains alone. It
-// prints
+// A worker of a MultiWorkerMirrored training under test. TF_CONFIG says which worker it is. Without TF_CONFIG one
+// process trains alone. It prints
 //
 //   serving pid PID
 //   ready                      before it meets the others
 //   acked N                    after its N-th step
-//   holding PHASE              and waits for SIGUSR1 (or to be ended), where --hold names the phase
-//   weights A B C ...          at the end, of all weights in order
+//   holding PHASE              if --hold names the phase; then it waits for SIGUSR1 or to be ended
+//   weights A B C ...          at the end, all weights in order
 //   failed MS CODE: MESSAGE    MS ms after the step before it had ended; then it waits to be ended (--exits=1: it ends
-//                              by itself, with 1)
+//                              by itself, with exit code 1)
 //   end
 //
-// Flags, all as --name=value: --epochs  --batch_size  --examples  --pause_ms (after each step)  --units (of a layer)
-//   --steps_per_epoch  --built=0 (layers do not know the data before Fit)  --callbacks (early_stopping,
-//   terminate_on_nan)  --own_data (each worker has data of its own: good, labels, nan, empty, raises, shape, strings,
-//   unbatched)
-//   --silence_ms  --replicas  --connect_timeout_secs  --folder (for the files of callbacks; none without)
-//   --hold (start: the server runs; first_collective: it goes on with the first collective, and says "holding" two
-//   seconds later - another worker has to keep it from ending; built: before Fit; epoch: mid-epoch, in the third step;
-//   checkpoint: the chief writes the model; backup: before an epoch's backup; end: when the last step is done; every:
-//   each of these but first_collective)  --implementation (of communication)
+// The flags have the form --name=value:
+//   --epochs  --batch_size  --examples  --pause_ms (after each step)  --units (of a layer)  --steps_per_epoch
+//   --built=0 (layers do not know the data before Fit)  --callbacks (early_stopping, terminate_on_nan)
+//   --own_data (each worker has data of its own: good, labels, nan, empty, raises, shape, strings, unbatched)
+//   --silence_ms  --replicas  --connect_timeout_secs  --folder (for the files of callbacks; without it there are none)
+//   --implementation (of communication)
+//   --hold PHASE, where the phase is
+//     start: the server runs
+//     first_collective: the first collective goes on, and "holding" is printed two seconds later; another worker has to
+//       keep the collective from ending
+//     built: before Fit
+//     epoch: in the third step, in the middle of an epoch
+//     checkpoint: the chief writes the model
+//     backup: before the backup of an epoch
+//     end: the last step is done
+//     every: each of these except first_collective
 #include <unistd.h>
 
 #include <chrono>
@@ -43,7 +50,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Blocked in all threads; HoldAt takes it.
+// Returns the signal that ends a hold. It is blocked in all threads, and HoldAt waits for it.
 sigset_t GoOn() {
   sigset_t set;
   sigemptyset(&set);
@@ -51,7 +58,7 @@ sigset_t GoOn() {
   return set;
 }
 
-// Once for each phase.
+// Waits at `phase` if --hold names it, but only once for each phase.
 void HoldAt(const Flags& flags, const std::string& phase) {
   static std::set<std::string> held;
   if (flags.Text("hold") != phase && flags.Text("hold") != "every") return;
@@ -62,7 +69,7 @@ void HoldAt(const Flags& flags, const std::string& phase) {
   while (sigwait(&go_on, &signal) != 0) continue;
 }
 
-// A layer that passes on what it gets. Its configuration is asked for before training and when the model is written.
+// A layer that returns its input. Its configuration is read before training, and when the model is written.
 class WatchesSaving final : public keras::Layer {
  public:
   explicit WatchesSaving(std::function<void()> saving) : Layer("WatchesSaving"), saving_(std::move(saving)) {}
@@ -77,7 +84,7 @@ class WatchesSaving final : public keras::Layer {
 };
 
 std::vector<keras::CallbackPtr> WritingCallbacks(const std::string& folder, const distribute::Strategy& strategy) {
-  CreateDirectories(folder);  // CSVLogger is called first, and makes no folder
+  CreateDirectories(folder);  // CSVLogger is called first, and it does not make the folder
   const auto write = [folder, &strategy](int epoch, keras::Logs&) {
     const distribute::WorkerFolder mine(strategy, folder + "/own");
     WriteFileAtomically(mine.path() + "/epoch.txt", StrCat(epoch));
@@ -87,8 +94,9 @@ std::vector<keras::CallbackPtr> WritingCallbacks(const std::string& folder, cons
           keras::TensorBoard({.log_dir = folder + "/logs"}), keras::LambdaCallback({.on_epoch_end = write})};
 }
 
-// Data of this worker's own, with what is wrong with it: a label that no class has, an input that is NaN, no element,
-// one that cannot be read, inputs of another shape, that are no numbers, or not in batches.
+// Returns data of this worker, of the kind that --own_data names: good, or with one of these mistakes: a label that no
+// class has, an input that is NaN, no element, an element that cannot be read, inputs of another shape, inputs that are
+// not numbers, or data that are not in batches.
 keras::ModelData OwnData(const keras::TrainingCase& training, const std::string& kind) {
   const keras::ModelData all = DataOf(training);
   Tensor x = all.x()[0], y = all.y()[0];
@@ -108,7 +116,7 @@ keras::ModelData OwnData(const keras::TrainingCase& training, const std::string&
   return kind == "unbatched" ? dataset : dataset.Batch(training.batch_size);
 }
 
-// `kept`: becomes the strategy, whose server stays when this throws.
+// Sets *kept to the strategy, so that its server stays if this function throws.
 void Train(const Flags& flags, distribute::StrategyPtr* kept, Clock::time_point* last) {
   ServerOptions server;
   server.silence_limit = flags.Ms("silence_ms", 60'000);

@@ -1,4 +1,4 @@
-// What the tasks under test are told on their command lines: --name=value each.
+// Reads the command lines of the tasks under test. Each flag has the form --name=value.
 #pragma once
 
 #include <chrono>
@@ -10,10 +10,10 @@
 
 namespace cohort::testing {
 
-// Names that are not looked for are ignored.
+// Flags that nothing reads are ignored.
 class Flags {
  public:
-  // Throws InvalidArgumentError for a word of another form.
+  // Throws InvalidArgumentError for a word that has another form.
   Flags(int argc, char** argv) {
     for (int i = 1; i < argc; ++i) {
       const std::string word = argv[i];

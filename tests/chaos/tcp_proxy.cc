@@ -1,3 +1,5 @@
+// The proxy accepts connections on one thread. Each connection (Link) has one thread for each direction, which copies
+// bytes and waits in Pass while the link is slow or cut.
 #include "tests/chaos/tcp_proxy.h"
 
 #include <arpa/inet.h>
@@ -49,7 +51,7 @@ bool WriteAll(int fd, const char* data, size_t size) {
 
 }  // namespace
 
-// Two sockets, closed when neither direction uses them any more.
+// The two sockets of a connection. They are closed when neither direction uses them any more.
 struct TcpProxy::Link {
   Link(int number, int peer, int target) : number(number), peer(peer), target(target) {}
   ~Link() {

@@ -1,4 +1,5 @@
-// TcpProxy: a link between a task and its peers that can be slow, or cut. Peers dial address(); bytes go to the target.
+// TcpProxy: a link between a task and its peers that a test can make slow or cut. Peers dial address(). The proxy
+// forwards bytes in both directions between them and the target.
 #pragma once
 
 #include <atomic>
@@ -16,35 +17,35 @@ namespace cohort::testing {
 
 class TcpProxy {
  public:
-  // `target`: a port of 127.0.0.1 that need not listen yet. `bytes_per_second`: of each direction, all connections
-  // together; 0: no limit.
+  // `target_port` is a port of 127.0.0.1. Nothing needs to listen on it yet. `bytes_per_second` limits each direction,
+  // for all connections together. 0: there is no limit.
   TcpProxy(int target_port, int64_t bytes_per_second = 0);
   // Closes all connections.
   ~TcpProxy();
 
-  // "127.0.0.1:port", where it listens.
+  // Returns "127.0.0.1:port", the address on which the proxy listens.
   std::string address() const;
-  // From now on no byte arrives, but no connection ends either: a cable that was pulled out.
+  // From now on no byte arrives, and no connection ends, as if a cable had been pulled out.
   void Cut() { SetCut(true); }
   void Heal() { SetCut(false); }
-  // The same for one connection alone, numbered from 0 in the order in which they were made.
+  // As Cut, for one connection. Connections are numbered from 0 in the order in which they were made.
   void CutOnly(int connection) COHORT_EXCLUDES(mu_);
-  // Later connections are closed as soon as they are made.
+  // Closes later connections as soon as they are made.
   void AcceptAtMost(int connections) COHORT_EXCLUDES(mu_);
   int64_t bytes_forwarded() const { return forwarded_; }
 
  private:
   struct Direction {
-    std::chrono::steady_clock::time_point free_at;  // when the bytes so far are through
+    std::chrono::steady_clock::time_point free_at;  // when all bytes so far have passed
   };
   struct Link;
 
   void SetCut(bool cut);
   void AcceptLoop();
-  // Of a new connection; -1 where it is one too many.
+  // Returns the number of a new connection, or -1 if there are too many.
   int Number() COHORT_EXCLUDES(mu_);
   void Forward(const std::shared_ptr<Link>& link, int from, int to, int direction);
-  // Waits until `bytes` may pass; false when the proxy ends.
+  // Waits until `bytes` may pass. Returns false if the proxy ends.
   bool Pass(const Link& link, int direction, size_t bytes) COHORT_EXCLUDES(mu_);
 
   const int target_port_;

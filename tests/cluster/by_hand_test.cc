@@ -1,5 +1,6 @@
-// linear_regression started as its head says: each task typed by hand, with the hosts as flags, without launcher,
-// TF_CONFIG and token.
+// Starts linear_regression as the comment at its beginning says. Each task is started by a command with the hosts as
+// flags, without launcher, TF_CONFIG and token. Each test types such commands, waits for the programs, and checks their
+// output and the checkpoints.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +26,7 @@ struct StepLine {
   float weight, biase, loss;
 };
 
-// The guide's step lines; every line that begins as one has to be one.
+// Returns the step lines of the output. Every line that begins like a step line has to be one.
 std::vector<StepLine> StepLines(const std::string& text) {
   std::vector<StepLine> lines;
   std::istringstream in(text);
@@ -43,7 +44,7 @@ std::vector<StepLine> StepLines(const std::string& text) {
 
 class ByHandTest : public LaunchTest {
  protected:
-  // The environment of a user's terminal, whose home is the test's folder.
+  // Returns the environment of a user's terminal, whose home is the test's folder.
   Words Terminal(const Words& variables = {}) const {
     Words command{"/usr/bin/env",      "-u",
                   "TF_CONFIG",         "-u",
@@ -55,7 +56,7 @@ class ByHandTest : public LaunchTest {
     command.push_back(LINEAR_REGRESSION_PROGRAM);
     return command;
   }
-  // The end of a program that ends by itself.
+  // Runs a program that ends by itself, and waits for its end.
   std::unique_ptr<LaunchedProgram> Run(Words command, const Words& flags) const {
     command.insert(command.end(), flags.begin(), flags.end());
     auto program = std::make_unique<LaunchedProgram>(command);
@@ -63,7 +64,7 @@ class ByHandTest : public LaunchTest {
     return program;
   }
 
-  // Chooses the hosts of a new cluster; what is typed from now on is for it.
+  // Chooses the hosts of a new cluster. Later commands are for this cluster.
   void ChooseHosts(int ps, int workers) {
     programs_.clear();
     ports_.clear();
@@ -82,7 +83,7 @@ class ByHandTest : public LaunchTest {
   void ExpectAllEndWell() {
     for (const auto& [name, program] : programs_) EXPECT_EQ(program->Wait(), 0) << name << ": " << program->err();
   }
-  // y = 2 x + 10, up to the noise of 0.33, in the last checkpoint; its step is returned.
+  // Checks that the last checkpoint has y = 2 x + 10, up to the noise of 0.33. Returns its step.
   int64_t ExpectFitted() const {
     const BundleReader checkpoint(LatestCheckpoint(File("logdir")));
     EXPECT_NEAR(checkpoint.Read("weight").data<float>()[0], 2, 0.15);
@@ -110,7 +111,8 @@ TEST_F(ByHandTest, ThreeTerminals) {
   const Words flags{"--max_steps=20000", "--steps_to_validate=100"};
   ChooseHosts(1, 2);
   Type("ps", 0, flags);
-  ASSERT_TRUE(Type("worker", 1, flags).WaitForText("Waiting for model to be ready"));  // else it may come too late
+  ASSERT_TRUE(
+      Type("worker", 1, flags).WaitForText("Waiting for model to be ready"));  // otherwise it may start too late
   Type("worker", 0, flags);
   ExpectAllEndWell();
   for (const std::string worker : {"worker0", "worker1"}) {
@@ -129,10 +131,10 @@ TEST_F(ByHandTest, InGraph) {
   for (const auto& [job, index] : {std::pair{"ps", 0}, {"worker", 0}, {"worker", 1}}) Type(job, index, flags);
   ExpectAllEndWell();
   EXPECT_FALSE(StepLines(programs_["worker0"]->out()).empty());
-  EXPECT_THAT(programs_["worker1"]->out(), IsEmpty());  // it only serves
+  EXPECT_THAT(programs_["worker1"]->out(), IsEmpty());  // this task only serves
   const int64_t last = ExpectFitted();
   EXPECT_GE(last, 3000);
-  EXPECT_LE(last, 3001);  // two replicas, each with a step of its own under way
+  EXPECT_LE(last, 3001);  // there are two replicas, and each may have a step under way
   EXPECT_EQ(NumbersAfter(programs_["worker0"]->out(), "worker 0: "), std::vector<pid_t>{static_cast<pid_t>(last)});
 }
 
@@ -144,7 +146,7 @@ TEST_F(ByHandTest, InGraphSynchronously) {
   }
   ExpectAllEndWell();
   const std::vector<StepLine> lines = StepLines(programs_["worker0"]->out());
-  ASSERT_EQ(lines.size(), 30u);  // one step at a time: none is missed
+  ASSERT_EQ(lines.size(), 30u);  // one step at a time, so no step is left out
   for (size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(lines[i].step, static_cast<long>(i + 1) * 100);
   EXPECT_THAT(programs_["worker1"]->out(), IsEmpty());
   EXPECT_EQ(ExpectFitted(), 3000);
@@ -163,10 +165,10 @@ TEST_F(ByHandTest, ASecondRunFollowsTheSavedStepUnlessFresh) {
   EXPECT_EQ(first_step({"--steps_to_validate=1", "--max_steps=120"}), 1);
   EXPECT_EQ(first_step({"--steps_to_validate=1", "--max_steps=200"}), 121);
   EXPECT_EQ(first_step({"--steps_to_validate=1", "--max_steps=60", "--fresh"}), 1);
-  EXPECT_EQ(first_step({"--steps_to_validate=1", "--max_steps=100"}), 61);  // of the fresh run
+  EXPECT_EQ(first_step({"--steps_to_validate=1", "--max_steps=100"}), 61);  // the checkpoint is that of the fresh run
 }
 
-// A task that serves says so when no chief comes, in the example and in `cohort serve`.
+// A serving task reports that no chief has come, in the example and in `cohort serve`.
 TEST_F(ByHandTest, ATaskThatServesWaitsForTheChiefAsLongAsItIsTold) {
   const tools::PortReservation ps, worker;
   const Words place{"--ps_hosts=" + ps.Address(), "--worker_hosts=" + worker.Address(), "--job_name=ps",

@@ -1,4 +1,4 @@
-// Functions, branches and loops on tasks of a cluster in this process.
+// Runs functions, branches and loops on the tasks of a cluster in this process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,8 @@ class ControlFlowClusterTest : public ::testing::TestWithParam<std::string> {
 INSTANTIATE_TEST_SUITE_P(All, ControlFlowClusterTest, ::testing::ValuesIn(TransportProtocols()),
                          [](const auto& info) { return info.param; });
 
-// The loop and its gradient run on a worker, the variable stands on a ps; both get their functions with their part.
+// The loop and its gradient run on a worker, and the variable is on a ps. Both get the functions with their parts of
+// the graph.
 TEST_P(ControlFlowClusterTest, TrainsALoop) {
   LocalCluster cluster({{"ps", 1}, {"worker", 2}}, Options());
   Graph g;

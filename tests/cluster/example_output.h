@@ -1,4 +1,4 @@
-// What tests of the examples read from their output.
+// Functions with which tests read the output of the examples.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 namespace cohort::testing {
 
-// Returns the number behind the last `label`; fails the test if there is none.
+// Returns the number after the last `label`. Fails the test if there is none.
 inline double NumberBehind(const std::string& text, const std::string& label) {
   const size_t at = text.rfind(label);
   const char* begin = at == std::string::npos ? "" : text.c_str() + at + label.size();

@@ -1,4 +1,4 @@
-// The example programs as their readers run them: what they print is right.
+// Runs the example programs as their readers would, with `cohort launch`, and checks their output and files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,14 +20,14 @@ using ::testing::HasSubstr;
 
 class ExamplesTest : public LaunchTest {};
 
-// Where the real images are; empty: nowhere.
+// Returns the folder of the real images, or "" if there is none.
 std::string RealImages() {
   const char* data = std::getenv("COHORT_DATA_DIR");
   return data == nullptr || *data == '\0' ? "" : std::string(data) + "/fashion-mnist";
 }
 
-// Part of the test images that is nearest to the mean of the training images of its own class; of the images that
-// fashion_mnist takes for --max_images=`max_images`. What any network that has learned beats.
+// Returns the fraction of test images that are nearest to the mean of the training images of their own class, among the
+// images that fashion_mnist takes for --max_images=`max_images`. Every network that has learned gets more.
 double AccuracyOfNearestMean(int64_t max_images) {
   constexpr int64_t kValidated = 5000, kPixels = 28 * 28;
   const data::ImageDataset all = datasets::FashionMnist(RealImages());
@@ -74,7 +74,7 @@ TEST_F(ExamplesTest, ClusterMatMulComputesOnTheWorkerWhatLiesOnTheParameterServe
   ASSERT_EQ(program.Wait(), 0) << program.err();
   const std::string out = program.out();
   EXPECT_THAT(out, HasSubstr("[worker/0] step: 20, product: 20\n"));  // 1*2 + 2*2 + 3*2 + 4*2
-  // Round robin: global_step, x, w.
+  // Variables are placed in turn: global_step, x, w.
   EXPECT_THAT(out, AllOf(HasSubstr("[worker/0] global_step: (VarHandleOp): /job:ps/replica:0/task:0/device:CPU:0\n"),
                          HasSubstr("[worker/0] x: (VarHandleOp): /job:ps/replica:0/task:1/device:CPU:0\n"),
                          HasSubstr("[worker/0] w: (VarHandleOp): /job:ps/replica:0/task:0/device:CPU:0\n"),
@@ -100,7 +100,7 @@ struct TrainingResult {
   double test_accuracy, val_loss;
 };
 
-// Of the separable network, on a small part of the generated images.
+// Trains the separable network on a small part of the generated images.
 TrainingResult TrainShortly(const std::vector<std::string>& flags) {
   std::vector<std::string> command{FASHION_MNIST_PROGRAM, "--max_images=320", "--batch_size=32",      "--epochs=2",
                                    "--threads=1",         "--verbose=2",      "--learning_rate=0.005"};
@@ -113,7 +113,7 @@ TrainingResult TrainShortly(const std::vector<std::string>& flags) {
   return {NumberBehind(last, "test accuracy: "), NumberBehind(out, " - val_loss: ")};
 }
 
-// In bfloat16 as well as in float32 (0.67 and 0.68; guessing gets one in ten right), but not by the same numbers.
+// The network learns in bfloat16 as well as in float32 (0.67 and 0.68; guessing gets 0.1), but the numbers differ.
 TEST_F(ExamplesTest, TheSeparableNetworkLearnsInMixedPrecision) {
   if (!cpu::HasAvx512()) GTEST_SKIP() << "convolutions in bfloat16 need AVX-512";
   const TrainingResult mixed = TrainShortly({"--mixed_precision"}), full = TrainShortly({});
@@ -122,8 +122,8 @@ TEST_F(ExamplesTest, TheSeparableNetworkLearnsInMixedPrecision) {
   EXPECT_NE(mixed.val_loss, full.val_loss);
 }
 
-// "(Conv2D)", ... of the rows that a worker has printed as the table of the signal check: each the layer's name, its
-// class, its shape and the size of its output, which is not zero.
+// Returns "(Conv2D)", ..., one for each row of the signal check's table that a worker has printed. Each row has the
+// layer's name, class and shape, and the size of its output, which is not zero.
 std::vector<std::string> LayersOfSignalTable(const std::string& out, const std::string& worker) {
   std::vector<std::string> classes;
   bool in_table = false;
@@ -142,7 +142,7 @@ std::vector<std::string> LayersOfSignalTable(const std::string& out, const std::
   return classes;
 }
 
-// All files in `folder` whose name begins with `start`, one after another.
+// Returns the text of all files in `folder` whose name begins with `start`, one after another.
 std::string TextOfFiles(const std::string& folder, const std::string& start) {
   std::string text;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -151,10 +151,10 @@ std::string TextOfFiles(const std::string& folder, const std::string& start) {
   return text;
 }
 
-// The last part of the demo, with its settings and what it leaves behind, on fewer images but past the steps in which
-// a rate that is too large shows: with twice the rate the loss of generated images is NaN here. It has learned more
-// than what the classes look like on average: accuracies were 0.83 of 2500 images that are generated, and 0.72 to 0.77
-// of about 4000 that are real, of which the nearest mean tells 0.67.
+// Runs the last part of the demo, with its settings and files, on fewer images. It runs more steps than a learning rate
+// that is too high needs to show: with twice the rate the loss of generated images is NaN here. The network has learned
+// more than the mean image of each class. Its accuracy was 0.83 with 2500 generated images. It was 0.72 to 0.77 with
+// about 4000 real images, of which the nearest mean gets 0.67.
 TEST_F(ExamplesTest, TheDemosMirroredTrainingLearns) {
   const bool real = !RealImages().empty();
   const int64_t images = real ? 4000 : 2500;
@@ -182,7 +182,7 @@ TEST_F(ExamplesTest, TheDemosMirroredTrainingLearns) {
   }
   EXPECT_THAT(FileText(File("curves.svg")),
               AllOf(HasSubstr(">accuracy<"), HasSubstr(">validation<"), HasSubstr("</svg>")));
-  EXPECT_EQ(FileText(File("model.keras")).substr(0, 4), "PK\3\4");  // a ZIP archive
+  EXPECT_EQ(FileText(File("model.keras")).substr(0, 4), "PK\3\4");  // the first bytes of a ZIP archive
   EXPECT_GT(std::filesystem::file_size(File("model.keras")), 1'000'000u);
   for (const std::string run : {"train", "validation"}) {
     EXPECT_THAT(TextOfFiles(File(run), "events.out.tfevents."),
@@ -190,7 +190,7 @@ TEST_F(ExamplesTest, TheDemosMirroredTrainingLearns) {
   }
 }
 
-// A flag that would have no effect is an error.
+// A flag that has no effect is an error.
 TEST_F(ExamplesTest, ReplicasNeedAStrategyThatHasThem) {
   LaunchedProgram program({FASHION_MNIST_PROGRAM, "--num_replicas=2", "--max_images=64", "--epochs=1"});
   EXPECT_EQ(program.Wait(), 1);

@@ -1,4 +1,4 @@
-// What the tests of `cohort launch` share: command lines, and a folder a test.
+// The fixture of the tests of `cohort launch`: it makes command lines, and a folder for each test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 
 namespace cohort::testing {
 
-// The shell's condition that it runs as task "worker", 1.
+// A condition of the shell that is true in task "worker", 1.
 inline constexpr char kIsTask[] =
     "is() { case $TF_CONFIG in *'\"task\":{\"type\":\"'$1'\",\"index\":'$2'}'*) true;; *) false;; esac; }; ";
 

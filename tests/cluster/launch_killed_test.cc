@@ -1,4 +1,5 @@
-// Whatever happens to `cohort launch`, nothing that it has started is left.
+// Tests that no process of `cohort launch` is left, whatever happens to the launcher. Each test starts two workers with
+// helper processes, kills or signals something, and waits for the end of all processes.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,8 +21,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// What a task starts and leaves behind: in its own process group or in a session of its own, holding its
-// output or not, with children or not.
+// The processes that a task starts and leaves. They are in the task's process group, in a group of their own or in a
+// session of their own. They hold its output or not, and have children or not.
 constexpr char kStartHelpers[] =
     "sleep 600 & echo helper $!; sleep 600 >/dev/null 2>&1 & echo helper $!; "
     "setsid /bin/sh -c 'echo helper $$; exec sleep 600' & "
@@ -66,7 +67,7 @@ TEST_F(LaunchTest, AReaderThatHangsDoesNotStopSignals) {
 
 class LaunchKilledTest : public LaunchTest {
  protected:
-  // Two workers with three helpers each; all of them, and the launcher's two processes, are watched.
+  // Starts two workers with three helpers each. Watches all of them and the launcher's two processes.
   void Start(const std::vector<std::string>& more_flags = {}, const std::string& before = "",
              const std::function<void()>& in_child = nullptr) {
     std::vector<std::string> flags{"--workers=2"};
@@ -82,7 +83,7 @@ class LaunchKilledTest : public LaunchTest {
     for (const WatchedProcess& task : tasks_) ASSERT_TRUE(task.running());
     for (const WatchedProcess& process : watched_) ASSERT_TRUE(process.running());
   }
-  // Whether the launch has ended everything by the time that it has ended itself.
+  // Checks that the launch had ended all processes when it ended itself.
   void ExpectAllEnded() const {
     for (const WatchedProcess& task : tasks_) EXPECT_FALSE(task.running());
     for (const WatchedProcess& process : watched_) EXPECT_FALSE(process.running());
@@ -123,12 +124,12 @@ TEST_F(LaunchKilledTest, KillingTheLaunchersChildEndsAll) {
 
 TEST_F(LaunchKilledTest, KillingBothEndsTheTasks) {
   Start();
-  kill(launcher_, SIGSTOP);  // so that it cannot do anything between the two
+  kill(launcher_, SIGSTOP);  // so that it cannot do anything between the two signals
   program_->Signal(SIGKILL);
   kill(launcher_, SIGKILL);
   EXPECT_EQ(program_->Wait(), 128 + SIGKILL);
   for (const WatchedProcess& task : tasks_) EXPECT_TRUE(task.WaitForEnd());
-  // Nobody is left who knows the helpers.
+  // No process is left that knows the helpers.
   for (const pid_t pid : NumbersAfter(program_->out(), "helper ")) kill(pid, SIGKILL);
   ExpectAllEnd();
 }

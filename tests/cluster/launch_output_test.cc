@@ -1,4 +1,5 @@
-// What the tasks of `cohort launch` find, and where their output goes.
+// Tests of the environment and descriptors that the tasks of `cohort launch` get, and of their output: files, prefixes,
+// and progress bars on a terminal.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +35,7 @@ TEST_F(LaunchTest, OutputIsLabelledAndTheEndIsGood) {
                                                                   "[worker/0] tail", "[worker/1] tail"}));
 }
 
-// A program that writes to a pipe keeps its lines back until its end, unless somebody tells it not to.
+// By default a program that writes to a pipe keeps its lines back until its end.
 TEST_F(LaunchTest, LinesArriveBeforeTheTaskEnds) {
   for (const std::string what : {"session", "server", "model"}) {
     LaunchedProgram program(Launch({"--workers=1"}, {PRINTING_TASK, what}));
@@ -87,7 +88,7 @@ TEST_F(LaunchTest, OutputGoesToFilesToo) {
   const std::string out = program.out();
   EXPECT_EQ(std::count(out.begin(), out.end(), '\n'), 20002);
   EXPECT_THAT(out, HasSubstr("\033[36m[worker/0]\033[0m aaa\n"));
-  EXPECT_EQ(out.find("ab"), std::string::npos);  // no line has another task's text in it
+  EXPECT_EQ(out.find("ab"), std::string::npos);  // no line contains text of another task
   EXPECT_EQ(out.find("ba"), std::string::npos);
 }
 
@@ -138,7 +139,7 @@ TEST_F(LaunchTest, AReaderThatLeavesDoesNotEndTheTasks) {
   close(fds[1]);
 }
 
-// A terminal of its own for the launch, as a user has.
+// Runs the launch in a terminal of its own, as a user does.
 class LaunchTerminalTest : public LaunchTest {
  protected:
   void Start(const std::vector<std::string>& flags, const std::string& script) {
@@ -150,7 +151,7 @@ class LaunchTerminalTest : public LaunchTest {
       unsetenv("NO_COLOR");
       unsetenv("COHORT_PROGRESS");
       setsid();
-      const int fd = open(name.c_str(), O_RDWR);  // becomes the controlling terminal
+      const int fd = open(name.c_str(), O_RDWR);  // it becomes the controlling terminal
       for (int standard = 0; standard <= 2; ++standard) dup2(fd, standard);
       close(fd);
     });
@@ -160,7 +161,7 @@ class LaunchTerminalTest : public LaunchTest {
     close(terminal_);
     LaunchTest::TearDown();
   }
-  // Reads until `text` has appeared; everything read so far, also where it has not.
+  // Reads until `text` has appeared or time is over. Returns everything that was read so far.
   std::string ReadUntil(const std::string& text) {
     char buffer[1024];
     while (read_.find(text) == std::string::npos) {
@@ -197,7 +198,7 @@ TEST_F(LaunchTerminalTest, AProgressBarIsShownAsItGrows) {
   const int go = open(File("go").c_str(), O_RDWR | O_CLOEXEC);
   Start({"--workers=1", "--output_dir=" + folder_},
         "printf 'begin\n\r1/2 %s' $COHORT_PROGRESS; read x < " + File("go") + "; printf '\r2/2 end\n'");
-  // Before its line has a newline.
+  // The bar is shown before its line has a newline.
   EXPECT_THAT(ReadUntil("1/2 bar\033[K"), HasSubstr("[worker/0]\033[0m begin\r\n\r\033[36m[worker/0]\033[0m 1/2 bar"));
   ASSERT_EQ(write(go, "\n", 1), 1);
   EXPECT_THAT(ReadUntil("2/2 end\r\n"), HasSubstr("\r\033[K\033[36m[worker/0]\033[0m 2/2 end\r\n"));

@@ -1,4 +1,4 @@
-// `cohort launch` as its users see it: how tasks end, are started again, and what a command line may be.
+// Tests `cohort launch` from outside: how tasks end, how they are started again, and which command lines are valid.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -38,7 +38,7 @@ TEST_F(LaunchTest, ADeathBySignalIsNamed) {
   EXPECT_THAT(program.err(), HasSubstr("worker/0 did not end within 0.0 s; sending SIGTERM"));
 }
 
-// The launcher, stopped meanwhile, finds both ends at once. worker/1 was first.
+// The launcher is stopped meanwhile, so it finds both ends at once. worker/1 has ended first.
 TEST_F(LaunchTest, TheCauseIsNamedAndNotWhoNoticedIt) {
   LaunchedProgram program(
       Shell({"--workers=3"},
@@ -52,7 +52,7 @@ TEST_F(LaunchTest, TheCauseIsNamedAndNotWhoNoticedIt) {
   EXPECT_THAT(program.err(), ContainsRegex("worker/1 .*exited with code 4[^\n]*\n.*worker/0 .*exited with code 5"));
 }
 
-// worker/0 sees the end of worker/1, as a program that is connected to it would, and ends by itself.
+// worker/0 sees the end of worker/1, as a connected program would, and ends by itself.
 TEST_F(LaunchTest, OthersMayEndByThemselves) {
   LaunchedProgram program(Shell({"--workers=2", "--grace=600"},
                                 "trap 'echo got TERM' TERM; [ -p " + File("fifo") + " ] || mkfifo " + File("fifo") +

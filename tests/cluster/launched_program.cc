@@ -44,7 +44,7 @@ LaunchedProgram::LaunchedProgram(const std::vector<std::string>& command, const 
     dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), 0);
     dup2(out[1], 1);
     dup2(err[1], 2);
-    signal(SIGHUP, SIG_DFL);  // also where the tests run under nohup
+    signal(SIGHUP, SIG_DFL);  // also if the tests run under nohup
     if (in_child) in_child();
     execv(arguments[0], arguments.data());
     _exit(127);

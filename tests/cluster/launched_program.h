@@ -1,5 +1,5 @@
-// A program that a test runs beside itself: its output is collected, its end is waited for, nothing waits for
-// ever.
+// LaunchedProgram: a program that a test runs in a process of its own. It collects the output and waits for the end. No
+// wait is without a limit.
 #pragma once
 
 #include <sys/types.h>
@@ -13,29 +13,28 @@
 
 namespace cohort::testing {
 
-// How long anything in these tests may take before it counts as hanging. Seconds; generous, for loaded
-// machines.
+// The time in seconds after which a test counts as hanging. It is long, because machines may be busy.
 constexpr int kPatience = 120;
 
 class LaunchedProgram {
  public:
-  // Runs `command` (a path and arguments) with stdin from /dev/null, stdout and stderr in pipes. `in_child`
-  // runs between fork and exec.
+  // Runs `command` (a path and arguments) with stdin from /dev/null, and stdout and stderr in pipes. `in_child` runs
+  // between fork and exec.
   explicit LaunchedProgram(const std::vector<std::string>& command, const std::function<void()>& in_child = nullptr);
-  // Kills it if it still runs.
+  // Kills the program if it still runs.
   ~LaunchedProgram();
   LaunchedProgram(const LaunchedProgram&) = delete;
   LaunchedProgram& operator=(const LaunchedProgram&) = delete;
 
   pid_t pid() const { return pid_; }
   void Signal(int signal);
-  // Waits for the end and for the end of the output. The exit code, 128 + signal, or -1 if it does not end in
-  // time.
+  // Waits for the end of the program and of its output. Returns the exit code, 128 + signal, or -1 if the program does
+  // not end in time.
   int Wait();
-  // What it has printed so far; after Wait everything.
+  // Returns the output so far. After Wait it is all output.
   std::string out();
   std::string err();
-  // Waits until stdout and stderr together contain `text` `times` times. False if that does not come in time.
+  // Waits until stdout and stderr together contain `text` `times` times. Returns false if they do not in time.
   bool WaitForText(const std::string& text, int times = 1);
 
  private:
@@ -52,21 +51,21 @@ class LaunchedProgram {
   int open_ COHORT_GUARDED_BY(mu_) = 2;  // streams that have not ended
 };
 
-// A process that need not be a child of this one, held so that its number cannot go to another meanwhile.
+// Watches a process that need not be a child of this one. While it exists, no other process gets the same number.
 class WatchedProcess {
  public:
   explicit WatchedProcess(pid_t pid);
   ~WatchedProcess();
   WatchedProcess(WatchedProcess&& other) noexcept;
-  // False if it still runs after the time that tests are patient for.
+  // Returns false if the process still runs after kPatience.
   bool WaitForEnd() const;
   bool running() const;
 
  private:
-  int fd_;  // -1: had ended already
+  int fd_;  // -1: the process had ended already
 };
 
-// The numbers that follow `label` in `text`: {12, 15} for "pid " in "pid 12 and pid 15".
+// Returns the numbers that follow `label` in `text`: {12, 15} for "pid " in "pid 12 and pid 15".
 std::vector<pid_t> NumbersAfter(const std::string& text, const std::string& label);
 
 }  // namespace cohort::testing

@@ -1,4 +1,5 @@
-// A task for launch_test: does what its first argument says. Exit code 0 when all went as it should.
+// A task for launch_test. Its first argument names what it does; Run() has the list. The exit code is 0 if all went as
+// it should.
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <netinet/in.h>
@@ -60,7 +61,7 @@ int Listen(const HostPort& at) {
   return fd;
 }
 
-// Tries until the peer listens.
+// Tries to connect until the peer listens.
 int Connect(const HostPort& at) {
   const sockaddr_in address = SocketAddress(at);
   const auto deadline = Clock::now() + std::chrono::seconds(120);
@@ -110,8 +111,9 @@ int Ring() {
   return 1;
 }
 
-// ps/0: says in which life it is to one connection, closes it first (TIME_WAIT stays on the port), and fails
-// in its first life, of which the file tells. The worker hears both.
+// Runs on ps/0. It tells one connection how many times it was started, and closes the connection first (so that
+// TIME_WAIT stays on the port). It fails when it runs for the first time, which the file records. The worker reads both
+// messages.
 int Reborn(const std::string& life_file) {
   const Self self = WhoAmI();
   if (self.job == "worker") {
@@ -145,7 +147,7 @@ int Descriptors() {
   return 0;
 }
 
-// Prints what the signal mask and the actions are that this process was started with.
+// Prints the signal mask and the actions with which this process was started.
 int Signals() {
   sigset_t mask;
   sigprocmask(SIG_SETMASK, nullptr, &mask);
@@ -157,7 +159,7 @@ int Signals() {
   return 0;
 }
 
-// Ten thousand lines of the task's own letter, then a NUL and a line without newline.
+// Prints ten thousand lines of the task's own letter, then a NUL and a line without newline.
 int Chatter() {
   const Self self = WhoAmI();
   for (int i = 0; i < 10000; ++i) {

@@ -1,5 +1,5 @@
-// The lease of a client's sessions on a task, as a master sees it that speaks the step protocol by hand: what becomes
-// of an executable when the client's connection closes.
+// Tests the lease of a client's sessions on a task. The test is a master that sends the messages of the step protocol
+// itself. It checks what happens to an executable when the client's connection closes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ class LeaseTest : public ::testing::TestWithParam<std::string> {
     Connect();
   }
   void Connect() { connection_ = transport_->Dial(cluster_->spec().task_address("ps", 0), kPs, Soon()); }
-  // Returns when the server knows.
+  // Closes the connection. Returns when the server has noticed it.
   void Disconnect() {
     connection_->Close(Status(Code::kCancelled, "the test closes it"));
     Await([&] { return node_->peers().Find(kClient) == nullptr; });

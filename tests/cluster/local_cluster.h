@@ -1,5 +1,5 @@
-// LocalCluster: all servers of a small cluster in this process: over sockets on loopback, or without
-// (options.protocol).
+// LocalCluster: all servers of a small cluster in this process. They are connected over sockets on loopback, or without
+// sockets (options.protocol).
 #pragma once
 
 #include <map>
@@ -14,16 +14,17 @@ namespace cohort::testing {
 
 class LocalCluster {
  public:
-  // `jobs`: how many tasks of each job. Ports are chosen by the system. Faster heartbeats than the default.
+  // `jobs` is the number of tasks of each job. The system chooses the ports. The default options have faster heartbeats
+  // than those of a server.
   explicit LocalCluster(const std::map<std::string, int>& jobs, ServerOptions options = FastOptions());
   ~LocalCluster();
 
   Server& server(const std::string& job, int task) { return *servers_.at(job).at(static_cast<size_t>(task)); }
   const std::string& target(const std::string& job, int task);
   const ClusterSpec& spec() const { return spec_; }
-  // Ends one server; the others see its connections close.
+  // Ends one server. The others see its connections close.
   void Stop(const std::string& job, int task);
-  // A new incarnation on the same address.
+  // Starts a new server, with a new incarnation, on the same address.
   void Restart(const std::string& job, int task);
 
   static ServerOptions FastOptions();
@@ -36,7 +37,7 @@ class LocalCluster {
   std::map<std::string, std::string> targets_;
 };
 
-// A variable called `name` on `device`.
+// Makes a variable called `name` on `device`.
 ops::Variable VariableOn(Graph& g, const std::string& device, Output initial, const std::string& name);
 
 }  // namespace cohort::testing

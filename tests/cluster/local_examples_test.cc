@@ -1,8 +1,10 @@
-// The examples that are one process: they learn, and say what they have learned from.
+// Tests of the examples that run in one process: they learn, and say which images they have used.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -25,15 +27,28 @@ void WithMissingDataDir() { setenv("COHORT_DATA_DIR", "/nonexistent", 1); }
 TEST(LocalExamplesTest, ALayerOfOnesOwnTellsTwoSpiralsApart) {
   LaunchedProgram program({KERAS_CUSTOM_PROGRAM});
   ASSERT_EQ(program.Wait(), 0) << program.err();
-  // A line between the two gets little more than half of the points right.
+  // A straight line between the two spirals gets little more than half of the points right.
   EXPECT_GE(NumberBehind(program.out(), "test accuracy: "), 0.9) << program.out();
+}
+
+TEST(LocalExamplesTest, APredictorServesSeveralThreads) {
+  const std::string path = ::testing::TempDir() + "served_" + std::to_string(getpid()) + ".keras";
+  LaunchedProgram program({PREDICTOR_PROGRAM, path});
+  ASSERT_EQ(program.Wait(), 0) << program.err();
+  EXPECT_EQ(std::remove(path.c_str()), 0) << "the model was not written to " << path;
+  EXPECT_THAT(program.out(), HasSubstr("model 'circle' takes 'point' [?,2]\n"));
+  EXPECT_THAT(program.out(), HasSubstr("expected float32[?,2] for input 'point' of model 'circle'; got float32[2]"));
+  // 500 requests of 1 to 16 points by each of 4 threads.
+  EXPECT_EQ(NumberBehind(program.out(), "were served "), 4 * 4226) << program.out();
+  // Half of the points are in each class.
+  EXPECT_GE(NumberBehind(program.out(), "right: "), 0.9) << program.out();
 }
 
 struct TrainingEnd {
   double test_accuracy = 0, val_loss = 0;
 };
 
-// Eight steps of the separable network on generated images.
+// Trains the separable network for eight steps on generated images.
 TrainingEnd TrainOnGenerated(const std::vector<std::string>& flags) {
   std::vector<std::string> command{FASHION_MNIST_PROGRAM, "--epochs=1", "--batch_size=32", "--max_images=256",
                                    "--verbose=2"};
@@ -48,8 +63,8 @@ TrainingEnd TrainOnGenerated(const std::vector<std::string>& flags) {
   return {NumberBehind(last, "test accuracy: "), NumberBehind(out, " - val_loss: ")};
 }
 
-// Guessing gets 0.1 of 256 images right with a standard deviation of 0.019, and a loss of log(10). Replicas make the
-// update of one device, so all end with its loss.
+// Guessing gets 0.1 of 256 images right, with a standard deviation of 0.019, and has a loss of log(10). Replicas make
+// the update of one device, so all trainings end with the loss of one device.
 TEST(LocalExamplesTest, TheSeparableNetworkLearnsTheSameUnderEachStrategy) {
   const TrainingEnd one = TrainOnGenerated({});
   EXPECT_GE(one.test_accuracy, 0.2);

@@ -1,4 +1,5 @@
-// Where variables lie in a running cluster: on the parameter server that the strategy says, and nowhere else.
+// Tests the placement of variables in a running cluster: each is on the parameter server that the strategy chooses, and
+// on no other.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -25,7 +26,7 @@ const std::vector<Declared>& Variables() {
   return all;
 }
 
-// Makes and initializes them as worker 0 of a replicated program does.
+// Makes and initializes the variables as worker 0 of a replicated program does.
 void Initialize(LocalCluster& cluster, train::PsStrategy strategy) {
   Graph g;
   const DeviceScope replica(
@@ -36,7 +37,8 @@ void Initialize(LocalCluster& cluster, train::PsStrategy strategy) {
   session.Run(ops::GlobalVariablesInitializer(g));
 }
 
-// Which variables `ps` holds, and that each is all there: asked of that task, by name, without the program's graph.
+// Returns the variables that `ps` holds, and checks that each is complete. It reads them from that task by name,
+// without the program's graph.
 std::vector<std::string> HeldBy(LocalCluster& cluster, int ps) {
   Graph g;
   const DeviceScope scope(g, StrCat("/job:ps/task:", ps));
@@ -66,7 +68,7 @@ TEST(PlacementTest, BytesLieOnTheParameterServerThatRoundRobinSays) {
 TEST(PlacementTest, BytesLieWhereTheyAreBalanced) {
   LocalCluster cluster({{"ps", 2}, {"worker", 1}});
   Initialize(cluster, train::GreedyLoadBalancingStrategy(2, train::ByteSizeLoad));
-  EXPECT_EQ(HeldBy(cluster, 0), (std::vector<std::string>{"a"}));  // 4 000 bytes; all others are 472
+  EXPECT_EQ(HeldBy(cluster, 0), (std::vector<std::string>{"a"}));  // it has 4 000 bytes; the others have 472 together
   EXPECT_EQ(HeldBy(cluster, 1), (std::vector<std::string>{"b", "c", "d", "e"}));
 }
 

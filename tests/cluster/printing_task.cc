@@ -1,5 +1,5 @@
-// A task for launch_test that makes what its argument names (session, server or model), prints a line, and then waits
-// to be ended. Nothing flushes the line but what it has made.
+// A task for launch_test. It makes the object that its argument names (session, server or model), prints a line, and
+// waits to be ended. Only that object can have made standard output line-buffered.
 #include <unistd.h>
 
 #include <cstdio>
@@ -10,7 +10,7 @@
 
 int main(int argc, char** argv) {
   using namespace cohort;
-  alarm(300);  // if nobody ends it
+  alarm(300);  // in case no other process ends it
   const std::string what = argc > 1 ? argv[1] : "";
   const Graph graph;
   std::unique_ptr<Session> session;

@@ -1,4 +1,5 @@
-// How servers end, and what becomes of those who use them: sessions, the chief, a second process by the same name.
+// Tests of the end of servers, and of what happens then to sessions, to the chief, and to a second process with the
+// same name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,8 +21,8 @@ using testing::LocalCluster;
 using ::testing::Not;
 using testing::VariableOn;
 
-// The chief's process may end right after it has said that training is done, and a ps ends as soon as it has heard it:
-// all have answered by then, and nobody warns of anything.
+// The chief's process may end right after it has said that training is done. A ps ends as soon as it has received this.
+// By then all tasks have answered, and no task logs a warning.
 TEST(ServerEndTest, WhoHearsThatTrainingIsDoneAnswersBeforeItEnds) {
   for (int round = 0; round < 20; ++round) {
     ServerOptions options = LocalCluster::FastOptions();
@@ -46,7 +47,8 @@ TEST(ServerEndTest, WhoHearsThatTrainingIsDoneAnswersBeforeItEnds) {
   }
 }
 
-// Started twice by mistake, each with another address of its own: the second is told, the first goes on.
+// A task is started twice by mistake, each time with another address. The second one is told so, and the first one goes
+// on.
 TEST(ServerEndTest, TwoProcessesOfOneTaskAreNamed) {
   LocalCluster cluster({{"ps", 1}, {"worker", 1}});
   Graph g;
@@ -61,8 +63,8 @@ TEST(ServerEndTest, TwoProcessesOfOneTaskAreNamed) {
   EXPECT_THAT(message, HasSubstr("two processes are /job:worker/replica:0/task:0"));
   EXPECT_THAT(message, HasSubstr(cluster.spec().task_address("worker", 0)));
   EXPECT_THAT(message, HasSubstr(twin->Target().substr(7)));
-  EXPECT_EQ(first.Run(v.value()).scalar<float>(), 4.0f);  // also of what it has not run before
-  // Nor is it anything to the first when such a second one ends.
+  EXPECT_EQ(first.Run(v.value()).scalar<float>(), 4.0f);  // also a signature that it has not run before
+  // The first one is not disturbed, either, when such a second one ends.
   std::atomic<bool> stop{false};
   std::string steps = "no step";
   std::thread user([&] {
@@ -72,19 +74,19 @@ TEST(ServerEndTest, TwoProcessesOfOneTaskAreNamed) {
   });
   for (int i = 0; i < 5; ++i) {
     Server another(other, "worker", 0, LocalCluster::FastOptions());
-    Session::Reset(another.Target(), {"nothing"});  // connects to all tasks
+    Session::Reset(another.Target(), {"nothing"});  // this connects to all tasks
   }
   stop = true;
   user.join();
   EXPECT_EQ(steps, "no error");
-  // Where the former one ends, the later one is the task.
+  // If the first one ends, the second one is the task.
   std::thread former([&] { cluster.Stop("worker", 0); });
   Session third(g, twin->Target());
   EXPECT_EQ(third.Run(v.value()).scalar<float>(), 4.0f);
   former.join();
 }
 
-// A worker that has ended before, or ends just then, was not waiting for the news.
+// A worker that has ended before, or ends at that moment, was not waiting for the message.
 TEST(ServerEndTest, WhoHasEndedNeedNotHearThatTrainingIsDone) {
   for (int round = 0; round < 3; ++round) {
     LocalCluster cluster({{"worker", 3}});
@@ -107,7 +109,7 @@ TEST(ServerEndTest, WhoHasEndedNeedNotHearThatTrainingIsDone) {
   }
 }
 
-// Sessions of this process end with its server, also those that have nothing of a step here.
+// Sessions of this process end with its server, also those without any part of a step here.
 TEST(ServerEndTest, AStepAmongOthersEndsWhenTheServerOfItsSessionStops) {
   LocalCluster cluster({{"ps", 1}, {"worker", 1}});
   Graph g;
@@ -118,7 +120,7 @@ TEST(ServerEndTest, AStepAmongOthersEndsWhenTheServerOfItsSessionStops) {
     const DeviceScope scope(g, "/job:ps/task:0");
     x = ops::Placeholder(g, DType::kFloat32, Shape{1000, 1000});
     Output y = x;
-    for (int i = 0; i < 200; ++i) y = ops::MatMul(y, x);  // seconds
+    for (int i = 0; i < 200; ++i) y = ops::MatMul(y, x);  // this takes seconds
     update = v.AssignAdd(ops::Sum(y) + 1.0f);
   }
   Session session(g, cluster.target("worker", 0));
@@ -132,7 +134,7 @@ TEST(ServerEndTest, AStepAmongOthersEndsWhenTheServerOfItsSessionStops) {
   cluster.Stop("worker", 0);
   user.join();
   EXPECT_THAT(message, HasSubstr("was stopped"));
-  // There it ends between two kernels, and before its updates.
+  // On the ps the step ends between two kernels, and before its updates.
   while (!ps->local_task()->DescribeSteps().empty()) std::this_thread::yield();
   Session other(g, cluster.target("ps", 0));
   EXPECT_EQ(other.Run(v.value()).scalar<float>(), 4.0f);

@@ -1,4 +1,5 @@
-// A cluster of servers in one process: what a step may rely on.
+// Tests a cluster of servers in one process: placement, steps over several tasks, failures and restarts of tasks, and
+// the end of training. The suites run over each transport, and those of steps on each kind of device.
 #include "cohort/cluster/server.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +29,7 @@ using testing::LocalCluster;
 using ::testing::Not;
 using testing::VariableOn;
 
-// Over each transport.
+// Runs over each transport.
 class ServerTest : public ::testing::TestWithParam<std::string> {
  protected:
   static ServerOptions Options() {
@@ -40,7 +41,7 @@ class ServerTest : public ::testing::TestWithParam<std::string> {
 INSTANTIATE_TEST_SUITE_P(All, ServerTest, ::testing::ValuesIn(TransportProtocols()),
                          [](const auto& info) { return info.param; });
 
-// A small model of one worker: w and b on two ps, gradients computed on the worker.
+// A small model of one worker. w and b are on two ps. The worker computes the gradients.
 struct Model {
   testing::GraphOnDevice on;
   Graph& g = on.graph;
@@ -64,7 +65,7 @@ struct Model {
   }
 };
 
-// The same over each transport with variables and kernels on each kind of device of every task.
+// Runs over each transport, with variables and kernels on each kind of device of every task.
 class ServerDevicesTest : public ::testing::TestWithParam<std::tuple<std::string, const char*>> {
  protected:
   static std::string device() { return std::string("/device:") + std::get<1>(GetParam()) + ":0"; }
@@ -116,7 +117,8 @@ TEST_P(ServerTest, AClientOutsideTheClusterRunsOnItsTasks) {
   LocalCluster cluster({{"ps", 1}, {"worker", 1}}, Options());
   setenv("COHORT_TOKEN", "local-cluster-test", 1);
   std::string address = cluster.target("worker", 0);
-  address.replace(address.find("127.0.0.1"), 9, "localhost");  // so that it is not found in this process
+  address.replace(address.find("127.0.0.1"), 9,
+                  "localhost");  // so that the session does not find the server in this process
   Graph g;
   const ops::Variable v = VariableOn(g, "/job:ps/task:0", ops::Const(g, 4.0f), "v");
   Output doubled;
@@ -164,7 +166,8 @@ TEST_P(ServerDevicesTest, ALostTaskFailsOnlyTheStepsThatUseIt) {
   second.Run({{models[1].gradient, Tensor::Vector<float>({1, 0})}}, {}, {models[1].train});
   second.Close();
   cluster.Stop("worker", 1);
-  for (int i = 0; i < 20; ++i) first.Run(feed0, {}, {models[0].train});  // the other worker's death is nothing to it
+  for (int i = 0; i < 20; ++i)
+    first.Run(feed0, {}, {models[0].train});  // the death of the other worker does not disturb it
   cluster.Stop("ps", 1);
   const std::string message = ErrorOf([&] { first.Run(feed0, {}, {models[0].train}); });
   EXPECT_THAT(message, HasSubstr("Unavailable"));
@@ -179,7 +182,7 @@ TEST_P(ServerDevicesTest, ARestartedTaskIsToldApart) {
   session.Run(model.init);
   cluster.Restart("ps", 1);
   std::string message;
-  for (int i = 0; i < 2; ++i) {  // the first may still meet the closing connection
+  for (int i = 0; i < 2; ++i) {  // the first one may still use the connection that is closing
     message = ErrorOf([&] { session.Run({{model.gradient, Tensor::Vector<float>({1, 0})}}, {}, {model.train}); });
   }
   EXPECT_THAT(message, HasSubstr("Aborted"));
@@ -188,7 +191,7 @@ TEST_P(ServerDevicesTest, ARestartedTaskIsToldApart) {
   EXPECT_THAT(ErrorOf([&] { again.Run(model.b.value()); }), HasSubstr("uninitialized"));
 }
 
-// Rows, shapes and gradients between tasks; the values that travel are of every kind.
+// Rows, shapes and gradients travel between tasks. There are values of every kind.
 TEST_P(ServerDevicesTest, ATrainingStepOverTwoTasksIsExact) {
   LocalCluster cluster({{"ps", 1}, {"worker", 1}}, Options());
   testing::GraphOnDevice on(device());
@@ -268,7 +271,7 @@ TEST_P(ServerTest, JoinReturnsWhenTheChiefIsDone) {
   EXPECT_TRUE(joined);
 }
 
-// The chief's process may end right after it has said that training is done: everybody has heard it by then.
+// The chief's process may end right after it has said that training is done. By then all tasks have received it.
 TEST_P(ServerTest, ThatTrainingIsDoneIsHeardBeforeTheChiefStops) {
   for (int round = 0; round < 20; ++round) {
     ServerOptions options = Options();
@@ -286,7 +289,7 @@ TEST_P(ServerTest, ThatTrainingIsDoneIsHeardBeforeTheChiefStops) {
   }
 }
 
-// A stopped process still accepts connections, by the kernel's hand.
+// The kernel still accepts connections for a stopped process.
 TEST(GrpcServerTest, APeerThatAcceptsAndSaysNothingIsNamedInTime) {
   const int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -305,8 +308,8 @@ TEST(GrpcServerTest, APeerThatAcceptsAndSaysNothingIsNamedInTime) {
   const std::string message = ErrorOf([&] { session.Run(v.initializer()); });
   EXPECT_THAT(message, HasSubstr("Unavailable"));
   EXPECT_THAT(message, HasSubstr("/job:ps/replica:0/task:0 (" + where + ")"));
-  EXPECT_THAT(message, HasSubstr("has not answered within "));  // ours: gRPC alone would try for 20 s
-  // A server that is stopped while it dials does not wait for that either.
+  EXPECT_THAT(message, HasSubstr("has not answered within "));  // our limit; gRPC alone would try for 20 s
+  // A server that is stopped while it dials does not wait for that attempt, either.
   Session patient(g, worker.Target());
   std::thread stopper([&] { worker.Stop(); });
   EXPECT_THAT(ErrorOf([&] { patient.Run(v.initializer()); }), Not(HasSubstr("no error")));
@@ -314,7 +317,7 @@ TEST(GrpcServerTest, APeerThatAcceptsAndSaysNothingIsNamedInTime) {
   close(silent);
 }
 
-// The last attempt has no time left and learns nothing; what the ones before it have learnt is told.
+// The last attempt has no time left and learns nothing. The error has the reason that earlier attempts have found.
 TEST(GrpcServerTest, APeerThatIsNotThereIsNamedWithTheReason) {
   LocalCluster cluster({{"ps", 1}, {"worker", 1}});
   const std::string where = cluster.spec().task_address("ps", 0);
@@ -324,7 +327,7 @@ TEST(GrpcServerTest, APeerThatIsNotThereIsNamedWithTheReason) {
   Session session(g, cluster.target("worker", 0), {.connect_timeout_secs = 0.4});
   const std::string message = ErrorOf([&] { session.Run(v.initializer()); });
   EXPECT_THAT(message, HasSubstr("/job:ps/replica:0/task:0 (" + where + ") could not be reached for "));
-  EXPECT_THAT(message, ContainsRegex(" for [0-9]+\\.[0-9]+ s: .*Connection refused"));  // the wait in all
+  EXPECT_THAT(message, ContainsRegex(" for [0-9]+\\.[0-9]+ s: .*Connection refused"));  // the whole time of the wait
   EXPECT_THAT(message, Not(HasSubstr("has not answered")));
 }
 
@@ -369,7 +372,8 @@ TEST_P(ServerTest, JoinFailsWhenNoChiefComes) {
   EXPECT_THAT(message, HasSubstr(cluster.spec().task_address("worker", 0)));
 }
 
-// A parameter server without variables, say: the chief never connects to it, but is found.
+// The chief never connects to this task, because it is for example a parameter server without variables. The task finds
+// the chief.
 TEST_P(ServerTest, JoinServesWhileThereIsAChiefThatDoesNotUseTheTask) {
   ServerOptions options = Options();
   options.chief_timeout = std::chrono::milliseconds(50);
@@ -388,8 +392,8 @@ TEST_P(ServerTest, ATaskThatWaitsForTheChiefIsToldWhenItIsLost) {
   options.orphan_timeout = std::chrono::milliseconds(100);
   LocalCluster cluster({{"worker", 2}}, options);
   Server& second = cluster.server("worker", 1);
-  EXPECT_NO_THROW(cluster.server("worker", 0).ThrowIfChiefIsLost());  // the chief itself
-  EXPECT_NO_THROW(second.ThrowIfChiefIsLost());                       // sees the chief
+  EXPECT_NO_THROW(cluster.server("worker", 0).ThrowIfChiefIsLost());  // this is the chief itself
+  EXPECT_NO_THROW(second.ThrowIfChiefIsLost());                       // this task sees the chief
   cluster.Restart("worker", 0);
   std::this_thread::sleep_for(2 * *options.orphan_timeout);
   EXPECT_NO_THROW(second.ThrowIfChiefIsLost());  // the chief is back

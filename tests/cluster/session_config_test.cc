@@ -1,5 +1,5 @@
-// What fields of SessionConfig and ServerOptions do to a session on a cluster: which tasks it may use, and what it says
-// while it works.
+// Tests of the fields of SessionConfig and ServerOptions for sessions on a cluster: which tasks a session may use, and
+// what it logs while it works.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -57,7 +57,7 @@ TEST(DeviceFilterTest, OnlyMatchingTasksAreUsed) {
   SessionConfig config;
   config.device_filters = {"/job:ps", "/job:worker/task:1"};
   Session session(g, cluster.target("worker", 0), config);
-  // The whole job, the one task, and the session's own.
+  // The filters name the whole job, one task, and the session's own task.
   for (const std::string task : {"ps/task:0", "ps/task:1", "worker/task:1", "worker/task:0"}) {
     EXPECT_EQ(session.Run(on[task]).scalar<float>(), 3) << task;
   }
@@ -68,7 +68,7 @@ TEST(DeviceFilterTest, OnlyMatchingTasksAreUsed) {
                                                      "/job:worker/replica:0/task:0", "/job:worker/replica:0/task:1"}));
 }
 
-// What device filters are for: a worker of between-graph replication needs no other worker to be there.
+// This is the purpose of device filters: a worker of between-graph replication does not need the other workers.
 TEST(DeviceFilterTest, ATaskThatIsFilteredOutNeedNotExist) {
   LocalCluster cluster({{"ps", 1}, {"worker", 2}});
   cluster.Stop("worker", 1);
@@ -98,7 +98,7 @@ TEST(DeviceFilterTest, AFilterThatIsNoDeviceNameIsAnError) {
 
 class PlacementLogTest : public ::testing::Test {
  protected:
-  // What is printed while `sum` is fetched twice.
+  // Returns the output while `sum` is fetched twice.
   static std::string Printed(Session& session, Output sum) {
     ::testing::internal::CaptureStdout();
     for (int i = 0; i < 2; ++i) EXPECT_EQ(session.Run(sum).scalar<float>(), 3);
@@ -140,7 +140,7 @@ TEST_F(PlacementLogTest, ASessionOfThisProcessAndSilenceWithoutIt) {
   EXPECT_EQ(Printed(silent, sum), "");
 }
 
-// Where COHORT_DUMP_GRAPHS says.
+// Tests of the files in the folder that COHORT_DUMP_GRAPHS names.
 class GraphDumpTest : public ::testing::Test {
  protected:
   GraphDumpTest() {
@@ -151,7 +151,7 @@ class GraphDumpTest : public ::testing::Test {
     unsetenv("COHORT_DUMP_GRAPHS");
     std::filesystem::remove_all(folder_);
   }
-  // By the path below the folder, without the number of the session.
+  // Returns the files by their paths below the folder, without the number of the session.
   std::map<std::string, std::string> Files() const {
     std::map<std::string, std::string> files;
     if (!std::filesystem::exists(folder_)) return files;
@@ -204,10 +204,10 @@ TEST_F(GraphDumpTest, AFolderThatCannotBeMadeIsToldAndTheStepsErrorStays) {
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("which failed, cannot be written: "));
 }
 
-// A worker whose ps/0 and worker/1 never come.
+// A worker waits for ps/0 and worker/1, which never come.
 class MissingTaskTest : public ::testing::Test {
  protected:
-  // What goes to the log meanwhile.
+  // Returns the text that goes to the log while `wait` runs.
   std::string SaidWhileWaiting(std::chrono::milliseconds interval, const std::function<void(Server&)>& wait) {
     ServerOptions options = LocalCluster::FastOptions();
     options.missing_interval = interval;

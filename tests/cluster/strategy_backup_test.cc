@@ -1,4 +1,5 @@
-// BackupAndRestore of workers that train together; tests/chaos kills real processes.
+// Tests BackupAndRestore of workers that train together. The workers are threads of this process. tests/chaos kills
+// real processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -35,10 +36,10 @@ class StrategyBackup : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  // One that all workers share; or one for each.
+  // Returns the folder that all workers share, or the folder of one worker.
   std::string Folder(int worker = -1) const { return worker < 0 ? folder_ : StrCat(folder_, "/", worker); }
 
-  // What the workers end with; `stop_after` batches all of them stop by an error.
+  // The results of the workers. After `stop_after` batches an error stops all of them.
   struct Ends {
     std::vector<Status> outcomes;
     std::vector<std::vector<std::vector<float>>> weights;
@@ -58,10 +59,10 @@ class StrategyBackup : public ::testing::Test {
             keras::BackupAndRestore({.backup_dir = Folder(each_its_own ? worker : -1), .save_every_batches = 1}));
       }
       int batches = 0;
-      // Before the next batch: BackupAndRestore is called after all other callbacks of a batch.
+      // The error comes before the next batch, because BackupAndRestore is called after all other callbacks of a batch.
       fit.callbacks.push_back(keras::LambdaCallback({.on_train_batch_begin = [&](int64_t) {
         if (batches++ != stop_after) return;
-        strategy->meeting().Barrier();  // the chief has written
+        strategy->meeting().Barrier();  // now the chief has written the file
         throw CancelledError("the test stops here");
       }}));
       const keras::History history = model->Fit(DataOf(one), fit);
@@ -112,10 +113,10 @@ TEST_F(StrategyBackup, WorkersThatFindAnotherFileThanTheChiefAreNamed) {
   damaged[damaged.size() / 2] ^= 1;
   WriteFileAtomically(others, damaged);
   ExpectAll(Train(cluster, true), Code::kInvalidArgument, {"find the chief's backup", "/task:1"});
-  // As the message says.
+  // The test now does what the message says.
   fs::copy_file(chiefs, others, fs::copy_options::overwrite_existing);
   ExpectAll(Train(cluster, true), Code::kOk);
-  // A backup that the chief lacks is an error too.
+  // It is an error, too, if the chief has no backup and others have one.
   EXPECT_FALSE(FileExists(chiefs));
   ASSERT_TRUE(FileExists(others));
   ExpectAll(Train(cluster, true), Code::kInvalidArgument, {"backup: none", "/task:1"});

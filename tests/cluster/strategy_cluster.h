@@ -1,4 +1,4 @@
-// Workers of a MultiWorkerMirrored training, one thread each, in this process.
+// Runs the workers of a MultiWorkerMirrored training in this process, each on a thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class StrategyCluster {
         protocol_(std::move(protocol)),
         communication_(communication) {}
 
-  // What the worker finds in TF_CONFIG.
+  // Returns the TF_CONFIG of the worker.
   std::string TFConfig(int worker) const {
     std::vector<std::string> addresses;
     for (const tools::PortReservation& port : ports_) addresses.push_back(StrCat("\"", port.Address(), "\""));
@@ -41,7 +41,7 @@ class StrategyCluster {
                                             .replicas_per_worker = replicas_,
                                             .server = server});
   }
-  // Runs `work` for each worker; an error is the result.
+  // Runs `work` for each worker. Returns their errors.
   std::vector<Status> AtEachWorker(const std::function<void(int, const distribute::StrategyPtr&)>& work) const {
     std::vector<Status> outcomes(ports_.size());
     std::vector<std::thread> threads;

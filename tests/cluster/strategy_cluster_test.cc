@@ -1,4 +1,6 @@
-// MultiWorkerMirrored: workers that train one model together, each with a graph, a session and a server of its own.
+// Tests MultiWorkerMirrored. Workers train one model together, each with a graph, a session and a server of its own.
+// The workers are threads of this process (strategy_cluster.h). The tests compare their weights with those of one
+// device, and check the errors for workers that differ.
 #include "tests/cluster/strategy_cluster.h"
 
 #include <gmock/gmock.h>
@@ -37,7 +39,7 @@ TEST_P(MultiWorker, UpdatesAsOneDevice) {
     one.optimizer = variant == 0 ? keras::SGD({.learning_rate = 0.1, .momentum = 0.9})
                                  : keras::AdamW({.learning_rate = 0.01, .epsilon = 1e-3});
     one.examples = 21 + variant;
-    one.batch_size = variant == 2 ? 3 : 9;  // 3: fewer examples than replicas
+    one.batch_size = variant == 2 ? 3 : 9;  // with 3 there are fewer examples than replicas
     one.regularized = true;
     one.weighted = variant == 1;
     one.normalized = true;
@@ -53,7 +55,7 @@ TEST_P(MultiWorker, UpdatesAsOneDevice) {
   }
 }
 
-// Tables of which the rows alone travel.
+// Of these tables only rows travel.
 TEST_P(MultiWorker, LookupsUpdateAsOnOneDevice) {
   const auto train = [](const keras::OptimizerPtr& optimizer, const distribute::StrategyPtr& strategy) {
     keras::Sequential model({keras::Input(Shape{3}, {.dtype = DType::kInt64}), keras::Embedding(20'000, 4),
@@ -78,7 +80,7 @@ TEST_P(MultiWorker, LookupsUpdateAsOnOneDevice) {
   }
 }
 
-// Weights that begin as the chief's, and a second model beside the first one.
+// Weights begin as the chief's. There is a second model beside the first one.
 TEST_P(MultiWorker, InitialValuesAreTheChiefs) {
   std::vector<std::vector<Tensor>> weights(static_cast<size_t>(cluster_.workers()));
   ExpectOk(cluster_.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {
@@ -93,7 +95,7 @@ TEST_P(MultiWorker, InitialValuesAreTheChiefs) {
   for (const auto& mine : weights) EXPECT_EQ(mine[0].ToVector<float>(), weights[0][0].ToVector<float>());
 }
 
-// Each worker reads files of its own, of different lengths; some end earlier.
+// Each worker reads files of its own, which have different lengths. Some workers end earlier.
 TEST_P(MultiWorker, FilesAreSharedAndWorkersEndTogether) {
   const std::string folder = ::testing::TempDir() + StrCat("strategy_files_", GetParam());
   std::filesystem::create_directories(folder);
@@ -124,7 +126,7 @@ TEST_P(MultiWorker, FilesAreSharedAndWorkersEndTogether) {
   std::filesystem::remove_all(folder);
 }
 
-// Every difference is an error that names it, at every worker.
+// Every difference is an error at every worker, and the error names it.
 TEST_P(MultiWorker, WorkersThatDoNotTrainAlikeAreNamed) {
   struct Difference {
     std::function<void(TrainingCase&)> change;
@@ -158,7 +160,8 @@ TEST_P(MultiWorker, WorkersThatDoNotTrainAlikeAreNamed) {
 
 keras::CallbackPtr Pass() { return keras::LambdaCallback({}); }
 
-// A worker that stops earlier than the others, or with another rate, would leave them waiting or go another way.
+// If a worker stopped earlier than the others, they would wait for it. If it used another learning rate, the weights
+// would differ.
 TEST_P(MultiWorker, CallbacksThatActOnTheTrainingHaveToBeAlike) {
   using Callbacks = std::vector<keras::CallbackPtr>;
   struct Difference {
@@ -237,7 +240,7 @@ TEST_P(MultiWorker, CallbacksThatOnlyWriteMayBeAtTheChiefAlone) {
   std::filesystem::remove_all(folder);
 }
 
-// The last worker fails; the others hear why, and that it was the last one.
+// The last worker fails. The others get an error with the cause and the number of that worker.
 TEST_P(MultiWorker, WhatFailsAtOneWorkerIsToldToAll) {
   const int victim = cluster_.workers() - 1;
   const auto expect_told = [&](const char* cause, const std::function<void(keras::Sequential&, bool)>& work) {
@@ -274,7 +277,7 @@ TEST_P(MultiWorker, WhatFailsAtOneWorkerIsToldToAll) {
   });
 }
 
-// Checksums are gathered, for instance: every byte may begin them.
+// Checksums are gathered, for example. They may begin with any byte.
 TEST_P(MultiWorker, AnyBytesCanBeGathered) {
   ExpectOk(cluster_.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {
     for (int byte = 0; byte < 32; ++byte) {
@@ -286,7 +289,7 @@ TEST_P(MultiWorker, AnyBytesCanBeGathered) {
   }));
 }
 
-// Shuffles without a seed take the chief's; whether each worker describes one is compared first.
+// Shuffles without a seed take the chief's seed. Before that, the workers compare whether each has such a shuffle.
 TEST_P(MultiWorker, AShuffleThatOneWorkerLacksIsNamed) {
   const std::vector<Status> outcomes = cluster_.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {
     const data::Dataset numbers = data::Dataset::Range(40);
@@ -321,7 +324,7 @@ TEST_P(MultiWorker, WeightsThatDivergeAreNamed) {
   }
 }
 
-// Also what shows in the updates of a later step alone.
+// This includes values that differ only in the updates of a later step.
 TEST_P(MultiWorker, OptimizersAndStatisticsThatDivergeAreNamed) {
   const auto set = [](keras::Model& model, const std::string& name) {
     for (VariableInfo* info : model.graph().variables()) {
@@ -380,7 +383,7 @@ TEST_P(MultiWorker, TheChiefAloneWrites) {
   std::filesystem::remove_all(folder);
 }
 
-// The worker has ended in peace meanwhile.
+// The worker has ended without an error meanwhile.
 TEST(MultiWorkerCalls, EvaluateAtTheChiefAloneSaysThatAllHaveToCallIt) {
   RegisterAll();
   const testing::StrategyCluster cluster(2, 1, "in_process");
@@ -447,7 +450,7 @@ TEST(MultiWorkerAlone, TrainsByItselfWithAWarning) {
   EXPECT_EQ(strategy->session_target(), "");
 }
 
-// Workers are numbered by their places, which are not their indices where a job lacks some.
+// Workers are numbered by their places. These are not their indices if a job lacks some indices.
 TEST(MultiWorkerAlone, AJobThatLacksIndices) {
   tools::PortReservation first, second;
   for (const int index : {1, 4}) {

@@ -1,4 +1,6 @@
-// What each worker of a MultiWorkerMirrored training gets to see of a dataset, by each of TensorFlow's policies.
+// Tests which elements of a dataset each worker of a MultiWorkerMirrored training gets, for each of TensorFlow's
+// policies. Workers are threads of this process. The words: `seen` is the list of numbers that a worker has read, and a
+// step has one list for each replica of a worker.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -29,7 +31,7 @@ using testing::ExpectOk;
 using ::testing::HasSubstr;
 
 using Numbers = std::vector<int64_t>;
-using Steps = std::vector<std::vector<Numbers>>;  // of each replica of a worker
+using Steps = std::vector<std::vector<Numbers>>;  // one list for each replica of a worker
 
 Numbers Iota(int64_t begin, int64_t end) {
   Numbers numbers(static_cast<size_t>(end - begin));
@@ -55,7 +57,7 @@ Numbers Flat(const Steps& steps) {
   return all;
 }
 
-// `seen`, cut to the sizes in turn.
+// Returns `seen`, cut to the sizes in turn.
 Steps InSizes(const Numbers& seen, const Numbers& sizes, int replicas, size_t num_steps) {
   Steps steps(num_steps);
   size_t at = 0, turn = 0;
@@ -72,7 +74,7 @@ Steps InSizes(const Numbers& seen, const Numbers& sizes, int replicas, size_t nu
 
 class StrategyInput : public testing::MultiWorker {
  protected:
-  static constexpr int64_t kBatch = 7;  // global
+  static constexpr int64_t kBatch = 7;  // the global batch size
 
   StrategyInput() {
     std::filesystem::create_directories(folder_);
@@ -90,7 +92,7 @@ class StrategyInput : public testing::MultiWorker {
   static int replicas() { return GetParam().replicas; }
   static int all_replicas() { return GetParam().workers * GetParam().replicas; }
 
-  // All numbers, of the files or not.
+  // Returns a dataset of all numbers, read from the files.
   Dataset FromFiles() const { return data::CsvDataset(files_, {{.dtype = DType::kInt64}}); }
   Dataset FromRange() const { return Dataset::Range(numbers_); }
   Numbers OfFiles(int worker) const {
@@ -105,7 +107,8 @@ class StrategyInput : public testing::MultiWorker {
     for (int64_t i = worker; i < numbers_; i += workers()) numbers.push_back(i);
     return numbers;
   }
-  // Each global batch is cut into equal parts, of which worker w has number w, w + workers, ...
+  // Returns the steps of a worker with DATA: each global batch is cut into equal parts, and worker w has the parts w, w
+  // + workers, ...
   Steps OfData(int worker) const {
     Steps steps;
     for (int64_t begin = 0; begin < numbers_; begin += kBatch) {
@@ -118,7 +121,8 @@ class StrategyInput : public testing::MultiWorker {
     }
     return steps;
   }
-  // The sizes of worker w's batches: those of all replicas of all workers, beginning with its own.
+  // Returns the sizes of worker w's batches. These are the sizes of all replicas of all workers, beginning with its
+  // own.
   Numbers Sizes(int worker) const {
     Numbers sizes;
     for (int i = 0; i < all_replicas(); ++i) {
@@ -127,7 +131,7 @@ class StrategyInput : public testing::MultiWorker {
     }
     return sizes;
   }
-  // What all workers see; they end together.
+  // Returns what all workers read. Checks that they end together.
   std::vector<Steps> Seen(const std::function<DistributedDataset(const StrategyPtr&)>& make) const {
     std::vector<Steps> seen(static_cast<size_t>(workers()));
     ExpectOk(cluster_.AtEachWorker(
@@ -135,7 +139,7 @@ class StrategyInput : public testing::MultiWorker {
     for (const Steps& steps : seen) EXPECT_EQ(steps.size(), seen[0].size());
     return seen;
   }
-  // Worker w sees `numbers(w)`, in batches of its sizes, to the end of the one that has most.
+  // Checks that worker w reads `numbers(w)`, in batches of its sizes, until the worker with the most numbers has ended.
   void ExpectRebatched(const std::string& what, const Dataset& dataset, AutoShardPolicy policy,
                        const std::function<Numbers(int)>& numbers) const {
     const std::vector<Steps> seen =
@@ -147,8 +151,9 @@ class StrategyInput : public testing::MultiWorker {
     }
   }
 
-  // Numbers as examples of a model whose weights are a table of them. `offset` is added to each number, by a function
-  // of the host: two workers' offsets may differ, and the workers compare no more than that each has a function.
+  // Returns the numbers as examples of a model whose weights are a table with a row for each number. A function of the
+  // host adds `offset` to each number. The offsets of two workers may differ: the workers compare only that each has a
+  // function.
   static Dataset AsExamples(const Dataset& batches, int64_t offset) {
     const auto example = [offset](const std::vector<Tensor>& element) -> std::vector<Tensor> {
       const int64_t rows = element[0].num_elements();
@@ -161,7 +166,7 @@ class StrategyInput : public testing::MultiWorker {
     };
     return batches.Map(example, {{DType::kInt64, Shape{-1, 1}}, {DType::kFloat32, Shape{-1, 1}}});
   }
-  // A table of `rows` weights, of which each look-up in training takes 1 / 1024 away.
+  // Returns a model that is a table of `rows` weights. Each look-up in training subtracts 1 / 1024 from a weight.
   static std::unique_ptr<keras::Sequential> Table(int64_t rows, const StrategyPtr& strategy) {
     auto model = std::make_unique<keras::Sequential>(
         std::vector<keras::SequentialItem>{keras::Input(Shape{1}, {.dtype = DType::kInt64}),
@@ -172,7 +177,7 @@ class StrategyInput : public testing::MultiWorker {
                     .loss = keras::MeanSquaredError({.reduction = keras::Reduction::kSum})});
     return model;
   }
-  // How often the model was trained on each row of its table.
+  // Returns how many times the model was trained on each row of its table.
   static std::vector<int> Lookups(keras::Sequential& table) {
     std::vector<int> counts;
     for (const float weight : table.GetWeights()[0].ToVector<float>()) {
@@ -180,7 +185,7 @@ class StrategyInput : public testing::MultiWorker {
     }
     return counts;
   }
-  // How often a training of one epoch has seen each number at each worker: [worker * numbers_ + number].
+  // Returns how many times a training of one epoch has used each number at each worker: [worker * numbers_ + number].
   std::vector<int> TrainedOn(const Dataset& dataset, AutoShardPolicy policy) const {
     std::vector<std::vector<int>> counts(static_cast<size_t>(workers()));
     ExpectOk(cluster_.AtEachWorker([&](int worker, const StrategyPtr& strategy) {
@@ -191,7 +196,7 @@ class StrategyInput : public testing::MultiWorker {
     for (const auto& mine : counts) EXPECT_EQ(mine, counts[0]);
     return counts[0];
   }
-  // Worker w has trained on `numbers(w)`, once on each.
+  // Checks that worker w has trained once on each of `numbers(w)`.
   void ExpectTrained(const std::string& what, const Dataset& dataset, AutoShardPolicy policy,
                      const std::function<Numbers(int)>& numbers) const {
     std::vector<int> expected(static_cast<size_t>(numbers_ * workers()), 0);
@@ -233,7 +238,7 @@ TEST_P(StrategyInput, DataSharesEachBatch) {
   }
 }
 
-// Batches of one replica, made by the workers themselves; who has no more takes part without rows.
+// Each worker makes the batches of its replicas itself. A worker that has no more takes part without rows.
 TEST_P(StrategyInput, FunctionsMakeTheInputOfTheirWorker) {
   const std::vector<Steps> seen = Seen([&](const StrategyPtr& strategy) {
     return DistributeDatasetsFromFunction(strategy, [&](const distribute::InputContext& context) {
@@ -268,10 +273,10 @@ TEST_P(StrategyInput, FitTrainsOnWhatThePolicySelects) {
   ExpectTrained("auto", FromRange().Batch(kBatch), AutoShardPolicy::kAuto, of_data);
 }
 
-// Each worker draws seeds of its own; the chief's are used by all, in every epoch.
+// Each worker draws its own seeds. All workers use the chief's, in every epoch.
 TEST_P(StrategyInput, AShuffleWithoutASeedCoversEachElementOnceAnEpoch) {
   constexpr int kEpochs = 3;
-  std::vector<std::vector<Numbers>> seen(static_cast<size_t>(workers()));  // by worker and epoch
+  std::vector<std::vector<Numbers>> seen(static_cast<size_t>(workers()));  // indexed by worker and epoch
   ExpectOk(cluster_.AtEachWorker([&](int worker, const StrategyPtr& strategy) {
     const DistributedDataset dataset = DistributeDataset(strategy, FromRange().Shuffle(numbers_).Batch(kBatch));
     for (int epoch = 0; epoch < kEpochs; ++epoch) {
@@ -299,7 +304,7 @@ TEST_P(StrategyInput, AShuffleWithoutASeedCoversEachElementOnceAnEpoch) {
 
 TEST_P(StrategyInput, FitCoversAShuffleWithoutASeedOnceAnEpochAlsoAfterARestart) {
   const std::string backup = folder_ + "/backup";
-  for (const int stop_after : {-1, 2, 5}) {  // epochs of 4 steps or more
+  for (const int stop_after : {-1, 2, 5}) {  // an epoch has 4 steps or more
     for (const bool again : {false, true}) {
       if (stop_after < 0 && again) continue;
       const std::vector<Status> outcomes = cluster_.AtEachWorker([&](int, const StrategyPtr& strategy) {
@@ -341,7 +346,7 @@ TEST_P(StrategyInput, FilesThatAreNoneAndTooFewOfThemAreNamed) {
     EXPECT_EQ(status.code(), Code::kFailedPrecondition) << status.ToString();
     EXPECT_THAT(status.message(), HasSubstr("unshardable source dataset"));
   }
-  // The last worker has no file; the others hear that it is gone.
+  // The last worker has no file. The others get an error that says so.
   const Dataset one_file = data::CsvDataset({files_[0]}, {{.dtype = DType::kInt64}}).Batch(kBatch);
   const std::vector<Status> outcomes = cluster_.AtEachWorker([&](int worker, const StrategyPtr& strategy) {
     const Dataset mine = worker + 1 < workers() ? FromFiles().Batch(kBatch) : one_file;

@@ -1,4 +1,4 @@
-// examples/strategy_loop: one program, run under each kind of strategy, ends with the same line.
+// Runs examples/strategy_loop under each kind of strategy. It ends with the same line each time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,8 @@ using ::testing::HasSubstr;
 
 class StrategyLoopTest : public LaunchTest {
  protected:
-  // Runs `command`, which has to print that so many replicas have found the line, and nothing that differs from it.
+  // Runs `command`. Checks that it prints that so many replicas have found the line, and that it prints no other
+  // result.
   static void ExpectLine(const std::vector<std::string>& command, const std::string& replicas) {
     LaunchedProgram program(command);
     ASSERT_EQ(program.Wait(), 0) << program.err();

@@ -1,5 +1,5 @@
-// The transport over gRPC on a link that is slow, cut, or lets only some connections through; and beside handlers that
-// take long. Nothing asserts on speed: times only decide how much is heard.
+// Tests the transport over gRPC on a link that is slow, is cut, or lets only some connections pass, and with handlers
+// that take long. A TcpProxy is the link. Nothing asserts on speed: times decide only how many messages arrive.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,18 +20,18 @@ using ::testing::HasSubstr;
 const char* const kPs = "/job:ps/replica:0/task:0";
 const char* const kWorker = "/job:worker/replica:0/task:0";
 constexpr milliseconds kSilence{1000};
-constexpr int kControl = 0;  // the proxy's first connection
+constexpr int kControl = 0;  // the control stream is the proxy's first connection
 
 TransportOptions Options() {
   TransportOptions options;
   options.token = "secret";
   options.heartbeat_interval = milliseconds(100);
   options.silence_limit = kSilence;
-  options.share_memory = false;  // as between the hosts of a link
+  options.share_memory = false;  // as between two hosts
   return options;
 }
 
-// A ps that a worker reaches through a proxy.
+// A ps, and a worker that reaches it through a proxy.
 class LinkedPair {
  public:
   explicit LinkedPair(int64_t bytes_per_second = 0, const TransportOptions& options = Options())
@@ -98,7 +98,7 @@ TEST(TransportLinkTest, BulkOnASlowLinkDoesNotLookLikeDeath) {
   constexpr int64_t kBytesPerSecond = 1 << 20;
   LinkedPair pair(kBytesPerSecond);
   pair.Connect();
-  const Tensor large = Bytes(3 * kBytesPerSecond);  // each way takes five times the silence limit
+  const Tensor large = Bytes(3 * kBytesPerSecond);  // each direction takes several times the silence limit
   pair.dialed->Send({1, "there", {large}});
   pair.accepted->Send({1, "back", {large}});
   EXPECT_EQ(pair.at_ps.Messages(1).at(0).tensors.at(0).bytes(), large.bytes());
@@ -110,18 +110,18 @@ TEST(TransportLinkTest, BulkOnASlowLinkDoesNotLookLikeDeath) {
 TEST(TransportLinkTest, AnyByteIsLife) {
   constexpr int64_t kBytesPerSecond = 8 << 20;
   TransportOptions options = Options();
-  options.silence_limit = 3 * kSilence;  // a machine that is busy may keep a byte back for a while
+  options.silence_limit = 3 * kSilence;  // a busy machine may hold a byte back for a while
   LinkedPair pair(kBytesPerSecond, options);
   pair.Connect();
   pair.dialed->Send({1, "opens bulk", {Bytes(20000)}});
   EXPECT_EQ(pair.at_ps.Messages(1).size(), 1u);
-  pair.proxy.CutOnly(kControl);  // no heartbeat comes through any more
+  pair.proxy.CutOnly(kControl);  // no heartbeat arrives any more
   const Tensor large = Bytes(5 * kBytesPerSecond);
   pair.dialed->Send({1, "there", {large}});
   pair.accepted->Send({1, "back", {large}});
   EXPECT_EQ(pair.at_ps.Messages(2).at(1).header, "there");
   EXPECT_EQ(pair.at_worker.Messages(1).at(0).header, "back");
-  // Once there is none, one side sees it, and the other its answer.
+  // When none has arrived for long enough, one side notices it, and the other side gets its answer.
   const std::string seen =
       pair.at_worker.WhyClosed(pair.dialed).message() + pair.at_ps.WhyClosed(pair.accepted).message();
   EXPECT_THAT(seen, HasSubstr("no byte for "));
@@ -144,7 +144,7 @@ TEST(TransportLinkTest, LargeMessagesBetweenProcessesOfAHostDoNotUseTheLink) {
     pair.at_worker.Forget();
     return pair.proxy.bytes_forwarded() - before;
   };
-  // The first ones go by the link, until the peers have answered each other's offers.
+  // The first messages use the link, until each peer has answered the other's offer.
   int64_t forwarded = forwarded_for_two();
   for (const auto deadline = Soon(); forwarded > 1 << 20 && std::chrono::steady_clock::now() < deadline;) {
     forwarded = forwarded_for_two();
@@ -164,11 +164,11 @@ TEST(TransportLinkTest, AHandlerThatTakesLongIsNotDeath) {
   pair.Connect();
   pair.dialed->Send({1, "long", {}});
   handling.get_future().wait();
-  // Both sides go on watching meanwhile: the ps says that it lives, and hears that the worker does.
+  // Both sides go on watching meanwhile. The ps says that it lives, and notices that the worker lives.
   std::this_thread::sleep_for(4 * kSilence);
   EXPECT_FALSE(pair.dialed->closed());
   EXPECT_FALSE(pair.accepted->closed());
-  // Others are served, too.
+  // Other connections are served, too.
   const auto other = pair.worker->Dial(pair.proxy.address(), kPs, Soon());
   EXPECT_FALSE(other->closed());
   go_on.set_value();

@@ -1,4 +1,4 @@
-// Reads the files beside it, which TensorFlow wrote; see README.md.
+// Reads the files of this folder, which TensorFlow wrote; see README.md.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-"""Makes the files beside it with TensorFlow: `build/venv/bin/python tests/golden/make.py`. See README.md."""
+"""Makes the files of this folder with TensorFlow: `build/venv/bin/python tests/golden/make.py`. See README.md."""
 
 import pathlib
 

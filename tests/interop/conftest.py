@@ -1,4 +1,4 @@
-"""Checks against TensorFlow and TensorBoard: ./dev test interop."""
+"""Fixtures of the tests that compare with TensorFlow, Keras and others (./dev test interop)."""
 
 import json
 import os
@@ -13,7 +13,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 
 @pytest.fixture(scope="session")
 def formats():
-    """Calls interop_formats; gives back the JSON that it prints, if any."""
+    """Calls interop_formats. Returns the JSON that it prints, if any."""
 
     def call(*arguments):
         printed = our_programs.output("interop_formats", *arguments)

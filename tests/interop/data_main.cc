@@ -1,5 +1,6 @@
-// Builds the dataset that its argument describes - a JSON list of stages, each [name, argument, ...] - and prints its
-// elements as JSON: each a list of components, each a list of values in row-major order.
+// Builds the dataset that its argument describes, and prints its elements as JSON. The argument is a JSON list of
+// stages, each [name, argument, ...]. An element is a list of components, and a component is a list of values in
+// row-major order.
 #include <cstdio>
 #include <functional>
 #include <iostream>
@@ -59,7 +60,7 @@ std::optional<Dataset> Source(const Json& stage) {
   return std::nullopt;
 }
 
-// One scalar, n, to the numbers 10 n, ..., 10 n + n - 1.
+// Maps a scalar n to the numbers 10 n, ..., 10 n + n - 1.
 Dataset Inner(const Element& element) {
   const int64_t n = element.at(0).scalar<int64_t>();
   return Dataset::Range(10 * n, 11 * n);
@@ -153,7 +154,7 @@ Json Elements(const Dataset& dataset) {
   return all;
 }
 
-// A GraphDef whose library has "affine": (x float32[?], n int64[]) -> (2 x + 1, the halves of [x, x], n).
+// Writes a GraphDef whose library has "affine": (x float32[?], n int64[]) -> (2 x + 1, the halves of [x, x], n).
 void WriteFunction(const std::string& path) {
   Graph graph;
   const auto body = [](Graph& body, const std::vector<Output>& args) -> std::vector<Output> {

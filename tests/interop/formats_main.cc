@@ -1,5 +1,5 @@
-// Writes files for the Python tests to read with TensorFlow, and prints as JSON what it reads in
-// TensorFlow's.
+// Writes files for the Python tests, which read them with TensorFlow. Reads TensorFlow's files, and prints their
+// contents as JSON. Each command is one function below; main() finds it by name.
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -41,7 +41,7 @@ Tensor Counting(const Shape& shape) {
   return tensor;
 }
 
-// The tensors that test_checkpoint.py expects.
+// Writes the tensors that test_checkpoint.py expects.
 void WriteTensors(BundleWriter* writer) {
   writer->Add("bfloat16", Counting<bfloat16>(Shape{2, 3}));
   writer->Add("bool", Tensor::FromValues<bool>({true, false, true}, Shape{3}));
@@ -51,7 +51,7 @@ void WriteTensors(BundleWriter* writer) {
   writer->Add("float64", Counting<double>(Shape{2, 2}));
   writer->Add("global_step", Tensor::Scalar(int64_t{1234567890123}));
   writer->Add("int32", Counting<int32_t>(Shape{5}));
-  const Shape large{700, 1000};  // 2.8 MB: several chunks
+  const Shape large{700, 1000};  // 2.8 MB, so several chunks
   const Tensor values = Counting<float>(large);
   size_t at = 0;
   writer->Append("large", DType::kFloat32, large, [&](std::span<char> out) {
@@ -73,7 +73,7 @@ void WritePartitioned(BundleWriter* writer) {
   writer->AddSlice("partitioned", full, TensorSlice::Rows(full, 7, 3), all.Slice(7, 10));
 }
 
-// write-checkpoint PREFIX: one shard, and the state file beside it.
+// write-checkpoint PREFIX: writes one shard and the state file.
 void WriteCheckpoint(const Arguments& arguments) {
   BundleWriter writer(arguments.at(0));
   WriteTensors(&writer);
@@ -84,14 +84,14 @@ void WriteCheckpoint(const Arguments& arguments) {
   WriteCheckpointState(DirectoryOf(arguments.at(0)), state, /*relative_paths=*/true);
 }
 
-// write-plain PREFIX: without partitioned tensors.
+// write-plain PREFIX: writes a checkpoint without partitioned tensors.
 void WritePlain(const Arguments& arguments) {
   BundleWriter writer(arguments.at(0));
   WriteTensors(&writer);
   writer.Finish();
 }
 
-// write-sharded PREFIX: three parts, merged.
+// write-sharded PREFIX: writes three parts and merges them.
 void WriteSharded(const Arguments& arguments) {
   const std::string& prefix = arguments.at(0);
   const Shape full{10, 3};
@@ -110,7 +110,7 @@ void WriteSharded(const Arguments& arguments) {
   MergeBundles(parts, prefix);
 }
 
-// dump-checkpoint PREFIX: {name: {dtype, shape, data: hex or [hex], parts, shard}}.
+// dump-checkpoint PREFIX: prints {name: {dtype, shape, data: hex or [hex], parts, shard}}.
 void DumpCheckpoint(const Arguments& arguments) {
   const BundleReader reader(arguments.at(0));
   reader.CheckFiles();
@@ -134,10 +134,10 @@ void DumpCheckpoint(const Arguments& arguments) {
   std::cout << all.dump() << "\n";
 }
 
-// latest DIR
+// latest DIR: prints the prefix of the newest checkpoint.
 void Latest(const Arguments& arguments) { std::cout << Json(LatestCheckpoint(arguments.at(0))).dump() << "\n"; }
 
-// write-events DIR: prints the file's path.
+// write-events DIR: writes an event file and prints its path.
 void WriteEvents(const Arguments& arguments) {
   proto::GraphDef graph;
   proto::NodeDef* node = graph.add_node();
@@ -156,14 +156,14 @@ void WriteEvents(const Arguments& arguments) {
   std::cout << Json(writer.path()).dump() << "\n";
 }
 
-// histogram VALUE...: the hex of a serialized Summary with tag "h".
+// histogram VALUE...: prints the hex of a serialized Summary with tag "h".
 void HistogramBytes(const Arguments& arguments) {
   std::vector<double> values;
   for (const std::string& text : arguments) values.push_back(std::stod(text));
   std::cout << Json(Hex(HistogramSummary("h", Tensor::Vector<double>(values)))).dump() << "\n";
 }
 
-// dump-events FILE: [{step, kind, values: [{tag, kind, scalar, num, text}]}].
+// dump-events FILE: prints [{step, kind, values: [{tag, kind, scalar, num, text}]}].
 void DumpEvents(const Arguments& arguments) {
   EventReader reader(arguments.at(0));
   Json all = Json::array();
@@ -186,14 +186,14 @@ void DumpEvents(const Arguments& arguments) {
   std::cout << all.dump() << "\n";
 }
 
-// write-records FILE RECORD...
+// write-records FILE RECORD...: writes the records.
 void WriteRecords(const Arguments& arguments) {
   RecordWriter writer(arguments.at(0));
   for (size_t i = 1; i < arguments.size(); ++i) writer.Write(arguments[i]);
   writer.Close();
 }
 
-// dump-records FILE: [hex]
+// dump-records FILE: prints [hex].
 void DumpRecords(const Arguments& arguments) {
   RecordReader reader(arguments.at(0));
   Json all = Json::array();

@@ -1,6 +1,7 @@
-// Reads a JSON list of trainings from stdin - a model by name or from a file, an optimizer, initial weights, batches -
-// and prints what came of each: losses, weights, predictions. test_keras_models.py trains the models of the same names
-// with the real Keras; test_keras_saving.py passes them to and fro as files.
+// Reads a JSON list of trainings from stdin, runs them, and prints the results of each: losses, weights and
+// predictions. A training is a model by name or from a file, an optimizer, initial weights and batches.
+// test_keras_models.py trains the models of the same names with the real Keras. test_keras_saving.py exchanges models
+// with Keras as files.
 #include <functional>
 #include <iostream>
 #include <iterator>
@@ -24,7 +25,7 @@ using ModelPtr = std::unique_ptr<Model>;
 
 ModelPtr Chain(std::vector<SequentialItem> items) { return std::make_unique<Sequential>(items); }
 
-// Behind `items`: three numbers.
+// Returns a model with `items` and three outputs.
 ModelPtr Numbers(std::vector<SequentialItem> items) {
   items.push_back(Flatten());
   items.push_back(Dense(3));
@@ -47,7 +48,7 @@ ModelPtr Branches() {
       std::vector<LayerTensor>{Dense(2, {.name = "first"})(joined), Dense(3, {.name = "second"})(sum)});
 }
 
-// One normalization of two inputs: its moving statistics are updated twice a step.
+// Returns a model with one normalization of two inputs, whose moving statistics are updated twice in each step.
 ModelPtr Siamese() {
   const LayerTensor a = Input(Shape{5}, {.name = "a"}), b = Input(Shape{5}, {.name = "b"});
   const LayerRef shared = Dense(6, {.use_bias = false, .name = "shared"});
@@ -64,7 +65,7 @@ ModelPtr Separables() {
                 Flatten(), Dense(8, {.activation = "selu"}), Dense(4, {.activation = "softmax"})});
 }
 
-// As a program would write it.
+// A layer as a program would write it.
 class Scale final : public Layer {
  public:
   explicit Scale(double by, const std::string& name = "") : Layer("Scale", name), by_(by) {}
@@ -90,7 +91,7 @@ ModelPtr Nested() {
                                  std::vector<LayerTensor>{Dense(3)(shared(shared(chain.AsLayer()(x))))});
 }
 
-// The layers of one class come in another order in the file than in the program.
+// The layers of one class have another order in the file than in the program.
 ModelPtr Crossed() {
   const LayerTensor x = Input(Shape{5}, {.name = "x"});
   const LayerTensor near = Dense(4, {.activation = "tanh", .name = "near"})(x);
@@ -98,6 +99,31 @@ ModelPtr Crossed() {
   const LayerTensor farther = Dense(4, {.activation = "tanh", .name = "farther"})(far);
   return std::make_unique<Model>(std::vector<LayerTensor>{x},
                                  std::vector<LayerTensor>{Add()({near, farther}), Dense(2, {.name = "end"})(far)});
+}
+
+// A frozen base, cut before its head and with another: by its layers, and as a layer.
+Model FrozenBase() {
+  const LayerTensor x = Input(Shape{6}, {.name = "x"});
+  const LayerTensor wide =
+      Dense(8, {.activation = "tanh", .kernel_regularizer = regularizers::L2(0.1), .name = "base_dense"})(x);
+  const LayerTensor norm = BatchNormalization({.momentum = 0.5, .name = "base_norm"})(wide);
+  Model base({x}, {Dense(2, {.name = "old_head"})(norm)}, {.name = "base"});
+  base.SetTrainable(false);
+  return base;
+}
+
+ModelPtr Frozen() {
+  const Model base = FrozenBase();
+  const LayerTensor features = base.GetLayer("base_norm").output();
+  return std::make_unique<Model>(base.inputs(), std::vector<LayerTensor>{Dense(3, {.name = "new_head"})(features)});
+}
+
+ModelPtr FrozenInside() {
+  const LayerTensor x = Input(Shape{6}, {.name = "x"});
+  const LayerTensor learned = Dense(6, {.activation = "tanh", .name = "before"})(x);
+  const LayerTensor features = FrozenBase().AsLayer()(learned);
+  return std::make_unique<Model>(std::vector<LayerTensor>{x},
+                                 std::vector<LayerTensor>{Dense(3, {.name = "new_head"})(features)});
 }
 
 const std::map<std::string, std::function<ModelPtr()>>& Models() {
@@ -195,13 +221,15 @@ const std::map<std::string, std::function<ModelPtr()>>& Models() {
                                                     Dense(3)};
          return std::make_unique<Sequential>(items, ModelOptions{.dtype_policy = "mixed_bfloat16"});
        }},
-      // Not there in Keras: for ONNX.
+      // This model is not in Keras. It is for ONNX.
       {"array_ops",
        [] {
          return Chain({Input(Shape{4, 6}), MakeLayer<ArrayOps>(), Dense(3)});
        }},
       {"nested", Nested},
       {"crossed", Crossed},
+      {"frozen", Frozen},
+      {"frozen_inside", FrozenInside},
   };
   return models;
 }
@@ -252,7 +280,7 @@ ModelPtr ModelOf(const Json& request) {
   return model;
 }
 
-// The losses of `steps` steps, beginning with batch `first`.
+// Runs `steps` steps, beginning with batch `first`. Returns their losses.
 Json Steps(Model& model, const Json& batches, int first, int steps) {
   Json losses = Json::array();
   for (int step = first; step < first + steps; ++step) {

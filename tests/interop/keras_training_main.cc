@@ -1,6 +1,6 @@
-// Reads a JSON list of requests from stdin and prints a JSON list of answers: losses, metrics, optimizers and schedules
-// of keras/ on the numbers given, and files read and written. test_keras_training.py and test_keras_files.py ask the
-// real Keras the same.
+// Reads a JSON list of requests from stdin, and prints a JSON list of answers. A request asks for losses, metrics,
+// optimizers or schedules of keras/ on given numbers, or for files that are read and written. test_keras_training.py
+// and test_keras_files.py ask the real Keras the same.
 #include <functional>
 #include <iostream>
 #include <iterator>
@@ -35,7 +35,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// {"dtype": "float32", "shape": [..], "values": [..]}
+// Reads a tensor from {"dtype": "float32", "shape": [..], "values": [..]}.
 Tensor TensorOf(const Json& json) {
   const Shape shape(json.at("shape").get<std::vector<int64_t>>());
   const std::string dtype = json.at("dtype");
@@ -172,7 +172,7 @@ OptimizerPtr OptimizerOf(const std::string& name, const Json& json) {
   return name == "AdamW" ? AdamW(options) : Adam(options);
 }
 
-// The batch dimension is left unknown, as a model leaves it.
+// Adds a placeholder whose batch dimension is unknown, as in a model.
 Output Feed(Graph& graph, const Tensor& value, FeedList& feeds) {
   std::vector<int64_t> dims(value.shape().dims().begin(), value.shape().dims().end());
   if (!dims.empty()) dims[0] = -1;
@@ -181,7 +181,7 @@ Output Feed(Graph& graph, const Tensor& value, FeedList& feeds) {
   return placeholder;
 }
 
-// y_pred, or what "activation" makes of it.
+// Returns y_pred, after the "activation" if the request has one.
 Output Activated(const Json& request, const Output& y_pred) {
   const std::string activation = request.value("activation", "");
   if (activation == "softmax") return ops::Softmax(y_pred);
@@ -308,7 +308,7 @@ Json AnswerFile(const Json& request) {
   return answer;
 }
 
-// Keras's form of a loss, metric, optimizer or schedule, read and written again.
+// Reads and writes Keras's form of a loss, metric, optimizer or schedule.
 Json AnswerConfig(const Json& request) {
   const std::string what = request.at("what");
   const ConfigValue value = ConfigValue::FromJson(request.at("value").dump());

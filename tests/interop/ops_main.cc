@@ -1,5 +1,5 @@
-// Prints one line of JSON an op case: the graph as GraphDef, what is fed, what we compute, and the gradients
-// of the weighted sum of the floating outputs. test_ops.py runs the same graph in TensorFlow.
+// Prints one line of JSON for each op case: the graph as a GraphDef, the feeds, our results, and the gradients of the
+// weighted sum of the floating outputs. test_ops.py runs the same graph in TensorFlow.
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -33,7 +33,7 @@ std::string HexOf(const Tensor& tensor) {
   return Hex(message.SerializeAsString());
 }
 
-// Gradients of the inputs that the case differentiates, with weights on the outputs of their dtype.
+// Adds the gradients of the inputs that the case differentiates, with weights on the outputs of the same dtype.
 void AddGradients(const OpCase& op_case, CaseGraph& graph, Interpreter& interpreter, Interpreter::Feeds feeds,
                   Json& line) {
   std::vector<Output> ys, weights, xs;

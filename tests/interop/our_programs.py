@@ -1,4 +1,4 @@
-"""Runs the programs of this folder, which answer in JSON."""
+"""Runs the programs of this folder. They answer in JSON."""
 
 import json
 import os
@@ -9,7 +9,7 @@ BUILD = pathlib.Path(os.environ.get("COHORT_BUILD_DIR", pathlib.Path(__file__).r
 
 
 def output(program, *arguments, text=None):
-    """What build/<preset>/bin/PROGRAM prints, given `text` on stdin."""
+    """Returns the output of build/<preset>/bin/PROGRAM, with `text` on stdin."""
     done = subprocess.run(
         [BUILD / "bin" / program, *map(str, arguments)],
         input=text, stdin=subprocess.DEVNULL if text is None else None,
@@ -20,5 +20,5 @@ def output(program, *arguments, text=None):
 
 
 def ask(program, requests, as_json=None):
-    """Its answers to requests, one each; `as_json` makes of other objects what JSON knows."""
+    """Returns its answers, one for each request. `as_json` converts objects that JSON does not know."""
     return json.loads(output(program, text=json.dumps(requests, default=as_json)))

@@ -27,7 +27,7 @@ def expected_tensors():
 
 
 def dumped(formats, prefix):
-    """What we read, as numpy arrays; and what stands in the index."""
+    """Returns the tensors that we read, as numpy arrays, and the entries of the index."""
     entries = formats("dump-checkpoint", prefix)
     arrays = {}
     for name, entry in entries.items():

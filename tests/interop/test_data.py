@@ -1,4 +1,4 @@
-"""Datasets: the same stages yield the same elements as tf.data, where its order is deterministic."""
+"""Datasets: the same stages yield the same elements as tf.data, if its order is deterministic."""
 
 import json
 import pathlib
@@ -177,7 +177,7 @@ def twice(element):
 
 
 def interleaves(files):
-    """Pairs of ours and theirs: readers within functions, functions without readers, and interleaves of interleaves."""
+    """Returns pairs of our dataset and TensorFlow's: readers in functions, functions without readers, nested interleaves."""
     names, ours = tf.data.Dataset.from_tensor_slices(files), ["names", *files]
     lines = ["interleave_lines", 3, 2]
     return {
@@ -252,7 +252,7 @@ def test_auto_shard_by_hint(workers, index):
     (3, ["shard_hint"], lambda names: names.shard(tf.data.experimental.SHARD_HINT, tf.data.experimental.SHARD_HINT)),
 ])  # fmt: skip
 def test_fewer_elements_than_workers_are_an_error(files, policy, stages, make):
-    """Ours is that of a worker that has none, TensorFlow's that of one that has some."""
+    """Our error is that of a worker without elements. TensorFlow's is that of a worker with some."""
     with pytest.raises(AssertionError, match="got 5, so that worker 6 has none"):
         run([["names", *files], stages, ["auto_shard", 7, 6, policy]])
     with pytest.raises(tf.errors.InvalidArgumentError, match="not enough for the required 7 shards"):
@@ -277,7 +277,7 @@ def test_legacy_rebatch(batch, replicas, rows):
 
 
 def distributed(dataset, workers, replicas, worker, policy):
-    """What a strategy of TensorFlow reads on a worker: the steps of its DistributedDataset."""
+    """Returns what a strategy of TensorFlow reads on a worker: the steps of its DistributedDataset."""
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy(policy)
     dataset = dataset.with_options(options)
@@ -294,7 +294,7 @@ def distributed(dataset, workers, replicas, worker, policy):
 @pytest.mark.parametrize("batch,workers,replicas", [(7, 2, 2), (8, 2, 2), (4, 3, 1), (9, 2, 1), (2, 3, 1)])
 @pytest.mark.parametrize("rows", [23, 24])
 def test_workers_of_a_strategy(policy, batch, workers, replicas, rows):
-    """The stages of distribute::PartOfProcess, whose result at real workers tests/cluster/strategy_input_test.cc checks."""
+    """Returns the stages of distribute::PartOfProcess. tests/cluster/strategy_input_test.cc checks them with real workers."""
     for worker in range(workers):
         theirs = tf.data.Dataset.range(rows).batch(batch)
         ours = [["range", 0, rows], ["batch", batch]]

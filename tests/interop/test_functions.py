@@ -1,4 +1,4 @@
-"""Functions, branches and loops that TensorFlow wrote: we run and differentiate them as it does."""
+"""Functions, branches and loops that TensorFlow wrote: we run and differentiate them as TensorFlow does."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Files of models: what Keras saves we read, and what we write Keras loads."""
+"""Files of models: we read what Keras saves, and Keras loads what we write."""
 
 import keras
 import numpy as np
@@ -56,7 +56,7 @@ def test_weights_come_and_go(tmp_path, whole):
         loaded = keras.models.load_model(ours)
     else:
         loaded = trained_model()
-        for variable in loaded.trainable_variables + loaded.optimizer.variables:  # what was the same by its making
+        for variable in loaded.trainable_variables + loaded.optimizer.variables:  # these were equal from the beginning
             variable.assign(variable + keras.ops.ones_like(variable))
         loaded.load_weights(ours)
     for before, after in zip(model.get_weights(), loaded.get_weights(), strict=True):
@@ -97,7 +97,7 @@ def test_configurations_come_and_go(what, make):
     theirs = module.serialize(make())
     ours = ask({"kind": "config", "what": what, "value": theirs})
     assert ours["class_name"] == theirs["class_name"]
-    # Whatever Keras wrote stands in ours; what ours says beyond it Keras understands.
+    # Our file has every entry that Keras wrote. Keras understands its further entries.
     assert theirs["config"] == {name: ours["config"][name] for name in theirs["config"]}
     loaded = module.deserialize(ours)
     assert module.serialize(loaded)["config"] == theirs["config"]

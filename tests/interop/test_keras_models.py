@@ -1,4 +1,4 @@
-"""Models: 50 steps from the same weights on the same batches go as with Keras - losses, every weight, predictions."""
+"""Models: 50 steps from the same weights on the same batches give the same losses, weights and predictions as Keras."""
 
 import functools
 
@@ -17,7 +17,7 @@ def chain(shape, *items, dtype="float32"):
 
 
 def numbers(shape, *items, dtype="float32"):
-    """Behind `items`: three numbers."""
+    """Returns a model with `items` and three outputs."""
     return chain(shape, *items, layers.Flatten(), layers.Dense(3), dtype=dtype)
 
 
@@ -36,7 +36,7 @@ def branches():
 
 
 def siamese():
-    """One normalization of two inputs: its moving statistics are updated twice a step."""
+    """Returns a model with one normalization of two inputs, whose moving statistics are updated twice in each step."""
     a, b = keras.Input((5,), name="a"), keras.Input((5,), name="b")
     shared = layers.Dense(6, use_bias=False, name="shared")
     normalization = layers.BatchNormalization(momentum=0.5, name="normalization")
@@ -44,7 +44,7 @@ def siamese():
     return keras.Model([a, b], layers.Dense(3, name="end")(layers.Concatenate()([left, right])))
 
 
-# As in keras_models_main.cc, by name.
+# The models of keras_models_main.cc, by name.
 MODELS = {
     "linear": lambda: numbers((6,)),
     "dense": lambda: numbers((6,), layers.Dense(8, activation="tanh")),
@@ -149,13 +149,13 @@ OPTIMIZERS = {
 }
 RATES = {"momentum": 0.02, "nesterov": 0.02, "adagrad": 0.05, "adam": 0.01, "adamw": 0.01, "rmsprop": 0.005, "ftrl": 0.5}
 
-# Rates at which the loss falls fast enough, and rounding does not grow.
+# Learning rates with which the loss falls fast enough and rounding errors do not grow.
 RATES_OF_MODELS = {"separables": 0.1, "batch_normalization": 0.1, "separable_conv2d": 0.1}
 SLOW = ("activations", "global_average_pooling")
 CASES = [
     (model, "momentum" if model in SLOW else "sgd", RATES_OF_MODELS.get(model, 0.2)) for model in MODELS
 ] + [
-    # Ftrl does not look at initial weights: it begins near 0, where deep networks do not learn.
+    # Ftrl ignores initial weights. It begins near 0, where deep networks do not learn.
     ("linear" if optimizer == "ftrl" else "classifier", optimizer, rate)
     for optimizer, rate in RATES.items()
 ]
@@ -166,7 +166,7 @@ def case_id(case):
 
 
 def examples(model, name, rng):
-    """One batch: x and y, each a list."""
+    """Returns one batch: x and y, each a list."""
     xs = []
     for tensor in model.inputs:
         shape = (BATCH, *tensor.shape[1:])
@@ -180,19 +180,19 @@ def examples(model, name, rng):
 
 
 def path(variable):
-    """<layer>/<weight>."""
+    """Returns <layer>/<weight>."""
     return "/".join(variable.path.split("/")[-2:])
 
 
 @functools.cache
 def theirs(case):
-    """Trains with Keras: the request for interop_keras_models, and what came of it."""
+    """Trains with Keras. Returns the request for interop_keras_models, and Keras's results."""
     name, optimizer, rate = case
     keras.utils.clear_session()
     keras.utils.set_random_seed(1)
     rng = np.random.default_rng(list(case_id(case).encode()))
     model = MODELS[name]()
-    for weight in model.weights:  # biases too: nothing starts at a special point
+    for weight in model.weights:  # biases, too, so that no weight begins at a special value
         if "moving" not in weight.path:
             weight.assign(weight.numpy() + rng.normal(0, 0.05, weight.shape).astype(np.float32))
     batches = [examples(model, name, rng) for _ in range(BATCHES)]
@@ -236,7 +236,7 @@ def as_json(array):
 
 @functools.cache
 def ours():
-    """What interop_keras_models makes of all cases."""
+    """Returns the answers of interop_keras_models to all cases."""
     answers = our_programs.ask("interop_keras_models", [theirs(case)[0] for case in CASES], as_json)
     return dict(zip(CASES, answers, strict=True))
 
@@ -251,7 +251,7 @@ def test_model(case):
     answer = ours()[case]
     assert "error" not in answer, answer.get("error")
     losses = expected["losses"]
-    # The run is worth comparing: it learns, and everything that is trained moves.
+    # The comparison means something: the model learns, and every trained weight changes.
     assert sum(losses[-BATCHES:]) < 0.7 * sum(losses[:BATCHES])
     np.testing.assert_allclose(answer["losses"], losses, rtol=1e-4, atol=1e-5 * losses[0])
     assert sorted(answer["trainable"]) == sorted(expected["trainable"])

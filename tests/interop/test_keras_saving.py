@@ -1,4 +1,4 @@
-"""Files of whole models: Keras goes on with ours and we with its - layers, weights, optimizer, loss."""
+"""Files of whole models: Keras continues a training from our file, and we from Keras's."""
 
 import keras
 import numpy as np
@@ -12,7 +12,7 @@ STEPS, MORE = 3, 4
 
 
 class Scale(layers.Layer):
-    """As in keras_models_main.cc."""
+    """The layer of the same name in keras_models_main.cc."""
 
     def __init__(self, by, **kwargs):
         super().__init__(**kwargs)
@@ -44,6 +44,26 @@ def crossed():
     return keras.Model(x, [layers.Add()([near, farther]), layers.Dense(2, name="end")(far)])
 
 
+def frozen_base():
+    x = keras.Input((6,), name="x")
+    wide = layers.Dense(8, activation="tanh", kernel_regularizer=keras.regularizers.L2(0.1), name="base_dense")(x)
+    norm = layers.BatchNormalization(momentum=0.5, name="base_norm")(wide)
+    base = keras.Model(x, layers.Dense(2, name="old_head")(norm), name="base")
+    base.trainable = False
+    return base
+
+
+def frozen():
+    base = frozen_base()
+    return keras.Model(base.inputs, layers.Dense(3, name="new_head")(base.get_layer("base_norm").output))
+
+
+def frozen_inside():
+    x = keras.Input((6,), name="x")
+    learned = layers.Dense(6, activation="tanh", name="before")(x)
+    return keras.Model(x, layers.Dense(3, name="new_head")(frozen_base()(learned)))
+
+
 def mixed():
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:
@@ -67,19 +87,21 @@ MORE_MODELS = {
     "mixed": mixed,
     "nested": nested,
     "crossed": crossed,
+    "frozen": frozen,
+    "frozen_inside": frozen_inside,
 }
 ALL = {**MODELS, **MORE_MODELS}
-# Gelu is a lambda there, which Keras itself cannot save.
+# In this case Gelu is a lambda, which Keras itself cannot save.
 SAVED = [case for case in CASES if case[0] != "activations"] + [(name, "adam", 0.01) for name in MORE_MODELS]
-# Their training draws random numbers.
+# The training of these models draws random numbers.
 RANDOM = ("dropout",)
-# They compute in bfloat16, whose eight bits are rounded at other places there.
+# These models compute in bfloat16. Keras rounds its eight bits at other places.
 COARSE = ("mixed",)
 TWO_OUTPUTS = ("branches", "crossed")
 
 
 def described(case):
-    """Model with Keras, its loss, batches."""
+    """Returns a model of Keras, its loss, and batches."""
     name, optimizer, rate = case
     keras.utils.clear_session()
     keras.utils.set_random_seed(2)
@@ -141,7 +163,7 @@ def assert_same_losses(case, mine, theirs):
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory):
-    """Our models, saved: what they said by case, and the files."""
+    """Saves our models. Returns their results by case, and the files."""
     folder = tmp_path_factory.mktemp("ours")
     requests = []
     for case in SAVED:
@@ -162,9 +184,30 @@ def test_keras_goes_on_with_ours(case, ours):
     assert_same_losses(case, answer["more"], train(model, batches, STEPS, MORE))
 
 
+def flags(model):
+    """Which layers are trained, those of models inside of the model too; inputs have no say."""
+    told = {}
+    for layer in model.layers:
+        if not isinstance(layer, layers.InputLayer):
+            told[layer.name] = layer.trainable
+        if isinstance(layer, keras.Model):
+            told.update({f"{layer.name}/{name}": flag for name, flag in flags(layer).items()})
+    return told
+
+
+@pytest.mark.parametrize("name", ["frozen", "frozen_inside"])
+def test_keras_freezes_what_we_froze(name, ours):
+    answer, request = ours[(name, "adam", 0.01)]
+    assert "error" not in answer, answer
+    model = keras.models.load_model(request["save"])
+    assert flags(model) == flags(ALL[name]())
+    assert {w.path for w in model.trainable_weights} == set(answer["trainable"])
+    assert "new_head/kernel" in answer["trainable"] and "base_dense/kernel" not in answer["trainable"]
+
+
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory):
-    """Keras's models, saved, and what we make of the files."""
+    """Saves Keras's models. Returns them and our results with the files."""
     folder = tmp_path_factory.mktemp("theirs")
     requests, expected = [], []
     for case in SAVED:

@@ -1,4 +1,4 @@
-"""Losses, metrics, optimizers and schedules: Keras computes the same from the same numbers."""
+"""Losses, metrics, optimizers and schedules: Keras computes the same results from the same numbers."""
 
 import functools
 
@@ -32,7 +32,7 @@ def one_hot(labels):
 
 
 def loss_data(name, options, activation, rng):
-    """y_true and y_pred that make sense for the loss."""
+    """Returns y_true and y_pred that make sense for the loss."""
     kind = name.lower().replace("_", "")
     if kind == "sparsecategoricalcrossentropy":
         y_true = rng.integers(0, CLASSES, BATCH).astype(np.int32)
@@ -47,7 +47,7 @@ def loss_data(name, options, activation, rng):
         return y_true, scores
     if kind == "binarycrossentropy":
         return y_true, (1 / (1 + np.exp(-scores))).astype(np.float32)
-    # Not quite normalized, with one that is certain and one impossible.
+    # The probabilities are not quite normalized. One is 1 and one is 0.
     probabilities = np.exp(scores) / np.exp(scores).sum(1, keepdims=True) * 1.1
     probabilities[0] = 0
     probabilities[0, 1] = 1
@@ -139,7 +139,7 @@ def metric_id(case):
 
 def metric_batch(name, options, rng):
     labels = rng.integers(0, CLASSES, BATCH).astype(np.int64)
-    # Close to the labels, so that the metric is neither chance nor perfect, and rounded, so that there are ties.
+    # The scores are close to the labels, so that the metric is neither that of chance nor perfect. Rounding makes ties.
     scores = np.round(normal(rng, BATCH, CLASSES) + 1.5 * one_hot(labels), 1).astype(np.float32)
     if name.startswith("AUC") or name in ("accuracy:binary", "BinaryAccuracy"):
         y_true = rng.integers(0, 2, (BATCH, 1)).astype(np.float32)
@@ -245,7 +245,7 @@ REQUESTS = {
 
 @functools.cache
 def answers():
-    """What interop_keras_training says to all requests."""
+    """Returns the answers of interop_keras_training to all requests."""
     return dict(zip(REQUESTS, our_programs.ask("interop_keras_training", list(REQUESTS.values()), as_json), strict=True))
 
 

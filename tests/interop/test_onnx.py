@@ -1,4 +1,4 @@
-"""ONNX files: onnxruntime predicts with them what the models that they were made of predict."""
+"""ONNX files: onnxruntime makes the same predictions with a file as the model from which it was exported."""
 
 import numpy as np
 import onnxruntime
@@ -7,7 +7,7 @@ import pytest
 from test_keras_saving import ALL, SAVED, ask, assert_same, case_id, described
 
 STEPS = 3
-# Each model once, trained a little, so that nothing is at a special value.
+# Each model once. It is trained a little, so that no weight has a special value.
 CASES = [case for i, case in enumerate(SAVED) if case[0] not in [other[0] for other in SAVED[:i]]]
 CASES.append(("activations", "momentum", 0.02))
 
@@ -22,7 +22,7 @@ def exported(tmp_path_factory):
 
 
 def test_ops_that_move_values(tmp_path):
-    """A layer of the program's own; Keras has none like it, so the model is described here."""
+    """A layer of the program. Keras has no such layer, so it is defined here."""
     rng = np.random.default_rng(5)
     x = rng.normal(0, 1, (7, 4, 6)).astype(np.float32)
     y = rng.normal(0, 1, (7, 3)).astype(np.float32)

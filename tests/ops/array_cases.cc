@@ -1,3 +1,5 @@
+// Cases of ops that read or change the shape, the dtype or the identity of a tensor, change the order of elements, or
+// make constants, fills and ranges.
 #include <cmath>
 #include <string>
 
@@ -68,7 +70,7 @@ void AddIdentityCases(std::vector<OpCase>& cases) {
                    {Ramp({2}), Words(), Scatter({3, 1})},
                    [](Graph&, const Outputs& in) { return ops::IdentityN(in); },
                    {0, 2}});
-  // The gradient flows through the factor that is not stopped only.
+  // The gradient flows only through the factor that is not stopped.
   cases.push_back({"StopGradient", "value", {Ramp({2, 2})}, Unary(ops::StopGradient)});
   const auto shape = [](Output x) { return ops::ShapeOf(x); };
   const auto size = [](Output x) { return ops::Size(x, DType::kInt64); };

@@ -1,4 +1,4 @@
-// Tensors saved and read back in one step.
+// Cases in which tensors are saved and read back in one step.
 #include <unistd.h>
 
 #include <filesystem>
@@ -14,7 +14,7 @@ namespace {
 
 using Outputs = std::vector<Output>;
 
-// A folder of this process that goes with it.
+// A folder that is removed when this process ends.
 class ScratchFolder {
  public:
   ScratchFolder() : path_(std::filesystem::temp_directory_path() / StrCat("cohort_op_cases_", getpid())) {

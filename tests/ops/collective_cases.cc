@@ -1,5 +1,4 @@
-// Collectives of a group of one: what stands in the graph, and what a member without others has. Groups of several are
-// collective/collective_ops_test.cc's.
+// Cases of collectives in a group with one member. collective/collective_ops_test.cc tests groups with several members.
 #include "cohort/ops/array.h"
 #include "cohort/ops/collective.h"
 #include "tests/ops/op_cases.h"
@@ -9,7 +8,7 @@ namespace {
 
 using Outputs = std::vector<Output>;
 
-// TensorFlow runs them only where a session was told of its collective leader.
+// TensorFlow runs them only if the session has a collective leader.
 OpCase Alone(std::string op, std::string label, Tensor input, OpCase::Build build) {
   OpCase made = {std::move(op), std::move(label), {std::move(input)}, std::move(build)};
   made.compare_values = false;
@@ -37,7 +36,7 @@ void AddCollectiveCases(std::vector<OpCase>& cases) {
                         [](Graph&, const Outputs& in) { return Outputs{ops::CollectiveReduceScatter(in[0], {})}; }));
   cases.push_back(Alone("CollectiveBcastSend", "bool", Flags({true, false}),
                         [](Graph&, const Outputs& in) { return Outputs{ops::CollectiveBcastSend(in[0], {})}; }));
-  // It stands beside what is run: alone it would have nobody to receive from.
+  // The node is in the graph but does not run, because it has no member to receive from.
   cases.push_back(Alone("CollectiveBcastRecv", "beside", Ramp({2}), [](Graph& graph, const Outputs& in) {
     ops::CollectiveBcastRecv(graph, DType::kFloat32, {2, 3}, {});
     return Outputs{ops::Identity(in[0])};

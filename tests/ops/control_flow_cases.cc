@@ -1,4 +1,5 @@
-// Ops that call functions, and lists of tensors. Results are checked against TensorFlow, which runs the same functions.
+// Cases of ops that call functions, and of lists of tensors. Results are checked against TensorFlow, which runs the
+// same functions. Helpers that build bodies come first. Then come the cases of calls, branches, loops and lists.
 #include "cohort/graph/gradients.h"
 #include "cohort/ops/activation.h"
 #include "cohort/ops/arithmetic.h"
@@ -23,12 +24,12 @@ using Outputs = std::vector<Output>;
 Tensor Truth(bool value) { return Flags({value}, Shape()); }
 Tensor Int(int32_t value) { return Tensor::Scalar(value); }
 
-// x * y + sin(x), and x.
+// Returns x * y + sin(x), and x.
 Outputs Polynomial(Graph&, const Outputs& in) { return {in[0] * in[1] + ops::Sin(in[0]), in[0]}; }
-// Has a state, but no effect.
+// Adds a node that is stateful but has no effect on values.
 Output Stateful(Output x) { return ops::Print(x, {}, "", 0); }
 
-// The slope of the first output by input 0, so that differences check the second derivative.
+// Builds the gradient of the first output by input 0, so that the gradient check sees the second derivative.
 OpCase::Build SlopeOf(const OpCase::Build& build) {
   return [build](Graph& graph, const Outputs& in) {
     return Outputs{ToDense(Gradients({build(graph, in)[0]}, {in[0]})[0])};
@@ -137,7 +138,7 @@ void AddIfCases(std::vector<OpCase>& cases) {
   cases.push_back({"StatelessIf", "no_elements", {Flags({}), Ramp({2})}, sign});
 }
 
-// x <- sin(x) * y while i < in[0].
+// Iterates x <- sin(x) * y while i < in[0].
 Outputs Iterate(const Outputs& in, bool stateful = false) {
   const Outputs last = ops::While(
       {ops::ZerosLike(in[0]), in[1]}, [&](Graph&, const Outputs& v) { return Outputs{ops::Less(v[0], in[0])}; },
@@ -164,7 +165,7 @@ void AddLoopCases(std::vector<OpCase>& cases) {
   cases.push_back({"StatelessWhile", "gradient", inputs(3), [](Graph&, const Outputs& in) {
                      return Outputs{ToDense(Gradients({Iterate(in)[0]}, {in[1]})[0])};
                    }});
-  // As many iterations as the values ask for.
+  // The number of iterations depends on the values.
   cases.push_back(
       {"StatelessWhile",
        "until",
@@ -187,7 +188,7 @@ void AddLoopCases(std::vector<OpCase>& cases) {
                          [](Graph&, const Outputs& v) { return Outputs{v[0] * v[0]}; }, options);
                    },
                    {0}});
-  // Two variables of which the first does not reach the result, and matrix products.
+  // There are two variables. The first does not reach the result. The body has matrix products.
   cases.push_back({"StatelessWhile",
                    "recurrent",
                    {Scatter({2, 3}), Scatter({3, 3}, -1, 1, 9)},
@@ -242,7 +243,7 @@ void AddLoopCases(std::vector<OpCase>& cases) {
                      return Outputs{last[1]};
                    },
                    {0}});
-  // Grows by a row an iteration.
+  // The value grows by one row in each iteration.
   cases.push_back({"StatelessWhile",
                    "growing",
                    {Ramp({1, 2}, 0.2, 0.9)},

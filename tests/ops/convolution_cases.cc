@@ -1,5 +1,6 @@
-// All float32 or bfloat16, as the ops are. Differences of what is linear in each operand are exact for any step, so
-// that theirs is long; the points of pools lie further apart than theirs.
+// Cases of convolutions, pools and batch normalization. All are float32 or bfloat16, as the ops are. For ops that are
+// linear in each operand, central differences are exact for any step, so their step is large. The points of pools have
+// larger distances than the step.
 #include <string>
 #include <utility>
 
@@ -120,7 +121,7 @@ OpCase::Build Pool(const std::string& op, const ops::PoolOptions& o) {
   };
 }
 
-// MaxPoolGrad and MaxPoolGradGrad of a pool that is made in the same graph, as gradients have it.
+// Builds MaxPoolGrad or MaxPoolGradGrad of a pool in the same graph, as gradients do.
 OpCase::Build MaxPoolGradient(const std::string& op, const ops::PoolOptions& o) {
   return [op, o](Graph& graph, const Outputs& in) {
     return Pool(op, o)(graph, {in[0], ops::MaxPool(in[0], o), in[1]});
@@ -137,7 +138,7 @@ void AddPoolingCases(std::vector<OpCase>& cases) {
   for (const PoolCase& c :
        {PoolCase{"two_by_two", {2, 5, 4, 3}, {2, 2, 2, 3}, {}}, PoolCase{"blocks", {1, 4, 4, 16}, {1, 2, 2, 16}, {}},
         PoolCase{"overlapping", {1, 5, 6, 2}, {1, 5, 3, 2}, {{3, 2}, {1, 2}, "SAME"}}}) {
-    // Neighbours on the scale differ by 0.5.
+    // Neighbouring values differ by 0.5.
     const double high = 0.25 * static_cast<double>(c.input.num_elements());
     const Tensor points = Floats(c.input, -high, high), gradient = Floats(c.output, -1, 1, 3);
     cases.push_back(Checked({"MaxPool", c.label, {points}, Pool("MaxPool", c.options), {0}}, 0.125, 1e-4));
@@ -184,7 +185,8 @@ OpCase::Build NormalizeGradient(bool training) {
   };
 }
 
-// Mean and variance (divided by the count) of each channel of x [batch, rows, columns, channels], as float32.
+// Returns the mean and the variance (divided by the count) of each channel of x [batch, rows, columns, channels], as
+// float32.
 std::pair<Tensor, Tensor> Statistics(const Tensor& x) {
   const int64_t channels = x.shape().dim(3);
   const int64_t count = x.num_elements() / channels;
@@ -222,7 +224,7 @@ void AddNormalizationCases(std::vector<OpCase>& cases) {
     cases.push_back({"FusedBatchNormV3", "statistics" + suffix, inputs, Normalize({.epsilon = 0.1f}, true)});
     cases.push_back({"FusedBatchNormV3", "moving" + suffix, inputs,
                      Normalize({.epsilon = 0.1f, .exponential_avg_factor = 0.25f}, true)});
-    // In training the statistics are those of x, although they are inputs here: only dy and scale may be moved alone.
+    // In training the statistics are those of x, although they are inputs here. So only dy and scale may change alone.
     cases.push_back(Checked({"FusedBatchNormGradV3",
                              "training" + suffix,
                              {dy, x, scale, batch_mean, batch_variance},

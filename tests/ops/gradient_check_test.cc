@@ -1,4 +1,4 @@
-// Every case of the table: the analytic gradient against central differences.
+// Compares the analytic gradient of every case of the table with central differences.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -37,7 +37,7 @@ Interpreter::Feeds FeedsOf(const CaseGraph& graph, const std::vector<Tensor>& va
 
 class GradientCheck : public ::testing::TestWithParam<GradientCase> {
  protected:
-  // Floating outputs, and the weights that make one number of them.
+  // Returns the floating outputs. The weights below make one number of them.
   std::vector<Output> FloatOutputs() const {
     std::vector<Output> outputs;
     for (const Output& output : graph_.outputs) {

@@ -14,7 +14,8 @@
 namespace cohort::testing {
 namespace {
 
-// The nodes that `roots` need, inputs and control inputs first; what is fed is not followed.
+// Returns the nodes that `roots` need, each after its inputs and control inputs. The inputs of fed nodes are not
+// followed.
 std::vector<const Node*> Order(const std::vector<const Node*>& roots, const std::set<const Node*>& fed) {
   std::vector<const Node*> order;
   std::set<const Node*> seen;
@@ -39,7 +40,7 @@ std::vector<const Node*> Order(const std::vector<const Node*>& roots, const std:
   return order;
 }
 
-// Throws what the kernel reports.
+// Runs an asynchronous kernel and waits for it. Throws the error that the kernel reports.
 void ComputeAndWait(AsyncOpKernel& kernel, KernelContext& context) {
   const auto done = std::make_shared<std::promise<Status>>();  // a late kernel may outlive this call
   std::future<Status> outcome = done->get_future();
@@ -102,7 +103,7 @@ std::vector<Tensor> Interpreter::Run(const std::vector<Output>& fetches, const F
   for (const Output& fetch : fetches) ++uses[static_cast<size_t>(slot_of(fetch))];
   for (const auto& [output, value] : feeds) {
     slots[static_cast<size_t>(slot_of(output))] = value;
-    ++uses[static_cast<size_t>(slot_of(output))];  // the caller's
+    ++uses[static_cast<size_t>(slot_of(output))];  // the use by the caller
   }
 
   CancellationManager cancellation;

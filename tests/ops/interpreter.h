@@ -1,5 +1,5 @@
-// Interpreter: runs a graph node by node on one CPU device of its own, for the tests of ops and kernels that need no
-// session. Kernels and variables live as long as it does.
+// Interpreter: runs a graph node by node on one CPU device of its own, for tests of ops and kernels that need no
+// session. Kernels and variables live as long as the interpreter. Not thread-safe.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace cohort::testing {
 
-// Registers all ops and kernels of ops/ and kernels/; including this header does it before main() runs.
+// Registers all ops and kernels. A test that includes this header calls it before main() runs.
 bool RegisterForTests();
 inline const bool kRegisteredForTests = RegisterForTests();
 
@@ -22,26 +22,26 @@ class Interpreter {
  public:
   using Feeds = std::vector<std::pair<Output, Tensor>>;
 
-  // `threads`: what kernels are told that their OpenMP team has.
+  // `threads` is the number of threads that kernels may use.
   explicit Interpreter(int threads = 1);
   ~Interpreter();
 
-  // Runs what the fetches and targets need, each node once. Inputs are forwarded in place as in a real step.
+  // Runs the nodes that the fetches and targets need, each once. Inputs are forwarded in place as in a real step.
   std::vector<Tensor> Run(const std::vector<Output>& fetches, const Feeds& feeds = {},
                           const std::vector<Node*>& targets = {});
   Tensor Run1(Output fetch, const Feeds& feeds = {}) { return Run({fetch}, feeds)[0]; }
   void RunNode(Node* target, const Feeds& feeds = {}) { Run({}, feeds, {target}); }
   Device& device() { return *devices_[0]; }
 
-  // Sees each kernel that is run.
+  // Is called after each kernel.
   class Observer {
    public:
     virtual ~Observer() = default;
     virtual void Before(const KernelContext& ctx) = 0;
-    // `outputs` are those of the kernel's node.
+    // `outputs` are the outputs of the kernel's node.
     virtual void After(const KernelContext& ctx, std::span<const Tensor> outputs) = 0;
   };
-  // Must outlive the interpreter.
+  // Sets the observer. It must outlive the interpreter.
   void set_observer(Observer& observer) { observer_ = &observer; }
 
  private:
@@ -54,7 +54,7 @@ class Interpreter {
   std::map<const Graph*, std::unique_ptr<FunctionLibrary>> functions_;
   struct MadeKernel {
     std::unique_ptr<OpKernel> kernel;
-    std::pair<int, int> signature;  // gradients give some nodes more inputs and outputs
+    std::pair<int, int> signature;  // the numbers of inputs and outputs; a gradient may add some to a node
   };
   std::map<const Node*, MadeKernel> kernels_;
 };

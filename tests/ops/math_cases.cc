@@ -1,3 +1,5 @@
+// Cases of arithmetic: ops of one tensor, ops of two tensors with broadcasting, integers at their limits, comparisons,
+// selection and matrix products.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -12,7 +14,7 @@ namespace {
 
 using Outputs = std::vector<Output>;
 
-// An op made by name, for those without a function of their own.
+// Builds an op by its name, if it has no function of its own.
 OpCase::Build Named(const std::string& op) {
   return [op](Graph& graph, const Outputs& in) {
     NodeBuilder builder = graph.Op(op);
@@ -154,8 +156,7 @@ void AddBinaryCases(std::vector<OpCase>& cases) {
                                                           {"Pow", Binary(ops::Pow)}}) {
     cases.push_back({op, "special_values", {a, b}, build});
   }
-  // -7 / 2 and -7 mod 2: the signs where truncation and floor differ, and the number that has no positive
-  // counterpart.
+  // -7 / 2 and -7 mod 2: with these signs truncation and floor differ. The smallest number has no positive counterpart.
   const Tensor x = Tensor::Vector(std::vector<int32_t>{7, -7, 7, -7, 6, -6, 0, std::numeric_limits<int32_t>::min()});
   const Tensor y = Tensor::Vector(std::vector<int32_t>{2, 2, -2, -2, 3, 3, 5, 3});
   cases.push_back({"Div", "signs", {x, y}, Named("Div")});

@@ -1,3 +1,4 @@
+// Cases of activations, softmax and its losses, and other small parts of networks.
 #include <string>
 
 #include "cohort/graph/gradients.h"
@@ -18,7 +19,7 @@ OpCase::Build Two(const std::string& op) {
   return [op](Graph& graph, const Outputs& in) { return Outputs{graph.Op(op).Input(in[0]).Input(in[1]).Finish1()}; };
 }
 
-// The points keep away from the corners at 0 and 6, where differences see the mean of two slopes.
+// The points are not near the corners at 0 and 6, where a difference is the mean of two slopes.
 void AddActivation(std::vector<OpCase>& cases, const std::string& op, const std::vector<int>& grad_inputs) {
   const Tensor points = Scatter({3, 4}, -3.3, 7.4);
   cases.push_back({op, "matrix", {points}, One(op), {0}});
@@ -27,7 +28,7 @@ void AddActivation(std::vector<OpCase>& cases, const std::string& op, const std:
   cases.push_back({op, "float32", {AsType(points, DType::kFloat32)}, One(op)});
   cases.push_back({op, "bfloat16", {AsType(points, DType::kBfloat16)}, One(op)});
   const std::string grad = op + "Grad";
-  // As outputs of Elu, Selu, Sigmoid and Tanh the numbers lie in (-1, 1).
+  // The numbers are in (-1, 1), like outputs of Elu, Selu, Sigmoid and Tanh.
   const Tensor second = Scatter({2, 3}, -0.93, 0.88, 3);
   cases.push_back({grad, "matrix", {Scatter({2, 3}, -2, 2), second}, Two(grad), grad_inputs});
   cases.push_back({grad,
@@ -69,7 +70,7 @@ void AddSoftmaxCases(std::vector<OpCase>& cases) {
   const OpCase::Build loss = [](Graph&, const Outputs& in) {
     return Outputs{ops::SoftmaxCrossEntropyWithLogits(in[0], in[1])};
   };
-  // Both outputs, so that the gradient of backprop (a second derivative) is checked as well.
+  // Returns both outputs, so that the gradient of backprop (a second derivative) is checked, too.
   const OpCase::Build both = [](Graph&, const Outputs& in) {
     const Output result = ops::SoftmaxCrossEntropyWithLogits(in[0], in[1]);
     return Outputs{result, result.node->output(1)};
@@ -99,7 +100,7 @@ void AddSoftmaxCases(std::vector<OpCase>& cases) {
                    {Ramp({0, 4}), Tensor::Vector(std::vector<int32_t>{})},
                    sparse,
                    {0}});
-  // A composite, under the op that gives it its slope.
+  // This composite is listed under the op that gives it its gradient.
   cases.push_back({"Softplus",
                    "sigmoid_cross_entropy",
                    {Scatter({6}, -3, 3), Ramp({6}, 0, 1)},

@@ -1,5 +1,5 @@
-// OpCase: one way of calling an op. One table of them serves the gradient check, the registry test (every op
-// needs a case) and the comparison with TensorFlow.
+// OpCase: one way to call an op. One table of cases serves the gradient check, the registry test (every op needs a
+// case) and the comparison with TensorFlow.
 #pragma once
 
 #include <functional>
@@ -19,25 +19,25 @@ struct OpCase {
   std::string op;              // the op that the case is about; it must appear in the graph that `build` makes
   std::string label;           // unique for the op: letters, digits, '_'
   std::vector<Tensor> inputs;  // fed to placeholders of these dtypes
-  Build build;                 // adds the op; returns the outputs to look at
-  // Inputs (by number, float64; float32 for ops that have no other) whose analytic gradient is compared with central
-  // differences of the sum over outputs o of that dtype of sum(w_o * o), with fixed weights w_o that differ by element:
-  // once with placeholders of exactly these shapes, once with unknown dimensions, so that both ways of making a
-  // gradient are seen.
+  Build build;                 // adds the op; returns the outputs to check
+  // The numbers of the inputs whose analytic gradient is compared with central differences. They are float64, or
+  // float32 for ops that have no float64. The gradient is that of the sum, over outputs o of that dtype, of sum(w_o *
+  // o), with fixed weights w_o that differ by element. The check runs once with placeholders of exactly these shapes,
+  // and once with unknown dimensions, so that it covers both ways to make a gradient.
   std::vector<int> differentiable = {};
-  double step = 1e-5;       // of the differences
+  double step = 1e-5;       // the step of the differences
   double tolerance = 1e-6;  // of the gradient check, relative to max(1, |numeric|)
-  // False: the outputs are numbers that nobody else reproduces (random ops, state), or TensorFlow ends; its run is not
-  // compared.
+  // If false, the result is not compared with TensorFlow's. Set it if nothing else can reproduce the outputs (random
+  // ops, state), or if TensorFlow's process would end.
   bool compare_values = true;
-  // True: the op cannot be built on unknown dimensions.
+  // If true, the op cannot be built with unknown dimensions.
   bool known_shapes_only = false;
 };
 
-// All cases: the lists below, in order.
+// Returns all cases: those of the functions below, in order.
 std::vector<OpCase> AllOpCases();
 
-// One a file.
+// Each file *_cases.cc defines one of these. It adds its cases.
 void AddArrayCases(std::vector<OpCase>& cases);
 void AddSliceCases(std::vector<OpCase>& cases);
 void AddMathCases(std::vector<OpCase>& cases);
@@ -52,37 +52,37 @@ void AddControlFlowCases(std::vector<OpCase>& cases);
 void AddCheckpointCases(std::vector<OpCase>& cases);
 void AddCollectiveCases(std::vector<OpCase>& cases);
 
-// "AddV2/broadcast" as a GoogleTest parameter name: "AddV2_broadcast".
+// Returns "AddV2/broadcast" as a GoogleTest parameter name: "AddV2_broadcast".
 std::string CaseName(const OpCase& op_case);
 
 // GoogleTest prints a case by its name.
 void PrintTo(const OpCase& op_case, std::ostream* out);
 
-// A graph with one placeholder an input and what `build` adds to it.
+// A graph with one placeholder for each input, and the nodes that `build` adds.
 struct CaseGraph {
   Graph graph;
   std::vector<Output> inputs;
   std::vector<Output> outputs;
-  // With `unknown_dims` no dimension of a placeholder is known.
+  // If `unknown_dims` is true, no dimension of a placeholder is known.
   CaseGraph(const OpCase& op_case, bool unknown_dims);
 };
 
-// Inputs of cases: float64 values in [low, high], all different, the same in every run.
+// Returns a tensor for an input: float64 values in [low, high], all different, the same in every run.
 Tensor Ramp(const Shape& shape, double low = -1.0, double high = 1.0);
-// The same in scattered order.
+// As Ramp, in scattered order.
 Tensor Scatter(const Shape& shape, double low = -1.0, double high = 1.0, int seed = 1);
-// A bool tensor; without a shape a vector.
+// Returns a bool tensor. Without a shape it is a vector.
 Tensor Flags(const std::vector<bool>& values);
 Tensor Flags(const std::vector<bool>& values, const Shape& shape);
-// Converted as C++ converts (bool: not zero).
+// Converts each element as C++ does (to bool: not zero).
 Tensor AsType(const Tensor& float64, DType dtype);
-// Converted to float64; throws InvalidArgumentError for strings.
+// Converts to float64. Throws InvalidArgumentError for strings.
 Tensor AsFloat64(const Tensor& value);
 
-// The dtype that the case is differentiated in.
+// Returns the dtype in which the case is differentiated.
 DType DifferentiatedDType(const OpCase& op_case);
 
-// Builds that call a function of one or two inputs.
+// Return a `build` that calls a function of one or two inputs.
 OpCase::Build Unary(Output (*fn)(Output));
 OpCase::Build Binary(std::function<Output(Output, Output)> fn);
 

@@ -1,6 +1,6 @@
-// A device with streams allocates the outputs of a kernel before it runs, in the shapes that the op's rule gives for
-// the tensors that are there. Every case of the table is run with known and with unknown dimensions; the rule has to
-// know what the kernel makes, or the op has to have the trait data_dependent_shape.
+// Tests the shapes that an op's rule gives when the node runs. A device with streams allocates the outputs of a kernel
+// before the kernel runs, in these shapes. Every case of the table is run with known and with unknown dimensions. The
+// rule has to know the shapes that the kernel makes, or the op has to have the trait data_dependent_shape.
 #include "cohort/device/output_shapes.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ class ShapeObserver final : public Interpreter::Observer {
  public:
   void Before(const KernelContext& ctx) override {
     shapes_.clear();
-    // A host kernel allocates what it likes.
+    // A host kernel allocates its outputs itself.
     own_ = KernelRegistry::Global().MemoryOf(ctx.node().op_name(), kHostDeviceType) == KernelMemory::kDevice;
     if (!own_) return;
     try {
@@ -36,8 +36,8 @@ class ShapeObserver final : public Interpreter::Observer {
   void After(const KernelContext& ctx, std::span<const Tensor> outputs) override {
     const OpDef& op = ctx.node().op();
     for (size_t i = 0; own_ && i < shapes_.size(); ++i) {
-      // A kernel makes what lies in host memory when it is called, and PlaceholderWithDefault hands on its input, which
-      // may be fed in another shape than its default has.
+      // A kernel makes values in host memory when it is called. PlaceholderWithDefault forwards its input, whose shape
+      // may differ from that of its default.
       const bool at_once = ctx.node().output_arg(static_cast<int>(i)).host_memory;
       if (at_once || op.name() == "PlaceholderWithDefault") continue;
       if (!shapes_[i].IsFullyDefined()) {
@@ -55,8 +55,8 @@ class ShapeObserver final : public Interpreter::Observer {
  private:
   bool own_ = false;
   std::vector<Shape> shapes_;
-  std::set<std::string> lacking_;  // ops whose rule knows too little, without the trait
-  std::set<std::string> unknown_;  // with the trait
+  std::set<std::string> lacking_;  // ops whose rule knows too little and that lack the trait
+  std::set<std::string> unknown_;  // ops that have the trait
   std::set<std::string> wrong_;
 };
 

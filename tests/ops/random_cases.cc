@@ -1,4 +1,5 @@
-// Random ops with seeds give TensorFlow's numbers; a session is new for each case, so that stateful ops start anew.
+// Cases of random ops. With seeds they give TensorFlow's numbers. Each case has a new session, so that stateful ops
+// begin anew.
 #include <string>
 
 #include "cohort/ops/constant.h"

@@ -1,3 +1,4 @@
+// Cases of reductions (over some and all axes, over no elements, with equal elements) and of running sums and products.
 #include <cmath>
 
 #include "cohort/ops/constant.h"
@@ -73,7 +74,7 @@ void AddSpecialCases(std::vector<OpCase>& cases) {
   for (const char* op : {"Max", "Min"}) {
     cases.push_back({op, "empty_int32", {Tensor(DType::kInt32, {0, 2})}, Reduce(op, {0}, false)});
   }
-  // Zeros, which a gradient by division would not survive.
+  // The input has zeros, with which a gradient by division would fail.
   cases.push_back({"Prod",
                    "zeros",
                    {Tensor::FromValues(std::vector<double>{2, 0, 3, 0, 0, 5, 1, 4, 6}, {3, 3})},

@@ -1,4 +1,4 @@
-// What every op must have. Each test names all ops that lack it.
+// Tests that every op has all its parts. Each test names all ops that lack a part.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,8 @@ namespace {
 
 using ::testing::IsEmpty;
 
-// Names of ops for which `lacks` holds. Those that begin with "_" are parts of the runtime.
+// Returns the names of ops for which `lacks` is true. Ops whose names begin with "_" are parts of the runtime and are
+// left out.
 template <typename Lacks>
 std::vector<std::string> Offenders(const Lacks& lacks) {
   std::vector<std::string> names;
@@ -30,7 +31,7 @@ std::vector<std::string> Offenders(const Lacks& lacks) {
   return names;
 }
 
-// Ops in the graphs of the cases that are about them.
+// Returns the ops that have a case of their own.
 const std::set<std::string>& OpsWithCases(bool differentiable) {
   static const auto* const sets = [] {
     auto* made = new std::array<std::set<std::string>, 2>;
@@ -60,21 +61,22 @@ TEST(RegistryTest, EveryOpHasAGradientOrSaysWhyNot) {
               IsEmpty());
 }
 
-// The reviewed list: an op without a gradient that is not in it was forgotten, or somebody has to agree.
+// This is the reviewed list. If an op without a gradient is not in it, either the gradient was forgotten, or a reviewer
+// has to add the op.
 TEST(RegistryTest, TheOpsWithoutAGradientAreThese) {
   std::istringstream reviewed(
-      // Truth values and positions.
+      // The outputs are truth values or positions.
       "All Any ArgMax ArgMin Equal Greater GreaterEqual InTopKV2 InvertPermutation IsFinite IsInf IsNan Less "
       "LessEqual LogicalAnd LogicalNot LogicalOr NotEqual Unique UniqueWithCounts VarIsInitializedOp Where "
-      // Constant between their steps.
+      // The outputs are constant between their steps.
       "Ceil Floor FloorDiv Round "
-      // Shapes, and what is made of them or of positions.
+      // The outputs are shapes, positions, or values made of these.
       "BroadcastGradientArgs ConcatOffset OneHot OnesLike Range Rank Shape Size VariableShape ZerosLike "
-      // Without numbers that go in.
+      // The ops have no inputs that are numbers.
       "Const EmptyTensorList NoOp Placeholder RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt "
       "RestoreV2 StatelessRandomNormal StatelessRandomUniform StatelessRandomUniformFullInt "
       "StatelessRandomUniformInt StatelessTruncatedNormal TruncatedNormal VarHandleOp "
-      // That change something, or write.
+      // The ops change something, or write.
       "Assert AssignAddVariableOp AssignSubVariableOp AssignVariableOp HistogramSummary MergeSummary PrintV2 "
       "ResourceApplyAdagrad ResourceApplyAdagradV2 ResourceApplyAdam ResourceApplyAdamWithAmsgrad "
       "ResourceApplyCenteredRMSProp ResourceApplyFtrl ResourceApplyFtrlV2 ResourceApplyGradientDescent "
@@ -84,9 +86,9 @@ TEST(RegistryTest, TheOpsWithoutAGradientAreThese) {
       "ResourceSparseApplyFtrl ResourceSparseApplyFtrlV2 ResourceSparseApplyKerasAdagrad "
       "ResourceSparseApplyKerasMomentum ResourceSparseApplyMomentum ResourceSparseApplyRMSProp SaveV2 "
       "ScalarSummary "
-      // Meant so.
+      // The op stops the gradient on purpose.
       "StopGradient "
-      // Of groups: a gradient would be one of the whole group's, not of a member's graph.
+      // The ops belong to groups: a gradient would belong to the whole group, and not to the graph of one member.
       "CollectiveBarrier CollectiveBcastRecv CollectiveBcastSend CollectiveGather CollectiveReduceScatter ");
   std::set<std::string> found;
   for (const std::string& op : Offenders([](const OpDef& op) { return !op.gradient_fn(); })) found.insert(op);

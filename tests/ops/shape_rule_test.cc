@@ -1,5 +1,5 @@
-// Every case of the table is run, with known and with unknown dimensions: what the shape rule said when the
-// op was added must agree with what the kernel makes.
+// Runs every case of the table with known and with unknown dimensions. The shapes that the rule gave when the op was
+// added must agree with those that the kernel makes.
 #include <gtest/gtest.h>
 
 #include "tests/ops/interpreter.h"

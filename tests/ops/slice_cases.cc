@@ -1,3 +1,4 @@
+// Cases of ops that take parts of a tensor, join and split tensors, pad and repeat them.
 #include <string>
 
 #include "cohort/core/str_cat.h"

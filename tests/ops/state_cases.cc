@@ -1,5 +1,5 @@
-// Variables within one step: the value is assigned from an input, changed, and read, in an order that control
-// dependencies fix. And ops that are there for order, checks and messages.
+// Cases of variables within one step. The value is assigned from an input, changed, and read, in an order that control
+// dependencies fix. There are also cases of ops for order, checks and messages.
 #include <optional>
 #include <string>
 
@@ -18,7 +18,7 @@ namespace {
 
 using Outputs = std::vector<Output>;
 
-// A variable of in[0]'s dtype and `shape`, assigned from it; `then` runs after that.
+// Makes a variable with in[0]'s dtype and `shape`, and assigns in[0] to it. `then` runs after that.
 template <typename Then>
 OpCase::Build WithVariable(const Shape& shape, Then then) {
   return [shape, then](Graph& graph, const Outputs& in) {
@@ -29,7 +29,7 @@ OpCase::Build WithVariable(const Shape& shape, Then then) {
   };
 }
 
-// The value after the node that `change` adds.
+// Returns the value after the node that `change` adds.
 template <typename Change>
 OpCase::Build ReadAfter(const Shape& shape, Change change) {
   return WithVariable(shape, [change](Graph& graph, Output handle, const Outputs& in) {
@@ -39,8 +39,9 @@ OpCase::Build ReadAfter(const Shape& shape, Change change) {
   });
 }
 
-// sum(w value^2) with a slope by in[0] that is the slope by the handle: the assignment itself has none, so it is added
-// as slope * in[0] - stopped(slope * in[0]), which is 0. So differences check the gradient of the read.
+// Returns sum(w value^2) with a gradient by in[0] that equals the gradient by the handle. The assignment itself has no
+// gradient, so it is added as slope * in[0] - stopped(slope * in[0]), which is 0. So differences check the gradient of
+// the read.
 Outputs SquareWithSlope(Output handle, Output value, Output assigned) {
   Graph& graph = handle.graph();
   const Output square = ops::Sum(ops::Mul(value, value));

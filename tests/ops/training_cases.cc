@@ -1,4 +1,4 @@
-// Update ops: variables and slots are assigned from inputs, updated once or twice, and read.
+// Cases of update ops. Variables and slots are assigned from inputs, updated once or twice, and read.
 #include <functional>
 #include <string>
 
@@ -12,10 +12,10 @@ namespace {
 
 using Outputs = std::vector<Output>;
 
-// Adds the update of handles[0] and its slots by `grad` (and `indices` of a sparse one).
+// Adds the update of handles[0] and its slots by `grad` (and by `indices` if it is sparse).
 using AddUpdate = std::function<Node*(const Outputs& handles, Output grad, Output indices)>;
 
-// Inputs: variable and slots, gradient, and of a sparse update its indices.
+// Builds two updates. The inputs are the variable, its slots, the gradient, and the indices of a sparse update.
 OpCase::Build UpdateTwice(int variables, AddUpdate add) {
   return [variables, add](Graph& graph, const Outputs& in) {
     Outputs handles;
@@ -38,7 +38,7 @@ OpCase::Build UpdateTwice(int variables, AddUpdate add) {
   };
 }
 
-// Slots are positive, as squares are.
+// Adds a case. Slots are positive, as squares are.
 void AddCase(std::vector<OpCase>& cases, const std::string& op, const std::string& label, int variables, bool sparse,
              AddUpdate add, bool is_tensorflows = true) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
@@ -100,7 +100,7 @@ void AddDenseCases(std::vector<OpCase>& cases) {
   AddCase(cases, "ResourceApplyRMSProp", "dense", 3, false, [](const Outputs& v, Output g, Output) {
     return ops::ResourceApplyRMSProp(v[0], v[1], v[2], RmsScalars(g), g);
   });
-  // ms - mg^2 has to stay positive: mg comes from the slot values 1.5 to 3, so ms gets the largest ones.
+  // ms - mg^2 has to stay positive. mg is one of the slot values 1.5 to 3, so ms gets the largest ones.
   AddCase(cases, "ResourceApplyCenteredRMSProp", "dense", 4, false, [](const Outputs& v, Output g, Output) {
     ops::RMSPropScalars scalars = RmsScalars(g);
     scalars.epsilon = Number(g, 10);

@@ -1,5 +1,5 @@
-// The subcommands of `cohort`. Adding one: a file <name>_command.cc with its run function, a line here and
-// one in main.cc.
+// The subcommands of `cohort`. To add a subcommand, write <name>_command.cc with its run function, and add a line here
+// and a line in main.cc.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,10 @@ class App;
 
 namespace cohort::tools {
 
-// What stands behind the subcommand's name. Flags are spelt --snake_case here; the user may write dashes.
+// The words after the subcommand's name. Flags are spelt --snake_case here. The user may write dashes instead.
 struct Arguments {
-  std::vector<std::string> flags;  // before a "--" of its own, or all
-  std::vector<std::string> rest;   // behind it, untouched
+  std::vector<std::string> flags;  // the words before the first "--", or all words
+  std::vector<std::string> rest;   // the words after it, unchanged
   bool has_rest = false;           // whether there was a "--"
 };
 
@@ -30,16 +30,17 @@ int ServeCommand(const Arguments& arguments);
 int InspectCommand(const Arguments& arguments);
 int VersionCommand(const Arguments& arguments);
 
-// Exit code for a command line that is wrong.
+// The exit code for a wrong command line.
 constexpr int kUsageError = 2;
 
-// --max-restarts=a-b -> --max_restarts=a-b, up to the first "--"; single-dash flags and values stay.
+// Splits the words at the first "--". Replaces dashes in the names of flags before it: --max-restarts=a-b becomes
+// --max_restarts=a-b. Flags with a single dash, and values, do not change.
 Arguments SplitArguments(const std::vector<std::string>& words);
 
-// Parses `flags` with `app`. A result means that the command is over: 0 after --help (to stdout), kUsageError
-// after a mistake (named on stderr).
+// Parses `flags` with `app`. Returns nullopt if the command shall go on. Otherwise returns its exit code: 0 after
+// --help, which is printed to stdout, or kUsageError after a mistake, which is printed to stderr.
 std::optional<int> ParseFlags(CLI::App* app, const std::vector<std::string>& flags);
-// Reports a mistake on stderr as ParseFlags does and returns kUsageError. `command` is "cohort launch".
+// Prints a mistake to stderr as ParseFlags does, and returns kUsageError. `command` is for example "cohort launch".
 int UsageError(const std::string& command, const std::string& message);
 
 }  // namespace cohort::tools

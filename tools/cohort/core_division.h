@@ -1,4 +1,4 @@
-// How the tasks of a local cluster share the machine's cores.
+// Divides the cores of this machine among the tasks of a local cluster.
 #pragma once
 
 #include <optional>
@@ -9,19 +9,22 @@ namespace cohort::tools {
 struct CoreDivision {
   int threads_per_task = 1;  // of chief, workers and evaluator; at least 1
   int threads_per_ps = 1;
-  // Threads outnumber cores: idle OpenMP threads have to sleep instead of spinning on cores that others need.
+  // True if there are more threads than cores. Idle OpenMP threads then have to sleep, and must not spin on cores that
+  // other threads need.
   bool shared_cores = false;
 };
 
-// Tasks that compute divide the cores evenly; a ps, which is idle while they compute, gets one thread.
-// `fixed_threads` (at least 1), where given, is what every task gets instead. All counts are at least 0.
+// Divides the cores evenly among the tasks that compute. Each ps gets one thread, because it is idle while they
+// compute. If `fixed_threads` is given, every task gets that number instead. Requires: all counts are at least 0, and
+// `fixed_threads` is at least 1.
 CoreDivision DivideCores(int cores, int compute_tasks, int ps_tasks, std::optional<int> fixed_threads);
 
-// Cores that this process may use: its CPU affinity, limited by the control group's quota. At least 1.
+// Returns the number of cores that this process may use: those of its CPU affinity, limited by the quota of its control
+// group. The result is at least 1.
 int AvailableCores();
 
-// Whole cores (rounded up) that the text of a cgroup v2 "cpu.max" file allows, "200000 100000" being 2;
-// nullopt for "max" and for text of another form.
+// Returns the number of cores, rounded up, that the text of a cgroup v2 file "cpu.max" allows. "200000 100000" gives 2.
+// Returns nullopt for "max" and for text of another form.
 std::optional<int> CoresOfQuota(std::string_view cpu_max);
 
 }  // namespace cohort::tools

@@ -22,7 +22,7 @@ bool HasEventName(const std::string& path) {
   return fs::path(path).filename().string().find("tfevents") != std::string::npos;
 }
 
-// An event file under any name begins with the version.
+// Returns whether the file is an event file. An event file with another name begins with the version.
 bool IsEventFile(const std::string& path) {
   if (HasEventName(path)) return true;
   try {
@@ -34,7 +34,7 @@ bool IsEventFile(const std::string& path) {
   }
 }
 
-// The prefix of the checkpoint that `path` names or belongs to; "" where it is none.
+// Returns the prefix of the checkpoint that `path` names or belongs to, or "" if there is none.
 std::string CheckpointPrefix(const std::string& path) {
   if (FileExists(IndexFileName(path))) return path;
   const fs::path file(path);

@@ -1,4 +1,4 @@
-// `cohort inspect PATH`: what a checkpoint, an event file or a TFRecord file holds.
+// Prints the contents of a checkpoint, an event file or a TFRecord file (`cohort inspect PATH`).
 #pragma once
 
 #include <iosfwd>
@@ -8,15 +8,16 @@ namespace cohort::tools {
 
 struct InspectOptions {
   bool values = false;  // print values of tensors, buckets of histograms, features of examples
-  bool verify = false;  // read every tensor and check its crc32c (events and records always are)
-  int max_values = 8;   // of each tensor; also the count of examples printed with `values`
+  bool verify = false;  // read every tensor and check its crc32c (events and records are always checked)
+  int max_values = 8;   // values of each tensor to print; also the number of examples to print
 };
 
-// `path` is a checkpoint's prefix, one of its files, a directory (its newest complete checkpoint, and its
-// event files), an event file or a TFRecord file. Prints to `out`; problems, with file and offset, to `err`.
-// Returns the exit code: 0, or 1 where something is missing, corrupt or cut off. Throws nothing.
+// Inspects `path`, which is a checkpoint's prefix, one of its files, an event file, a TFRecord file, or a directory.
+// For a directory it inspects the newest complete checkpoint and the event files. Prints to `out`. Prints problems,
+// with file and offset, to `err`. Returns the exit code: 0, or 1 if something is missing, corrupt or cut off. Throws
+// nothing.
 int Inspect(const std::string& path, const InspectOptions& options, std::ostream& out, std::ostream& err);
-// To stdout and stderr.
+// As above, with stdout and stderr.
 int Inspect(const std::string& path, const InspectOptions& options);
 
 }  // namespace cohort::tools

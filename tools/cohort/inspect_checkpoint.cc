@@ -32,7 +32,7 @@ class CheckpointLister {
   }
 
  private:
-  // Whether `call` throws nothing; says what it throws, once.
+  // Returns whether `call` throws nothing. Reports what it throws, but only once.
   template <typename Call>
   bool Try(const Call& call) {
     try {

@@ -7,17 +7,19 @@
 namespace cohort::tools {
 
 int InspectCommand(const Arguments& arguments) {
-  CLI::App app("Lists what a checkpoint, an event file or a TFRecord file holds.", "cohort inspect");
+  CLI::App app("Lists the contents of a checkpoint, an event file or a TFRecord file.", "cohort inspect");
   app.set_help_flag("-h,--help", "Print this text");
   std::string path;
   InspectOptions options;
   app.add_option("PATH", path,
-                 "A checkpoint's prefix or one of its files, a folder (its newest complete checkpoint and its event "
-                 "files), an event file or a TFRecord file")
+                 "A checkpoint's prefix or one of its files, an event file, a TFRecord file, or a folder. Of a folder, "
+                 "its newest complete checkpoint and its event files are listed")
       ->required();
-  app.add_flag("--values", options.values, "Print values of tensors, buckets of histograms, features of examples");
+  app.add_flag("--values", options.values,
+               "Print the values of tensors, the buckets of histograms and the features of examples");
   app.add_flag("--verify", options.verify, "Read every tensor and check its checksum");
-  app.add_option("--max_values", options.max_values, "How many values of each tensor (8)")
+  app.add_option("--max_values", options.max_values,
+                 "With --values: print at most N values of each tensor, and N examples (8)")
       ->check(CLI::Range(1, 1'000'000).description(""))
       ->type_name("N");
   if (const auto done = ParseFlags(&app, arguments.flags)) return *done;

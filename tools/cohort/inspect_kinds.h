@@ -1,5 +1,5 @@
-// The kinds of files that inspect.h tells apart. Each function prints to `out`, problems to `err`, and
-// returns whether there were none; what cannot be opened at all is thrown (cohort::Error).
+// One function for each kind of file that `cohort inspect` knows. Each function prints to `out`, and problems to `err`.
+// It returns whether there were no problems. It throws Error if the file cannot be opened.
 #pragma once
 
 #include <iosfwd>
@@ -14,11 +14,11 @@ bool InspectCheckpoint(const std::string& prefix, const InspectOptions& options,
 bool InspectEvents(const std::string& path, const InspectOptions& options, std::ostream& out, std::ostream& err);
 bool InspectRecords(const std::string& path, const InspectOptions& options, std::ostream& out, std::ostream& err);
 
-// Lines of cells, printed in columns.
+// Collects rows of cells, and prints them in columns.
 class TextTable {
  public:
   void AddRow(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
-  // A line that is not divided into columns.
+  // Adds a line that is not divided into columns.
   void AddLine(std::string text) { rows_.push_back({std::move(text)}); }
   void Print(std::ostream& out) const;
 
@@ -26,7 +26,7 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// Without bytes that would disturb a terminal.
+// Returns `text` without bytes that would disturb a terminal.
 std::string Printable(const std::string& text);
 
 }  // namespace cohort::tools

@@ -1,3 +1,6 @@
+// Inspects files of records: event files and TFRecord files. A function reads the records one after another and
+// collects statistics, or prints each event. Then it prints a table, and reports how reading ended. The helpers that
+// read a record and report the end come first.
 #include <algorithm>
 #include <ctime>
 #include <iostream>
@@ -88,7 +91,7 @@ void AddEvent(const Event& event, const InspectOptions& options, TextTable* tabl
 
 std::string Count(int64_t count, const char* noun) { return StrCat(count, " ", noun, count == 1 ? "" : "s"); }
 
-// Says why reading ended before the file did; true where it did not.
+// Returns whether reading ended at the end of the file. If not, prints the reason.
 bool ReportEnd(Outcome outcome, const std::string& path, int64_t offset, std::ostream& err) {
   if (outcome == Outcome::kEnd) return true;
   err << "cohort inspect: " << path << " is cut off inside the record at offset " << offset
@@ -96,7 +99,7 @@ bool ReportEnd(Outcome outcome, const std::string& path, int64_t offset, std::os
   return false;
 }
 
-// What is common to the records of a file.
+// Statistics of the records of a file.
 struct RecordStatistics {
   int64_t count = 0;
   int64_t bytes = 0;
@@ -143,7 +146,7 @@ std::string FirstValues(const proto::Feature& feature, int max_values) {
   return text;
 }
 
-// Notes an Example's features; true where the record is one.
+// Returns whether the record is an Example. If so, adds its features to the statistics.
 bool AddExample(const std::string& record, const InspectOptions& options, RecordStatistics* statistics,
                 std::ostream& out) {
   proto::Example example;

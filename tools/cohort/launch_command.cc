@@ -1,3 +1,5 @@
+// `cohort launch`: declares its flags, checks them, and makes the LaunchOptions. Then it prints the plan (--dry_run),
+// or runs a Launcher inside RunWatched.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -20,12 +22,11 @@ constexpr double kMaxSeconds = 1e6;
 constexpr double kMaxTimeout = 1e9;
 
 constexpr char kFooter[] =
-    "Each task is a process of PROGRAM with TF_CONFIG, COHORT_TOKEN, OMP_NUM_THREADS and COHORT_LINE_BUFFERED=1 in\n"
-    "its environment, OMP_WAIT_POLICY=passive and GOMP_SPINCOUNT=1000 if tasks share cores, and COHORT_PROGRESS=bar\n"
-    "if a terminal shows their bars.\n"
-    "The exit code is 0 when all tasks have ended with 0, else that of the first one that failed (128 + "
-    "signal);\n"
-    "2 for a wrong command line, 126 or 127 when PROGRAM cannot be run.\n\n"
+    "Each task is a process of PROGRAM. Its environment has TF_CONFIG, COHORT_TOKEN, OMP_NUM_THREADS and\n"
+    "COHORT_LINE_BUFFERED=1. If tasks share cores, it also has OMP_WAIT_POLICY=passive and GOMP_SPINCOUNT=1000. If a\n"
+    "terminal shows progress bars, it also has COHORT_PROGRESS=bar.\n\n"
+    "The exit code is 0 if all tasks have ended with 0. Otherwise it is that of the first task that failed (128 +\n"
+    "signal if a signal ended it). It is 2 for a wrong command line, and 126 or 127 if PROGRAM cannot be run.\n\n"
     "Example: cohort launch --ps=2 --workers=2 -- ./mnist_classifier --max_steps=200\n";
 
 // The flags with their values, as CLI11 fills them in.
@@ -49,7 +50,7 @@ class HelpWithProgram : public CLI::Formatter {
   }
 };
 
-// The bounds do not stand in the help text, which they would crowd.
+// Adds a flag with a number between `low` and `high`. The help text does not show the bounds, to stay short.
 template <typename T, typename Bound>
 void AddNumber(CLI::App* app, const char* name, T* value, Bound low, Bound high, const char* text) {
   CLI::Validator range = CLI::Range(low, high);
@@ -61,7 +62,7 @@ CLI::Validator OneOf(std::vector<std::string> words) {
   return member.description("");
 }
 
-// At most one task: --chief, --chief=1, --chief=false.
+// Adds a flag for a job with at most one task: --chief, --chief=1, --chief=false.
 void AddOptionalTask(CLI::App* app, const char* name, bool* value, const char* text) {
   app->add_flag(name, *value, text)->check(OneOf({"0", "1", "false", "true"}));
 }
@@ -76,22 +77,23 @@ void Declare(CLI::App* app, Flags* flags) {
   app->formatter(std::make_shared<HelpWithProgram>());
   app->footer(kFooter);
   app->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  AddNumber(app, "--ps", &options.jobs.ps, 0, kMaxTasks, "Parameter servers");
-  AddNumber(app, "--workers", &options.jobs.workers, 0, kMaxTasks, "Workers");
-  AddOptionalTask(app, "--chief", &flags->chief, "A chief beside the workers");
+  AddNumber(app, "--ps", &options.jobs.ps, 0, kMaxTasks, "Number of parameter servers");
+  AddNumber(app, "--workers", &options.jobs.workers, 0, kMaxTasks, "Number of workers");
+  AddOptionalTask(app, "--chief", &flags->chief, "Also start a chief");
   AddOptionalTask(app, "--evaluator", &flags->evaluator,
-                  "An evaluator beside the cluster, if PROGRAM knows that task type (the examples do not)");
+                  "Also start an evaluator, if PROGRAM knows that task type (the examples do not)");
   AddNumber(app, "--restart,--max_restarts", &options.restarts, 0, 1'000'000,
             "Start each failed task again, up to N times (0)");
   AddNumber(app, "--grace", &flags->grace, 0.0, kMaxSeconds,
-            "Seconds that tasks have to end by themselves after a failure (10)");
-  AddNumber(app, "--kill_after", &flags->kill_after, 0.0, kMaxSeconds, "Seconds between SIGTERM and SIGKILL (5)");
+            "After a failure, give tasks N seconds to end by themselves (10)");
+  AddNumber(app, "--kill_after", &flags->kill_after, 0.0, kMaxSeconds,
+            "Wait N seconds between SIGTERM and SIGKILL (5)");
   AddNumber(app, "--threads_per_task", &flags->threads_per_task, 1, 65536,
-            "OMP_NUM_THREADS of every task, instead of a share of the cores");
+            "Set OMP_NUM_THREADS of every task to N, not to a share of the cores");
   AddNumber(app, "--orphan_timeout", &flags->orphan_timeout, 0.0, kMaxTimeout,
-            "COHORT_ORPHAN_TIMEOUT of every task: seconds after which a server ends if the chief is gone");
+            "End a server if the chief has been gone for N seconds (sets COHORT_ORPHAN_TIMEOUT)");
   AddNumber(app, "--chief_timeout", &flags->chief_timeout, 0.0, kMaxTimeout,
-            "COHORT_CHIEF_TIMEOUT of every task: seconds after which a server ends if no chief has come");
+            "End a server if no chief has come for N seconds (sets COHORT_CHIEF_TIMEOUT)");
   app->add_option("--color", flags->color, "Colour the task names: auto, always or never (auto)")
       ->check(OneOf({"auto", "always", "never"}))
       ->type_name("WHEN");
@@ -122,7 +124,7 @@ LaunchOptions OptionsOf(const Flags& flags, const std::vector<std::string>& comm
   return options;
 }
 
-// What is wrong with the flags together; empty when nothing is.
+// Returns what is wrong with the combination of flags, or "" if nothing is.
 std::string MistakeIn(const LaunchOptions& options, bool dry_run) {
   const size_t tasks = TasksOf(options.jobs).size();
   if (tasks == 0) return "expected at least one task; give --workers=N, --ps=N or --chief";
@@ -134,7 +136,7 @@ std::string MistakeIn(const LaunchOptions& options, bool dry_run) {
 }  // namespace
 
 int LaunchCommand(const Arguments& arguments) {
-  CLI::App app("Starts a local cluster of a program and ends with it.", "cohort launch");
+  CLI::App app("Starts the tasks of a cluster on this machine, and ends when they have ended.", "cohort launch");
   Flags flags;
   Declare(&app, &flags);
   if (const auto done = ParseFlags(&app, arguments.flags)) return *done;

@@ -53,7 +53,7 @@ void SetThreads(const TaskId& task, const CoreDivision& division, bool threads_a
   } else {
     current->emplace("OMP_NUM_THREADS", threads);
   }
-  // Who has said how threads wait is left alone: GOMP_SPINCOUNT would win over a policy.
+  // If the user has set a policy, nothing is set here, because GOMP_SPINCOUNT would override the policy.
   if (!division.shared_cores || current->count("OMP_WAIT_POLICY") > 0) return;
   (*current)["OMP_WAIT_POLICY"] = "passive";
   current->emplace("GOMP_SPINCOUNT", "1000");

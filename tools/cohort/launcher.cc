@@ -1,3 +1,6 @@
+// A launch goes through the phases of launcher.h. Run starts all tasks. Then it waits for events again and again:
+// signals, ends of tasks, and output. After each event it reaps tasks, restarts or fails, and Advance decides on the
+// next phase. Leftovers are processes that tasks have started and not waited for.
 #include "tools/cohort/launcher.h"
 
 #include <poll.h>
@@ -23,11 +26,11 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-// For what a task has started and not waited for, such as a `tee` that is still writing.
+// The time for processes that a task has started and not waited for, such as a `tee` that is still writing.
 constexpr Seconds kLeftoverTime{1};
 constexpr Seconds kKillTime{30};
 
-// For processes to be gone after SIGKILL: only one that hangs in the kernel takes longer than a moment.
+// Returns the deadline for processes to end after SIGKILL. Only a process that hangs in the kernel needs so long.
 std::chrono::steady_clock::time_point KillDeadline() {
   return std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(kKillTime);
 }
@@ -80,7 +83,7 @@ Environment LaunchPlan::EnvironmentOf(size_t task) const {
 Launcher::Launcher(const LaunchOptions& options, int parent_fd)
     : options_(options), parent_fd_(parent_fd), plan_(options), output_(STDOUT_FILENO, STDERR_FILENO, options.color) {
   sigset_t blocked;
-  sigprocmask(SIG_BLOCK, nullptr, &blocked);  // what RunWatched wants to be read here
+  sigprocmask(SIG_BLOCK, nullptr, &blocked);  // the signals that RunWatched has blocked
   signal_fd_ = signalfd(-1, &blocked, SFD_NONBLOCK | SFD_CLOEXEC);
   ended_fd_ = epoll_create1(EPOLL_CLOEXEC);
   if (signal_fd_ < 0 || ended_fd_ < 0) {
@@ -116,7 +119,7 @@ int Launcher::Run() {
   return failure_.value_or(0);
 }
 
-// False when the program cannot be run: then no task is running.
+// Returns false if the program cannot be run. Then no task is running.
 bool Launcher::StartAll() {
   try {
     program_ = FindProgram(options_.command[0]);
@@ -174,7 +177,7 @@ void Launcher::HandleSignal(int signal) {
   const bool second = stop_signal_ != 0;
   if (!second) stop_signal_ = signal;
   const std::string name = StrCat("got SIG", sigabbrev_np(signal));
-  if (phase_ == Phase::kDone) return;  // only output is left, which FlushOutput then gives up
+  if (phase_ == Phase::kDone) return;  // only output is left to write; FlushOutput now stops writing it
   if (second || phase_ >= Phase::kKill) {
     output_.Say(StrCat(name, "; killing what is left"));
     EnterKill();
@@ -186,38 +189,39 @@ void Launcher::HandleSignal(int signal) {
   }
 }
 
-// In the order of their ends, so that it is the cause that gets named and not a task that noticed it.
+// Reaps tasks in the order of their ends, so that the launch names the task that failed first, and not one that failed
+// because of it.
 void Launcher::ReapTasks() {
   epoll_event events[64];
   const int count = epoll_wait(ended_fd_, events, std::size(events), 0);
   for (int i = 0; i < count; ++i) {
     const size_t which = events[i].data.u64;
     Task& task = tasks_[which];
-    // Looked at before it is reaped: until then no other process group can get its number.
+    // The status is read before the task is reaped. Until then no other process group can get its number.
     siginfo_t info{};
     if (waitid(P_PID, static_cast<id_t>(task.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
       continue;
     const bool failed = info.si_code != CLD_EXITED || info.si_status != 0;
     int wait_status = 0;
     if (failed && WillRestart(task)) {
-      // What it has started must not disturb its next life, or hold its port.
+      // Processes that the task has started must not disturb its next start, or hold its port.
       wait_status = KillGroup(task.pid, KillDeadline());
     } else {
       waitpid(task.pid, &wait_status, 0);
     }
-    close(task.pid_fd);  // and so out of ended_fd_
+    close(task.pid_fd);  // this also removes it from ended_fd_
     HandleEnd(which, wait_status);
   }
 }
 
-// What tasks have started and left to this process.
+// Reaps processes that tasks have started, and whose parent this process has become.
 void Launcher::ReapOrphans() {
   const auto is_task = [this](pid_t pid) {
     return std::any_of(tasks_.begin(), tasks_.end(), [pid](const Task& task) { return task.pid == pid; });
   };
   siginfo_t info{};
   while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
-    if (is_task(info.si_pid)) return;  // ended since ReapTasks, which comes first
+    if (is_task(info.si_pid)) return;  // it has ended since ReapTasks, which will reap it
     waitpid(info.si_pid, nullptr, 0);
     info = {};
   }
@@ -302,7 +306,7 @@ void Launcher::AdvanceLeftovers(bool late) {
     output_.Say(StrCat("sending SIGTERM to what the tasks have left behind (pid ", StrJoin(left, ", "), ")"));
     Enter(Phase::kLeftoversTerm, options_.kill_after);
   }
-  // One that ends hands its own children over to this process: they get the signal when they appear here.
+  // If one of them ends, its children become children of this process. They get the signal when they appear here.
   for (const pid_t pid : left) {
     if (terminated_.insert(pid).second) kill(pid, SIGTERM);
   }
@@ -331,7 +335,7 @@ void Launcher::SignalTasks(int signal) {
   for (const Task& task : tasks_) {
     if (task.pid < 0) continue;
     kill(-task.pid, signal);
-    if (signal == SIGTERM) kill(-task.pid, SIGCONT);  // a stopped process would not see it
+    if (signal == SIGTERM) kill(-task.pid, SIGCONT);  // a stopped process handles SIGTERM only when it goes on
   }
 }
 
@@ -343,7 +347,7 @@ void Launcher::KillWhatIsLeft() {
   }
 }
 
-// Waits for whoever reads the output, as any program does that prints; a signal or the parent's end stops it.
+// Waits until the reader of stdout and stderr has taken all output. A signal, or the parent's end, stops the wait.
 void Launcher::FlushOutput() {
   phase_end_ = stop_signal_ == 0 ? Clock::time_point::max()
                                  : Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.kill_after);

@@ -1,4 +1,4 @@
-// Launcher: runs the tasks of a local cluster to their common end.
+// Launcher: starts the tasks of a local cluster, and waits until all of them have ended.
 #pragma once
 
 #include <sys/types.h>
@@ -18,18 +18,19 @@ namespace cohort::tools {
 
 struct LaunchOptions {
   JobCounts jobs;
-  int restarts = 0;                             // how often each failed task is started again
-  std::chrono::duration<double> grace{10};      // for tasks to end by themselves once one has failed
+  int restarts = 0;                             // how many times each failed task is started again
+  std::chrono::duration<double> grace{10};      // the time that tasks have to end by themselves after a failure
   std::chrono::duration<double> kill_after{5};  // between SIGTERM and SIGKILL
-  std::optional<int> threads_per_task;          // instead of a share of the cores
+  std::optional<int> threads_per_task;          // replaces a share of the cores
   std::optional<double> orphan_timeout;         // seconds; COHORT_ORPHAN_TIMEOUT of every task
   std::optional<double> chief_timeout;          // seconds; COHORT_CHIEF_TIMEOUT of every task
   ColorMode color = ColorMode::kAuto;
-  std::string output_dir;            // also a log file a task there; made where it is missing
+  std::string output_dir;            // if set, each task also has a log file there; made if missing
   std::vector<std::string> command;  // PROGRAM ARGS
 };
 
-// What every task is told: address, TF_CONFIG, environment. Holds the tasks' ports until it is destroyed.
+// Holds what every task gets: its address, TF_CONFIG and environment. Keeps the ports of the tasks reserved until it is
+// destroyed.
 class LaunchPlan {
  public:
   explicit LaunchPlan(const LaunchOptions& options);
@@ -49,24 +50,24 @@ class LaunchPlan {
   std::string token_;
 };
 
-// One launch; one thread. Has to run inside RunWatched (process_tree.h).
+// Runs one launch, on one thread. Requires: it runs inside RunWatched (process_tree.h).
 //
-// A task that ends with anything but code 0 has failed. While it has restarts left it is started again, and
-// nobody else is disturbed. Otherwise the launch has failed: the first such task is named, the others have
-// `grace` to end by themselves, then get SIGTERM, and SIGKILL `kill_after` later. Once all but ps tasks have
-// ended well, a ps has `grace` to end too; then it gets SIGTERM, which is no failure. A signal to the
-// launcher skips the grace; a second one means SIGKILL.
+// A task has failed if its exit code is not 0. If it has restarts left, it is started again, and the other tasks go on.
+// Otherwise the launch has failed. The launcher then names the first such task. The other tasks have `grace` to end by
+// themselves. Then they get SIGTERM, and `kill_after` later SIGKILL.
+// When all tasks except ps tasks have ended with code 0, a ps has `grace` to end, too. Then it gets SIGTERM, which is
+// not a failure. A signal to the launcher skips the grace. After a second signal the tasks get SIGKILL.
 class Launcher {
  public:
-  // `parent_fd` is RunWatched's.
+  // `parent_fd` is the argument that RunWatched passes.
   Launcher(const LaunchOptions& options, int parent_fd);
   ~Launcher();
   Launcher(const Launcher&) = delete;
   Launcher& operator=(const Launcher&) = delete;
 
-  // Returns the exit code: 0 when every task has ended well, the first failed task's code (128 + signal), 128
-  // + signal when the launcher got one, 126 or 127 when the program cannot be run. No descendant is left when
-  // it returns.
+  // Returns the exit code: 0 if every task has ended with 0, the first failed task's code (128 + signal if a signal
+  // ended it), 128 + signal if the launcher got a signal, or 126 or 127 if the program cannot be run. No descendant
+  // process is left when it returns.
   int Run();
 
  private:
@@ -76,7 +77,7 @@ class Launcher {
     kGrace,      // tasks are ending by themselves
     kTerm,       // SIGTERM is sent
     kKill,       // SIGKILL is sent
-    kLeftovers,  // no task is left, but processes that tasks have started; they may be about to end
+    kLeftovers,  // no task is left, but processes that tasks have started are; they may end soon
     kLeftoversTerm,
     kDone,
   };
@@ -99,7 +100,7 @@ class Launcher {
   void Fail(int exit_code);
   bool WillRestart(const Task& task) const;
   void Restart(size_t task, const std::string& what);
-  // Moves on where a phase's condition is met or its time is over.
+  // Enters the next phase if the condition of this phase is met or its time is over.
   void Advance();
   void AdvanceLeftovers(bool late);
   void Enter(Phase phase, std::chrono::duration<double> limit);
@@ -114,9 +115,9 @@ class Launcher {
   const LaunchOptions options_;
   const int parent_fd_;
   int signal_fd_ = -1;
-  int ended_fd_ = -1;  // epoll over the tasks' pid_fd: gives them in the order in which they end
+  int ended_fd_ = -1;  // an epoll of the tasks' pid_fd; returns them in the order in which the tasks end
   bool parent_gone_ = false;
-  int stop_signal_ = 0;  // the first one that the launcher got
+  int stop_signal_ = 0;  // the first signal that the launcher got
   LaunchPlan plan_;
   OutputMux output_;
   std::string program_;

@@ -15,14 +15,15 @@ namespace {
 constexpr char kEscape = '\033';
 constexpr std::string_view kResetColors = "\033[0m";
 constexpr std::string_view kEraseToEnd = "\033[K";
-constexpr size_t kUsualColumns = 80;  // of a terminal that does not say how wide it is
+constexpr size_t kUsualColumns = 80;  // for a terminal that does not say how wide it is
 
 size_t ColumnsOf(int fd) {
   winsize size{};
   return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsualColumns;
 }
 
-// Bytes of the escape sequence that `text` begins with, all that is left where it is incomplete (ECMA-48, 5.4).
+// Returns the number of bytes of the escape sequence at the beginning of `text` (ECMA-48, 5.4). If it is incomplete,
+// returns the size of `text`.
 size_t EscapeSize(std::string_view text) {
   if (text.size() < 2 || text[1] != '[') return std::min<size_t>(text.size(), 2);
   const auto final_byte = std::find_if(text.begin() + 2, text.end(), [](char c) { return c >= 0x40 && c <= 0x7e; });
@@ -31,7 +32,7 @@ size_t EscapeSize(std::string_view text) {
 
 bool IsColor(std::string_view escape) { return escape.size() > 2 && escape[1] == '[' && escape.back() == 'm'; }
 
-// Bytes of the character that `text` begins with; 0 where its bytes are no complete UTF-8.
+// Returns the number of bytes of the character at the beginning of `text`, or 0 if it is not complete UTF-8.
 size_t CharacterSize(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   const size_t size = first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
@@ -42,7 +43,7 @@ size_t CharacterSize(std::string_view text) {
   return continues ? size : 0;
 }
 
-// Any but the tab, which has a place of its own to be shown.
+// Returns whether the character is a control character other than tab.
 bool IsControl(std::string_view character) {
   const auto first = static_cast<unsigned char>(character[0]);
   if (first == 0xC2) return static_cast<unsigned char>(character[1]) < 0xA0;  // U+0080 to U+009F
@@ -90,9 +91,9 @@ void LineOutput::PrintLine(std::string_view prefix, std::string_view line) {
 
 void LineOutput::Write(std::string_view last_line) {
   sink_.WriteSome();
-  // A terminal that is stopped or slow gets the newest drawing once it goes on, not all that were missed.
+  // A terminal that is stopped or slow gets only the newest drawing when it goes on.
   if (!draws_ || sink_.pending() > 0) return;
-  // The last column stays free: what is written there makes some terminals go on in the next line.
+  // The last column stays free, because some terminals begin a new line after a character there.
   std::string drawing = CutToColumns(last_line, ColumnsOf(sink_.fd()) - 1);
   if (drawing == drawn_) return;
   sink_.Push("\r");

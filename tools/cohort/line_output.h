@@ -1,5 +1,5 @@
-// LineOutput: whole lines on their way to a file descriptor and, where that is a terminal, one line below them that is
-// drawn again as it changes, such as a progress bar.
+// LineOutput: writes whole lines to a file descriptor. On a terminal it also draws one last line below them, such as a
+// progress bar, and draws it again when it changes.
 #pragma once
 
 #include <string>
@@ -9,23 +9,25 @@
 
 namespace cohort::tools {
 
-// Whether escape sequences mean something to what reads `fd`: a terminal, and TERM is not "dumb".
+// Returns whether `fd` understands escape sequences: it is a terminal, and TERM is not "dumb".
 bool IsCapableTerminal(int fd);
 
-// The beginning of `text` that takes at most `columns` columns of a terminal, and nothing that moves the cursor: of
-// escape sequences colours alone are kept (and reset where text was cut away), a tab becomes a space, other control
-// characters and an incomplete last character (UTF-8) are left out. Each character counts as one column.
+// Returns the beginning of `text` that takes at most `columns` columns of a terminal, without anything that moves the
+// cursor. Only escape sequences of colours are kept, and the colour is reset if text was cut away. A tab becomes a
+// space. Other control characters and an incomplete last character (UTF-8) are removed. Each character counts as one
+// column.
 std::string CutToColumns(std::string_view text, size_t columns);
 
+// Not thread-safe. Nothing blocks.
 class LineOutput {
  public:
-  // Does not own `fd` and leaves its flags alone.
+  // Does not own `fd` and does not change its flags.
   explicit LineOutput(int fd) : sink_(fd), draws_(IsCapableTerminal(fd)) {}
 
-  // Prints whole lines; the last line that was drawn makes room for them.
+  // Adds the line `prefix` + `line`. The last line that was drawn is removed first.
   void PrintLine(std::string_view prefix, std::string_view line);
-  // Writes what can be written without blocking. Once all lines are written, draws `last_line` below them, cut to the
-  // terminal's width; empty: none. Nothing is drawn that is there already, and nothing where draws() is false.
+  // Writes as much as it can without blocking. When all lines are written, draws `last_line` below them, cut to the
+  // terminal's width. Draws nothing if `last_line` is empty or is drawn already, or if draws() is false.
   void Write(std::string_view last_line);
 
   const OutputSink& sink() const { return sink_; }
@@ -34,7 +36,7 @@ class LineOutput {
  private:
   OutputSink sink_;
   bool draws_;
-  std::string drawn_;  // the last line as it is drawn now; empty: none is
+  std::string drawn_;  // the last line as it is drawn now; empty if none is
 };
 
 }  // namespace cohort::tools

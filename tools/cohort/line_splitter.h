@@ -1,5 +1,5 @@
-// LineSplitter: lines out of a stream of bytes, as a terminal shows them in the end: of a line that is written anew
-// after '\r', as progress bars are, only the last writing is kept.
+// LineSplitter: splits a stream of bytes into lines, as a terminal shows them in the end. If a program overwrites a
+// line after '\r', as progress bars do, only the last text of the line is kept.
 #pragma once
 
 #include <algorithm>
@@ -8,13 +8,15 @@
 
 namespace cohort::tools {
 
+// Not thread-safe.
 class LineSplitter {
  public:
-  // A line longer than this, counted from its last '\r', is given in pieces.
+  // A line that is longer than this, counted from its last '\r', is emitted in pieces.
   static constexpr size_t kMaxLine = 1 << 20;
 
-  // Calls emit(line, complete) for each line that `bytes` ends, without its newline and without what stands before its
-  // last '\r' (one at its end, as in "\r\n", is not counted and kept). Any other byte, NUL included, is kept.
+  // Calls emit(line, complete) for each line that `bytes` ends, without its newline and without the text before its
+  // last
+  // '\r'. A '\r' at the end of the line, as in "\r\n", does not count, and is kept. Every other byte is kept, also NUL.
   // `complete` is false for a piece of a line that is too long.
   template <typename Emit>
   void Append(std::string_view bytes, Emit&& emit) {
@@ -27,19 +29,19 @@ class LineSplitter {
     }
   }
 
-  // At the end of the stream: gives what was begun and not ended by a newline, as a line.
+  // Call at the end of the stream. Emits the text after the last newline as a line, if there is any.
   template <typename Emit>
   void Finish(Emit&& emit) {
     if (!begun_.empty()) End(emit);
   }
 
-  // Whether the line that has no newline yet has a '\r': its writer expects it to be seen as it is now.
+  // Returns whether the line that has no newline yet has a '\r'. Its writer then expects the user to see it already.
   bool rewritten() const { return rewritten_; }
-  // What is to be seen of that line now, without '\r'. Valid until the next call.
+  // Returns the text of that line that a terminal shows now, without '\r'. Valid until the next call.
   std::string_view begun() const { return std::string_view(begun_).substr(0, begun_.find_last_not_of('\r') + 1); }
 
  private:
-  // `text` has no newline.
+  // Requires: `text` has no newline.
   template <typename Emit>
   void AddToLine(std::string_view text, Emit& emit) {
     while (!text.empty()) {
@@ -72,7 +74,7 @@ class LineSplitter {
     begun_.clear();
   }
 
-  std::string begun_;  // at most kMaxLine bytes: what follows the last '\r' that has text behind it
+  std::string begun_;  // at most kMaxLine bytes: the text after the last '\r' that is followed by text
   bool rewritten_ = false;
 };
 

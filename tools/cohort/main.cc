@@ -1,4 +1,4 @@
-// The command line: `cohort COMMAND [FLAGS]`.
+// The program `cohort`. It finds the command of `cohort COMMAND [FLAGS]` and runs it.
 #include <fcntl.h>
 
 #include <exception>
@@ -13,9 +13,9 @@ namespace cohort::tools {
 namespace {
 
 constexpr Command kCommands[] = {
-    {"launch", "Start a local cluster of a program", LaunchCommand},
-    {"serve", "Run a task that only serves", ServeCommand},
-    {"inspect", "List a checkpoint, an event file or a TFRecord file", InspectCommand},
+    {"launch", "Start the tasks of a cluster on this machine", LaunchCommand},
+    {"serve", "Run a task that only serves the sessions of other tasks", ServeCommand},
+    {"inspect", "List the contents of a checkpoint, an event file or a TFRecord file", InspectCommand},
     {"version", "Print the version", VersionCommand},
 };
 
@@ -26,7 +26,8 @@ void PrintHelp(std::ostream& out) {
   out << "\n'cohort COMMAND --help' describes a command.\n";
 }
 
-// A descriptor below 3 that is closed would be given to a pipe and then overwritten.
+// Opens the descriptors 0 to 2 if they are closed. Otherwise a pipe could get one of these numbers, and output to
+// stdout or stderr would go into the pipe.
 void OpenStandardDescriptors() {
   for (int fd = 0; fd <= 2; ++fd) {
     if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0) return;

@@ -1,3 +1,6 @@
+// poll tells which streams have bytes. ReadOnce reads them into the LineSplitter of the stream, Emit adds each whole
+// line to an output and to the log file, and WriteOutputs writes as much as the outputs take. If too much is pending,
+// streams are not read, so that tasks wait.
 #include "tools/cohort/output_mux.h"
 
 #include <fcntl.h>
@@ -15,21 +18,22 @@
 namespace cohort::tools {
 namespace {
 
-constexpr size_t kReadSize = 64 << 10;  // also what a pipe holds
+constexpr size_t kReadSize = 64 << 10;  // a pipe holds as much
 
 bool SamePlace(int a, int b) {
   struct stat x, y;
   return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-// A terminal may take part of a write and then block for as long as it is stopped (Ctrl-S). Opened anew, it
-// can be made non-blocking without changing the descriptor that the shell shares.
+// Opens the terminal of `fd` once more, as a non-blocking descriptor. Returns -1 if `fd` is not a terminal. A terminal
+// may take part of a write and then block while it is stopped (Ctrl-S). The shell shares `fd`, so its flags must not
+// change.
 int NonBlockingTerminal(int fd) {
   if (isatty(fd) == 0) return -1;
   return open(StrCat("/proc/self/fd/", fd).c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-// Returns errno, 0 when all is written.
+// Returns 0 if all is written, else errno.
 int WriteAll(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = write(fd, text.data(), text.size());
@@ -112,7 +116,7 @@ void OutputMux::AddPollEntries(std::vector<pollfd>* entries) const {
 }
 
 void OutputMux::HandleEvents(const std::vector<pollfd>& entries) {
-  auto next = entries.begin();  // entries stand in the order of the streams
+  auto next = entries.begin();  // entries are in the order of the streams
   for (auto stream = streams_.begin(); stream != streams_.end();) {
     const auto entry = std::find_if(next, entries.end(), [&](const pollfd& e) { return e.fd == stream->fd; });
     const bool ready = entry != entries.end() && entry->revents != 0;
@@ -159,7 +163,7 @@ void OutputMux::Close(Stream* stream) {
 void OutputMux::DrainTask(size_t task) {
   for (Stream& stream : streams_) {
     if (stream.task != task) continue;
-    // Twice a pipe's content, and not for ever: what the task left running may go on writing.
+    // Reads at most twice the content of a pipe, because processes that the task has left may go on writing.
     pollfd entry{stream.fd, POLLIN, 0};
     for (int i = 0; i < 2 && poll(&entry, 1, 0) == 1 && ReadOnce(&stream); ++i) {
     }

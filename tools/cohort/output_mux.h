@@ -1,9 +1,9 @@
-// OutputMux: what many tasks print, as whole lines that say whose they are, on the launcher's stdout and
-// stderr, and in a file a task where wanted. Nothing here blocks; one thread.
+// OutputMux: copies the output of many tasks to the launcher's stdout and stderr, as whole lines that begin with the
+// name of the task. If wanted, it also writes the output of each task to a file. Used by one thread. Nothing blocks.
 //
-// Of a line that is written anew after '\r' only the last writing is printed (LineSplitter). On a terminal such a line
-// is also shown while it has no newline yet: below all others, with its task's name, drawn again as it changes; of
-// several the one that changed last.
+// If a task overwrites a line after '\r', only the last text of the line is printed (LineSplitter). On a terminal such
+// a line is also shown before it has a newline: below all other lines, with the task's name. It is drawn again when it
+// changes. If there are several such lines, the one that changed last is shown.
 #pragma once
 
 #include <poll.h>
@@ -22,41 +22,44 @@ namespace cohort::tools {
 
 enum class ColorMode { kAuto, kAlways, kNever };
 
-// Whether kAuto colours what goes to `fd`: a terminal, TERM not "dumb", NO_COLOR not set.
+// Returns whether the output to `fd` is coloured. With kAuto it is coloured if `fd` is a terminal, TERM is not "dumb"
+// and NO_COLOR is not set.
 bool UseColor(ColorMode mode, int fd);
 
-// "[worker/0] ", in a colour of its own for each `which` where `color`.
+// Returns "[worker/0] ". If `color` is true, each `which` has a colour of its own.
 std::string LinePrefix(std::string_view task, size_t which, bool color);
 
 class OutputMux {
  public:
-  // Two descriptors of one terminal or pipe are treated as one, so that no line of stderr breaks one of
-  // stdout.
+  // If both descriptors are of the same terminal or pipe, they are treated as one, so that no line of stderr breaks a
+  // line of stdout.
   OutputMux(int out_fd, int err_fd, ColorMode color);
   ~OutputMux();
   OutputMux(const OutputMux&) = delete;
   OutputMux& operator=(const OutputMux&) = delete;
 
-  // The task's number for AddStream: 0, 1, ... Its output also goes, without prefix, to the file `log_path`
-  // unless that is empty; the file is begun anew. Throws UnavailableError when it cannot be written.
+  // Returns the task's number for AddStream: 0, 1, ... Unless `log_path` is empty, the task's output also goes to that
+  // file, without prefix. An existing file is replaced. Throws UnavailableError if the file cannot be written.
   size_t AddTask(const std::string& name, const std::string& log_path);
-  // Reads `fd` (a pipe's end that is non-blocking; taken over) as the task's stdout or stderr until its end.
+  // Reads `fd` as the task's stdout or stderr until its end, and then closes it. Requires: `fd` is the read end of a
+  // pipe and is non-blocking.
   void AddStream(size_t task, bool is_stderr, int fd);
 
-  // A line of the launcher itself, to stderr: "cohort launch: text".
+  // Prints a line of the launcher itself to stderr: "cohort launch: text".
   void Say(std::string_view text);
 
-  // Appends what to poll for. HandleEvents then takes the same entries with their results.
+  // Appends the descriptors to poll. Then pass the same entries, with their results, to HandleEvents.
   void AddPollEntries(std::vector<pollfd>* entries) const;
   void HandleEvents(const std::vector<pollfd>& entries);
-  // Reads what a task has written so far, as after its end, so that it stands before what is said about it.
+  // Reads the text that a task has written so far. Call it after a task's end, so that its output comes before the
+  // launcher's lines about it.
   void DrainTask(size_t task);
 
-  // Reads what is there from all streams and closes them, printing lines that have no newline yet.
+  // Reads the text that all streams have now, and closes them. Also prints lines that have no newline yet.
   void CloseStreams();
-  // Whether a line of stdout is shown while its task is writing it anew after '\r': it pays to draw progress bars.
+  // Returns whether a line of stdout is shown before it has a newline, so that tasks may draw progress bars.
   bool shows_bars() const { return out_->draws(); }
-  // Everything is written, or can no longer be.
+  // Returns whether everything is written, or can no longer be written.
   bool flushed() const;
 
  private:
@@ -71,26 +74,26 @@ class OutputMux {
     bool is_stderr;
     int fd;
     LineSplitter lines;
-    uint64_t changed = 0;  // when its line was last written anew: the greatest is the latest
+    uint64_t changed = 0;  // the value of changes_ when its line was last overwritten
   };
 
   LineOutput& OutputOf(bool is_stderr) const { return is_stderr && err_ != nullptr ? *err_ : *out_; }
-  // False at the stream's end.
+  // Returns false at the stream's end.
   bool ReadOnce(Stream* stream);
   void Emit(const Stream& stream, std::string_view line, bool complete);
   void WriteLog(Task* task, std::string_view line, bool complete);
   void Close(Stream* stream);
-  // The line that `output` shows below all others now, with its prefix; empty: none.
+  // Returns the line that `output` shows below all others now, with its prefix, or "" if there is none.
   std::string LastLineOf(const LineOutput& output) const;
   void WriteOutputs();
 
   std::unique_ptr<LineOutput> out_;
-  std::unique_ptr<LineOutput> err_;  // null where it is the same place as out_
+  std::unique_ptr<LineOutput> err_;  // null if it is the same terminal or pipe as out_
   std::vector<int> own_fds_;         // terminals, opened anew
   bool color_[2];
   std::vector<Task> tasks_;
   std::list<Stream> streams_;
-  uint64_t changes_ = 0;  // of lines that are written anew
+  uint64_t changes_ = 0;  // number of times that a line was overwritten
   std::vector<char> buffer_;
 };
 

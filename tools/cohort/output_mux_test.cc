@@ -1,3 +1,5 @@
+// Tests LineSplitter first, and then OutputMux with pipes and with a pseudo-terminal: whole lines with prefixes, log
+// files, slow and closed outputs, and lines that are overwritten after '\r'.
 #include "tools/cohort/output_mux.h"
 
 #include <fcntl.h>
@@ -55,7 +57,7 @@ TEST(LineSplitterTest, OfALineThatIsWrittenAnewTheLastWritingIsKept) {
   EXPECT_THAT(Split({"1/2\r2/2\r\nnext\r\n"}), ElementsAre("2/2\r", "next\r"));
   EXPECT_THAT(Split({"\r\n", "\r\r\n", "a\r\rb"}), ElementsAre("\r", "\r\r", "b"));
   EXPECT_THAT(Split({"at the end\r"}), ElementsAre("at the end\r"));
-  // What can no longer be seen counts neither as text nor as length.
+  // Text that was overwritten does not count, neither as text nor as length.
   const size_t max = LineSplitter::kMaxLine;
   EXPECT_THAT(Split({std::string(max, 'a') + "\rb\n"}), ElementsAre(std::string(max, 'a') + "<cut>", "b"));
   EXPECT_THAT(Split({std::string(max - 1, 'a') + "\r", std::string(max, 'b') + "\n"}),
@@ -146,7 +148,7 @@ TEST(OutputMuxTest, LinesOfManyWritersStayWhole) {
           for (int i = 0; i < kLines; ++i) {
             all += std::string(random() % 300, static_cast<char>('a' + t)) + (is_stderr ? "E" : "O") + "\n";
           }
-          for (size_t at = 0; at < all.size();) {  // in pieces that cut lines
+          for (size_t at = 0; at < all.size();) {  // the pieces end inside lines
             const size_t size = std::min<size_t>(1 + random() % 500, all.size() - at);
             at += static_cast<size_t>(std::max<ssize_t>(0, write(fd, all.data() + at, size)));
           }
@@ -183,7 +185,7 @@ TEST(OutputMuxTest, AReaderThatWaitsHoldsTheWritersBack) {
   fcntl(in.write_fd, F_SETFL, O_NONBLOCK);
   const std::string line = std::string(999, 'x') + "\n";
   size_t accepted = 0;
-  // Nobody reads: after some megabytes the mux has to stop reading too.
+  // Nothing reads the output, so after some megabytes the mux has to stop reading, too.
   bool stopped = false;
   for (int i = 0; i < 100000 && !stopped; ++i) {
     const ssize_t count = write(in.write_fd, line.data(), line.size());
@@ -196,7 +198,7 @@ TEST(OutputMuxTest, AReaderThatWaitsHoldsTheWritersBack) {
   EXPECT_TRUE(stopped);
   EXPECT_LT(accepted, 8u << 20);
   close(in.write_fd);
-  close(out.read_fd);  // EPIPE (ignored signal): the rest is thrown away
+  close(out.read_fd);  // the write fails with EPIPE, and the rest is dropped
   signal(SIGPIPE, SIG_IGN);
   mux.CloseStreams();
   EXPECT_TRUE(mux.flushed());
@@ -280,13 +282,13 @@ TEST(OutputMuxTest, WhereThereIsNoTerminalALineIsPrintedAsItIsInTheEnd) {
   std::filesystem::remove(path);
 }
 
-// What a terminal shows of `bytes`, row by row; it is wide enough for every row. Colours are not looked at.
+// Returns the rows that a terminal shows of `bytes`. The terminal is wide enough for every row. Colours are ignored.
 std::vector<std::string> Shown(const std::string& bytes) {
   std::vector<std::string> rows{""};
   size_t column = 0;
   for (size_t i = 0; i < bytes.size(); ++i) {
     if (bytes[i] == '\n') {
-      rows.emplace_back();  // below the cursor: the terminal driver puts '\r' before it
+      rows.emplace_back();  // a new row below the cursor; the terminal driver adds the '\r'
     } else if (bytes[i] == '\r') {
       column = 0;
     } else if (bytes[i] == '\033') {
@@ -300,7 +302,7 @@ std::vector<std::string> Shown(const std::string& bytes) {
   return rows;
 }
 
-// An OutputMux on a terminal, with tasks that write to it.
+// An OutputMux on a terminal, and tasks that write to it.
 class TerminalMuxTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -331,7 +333,7 @@ class TerminalMuxTest : public ::testing::Test {
     const winsize size{24, columns, 0, 0};
     ASSERT_EQ(ioctl(fd_, TIOCSWINSZ, &size), 0);
   }
-  // What the terminal has been sent since the last Begin, after the task's `bytes`.
+  // Writes the task's `bytes`. Returns the bytes that the terminal got since the last Begin.
   const std::string& Write(size_t task, const std::string& bytes) {
     EXPECT_EQ(write(tasks_[task], bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
     if (!bytes.empty()) mux_->DrainTask(task);
@@ -339,7 +341,7 @@ class TerminalMuxTest : public ::testing::Test {
   }
   const std::string& Read() {
     EXPECT_TRUE(mux_->flushed());
-    EXPECT_EQ(write(fd_, "\a", 1), 1);  // comes last
+    EXPECT_EQ(write(fd_, "\a", 1), 1);  // this byte comes last
     char byte;
     pollfd entry{terminal_, POLLIN, 0};
     while (poll(&entry, 1, 60'000) == 1 && read(terminal_, &byte, 1) == 1 && byte != '\a') sent_.push_back(byte);
@@ -368,7 +370,7 @@ TEST_F(TerminalMuxTest, ALineThatIsWrittenAnewIsShownBelowTheOthers) {
   mux_->Say("hello");
   EXPECT_THAT(Shown(Read()), ElementsAre("[w/0] one", "[w/1] two", "cohort launch: hello", "[w/0] 2/3 [=>.]"));
   const size_t before = sent_.size();
-  EXPECT_EQ(Write(0, "\r2/3 [=>.]").size(), before);  // is there already
+  EXPECT_EQ(Write(0, "\r2/3 [=>.]").size(), before);  // it is drawn already
   EXPECT_THAT(Shown(Write(0, "\r3/3 [===]\nthree\n")),
               ElementsAre("[w/0] one", "[w/1] two", "cohort launch: hello", "[w/0] 3/3 [===]", "[w/0] three", ""));
   CloseStreams();

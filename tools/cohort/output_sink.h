@@ -1,4 +1,4 @@
-// OutputSink: text on its way to a file descriptor that may be slow (a terminal, a pipe to a pager).
+// OutputSink: keeps text until a slow file descriptor (a terminal, a pipe to a pager) has taken it.
 #pragma once
 
 #include <string>
@@ -6,23 +6,24 @@
 
 namespace cohort::tools {
 
+// Not thread-safe. Nothing blocks.
 class OutputSink {
  public:
-  // Does not own `fd` and leaves its flags alone, since other processes may share them.
+  // Does not own `fd`. Does not change its flags, because other processes may share them.
   explicit OutputSink(int fd) : fd_(fd) {}
   OutputSink(const OutputSink&) = delete;
   OutputSink& operator=(const OutputSink&) = delete;
 
-  // Keeps `text` until it can be written. Thrown away when the descriptor has failed.
+  // Keeps `text` until it can be written. Drops it if the descriptor has failed.
   void Push(std::string_view text);
-  // Writes what can be written without blocking (as far as the descriptor's poll tells the truth).
+  // Writes as much as it can without blocking, if poll's answer for the descriptor is right.
   void WriteSome();
 
   int fd() const { return fd_; }
   size_t pending() const { return queue_.size() - written_; }  // bytes
-  // Too much is pending: what fills the sink should wait.
+  // Returns whether so much is pending that the caller should wait before it adds more.
   bool full() const { return pending() > kFullAt; }
-  // errno of the write that failed, 0 before: nothing is written any more.
+  // Returns the errno of the write that failed, or 0. After a failure nothing is written any more.
   int error() const { return error_; }
 
  private:

@@ -1,3 +1,5 @@
+// Tests that a reserved port stays reserved: a task can listen on it again and again, and no process that searches for
+// a free port gets it.
 #include "tools/cohort/port_reservation.h"
 
 #include <arpa/inet.h>
@@ -89,7 +91,7 @@ TEST(PortReservationTest, ASecondListenerOnTheSamePortIsRefused) {
   EXPECT_EQ(errno, EADDRINUSE);
 }
 
-// The server closes first, so that its end of each connection goes to TIME_WAIT on the reserved port.
+// The server closes first, so that its ends of the connections are in TIME_WAIT on the reserved port.
 TEST(PortReservationTest, ARestartedTaskListensAgainAtOnce) {
   const PortReservation reservation;
   for (int life = 0; life < 5; ++life) {
@@ -122,8 +124,8 @@ TEST(PortReservationTest, MoveKeepsThePort) {
   EXPECT_FALSE(stranger.Bind(port));
 }
 
-// Everybody who asks the system for a port, in all the ways there are, while reservations come, listen and
-// go. The ports of the reservations that are held must stay theirs.
+// Threads ask the system for ports in every way that exists, while reservations are made, used and given back. No
+// thread may get the port of a reservation that is held.
 TEST(PortReservationTest, NobodyElseIsGivenAReservedPort) {
   constexpr int kReserved = 400;
   std::vector<PortReservation> reservations(kReserved);
@@ -137,7 +139,7 @@ TEST(PortReservationTest, NobodyElseIsGivenAReservedPort) {
   const int sink_port = sink.Port();
   std::atomic<int> asked{0}, stolen{0}, failed{0};
   auto ask = [&](int kind) {
-    std::vector<Socket> held;  // so that the search really has to go on
+    std::vector<Socket> held;  // so that the system's search has to go on
     for (int i = 0; i < 1000; ++i) {
       Socket s;
       if (kind % 2 == 1) s.ReuseAddress();
@@ -174,7 +176,7 @@ TEST(PortReservationTest, NobodyElseIsGivenAReservedPort) {
   for (int kind = 0; kind < 6; ++kind) threads.emplace_back(ask, kind);
   for (int i = 0; i < 4; ++i) threads.emplace_back(reserve_and_listen);
   threads.emplace_back(listen_on_reserved);
-  // The sink is drained so that connecting never waits for its queue.
+  // The sink is drained, so that a connect never waits for its queue.
   std::thread drain([&] {
     while (true) {
       Socket accepted(nullptr, accept4(sink.fd(), nullptr, nullptr, SOCK_CLOEXEC));

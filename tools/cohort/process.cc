@@ -1,3 +1,6 @@
+// StartProcess forks. The child prepares itself and calls execve (BecomeProgram). It sends errno through a pipe if that
+// fails. The pipe closes when execve succeeds, which is how the parent knows. The functions before find the program,
+// and explain why it cannot run.
 #include "tools/cohort/process.h"
 
 #include <fcntl.h>
@@ -25,7 +28,7 @@ namespace {
   throw ProgramError{exit_code, StrCat("cannot run ", program, ": ", why)};
 }
 
-// errno that running `path` would give, as far as can be told before; 0 for an executable file.
+// Returns the errno that execve would give for `path`, as far as it can be known before, or 0 for an executable file.
 int WhyNotExecutable(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0) return errno;
@@ -83,21 +86,21 @@ void ResetSignals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// In the child between fork and exec. Returns errno of what failed.
+// Runs in the child between fork and exec. Returns only if a call fails, with its errno.
 int BecomeProgram(pid_t launcher, int out_fd, int err_fd, const char* path, char* const* arguments,
                   char* const* environment) {
   setpgid(0, 0);
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno;
-  if (getppid() != launcher) _exit(128 + SIGKILL);  // it ended before the line above
+  if (getppid() != launcher) _exit(128 + SIGKILL);  // the launcher ended before prctl
   ResetSignals();
   const int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(out_fd, 1) < 0 || dup2(err_fd, 2) < 0) return errno;
-  close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // also what this process was given by its own parent
+  close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // this includes descriptors that this process has inherited
   execve(path, arguments, environment);
   return errno;
 }
 
-// The "#! interpreter" of a script, which may be what is missing.
+// Returns the interpreter of a script ("#! interpreter"). If execve fails, it may be missing.
 std::string InterpreterOf(const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -159,7 +162,7 @@ Process StartProcess(const std::string& path, const std::vector<std::string>& ar
     (void)ignored;
     _exit(127);
   }
-  setpgid(pid, pid);  // here too, so that the group exists when this returns
+  setpgid(pid, pid);  // also called here, so that the group exists when this function returns
   out.CloseWrite();
   err.CloseWrite();
   failure.CloseWrite();

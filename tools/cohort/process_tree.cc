@@ -1,3 +1,5 @@
+// Descendants are found by the parents in /proc, because this process becomes the parent of all orphans (AdoptOrphans).
+// RunWatched forks. The parent waits for signals and for the end of the child (WatchBody). The child runs the body.
 #include "tools/cohort/process_tree.h"
 
 #include <dirent.h>
@@ -24,7 +26,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// 0 where the process has gone. The line is "pid (name) state parent ..."; a name may contain anything.
+// Returns the parent of the process, or 0 if the process has gone. The line of /proc is "pid (name) state parent ...".
+// A name may contain any characters.
 pid_t ParentOf(const char* pid) {
   std::ifstream file(StrCat("/proc/", pid, "/stat"));
   std::string line;
@@ -40,7 +43,7 @@ timespec Until(Clock::time_point deadline) {
   return {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
 }
 
-// Until the next SIGCHLD, of which one may be pending, or the deadline.
+// Waits until the next SIGCHLD, which may be pending, or until the deadline.
 void WaitForChild(Clock::time_point deadline) {
   sigset_t child_signal;
   sigemptyset(&child_signal);
@@ -55,7 +58,7 @@ bool IsIgnored(int signal) {
 }
 
 sigset_t BlockSignals() {
-  signal(SIGCHLD, SIG_DFL);  // where it is ignored, children would vanish without a status
+  signal(SIGCHLD, SIG_DFL);  // if SIGCHLD were ignored, children would end without a status
   sigset_t set;
   sigemptyset(&set);
   for (const int s : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) {
@@ -66,8 +69,8 @@ sigset_t BlockSignals() {
 }
 
 [[noreturn]] void RunBody(const std::function<int(int)>& body, int parent_fd) {
-  setpgid(0, 0);             // the terminal's Ctrl-C reaches the parent alone, which passes it on once
-  signal(SIGTTOU, SIG_IGN);  // printing to the terminal from another process group is fine
+  setpgid(0, 0);             // so only the parent gets the terminal's Ctrl-C, and passes it on once
+  signal(SIGTTOU, SIG_IGN);  // allows output to the terminal from another process group
   signal(SIGPIPE, SIG_IGN);
   AdoptOrphans();
   int code = 1;
@@ -114,7 +117,7 @@ std::vector<pid_t> Children() {
 }
 
 std::vector<pid_t> KillDescendants(Clock::time_point deadline) {
-  // A killed process hands its children over to this one before it can be reaped, so each round sees the next
+  // Before a killed process can be reaped, its children become children of this process. So each round sees the next
   // generation.
   while (true) {
     pid_t reaped;
@@ -132,7 +135,7 @@ int KillGroup(pid_t leader, Clock::time_point deadline) {
   kill(-leader, SIGKILL);
   int status = 0;
   waitpid(leader, &status, 0);
-  // While the group has members, nobody else gets its number.
+  // While the group has members, no other group gets its number.
   pid_t reaped;
   while ((reaped = waitpid(-leader, nullptr, WNOHANG)) >= 0) {
     if (reaped > 0) continue;

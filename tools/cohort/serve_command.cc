@@ -30,7 +30,7 @@ std::optional<std::chrono::milliseconds> Milliseconds(const std::optional<double
   return std::chrono::milliseconds(static_cast<int64_t>(*seconds * 1000));
 }
 
-// Of the flags where they are given, else of TF_CONFIG.
+// Returns the cluster of the flags if they name one, else that of TF_CONFIG.
 ClusterSpec ClusterOf(const ServeFlags& flags, const TFConfigClusterResolver& resolver) {
   if (flags.ps_hosts.empty() && flags.worker_hosts.empty()) return resolver.cluster_spec();
   std::map<std::string, std::vector<std::string>> jobs;
@@ -62,26 +62,28 @@ int ServeCommand(const Arguments& arguments) {
   CLI::App app("Runs a task that only serves its devices to the sessions of other tasks.", "cohort serve");
   app.set_help_flag("-h,--help", "Print this text");
   app.footer(
-      "The cluster and the task come from TF_CONFIG unless they are given as flags. It ends with 0 when the chief\n"
-      "says that training is done, with 1 if the chief has been gone for the orphan timeout or has not come within\n"
-      "the chief timeout.");
+      "TF_CONFIG describes the cluster and the task, unless flags do. The task ends with exit code 0 when the chief "
+      "says\n"
+      "that training is done. It ends with 1 if the chief has been gone for the orphan timeout, or if no chief has "
+      "come\n"
+      "within the chief timeout.");
   ServeFlags flags;
-  app.add_option("--ps_hosts", flags.ps_hosts, "Addresses of the ps tasks, host:port, separated by commas");
-  app.add_option("--worker_hosts", flags.worker_hosts, "Addresses of the workers");
-  app.add_option("--job_name", flags.job_name, "This task's job");
-  app.add_option("--task_index", flags.task_index, "This task's index");
-  app.add_option("--bind", flags.server.bind, "host:port to listen on where that is not the cluster's address");
-  app.add_flag("--allow_insecure", flags.server.allow_insecure, "Listen off loopback without TLS");
+  app.add_option("--ps_hosts", flags.ps_hosts, "Addresses of the parameter servers, host:port, separated by commas");
+  app.add_option("--worker_hosts", flags.worker_hosts, "Addresses of the workers, host:port, separated by commas");
+  app.add_option("--job_name", flags.job_name, "Job of this task, such as ps");
+  app.add_option("--task_index", flags.task_index, "Index of this task in its job");
+  app.add_option("--bind", flags.server.bind, "host:port to listen on, if that is not the address in the cluster");
+  app.add_flag("--allow_insecure", flags.server.allow_insecure, "Listen beyond this machine, although there is no TLS");
   app.add_option("--orphan_timeout", flags.orphan_timeout,
-                 "Seconds after which it ends if the chief is gone; 0 = never (COHORT_ORPHAN_TIMEOUT, else 60)")
+                 "End if the chief has been gone for so long; 0 = never (COHORT_ORPHAN_TIMEOUT, else 60)")
       ->check(CLI::Range(0.0, 1e9).description(""))
       ->type_name("SECONDS");
   app.add_option("--chief_timeout", flags.chief_timeout,
-                 "Seconds after which it ends if no chief has come; 0 = never (COHORT_CHIEF_TIMEOUT, else 7200)")
+                 "End if no chief has come for so long; 0 = never (COHORT_CHIEF_TIMEOUT, else 7200)")
       ->check(CLI::Range(0.0, 1e9).description(""))
       ->type_name("SECONDS");
   app.add_option("--threads", flags.server.config.intra_op_parallelism_threads,
-                 "Threads of a kernel; 0 = the cores (0)")
+                 "Threads that one kernel may use; 0 = one for each core (0)")
       ->check(CLI::Range(0, 65536).description(""))
       ->type_name("N");
   if (const auto done = ParseFlags(&app, arguments.flags)) return *done;

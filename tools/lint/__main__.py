@@ -1,13 +1,16 @@
-"""`python3 tools/lint`: every check that takes seconds. Prints the problems, one a line; exits with 1 if there are any."""
+"""`python3 tools/lint` runs every check that takes seconds. It prints each problem on a line, and exits with 1 if there
+are any."""
 
 import os
 import sys
 import time
 import unittest
 
+import activation_names
 import backend_doors
 import code_sizes
 import document_paths
+import exports
 import formatting
 import include_order
 import lint_test
@@ -18,8 +21,8 @@ import sizes
 import tree as trees
 import words
 
-CHECKS = [include_order, public_headers, listed_sources, document_paths, scripts, words, sizes, code_sizes,
-          backend_doors]
+CHECKS = [include_order, public_headers, exports, listed_sources, document_paths, scripts, words, sizes, code_sizes,
+          backend_doors, activation_names]
 
 
 def self_test():

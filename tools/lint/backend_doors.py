@@ -1,6 +1,6 @@
-"""Only cohort/backends/ knows device types. Elsewhere in the product no literal names one, not inside a longer name such
-as "/device:CPU:0" either, but for the constant kHostDeviceType; and nothing includes OpenMP's header, one of oneDNN's, or
-a file of cohort/backends/, but for cohort/registration.cc."""
+"""Checks that only cohort/backends/ knows device types. Elsewhere no literal names a device type, also not inside a longer
+name such as "/device:CPU:0". The constant kHostDeviceType is the only exception. Elsewhere nothing includes OpenMP's header,
+a header of oneDNN, or a file of cohort/backends/. The only exception is cohort/registration.cc."""
 
 import re
 
@@ -14,7 +14,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*[<"](omp\.h|(?:[^">]*/)?dnnl[^">/]*\.h(
 REGISTRATION = "cohort/registration.cc"
 CONSTANT = "kHostDeviceType"
 
-# What has yet to go: (file, literal) and (file, included file).
+# Exceptions that have yet to go: (file, literal) and (file, included file).
 LITERALS = set()
 INCLUDES = set()
 
@@ -25,7 +25,7 @@ def is_product(path):
 
 
 def _literals(text):
-    """(line, literal, whether it is the constant's) of each one that names a device type."""
+    """Yields (line, literal, whether it is the constant's) for each literal that names a device type."""
     found = tokens(text)
     for i, token in enumerate(found):
         if token.kind != "string" or not TYPE.search(token.text):

@@ -1,8 +1,8 @@
-"""What needs a compiler: clang's thread-safety analysis and clang-tidy, over build/clang/compile_commands.json.
+"""Runs the checks that need a compiler: clang's thread-safety analysis and clang-tidy.
 
-Both run clang on commands that were made for another compiler, so flags that only that one knows are dropped. The
-thread-safety analysis covers the sources that use annotated locks (every one with --thread-safety), clang-tidy those
-that changed since --base (every one with --tidy-all).
+The commands come from build/clang/compile_commands.json. They were made for another compiler, so flags that only that
+compiler knows are dropped. The thread-safety analysis checks the sources that use annotated locks, or all sources with
+--thread-safety. clang-tidy checks the sources that changed since --base, or all sources with --tidy-all.
 """
 
 import argparse
@@ -20,11 +20,11 @@ import tree as trees
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CLANG, CLANG_TIDY = "clang++-14", "clang-tidy-14"
 LOCKS = re.compile(r"\b(MutexLock|WriterLock|ReaderLock|GUARDED_BY|CondVar|REQUIRES|ACQUIRE|EXCLUDES|Mutex)\b")
-# Flags that only the other compiler knows, or that ask for output.
+# Flags that only the other compiler knows, or that name an output.
 DROPPED = re.compile(r"^(-c|-fno-gnu-unique|-fconcepts.*|-Wno-maybe-uninitialized|-f(no-)?lto.*|-MD|-MMD)$")
 DROPPED_WITH_VALUE = {"-o", "-MT", "-MF", "-MQ"}
 FLAGS = ["-Wno-unknown-warning-option", "-Wno-unused-command-line-argument", "-Wno-unknown-pragmas"]
-# Clang-tidy takes seconds a file: a change that touches more than this wants --tidy-all, outside of the usual lint.
+# clang-tidy takes seconds for each file. If a change touches more files than this, run --tidy-all.
 MOST_TIDIED = 30
 
 
@@ -32,14 +32,14 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build-dir", default=os.path.join(ROOT, "build", "clang"))
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--base", help="commit that changes are counted from")
+    parser.add_argument("--base", help="check the files that changed since this commit")
     parser.add_argument("--tidy-all", action="store_true")
-    parser.add_argument("--thread-safety", action="store_true", help="only this analysis, over every source")
+    parser.add_argument("--thread-safety", action="store_true", help="run only this analysis, on every source")
     return parser.parse_args()
 
 
 def load_commands(build_dir, tracked):
-    """{tracked source: the clang arguments that parse it}, each source once."""
+    """Returns {tracked source: the clang arguments that parse it}, each source once."""
     commands = {}
     with open(os.path.join(build_dir, "compile_commands.json"), encoding="utf-8") as file:
         for entry in json.load(file):
@@ -68,7 +68,7 @@ def git(*arguments):
 
 
 def default_base():
-    """Where this branch left origin/main; HEAD~1 on main itself; None in a history of one commit."""
+    """Returns the commit at which this branch left origin/main, HEAD~1 on main itself, or None if there is one commit."""
     head = git("rev-parse", "HEAD")
     for branch in ("origin/main", "main"):
         base = git("merge-base", "HEAD", branch)
@@ -78,7 +78,7 @@ def default_base():
 
 
 def changed_sources(base, commands):
-    """Sources that changed, or whose own header did, since `base`; every one where there is no base."""
+    """Returns the sources that changed since `base`, or whose own header did. Without a base returns all."""
     if base is None:
         return sorted(commands)
     changed = set((git("diff", "--name-only", "--diff-filter=d", base, "--") or "").splitlines())
@@ -98,13 +98,13 @@ def thread_safety(source, arguments):
 
 
 def tidy(source, arguments):
-    # Our headers by their place in the checkout: those that protobuf generates lie in the build folder.
+    # Matches our headers by their folder. Headers that protobuf generates are in the build folder.
     ours = f"--header-filter=^{re.escape(ROOT)}/(cohort|tools|tests)/"
     return [CLANG_TIDY, "--quiet", ours, source, "--", *arguments, "-Wthread-safety"]
 
 
 def run(name, make_command, sources, commands, jobs):
-    """Runs one tool over the sources; prints what it found; the number of sources with problems."""
+    """Runs one tool on the sources and prints its output. Returns the number of sources with problems."""
     start = time.monotonic()
 
     def one(source):

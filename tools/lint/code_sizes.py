@@ -1,7 +1,7 @@
-"""Small rooms in C++: no function over 60 lines, no class over 25 public methods, no folder over 40 sources of its own.
+"""Checks sizes in C++: no function over 60 lines, no class over 25 public methods, no folder over 40 sources of its own.
 
-The bodies of tests may be longer, and tests are not counted. Overloads count once, constructors, destructors and
-operators not at all. A function's lines are those from its declaration to its closing brace."""
+The bodies of tests may be longer, and tests are not counted. Overloads count once. Constructors, destructors and
+operators do not count. The lines of a function are those from its declaration to its closing brace."""
 
 import collections
 import posixpath
@@ -14,12 +14,12 @@ MOST_LINES = 60
 MOST_METHODS = 25
 MOST_SOURCES = 40
 
-# Classes whose subject has that many sides, and folders where each source is one more of the same kind.
+# Classes that need so many methods, and folders in which each source is one more of the same kind.
 CLASSES_OF_MANY_METHODS = {"Tensor", "Dataset", "Graph", "Node", "OpDef", "Model", "Strategy"}
 BUILDER = re.compile(r"Builder$")
 FOLDERS_OF_MANY_SOURCES = re.compile(r"^cohort/ops$|(^|/)kernels$")
 
-# What has yet to be divided: (file, function), (file, class) and folders.
+# Exceptions that have yet to be divided: (file, function), (file, class) and folders.
 LONG_FUNCTIONS = {
     ("cohort/backends/cpu/kernels/random_test.cc", "GoldenNumbers"),
     ("cohort/graph/testing/test_ops.cc", "RegisterArrayOps"),

@@ -1,5 +1,5 @@
-"""What a C++ source declares: the bodies of its functions, and its classes with the names of their public methods. Reads
-tokens, not grammar: sources are those that clang-format has formatted and a compiler accepts."""
+"""Finds what a C++ source declares: the bodies of its functions, and its classes with the names of their public methods.
+It reads tokens and does not know the grammar. Requires: clang-format has formatted the source, and a compiler accepts it."""
 
 import dataclasses
 import re
@@ -9,7 +9,7 @@ from cpp_tokens import tokens
 
 @dataclasses.dataclass
 class Function:
-    name: str  # as it is written at the definition: "Session::Run"; a test: "TEST_F"
+    name: str  # as at the definition: "Session::Run"; of a test: "TEST_F"
     line: int
     lines: int  # from the first line of its declaration to the closing brace
 
@@ -27,7 +27,7 @@ NOT_METHODS = {"using", "friend", "typedef", "static_assert"}
 
 
 def outline(text):
-    """([Function], [Class]) in the order of the source."""
+    """Returns ([Function], [Class]) in the order of the source."""
     reader = _Reader(tokens(text))
     reader.scope(None)
     return reader.functions, reader.classes
@@ -70,7 +70,7 @@ class _Reader:
         return self.at + 1 < len(self.tokens) and self.tokens[self.at + 1].text == text
 
     def _skip(self):
-        """From an opening bracket to behind its closing one."""
+        """Skips from an opening bracket to the token after its closing one."""
         depth = 0
         while self.at < len(self.tokens):
             token = self.tokens[self.at]
@@ -83,7 +83,7 @@ class _Reader:
                 return
 
     def _brace(self, owner, public, draft):
-        """At a "{" behind `draft`; returns what is left of the draft behind the closing brace."""
+        """Reads the braces after `draft`. Returns the part of the draft that goes on after the closing brace."""
         flat = _outermost(draft)
         words = [token.text for token in flat]
         if "namespace" in words or (words[:1] == ["extern"] and len(words) == 2):
@@ -135,7 +135,7 @@ class _Owner:
 
 
 def _outermost(draft):
-    """The tokens outside of brackets, template brackets included; of the brackets only the opening ones stay."""
+    """Returns the tokens outside of brackets and template brackets. Of the brackets only the opening ones are kept."""
     flat, closing = [], []
     for i, token in enumerate(draft):
         if token.kind == "mark" and token.text in CLOSING:
@@ -169,7 +169,7 @@ def _class_name(flat):
 
 
 def _is_value(flat):
-    """Whether a brace behind this begins a value, not a body."""
+    """Returns whether a brace after these tokens begins a value and not a body."""
     words = [token.text for token in flat]
     if "operator" in words:
         return False
@@ -177,7 +177,7 @@ def _is_value(flat):
         return True
     if "(" not in words:
         return True
-    # In a constructor's list of initializers: `: a_{1}`; a body stands behind ")" or "}".
+    # In a constructor's list of initializers (`: a_{1}`) a brace begins a value. A body comes after ")" or "}".
     after = words[words.index("("):]
     return ":" in after and flat[-1].kind == "word" and flat[-1].text not in ("const", "noexcept", "override", "try")
 

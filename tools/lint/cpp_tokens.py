@@ -1,5 +1,5 @@
-"""A small tokenizer of C++: enough to find declarations, bodies and literals. Comments are left out, and so are
-preprocessor lines, except that #include is not needed here (see include_order.py)."""
+"""A small tokenizer of C++, which is enough to find declarations, bodies and literals. It leaves out comments and
+preprocessor lines. include_order.py reads the #include lines."""
 
 import re
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 class Token(NamedTuple):
     kind: str  # "word", "number", "string", "char", "mark"
-    text: str  # of a string: what stands between the quotes
+    text: str  # of a string: the text between the quotes
     line: int
 
 
@@ -26,7 +26,7 @@ DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\.)*", re.MULTILINE)
 
 
 def tokens(text):
-    """The tokens of a source. What does not lex as C++ ends up as marks of one character."""
+    """Returns the tokens of a source. Text that is not C++ becomes marks of one character."""
     text = DIRECTIVE.sub(lambda match: "\n" * match.group(0).count("\n"), text)
     found, line = [], 1
     for match in PATTERN.finditer(text):

@@ -1,4 +1,4 @@
-"""Documents name only paths that exist: backticked paths, ./commands in code blocks, and links between files."""
+"""Checks that documents name only paths that exist: paths in backticks, ./commands in code blocks, and links."""
 
 import fnmatch
 import posixpath
@@ -8,7 +8,7 @@ SPAN = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PATH = re.compile(r"^[\w.*?+/-]+$")
 SUFFIXES = (".h", ".cc", ".md", ".py", ".sh", ".cmake", ".txt", ".json", ".proto", ".supp")
-# Made by building, or standing for "some path".
+# Paths that a build makes, or that mean "some path".
 NOT_CHECKED = ("build/", "path/to/")
 
 
@@ -39,14 +39,14 @@ def _is_path(tree, word):
     word = word.removeprefix("./")
     if word.startswith(NOT_CHECKED):
         return False
-    # `a/b` may be a fraction or a media type: a path ends as one, or starts with a folder or file that there is.
+    # `a/b` may be a fraction or a media type. A path has the ending of one, or begins with an existing folder or file.
     first = word.split("/")[0]
     return (word.endswith(("/",) + SUFFIXES) or tree.exists(first) or tree.exists("cohort/" + first)
             or word == first)
 
 
 def _found(tree, document, path):
-    """From the root, from cohort/ (a module's name will do), or from the document's own folder."""
+    """Returns whether the path exists, relative to the root, to cohort/ (for a module's name), or to the document's folder."""
     for base in ("", "cohort", posixpath.dirname(document)):
         candidate = posixpath.normpath(posixpath.join(base, path))
         if tree.exists(candidate):

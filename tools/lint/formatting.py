@@ -1,4 +1,4 @@
-"""clang-format 14 agrees with every .h and .cc file."""
+"""Checks that clang-format 14 would not change any .h or .cc file."""
 
 import os
 import subprocess

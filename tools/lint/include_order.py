@@ -1,11 +1,11 @@
-"""Includes between modules go one way: a module includes itself and what stands before it in ORDER."""
+"""Checks the includes between modules: a module includes only itself and the modules before it in ORDER."""
 
 import re
 
 ORDER = ["core", "proto", "graph", "ops", "device", "backends", "runtime", "cluster", "collective", "data",
          "checkpoint", "summary", "train", "distribute", "keras", "estimator"]
 
-# Reviewed exceptions, (including file, included path prefix): why. Both sides are exact up to where they end.
+# Reviewed exceptions, (including file, included path): the reason. Both are prefixes of paths.
 EXCEPTIONS = {
 }
 
@@ -31,7 +31,7 @@ def check(tree, exceptions=None):
     problems, used = [], set()
     for path in tree.with_suffix(".h", ".cc"):
         parts = path.split("/")
-        # Files straight in cohort/ (the umbrella header, the registration list) and outside of it may include all.
+        # Files directly in cohort/ (the umbrella header, the registration list) and outside of it may include everything.
         if parts[0] != "cohort" or len(parts) == 2:
             continue
         if parts[1] not in RANK:

@@ -1,12 +1,14 @@
-"""Each check finds what it is there for, and leaves alone what is right."""
+"""Tests that each check finds its problems, and reports nothing that is right."""
 
 import unittest
 
+import activation_names
 import backend_doors
 import code_sizes
 import cpp_outline
 import cpp_tokens
 import document_paths
+import exports
 import include_order
 import listed_sources
 import public_headers
@@ -72,6 +74,66 @@ class PublicHeadersTest(unittest.TestCase):
 
     def test_missing_umbrella(self):
         self.assertEqual(len(public_headers.check(Tree({"cohort/core/b.h": "#pragma once\n"}))), 1)
+
+
+class ExportsTest(unittest.TestCase):
+    HEADER = """#pragma once
+
+#include <string>
+
+namespace a {
+class Later;
+class [[nodiscard]] A : public B {
+ public:
+  void M();
+  friend bool operator==(const A& a, const A& b);
+  friend bool operator<(const A&, const A&) = default;
+};
+struct CAPABILITY { int x = 1; };
+template <>
+struct Trait<int> {};
+template <typename T>
+class Held {};
+[[noreturn]] void Fail(
+    int code);
+inline int Seen() { return 1; }
+constexpr int kOne = 1;
+extern const int kTwo;
+template <typename T>
+T Twice(T x);
+Output operator+(Output a, Output b);
+using Fn = void (*)(int);
+}  // namespace a
+"""
+
+    def check(self, text, **others):
+        tree = Tree({"cohort/cohort.h": '#include "cohort/core/a.h"\n', "cohort/core/a.h": text, **others})
+        return exports.check(tree)
+
+    def test_what_is_marked(self):
+        text = exports.marked(self.HEADER)
+        for line in ["class [[nodiscard]] COHORT_EXPORT A : public B {", "struct COHORT_EXPORT CAPABILITY { int x = 1; };",
+                     "class COHORT_EXPORT Held {};", "[[noreturn]] COHORT_EXPORT void Fail(",
+                     "COHORT_EXPORT extern const int kTwo;", "COHORT_EXPORT Output operator+(Output a, Output b);",
+                     '#include "cohort/core/export.h"']:
+            self.assertIn(line + "\n", text)
+        self.assertEqual(text.count("COHORT_EXPORT"), 6)
+        self.assertEqual(exports.marked(text), text)
+
+    def test_problems_are_where_a_mark_lacks(self):
+        lines = {problem.split(":")[1] for problem in self.check(self.HEADER)}
+        self.assertEqual(lines, {"7", "10", "13", "17", "18", "22", "25"})
+
+    def test_a_friend_is_declared_again(self):
+        text = exports.marked(self.HEADER)
+        self.assertEqual(len(self.check(text)), 1)
+        again = "};\nCOHORT_EXPORT bool operator==(const A& a, const A& b);\nstruct"
+        self.assertEqual(self.check(text.replace("};\nstruct", again, 1)), [])
+
+    def test_other_files_export_nothing(self):
+        problems = self.check("#pragma once\n", **{"cohort/core/b.h": "class COHORT_EXPORT B {};\n"})
+        self.assertEqual(len(problems), 1)
+        self.assertIn("cohort/core/b.h", problems[0])
 
 
 class ListedSourcesTest(unittest.TestCase):
@@ -265,3 +327,28 @@ class BackendDoorsTest(unittest.TestCase):
         path = "cohort/runtime/a.cc"
         self.assertEqual(self.problems(path, text, [(path, "CPU")], [(path, "omp.h")]), [])
         self.assertEqual(len(self.problems(path, "", [(path, "CPU")], [(path, "omp.h")])), 2)
+
+
+class ActivationNamesTest(unittest.TestCase):
+    def problems(self, path, text, named=(), lists=()):
+        ops = 'A("Relu", "ReluGrad"); A("Elu", "EluGrad"); A("Tanh", "TanhGrad"); A("features", "scale");\n'
+        return activation_names.check(Tree({activation_names.OPS: ops, path: text}), set(named), set(lists))
+
+    def test_product(self):
+        for literal in ["Relu", "Tanh", "EluGrad"]:
+            text = f'const char* a = "{literal}";\n'
+            self.assertEqual(len(self.problems("cohort/runtime/a.cc", text)), 1, literal)
+            for path in ("cohort/ops/activation.h", "tests/ops/nn_cases.cc", "bench/a.cc"):
+                self.assertEqual(self.problems(path, text), [], path)
+        for text in ['a = "features";\n', 'a = "relu";\n', '// "Relu"\n', 'a = "Relu of x";\n']:
+            self.assertEqual(self.problems("cohort/runtime/a.cc", text), [], text)
+
+    def test_a_test_may_use_two_and_list_none(self):
+        two = 'a = {"Relu", "ReluGrad", "Elu"};\n'
+        self.assertEqual(self.problems("cohort/runtime/a_test.cc", two), [])
+        self.assertIn("a_test.cc:1", self.problems("cohort/runtime/a_test.cc", two + 'b = "Tanh";\n')[0])
+
+    def test_exceptions(self):
+        path = "cohort/runtime/a.cc"
+        self.assertEqual(self.problems(path, 'a = "Relu";\n', [(path, "Relu")]), [])
+        self.assertIn("not needed", self.problems(path, "", [(path, "Relu")])[0])

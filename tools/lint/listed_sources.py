@@ -1,4 +1,4 @@
-"""No source is forgotten: each *_test.cc, and each .cc of a module, is named in a CMakeLists.txt above it."""
+"""Checks that each *_test.cc, and each .cc of a module, is named in a CMakeLists.txt of its folder or a folder above."""
 
 import posixpath
 import re
@@ -7,7 +7,7 @@ WORD = re.compile(r"[^\s()\"]+")
 
 
 def named_sources(tree):
-    """Every word of every CMakeLists.txt, as a path from the root."""
+    """Returns every word of every CMakeLists.txt, as a path from the root."""
     named = set()
     for path in tree.files:
         if posixpath.basename(path) != "CMakeLists.txt":

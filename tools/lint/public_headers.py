@@ -1,4 +1,5 @@
-"""Public headers - those that cohort/cohort.h reaches, which are those that are installed - show nothing of the libraries that Cohort is built on."""
+"""Checks that public headers include no header of the libraries that Cohort uses. Public are the headers that
+cohort/cohort.h includes, directly or not. These are installed."""
 
 import posixpath
 import re
@@ -6,12 +7,12 @@ import re
 UMBRELLA = "cohort/cohort.h"
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 FOREIGN = re.compile(
-    r"(google/protobuf/|grpc|dnnl|oneapi/dnnl/|spdlog/|fmt/|nlohmann/|leveldb/|CLI/|absl/|openssl/|zlib\.h$"
+    r"(google/protobuf/|grpc|dlpack/|dnnl|oneapi/dnnl/|spdlog/|fmt/|nlohmann/|leveldb/|CLI/|absl/|openssl/|zlib\.h$"
     r"|snappy|hdf5\.h|zip\.h$|omp\.h$|gtest/|gmock/|benchmark/|.*\.pb\.h$)")
 
 
 def reachable(tree, start):
-    """{header: the chain of headers that leads to it}, following "cohort/..." includes that exist."""
+    """Returns {header: the chain of headers that leads to it}. Follows "cohort/..." includes that exist."""
     chains, queue = {start: [start]}, [start]
     while queue:
         header = queue.pop()

@@ -1,4 +1,4 @@
-"""Scripts parse: shell scripts by `bash -n` or `sh -n`, Python files by the compiler."""
+"""Checks that scripts parse: shell scripts with `bash -n` or `sh -n`, Python files with the compiler."""
 
 import subprocess
 

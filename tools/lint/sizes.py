@@ -1,4 +1,4 @@
-"""Small rooms: no source file is longer than LIMIT lines."""
+"""Checks that no source file is longer than LIMIT lines."""
 
 LIMIT = 600
 

@@ -1,4 +1,4 @@
-"""The files that the checks look at: the tracked ones of a git checkout, or a dictionary of texts in tests."""
+"""The files that the checks read: the tracked files of a git checkout, or a dictionary of texts in tests."""
 
 import os
 import posixpath
@@ -20,7 +20,7 @@ class Tree:
         return self._texts[path]
 
     def lines(self, path):
-        """(number from 1, line) of a file."""
+        """Yields (number from 1, line) of a file."""
         return enumerate(self.text(path).split("\n"), 1)
 
     def with_suffix(self, *suffixes):
@@ -32,7 +32,7 @@ class Tree:
 
 
 class _CheckoutTexts(dict):
-    """Reads a file when it is first asked for; what is not UTF-8 text reads as empty."""
+    """Reads a file when its text is first needed. Returns "" if the file is not UTF-8 text."""
 
     def __init__(self, root, paths):
         super().__init__((path, None) for path in paths)
@@ -51,7 +51,7 @@ class _CheckoutTexts(dict):
 
 
 def tracked_files(root, *patterns):
-    """Tracked and not yet committed files of the checkout that exist, ignored ones left out."""
+    """Returns the existing files of the checkout, tracked or not, without ignored ones."""
     command = ["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns]
     listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     paths = {path for path in listed.split("\0") if path}

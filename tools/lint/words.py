@@ -1,8 +1,8 @@
-"""Tracked text carries no leftovers: notes to self, paths of one machine, names of package indexes, stray bytes."""
+"""Checks that tracked text has no notes to self, paths of one machine, names of package indexes or stray bytes."""
 
 import re
 
-# (pattern, what is wrong). Written so that this file does not match itself.
+# (pattern, what is wrong). The patterns are written so that this file does not match them.
 FORBIDDEN = [
     (re.compile(r"\b(TO[D]O|FIX[M]E|X[X]X)\b"), "a note to self: do it, or open an issue"),
     (re.compile(r"(?<![\w.\-])/(root|home|work|Users)/"), "an absolute path of one machine"),
@@ -11,7 +11,7 @@ FORBIDDEN = [
     (re.compile(r"[ \t]+$"), "white space at the end of the line"),
     (re.compile(r"\r"), "a carriage return"),
 ]
-# Texts that are not ours to word.
+# Texts that we did not write.
 NOT_CHECKED = ("LICENSE",)
 
 

@@ -1,11 +1,12 @@
-// The backend of the processors of this machine.
+// CpuBackend: the backend of this machine's processors.
 #pragma once
 
 #include "cohort/device/backend.h"
 
 namespace cohort {
 
-// Devices of type "CPU". Kernels run to their end when they are called; the memory is the host's.
+// Makes devices of type "CPU", with their kernels, passes and chains. A kernel has done its work when its call returns.
+// The memory is the host's. There is one object for the process. Thread-safe.
 class CpuBackend final : public Backend {
  public:
   static const CpuBackend& Get();
@@ -14,7 +15,7 @@ class CpuBackend final : public Backend {
   std::vector<std::unique_ptr<Device>> MakeDevices(const DeviceRequest& request) const override;
   void RegisterKernels(KernelRegistry& registry) const override;
   std::unique_ptr<Graph> Improve(std::unique_ptr<Graph> partition) const override;
-  // Chains are made of elementwise kernels of one dtype; see elementwise_chain.h.
+  // Returns true if both kernels are elementwise and all their values have the same dtype; see elementwise_chain.h.
   bool CanChain(const ChainLink& producer, const ChainLink& consumer) const override;
   std::unique_ptr<OpKernel> MakeChain(std::vector<ChainLink> links) const override;
 

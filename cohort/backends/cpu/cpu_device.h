@@ -1,4 +1,4 @@
-// The devices of type "CPU".
+// CpuDevice: a device of type "CPU".
 #pragma once
 
 #include <memory>
@@ -8,8 +8,7 @@
 
 namespace cohort {
 
-// A logical device on the processors of this machine. Its compute thread owns an OpenMP team of intra_op_threads
-// threads.
+// A logical device on this machine's processors. Its compute thread has an OpenMP team of intra_op_threads threads.
 class CpuDevice final : public Device {
  public:
   CpuDevice(DeviceAttributes attributes, std::shared_ptr<TaskResources> task, int intra_op_threads);
@@ -20,7 +19,7 @@ class CpuDevice final : public Device {
   void RestoreThreads(int limited) override;
 };
 
-// `count` logical devices /job:J/replica:0/task:T/device:CPU:0.. that share `task`.
+// Makes `count` logical devices /job:J/replica:0/task:T/device:CPU:0, CPU:1, ... which share `task`.
 std::vector<std::unique_ptr<Device>> MakeCpuDevices(const DeviceName& task_name, int count, int intra_op_threads,
                                                     const std::shared_ptr<TaskResources>& task);
 

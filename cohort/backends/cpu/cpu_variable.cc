@@ -1,3 +1,6 @@
+// CpuVariable. Row i belongs to stripe i mod kStripes. Reading or changing rows holds a shared lock of the variable and
+// the lock of one stripe at a time (StripeLock), so that updates of different rows run at the same time. Assign holds
+// the variable's lock alone.
 #include "cohort/backends/cpu/cpu_variable.h"
 
 #include <algorithm>
@@ -36,9 +39,9 @@ void WithIndices(const Tensor& indices, const std::string& variable, const Fn& f
 
 }  // namespace
 
-// The same stripe of one or several variables (`variables` in the order of their addresses, unchanged
-// meanwhile); held from row to row while the stripe stays the same. A thread holds at most one stripe of each
-// variable.
+// Locks the same stripe of one or several variables. It is held from row to row while the stripe stays the same. A
+// thread holds at most one stripe of each variable. Requires: `variables` are in the order of their addresses, and do
+// not change meanwhile.
 class CpuVariable::StripeLock {
  public:
   explicit StripeLock(std::span<const CpuVariable* const> variables) : variables_(variables) {}
@@ -84,7 +87,7 @@ Tensor CpuVariable::Read() const {
   return by_row_ ? CopyOfRows() : value_;
 }
 
-// Stripe by stripe, so that one long copy does not hold up every other row.
+// Copies stripe by stripe, so that a long copy does not block all other rows.
 Tensor CpuVariable::CopyOfRows() const {
   Tensor copy(dtype(), value_.shape());
   const int64_t rows = RowCount();

@@ -1,6 +1,6 @@
-// A chain has two forms. As one pass, each stage works on a block of elements that is still in the cache: `bound_`
-// holds the operands that are the same in every step, and a run binds the others (`open_`). One by one, the kernels of
-// the nodes run with slots of the chain's own.
+// ElementwiseChain. A chain has two forms. In the form of one pass, each stage works on a block of elements that is
+// still in the cache: `bound_` holds the operands that are the same in every step, and a run sets the others (`open_`).
+// In the form of one by one, the kernels of the nodes run, with slots that belong to the chain.
 #include "cohort/backends/cpu/elementwise_chain.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace cohort::cpu {
 namespace {
 
-// Elements that stay in the first-level cache while all stages pass over them.
+// A block has this many elements, so that it stays in the first-level cache while all stages work on it.
 constexpr int64_t kChainBlock = 2048;
 // Uses of a slot that holds a constant, which is never released or written over.
 constexpr int32_t kConstantUses = 1 << 30;
@@ -27,7 +27,8 @@ bool IsSingleBeside(const Tensor& operand, const Tensor& value) {
   return operand.num_elements() == 1 && operand.shape().rank() <= value.shape().rank();
 }
 
-// Whether `operand` goes with a value of `value`'s shape without changing it; sets whether it is a single element.
+// Returns true if `operand` can be combined with a value of `value`'s shape without changing the shape. Sets whether it
+// is a single element.
 bool GoesWith(const Tensor& operand, const Tensor& value, bool* single) {
   *single = IsSingleBeside(operand, value);
   return *single || operand.shape() == value.shape();
@@ -146,7 +147,7 @@ void ElementwiseChain::BindConstants() {
     bound_[i].unary = stages_[i].loops->unary;
     if (bound_[i].unary != nullptr) continue;
     bool is_right = false;
-    // Which operand of the first stage is the running value is not known before the shapes are.
+    // Only the shapes say which operand of the first stage is the running value.
     const Operand other = i == 0 ? 0 : Other(i, kValue, &is_right);
     if (other < kValue && constants_[static_cast<size_t>(-2 - other)].num_elements() == 1) {
       const Tensor& constant = constants_[static_cast<size_t>(-2 - other)];
@@ -239,7 +240,7 @@ class ElementwiseChain::ScratchLease {
   void GiveUp(int32_t slot) {
     if (--uses()[slot] == 0) slots()[slot].Reset();
   }
-  // The run has given up or handed out all values.
+  // The run has released or handed out all values.
   void Ended() { ended_ = true; }
 
  private:

@@ -1,4 +1,4 @@
-// Chains of elementwise kernels that feed only one another. They run as one pass over the memory, in place.
+// ElementwiseChain: a kernel that runs a chain of elementwise nodes in one pass over the memory, in place.
 #pragma once
 
 #include <memory>
@@ -10,14 +10,16 @@
 
 namespace cohort::cpu {
 
-// Whether both kernels are elementwise and all their operands and results have one dtype. See Backend::CanChain.
+// Returns true if both kernels are elementwise and all their operands and results have the same dtype. See
+// Backend::CanChain.
 bool CanChainElementwise(const ChainLink& producer, const ChainLink& consumer);
 
 // See Backend::MakeChain.
 std::unique_ptr<OpKernel> MakeElementwiseChain(std::vector<ChainLink> links);
 
-// Several nodes as one kernel. A step in which all values have one shape passes over the memory once, block by block.
-// In any other step (an operand broadcasts to a larger shape) the kernels of the nodes run one by one. Thread-safe.
+// Runs several nodes as one kernel. If all values of a step have the same shape, it passes over the memory once, block
+// by block. In any other step (an operand broadcasts to a larger shape) it runs the kernels of the nodes one by one.
+// Owned by the plan. Thread-safe.
 class ElementwiseChain final : public OpKernel {
  public:
   explicit ElementwiseChain(std::vector<ChainLink> links);
@@ -25,16 +27,17 @@ class ElementwiseChain final : public OpKernel {
   void Compute(KernelContext& ctx) override;
 
  private:
-  // Says what an operand of a stage is: a number of 0 or more is an input of the chain; kValue is the result of the
-  // stage before; -2 - k is constant k.
+  // The source of an operand of a stage. 0 or more: an input of the chain. kValue: the result of the stage before. -2 -
+  // k: constant k.
   using Operand = int32_t;
   static constexpr Operand kValue = -1;
   struct Stage {
     const ElementwiseLoops* loops = nullptr;
     Operand left = kValue;
-    Operand right = kValue;  // of a unary kernel unused
+    Operand right = kValue;  // unused by a unary kernel
   };
-  // A stage with its operands found: `a` and `b` are null for the running value.
+  // A stage whose operands have addresses. `a` or `b` is null if it is the running value, which is the result of the
+  // stage before.
   struct Bound {
     ElementwiseLoops::Unary unary = nullptr;
     ElementwiseLoops::Binary binary = nullptr;
@@ -42,9 +45,10 @@ class ElementwiseChain final : public OpKernel {
     const char* b = nullptr;
     size_t a_step = 0;  // bytes from one element to the next, 0 for a single element
     size_t b_step = 0;
-    int32_t in_run = -1;  // index among the stages that each run binds for itself
+    int32_t in_run = -1;  // index among the stages whose operands each run has to set
   };
-  // How the kernels run one by one: on slots of their own, laid out as [values from outside, constants, results].
+  // A node of the chain for the one-by-one form. That form has its own slots: values from outside, then constants, then
+  // results.
   struct Single {
     const Node* node = nullptr;
     std::unique_ptr<OpKernel> kernel;
@@ -52,7 +56,7 @@ class ElementwiseChain final : public OpKernel {
     int32_t output_slot = 0;
   };
   struct OutsideValue {
-    int input;     // the first input of the chain that is the value
+    int input;     // the first input of the chain that has this value
     int32_t uses;  // how often the chain uses it
   };
   struct Scratch;
@@ -60,27 +64,28 @@ class ElementwiseChain final : public OpKernel {
 
   void AddLink(ChainLink link);
   void BindConstants();
-  // Gives the form one by one its slots, a value from outside one slot however often it is used.
+  // Assigns the slots of the one-by-one form. A value from outside gets one slot, even if it is used several times.
   void LayOutSlots();
   const Tensor& TensorOf(const KernelContext& ctx, Operand operand) const;
-  // Returns the operand of the first stage that has the shape of the result, kValue if there is none.
+  // Returns the first operand from outside that has the shape of the result, or kValue if there is none.
   Operand Primary(const KernelContext& ctx) const;
-  // Returns the operand of a binary stage that is not the running value.
+  // Returns the operand of a binary stage that is not the running value. Sets *is_right if it is the right operand.
   Operand Other(size_t stage, Operand primary, bool* is_right) const;
   void SetOther(const Stage& stage, const Tensor& operand, bool is_right, bool scalar, Bound* bound) const;
   void RunBlock(const std::vector<Bound>& of_run, const char* first, char* out, int64_t begin, int64_t count) const;
-  // Returns false, having done nothing, if the operands of this step do not all have one shape or a single element.
+  // Runs the stages block by block. Returns false, and does nothing, if an operand of this step has neither the
+  // result's shape nor a single element.
   bool RunAsOne(KernelContext& ctx) const;
   void RunOneByOne(KernelContext& ctx) const;
   std::unique_ptr<Scratch> TakeScratch() const;
 
-  const size_t element_;  // bytes
+  const size_t element_;  // bytes of an element
   int num_inputs_ = 0;
   std::vector<Stage> stages_;
   std::vector<Tensor> constants_;
-  std::vector<Bound> bound_;  // one a stage
-  std::vector<size_t> open_;  // stages that each run binds for itself, in order
-  int constant_rank_ = 0;     // the greatest of the constants that are bound
+  std::vector<Bound> bound_;  // one for each stage
+  std::vector<size_t> open_;  // the stages whose operands each run has to set, in order
+  int constant_rank_ = 0;     // the largest rank of a constant in bound_
 
   std::vector<Single> singles_;
   std::vector<OutsideValue> outside_;

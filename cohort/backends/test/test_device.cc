@@ -1,3 +1,6 @@
+// TestDevice and TestBackend. A copy to or from the host is work on its own stream, which first waits for an event of
+// the compute stream. The synchronous copies wait for the asynchronous ones. The backend gives each stream another seed
+// for its delays.
 #include "cohort/backends/test/test_device.h"
 
 #include <atomic>
@@ -56,7 +59,7 @@ TestDevice::TestDevice(DeviceAttributes attributes, std::shared_ptr<TaskResource
       host_(HostAttributes(attributes), task, 1) {}
 
 TestDevice::~TestDevice() {
-  // Copies first: they wait for the compute stream, and it may wait for them.
+  // Waits for the copies first: they wait for the compute stream, and it may wait for them.
   for (TestStream* stream : {&from_host_, &parts_->compute, &to_host_}) {
     (void)stream->Record()->Synchronize(std::chrono::steady_clock::now() + kPatience);
   }

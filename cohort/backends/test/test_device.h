@@ -1,5 +1,5 @@
-// TestDevice and TestBackend: devices of type "TEST". They keep the contract of a device with streams without any
-// hardware, so what runs on them is fit for an accelerator. They compute with the CPU's kernels.
+// TestDevice and TestBackend: devices of type "TEST". They need no hardware but keep the contract of a device with
+// streams. So code that works on them is ready for an accelerator. They compute with the CPU's kernels.
 #pragma once
 
 #include <atomic>
@@ -15,32 +15,32 @@
 
 namespace cohort {
 
-// A device with one stream for kernels and two for copies, each of them a thread, and with a memory of its own. Each
-// device of the process has a memory space of its own.
+// A device with one stream for kernels and two for copies. Each stream is a thread. Each device has memory and a memory
+// space of its own. The session or server that asked for it owns it. Thread-safe.
 class TestDevice final : public Device {
  public:
   TestDevice(DeviceAttributes attributes, std::shared_ptr<TaskResources> task, const TestDelays& delays);
-  // Runs what is still on the streams.
+  // Runs the work that is still on the streams, then ends them.
   ~TestDevice() override;
 
   TestStream* compute_stream() override { return &parts_->compute; }
   TestStream* to_host_stream() override { return &to_host_; }
   TestStream* from_host_stream() override { return &from_host_; }
-  // Copies of the bytes. Tensors of objects (strings, handles) come back as they are: they lie in host memory on every
-  // device. Throw InternalError for a tensor of another device, DeadlineExceededError if the streams stand still.
+  // Copy the bytes. A tensor of objects (strings, handles) is returned unchanged, because it is in host memory on every
+  // device. Throw InternalError for a tensor of another device, DeadlineExceededError if the streams do not advance.
   Tensor CopyToHost(const Tensor& value) override;
   Tensor CopyFromHost(const Tensor& value) override;
   void CopyToHostAsync(const Tensor& value, CopyDone done) override;
   Tensor CopyFromHostAsync(const Tensor& value) override;
 
-  // Waits until all that is on the compute stream now has run. Throws DeadlineExceededError after ten minutes.
+  // Waits until all work that is now on the compute stream has run. Throws DeadlineExceededError after ten minutes.
   void Synchronize();
-  // What the CPU's kernels that compute for this device take for theirs: the same task, host memory.
+  // Returns the device that the CPU's kernels see when they compute for this device: the same task, with host memory.
   Device& host() { return host_; }
   const TestMemory& memory() const { return *parts_->memory; }
 
  private:
-  // What the base class needs first.
+  // Members that must exist before the base class is constructed.
   struct Parts {
     Parts(const std::string& name, const TestDelays& delays);
     TestStream compute;
@@ -56,7 +56,7 @@ class TestDevice final : public Device {
   CpuDevice host_;
 };
 
-// The backend of these devices. It uses the CPU's passes.
+// The backend of TEST devices. It uses the CPU's passes. There is one object for the process. Thread-safe.
 class TestBackend final : public Backend {
  public:
   static TestBackend& Get();
@@ -67,21 +67,21 @@ class TestBackend final : public Backend {
   bool takes_unplaced_nodes() const override { return takes_unplaced_nodes_; }
   void set_takes_unplaced_nodes(bool takes) { takes_unplaced_nodes_ = takes; }
   std::vector<std::unique_ptr<Device>> MakeDevices(const DeviceRequest& request) const override;
-  // Gives every op that has a kernel of the CPU's own so far one for TEST, except those that have one already.
+  // Gives each op that has a kernel of the CPU's own a kernel for TEST, unless it has one already.
   void RegisterKernels(KernelRegistry& registry) const override;
   std::unique_ptr<Graph> Improve(std::unique_ptr<Graph> partition) const override;
-  // Of the devices that are made from now on. Each stream draws its delays from another seed.
+  // Sets the delays of devices that are made from now on. Each stream draws its delays from another seed.
   void set_delays(const TestDelays& delays);
 
  private:
   const std::string type_ = "TEST";
   std::atomic<bool> takes_unplaced_nodes_{false};
   mutable Mutex mu_;
-  mutable TestDelays delays_ COHORT_GUARDED_BY(mu_);  // the seed of the next device
+  mutable TestDelays delays_ COHORT_GUARDED_BY(mu_);  // its seed is the next device's
 };
 
-// Registers the backend: from then on device_count {"TEST", n} makes such devices. Only the first call registers it;
-// each call gives TEST kernels to ops that got one of the CPU's since.
+// Registers the backend. From then on device_count {"TEST", n} makes such devices. Only the first call registers it.
+// Each call gives TEST kernels to the ops that have got a kernel of the CPU's since the last call.
 void RegisterTestBackend();
 
 }  // namespace cohort

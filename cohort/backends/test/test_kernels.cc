@@ -17,7 +17,7 @@
 namespace cohort {
 namespace {
 
-// Ops whose kernels hand their inputs on, or throw, and never read elements.
+// Ops whose kernels pass on their inputs or throw, and never read elements.
 constexpr std::array<std::string_view, 8> kReferenceOps = {
     "ExpandDims", "Identity", "IdentityN",   "Placeholder", "PlaceholderWithDefault",
     "Reshape",    "Squeeze",  "StopGradient"};
@@ -26,7 +26,7 @@ bool IsObject(DType dtype) { return DTypeSize(dtype) == 0; }
 bool InputOnHost(const Node& node, int i) { return node.input_arg(i).host_memory || IsObject(node.input(i).dtype()); }
 bool OutputOnHost(const Node& node, int i) { return node.output_arg(i).host_memory || IsObject(node.output_dtype(i)); }
 
-// An accelerator's kernel would read what is not there.
+// An accelerator's kernel would read memory that does not exist.
 void CheckMemory(const KernelContext& ctx) {
   for (int i = 0; i < ctx.num_inputs(); ++i) {
     const bool wants_host = InputOnHost(ctx.node(), i);
@@ -133,7 +133,7 @@ class WaitingKernel final : public OpKernel {
   const std::unique_ptr<OpKernel> kernel_;
 };
 
-// The same for a CPU kernel that waits for something.
+// Does the same for a CPU kernel that waits.
 class WaitingAsyncKernel final : public AsyncOpKernel {
  public:
   explicit WaitingAsyncKernel(std::unique_ptr<OpKernel> kernel) : kernel_(std::move(kernel)) {}
@@ -180,7 +180,7 @@ void Assign(KernelContext& ctx) {
     });
     return;
   }
-  // There is no old value of this shape to keep: find out first whether the step has failed.
+  // There is no old value of this shape to keep. First finds out whether the step has failed.
   device.Synchronize();
   if (!error.MayRun(cancellation)) return;
   const Tensor copy(value.dtype(), value.shape(), device.allocator());
@@ -195,7 +195,7 @@ void IsInitialized(KernelContext& ctx) {
   ctx.SetOutput(0, OutputOnHost(ctx.node(), 0) ? answer : ctx.device().CopyFromHostAsync(answer));
 }
 
-// Whether the CPU's kernel can work on the tensors of the device as they are.
+// Returns true if the CPU's kernel can use the tensors of the device directly.
 bool AnswersAtOnce(const Node& node) {
   if (std::find(kReferenceOps.begin(), kReferenceOps.end(), node.op_name()) != kReferenceOps.end()) return true;
   for (int i = 0; i < node.num_outputs(); ++i) {

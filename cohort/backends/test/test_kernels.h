@@ -1,20 +1,20 @@
-// The kernels of the TEST device: most of them run a kernel of the CPU's on the compute stream.
+// The kernels of the TEST device. Most of them run a kernel of the CPU's on the compute stream.
 #pragma once
 
 #include "cohort/device/kernel.h"
 
 namespace cohort {
 
-// Gives every op that has a kernel of the CPU's own one for TEST, except those that have one already. A kernel for TEST
-// enqueues its work and returns:
-//   - its outputs are allocated when it enqueues, in the shapes that the op's rule gives (OutputShapes);
-//   - the work holds addresses, not tensors, so that buffers are freed and reused as on a GPU. It runs the CPU's kernel
-//     on views of the device's memory and copies what that makes into the outputs. If the shapes differ from those of
-//     the rule it reports InternalError;
-//   - what the work throws becomes the step's error (StepError), and work of a failed step does nothing;
-//   - an update of a variable runs the CPU's kernel on a CpuVariable that has the old value, and copies the new value.
-// Ops whose outputs depend on nothing but shapes, host memory or references answer at once. Ops with a data-dependent
-// shape, and those that make a value in host memory of values in device memory, wait for the stream first.
+// Gives each op that has a kernel of the CPU's own a kernel for TEST, unless it has one already. A kernel for TEST
+// enqueues its work and returns.
+// - It allocates its outputs when it enqueues, with the shapes that the op's shape rule gives (OutputShapes).
+// - The work holds addresses, not tensors, so that buffers are freed and reused as on a GPU. It runs the CPU's kernel
+//   on views of the device's memory and copies the results into the outputs. If their shapes differ from those of the
+//   rule, it reports InternalError.
+// - If the work throws, that becomes the step's error (StepError). Work of a failed step does nothing.
+// - An update of a variable runs the CPU's kernel on a CpuVariable that has the old value, and copies the new value.
+// Ops whose outputs depend only on shapes, host memory or references run at once. Ops with a data-dependent shape, and
+// those that make a value in host memory from values in device memory, first wait for the stream.
 void RegisterTestKernels(KernelRegistry& registry);
 
 }  // namespace cohort

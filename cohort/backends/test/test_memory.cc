@@ -10,8 +10,8 @@
 namespace cohort {
 namespace {
 
-// With this bit changed no address of a process is one: not canonical on x86-64, in the kernel's half on AArch64 (whose
-// top byte would be ignored).
+// An address with this bit changed is not valid in a process: on x86-64 it is not canonical, and on AArch64 it is in
+// the kernel's half. (AArch64 would ignore the top byte.)
 constexpr uintptr_t kTag = uintptr_t{1} << 55;
 constexpr std::align_val_t kAlignment{64};
 constexpr size_t kSmallestBlock = 64;
@@ -73,7 +73,7 @@ TestMemory::Block TestMemory::Take(size_t bytes) {
 void TestMemory::Free(Block block) {
   const auto poison = [block] { std::memset(block.data, kTestPoison, block.capacity); };
   MutexLock lock(mu_);
-  // Under the lock, so that nobody gets the block before its poison is enqueued.
+  // The lock is held, so that no thread gets the block before its poison is enqueued.
   compute_ == nullptr ? poison() : compute_->Enqueue(poison);
   bytes_in_use_ -= block.capacity;
   free_[block.capacity].push_back(block.data);

@@ -1,5 +1,5 @@
-// TestMemory: the memory of one TEST device. Its addresses fault when the host follows them, and what was freed is
-// poisoned and reused in the order of the device's compute stream.
+// TestMemory: the memory of one TEST device. If the host uses its addresses, the process gets a memory fault. Freed
+// memory is poisoned (filled with kTestPoison) and reused in the order of the device's compute stream.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,13 @@
 
 namespace cohort {
 
-// Fills every byte of fresh and of freed memory: such floats are NaN, such integers -1.
+// The value of every byte of new and of freed memory: floats are then NaN, and integers -1.
 inline constexpr unsigned char kTestPoison = 0xFF;
 
-// Thread-safe. Buffers keep it alive, so it may outlive its device.
-//
-// A buffer that is freed can be allocated again at once, as on a GPU: its poison stands on the compute stream behind
-// all work that was enqueued before it was freed, and before all work that is enqueued after it was allocated again.
-// Work on another stream that still uses it then reads the poison.
+// Allocates the device's buffers. Shared by the device and its buffers, so it may outlive the device. Thread-safe.
+// A freed buffer can be allocated again at once, as on a GPU. Poisoning it is work on the compute stream: after all
+// work that was enqueued before the buffer was freed, and before all work that is enqueued after it is allocated again.
+// If work on another stream still uses the buffer, it reads the poison.
 class TestMemory final : public Allocator, public std::enable_shared_from_this<TestMemory> {
  public:
   // `compute` orders the reuse of memory until Detach is called.
@@ -30,9 +29,10 @@ class TestMemory final : public Allocator, public std::enable_shared_from_this<T
 
   BufferPtr Allocate(size_t bytes) override;
   MemorySpace space() const override { return space_; }
-  // The stream is gone: from now on memory is poisoned when it is freed. Requires: the stream has run all its work.
+  // Says that the stream has ended. From now on memory is poisoned when it is freed. Requires: the stream has run all
+  // its work.
   void Detach();
-  // Bytes of the buffers that somebody holds.
+  // Returns the number of bytes of all buffers that are not freed.
   size_t bytes_in_use() const;
 
  private:
@@ -51,10 +51,10 @@ class TestMemory final : public Allocator, public std::enable_shared_from_this<T
   size_t bytes_in_use_ COHORT_GUARDED_BY(mu_) = 0;
 };
 
-// The address at which the bytes of `value`, which lies in the memory of a TEST device, can be read and written. Only
-// work on a stream of the device may use it.
+// Returns the address at which the bytes of `value`, which is in the memory of a TEST device, can be read and written.
+// Only work on a stream of the device may use it.
 void* TrueAddress(const Tensor& value);
-// A tensor in host memory over bytes at `data`. It does not keep them alive.
+// Returns a tensor in host memory that uses the bytes at `data`. It does not keep them alive.
 Tensor BorrowedView(DType dtype, const Shape& shape, void* data);
 
 }  // namespace cohort

@@ -16,22 +16,22 @@
 
 namespace cohort {
 
-// How long a stream waits before a piece of work. The delays are drawn from `seed`, so a run can be repeated as far as
-// the threads of the host allow.
+// How long a stream waits before a piece of work. The delays are drawn from `seed`. So a run can be repeated, except
+// for the scheduling of the host's threads.
 struct TestDelays {
   uint64_t seed = 1;
-  double probability = 0.02;               // that a piece of work is delayed
-  std::chrono::microseconds longest{500};  // delays are uniform up to it
+  double probability = 0.02;               // of a delay, for each piece of work
+  std::chrono::microseconds longest{500};  // delays are uniformly distributed from 0 to this
 };
 
-// Thread-safe.
+// A point in a TestStream. Shared by everybody who waits for it. Thread-safe.
 class TestEvent final : public StreamEvent {
  public:
   bool reached() const override;
   Status Synchronize(std::chrono::steady_clock::time_point deadline) override;
   void OnReady(Callback callback) override;
 
-  // Marks the event as reached and calls the callbacks. Called once, by the stream.
+  // Marks the event as reached and calls the callbacks. The stream calls it once.
   void Reach();
 
  private:
@@ -41,21 +41,21 @@ class TestEvent final : public StreamEvent {
   std::vector<Callback> callbacks_ COHORT_GUARDED_BY(mu_);
 };
 
-// Thread-safe.
+// One stream. The device owns it. Thread-safe.
 class TestStream final : public Stream {
  public:
-  // `name` is the thread's, for debuggers.
+  // `name` is the thread's name in debuggers.
   TestStream(const std::string& name, const TestDelays& delays);
-  // Runs what is still enqueued, then ends the thread.
+  // Runs the work that is still enqueued, then ends the thread.
   ~TestStream() override;
   TestStream(const TestStream&) = delete;
   TestStream& operator=(const TestStream&) = delete;
 
   std::shared_ptr<StreamEvent> Record() override;
   void Wait(const std::shared_ptr<StreamEvent>& event) override;
-  // Runs `work` behind all that was enqueued before. `work` must not throw, and must keep nothing that calls the
-  // stream when it is destroyed. Ends the process with a message if it is called inside an event's callback, which
-  // must not call the device.
+  // Runs `work` after all work that was enqueued before. `work` must not throw. It must not own an object whose
+  // destructor calls the stream. If it is called inside an event's callback, which must not call the device, it ends
+  // the process with a message.
   void Enqueue(std::function<void()> work);
 
  private:
@@ -68,7 +68,8 @@ class TestStream final : public Stream {
   std::thread thread_;
 };
 
-// Ends the process with a message if the calling thread is inside an event's callback. `call` is what it tried to do.
+// Ends the process with a message if the calling thread is inside an event's callback. `call` describes the forbidden
+// call.
 void CheckOutsideOfTestCallback(const char* call);
 
 }  // namespace cohort

@@ -1,3 +1,6 @@
+// A BulkSender writes a message's head into a tensor and then walks through the pieces, head and tensors, one after
+// another. A BulkReceiver is a state machine that does the reverse: first the bytes of the head, then those of each
+// tensor.
 #include "cohort/cluster/grpc/bulk.h"
 
 #include <unistd.h>
@@ -11,15 +14,15 @@
 namespace cohort {
 namespace {
 
-constexpr uint64_t kMaxHead = uint64_t{1} << 31;  // graphs travel in headers
+constexpr uint64_t kMaxHead = uint64_t{1} << 31;  // graphs are sent in headers
 
-// A reference that gRPC gives back on a thread of its choice.
+// A reference to a buffer. gRPC releases it on any thread.
 class Held {
  public:
   explicit Held(BufferPtr buffer) : buffer_(std::move(buffer)) { made_.store(true, std::memory_order_release); }
   static void Release(void* held) {
     auto* const mine = static_cast<Held*>(held);
-    if (mine->made_.load(std::memory_order_acquire)) delete mine;  // always; it pairs the threads
+    if (mine->made_.load(std::memory_order_acquire)) delete mine;  // always set; the read orders the threads
   }
 
  private:
@@ -65,7 +68,7 @@ BulkSender::BulkSender(Message message) {
 BulkSender::Part BulkSender::Advance(size_t most) {
   const Piece& piece = pieces_[piece_];
   const size_t size = std::min(most, piece.size - at_);
-  // gRPC takes bytes that it only reads as not const.
+  // gRPC's interface takes bytes that it only reads as not const.
   char* const data = const_cast<char*>(static_cast<const char*>(piece.bytes.raw_data())) + at_;
   at_ += size;
   left_ -= size;
@@ -86,7 +89,7 @@ grpc::ByteBuffer BulkSender::Next(size_t chunk) {
   }
   std::vector<grpc::Slice> slices;
   slices.emplace_back(prefix);
-  // Head and tensors may share a frame; a Begin frame holds bytes of the head only.
+  // Bytes of the head and of tensors may share a frame. But a Begin frame has only bytes of the head.
   while (!done() && chunk > 0) {
     const Part part = Advance(chunk);
     slices.emplace_back(part.data, part.size, Held::Release, new Held(part.piece->bytes.buffer()));

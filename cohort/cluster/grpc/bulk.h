@@ -1,4 +1,5 @@
-// Large messages as a stream of frames: a head (kind, header, what the tensors are), then the tensors' bytes.
+// Sends and receives large messages. A large message is a head (kind, header, dtype and shape of each tensor), followed
+// by the bytes of the tensors. It travels as a sequence of frames.
 #pragma once
 
 #include <string>
@@ -9,26 +10,28 @@
 
 namespace cohort {
 
-// Cuts one message into frames without copying its tensors (strings excepted), or into what goes through a window.
+// Divides one message into frames. It copies no tensor bytes, except those of string tensors and those that go through
+// a window (window.h). A GrpcConnection owns it. Not thread-safe.
 class BulkSender {
  public:
   explicit BulkSender(Message message);
   bool done() const { return piece_ == pieces_.size(); }
-  // The next frame, with at most `chunk` bytes of the message. Not when done.
+  // Returns the next frame, with at most `chunk` bytes of the message. Requires: !done().
   grpc::ByteBuffer Next(size_t chunk);
-  // How many bytes of the message are left.
+  // Returns how many bytes of the message are left.
   size_t left() const { return left_; }
-  // The frame for the next `room.size` bytes (from 1, no more than are left), which it copies to the window.
+  // Copies the next `room.size` bytes to the window and returns the frame that says so. Requires: `room.size` is at
+  // least 1 and at most left().
   grpc::ByteBuffer NextThrough(const SendWindow::Room& room);
 
  private:
-  // Bytes that travel, and what keeps them alive until gRPC has let go of them.
+  // Bytes to send, in a tensor that keeps them alive until gRPC no longer needs them.
   struct Piece {
     Tensor bytes;
     size_t size;
   };
   bool begins() const { return piece_ == 0 && at_ == 0; }
-  // The next bytes, of one piece, at most `most`; with them it goes on.
+  // Advance returns the next bytes of the message, at most `most`, all of one piece. Then it moves behind them.
   struct Part {
     const Piece* piece;
     char* data;
@@ -36,31 +39,32 @@ class BulkSender {
   };
   Part Advance(size_t most);
 
-  std::vector<Piece> pieces_;  // the head first; none is empty
+  std::vector<Piece> pieces_;  // the head is the first piece; no piece is empty
   size_t piece_ = 0;
-  size_t at_ = 0;  // in it
+  size_t at_ = 0;  // position in pieces_[piece_]
   size_t left_ = 0;
 };
 
-// Puts messages together. Memory for a tensor is taken when its first byte is there, and none for more than this
-// machine has. Any error leaves it unusable.
+// Assembles messages from frames. It allocates the memory of a tensor when its first byte has come, and never more than
+// the machine has. After an error it must not be used any more. A GrpcConnection owns it. Not thread-safe.
 class BulkReceiver {
  public:
-  // Takes the next frame of the stream; true when it completes a message, which `Take` then gives. Throws
-  // DataLossError.
+  // Adds the next frame of the stream. Returns true if the message is complete now; the caller then calls Take. Throws
+  // DataLossError if the bytes do not fit.
   bool Add(const grpc::ByteBuffer& buffer);
   bool complete() const { return state_ == State::kComplete; }
-  // The same for a frame kWindowChunk, whose bytes lie in `window`; returns how many there are.
+  // Adds a kWindowChunk frame, whose bytes lie in `window`. Returns how many bytes these are. Throws DataLossError as
+  // Add does.
   size_t AddThrough(const ReceiveWindow& window, std::string_view payload);
   Message Take() { return std::move(message_); }
 
  private:
-  // A message whose head has `size` bytes.
+  // Begins a message whose head has `size` bytes.
   void Begin(uint64_t size);
   void ExpectMiddle() const;
   void AddBytes(const char* data, size_t size);
   void ReadHead();
-  // Goes on to the next tensor that has bytes.
+  // Begins the next tensor that has bytes.
   void OpenTensor();
   void CloseTensor();
 
@@ -70,9 +74,9 @@ class BulkReceiver {
   std::string head_;
   size_t head_size_ = 0;
   std::vector<TensorMeta> metas_;
-  std::vector<size_t> sizes_;  // bytes of each tensor as it travels
-  Tensor raw_;                 // the tensor being filled; of strings, their flat bytes
-  size_t filled_ = 0;          // bytes of it
+  std::vector<size_t> sizes_;  // size of each tensor's bytes as they travel
+  Tensor raw_;                 // the tensor that is being filled; for a string tensor: the bytes of its strings
+  size_t filled_ = 0;          // how many bytes of raw_ have come
 };
 
 }  // namespace cohort

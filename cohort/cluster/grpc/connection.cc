@@ -1,3 +1,7 @@
+// What happens to a message: Send puts it into the queue of its stream and pumps the stream. The stream asks for frames
+// (NextControlFrame, NextBulkFrame). The peer's stream delivers them (OnControlFrame, OnBulkFrame), and Handle gives
+// each message to the handler. Shared memory begins with an offer on the control stream. A connection ends with a
+// goodbye from either side, with an error, or when Watch finds the peer silent.
 #include "cohort/cluster/grpc/connection.h"
 
 #include "cohort/core/logging.h"
@@ -6,7 +10,8 @@
 namespace cohort {
 namespace {
 
-// A chunk is to take between these times on its way, so that a peer behind a slow link is heard often.
+// The sizes of chunks. A chunk should take between these times on its way, so that bytes come often even over a slow
+// network.
 constexpr size_t kSmallestChunk = 32 * 1024;
 constexpr size_t kFirstChunk = 128 * 1024;
 constexpr std::chrono::milliseconds kQuickChunk{10};
@@ -66,7 +71,7 @@ void GrpcConnection::UseControl(const std::shared_ptr<ByteStream>& stream, std::
     if (first) control_frames_.push_front(*first);
   }
   stream->SetUser(std::make_shared<ControlUser>(shared_from_this()));
-  if (closed()) stream->Cancel();  // before it was here, so that Close did not find it
+  if (closed()) stream->Cancel();  // Close was called before and did not find the stream
   stream->Pump();
 }
 
@@ -160,7 +165,7 @@ void GrpcConnection::OnWindowAnswer(std::string_view payload) {
   const bool open = in.Varint(1) == 1;
   in.ExpectEnd();
   MutexLock lock(mu_);
-  if (closed_) return;  // on another thread, which perhaps has let the window go
+  if (closed_) return;  // another thread has closed it, and may have freed the window
   if (window_state_ != WindowState::kOffered) throw DataLossError("[window] an answer to no offer");
   window_->CloseOffer();
   window_state_ = open ? WindowState::kOpen : WindowState::kNone;
@@ -284,7 +289,7 @@ bool GrpcConnection::NextBulkFrame(grpc::ByteBuffer* frame) {
         MutexLock lock(mu_);
         room = window->Reserve(std::min(sending_->left(), kLargestChunk));
       }
-      if (!room) return false;  // OnGivenBack goes on
+      if (!room) return false;  // OnGivenBack continues
       *frame = sending_->NextThrough(*room);
     } else {
       *frame = sending_->Next(NextChunk(begins));
@@ -299,7 +304,7 @@ bool GrpcConnection::NextBulkFrame(grpc::ByteBuffer* frame) {
 
 size_t GrpcConnection::NextChunk(bool first) {
   const Clock::time_point now = Clock::now();
-  if (!first) {  // the one before has left
+  if (!first) {  // the chunk before has been written
     if (now - chunk_asked_ > kSlowChunk) chunk_ = std::max(chunk_ / 4, kSmallestChunk);
     if (now - chunk_asked_ < kQuickChunk) chunk_ = std::min(chunk_ * 2, kLargestChunk);
   }
@@ -321,7 +326,7 @@ void GrpcConnection::OnControlFrame(const grpc::ByteBuffer& buffer) {
       throw DataLossError(StrCat("[frame] a frame of type ", static_cast<int>(frame.type()), " on a control stream"));
     }
     for (Message& message : DecodeMessages(frame.payload())) {
-      if (closed()) return;  // the handler may have done it
+      if (closed()) return;  // the handler may have closed it
       if (message.kind == kReservedKind && WaitsForBulk(&message)) continue;
       Handle(std::move(message));
     }
@@ -334,7 +339,7 @@ void GrpcConnection::OnBulkFrame(const grpc::ByteBuffer& buffer) {
   Heard();
   if (closed()) return;
   try {
-    // Those of a message's own bytes are larger, and in many pieces.
+    // Frames with bytes of a message are larger, and lie in many pieces.
     constexpr size_t kFewBytes = 64;
     if (buffer.Length() <= kFewBytes) {
       const FrameView frame(buffer);
@@ -360,7 +365,7 @@ bool GrpcConnection::OnWindowChunk(const FrameView& frame) {
   const size_t bytes = receiver_.AddThrough(*window, frame.payload());
   ++taken_pieces_;
   taken_bytes_ += bytes;
-  // As little as leaves the peer room for the largest chunk, whatever lies where.
+  // A quarter of the window may be given back late: the peer then still has space for the largest chunk in one piece.
   if (taken_bytes_ >= window->size() / 4) {
     SendOnControl(FrameType::kGivenBack, std::exchange(taken_pieces_, 0));
     taken_bytes_ = 0;
@@ -480,7 +485,7 @@ void GrpcConnection::OnStreamEnded(std::shared_ptr<ByteStream> GrpcConnection::*
   {
     MutexLock lock(mu_);
     (this->*stream).reset();
-    if (bulk_ == nullptr) {  // nobody writes to it or reads from it any more: what it held is let go
+    if (bulk_ == nullptr) {  // nothing writes to it or reads from it any more
       sending_.reset();
       receiver_ = BulkReceiver();
       window_.reset();

@@ -64,7 +64,7 @@ std::string FlattenStrings(const Tensor& tensor) {
 
 Tensor UnflattenStrings(std::string_view bytes, const Shape& shape) {
   const auto count = static_cast<size_t>(shape.num_elements());
-  if (count > bytes.size()) {  // each string takes a byte at least
+  if (count > bytes.size()) {  // each string takes at least one byte
     throw DataLossError(StrCat("[frame] ", bytes.size(), " bytes for ", DType::kString, shape));
   }
   Tensor tensor(DType::kString, shape);
@@ -96,7 +96,7 @@ uint64_t TakeAfterBulk(Message* message) {
 grpc::ByteBuffer EncodeFrame(FrameType type, std::string_view payload) { return OneSlice(type, payload); }
 
 grpc::ByteBuffer EncodeMessages(const std::vector<Message>& messages) {
-  thread_local WireWriter out;  // keeps its memory
+  thread_local WireWriter out;  // keeps its memory for the next call
   out.Clear();
   out.Varint(messages.size());
   for (const Message& message : messages) {

@@ -1,4 +1,5 @@
-// Frames: what one gRPC message holds - a byte for the type, then the payload. docs/formats.md has the layout.
+// Frames: the contents of the gRPC messages of a stream. A frame has one byte for the type, and then the payload.
+// docs/formats.md has the layout.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>
@@ -13,44 +14,47 @@
 
 namespace cohort {
 
+// The type of a frame, which says what its payload is.
 enum class FrameType : uint8_t {
-  kHello = 1,    // payload: EncodeHello
-  kProof = 2,    // payload: the dialer's proof; on a bulk stream, its ticket
+  kHello = 1,    // payload: see EncodeHello
+  kProof = 2,    // payload: the dialer's proof; on a bulk stream: the number of the connection, and a proof
   kWelcome = 3,  // payload: the connection's number (fixed 64)
   kRefused = 4,  // payload: code, message
   kHeartbeat = 5,
   kMessages = 6,   // whole small messages, one after another
-  kBulkBegin = 7,  // of one large message: how long its head is, and the head's first bytes
-  kBulkChunk = 8,  // its next bytes: the rest of the head, then the tensors'
-  // The last of a stream. Payload on a control stream: whether there is one on the bulk stream too (varint, 0 or 1),
-  // then why; on a bulk stream: none.
+  kBulkBegin = 7,  // begins a large message: the length of its head, and the first bytes of the head
+  kBulkChunk = 8,  // the next bytes of the large message: the rest of the head, and then the tensors
+  // The last frame of a stream. Payload on a control stream: 1 if the bulk stream has a goodbye too, else 0 (varint),
+  // and then the reason. On a bulk stream there is no payload.
   kGoodbye = 9,
-  kWindow = 10,        // payload: SendWindow::Offer
-  kWindowAnswer = 11,  // to that: 1 where it is open now, else 0 (varint)
-  kGivenBack = 12,     // how many pieces of the window have been taken out since the last such frame (varint)
-  // The next bytes of one large message lie in the window. Payload, three varints: 1 + the length of the head in a
-  // message's first chunk, else 0; the offset of the bytes in the window; the number of bytes.
+  kWindow = 10,        // payload: see SendWindow::Offer
+  kWindowAnswer = 11,  // the answer to kWindow: 1 if the window is open now, else 0 (varint)
+  kGivenBack = 12,     // how many pieces of the window the receiver has read since the last such frame (varint)
+  // The next bytes of a large message lie in the window. The payload has three varints: 1 + the length of the head in
+  // the first chunk of a message, else 0; the offset of the bytes in the window; the number of bytes.
   kWindowChunk = 13,
 };
 inline constexpr FrameType kLastFrameType = FrameType::kWindowChunk;
 
 inline constexpr size_t kLargestChunk = 1 << 20;
-// Of any frame: a peer that sends a larger one is cut off by gRPC.
+// The limit for every frame. gRPC closes the stream of a peer that sends a larger one.
 inline constexpr size_t kLargestFrame = 4 << 20;
 
-// A small message that its receiver handles once it has handled as many large messages of this connection. It travels
-// in a kMessages frame with kind kReservedKind; its header then begins with that number and the message's own kind.
+// Returns a message that the receiver handles after it has handled `bulk_messages` large messages of this connection.
+// It travels in a kMessages frame and has the kind kReservedKind. Its header begins with that number and the message's
+// own kind.
 Message AfterBulk(Message message, uint64_t bulk_messages);
-// Gives such a message its own kind and header back, and returns the number. Throws DataLossError.
+// Restores the message's own kind and header. Returns the number. Throws DataLossError if the header is damaged.
 uint64_t TakeAfterBulk(Message* message);
 
 grpc::ByteBuffer EncodeFrame(FrameType type, std::string_view payload);
-// All messages in one frame, in order.
+// Returns one frame with all messages, in order.
 grpc::ByteBuffer EncodeMessages(const std::vector<Message>& messages);
-// Throws DataLossError for bytes that EncodeMessages does not make; allocates no more than the bytes that are there.
+// Throws DataLossError if EncodeMessages cannot have made the bytes. Allocates no more than the size of the bytes.
 std::vector<Message> DecodeMessages(std::string_view payload);
 
-// A received frame, without a copy where gRPC holds it in one piece. Throws DataLossError for no or an unknown type.
+// A frame that was received. It copies nothing if gRPC holds the frame in one piece. Throws DataLossError if the frame
+// is empty or has an unknown type.
 class FrameView {
  public:
   explicit FrameView(const grpc::ByteBuffer& buffer);
@@ -61,18 +65,19 @@ class FrameView {
   grpc::Slice slice_;
 };
 
-// What stands before a tensor's bytes, in both kinds of messages.
+// The description of a tensor, which precedes its bytes in small and in large messages.
 struct TensorMeta {
   DType dtype = DType::kInvalid;
   Shape shape;
 };
 void PutMeta(WireWriter& out, const Tensor& tensor);
-// Throws DataLossError for a dtype that cannot travel or a shape of 2^40 elements or more.
+// Throws DataLossError if the dtype cannot be sent or the shape has 2^40 elements or more.
 TensorMeta GetMeta(WireReader& in);
-// String tensors travel as their strings, each with its length.
+// The bytes of a string tensor are its strings, each with its length. UnflattenStrings throws DataLossError if the
+// bytes do not fit the shape.
 std::string FlattenStrings(const Tensor& tensor);
 Tensor UnflattenStrings(std::string_view bytes, const Shape& shape);
 
-inline constexpr uint64_t kMaxTensors = 1 << 20;  // of one message
+inline constexpr uint64_t kMaxTensors = 1 << 20;  // in one message
 
 }  // namespace cohort

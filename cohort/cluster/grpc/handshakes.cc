@@ -1,3 +1,6 @@
+// The order of frames of a handshake on a control stream: the dialer's hello; the acceptor's hello with its proof; the
+// dialer's proof; the acceptor's welcome, or at any point a refusal. A bulk stream has only one frame before its first
+// chunk: the number of its connection, with a proof.
 #include "cohort/cluster/grpc/handshakes.h"
 
 #include "cohort/core/logging.h"
@@ -71,7 +74,7 @@ void AcceptorHandshake::Answer(const TaskIdentity& mine) {
   {
     MutexLock lock(mu_);
     if (state_ != State::kIdentity) return;
-    stream = stream_.shared_from_this();  // it may end at any time after this block
+    stream = stream_.shared_from_this();  // the stream may end at any time after this block
     mine_.identity = mine;
     mine_.nonce = NewNonce();
     mine_.proof = ProveToken(host_.token(), "accept", theirs_.nonce, mine_.nonce);
@@ -127,7 +130,8 @@ void BulkAcceptor::OnFrame(const grpc::ByteBuffer& buffer) {
   const std::string_view payload = Expect(frame, FrameType::kProof, "a new bulk stream");
   const uint64_t number = WireReader(payload).Fixed64();
   const auto connection = host_.FindAccepted(number);
-  // In no way does the stream end differently for a guess that is nearly right.
+  // An unknown number and a wrong proof must end the stream in the same way, so that nobody can find numbers by
+  // guessing.
   const std::string expected =
       BulkTicket(host_.token(), number, connection == nullptr ? NewNonce() : connection->peer().task);
   CheckProof(std::string(payload), expected, {"a new bulk stream", "", 0, 0, 0, "", ""});

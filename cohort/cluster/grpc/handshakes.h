@@ -1,4 +1,5 @@
-// The users of streams whose handshake is under way, on both sides. Each ends by handing its stream to a connection.
+// The handshakes of new streams, on both sides. Each handshake is the first user of its stream (StreamUser). It ends
+// when it hands the stream over to a connection, or when it fails.
 #pragma once
 
 #include <deque>
@@ -14,26 +15,31 @@ namespace cohort {
 
 class AcceptorHandshake;
 
-// What a handshake needs of its transport.
+// The functions of a transport that its handshakes call. The transport implements it. Thread-safe.
 class HandshakeHost {
  public:
   virtual ~HandshakeHost() = default;
   virtual const std::string& token() const = 0;
-  // Nothing where this side does not know yet who it is; `asker->Answer` is then called once it does.
+  // Returns the identity of this side, or nullopt if it is not known yet. In the second case the transport calls
+  // `asker->Answer` when it is known.
   virtual std::optional<TaskIdentity> IdentityFor(const std::shared_ptr<AcceptorHandshake>& asker) = 0;
-  // A new connection with the number that a peer chose, or with one of its own. Throws UnavailableError after Shutdown.
+  // Returns a new connection. The dialer passes the `number` that the acceptor chose; the acceptor passes nullopt, and
+  // a number is chosen. Throws UnavailableError after Shutdown.
   virtual std::shared_ptr<GrpcConnection> AddConnection(const TaskIdentity& peer, std::optional<uint64_t> number) = 0;
-  // Accepted, not yet closed; null where there is none.
+  // Returns the accepted connection with this number, or nullptr if there is none that is open.
   virtual std::shared_ptr<GrpcConnection> FindAccepted(uint64_t number) = 0;
-  // Opens the bulk stream of a connection that this side has dialed at `address`.
+  // Opens the bulk stream of a connection that this side has dialed at `address`. `ticket` is its first frame; it names
+  // and proves the connection.
   virtual void DialBulk(const std::shared_ptr<GrpcConnection>& connection, const std::string& address,
                         grpc::ByteBuffer ticket) = 0;
+  // Tells the handler that a connection was accepted.
   virtual void Accepted(const std::shared_ptr<GrpcConnection>& connection) = 0;
-  // The handshake on `stream` is over; or, `refused`, is to be within a second.
+  // If `refused` is false: the handshake on `stream` is over. If it is true: the handshake has failed, and the peer
+  // gets a second to read the reason.
   virtual void Settled(ByteStream& stream, bool refused) = 0;
 };
 
-// Frames that wait to be written. Thread-safe.
+// The frames that a handshake has to send. Thread-safe.
 class FrameQueue {
  public:
   void Push(grpc::ByteBuffer frame) COHORT_EXCLUDES(mu_);
@@ -44,25 +50,25 @@ class FrameQueue {
   std::deque<grpc::ByteBuffer> frames_ COHORT_GUARDED_BY(mu_);
 };
 
-// Of a control stream that a peer has opened.
+// The acceptor's handshake on a control stream. The stream owns it.
 class AcceptorHandshake final : public StreamUser, public std::enable_shared_from_this<AcceptorHandshake> {
  public:
   AcceptorHandshake(HandshakeHost& host, ByteStream& stream) : host_(host), stream_(stream) {}
   void OnFrame(const grpc::ByteBuffer& frame) override;
   bool NextFrame(grpc::ByteBuffer* frame) override { return frames_.Pop(frame); }
   void OnEnded(const std::string& why) override;
-  // Who this side is; on any thread, once.
+  // Sends this side's hello. May be called on any thread, once.
   void Answer(const TaskIdentity& mine) COHORT_EXCLUDES(mu_);
 
  private:
   enum class State { kHello, kIdentity, kProof, kOver };
   void OnHello(const grpc::ByteBuffer& frame) COHORT_EXCLUDES(mu_);
   void OnProof(const grpc::ByteBuffer& frame) COHORT_EXCLUDES(mu_);
-  // With the exception that is in flight.
+  // Tells the peer the exception that is being handled.
   void Refuse() COHORT_EXCLUDES(mu_);
 
   HandshakeHost& host_;
-  ByteStream& stream_;  // holds this
+  ByteStream& stream_;  // owns this handshake
   FrameQueue frames_;
   Mutex mu_;
   State state_ COHORT_GUARDED_BY(mu_) = State::kHello;
@@ -70,7 +76,8 @@ class AcceptorHandshake final : public StreamUser, public std::enable_shared_fro
   Hello mine_ COHORT_GUARDED_BY(mu_);
 };
 
-// Of a bulk stream that a peer has opened: its first frame says to which connection it belongs.
+// Handles the first frame of a bulk stream that a peer has opened. The frame says to which connection the stream
+// belongs, and proves it. The stream owns it.
 class BulkAcceptor final : public StreamUser {
  public:
   BulkAcceptor(HandshakeHost& host, ByteStream& stream) : host_(host), stream_(stream) {}
@@ -83,7 +90,7 @@ class BulkAcceptor final : public StreamUser {
   ByteStream& stream_;
 };
 
-// Of a control stream that this side opens.
+// The dialer's handshake on a control stream. The stream owns it; the thread that dials also holds it.
 class DialerHandshake final : public StreamUser {
  public:
   DialerHandshake(HandshakeHost& host, const TaskIdentity& mine, std::string expected_task, std::string address);
@@ -91,10 +98,10 @@ class DialerHandshake final : public StreamUser {
   bool NextFrame(grpc::ByteBuffer* frame) override { return frames_.Pop(frame); }
   void OnEnded(const std::string& why) override;
 
-  // The stream that holds this; before it starts.
+  // Sets the stream that owns this handshake. Must be called before the stream starts.
   void set_stream(ByteStream* stream) { stream_ = stream; }
-  // Waits for the end of the handshake and throws what made it fail; null when `deadline` passed, and no connection
-  // will come of it any more.
+  // Waits until the handshake has ended. Returns the connection, or throws the error that made the handshake fail.
+  // Returns nullptr if `deadline` has passed; then no connection will be made.
   std::shared_ptr<GrpcConnection> Wait(std::chrono::steady_clock::time_point deadline) COHORT_EXCLUDES(mu_);
 
  private:
@@ -105,9 +112,9 @@ class DialerHandshake final : public StreamUser {
   ByteStream* stream_ = nullptr;
   Hello mine_;
   const std::string address_;
-  const std::string whom_;  // for errors
+  const std::string whom_;  // the peer, for error messages
   FrameQueue frames_;
-  std::optional<Hello> theirs_;  // of the reading thread
+  std::optional<Hello> theirs_;  // set by the reading thread
 
   Mutex mu_;
   CondVar over_;

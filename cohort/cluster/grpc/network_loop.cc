@@ -7,17 +7,17 @@
 namespace cohort {
 namespace {
 
-// A completion that takes longer holds the thread up.
+// A thread whose completion takes longer counts as held up.
 constexpr std::chrono::milliseconds kLong{100};
 constexpr std::chrono::milliseconds kLookAround{20};
 constexpr size_t kMostRelief = 3;
 
-// Longer than a small step's message takes to come.
+// Longer than the message of a small step usually takes.
 constexpr std::chrono::microseconds kSpin{60};
-// A yield takes so long when another thread works, not just passes something on.
+// A yield that takes this long shows that another thread does real work.
 constexpr std::chrono::microseconds kYieldedToSomebody{200};
 
-// More threads than one cost wake-ups, so there are few, and one where cores are few.
+// Few threads, because several threads cost wake-ups. One thread if there are few cores.
 int ThreadsForTheCores() { return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 4, 1, 4); }
 
 }  // namespace

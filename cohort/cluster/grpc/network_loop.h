@@ -1,6 +1,7 @@
-// NetworkLoop: the completion queue of one transport and the threads that serve it. All streams of the transport share
-// the queue. gRPC wakes any one polling thread of the process. With several queues it would often wake a thread that
-// must then wake the right one, and each message would cost a second wake-up.
+// NetworkLoop: the gRPC completion queue of one transport, and the threads that serve it. All streams of the transport
+// share the queue. The reason for one queue: gRPC wakes any thread of the process that polls. With several queues this
+// would often be a thread of another queue, which must then wake the right one, and each message would cost a second
+// wake-up.
 #pragma once
 
 #include <grpcpp/server_builder.h>
@@ -15,15 +16,16 @@
 
 namespace cohort {
 
-// The end of an operation. Whoever starts one stays alive until then.
+// An operation of gRPC that will end. It is the tag of the operation in the queue. It must live until Complete was
+// called.
 class Completion {
  public:
   virtual ~Completion() = default;
-  // On a thread of the loop. `ok`: whether the operation did what it should.
+  // Called on a thread of the loop when the operation has ended. `ok` is false if it has failed.
   virtual void Complete(bool ok) = 0;
 
-  // The tag of an operation that starts now. What the starting thread has written is there for the one that completes:
-  // gRPC sees to that, but where ThreadSanitizer cannot see it.
+  // Returns the tag for an operation that starts now. Everything that the starting thread has written is visible to the
+  // thread that calls Complete. gRPC guarantees that already, but ThreadSanitizer cannot see it.
   void* Starts() {
     started_.store(true, std::memory_order_release);
     return this;
@@ -37,20 +39,23 @@ class Completion {
   std::atomic<bool> started_{false};
 };
 
+// Serves one completion queue with a few threads. The transport owns it. Stop ends the threads.
 class NetworkLoop {
  public:
-  // `queue` may serve a server; tags in it are Completions. `threads`: 0 for as many as suit the cores.
+  // `queue` may also serve a server. All tags in it must be Completions. If `threads` is 0, the number depends on the
+  // number of cores.
   NetworkLoop(std::unique_ptr<grpc::ServerCompletionQueue> queue, int threads);
-  // Stops.
+  // Calls Stop.
   ~NetworkLoop() { Stop(); }
 
   grpc::ServerCompletionQueue* queue() const { return queue_.get(); }
-  // Requires: no operation will be started and AddThreadIfAllBusy will not be called any more. Waits until all
-  // operations have completed, and joins the threads.
+  // Waits until all operations have completed, and joins the threads. Requires: no operation will start, and
+  // AddThreadIfAllBusy will not be called any more.
   void Stop();
-  // Call this regularly, always from the same thread. If all threads have been busy in handlers for over 100 ms, starts
-  // an extra thread (at most 3) until one of them is free, so that heartbeats leave and arrive. Returns true if all
-  // extra threads are busy too: then this side reads nothing.
+  // The transport must call this regularly, always from the same thread. If all threads have been busy in handlers for
+  // more than 100 ms, it starts an extra thread (at most 3), which runs until one of them is free. So heartbeats can
+  // still be sent and received. Returns true if all extra threads are busy too; then this process reads nothing at
+  // present.
   bool AddThreadIfAllBusy();
 
  private:
@@ -58,20 +63,20 @@ class NetworkLoop {
   struct Worker {
     void Serve(void* tag, bool ok);
     bool HeldUp() const;
-    std::atomic<Clock::rep> busy_since{0};  // of the steady clock; 0: it waits
+    std::atomic<Clock::rep> busy_since{0};  // a time of the steady clock; 0: the thread waits for work
     std::atomic<bool> ended{false};
     std::thread thread;
   };
   void Start(Worker& worker, bool relief);
   void Run(Worker& worker);
-  // Waits for the next completion, in the way that `policy` proposes. False after the shutdown.
+  // Waits for the next completion. Spins first if `policy` says so. Returns false after the queue's shutdown.
   bool Next(SpinPolicy& policy, void** tag, bool* ok);
   void RunAsRelief(Worker& worker);
   bool AllHeldUp() const;
 
   const std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<std::unique_ptr<Worker>> relief_;  // of the thread that calls AddThreadIfAllBusy
+  std::vector<std::unique_ptr<Worker>> relief_;  // the extra threads; only for the thread that calls AddThreadIfAllBusy
   bool stopped_ = false;
 };
 

@@ -1,16 +1,16 @@
-// SpinPolicy: whether a thread that waits for the network should look again and again for a while before it sleeps.
-// To be woken costs 25-50 us, a small step's messages come sooner than that; but what a spinning thread burns is lost
-// to others.
+// SpinPolicy: decides whether a thread that waits for the network spins for a while before it sleeps. To wake a
+// sleeping thread takes 25-50 us, and the messages of a small step often come sooner. But a thread that spins takes
+// time from other threads.
 #pragma once
 
 #include <algorithm>
 
 namespace cohort {
 
-// Of one thread. One wait in so many spins: each one while that pays, ever fewer while it does not.
+// For one thread. Every wait spins as long as spinning succeeds. Each failure makes spinning rarer.
 class SpinPolicy {
  public:
-  // Whether this wait spins. One of the three below follows where it does.
+  // Returns whether this wait should spin. If so, the caller then calls Hit, Miss or Crowded.
   bool ShouldSpin() {
     if (skipped_ < skip_) {
       ++skipped_;
@@ -19,18 +19,18 @@ class SpinPolicy {
     skipped_ = 0;
     return true;
   }
-  // What was waited for came meanwhile.
+  // The event came while the thread was spinning.
   void Hit() { skip_ = 0; }
-  // It did not.
+  // The event did not come.
   void Miss() { skip_ = std::min(2 * skip_ + 1, kMostSkipped); }
-  // Somebody else wanted the core.
+  // Another thread needed the core.
   void Crowded() { skip_ = kMostSkipped; }
 
   static constexpr int kMostSkipped = 127;
 
  private:
-  int skip_ = 0;     // waits without spinning between two with
-  int skipped_ = 0;  // since the last one with
+  int skip_ = 0;     // number of waits without spinning between two waits with spinning
+  int skipped_ = 0;  // waits without spinning since the last one with spinning
 };
 
 }  // namespace cohort

@@ -1,3 +1,6 @@
+// A stream reads one frame after another. It writes while a thread has the right to write (writing_): that thread, and
+// then the completion of each write, asks the user for the next frame. The stream ends when reading has failed and no
+// write is in progress. Then Finish is called, and the user is told.
 #include "cohort/cluster/grpc/stream.h"
 
 #include <vector>
@@ -5,6 +8,12 @@
 #include "cohort/core/error.h"
 
 namespace cohort {
+namespace {
+
+// A shutdown waits at most so long for connections that are being made and that nothing needs any more.
+constexpr std::chrono::seconds kSettleTime{1};
+
+}  // namespace
 
 uint64_t LiveStreams::Add(const std::shared_ptr<ByteStream>& stream) {
   MutexLock lock(mu_);
@@ -22,6 +31,7 @@ void LiveStreams::CancelAll() {
   std::vector<std::shared_ptr<ByteStream>> alive;
   {
     MutexLock lock(mu_);
+    ending_ = true;
     for (const auto& [key, stream] : streams_) alive.push_back(stream.lock());
   }
   for (const auto& stream : alive) {
@@ -29,9 +39,14 @@ void LiveStreams::CancelAll() {
   }
 }
 
+bool LiveStreams::ending() const {
+  MutexLock lock(mu_);
+  return ending_;
+}
+
 void LiveStreams::WaitForNone() {
   MutexLock lock(mu_);
-  while (!streams_.empty()) none_.Wait(mu_);  // ends: whoever waits has cancelled all there is
+  while (!streams_.empty()) none_.Wait(mu_);  // ends: the caller has cancelled all streams
 }
 
 void ByteStream::SetUser(std::shared_ptr<StreamUser> user) {
@@ -99,7 +114,7 @@ bool ByteStream::EndWrite(bool may_go_on) {
 }
 
 void ByteStream::OnWritten(bool ok) {
-  // After a write that failed the reading side sees the end too, and says why.
+  // If a write has failed, the reading side sees the end too and knows the reason.
   ok ? WriteNext() : static_cast<void>(EndWrite(false));
 }
 
@@ -112,7 +127,7 @@ void ByteStream::OnRead(bool ok) {
       return BeginReading();
     } catch (...) {
       why_ = Status::FromCurrentException().ToString();
-      const auto alive = shared_from_this();  // once it may be over, the writing thread may end it
+      const auto alive = shared_from_this();  // from now on the writing thread may end the stream
       StopReading();
       {
         MutexLock lock(mu_);
@@ -127,8 +142,8 @@ void ByteStream::OnRead(bool ok) {
     over_ = true;
     if (!writing_) return StartFinish(&finished_);
   }
-  // The write that is under way has to end. A call that failed before it was answered fails its writes itself, and to
-  // cancel it would hide its reason.
+  // A write that is in progress must end. If the call failed before the peer answered, the write fails by itself, and
+  // Cancel would hide the reason.
   if (heard_) Cancel();
 }
 
@@ -136,16 +151,35 @@ void ByteStream::OnFinished(bool) {
   if (why_.empty()) why_ = FinishReason();
   user_.load(std::memory_order_acquire)->OnEnded(why_);
   for (auto& user : users_) user.reset();
+  if (!StartSettling(&settled_)) Release();
+}
+
+void ByteStream::OnSettled(bool ok) {
+  if (!ok && !live_.ending() && StartSettling(&settled_)) return;
+  Release();
+}
+
+void ByteStream::Release() {
   LiveStreams& live = live_;
   const uint64_t key = key_;
-  std::shared_ptr<ByteStream>(std::move(self_)).reset();  // this may be gone now
+  std::shared_ptr<ByteStream>(std::move(self_)).reset();  // this object may be deleted now
   live.Remove(key);
 }
 
 void ClientByteStream::Start(const char* method, grpc::CompletionQueue* queue) {
+  queue_ = queue;
   call_ = stub_.PrepareCall(&context_, method, queue);
   Begin(false);
   call_->StartCall(opening()->Starts());
+}
+
+// gRPC 1.51 never closes the socket of a connection that comes about after its channel was destroyed. So a channel
+// stays until its attempt to connect has succeeded or failed.
+bool ClientByteStream::StartSettling(Completion* done) {
+  if (channel_->GetState(false) != GRPC_CHANNEL_CONNECTING) return false;
+  channel_->NotifyOnStateChange(GRPC_CHANNEL_CONNECTING, std::chrono::system_clock::now() + kSettleTime, queue_,
+                                done->Starts());
+  return true;
 }
 
 }  // namespace cohort

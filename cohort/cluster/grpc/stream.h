@@ -1,4 +1,5 @@
-// ByteStream: one bidirectional gRPC stream of raw frames, the same from the dialer's and from the acceptor's side.
+// ByteStream: one gRPC stream of frames in both directions. It is the same on the dialer's side and on the acceptor's
+// side.
 #pragma once
 
 #include <grpcpp/generic/async_generic_service.h>
@@ -14,65 +15,77 @@
 
 namespace cohort {
 
-// Who takes a stream's frames and gives it frames to send. OnFrame and OnEnded are called on the network's threads, one
-// call at a time; NextFrame on any thread, one call at a time.
+// Handles the frames that a stream receives and provides the frames that it sends. A stream has one user at a time:
+// first a handshake, and then a connection. OnFrame and OnEnded are called on network threads, one call at a time.
+// NextFrame is called on any thread, one call at a time.
 class StreamUser {
  public:
   virtual ~StreamUser() = default;
-  // What it throws ends the stream: an accepted one after the frames that NextFrame still gives, a dialed one at once.
+  // If it throws, the stream ends: a dialed stream at once, an accepted stream after the frames that NextFrame still
+  // provides.
   virtual void OnFrame(const grpc::ByteBuffer& frame) = 0;
-  // Fills `frame` with the next to be written; false where there is none. Must not throw.
+  // Sets `frame` to the next frame to send. Returns false if there is none. Must not throw.
   virtual bool NextFrame(grpc::ByteBuffer* frame) = 0;
-  // The last call: both directions are over. `why`: what ended it, "" where that is not known.
+  // The stream has ended in both directions. This is the last call. `why` is the reason, or "" if it is not known.
   virtual void OnEnded(const std::string& why) = 0;
 };
 
 class ByteStream;
 
-// The streams of a transport that have not ended, so that a shutdown can cancel them and wait until none is left.
+// The streams of a transport that have not ended. At its shutdown the transport cancels them and waits until there are
+// none. Thread-safe.
 class LiveStreams {
  public:
-  // Returns the key to remove it by.
+  // Returns the key for Remove.
   uint64_t Add(const std::shared_ptr<ByteStream>& stream) COHORT_EXCLUDES(mu_);
   void Remove(uint64_t key) COHORT_EXCLUDES(mu_);
   void CancelAll() COHORT_EXCLUDES(mu_);
+  // Returns true after CancelAll.
+  bool ending() const COHORT_EXCLUDES(mu_);
   void WaitForNone() COHORT_EXCLUDES(mu_);
 
  private:
-  Mutex mu_;
+  mutable Mutex mu_;
   CondVar none_;
+  bool ending_ COHORT_GUARDED_BY(mu_) = false;
   uint64_t next_key_ COHORT_GUARDED_BY(mu_) = 1;
   std::map<uint64_t, std::weak_ptr<ByteStream>> streams_ COHORT_GUARDED_BY(mu_);
 };
 
-// Reads all the time; writes when pumped, one frame at a time. Keeps itself alive until it has ended. Thread-safe.
+// One stream. It reads all the time. It writes one frame at a time, after a call of Pump. It keeps itself alive until
+// it has ended. Thread-safe.
 class ByteStream : public std::enable_shared_from_this<ByteStream> {
  public:
   virtual ~ByteStream() = default;
-  // From now on `user` gets and gives the frames; held until the stream ends. At most twice: by whoever starts the
-  // stream, then in OnFrame by the first user.
+  // Makes `user` the user of the stream, which holds it until its end. May be called twice: before the stream starts,
+  // and in OnFrame of the first user.
   void SetUser(std::shared_ptr<StreamUser> user);
-  // Asks the user for frames and writes until there are none; where a write is under way, after it.
+  // Asks the user for frames and writes them until there are no more. If a write is in progress, does so after it.
   void Pump() COHORT_EXCLUDES(mu_);
-  // Ends the stream, at once and from both sides.
+  // Ends the stream at once, in both directions.
   virtual void Cancel() = 0;
 
  protected:
-  // `live` outlives the stream.
+  // `live` must live longer than the stream.
   explicit ByteStream(LiveStreams& live) : live_(live) {}
-  // Starts the stream. If `opened` is false, nothing is read or written before `opening()` completes: gRPC 1.51 loses a
-  // read that is started together with a call that is then cancelled.
+  // Starts the stream. If `opened` is false, nothing is read or written before `opening()` completes. The reason: gRPC
+  // 1.51 loses a read that is started together with a call that is then cancelled.
   void Begin(bool opened) COHORT_EXCLUDES(mu_);
+  // Returns the completion of the operation that opens the stream.
   Completion* opening() { return &opened_; }
 
+  // The next three start one operation of gRPC, which calls `done` at its end. StartFinish is called when all reads
+  // and writes have ended.
   virtual void StartRead(grpc::ByteBuffer* frame, Completion* done) = 0;
   virtual void StartWrite(const grpc::ByteBuffer& frame, Completion* done) = 0;
-  // After all reads and writes.
   virtual void StartFinish(Completion* done) = 0;
-  // The user wants to read no more; what it has to say may still be written.
+  // The user does not want to read more. Frames that it still has may be written.
   virtual void StopReading() {}
-  // After Finish.
+  // Returns why the stream has ended, or "". Called after the operation of StartFinish has ended.
   virtual std::string FinishReason() const { return ""; }
+  // Called after OnEnded. Returns true if the stream must not be destroyed yet, because its channel is still
+  // connecting. `done` then completes when the channel's state has changed, or after at most a second.
+  virtual bool StartSettling(Completion* done) { return false; }
 
  private:
   template <void (ByteStream::*kThen)(bool)>
@@ -87,37 +100,42 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   void OnRead(bool ok);
   void OnWritten(bool ok);
   void OnFinished(bool ok);
+  void OnSettled(bool ok);
+  // Releases the reference of the stream to itself. The stream may be destroyed when this returns.
+  void Release();
   void WriteNext() COHORT_EXCLUDES(mu_);
-  // Gives up the right to write; false where it was pumped meanwhile and there is more to ask for.
+  // Ends the right of the calling thread to write. Returns false if Pump was called in the meantime, so there may be
+  // more frames to ask for.
   bool EndWrite(bool may_go_on) COHORT_EXCLUDES(mu_);
 
   LiveStreams& live_;
-  uint64_t key_ = 0;  // in live_
-  std::shared_ptr<ByteStream> self_;
-  std::shared_ptr<StreamUser> users_[2];
-  std::atomic<StreamUser*> user_{nullptr};
+  uint64_t key_ = 0;                        // the key in live_
+  std::shared_ptr<ByteStream> self_;        // until the stream has ended
+  std::shared_ptr<StreamUser> users_[2];    // all users that there were
+  std::atomic<StreamUser*> user_{nullptr};  // the present one
   grpc::ByteBuffer received_;
-  std::string why_;     // of the reading thread
-  bool heard_ = false;  // a frame, by the reading thread
+  std::string why_;     // only for the reading thread
+  bool heard_ = false;  // a frame has come; only for the reading thread
   Then<&ByteStream::OnOpened> opened_{this};
   Then<&ByteStream::OnRead> read_{this};
   Then<&ByteStream::OnWritten> written_{this};
   Then<&ByteStream::OnFinished> finished_{this};
+  Then<&ByteStream::OnSettled> settled_{this};
 
   Mutex mu_;
-  bool writing_ COHORT_GUARDED_BY(mu_) = true;  // somebody asks for frames and writes them, or it is yet to be opened
-  bool again_ COHORT_GUARDED_BY(mu_) = false;   // pumped meanwhile
-  bool last_ COHORT_GUARDED_BY(mu_) = false;    // once there are no more frames to write, it is over
-  bool over_ COHORT_GUARDED_BY(mu_) = false;    // nothing can be read any more; no writing starts
+  bool writing_ COHORT_GUARDED_BY(mu_) = true;  // a thread writes, or the stream is not open yet
+  bool again_ COHORT_GUARDED_BY(mu_) = false;   // Pump was called in the meantime
+  bool last_ COHORT_GUARDED_BY(mu_) = false;    // the stream ends when there are no more frames to write
+  bool over_ COHORT_GUARDED_BY(mu_) = false;    // nothing can be read any more, and no write starts
 };
 
-// Of a call that a server's queue has accepted.
+// The acceptor's side: the stream of a call that the server's queue has accepted.
 class ServerByteStream final : public ByteStream {
  public:
   using Call = grpc::GenericServerAsyncReaderWriter;
   ServerByteStream(LiveStreams& live, std::unique_ptr<grpc::GenericServerContext> context, std::unique_ptr<Call> call)
       : ByteStream(live), context_(std::move(context)), call_(std::move(call)) {}
-  // After SetUser.
+  // Requires: SetUser was called.
   void Start() { Begin(true); }
   void Cancel() override { context_->TryCancel(); }
 
@@ -130,10 +148,12 @@ class ServerByteStream final : public ByteStream {
   const std::unique_ptr<Call> call_;
 };
 
+// The dialer's side: the stream of a call that this process has made.
 class ClientByteStream final : public ByteStream {
  public:
-  ClientByteStream(LiveStreams& live, std::shared_ptr<grpc::Channel> channel) : ByteStream(live), stub_(channel) {}
-  // After SetUser.
+  ClientByteStream(LiveStreams& live, std::shared_ptr<grpc::Channel> channel)
+      : ByteStream(live), channel_(std::move(channel)), stub_(channel_) {}
+  // Requires: SetUser was called.
   void Start(const char* method, grpc::CompletionQueue* queue);
   void Cancel() override { context_.TryCancel(); }
 
@@ -143,8 +163,11 @@ class ClientByteStream final : public ByteStream {
   void StartFinish(Completion* done) override { call_->Finish(&status_, done->Starts()); }
   void StopReading() override { Cancel(); }
   std::string FinishReason() const override { return status_.error_message(); }
+  bool StartSettling(Completion* done) override;
 
-  grpc::GenericStub stub_;  // keeps the channel
+  const std::shared_ptr<grpc::Channel> channel_;
+  grpc::GenericStub stub_;
+  grpc::CompletionQueue* queue_ = nullptr;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
   grpc::Status status_;

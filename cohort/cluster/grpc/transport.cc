@@ -1,4 +1,6 @@
-// The transport over gRPC: two methods whose messages are raw frames, served and dialed on one completion queue.
+// The transport over gRPC. A connection has two gRPC streams, for the methods Control and Bulk, whose messages are
+// frames. One completion queue serves all streams. A stream begins with a handshake, which has a deadline, and then
+// belongs to a connection. A watching thread sends heartbeats and finds silent peers.
 #include <grpc/grpc.h>
 #include <grpcpp/grpcpp.h>
 #include <malloc.h>

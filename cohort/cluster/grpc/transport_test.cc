@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <random>
 
 #include "cohort/cluster/grpc/bulk.h"
@@ -116,6 +118,8 @@ class SilentListener {
   }
   ~SilentListener() { close(fd_); }
   const std::string& address() const { return address_; }
+  // Waits for the next connection and returns its descriptor.
+  int Accept() const { return accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC); }
 
  private:
   int fd_;
@@ -172,6 +176,24 @@ std::string RandomBytes(std::mt19937_64& random, size_t size) {
 }
 
 const std::string kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const std::string kSettings("\0\0\0\x04\0\0\0\0\0", 9);
+
+// The listener answers only after the dial has ended. A dialer that forgot its attempt would keep the socket open.
+TEST_F(GrpcTransportTest, AConnectionThatComesTooLateIsClosed) {
+  const SilentListener listener;
+  const auto worker = MakeWorker();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+  EXPECT_THAT(ErrorOf([&] { worker->Dial(listener.address(), kPs, deadline); }), HasSubstr("DeadlineExceeded"));
+  const int fd = listener.Accept();
+  const timeval limit{20, 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+  EXPECT_EQ(send(fd, kSettings.data(), kSettings.size(), MSG_NOSIGNAL), static_cast<ssize_t>(kSettings.size()));
+  char sink[4096];
+  ssize_t got = 1;
+  while (got > 0) got = recv(fd, sink, sizeof(sink), 0);
+  EXPECT_EQ(got, 0) << "the dialer did not close the socket within 20 s: " << std::strerror(errno);
+  close(fd);
+}
 
 TEST_F(GrpcTransportTest, GarbageOnThePortHarmsNobody) {
   std::mt19937_64 random(1);
@@ -185,11 +207,10 @@ TEST_F(GrpcTransportTest, GarbageOnThePortHarmsNobody) {
   SendRaw(port_, std::string(1 << 20, '\0'), true);
   SendRaw(port_, kPreface.substr(0, 10), false);
   SendRaw(port_, kPreface, false);
-  const std::string settings("\0\0\0\x04\0\0\0\0\0", 9);
   for (int i = 0; i < 60; ++i) {
     SendRaw(port_, RandomBytes(random, 1 + random() % 2000), false);
     SendRaw(port_, kPreface + RandomBytes(random, 1 + random() % 2000), false);
-    SendRaw(port_, kPreface + settings + RandomBytes(random, 1 + random() % 2000), false);
+    SendRaw(port_, kPreface + kSettings + RandomBytes(random, 1 + random() % 2000), false);
   }
   before->Send({1, "alive", {}});
   EXPECT_EQ(at_ps_.Messages(1)[0].header, "alive");

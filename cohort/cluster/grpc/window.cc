@@ -16,7 +16,7 @@
 namespace cohort {
 namespace {
 
-constexpr size_t kWindowBegin = 64;  // after the word, on a cache line of its own
+constexpr size_t kWindowBegin = 64;  // after the random word, on a cache line of its own
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr uint64_t kLargestWindow = uint64_t{1} << 30;
 
@@ -66,7 +66,7 @@ std::unique_ptr<SendWindow> SendWindow::Make(size_t bytes) {
   const size_t size = kWindowBegin + bytes;
   Descriptor fd(memfd_create("cohort-window", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (fd.get() < 0 || ftruncate(fd.get(), static_cast<off_t>(size)) != 0) return nullptr;
-  // Neither side can make the other touch memory that is not there.
+  // The seals prevent that either side makes the memory smaller while the other side uses it.
   if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return nullptr;
   Mapping memory = Map(fd.get(), size);
   if (memory.data() == nullptr) return nullptr;
@@ -97,7 +97,7 @@ std::optional<SendWindow::Room> SendWindow::Reserve(size_t size) {
     begin = reserved_.back().end;
     if (begin <= oldest) {
       end = oldest;
-    } else if (all - begin < size) {  // begins again from the front
+    } else if (all - begin < size) {  // begin again at the front
       begin = 0;
       end = oldest;
     }
@@ -125,7 +125,7 @@ std::unique_ptr<ReceiveWindow> ReceiveWindow::Open(std::string_view offer) {
   const std::string path = StrCat("/proc/", pid, "/fd/", number);
   const Descriptor fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (fd.get() < 0) return nullptr;
-  // Only memory has seals. Where pids do not mean the same to both sides it is perhaps another one's.
+  // Only memory files have seals. If the two processes do not share their pids, this may be a file of another process.
   const int seals = fcntl(fd.get(), F_GET_SEALS);
   struct stat status {};
   if (seals < 0 || (seals & kSeals) != kSeals || fstat(fd.get(), &status) != 0) return nullptr;

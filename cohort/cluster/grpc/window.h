@@ -1,5 +1,6 @@
-// Window: memory that two processes of one host share. A large message goes through it from one to the other in two
-// copies, where a socket takes four and many system calls; what tells that bytes are there still travels by gRPC.
+// Windows: memory that two processes of one host share. A large message is copied into the window by the sender and out
+// of it by the receiver. Through a socket there would be four copies and many system calls. gRPC still carries the
+// small frames that say which bytes are in the window.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +13,15 @@
 
 namespace cohort {
 
-// The size for one direction. With 4 MiB, all-reduce of 100 MB was a third slower when there were more processes than
+// The size for one direction. With 4 MiB, an all-reduce of 100 MB took a third longer if there were more processes than
 // cores.
 inline constexpr size_t kWindowBytes = 8 << 20;
 
-// A part of this process's address space.
+// A mapped part of this process's address space. The destructor unmaps it. It can be moved and not copied.
 class Mapping {
  public:
   Mapping() = default;
-  // Takes over what mmap has given.
+  // Takes over memory that mmap has returned.
   Mapping(void* data, size_t size) : data_(static_cast<char*>(data)), size_(size) {}
   Mapping(Mapping&& other) noexcept;
   Mapping& operator=(Mapping&& other) noexcept;
@@ -33,28 +34,30 @@ class Mapping {
   size_t size_ = 0;
 };
 
-// The side that writes. Bytes lie in it as in a ring: each reservation in one piece, given back in order. Not
-// thread-safe.
+// The sender's side of a window. It divides the memory into pieces, as in a ring. Each piece is contiguous. The
+// receiver gives pieces back in the order in which they were reserved. A GrpcConnection owns it. Not thread-safe.
 class SendWindow {
  public:
-  // Null where the system has no such memory to give. `bytes`: at least one; taken page by page as they are first
-  // written.
+  // Returns nullptr if the system cannot provide such memory. `bytes` must be at least 1. The system allocates each
+  // page when it is first written.
   static std::unique_ptr<SendWindow> Make(size_t bytes = kWindowBytes);
   ~SendWindow();
 
-  // What the peer needs to open it; docs/formats.md has the layout. Until CloseOffer.
+  // Returns what the peer needs to open the window; docs/formats.md has the layout. It is valid until CloseOffer.
   std::string Offer() const;
-  // The peer has opened it or never will.
+  // Must be called when the peer has opened the window, or has answered that it cannot.
   void CloseOffer();
 
+  // A piece of the window into which the caller may write.
   struct Room {
     char* data;
-    size_t offset;  // of `data` in the window
+    size_t offset;  // offset of `data` in the window
     size_t size;
   };
-  // Nothing where `size` bytes (from 1) are not free in one piece: after GiveBack there may be.
+  // Returns a piece of `size` bytes. Returns nullopt if no such piece is free; one may be free after GiveBack.
+  // Requires: `size` is at least 1.
   std::optional<Room> Reserve(size_t size);
-  // The peer has taken the `count` oldest reservations out. Throws DataLossError where there are fewer.
+  // Frees the `count` oldest pieces, which the peer has read. Throws DataLossError if there are fewer.
   void GiveBack(uint64_t count);
 
  private:
@@ -65,18 +68,19 @@ class SendWindow {
     size_t end;
   };
   int fd_;
-  const Mapping memory_;  // a word that proves to the peer that it has the right one, then the window
+  const Mapping memory_;  // a random word, which proves to the peer that it is the right memory, and then the window
   const uint64_t word_;
   std::deque<Reserved> reserved_;
 };
 
-// The side that reads.
+// The receiver's side of a window. A GrpcConnection owns it. It never changes.
 class ReceiveWindow {
  public:
-  // What a peer of this host has offered; null where it cannot be opened: the peer is of another user or in another
-  // container, or the memory is not what the offer says. Throws DataLossError for bytes that are no offer.
+  // Opens the window that a peer of this host has offered. Returns nullptr if that is not possible: the peer belongs to
+  // another user or is in another container, or the memory is not what the offer says. Throws DataLossError if the
+  // bytes are not an offer.
   static std::unique_ptr<ReceiveWindow> Open(std::string_view offer);
-  // Throws DataLossError for a place outside.
+  // Returns a view of bytes in the window. Throws DataLossError if they lie outside of it.
   std::string_view At(uint64_t offset, uint64_t size) const;
   size_t size() const;
 

@@ -1,5 +1,6 @@
-// The transport inside one process: connections are pairs of objects, messages are handed over by reference. Each
-// transport has one thread, which makes all calls to its handler.
+// The transport inside one process. A connection is a pair of objects, one for each side, and messages are passed by
+// reference. Each transport has a Site with one thread, which makes all calls of its handler. The Switchboard is the
+// table of addresses: it knows which site listens where.
 #include "cohort/cluster/transport.h"
 
 #include <atomic>
@@ -23,7 +24,8 @@ using Clock = std::chrono::steady_clock;
 
 class InProcessConnection;
 
-// One transport's thread and connections; outlives the transport for those who still point at it.
+// The thread and the connections of one transport. It may live longer than the transport, because connections point to
+// it.
 class Site : public std::enable_shared_from_this<Site> {
  public:
   using Call = std::function<void(TransportHandler&)>;
@@ -33,9 +35,10 @@ class Site : public std::enable_shared_from_this<Site> {
   void Start() {
     thread_ = std::thread([self = shared_from_this()] { self->Run(); });
   }
-  // Runs `call` after those posted before; drops it once stopped.
+  // Runs `call` on the thread, after all calls that were posted before. Ignores it after the stop.
   void Post(Call call) COHORT_EXCLUDES(mu_);
-  // A new connection, and the first call for it (none: null). Throws UnavailableError where this side ends.
+  // Adds a connection. `first` is the first call for it; null if there is none. Throws UnavailableError if this side is
+  // stopping.
   void Add(const std::shared_ptr<InProcessConnection>& connection, Call first) COHORT_EXCLUDES(mu_);
   void Remove(const std::shared_ptr<InProcessConnection>& connection) COHORT_EXCLUDES(mu_);
   void Stop(const std::string& why) COHORT_EXCLUDES(mu_);
@@ -59,7 +62,7 @@ class InProcessConnection final : public Connection, public std::enable_shared_f
  public:
   InProcessConnection(std::shared_ptr<Site> site, TaskIdentity peer) : site_(std::move(site)), peer_(std::move(peer)) {}
 
-  // Makes two sides each other's; before either is used.
+  // Connects two sides with each other. Must be called before either is used.
   static void Join(const std::shared_ptr<InProcessConnection>& a, const std::shared_ptr<InProcessConnection>& b) {
     a->other_ = b;
     b->other_ = a;
@@ -67,7 +70,7 @@ class InProcessConnection final : public Connection, public std::enable_shared_f
 
   const TaskIdentity& peer() const override { return peer_; }
   bool closed() const override { return closed_.load(std::memory_order_acquire); }
-  // A peer in the same process is never stopped alone.
+  // A peer in the same process cannot be silent.
   std::chrono::milliseconds silent_for() const override { return std::chrono::milliseconds(0); }
 
   void Send(Message message) override {
@@ -85,7 +88,7 @@ class InProcessConnection final : public Connection, public std::enable_shared_f
     });
   }
 
-  // All messages of a connection are handled in the order of Send here.
+  // In this transport all messages of a connection are handled in the order of Send.
   void SendAfterAll(Message message) override {
     CheckIsSmall(message);
     Send(std::move(message));
@@ -103,7 +106,8 @@ class InProcessConnection final : public Connection, public std::enable_shared_f
   void Deliver(TransportHandler& handler, std::vector<Message> messages) {
     try {
       for (Message& message : messages) {
-        // Senders look at closed_ before they post: what is posted after the end was under way at the end.
+        // Senders check closed_ before they post. So a message that is posted after the end was already being sent
+        // then.
         if (over_ || closed_here_.load(std::memory_order_acquire)) return;
         handler.OnMessage(shared_from_this(), std::move(message));
       }
@@ -124,8 +128,8 @@ class InProcessConnection final : public Connection, public std::enable_shared_f
   const TaskIdentity peer_;
   std::weak_ptr<InProcessConnection> other_;
   std::atomic<bool> closed_{false};
-  std::atomic<bool> closed_here_{false};  // by this side, which wants no more messages
-  bool over_ = false;                     // OnClosed was called; of the site's thread
+  std::atomic<bool> closed_here_{false};  // this side has closed it and wants no more messages
+  bool over_ = false;                     // OnClosed was called; only for the site's thread
 };
 
 void Site::Post(Call call) {
@@ -156,7 +160,7 @@ void Site::Run() {
     Call call;
     {
       MutexLock lock(mu_);
-      while (calls_.empty() && !stopped_) changed_.Wait(mu_);  // Stop ends it
+      while (calls_.empty() && !stopped_) changed_.Wait(mu_);  // ends with Stop
       if (calls_.empty()) return;
       call = std::move(calls_.front());
       calls_.pop_front();
@@ -176,14 +180,14 @@ void Site::Stop(const std::string& why) {
   for (const auto& connection : connections) connection->Close(Status(Code::kCancelled, why));
   {
     MutexLock lock(mu_);
-    while (!connections_.empty()) changed_.Wait(mu_);  // ends: their OnClosed are posted
+    while (!connections_.empty()) changed_.Wait(mu_);  // ends: the calls of OnClosed are posted
     stopped_ = true;
     changed_.NotifyAll();
   }
   thread_.join();
 }
 
-// Who listens at which address of this process, and who waits for an answer.
+// The table of addresses in this process: which site listens where, and which callers wait for an answer.
 class Switchboard {
  public:
   struct Party {
@@ -196,13 +200,13 @@ class Switchboard {
     return *switchboard;
   }
 
-  // The bound port. Throws UnavailableError where another listens there.
+  // Returns the port. Throws UnavailableError if another site listens there.
   int Listen(const HostPort& address, const std::shared_ptr<Site>& site) COHORT_EXCLUDES(mu_);
   void SetIdentity(const Site& site, const TaskIdentity& identity) COHORT_EXCLUDES(mu_);
-  // Nothing where there is none yet.
+  // Returns nullopt if the site has no identity yet.
   std::optional<TaskIdentity> IdentityOf(const Site& site) COHORT_EXCLUDES(mu_);
-  // Waits until whoever listens at `address` has an identity. Throws UnavailableError where nobody listens or `caller`
-  // has left; nothing at `deadline`.
+  // Waits until the site that listens at `address` has an identity. Returns nullopt if `deadline` passes first. Throws
+  // UnavailableError if no site listens there, or if `caller` has left.
   std::optional<Party> Call(const HostPort& address, const Site& caller, Clock::time_point deadline)
       COHORT_EXCLUDES(mu_);
   void Enter(const Site& site) COHORT_EXCLUDES(mu_);
@@ -214,7 +218,7 @@ class Switchboard {
     return {address.host == "localhost" ? "127.0.0.1" : address.host, port};
   }
 
-  // One that nobody listens on.
+  // Returns a port on which no site listens.
   int FreePort(const HostPort& address) COHORT_REQUIRES(mu_);
 
   static constexpr int kFirstFreePort = 49152;
@@ -229,7 +233,7 @@ class Switchboard {
 
 int Switchboard::FreePort(const HostPort& address) {
   for (int tried = kFirstFreePort; tried <= kLastPort; ++tried) {
-    last_port_ = last_port_ < kLastPort ? last_port_ + 1 : kFirstFreePort;  // a port rests before it comes again
+    last_port_ = last_port_ < kLastPort ? last_port_ + 1 : kFirstFreePort;  // a port is not used again at once
     if (listeners_.count(KeyOf(address, last_port_)) == 0) return last_port_;
   }
   throw UnavailableError(StrCat("[transport] no free port on ", address.host, " of this process"));

@@ -80,7 +80,7 @@ void LeaseTable::RunExpiry() {
         }
       }
       if (ended.empty() && next == Clock::time_point::max()) {
-        changed_.Wait(mu_);  // for a client that goes, or Stop
+        changed_.Wait(mu_);  // until a client is gone, or Stop
       } else if (ended.empty()) {
         changed_.WaitUntil(mu_, next);
       }

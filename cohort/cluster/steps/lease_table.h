@@ -1,4 +1,4 @@
-// LeaseTable: which client has which sessions open on this task.
+// LeaseTable: which client has which sessions on this task.
 #pragma once
 
 #include <chrono>
@@ -15,34 +15,36 @@
 
 namespace cohort {
 
-// A session's plans and step state on a task live as long as its lease. A lease belongs to a client, not to a
-// connection: it ends when the client closes the session, or when the client's last connection has closed and the
-// client has not connected again within the reconnect limit. Owned by the StepService. Thread-safe.
+// The leases of sessions. A session's plans and its state on this task exist as long as its lease. A lease belongs to a
+// client, not to a connection. It ends if the client closes the session. It also ends if the client's last connection
+// has closed and the client does not connect again within the reconnect limit. The StepService owns the table.
+// Thread-safe.
 class LeaseTable {
  public:
-  // `on_ended` is called once for each lease that ends, on the thread that ends it or on the table's own. It may do
-  // quick work only. The lease is there until Erase. `on_count` is called under the table's lock with the number of
-  // leases that are there, if it changes; it must not call the table. Zero limit: a lease ends at once with its
-  // client's last connection.
+  // `on_ended` is called once for each lease that ends, on the thread that ends it or on the table's own thread. It
+  // must be quick. The lease stays in the table until Erase. `on_count` is called under the table's lock when the
+  // number of leases has changed; it must not call the table. If the reconnect limit is zero, a lease ends when its
+  // client's last connection has closed.
   LeaseTable(std::chrono::milliseconds reconnect_limit, std::function<void(uint64_t session)> on_ended,
              std::function<void(size_t count)> on_count)
       : reconnect_limit_(reconnect_limit), on_ended_(std::move(on_ended)), on_count_(std::move(on_count)) {}
-  // Stops.
+  // Calls Stop.
   ~LeaseTable() { Stop(); }
 
-  // `client`, which is connected, holds `session` from now on. A second call changes nothing.
+  // Gives `session` a lease that belongs to `client`. Does nothing if the session has a lease. Requires: `client` is
+  // connected.
   void Hold(uint64_t session, const ClientId& client) COHORT_EXCLUDES(mu_);
   void OnConnected(const ClientId& client) COHORT_EXCLUDES(mu_);
-  // The client's last connection has closed.
+  // The last connection of the client has closed.
   void OnGone(const ClientId& client) COHORT_EXCLUDES(mu_);
-  // The client closes the session. An unknown session is ignored.
+  // The client closes the session. Ends its lease. Does nothing if the session has none.
   void End(uint64_t session) COHORT_EXCLUDES(mu_);
-  // What was under way for an ended lease has ended too.
+  // Removes the lease of a session. Requires: the lease has ended, and so has the session's work.
   void Erase(uint64_t session) COHORT_EXCLUDES(mu_);
 
-  // Whether the session's lease has ended. False for a session without a lease.
+  // Returns whether the session's lease has ended. Returns false if the session has no lease.
   bool HasEnded(uint64_t session) COHORT_EXCLUDES(mu_);
-  // Forgets all leases without a call of on_ended, and joins the table's thread. Idempotent.
+  // Removes all leases without calls of on_ended, and joins the table's thread. Later calls do nothing.
   void Stop() COHORT_EXCLUDES(mu_);
 
  private:
@@ -53,7 +55,7 @@ class LeaseTable {
     bool ended = false;
   };
 
-  // Ends the leases of gone clients when their time is up.
+  // The loop of the table's thread. Ends leases whose client did not connect again in time.
   void RunExpiry() COHORT_EXCLUDES(mu_);
 
   const std::chrono::milliseconds reconnect_limit_;
@@ -62,7 +64,7 @@ class LeaseTable {
   Mutex mu_;
   CondVar changed_;
   std::map<uint64_t, Lease> leases_ COHORT_GUARDED_BY(mu_);  // by session
-  std::thread expiry_ COHORT_GUARDED_BY(mu_);                // started with the first gone client
+  std::thread expiry_ COHORT_GUARDED_BY(mu_);                // started when the first client has gone
   bool stopped_ COHORT_GUARDED_BY(mu_) = false;
 };
 

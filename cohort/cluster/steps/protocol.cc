@@ -1,3 +1,5 @@
+// The headers of the step protocol's messages. Put functions write a part of a header and Get functions read it. A
+// count in a header is limited, so that a damaged message cannot make the receiver allocate much memory.
 #include "cohort/cluster/steps/protocol.h"
 
 #include "cohort/core/str_cat.h"
@@ -7,13 +9,13 @@
 namespace cohort {
 namespace {
 
-constexpr uint64_t kMaxCount = 1 << 24;  // of anything counted in a header
+constexpr uint64_t kMaxCount = 1 << 24;  // the limit of each count in a header
 
 Message Make(MessageKind kind, WireWriter& header, std::vector<Tensor> tensors = {}) {
   return {static_cast<uint16_t>(kind), header.Take(), std::move(tensors)};
 }
 
-// A request or reply that is nothing but its number.
+// Returns a message whose header is only the number of a request.
 Message MakeNumbered(MessageKind kind, uint64_t request) {
   WireWriter out;
   out.Varint(request);

@@ -1,4 +1,4 @@
-// The step protocol: the messages that tasks exchange, and their headers. docs/formats.md has the byte layouts.
+// The step protocol: the messages with which tasks register executables and run steps. docs/formats.md has the bytes.
 #pragma once
 
 #include <cstdint>
@@ -14,34 +14,37 @@ namespace cohort {
 
 inline constexpr int32_t kProtocolVersion = 6;
 
+// The kinds of messages of the step protocol. They go from a master to a task and back; kValues go between tasks.
 enum class MessageKind : uint16_t {
-  kListDevices = 1,  // request
-  kDevices = 2,      // reply
-  kRegister = 3,     // request: an executable
-  kRegistered = 4,   // reply
+  kListDevices = 1,  // a request
+  kDevices = 2,      // the reply
+  kRegister = 3,     // a request with an executable
+  kRegistered = 4,   // the reply
   kStartStep = 5,    // tensors: the args
   kStepDone = 6,     // tensors: the results
-  kValues = 7,       // tensors: values of crossing edges
+  kValues = 7,       // tensors: values of edges
   kCancelStep = 8,
   kCloseSession = 9,
   kResetContainer = 10,
-  kTrainingDone = 11,     // request of the chief: servers may end
-  kTrainingDoneAck = 12,  // reply
+  kTrainingDone = 11,     // a request of the chief: training is done, servers may end
+  kTrainingDoneAck = 12,  // the reply
 };
 
-// Kinds from here on belong to services of later modules (cluster/node_service.h).
+// Kinds from this number on belong to services of later modules (cluster/node_service.h).
 inline constexpr uint16_t kFirstServiceKind = 64;
 
+// Identifies a step of an executable.
 struct StepRef {
   ExecutableKey key;
   int64_t step = 0;
 };
 
-// Each Decode throws DataLossError for a header that is not what Encode makes. DecodeRegister also throws what
-// ParseGraphDef throws, and DecodeDevices what DeviceName::Parse throws.
+// Each Decode function throws DataLossError if the header is not what the Encode function makes. DecodeRegister also
+// throws what ParseGraphDef throws, and DecodeDevices what DeviceName::Parse throws.
 
 Message EncodeListDevices(uint64_t request);
 Message EncodeDevices(uint64_t request, const std::vector<DeviceAttributes>& devices);
+// The contents of the message that EncodeDevices makes. The same holds for the structs below.
 struct DevicesReply {
   uint64_t request = 0;
   std::vector<DeviceAttributes> devices;
@@ -49,7 +52,7 @@ struct DevicesReply {
 uint64_t DecodeListDevices(const Message& message);
 DevicesReply DecodeDevices(const Message& message);
 
-// Graphs travel as GraphDefs.
+// Graphs are sent as GraphDefs.
 Message EncodeRegister(uint64_t request, const ExecutableSpec& spec);
 struct RegisterRequest {
   uint64_t request = 0;
@@ -74,7 +77,7 @@ StepDoneMessage DecodeStepDone(const Message& message);
 Message EncodeValues(const StepRef& ref, std::vector<EdgeValue> values);
 struct ValuesMessage {
   StepRef ref;
-  std::vector<EdgeId> edges;  // one a tensor
+  std::vector<EdgeId> edges;  // one for each tensor of the message
 };
 ValuesMessage DecodeValues(const Message& message);
 Message EncodeCancelStep(const StepRef& ref, const Status& why);

@@ -1,3 +1,5 @@
+// Requests get a number and wait for their answer (Ask, Answer). Steps are kept until their answer comes, until they
+// are cancelled, or until the connection closes (OnLost).
 #include "cohort/cluster/steps/remote_task.h"
 
 #include "cohort/cluster/cluster_node.h"
@@ -6,20 +8,20 @@
 namespace cohort {
 namespace {
 
-// Compiling a partition on a busy machine; the task is alive meanwhile, or its connection ends.
+// The compilation of a partition on a busy machine. In this time the task is alive, or its connection closes.
 constexpr std::chrono::minutes kRegisterTimeout{10};
-// To see whether a lost task is back: nobody waits for it any more than this.
+// For an attempt to find out whether a lost task is back.
 constexpr std::chrono::milliseconds kLookAgain{300};
 
 uint64_t NextRequest() {
-  static std::atomic<uint64_t> next{1};  // unique in the process, so that tasks on one connection do not mix up
+  static std::atomic<uint64_t> next{1};  // unique in the process, because all tasks of a connection share the numbers
   return next.fetch_add(1);
 }
 
 }  // namespace
 
 void RemoteTask::FetchDevices(std::chrono::steady_clock::time_point deadline) {
-  MutexLock lock(fetching_);  // not std::call_once: ThreadSanitizer does not see exceptions leave that
+  MutexLock lock(fetching_);  // not std::call_once: ThreadSanitizer cannot follow an exception out of it
   if (has_devices_) return;
   devices_ = Ask(EncodeListDevices, "list its devices", deadline).devices;
   has_devices_ = true;
@@ -113,7 +115,7 @@ void RemoteTask::CancelStep(const ExecutableKey& key, int64_t step, const Status
 
 void RemoteTask::CloseSession(uint64_t session) {
   std::shared_ptr<Connection> connection = connection_;
-  if (connection->closed()) {  // the lease is the process's and not the connection's
+  if (connection->closed()) {  // the lease belongs to the process and not to the connection
     const std::shared_ptr<ClusterNode> node = node_.lock();
     const auto other = node == nullptr ? nullptr : node->peers().Find(name_);
     if (other != nullptr) connection = other;
@@ -139,7 +141,7 @@ void RemoteTask::ResetContainer(const std::string& container) { connection_->Sen
 void RemoteTask::Answer(uint64_t request, const std::function<void(Request&)>& fill) {
   MutexLock lock(mu_);
   const auto it = requests_.find(request);
-  if (it == requests_.end()) return;  // nobody waits any more
+  if (it == requests_.end()) return;  // no thread waits for it any more
   fill(*it->second);
   it->second->answered = true;
   answered_.NotifyAll();
@@ -163,7 +165,7 @@ void RemoteTask::OnStepDone(const StepDoneMessage& message, std::vector<Tensor> 
   {
     MutexLock lock(mu_);
     const auto it = steps_.find({message.ref.key, message.ref.step});
-    if (it == steps_.end()) return;  // cancelled before
+    if (it == steps_.end()) return;  // the step was cancelled before
     done = std::move(it->second);
     steps_.erase(it);
   }

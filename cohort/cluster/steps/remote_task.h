@@ -1,4 +1,4 @@
-// RemoteTask: a task of another process, as the master of a session sees it.
+// RemoteTask: a task in another process, as masters of this process use it.
 #pragma once
 
 #include <atomic>
@@ -16,16 +16,20 @@ namespace cohort {
 
 class ClusterNode;
 
+// Sends requests of masters over one connection and passes on the answers. The StepService makes one for each
+// connection, and the sessions of this process share it. Thread-safe. It ends when its connection closes; then all
+// waiting calls fail.
 class RemoteTask final : public TaskClient {
  public:
-  // Bound to one connection and so to one incarnation of the task.
+  // Uses this connection only. So it belongs to one incarnation of the task.
   RemoteTask(std::weak_ptr<ClusterNode> node, std::shared_ptr<Connection> connection)
       : node_(std::move(node)), connection_(std::move(connection)), name_(connection_->peer().task) {}
-  // The first exchange, before devices() is asked. Throws DeadlineExceededError, UnavailableError.
+  // Asks the task for its devices, the first time. Requires: no call of devices() before it has returned. Throws
+  // DeadlineExceededError if the task does not answer in time, and UnavailableError if it is lost.
   void FetchDevices(std::chrono::steady_clock::time_point deadline);
 
-  // Tells the task that training is done, and returns when it has answered. Throws DeadlineExceededError, and
-  // UnavailableError if the task ends without an answer.
+  // Tells the task that training is done, and waits for its answer. Throws DeadlineExceededError if the task does not
+  // answer in time, and UnavailableError if it ends without an answer.
   void TellTrainingDone(std::chrono::steady_clock::time_point deadline);
 
   const std::string& name() const override { return name_; }
@@ -33,12 +37,12 @@ class RemoteTask final : public TaskClient {
   void Register(ExecutableSpec spec) override;
   void StartStep(const ExecutableKey& key, int64_t step, std::vector<Tensor> args, Executor::Mode mode,
                  StepDone done) override;
-  // The caller's `done` is called at once: it does not wait for a task that may be stuck.
+  // Calls the `done` of StartStep at once. It does not wait for the task, which may not answer.
   void CancelStep(const ExecutableKey& key, int64_t step, const Status& why) override;
   void CloseSession(uint64_t session) override;
   void ResetContainer(const std::string& container) override;
 
-  // From the node.
+  // Called by the StepService when an answer has come or the connection has closed.
   void OnDevices(DevicesReply reply);
   void OnRegistered(const RegisteredReply& reply);
   void OnTrainingDoneAck(uint64_t request);
@@ -53,11 +57,13 @@ class RemoteTask final : public TaskClient {
   };
   using StepKey = std::pair<ExecutableKey, int64_t>;
 
-  // Sends what `encode` makes of a request number and waits for its answer.
+  // Sends the message that `encode` makes with a new request number, and waits for the answer. Throws the error in the
+  // answer, or DeadlineExceededError.
   Request Ask(const std::function<Message(uint64_t)>& encode, const char* what,
               std::chrono::steady_clock::time_point deadline);
   void Answer(uint64_t request, const std::function<void(Request&)>& fill) COHORT_EXCLUDES(mu_);
-  // Why nothing can be sent: AbortedError when the task is back as another incarnation, else UnavailableError.
+  // Returns the error for a request after the connection has closed. It is AbortedError if the task can be reached
+  // again, because its state for this session is lost. Otherwise it is UnavailableError.
   Status LostStatus();
 
   const std::weak_ptr<ClusterNode> node_;
@@ -65,7 +71,7 @@ class RemoteTask final : public TaskClient {
   const std::string name_;
   Mutex fetching_;
   bool has_devices_ COHORT_GUARDED_BY(fetching_) = false;
-  std::vector<DeviceAttributes> devices_;  // written once, under fetching_, before anybody has the task
+  std::vector<DeviceAttributes> devices_;  // written once, under fetching_, before other threads get this object
 
   Mutex mu_;
   CondVar answered_;

@@ -1,7 +1,7 @@
-// The step protocol, seen from both of its ends. A master registers an executable with each task that has a partition
-// (HandleRegister), starts steps (HandleStart) and is told their results (HandleReply). Tasks send each other the
-// values of crossing edges (ValuesToPeers, HandleValues). What may wait runs on the session's thread (SessionWork), not
-// on the network's.
+// The step protocol, on the side of the master and on the side of the task. A master registers an executable with each
+// task that has a partition (HandleRegister), starts steps (HandleStart) and gets their results (HandleReply). Tasks
+// send each other the values of edges (ValuesToPeers, HandleValues). Work that may wait runs on a thread of
+// SessionWork, never on a network thread.
 #include "cohort/cluster/steps/step_service.h"
 
 #include <thread>

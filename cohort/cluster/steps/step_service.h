@@ -1,5 +1,5 @@
-// StepService: the step protocol of one process. It serves the task of this process, if there is one, to masters in
-// other processes, and gives masters in this process their clients of other tasks.
+// StepService: the step protocol of one process. It lets masters in other processes use the task of this process, if
+// there is one. It gives masters in this process the clients of other tasks.
 #pragma once
 
 #include <chrono>
@@ -19,57 +19,58 @@ namespace cohort {
 
 class RemoteTask;
 
-// Owned by the node, whose peer table and chief watch it uses. Thread-safe. Ends in two steps: OnStop while the
-// connections are still there, End when they have closed.
+// A ClusterNode owns it; it uses the node's peer table and chief watch. Thread-safe. It ends in two steps: OnStop while
+// the connections are still open, and End when they have closed.
 class StepService final : public NodeService {
  public:
-  // `devices` is null for a client, which runs no task. `reconnect_limit`: see LeaseTable.
+  // `devices` is null for a client, which runs no task. For `reconnect_limit` see LeaseTable.
   StepService(ClusterNode& node, std::shared_ptr<const DeviceSet> devices, std::shared_ptr<TaskResources> resources,
               std::chrono::milliseconds reconnect_limit);
   ~StepService() override;
 
-  // Null for a client.
+  // Returns null if this process is a client.
   const std::shared_ptr<LocalTask>& local_task() const { return local_; }
-  // Returns a client for the steps of `task`, over a live connection if that is another process. Waits and throws as
-  // PeerTable::Reach does; also throws DeadlineExceededError if the task does not list its devices in time.
+  // Returns an object through which a master uses `task`. Connects to the task if it is in another process. Waits and
+  // throws as PeerTable::Reach does. Throws also DeadlineExceededError if the task does not list its devices in time.
   std::shared_ptr<TaskClient> ClientFor(const DeviceName& task, std::chrono::steady_clock::time_point deadline);
-  // Tells every other task of the cluster that can be reached that training is done, and waits a few seconds for the
-  // answers. A task that ends meanwhile needs no answer. Warns of a task that lives and does not answer. Does not
-  // throw.
+  // Tells every other task of the cluster that can be reached that training is done. Waits a few seconds for the
+  // answers. Logs a warning for a task that is connected and does not answer. A task that ends in the meantime need not
+  // answer. Does not throw.
   void TellTrainingDone();
 
-  // From the peer table, under its lock.
+  // Called by the peer table, under its lock.
   void OnPeerConnected(const TaskIdentity& peer);
   void OnPeerGone(const TaskIdentity& peer);
-  // Cancels the steps of all executables that have a partition on `task`.
+  // Cancels all steps of executables that have a partition on `task`.
   void OnTaskLost(const std::string& task, const Status& why);
 
   void OnMessage(const std::shared_ptr<Connection>& connection, Message message) override;
   void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) override;
   void OnStop(const Status& why) override;
-  // Waits for what is under way for sessions, and fails the steps that masters of this process still wait for.
-  // Requires: OnStop has returned, and no connection is left.
+  // Waits for the work of sessions that is in progress. Fails the steps for which masters of this process still wait.
+  // Requires: OnStop has returned, and all connections have closed.
   void End(const Status& why);
 
  private:
-  // Messages to a master in this process. Returns false for another kind.
+  // Handles messages to masters in this process. Returns false if the message is of another kind.
   bool HandleReply(const std::shared_ptr<Connection>& connection, Message& message);
-  // Messages to the task of this process.
+  // Handles messages to the task of this process.
   void HandleRequest(const std::shared_ptr<Connection>& connection, Message message);
   void HandleRegister(const std::shared_ptr<Connection>& connection, const Message& message);
-  // On a thread that may wait.
+  // Called on a thread that may wait.
   void Register(const std::shared_ptr<Connection>& connection, RegisterRequest request);
   void HandleStart(const std::shared_ptr<Connection>& connection, Message message);
   void HandleValues(const Message& message);
   void HandleTrainingDone(const std::shared_ptr<Connection>& connection, const Message& message);
-  // Connects to every task that the executable's steps send values to.
+  // Connects to every task to which steps of the executable send values. Returns an object that sends over these
+  // connections.
   std::unique_ptr<ValueSender> MakeSender(const ExecutableSpec& spec);
-  // An error if the lease of `session` has ended.
+  // Returns an error if the lease of `session` has ended, else OK.
   Status WhyToGiveUp(uint64_t session);
   void TellTrainingDoneTo(const DeviceName& task);
-  // Frees what an ended lease held, and then forgets the lease.
+  // Frees what a session has on this task, and then removes its lease.
   void FreeSession(uint64_t session);
-  // Returns the one RemoteTask of a connection; all sessions of this process share it.
+  // Returns the RemoteTask of a connection. There is one for each connection, which all sessions of this process share.
   std::shared_ptr<RemoteTask> RemoteTaskOn(const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
 
   ClusterNode& node_;

@@ -1,4 +1,4 @@
-// A TransportHandler that notes what it is told, for tests.
+// RecordingHandler: a TransportHandler for tests that records all calls.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,10 +20,11 @@ inline std::chrono::steady_clock::time_point Soon(int seconds = 60) {
   return std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
 }
 
+// Records the calls of a transport, and lets a test wait for them. Fails the test if a wait takes longer than a minute.
 // Thread-safe.
 class RecordingHandler final : public TransportHandler {
  public:
-  // What a message makes it do besides; before the transport starts.
+  // Called for each message before it is recorded. It must be set before the transport starts.
   std::function<void(const std::shared_ptr<Connection>&, const Message&)> on_message;
 
   void OnAccepted(const std::shared_ptr<Connection>& connection) override {
@@ -46,24 +47,24 @@ class RecordingHandler final : public TransportHandler {
     closed_.emplace(connection, why);
     changed_.NotifyAll();
   }
-  // Lets go of all messages.
+  // Releases all recorded messages.
   void Forget() {
     MutexLock lock(mu_);
     messages_.clear();
   }
-  // From now on no call may come.
+  // Makes every later call fail the test.
   void Forbid() {
     MutexLock lock(mu_);
     forbidden_ = true;
   }
 
-  // The n-th connection that a peer has made; fails the test where it does not come.
+  // Returns the n-th connection that a peer has made. Waits for it.
   std::shared_ptr<Connection> Accepted(size_t n = 0) {
     MutexLock lock(mu_);
     WaitUntil([&]() COHORT_REQUIRES(mu_) { return accepted_.size() > n; }, "a connection");
     return accepted_.size() > n ? accepted_[n] : nullptr;
   }
-  // All messages so far, once there are `count`.
+  // Waits until there are `count` messages. Returns all messages.
   std::vector<Message> Messages(size_t count) {
     MutexLock lock(mu_);
     WaitUntil([&]() COHORT_REQUIRES(mu_) { return messages_.size() >= count; }, "messages");
@@ -73,7 +74,7 @@ class RecordingHandler final : public TransportHandler {
     MutexLock lock(mu_);
     return messages_.size();
   }
-  // Why `connection` was closed, once it is.
+  // Waits until `connection` has closed. Returns the reason.
   Status WhyClosed(const std::shared_ptr<Connection>& connection) {
     MutexLock lock(mu_);
     WaitUntil([&]() COHORT_REQUIRES(mu_) { return closed_.count(connection) > 0; }, "the end of a connection");

@@ -27,7 +27,7 @@ void AddZeros(const ReductionTable& reductions, ReduceOp op, DType dtype, const 
   }
 }
 
-Tensor AllReduceByGloo(GlooMesh& mesh, const Signature& what, Tensor input, int world, uint32_t tag) {
+Tensor AllReduceByGloo(GlooMesh& mesh, const CallSignature& what, Tensor input, int world, uint32_t tag) {
   const ReductionTable& reductions = Reductions::Global().Find(kHostDeviceType);
   const DType sums = reductions.accumulator_of(what.dtype);
   const ReduceOp step = what.op == ReduceOp::kMean ? ReduceOp::kSum : what.op;
@@ -52,7 +52,7 @@ Tensor AllReduceByGloo(GlooMesh& mesh, const Signature& what, Tensor input, int 
 }  // namespace
 
 Tensor RunByGloo(GlooMesh& mesh, CollectiveCall& call, int world, uint32_t tag) {
-  const Signature& what = call.signature;
+  const CallSignature& what = call.signature;
   if (what.kind == CallKind::kBarrier) return {};
   if (what.shape.num_elements() == 0) return Tensor(what.dtype, call.output_shape);
   switch (what.kind) {

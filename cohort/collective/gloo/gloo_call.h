@@ -11,8 +11,8 @@
 
 namespace cohort::collective {
 
-// A call on its way through its stages: the member has begun it; rank 0 has given it a turn, because all members have
-// begun it; a lane's thread runs it; it has ended. The GlooEngine and its lane hold it. Thread-safe.
+// A call and its stage. It has begun when the member calls. It has its turn when rank 0 has found that all members have
+// begun it. It runs on a lane's thread. Then it has ended. The GlooEngine and a lane share it. Thread-safe.
 class GlooCall final : public UnfinishedCollective {
  public:
   // `members` outlives the call.
@@ -28,17 +28,17 @@ class GlooCall final : public UnfinishedCollective {
   int rank() const { return rank_; }
   const CallId& id() const { return id_; }
   const std::string& name() const { return name_; }
-  const Signature& signature() const { return signature_; }
+  const CallSignature& signature() const { return signature_; }
   uint64_t schedule_fingerprint() const { return schedule_fingerprint_; }
 
-  // All members have begun the collective. Returns false if this call has a turn already or has ended.
+  // Call it when all members have begun the collective. Returns false if this call already has a turn or has ended.
   bool SetTurn() COHORT_EXCLUDES(mu_);
   // Returns whether the call waits for its turn.
   bool waits_for_turn() const COHORT_EXCLUDES(mu_);
-  // Runs `work` with the call, unless it has ended; then returns false. Meanwhile Fail does nothing. DescribeWait tells
-  // which member `mesh` waits for.
+  // Runs `work` with the call and returns true. Returns false if the call has ended. While `work` runs, Fail does
+  // nothing, and DescribeWait names the member that `mesh` waits for.
   bool Run(const GlooMesh& mesh, const std::function<void(CollectiveCall&)>& work) COHORT_EXCLUDES(mu_);
-  // Ends the call with `why`, unless it has ended or runs.
+  // Ends the call with `why`, unless it runs or has ended.
   void Fail(const Status& why) COHORT_EXCLUDES(mu_);
   // Ends the call, unless it has ended. Requires: Run has returned true.
   void End(const Status& status, Tensor result) COHORT_EXCLUDES(mu_);
@@ -52,19 +52,19 @@ class GlooCall final : public UnfinishedCollective {
   const MemberList& members_;
   const int rank_;
   const CallId id_;
-  const Signature signature_;
+  const CallSignature signature_;
   const std::string name_;
   const uint64_t schedule_fingerprint_;
 
   mutable Mutex mu_;
   Stage stage_ COHORT_GUARDED_BY(mu_) = Stage::kBegun;
-  const GlooMesh* mesh_ COHORT_GUARDED_BY(mu_) = nullptr;  // while it runs
+  const GlooMesh* mesh_ COHORT_GUARDED_BY(mu_) = nullptr;  // set while the call runs
   CollectiveCall call_;                                    // used only by the thread that has set kRuns or kEnded
 };
 
-// Runs the collective on `mesh` and returns the member's result. bfloat16 is reduced as float32, with twice the bytes.
-// A reduce-scatter is an all-reduce of which the member keeps its rows. A barrier and empty tensors move no bytes: all
-// members have begun the collective.
+// Runs the collective on `mesh` and returns the member's result. bfloat16 is reduced as float32, which needs twice the
+// bytes. A reduce-scatter is an all-reduce of which the member keeps its rows. A barrier and empty tensors move no
+// bytes, because all members have already begun the collective.
 Tensor RunByGloo(GlooMesh& mesh, CollectiveCall& call, int world, uint32_t tag);
 
 }  // namespace cohort::collective

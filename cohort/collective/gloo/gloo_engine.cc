@@ -1,3 +1,8 @@
+// GlooEngine. A call goes through these steps: Begin stores it and sends its arrival to rank 0; rank 0 collects
+// arrivals (RecordArrival) and gives the turn when all members have arrived and their schedules agree
+// (GiveTurnIfAgreed); each member hands the call to the lane of its size (TakeTurn); the lane runs it and calls Finish.
+// Explain finds out why a connection of Gloo's broke. A process that leaves gets its farewell when no call runs any
+// more (DecrementRunning).
 #include "cohort/collective/gloo/gloo_engine.h"
 
 #include <algorithm>
@@ -11,7 +16,8 @@
 namespace cohort::collective {
 namespace {
 
-// The sequence numbers of data messages. An arrival has the collective's name as its tensor, a turn its number.
+// The sequence numbers of the engine's messages. The tensor of an arrival is the collective's name. The tensor of a
+// turn is its number.
 constexpr int32_t kArrival = 0;
 constexpr int32_t kTurn = 1;
 
@@ -19,10 +25,10 @@ constexpr int32_t kTurn = 1;
 constexpr size_t kLaneLimits[] = {64 * 1024};
 constexpr size_t kLanes = std::size(kLaneLimits) + 1;
 
-// Rank 0 knows which members are missing. So it reports a time-out earlier, by this, than the members' calls do.
+// Rank 0 knows which members are missing. So it reports a time-out by this much earlier than the other members.
 constexpr std::chrono::milliseconds kLeaderReportsFirst{1000};
 
-size_t LaneOf(const Signature& what) {
+size_t LaneOf(const CallSignature& what) {
   const size_t bytes =
       what.kind == CallKind::kBarrier ? 0 : static_cast<size_t>(what.shape.num_elements()) * DTypeSize(what.dtype);
   return static_cast<size_t>(std::lower_bound(std::begin(kLaneLimits), std::end(kLaneLimits), bytes) -
@@ -78,7 +84,7 @@ void GlooEngine::Connect(const std::vector<std::vector<std::string>>& endpoints)
     const auto process = static_cast<size_t>(host_.members().process_of(static_cast<int>(rank)));
     for (auto& lane : by_lane) lane[rank] = endpoints.at(process).at(taken[process]++);
   }
-  // All at once, because each waits for others, some of them of this process.
+  // Connects all lanes at the same time, because each waits for others, some of them in this process.
   std::vector<Status> outcomes(lanes_.size());
   std::vector<std::thread> threads;
   const auto connect = [this, &by_lane, &outcomes](size_t i) {
@@ -137,7 +143,7 @@ void GlooEngine::Deliver(const DataMessage& data, Tensor tensor, bool) {
                              " from rank ", data.from, " to rank ", data.to));
 }
 
-void GlooEngine::RecordArrival(int from, const std::string& name, const CallId& id, const Signature& signature,
+void GlooEngine::RecordArrival(int from, const std::string& name, const CallId& id, const CallSignature& signature,
                                uint64_t schedule_fingerprint) {
   std::shared_ptr<PendingArrivals> arrivals;
   bool first = false;
@@ -163,14 +169,15 @@ void GlooEngine::GiveTurnIfAgreed(const CallId& id, const PendingArrivals& arriv
     agreed = host_.SchedulesAgree(0, schedules[0], static_cast<int>(rank), schedules[rank]) && agreed;
   }
   if (!agreed) return;
-  const Signature& signature = arrivals.signature();
+  const CallSignature& signature = arrivals.signature();
   int64_t turn = 0;
   {
     MutexLock lock(mu_);
     if (arrivals_.erase(id) == 0) return;  // another thread has given it its turn
     turn = turns_[LaneOf(signature)]++;
   }
-  // Other processes first: a call of this process may end, and the group with it, before they have got the message.
+  // Sends to other processes first. Otherwise a call of this process, and with it the group, could end before they get
+  // the message.
   const MemberList& members = host_.members();
   for (int rank = 0; rank < members.size(); ++rank) {
     if (members.local_index(rank) >= 0) continue;
@@ -188,7 +195,7 @@ void GlooEngine::OnSchedulesAgreed() {
   for (const auto& [id, arrivals] : all) GiveTurnIfAgreed(id, *arrivals);
 }
 
-void GlooEngine::TakeTurn(int rank, const CallId& id, const Signature& signature, int64_t turn) {
+void GlooEngine::TakeTurn(int rank, const CallId& id, const CallSignature& signature, int64_t turn) {
   std::shared_ptr<GlooCall> call;
   {
     MutexLock lock(mu_);

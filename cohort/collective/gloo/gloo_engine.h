@@ -1,10 +1,10 @@
 // GlooEngine: runs the collectives of a group by Gloo. Internal to collective/.
 //
-// Gloo's calls block, all members have to make them in the same order, and Gloo trusts that all members bring the same.
-// So each member tells rank 0 what it has begun: it "arrives" at rank 0. Rank 0 compares the signatures, and when all
-// members have arrived, it gives the collective a "turn": a number in the order that all members keep. A missing
-// member, or one that differs, is therefore named before Gloo is called, members may begin collectives in any order,
-// and Gloo only waits while bytes move.
+// Gloo's calls block. All members have to make them in the same order, and Gloo does not check that the members'
+// arguments agree. So each member tells rank 0 which collective it has begun: it "arrives". Rank 0 compares the
+// signatures. When all members have arrived, it gives the collective a "turn", which is a number: all members run
+// collectives in the order of their turns. So a missing or different member is named before Gloo is called, members may
+// begin collectives in any order, and Gloo only waits while bytes move.
 //
 // The group's own connections detect lost members. When the group fails, it also closes Gloo's connections, so no Gloo
 // call stays blocked.
@@ -41,14 +41,14 @@ class GlooEngine final : public CollectiveEngine {
 
   Algorithm AlgorithmOf(DType, int64_t) const override { return Algorithm::kGloo; }
   void Begin(CollectiveCall&& call) override COHORT_EXCLUDES(mu_);
-  // The messages between a member and rank 0: an arrival, or a turn.
+  // Handles a message between a member and rank 0: an arrival or a turn.
   void Deliver(const DataMessage& data, Tensor tensor, bool may_compute_inline) override COHORT_EXCLUDES(mu_);
   void OnPeerGone() override COHORT_EXCLUDES(mu_);
   void OnPeerLeft(int process) override COHORT_EXCLUDES(mu_);
   void OnSchedulesAgreed() override COHORT_EXCLUDES(mu_);
   void AppendUnfinished(std::vector<std::shared_ptr<UnfinishedCollective>>& all) override COHORT_EXCLUDES(mu_);
-  // True if no call runs here: Gloo's connections then may still carry bytes that a peer has not read, and closing them
-  // would take these bytes from it.
+  // Returns true if no call runs here. Then Gloo's connections may still carry bytes that a peer has not read. Closing
+  // them now would lose these bytes.
   bool NeedsFarewells() const override COHORT_EXCLUDES(mu_);
   void Fail(const Status& why) override COHORT_EXCLUDES(mu_);
   bool IsOwnThread() const override;
@@ -58,19 +58,19 @@ class GlooEngine final : public CollectiveEngine {
   using Key = std::pair<int, CallId>;  // rank
 
   bool is_leader() const { return host_.members().process_of(0) == host_.members().own_process(); }
-  // At rank 0: the member `from` has begun a collective.
-  void RecordArrival(int from, const std::string& name, const CallId& id, const Signature& signature,
+  // At rank 0: records that the member `from` has begun a collective.
+  void RecordArrival(int from, const std::string& name, const CallId& id, const CallSignature& signature,
                      uint64_t schedule_fingerprint) COHORT_EXCLUDES(mu_);
-  // At rank 0: gives the collective its turn if all members' schedules agree with that of rank 0. Otherwise
+  // At rank 0: gives the collective its turn if all members' schedules agree with the schedule of rank 0. Otherwise
   // OnSchedulesAgreed tries again.
   void GiveTurnIfAgreed(const CallId& id, const PendingArrivals& arrivals) COHORT_EXCLUDES(mu_);
   // Hands the call of the local member `rank` to its lane.
-  void TakeTurn(int rank, const CallId& id, const Signature& signature, int64_t turn) COHORT_EXCLUDES(mu_);
-  // Call from a lane's thread or from Connect. Gloo knows only that a connection broke: waits up to 5 s for the group's
-  // real failure and returns that; otherwise fails the group with `seen`.
+  void TakeTurn(int rank, const CallId& id, const CallSignature& signature, int64_t turn) COHORT_EXCLUDES(mu_);
+  // Returns the reason for `seen`, a broken connection, about which Gloo knows no more. Waits up to 5 s for the group's
+  // real failure and returns that; otherwise fails the group with `seen`. Call it from a lane's thread or from Connect.
   Status Explain(const Status& seen) COHORT_EXCLUDES(mu_);
   void Finish(const std::shared_ptr<GlooCall>& call, const Status& status, Tensor result) COHORT_EXCLUDES(mu_);
-  // Sends the farewells that wait once nothing runs any more.
+  // Decrements running_. If it is 0 then, sends the farewells that wait for that.
   void DecrementRunning() COHORT_EXCLUDES(mu_);
 
   EngineHost& host_;
@@ -79,9 +79,9 @@ class GlooEngine final : public CollectiveEngine {
   mutable Mutex mu_;
   CondVar changed_;
   Status failed_ COHORT_GUARDED_BY(mu_);
-  std::map<Key, std::shared_ptr<GlooCall>> calls_ COHORT_GUARDED_BY(mu_);               // which have not ended
-  std::map<CallId, std::shared_ptr<PendingArrivals>> arrivals_ COHORT_GUARDED_BY(mu_);  // at rank 0, without a turn yet
-  std::vector<int64_t> turns_ COHORT_GUARDED_BY(mu_);                                   // given by rank 0, by lane
+  std::map<Key, std::shared_ptr<GlooCall>> calls_ COHORT_GUARDED_BY(mu_);               // that have not ended
+  std::map<CallId, std::shared_ptr<PendingArrivals>> arrivals_ COHORT_GUARDED_BY(mu_);  // at rank 0: without a turn yet
+  std::vector<int64_t> turns_ COHORT_GUARDED_BY(mu_);                                   // rank 0: given turns by lane
   int running_ COHORT_GUARDED_BY(mu_) = 1;        // calls with a turn that have not ended, and Connect
   int explaining_ COHORT_GUARDED_BY(mu_) = 0;     // threads in Explain
   std::vector<int> left_ COHORT_GUARDED_BY(mu_);  // processes that wait for a farewell

@@ -33,7 +33,8 @@ void GlooEngine::OnPeerGone() {
 }
 
 Status GlooEngine::Explain(const Status& seen) {
-  // A peer that ends closes Gloo's connections and ours, and a peer that fails says why. Either may come first.
+  // A peer that ends closes Gloo's connections and the group's. A peer that fails sends the reason. Either may come
+  // first.
   if (seen.code() == Code::kUnavailable) {
     {
       MutexLock lock(mu_);

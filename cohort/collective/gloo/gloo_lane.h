@@ -1,4 +1,4 @@
-// GlooLane: a thread that makes a member's calls of Gloo, in the order of their turns. Internal to gloo/.
+// GlooLane: the thread that runs some of a member's Gloo calls in the order of their turns. Internal to gloo/.
 #pragma once
 
 #include <functional>
@@ -12,22 +12,22 @@
 
 namespace cohort::collective {
 
-// Owns the mesh that its thread uses. The GlooEngine owns the lane. Thread-safe. It ends with Stop, then Join.
+// Owns the mesh that its thread uses. The GlooEngine owns the lane. Thread-safe. End it with Stop, then Join.
 class GlooLane {
  public:
   using Finish = std::function<void(const std::shared_ptr<GlooCall>&, const Status&, Tensor result)>;
 
-  // Starts the thread. `finish` has to end each call that has run; it is called on the lane's thread. Requires: the
-  // mesh is connected before the first Add.
+  // Starts the thread. The thread calls `finish` after each call that it has run; `finish` has to end the call.
+  // Requires: the mesh is connected before the first Add.
   GlooLane(int world, std::unique_ptr<GlooMesh> mesh, Finish finish);
-  // Stops and joins. Not on the lane's own thread.
+  // Stops and joins. Requires: the caller is not the lane's thread.
   ~GlooLane();
 
   GlooMesh& mesh() { return *mesh_; }
-  // The thread runs `call` when it has run the calls of all smaller turns. Turns are numbered from 0.
+  // Adds `call`. The thread runs it after the calls of all smaller turns. Turns are numbered from 0.
   void Add(int64_t turn, std::shared_ptr<GlooCall> call) COHORT_EXCLUDES(mu_);
-  // Breaks the mesh, which ends the call that runs. The thread then closes the mesh and ends. The caller ends the calls
-  // that have not run.
+  // Breaks the mesh, so that the call that runs ends. The thread then closes the mesh and ends. The caller has to end
+  // the calls that have not run.
   void Stop() COHORT_EXCLUDES(mu_);
   void Join();
   bool IsOwnThread() const { return thread_.get_id() == std::this_thread::get_id(); }

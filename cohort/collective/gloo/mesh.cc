@@ -1,3 +1,6 @@
+// GlooMesh, on Gloo's own classes. WakeableContext replaces Gloo's transport context, so that Break can wake a thread
+// that waits in a Gloo call; Gloo itself has no such function. Mesh connects one member to all others and runs Gloo's
+// algorithms. AddressOf turns a host name into one numeric address.
 #include "cohort/collective/gloo/mesh.h"
 
 #include <gloo/allgather.h>
@@ -28,16 +31,18 @@ namespace {
 using gloo::transport::UnboundBuffer;
 using std::chrono::milliseconds;
 
-// Gloo gives a connection five times the timeout that a pair is made with.
+// Gloo waits for a connection five times as long as the timeout of a pair.
 constexpr milliseconds kConnectLimit = std::chrono::seconds(30);
 constexpr milliseconds kStallLimit = std::chrono::seconds(60);
 
-// Below, its ring is up to ten times slower with more members than cores, and is what stalls after small messages; far
-// above it is faster (bench/collective_bench --sides=gloo --before=4096).
+// For smaller tensors Gloo's ring is not used: it is up to ten times slower if there are more members than cores, and
+// it is the algorithm that stalls after small messages. For much larger tensors it is faster (bench/collective_bench
+// --sides=gloo --before=4096).
 constexpr size_t kRingFrom = 32 * 1024 * 1024;
 
-// Gloo cannot be told to stop waiting: a pair that is closed wakes those who wait for its next message, not those whose
-// message is half through. So each buffer that Gloo makes for itself is one of ours, which can be woken.
+// Gloo has no function that ends a wait. Closing a connection wakes a thread that waits for its next message, but not a
+// thread that waits for the rest of a message. So every buffer that Gloo makes for itself is replaced by a buffer that
+// Break can wake.
 class WakeableContext final : public gloo::transport::Context {
  public:
   explicit WakeableContext(std::shared_ptr<gloo::transport::Context> gloos)
@@ -97,7 +102,7 @@ class WakeableContext::Buffer final : public UnboundBuffer {
   }
 
  private:
-  // `call` is false where it was woken. What it throws is about `peer`.
+  // `call` returns false if it was woken. Errors of `call` are errors of `peer`.
   template <typename Call>
   bool With(int peer, const Call& call) {
     context_.CheckWhole();
@@ -126,7 +131,7 @@ void WakeableContext::WakeAll() {
   }
 }
 
-// What Gloo's collectives take as their context.
+// The context that Gloo's collectives take.
 class MeshContext final : public gloo::Context {
  public:
   MeshContext(std::shared_ptr<gloo::transport::Device> device, std::shared_ptr<gloo::transport::Context> transport)
@@ -205,7 +210,7 @@ class Mesh final : public GlooMesh {
   void AllGather(const void* in, size_t bytes, void* out, uint32_t tag) override {
     Call("all-gather", [&] {
       gloo::AllgatherOptions options(context_);
-      // Gloo reads it; that its buffers are not const is a matter of its interface.
+      // Gloo only reads this buffer, although its interface takes no const pointer.
       options.setInput(static_cast<uint8_t*>(const_cast<void*>(in)), bytes);
       options.setOutput(static_cast<uint8_t*>(out), bytes * static_cast<size_t>(world_));
       options.setTag(tag);
@@ -224,7 +229,7 @@ class Mesh final : public GlooMesh {
   int waits_for() const override { return wakeable_->waits_for(); }
 
  private:
-  // What Gloo throws is no Error of ours.
+  // Converts Gloo's exceptions to Cohort's errors.
   template <typename Work>
   void Guarded(const std::string& what, const Work& work) {
     try {
@@ -255,8 +260,8 @@ class Mesh final : public GlooMesh {
   std::shared_ptr<gloo::Context> context_;
 };
 
-// One address of `host` in numbers, IPv4 where there is one, so that all members' are of one kind; Gloo does not check
-// what comes of a name. Throws UnavailableError.
+// Returns one numeric address of `host`, IPv4 if there is one, so that all members have addresses of one kind. Gloo
+// itself does not check a name. Throws UnavailableError.
 std::string AddressOf(const std::string& host) {
   for (const int family : {AF_INET, AF_UNSPEC}) {
     addrinfo hints = {};

@@ -1,9 +1,10 @@
-// GlooMesh: Gloo (libgloo) without its headers: one member's connections to all others, and Gloo's collectives over
-// them. Internal to gloo/.
+// GlooMesh: one member's Gloo connections to all other members, and Gloo's collectives over them. This header hides
+// Gloo's own headers. Internal to gloo/.
 //
-// The connections are Gloo's own TCP sockets, on `host` alone and on ports that the system chooses: plain bytes, with
-// no handshake. A program that connects to one of these ports before the peer does is taken for the peer, and bytes
-// that are not Gloo's end the process on Gloo's thread. So use it only in networks that you trust.
+// The connections are Gloo's own TCP sockets on the address `host`, with ports that the system chooses. They carry
+// plain bytes and have no handshake. A program that connects to such a port before the peer does is taken for the peer.
+// If it sends bytes that are not Gloo's, Gloo's thread ends this process. So use GlooMesh only in networks that you
+// trust.
 #pragma once
 
 #include <cstddef>
@@ -15,38 +16,39 @@
 
 namespace cohort::collective {
 
-// One member's connections. Its GlooLane owns it. One thread at a time may call it; only Break, Close and waits_for may
-// be called by any thread. All members have to make the same calls in the same order, which nothing checks. A call
-// blocks until the bytes have moved, until Break, or until nothing has moved for a minute. It throws UnavailableError
-// with what Gloo reports; the mesh is then broken.
+// One member's connections. Its GlooLane owns it. One thread at a time may call it; any thread may call Break, Close
+// and waits_for. All members have to make the same calls in the same order, which nothing checks. A call blocks until
+// the bytes have moved, until Break, or until no byte has moved for a minute. It throws UnavailableError with Gloo's
+// report; the mesh is then broken.
 class GlooMesh {
  public:
   // Computes out[0, n) = a[0, n) op b[0, n). `out` may be `a` or `b`.
   using Combine = std::function<void(void* out, const void* a, const void* b, size_t n)>;
 
   virtual ~GlooMesh() = default;
-  // Returns what the other members need for Connect.
+  // Returns the address that the other members need for Connect.
   virtual const std::string& Endpoint() const = 0;
-  // Connects to all other members. `endpoints` has the Endpoint of each rank; the own one is ignored. Takes at most
-  // some seconds. Throws DataLossError for a malformed endpoint, UnavailableError that names the rank.
+  // Connects to all other members. `endpoints` has the Endpoint of each rank; this rank's entry is ignored. It takes
+  // some seconds at most. Throws DataLossError for a malformed endpoint, UnavailableError that names the rank.
   virtual void Connect(const std::vector<std::string>& endpoints) = 0;
   // Replaces `data` by the reduction of all members' `count` elements of `element_size` bytes (1, 2, 4 or 8).
   virtual void AllReduce(void* data, size_t count, size_t element_size, const Combine& combine, uint32_t tag) = 0;
-  // Replaces `data` by that of the root.
+  // Replaces `data` by the root's data.
   virtual void Broadcast(void* data, size_t bytes, int root, uint32_t tag) = 0;
-  // Requires: `out` has room for the bytes of all members.
+  // Requires: `out` has room for the bytes of all members, in the order of ranks.
   virtual void AllGather(const void* in, size_t bytes, void* out, uint32_t tag) = 0;
 
-  // Makes the call that is under way and all later ones throw, except Connect. Does not wait. May be called again.
+  // Makes the running call and all later calls throw, except Connect. Does not wait. May be called again.
   virtual void Break() = 0;
-  // Breaks the mesh and closes all connections, which takes some milliseconds each. Ends Connect, too.
+  // Breaks the mesh and closes all connections, which takes some milliseconds for each. Also ends Connect.
   virtual void Close() = 0;
-  // Returns the rank that Gloo waits for, or -1.
+  // Returns the rank that Gloo waits for, or -1 if it waits for none.
   virtual int waits_for() const = 0;
 };
 
-// Makes a mesh for each entry of `ranks`, which may contain a rank several times. They listen on `host`, an address or
-// name of this machine, and share a thread that moves the bytes. Throws UnavailableError if nothing can listen there.
+// Makes a mesh for each entry of `ranks`, which may contain a rank several times. The meshes listen on `host`, an
+// address or name of this machine. They share a thread that moves the bytes. Throws UnavailableError if Gloo cannot
+// listen on `host`.
 std::vector<std::unique_ptr<GlooMesh>> MakeGlooMeshes(const std::string& host, const std::vector<int>& ranks,
                                                       int world);
 

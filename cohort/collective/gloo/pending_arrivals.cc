@@ -7,7 +7,7 @@
 namespace cohort::collective {
 
 PendingArrivals::PendingArrivals(const EngineHost& host, std::string name, const CallId& id, int first,
-                                 const Signature& signature)
+                                 const CallSignature& signature)
     : host_(host),
       name_(std::move(name)),
       id_(id),
@@ -16,7 +16,7 @@ PendingArrivals::PendingArrivals(const EngineHost& host, std::string name, const
       arrived_(static_cast<size_t>(host.members().size())),
       schedule_fingerprints_(static_cast<size_t>(host.members().size())) {}
 
-bool PendingArrivals::Arrive(int rank, const Signature& theirs, uint64_t schedule_fingerprint, Status* different) {
+bool PendingArrivals::Arrive(int rank, const CallSignature& theirs, uint64_t schedule_fingerprint, Status* different) {
   MutexLock lock(mu_);
   if (!(theirs == signature_)) {
     *different =

@@ -1,4 +1,4 @@
-// PendingArrivals: what rank 0 knows about one execution of a collective that a member has begun. Internal to gloo/.
+// PendingArrivals: the members that have begun one execution of a collective, as rank 0 knows them. Internal to gloo/.
 #pragma once
 
 #include <string>
@@ -10,25 +10,28 @@
 
 namespace cohort::collective {
 
-// Collects which members have begun the collective, until all have. The GlooEngine of rank 0's process makes it with
-// the first arrival and drops it when the collective gets its turn. Thread-safe.
+// Collects the members that have begun the collective, until all have. The GlooEngine of rank 0's process makes it at
+// the first arrival, and drops it when the collective gets its turn. Thread-safe.
 class PendingArrivals final : public UnfinishedCollective {
  public:
   // `name` and `signature` are those of the member that has arrived first, `first`.
-  PendingArrivals(const EngineHost& host, std::string name, const CallId& id, int first, const Signature& signature);
+  PendingArrivals(const EngineHost& host, std::string name, const CallId& id, int first,
+                  const CallSignature& signature);
 
-  // A member has begun the collective. Returns whether all have now. If the signature differs from the first one, sets
-  // `*different` to the error and returns false.
-  bool Arrive(int rank, const Signature& theirs, uint64_t schedule_fingerprint, Status* different) COHORT_EXCLUDES(mu_);
-  const Signature& signature() const { return signature_; }
-  // Returns the fingerprints of the members' schedules by rank if all have arrived, else an empty vector.
+  // Records that a member has begun the collective. Returns true if all have now. If the signature differs from the
+  // first one, sets `*different` to the error and returns false.
+  bool Arrive(int rank, const CallSignature& theirs, uint64_t schedule_fingerprint, Status* different)
+      COHORT_EXCLUDES(mu_);
+  const CallSignature& signature() const { return signature_; }
+  // Returns the fingerprints of the members' schedules, by rank, if all have arrived. Otherwise returns an empty
+  // vector.
   std::vector<uint64_t> ScheduleFingerprints() const COHORT_EXCLUDES(mu_);
-  // Returns why a member that has not arrived never will, or why a member that has arrived can no longer send its
-  // schedule; ok if there is no such member.
+  // Returns why this collective can never get its turn: a member that has not arrived is gone, or a member that has
+  // arrived is gone and can no longer send its schedule. Returns ok if neither is so.
   Status WhyNever() const COHORT_EXCLUDES(mu_);
 
   std::string Describe() const override { return DescribeCall(name_, id_, signature_); }
-  // Returns "" once all have arrived: what the collective waits for then is told by the calls.
+  // Names the members that have not arrived. Returns "" if all have arrived; then each GlooCall describes its own wait.
   std::string DescribeWait() const override COHORT_EXCLUDES(mu_);
 
  private:
@@ -36,7 +39,7 @@ class PendingArrivals final : public UnfinishedCollective {
   const std::string name_;
   const CallId id_;
   const int first_;
-  const Signature signature_;
+  const CallSignature signature_;
   mutable Mutex mu_;
   std::vector<bool> arrived_ COHORT_GUARDED_BY(mu_);
   std::vector<uint64_t> schedule_fingerprints_ COHORT_GUARDED_BY(mu_);

@@ -13,7 +13,7 @@ struct PlanAlgorithm {
   bool (*suits)(const AllReduceFacts& facts);
 };
 
-// In the order in which AUTO asks them.
+// In the order in which AUTO calls the functions Suits.
 constexpr PlanAlgorithm kPlanAlgorithms[] = {
 #define COHORT_PLAN_ROW(enumerator, number, name, functions) \
   {Algorithm::enumerator, Append##functions, Suits##functions},

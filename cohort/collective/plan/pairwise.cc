@@ -92,7 +92,7 @@ void AppendHalvingDoubling(PlanBuilder& plan, const AllReduceTask& task) {
 }
 
 void AppendDoubling(PlanBuilder& plan, const AllReduceTask& task) {
-  // What a round has sent may still be on its way in the next round, so each round writes to memory of its own.
+  // Messages of one round may still be on their way in the next round, so each round writes to memory of its own.
   plan.DeclareNotInPlace();
   const Folding folding(task.rank, task.world);
   const Range all = {0, task.count};

@@ -1,10 +1,10 @@
-// Plans of collectives: what one member sends, receives and computes, as a list of steps. Making a plan is a pure
-// function: every member makes its own plan from equal arguments, and the plans fit together. All counts are numbers of
-// elements. The plans of all-reduce are in all_reduce.h.
+// Plans of collectives. A plan lists the steps of one member: which elements it sends, receives and computes. Making a
+// plan is a pure function: every member makes its own plan from equal arguments, and the plans fit together. All counts
+// are numbers of elements. The plans of all-reduce are in all_reduce.h.
 //
-// Sources of the algorithms: ring and halving-doubling all-reduce as in R. Thakur, R. Rabenseifner, W. Gropp,
-// "Optimization of Collective Communication Operations in MPICH", 2005; the dissemination barrier of D. Hensgen,
-// R. Finkel, U. Manber, 1988.
+// Sources of the algorithms. Ring and halving-doubling all-reduce: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization
+// of Collective Communication Operations in MPICH", 2005. The dissemination barrier: D. Hensgen, R. Finkel, U. Manber,
+// 1988.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +13,30 @@
 
 namespace cohort::collective {
 
-// The buffers of one member. If Plan::in_place is true, input and output may be the same memory: then no step writes
-// over elements that a peer may not have read yet.
+// The buffers of one member. If Plan::in_place is true, input and output may be the same memory: no step overwrites
+// elements that a peer may not have read yet.
 enum class PlanBuffer : uint8_t { kInput, kOutput, kScratch };
 
+// A position in one of the buffers.
 struct BufferOffset {
   PlanBuffer buffer = PlanBuffer::kInput;
   int64_t begin = 0;  // element
 };
 
+// The kinds of steps of a plan.
 enum class StepKind : uint8_t {
   kSend,     // sends [from, from + count) to `peer`; never waits
   kReceive,  // receives from `peer` into [to, to + count)
-  kReduce,   // to = from op what `peer` sends
-  kCopy,     // to = from; does nothing if both are the same memory
+  kReduce,   // sets `to` to the reduction of `from` and the elements that `peer` sends
+  kCopy,     // sets `to` to `from`; does nothing if both are the same memory
 };
 
+// One step of a plan. Its kind says which members are used.
 struct PlanStep {
   StepKind kind = StepKind::kSend;
-  bool final = false;    // of kReduce: `to` then contains every member's contribution (a mean is divided now)
+  bool final = false;    // of kReduce: `to` now has every member's contribution, so a mean is divided
   int peer = -1;         // rank
-  int32_t sequence = 0;  // counts the messages of this plan from the same sender to the same receiver
+  int32_t sequence = 0;  // number of the message, counted for each sender and receiver in this plan
   int64_t count = 0;
   BufferOffset from;
   BufferOffset to;
@@ -49,32 +52,35 @@ struct Plan {
   bool in_place = true;  // whether input and output may be the same memory
 };
 
+// The options for making a plan.
 struct PlanOptions {
-  // A longer range travels as several messages, so that a member reduces one while the next is on its way. At least 1.
+  // A longer range is sent as several messages, so that a member can reduce one while the next is on its way. At least
+  // 1.
   int64_t segment = INT64_MAX;
-  // Unfinished sums lie in the scratch buffer and travel from there. Its dtype may be wider than that of input and
-  // output.
+  // If true, partial sums are in the scratch buffer and are sent from there. Its dtype may be wider than that of input
+  // and output.
   bool partials_in_scratch = false;
 };
 
+// The elements from `begin` to before `end`.
 struct Range {
   int64_t begin = 0;
   int64_t end = 0;
   int64_t size() const { return end - begin; }
 };
-// Cuts [0, count) into `parts` ranges whose sizes differ by at most one element, the longer ones first. Returns the
-// range number `index`.
+// Cuts [0, count) into `parts` ranges. Their sizes differ by at most one element, and the longer ones come first.
+// Returns range number `index`.
 Range PartOf(int64_t count, int parts, int index);
 
 // The functions below throw InvalidArgumentError if a rank, count or segment is out of range.
 
-// Output: PartOf(count, world, rank) of the reduction. Runs as a ring; unfinished sums are always in scratch.
+// Makes a ring. The output is range PartOf(count, world, rank) of the reduction. Partial sums are always in scratch.
 Plan PlanReduceScatter(int rank, int world, int64_t count, const PlanOptions& options = {});
-// Input: counts[rank] elements. Output: the elements of all members in the order of ranks. Runs as a ring.
+// Makes a ring. The input has counts[rank] elements. The output has the elements of all members in the order of ranks.
 Plan PlanAllGather(int rank, const std::vector<int64_t>& counts, const PlanOptions& options = {});
-// Runs as a binomial tree.
+// Makes a binomial tree.
 Plan PlanBroadcast(int rank, int world, int root, int64_t count, const PlanOptions& options = {});
-// Sends messages without elements.
+// The messages of this plan have no elements.
 Plan PlanBarrier(int rank, int world);
 
 // Throws InvalidArgumentError that shows the values if one of them is out of range.

@@ -10,7 +10,7 @@
 
 namespace cohort::collective {
 
-// Appends steps to the plan of one member and numbers its messages. One thread; ends with Take.
+// Appends steps to the plan of one member and numbers its messages. Used by one thread; Take ends it.
 class PlanBuilder {
  public:
   // `input` and `output` are the numbers of elements of the two buffers.
@@ -20,17 +20,17 @@ class PlanBuilder {
   }
 
   const PlanOptions& options() const { return options_; }
-  // Returns how many messages a range takes: at least one, so that members always hear of each other.
+  // Returns how many messages a range needs. It is at least one, so that members always get a message from each other.
   int64_t Segments(Range range) const {
     return range.size() <= options_.segment ? 1 : (range.size() - 1) / options_.segment + 1;
   }
-  // Returns the part of `range` that travels as message number `index`.
+  // Returns the part of `range` that message number `index` carries.
   Range Segment(Range range, int64_t index) const {
     const int64_t begin = range.begin + index * options_.segment;
     return {begin, range.size() - index * options_.segment > options_.segment ? begin + options_.segment : range.end};
   }
 
-  // The functions that take a range and buffers use the same offsets in both buffers.
+  // The functions that take a range use its offsets in both buffers.
   void Send(int peer, BufferOffset from, int64_t count) {
     Add({StepKind::kSend, false, peer, sent_[peer]++, count, from, {}});
   }
@@ -47,14 +47,14 @@ class PlanBuilder {
   void Copy(BufferOffset from, BufferOffset to, int64_t count) {
     if (count > 0) Add({StepKind::kCopy, false, -1, 0, count, from, to});
   }
-  // Requires that input and output are different memory when the plan runs.
+  // Says that input and output must be different memory when the plan runs.
   void DeclareNotInPlace() { plan_.in_place = false; }
-  // Returns the buffer for unfinished sums.
+  // Returns the buffer for partial sums.
   PlanBuffer partial_sum_buffer() const {
     return options_.partials_in_scratch ? PlanBuffer::kScratch : PlanBuffer::kOutput;
   }
 
-  // Returns the plan with the size of its scratch buffer. Call once, at the end.
+  // Returns the plan, with the size of its scratch buffer set. Call it once, at the end.
   Plan Take() {
     for (const PlanStep& step : plan_.steps) {
       Cover(step.from, step.count, step.kind != StepKind::kReceive);

@@ -16,7 +16,7 @@ Algorithm PlanEngine::AlgorithmOf(DType dtype, int64_t bytes) const {
   return wanted == Algorithm::kAuto ? ChooseAllReduce(dtype, bytes, host_.members().locations()) : wanted;
 }
 
-Plan PlanEngine::MakePlan(int rank, const Signature& signature) const {
+Plan PlanEngine::MakePlan(int rank, const CallSignature& signature) const {
   const int world = host_.members().size();
   const auto size = static_cast<int64_t>(std::max<size_t>(1, DTypeSize(signature.dtype)));
   PlanOptions options;

@@ -14,8 +14,8 @@
 
 namespace cohort::collective {
 
-// Serves every group that no other engine serves. It has no threads: plans run on the threads that call or that deliver
-// messages, and on the group's workers.
+// Serves every group that no other engine serves. The group owns it. Thread-safe. It has no threads: plans run on the
+// threads that begin calls or deliver messages, and on the group's workers.
 class PlanEngine final : public CollectiveEngine {
  public:
   // Throws FailedPreconditionError if no backend has registered its reductions.
@@ -30,21 +30,21 @@ class PlanEngine final : public CollectiveEngine {
   void Fail(const Status& why) override;
 
  private:
-  // What is kept about one collective of a member, from round to round.
+  // One collective of a member, kept from round to round.
   struct Instance {
-    int64_t rounds = 0;  // that have begun
-    Signature signature;
+    int64_t rounds = 0;  // how many have begun
+    CallSignature signature;
     std::shared_ptr<const Plan> plan;  // of `signature`
   };
   struct Member {
     explicit Member(int r) : rank(r) {}
     const int rank;
     Mutex mu;
-    std::map<CallId, std::shared_ptr<PlanRun>> runs COHORT_GUARDED_BY(mu);  // which have not ended
+    std::map<CallId, std::shared_ptr<PlanRun>> runs COHORT_GUARDED_BY(mu);  // that have not ended
     std::map<int64_t, Instance> instances COHORT_GUARDED_BY(mu);
   };
 
-  Plan MakePlan(int rank, const Signature& signature) const;
+  Plan MakePlan(int rank, const CallSignature& signature) const;
   Member& MemberOf(int rank) { return *members_[static_cast<size_t>(host_.members().local_index(rank))]; }
   std::shared_ptr<PlanRun> FindOrMakeRun(Member& member, const CallId& id) COHORT_REQUIRES(member.mu);
   std::vector<std::shared_ptr<PlanRun>> Runs();

@@ -73,7 +73,7 @@ void PlanRun::Start(CollectiveCall call, std::shared_ptr<const Plan> plan) {
     plan_ = std::move(plan);
     large_ = call_.input.bytes() >= kLargeBytes;
     started_ = true;
-    running_ = true;  // no other thread runs steps before the memory is there
+    running_ = true;  // no other thread may run steps before the memory is allocated
     for (const Sender& sender : early_senders_) {
       bool deferred = false;
       if (different.ok()) different = Compare(sender, &deferred);

@@ -17,24 +17,26 @@
 
 namespace cohort::collective {
 
-// Holds the call, its plan and its memory, and the messages that have come and not been used. It may be made by the
-// first message, before the member calls: then it only keeps messages until Start. The PlanEngine owns it until it has
-// ended; work that is under way holds it, too. Thread-safe. At most one thread at a time runs the plan's steps,
-// whichever makes them possible; no thread waits.
+// Holds the call, its plan and its memory, and the messages that have come and are not used yet. If a message comes
+// before the member calls, the message makes this object, which only keeps messages until Start. The PlanEngine owns it
+// until it has ended; running work shares ownership. Thread-safe. At most one thread at a time runs the plan's steps.
+// It is the thread that makes them possible. No thread waits.
 class PlanRun final : public UnfinishedCollective, public std::enable_shared_from_this<PlanRun> {
  public:
   // `on_end` is called once, before the call's `done`.
   PlanRun(EngineHost& host, const ReductionTable& reductions, int rank, const CallId& id, std::function<void()> on_end)
       : host_(host), reductions_(reductions), rank_(rank), id_(id), on_end_(std::move(on_end)) {}
 
-  // The member calls. Call at most once. Requires: the counts of `plan` are those of the call's input.
+  // The member has begun the collective. Call it at most once. Requires: the counts of `plan` are those of the call's
+  // input.
   void Start(CollectiveCall call, std::shared_ptr<const Plan> plan) COHORT_EXCLUDES(mu_);
-  // A message from a peer, before or after Start. `may_compute_inline`: this thread may also run the steps that the
-  // message makes possible, if the message is at most 1 MiB. Otherwise a large collective continues on a worker thread.
+  // Handles a message of a peer, before or after Start. If `may_compute_inline`, this thread may also run the steps
+  // that the message makes possible, if the message is at most 1 MiB. Otherwise a large collective continues on a
+  // worker thread.
   void Deliver(const DataMessage& message, Tensor tensor, bool may_compute_inline) COHORT_EXCLUDES(mu_);
   // Fails the group if this run waits for a member that is gone.
   void CheckPeers() COHORT_EXCLUDES(mu_);
-  // Compares schedules again, and continues if this run has waited for that.
+  // Compares schedules again. Continues if this run has waited for that.
   void CheckSchedules() COHORT_EXCLUDES(mu_);
   // Ends the call with `why` if it was started and has not ended. A step that is being computed ends first.
   void Fail(const Status& why) COHORT_EXCLUDES(mu_);
@@ -47,7 +49,7 @@ class PlanRun final : public UnfinishedCollective, public std::enable_shared_fro
   // What a message says about its sender's call.
   struct Sender {
     int rank;
-    Signature signature;
+    CallSignature signature;
     uint64_t schedule_fingerprint;
   };
   // A peer whose call has another schedule. The run does not end before the two schedules have been found to be equal.
@@ -63,11 +65,11 @@ class PlanRun final : public UnfinishedCollective, public std::enable_shared_fro
   // the comparison of the schedules will report a better error.
   Status Compare(const Sender& theirs, bool* deferred) COHORT_REQUIRES(mu_);
   void SettleMismatches() COHORT_EXCLUDES(mu_);
-  // Returns whether a thread has something to do: run the next step, or end the run.
+  // Returns true if a thread can run the next step or end the run.
   bool CanAdvance() const COHORT_REQUIRES(mu_);
-  // Runs what is possible, on this thread or on a worker thread.
+  // Runs the steps that can run, on this thread or on a worker thread.
   void AdvanceSomewhere(bool may_compute_inline) COHORT_EXCLUDES(mu_);
-  // Runs steps until one has to wait for a message. Requires: the caller has set running_.
+  // Runs steps until a step has to wait for a message. Requires: the caller has set running_.
   void Advance() COHORT_EXCLUDES(mu_);
   // Runs the sends at the beginning of the plan. Requires: the caller has set running_.
   void SendFirst() COHORT_EXCLUDES(mu_);

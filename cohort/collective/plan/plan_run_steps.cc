@@ -7,7 +7,7 @@
 namespace cohort::collective {
 
 void PlanRun::PrepareMemory() {
-  const Signature& what = call_.signature;
+  const CallSignature& what = call_.signature;
   if (what.kind == CallKind::kBarrier) return;
   const bool is_root = what.kind == CallKind::kBroadcast && what.root == rank_;
   const bool same_memory = plan_->in_place && plan_->input_count == plan_->output_count &&

@@ -10,7 +10,7 @@
 namespace cohort::collective {
 namespace {
 
-// From this size of all inputs together other threads help: to wake one takes as long as so much work.
+// If all inputs together have at least this size, other threads help. To wake a thread takes as long as this much work.
 constexpr size_t kHelpFromBytes = 1024 * 1024;
 
 }  // namespace

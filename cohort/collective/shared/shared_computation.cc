@@ -8,7 +8,7 @@
 namespace cohort::collective {
 namespace {
 
-// The size of a part: it stays in a core's cache from the first to the last operand.
+// The size of a part. It stays in a core's cache while all operands are added.
 constexpr int64_t kPartBytes = 128 * 1024;
 
 const char* At(const Tensor& tensor, int64_t element) {
@@ -69,7 +69,7 @@ void Cut(SharedComputation& computation, int64_t count, DType dtype, Run run) {
 }
 
 SharedComputation AllReduce(std::vector<CollectiveCall>& calls, const ReductionTable& reductions) {
-  const Signature& what = calls[0].signature;
+  const CallSignature& what = calls[0].signature;
   SharedComputation made;
   Tensor out;
   for (size_t i = 0; i < std::min<size_t>(2, calls.size()) && !out.defined(); ++i) {
@@ -84,7 +84,7 @@ SharedComputation AllReduce(std::vector<CollectiveCall>& calls, const ReductionT
 }
 
 SharedComputation ReduceScatter(std::vector<CollectiveCall>& calls, const ReductionTable& reductions) {
-  const Signature& what = calls[0].signature;
+  const CallSignature& what = calls[0].signature;
   SharedComputation made;
   for (const CollectiveCall& call : calls) made.results.emplace_back(what.dtype, call.output_shape);
   const int64_t share = made.results[0].num_elements();
@@ -99,7 +99,7 @@ SharedComputation ReduceScatter(std::vector<CollectiveCall>& calls, const Reduct
 }
 
 SharedComputation AllGather(std::vector<CollectiveCall>& calls) {
-  const Signature& what = calls[0].signature;
+  const CallSignature& what = calls[0].signature;
   SharedComputation made;
   Tensor out(what.dtype, calls[0].output_shape);
   made.results.assign(calls.size(), out);

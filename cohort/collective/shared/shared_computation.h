@@ -1,5 +1,4 @@
-// SharedComputation: what has to be computed for one collective when the inputs of all members are in one memory.
-// Internal to shared/.
+// SharedComputation: the work of one collective if the inputs of all members are in one memory. Internal to shared/.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +17,8 @@ struct SharedComputation {
   std::function<void(int64_t part)> run;  // holds the inputs
 };
 
-// Takes the inputs out of `calls`, which has the call of each rank. A pure function but for that. May use the memory of
-// an input that nothing else holds for the result.
+// Returns the computation for `calls`, which has the call of each rank. Moves the inputs out of the calls. The result
+// may use the memory of an input that nothing else holds. There are no other side effects.
 SharedComputation MakeSharedComputation(std::vector<CollectiveCall>& calls, const ReductionTable& reductions);
 
 }  // namespace cohort::collective

@@ -32,7 +32,7 @@ SharedEngine::Open SharedEngine::FindOrOpen(const CollectiveCall& call) {
 void SharedEngine::Begin(CollectiveCall&& call) {
   const Open open = FindOrOpen(call);
   host_.Watch(open.call);
-  // If the schedules differ, the group has failed. The call is told of it before all members have arrived.
+  // If the schedules differ, the group has failed. The call ends now, and not when all members have arrived.
   if (!host_.SchedulesAgree(call.rank, call.schedule_fingerprint, open.first, open.schedule_fingerprint)) {
     open.call->Fail(host_.status());
   }

@@ -13,8 +13,8 @@
 
 namespace cohort::collective {
 
-// Serves groups of one process, unless they ask for an algorithm of plans. It has no threads: the thread of the last
-// member to arrive computes, and the group's workers help if there is much to do.
+// Serves groups of one process, unless they ask for an algorithm that has a plan. The group owns it. Thread-safe. It
+// has no threads: the thread of the last member to arrive computes, and the group's workers help if there is much work.
 class SharedEngine final : public CollectiveEngine {
  public:
   // Throws FailedPreconditionError if no backend has registered its reductions.
@@ -22,7 +22,7 @@ class SharedEngine final : public CollectiveEngine {
 
   Algorithm AlgorithmOf(DType, int64_t) const override { return Algorithm::kShared; }
   void Begin(CollectiveCall&& call) override COHORT_EXCLUDES(mu_);
-  // Throws DataLossError: peers have nothing to send to a group of one process.
+  // Throws DataLossError, because no peer sends messages to a group of one process.
   void Deliver(const DataMessage& data, Tensor tensor, bool may_compute_inline) override;
   void OnPeerGone() override {}
   void OnSchedulesAgreed() override {}
@@ -38,7 +38,7 @@ class SharedEngine final : public CollectiveEngine {
     int begun = 0;                      // members that have begun it
   };
 
-  // Returns the collective of `call`, made by the first member that begins it. The last member removes it from open_.
+  // Returns the collective of `call`. The first member that begins it makes it, and the last one removes it from open_.
   Open FindOrOpen(const CollectiveCall& call) COHORT_EXCLUDES(mu_);
 
   EngineHost& host_;

@@ -1,4 +1,4 @@
-// Groups for tests: all members in one process, over each transport, and calls of all members at once.
+// Groups for tests. All members are in one process, over any transport, and call collectives at once.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,13 +24,13 @@ namespace cohort::collective::testing {
 
 inline constexpr auto kPatience = std::chrono::seconds(60);
 
-// What one member's call came to.
+// The result of one member's call.
 struct Outcome {
   Status status;
   Tensor value;
 };
 
-// `call` begins a collective; the outcome is there when it ends.
+// Calls `call`, which begins a collective. The future is ready when the collective has ended.
 inline std::future<Outcome> Begin(const std::function<void(Communicator::Done)>& call) {
   auto promise = std::make_shared<std::promise<Outcome>>();
   std::future<Outcome> future = promise->get_future();
@@ -45,7 +45,7 @@ inline Outcome Await(std::future<Outcome>& future) {
   return future.get();
 }
 
-// work(0) .. work(count - 1), each on a thread; an error is the result.
+// Runs work(0) .. work(count - 1), each on a thread. Returns their errors.
 inline std::vector<Status> OnThreads(int count, const std::function<void(int)>& work) {
   std::vector<Status> outcomes(static_cast<size_t>(count));
   std::vector<std::thread> threads;
@@ -62,13 +62,14 @@ inline std::vector<Status> OnThreads(int count, const std::function<void(int)>& 
   return outcomes;
 }
 
+// The processes, hosts and devices of a test.
 struct Layout {
   std::string transport;  // "local", or a protocol of servers
   int world = 1;
-  int per_process = 1;  // members of each process (the last has fewer where it does not come out even)
-  Algorithm algorithm = Algorithm::kAuto;     // of groups that name none
-  int per_host = 0;                           // processes of each host (the last has fewer likewise); 0: all are of one
-  std::string device_type = kHostDeviceType;  // of the devices that the servers have as many of as members
+  int per_process = 1;                        // members of each process (the last may have fewer)
+  Algorithm algorithm = Algorithm::kAuto;     // of groups whose options name none
+  int per_host = 0;                           // processes of each host (the last may have fewer); 0: one host
+  std::string device_type = kHostDeviceType;  // of the devices of the servers; each has as many as it has members
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Layout& layout) {
@@ -86,15 +87,15 @@ inline std::vector<Layout> WithGloo(std::vector<Layout> layouts, std::vector<Lay
   return layouts;
 }
 
-// Returns all algorithms that a program may ask for in this build. kShared is not among them: AUTO takes it.
+// Returns all algorithms that a program may ask for in this build. kShared is not one of them, because AUTO chooses it.
 inline std::vector<Algorithm> AskableAlgorithms() {
   std::vector<Algorithm> all = AllAlgorithms();
   std::erase_if(all, [](Algorithm one) { return !IsBuilt(one) || one == Algorithm::kShared; });
   return all;
 }
 
-// Returns one algorithm for each engine that can serve a group of `layout`. For collectives other than all-reduce,
-// which have one implementation in each engine.
+// Returns one algorithm for each engine that can serve a group of `layout`. Use it for collectives other than
+// all-reduce, which have one implementation in each engine.
 inline std::vector<Algorithm> OneAlgorithmPerEngine(const Layout& layout) {
   std::vector<Algorithm> all = {Algorithm::kAuto};
   if (layout.transport == "local") all.push_back(Algorithm::kRing);  // plans inside one process
@@ -102,7 +103,7 @@ inline std::vector<Algorithm> OneAlgorithmPerEngine(const Layout& layout) {
   return all;
 }
 
-// The servers of a layout (none for "local").
+// Starts and owns the servers of a layout. A "local" layout has none.
 class TestCluster {
  public:
   explicit TestCluster(const Layout& layout, std::chrono::milliseconds silence_limit = std::chrono::seconds(60))
@@ -126,7 +127,7 @@ class TestCluster {
   }
   int processes() const { return processes_; }  // 0 for "local"
   Algorithm algorithm() const { return layout_.algorithm; }
-  // "": that of the machine.
+  // Returns the host name of a process; "" means the machine's own name.
   std::string HostOf(int process) const {
     return layout_.per_host > 0 ? StrCat("host ", process / layout_.per_host) : "";
   }
@@ -139,8 +140,8 @@ class TestCluster {
   std::optional<cohort::testing::LocalCluster> servers_;
 };
 
-// The group of all members; `adjust` may change one process's options. A process whose joining fails has no group, and
-// its error stands in `errors`.
+// Joins the group of all members and owns it. `adjust` may change the options of a process. If a process cannot join,
+// it has no group, and its error is in `errors`.
 class TestGroup {
  public:
   using Adjust = std::function<void(int process, GroupOptions&)>;
@@ -186,10 +187,10 @@ class TestGroup {
   const std::vector<Status>& errors() const { return errors_; }
   const std::vector<std::shared_ptr<Communicator>>& members() const { return members_; }  // by rank
   Group& group(int process) { return *groups_[static_cast<size_t>(process)]; }
-  // The process leaves.
+  // Makes the process leave.
   void Drop(int process) { groups_[static_cast<size_t>(process)].reset(); }
 
-  // All members call at once (in turn, on this thread), and all outcomes are awaited.
+  // Begins `call` for all members, one after another on this thread. Waits for all outcomes.
   std::vector<Outcome> Run(const std::function<void(Communicator&, Communicator::Done)>& call) {
     std::vector<std::future<Outcome>> futures;
     for (const auto& member : members_) {

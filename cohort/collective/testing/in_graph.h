@@ -15,7 +15,8 @@
 
 namespace cohort::collective::testing {
 
-// Where the members are. One session runs them all. `tasks` 0: they are devices of a session without a cluster.
+// The devices of the members. One session runs them all. If `tasks` is 0, they are devices of a session without a
+// cluster.
 struct Place {
   std::string transport;
   int tasks = 0;
@@ -31,13 +32,14 @@ inline std::ostream& operator<<(std::ostream& out, const Place& place) {
   return place.hint == "auto" ? out : out << "_" << place.hint;
 }
 
-// Returns the params whose hint this build can run.
+// Returns the params whose hint names an algorithm of this build.
 template <typename Param>
 std::vector<Param> Built(std::vector<Param> params) {
   std::erase_if(params, [](const Param& param) { return !IsBuilt(AlgorithmByName(param.hint)); });
   return params;
 }
 
+// The base of tests whose graph contains all members.
 class InGraph : public ::testing::TestWithParam<Place> {
  protected:
   InGraph()
@@ -73,7 +75,7 @@ class InGraph : public ::testing::TestWithParam<Place> {
     return outputs;
   }
 
-  // The parameter's device type, when its kernels are registered: before servers are made.
+  // Returns the parameter's device type after its kernels are registered. Call it before servers are made.
   static const std::string& RegisteredType() {
     RegisterAll();
     RegisterTestBackend();

@@ -1,4 +1,5 @@
-// What a test counts to see that nothing was left behind: "/proc/self/fd", "/proc/self/task", files of a folder.
+// CountEntries(): counts the entries of a folder, such as "/proc/self/fd" or "/proc/self/task". Tests use it to see
+// that nothing was left behind.
 #pragma once
 
 #include <filesystem>

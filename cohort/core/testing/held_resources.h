@@ -1,4 +1,5 @@
-// What a test counts to see that nothing was left behind: the threads and the descriptors of the process.
+// HeldResources: counts the threads and the descriptors of the process. Tests use it to see that nothing was left
+// behind.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,10 +16,11 @@
 
 namespace cohort::testing {
 
-// How many there are of each kind.
+// The number of things of each kind.
 using Kinds = std::map<std::string, int>;
 
-// The threads by name, without those of gRPC's pools, whose sizes follow its load.
+// Returns the threads by name. Leaves out the threads of gRPC's pools, because the sizes of the pools depend on the
+// load.
 inline Kinds CountThreads() {
   static const std::set<std::string> pools{"default-executo", "event_engine", "grpc_global_tim", "resolver-execut",
                                            "timer_manager"};
@@ -26,12 +28,12 @@ inline Kinds CountThreads() {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
     std::string name;
     std::getline(std::ifstream(entry.path() / "comm") >> std::ws, name);
-    if (!name.empty() && pools.count(name) == 0) ++kinds[name];  // "": it has just ended
+    if (!name.empty() && pools.count(name) == 0) ++kinds[name];  // "": the thread has just ended
   }
   return kinds;
 }
 
-// The descriptors by what they are: "socket", "anon_inode" (event and epoll descriptors), or a path.
+// Returns the descriptors by kind: "socket", "anon_inode" (event and epoll descriptors), or a path.
 inline Kinds CountDescriptors() {
   Kinds kinds;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -42,20 +44,20 @@ inline Kinds CountDescriptors() {
   return kinds;
 }
 
-// As of now.
+// The threads and descriptors of the process at the time when the object was made.
 struct HeldResources {
   Kinds threads = CountThreads();
   Kinds descriptors = CountDescriptors();
 
-  // As of the process's start.
+  // Returns those that existed when the process started.
   static const HeldResources& AtStart() {
     static const HeldResources held;
     return held;
   }
 };
-inline const bool kStartIsCounted = !HeldResources::AtStart().threads.empty();  // before any test
+inline const bool kStartIsCounted = !HeldResources::AtStart().threads.empty();  // counted before any test runs
 
-// Returns what `now` has beyond `before`, for people to read, or "".
+// Returns a text with the kinds of which `now` has more than `before`; "" if there are none.
 inline std::string AddedKinds(const Kinds& before, const Kinds& now) {
   std::string added;
   for (const auto& [kind, count] : now) {
@@ -66,8 +68,8 @@ inline std::string AddedKinds(const Kinds& before, const Kinds& now) {
   return added;
 }
 
-// Expects not one thread or descriptor more than before. The end of a connection takes a moment on both sides, so this
-// waits; what is left after 30 s stays.
+// Fails the test if there are more threads or descriptors than in `before`. Waits up to 30 s until they are gone,
+// because the end of a connection takes some time on both sides.
 inline void ExpectNothingAdded(const HeldResources& before) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   std::string threads, descriptors;

@@ -1,4 +1,4 @@
-// For tests: the errors that calls throw.
+// MessageOf() and ErrorOf(): the errors that calls throw, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 namespace cohort {
 
-// The message of the E that `call` throws; a failure of the test where nothing or something else is thrown.
+// Returns the message of the E that `call` throws. Fails the test if it throws nothing or another exception.
 template <typename E, typename Call>
 std::string MessageOf(Call&& call) {
   try {
@@ -25,8 +25,8 @@ std::string MessageOf(Call&& call) {
   return "";
 }
 
-// How `call` ends: "CodeName: message" of the Error that it throws, the message alone of another exception, or
-// "no error".
+// Calls `call`. Returns "CodeName: message" if it throws an Error, only the message if it throws another exception, and
+// "no error" if it throws nothing.
 template <typename Call>
 std::string ErrorOf(Call&& call) {
   try {

@@ -4,7 +4,7 @@
 
 namespace cohort::data {
 
-// Of a whole file: TensorFlow's compression types "", "GZIP" and "ZLIB".
+// How a whole file is compressed. TensorFlow's names of these types are "", "GZIP" and "ZLIB".
 enum class Compression { kNone, kGzip, kZlib };
 
 inline std::string_view CompressionName(Compression compression) {

@@ -1,4 +1,6 @@
-// CSV as RFC 4180 has it, with the rules of TensorFlow's CsvDataset for defaults and missing values.
+// CsvDataset: CSV files as RFC 4180 defines them, with TensorFlow's rules for defaults and missing values. CsvFormat
+// has the options. CsvReader splits a file into records and fields (ReadRecord), and converts each wanted field to the
+// dtype of its column (Convert). After an invalid line it continues with the next line.
 #include <charconv>
 #include <cstdlib>
 
@@ -127,7 +129,7 @@ class CsvReader : public FileReader {
         StrCat("[data] expected a valid ", column.dtype, " in column ", at, "; got '", field, "'", Where()));
   }
 
-  // Replaces fields_ by those of the next record; false at the end of the file.
+  // Replaces fields_ by the fields of the next record. Returns false at the end of the file.
   bool ReadRecord() {
     fields_.clear();
     if (file_.Peek() < 0) return false;
@@ -138,7 +140,7 @@ class CsvReader : public FileReader {
     }
     return true;
   }
-  // True where a delimiter has ended the field, false where the record ends.
+  // Returns true if a delimiter has ended the field, and false if the record has ended.
   bool ReadPlain(std::string* field) {
     for (;;) {
       const int byte = file_.Get();
@@ -184,8 +186,8 @@ class CsvReader : public FileReader {
   const CsvOptions& options_;
   BufferedInput file_;
   std::vector<std::string> fields_;
-  int64_t line_ = 1;       // where the current record begins
-  int64_t next_line_ = 1;  // where the next one does
+  int64_t line_ = 1;       // line in which the current record begins
+  int64_t next_line_ = 1;  // line in which the next record begins
 };
 
 std::unique_ptr<FileReader> CsvFormat::Open(const std::string& path) const {

@@ -1,3 +1,6 @@
+// Image data sets. The first half generates images: each class has two kinds of images (MakeKinds), and an image is a
+// kind that is shifted, scaled and noisy (DrawImage). The second half finds the four files of a data set, reads them
+// and checks them.
 #include "cohort/data/readers/datasets.h"
 
 #include <algorithm>
@@ -117,7 +120,7 @@ constexpr Source kMnist{"MNIST", "mnist", "http://yann.lecun.com/exdb/mnist"};
 constexpr const char* kFileNames[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
                                       "t10k-labels-idx1-ubyte"};
 
-// "" where there is neither.
+// Returns "" if there is no such file, packed or unpacked.
 std::string FindFile(const std::string& dir, const std::string& name) {
   for (const char* suffix : {".gz", ""}) {
     const std::string path = dir + "/" + name + suffix;

@@ -52,7 +52,7 @@ DType TypeOf(uint32_t magic, const std::string& path) {
   }
 }
 
-// The header's dimensions, if so much can come out of the file at all.
+// Returns the header's dimensions. Throws if the file cannot contain that many bytes.
 Shape ReadShape(InputFile* file, uint32_t magic, DType dtype) {
   Shape shape;
   const auto rank = static_cast<int>(magic & 0xffu);

@@ -1,4 +1,5 @@
-// IDX files as a source: described by their names, so that a description is small and each process reads its own copy.
+// IDX files as a source. Its description has only the names of the files, so it is small, and each process reads its
+// own copies.
 #include "cohort/core/str_cat.h"
 #include "cohort/data/description.h"
 #include "cohort/data/readers/idx.h"

@@ -1,4 +1,4 @@
-// InputFile: the bytes of a file from the first to the last, unpacked where the file is gzip or zlib.
+// InputFile: reads the bytes of a file from the first to the last, and unpacks them if the file is gzip or zlib.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,23 @@
 
 namespace cohort::data {
 
+// One open file; the destructor closes it.
 // Not thread-safe.
 class InputFile {
  public:
-  // Whether it is gzip is told by its first two bytes, not by its name. Throws as core/file.h says.
+  // Finds out by the first two bytes, not by the name, whether the file is gzip. Throws as core/file.h says.
   explicit InputFile(const std::string& path);
   InputFile(const std::string& path, Compression compression);
   ~InputFile();
 
-  // Fills `out`; fewer bytes only at the end. Returns their count. Throws DataLossError with file and offset
-  // for packed data that is corrupt or cut off.
+  // Fills `out` and returns the number of bytes. It is smaller than the size of `out` only at the end of the file.
+  // Throws DataLossError with file and offset if packed data are corrupt or cut off.
   size_t Read(std::span<char> out);
-  // The next Read begins at `offset`. Only where the file is not compressed.
+  // Makes the next Read begin at `offset`. Requires: the file is not compressed.
   void Seek(int64_t offset) { offset_ = offset; }
   const std::string& path() const { return file_.path(); }
   bool compressed() const { return inflater_ != nullptr; }
-  // No more bytes than this can come out of the file.
+  // Returns an upper bound of the number of bytes that Read can return in all.
   int64_t MaxSize() const;
 
  private:

@@ -1,4 +1,6 @@
-// tf.Example records to tensors: a map with a function of its own.
+// ParseExampleDataset: a Map whose function, ParseExample, converts serialized tf.Examples to tensors. It parses a
+// record, looks up each wanted feature by its name, and checks dtype and number of values. For a batch of records, the
+// results of the records are stacked.
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/data/description.h"

@@ -51,7 +51,7 @@ class ReaderIterator : public UnaryIterator {
   bool ReadOne(Element* out) {
     try {
       return reader_->Next(out);
-    } catch (const InvalidArgumentError&) {  // one element is wrong, the file goes on behind it
+    } catch (const InvalidArgumentError&) {  // one element is wrong; the file continues after it
       throw;
     } catch (...) {
       reader_.reset();

@@ -1,61 +1,68 @@
-// Datasets of what stands in files. The names of the files are a dataset themselves (string scalars), so that they can
-// be shuffled, repeated and sharded; files are read one after another. A file that is not there is a NotFoundError and
-// a damaged one a DataLossError, each from the Next that meets it; the Next after it goes on with the next file.
+// Datasets that read files. The names of the files are a dataset too (string scalars), so they can be shuffled,
+// repeated and sharded. Files are read one after another. If a file is missing, Next throws NotFoundError when it
+// reaches the file; if a file is damaged, it throws DataLossError. The call after that continues with the next file.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/readers/compression.h"
 
 namespace cohort::data {
 
-// Of string scalars.
-Dataset FileNames(const std::vector<std::string>& paths);
+// A dataset of string scalars.
+COHORT_EXPORT Dataset FileNames(const std::vector<std::string>& paths);
 
-// Lines without their ends ("\n" or "\r\n"), one string scalar each.
-Dataset TextLineDataset(const Dataset& files, Compression compression = Compression::kNone);
-Dataset TextLineDataset(const std::vector<std::string>& files, Compression compression = Compression::kNone);
+// The elements are the lines, as string scalars, without their ends ("\n" or "\r\n").
+COHORT_EXPORT Dataset TextLineDataset(const Dataset& files, Compression compression = Compression::kNone);
+COHORT_EXPORT Dataset TextLineDataset(const std::vector<std::string>& files,
+                                      Compression compression = Compression::kNone);
 
-// Payloads of the records of TFRecord files, one string scalar each.
-Dataset TFRecordDataset(const Dataset& files, Compression compression = Compression::kNone);
-Dataset TFRecordDataset(const std::vector<std::string>& files, Compression compression = Compression::kNone);
+// The elements are the payloads of the records of TFRecord files, as string scalars.
+COHORT_EXPORT Dataset TFRecordDataset(const Dataset& files, Compression compression = Compression::kNone);
+COHORT_EXPORT Dataset TFRecordDataset(const std::vector<std::string>& files,
+                                      Compression compression = Compression::kNone);
 
-struct CsvColumn {
+// The dtype of a column of a CSV file.
+struct COHORT_EXPORT CsvColumn {
   DType dtype = DType::kFloat32;        // float32, float64, int32, int64 or string
-  std::optional<Tensor> default_value;  // a scalar for empty fields; without it an empty field is an error
+  std::optional<Tensor> default_value;  // a scalar that replaces an empty field; without it an empty field is an error
 };
-struct CsvOptions {
-  bool header = false;  // each file's first line is skipped
+struct COHORT_EXPORT CsvOptions {
+  bool header = false;  // skip the first line of each file
   char delimiter = ',';
-  bool use_quotes = true;           // fields may stand in "..." with "" for a quote, and contain line ends
-  std::string na_value;             // counts as empty
-  std::vector<int> select_columns;  // indices, ascending, that `columns` are about; empty: all
+  bool use_quotes = true;           // "..." may enclose a field, which may then contain line ends; "" is a quote
+  std::string na_value;             // a field with this text counts as empty
+  std::vector<int> select_columns;  // the file's columns that `columns` describe, ascending; empty: all
   Compression compression = Compression::kNone;
 };
-// RFC 4180: one scalar a column. Throws InvalidArgumentError with file, line and column for what does not fit; the Next
-// after it goes on with the next line.
-Dataset CsvDataset(const Dataset& files, std::vector<CsvColumn> columns, const CsvOptions& options = {});
-Dataset CsvDataset(const std::vector<std::string>& files, std::vector<CsvColumn> columns,
-                   const CsvOptions& options = {});
+// Reads CSV files (RFC 4180). An element has one scalar for each column. Throws InvalidArgumentError with file, line
+// and column if a line does not fit; the next call of Next continues with the next line.
+COHORT_EXPORT Dataset CsvDataset(const Dataset& files, std::vector<CsvColumn> columns, const CsvOptions& options = {});
+COHORT_EXPORT Dataset CsvDataset(const std::vector<std::string>& files, std::vector<CsvColumn> columns,
+                                 const CsvOptions& options = {});
 
-// Slices along axis 0 of the tensors in IDX files, plain or gzip, one component a file; read when it is described.
-// Throws what ReadIdx and FromTensorSlices throw.
-Dataset IdxDataset(const std::vector<std::string>& paths);
+// The elements are the slices along axis 0 of the tensors in IDX files, with one component for each file. The files are
+// read when the dataset is described. Throws what ReadIdx and FromTensorSlices throw.
+COHORT_EXPORT Dataset IdxDataset(const std::vector<std::string>& paths);
 
-// What to take from a tf.Example.
-struct Feature {
+// A feature to take from each tf.Example.
+struct COHORT_EXPORT Feature {
   std::string name;
   DType dtype = DType::kFloat32;  // float32, int64 or string
-  Shape shape;                    // the feature has exactly so many values
-  // In place of a feature that is missing: of `dtype` and `shape`. Without it that is an error.
+  Shape shape;                    // the feature must have exactly as many values as this shape
+  // Replaces a missing feature. It must have `dtype` and `shape`. Without it, a missing feature is an error.
   std::optional<Tensor> default_value;
-  // Any number of values: a vector, empty where the feature is missing; `shape` is not used.
+  // If true, the feature may have any number of values. The result is a vector, which is empty if the feature is
+  // missing. `shape` is not used.
   bool variable_length = false;
 };
-// `records`: string scalars, or batches of them (string vectors; no variable lengths then). One component a feature.
-Dataset ParseExampleDataset(const Dataset& records, std::vector<Feature> features, const MapOptions& options = {});
+// Parses serialized tf.Examples. `records` are string scalars, or batches of them (string vectors). Batches allow no
+// feature of variable length. The result has one component for each feature.
+COHORT_EXPORT Dataset ParseExampleDataset(const Dataset& records, std::vector<Feature> features,
+                                          const MapOptions& options = {});
 
 }  // namespace cohort::data

@@ -1,4 +1,4 @@
-// Formats of files whose elements are strings, one after another.
+// StringFormat: a format of files whose elements are strings, one after another.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace cohort::data {
 
-// Reader(path, compression) is the FileReader of one file.
+// The FileFormat that opens a file as Reader(path, compression). `Reader` is a FileReader.
 template <typename Reader>
 class StringFormat : public FileFormat {
  public:

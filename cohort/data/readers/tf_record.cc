@@ -10,7 +10,7 @@
 namespace cohort::data {
 namespace {
 
-constexpr size_t kPieceBytes = 16 << 20;  // memory is taken as bytes come, whatever a damaged length says
+constexpr size_t kPieceBytes = 16 << 20;  // read in pieces, because a damaged length may be huge
 
 class PayloadReader : public FileReader {
  public:

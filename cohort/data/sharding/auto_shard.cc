@@ -1,3 +1,7 @@
+// AutoShard rewrites a description. For kFile, ShardFiles walks from the last stage to the sources. It puts a Shard on
+// the input of each reader, or of each Interleave whose function makes readers (ShardInput). A "flat map" is
+// TensorFlow's name for a stage that makes several elements of one: here a reader or an Interleave. For kData a Shard
+// is added at the end; for kHint, ReplaceHints replaces the stages ShardHint.
 #include "cohort/data/sharding/auto_shard.h"
 
 #include <algorithm>
@@ -16,12 +20,13 @@ struct Worker {
   int64_t count, index;
 };
 
-// Stages through which FILE goes on to their input; of Zip and Concatenate to all inputs.
+// For these stages, kFile continues with the input. For Zip and Concatenate, it continues with all inputs.
 constexpr std::array kPassThrough = {"Batch",   "Cache",    "Concatenate", "Filter",  "Interleave",
                                      "Map",     "Prefetch", "Rebatch",     "Repeat",  "Shard",
                                      "Shuffle", "Skip",     "Take",        "Unbatch", "Zip"};
 constexpr std::array kShuffles = {"Shuffle"};
-// Stages that a look at the first element goes past, so that it fills no buffer, starts no thread and caches nothing.
+// To read the first element, these stages are left out, so that no buffer is filled, no thread is started and nothing
+// is cached.
 constexpr std::array kOrderOrKeep = {"Cache", "Prefetch", "Shuffle"};
 constexpr std::array kOfTensors = {"FromTensors", "FromTensorSlices"};
 // Stages that keep the rows of batches.
@@ -33,7 +38,7 @@ bool IsOneOf(const DatasetNode& node, const Kinds& kinds) {
   return std::find(kinds.begin(), kinds.end(), node.kind()) != kinds.end();
 }
 
-// `node` without the stages of `kinds` in it, which are appended to `removed`, the outermost first.
+// Returns `node` without its stages of `kinds`. Appends these to `removed`, the outermost first.
 template <typename Kinds>
 NodePtr Without(const Kinds& kinds, const NodePtr& node, std::vector<NodePtr>* removed) {
   if (node->inputs().empty()) return node;
@@ -55,8 +60,8 @@ bool HasReader(const DatasetNode& node) {
          MakesReaders(node);
 }
 
-// Whether `node` is an Interleave whose function makes datasets that read files. A function of the host does where it
-// has made one of the first element.
+// Returns true if `node` is an Interleave whose function makes datasets that read files. A function of the host is
+// called with the first element, to see what it makes.
 bool MakesReaders(const DatasetNode& node) {
   const DatasetFunction* function = InterleaveFunction(node);
   if (function == nullptr || !function->MayReadFiles()) return false;
@@ -69,7 +74,7 @@ bool MakesReaders(const DatasetNode& node) {
   return HasReader(*node.Guard([&] { return function->Call(first); }));
 }
 
-// `node` over its part of the input: names of files, or what a function makes readers of.
+// Returns `node` with a Shard on its input, which is file names or the elements of which a function makes readers.
 NodePtr ShardInput(const NodePtr& node, const Worker& worker) {
   std::vector<NodePtr> shuffles;
   NodePtr input = Without(kShuffles, node->input(), &shuffles);
@@ -78,11 +83,12 @@ NodePtr ShardInput(const NodePtr& node, const Worker& worker) {
   return node->WithInputs({std::move(input)});
 }
 
-// To TensorFlow a reader is one too: over the names.
+// TensorFlow also calls a reader a flat map: one over the file names.
 bool IsFlatMap(const DatasetNode& node) { return IsReader(node) || InterleaveFunction(node) != nullptr; }
 
-// TensorFlow's rule for a flat map `node` that gets its elements from another one, which stands directly on tensors:
-// what that one yields is shared out, whether there are readers or not. Null where `node` is not so.
+// Applies TensorFlow's rule for a flat map `node` that gets its elements from another flat map whose input is tensors:
+// the elements of that other one are sharded, whether there are readers or not. Returns null if the rule does not
+// apply.
 NodePtr ShardBetweenFlatMaps(const NodePtr& node, const Worker& worker) {
   const NodePtr& input = node->input();
   if (IsFlatMap(*input)) return IsOneOf(*input->input(), kOfTensors) ? ShardInput(node, worker) : nullptr;

@@ -1,4 +1,4 @@
-// For stages that run their input ahead of the consumer: what they keep of an element that is not consumed yet.
+// Helpers of stages that run their input ahead of the consumer. They save elements that are read but not yet consumed.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace cohort::data {
 
+// Returns the iterator's position as bytes.
 std::string SavedPosition(StageIterator& iterator);
 
-// An element, or the error in its place.
+// Write and read an element, or the error that came in its place.
 void WriteOutcome(const Status& status, const Element& element, WireWriter* out);
 void ReadOutcome(WireReader* in, Status* status, Element* element);
 

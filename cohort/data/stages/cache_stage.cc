@@ -1,5 +1,5 @@
-// Cache in memory. The first pass that reads the input to its end fills the store that all iterators of the description
-// share; the input is always read as epoch 0, since later passes see what the first one saw.
+// Cache in memory. The first pass that reads the input to its end fills the store, which all iterators of the
+// description share. The input is always read as epoch 0, because later passes yield what the first one has read.
 #include "cohort/core/logging.h"
 #include "cohort/core/mutex.h"
 #include "cohort/data/description.h"
@@ -29,7 +29,7 @@ class Store {
 
 class CacheIterator : public CountedIterator {
  public:
-  // `store` null: the seeds are not the description's, so that what is read must not be kept.
+  // If `store` is null, the seeds are not the description's, and the elements must not be kept.
   CacheIterator(NodePtr node, StagePtr input, std::shared_ptr<Store> store)
       : node_(std::move(node)),
         store_(std::move(store)),

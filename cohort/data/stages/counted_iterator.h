@@ -1,11 +1,12 @@
-// For stages whose position is how many elements they have yielded, and which get there again by reading these.
+// CountedIterator: the base of iterators whose position is the number of elements that they have yielded. Restore reads
+// that many elements again.
 #pragma once
 
 #include "cohort/data/stages/stage.h"
 
 namespace cohort::data {
 
-// A subclass counts in index_.
+// A subclass must count the elements that it yields in index_. Not thread-safe.
 class CountedIterator : public StageIterator {
  public:
   void Save(WireWriter* out) override { out->Varint(index_); }

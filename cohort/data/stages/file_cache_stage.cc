@@ -1,5 +1,6 @@
-// Cache in a file: `<filename>.cache`, records (core/record_io.h) of a header, one element each, and the count.
-// docs/formats.md has the bytes.
+// Cache in a file, `<filename>.cache`. The file consists of records (core/record_io.h): a header, one record for each
+// element, and the count; docs/formats.md has the bytes. CacheWriter writes a temporary file while it yields the
+// input's elements, and renames the file at the end of the first complete pass. CacheReader reads a complete file.
 #include <unistd.h>
 
 #include <atomic>
@@ -28,7 +29,7 @@ std::string HeaderOf(const DatasetNode& node) {
   return out.Take();
 }
 
-// Several iterators, also of several processes, may write at once; the last to end is kept.
+// Several iterators may write at the same time, also in several processes. The file of the last one stays.
 std::string TemporaryName(const std::string& path) {
   static std::atomic<int> counter{0};
   return StrCat(path, ".", getpid(), ".", counter++, ".partial");
@@ -44,7 +45,7 @@ class CacheWriter : public CountedIterator {
                " is removed. Call Take before Cache, not after it");
     try {
       RemoveFile(temporary_);
-    } catch (const Error&) {  // nobody is left to tell
+    } catch (const Error&) {  // the destructor has no caller to report to
     }
   }
   bool Next(Element* out) override {

@@ -1,4 +1,5 @@
-// Stages of several inputs: Zip and Concatenate.
+// Stages with several inputs: Zip and Concatenate. If all inputs have random access, so has the result, and each
+// element is read by its index. Otherwise an iterator reads the inputs one after another.
 #include <algorithm>
 
 #include "cohort/core/error.h"

@@ -1,4 +1,6 @@
-// Map: a function applied to every element, on the caller's thread or, in order, on several.
+// Map: applies a function to every element. MapIterator calls it on the caller's thread. ParallelMapIterator keeps
+// several calls running on threads of its own (Fill) and returns their results in the order of the elements (Await). A
+// position holds the inputs of the calls that have not been returned, so a restored iterator makes these calls again.
 #include <deque>
 
 #include "cohort/core/error.h"
@@ -30,9 +32,9 @@ class MapIterator : public UnaryIterator {
   Element element_;
 };
 
-// One call under way. `output`, `status` are the pool's until `done`.
+// One running call. Until `done`, only the pool uses `output` and `status`.
 struct Call {
-  std::string position;  // of the input before it, where that is small
+  std::string position;  // of the input before this element, if positions are small
   Element input;
   Element output;
   Status status;
@@ -127,9 +129,9 @@ class ParallelMapIterator : public UnaryIterator {
     call->done = true;
     done_.NotifyAll();
   }
-  // Waits without a deadline until the function has returned or thrown for this call, as MapIterator::Next does on the
-  // caller's thread. Every call is in the pool or done: the pool drops calls only after `stopping_` is set, which the
-  // destructor does, and then nobody calls Next.
+  // Waits until the function has returned or thrown for this call. There is no deadline, as in MapIterator::Next, which
+  // calls the function itself. Every call is in the pool or done: the pool drops calls only after the destructor has
+  // set `stopping_`, and then Next cannot be called any more.
   void Await(const Call& call) {
     MutexLock lock(mu_);
     while (!call.done) done_.Wait(mu_);

@@ -1,6 +1,7 @@
-// Prefetch: a thread that runs the input ahead of the consumer. All waits are without a deadline, because each of them
-// ends with the call of the input that is under way: its stages are given no deadline either, and they end when files,
-// functions and sources of the program end. What ends each wait stands beside it.
+// Prefetch: a thread that runs the input before the consumer asks for its elements. The thread fills a queue of entries
+// (Loop); Next takes them. Save halts the thread between two entries. No wait has a deadline, because each of them ends
+// with the current call of the input. That call has no deadline either: it ends when files, functions and sources of
+// the program return. A comment at each wait says what ends it.
 #include <deque>
 #include <thread>
 
@@ -17,9 +18,9 @@ namespace {
 
 constexpr int64_t kChosenBuffer = 2;
 
-// What the thread has made ready.
+// A result of the input that the thread has prepared.
 struct Entry {
-  std::string position;  // of the input before it, where that is small
+  std::string position;  // of the input before this element, if positions are small
   Element element;
   Status status;
   bool end = false;
@@ -121,7 +122,7 @@ class PrefetchIterator : public StageIterator {
     return entry;
   }
 
-  const StagePtr input_;  // the thread's while producing_, else of who holds mu_
+  const StagePtr input_;  // used by the thread while producing_, otherwise by the holder of mu_
   const size_t buffer_size_;
   const bool small_ = input_->HasSmallPosition();
   std::thread thread_;  // from the first Next on

@@ -19,7 +19,7 @@ class RepeatIterator : public StageIterator {
         pass_is_empty_ = false;
         return true;
       }
-      // Without this an endless repetition of nothing would never return.
+      // Without this, repeating an empty input endlessly would never return.
       ended_ = pass_ + 1 == count_ || (count_ < 0 && pass_is_empty_);
       if (!ended_) StartPass(pass_ + 1);
     }

@@ -1,6 +1,8 @@
-// Shuffle: draws from a buffer that is refilled from the input. The algorithm and its random numbers are those of
-// TensorFlow's ShuffleDataset: a ring of slots, a number of Philox modulo the slots in use, the first slot's content
-// moved to where one was taken.
+// Shuffle: yields elements drawn at random from a buffer, which is refilled from the input. The algorithm and its
+// random numbers are those of TensorFlow's ShuffleDataset, so equal seeds give equal orders. The buffer is a ring of
+// slots (Ring). A draw takes a number of the Philox generator modulo the slots in use, and the content of the first
+// slot then moves to the slot that was drawn. If the input has random access, the ring holds indices (IndexShuffle);
+// otherwise it holds elements (ElementShuffle).
 #include <algorithm>
 #include <random>
 
@@ -13,10 +15,10 @@
 namespace cohort::data {
 namespace {
 
-constexpr uint64_t kGraphSeed = 87654321;  // TensorFlow's first seed where no global one is set
+constexpr uint64_t kGraphSeed = 87654321;  // TensorFlow's first seed if no global seed is set
 constexpr int64_t kSeedModulus = 2147483647;
 
-// In [0, kSeedModulus), as TensorFlow's Python takes seeds.
+// Returns the seed in [0, kSeedModulus), as TensorFlow's Python functions do.
 uint64_t TruncatedSeed(int64_t seed) {
   return static_cast<uint64_t>((seed % kSeedModulus + kSeedModulus) % kSeedModulus);
 }
@@ -33,7 +35,7 @@ PhiloxWords WordsAfter(const Seeds& seeds, uint64_t words) {
   return result;
 }
 
-// Each pass draws its two seeds from the generator of the shuffle's own.
+// Each pass draws its two seeds from a generator that has the shuffle's seeds.
 Seeds SeedsOfEpoch(const Seeds& seeds, int64_t epoch) {
   PhiloxWords words = WordsAfter(seeds, 2 * static_cast<uint64_t>(epoch));
   const uint64_t first = words();
@@ -60,7 +62,8 @@ class Ring {
     return std::move(first);
   }
 
-  // Numbers drawn; slots from the first on. Setting them puts the slots from index 0 on, which changes no draw.
+  // The number of draws, and the slots from the first one on. Set puts the slots at index 0 and after; this does not
+  // change later draws.
   uint64_t drawn() const { return drawn_; }
   std::vector<T> Contents() const {
     std::vector<T> contents;
@@ -84,7 +87,7 @@ class Ring {
   uint64_t drawn_ = 0;
 };
 
-// Over random access: a ring of indices, so that a position is the number of elements yielded.
+// For an input with random access: a ring of indices. A position is the number of elements that were yielded.
 class IndexShuffle : public StageIterator {
  public:
   IndexShuffle(NodePtr input, int64_t buffer_size, const Seeds& seeds)

@@ -1,4 +1,4 @@
-// What a dataset is made of: DatasetNode, one stage of the description, and StageIterator, its run.
+// DatasetNode: one stage of a dataset's description. StageIterator: one run of a stage.
 #pragma once
 
 #include <cstdint>
@@ -18,29 +18,33 @@ class DatasetNode;
 class DescriptionWriter;
 using NodePtr = std::shared_ptr<const DatasetNode>;
 
-// Not thread-safe; one at a time uses it.
+// One run of a stage over its input. Owned by the iterator of the stage after it, or by the Iterator of the program.
+// Not thread-safe: one thread at a time may call.
 class StageIterator {
  public:
   virtual ~StageIterator() = default;
-  // Replaces *out by the next element. False at the end, and from then on. After an exception the next call goes on
-  // behind what failed.
+  // Replaces *out by the next element. Returns false at the end, and in all later calls. If it throws, the next call
+  // continues after the element that failed.
   virtual bool Next(Element* out) = 0;
-  // Appends what Restore needs. Not const: a stage with a thread halts it meanwhile.
+  // Appends the position to `out`. It is not const because a stage with a thread halts the thread meanwhile.
   virtual void Save(WireWriter* out) = 0;
-  // On an iterator that is fresh from MakeIterator: it then yields what the saved one would have yielded.
+  // Goes to a saved position. Requires: MakeIterator has just made this iterator. It then yields what the saved
+  // iterator would have yielded.
   virtual void Restore(WireReader* in) = 0;
-  // Whether a position is a few numbers and costs next to nothing; false where elements have to be saved with it.
+  // Returns true if a position is a few numbers and costs almost nothing. Returns false if it also holds elements.
   virtual bool HasSmallPosition() const = 0;
 };
 using StagePtr = std::unique_ptr<StageIterator>;
 
+// The facts that a stage needs to make an iterator.
 struct IteratorContext {
-  int64_t epoch = 0;  // of reshuffling: counts the passes over the same stage
-  // Seeds of shuffles that were described without one, where they differ from those drawn by the description.
+  int64_t epoch = 0;  // for shuffles that reshuffle: the number of passes over the same stage
+  // The seeds of shuffles without a seed, if they differ from those that the description has drawn. Else null.
   std::shared_ptr<const std::map<const DatasetNode*, uint64_t>> seeds;
 };
 
-// Immutable, thread-safe, always held by a shared_ptr; iterators keep theirs alive.
+// One stage with its inputs, which are stages too. Immutable and thread-safe. It is always held by a shared_ptr, and
+// iterators keep their nodes alive.
 class DatasetNode : public std::enable_shared_from_this<DatasetNode> {
  public:
   static constexpr int64_t kSequential = -1;
@@ -52,33 +56,36 @@ class DatasetNode : public std::enable_shared_from_this<DatasetNode> {
   const std::vector<NodePtr>& inputs() const { return inputs_; }
   const NodePtr& input() const { return inputs_.front(); }
   const ElementSpec& spec() const { return spec_; }
-  // The stage's name in a description: "Shuffle".
+  // Returns the stage's name in a description: "Shuffle".
   virtual std::string kind() const = 0;
-  // Its parameters for people and for comparing positions: "10, seed=3". Never contents of tensors.
+  // Returns the stage's parameters, for people and for comparing positions: "10, seed=3". It never shows the contents
+  // of tensors.
   virtual std::string Parameters() const { return ""; }
-  // The whole pipeline: "Range(0, 10, 1).Shuffle(10, seed=3)".
+  // Returns the whole pipeline: "Range(0, 10, 1).Shuffle(10, seed=3)".
   virtual std::string ToString() const;
-  // Number of elements, kInfiniteCardinality or kUnknownCardinality.
+  // Returns the number of elements, kInfiniteCardinality or kUnknownCardinality.
   virtual int64_t Cardinality() const = 0;
 
-  // Number of elements where each can be had by its index at once, else kSequential.
+  // Returns the number of elements if each of them can be read by its index. Otherwise returns kSequential.
   virtual int64_t RandomAccessSize() const { return kSequential; }
+  // Reads element `index`. Requires: the stage has random access.
   virtual void Get(int64_t index, Element* out) const;
-  // Rows of the batches that the stage makes; -1 where it makes none.
+  // Returns the number of rows of the batches that the stage makes, or -1 if it makes none.
   virtual int64_t batch_size() const { return -1; }
-  // The seed that was drawn for a shuffle described without one.
+  // Returns the seed that a shuffle without a seed has drawn. Else nullopt.
   virtual std::optional<uint64_t> drawn_seed() const { return std::nullopt; }
-  // Returns the same stage with another drawn seed; itself if it has none.
+  // Returns the same stage with another drawn seed. Returns this stage if it has none.
   virtual NodePtr WithDrawnSeed(uint64_t /*seed*/) const { return shared_from_this(); }
 
-  // Writes what the stage's reader in description.cc reads. Throws FailedPreconditionError for a stage that calls back
-  // into this process.
+  // Writes the parameters that the stage's reader in description.cc reads. Throws FailedPreconditionError if the stage
+  // calls a function of this process.
   virtual void Write(DescriptionWriter* out) const = 0;
-  // The same stage over other inputs (of compatible specs).
+  // Returns the same stage with other inputs, whose specs must be compatible.
   virtual NodePtr WithInputs(std::vector<NodePtr> inputs) const = 0;
 
   StagePtr MakeIterator(const IteratorContext& context) const;
-  // Calls `work`, which is this stage's own; what it throws gets the place " (from stage Map(...) of ...)".
+  // Calls `work` and returns its result. `work` must not call the input's stages. If it throws, adds " (from stage
+  // Map(...) of ...)" to the error's message.
   template <typename Work>
   auto Guard(const Work& work) const {
     try {
@@ -89,7 +96,7 @@ class DatasetNode : public std::enable_shared_from_this<DatasetNode> {
   }
 
  protected:
-  // Called only where there is no random access.
+  // MakeIterator calls this if the stage has no random access.
   virtual StagePtr MakeStage(const IteratorContext& context) const;
 
  private:
@@ -99,11 +106,11 @@ class DatasetNode : public std::enable_shared_from_this<DatasetNode> {
   ElementSpec spec_;
 };
 
-// "Shuffle(10, seed=3)".
+// Returns kind and parameters: "Shuffle(10, seed=3)".
 std::string StageLabel(const DatasetNode& node);
 // Returns the stages that have a drawn seed, in the order in which ToString() names them.
 std::vector<const DatasetNode*> ShufflesWithoutSeed(const DatasetNode& root);
-// Minimum and sum of counts that may be infinite or unknown.
+// The minimum and the sum of two counts, each of which may be infinite or unknown.
 int64_t MinCardinality(int64_t a, int64_t b);
 int64_t AddCardinality(int64_t a, int64_t b);
 

@@ -1,5 +1,5 @@
-// The stages, one function each; dataset.h says what they do. Each throws InvalidArgumentError for parameters that make
-// no sense.
+// The functions that make stages. dataset.h says what the stages do. Each function throws InvalidArgumentError for
+// invalid parameters. A comment above a group of functions names their source.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ NodePtr MakeIdx(std::vector<std::string> paths);
 // join_stages.cc
 NodePtr MakeZip(std::vector<NodePtr> inputs);
 NodePtr MakeConcatenate(NodePtr first, NodePtr second);
-// shuffle_stage.cc. `drawn_seed`: of a description that has none; drawn anew where it is not given.
+// shuffle_stage.cc. `drawn_seed`: for a shuffle without `seed`. If both are absent, the stage draws a seed.
 NodePtr MakeShuffle(const NodePtr& input, int64_t buffer_size, std::optional<int64_t> seed,
                     bool reshuffle_each_iteration, std::optional<uint64_t> drawn_seed = std::nullopt);
 // repeat_stage.cc
@@ -39,9 +39,9 @@ NodePtr MakeRebatch(NodePtr input, std::vector<int64_t> sizes);
 // subset_stages.cc
 NodePtr MakeTake(NodePtr input, int64_t count);
 NodePtr MakeSkip(NodePtr input, int64_t count);
-// What AutoShard replaces where it is told by a hint; it cannot run.
+// A place for AutoShard with kHint to put a Shard. The stage itself cannot run.
 NodePtr MakeShardHint(NodePtr input);
-// `require_non_empty`: an error at the first element where the shard has none.
+// `require_non_empty`: the first Next throws if the shard has no elements.
 NodePtr MakeShard(NodePtr input, int64_t num_shards, int64_t index, bool require_non_empty = false);
 // cache_stage.cc, file_cache_stage.cc
 NodePtr MakeMemoryCache(NodePtr input);
@@ -50,12 +50,12 @@ NodePtr MakeFileCache(NodePtr input, const std::string& filename);
 NodePtr MakePrefetch(NodePtr input, int64_t buffer_size);
 // map_stage.cc
 NodePtr MakeMap(NodePtr input, std::shared_ptr<const ElementFunction> function, int num_parallel_calls);
-// filter_stage.cc. The function yields one bool scalar.
+// filter_stage.cc. The function must return one bool scalar.
 NodePtr MakeFilter(NodePtr input, std::shared_ptr<const ElementFunction> predicate);
 // interleave_stage.cc
 NodePtr MakeInterleave(NodePtr input, std::shared_ptr<const DatasetFunction> function,
                        const InterleaveOptions& options);
-// The function of an Interleave, which belongs to it; null for another stage.
+// Returns the function of an Interleave, which owns it. Returns null for another stage.
 const DatasetFunction* InterleaveFunction(const DatasetNode& node);
 
 }  // namespace cohort::data

@@ -10,14 +10,14 @@
 namespace cohort::data {
 namespace {
 
-// Of the elements with indices first, first + stride, ... those before `limit` (-1: all).
+// Yields the elements with indices first, first + stride, ... before `limit` (-1: all).
 struct Subset {
   int64_t first = 0;
   int64_t stride = 1;
   int64_t limit = -1;
   bool require_non_empty = false;
 
-  // How many of `count` elements.
+  // Returns how many of `count` elements are in the subset.
   int64_t CountOf(int64_t count) const {
     if (limit >= 0 && (count == kInfiniteCardinality || count > limit)) count = limit;
     if (count < 0) return count;
@@ -74,7 +74,7 @@ class SubsetNode : public DatasetNode {
       : DatasetNode({input}, input->spec()), kind_(kind), subset_(subset) {
     const int64_t size = input->RandomAccessSize();
     size_ = size == kSequential ? kSequential : subset.CountOf(size);
-    if (subset.require_non_empty && size_ == 0) size_ = kSequential;  // whose iterator has the error
+    if (subset.require_non_empty && size_ == 0) size_ = kSequential;  // the iterator then throws the error
   }
   std::string kind() const override { return kind_; }
   std::string Parameters() const override {

@@ -1,4 +1,4 @@
-// For stages that take their elements from one input, one after another.
+// UnaryIterator: the base of iterators that take their elements from one input, one after another.
 #pragma once
 
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace cohort::data {
 
-// The position is that of the input, and what a subclass writes before it.
+// The position is that of the input. A subclass with a state of its own writes that first. Not thread-safe.
 class UnaryIterator : public StageIterator {
  public:
   UnaryIterator(NodePtr node, StagePtr input) : node_(std::move(node)), input_(std::move(input)) {}

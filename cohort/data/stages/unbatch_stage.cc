@@ -40,7 +40,7 @@ class CutIterator : public UnaryIterator {
     *out = cut_.Piece(batch_, rows_, next_++);
     return true;
   }
-  // Either from before the batch, which is read again, or the batch itself.
+  // Inside a batch, saves the position before the batch, which is then read again, or saves the batch itself.
   void Save(WireWriter* out) override {
     const bool inside = next_ < count_;
     out->Varint(inside ? static_cast<uint64_t>(next_) + 1 : 0);

@@ -1,4 +1,4 @@
-// For tests: what a dataset yields, as numbers.
+// For tests: returns the elements of a dataset as numbers.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace cohort::data {
 
-// All values of an int64 element, components one after another.
+// Returns all values of an int64 element. Components come one after another.
 inline std::vector<int64_t> Values(const Element& element) {
   std::vector<int64_t> values;
   for (const Tensor& tensor : element) {
@@ -17,7 +17,7 @@ inline std::vector<int64_t> Values(const Element& element) {
   return values;
 }
 
-// Up to `limit` further elements.
+// Returns the values of the next elements, at most `limit` of them.
 inline std::vector<std::vector<int64_t>> Drain(Iterator& iterator, int limit = 1000) {
   std::vector<std::vector<int64_t>> all;
   Element element;
@@ -30,14 +30,14 @@ inline std::vector<std::vector<int64_t>> Drain(const Dataset& dataset, int limit
   return Drain(*dataset.MakeIterator(options), limit);
 }
 
-// Of elements that are scalars.
+// As Drain, for elements that are scalars.
 inline std::vector<int64_t> Scalars(const Dataset& dataset, int limit = 1000, const IteratorOptions& options = {}) {
   std::vector<int64_t> all;
   for (const std::vector<int64_t>& values : Drain(dataset, limit, options)) all.push_back(values.at(0));
   return all;
 }
 
-// x -> factor * x, for scalars.
+// The function x -> factor * x, for scalars.
 inline HostMap Times(int64_t factor) {
   return [factor](const Element& element) -> Element {
     return {Tensor::Scalar(factor * element.at(0).scalar<int64_t>())};
@@ -45,7 +45,7 @@ inline HostMap Times(int64_t factor) {
 }
 inline const ElementSpec kInt64Scalar{{DType::kInt64, Shape()}};
 
-// The range without random access: as sources are that can only be read in order.
+// A range without random access, like a source that can only be read in order.
 inline Dataset Sequential(int64_t n) { return Dataset::Range(n).Map(Times(1), kInt64Scalar); }
 
 }  // namespace cohort::data

@@ -19,7 +19,7 @@ DType DTypeFromProto(int dtype) {
   return static_cast<DType>(dtype);
 }
 
-// Writes the alternatives of an AttrValue into the message, one overload each.
+// Writes an AttrValue to the message. There is one overload for each type of value.
 struct Writer {
   proto::AttrValue* out;
 

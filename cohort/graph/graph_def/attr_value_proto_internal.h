@@ -1,4 +1,4 @@
-// Between AttrValue and its message. Internal to graph/.
+// Converts an AttrValue to its protobuf message and back. Internal to graph/.
 #pragma once
 
 #include "cohort/graph/attr_value.h"
@@ -6,11 +6,12 @@
 
 namespace cohort {
 
-// Clears `out` first. Throws InvalidArgumentError for a tensor that has no message form (see
+// Replaces the contents of `out`. Throws InvalidArgumentError if a tensor has no message form (see
 // proto/tensor_proto.h).
 void ToProto(const AttrValue& value, proto::AttrValue* out);
-// An empty list comes back as one of int (the message does not say of what). Throws InvalidArgumentError for
-// what Cohort does not have: functions, lists of tensors, other dtypes.
+// Returns the value of a message. An empty list becomes an empty list of int, because the message does not say its
+// type. Throws InvalidArgumentError if the value is of a type that Cohort lacks: a function with attributes, a list of
+// tensors, or an unknown dtype.
 AttrValue FromProto(const proto::AttrValue& in);
 
 }  // namespace cohort

@@ -1,4 +1,6 @@
-// Functions as FunctionDefs. Inside of one, an input is "argument", "node:output_arg:index within it" or "^node".
+// Writes functions as FunctionDefs and reads them. In a FunctionDef an input is "argument", "node:output_arg:index
+// within the output_arg" or "^node". To read one, a BodyReader makes the GraphDef of the body, with Placeholders for
+// the arguments, and the reader of GraphDefs does the rest.
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/stubs/logging.h>
@@ -29,7 +31,7 @@ std::string TensorName(const Output& value, const std::set<const Node*>& args) {
   return StrCat(value.node->name(), ":", arg.name, ":", value.index - first);
 }
 
-// Turns a FunctionDef into the GraphDef of its body, whose importer does the rest.
+// Makes a function of a FunctionDef. It writes the GraphDef of the body, and the importer of GraphDefs does the rest.
 class BodyReader {
  public:
   BodyReader(const proto::FunctionDef& def, Graph* outer) : def_(def), outer_(outer) {}
@@ -81,7 +83,7 @@ class BodyReader {
     }
   }
 
-  // "node:output_arg:index" as "node:flat index".
+  // Returns "node:flat index" for "node:output_arg:index".
   std::string FlatName(const std::string& text) const {
     if (text.empty() || text[0] == '^' || args_.count(text) > 0) return text;
     const size_t last = text.rfind(':');
@@ -187,7 +189,7 @@ std::string SerializeFunction(const Function& function) {
 }
 
 std::shared_ptr<const Function> ParseFunction(std::string_view bytes) {
-  google::protobuf::LogSilencer quiet;  // what is wrong is thrown, not written to stderr
+  google::protobuf::LogSilencer quiet;  // errors are thrown and must not be written to stderr
   proto::FunctionDef def;
   if (!def.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     throw InvalidArgumentError(

@@ -1,4 +1,4 @@
-// GraphDef messages in memory, for what holds graphs inside of other messages. Internal to graph/.
+// GraphDef messages in memory, for code that puts graphs into other messages. Internal to graph/.
 #pragma once
 
 #include <string>
@@ -11,15 +11,17 @@ namespace cohort {
 
 class Function;
 
-// The nodes alone, without the library: as ImportGraphDef.
+// Adds only the nodes of `def`, without its library. Otherwise it does what ImportGraphDef does.
 void ImportNodes(Graph& graph, const proto::GraphDef& def, const std::string& prefix);
-// Everything of a node; inputs as a GraphDef has them.
+// Writes the whole node to `out`. Inputs are written as in a GraphDef.
 void ToProto(const Node& node, const GraphDefOptions& options, proto::NodeDef* out);
-// How many of a node's flat inputs or outputs belong to `arg`, by the node's attributes. Throws InvalidArgumentError.
+// Returns how many inputs or outputs of a node belong to `arg`, given the node's attributes. Throws
+// InvalidArgumentError if the attributes do not say it.
 size_t CountOfArg(const OpDef& op, const ArgDef& arg, const AttrMap& attrs);
 
 void ToProto(const Function& function, proto::FunctionDef* out);
-// `outer`: the graph whose library the body shares; null: it gets one of its own.
+// Returns the function of a message. Its body shares the library of `outer`. If `outer` is null, the body has a library
+// of its own.
 std::shared_ptr<const Function> FromProto(const proto::FunctionDef& def, Graph* outer);
 
 }  // namespace cohort

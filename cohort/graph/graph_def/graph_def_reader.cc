@@ -1,3 +1,6 @@
+// Reads GraphDefs. The Importer first indexes the names and parses the inputs of all nodes. Then it orders the nodes,
+// so that inputs come first. Last it adds them one by one with NodeBuilder. The functions of the library are read after
+// the nodes.
 #include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
@@ -17,10 +20,10 @@
 namespace cohort {
 namespace {
 
-// "node", "node:1" or "^node".
+// A parsed input: "node", "node:1" or "^node".
 struct InputRef {
   int node = 0;    // position in the GraphDef
-  int output = 0;  // -1: control
+  int output = 0;  // -1: a control input
 };
 
 class Importer {
@@ -87,7 +90,7 @@ class Importer {
     }
   }
 
-  // Inputs first; as near to the order of the GraphDef as that allows.
+  // Returns the order in which nodes are added: inputs first, and otherwise as in the GraphDef.
   std::vector<int> Order() const {
     enum : uint8_t { kNew, kOpen, kDone };
     std::vector<uint8_t> state(inputs_.size(), kNew);
@@ -117,7 +120,8 @@ class Importer {
     return order;
   }
 
-  // `stack` holds a path of consumers that ends at one whose input is `first`, which is on the path.
+  // Requires: `stack` holds a path from a node to one of its ancestors, and `first` is an input of the last node and on
+  // the path.
   [[noreturn]] void FailCycle(const std::vector<std::pair<int, size_t>>& stack, int first) const {
     auto at = std::find_if(stack.begin(), stack.end(), [first](const auto& entry) { return entry.first == first; });
     std::string names = StrCat("'", def_.node(first).name(), "'");
@@ -191,7 +195,8 @@ class Importer {
   std::vector<Node*> added_;
 };
 
-// TensorFlow's graphs carry functions that nothing of ours calls: one that we cannot have is left out, and it is said.
+// Graphs of TensorFlow often have functions that nothing in them calls. A function that Cohort cannot have is left out,
+// and a warning is logged.
 void ImportFunction(Graph& graph, const proto::FunctionDef& def) {
   if (graph.FindFunction(def.signature().name()) != nullptr) return;
   try {
@@ -227,7 +232,7 @@ void ImportNodes(Graph& graph, const proto::GraphDef& def, const std::string& pr
 }
 
 void ImportGraphDef(Graph& graph, std::string_view bytes, const std::string& prefix) {
-  google::protobuf::LogSilencer quiet;  // what is wrong is thrown, not written to stderr
+  google::protobuf::LogSilencer quiet;  // errors are thrown and must not be written to stderr
   proto::GraphDef def;
   if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max()) ||
       !def.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {

@@ -1,5 +1,5 @@
-// A few ops for the tests of graph/, which stands below ops/: some of their own ("TestMul"), and those that
-// graph/ uses by name ("AddN"). testing/test_ops.cc registers them before main.
+// Ops for the tests of graph/, which must not include ops/. Some exist only for tests ("TestMul"). The others are ops
+// that graph/ uses by name ("AddN"). test_ops.cc registers them before main() runs.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 namespace cohort {
 
 Output TestConst(Graph& graph, const Tensor& value, const std::string& name = "Const");
-// A value of unknown content.
+// Returns a value that is not known when the graph is built.
 Output TestInput(Graph& graph, DType dtype, const Shape& shape, const std::string& name = "TestInput");
 Output TestMul(Output a, Output b, const std::string& name = "TestMul");
-// A variable's handle, and a read of it.
+// Return the handle of a variable, and a value that reads it.
 Output TestVariable(Graph& graph, const Shape& shape, const std::string& name = "v");
 Output TestRead(Output handle);
 

@@ -36,13 +36,13 @@ class BackupAndRestoreCallback final : public Callback {
   }
   void OnTrainEnd(const Logs&) override {
     if (!options_.delete_checkpoint) return;
-    // A worker that is lost before all have come to the end costs them no more than the steps since the last backup.
+    // Waits for all workers. If one is lost before, the others lose only the steps since the last backup.
     host().AwaitWorkers();
     if (host().is_chief()) RemoveFile(path_);
   }
   // A backup has what the other callbacks remember of the batch or epoch that has just ended.
   bool comes_last() const override { return true; }
-  // Not of the folder: each process may see the same files elsewhere.
+  // The folder is not included, because each process may see the same files under another path.
   std::optional<Influence> influence() const override {
     const ConfigValue options = ConfigValue::Object{{"save_every_batches", options_.save_every_batches},
                                                     {"delete_checkpoint", options_.delete_checkpoint}};

@@ -1,7 +1,7 @@
-// The callbacks that Keras 3 comes with, with its arguments and defaults. `monitor` is a name in the logs.
-// Where several processes train together all of them have the same BackupAndRestore, EarlyStopping, ReduceLROnPlateau,
-// LearningRateScheduler (its function is not compared) and TerminateOnNaN, in the same order, else Fit throws
-// InvalidArgumentError at all; the others may be at the chief alone.
+// The callbacks of Keras 3, with its arguments and defaults. `monitor` is a name in the logs.
+// If several processes train together, all of them must have the same BackupAndRestore, EarlyStopping,
+// ReduceLROnPlateau, LearningRateScheduler (its function is not compared) and TerminateOnNaN, in the same order.
+// Otherwise Fit throws InvalidArgumentError in all processes. Other callbacks may be at the chief alone.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,18 @@
 #include <optional>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/callbacks/callback.h"
 
 namespace cohort::keras {
 
-// Whether less or more is better. kAuto: as the host says of the monitored metric; where it does not know, training
-// fails at its begin with InvalidArgumentError.
+// Whether smaller or larger values are better. kAuto: CallbackHost::DirectionOf the monitored metric decides; if it
+// returns kNone, training fails at its begin with InvalidArgumentError.
 enum class MonitorMode { kAuto, kMin, kMax };
 
-struct ModelCheckpointOptions {
-  // "{epoch}" and "{batch}" (from 1), "{epoch:02d}", and "{NAME}" or "{NAME:.4f}" of the logs are filled in. Ends in
-  // ".keras", with save_weights_only in ".weights.h5".
+struct COHORT_EXPORT ModelCheckpointOptions {
+  // "{epoch}" and "{batch}" (counted from 1), "{epoch:02d}", and "{NAME}" or "{NAME:.4f}" of the logs are replaced by
+  // values. It must end in ".keras", or in ".weights.h5" with save_weights_only.
   std::string filepath;
   std::string monitor = "val_loss";
   int verbose = 0;
@@ -27,26 +28,26 @@ struct ModelCheckpointOptions {
   bool save_weights_only = false;
   MonitorMode mode = MonitorMode::kAuto;
   int64_t save_every_batches = 0;                 // 0: after each epoch
-  std::optional<double> initial_value_threshold;  // with save_best_only: what the first value has to be better than
+  std::optional<double> initial_value_threshold;  // save_best_only: the first value must be better than this
 };
-// Saves by CallbackHost::Save or SaveWeights. Where the monitored value is missing it warns and saves.
-CallbackPtr ModelCheckpoint(const ModelCheckpointOptions& options);
+// Saves by CallbackHost::Save or SaveWeights. If the monitored value is missing, it logs a warning and saves.
+COHORT_EXPORT CallbackPtr ModelCheckpoint(const ModelCheckpointOptions& options);
 
-struct BackupAndRestoreOptions {
-  std::string backup_dir;          // of its own; made where it is not there
+struct COHORT_EXPORT BackupAndRestoreOptions {
+  std::string backup_dir;          // a folder for this callback alone; made if it is missing
   int64_t save_every_batches = 0;  // 0: after each epoch
-  bool delete_checkpoint = true;   // when Fit has come to its end
+  bool delete_checkpoint = true;   // delete the backup when Fit has ended
 };
-// Keeps the state of the training in `<backup_dir>/latest.weights.h5` (CallbackHost::BackUpTraining), replaced as a
-// whole; a Fit with the same model, data and options that finds one there goes on from it and ends with the same
-// weights, to the last bit on the same machine, as if nothing had happened. EarlyStopping, ReduceLROnPlateau,
-// LearningRateScheduler and ModelCheckpoint go on with what they remembered, and so does a callback of the program's
-// own that overrides SaveState and RestoreState. It is called behind all other callbacks, wherever it is in the list.
-// Several processes: the chief writes; all read the same file when Fit begins, so it is on a
-// disk that they share, or copied to each machine. As many have to go on as there were.
-CallbackPtr BackupAndRestore(const BackupAndRestoreOptions& options);
+// Keeps the state of the training (CallbackHost::BackUpTraining) in `<backup_dir>/latest.weights.h5`, which is replaced
+// atomically. If a Fit with the same model, data and options finds this file, it continues from it. The final weights
+// are then those of an uninterrupted training, bit for bit on the same machine. EarlyStopping, ReduceLROnPlateau,
+// LearningRateScheduler and ModelCheckpoint continue with their states. So does a callback of the program that
+// overrides SaveState and RestoreState. This callback is called after all others, wherever it is in the list.
+// If several processes train together, the chief writes the file. All of them read the same file when Fit begins, so it
+// must be on a shared disk or copied to each machine. The number of processes must be the same as before.
+COHORT_EXPORT CallbackPtr BackupAndRestore(const BackupAndRestoreOptions& options);
 
-struct EarlyStoppingOptions {
+struct COHORT_EXPORT EarlyStoppingOptions {
   std::string monitor = "val_loss";
   double min_delta = 0.0;
   int patience = 0;
@@ -57,11 +58,11 @@ struct EarlyStoppingOptions {
   int start_from_epoch = 0;
 };
 // Stops when `monitor` has not improved by more than min_delta for `patience` epochs.
-CallbackPtr EarlyStopping(const EarlyStoppingOptions& options = {});
+COHORT_EXPORT CallbackPtr EarlyStopping(const EarlyStoppingOptions& options = {});
 
-struct ReduceLROnPlateauOptions {
+struct COHORT_EXPORT ReduceLROnPlateauOptions {
   std::string monitor = "val_loss";
-  double factor = 0.1;  // below 1
+  double factor = 0.1;  // less than 1
   int patience = 10;
   int verbose = 0;
   MonitorMode mode = MonitorMode::kAuto;
@@ -69,28 +70,32 @@ struct ReduceLROnPlateauOptions {
   int cooldown = 0;
   double min_lr = 0.0;
 };
-// Multiplies the learning rate by `factor` when `monitor` has not improved for `patience` epochs; logs learning_rate.
-CallbackPtr ReduceLROnPlateau(const ReduceLROnPlateauOptions& options = {});
+// Multiplies the learning rate by `factor` if `monitor` has not improved for `patience` epochs. Adds learning_rate to
+// the logs.
+COHORT_EXPORT CallbackPtr ReduceLROnPlateau(const ReduceLROnPlateauOptions& options = {});
 
-// At each epoch's begin the rate becomes schedule(epoch from 0, rate now); logs learning_rate.
-CallbackPtr LearningRateScheduler(std::function<double(int epoch, double rate)> schedule, int verbose = 0);
+// At the begin of each epoch, sets the learning rate to schedule(epoch from 0, current rate). Adds learning_rate to the
+// logs.
+COHORT_EXPORT CallbackPtr LearningRateScheduler(std::function<double(int epoch, double rate)> schedule,
+                                                int verbose = 0);
 
-// One row an epoch: "epoch" (from 0) and the logs by name; "NA" where training stopped before a value. Lines end in
-// "\r\n" as Python's csv module writes them. Throws what core/file.h throws.
-CallbackPtr CSVLogger(const std::string& filename, const std::string& separator = ",", bool append = false);
+// Writes one row for each epoch: "epoch" (from 0) and the logs by name. A value is "NA" if training stopped before it.
+// Lines end in "\r\n", as in Python's csv module. Throws what core/file.h throws.
+COHORT_EXPORT CallbackPtr CSVLogger(const std::string& filename, const std::string& separator = ",",
+                                    bool append = false);
 
 // Stops training when a batch's loss is NaN or infinite.
-CallbackPtr TerminateOnNaN();
+COHORT_EXPORT CallbackPtr TerminateOnNaN();
 
-struct TensorBoardOptions {
+struct COHORT_EXPORT TensorBoardOptions {
   std::string log_dir = "logs";
   int histogram_freq = 0;  // epochs between histograms of all weights; 0: none
   bool write_graph = true;
   bool write_steps_per_second = false;  // epoch_steps_per_second, with update_every_batches batch_steps_per_second too
-  int64_t update_every_batches = 0;  // also "batch_..." values, each time that many batches are done; 0: epochs alone
+  int64_t update_every_batches = 0;     // also "batch_..." values after each so many batches; 0: only epochs
 };
-// Event files under log_dir/train and log_dir/validation: epoch_loss, epoch_<metric>, epoch_learning_rate,
-// evaluation_<metric>_vs_iterations; steps are epochs from 0, batches or iterations.
-CallbackPtr TensorBoard(const TensorBoardOptions& options = {});
+// Writes event files under log_dir/train and log_dir/validation: epoch_loss, epoch_<metric>, epoch_learning_rate,
+// evaluation_<metric>_vs_iterations. Their steps are epochs (from 0), batches or iterations.
+COHORT_EXPORT CallbackPtr TensorBoard(const TensorBoardOptions& options = {});
 
 }  // namespace cohort::keras

@@ -40,7 +40,7 @@ class CsvCallback final : public Callback {
   void OnTrainEnd(const Logs&) override { file_.close(); }
 
  private:
-  // Of the first epoch, and room for a validation that may come later.
+  // The columns of the first epoch, and those of a validation that may begin later.
   void ChooseColumns(const Logs& logs) {
     bool validates = false;
     for (const auto& [name, value] : logs) {

@@ -1,4 +1,4 @@
-// History: what Fit returns - the logs of every epoch - and its learning curves as a picture.
+// History: the logs of every epoch, which Fit returns, and its learning curves as a picture.
 #pragma once
 
 #include <string>
@@ -6,29 +6,31 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/callbacks/callback.h"
 #include "cohort/keras/callbacks/logs.h"
 
 namespace cohort::keras {
 
-class History {
+// The logs of one Fit. The caller owns it. Not thread-safe.
+class COHORT_EXPORT History {
  public:
-  // Adds one epoch. A name that is new, or missing this time, is NaN in the epochs that lack it.
+  // Adds one epoch. If a name is new, or missing in this epoch, its value is NaN in the epochs without it.
   void Add(int epoch, const Logs& logs);
 
   const std::vector<int>& epochs() const { return epochs_; }  // 0-based
   std::vector<std::string> names() const;                     // in the order of first appearance
   bool Has(std::string_view name) const;
-  // One value an epoch. Throws NotFoundError that lists the names there are.
+  // Returns one value for each epoch. Throws NotFoundError that lists all names if there is no such name.
   const std::vector<double>& operator[](std::string_view name) const;
 
-  // Seconds of each epoch that training has waited for batches, as measured: next to nothing where the input keeps up.
+  // Seconds that training has waited for batches, for each epoch. It is almost 0 if the input is fast enough.
   void AddDataWait(double seconds) { data_wait_seconds_.push_back(seconds); }
   const std::vector<double>& data_wait_seconds() const { return data_wait_seconds_; }
 
-  // Draws one chart for each quantity, with its training and its "val_" curve over the epochs (from 1), and writes them
-  // as an SVG file that needs nothing else. Throws FailedPreconditionError without epochs, InvalidArgumentError for
-  // another ending than .svg, and what core/file.h throws.
+  // Writes an SVG file with one chart for each quantity: its training curve and its "val_" curve over the epochs (from
+  // 1). The file needs no other files. Throws FailedPreconditionError if there are no epochs, InvalidArgumentError if
+  // `path` does not end in ".svg", and what core/file.h throws.
   void Plot(const std::string& path) const;
   std::string Svg() const;
 
@@ -38,8 +40,8 @@ class History {
   std::vector<double> data_wait_seconds_;
 };
 
-// Adds each epoch to `history`, which has to outlive it.
-class HistoryCallback final : public Callback {
+// Adds each epoch to `history`, which must outlive it.
+class COHORT_EXPORT HistoryCallback final : public Callback {
  public:
   explicit HistoryCallback(History* history) : history_(history) {}
   void OnEpochEnd(int epoch, Logs& logs) override { history_->Add(epoch, logs); }

@@ -1,4 +1,5 @@
-// History as a picture: charts one below the other, each with the training and the validation curve of a quantity.
+// History::Plot. The picture is an SVG file with one chart below another. A Chart has the training and the validation
+// curve of one quantity, and axes with round numbers (Ticks).
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -13,7 +14,7 @@
 namespace cohort::keras {
 namespace {
 
-// Of one chart, in pixels.
+// The size and margins of one chart, in pixels.
 constexpr double kWidth = 640, kHeight = 320;
 constexpr double kLeft = 72, kRight = 24, kTop = 36, kBottom = 44;
 constexpr char kTrainColor[] = "#1f77b4";
@@ -122,7 +123,7 @@ class Chart {
     return svg + Label((x_.at_low + x_.at_high) / 2, y_.at_low + 34, "middle", "epoch");
   }
 
-  // Broken where a value is missing; each point is marked.
+  // The line has a gap if a value is missing. Each point has a mark.
   std::string Line(const Series& curve) const {
     std::string path, points;
     bool pen_down = false;

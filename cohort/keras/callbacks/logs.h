@@ -1,4 +1,4 @@
-// What a training loop reports: names and values, in the order in which they are shown.
+// Logs: the values that a training loop reports, with their names, in the order in which they are shown.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,23 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
+
 namespace cohort::keras {
 
-// "loss" first, then the metrics as compiled, then "val_..." in the same order. No name occurs twice.
+// "loss" comes first, then the metrics as compiled, then "val_..." in the same order. Names are unique.
 using Logs = std::vector<std::pair<std::string, double>>;
 
-std::optional<double> FindLog(const Logs& logs, std::string_view name);
+COHORT_EXPORT std::optional<double> FindLog(const Logs& logs, std::string_view name);
 // Replaces the value of `name` or appends it.
-void SetLog(Logs& logs, std::string_view name, double value);
+COHORT_EXPORT void SetLog(Logs& logs, std::string_view name, double value);
 
-// The logs of a batch. The batch's own loss is at hand after every step; the running values of the epoch are read from
-// the variables of the graph only when a callback asks.
-class BatchLogs {
+// The logs of a batch. The batch's own loss is known after every step. The running values of the epoch are read from
+// the variables of the graph only if a callback calls Running. Used by the training thread, during one call of a
+// callback.
+class COHORT_EXPORT BatchLogs {
  public:
-  // `read` gives the running values (means since the epoch began); called at most once.
+  // `read` returns the running values, which are means since the epoch began. It is called at most once.
   BatchLogs(double loss, std::function<Logs()> read) : loss_(loss), read_(std::move(read)) {}
   double loss() const { return loss_; }
   const Logs& Running() const {

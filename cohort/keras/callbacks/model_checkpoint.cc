@@ -28,7 +28,7 @@ class ModelCheckpointCallback final : public Callback {
   void OnEpochBegin(int epoch) override { epoch_ = epoch; }
   void OnTrainBatchEnd(int64_t batch, const BatchLogs& logs) override {
     if (options_.save_every_batches == 0) return;
-    // Counted on over the epochs' ends.
+    // Counted across epochs.
     if (++since_save_ < options_.save_every_batches) return;
     since_save_ = 0;
     Logs values = logs.Running();

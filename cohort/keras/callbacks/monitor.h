@@ -1,4 +1,4 @@
-// A quantity in the logs that a callback watches for improvement. Internal to keras/.
+// Monitor: a value in the logs that a callback watches for improvement. Internal to keras/.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,10 @@
 
 namespace cohort::keras {
 
+// A callback that watches a value owns one. Only the training thread calls it.
 class Monitor {
  public:
-  // `owner`: the callback's name, for messages.
+  // `owner` is the callback's name, for messages.
   Monitor(std::string owner, std::string name, MonitorMode mode, double min_delta = 0.0)
       : owner_(std::move(owner)),
         name_(std::move(name)),
@@ -18,11 +19,11 @@ class Monitor {
         min_delta_(min_delta < 0 ? -min_delta : min_delta) {}
 
   const std::string& name() const { return name_; }
-  // Decides what kAuto means. Throws InvalidArgumentError where the host does not know the quantity's direction.
+  // Replaces kAuto by the host's direction for this value. Throws InvalidArgumentError if the host does not know it.
   void Resolve(const CallbackHost& host);
-  // The monitored value; where it is missing a warning that lists what there is.
+  // Returns the monitored value. If it is missing, logs a warning that lists all names.
   std::optional<double> Find(const Logs& logs) const;
-  // Whether `value` is better than `reference` by more than min_delta; anything is better than none.
+  // Returns true if `value` is better than `reference` by more than min_delta, or if there is no reference.
   bool Improves(double value, const std::optional<double>& reference) const;
 
  private:
@@ -32,9 +33,9 @@ class Monitor {
   const double min_delta_;
 };
 
-// For messages: "None" or five decimals.
+// Returns "None" or the number with five decimals, for messages.
 std::string FiveDecimals(const std::optional<double>& value);
-// A float as Python prints it, with as many digits as it takes: "0.001", "2.0", "1e-05".
+// Returns the number as Python prints a float, with as many digits as needed: "0.001", "2.0", "1e-05".
 std::string PythonNumber(double value);
 
 }  // namespace cohort::keras

@@ -1,3 +1,6 @@
+// ProgressBar and ProgressBarLogger. A drawing consists of the counter, the bar, the timing and the metrics. On a
+// terminal each drawing overwrites the last one; elsewhere only the last one of an epoch is printed. Due limits how
+// often a drawing is made.
 #include "cohort/keras/callbacks/progress_bar.h"
 
 #include <unistd.h>
@@ -28,12 +31,12 @@ std::string Format(const char* format, Args... args) {
   return text;
 }
 
-// Columns that a terminal shows of `text`: one for each character of UTF-8.
+// Returns how many columns a terminal needs for `text`: one for each UTF-8 character.
 size_t Columns(std::string_view text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
-// As they come, but those of the validation after the others and the learning rate last.
+// Keeps the order of the logs, but puts those of the validation after the others and the learning rate last.
 Logs Ordered(Logs logs) {
   const auto rank = [](const std::string& name) {
     return name == "learning_rate" ? 2 : name.starts_with("val_") ? 1 : 0;
@@ -49,7 +52,7 @@ std::string Metrics(const Logs& logs) {
   return text;
 }
 
-// " 12/345", the first number as wide as the second.
+// Returns for example " 12/345": the first number is as wide as the second.
 std::string Counter(int64_t current, int64_t target) {
   const auto width = static_cast<int>(std::to_string(target).size());
   return Format("%*lld/%lld", width, static_cast<long long>(current), static_cast<long long>(target));
@@ -155,7 +158,7 @@ void ProgressBarLogger::Start() {
 void ProgressBarLogger::Show(int64_t batch, const BatchLogs& logs) {
   seen_ = batch + 1;
   static const Logs kNone;
-  // The first step's time is kept in any case; values are read only where they are shown.
+  // The time of the first step is always recorded. Values are read only if they are shown.
   bar_->Update(seen_, bar_->Due(seen_, false) ? logs.Running() : kNone);
 }
 

@@ -1,5 +1,5 @@
-// What Fit and Evaluate print: on a terminal the bar of tf.keras (up to 2.15) that is drawn again, elsewhere plain
-// lines.
+// The output of Fit and Evaluate. On a terminal it is the bar of tf.keras (up to 2.15), which overwrites itself.
+// Elsewhere it is plain lines.
 #pragma once
 
 #include <cstdint>
@@ -8,29 +8,30 @@
 #include <memory>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/callbacks/callback.h"
 #include "cohort/keras/callbacks/logs.h"
 
 namespace cohort::keras {
 
-// One epoch's bar. Not thread-safe.
-class ProgressBar {
+// The bar of one epoch. ProgressBarLogger owns it. Not thread-safe.
+class COHORT_EXPORT ProgressBar {
  public:
   using Clock = std::function<double()>;  // seconds from any start, for tests
 
   struct Options {
-    int64_t target = 0;           // steps; 0: not known
+    int64_t target = 0;           // number of steps; 0: not known
     int verbose = 1;              // 0 silent, 1 bar, 2 one line at the end
-    bool terminal = true;         // a bar that overwrites itself; false: one line, at the end
+    bool terminal = true;         // true: a bar that overwrites itself; false: one line at the end
     double interval_secs = 0.05;  // between two drawings
     std::string unit = "step";
   };
   ProgressBar(std::ostream& out, Options options, Clock now = {});
 
   void set_target(int64_t target) { options_.target = target; }
-  // Whether Update(current) would print now: values need to be read only then.
+  // Returns true if Update(current) would print now. Only then the caller needs to read values.
   bool Due(int64_t current, bool finalize) const;
-  // `current` steps are done. With `finalize` the last drawing, with a line's end.
+  // Shows that `current` steps are done. If `finalize`, draws the bar for the last time and ends the line.
   void Update(int64_t current, const Logs& logs, bool finalize = false);
 
  private:
@@ -49,16 +50,18 @@ class ProgressBar {
   size_t width_ = 0;  // columns of the line that is shown now
 };
 
-// "12s", "3:05" or "1:02:03".
-std::string FormatDuration(double seconds);
-// "37ms/step", "2s/step", "80us/step".
-std::string FormatTimePerUnit(double seconds, const std::string& unit);
-// "0.0998", "1.2345e-05": four decimals, or an exponent where they would show nothing.
-std::string FormatMetricValue(double value);
+// Returns for example "12s", "3:05" or "1:02:03".
+COHORT_EXPORT std::string FormatDuration(double seconds);
+// Returns for example "37ms/step", "2s/step" or "80us/step".
+COHORT_EXPORT std::string FormatTimePerUnit(double seconds, const std::string& unit);
+// Returns the value with four decimals, "0.0998", or with an exponent, "1.2345e-05", if four decimals would show
+// nothing.
+COHORT_EXPORT std::string FormatMetricValue(double value);
 
-// The bar of every epoch, and of Evaluate. Writes to `out` (which outlives it), std::cout by default; `terminal`:
-// whether that is one. By default it asks the system, and COHORT_PROGRESS=bar|plain decides where it is set.
-class ProgressBarLogger final : public Callback {
+// Shows the bar of every epoch, and of Evaluate. Writes to `out`, which must outlive it; the default is std::cout.
+// `terminal` says if `out` is a terminal. By default it asks the system, unless COHORT_PROGRESS is set to "bar" or
+// "plain".
+class COHORT_EXPORT ProgressBarLogger final : public Callback {
  public:
   ProgressBarLogger();
   ProgressBarLogger(std::ostream& out, bool terminal) : out_(&out), terminal_(terminal) {}
@@ -81,7 +84,7 @@ class ProgressBarLogger final : public Callback {
   bool terminal_;
   std::unique_ptr<ProgressBar> bar_;
   int64_t seen_ = 0;
-  bool in_fit_ = false;  // validation inside Fit prints nothing
+  bool in_fit_ = false;  // true: validation inside Fit prints nothing
 };
 
 }  // namespace cohort::keras

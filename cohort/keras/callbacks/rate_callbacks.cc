@@ -1,4 +1,5 @@
-// Callbacks that stop training or change its learning rate.
+// Callbacks that stop the training or change its learning rate: EarlyStopping, ReduceLROnPlateau, LearningRateScheduler
+// and TerminateOnNaN. Each keeps what it remembers in SaveState, so that a restored training continues with it.
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -55,7 +56,7 @@ class EarlyStoppingCallback final : public Callback {
     host().SetWeights(best_weights_);
   }
 
-  // Wait, epochs and the best value; behind them the best weights.
+  // The state has the counters and the best value, and then the best weights.
   std::optional<State> SaveState() const override {
     State state = {"EarlyStopping", {StateOf({wait_ * 1.0, stopped_epoch_ * 1.0, best_epoch_ * 1.0, OrNan(best_)})}};
     state.values.insert(state.values.end(), best_weights_.begin(), best_weights_.end());
@@ -88,7 +89,7 @@ class EarlyStoppingCallback final : public Callback {
     best_epoch_ = epoch;
     if (!options_.restore_best_weights) return;
     best_weights_.clear();
-    // Copies: the model's own tensors may go on changing.
+    // Makes copies, because the model's own tensors may change.
     for (const Tensor& weight : host().GetWeights()) best_weights_.push_back(weight.Clone());
   }
 
@@ -179,7 +180,7 @@ class SchedulerCallback final : public Callback {
 
   void OnTrainBegin() override { set_epoch_ = -1; }
   void OnEpochBegin(int epoch) override {
-    // A training that is taken up again within an epoch has the epoch's rate already.
+    // If a training is continued within an epoch, the rate of this epoch is already set.
     if (epoch == set_epoch_) return;
     const double rate = schedule_(epoch, host().GetLearningRate());
     if (!std::isfinite(rate)) {
@@ -208,7 +209,7 @@ class SchedulerCallback final : public Callback {
  private:
   const std::function<double(int, double)> schedule_;
   const int verbose_;
-  int set_epoch_ = -1;  // whose rate was set last
+  int set_epoch_ = -1;  // the epoch whose rate was set last
 };
 
 class NanCallback final : public Callback {

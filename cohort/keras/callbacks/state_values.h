@@ -1,4 +1,4 @@
-// Numbers that a callback remembers, as the values of Callback::State. Internal to keras/.
+// Converts the numbers that a callback remembers to the values of a Callback::State. Internal to keras/.
 #pragma once
 
 #include <cmath>
@@ -12,12 +12,12 @@
 namespace cohort::keras {
 
 inline Tensor StateOf(const std::vector<double>& numbers) { return Tensor::Vector(numbers); }
-// NaN stands for no number.
+// NaN represents a missing number.
 inline double OrNan(const std::optional<double>& number) {
   return number.value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
-// Returns `count` numbers that StateOf made, or nullopt if `values` does not begin with them.
+// Returns `count` numbers that StateOf has stored. Returns nullopt if `values` does not begin with so many numbers.
 inline std::optional<std::vector<double>> NumbersOf(const std::vector<Tensor>& values, int64_t count) {
   if (values.empty() || values[0].dtype() != DType::kFloat64 || !(values[0].shape() == Shape{count})) {
     return std::nullopt;

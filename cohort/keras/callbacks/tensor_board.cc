@@ -72,7 +72,7 @@ class TensorBoardCallback final : public Callback {
  private:
   EventWriter& Train() { return Writer(train_, "/train"); }
   EventWriter& Validation() { return Writer(validation_, "/validation"); }
-  // Made when the first value comes, so that a run without validation leaves no empty file.
+  // Made with the first value, so that a run without validation leaves no empty file.
   EventWriter& Writer(std::unique_ptr<EventWriter>& writer, const char* run) {
     if (writer == nullptr) writer = std::make_unique<EventWriter>(options_.log_dir + run);
     return *writer;

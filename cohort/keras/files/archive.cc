@@ -1,3 +1,5 @@
+// ModelArchive, by libzip, which works on bytes in memory. Pack makes the archive of three members. Reader checks the
+// size of each member before it reads the member, because a damaged file may claim any size.
 #include "cohort/keras/files/archive.h"
 
 #include <zip.h>
@@ -23,7 +25,7 @@ constexpr char kMetadata[] = "metadata.json";
 constexpr char kConfig[] = "config.json";
 constexpr char kWeights[] = "model.weights.h5";
 constexpr int kMajorVersion = 3;
-// Deflate cannot shrink by more; a member that says otherwise is not believed.
+// Deflate cannot compress by more. A member that claims a larger ratio is damaged.
 constexpr uint64_t kLargestRatio = 1100;
 
 struct Discard {
@@ -43,7 +45,7 @@ std::string Now() {
   return text;
 }
 
-// zip_source_t of `bytes`, which stay the caller's.
+// Returns a source for libzip that reads `bytes`, which the caller keeps.
 Owned<zip_source_t> SourceOf(std::string_view bytes) {
   zip_error_t error;
   zip_error_init(&error);
@@ -57,7 +59,7 @@ void AddMember(zip_t* archive, const char* name, std::string_view bytes) {
   const zip_int64_t index = zip_file_add(archive, name, source.get(), ZIP_FL_ENC_UTF_8);
   if (index < 0) throw InternalError(StrCat("[keras/archive] cannot add ", name, ": ", zip_strerror(archive)));
   static_cast<void>(source.release());  // it belongs to the archive now
-  // Not compressed, as Keras does it: weights hardly shrink.
+  // It is not compressed, as in Keras: weights hardly become smaller.
   zip_set_file_compression(archive, static_cast<zip_uint64_t>(index), ZIP_CM_STORE, 0);
 }
 
@@ -94,7 +96,7 @@ std::string Pack(const std::array<std::pair<const char*, std::string_view>, 3>& 
 class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path), bytes_(ReadFile(path)) {
-    // The library takes an empty file for an archive without members.
+    // The library reads an empty file as an archive without members.
     if (bytes_.empty()) FailArchive("it is empty");
     zip_error_t error;
     zip_error_init(&error);
@@ -120,7 +122,7 @@ class Reader {
       if (got <= 0) Fail(name, zip_error_strerror(zip_file_get_error(file.get())));
       done += static_cast<size_t>(got);
     }
-    // One read more, at the end: there the checksum is compared.
+    // Reads once more at the end, because the library then compares the checksum.
     char rest;
     if (zip_fread(file.get(), &rest, 1) != 0) Fail(name, zip_error_strerror(zip_file_get_error(file.get())));
     return bytes;

@@ -1,3 +1,5 @@
+// ConfigValue: its typed access, and its conversion from and to JSON. Parsing is done by the JSON library, with a limit
+// on the depth. Writing is our own (JsonText), because numbers must look like Python's.
 #include "cohort/keras/files/config.h"
 
 #include <cmath>
@@ -49,7 +51,7 @@ std::string NumberText(double value) {
   return OrderedJson(value).dump();
 }
 
-// Bytes that are no UTF-8 are replaced: a file is valid JSON in any case.
+// Replaces bytes that are not UTF-8, so that a file is always valid JSON.
 std::string Quoted(const std::string& text) {
   return OrderedJson(text).dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }

@@ -1,4 +1,4 @@
-// Configurations of models and of their parts as values: what Keras's files say in JSON.
+// ConfigValue: a value of a configuration, which Keras's files store as JSON.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,14 @@
 #include <variant>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/shape.h"
 
 namespace cohort::keras {
 
-// null, a truth value, a number, a text, a list, or an object (names with values, in order). Copies are deep.
-class ConfigValue {
+// A null, a truth value, a number, a text, a list, or an object (names with values, in order). Copies are deep.
+// Different threads may read it.
+class COHORT_EXPORT ConfigValue {
  public:
   using List = std::vector<ConfigValue>;
   using Object = std::vector<std::pair<std::string, ConfigValue>>;
@@ -29,7 +31,7 @@ class ConfigValue {
   ConfigValue(std::string value) : value_(std::move(value)) {}
   ConfigValue(List value) : value_(std::move(value)) {}
   ConfigValue(Object value) : value_(std::move(value)) {}
-  ConfigValue(const std::optional<double>& value) {  // none: null
+  ConfigValue(const std::optional<double>& value) {  // an empty optional becomes null
     if (value) value_ = *value;
   }
 
@@ -38,8 +40,8 @@ class ConfigValue {
   bool is_list() const { return std::holds_alternative<List>(value_); }
   bool is_object() const { return std::holds_alternative<Object>(value_); }
 
-  // The value as this type; throws InvalidArgumentError that shows the value otherwise. Whole numbers are numbers too,
-  // and numbers without a fraction are whole.
+  // Return the value as this type. Throw InvalidArgumentError that shows the value if it has another type. AsDouble
+  // accepts whole numbers, and AsInt accepts numbers without a fraction.
   bool AsBool() const;
   int64_t AsInt() const;
   double AsDouble() const;
@@ -47,27 +49,29 @@ class ConfigValue {
   const List& AsList() const;
   const Object& AsObject() const;
 
-  // Of an object: the value called `name`; null pointer where there is none or this is no object.
+  // Returns the value called `name` of an object. Returns null if there is none or if this is not an object.
   const ConfigValue* Find(std::string_view name) const;
-  // Throws InvalidArgumentError that lists the names there are.
+  // As Find, but throws InvalidArgumentError that lists all names.
   const ConfigValue& At(std::string_view name) const;
-  // Replaces the value or appends it. Throws InvalidArgumentError for what is no object.
+  // Replaces or appends the value called `name`. Throws InvalidArgumentError if this is not an object.
   void Set(std::string_view name, ConfigValue value);
 
-  // JSON on one line. NaN and infinities are written as Python's json module writes them (NaN, Infinity).
+  // Returns JSON on one line. NaN and infinities are written as by Python's json module (NaN, Infinity).
   std::string ToJson() const;
-  // Throws InvalidArgumentError with the position of the mistake.
+  // Throws InvalidArgumentError with the position of the error if `text` is not JSON.
   static ConfigValue FromJson(std::string_view text);
 
  private:
   std::variant<std::monostate, bool, int64_t, double, std::string, List, Object> value_;
 };
 
-// Keras's form of an object in a file: {"module", "class_name", "config", "registered_name": null}.
-ConfigValue SerializedObject(const char* module, const std::string& class_name, ConfigValue::Object config);
+// Returns Keras's form of an object in a file: {"module", "class_name", "config", "registered_name": null}.
+COHORT_EXPORT ConfigValue SerializedObject(const char* module, const std::string& class_name,
+                                           ConfigValue::Object config);
 
-// A shape as files hold it: a list, null for what is not known. The reverse throws InvalidArgumentError.
-ConfigValue ShapeInFile(const Shape& shape);
-Shape ShapeFromFile(const ConfigValue& value);
+// Convert between a shape and its form in files: a list, with null for an unknown dimension. ShapeFromFile throws
+// InvalidArgumentError for another value.
+COHORT_EXPORT ConfigValue ShapeInFile(const Shape& shape);
+COHORT_EXPORT Shape ShapeFromFile(const ConfigValue& value);
 
 }  // namespace cohort::keras

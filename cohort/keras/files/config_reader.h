@@ -1,4 +1,4 @@
-// ConfigReader: the configuration of one object in a Keras file, option by option. Internal to keras/.
+// ConfigReader: reads the configuration of one object in a Keras file, option by option. Internal to keras/.
 #pragma once
 
 #include <functional>
@@ -11,16 +11,16 @@
 
 namespace cohort::keras {
 
-// Every option has to be asked for: Finish throws for those that were not. Throws InvalidArgumentError, with option and
-// class, for values of another type.
+// Reads one object. Every option must be read or ignored: Finish throws if the configuration has other options. Throws
+// InvalidArgumentError, with option and class, for a value of another type. One thread.
 class ConfigReader {
  public:
-  // `what`: "optimizer", for errors. `value`: {"class_name", "config", ...}.
+  // `what` is the kind of the object ("optimizer"), for errors. `value` is {"class_name", "config", ...}.
   ConfigReader(const char* what, const ConfigValue& value);
 
   const std::string& class_name() const { return class_name_; }
 
-  // Where the value is missing or null nothing is read.
+  // These functions do nothing if the value is missing or null.
   void ReadBy(const char* name, const std::function<void(const ConfigValue&)>& read);
   void Read(const char* name, bool& to);
   void Read(const char* name, int& to);
@@ -28,11 +28,12 @@ class ConfigReader {
   void Read(const char* name, double& to);
   void Read(const char* name, std::optional<double>& to);
   void Read(const char* name, std::string& to);
-  // Throws InvalidArgumentError where the value is missing.
+  // Throws InvalidArgumentError if the value is missing.
   const ConfigValue& Required(const char* name);
   void Ignore(const char* name) { asked_.insert(name); }
-  // Where Keras has more than we have: the default alone.
+  // Reads an option for which Cohort has only Keras's default. Throws if the file has another value.
   void OnlyDefault(const char* name, const ConfigValue& value);
+  // Throws InvalidArgumentError if the configuration has an option that was neither read nor ignored.
   void Finish() const;
 
  private:
@@ -42,13 +43,13 @@ class ConfigReader {
   std::set<std::string> asked_;
 };
 
-// By a name alone, or the name of a function in Keras's form for functions; "" otherwise.
+// Returns the name in `value`, which may be a text or a function in Keras's form. Otherwise returns "".
 std::string NameIn(const ConfigValue& value);
 
 template <typename Result>
 using ConfigMakers = NameTable<std::function<Result(ConfigReader&)>>;
 
-// Reads the whole object by the maker of its class.
+// Reads a whole object, by the maker of its class.
 template <typename Result>
 Result MakeFromConfig(const char* what, const ConfigMakers<Result>& makers, const ConfigValue& value) {
   ConfigReader reader(what, value);

@@ -1,3 +1,6 @@
+// Converts layers to Keras's configuration and back. LayersWriter writes the steps of a LayerGraph, of a Sequential or
+// of a functional model; a model inside a model is written in the same way. LayersReader makes the layers by their
+// classes. For a functional model it then calls each layer as soon as its inputs exist.
 #include "cohort/keras/files/model_config.h"
 
 #include <set>
@@ -7,6 +10,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/core/nearest_names.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/keras/files/custom_layers.h"
 #include "cohort/keras/files/serialization.h"
 #include "cohort/keras/layers/layer_instance.h"
 
@@ -138,7 +142,7 @@ class LayersWriter {
   const LayerGraph& layers_;
   const std::string policy_;
   const std::vector<std::string> names_;
-  // Of each step: which use of its layer it is, from 0, and what goes in and comes out.
+  // For each step: the number of this use of its layer, from 0, and the specs of inputs and results.
   std::vector<int64_t> use_;
   std::vector<std::vector<LayerInput>> inputs_, results_;
 };
@@ -162,6 +166,7 @@ class LayersReader {
     }
     const ConfigValue& config = value.At("config");
     whole.name = config.At("name").AsString();
+    whole.trainable = IsTrainable(config);
     if (whole.class_name == kSequential) {
       for (const ConfigValue& layer : config.At("layers").AsList()) whole.items.push_back(MakeLayer(layer));
       const ConfigValue* shape = config.Find("build_input_shape");
@@ -193,15 +198,28 @@ class LayersReader {
     std::vector<std::vector<LayerTensor>> uses;
   };
 
+  // A frozen layer is frozen again, whatever its class.
   LayerRef MakeLayer(const ConfigValue& value) {
+    LayerRef layer = MakeAnyLayer(value);
+    layer->Layer::SetTrainable(IsTrainable(value.At("config")));
+    return layer;
+  }
+
+  static bool IsTrainable(const ConfigValue& config) {
+    const ConfigValue* trainable = config.Find("trainable");
+    return trainable == nullptr || trainable->is_null() || trainable->AsBool();
+  }
+
+  LayerRef MakeAnyLayer(const ConfigValue& value) {
     const std::string& class_name = value.At("class_name").AsString();
     const ConfigValue& config = value.At("config");
     const ConfigValue* name = config.Find("name");
     const auto custom = custom_layers_.find(class_name);
+    const LayerFactory factory = custom != custom_layers_.end() ? custom->second : RegisteredLayer(class_name);
     try {
-      if (custom != custom_layers_.end()) {
+      if (factory) {
         ReadPolicy(config);
-        return MadeByFactory(custom->second, class_name, config);
+        return MadeByFactory(factory, class_name, config);
       }
       if (IsModel(class_name)) return AsLayer(Whole(value));
       if (IsKerasLayer(class_name)) {
@@ -212,31 +230,25 @@ class LayersReader {
       throw InvalidArgumentError(StrCat(error.what(), " (layer ", name != nullptr ? name->ToJson() : "", ")"));
     }
     std::vector<std::string> known = KerasLayerNames();
-    for (const auto& [own, factory] : custom_layers_) known.push_back(own);
+    for (const auto& [own, made] : custom_layers_) known.push_back(own);
+    for (const std::string& own : RegisteredLayerNames()) known.push_back(own);
     throw InvalidArgumentError(StrCat("[keras/load_model] expected layers of known classes; got a ", class_name,
                                       " (layer ", name != nullptr ? name->ToJson() : "", ")",
                                       DidYouMean(class_name, known), "; known are ", StrJoin(known, ", "),
-                                      "; name others in LoadOptions::custom_layers"));
+                                      "; name others by RegisterLayer or in LoadOptions::custom_layers"));
   }
 
-  // Throws InvalidArgumentError if the factory passes over the name, by which the layer's weights are called, or over
-  // whether it is trained.
+  // Throws InvalidArgumentError if the factory gives the layer another name: its weights are called by it.
   static LayerRef MadeByFactory(const LayerFactory& factory, const std::string& class_name, const ConfigValue& config) {
     LayerRef layer = factory(config);
     const ConfigValue* name = config.Find("name");
-    if (name != nullptr && name->is_string() && layer->name() != name->AsString()) {
+    if (name == nullptr || !name->is_string() || layer->name() == name->AsString()) return layer;
+    if (!layer->name().empty()) {
       throw InvalidArgumentError(StrCat("[keras/load_model] expected the factory of custom layer ", class_name,
                                         " to make a layer called '", name->AsString(), "'; got one called '",
-                                        layer->name(),
-                                        "'; pass config.At(\"name\").AsString() to the constructor of Layer"));
+                                        layer->name(), "'; give it no name, or config.At(\"name\").AsString()"));
     }
-    const ConfigValue* trainable = config.Find("trainable");
-    if (trainable != nullptr && !trainable->is_null() && layer->trainable() != trainable->AsBool()) {
-      throw InvalidArgumentError(StrCat("[keras/load_model] expected the factory of custom layer ", class_name,
-                                        " to make a layer with trainable=", trainable->ToJson(), "; got ",
-                                        layer->trainable() ? "true" : "false",
-                                        "; pass config.At(\"trainable\").AsBool() to the constructor of Layer"));
-    }
+    LayerNaming::Give(*layer, name->AsString());
     return layer;
   }
 
@@ -285,7 +297,7 @@ class LayersReader {
       }
       order.push_back(name);
     }
-    // Until nothing more can be called: values may be used before the list has come to their layer.
+    // Repeats until nothing more can be called, because the list may use values before their layer.
     size_t waiting = 1;
     for (bool moved = true; moved && waiting > 0;) {
       moved = false;
@@ -304,7 +316,7 @@ class LayersReader {
     whole.outputs = Tensors(config.At("output_layers"), made, true);
   }
 
-  // False where an argument is not there yet.
+  // Returns false if an argument does not exist yet.
   bool Call(const std::string& name, Made& layer, const std::map<std::string, Made>& made) {
     const ConfigValue& node = (*layer.nodes)[layer.done];
     std::vector<LayerTensor> inputs;

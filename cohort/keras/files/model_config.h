@@ -1,4 +1,4 @@
-// The layers of a model as configuration (config.json of a .keras file), and the reverse. Internal to keras/.
+// Converts the layers of a model to a configuration (config.json of a .keras file) and back. Internal to keras/.
 #pragma once
 
 #include <map>
@@ -12,23 +12,25 @@
 
 namespace cohort::keras {
 
-// The name of each step's layer, as a model of these layers names them.
+// Returns the name of each step's layer, as a model of these layers names them.
 std::vector<std::string> StepNames(const LayerGraph& layers);
 
-// {"module", "class_name", "config", ...} of a Sequential or Functional model. Throws UnimplementedError for layers
-// that do not say how they are made.
+// Returns {"module", "class_name", "config", ...} of a Sequential or functional model. Throws UnimplementedError for a
+// layer that has no configuration.
 ConfigValue SerializedLayers(const LayerGraph& layers, const std::string& dtype_policy);
 
+// The layers of a model that was read from a file.
 struct LayersFromConfig {
   std::string class_name;  // "Sequential" or "Functional"
   std::string name;
+  bool trainable = true;
   std::string dtype_policy = "float32";
-  std::vector<LayerRef> items;               // of a Sequential: possibly an InputLayer first
-  Shape build_shape = Shape::UnknownRank();  // of a Sequential without one: [batch, ...], where it is known
-  std::vector<LayerTensor> inputs, outputs;  // of a Functional
+  std::vector<LayerRef> items;               // of a Sequential; the first item may be an InputLayer
+  Shape build_shape = Shape::UnknownRank();  // of a Sequential without an InputLayer: [batch, ...], if known
+  std::vector<LayerTensor> inputs, outputs;  // of a functional model
 };
-// Throws InvalidArgumentError, with the layer, for classes that are neither Keras's nor among `custom_layers`, options
-// that are not known, and graphs that do not hang together.
+// Throws InvalidArgumentError, with the layer, for a class that is neither Keras's nor in `custom_layers`, for an
+// unknown option, and for an inconsistent graph.
 LayersFromConfig DeserializeLayers(const ConfigValue& value, const std::map<std::string, LayerFactory>& custom_layers);
 
 }  // namespace cohort::keras

@@ -28,7 +28,7 @@ void CheckEnding(const std::string& path, const char* ending, const char* caller
       StrCat("[keras/", caller, "] expected a path that ends in ", ending, "; got '", path, "'"));
 }
 
-// What `function` throws is thrown with file and member added.
+// Calls `function`. Adds file and member to its errors.
 void WithMember(const char* member, const std::string& path, const std::function<void()>& function) {
   try {
     function();
@@ -50,7 +50,7 @@ Model MakeModel(const LayersFromConfig& layers, const LoadOptions& options) {
   return chain;
 }
 
-// The names of the layers that the outputs come from.
+// Returns the names of the layers that make the outputs.
 std::vector<std::string> OutputLayers(const LayerGraph& layers) {
   const std::vector<std::string> names = StepNames(layers);
   std::vector<std::string> outputs;
@@ -58,7 +58,7 @@ std::vector<std::string> OutputLayers(const LayerGraph& layers) {
   return outputs;
 }
 
-// The engine, once what Compile was given is there too.
+// Returns the engine after the arguments of Compile are applied.
 ModelEngine& EngineForFiles(ModelState& state) {
   ModelEngine& engine = state.engine();
   state.BuildIfKnown();
@@ -129,13 +129,17 @@ Model LoadModel(const std::string& path, const LoadOptions& options) {
   const ModelArchive archive = ReadModelArchive(path);
   std::optional<Model> model;
   ConfigValue compile;
+  bool trainable = true;
   WithMember("config.json", path, [&] {
     const ConfigValue config = ConfigValue::FromJson(archive.config);
-    model = MakeModel(DeserializeLayers(config, options.custom_layers), options);
+    const LayersFromConfig layers = DeserializeLayers(config, options.custom_layers);
+    model = MakeModel(layers, options);
+    trainable = layers.trainable;
     if (const ConfigValue* found = config.Find("compile_config")) compile = *found;
   });
   ModelState& state = model->state();
-  if (!state.BuildIfKnown()) return *model;  // a Sequential that has never seen data
+  if (!state.BuildIfKnown()) return *model;       // a Sequential that has never seen data
+  state.layers().Layer::SetTrainable(trainable);  // the layers know for themselves
   if (options.compile && !compile.is_null()) {
     WithMember("config.json", path, [&] { model->Compile(DeserializeCompile(compile, OutputLayers(state.layers()))); });
   }

@@ -1,4 +1,4 @@
-// The parts of files of models, for the sources of keras/. Internal to keras/.
+// Saves models by their ModelState, for the sources of keras/. Internal to keras/.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace cohort::keras {
 
-// As SaveModel and SaveWeights of model_files.h.
+// As SaveModel and SaveWeights in model_files.h.
 void SaveModel(ModelState& state, const std::string& path);
 void SaveWeights(ModelState& state, const std::string& path);
 
-// What a file holds of weights and of the optimizer's state.
+// Returns the groups of a weights file: the weights and the optimizer's state.
 std::vector<WeightGroup> WeightGroupsOf(ModelState& state);
-// `where` names the file in errors. Throws what LoadWeights throws.
+// Sets weights and the optimizer's state. `where` names the file in errors. Throws what LoadWeights throws.
 void SetWeightGroups(ModelState& state, const std::vector<WeightGroup>& groups, const std::string& where);
 
 }  // namespace cohort::keras

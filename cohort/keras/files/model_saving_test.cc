@@ -210,25 +210,48 @@ TEST_F(ModelSavingTest, LayersOfTheProgramsOwn) {
   EXPECT_FALSE(FileExists(Path("silent.keras")));
 }
 
-// Else the layer's weights would be called otherwise, and a frozen layer would be trained.
-TEST_F(ModelSavingTest, FactoriesThatPassOverNameOrTrainableAreRefused) {
+TEST_F(ModelSavingTest, AFactoryNeedsNotToKnowNameAndTrainable) {
   Sequential model({Input(Shape{2}), MakeLayer<Scale>(2, "half", false)});
   model.Save(Path("own.keras"));
   const auto load = [&](const LayerFactory& factory) {
     return LoadModel(Path("own.keras"), {.custom_layers = {{"Scale", factory}}});
   };
-  EXPECT_THAT(
-      MessageOf<InvalidArgumentError>([&] { load([](const ConfigValue&) { return MakeLayer<Scale>(2, "", false); }); }),
-      AllOf(HasSubstr("Scale"), HasSubstr("called 'half'; got one called ''"), HasSubstr("config.At"),
-            HasSubstr(Path("own.keras"))));
-  EXPECT_THAT(
-      MessageOf<InvalidArgumentError>([&] { load([](const ConfigValue&) { return MakeLayer<Scale>(2, "half"); }); }),
-      AllOf(HasSubstr("Scale"), HasSubstr("trainable=false; got true"), HasSubstr(Path("own.keras"))));
-  Model loaded = load([](const ConfigValue& config) {
-    return MakeLayer<Scale>(config.At("by").AsDouble(), config.At("name").AsString(), config.At("trainable").AsBool());
-  });
+  const LayerFactory factory = [](const ConfigValue& config) { return MakeLayer<Scale>(config.At("by").AsDouble()); };
+  const Model loaded = load(factory);
   EXPECT_EQ(loaded.WeightNames(), model.WeightNames());
+  EXPECT_FALSE(loaded.GetLayer("half").trainable());
   EXPECT_TRUE(loaded.TrainableWeightNames().empty());
+  // Else the layer's weights would be called otherwise.
+  EXPECT_THAT(
+      MessageOf<InvalidArgumentError>([&] { load([](const ConfigValue&) { return MakeLayer<Scale>(2, "other"); }); }),
+      AllOf(HasSubstr("Scale"), HasSubstr("called 'half'; got one called 'other'"), HasSubstr(Path("own.keras"))));
+}
+
+// A layer in as few lines as one needs: its weight is declared where it is used.
+class Shift final : public Layer {
+ public:
+  Shift() : Layer("Shift") {}
+  Output Call(CallContext& ctx, Output x) const override {
+    return x + ctx.weight({.name = "by", .shape = Shape{x.shape().dim(1)}, .initializer = "ones"});
+  }
+  ConfigValue::Object Config() const override { return {}; }
+};
+
+TEST_F(ModelSavingTest, ARegisteredLayerIsMadeByEveryLoad) {
+  RegisterAll();
+  Sequential model({Input(Shape{2}), MakeLayer<Shift>(), Dense(2)}, {.seed = 3});
+  EXPECT_EQ(model.WeightNames().at(0), "shift/by");
+  model.SetWeights({Counting(Shape{2}), Counting(Shape{2, 2}), Counting(Shape{2})});
+  model.Save(Path("shift.keras"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { LoadModel(Path("shift.keras")); }), HasSubstr("RegisterLayer"));
+  const LayerFactory factory = [](const ConfigValue&) { return MakeLayer<Shift>(); };
+  RegisterLayer("Shift", factory);
+  EXPECT_EQ(LoadModel(Path("shift.keras")).Predict(Counting(Shape{1, 2})).ToVector<float>(),
+            model.Predict(Counting(Shape{1, 2})).ToVector<float>());
+  EXPECT_THAT(MessageOf<AlreadyExistsError>([&] { RegisterLayer("Shift", factory); }),
+              HasSubstr("'Shift', which is registered already"));
+  EXPECT_THAT(MessageOf<AlreadyExistsError>([&] { RegisterLayer("Dense", factory); }),
+              HasSubstr("'Dense', which Keras has"));
 }
 
 TEST_F(ModelSavingTest, WeightsAloneComeWithTheOptimizersState) {

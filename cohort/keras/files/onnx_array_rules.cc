@@ -1,4 +1,5 @@
-// ONNX forms of ops that move values: shapes, parts, joins, look-ups; products of matrices, sums over axes, weights.
+// ONNX rules for ops that move values (shapes, slices, joins, look-ups), and for matrix products, sums over axes and
+// weights. Each rule adds ONNX nodes for one op; the table is at the end.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -15,7 +16,7 @@ using Ints = std::vector<int64_t>;
 constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
 constexpr int64_t kToTheBegin = std::numeric_limits<int64_t>::min();
 
-// What a Slice takes, axis by axis.
+// The arguments of a Slice, axis by axis.
 struct SlicedAxes {
   Ints starts, ends, axes, steps;
 
@@ -66,7 +67,7 @@ struct ArrayRules {
     return t.onnx().AddConstant(node.name() + "/axes", axes);
   }
 
-  // The value of an input that says a shape: a constant, or what is computed, as ONNX wants it.
+  // Returns the value of an input that is a shape, in ONNX's form. It may be constant or computed.
   static std::string Int64s(OnnxTranslation& t, const Node& node, const Output& input) {
     if (t.Constant(input).defined()) return t.onnx().AddConstant(node.name() + "/shape", t.Integers(input));
     if (input.dtype() == DType::kInt64) return t.Plain(input);
@@ -190,7 +191,7 @@ struct ArrayRules {
     for (int i = 0; i < node.num_outputs(); ++i) t.SetPlain(node.output(i), parts[static_cast<size_t>(i)]);
   }
 
-  // Each part that is used by a look-up of its own, which drops the axis.
+  // Each used part becomes a look-up of its own, which removes the axis.
   static void Unpack(OnnxTranslation& t, const Node& node) {
     for (int i = 0; i < node.num_outputs(); ++i) {
       if (t.Uses(node.output(i)) == 0) continue;
@@ -231,7 +232,7 @@ struct ArrayRules {
     const Output& x = node.input(0);
     for (int64_t& axis : axes) axis = axis < 0 ? axis + x.shape().rank() : axis;
     std::sort(axes.begin(), axes.end());
-    // Over rows and columns, the channels' place does not matter.
+    // The layout does not matter for a sum over rows and columns.
     const bool nchw = t.OnlyNchw(x) && axes == Ints{1, 2};
     if (nchw) axes = {2, 3};
     const std::string value = nchw ? t.Nchw(x) : t.Plain(x);
@@ -277,7 +278,7 @@ struct ArrayRules {
     t.SetPlain(node, t.onnx().Add("GatherND", node.name(), {params, places}, {{"batch_dims", batch_dims}}));
   }
 
-  // Of matrices, or of stacks of them, each with its last two axes changed if the attribute says so.
+  // Matrices or stacks of matrices. If the attribute says so, an operand's last two axes are exchanged.
   static void Product(OnnxTranslation& t, const Node& node, const char* turn_a, const char* turn_b) {
     std::vector<std::string> inputs;
     for (int i = 0; i < 2; ++i) {

@@ -1,4 +1,4 @@
-// ONNX forms of what is computed element by element, and of softmax.
+// ONNX rules for elementwise ops and softmax. Each rule adds ONNX nodes for one op; the table is at the end.
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/files/onnx_rules.h"
 
@@ -31,8 +31,8 @@ const std::map<std::string, const char*>& SameOps() {
   return ops;
 }
 
-// The inputs of a node that broadcast against each other, in the layout in which they are: ONNX's if all values of
-// rank 4 are in that one alone and the rest are scalars, else ours.
+// Returns the inputs of a node that broadcast against each other, in one layout. It is ONNX's if all values of rank 4
+// exist only in ONNX's layout and the others are scalars. Otherwise it is Cohort's.
 struct Operands {
   Operands(OnnxTranslation& t, const Node& node) {
     bool plain = false;
@@ -75,7 +75,7 @@ struct ElementwiseRules {
     SetResult(t, node, operands, "Clip", {operands.names[0], low, high});
   }
 
-  // ONNX's Clip takes scalars alone, ours bounds that broadcast.
+  // ONNX's Clip accepts only scalars; Cohort's bounds may broadcast.
   static void ClipByValue(OnnxTranslation& t, const Node& node) {
     const Operands operands(t, node);
     const std::string above = t.onnx().Add("Max", node.name() + "/max", {operands.names[0], operands.names[1]});
@@ -109,7 +109,7 @@ struct ElementwiseRules {
     SetResult(t, node, operands, "Cast", operands.names, {{"to", type}});
   }
 
-  // The condition may be one flag a row, which Where would take for flags of columns.
+  // The condition may have one flag for each row. ONNX's Where would take these for flags of columns.
   static void Select(OnnxTranslation& t, const Node& node) {
     const Shape& rows = node.input(0).shape();
     const Shape& values = node.input(1).shape();

@@ -14,7 +14,7 @@ void ExportOnnx(const Model& model, const std::string& path) {
   ModelEngine& engine = model.state().engine();
   const LayerGraph& layers = engine.layers();
   const std::vector<Tensor> weights = engine.GetWeights();
-  // A graph of its own, for inference in float32 whatever the model computes in.
+  // The inference graph is a separate graph in float32, whatever dtype the model computes in.
   Graph graph;
   WeightStore store(graph);
   LayerInstance instance(store, LayerInstance::Options{});

@@ -1,4 +1,4 @@
-// OnnxGraph: an ONNX model while it is put together, opset 17. Values are names. Internal to keras/.
+// OnnxGraph: builds an ONNX model (opset 17). Internal to keras/.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,17 @@ namespace cohort::keras {
 using OnnxAttribute = std::variant<int64_t, float, std::string, std::vector<int64_t>>;
 using OnnxAttributes = std::vector<std::pair<const char*, OnnxAttribute>>;
 
+// Collects the nodes of one model. A value is represented by its name. One thread.
 class OnnxGraph {
  public:
   explicit OnnxGraph(const std::string& name);
   ~OnnxGraph();
 
-  // Of a dtype that ONNX runtimes compute with; throws UnimplementedError for another. Unknown dimensions get names,
-  // the first one "batch".
+  // Adds an input of the model. Throws UnimplementedError if ONNX runtimes cannot compute with the dtype. Unknown
+  // dimensions get names, the first one "batch".
   std::string AddInput(const std::string& name, DType dtype, const Shape& shape);
   void AddOutput(const std::string& name, DType dtype, const Shape& shape);
-  // Returns the name of a constant, which is made unique as all names are. The model holds the constant once a node
+  // Returns the name of a constant. Names are made unique. The constant is written into the model when a node first
   // takes it as an input.
   std::string AddConstant(const std::string& name, const Tensor& value);
   std::string AddConstant(const std::string& name, const std::vector<int64_t>& values);
@@ -43,24 +44,24 @@ class OnnxGraph {
   std::vector<std::string> AddWithOutputs(int count, const char* op, const std::string& name,
                                           const std::vector<std::string>& inputs,
                                           const OnnxAttributes& attributes = {});
-  // One input more for the node that makes `output`.
+  // Adds another input to the node that makes `output`.
   void AppendInput(const std::string& output, const std::string& input);
-  // The number of ONNX's type. Throws UnimplementedError.
+  // Returns ONNX's number of the type. Throws UnimplementedError if ONNX does not have it.
   static int TypeNumber(DType dtype);
   int num_nodes() const;
 
-  // Throws ResourceExhaustedError for a model that one message cannot hold (2 GB).
+  // Returns the model's bytes. Throws ResourceExhaustedError if the model is too large for one message (2 GB).
   std::string Serialize() const;
 
  private:
   std::string Unique(const std::string& name);
-  // Adds an input to a node; writes the constant of this name, if it is one that no node has taken yet.
+  // Adds an input to a node. If it is a constant that no node has taken yet, writes the constant.
   void AddInputTo(onnx::NodeProto& node, const std::string& name);
 
   std::unique_ptr<onnx::ModelProto> model_;
   std::map<std::string, onnx::NodeProto*> by_output_;
   std::map<std::string, int> taken_;
-  std::map<std::string, Tensor> unused_;  // constants that no node takes yet
+  std::map<std::string, Tensor> unused_;  // constants that no node has taken yet
 };
 
 }  // namespace cohort::keras

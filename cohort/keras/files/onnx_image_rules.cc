@@ -8,7 +8,7 @@
 namespace cohort::keras {
 namespace {
 
-// What the window of a convolution or pool has for rows and columns.
+// The window of a convolution or pool, for rows and columns.
 std::vector<int64_t> Spatial(const Node& node, const char* attr) {
   const std::vector<int64_t>& all = node.attr<std::vector<int64_t>>(attr);
   return {all.at(1), all.at(2)};

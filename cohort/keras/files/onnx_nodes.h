@@ -1,7 +1,7 @@
-// OnnxTranslation: nodes of a graph as nodes of an ONNX model. Internal to keras/.
-//
-// Images are NHWC with us and NCHW with ONNX. A value is kept in the layout in which it was made, and turned only where
-// a node needs the other one: between a convolution and the pool behind its activation nothing is turned.
+// OnnxTranslation: translates nodes of a graph to nodes of an ONNX model. Internal to keras/.
+// Cohort's images are [batch, rows, columns, channels] (NHWC); ONNX's are [batch, channels, rows, columns] (NCHW). A
+// value stays in the layout in which it was made. It is transposed only if a node needs the other layout. So nothing is
+// transposed between a convolution, its activation and the pool after it.
 #pragma once
 
 #include <map>
@@ -14,10 +14,10 @@
 
 namespace cohort::keras {
 
-// For one thread. Add() is for its user; the rest is for the rules (onnx_rules.h).
+// Translates one graph. The caller calls Add(); the rules (onnx_rules.h) call the other functions. One thread.
 class OnnxTranslation {
  public:
-  // `variables`: names and values of those that the graph reads, by their VarHandleOp.
+  // `variables` has the names and values of the variables that the graph reads, by their VarHandleOp.
   struct NamedTensor {
     std::string name;
     Tensor value;
@@ -25,35 +25,36 @@ class OnnxTranslation {
   OnnxTranslation(OnnxGraph& onnx, std::map<const Node*, NamedTensor> variables)
       : onnx_(onnx), variables_(std::move(variables)) {}
 
-  // Adds everything from which `outputs` follow. Throws UnimplementedError that names an op that has no form in ONNX.
+  // Adds all nodes on which `outputs` depend. Throws UnimplementedError that names an op without a form in ONNX.
   void Add(const std::vector<Output>& outputs);
 
   OnnxGraph& onnx() { return onnx_; }
-  // Gives a value its name in the ONNX model, in our layout: of a placeholder, or of a node that a rule has added.
+  // Sets the name of a value in the ONNX model, in Cohort's layout. The value is a placeholder, or was made by a rule.
   void SetPlain(const Output& output, const std::string& name) { values_[Key(output)].plain = name; }
   void SetPlain(const Node& node, const std::string& name) { SetPlain(node.output(0), name); }
-  // The same in ONNX's layout.
+  // Sets the name of a value in ONNX's layout.
   void SetNchw(const Node& node, const std::string& name) { values_[{&node, 0}].nchw = name; }
-  // Output 0 of the node is another value, unchanged.
+  // Says that output 0 of the node is the same value as `value`.
   void SetAlias(const Node& node, const Output& value) { values_[{&node, 0}] = values_.at(Key(value)); }
 
-  // The name of a value that has been added, in our layout and in ONNX's; turns it first if need be.
+  // Return the name of a value that has been added, in Cohort's layout or in ONNX's. Add a transposition if it is
+  // needed.
   std::string Plain(const Output& output);
   std::string Nchw(const Output& output);
-  // Whether the value is there in ONNX's layout alone.
+  // Returns true if the value exists only in ONNX's layout.
   bool OnlyNchw(const Output& output) const;
-  // How many of the nodes that are exported take the value.
+  // Returns how many of the exported nodes take the value.
   int Uses(const Output& output) const;
-  // The variable behind a handle, or a null pointer if the model has no such weight.
+  // Returns the variable of a handle, or null if the model has no such weight.
   const NamedTensor* Variable(const Output& handle) const;
-  // The value of a constant or of a weight; a tensor that is not defined for what is computed.
+  // Returns the value of a constant or of a weight. Returns an undefined tensor for a computed value.
   Tensor Constant(const Output& output) const;
-  // The same as integers. Throws UnimplementedError for what is computed.
+  // Returns the same as integers. Throws UnimplementedError for a computed value.
   std::vector<int64_t> Integers(const Output& output) const;
 
  private:
   struct Value {
-    std::string plain, nchw;  // "": not there (yet)
+    std::string plain, nchw;  // "": the value does not exist (yet) in this layout
   };
   using ValueKey = std::pair<const Node*, int>;
   static ValueKey Key(const Output& output) { return {output.node, output.index}; }

@@ -1,4 +1,4 @@
-// What becomes of each op in an ONNX model: one table of rules for each kind of op. Internal to keras/.
+// The rules that translate each op to ONNX, in one table for each kind of op. Internal to keras/.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace cohort::keras {
 
-// Adds ONNX nodes for `node`, whose inputs have been added, and names its outputs (SetPlain, SetNchw). Throws
+// Adds ONNX nodes for `node` and names its outputs (SetPlain, SetNchw). The inputs of `node` have been added. Throws
 // UnimplementedError that shows the node if its attributes have no form in ONNX.
 using OnnxRule = void (*)(OnnxTranslation& t, const Node& node);
 using OnnxRules = std::map<std::string, OnnxRule>;
 
-// Element by element: arithmetic, activations, comparisons, choices, conversions; softmax.
+// Elementwise ops: arithmetic, activations, comparisons, choices, conversions. Also softmax.
 const OnnxRules& OnnxElementwiseRules();
-// Shapes, parts, joins, products of matrices, sums over axes, weights.
+// Shapes, slices, joins, matrix products, sums over axes, weights.
 const OnnxRules& OnnxArrayRules();
-// Convolutions, pools, normalization of batches.
+// Convolutions, pools, batch normalization.
 const OnnxRules& OnnxImageRules();
 
 }  // namespace cohort::keras

@@ -1,13 +1,15 @@
-// Layers, losses, metrics, optimizers and their parts from their form in files. The reverse are their members
-// Serialized(), of layers Config().
-// A value is Keras's object {"module", "class_name", "config", "registered_name"} or, where Keras takes one, a name.
-// All throw InvalidArgumentError, with the class and what it expected, for a class that is not known (listing those
-// that are), for options of which this library has only the default (such as use_ema), and for values of another type.
+// Makes layers, losses, metrics, optimizers and their parts from their form in Keras's files. Their functions
+// Serialized() do the reverse; for layers it is Config(). Each function is defined beside the classes that it makes. A
+// value is Keras's object {"module", "class_name", "config", "registered_name"}. If Keras accepts a name instead, it
+// may be a name. All functions throw InvalidArgumentError that names the class and the expected values: for an unknown
+// class (it lists the known ones), for an option of which Cohort has only the default (such as use_ema), and for a
+// value of another type.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/files/config.h"
 #include "cohort/keras/layers/activations.h"
 #include "cohort/keras/layers/initializers.h"
@@ -20,19 +22,19 @@
 
 namespace cohort::keras {
 
-LossPtr DeserializeLoss(const ConfigValue& value);
-MetricArgument DeserializeMetric(const ConfigValue& value);
-OptimizerPtr DeserializeOptimizer(const ConfigValue& value);
-LearningRateSchedulePtr DeserializeSchedule(const ConfigValue& value);
-// Null: not valid(), which is none.
-Initializer DeserializeInitializer(const ConfigValue& value);
-Regularizer DeserializeRegularizer(const ConfigValue& value);
-ActivationFunction DeserializeActivation(const ConfigValue& value);
+COHORT_EXPORT LossPtr DeserializeLoss(const ConfigValue& value);
+COHORT_EXPORT MetricArgument DeserializeMetric(const ConfigValue& value);
+COHORT_EXPORT OptimizerPtr DeserializeOptimizer(const ConfigValue& value);
+COHORT_EXPORT LearningRateSchedulePtr DeserializeSchedule(const ConfigValue& value);
+// For a null value the result is not valid(), which means none.
+COHORT_EXPORT Initializer DeserializeInitializer(const ConfigValue& value);
+COHORT_EXPORT Regularizer DeserializeRegularizer(const ConfigValue& value);
+COHORT_EXPORT ActivationFunction DeserializeActivation(const ConfigValue& value);
 
-// A layer that Keras has. `value` may also have the "build_config" of the layer.
-LayerRef DeserializeLayer(const ConfigValue& value);
-// Whether DeserializeLayer knows the class.
-bool IsKerasLayer(const std::string& class_name);
-std::vector<std::string> KerasLayerNames();
+// Makes a layer of one of Keras's classes. `value` may also have the "build_config" of the layer.
+COHORT_EXPORT LayerRef DeserializeLayer(const ConfigValue& value);
+// Returns true if DeserializeLayer knows the class.
+COHORT_EXPORT bool IsKerasLayer(const std::string& class_name);
+COHORT_EXPORT std::vector<std::string> KerasLayerNames();
 
 }  // namespace cohort::keras

@@ -76,7 +76,7 @@ std::string ShapesOf(const std::vector<Tensor>& values) {
   return texts.empty() ? "none" : StrJoin(texts, ", ");
 }
 
-// Values of the file that belong to no weight of ours: state of random numbers.
+// Values of the file that no weight of the model has: states of random generators.
 bool IsForeignState(const std::string& path) {
   return path.rfind("layers/", 0) != 0 || path.find("seed_generator") != std::string::npos;
 }

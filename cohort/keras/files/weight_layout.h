@@ -1,4 +1,4 @@
-// Where a model's weights stand in a .weights.h5 file, as Keras 3 places them. Internal to keras/.
+// Finds the places of a model's weights in a .weights.h5 file, which are those of Keras 3. Internal to keras/.
 #pragma once
 
 #include <cstddef>
@@ -11,22 +11,23 @@
 
 namespace cohort::keras {
 
-// The group of the optimizer's variables.
+// The name of the group with the optimizer's variables.
 inline constexpr char kOptimizerGroup[] = "optimizer";
 
+// The group of one layer in a file, and the weights in it.
 struct WeightPlace {
-  std::string path;             // of the group: "layers/dense_1", "layers/functional/layers/conv2d"
+  std::string path;             // path of the group: "layers/dense_1", "layers/functional/layers/conv2d"
   std::string layer;            // path of the layer in the model: "dense_1"
-  std::vector<size_t> weights;  // which of the model's weights, in the order of the datasets
+  std::vector<size_t> weights;  // indices of the model's weights, in the order of the datasets
 };
 
-// One entry a layer, also for those without weights. Paths are made of the classes, numbered in the order of the
-// layers; names of layers do not count. Weights of layers inside a layer of the program's own stand below it, under
-// the inner layers' names.
+// Returns one entry for each layer, also for layers without weights. A path consists of class names, which are numbered
+// in the order of the layers; names of layers are not used. If a layer of the program's own contains layers, their
+// weights are in groups below its group, under the names of these layers.
 std::vector<WeightPlace> LayOutWeights(const LayerGraph& layers, const std::vector<ModelWeight>& weights);
 
-// The values for `weights` from a file's groups; `where` names the file. Throws InvalidArgumentError that names group
-// and layer for one that is missing or has other shapes, and for weights of the file that the model has no place for.
+// Returns the values for `weights` from a file's groups. `where` names the file. Throws InvalidArgumentError that names
+// group and layer if a value is missing or has another shape, or if the file has weights that the model does not have.
 std::vector<Tensor> TakeWeights(const std::vector<WeightGroup>& groups, const std::vector<WeightPlace>& places,
                                 const std::vector<ModelWeight>& weights, const std::string& where);
 

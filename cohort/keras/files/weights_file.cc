@@ -1,3 +1,6 @@
+// EncodeWeights and DecodeWeights, by the HDF5 library, which works on a file in memory. Groups and datasets are
+// written as h5py writes them. The reader checks shapes and types before it allocates memory. The library has global
+// tables, so one lock guards all calls, and its messages to stderr are switched off.
 #include "cohort/keras/files/weights_file.h"
 
 #include <hdf5.h>
@@ -19,7 +22,7 @@ namespace {
 constexpr char kVariables[] = "vars";
 constexpr char kBfloat16[] = "bfloat16";
 
-// The library has one set of global tables, and not every build of it has locks.
+// The library has one set of global tables, and some builds of it have no locks.
 Mutex& LibraryLock() {
   static Mutex lock;
   return lock;
@@ -52,15 +55,15 @@ std::string LastError() {
   return text;
 }
 
-// Where a file is damaged the library loses memory of its own, though nothing stays open, and says "infinite loop
-// closing library" on stderr when the process ends; not where its messages are off by then. What is registered here
-// comes before the library's own end, which was registered by its first call.
+// If a file is damaged, the library loses some of its own memory. When the process ends, it then prints "infinite loop
+// closing library", unless its messages are off. The function that is registered here turns them off. It runs before
+// the library's own end, which the library has registered at its first call.
 void BeQuietAtExit() {
   static const int registered = std::atexit([] { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); });
   static_cast<void>(registered);
 }
 
-// Closes what it holds.
+// Owns an object of the library; the destructor closes it.
 class Handle {
  public:
   using Close = herr_t (*)(hid_t);
@@ -78,7 +81,7 @@ class Handle {
   Close close_;
 };
 
-// Properties of a file that is in memory alone.
+// Returns the properties of a file that exists only in memory.
 Handle MemoryFile() {
   Handle properties(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   constexpr size_t kGrowth = size_t{1} << 20;
@@ -93,7 +96,7 @@ Handle Written(hid_t id, Handle::Close close, const std::string& what) {
   return Handle(id, close);
 }
 
-// The type of the elements in the file, which all but bool also have in memory.
+// Returns the type of the elements in the file. All dtypes but bool have this type in memory, too.
 Handle FileType(DType dtype) {
   switch (dtype) {
     case DType::kFloat32: return Handle(H5Tcopy(H5T_IEEE_F32LE), H5Tclose);
@@ -102,7 +105,7 @@ Handle FileType(DType dtype) {
     case DType::kInt64: return Handle(H5Tcopy(H5T_STD_I64LE), H5Tclose);
     case DType::kUint8: return Handle(H5Tcopy(H5T_STD_U8LE), H5Tclose);
     case DType::kBool: {
-      // numpy's bool, as h5py files it: an enumeration.
+      // numpy's bool, which h5py stores as an enumeration.
       Handle type(H5Tenum_create(H5T_STD_I8LE), H5Tclose);
       for (const auto& [name, value] : {std::pair("FALSE", int8_t{0}), std::pair("TRUE", int8_t{1})}) {
         H5Tenum_insert(type.get(), name, &value);
@@ -110,7 +113,7 @@ Handle FileType(DType dtype) {
       return type;
     }
     case DType::kBfloat16:
-      // What h5py makes of a type that it does not know; an attribute says what it is.
+      // h5py stores a type that it does not know as opaque bytes, and its name as an attribute.
       return Handle(H5Tcreate(H5T_OPAQUE, sizeof(bfloat16)), H5Tclose);
     default: throw InvalidArgumentError(StrCat("[keras/weights_file] expected weights of numbers; got ", dtype));
   }
@@ -228,7 +231,7 @@ class FileReader {
     return values;
   }
 
-  // What the elements become; the type that they are read as.
+  // The dtype of the elements, and the type as which they are read.
   struct Elements {
     DType dtype;
     hid_t memory_type;
@@ -247,7 +250,7 @@ class FileReader {
         if (size == 1) return {DType::kBool, stored};
         break;
       case H5T_OPAQUE:
-        // Its attribute is not read: texts of variable length can crash the library where a file is damaged.
+        // The attribute is not read: in a damaged file, texts of variable length can crash the library.
         if (size == sizeof(bfloat16)) return {DType::kBfloat16, stored};
         break;
       default: break;
@@ -256,8 +259,8 @@ class FileReader {
         StrCat("[keras/weights_file] expected weights of numbers in ", where_, "; '", path, "' holds something else"));
   }
 
-  // A damaged shape must not make us ask for memory that the file cannot fill. Compressed data is believed to be as
-  // much larger as deflate can make it.
+  // Returns how many elements the file can contain, so that a damaged shape does not make us allocate too much.
+  // Compressed data may be as much larger as deflate allows.
   uint64_t MostElements(hid_t dataset, hid_t stored) const {
     constexpr uint64_t kLargestRatio = 1100;
     if (H5Dget_storage_size(dataset) == 0) return 0;

@@ -20,13 +20,13 @@ namespace {
 
 Output Number(Output like, double value) { return ops::ScalarLike(like, value); }
 
-// x (1 + erf(x / sqrt 2)) / 2
+// x (1 + erf(x / sqrt 2)) / 2, which is the exact form.
 Output Gelu(Output x) {
   const Output phi = ops::Add(Number(x, 1), ops::Erf(ops::Mul(x, Number(x, std::sqrt(0.5)))));
   return ops::Mul(ops::Mul(Number(x, 0.5), x), phi);
 }
 
-// Probabilities are float32, whatever is computed in.
+// Probabilities are always float32.
 Output Probabilities(Output x) {
   return ops::Softmax(x.dtype() == DType::kBfloat16 ? ops::Cast(x, DType::kFloat32) : x);
 }
@@ -38,29 +38,32 @@ Output Softsign(Output x) { return ops::Div(x, ops::Add(Number(x, 1), ops::Abs(x
 
 using Function = Output (*)(Output);
 const NameTable<Function>& Activations() {
-  static const NameTable<Function> table("activation", {
-                                                           {"linear", nullptr},
-                                                           {"relu", [](Output x) { return ops::Relu(x); }},
-                                                           {"relu6", [](Output x) { return ops::Relu6(x); }},
-                                                           {"leaky_relu", [](Output x) { return ops::LeakyRelu(x); }},
-                                                           {"elu", [](Output x) { return ops::Elu(x); }},
-                                                           {"selu", [](Output x) { return ops::Selu(x); }},
-                                                           {"gelu", Gelu},
-                                                           {"sigmoid", [](Output x) { return ops::Sigmoid(x); }},
-                                                           {"hard_sigmoid", HardSigmoid},
-                                                           {"tanh", [](Output x) { return ops::Tanh(x); }},
-                                                           {"softplus", [](Output x) { return ops::Softplus(x); }},
-                                                           {"softsign", Softsign},
-                                                           {"exponential", [](Output x) { return ops::Exp(x); }},
-                                                           {"swish", [](Output x) { return ops::Swish(x); }},
-                                                           {"silu", [](Output x) { return ops::Swish(x); }},
-                                                           {"softmax", Probabilities},
-                                                           {"log_softmax", [](Output x) { return ops::LogSoftmax(x); }},
-                                                       });
+  static const NameTable<Function> table("activation",
+                                         {
+                                             {"linear", nullptr},
+                                             {"relu", [](Output x) { return ops::Relu(x); }},
+                                             {"relu6", [](Output x) { return ops::Relu6(x); }},
+                                             {"leaky_relu", [](Output x) { return ops::LeakyRelu(x); }},  // slope 0.2
+                                             {"elu", [](Output x) { return ops::Elu(x); }},
+                                             {"selu", [](Output x) { return ops::Selu(x); }},
+                                             {"gelu", Gelu},
+                                             {"sigmoid", [](Output x) { return ops::Sigmoid(x); }},
+                                             {"hard_sigmoid", HardSigmoid},
+                                             {"tanh", [](Output x) { return ops::Tanh(x); }},
+                                             {"softplus", [](Output x) { return ops::Softplus(x); }},
+                                             {"softsign", Softsign},
+                                             {"exponential", [](Output x) { return ops::Exp(x); }},
+                                             {"swish", [](Output x) { return ops::Swish(x); }},
+                                             {"silu", [](Output x) { return ops::Swish(x); }},
+                                             {"softmax", Probabilities},
+                                             {"log_softmax", [](Output x) { return ops::LogSoftmax(x); }},
+                                         });
   return table;
 }
 
 }  // namespace
+
+std::vector<std::string> ActivationNames() { return Activations().names(); }
 
 ActivationFunction::ActivationFunction(const std::string& name) : name_(name) {
   if (const Function function = Activations().Find(name)) function_ = function;

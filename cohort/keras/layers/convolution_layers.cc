@@ -1,3 +1,5 @@
+// Conv2D, DepthwiseConv2D and SeparableConv2D. They share checks, options in files, bias and activation (Finished). A
+// depthwise kernel says its own fans to initializers (DepthwiseSpec).
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/layers/image_layers.h"
@@ -35,7 +37,7 @@ void CheckOptions(const char* layer, const RowsColumns& kernel_size, const Optio
   OpPadding(options.padding);
 }
 
-// Bias, where there is one, and activation.
+// Adds the bias, if there is one, and applies the activation.
 template <typename Options>
 Output Finished(CallContext& ctx, const Options& options, Output x) {
   if (options.use_bias) x = ops::BiasAdd(x, ctx.weight("bias"));
@@ -65,7 +67,7 @@ WeightSpec DepthwiseSpec(const std::string& name, const RowsColumns& size, int64
 
 ConfigValue SizeInFile(const RowsColumns& value) { return ConfigValue::List{value.rows, value.columns}; }
 
-// What all convolutions have; `more` comes behind it.
+// Returns the options that all convolutions have, then `more`.
 template <typename Options>
 ConfigValue::Object ConvolutionConfig(const RowsColumns& size, const Options& options, ConfigValue::Object more) {
   ConfigValue::Object config = {{"kernel_size", SizeInFile(size)},
@@ -188,7 +190,7 @@ class DepthwiseConv2DLayer final : public Layer {
   static LayerRef FromConfig(ConfigReader& reader) {
     auto options = ReadConvolution<DepthwiseConv2DOptions>(reader);
     ReadDepthwise(reader, options);
-    // Of the class that both derive from; a depthwise layer does not look at them.
+    // These are options of the base class in Keras; a depthwise layer does not use them.
     for (const char* name : {"filters", "groups", "kernel_initializer", "kernel_regularizer"}) reader.Ignore(name);
     return DepthwiseConv2D(RowsColumnsOf(reader.Required("kernel_size")), options);
   }

@@ -1,3 +1,6 @@
+// The layers Dense, Activation, Dropout and Embedding, and InputLayer. Each class declares its weights in Build,
+// computes in Call, and converts its options to and from files in Config and FromConfig. The table of makers is at the
+// end.
 #include "cohort/keras/layers/core_layers.h"
 
 #include "cohort/core/error.h"

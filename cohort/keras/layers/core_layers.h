@@ -1,24 +1,25 @@
-// Layers that compute on values of any shape: Dense, Activation, Dropout, Embedding, and where data enters a model.
+// Layers for values of any shape: Input, Dense, Activation, Dropout, Embedding, Flatten, Reshape, Add, Concatenate.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/layers/activations.h"
 #include "cohort/keras/layers/layer.h"
 
 namespace cohort::keras {
 
-struct InputOptions {
+struct COHORT_EXPORT InputOptions {
   DType dtype = DType::kFloat32;  // data of another dtype is converted to it
   std::string name;
 };
-// Where data enters a model; `shape` is that of one example. The first item of a Sequential, or the beginning of a
-// functional model.
-LayerTensor Input(const Shape& shape, const InputOptions& options = {});
+// Makes an input of a model. `shape` is that of one example. It is the first item of a Sequential, or the beginning of
+// a functional model.
+COHORT_EXPORT LayerTensor Input(const Shape& shape, const InputOptions& options = {});
 
-struct DenseOptions {
+struct COHORT_EXPORT DenseOptions {
   ActivationFunction activation;
   bool use_bias = true;
   Initializer kernel_initializer = "glorot_uniform";
@@ -28,44 +29,44 @@ struct DenseOptions {
   std::string name;
   bool trainable = true;
 };
-// activation(x kernel + bias): [batch, ..., in] -> [batch, ..., units]. Weights: kernel [in, units], bias [units].
-LayerRef Dense(int64_t units, const DenseOptions& options = {});
+// activation(x kernel + bias): [batch, ..., in] becomes [batch, ..., units]. Weights: kernel [in, units], bias [units].
+COHORT_EXPORT LayerRef Dense(int64_t units, const DenseOptions& options = {});
 
-struct LayerOptions {
+struct COHORT_EXPORT LayerOptions {
   std::string name;
 };
-LayerRef Activation(const ActivationFunction& activation, const LayerOptions& options = {});
+COHORT_EXPORT LayerRef Activation(const ActivationFunction& activation, const LayerOptions& options = {});
 
-struct DropoutOptions {
-  int64_t seed = 0;  // two layers have other numbers in any case, as have two steps; see CallContext::StepSeed
+struct COHORT_EXPORT DropoutOptions {
+  int64_t seed = 0;  // layers and steps differ in any case; see CallContext::StepSeed
   std::string name;
 };
-// In training each element is zero with probability `rate`, the others are divided by 1 - rate; otherwise x itself.
-// Throws InvalidArgumentError for a rate outside [0, 1).
-LayerRef Dropout(double rate, const DropoutOptions& options = {});
+// In training, sets each element to zero with probability `rate` and divides the others by 1 - rate. Otherwise returns
+// x. Throws InvalidArgumentError for a rate outside of [0, 1).
+COHORT_EXPORT LayerRef Dropout(double rate, const DropoutOptions& options = {});
 
-struct EmbeddingOptions {
+struct COHORT_EXPORT EmbeddingOptions {
   Initializer embeddings_initializer = "random_uniform";
   Regularizer embeddings_regularizer;
   std::string name;
   bool trainable = true;
 };
-// Row x[...] of the weight embeddings [input_dim, output_dim]: integers [batch, ...] -> [batch, ..., output_dim]. A
-// number outside [0, input_dim) fails the step with InvalidArgumentError. Its gradient is sparse: only the rows that
-// occur are touched.
-LayerRef Embedding(int64_t input_dim, int64_t output_dim, const EmbeddingOptions& options = {});
+// Returns row x[...] of the weight `embeddings` [input_dim, output_dim]. Integers [batch, ...] become [batch, ...,
+// output_dim]. An integer outside of [0, input_dim) fails the step with InvalidArgumentError. The gradient is sparse:
+// an update changes only the rows that occur.
+COHORT_EXPORT LayerRef Embedding(int64_t input_dim, int64_t output_dim, const EmbeddingOptions& options = {});
 
-// [batch, ...] -> [batch, product of the others].
-LayerRef Flatten(const LayerOptions& options = {});
-// The elements of each example in another shape; one dimension of `target` may be -1.
-LayerRef Reshape(const std::vector<int64_t>& target, const LayerOptions& options = {});
+// [batch, ...] becomes [batch, product of the other dimensions].
+COHORT_EXPORT LayerRef Flatten(const LayerOptions& options = {});
+// Gives the elements of each example another shape. One dimension of `target` may be -1, which is then computed.
+COHORT_EXPORT LayerRef Reshape(const std::vector<int64_t>& target, const LayerOptions& options = {});
 
 // The sum of two or more inputs, which broadcast against each other.
-LayerRef Add(const LayerOptions& options = {});
-struct ConcatenateOptions {
+COHORT_EXPORT LayerRef Add(const LayerOptions& options = {});
+struct COHORT_EXPORT ConcatenateOptions {
   int axis = -1;
   std::string name;
 };
-LayerRef Concatenate(const ConcatenateOptions& options = {});
+COHORT_EXPORT LayerRef Concatenate(const ConcatenateOptions& options = {});
 
 }  // namespace cohort::keras

@@ -5,22 +5,23 @@
 #include <optional>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/layers/activations.h"
 #include "cohort/keras/layers/core_layers.h"
 #include "cohort/keras/layers/layer.h"
 
 namespace cohort::keras {
 
-// A number for rows and columns: 3, or {3, 5}.
-struct RowsColumns {
+// A number for rows and one for columns: 3 (for both), or {3, 5}.
+struct COHORT_EXPORT RowsColumns {
   int64_t rows;
   int64_t columns;
   RowsColumns(int64_t both) : rows(both), columns(both) {}
   RowsColumns(int64_t rows, int64_t columns) : rows(rows), columns(columns) {}
 };
 
-// padding "valid": none. "same": as many positions as input elements (divided by the stride, rounded up).
-struct Conv2DOptions {
+// `padding` "valid": no padding. "same": the output has ceil(input / stride) rows and columns.
+struct COHORT_EXPORT Conv2DOptions {
   RowsColumns strides = 1;
   std::string padding = "valid";
   RowsColumns dilation_rate = 1;
@@ -35,18 +36,18 @@ struct Conv2DOptions {
   bool trainable = true;
 };
 // Weights: kernel [rows, columns, channels / groups, filters], bias [filters].
-LayerRef Conv2D(int64_t filters, RowsColumns kernel_size, const Conv2DOptions& options = {});
+COHORT_EXPORT LayerRef Conv2D(int64_t filters, RowsColumns kernel_size, const Conv2DOptions& options = {});
 
-// How initializers that scale by fans see a depthwise kernel [rows, columns, channels, multiplier].
+// How initializers that depend on fans count the fans of a depthwise kernel [rows, columns, channels, multiplier].
 enum class DepthwiseFans {
-  // What the computation sums: rows * columns inputs an output, rows * columns * multiplier outputs an input.
+  // The true numbers: an output has rows * columns inputs, and an input has rows * columns * multiplier outputs.
   kTrue,
-  // Keras's rule for all kernels, rows * columns * channels inputs: each depthwise layer then shrinks its signal by
-  // about sqrt(channels / 2), and a stack of them does not learn.
+  // Keras's rule for all kernels, which counts rows * columns * channels inputs. With it, each depthwise layer makes
+  // its signal smaller by about sqrt(channels / 2), and a stack of such layers does not learn.
   kKeras,
 };
 
-struct DepthwiseConv2DOptions {
+struct COHORT_EXPORT DepthwiseConv2DOptions {
   RowsColumns strides = 1;
   std::string padding = "valid";
   int64_t depth_multiplier = 1;
@@ -61,11 +62,11 @@ struct DepthwiseConv2DOptions {
   std::string name;
   bool trainable = true;
 };
-// Each channel has filters of its own; output channel c * multiplier + m sees channel c alone. Weights: kernel [rows,
-// columns, channels, multiplier], bias [channels * multiplier].
-LayerRef DepthwiseConv2D(RowsColumns kernel_size, const DepthwiseConv2DOptions& options = {});
+// Convolves each channel with filters of its own: output channel c * multiplier + m depends only on channel c. Weights:
+// kernel [rows, columns, channels, multiplier], bias [channels * multiplier].
+COHORT_EXPORT LayerRef DepthwiseConv2D(RowsColumns kernel_size, const DepthwiseConv2DOptions& options = {});
 
-struct SeparableConv2DOptions {
+struct COHORT_EXPORT SeparableConv2DOptions {
   RowsColumns strides = 1;
   std::string padding = "valid";
   RowsColumns dilation_rate = 1;
@@ -82,24 +83,25 @@ struct SeparableConv2DOptions {
   std::string name;
   bool trainable = true;
 };
-// A depthwise convolution, then one of 1 x 1 without anything between, bias, activation. Weights: depthwise_kernel
+// A depthwise convolution, directly followed by a 1 x 1 convolution, bias and activation. Weights: depthwise_kernel
 // [rows, columns, channels, multiplier], pointwise_kernel [1, 1, channels * multiplier, filters], bias [filters].
-LayerRef SeparableConv2D(int64_t filters, RowsColumns kernel_size, const SeparableConv2DOptions& options = {});
+COHORT_EXPORT LayerRef SeparableConv2D(int64_t filters, RowsColumns kernel_size,
+                                       const SeparableConv2DOptions& options = {});
 
-struct Pooling2DOptions {
-  std::optional<RowsColumns> strides;  // as the pool's size where not given
+struct COHORT_EXPORT Pooling2DOptions {
+  std::optional<RowsColumns> strides;  // default: the size of the pool
   std::string padding = "valid";
   std::string name;
 };
-// The largest or the mean element of each window, without the padding.
-LayerRef MaxPooling2D(RowsColumns pool_size = 2, const Pooling2DOptions& options = {});
-LayerRef AveragePooling2D(RowsColumns pool_size = 2, const Pooling2DOptions& options = {});
+// The largest element, or the mean, of each window. Padding is not counted.
+COHORT_EXPORT LayerRef MaxPooling2D(RowsColumns pool_size = 2, const Pooling2DOptions& options = {});
+COHORT_EXPORT LayerRef AveragePooling2D(RowsColumns pool_size = 2, const Pooling2DOptions& options = {});
 
-struct GlobalPooling2DOptions {
-  bool keepdims = false;  // [batch, 1, 1, channels]
+struct COHORT_EXPORT GlobalPooling2DOptions {
+  bool keepdims = false;  // true: the result is [batch, 1, 1, channels]
   std::string name;
 };
-// The mean over rows and columns: [batch, channels].
-LayerRef GlobalAveragePooling2D(const GlobalPooling2DOptions& options = {});
+// The mean over rows and columns. The result is [batch, channels].
+COHORT_EXPORT LayerRef GlobalAveragePooling2D(const GlobalPooling2DOptions& options = {});
 
 }  // namespace cohort::keras

@@ -1,11 +1,11 @@
-// Keras's names of paddings as the ops have them. Internal to keras/.
+// Converts Keras's names of paddings to those of the ops. Internal to keras/.
 #pragma once
 
 #include <string>
 
 namespace cohort::keras {
 
-// "same" -> "SAME", "valid" -> "VALID". Throws InvalidArgumentError for anything else.
+// Returns "SAME" for "same" and "VALID" for "valid". Throws InvalidArgumentError for another name.
 std::string OpPadding(const std::string& padding);
 
 }  // namespace cohort::keras

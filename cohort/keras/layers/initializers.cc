@@ -1,3 +1,4 @@
+// The initializers of Keras: the table of their names, the functions that make them, and their form in files.
 #include "cohort/keras/layers/initializers.h"
 
 #include <utility>
@@ -65,7 +66,7 @@ ConfigValue::Object NormalInFile(double mean, double stddev, int64_t seed) {
   return {{"seed", SeedInFile(seed)}, {"mean", mean}, {"stddev", stddev}};
 }
 
-// Of those whose class says the rest.
+// For classes whose name says everything but the seed.
 Initializer Scaled(const char* name, ops::Initializer function, int64_t seed) {
   return {name, std::move(function), {{"seed", SeedInFile(seed)}}};
 }

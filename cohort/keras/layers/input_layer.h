@@ -1,4 +1,4 @@
-// InputLayer: the place where data enters a model; see Input(). Internal to keras/.
+// InputLayer: the layer of an Input(), which returns the model's input unchanged. Internal to keras/.
 #pragma once
 
 #include "cohort/keras/layers/layer.h"
@@ -7,9 +7,10 @@ namespace cohort::keras {
 
 class ConfigReader;
 
+// Immutable and thread-safe, like every Layer.
 class InputLayer final : public Layer {
  public:
-  // `shape`: of one example.
+  // `shape` is that of one example.
   InputLayer(const Shape& shape, DType dtype, const std::string& name)
       : Layer("InputLayer", name), spec_{dtype, Shape{-1}.Concat(shape)} {}
   const LayerInput& spec() const { return spec_; }

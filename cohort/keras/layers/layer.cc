@@ -25,8 +25,34 @@ ConfigValue::Object Layer::Config() const {
                                   " does not: override Config() to save models that have it"));
 }
 
+std::vector<Output> Layer::Call(CallContext& ctx, const std::vector<Output>& inputs) const {
+  if (inputs.size() == 1) return {Call(ctx, inputs[0])};
+  throw InvalidArgumentError(
+      StrCat("[keras/layer] expected one input for a ", class_name_, " layer; got ", inputs.size()));
+}
+
+Output Layer::Call(CallContext&, Output) const {
+  throw UnimplementedError(
+      StrCat("[keras/layer] expected layers that override Call(CallContext&, Output) or Call(CallContext&, const "
+             "std::vector<Output>&); ",
+             class_name_, " does not"));
+}
+
 Graph& CallContext::graph() const { return instance_.graph(); }
 bool CallContext::training() const { return instance_.training(); }
+
+void CallContext::Declare(const WeightSpec& spec) {
+  const ModelWeight& weight = instance_.weights_.Get(path_, spec, trainable_);
+  for (const auto& [name, variable] : weights_) {
+    if (name == spec.name) return;
+  }
+  weights_.emplace_back(spec.name, weight.variable);
+}
+
+Output CallContext::weight(const WeightSpec& spec) {
+  Declare(spec);
+  return weight(spec.name);
+}
 
 ops::Variable CallContext::variable(const std::string& name) const {
   std::vector<std::string> names;
@@ -34,7 +60,7 @@ ops::Variable CallContext::variable(const std::string& name) const {
     if (weight == name) return variable;
     names.push_back(weight);
   }
-  throw InvalidArgumentError(StrCat("[keras/layer] expected a weight that Build of layer '", path_, "' declares (",
+  throw InvalidArgumentError(StrCat("[keras/layer] expected a weight that layer '", path_, "' declares (",
                                     names.empty() ? "it declares none" : StrJoin(names, ", "), "); got '", name, "'"));
 }
 

@@ -1,11 +1,13 @@
-// Layers from their form in files: what their FromConfig functions share, and the tables of their classes. Internal to
-// keras/.
+// Makes layers from their form in files: the functions that all FromConfig functions share, and the tables of classes.
+// Internal to keras/.
 //
-// A layer says its options in Config() and is made of them again by FromConfig, which stands beside it and in the table
-// of its source. A new source of layers adds a function here and to the list in layer_config.cc.
+// A layer returns its options in Config(). FromConfig, a function of the same class, makes the layer from them; it is
+// listed in the table of its source. A new source of layers adds a function below and a line to the list in
+// layer_config.cc.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +22,7 @@
 
 namespace cohort::keras {
 
-// The name of a class in files, and what makes its layers.
+// The name of a class in files, and the function that makes its layers.
 using LayerMaker = std::pair<std::string, std::function<LayerRef(ConfigReader& reader)>>;
 std::vector<LayerMaker> CoreLayerMakers();           // core_layers.cc
 std::vector<LayerMaker> ConvolutionLayerMakers();    // convolution_layers.cc
@@ -28,19 +30,21 @@ std::vector<LayerMaker> PoolingLayerMakers();        // pooling_layers.cc
 std::vector<LayerMaker> ShapeLayerMakers();          // shape_layers.cc
 std::vector<LayerMaker> NormalizationLayerMakers();  // normalization_layers.cc
 
-// Options that are objects or names. An option that is missing leaves `to` as it is.
+// Read options that are objects or names. If an option is missing, `to` stays unchanged.
 void Read(ConfigReader& reader, const char* name, Initializer& to);
 void Read(ConfigReader& reader, const char* name, Regularizer& to);
 void Read(ConfigReader& reader, const char* name, ActivationFunction& to);
 void Read(ConfigReader& reader, const char* name, RowsColumns& to);
-// One number for both, or a list of two. Throws InvalidArgumentError.
+// Reads one number for both, or a list of two. Throws InvalidArgumentError for another value.
 RowsColumns RowsColumnsOf(const ConfigValue& value);
-// 0 if the file has none, or a generator's state: the numbers that it gave are in the weights.
+// Returns the seed, or 0 if the file has none. Also returns 0 if the file has the state of a generator: its numbers are
+// already in the weights.
 int64_t ReadSeed(ConfigReader& reader);
 
-// Returns the layer's name, and passes over what every layer has beside it. The dtype is the model's; see LoadModel.
+// Returns the layer's name, and ignores the other options that every layer has. The dtype is the model's; see
+// LoadModel.
 std::string ReadName(ConfigReader& reader);
-// The same for a layer with weights: name and trainable.
+// Reads name and trainable of a layer with weights.
 template <typename Options>
 void ReadWeighted(ConfigReader& reader, Options& options) {
   options.name = ReadName(reader);

@@ -5,6 +5,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/keras/training/model_state.h"
 
 namespace cohort::keras {
 
@@ -20,23 +21,24 @@ LayerGraph::LayerGraph(std::string class_name, std::string name, const std::vect
       throw InvalidArgumentError(StrCat("[keras/model] expected inputs made by Input(); got a result of a ",
                                         input.call()->layer->class_name(), " layer as input ", input_specs_.size()));
     }
-    if (std::count(visited_.begin(), visited_.end(), input.call().get()) > 0) {
+    const auto same = [&](const LayerStep& step) { return step.layer.ptr() == input.call()->layer.ptr(); };
+    if (std::any_of(steps_.begin(), steps_.end(), same)) {
       throw InvalidArgumentError(
           StrCat("[keras/model] expected every input once; input ", input_specs_.size(), " is given twice"));
     }
     input_specs_.push_back({input.dtype(), input.shape()});
     visited_.push_back(input.call().get());
-    steps_.push_back({input.call()->layer, {}});
+    steps_.push_back({LayerRef(input.call()->layer.ptr()), {}});
   }
   for (const LayerTensor& output : outputs) {
-    outputs_.push_back(Visit(output));
+    outputs_.push_back(Visit(output, nullptr));
     output_specs_.push_back({output.dtype(), output.shape()});
   }
   Sort();
 }
 
 void LayerGraph::Sort() {
-  // Of a layer that is used several times the longest way seen so far counts for all uses that come earlier.
+  // If a layer is used several times, its longest way so far counts for all earlier uses.
   std::vector<size_t> depths(steps_.size(), 0);
   std::map<const Layer*, size_t> layer_depths;
   for (size_t i = steps_.size(); i-- > 0;) {
@@ -65,8 +67,27 @@ void LayerGraph::Sort() {
   met_.clear();
 }
 
-LayerGraph::Value LayerGraph::Visit(const LayerTensor& tensor) {
+void LayerGraph::Inherit(const LayerRef& layer, const std::shared_ptr<ModelState>& model) {
+  WeightOrigin origin = layer.origin();
+  if (model != nullptr) origin = {model, model->PathOf(*layer)};
+  if (origin.model == nullptr) return;
+  for (const Inherited& other : inherited_) {
+    if (other.layer.ptr() != layer.ptr()) continue;
+    if (other.origin.model == origin.model && other.origin.path == origin.path) return;
+    throw InvalidArgumentError(StrCat("[keras/model] expected a layer with the weights of one model; got layer '",
+                                      origin.path, "' of model '", origin.model->name(), "' also as '",
+                                      other.origin.path, "' of model '", other.origin.model->name(), "'"));
+  }
+  inherited_.push_back({LayerRef(layer.ptr()), std::move(origin)});
+}
+
+LayerGraph::Value LayerGraph::Visit(const LayerTensor& tensor, const std::shared_ptr<ModelState>& outer) {
   const LayerCall* call = tensor.call().get();
+  if (call->inputs.empty()) {  // one Input() may have been looked up several times
+    for (size_t i = 0; i < input_specs_.size(); ++i) {
+      if (steps_[i].layer.ptr() == call->layer.ptr()) return {i, tensor.index()};
+    }
+  }
   const auto found = std::find(visited_.begin(), visited_.end(), call);
   if (found != visited_.end()) return {static_cast<size_t>(found - visited_.begin()), tensor.index()};
   if (call->inputs.empty()) {
@@ -76,11 +97,19 @@ LayerGraph::Value LayerGraph::Visit(const LayerTensor& tensor) {
                tensor.shape(), "; add it to the inputs"));
   }
   met_.emplace(call->layer.ptr().get(), met_.size());
-  LayerStep step = {call->layer, {}};
-  for (const LayerTensor& input : call->inputs) step.inputs.push_back(Visit(input));
+  // A value that was looked up stands for all that it follows from: the model where the look-up was made counts.
+  const std::shared_ptr<ModelState>& model = outer != nullptr ? outer : tensor.model();
+  Inherit(call->layer, model);
+  LayerStep step = {LayerRef(call->layer.ptr()), {}};
+  for (const LayerTensor& input : call->inputs) step.inputs.push_back(Visit(input, model));
   visited_.push_back(call);
   steps_.push_back(std::move(step));
   return {steps_.size() - 1, tensor.index()};
+}
+
+void LayerGraph::SetTrainable(bool trainable) const {
+  Layer::SetTrainable(trainable);
+  for (const LayerStep& step : steps_) step.layer.SetTrainable(trainable);
 }
 
 std::vector<Output> LayerGraph::Call(CallContext& ctx, const std::vector<Output>& inputs) const {

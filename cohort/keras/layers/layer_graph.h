@@ -1,8 +1,10 @@
-// LayerGraph: layers that feed one another, from inputs to outputs. What a Model consists of. Internal to keras/.
+// LayerGraph: the layers of a model and the values between them, from inputs to outputs. Internal to keras/.
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/keras/layers/input_layer.h"
@@ -10,45 +12,61 @@
 
 namespace cohort::keras {
 
-// A layer itself, so that a model can be part of another one.
+// The layers of a model. It is a layer itself, so that a model can be a part of another model. Shared between models;
+// immutable.
 class LayerGraph final : public Layer {
  public:
-  // Where a value comes from: result `index` of steps()[step].
+  // The source of a value: result `index` of steps()[step].
   struct Value {
     size_t step;
     int index;
   };
   struct LayerStep {
-    LayerRef layer;
+    LayerRef layer;  // without an origin
     std::vector<Value> inputs;
   };
+  // A layer whose weights begin with those that it has in another model.
+  struct Inherited {
+    LayerRef layer;
+    WeightOrigin origin;
+  };
 
-  // Throws InvalidArgumentError for an input that is no Input(), is given twice or is missing, and for no output.
+  // Throws InvalidArgumentError for an input that is no Input(), is given twice or is missing, for no output, and for a
+  // layer that would have the weights of two models.
   LayerGraph(std::string class_name, std::string name, const std::vector<LayerTensor>& inputs,
              const std::vector<LayerTensor>& outputs);
 
   const std::vector<LayerInput>& inputs() const { return input_specs_; }
   const std::vector<LayerInput>& outputs() const { return output_specs_; }
-  // Inputs come first, in their order; then as Keras orders layers, which is the order of weights in files: by the
-  // longest way to an output, the longest first, and among equals as a walk from the outputs meets the layers. So every
-  // step comes after those whose results it takes.
+  // Returns the layers in the order in which they can be called. Inputs come first, in their order. The other layers
+  // have Keras's order, which is the order of weights in files: the layer with the longest way to an output comes
+  // first. Layers with equal ways have the order in which a walk from the outputs reaches them.
   const std::vector<LayerStep>& steps() const { return steps_; }
   const std::vector<Value>& output_values() const { return outputs_; }
 
+  // The layers that came with an origin. They are forgotten by the first call, so that the graph does not keep other
+  // models alive. For the one thread that builds the model.
+  std::vector<Inherited> TakeInherited() const { return std::exchange(inherited_, {}); }
+  bool inherits() const { return !inherited_.empty(); }
+
+  void SetTrainable(bool trainable) const override;
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override;
   DType InputDType() const override { return input_specs_[0].dtype; }
 
  private:
-  Value Visit(const LayerTensor& tensor);
+  // `model`: the built model that the values behind `tensor` were looked up in, or null.
+  Value Visit(const LayerTensor& tensor, const std::shared_ptr<ModelState>& model);
+  void Inherit(const LayerRef& layer, const std::shared_ptr<ModelState>& model);
   // Puts steps_, which every step's inputs precede, into Keras's order.
   void Sort();
 
   std::vector<LayerInput> input_specs_;
   std::vector<LayerInput> output_specs_;
   std::vector<LayerStep> steps_;
-  std::vector<const LayerCall*> visited_;  // what steps_ were made of
-  std::map<const Layer*, size_t> met_;     // the order in which the walk met the layers
+  std::vector<const LayerCall*> visited_;  // the calls of which steps_ were made
+  std::map<const Layer*, size_t> met_;     // the order in which the walk reached the layers
   std::vector<Value> outputs_;
+  mutable std::vector<Inherited> inherited_;
 };
 
 }  // namespace cohort::keras

@@ -1,4 +1,5 @@
-// What layers check of their inputs, with one wording. LayerInstance adds which layer it was. Internal to keras/.
+// Checks that layers make on their inputs, so that all errors have the same wording. LayerInstance adds the layer's
+// name. Internal to keras/.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +8,16 @@
 
 namespace cohort::keras {
 
-// The only input. Throws InvalidArgumentError where there are more or none.
+// Returns the only input. Throws InvalidArgumentError if there is not exactly one.
 const LayerInput& OnlyInput(const std::vector<LayerInput>& inputs);
-// Throws InvalidArgumentError unless the rank is known and `rank`; `meaning` shows the dimensions: "[batch, in]".
+// Throws InvalidArgumentError unless the input's rank is known and equal to `rank`. `meaning` describes the dimensions:
+// "[batch, in]".
 void CheckInputRank(const LayerInput& input, int rank, const char* meaning);
-// The size of dimension `axis` (negative: from the end), which has to be known. Throws InvalidArgumentError.
+// Returns the size of dimension `axis`; a negative axis counts from the end. Throws InvalidArgumentError if it is not
+// known.
 int64_t KnownDim(const LayerInput& input, int axis);
-// `shape` as integers for ops::Reshape: of unknown dimensions the batch alone, -1. Throws InvalidArgumentError where
-// another one is unknown.
+// Returns `shape` as integers for ops::Reshape, with -1 for an unknown batch dimension. Throws InvalidArgumentError if
+// another dimension is unknown.
 std::vector<int64_t> ReshapeDims(const Shape& shape);
 
 }  // namespace cohort::keras

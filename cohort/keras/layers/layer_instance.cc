@@ -23,20 +23,26 @@ const ModelWeight& WeightStore::Get(const std::string& layer_path, const WeightS
                                       weight.spec.shape, " that it was built with; got inputs that need ", spec.shape,
                                       "; a layer that is used twice needs inputs of one shape"));
   }
-  if (frozen_) throw InternalError(StrCat("[keras/layer] weight '", path, "' was not there when the model was built"));
-  ModelWeight weight{path, layer_path, spec, {}};
-  weight.spec.trainable = spec.trainable && trainable;
+  if (frozen_) {
+    throw InvalidArgumentError(StrCat("[keras/layer] expected weight '", path,
+                                      "' to be declared whenever the layer is called; it was not when the model was "
+                                      "built, for inference: declare it in training and in inference"));
+  }
+  ModelWeight weight{path, layer_path, spec, spec.trainable && trainable, {}};
   const ops::Initializer initializer = [&spec](const ops::InitializerRequest& request) {
     ops::InitializerRequest with_fans = request;
     with_fans.fans = spec.fans;
     return spec.initializer.function()(with_fans);
   };
   const NameScope root(graph_, "");
-  weight.variable =
-      ops::GetVariable(graph_, prefix_ + path, spec.shape, spec.dtype, initializer, weight.spec.trainable);
+  weight.variable = ops::GetVariable(graph_, prefix_ + path, spec.shape, spec.dtype, initializer, spec.trainable);
   by_path_[path] = weights_.size();
   weights_.push_back(std::move(weight));
   return weights_.back();
+}
+
+void WeightStore::SetTrainable(const std::map<std::string, bool>& trainable) {
+  for (ModelWeight& weight : weights_) weight.trainable = trainable.at(weight.path);
 }
 
 Output WeightUpdates::Current(const ops::Variable& variable) const {
@@ -88,12 +94,9 @@ std::vector<Output> LayerInstance::Add(const Layer& layer, const std::string& pa
   frozen_ = frozen_ || !layer.trainable();
   std::vector<Output> outputs;
   try {
-    std::vector<std::pair<std::string, ops::Variable>> weights;
-    for (const WeightSpec& spec : layer.Build(specs)) {
-      weights.emplace_back(spec.name, weights_.Get(path, spec, !frozen_).variable);
-    }
+    CallContext ctx(*this, path, !frozen_);
+    for (const WeightSpec& spec : layer.Build(specs)) ctx.Declare(spec);
     const NameScope scope(graph(), path.substr(path.rfind('/') + 1));
-    CallContext ctx(*this, path, std::move(weights));
     outputs = layer.Call(ctx, inputs);
   } catch (const InvalidArgumentError& error) {
     const std::string where = StrCat("layer '", path, "' (", layer.class_name(), ")");
@@ -109,7 +112,8 @@ std::vector<Output> LayerInstance::Add(const Layer& layer, const std::string& pa
 std::vector<Output> LayerInstance::Penalties() const {
   std::vector<Output> penalties;
   for (const ModelWeight& weight : weights_.weights()) {
-    if (weight.spec.regularizer.valid()) penalties.push_back(weight.spec.regularizer.Penalty(weight.variable.value()));
+    if (weight.trainable && weight.spec.regularizer.valid())
+      penalties.push_back(weight.spec.regularizer.Penalty(weight.variable.value()));
   }
   return penalties;
 }

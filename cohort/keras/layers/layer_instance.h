@@ -1,5 +1,5 @@
-// LayerInstance: a model's layers put into a graph once - for training or for inference, for one replica - with
-// variables that a WeightStore hands out. Internal to keras/.
+// LayerInstance: adds a model's layers to a graph once: for training or for inference, and for one replica. A
+// WeightStore provides their variables. Internal to keras/.
 #pragma once
 
 #include <functional>
@@ -13,28 +13,32 @@
 
 namespace cohort::keras {
 
-// A weight of a model: its full name, what the layer wants, and the variable of one replica.
+// A weight of a model: its full name, the layer's declaration, and the variable of one replica.
 struct ModelWeight {
   std::string path;   // "dense/kernel"
   std::string layer;  // path of its layer, "dense"
-  WeightSpec spec;    // `trainable` is false for those of frozen layers
+  WeightSpec spec;    // `trainable` as the layer declares it
+  bool trainable;     // false also for those of frozen layers
   ops::Variable variable;
 };
 
-// The weights of one replica, made when a layer first asks for them, in that order.
+// The weights of one replica. A weight is made when a layer first asks for it, and weights() has this order.
+// ModelEngine owns it. One thread.
 class WeightStore {
  public:
-  // `prefix` goes before the names of variables. Makes them through the open variable creators of `graph`.
+  // `prefix` is put before the names of variables. Variables are made through the current variable creators of `graph`.
   explicit WeightStore(Graph& graph, std::string prefix = "") : graph_(graph), prefix_(std::move(prefix)) {}
 
-  // The weights of another replica: the same, with `local` of each variable. Frozen.
+  // The weights of another replica: those of `first`, with `local` applied to each variable. It is frozen.
   WeightStore(const WeightStore& first, const std::function<ops::Variable(const ops::Variable&)>& local);
 
   Graph& graph() const { return graph_; }
-  // Throws InvalidArgumentError where the weight exists with another shape.
+  // Returns the weight, and makes it if it is new. Throws InvalidArgumentError if it exists with another shape.
   const ModelWeight& Get(const std::string& layer_path, const WeightSpec& spec, bool trainable);
   const std::vector<ModelWeight>& weights() const { return weights_; }
-  // From now on a weight that is not there is an InternalError: the model is built.
+  // Sets by path which weights are trained. Requires: `trainable` has all weights.
+  void SetTrainable(const std::map<std::string, bool>& trainable);
+  // From now on a weight that is not there is an InvalidArgumentError: the model is built.
   void Freeze() { frozen_ = true; }
 
  private:
@@ -45,8 +49,8 @@ class WeightStore {
   bool frozen_ = false;
 };
 
-// What the weights are after a step, by their layers: of each weight that is updated the last value, which has been
-// computed from those before it. All instances of a step share it. For one thread.
+// The values of weights after a step, if layers update them. A weight that is updated several times has its last value,
+// which may be computed from the earlier ones. All instances of a step share it. One thread.
 class WeightUpdates {
  public:
   struct Update {
@@ -54,49 +58,49 @@ class WeightUpdates {
     Output value;
   };
 
-  // The value after the updates so far: at first that of the step's start.
+  // Returns the value after the updates so far. Without updates it is the value at the begin of the step.
   Output Current(const ops::Variable& variable) const;
   void Set(const ops::Variable& variable, Output value);
-  // One for each weight, in the order of their first updates.
+  // Returns one entry for each updated weight, in the order of their first updates.
   const std::vector<Update>& all() const { return all_; }
 
  private:
   std::vector<Update> all_;
 };
 
-// For one thread.
+// Adds layers and collects their results. One thread, while the graph is built.
 class LayerInstance {
  public:
   struct LayerValues {
     std::string path;
     std::vector<Output> outputs;
-    // Whether the layer is one of the model's own, not inside of another.
+    // Returns true if the layer is one of the model's own layers, not a part of another layer.
     bool is_whole() const { return !path.empty() && path.find('/') == std::string::npos; }
   };
 
   struct Options {
     bool training = false;
     DType compute_dtype = DType::kFloat32;
-    Output step = {};                               // of training: its number, an int64 scalar
-    distribute::ReplicaContext* replica = nullptr;  // while the instance is made; null: there is one alone
-    WeightUpdates* updates = nullptr;               // of training: those of the step; null: they are dropped
+    Output step = {};                               // of training: the number of the step, an int64 scalar
+    distribute::ReplicaContext* replica = nullptr;  // valid while the instance is made; null: one replica
+    WeightUpdates* updates = nullptr;               // of training: shared by the step; null: updates are dropped
   };
 
   LayerInstance(WeightStore& weights, const Options& options) : weights_(weights), options_(options) {}
 
-  // Adds the layer at `path`.
+  // Adds the layer with the path `path`. Returns its results.
   std::vector<Output> Add(const Layer& layer, const std::string& path, const std::vector<Output>& inputs);
-  // A name for a layer inside `path`: its own, or one made of its class that no other layer there has.
+  // Returns a name for a layer inside `path`: its own name, or one made of its class that no other layer there has.
   std::string NameOf(const Layer& layer, const std::string& path);
 
   Graph& graph() const { return weights_.graph(); }
   bool training() const { return options_.training; }
   distribute::ReplicaContext* replica() const { return options_.replica; }
   Output Computed(Output value) const;
-  // Of each layer, inner ones before those that they are part of, in the order of calls.
+  // Returns the results of each layer, in the order of calls. Inner layers come before the layers that contain them.
   const std::vector<LayerValues>& values() const { return values_; }
   const std::vector<Output>& losses() const { return losses_; }
-  // Of the weights used here that have a regularizer.
+  // Of the trained weights that have a regularizer; Keras leaves out those of frozen layers too.
   std::vector<Output> Penalties() const;
 
  private:

@@ -180,6 +180,10 @@ TEST(LayersTest, Activations) {
   EXPECT_THAT(run("softmax"), near({0.0351190f, 0.2594965f, 0.7053845f}));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] { Activation("rellu"); }),
               AllOf(HasSubstr("'rellu'"), HasSubstr("relu, relu6")));
+  for (const std::string& name : ActivationNames()) {
+    EXPECT_EQ(RunLayer(Activation(name), x).shape(), x.shape()) << name;
+    EXPECT_EQ(ActivationFunction(name).name(), name);
+  }
 }
 
 TEST(LayersTest, NamesByKeras) {
@@ -228,6 +232,62 @@ TEST(LayersTest, ALayerOfOnesOwnWithALayerInside) {
   EXPECT_THAT(model.WeightNames(), ElementsAre("residual/scale", "residual/dense/kernel", "residual/dense/bias"));
   // (1, 2) + 2 (3, 3) = (7, 8); + 2 (15, 15).
   EXPECT_THAT(model.Predict(Values({1, 2}, Shape{1, 2})).ToVector<float>(), ElementsAre(37, 38));
+}
+
+// Its weights are declared where they are used.
+class Affine final : public Layer {
+ public:
+  explicit Affine(bool same_shape = true) : Layer("Affine"), same_shape_(same_shape) {}
+  Output Call(CallContext& ctx, Output x) const override {
+    const int64_t in = x.shape().dim(1);
+    const Output y = x * ctx.weight({.name = "factor", .shape = Shape{in}, .initializer = initializers::Constant(3)});
+    ctx.weight({.name = "factor", .shape = same_shape_ ? Shape{in} : Shape{in + 1}});
+    return y + ctx.weight({.name = "offset", .shape = Shape{in}, .initializer = "ones", .trainable = false});
+  }
+
+ private:
+  const bool same_shape_;
+};
+
+TEST(LayersTest, ALayerOfOneFunctionDeclaresItsWeightsWhereItUsesThem) {
+  const LayerTensor input = Input(Shape{2});
+  const LayerRef affine = MakeLayer<Affine>();
+  Model model({input}, {affine(affine(input))});
+  EXPECT_THAT(model.WeightNames(), ElementsAre("affine/factor", "affine/offset"));
+  EXPECT_THAT(model.TrainableWeightNames(), ElementsAre("affine/factor"));
+  // 3 (3 x + 1) + 1.
+  EXPECT_THAT(model.Predict(Values({1, 2}, Shape{1, 2})).ToVector<float>(), ElementsAre(13, 22));
+}
+
+class OnlyInTraining final : public Layer {
+ public:
+  OnlyInTraining() : Layer("OnlyInTraining") {}
+  Output Call(CallContext& ctx, Output x) const override {
+    return ctx.training() ? x * ctx.weight({.name = "late", .shape = Shape{}}) : x;
+  }
+};
+
+class WithoutCall final : public Layer {
+ public:
+  WithoutCall() : Layer("WithoutCall") {}
+};
+
+TEST(LayersTest, WhatALayerOfOneFunctionRefuses) {
+  const LayerTensor a = Input(Shape{2}), b = Input(Shape{2});
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                MakeLayer<Affine>()({a, b});
+              }),
+              AllOf(HasSubstr("one input for a Affine layer; got 2"), HasSubstr("layer 'affine' (Affine)")));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { MakeLayer<Affine>(false)(a); }),
+              AllOf(HasSubstr("'affine/factor' has the shape [2]"), HasSubstr("need [3]")));
+  EXPECT_THAT(MessageOf<UnimplementedError>([&] { MakeLayer<WithoutCall>()(a); }),
+              AllOf(HasSubstr("override Call"), HasSubstr("WithoutCall does not")));
+  Sequential late({Input(Shape{2}), MakeLayer<OnlyInTraining>(), Dense(1)});
+  late.Compile({.loss = "mse"});
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                late.TrainOnBatch({Counting(Shape{4, 2}), Counting(Shape{4, 1})});
+              }),
+              AllOf(HasSubstr("'only_in_training/late'"), HasSubstr("in training and in inference")));
 }
 
 }  // namespace

@@ -1,3 +1,6 @@
+// BatchNormalization and LayerNormalization. In training, batch normalization computes the moments of the batch, over
+// all replicas if it is synchronized, and adds the updates of its moving averages. Otherwise it uses the moving
+// averages.
 #include "cohort/keras/layers/normalization_layers.h"
 
 #include "cohort/core/error.h"
@@ -32,7 +35,7 @@ std::vector<WeightSpec> ScaleAndCenter(const Options& options, int64_t channels)
   return weights;
 }
 
-// What both layers have; `more` comes behind it.
+// Returns the options that both layers have, then `more`.
 template <typename Options>
 ConfigValue::Object NormalizationConfig(const Options& options, ConfigValue::Object more) {
   ConfigValue::Object config = {{"axis", -1},
@@ -134,7 +137,7 @@ class BatchNormalizationLayer final : public Layer {
     const Output moving_variance = ctx.value("moving_variance");
     ops::BatchNormOptions norm;
     norm.epsilon = static_cast<float>(options_.epsilon);
-    norm.is_training = ctx.training() && trainable();
+    norm.is_training = ctx.training() && ctx.trainable();
     if (!norm.is_training) return ops::FusedBatchNorm(x, gamma, beta, moving_mean, moving_variance, norm).y;
     if (options_.synchronized) {
       const Moments moments = MomentsOfAllReplicas(ctx, x, channels);
@@ -195,7 +198,7 @@ class LayerNormalizationLayer final : public Layer {
   }
 
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
-    // In float32 whatever is computed in: differences of close numbers.
+    // Computes in float32 in any case, because it subtracts numbers that are almost equal.
     const Output x = inputs[0].dtype() == DType::kFloat32 ? inputs[0] : ops::Cast(inputs[0], DType::kFloat32);
     const Output centred = ops::Sub(x, ops::Mean(x, {-1}, /*keep_dims=*/true));
     const Output variance = ops::Mean(ops::Square(centred), {-1}, /*keep_dims=*/true);

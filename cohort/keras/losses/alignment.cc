@@ -9,7 +9,7 @@ namespace {
 
 bool EndsInOne(const Output& x) { return x.shape().rank() > 0 && x.shape().dim(x.shape().rank() - 1) == 1; }
 
-// The one of higher rank loses its last dimension of 1, or the vector gains one.
+// Removes the last dimension of 1 of the tensor with the higher rank, or adds one to the vector.
 void AlignLonger(Output& longer, Output& shorter) {
   if (longer.shape().rank() != shorter.shape().rank() + 1 || !EndsInOne(longer)) return;
   if (shorter.shape().rank() == 1) {

@@ -1,31 +1,33 @@
-// How targets, predictions and weights of unlike shapes are brought together, as Keras does it. Internal to keras/.
+// Makes the shapes of targets, predictions and weights fit together, as Keras does. Internal to keras/.
 #pragma once
 
 #include "cohort/graph/graph.h"
 
 namespace cohort::keras {
 
-// Two tensors that belong together.
+// Two tensors whose shapes fit together.
 struct Aligned {
   Output first;
   Output second;
 };
 
-// Ranks that differ by one are made equal where the longer one ends in a dimension of 1: that is dropped, but beside a
-// vector the vector gets a dimension of 1. Otherwise, and where a rank is not known, both stay as they are.
+// Makes the ranks equal if they differ by one and the longer shape ends in a dimension of 1. That dimension is removed.
+// But if the other tensor is a vector, the vector gets a dimension of 1 instead. In all other cases, and if a rank is
+// not known, returns both unchanged.
 Aligned AlignRanks(Output first, Output second);
 
-// `weights` as float32 with dimensions of 1 put after (or dropped from the end of) them until they broadcast against
-// `values` example by example: [batch] and [batch, 1] fit any values.
+// Returns `weights` as float32, with dimensions of 1 added or removed at the end until they broadcast against `values`
+// example by example. [batch] and [batch, 1] fit any values.
 Output AlignWeights(const Output& values, Output weights);
 
-// Integer labels [batch, ...] for predictions [batch, ..., classes]: a last dimension of 1 is dropped; int32 or int64.
+// Returns integer labels [batch, ...] for predictions [batch, ..., classes], as int32 or int64. A last dimension of 1
+// is removed.
 Output SparseLabels(Output y_true, const Output& y_pred);
 
-// `x` unless it has that dtype.
+// Returns `x` converted to `dtype`, or `x` itself if it has this dtype.
 Output CastTo(Output x, DType dtype);
 
-// a / b, 0 where b is 0. float32 or float64.
+// Returns a / b, or 0 if b is 0. For float32 or float64.
 Output DivideNoNan(Output a, Output b);
 
 }  // namespace cohort::keras

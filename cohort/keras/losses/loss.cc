@@ -1,4 +1,4 @@
-// What all losses share: sums, names, class weights.
+// The functions that all losses share: sums, names, class weights.
 #include "cohort/keras/losses/loss.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace cohort::keras {
 namespace {
 
-// How many loss values there are. Where they are one row an example, the targets alone tell it: replicas then add up
+// Returns the number of loss values. If each example has one row, the targets alone determine it. Replicas can then add
 // their counts while they compute predictions.
 Output CountOf(const Output& values, const Output& y_true) {
   const Shape& shape = values.shape();
@@ -113,7 +113,7 @@ LossPtr LossFromFunction(std::string name, std::function<Output(const Output&, c
 }
 
 LossPtr LossByName(const std::string& name) {
-  // Keras calls a loss by its function's name wherever it shows it.
+  // Keras shows a loss by the name of its function.
   const MakeLoss make = LossTable().Find(name);
   return make("");
 }
@@ -127,7 +127,7 @@ Output ClassWeights(const std::map<int64_t, double>& weights, const Output& y_tr
     throw InvalidArgumentError(
         StrCat("[keras/loss] expected classes from 0 in class_weight; got ", weights.begin()->first));
   }
-  // One entry more than there are classes, for those that are not named.
+  // Has one entry more than there are classes, for classes without a weight.
   const int64_t others = weights.empty() ? 0 : weights.rbegin()->first + 1;
   std::vector<float> table(static_cast<size_t>(others + 1), 1.0f);
   for (const auto& [label, weight] : weights) table[static_cast<size_t>(label)] = static_cast<float>(weight);

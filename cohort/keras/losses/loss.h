@@ -1,6 +1,7 @@
-// Losses with Keras 3's names, arguments and defaults. A Loss is an immutable description, shared between threads; its
-// members add nodes to the graph of their arguments. Losses stay (sum, weight) pairs until the whole global batch is
-// summed over steps and replicas: loss = sum / weight. So an uneven last batch or split changes nothing.
+// Losses with Keras 3's names, arguments and defaults. A Loss is an immutable description that threads may share. Its
+// functions add nodes to the graph of their arguments. A loss is kept as a pair (sum, weight) until all parts of the
+// global batch, of all steps and replicas, are added; then loss = sum / weight. So a smaller last batch, or parts of
+// different sizes, do not change the result.
 #pragma once
 
 #include <cstdint>
@@ -11,43 +12,47 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/keras/files/config.h"
 
 namespace cohort::keras {
 
-// What the weight of a batch is: the number of loss values (kSumOverBatchSize, whatever the sample weights are), the
-// sum of the sample weights (kMeanWithSampleWeight), or 1 once per global batch (kSum: `LossSums::weight` is not valid
-// and the sum itself is the loss).
+// The weight of a batch: the number of loss values, whatever the sample weights are (kSumOverBatchSize); the sum of the
+// sample weights (kMeanWithSampleWeight); or 1 for a global batch (kSum). For kSum, LossSums::weight is not valid, and
+// the sum is the loss.
 enum class Reduction { kSumOverBatchSize, kMeanWithSampleWeight, kSum };
 
-// float32 scalars. Over replicas both are summed.
-struct LossSums {
+// Two float32 scalars. Both are summed over replicas.
+struct COHORT_EXPORT LossSums {
   Output sum;
   Output weight;
 };
 
-class Loss {
+// The base of losses. Immutable and thread-safe; owned through LossPtr.
+class COHORT_EXPORT Loss {
  public:
   virtual ~Loss() = default;
   Loss(const Loss&) = delete;
   Loss& operator=(const Loss&) = delete;
 
-  // As the user or Keras calls it: "sparse_categorical_crossentropy".
+  // Returns the name in the program or Keras's name: "sparse_categorical_crossentropy".
   const std::string& name() const { return name_; }
   Reduction reduction() const { return reduction_; }
 
-  // One float32 value an example: shape [batch], or [batch, d1, ...] where predictions have more than two dimensions.
-  // y_pred float [batch, ..., outputs]; y_true of any number dtype, of y_pred's rank or one less, as the loss says.
-  // Shapes that do not fit throw InvalidArgumentError here as far as they are known, else when the step runs.
+  // Returns one float32 value for each example. Its shape is [batch], or [batch, d1, ...] if predictions have more than
+  // two dimensions. y_pred is float [batch, ..., outputs]. y_true may have any numeric dtype. Its rank is that of
+  // y_pred or one less, as the loss says. Shapes that do not fit throw InvalidArgumentError; unknown shapes are checked
+  // when the step runs.
   virtual Output PerExample(const Output& y_true, const Output& y_pred) const = 0;
 
-  // PerExample with Keras's adjustments before and after: ranks that differ by a last dimension of 1 are made equal,
-  // values are multiplied by `sample_weight` ([batch], [batch, 1] or PerExample's shape; not valid: 1) and summed.
+  // Returns the weighted sum of PerExample, with Keras's adjustments: ranks that differ by a last dimension of 1 are
+  // made equal, and values are multiplied by `sample_weight`. Its shape is [batch], [batch, 1] or PerExample's shape.
+  // If it is not valid, weights are 1.
   LossSums Sums(const Output& y_true, const Output& y_pred, const Output& sample_weight = {}) const;
 
-  // As Keras's files hold it; serialization.h has the reverse. Throws UnimplementedError for a loss of the program's
-  // own.
+  // Returns the loss in the form of Keras's files; serialization.h does the reverse. Throws UnimplementedError for a
+  // loss of the program's own.
   virtual ConfigValue Serialized() const;
 
  protected:
@@ -61,53 +66,54 @@ class Loss {
 
 using LossPtr = std::shared_ptr<const Loss>;
 
-struct CrossentropyOptions {
-  // Whether predictions are logits or probabilities. If predictions come straight from a Softmax op (for the binary
-  // loss: from a Sigmoid op), the loss uses the op's input in both cases, as Keras does: this is exact and does not
-  // saturate. With `true` a warning then says that the model and the loss contradict each other.
+struct COHORT_EXPORT CrossentropyOptions {
+  // Whether predictions are logits (true) or probabilities. If y_pred is the output of a Softmax op (for the binary
+  // loss: of a Sigmoid op), the loss uses the op's input in both cases, as Keras does. This is exact and does not
+  // saturate. If from_logits is true, it then logs a warning that model and loss contradict each other.
   bool from_logits = false;
   double label_smoothing = 0.0;  // in [0, 1]; not for sparse labels
   Reduction reduction = Reduction::kSumOverBatchSize;
-  std::string name = "";  // "": the loss's own
+  std::string name = "";  // "": the loss's default name
 };
-struct LossOptions {
+struct COHORT_EXPORT LossOptions {
   Reduction reduction = Reduction::kSumOverBatchSize;
   std::string name = "";
 };
-struct SparseCrossentropyOptions {
-  bool from_logits = false;  // as above
+struct COHORT_EXPORT SparseCrossentropyOptions {
+  bool from_logits = false;  // as in CrossentropyOptions
   Reduction reduction = Reduction::kSumOverBatchSize;
   std::string name = "";
 };
-struct HuberOptions {
+struct COHORT_EXPORT HuberOptions {
   double delta = 1.0;
   Reduction reduction = Reduction::kSumOverBatchSize;
   std::string name = "";
 };
 
-// -log p[label]; y_true integer [batch] or [batch, 1] (floats hold integers too), y_pred [batch, classes]. A label
-// outside [0, classes) fails the step with InvalidArgumentError that names it.
-LossPtr SparseCategoricalCrossentropy(const SparseCrossentropyOptions& options = {});
-// -sum_k t_k log p_k; t one-hot or a distribution [batch, classes], smoothed to t (1 - s) + s / classes.
-LossPtr CategoricalCrossentropy(const CrossentropyOptions& options = {});
-// Mean over the last axis of -(t log p + (1 - t) log(1 - p)); t smoothed to t (1 - s) + s / 2.
-LossPtr BinaryCrossentropy(const CrossentropyOptions& options = {});
-LossPtr MeanSquaredError(const LossOptions& options = {});   // mean over the last axis of (t - p)^2
-LossPtr MeanAbsoluteError(const LossOptions& options = {});  // mean over the last axis of |t - p|
-// Mean over the last axis of e^2 / 2 where |e| <= delta, else delta |e| - delta^2 / 2; e = t - p.
-LossPtr Huber(const HuberOptions& options = {});
-// A loss of the user's: `per_example` is Loss::PerExample.
-LossPtr LossFromFunction(std::string name,
-                         std::function<Output(const Output& y_true, const Output& y_pred)> per_example,
-                         Reduction reduction = Reduction::kSumOverBatchSize);
+// -log p[label]. y_true is integer [batch] or [batch, 1] (floats with integer values are accepted), y_pred [batch,
+// classes]. A label outside of [0, classes) fails the step with InvalidArgumentError that names it.
+COHORT_EXPORT LossPtr SparseCategoricalCrossentropy(const SparseCrossentropyOptions& options = {});
+// -sum_k t_k log p_k. t is one-hot or a distribution [batch, classes]; smoothing makes it t (1 - s) + s / classes.
+COHORT_EXPORT LossPtr CategoricalCrossentropy(const CrossentropyOptions& options = {});
+// Mean over the last axis of -(t log p + (1 - t) log(1 - p)). Smoothing makes t into t (1 - s) + s / 2.
+COHORT_EXPORT LossPtr BinaryCrossentropy(const CrossentropyOptions& options = {});
+COHORT_EXPORT LossPtr MeanSquaredError(const LossOptions& options = {});   // mean over the last axis of (t - p)^2
+COHORT_EXPORT LossPtr MeanAbsoluteError(const LossOptions& options = {});  // mean over the last axis of |t - p|
+// Mean over the last axis of e^2 / 2 if |e| <= delta, else of delta |e| - delta^2 / 2, with e = t - p.
+COHORT_EXPORT LossPtr Huber(const HuberOptions& options = {});
+// Returns a loss of the program's own. `per_example` is Loss::PerExample.
+COHORT_EXPORT LossPtr LossFromFunction(std::string name,
+                                       std::function<Output(const Output& y_true, const Output& y_pred)> per_example,
+                                       Reduction reduction = Reduction::kSumOverBatchSize);
 
-// By Keras's names: class ("SparseCategoricalCrossentropy"), function ("sparse_categorical_crossentropy") or short
-// ("mse"), with the defaults above. Throws InvalidArgumentError that lists the names there are.
-LossPtr LossByName(const std::string& name);
-std::vector<std::string> LossNames();
+// Returns a loss by one of Keras's names: class ("SparseCategoricalCrossentropy"), function
+// ("sparse_categorical_crossentropy") or short ("mse"). It has the defaults above. Throws InvalidArgumentError that
+// lists all names if there is no such loss.
+COHORT_EXPORT LossPtr LossByName(const std::string& name);
+COHORT_EXPORT std::vector<std::string> LossNames();
 
-// What Compile takes: a loss or its name.
-class LossArgument {
+// An argument of Compile: a loss or its name.
+class COHORT_EXPORT LossArgument {
  public:
   LossArgument() = default;
   LossArgument(LossPtr loss) : loss_(std::move(loss)) {}
@@ -120,8 +126,9 @@ class LossArgument {
   LossPtr loss_;
 };
 
-// float32 [batch]: the weight of each example's class, 1 for classes that are not named. y_true as for the sparse
-// losses, or one-hot [batch, classes] with classes > 1. Throws InvalidArgumentError for a negative class.
-Output ClassWeights(const std::map<int64_t, double>& weights, const Output& y_true);
+// Returns, as float32 [batch], the weight of each example's class. It is 1 for classes that `weights` does not have.
+// y_true is as for the sparse losses, or one-hot [batch, classes] with classes > 1. Throws InvalidArgumentError for a
+// negative class.
+COHORT_EXPORT Output ClassWeights(const std::map<int64_t, double>& weights, const Output& y_true);
 
 }  // namespace cohort::keras

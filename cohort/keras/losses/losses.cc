@@ -1,12 +1,15 @@
-// The losses of loss.h.
+// The losses of loss.h. Each class computes its value for each example; the base class (loss.cc) sums them. A
+// cross-entropy looks for the logits behind its predictions (FindLogits), because computing with logits is exact.
 #include <cmath>
 #include <optional>
 
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/keras/files/serialization.h"
 #include "cohort/keras/losses/alignment.h"
 #include "cohort/keras/losses/loss.h"
+#include "cohort/keras/losses/loss_config.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/math.h"
 #include "cohort/ops/softmax.h"
@@ -17,21 +20,6 @@ namespace {
 constexpr double kEpsilon = 1e-7;  // keras.config.epsilon()
 
 std::string NameOr(const std::string& name, const char* fallback) { return name.empty() ? fallback : name; }
-
-const char* ReductionName(Reduction reduction) {
-  switch (reduction) {
-    case Reduction::kMeanWithSampleWeight: return "mean_with_sample_weight";
-    case Reduction::kSum: return "sum";
-    default: return "sum_over_batch_size";
-  }
-}
-
-// With the options that a class has beside name and reduction.
-ConfigValue InFile(const Loss& loss, const char* class_name, const ConfigValue::Object& options) {
-  ConfigValue::Object config = {{"name", loss.name()}, {"reduction", ReductionName(loss.reduction())}};
-  config.insert(config.end(), options.begin(), options.end());
-  return SerializedObject("keras.losses", class_name, std::move(config));
-}
 
 Output Number(const Output& like, double value) { return ops::ScalarLike(like, value); }
 
@@ -64,6 +52,21 @@ std::optional<Output> FindLogits(const Loss& loss, const Output& y_pred, const c
                                     " and y_pred ", y_pred.shape(), advice));
 }
 
+CrossentropyOptions ReadCrossentropy(ConfigReader& reader) {
+  CrossentropyOptions options;
+  ReadLossOptions(reader, options.name, options.reduction);
+  reader.Read("from_logits", options.from_logits);
+  reader.Read("label_smoothing", options.label_smoothing);
+  reader.OnlyDefault("axis", -1);
+  return options;
+}
+
+LossOptions ReadPlainLoss(ConfigReader& reader) {
+  LossOptions options;
+  ReadLossOptions(reader, options.name, options.reduction);
+  return options;
+}
+
 bool AreCompatible(const Shape& a, const Shape& b) {
   if (!a.has_rank() || !b.has_rank()) return true;
   if (a.rank() != b.rank()) return false;
@@ -89,7 +92,16 @@ class SparseCategoricalLoss final : public Loss {
     return ops::SparseSoftmaxCrossEntropyWithLogits(Logits(y_pred), labels);
   }
   ConfigValue Serialized() const override {
-    return InFile(*this, "SparseCategoricalCrossentropy", {{"from_logits", from_logits_}, {"ignore_class", nullptr}});
+    return LossInFile(*this, "SparseCategoricalCrossentropy",
+                      {{"from_logits", from_logits_}, {"ignore_class", nullptr}});
+  }
+  static LossPtr FromConfig(ConfigReader& reader) {
+    SparseCrossentropyOptions options;
+    ReadLossOptions(reader, options.name, options.reduction);
+    reader.Read("from_logits", options.from_logits);
+    reader.OnlyDefault("ignore_class", nullptr);
+    reader.OnlyDefault("axis", -1);
+    return SparseCategoricalCrossentropy(options);
   }
 
  private:
@@ -126,9 +138,10 @@ class CategoricalLoss final : public Loss {
     return -ops::Sum(ops::Mul(targets, ops::Log(probabilities)), {-1});
   }
   ConfigValue Serialized() const override {
-    return InFile(*this, "CategoricalCrossentropy",
-                  {{"from_logits", from_logits_}, {"label_smoothing", smoothing_}, {"axis", -1}});
+    return LossInFile(*this, "CategoricalCrossentropy",
+                      {{"from_logits", from_logits_}, {"label_smoothing", smoothing_}, {"axis", -1}});
   }
+  static LossPtr FromConfig(ConfigReader& reader) { return CategoricalCrossentropy(ReadCrossentropy(reader)); }
 
  private:
   Output Smoothed(Output targets, const Output& y_pred, const Output& y_true) const {
@@ -154,7 +167,7 @@ class ElementwiseLoss : public Loss {
       FailShapes(name(), "targets of the shape of the predictions", y_true, y_pred, "");
     }
     const Output elements = Elements(CastTo(y_true, DType::kFloat32), y_pred);
-    // A vector holds one value an example.
+    // In a vector, each value is an example.
     return elements.shape().has_rank() && elements.shape().rank() < 2 ? elements : ops::Mean(elements, {-1});
   }
 
@@ -170,9 +183,10 @@ class BinaryLoss final : public ElementwiseLoss {
         from_logits_(options.from_logits),
         smoothing_(CheckedSmoothing(name(), options.label_smoothing)) {}
   ConfigValue Serialized() const override {
-    return InFile(*this, "BinaryCrossentropy",
-                  {{"from_logits", from_logits_}, {"label_smoothing", smoothing_}, {"axis", -1}});
+    return LossInFile(*this, "BinaryCrossentropy",
+                      {{"from_logits", from_logits_}, {"label_smoothing", smoothing_}, {"axis", -1}});
   }
+  static LossPtr FromConfig(ConfigReader& reader) { return BinaryCrossentropy(ReadCrossentropy(reader)); }
 
  protected:
   Output Elements(const Output& y_true, const Output& y_pred) const override {
@@ -196,7 +210,8 @@ class SquaredLoss final : public ElementwiseLoss {
  public:
   explicit SquaredLoss(const LossOptions& options)
       : ElementwiseLoss(NameOr(options.name, "mean_squared_error"), options.reduction) {}
-  ConfigValue Serialized() const override { return InFile(*this, "MeanSquaredError", {}); }
+  ConfigValue Serialized() const override { return LossInFile(*this, "MeanSquaredError", {}); }
+  static LossPtr FromConfig(ConfigReader& reader) { return MeanSquaredError(ReadPlainLoss(reader)); }
 
  protected:
   Output Elements(const Output& y_true, const Output& y_pred) const override {
@@ -208,7 +223,8 @@ class AbsoluteLoss final : public ElementwiseLoss {
  public:
   explicit AbsoluteLoss(const LossOptions& options)
       : ElementwiseLoss(NameOr(options.name, "mean_absolute_error"), options.reduction) {}
-  ConfigValue Serialized() const override { return InFile(*this, "MeanAbsoluteError", {}); }
+  ConfigValue Serialized() const override { return LossInFile(*this, "MeanAbsoluteError", {}); }
+  static LossPtr FromConfig(ConfigReader& reader) { return MeanAbsoluteError(ReadPlainLoss(reader)); }
 
  protected:
   Output Elements(const Output& y_true, const Output& y_pred) const override {
@@ -224,7 +240,13 @@ class HuberLoss final : public ElementwiseLoss {
       throw InvalidArgumentError(StrCat("[keras/loss] ", name(), " expected delta > 0; got ", delta_));
     }
   }
-  ConfigValue Serialized() const override { return InFile(*this, "Huber", {{"delta", delta_}}); }
+  ConfigValue Serialized() const override { return LossInFile(*this, "Huber", {{"delta", delta_}}); }
+  static LossPtr FromConfig(ConfigReader& reader) {
+    HuberOptions options;
+    ReadLossOptions(reader, options.name, options.reduction);
+    reader.Read("delta", options.delta);
+    return Huber(options);
+  }
 
  protected:
   Output Elements(const Output& y_true, const Output& y_pred) const override {
@@ -250,5 +272,18 @@ LossPtr BinaryCrossentropy(const CrossentropyOptions& options) { return std::mak
 LossPtr MeanSquaredError(const LossOptions& options) { return std::make_shared<SquaredLoss>(options); }
 LossPtr MeanAbsoluteError(const LossOptions& options) { return std::make_shared<AbsoluteLoss>(options); }
 LossPtr Huber(const HuberOptions& options) { return std::make_shared<HuberLoss>(options); }
+
+LossPtr DeserializeLoss(const ConfigValue& value) {
+  const std::string name = NameIn(value);
+  if (!name.empty()) return LossByName(name);
+  static const ConfigMakers<LossPtr> makers("loss",
+                                            {{"SparseCategoricalCrossentropy", SparseCategoricalLoss::FromConfig},
+                                             {"CategoricalCrossentropy", CategoricalLoss::FromConfig},
+                                             {"BinaryCrossentropy", BinaryLoss::FromConfig},
+                                             {"MeanSquaredError", SquaredLoss::FromConfig},
+                                             {"MeanAbsoluteError", AbsoluteLoss::FromConfig},
+                                             {"Huber", HuberLoss::FromConfig}});
+  return MakeFromConfig("loss", makers, value);
+}
 
 }  // namespace cohort::keras

@@ -4,6 +4,7 @@
 #include "cohort/keras/losses/alignment.h"
 #include "cohort/keras/metrics/mean_metric.h"
 #include "cohort/keras/metrics/metric.h"
+#include "cohort/keras/metrics/metric_config.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/math.h"
@@ -75,6 +76,34 @@ MetricPtr TopKCategoricalAccuracy(int k, const std::string& name) {
 MetricPtr SparseTopKCategoricalAccuracy(int k, const std::string& name) {
   return AccuracyOf(name, "SparseTopKCategoricalAccuracy", {{"k", k}},
                     [k = CheckedK(k)](const Output& t, const Output& p) { return IsInTopK(SparseLabels(t, p), p, k); });
+}
+
+std::vector<MetricMaker> AccuracyMakers() {
+  const auto named = [](const char* fallback, MetricPtr (*make)(const std::string&)) {
+    return [fallback, make](ConfigReader& r) { return make(ReadMetricName(r, fallback)); };
+  };
+  const auto read_k = [](ConfigReader& r) {
+    int k = 5;
+    r.Read("k", k);
+    return k;
+  };
+  return {{"Accuracy", named("accuracy", Accuracy)},
+          {"BinaryAccuracy",
+           [](ConfigReader& r) {
+             double threshold = 0.5;
+             r.Read("threshold", threshold);
+             return BinaryAccuracy(ReadMetricName(r, "binary_accuracy"), threshold);
+           }},
+          {"CategoricalAccuracy", named("categorical_accuracy", CategoricalAccuracy)},
+          {"SparseCategoricalAccuracy", named("sparse_categorical_accuracy", SparseCategoricalAccuracy)},
+          {"TopKCategoricalAccuracy",
+           [read_k](ConfigReader& r) {
+             return TopKCategoricalAccuracy(read_k(r), ReadMetricName(r, "top_k_categorical_accuracy"));
+           }},
+          {"SparseTopKCategoricalAccuracy", [read_k](ConfigReader& r) {
+             r.Ignore("from_sorted_ids");
+             return SparseTopKCategoricalAccuracy(read_k(r), ReadMetricName(r, "sparse_top_k_categorical_accuracy"));
+           }}};
 }
 
 }  // namespace cohort::keras

@@ -1,12 +1,13 @@
-// Area under a curve. The state is a histogram: for each threshold the weight of the positive and of the negative
-// examples whose prediction lies above it and not above the next one; so a batch costs one pass, whatever the number of
-// thresholds, and the counts at each threshold are running sums from the end.
+// AUC, the area under a curve. The state is a histogram: for each threshold, the weights of the positive and of the
+// negative examples whose prediction is above this threshold and not above the next one. So a batch needs one pass,
+// whatever the number of thresholds. The counts at each threshold are running sums from the end.
 #include <algorithm>
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/losses/alignment.h"
 #include "cohort/keras/metrics/metric.h"
+#include "cohort/keras/metrics/metric_config.h"
 #include "cohort/ops/activation.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
@@ -39,7 +40,7 @@ class AreaUnderCurve final : public Metric {
   int64_t count() const { return static_cast<int64_t>(thresholds_.size()); }
   bool evenly_spaced() const { return options_.thresholds.empty(); }
   static std::vector<float> Thresholds(const AucOptions& options);
-  // Of each prediction [n] the last threshold that lies below it, int32 [n].
+  // Returns, for each prediction [n], the last threshold that is below it, int32 [n].
   Output BucketOf(const Output& predictions) const;
 
   const AucOptions options_;
@@ -73,7 +74,7 @@ Output AreaUnderCurve::BucketOf(const Output& predictions) const {
   Graph& graph = predictions.graph();
   const Output zero = ops::ScalarLike(predictions, 0.0);
   if (evenly_spaced()) {
-    // Keras's formula, so that rounding puts a prediction into the same bucket.
+    // The same formula as Keras, so that rounding puts each prediction into the same bucket.
     const Output scaled = ops::Ceil(predictions * static_cast<float>(count() - 1)) - 1.0f;
     return ops::Cast(ops::Maximum(scaled, zero), DType::kInt32);
   }
@@ -94,7 +95,7 @@ std::vector<Output> AreaUnderCurve::Increments(const Output& y_true, const Outpu
       ops::Cast(ops::NotEqual(ops::Reshape(aligned.first, {-1}), ops::ScalarLike(aligned.first, 0.0)), DType::kFloat32);
   predictions = ops::Reshape(aligned.second, {-1});
   weights = ops::Reshape(weights, {-1});
-  // Written so that NaN fails too.
+  // Written so that the check also fails for NaN.
   const Output in_range = ops::LogicalAnd(ops::GreaterEqual(predictions, ops::ScalarLike(predictions, 0.0)),
                                           ops::LessEqual(predictions, ops::ScalarLike(predictions, 1.0)));
   Node* check = ops::Assert(ops::All(in_range),
@@ -178,8 +179,35 @@ Output AreaUnderCurve::Result(const std::vector<Output>& states) const {
   return ops::Sum(ops::Mul(ops::Sub(x.here, x.next), heights));
 }
 
+MetricPtr ReadAuc(ConfigReader& reader) {
+  AucOptions options;
+  options.name = ReadMetricName(reader, "auc");
+  reader.Read("num_thresholds", options.num_thresholds);
+  reader.Read("from_logits", options.from_logits);
+  reader.ReadBy("curve", [&](const ConfigValue& value) {
+    static const NameTable<Curve> table("curve", {{"ROC", Curve::kRoc}, {"PR", Curve::kPr}});
+    options.curve = table.Find(value.AsString());
+  });
+  reader.ReadBy("summation_method", [&](const ConfigValue& value) {
+    static const NameTable<SummationMethod> table("summation_method",
+                                                  {{"interpolation", SummationMethod::kInterpolation},
+                                                   {"minoring", SummationMethod::kMinoring},
+                                                   {"majoring", SummationMethod::kMajoring}});
+    options.summation_method = table.Find(value.AsString());
+  });
+  reader.ReadBy("thresholds", [&](const ConfigValue& value) {
+    for (const ConfigValue& threshold : value.AsList()) options.thresholds.push_back(threshold.AsDouble());
+  });
+  reader.OnlyDefault("multi_label", false);
+  reader.OnlyDefault("num_labels", nullptr);
+  reader.OnlyDefault("label_weights", nullptr);
+  return AUC(options);
+}
+
 }  // namespace
 
 MetricPtr AUC(const AucOptions& options) { return std::make_shared<AreaUnderCurve>(options); }
+
+std::vector<MetricMaker> AucMakers() { return {{"AUC", ReadAuc}}; }
 
 }  // namespace cohort::keras

@@ -1,4 +1,4 @@
-// MeanOf of a metric that Keras's files know. Internal to keras/.
+// KerasMeanOf: MeanOf for the metrics that Keras's files can contain. Internal to keras/.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace cohort::keras {
 
-// `class_name` in keras.metrics; `options`: what the class's configuration has beside name and dtype.
+// `class_name` is the class in keras.metrics. `options` are the class's configuration without name and dtype.
 MetricPtr KerasMeanOf(std::string name, const std::string& class_name, const ConfigValue::Object& options,
                       MetricDirection direction,
                       std::function<Output(const Output& y_true, const Output& y_pred)> per_example);

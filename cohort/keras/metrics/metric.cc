@@ -1,11 +1,13 @@
-// What all metrics share: updates, means, names.
+// The base of metrics, metrics that are a mean (MeanMetric), and the table of Keras's names (MetricTable).
 #include "cohort/keras/metrics/metric.h"
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/keras/files/serialization.h"
 #include "cohort/keras/losses/alignment.h"
 #include "cohort/keras/losses/loss.h"
 #include "cohort/keras/metrics/mean_metric.h"
+#include "cohort/keras/metrics/metric_config.h"
 #include "cohort/keras/names.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/control.h"
@@ -78,6 +80,17 @@ const NameTable<MakeMetric>& MetricTable() {
                                                          {"Mean", Mean},
                                                      });
   return table;
+}
+
+// The classes of all sources, for files.
+const ConfigMakers<MetricPtr>& MetricMakers() {
+  static const ConfigMakers<MetricPtr> makers("metric", [] {
+    std::vector<MetricMaker> all = AccuracyMakers();
+    for (const MetricMaker& maker : AucMakers()) all.push_back(maker);
+    all.emplace_back("Mean", [](ConfigReader& reader) { return Mean(ReadMetricName(reader, "mean")); });
+    return all;
+  }());
+  return makers;
 }
 
 bool IsAccuracy(const std::string& name) {
@@ -166,6 +179,19 @@ MetricArgument::MetricArgument(const std::string& name) : name_(name) {
   if (!IsAccuracy(name) && MetricTable().TryFind(name) == nullptr && !IsLoss(name)) {
     MetricTable().Fail(name, MetricNames());
   }
+}
+
+std::string ReadMetricName(ConfigReader& reader, const char* fallback) {
+  std::string name = fallback;
+  reader.Read("name", name);
+  reader.Ignore("dtype");
+  return name;
+}
+
+MetricArgument DeserializeMetric(const ConfigValue& value) {
+  const std::string name = NameIn(value);
+  if (!name.empty()) return MetricArgument(name);
+  return MakeFromConfig("metric", MetricMakers(), value);
 }
 
 MetricPtr MetricArgument::Resolve(const Shape& y_true, const Shape& y_pred) const {

@@ -1,6 +1,7 @@
-// Metrics with Keras 3's names, arguments and defaults. A Metric is an immutable description, shared between threads;
-// its members add nodes. Its state is a list of tensors that grow by addition alone: so states of replicas are summed,
-// and the result of the sums is the result for all of them. Who trains (Model) makes one variable for each state.
+// Metrics with Keras 3's names, arguments and defaults. A Metric is an immutable description that threads may share.
+// Its functions add nodes. Its state is a list of tensors that change only by addition. So the states of replicas can
+// be summed, and the result of the sums is the result for all replicas. The model that trains makes one variable for
+// each state.
 #pragma once
 
 #include <functional>
@@ -9,45 +10,47 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/keras/files/config.h"
 #include "cohort/ops/variables.h"
 
 namespace cohort::keras {
 
-// One state variable; zero at first and after a reset.
-struct MetricState {
+// One state variable. It is zero at first and after a reset.
+struct COHORT_EXPORT MetricState {
   std::string name;  // "total", "count"
   Shape shape;       // fully defined
   DType dtype = DType::kFloat64;
 };
 
-enum class MetricDirection { kNone, kUp, kDown };  // whether more is better
+enum class MetricDirection { kNone, kUp, kDown };  // kUp: larger values are better
 
-class Metric {
+// The base of metrics. Immutable and thread-safe; owned through MetricPtr.
+class COHORT_EXPORT Metric {
  public:
   virtual ~Metric() = default;
   Metric(const Metric&) = delete;
   Metric& operator=(const Metric&) = delete;
 
-  const std::string& name() const { return name_; }  // as logs show it
+  const std::string& name() const { return name_; }  // as in the logs
   virtual MetricDirection direction() const { return MetricDirection::kNone; }
 
   virtual std::vector<MetricState> States() const = 0;
-  // What one batch adds to each state, with the states' shapes and dtypes. y_true and y_pred as for a loss of the same
-  // kind; sample_weight as in Loss::Sums, not valid: 1.
+  // Returns the values that one batch adds to the states, with the states' shapes and dtypes. y_true and y_pred are as
+  // for a loss of the same kind. sample_weight is as in Loss::Sums; if it is not valid, weights are 1.
   virtual std::vector<Output> Increments(const Output& y_true, const Output& y_pred,
                                          const Output& sample_weight) const = 0;
-  // The metric (a float scalar) from values of the states; 0 where nothing has been counted.
+  // Returns the metric (a float scalar) from the values of the states. It is 0 if nothing has been counted.
   virtual Output Result(const std::vector<Output>& states) const = 0;
 
-  // Adds Increments to the variables `states` (one for each of States(), in order). The node has run when all have
-  // changed.
+  // Adds Increments to the variables `states` (one for each of States(), in order). When the returned node has run, all
+  // of them have changed.
   Node* Update(const std::vector<ops::Variable>& states, const Output& y_true, const Output& y_pred,
                const Output& sample_weight = {}) const;
 
-  // As Keras's files hold it; serialization.h has the reverse. Throws UnimplementedError for a metric of the program's
-  // own.
+  // Returns the metric in the form of Keras's files; serialization.h does the reverse. Throws UnimplementedError for a
+  // metric of the program's own.
   virtual ConfigValue Serialized() const;
 
  protected:
@@ -59,54 +62,60 @@ class Metric {
 
 using MetricPtr = std::shared_ptr<const Metric>;
 
-// sum(values * weights) / sum(weights) of a value per example; what most metrics are. `per_example` is given y_true and
-// y_pred with equal ranks (see Loss::Sums) and returns [batch] or [batch, d1, ...].
-MetricPtr MeanOf(std::string name, std::function<Output(const Output& y_true, const Output& y_pred)> per_example,
-                 MetricDirection direction = MetricDirection::kNone);
-// The weighted mean of the values given as y_pred; y_true is not looked at (and need not be valid).
-MetricPtr Mean(const std::string& name = "mean");
+// Returns the metric sum(values * weights) / sum(weights) of one value for each example. Most metrics are of this kind.
+// `per_example` gets y_true and y_pred with equal ranks (see Loss::Sums) and returns [batch] or [batch, d1, ...].
+COHORT_EXPORT MetricPtr MeanOf(std::string name,
+                               std::function<Output(const Output& y_true, const Output& y_pred)> per_example,
+                               MetricDirection direction = MetricDirection::kNone);
+// The weighted mean of the values in y_pred. y_true is not used and need not be valid.
+COHORT_EXPORT MetricPtr Mean(const std::string& name = "mean");
 
-// How often y_true == y_pred, element by element.
-MetricPtr Accuracy(const std::string& name = "accuracy");
+// The fraction of elements with y_true == y_pred.
+COHORT_EXPORT MetricPtr Accuracy(const std::string& name = "accuracy");
 // Mean over the last axis of y_true == (y_pred > threshold).
-MetricPtr BinaryAccuracy(const std::string& name = "binary_accuracy", double threshold = 0.5);
-// argmax(y_true) == argmax(y_pred); one-hot y_true; of equal values the first one counts.
-MetricPtr CategoricalAccuracy(const std::string& name = "categorical_accuracy");
-// y_true == argmax(y_pred); integer y_true [batch] or [batch, 1].
-MetricPtr SparseCategoricalAccuracy(const std::string& name = "sparse_categorical_accuracy");
-// Whether the label is among the k largest predictions; equal ones at the border count.
-MetricPtr TopKCategoricalAccuracy(int k = 5, const std::string& name = "top_k_categorical_accuracy");
-MetricPtr SparseTopKCategoricalAccuracy(int k = 5, const std::string& name = "sparse_top_k_categorical_accuracy");
+COHORT_EXPORT MetricPtr BinaryAccuracy(const std::string& name = "binary_accuracy", double threshold = 0.5);
+// argmax(y_true) == argmax(y_pred), for one-hot y_true. The first of equal values counts.
+COHORT_EXPORT MetricPtr CategoricalAccuracy(const std::string& name = "categorical_accuracy");
+// y_true == argmax(y_pred), for integer y_true [batch] or [batch, 1].
+COHORT_EXPORT MetricPtr SparseCategoricalAccuracy(const std::string& name = "sparse_categorical_accuracy");
+// Whether the label is among the k largest predictions. A prediction that is equal to the k-th largest counts.
+COHORT_EXPORT MetricPtr TopKCategoricalAccuracy(int k = 5, const std::string& name = "top_k_categorical_accuracy");
+COHORT_EXPORT MetricPtr SparseTopKCategoricalAccuracy(int k = 5,
+                                                      const std::string& name = "sparse_top_k_categorical_accuracy");
 
+// The curve under which AUC measures the area.
 enum class Curve { kRoc, kPr };
+// The ways in which AUC sums the area between two thresholds.
 enum class SummationMethod { kInterpolation, kMinoring, kMajoring };
-struct AucOptions {
-  int num_thresholds = 200;  // > 1: -1e-7, i / (num_thresholds - 1) between, 1 + 1e-7
+struct COHORT_EXPORT AucOptions {
+  int num_thresholds = 200;  // more than 1: -1e-7, then i / (num_thresholds - 1), then 1 + 1e-7
   Curve curve = Curve::kRoc;
   SummationMethod summation_method = SummationMethod::kInterpolation;
   std::string name = "auc";
-  std::vector<double> thresholds;  // in [0, 1], sorted here; where given, they stand for num_thresholds
-  bool from_logits = false;        // y_pred goes through a sigmoid first
+  std::vector<double> thresholds;  // in [0, 1], in any order; if given, num_thresholds is not used
+  bool from_logits = false;        // true: a sigmoid is applied to y_pred first
 };
-// Area under the curve of a binary classifier, from counts of true and false positives and negatives at thresholds.
-// y_pred in [0, 1] - a value outside fails the step with InvalidArgumentError; all its elements count as examples.
-MetricPtr AUC(const AucOptions& options = {});
+// The area under the curve of a binary classifier, from counts of true and false positives and negatives at thresholds.
+// y_pred must be in [0, 1]; a value outside fails the step with InvalidArgumentError. Each element of y_pred counts as
+// an example.
+COHORT_EXPORT MetricPtr AUC(const AucOptions& options = {});
 
-// Metrics by Keras's names ("AUC", "categorical_accuracy", "mse": the mean of a loss); the metric is called as the name
-// says. "accuracy" (or "acc") is binary, sparse or categorical by the shapes: binary where y_pred's last dimension is
-// 1, sparse where y_true has a lower rank or a last dimension of 1, else categorical. Throws InvalidArgumentError that
-// lists the names there are.
-MetricPtr MetricByName(const std::string& name, const Shape& y_true, const Shape& y_pred);
-std::vector<std::string> MetricNames();
+// Returns a metric by one of Keras's names: "AUC", "categorical_accuracy", or a loss such as "mse", whose mean it is.
+// The metric has this name. "accuracy" (or "acc") depends on the shapes. It is binary if y_pred's last dimension is 1.
+// It is sparse if y_true has a lower rank or a last dimension of 1. Otherwise it is categorical. Throws
+// InvalidArgumentError that lists all names if there is no such metric.
+COHORT_EXPORT MetricPtr MetricByName(const std::string& name, const Shape& y_true, const Shape& y_pred);
+COHORT_EXPORT std::vector<std::string> MetricNames();
 
-// What Compile takes: a metric or its name, which waits for the shapes. An unknown name throws at once.
-class MetricArgument {
+// An argument of Compile: a metric or its name. A name is resolved when the shapes are known. An unknown name throws at
+// once.
+class COHORT_EXPORT MetricArgument {
  public:
   MetricArgument(MetricPtr metric) : metric_(std::move(metric)) {}
   MetricArgument(const std::string& name);
   MetricArgument(const char* name) : MetricArgument(std::string(name)) {}
   MetricPtr Resolve(const Shape& y_true, const Shape& y_pred) const;
-  // The name, or the metric's Serialized().
+  // Returns the name, or the metric's Serialized().
   ConfigValue Serialized() const;
 
  private:

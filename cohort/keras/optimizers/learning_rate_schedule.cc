@@ -1,7 +1,11 @@
+// Keras's learning-rate schedules: their classes, their form in files, and the functions that describe them. A class
+// computes the rate with the functions of train/learning_rate.h.
 #include "cohort/keras/optimizers/learning_rate_schedule.h"
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/keras/files/config_reader.h"
+#include "cohort/keras/files/serialization.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/math.h"
@@ -38,13 +42,58 @@ ConfigValue::Object ConfigOf(const ExponentialDecayOptions& options) {
           {"staircase", options.staircase}};
 }
 
+ExponentialDecayOptions ReadExponential(ConfigReader& reader) {
+  ExponentialDecayOptions options = {};
+  reader.Ignore("name");
+  reader.Read("initial_learning_rate", options.initial_learning_rate);
+  reader.Read("decay_steps", options.decay_steps);
+  reader.Read("decay_rate", options.decay_rate);
+  reader.Read("staircase", options.staircase);
+  return options;
+}
+
+LearningRateSchedulePtr ReadPolynomial(ConfigReader& reader) {
+  PolynomialDecayOptions options = {};
+  reader.Ignore("name");
+  reader.Read("initial_learning_rate", options.initial_learning_rate);
+  reader.Read("decay_steps", options.decay_steps);
+  reader.Read("end_learning_rate", options.end_learning_rate);
+  reader.Read("power", options.power);
+  reader.Read("cycle", options.cycle);
+  return PolynomialDecay(options);
+}
+
+LearningRateSchedulePtr ReadCosine(ConfigReader& reader) {
+  CosineDecayOptions options = {};
+  reader.Ignore("name");
+  reader.Read("initial_learning_rate", options.initial_learning_rate);
+  reader.Read("decay_steps", options.decay_steps);
+  reader.Read("alpha", options.alpha);
+  reader.Read("warmup_target", options.warmup_target);
+  reader.Read("warmup_steps", options.warmup_steps);
+  return CosineDecay(options);
+}
+
+LearningRateSchedulePtr ReadPiecewise(ConfigReader& reader) {
+  std::vector<int64_t> boundaries;
+  std::vector<double> values;
+  reader.Ignore("name");
+  reader.ReadBy("boundaries", [&](const ConfigValue& value) {
+    for (const ConfigValue& boundary : value.AsList()) boundaries.push_back(boundary.AsInt());
+  });
+  reader.ReadBy("values", [&](const ConfigValue& value) {
+    for (const ConfigValue& rate : value.AsList()) values.push_back(rate.AsDouble());
+  });
+  return PiecewiseConstantDecay(boundaries, values);
+}
+
 void CheckSteps(const char* schedule, double decay_steps) {
   if (decay_steps > 0.0) return;
   throw InvalidArgumentError(
       StrCat("[keras/learning_rate_schedule] ", schedule, " expected decay_steps > 0; got ", decay_steps));
 }
 
-// From `initial` in a line to the target, then the decay from there with the steps since.
+// Linearly from `initial` to the target. Then the decay begins there, and `step` counts from there.
 Output WarmUp(const CosineDecayOptions& options, Output iterations) {
   const Output step = ops::Cast(iterations, DType::kFloat32);
   const auto warmup_steps = static_cast<float>(options.warmup_steps);
@@ -117,7 +166,7 @@ LearningRateSchedulePtr CosineDecay(const CosineDecayOptions& options) {
 
 LearningRateSchedulePtr PiecewiseConstantDecay(const std::vector<int64_t>& boundaries,
                                                const std::vector<double>& values) {
-  // Made once on a graph of its own, so that a mistake shows where the schedule is described.
+  // Tries it on a separate graph, so that the description throws for invalid numbers.
   Graph trial;
   train::PiecewiseConstant(ops::Const(trial, int64_t{0}), boundaries, values);
   return KerasSchedule(
@@ -126,6 +175,16 @@ LearningRateSchedulePtr PiecewiseConstantDecay(const std::vector<int64_t>& bound
        {"values", ConfigValue::List(values.begin(), values.end())}},
       [boundaries, values](Output iterations) { return train::PiecewiseConstant(iterations, boundaries, values); },
       "PiecewiseConstant");
+}
+
+LearningRateSchedulePtr DeserializeSchedule(const ConfigValue& value) {
+  static const ConfigMakers<LearningRateSchedulePtr> makers(
+      "schedule", {{"ExponentialDecay", [](ConfigReader& r) { return ExponentialDecay(ReadExponential(r)); }},
+                   {"InverseTimeDecay", [](ConfigReader& r) { return InverseTimeDecay(ReadExponential(r)); }},
+                   {"PolynomialDecay", ReadPolynomial},
+                   {"CosineDecay", ReadCosine},
+                   {"PiecewiseConstantDecay", ReadPiecewise}});
+  return MakeFromConfig("schedule", makers, value);
 }
 
 }  // namespace cohort::keras

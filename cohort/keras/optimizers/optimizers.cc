@@ -1,4 +1,5 @@
-// The optimizers of optimizer.h: their update rules, options in files, and names.
+// The optimizers of optimizer.h. For each there is an update rule, a function that reads its options from a file, and a
+// row in the table of names (OptimizerTable).
 #include <algorithm>
 #include <cctype>
 
@@ -27,7 +28,7 @@ class SgdRule final : public UpdateRule {
     return ops::ResourceApplyKerasMomentum(a.var(), a.slot("momentum"), a.learning_rate(), a.gradient().values,
                                            a.Number("momentum", momentum_), nesterov_);
   }
-  // With a momentum every row keeps moving.
+  // With a momentum, every row changes in each step.
   bool has_sparse() const override { return momentum_ == 0.0; }
   Node* Sparse(const UpdateArgs& a) const override {
     return ops::ResourceScatterSub(a.var(), a.gradient().indices, ops::Mul(a.gradient().values, a.learning_rate()));
@@ -160,7 +161,7 @@ OptimizerPtr MakeAdam(const AdamOptions& options, const char* class_name, const 
   return MakeOptimizer(class_name, CommonOf(options, name), std::make_shared<AdamRule>(options));
 }
 
-// What files hold beside the rule's own options.
+// Reads the options that all optimizers have in files.
 template <typename Options>
 Options ReadOptimizerOptions(ConfigReader& reader) {
   Options options;

@@ -1,4 +1,5 @@
-// What all optimizers share: variables, clipping, weight decay, the order of updates.
+// The common part of Keras's optimizers: variables, clipping, weight decay and the order of updates. RuleGraphOptimizer
+// is an optimizer of train/ whose slots and updates come from an UpdateRule. RuleOptimizer is its description.
 #include "cohort/keras/optimizers/update_rule.h"
 
 #include "cohort/core/error.h"
@@ -68,7 +69,7 @@ class RuleGraphOptimizer final : public GraphOptimizer, private train::Optimizer
     if (!rule_->has_sparse()) return ApplyDense(ToDense(gradient), variable);
     return Update(Gradient(CastTo(gradient.values, variable), gradient.indices, gradient.dense_shape), variable);
   }
-  // Making them dense sums them as well.
+  // Makes the gradient dense, which also sums repeated rows.
   bool AllowsRepeats() const override { return !rule_->has_sparse(); }
 
   static Output CastTo(Output gradient, const ops::Variable& variable) {
@@ -84,7 +85,7 @@ class RuleGraphOptimizer final : public GraphOptimizer, private train::Optimizer
     std::vector<Node*> before;
     if (common_.weight_decay) {
       const Output rate = args.Number("weight_decay", *common_.weight_decay);
-      // Not before the gradient is there: it was computed with the weights as they were.
+      // Waits for the gradient, which must be computed with the old weights.
       const ControlDependencies after(variable.graph(), {gradient.values.node});
       before.push_back(ops::ResourceApplyWeightDecay(variable.handle(), ops::Mul(rate, args.learning_rate())));
     }
@@ -98,7 +99,7 @@ class RuleGraphOptimizer final : public GraphOptimizer, private train::Optimizer
     if (!clips()) return pairs;
     std::vector<Gradient> gradients;
     for (GradientAndVariable& pair : pairs) {
-      // A norm counts every row once.
+      // The norm counts each row once.
       if (pair.gradient.is_sparse()) pair.gradient = train::SumRepeatedRows(pair.gradient);
       gradients.push_back(pair.gradient);
     }

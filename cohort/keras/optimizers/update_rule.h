@@ -1,4 +1,5 @@
-// What distinguishes one Keras optimizer from another: its slots and its update of one variable. Internal to keras/.
+// UpdateRule: the part of an optimizer that differs from other optimizers of Keras: its slots and its update of one
+// variable. Internal to keras/.
 #pragma once
 
 #include <functional>
@@ -31,16 +32,18 @@ CommonOptions CommonOf(const Options& options, const char* name) {
           options.global_clipnorm};
 }
 
+// A slot that a rule wants for each variable.
 struct Slot {
   std::string name;
   double initial = 0.0;
-  bool keras_has_it = true;  // false: the op needs it, Keras's optimizer does not hold it
+  bool keras_has_it = true;  // false: the op needs it, but Keras's optimizer does not have it
 };
 
-// What a rule sees when it adds the update of one variable. Scalars are of the variable's dtype, on its device.
+// The arguments of a rule when it adds the update of one variable. Scalars have the variable's dtype and are on its
+// device.
 class UpdateArgs {
  public:
-  // Scalars that several variables share, by name; those of a graph are made once.
+  // Scalars that several variables share, by name. They are made once for each graph.
   using Shared = std::map<std::string, train::Hyperparameter>;
   UpdateArgs(const ops::Variable& variable, const Gradient& gradient, std::map<std::string, Output> slots,
              Output iterations, Shared* shared)
@@ -51,7 +54,7 @@ class UpdateArgs {
   const Gradient& gradient() const { return gradient_; }
   Output learning_rate() const { return shared_->at("learning_rate").For(variable_, "learning_rate"); }
   Output Number(const std::string& name, double value) const;
-  // base^(iterations + 1)
+  // Returns base^(iterations + 1).
   Output Power(const std::string& name, double base) const;
 
  private:
@@ -62,23 +65,26 @@ class UpdateArgs {
   Shared* const shared_;
 };
 
+// The base of rules. Immutable and thread-safe; the optimizer shares ownership.
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
-  // In Keras's order: each inner list is made for one variable after the other before the next list begins.
+  // Returns the slots in Keras's order. For each inner list, the slots of all variables are made before the next list
+  // begins.
   virtual std::vector<std::vector<Slot>> slots() const { return {}; }
   virtual Node* Dense(const UpdateArgs& args) const = 0;
-  // Rows that appear once each. None: where Keras's rule changes every row, and a gradient is made dense.
+  // Adds an update by rows, each of which appears once. Without it (has_sparse() is false), sparse gradients are made
+  // dense, because Keras's rule changes every row.
   virtual Node* Sparse(const UpdateArgs&) const { return nullptr; }
   virtual bool has_sparse() const { return false; }
-  // What the class's configuration has beside the options that all have.
+  // Returns the class's configuration without the options that all optimizers have.
   virtual ConfigValue::Object config() const = 0;
 };
 
 // Throws InvalidArgumentError for options out of range.
 OptimizerPtr MakeOptimizer(const std::string& class_name, CommonOptions common, std::shared_ptr<const UpdateRule> rule);
 
-// Throws InvalidArgumentError "[keras/optimizer] NAME expected WHAT ..." unless `holds`.
+// Throws InvalidArgumentError "[keras/optimizer] NAME expected WHAT ..." if `holds` is false.
 void Require(bool holds, const std::string& optimizer, const char* what, double got);
 
 }  // namespace cohort::keras

@@ -1,5 +1,5 @@
-// For tests: a layer of a program's own that moves values - attention of two heads written by hand, and parts of its
-// result taken, joined, looked up and chosen. Takes [batch, 4, 6].
+// For tests: a layer of a program's own that uses ops which move values. It computes attention with two heads, then
+// slices, joins, looks up and selects parts of the result. Its input is [batch, 4, 6].
 #pragma once
 
 #include <vector>
@@ -37,7 +37,7 @@ class ArrayOps final : public Layer {
   }
 
  private:
-  // [batch, 4, 6]; each token sees itself and those before it.
+  // Returns [batch, 4, 6]. Each token attends to itself and to the tokens before it.
   static Output Attended(CallContext& ctx, const Output& x) {
     const std::vector<Output> parts = ops::Split(ops::BatchMatMul(x, ctx.weight("kernel")), -1, 3);
     const auto heads = [](const Output& part) {
@@ -46,7 +46,7 @@ class ArrayOps final : public Layer {
     const Output scores = ops::BatchMatMul(heads(parts[0]), heads(parts[1]), false, true);
     const Output rows = ops::Const(ctx.graph(), std::vector<int32_t>{0, 1, 2, 3}, Shape{4, 1});
     const Output columns = ops::Const(ctx.graph(), std::vector<int32_t>{0, 1, 2, 3}, Shape{1, 4});
-    // Not from constants alone, which would be one themselves.
+    // Depends on x, because a value of constants alone would be a constant itself.
     const Output zero = ops::Squeeze(ops::Slice(ops::ShapeOf(x), {2}, {1})) - ops::Const(ctx.graph(), int32_t{6});
     const Output sees = ops::GreaterEqual(rows + zero, columns);
     const Output masked = ops::SelectV2(sees, scores, ops::ScalarLike(scores, -1e9));

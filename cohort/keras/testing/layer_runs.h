@@ -1,4 +1,4 @@
-// For tests: a layer as a model of its own, run with given weights.
+// For tests: runs one layer as a model, with given weights.
 #pragma once
 
 #include <numeric>
@@ -9,14 +9,15 @@
 
 namespace cohort::keras {
 
-// Values first, first + step, ...
+// Returns a tensor with the values first, first + step, ...
 inline Tensor Counting(const Shape& shape, float first = 0, float step = 1) {
   Tensor tensor(DType::kFloat32, shape);
   for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.data<float>()[i] = first + step * static_cast<float>(i);
   return tensor;
 }
 
-// The layer's result in inference; `weights` in its order, none: as initialized.
+// Returns the layer's result in inference. `weights` are in the layer's order; if there are none, they are as
+// initialized.
 inline Tensor RunLayer(const LayerRef& layer, const Tensor& x, const std::vector<Tensor>& weights = {}) {
   const LayerTensor input = Input(x.shape().Sub(1, x.shape().rank()), {.dtype = x.dtype()});
   Model model({input}, {layer(input)});
@@ -24,7 +25,7 @@ inline Tensor RunLayer(const LayerRef& layer, const Tensor& x, const std::vector
   return model.Predict(x);
 }
 
-// Shape of the result for examples of `shape`.
+// Returns the shape of the result for examples of `shape`.
 inline Shape ShapeAfter(const LayerRef& layer, const Shape& shape) { return layer(Input(shape)).shape(); }
 
 }  // namespace cohort::keras

@@ -1,4 +1,4 @@
-// For tests: small trainings whose updates are compared.
+// For tests: runs small trainings, so that their updates can be compared.
 #pragma once
 
 #include <algorithm>
@@ -13,25 +13,27 @@
 
 namespace cohort::keras {
 
+// One small training: its data, model and optimizer.
 struct TrainingCase {
   OptimizerPtr optimizer;
   int64_t examples = 22;
-  int64_t batch_size = 8;  // global
+  int64_t batch_size = 8;  // of all replicas together
   int epochs = 2;
   bool regularized = false;
-  bool weighted = false;   // weights of examples, some of them 0, and of classes
-  bool by_weight = false;  // the loss divides by the sum of weights
+  bool weighted = false;   // examples have weights, some of them 0, and so have classes
+  bool by_weight = false;  // the loss is divided by the sum of the weights
   bool normalized = false;
   int64_t seed = 1;
   std::string dtype_policy = "float32";
 };
 
+// The weights before and after a training, and its results.
 struct Trained {
   std::vector<Tensor> before, after;
   double loss = 0, metric = 0, evaluated = 0;
 };
 
-// Numbers in [-1, 1) that follow from the seed.
+// Returns numbers in [-1, 1) that depend only on the seed.
 inline Tensor SeededNoise(const Shape& shape, int64_t seed) {
   Tensor tensor(DType::kFloat32, shape);
   uint64_t state = static_cast<uint64_t>(seed) * 0x9e3779b97f4a7c15u + 1;
@@ -87,7 +89,7 @@ inline Trained Train(const TrainingCase& c, const distribute::StrategyPtr& strat
   return trained;
 }
 
-// || change of b - change of a || / || change of a ||, the largest of all weights.
+// Returns || change of b - change of a || / || change of a || of the weight for which it is largest.
 inline double DistanceOfUpdates(const Trained& a, const Trained& b) {
   double largest = 0;
   for (size_t w = 0; w < a.before.size(); ++w) {

@@ -1,5 +1,5 @@
-// What the processes of a strategy must have alike to train or evaluate one model together, as facts for
-// distribute::WorkerMeeting::ExpectAgreement. Internal to keras/.
+// Collects the facts that must be equal in all processes of a strategy that train or evaluate a model together.
+// distribute::WorkerMeeting::ExpectAgreement compares them. Internal to keras/.
 #pragma once
 
 #include <string>
@@ -16,19 +16,20 @@ namespace cohort::keras {
 
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-// Each layer's class, options and inputs; of a class of the program's own that does not say its options the class only.
+// Adds each layer's class, options and inputs. For a layer of the program's own without Config(), adds only the class.
 // Names of layers may differ.
 void AddLayers(const LayerGraph& layers, Facts& facts);
 
-// Optimizer, losses with their weights, metrics: options where they say them, else names.
+// Adds optimizer, losses with their weights, and metrics: their options, or only their names if they have no form in
+// files.
 void AddCompiled(const CompiledModel& compiled, Facts& facts);
 
-// The callbacks that act on the training (Callback::influence), in their order.
+// Adds the callbacks that change the training (Callback::influence), in order.
 void AddCallbacks(const std::vector<CallbackPtr>& callbacks, Facts& facts);
 
-// Adds the stages of data that all processes read alike, the contents of its tensors and the functions of graphs in it;
-// the stages alone if one of them calls a function of this process. Seeds that shuffles have drawn may differ: the
-// chief's are shared afterwards. Null: each process has data of its own, by `policy`.
+// Adds the stages of data that all processes read, the contents of its tensors and its functions of graphs. If a stage
+// calls a function of this process, adds only the stages. The drawn seeds of shuffles may differ, because all processes
+// take the chief's later. If `dataset` is null, each process has data of its own, which `policy` divides.
 void AddData(const std::string& what, const data::Dataset* dataset, data::AutoShardPolicy policy, Facts& facts);
 
 }  // namespace cohort::keras

@@ -1,3 +1,7 @@
+// Batches. The constructor makes one dataset of the data: it batches and shuffles tensors, checks and converts dtypes
+// and shapes in a Map (Prepared), divides batches among processes (PartHere), and prefetches. Next takes the parts of
+// one step from the iterator. With several processes it then agrees with the others on whether the epoch continues
+// (GoesOn).
 #include "cohort/keras/training/batches.h"
 
 #include <algorithm>
@@ -17,7 +21,7 @@
 namespace cohort::keras {
 namespace {
 
-// Batches that wait while a step runs.
+// The number of batches that are prepared while a step runs.
 constexpr int64_t kAhead = 2;
 constexpr uint64_t kPositionVersion = 2;
 
@@ -35,7 +39,7 @@ std::vector<Tensor> AllTensors(const ModelData& data) {
 
 bool IsNumber(DType dtype) { return IsFloating(dtype) || IsInteger(dtype) || dtype == DType::kBool; }
 
-// A shape [batch] for [batch, 1] and the reverse is taken as Keras takes it.
+// As in Keras, a shape [batch] is accepted for [batch, 1], and the reverse.
 bool Reshapable(const Shape& from, const Shape& to) {
   const Shape& longer = from.rank() > to.rank() ? from : to;
   const Shape& shorter = from.rank() > to.rank() ? to : from;
@@ -179,7 +183,7 @@ data::Dataset Batches::Prepared(const ModelData& data, const BatchOptions& optio
 data::Dataset Batches::PartHere(const data::Dataset& dataset, data::AutoShardPolicy policy) {
   const distribute::Strategy* strategy = options_.strategy;
   if (strategy == nullptr) return dataset;
-  // Each step of one process is a whole batch, as on one device; its replicas take their rows of it.
+  // If there is one process, each step takes a whole batch, as on one device, and its replicas take their rows of it.
   if (strategy->num_workers() == 1) return data::AutoShard(dataset, 1, 0, policy);
   per_step_ = strategy->num_local_replicas();
   const distribute::InputPart part = distribute::PartOfProcess(*strategy, dataset, policy);
@@ -299,7 +303,7 @@ std::string Batches::Save() {
   out.Varint(kPositionVersion);
   for (const int64_t count : {next_pass_, step_, from_pass_, pass_steps_}) out.Fixed64(static_cast<uint64_t>(count));
   out.Varint(has_data_ ? 1 : 0);
-  // Later epochs begin with these seeds, also in a process that has drawn others.
+  // Later epochs begin with these seeds, even if this process has drawn others.
   const std::vector<uint64_t> seeds = data::DrawnSeeds(*dataset_);
   out.Varint(seeds.size());
   for (const uint64_t seed : seeds) out.Fixed64(seed);

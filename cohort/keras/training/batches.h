@@ -1,5 +1,5 @@
-// Batches: the input of Fit, Evaluate and Predict, epoch after epoch, in the dtypes and shapes that a model takes.
-// Internal to keras/.
+// Batches: the input of Fit, Evaluate and Predict for one epoch after another, converted to the dtypes and shapes that
+// the model takes. Internal to keras/.
 #pragma once
 
 #include <chrono>
@@ -19,77 +19,80 @@
 
 namespace cohort::keras {
 
+// The options for cutting, shuffling and dividing the data.
 struct BatchOptions {
-  const char* caller = "fit";  // in messages
-  int64_t batch_size = 32;     // of tensors
-  bool shuffle = false;        // tensors: all of them, in another order each epoch
+  const char* caller = "fit";  // name of the function in messages
+  int64_t batch_size = 32;     // if the data are tensors
+  bool shuffle = false;        // if the data are tensors: shuffle all examples in each epoch
   int64_t seed = 0;
-  int64_t first_pass = 0;                          // what the first epoch's order follows from
-  int64_t steps_per_epoch = 0;                     // 0: all there are
-  bool starts_over = false;                        // each epoch, also with steps_per_epoch
-  std::map<int64_t, double> class_weight;          // multiplied into the weights of the examples
-  const distribute::Strategy* strategy = nullptr;  // whose processes share the data; null: this process has it all
+  int64_t first_pass = 0;                  // the order in the first epoch depends on it
+  int64_t steps_per_epoch = 0;             // 0: until the data end
+  bool starts_over = false;                // each epoch begins at the start of the data, also with steps_per_epoch
+  std::map<int64_t, double> class_weight;  // the weights of examples are multiplied by it
+  const distribute::Strategy* strategy = nullptr;  // its processes share the data; null: this process has all data
   data::AutoShardPolicy auto_shard = data::AutoShardPolicy::kAuto;
 };
 
-// What a model wants: inputs, and how many targets (0: it predicts).
+// The needs of a model: its inputs, and the number of its targets (0: it predicts).
 struct BatchTargets {
   std::vector<LayerInput> inputs;
   size_t targets = 0;
 };
 
-// Shapes and dtypes of the data's components, batch dimension first and unknown. Throws InvalidArgumentError for data
-// without examples, tensors of different lengths, elements that are no batches.
+// Returns shapes and dtypes of the data's components. Dimension 0 is the batch and is unknown. Throws
+// InvalidArgumentError for data without examples, tensors of different lengths, and elements that are not batches.
 data::ElementSpec SpecOfData(const ModelData& data, const char* caller);
 
-// One data set in use. A thread prepares batches ahead of the step.
+// The batches of one data set. A thread of the iterator prepares batches before the steps need them. Owned by the call
+// of Fit, Evaluate or Predict. One thread at a time.
 class Batches {
  public:
   using Parts = distribute::PerReplica<std::vector<Tensor>>;
 
-  // Throws InvalidArgumentError, with both shapes, for data that does not fit the inputs.
+  // Throws InvalidArgumentError, with both shapes, for data that do not fit the inputs.
   Batches(const ModelData& data, const BatchTargets& wanted, const BatchOptions& options);
 
-  // The global batches that several processes divide among them: they have to describe the same data. Null if there is
-  // one process, or if each process reads data of its own.
+  // Returns the global batches that several processes divide among them; all of them must describe the same data.
+  // Returns null if there is one process, or if each process reads data of its own.
   const data::Dataset* common_data() const { return common_ ? &*common_ : nullptr; }
-  // Gives shuffles without a seed the chief's seeds, before the first batch. All processes make the call together.
+  // Gives the chief's seeds to shuffles without a seed. Call it before the first batch. All processes make the call
+  // together.
   void ShareSeeds();
-  // Of the targets, converted: integers are int64, floats float32.
+  // Returns the specs of the targets after conversion: integers are int64, floats are float32.
   const std::vector<data::TensorSpec>& y_specs() const { return y_specs_; }
-  // Batches an epoch; 0 where that is not known before the first one has ended.
+  // Returns the number of batches of an epoch, or 0 if it is not known before the first epoch has ended.
   int64_t steps() const;
-  // How long its callers have waited for data so far, as measured.
+  // Returns how long callers have waited for data so far.
   std::chrono::nanoseconds waited() const { return waited_; }
-  // Returns the first batch; with several processes the part of this one's first replica in it.
+  // Returns the first batch. If there are several processes, returns the part of this process's first replica in it.
   std::vector<Tensor> Peek();
 
-  // Begins an epoch: from the start of the data, or where the last epoch stopped if steps_per_epoch is given and it
-  // does not start over.
+  // Begins an epoch at the start of the data. If steps_per_epoch is given and starts_over is false, continues where the
+  // last epoch stopped.
   void StartEpoch();
-  // Replaces *parts by the parts of this process's replicas in the next global batch (or by the whole batch alone, if
-  // there is no strategy): inputs, targets, weights [batch] (ones if none are given). Returns false at the end of the
-  // epoch; with a warning if the data ended before steps_per_epoch.
+  // Replaces *parts by the parts of this process's replicas in the next global batch. Without a strategy there is one
+  // part, the whole batch. A part has inputs, targets and weights [batch] (ones if none are given). Returns false at
+  // the end of the epoch. Logs a warning if the data ended before steps_per_epoch.
   bool Next(Parts* parts);
 
-  // Where the data stands between two batches of an epoch, or between epochs, as bytes. Not to be called between Peek
-  // and Next.
+  // Returns the position in the data, as bytes. Call it between two batches of an epoch or between epochs, but not
+  // between Peek and Next.
   std::string Save();
-  // Goes there; the data has to be described as it was when it was saved, also in another process. Throws
-  // InvalidArgumentError where it is not, DataLossError for damaged bytes.
+  // Goes to a saved position, which may be of another process. The data must be described as they were then. Throws
+  // InvalidArgumentError if they are not, DataLossError for damaged bytes.
   void Restore(std::string_view position);
 
  private:
   data::Dataset Prepared(const ModelData& data, const BatchOptions& options, const data::ElementSpec& spec);
-  // Returns this process's part of a dataset of global batches, in elements of which each step takes per_step_.
+  // Returns this process's part of a dataset of global batches. A step takes per_step_ of its elements.
   data::Dataset PartHere(const data::Dataset& dataset, data::AutoShardPolicy policy);
-  // The parts of the next step, peeked or taken. False at the end of this process's data.
+  // Gets the parts of the next step, which may have been peeked. Returns false at the end of this process's data.
   bool NextParts(Parts* parts);
-  // From the iterator, which is made if there is none. Parts may lack rows, but not all of them.
+  // Takes the parts from the iterator, and makes the iterator if there is none. Some parts may lack rows, but not all.
   bool TakeParts(Parts* parts);
-  // Parts without rows, by the dataset's spec.
+  // Returns parts without rows, by the dataset's spec.
   Parts PartsWithoutRows() const;
-  // Agrees with the other processes on whether the epoch goes on.
+  // Agrees with the other processes on whether the epoch continues.
   bool GoesOn(bool has_parts, Parts* parts);
   void AddWeights(Parts* parts);
   [[noreturn]] void FailOfNoData() const;
@@ -98,17 +101,17 @@ class Batches {
   const BatchOptions options_;
   std::vector<data::TensorSpec> y_specs_;
   bool weighted_ = false;
-  bool agrees_ = false;  // processes cannot know by themselves when the data of all ends
-  int per_step_ = 1;     // elements of a step: one global batch, or, with several processes, one part a replica here
+  bool agrees_ = false;  // processes must ask each other when the data of all have ended
+  int per_step_ = 1;     // elements of a step: 1, or with several processes the number of replicas here
   std::optional<data::Dataset> common_;
   std::optional<data::Dataset> dataset_;
   std::unique_ptr<data::Iterator> iterator_;
   std::optional<Parts> peeked_;
-  int64_t next_pass_ = 0;   // what a shuffle takes its order from
-  bool has_data_ = false;   // something has been taken
+  int64_t next_pass_ = 0;   // the order of a shuffle depends on it
+  bool has_data_ = false;   // true after the first batch
   int64_t step_ = 0;        // in this epoch
-  int64_t from_pass_ = 0;   // batches taken from the iterator
-  int64_t pass_steps_ = 0;  // batches of a whole pass, once known
+  int64_t from_pass_ = 0;   // batches taken from the current iterator
+  int64_t pass_steps_ = 0;  // batches of a whole pass; 0: not known yet
   std::chrono::nanoseconds waited_{0};
   Tensor ones_;
 };

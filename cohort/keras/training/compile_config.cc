@@ -16,7 +16,7 @@ ConfigValue::List MetricList(const std::vector<MetricArgument>& metrics) {
   return list;
 }
 
-// Keras wants a list an output where there are several.
+// If there are several outputs, Keras wants a list for each.
 ConfigValue MetricsInFile(const std::vector<MetricArgument>& metrics, const CompiledModel& compiled) {
   if (metrics.empty()) return nullptr;
   if (compiled.losses.size() == 1) return MetricList(metrics);
@@ -25,7 +25,7 @@ ConfigValue MetricsInFile(const std::vector<MetricArgument>& metrics, const Comp
   return lists;
 }
 
-// One value an output, null for those that have none.
+// Returns one value for each output, null for an output without one.
 std::vector<ConfigValue> ByOutput(const ConfigValue& value, const std::vector<std::string>& names) {
   std::vector<ConfigValue> values(names.size());
   if (!value.is_object() || value.Find("class_name") != nullptr) {
@@ -64,7 +64,7 @@ std::vector<MetricArgument> MetricsFromFile(const ConfigValue* value, const std:
     for (const ConfigValue& item : ByOutput(*value, names)) AddMetrics(item, metrics);
     return metrics;
   }
-  // Ours are those of all outputs that have a loss.
+  // Cohort's metrics are for all outputs that have a loss.
   std::string first;
   const std::vector<ConfigValue> all = ByOutput(*value, names);
   for (size_t i = 0; i < all.size(); ++i) {

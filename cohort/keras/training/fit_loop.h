@@ -15,16 +15,17 @@
 
 namespace cohort::keras {
 
-// Loss means over a pass: each batch counts by its examples.
+// Means of the losses over a pass. Each batch counts by its number of examples. One thread.
 class RunningLosses {
  public:
   explicit RunningLosses(const StepFunction& step) : step_(&step), sums_(1 + step.output_loss_names().size()) {}
   void Add(const StepFunction::Result& result);
-  // Losses and metrics so far; `of_all`: metrics of all processes, which have to ask together, else of this one.
+  // Returns losses and metrics so far. If `of_all`, metrics are those of all processes, which must make the call
+  // together; otherwise those of this process.
   Logs Read(bool of_all) const;
-  // For a training that is taken up again: examples, then the sums.
+  // Returns the state for a training that will be continued: the number of examples, then the sums.
   std::vector<double> Save() const;
-  // False where `saved` is of another model.
+  // Sets the state. Returns false if `saved` is of another model.
   bool Restore(const std::vector<double>& saved);
 
  private:
@@ -33,17 +34,17 @@ class RunningLosses {
   double examples_ = 0;
 };
 
-// What one pass over data tells while it runs.
+// The callbacks and conditions of one pass over the data.
 struct PassEvents {
   Callback* callbacks;
   bool testing;
-  std::string where;           // of errors: "epoch 3"
-  const bool* stop = nullptr;  // set: the pass ends after the current batch
+  std::string where;           // for errors: "epoch 3"
+  const bool* stop = nullptr;  // when it becomes true, the pass ends after the current batch
   std::function<void()> after_step = {};
 };
 
-// Calls `work` and returns its result. Adds the place to the message of an Error that it throws:
-// "... (in epoch 1, batch 2)". `batch` counts from 0.
+// Calls `work` and returns its result. If it throws an Error, adds the place to the message: "... (in epoch 1, batch
+// 2)". `batch` counts from 0.
 template <typename Work>
 auto WithPlace(const std::string& where, int64_t batch, const Work& work) {
   try {
@@ -53,21 +54,21 @@ auto WithPlace(const std::string& where, int64_t batch, const Work& work) {
   }
 }
 
-// Runs `step` on all batches of one epoch. Returns loss and metrics. `*steps`: how many batches are done; where it is
-// not 0 at first the pass goes on behind them, with `running` and the metrics as they are. Throws what a step throws
-// with `where` and the batch's number put after it.
+// Runs `step` on all batches of one epoch. Returns loss and metrics. Sets *steps to the number of batches that are
+// done. If *steps is not 0 at first, the pass continues after that many batches, with `running` and the metrics as they
+// are. Throws what a step throws, with `where` and the batch's number added.
 Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& events, RunningLosses& running,
              int64_t* steps);
 
-// Where a call of Fit stands.
+// The state of a call of Fit.
 struct FitProgress {
   Batches& batches;
   CallbackList& callbacks;
   RunningLosses running;
-  int64_t first_pass;  // what the order of a shuffle follows from in epoch initial_epoch
-  int epoch;           // the one that runs; in OnEpochEnd the next one
-  int64_t batch = 0;   // how many batches of it are done
-  // What the callbacks remembered, of a training that is taken up again, and the name of its file.
+  int64_t first_pass;  // the order of a shuffle in epoch initial_epoch depends on it
+  int epoch;           // the current epoch; in OnEpochEnd the next one
+  int64_t batch = 0;   // batches of the epoch that are done
+  // For a continued training: the states of the callbacks, and the name of the file that they are from.
   std::optional<std::vector<Callback::State>> restored_states = {};
   std::string restored_from = {};
 };

@@ -1,23 +1,27 @@
-// ModelData: what models are trained on and evaluated with - tensors of all examples, or a dataset of batches.
+// ModelData: the data for training, evaluation or prediction: tensors of all examples, or a dataset of batches.
 #pragma once
 
 #include <optional>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 #include "cohort/data/dataset.h"
 
 namespace cohort::keras {
 
-class ModelData {
+// Cheap to copy: copies share the tensors' bytes. Immutable.
+class COHORT_EXPORT ModelData {
  public:
   ModelData() = default;
-  // Batches: elements whose components are the inputs, the targets and, optionally, weights [batch] of the examples.
+  // A dataset of batches. The components of its elements are the inputs, the targets and, optionally, weights [batch]
+  // of the examples.
   ModelData(data::Dataset dataset) : dataset_(std::move(dataset)) {}
-  // Examples along axis 0, [n, ...]. Shares the tensors' bytes. `sample_weight`: [n], any number dtype.
+  // Tensors [n, ...] whose axis 0 is the examples. Shares the tensors' bytes. `sample_weight` is [n], of any numeric
+  // dtype.
   ModelData(Tensor x, Tensor y, Tensor sample_weight = {})
       : ModelData(std::vector<Tensor>{std::move(x)}, std::vector<Tensor>{std::move(y)}, std::move(sample_weight)) {}
-  // Of a model with several inputs or outputs.
+  // As above, for a model with several inputs or outputs.
   ModelData(std::vector<Tensor> x, std::vector<Tensor> y, Tensor sample_weight = {})
       : x_(std::move(x)), y_(std::move(y)), sample_weight_(std::move(sample_weight)) {}
 

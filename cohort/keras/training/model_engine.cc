@@ -1,4 +1,9 @@
+// ModelEngine. The constructor puts the layers into the graph for prediction, makes the weights and initializes them.
+// MakeStep describes a step once for each replica (DescribeStep), joins the replicas (replicated_step.h), and prepares
+// callables. A StepFunction runs them.
 #include "cohort/keras/training/model_engine.h"
+
+#include <map>
 
 #include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
@@ -114,6 +119,19 @@ std::vector<LayerInstance::LayerValues> ModelEngine::step_values() const {
     if (value.is_whole()) values.push_back(value);
   }
   return values;
+}
+
+void ModelEngine::UpdateTrainable() {
+  Graph scratch;
+  WeightStore store(scratch);
+  LayerInstance instance(store, {.compute_dtype = compute_dtype_});
+  std::vector<Output> x;
+  for (const LayerInput& input : layers_->inputs()) x.push_back(ops::Placeholder(scratch, input.dtype, input.shape));
+  instance.Add(*layers_, "", x);
+  std::map<std::string, bool> trainable;
+  for (const ModelWeight& weight : store.weights()) trainable[weight.path] = weight.trainable;
+  weights_.SetTrainable(trainable);
+  for (const auto& mirror : mirrors_) mirror->SetTrainable(trainable);
 }
 
 std::vector<Output> ModelEngine::InputPlaceholders() {
@@ -236,6 +254,7 @@ std::unique_ptr<StepContext> ModelEngine::DescribeStep(const CompiledModel& comp
 
 StepFunction ModelEngine::MakeStep(const CompiledModel& compiled, bool training,
                                    const std::vector<data::TensorSpec>& y_specs, const StepBody& body) {
+  UpdateTrainable();
   const VariableCreatorScope names = OwnNames();
   std::vector<std::unique_ptr<StepContext>> steps;
   strategy_->Run(graph_, [&](distribute::ReplicaContext& replica) {
@@ -325,14 +344,10 @@ void ModelEngine::ExpectEqualReplicas() {
   }
 }
 
-std::vector<Tensor> ModelEngine::Predict(const std::vector<Tensor>& x) {
-  std::optional<Callable> predict;
-  {
-    const MutexLock lock(predict_mu_);
-    if (!predict_) predict_ = session_->MakeCallable(x_, predictions_);
-    predict = predict_;
-  }
-  return (*predict)(x);
+Callable ModelEngine::PredictFunction() {
+  const MutexLock lock(predict_mu_);
+  if (!predict_) predict_ = session_->MakeCallable(x_, predictions_);
+  return *predict_;
 }
 
 }  // namespace cohort::keras

@@ -1,5 +1,5 @@
-// ModelEngine: a built model in one graph with one session - its weights and the step functions that are added when
-// they are first needed, for all replicas of this process. Internal to keras/.
+// ModelEngine: a built model in one graph with one session: its weights, and step functions that are added when they
+// are first needed. It has all replicas of this process. Internal to keras/.
 #pragma once
 
 #include <functional>
@@ -23,31 +23,32 @@
 
 namespace cohort::keras {
 
-// One signature that runs batch after batch.
+// One prepared signature that runs batch after batch. Valid as long as its ModelEngine. One thread at a
+// time.
 class StepFunction {
  public:
   struct Result {
-    std::vector<float> losses;  // the loss and the loss of each output (those of models with several)
+    std::vector<float> losses;  // the loss, then the loss of each output if there are several
     int64_t examples = 0;       // of the global batch
   };
-  // Runs the step on the parts of this process's replicas, each x..., y..., sample_weight.
+  // Runs the step on the parts of this process's replicas. A part has x..., y..., sample_weight.
   Result Run(const distribute::PerReplica<std::vector<Tensor>>& parts) const;
-  // Runs the step on a global batch, of which each replica takes its rows.
+  // Runs the step on a global batch. Each replica takes its rows.
   Result Run(const std::vector<Tensor>& global_batch) const;
   const std::vector<std::string>& output_loss_names() const { return output_loss_names_; }
-  // Metrics are zero afterwards, or read: as this process's replicas have counted, or all. The latter is for all
-  // processes together.
+  // Set the metrics to zero, or read them. If `of_all`, the metrics count the batches of all processes, which must make
+  // the call together; otherwise those of this process's replicas.
   void ResetMetrics() const;
   Logs ReadMetrics(bool of_all) const;
   std::vector<std::pair<std::string, MetricPtr>> metrics() const;
-  // What y has to be; its batch dimension is unknown.
+  // Returns the specs of the targets. Their batch dimension is unknown.
   const std::vector<data::TensorSpec>& y_specs() const { return y_specs_; }
 
  private:
   friend class ModelEngine;
   struct Replica {
     std::vector<Output> feeds;
-    Output loss;  // its term of the loss
+    Output loss;  // this replica's share of the loss
     std::vector<LayerInstance::LayerValues> layer_values;
   };
   const distribute::Strategy* strategy_ = nullptr;
@@ -61,7 +62,7 @@ class StepFunction {
   std::optional<Callable> results_;
 };
 
-// For one thread at a time, except for Predict.
+// Owns graph, session, weights and optimizers of a model. ModelState owns it. One thread at a time, except for Predict.
 class ModelEngine {
  public:
   using StepBody = std::function<void(StepContext&)>;
@@ -72,44 +73,53 @@ class ModelEngine {
 
   const LayerGraph& layers() const { return *layers_; }
   const distribute::Strategy& strategy() const { return *strategy_; }
-  // Of the first replica.
+  // Returns the weights of the first replica.
   const std::vector<ModelWeight>& weights() const { return weights_.weights(); }
+  // Asks the layers anew which weights are trained. A step obeys what is true when it is made.
+  void UpdateTrainable();
   // Path and outputs of each of layers().steps().
   std::vector<LayerInstance::LayerValues> step_values() const;
   Graph& graph() { return graph_; }
   Session& session() { return *session_; }
   std::vector<Tensor> GetWeights();
-  // Of all replicas of this process. Throws InvalidArgumentError that names the first weight that does not fit.
+  // Sets the weights of all replicas of this process. Throws InvalidArgumentError that names the first value that does
+  // not fit.
   void SetWeights(const std::vector<Tensor>& values);
 
-  // The optimizer's variables; to be called before the first TrainFunction, once for each Compile.
+  // Makes the optimizer's variables. Call it once for each Compile, before the first step for training is made.
   void SetOptimizer(const Optimizer& optimizer);
-  // Of all replicas of this process: one a variable of GraphOptimizer::variables(), or of the first ones.
+  // Sets the optimizer's variables of all replicas of this process. `values` are one for each of
+  // GraphOptimizer::variables(), or for the first of them.
   void SetOptimizerVariables(const std::vector<Tensor>& values);
-  // The first replica's.
+  // Returns the optimizer of the first replica, or null if there is none.
   GraphOptimizer* optimizer() const { return optimizers_.empty() ? nullptr : optimizers_[0].get(); }
   double GetLearningRate();
   void SetLearningRate(double rate);
   int64_t Iterations();
 
-  // A step that `body` describes. `y_specs`: one a target.
+  // Adds a step that `body` describes. `y_specs` has one entry for each target.
   StepFunction MakeStep(const CompiledModel& compiled, bool training, const std::vector<data::TensorSpec>& y_specs,
                         const StepBody& body);
-  // Compares the weights, trained or not, and the optimizer's variables of all replicas of all processes, which all
-  // processes have to do together. Throws DataLossError that names the first one that differs, and where.
+  // Compares the weights, trained or not, and the optimizer's variables of all replicas of all processes. All processes
+  // make the call together. Throws DataLossError that names the first difference and its place.
   void ExpectEqualReplicas();
-  // How the signal goes through the layers in a step on `batch`, of which nothing is updated. All processes together.
+  // Measures activations and gradients of all layers in a step on `batch`. Nothing is updated. All processes make the
+  // call together.
   SignalReport MeasureSignal(const StepFunction& step, const std::vector<Tensor>& batch);
   // The outputs for a batch of inputs, as in inference, by the first replica alone. Thread-safe.
-  std::vector<Tensor> Predict(const std::vector<Tensor>& x);
+  std::vector<Tensor> Predict(const std::vector<Tensor>& x) { return PredictFunction()(x); }
+  // The signature of Predict, prepared by the first call. Thread-safe.
+  Callable PredictFunction() COHORT_EXCLUDES(predict_mu_);
+  // The outputs in inference, float32 in mixed precision too.
+  const std::vector<Output>& predictions() const { return predictions_; }
 
  private:
   std::vector<Output> InputPlaceholders();
-  // Throws InvalidArgumentError where another process has other weights.
+  // Throws InvalidArgumentError if another process has other weights.
   void ExpectEqualModels();
   // Gives all variables that are new in the graph their initial values.
   void RunInitializers();
-  // While the result lives, variables get names that no other model on the strategy has.
+  // While the result lives, variables get names that are unique among the models on the strategy.
   VariableCreatorScope OwnNames();
   WeightStore& store(size_t replica) { return replica == 0 ? weights_ : *mirrors_[replica - 1]; }
   std::unique_ptr<StepContext> DescribeStep(const CompiledModel& compiled, bool training,
@@ -119,18 +129,18 @@ class ModelEngine {
   const std::shared_ptr<const LayerGraph> layers_;
   const DType compute_dtype_;
   const distribute::StrategyPtr strategy_;
-  const std::string own_names_;  // before those of variables
+  const std::string own_names_;  // prefix of the names of variables
   Graph graph_;
   WeightStore weights_{graph_};
   std::vector<std::unique_ptr<WeightStore>> mirrors_;  // of the other replicas
   std::unique_ptr<LayerInstance> prediction_;
   std::vector<Output> x_;
   std::vector<Output> predictions_;
-  std::vector<std::unique_ptr<GraphOptimizer>> optimizers_;  // of each set of variables
+  std::vector<std::unique_ptr<GraphOptimizer>> optimizers_;  // one for each set of variables
   std::unique_ptr<Session> session_;
   Mutex predict_mu_;
   std::optional<Callable> predict_ COHORT_GUARDED_BY(predict_mu_);
-  std::vector<Output> new_values_;  // of SetWeights
+  std::vector<Output> new_values_;  // placeholders of SetWeights
   std::optional<Callable> assign_;
   std::optional<Callable> set_learning_rate_;
   std::set<const VariableInfo*> initialized_;

@@ -1,3 +1,6 @@
+// ModelState. Layers and weights are made when they are first needed (EngineFor), because a Sequential may learn its
+// input shape only from the data. Compile keeps its arguments until the outputs are known (ResolveCompiled). Steps of
+// training and evaluation are made when they are first run (Step).
 #include "cohort/keras/training/model_state.h"
 
 #include <algorithm>
@@ -6,6 +9,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/keras/files/model_config.h"
 #include "cohort/keras/training/variable_values.h"
 
 namespace cohort::keras {
@@ -16,6 +20,20 @@ DType ComputeDType(const std::string& policy) {
   if (policy == "mixed_bfloat16") return DType::kBfloat16;
   throw InvalidArgumentError(
       StrCat("[keras/model] expected dtype_policy 'float32' or 'mixed_bfloat16'; got '", policy, "'"));
+}
+
+// Of all layers, those of models inside of the model too.
+std::vector<bool> TrainableFlags(const LayerGraph& layers) {
+  std::vector<bool> flags = {layers.trainable()};
+  for (const LayerGraph::LayerStep& step : layers.steps()) {
+    if (const auto* inner = dynamic_cast<const LayerGraph*>(&*step.layer)) {
+      const std::vector<bool> more = TrainableFlags(*inner);
+      flags.insert(flags.end(), more.begin(), more.end());
+    } else {
+      flags.push_back(step.layer.trainable());
+    }
+  }
+  return flags;
 }
 
 }  // namespace
@@ -38,8 +56,10 @@ ModelEngine& ModelState::EngineFor(const data::ElementSpec& data) {
                                          "' to be known; begin it with Input(shape), call Build(shape), or Fit it"));
   }
   if (engine_ == nullptr) {
-    engine_ = std::make_unique<ModelEngine>(layers_, ComputeDType(options_.dtype_policy), options_.seed,
-                                            options_.session, options_.strategy);
+    auto engine = std::make_unique<ModelEngine>(layers_, ComputeDType(options_.dtype_policy), options_.seed,
+                                                options_.session, options_.strategy);
+    InheritWeights(*engine);
+    engine_ = std::move(engine);
   }
   return *engine_;
 }
@@ -53,6 +73,94 @@ bool ModelState::BuildIfKnown() {
   engine();
   if (compile_options_ && compiled_ == nullptr) ResolveCompiled();
   return true;
+}
+
+void ModelState::BuildIfItInherits() {
+  {
+    const MutexLock lock(build_mu_);
+    if (layers_ == nullptr) layers_ = make_layers_({});
+    if (layers_ == nullptr || !layers_->inherits()) return;
+  }
+  engine();
+}
+
+void ModelState::InheritWeights(ModelEngine& engine) const {
+  const std::vector<LayerGraph::Inherited> layers = layers_->TakeInherited();
+  if (layers.empty()) return;
+  std::map<std::string, Tensor> values;  // by path in this model
+  std::map<std::string, std::string> models;
+  for (const LayerGraph::Inherited& layer : layers) {
+    const std::string path = PathOf(*layer.layer);
+    for (const auto& [theirs, value] : layer.origin.model->WeightsBelow(layer.origin.path)) {
+      const std::string below = layer.origin.path.empty() ? "/" + theirs : theirs.substr(layer.origin.path.size());
+      values[path + below] = value;
+      models[path + below] = layer.origin.model->name();
+    }
+  }
+  std::vector<Tensor> all = engine.GetWeights();
+  for (size_t i = 0; i < all.size(); ++i) {
+    const ModelWeight& weight = engine.weights()[i];
+    const auto found = values.find(weight.path);
+    if (found == values.end()) continue;
+    if (!(found->second.shape() == weight.spec.shape) || found->second.dtype() != weight.spec.dtype) {
+      throw InvalidArgumentError(StrCat("[keras/model] expected inputs for which weight '", weight.path, "' of model '",
+                                        name(), "' is ", found->second.dtype(), found->second.shape(), " as in model '",
+                                        models[weight.path], "'; got inputs that need ", weight.spec.dtype,
+                                        weight.spec.shape,
+                                        "; apply the layer to values of the same shape, or make a new layer"));
+    }
+    all[i] = found->second;
+  }
+  engine.SetWeights(all);
+}
+
+std::vector<LayerTensor> ModelState::ValuesOf(const std::shared_ptr<ModelState>& self, size_t step) {
+  if (values_.empty()) {
+    for (size_t i = 0; i < layers_->steps().size(); ++i) {
+      const LayerGraph::LayerStep& made = layers_->steps()[i];
+      if (i < layers_->inputs().size()) {
+        const auto call = std::make_shared<const LayerCall>(LayerCall{made.layer, {}});
+        values_.push_back({LayerTensor(call, 0, layers_->inputs()[i])});
+        continue;
+      }
+      std::vector<LayerTensor> inputs;
+      for (const LayerGraph::Value& input : made.inputs) {
+        inputs.push_back(values_[input.step].at(static_cast<size_t>(input.index)));
+      }
+      values_.push_back(made.layer.Apply(inputs));
+    }
+  }
+  // The model is kept alive by what is handed out, not by what it keeps itself.
+  std::vector<LayerTensor> results;
+  for (const LayerTensor& value : values_.at(step)) {
+    results.emplace_back(value.call(), value.index(), LayerInput{value.dtype(), value.shape()}, self);
+  }
+  return results;
+}
+
+std::string ModelState::PathOf(const Layer& layer) const {
+  const std::vector<std::string> names = StepNames(*layers_);
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (&*layers_->steps()[i].layer == &layer) return names[i];
+  }
+  throw InternalError(StrCat("[keras/model] layer '", layer.name(), "' is none of model '", name(), "'"));
+}
+
+std::map<std::string, Tensor> ModelState::WeightsBelow(const std::string& layer) {
+  const std::vector<Tensor> values = engine().GetWeights();
+  std::map<std::string, Tensor> below;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const std::string& path = engine().weights()[i].path;
+    if (layer.empty() || path.rfind(layer + "/", 0) == 0) below[path] = values[i];
+  }
+  return below;
+}
+
+void ModelState::CheckTrainable() {
+  if (step_trainable_.empty() || step_trainable_ == TrainableFlags(*layers_)) return;
+  step_trainable_.clear();
+  LogWarning("keras", "layers of model '", name(),
+             "' were frozen or freed since it was compiled; Fit goes on as before: Compile the model again");
 }
 
 void ModelState::Compile(const CompileOptions& options) {
@@ -124,10 +232,14 @@ const StepFunction& ModelState::Step(bool training, const std::vector<data::Tens
       }
       same = false;
     }
-    if (same) return *step;
+    if (same) {
+      if (training) CheckTrainable();
+      return *step;
+    }
   }
   const std::function<void(StepContext&)>& own = training ? compile_options_->train_step : compile_options_->test_step;
   const std::function<void(StepContext&)> body = own ? own : training ? DefaultTrainStep : DefaultTestStep;
+  if (training) step_trainable_ = TrainableFlags(*layers_);
   step = std::make_unique<StepFunction>(engine().MakeStep(*compiled_, training, y_specs, body));
   if (training && !waiting_state_.empty()) {
     SetOptimizerState(std::exchange(waiting_state_, {}), "the file that was loaded");
@@ -151,7 +263,7 @@ bool ModelState::SetOptimizerState(const std::vector<Tensor>& values, const std:
     return false;
   }
   engine().SetOptimizerVariables({values.begin(), values.begin() + static_cast<std::ptrdiff_t>(variables.size())});
-  // Slots come with the training step.
+  // The slots are made with the training step.
   if (!begun && values.size() > variables.size()) waiting_state_ = values;
   return true;
 }

@@ -1,4 +1,4 @@
-// What models, Compile, Fit, Evaluate and Predict are told, with Keras 3's names and defaults.
+// The options of models, Compile, Fit, Evaluate and Predict, with Keras 3's names and defaults.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/data/sharding/auto_shard.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/keras/callbacks/callback.h"
@@ -21,20 +22,22 @@
 
 namespace cohort::keras {
 
-struct ModelOptions {
-  std::string name;  // "": "sequential", "functional"
+// The options of Model and Sequential.
+struct COHORT_EXPORT ModelOptions {
+  std::string name;  // "": "sequential" or "functional"
   // "float32", or "mixed_bfloat16": layers compute in bfloat16, weights stay float32.
   std::string dtype_policy = "float32";
-  int64_t seed = 0;  // of initial values and of random layers
-  // Threads, placement. With MultiWorkerMirrored in a cluster the numbers of threads are ignored: those of the server
-  // (MultiWorkerOptions::server.config) count.
+  int64_t seed = 0;  // for initial values and random layers
+  // Threads and placement. With MultiWorkerMirrored in a cluster, the numbers of threads are those of the server
+  // (MultiWorkerOptions::server.config); those given here are ignored.
   SessionConfig session;
-  // Replicas that train together; null: one alone. Batches given to Fit are global and are divided among them.
+  // The replicas that train together. Null: one replica. The batches of Fit are global and are divided among the
+  // replicas.
   distribute::StrategyPtr strategy = nullptr;
 };
 
 // One loss, or one for each output: "mse", {"mse", keras::Huber()}.
-class LossList {
+class COHORT_EXPORT LossList {
  public:
   LossList() = default;
   LossList(const char* name) : losses_{LossArgument(name)} {}
@@ -48,56 +51,63 @@ class LossList {
   std::vector<LossArgument> losses_;
 };
 
-struct CompileOptions {
+// The arguments of Model::Compile.
+struct COHORT_EXPORT CompileOptions {
   OptimizerArgument optimizer = "rmsprop";
-  // Of the outputs in order. One alone is that of every output; an empty argument: that output is not trained.
+  // The losses of the outputs, in order. A single loss is used for every output. An output with an empty argument is
+  // not trained.
   LossList loss;
-  std::vector<double> loss_weights;              // one an output; empty: 1 each
-  std::vector<MetricArgument> metrics;           // of every output with a loss; sample weights do not count in them
-  std::vector<MetricArgument> weighted_metrics;  // those in which they do
-  // Steps of the program's own (train_step.h); empty: those of DefaultTrainStep and DefaultTestStep. Files do not hold
-  // them: give them to Compile again after LoadModel.
+  std::vector<double> loss_weights;              // one for each output; empty: all are 1
+  std::vector<MetricArgument> metrics;           // of every output with a loss; they ignore sample weights
+  std::vector<MetricArgument> weighted_metrics;  // as metrics, but they use sample weights
+  // Steps of the program's own (train_step.h). Empty: DefaultTrainStep and DefaultTestStep. Files do not contain them:
+  // pass them to Compile again after LoadModel.
   std::function<void(StepContext& step)> train_step;
   std::function<void(StepContext& step)> test_step;
 };
 
-struct FitOptions {
-  int64_t batch_size = 32;  // of tensors; datasets come in batches
+// The arguments of Model::Fit beside the data.
+struct COHORT_EXPORT FitOptions {
+  int64_t batch_size = 32;  // of tensors; datasets already have batches
   int epochs = 1;           // the number of the last epoch
-  int verbose = 1;          // 0 silent, 1 progress bar, 2 a line an epoch
+  int verbose = 1;          // 0 silent, 1 progress bar, 2 one line for each epoch
   std::vector<CallbackPtr> callbacks;
-  // A share in (0, 1) of the examples, the last ones before any shuffling, that are not trained on but validate.
+  // The fraction of the examples, in (0, 1), that is used for validation and not for training. These are the last
+  // examples before any shuffling.
   double validation_split = 0.0;
   ModelData validation_data;
-  bool shuffle = true;  // of tensors
+  bool shuffle = true;  // if the data are tensors
   std::map<int64_t, double> class_weight;
   int initial_epoch = 0;
-  int64_t steps_per_epoch = 0;        // 0: until the data ends
-  int64_t validation_steps = 0;       // batches, each time the first ones; 0: until the data ends
+  int64_t steps_per_epoch = 0;        // 0: until the data end
+  int64_t validation_steps = 0;       // batches, always the first ones; 0: until the data end
   int64_t validation_batch_size = 0;  // of tensors; 0: batch_size
   int validation_freq = 1;            // epochs between validations
-  // Seed of the order of shuffled tensors. The order follows from the seed and the number of the epoch. Epochs are
+  // The seed of the order of shuffled tensors. The order depends on the seed and on the number of the epoch. Epochs are
   // counted over all calls of Fit, or from initial_epoch if that is set.
   int64_t seed = 0;
-  // Before the first step ever, and once a model: a forward and a backward pass of the first batch measure how the
-  // signal goes through the layers; what collapses or explodes is a warning with numbers and a remedy.
+  // If true, one forward and one backward pass of the first batch measure activations and gradients layer by layer,
+  // once for each model, before its first step. If they become too small or too large, Fit logs a warning with numbers
+  // and a remedy.
   bool signal_check = true;
   // How several processes divide the batches of a dataset (docs/strategies.md). Tensors are divided by kData.
   data::AutoShardPolicy auto_shard = data::AutoShardPolicy::kAuto;
-  // Steps between comparisons of the weights and the optimizer's variables of all replicas; 0: only where Fit begins
-  // and ends.
+  // Steps between two replica checks, which compare the weights and the optimizer's variables of all replicas. 0: only
+  // when Fit begins and ends.
   int64_t replica_check_steps = 500;
 };
 
-struct EvaluateOptions {
+// The arguments of Model::Evaluate beside the data.
+struct COHORT_EXPORT EvaluateOptions {
   int64_t batch_size = 32;
   int verbose = 1;
-  int64_t steps = 0;  // 0: until the data ends
+  int64_t steps = 0;  // 0: until the data end
   std::vector<CallbackPtr> callbacks;
   data::AutoShardPolicy auto_shard = data::AutoShardPolicy::kAuto;
 };
 
-struct PredictOptions {
+// The arguments of Model::Predict beside the data.
+struct COHORT_EXPORT PredictOptions {
   int64_t batch_size = 32;
   int64_t steps = 0;
 };

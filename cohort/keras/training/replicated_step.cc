@@ -1,3 +1,6 @@
+// JoinReplicas. First it checks that all replicas describe the same losses and updates. Then it sums gradients and
+// scalars over replicas in one bucketed reduction (ScalarsOf), adds the updates of the moving statistics (AddUpdates),
+// and applies the optimizers. JoinMetrics does the same for metrics.
 #include "cohort/keras/training/replicated_step.h"
 
 #include <algorithm>
@@ -35,7 +38,7 @@ Output ExamplesOf(const StepParts& parts) {
                    DType::kFloat32);
 }
 
-// Steps of the program's own may do otherwise.
+// Throws if replicas differ. Steps of the program's own may describe different losses or updates.
 void ExpectSameLossesAndUpdates(const std::vector<StepParts*>& replicas) {
   for (size_t r = 1; r < replicas.size(); ++r) {
     const size_t losses = replicas[r]->output_losses.size();
@@ -48,7 +51,7 @@ void ExpectSameLossesAndUpdates(const std::vector<StepParts*>& replicas) {
   }
 }
 
-// Of each replica what is to be summed beside the gradients.
+// Returns, for each replica, the values that are summed together with the gradients.
 PerReplica<std::vector<Output>> ScalarsOf(const Strategy& strategy, const std::vector<StepParts*>& replicas) {
   PerReplica<std::vector<Output>> values;
   for (size_t r = 0; r < replicas.size(); ++r) {
@@ -62,7 +65,7 @@ PerReplica<std::vector<Output>> ScalarsOf(const Strategy& strategy, const std::v
   return values;
 }
 
-// Moving statistics become the mean of those of all replicas that had examples.
+// Adds the updates of moving statistics. They become the mean over all replicas that had examples.
 void AddUpdates(const Strategy& strategy, const std::vector<StepParts*>& replicas, std::vector<Node*>* targets) {
   const size_t count = replicas[0]->updates.all().size();
   if (count == 0) return;
@@ -115,7 +118,7 @@ ReplicatedStep JoinReplicas(const Strategy& strategy, const std::vector<StepPart
   for (size_t r = 0; r < replicas.size(); ++r) {
     const StepParts& parts = *replicas[r];
     joined.targets.insert(joined.targets.end(), parts.targets.begin(), parts.targets.end());
-    // A collective is one of all its members.
+    // All members of a collective have to run.
     if (!alone) {
       for (const Output& sum : sums.values[r]) joined.targets.push_back(sum.node);
     }

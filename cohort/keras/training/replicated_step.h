@@ -1,4 +1,4 @@
-// What the steps of all replicas of a process come to: one signature in which they exchange what belongs to the whole
+// Joins the steps of all replicas of a process to one signature, in which the replicas exchange the values of the whole
 // global batch. Internal to keras/.
 #pragma once
 
@@ -13,19 +13,22 @@
 
 namespace cohort::keras {
 
+// The fetches and targets that run the step of all replicas of a process.
 struct ReplicatedStep {
-  // Of all replicas, float32 scalars: loss, the loss of each output, and with several processes the number of examples.
+  // The values for all replicas, float32 scalars: loss, the loss of each output, and with several processes the number
+  // of examples.
   std::vector<Output> fetches;
   std::vector<Node*> targets;
 };
 
-// Adds the sums over replicas, the updates of the weights and those of the moving statistics to what the replicas'
-// steps have collected, one StepParts for each replica of this process. `optimizers`: those of the replicas, or the one
-// of the device where all variables live; none in a step that does not train. To be called once for a step.
+// Completes the steps of the replicas: adds the sums over replicas, the updates of the weights and those of the moving
+// statistics. `replicas` has one StepParts for each replica of this process. `optimizers` are those of the replicas, or
+// the one of the device where all variables are; a step that does not train has none. Call it once for a step.
 ReplicatedStep JoinReplicas(const distribute::Strategy& strategy, const std::vector<StepParts*>& replicas,
                             const std::vector<GraphOptimizer*>& optimizers);
 
-// A metric of all replicas: `local_result` of what this process's have counted, `result` of what all have.
+// A metric of all replicas. `local_result` counts the batches of this process's replicas, `result` those of all
+// replicas.
 struct ReplicatedMetric {
   std::string name;
   MetricPtr metric;

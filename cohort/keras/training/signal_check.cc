@@ -37,7 +37,7 @@ std::string Remedy(const std::vector<LayerSignal>& layers, size_t end) {
 // "conv2d (Conv2D)".
 std::string Title(const LayerSignal& layer) { return StrCat(layer.layer, " (", layer.class_name, ")"); }
 
-// Of the first layer where it holds.
+// Describes the first layer with a problem.
 std::string ActivationProblem(const std::vector<LayerSignal>& layers, double input) {
   for (size_t i = 0; i < layers.size(); ++i) {
     const LayerSignal& layer = layers[i];
@@ -45,7 +45,7 @@ std::string ActivationProblem(const std::vector<LayerSignal>& layers, double inp
     if (std::isinf(layer.activation)) {
       return StrCat("the output of ", Title(layer), " is not finite; look at its inputs and initial weights");
     }
-    // Exactly 0: kernels that begin at 0, which is no harm as long as gradients flow.
+    // If it is exactly 0, kernels begin at 0. That is no problem if gradients reach them.
     if (!(input > 0) || layer.activation == 0 || layer.class_name == "InputLayer") continue;
     const double share = layer.activation / input;
     if (share >= kCollapsed && share <= kExploded) continue;

@@ -1,4 +1,6 @@
-// ModelEngine::MeasureSignal.
+// ModelEngine::MeasureSignal. It adds nodes that compute the mean squares of each layer's output, of its gradient, of
+// its largest kernel and of the kernel's gradient (Probe). It runs them once on a batch and fills in the report. The
+// other replicas take part without examples, because the step has collectives.
 #include <cmath>
 #include <limits>
 
@@ -21,7 +23,7 @@ Output MeanSquare(Output value) {
 // Numbers that are fetched in one run. At() is for afterwards.
 class Probe {
  public:
-  // Index of the mean square of `value`; -1 where there is no value.
+  // Returns the index of the mean square of `value`, or -1 if there is no value.
   int Add(Output value) {
     if (!value.valid()) return -1;
     fetches_.push_back(MeanSquare(value));
@@ -50,7 +52,7 @@ const ModelWeight* KernelOf(const std::vector<ModelWeight>& weights, const std::
   const ModelWeight* found = nullptr;
   for (const ModelWeight& weight : weights) {
     const bool inside = weight.layer == path || weight.layer.rfind(path + "/", 0) == 0;
-    if (!inside || !weight.spec.trainable || weight.spec.shape.rank() < 2) continue;
+    if (!inside || !weight.trainable || weight.spec.shape.rank() < 2) continue;
     if (found == nullptr || weight.spec.shape.num_elements() > found->spec.shape.num_elements()) found = &weight;
   }
   return found;
@@ -65,11 +67,11 @@ bool HasKerasFans(const std::vector<ModelWeight>& weights, const LayerSignal& la
   return false;
 }
 
-// Whether gradients of it are looked at: not of what is fed. The same at all replicas, since a gradient may pass a
-// collective.
+// Returns true if the gradient of the value is measured. Fed values have none. The answer must be equal at all
+// replicas, because computing a gradient may run a collective.
 bool IsProbed(const Output& value) { return IsFloating(value.dtype()) && value.node->op_name() != "Placeholder"; }
 
-// Everything of another replica that the measured one may wait for.
+// Adds the values of another replica for which the measured replica may wait.
 void AddOtherReplica(const Output& loss, const std::vector<LayerInstance::LayerValues>& layers,
                      const std::vector<ModelWeight>& weights, Probe* probe) {
   std::vector<Output> xs;
@@ -77,7 +79,7 @@ void AddOtherReplica(const Output& loss, const std::vector<LayerInstance::LayerV
     if (layer.is_whole() && IsProbed(layer.outputs.at(0))) xs.push_back(layer.outputs[0]);
   }
   for (const ModelWeight& weight : weights) {
-    if (weight.spec.trainable) xs.push_back(weight.variable.handle());
+    if (weight.trainable) xs.push_back(weight.variable.handle());
   }
   probe->AddScalar(loss);
   for (const Gradient& gradient : Gradients({loss}, xs)) {
@@ -92,7 +94,7 @@ struct Places {
   int weight_gradient = -1;
 };
 
-// What the probe has found of one layer. `share`: of the batch of all processes that this one has.
+// Sets the measurements of one layer. `share` is this process's share of the batch of all processes.
 void SetSignal(const Probe& probe, const Places& places, double share, LayerSignal* signal) {
   signal->activation = probe.Rms(places.activation);
   signal->gradient = probe.Rms(places.gradient) / share;

@@ -1,4 +1,4 @@
-// What a StepContext works on and what it collects. Internal to keras/.
+// The inputs of a StepContext, and the parts of a step that it collects. Internal to keras/.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace cohort::keras {
 
-// What Compile has settled, with names resolved.
+// The arguments of Compile, with names resolved.
 struct CompiledModel {
   struct OutputMetric {
     size_t output;
@@ -23,10 +23,10 @@ struct CompiledModel {
     bool weighted;
   };
   OptimizerPtr optimizer;
-  std::vector<LossPtr> losses;            // one an output; null: the output has none
-  std::vector<double> loss_weights;       // likewise
+  std::vector<LossPtr> losses;            // one for each output; null: the output has none
+  std::vector<double> loss_weights;       // one for each output
   std::vector<OutputMetric> metrics;      // of outputs that have a loss
-  std::vector<std::string> output_names;  // of models with several outputs, else one ""
+  std::vector<std::string> output_names;  // if the model has several outputs; else one ""
 
   size_t targets() const {
     size_t count = 0;
@@ -35,13 +35,14 @@ struct CompiledModel {
   }
 };
 
-// A metric with its state in a step.
+// A metric and its state variables in a step.
 struct MetricInStep {
-  std::string name;  // as logs show it
+  std::string name;  // as in the logs
   MetricPtr metric;
   std::vector<ops::Variable> states;
 };
 
+// One replica's step while it is described. ModelEngine owns it. One thread.
 struct StepParts {
   const LayerGraph& layers;
   const CompiledModel& compiled;
@@ -52,7 +53,7 @@ struct StepParts {
   Output sample_weight;
   distribute::ReplicaContext* replica;  // while the step is described
 
-  // Collected.
+  // The members below are collected while the step is described.
   std::unique_ptr<LayerInstance> instance;            // of the last Call
   WeightUpdates updates;                              // of all Calls
   std::vector<train::GradientAndVariable> gradients;  // of ApplyGradients

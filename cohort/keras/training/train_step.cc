@@ -37,6 +37,14 @@ std::vector<Output> StepContext::Call(const std::vector<Output>& x) {
   return outputs;
 }
 
+Output StepContext::Call(Output x) {
+  const std::vector<Output> outputs = Call(std::vector<Output>{x});
+  if (outputs.size() == 1) return outputs[0];
+  throw InvalidArgumentError(
+      StrCat("[keras/train_step] expected a model with one output to Call with one value; it has ", outputs.size(),
+             ": give and take vectors"));
+}
+
 Output StepContext::Loss(const std::vector<Output>& y_pred) {
   if (y_pred.size() != parts_->compiled.losses.size()) {
     throw InvalidArgumentError(StrCat("[keras/train_step] expected the ", parts_->compiled.losses.size(),
@@ -64,13 +72,14 @@ Output StepContext::Loss(const std::vector<Output>& y_pred) {
   }
   Output total = terms.at(0);
   for (size_t i = 1; i < terms.size(); ++i) total = ops::Add(total, terms[i]);
+  if (!parts_->reported_loss.valid()) parts_->reported_loss = total;
   return total;
 }
 
 std::vector<ops::Variable> StepContext::trainable_variables() const {
   std::vector<ops::Variable> variables;
   for (const ModelWeight& weight : parts_->weights.weights()) {
-    if (weight.spec.trainable) variables.push_back(weight.variable);
+    if (weight.trainable) variables.push_back(weight.variable);
   }
   return variables;
 }
@@ -128,15 +137,13 @@ void StepContext::UpdateMetrics(const std::vector<Output>& y_pred) {
 
 void DefaultTrainStep(StepContext& step) {
   const std::vector<Output> y_pred = step.Call(step.x());
-  const Output loss = step.Loss(y_pred);
-  step.ApplyGradients(step.Gradients(loss));
-  step.ReportLoss(loss);
+  step.ApplyGradients(step.Gradients(step.Loss(y_pred)));
   step.UpdateMetrics(y_pred);
 }
 
 void DefaultTestStep(StepContext& step) {
   const std::vector<Output> y_pred = step.Call(step.x());
-  step.ReportLoss(step.Loss(y_pred));
+  step.Loss(y_pred);
   step.UpdateMetrics(y_pred);
 }
 

@@ -1,23 +1,21 @@
-// StepContext: what a training or evaluation step of a model is made with. A program gives steps of its own to Compile:
+// StepContext: the functions that describe a training or evaluation step of a model. A program passes its own steps to
+// Compile:
 //
 //   void Clipped(keras::StepContext& step) {
-//     const std::vector<Output> y_pred = step.Call(step.x());
+//     const Output y_pred = step.Call(step.x()[0]);
 //     const Output loss = step.Loss(y_pred);
-//     auto gradients = step.Gradients(loss);
-//     ...                                   // change them
-//     step.ApplyGradients(gradients);
-//     step.ReportLoss(loss);
+//     step.ApplyGradients(train::ClipByGlobalNorm(step.Gradients(loss), 1.0f));
 //     step.UpdateMetrics(y_pred);
 //   }
 //   model.Compile({.loss = "mse", .train_step = Clipped});
 //
-// The step is a graph: the functions below add nodes, once for each replica, and what they describe then happens in
-// every step.
+// The step is a graph. The functions below add nodes to it, once for each replica. These nodes then run in every step.
 #pragma once
 
 #include <memory>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/variables.h"
@@ -27,8 +25,8 @@ namespace cohort::keras {
 
 struct StepParts;
 
-// For one thread, while the step's graph is built.
-class StepContext {
+// Describes the step of one replica. ModelEngine makes and owns it. One thread, while the step's graph is built.
+class COHORT_EXPORT StepContext {
  public:
   explicit StepContext(std::unique_ptr<StepParts> parts);  // made by Model
   ~StepContext();
@@ -36,29 +34,33 @@ class StepContext {
   Graph& graph() const;
   bool training() const;
   const std::vector<Output>& x() const;
-  const std::vector<Output>& y() const;  // of the outputs that have a loss
+  const std::vector<Output>& y() const;  // the targets of the outputs that have a loss
   Output sample_weight() const;          // float32 [batch]
 
-  // The model's outputs, float32, computed as training() says.
+  // Returns the model's outputs as float32, computed as training() says.
   std::vector<Output> Call(const std::vector<Output>& x);
+  // Of a model with one input and one output. Throws InvalidArgumentError for one with more.
+  Output Call(Output x);
   // The loss of the batch, a float32 scalar: of each output sum / weight as its loss has it, times its loss weight, and
   // the penalties of regularizers and layers. With several replicas the weight is that of the global batch, and each
   // has its share of the penalties: so their losses, and gradients, add up to those of the global batch.
   Output Loss(const std::vector<Output>& y_pred);
+  Output Loss(Output y_pred) { return Loss(std::vector<Output>{y_pred}); }
   // Of the trainable weights; those that the loss does not depend on have none.
   std::vector<train::GradientAndVariable> Gradients(Output loss) const;
-  // Sums gradients over replicas, when all replicas' steps are described, and lets the optimizer change the weights. To
-  // be called once, in training.
+  // Lets the optimizer change the weights. Gradients are first summed over replicas, when the steps of all replicas are
+  // described. Call it once, in training.
   void ApplyGradients(const std::vector<train::GradientAndVariable>& gradients);
-  // What logs show as "loss", summed over replicas.
+  // What logs show as "loss", summed over replicas. A step that does not call it reports the result of its first Loss.
   void ReportLoss(Output loss);
-  // Adds the batch to the compiled metrics.
+  // Adds the batch to the metrics that were given to Compile.
   void UpdateMetrics(const std::vector<Output>& y_pred);
+  void UpdateMetrics(Output y_pred) { UpdateMetrics(std::vector<Output>{y_pred}); }
   // This step's replica, for more than one.
   distribute::ReplicaContext& replica() const;
-  // More that the step has to run.
+  // Adds another node that the step has to run.
   void AddTarget(Node* node);
-  // The trainable weights.
+  // Returns the trainable weights.
   std::vector<ops::Variable> trainable_variables() const;
 
  private:
@@ -66,8 +68,8 @@ class StepContext {
   std::unique_ptr<StepParts> parts_;
 };
 
-// The steps of a model that was given none: predictions, loss and metrics; in training the update of the weights.
-void DefaultTrainStep(StepContext& step);
-void DefaultTestStep(StepContext& step);
+// The default steps: predictions, loss and metrics; in training also the update of the weights.
+COHORT_EXPORT void DefaultTrainStep(StepContext& step);
+COHORT_EXPORT void DefaultTestStep(StepContext& step);
 
 }  // namespace cohort::keras

@@ -1,4 +1,7 @@
-// Fit, Evaluate and Predict.
+// Fit, Evaluate and Predict. FitHere prepares the data and the model, lets the processes compare what they train
+// (ExpectAgreement), restores a backup if a callback asks for it, and runs the epochs (RunEpochs). Each epoch is one
+// pass over the data (fit_loop.h), followed by the validation. If a call fails in one process, WithOthers announces the
+// failure to the others.
 #include "cohort/keras/training/trainer.h"
 
 #include <algorithm>
@@ -15,7 +18,7 @@
 namespace cohort::keras {
 namespace {
 
-// Examples that the signal check looks at.
+// The number of examples that the signal check uses.
 constexpr int64_t kSignalExamples = 64;
 
 std::vector<Tensor> FirstExamples(const std::vector<Tensor>& batch, int64_t most) {
@@ -25,7 +28,7 @@ std::vector<Tensor> FirstExamples(const std::vector<Tensor>& batch, int64_t most
   return first;
 }
 
-// The data to train on and to validate with, where a share of the tensors validates.
+// Returns the data for training and for validation. The last `share` of the examples is for validation.
 std::pair<ModelData, ModelData> SplitOff(const ModelData& data, double share) {
   if (!(share > 0 && share < 1)) {
     throw InvalidArgumentError(StrCat("[keras/fit] expected validation_split in (0, 1); got ", share));
@@ -62,7 +65,7 @@ Logs WithPrefix(const Logs& logs) {
   return prefixed;
 }
 
-// While it lives, `*place` points to where Fit stands.
+// While it lives, `*place` points to the state of this Fit.
 class InFit {
  public:
   InFit(FitProgress** place, FitProgress* progress) : place_(place) { *place = progress; }
@@ -88,7 +91,7 @@ Tensor Joined(const std::vector<Tensor>& parts) {
   return joined;
 }
 
-// `work`; where it fails here, the processes that do the same hear why.
+// Returns work(). If it throws, the other processes, which do the same, get the error.
 template <typename Work>
 auto WithOthers(const distribute::StrategyPtr& strategy, const Work& work) {
   try {

@@ -1,4 +1,4 @@
-// Trainer: trains, evaluates and predicts with a model, and is what callbacks see of it. Internal to keras/.
+// Trainer: trains, evaluates and predicts with a model, and serves the model's callbacks. Internal to keras/.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@
 
 namespace cohort::keras {
 
-// One for each model; the copies of a Model share it. For one thread at a time, except for PredictAll. The first group
-// of functions is Model's; see there.
+// Each model has one, which the copies of a Model share. One thread at a time, except for PredictAll. The first group
+// of functions does what the functions of Model with the same names promise.
 class Trainer final : public CallbackHost {
  public:
   explicit Trainer(std::shared_ptr<ModelState> state) : state_(std::move(state)) {}
@@ -50,28 +50,28 @@ class Trainer final : public CallbackHost {
 
  private:
   ModelEngine& engine() const { return state_->engine(); }
-  // Makes what a compiled model needs for the data. Throws what ModelState::CompiledEngine throws.
+  // Makes the parts of a compiled model that the data determine. Throws what ModelState::CompiledEngine throws.
   void Prepare(const ModelData& data, const char* caller) {
     state_->RequireCompiled(caller);
     state_->CompiledEngine(caller, SpecOfData(data, caller));
   }
   History FitHere(const ModelData& all, const FitOptions& options);
   Batches TrainingBatches(const ModelData& data, const FitOptions& options, int64_t first_pass) const;
-  // Null for no data. Prepared once for all epochs.
+  // Returns null if there is no validation data. The result is used in all epochs.
   std::unique_ptr<Batches> ValidationBatches(const ModelData& data, const FitOptions& options) const;
-  // Compares what several processes are about to train, before they train together; all take the chief's seeds.
+  // Compares the facts that must be equal before several processes train together. Then all take the chief's seeds.
   void ExpectAgreement(Batches& batches, Batches* validation, const FitOptions& options);
-  // `where`: the epoch, for errors.
+  // Runs the signal check and logs its problems. `where` is the epoch, for errors.
   void ReportSignal(Batches& batches, const StepFunction& step, const std::string& where);
-  // The callbacks of a call, with the progress bar if it is wanted.
+  // Returns the callbacks of a call, with the progress bar if `verbose` asks for it.
   std::vector<CallbackPtr> CallbacksOf(const std::vector<CallbackPtr>& given, int verbose) const;
-  // Runs the epochs from `progress` on and returns the logs of the last one.
+  // Runs the epochs from `progress` on. Returns the logs of the last one.
   Logs RunEpochs(const StepFunction& step, Batches* validation, const FitOptions& options, FitProgress& progress,
                  History& history);
   Logs EvaluateHere(const ModelData& data, const EvaluateOptions& options);
   Logs RunTest(Batches& batches, Callback& callbacks, const std::string& where);
   FitProgress& RunningFit(const char* caller) const;
-  // States of the metrics of training.
+  // Returns the state variables of the training's metrics.
   std::vector<ops::Variable> MetricVariables() const;
 
   const std::shared_ptr<ModelState> state_;

@@ -1,4 +1,4 @@
-// What callbacks see of a model, beside its backup.
+// The functions of Trainer that callbacks call (CallbackHost), except those of the backup.
 #include "cohort/distribute/worker_meeting.h"
 #include "cohort/graph/graph_def.h"
 #include "cohort/keras/files/model_saving.h"

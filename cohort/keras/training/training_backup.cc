@@ -1,4 +1,4 @@
-// A run of Fit as bytes, and back: Trainer::BackUpTraining and RestoreTraining.
+// Trainer::BackUpTraining and RestoreTraining: the state of a running Fit as bytes, and back.
 #include <cstring>
 #include <map>
 
@@ -15,9 +15,9 @@
 namespace cohort::keras {
 namespace {
 
-// Groups of a weights file beside those of the model: [epoch, batch, workers, replicas of each, whether training was
-// told to stop], [examples, sums of losses]; one for each worker: its position in the data, the states of its metrics;
-// and one for each of the chief's callbacks that remember something: its kind, its values.
+// Groups of a weights file that a backup adds to those of the model: the progress, which is [epoch, batch, workers,
+// replicas of each, whether StopTraining was called] and [examples, sums of losses]; for each worker its position in
+// the data and the states of its metrics; for each of the chief's callbacks with a state its kind and its values.
 constexpr char kProgress[] = "training";
 std::string GroupOfWorker(int worker) { return StrCat(kProgress, "/worker_", worker); }
 std::string GroupOfCallback(size_t index) { return StrCat(kProgress, "/callback_", index); }
@@ -39,7 +39,7 @@ std::string Crew(int64_t workers, int64_t replicas) {
   return StrCat(workers, " workers with ", replicas, " replicas each");
 }
 
-// What all workers can compare.
+// Returns a text that all workers can compare.
 std::string Describe(const std::optional<std::string>& backup) {
   if (!backup) return "none";
   return StrCat(backup->size(), " bytes with checksum ", crc32c::Value(*backup));

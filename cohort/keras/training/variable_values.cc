@@ -10,7 +10,7 @@ std::vector<Tensor> ReadVariables(Session& session, const std::vector<ops::Varia
   values.reserve(variables.size());
   for (const ops::Variable& variable : variables) values.push_back(variable.value());
   if (values.empty()) return {};
-  // Variables are replaced by their updates, but may be written in place by rows: hand out copies.
+  // Returns copies, because an update by rows changes a variable's memory in place.
   std::vector<Tensor> tensors = session.Run(values);
   for (Tensor& tensor : tensors) tensor = tensor.Clone();
   return tensors;

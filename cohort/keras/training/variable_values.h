@@ -1,4 +1,4 @@
-// Values of variables of a session, for files. Internal to keras/.
+// Reads and assigns the values of a session's variables. Internal to keras/.
 #pragma once
 
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace cohort::keras {
 
-// Copies.
+// Returns copies of the values.
 std::vector<Tensor> ReadVariables(Session& session, const std::vector<ops::Variable>& variables);
-// Whether the first `count` values have the dtypes and shapes of the first `count` variables.
+// Returns true if the first `count` values have the dtypes and shapes of the first `count` variables.
 bool ValuesFit(const std::vector<Tensor>& values, const std::vector<ops::Variable>& variables, size_t count);
-// `values`: one a variable, that fits. Adds nodes to the graph.
+// Assigns one value to each variable. Requires: the values fit. Adds nodes to the graph.
 void AssignVariables(Session& session, const std::vector<ops::Variable>& variables, const std::vector<Tensor>& values);
 
 }  // namespace cohort::keras

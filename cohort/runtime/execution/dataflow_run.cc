@@ -1,3 +1,7 @@
+// A step of a plan with kernels that wait. Nodes whose inputs are there stand in a queue (ready_). One thread at a time
+// takes nodes from the queue (Drain). If the queue is empty, the thread leaves the step. A kernel that ends later
+// (AsyncDone) puts its successors into the queue, and its thread continues with Drain if no other thread does. A node
+// that updates variables may have to wait for the update gate (PassGate).
 #include "cohort/runtime/execution/dataflow_run.h"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// DataflowRun: a step of a plan with kernels that wait.
+// DataflowRun: runs one step of a plan that has kernels that wait.
 #pragma once
 
 #include <optional>
@@ -8,53 +8,56 @@
 
 namespace cohort {
 
-// Runs what is ready, first come first served. One thread at a time runs kernels that do not wait; kernels that wait
-// end on any threads, and the thread that ends one goes on with the step if no other does.
+// Runs nodes when their inputs are there, first come, first served. Only one thread at a time runs kernels that do not
+// wait. A kernel that waits may end on any thread; that thread then continues the step if no other thread does. An
+// executor's RunPool owns it and lends it to one step at a time.
 class DataflowRun final : public StepRun {
  public:
   DataflowRun(const Plan& plan, ArenaPlanner& planner, RunPool<DataflowRun>& pool);
 
-  // Starts a step on `thread`, which is the thread of this call. See Executor::RunAsync.
+  // Starts a step. `thread` says what kind of thread the calling thread is. See Executor::RunAsync.
   void Start(const StepInfo& step, StepMode mode, Done done, StepThread thread);
-  // The same on the compute thread.
+  // Does the same on the compute thread.
   void StartOnComputeThread(const StepInfo& step, StepMode mode, Done done);
 
  private:
-  // What the thread that runs the step does next.
+  // The next action of the thread that runs the step.
   enum class Turn { kNode, kIdle, kLeave, kEnd };
 
   void Begin(const StepInfo& step, StepMode mode, Done done);
-  // Runs what is ready until nothing is; ends the step when nothing is left.
+  // Runs nodes until no node is ready. Ends the step if no node is left.
   void Drain(StepThread thread);
   void DrainOnComputeThread();
-  // Takes the next node that is ready. kIdle: kernels are under way, and others may become ready. kLeave: the step has
-  // failed, and the last kernel under way ends it.
+  // Takes the next node that is ready. Returns kIdle if nodes may become ready later, because kernels are waiting.
+  // Returns kLeave if the step has failed and kernels are still waiting; the last of them ends the step.
   Turn NextTurn(int32_t* index);
-  // Returns whether the thread may leave the step because nothing is ready; what ends next then goes on with it.
+  // Returns true if no node is ready, so the thread may leave the step. The kernel that ends next then continues the
+  // step.
   bool LeaveIfIdle();
-  // Runs the node, or starts it if it waits. Returns false if the thread has handed the step to the compute thread.
+  // Runs the node, or starts it if its kernel waits. Returns false if the calling thread has passed the step to the
+  // compute thread.
   bool Visit(int32_t index, StepThread thread);
   void StartAsync(int32_t index, StepThread thread);
   void AsyncDone(int32_t index, const Status& status);
   void PushSuccessors(const PlanNode& node) COHORT_REQUIRES(mu_);
-  // After a failure nothing new runs, except that a set of updates that has begun is applied whole.
+  // After a failure no new node runs. One exception: an update set that has begun is applied as a whole.
   void SkipAfterFailure() COHORT_REQUIRES(mu_);
-  // Returns false if node `index` has to wait for the update gate; other nodes may go on meanwhile.
+  // Returns false if node `index` must wait for the update gate. Other nodes may run in the meantime.
   bool PassGate(int32_t index);
   void OpenedGate(int32_t index);
-  // All nodes have run, or on streams have enqueued their work.
+  // Called when all nodes have run, or on a stream when all have enqueued their work.
   void EndStep();
   void Finish();
 
   RunPool<DataflowRun>& pool_;
   Done done_;
   std::vector<std::optional<KernelContext>> contexts_;   // of the kernels that wait
-  std::vector<int32_t> pending_ COHORT_GUARDED_BY(mu_);  // predecessors of each node that have not ended
+  std::vector<int32_t> pending_ COHORT_GUARDED_BY(mu_);  // for each node: its predecessors that have not ended
   std::vector<int32_t> ready_ COHORT_GUARDED_BY(mu_);    // a queue: [ready_head_, size)
   size_t ready_head_ COHORT_GUARDED_BY(mu_) = 0;
-  int32_t waiting_ COHORT_GUARDED_BY(mu_) = 0;           // kernels that have not called done, and the gate
+  int32_t waiting_ COHORT_GUARDED_BY(mu_) = 0;           // kernels that have not called `done`; +1 for the gate
   std::vector<int32_t> at_gate_ COHORT_GUARDED_BY(mu_);  // updates that wait for the gate
-  bool running_ COHORT_GUARDED_BY(mu_) = false;          // a thread is in Drain
+  bool running_ COHORT_GUARDED_BY(mu_) = false;          // a thread is in Drain, or will be
 };
 
 }  // namespace cohort

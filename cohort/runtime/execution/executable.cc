@@ -1,3 +1,6 @@
+// The steps of an executable. A step exists from its first mention, a start or a value from another task, until its
+// last partition has ended. Then its object is used again for another step. Values for a step that has failed are
+// ignored.
 #include "cohort/runtime/execution/executable.h"
 
 #include <algorithm>

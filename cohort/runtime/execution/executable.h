@@ -1,5 +1,5 @@
-// Executable: what one task runs of one (feeds, fetches) signature of a session - a partition for each of its devices -
-// and the steps of it that are under way.
+// Executable: the part of one signature that one task runs. It has a partition for each device of the task, and it
+// knows the steps that are running.
 #pragma once
 
 #include <functional>
@@ -15,6 +15,7 @@
 
 namespace cohort {
 
+// Identifies an executable: the session, and a number within the session.
 struct ExecutableKey {
   uint64_t session = 0;
   int32_t id = 0;
@@ -22,14 +23,15 @@ struct ExecutableKey {
   friend auto operator<=>(const ExecutableKey&, const ExecutableKey&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
+// The description from which a task makes an Executable. A SignatureBuilder makes it and sends it to the task.
 struct ExecutableSpec {
   struct Part {
-    std::string device;            // full name
+    std::string device;            // a full name
     std::unique_ptr<Graph> graph;  // with _Arg, _Retval, _Send, _Recv
   };
   ExecutableKey key;
   ClientId client;                 // the master of the session; LocalTask::Register puts in its own if it is empty
-  std::vector<std::string> tasks;  // "/job:ps/replica:0/task:0", what EdgeRoute's indices mean
+  std::vector<std::string> tasks;  // "/job:ps/replica:0/task:0"; EdgeRoute has indices into it
   int self = 0;                    // index of the task that runs it
   std::vector<EdgeRoute> edges;
   std::vector<Part> partitions;
@@ -37,46 +39,50 @@ struct ExecutableSpec {
   int num_rets = 0;
 };
 
-// Thread-safe.
+// The part of one signature that one task runs. A LocalTask owns it. Thread-safe.
 class Executable {
  public:
   using StepDone = std::function<void(const Status&, std::vector<Tensor> rets)>;
 
-  // Compiles. `sender` takes what steps send to other tasks; it is null if no edge leaves this task. Throws what
-  // kernels throw; NotFoundError for a device that is not in `devices`.
+  // Compiles the partitions. `sender` sends values of steps to other tasks. It is null if no edge leaves this task.
+  // Throws what kernels throw, and NotFoundError if `devices` lacks a device.
   Executable(ExecutableSpec spec, const DeviceSet& devices, std::unique_ptr<ValueSender> sender);
-  // No step may be under way.
+  // Requires: no step is running.
   ~Executable();
 
   const ExecutableKey& key() const { return key_; }
   const std::vector<std::string>& tasks() const { return tasks_; }
   int num_args() const { return num_args_; }
 
-  // `done` is called once, on any thread, perhaps before StartStep returns. Throws InvalidArgumentError for a wrong
-  // number of args, AlreadyExistsError for a step that is under way.
+  // Starts a step. Calls `done` once, on any thread, perhaps before StartStep returns. Throws InvalidArgumentError if
+  // the number of args is wrong, and AlreadyExistsError if a step of this number is running.
   void StartStep(int64_t step, std::vector<Tensor> args, Executor::Mode mode, StepDone done);
-  // Whether a step runs from its start to its end without another task and without a kernel that waits.
+  // Returns whether a step runs to its end on the calling thread: there is one partition, no other task, and no kernel
+  // that waits.
   bool runs_inline() const { return executors_.size() == 1 && edges_.empty() && executors_.front()->is_synchronous(); }
-  // Runs a step of such an executable and returns its results; throws what made it fail. `fill` puts the args in.
+  // Runs a step and returns its results. `fill` adds the arguments. Throws the error that made the step fail. Requires:
+  // runs_inline().
   using FillArgs = std::function<void(std::vector<Tensor>& args)>;
   std::vector<Tensor> RunInline(int64_t step, const FillArgs& fill);
-  // A value from another task; may come before the step starts. Ignored for a step that has failed.
+  // Gives a value from another task to a step. The value may come before the step starts. Ignores it if the step has
+  // failed.
   void Deliver(int64_t step, EdgeId edge, const Tensor& value);
-  // Cancels a step that is under way. One that has not been started is not known: whoever starts steps cancels later.
+  // Cancels a step that is running. Does nothing if the step has not started, so the caller must start steps before it
+  // cancels them.
   void CancelStep(int64_t step, const Status& why);
-  // Cancels all, and whatever starts later.
+  // Cancels all steps. Steps that start later fail with `why`.
   void CancelAll(const Status& why);
-  // Whether a partition of the signature runs on `task`.
+  // Returns whether the signature has a partition on `task`.
   bool UsesTask(const std::string& task) const;
-  // Returns when no step is under way; false after `timeout`.
+  // Waits until no step is running. Returns false if one is still running after `timeout`.
   bool WaitIdle(std::chrono::milliseconds timeout);
-  // "step 12: waits for 'dense/MatMul:0' from /job:worker/replica:0/task:1", one line a step under way.
+  // Returns one line for each step: "step 12: running", or "step 12: waits for dense/MatMul:0".
   std::vector<std::string> DescribeSteps();
 
  private:
   struct Step;
   using StepPtr = std::shared_ptr<Step>;
-  StepPtr FindStep(int64_t step) const COHORT_REQUIRES(mu_);  // null where there is none
+  StepPtr FindStep(int64_t step) const COHORT_REQUIRES(mu_);  // null if there is none
   StepPtr NewStep(int64_t step) COHORT_REQUIRES(mu_);
   StepPtr FindOrMakeStep(int64_t step) COHORT_REQUIRES(mu_);
   void RetireStep(Step* step) COHORT_REQUIRES(mu_);
@@ -96,9 +102,9 @@ class Executable {
 
   Mutex mu_;
   CondVar idle_;
-  std::vector<StepPtr> steps_ COHORT_GUARDED_BY(mu_);  // under way, or mentioned before their start: few at a time
-  std::vector<StepPtr> pool_ COHORT_GUARDED_BY(mu_);   // nobody else holds these
-  std::set<int64_t> failed_ COHORT_GUARDED_BY(mu_);    // the latest ones: their late values are dropped
+  std::vector<StepPtr> steps_ COHORT_GUARDED_BY(mu_);  // running, or with an early value
+  std::vector<StepPtr> pool_ COHORT_GUARDED_BY(mu_);   // steps that can be used again; nothing else holds them
+  std::set<int64_t> failed_ COHORT_GUARDED_BY(mu_);    // the latest failed steps, whose late values are ignored
   Status cancelled_ COHORT_GUARDED_BY(mu_);
 };
 

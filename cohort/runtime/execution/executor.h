@@ -1,4 +1,4 @@
-// Executor: one partition compiled for its device, and the steps that run it.
+// Executor: compiles one partition for its device and runs its steps.
 #pragma once
 
 #include <functional>
@@ -11,31 +11,32 @@
 
 namespace cohort {
 
-// Owns the plan of a partition and the runs of it. Thread-safe: any number of steps run at once. Its owner keeps it
-// until all of them have ended.
+// Owns the plan of one partition and its runs. Thread-safe: any number of steps may run at the same time. Its owner (an
+// Executable or a FunctionLibrary) must keep it until all steps have ended.
 class Executor {
  public:
   using Mode = StepMode;
   using Done = StepRun::Done;
 
-  // Compiles; see CompilePlan for the parameters and for what it throws.
+  // Compiles the graph. The parameters and the errors are those of CompilePlan.
   Executor(std::unique_ptr<Graph> graph, Device& device, FunctionLibrary* functions = nullptr);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Runs a step of a synchronous plan on the calling thread (a part of it on the compute thread where it is worth that)
-  // and returns its outcome.
+  // Runs a step on the calling thread and returns its outcome. A part of it may run on the compute thread if a kernel
+  // is expensive. Requires: is_synchronous().
   Status RunSync(const StepInfo& step) { return sequential_runs_.Take().Run(step); }
-  // Starts a step. `step` stays valid until `done` is called: once, on any thread, perhaps before RunAsync returns.
-  // A failing kernel cancels the step's CancellationManager and aborts its rendezvous.
+  // Starts a step. Calls `done` once, on any thread, perhaps before RunAsync returns. `step` must be valid until then.
+  // If a kernel fails, cancels the step's CancellationManager and aborts its rendezvous.
   void RunAsync(const StepInfo& step, Mode mode, Done done);
 
   Device& device() const { return plan_->device; }
   const Graph& graph() const { return *plan_->graph; }
-  // No kernel waits: RunAsync in mode kInline has called `done` when it returns, unless a kernel was expensive.
+  // Returns whether no kernel of the plan waits. If so, RunAsync in mode kInline calls `done` before it returns, unless
+  // a kernel is expensive or the update gate is closed.
   bool is_synchronous() const { return plan_->is_synchronous(); }
-  // Of the large values of its kernels; all zero on a device whose memory the host cannot read.
+  // Returns the statistics of the arena. All are zero on a device whose memory the host cannot read.
   ArenaStats arena_stats() const { return arena_planner_.stats(); }
 
  private:
@@ -43,11 +44,10 @@ class Executor {
   void Start(Run& run, const StepInfo& step, Mode mode, Done done);
 
   const std::unique_ptr<const Plan> plan_;
-  // Kernels that wait, whose threads and times are not the plan's, have the device's allocator, and so has all that
-  // runs on a device with memory of its own.
+  // Only kernels that do not wait and allocate host memory use the arena. All others use the device's allocator.
   ArenaPlanner arena_planner_;
-  RunPool<SequentialRun> sequential_runs_;  // of a synchronous plan
-  RunPool<DataflowRun> dataflow_runs_;      // of any other
+  RunPool<SequentialRun> sequential_runs_;  // used if the plan is synchronous
+  RunPool<DataflowRun> dataflow_runs_;      // used if it is not
 };
 
 }  // namespace cohort

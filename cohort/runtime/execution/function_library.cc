@@ -1,3 +1,5 @@
+// Makes the body of a function a graph for an executor (GraphOfBody), compiles each function once (Compile), and runs
+// calls (Body::CallAsync). A call is a step of the body's executor within the step of the caller.
 #include "cohort/runtime/execution/function_library.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// FunctionLibrary: the functions that the graph of one executor calls, compiled for its device, each once.
+// FunctionLibrary: compiles the functions that the graph of one executor calls, each once, for the executor's device.
 #pragma once
 
 #include <map>
@@ -12,15 +12,16 @@
 
 namespace cohort {
 
-// What it has compiled may be called by any threads; compiling is for the one that makes the executor.
+// The plan of the executor owns it. Only the thread that makes the executor may call Compile. Any thread may call the
+// compiled functions.
 class FunctionLibrary final : public FunctionCompiler {
  public:
-  // Functions come from the library of `graph`. Both must outlive it.
+  // `graph` has the library of functions. `graph` and `device` must live longer than this object.
   FunctionLibrary(const Graph& graph, Device& device);
   ~FunctionLibrary() override;
 
   CompiledFunction& Compile(const Node& caller, const std::string& name) override;
-  // Whether `node` changes a variable, itself or in a function that it calls.
+  // Returns whether `node` changes a variable, itself or in a function that it calls.
   bool UpdatesVariable(const Node& node) const;
 
  private:
@@ -32,9 +33,8 @@ class FunctionLibrary final : public FunctionCompiler {
   std::map<std::string, std::unique_ptr<Body>> bodies_;
 };
 
-// The body as a graph for an executor: _Arg and _Retval nodes, everything on the caller's device; what no result
-// depends on is left out unless it has an effect or a state. Throws InvalidArgumentError for a node that asks for
-// another device.
+// Returns the graph of a function's body, for an executor on `device`. It has _Arg and _Retval nodes. Nodes on which no
+// result depends are left out, unless they are stateful. Throws InvalidArgumentError if a node requests another device.
 std::unique_ptr<Graph> GraphOfBody(const Function& function, const Device& device);
 
 }  // namespace cohort

@@ -1,4 +1,4 @@
-// GatePass: the way of one step through the update gate of its task.
+// GatePass: moves one step into the update gate of its task and out of it.
 #pragma once
 
 #include <atomic>
@@ -13,14 +13,14 @@
 
 namespace cohort {
 
-// A step is inside the gate from its first update of a variable to its last. The step owns it. Thread-safe: updates of
-// one step may run on several threads.
+// Moves one step through the update gate. The step is inside from its first update of a variable to its last. A StepRun
+// owns it. Thread-safe, because updates of one step may run on several threads.
 class GatePass {
  public:
   explicit GatePass(UpdateGate& gate) : gate_(gate) {}
 
-  // Starts a step that makes `updates` updates. `by_caller`: the step is the body of a function, and its caller is
-  // inside for it and stays there.
+  // Starts a step that makes `updates` updates. `by_caller` is true if the step is the body of a function and the step
+  // of the caller is already inside the gate for it.
   void Begin(int32_t updates, bool by_caller) {
     updates_left_.store(updates, std::memory_order_relaxed);
     by_caller_ = by_caller;
@@ -29,26 +29,26 @@ class GatePass {
   bool inside() const { return inside_; }
   // Whether the updates are given to an observer. Requires: inside().
   bool observed() const { return gate_.observed(); }
-  // Whether the step still has to enter.
+  // Returns whether the step has updates and has not entered yet.
   bool is_ahead() const { return updates_left_ > 0 && !inside_; }
 
-  // Enters if that needs no waiting. Returns whether the step is inside.
+  // Enters if this is possible without waiting. Returns whether the step is inside.
   bool TryEnter() {
     if (!inside_) inside_ = gate_.TryEnterStep();
     return inside_;
   }
-  // Waits until the step is inside. Not for a thread that the steps inside may need.
+  // Waits until the step is inside. Requires: no step that is inside needs the calling thread.
   void Enter() {
     gate_.EnterStep();
     inside_ = true;
   }
-  // Returns true if the gate has let the step in. Otherwise `let_in` will be called once it has, on the thread that has
-  // opened the gate. In both cases the step then calls Entered or TurnBack.
+  // Returns true if the gate has let the step in. Otherwise keeps `let_in`; the thread that opens the gate calls it
+  // when the step is in. In both cases the step must then call Entered, or TurnBack to leave at once.
   bool EnterOrCall(std::function<void()> let_in) { return gate_.EnterStepOrCall(std::move(let_in)); }
   void Entered() { inside_ = true; }
   void TurnBack() { gate_.LeaveStep(); }
 
-  // One update has ended. Leaves after the last one.
+  // Counts one update that has ended. Leaves the gate after the last one.
   void UpdateDone() {
     if (updates_left_.fetch_sub(1, std::memory_order_acq_rel) == 1) Leave();
   }
@@ -71,7 +71,7 @@ class GatePass {
   }
   // Whether the update that is under way is the last one. Requires: the step has the turn.
   bool in_last_update() const { return updates_left_.load(std::memory_order_acquire) == 2; }
-  // Ends the step's stay if there is one.
+  // Leaves the gate if the step is inside.
   void LeaveIfInside() {
     if (inside_) Leave();
   }

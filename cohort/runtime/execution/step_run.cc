@@ -1,3 +1,5 @@
+// The parts that both kinds of runs share: begin a step, run one node, release values, fail, wait for the stream, close
+// the step.
 #include "cohort/runtime/execution/step_run.h"
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// StepRun: what the two ways to run a step of a plan share - its values, its memory, and how one kernel is run.
-// RunPool: the runs of a plan.
+// StepRun: the base of SequentialRun and DataflowRun, which run a step of a plan. It has the step's values and its
+// memory, and runs single kernels. RunPool: owns the runs of a plan.
 #pragma once
 
 #include <functional>
@@ -14,12 +14,12 @@
 
 namespace cohort {
 
-// On which thread a step's kernels run: the device's compute thread, the caller's, or one that only brings something,
-// such as a network thread, which has no time for long work.
+// The kind of thread that runs the kernels of a step: the device's compute thread (kCompute), the thread that started
+// the step (kCaller), or a thread with no time for long work, such as a network thread (kOther).
 enum class StepThread { kCompute, kCaller, kOther };
 
-// One step at a time. A RunPool owns it and lends it to a step. Its functions are called by one thread after the other,
-// or as the derived class says.
+// Runs one step at a time. A RunPool owns it and lends it to a step. Its methods are called by one thread after
+// another, except where the derived class says otherwise.
 class StepRun {
  public:
   using Done = std::function<void(const Status&)>;
@@ -31,13 +31,15 @@ class StepRun {
   StepRun(const Plan& plan, ArenaPlanner& planner);
   ~StepRun();
 
+  // Prepares the run for a step. `step` must live until CloseStep.
   void BeginStep(const StepInfo& step, StepMode mode);
-  // Whether the node's inputs are so large that it should run on the compute thread and `thread` is another one.
+  // Returns whether the node's inputs are so large that the node should run on the compute thread, and `thread` is
+  // another thread.
   bool ShouldMove(const PlanNode& node, StepThread thread) const;
-  // Runs a node that does not wait and gives up what it used. Returns false if the kernel threw; the step has failed
-  // then.
+  // Runs a node that does not wait, and then calls FinishNode. Returns false if the kernel throws. The step has then
+  // failed.
   bool RunNode(const PlanNode& node, bool on_compute_thread);
-  // Gives up what the node used.
+  // Counts down the uses of the node's inputs, and releases values that nothing needs any more.
   void FinishNode(const PlanNode& node);
   // The thread stops running kernels of the step, for now or for good: gives the updates that it has made to their
   // observer, and then sends what it has for others. Comes before each wait, move and end.
@@ -50,21 +52,24 @@ class StepRun {
     return {*node.node,  device_, *step_, slots_.data(), plan_.InputSlots(node), slots_.data() + node.output_begin,
             uses_.data()};
   }
-  // The first failure of a step is its outcome. It cancels the step's CancellationManager and aborts its rendezvous.
+  // Makes the step fail. Only the first failure counts: it becomes the step's outcome, cancels the step's
+  // CancellationManager and aborts its rendezvous.
   void Fail(const PlanNode& node, const Status& status) COHORT_EXCLUDES(mu_);
-  // Whether the step was cancelled and stops here; it has failed then. A set of updates that has begun is applied
-  // whole, whatever becomes of its step.
+  // Returns whether the step was cancelled and must stop before `node`. If so, the step has failed. A step that is
+  // inside the update gate does not stop, because an update set that has begun is applied as a whole.
   bool Cancelled(const PlanNode& node) COHORT_EXCLUDES(mu_);
-  // The gate has let in a step that had to wait at `node`. It leaves again if it was cancelled meanwhile.
+  // Called when the gate has let in a step that waited at `node`. Leaves the gate again if the step was cancelled in
+  // the meantime.
   void EnteredGate(const PlanNode& node);
-  // Whether the step has to wait for the device before it is closed: it is on streams, and not within another step.
+  // Returns whether the step must wait for the device before CloseStep: it is on streams, and it is not a function's
+  // body.
   bool EndsOnStream() const { return step_ == &own_step_; }
-  // Waits for what the step has enqueued, and takes over the error that its work has reported.
-  // Requires: EndsOnStream().
+  // Waits until the work that the step has enqueued has run. If this work has reported an error, the step fails with
+  // it. Requires: EndsOnStream().
   void WaitForStream();
-  // The same without blocking: calls `end` afterwards, on the compute thread.
+  // Does the same without waiting on this thread: calls `end` afterwards, on the compute thread.
   void AfterStream(std::function<void()> end);
-  // Cleans up. Returns the step's outcome.
+  // Ends the step: leaves the gate, releases values and memory. Returns the step's outcome.
   Status CloseStep() COHORT_EXCLUDES(mu_);
 
   const Plan& plan_;
@@ -73,10 +78,10 @@ class StepRun {
   StepMode mode_ = StepMode::kInline;
   GatePass gate_;
   std::vector<Tensor> slots_;
-  std::vector<int32_t> uses_;  // of each slot, that are still to come
+  std::vector<int32_t> uses_;  // for each slot: the uses that are left
   ArenaPlanner& planner_;
   StepAllocator arena_;
-  Allocator* memory_ = nullptr;  // of kernels that do not wait: `arena_`, or the device's
+  Allocator* memory_ = nullptr;  // for kernels that do not wait: `arena_` or the device's allocator
   uint32_t runs_ = 0;
 
   Mutex mu_;
@@ -86,23 +91,23 @@ class StepRun {
   bool WantsArena(const StepInfo& step);
   // Runs the kernel of an update that is observed.
   void ComputeObserved(const PlanNode& node, KernelContext& context);
-  // Fails the step with a status that is complete.
+  // Makes the step fail with a status whose message is complete.
   void FailWith(const Status& status) COHORT_EXCLUDES(mu_);
   void TakeError(const Status& of_device);
 
   std::unique_ptr<UpdateRecorder> recorder_;  // null if no update of this run was ever observed
 
-  StepInfo own_step_;  // on streams: the step's, with the error below
+  StepInfo own_step_;  // on streams: a copy of the step's info that points to error_
   StepError error_;
 };
 
-// The runs of one plan: as many as steps have been under way at once. Owns them. Thread-safe.
+// The runs of one plan. It makes a new run when all others are in use, and owns them all. Thread-safe.
 template <typename Run>
 class RunPool {
  public:
   RunPool(const Plan& plan, ArenaPlanner& planner) : plan_(plan), planner_(planner) {}
 
-  // Lends a run to a step, until GiveBack.
+  // Returns a run that no step uses. The step must call GiveBack at its end.
   Run& Take() {
     MutexLock lock(mu_);
     if (idle_.empty()) {

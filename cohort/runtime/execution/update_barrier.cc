@@ -1,3 +1,6 @@
+// Chooses the update sets and adds their barriers. The level of an update is the number of updates before it on its
+// longest path. Updates of one device and one level are a set. If the barriers of all sets would close a cycle, the
+// levels are counted over all devices instead.
 #include "cohort/runtime/execution/update_barrier.h"
 
 #include <algorithm>
@@ -12,7 +15,7 @@
 namespace cohort {
 namespace {
 
-// Updates that become ready together, and what they wait for.
+// The updates of one set, and the nodes for which they wait.
 struct UpdateSet {
   std::string device;
   std::vector<Node*> updates;
@@ -34,8 +37,8 @@ class Barriers {
       AppendSets(LevelsCounting([&](const Node& node) { return DeviceOf(node) == device; }), device, sets);
     }
     if (IsAcyclicWith(sets)) return sets;
-    // Levels over all devices grow along every path that leaves an update, and a cycle would have to leave
-    // one.
+    // Levels over all devices grow along every path that goes through an update. A cycle would have to lead from a
+    // higher level to a lower one, so there is none.
     sets.clear();
     const std::vector<int> levels = LevelsCounting([](const Node&) { return true; });
     for (const std::string& device : devices_) AppendSets(levels, device, sets);
@@ -51,7 +54,8 @@ class Barriers {
     for (Node* control : node.control_inputs()) fn(control);
   }
 
-  // By node id: the largest number of updates that `counts` on a path to the node, without the node itself.
+  // Returns for each node, by id, the largest number of updates that `counts` accepts on a path to the node, without
+  // the node itself.
   template <typename Fn>
   std::vector<int> LevelsCounting(const Fn& counts) const {
     std::vector<int> levels(order_.size(), 0);
@@ -65,7 +69,7 @@ class Barriers {
     return levels;
   }
 
-  // There when the step starts, on the device of `consumer`.
+  // Returns whether the value of `node` exists on the device of `consumer` when the step starts.
   bool IsThereFromTheStart(const Node& node, const Node& consumer) const {
     if (node.num_inputs() > 0 || !node.control_inputs().empty()) return false;
     if (node.op_name() == "Const") return true;
@@ -82,7 +86,7 @@ class Barriers {
     }
     for (auto& entry : by_level) {
       std::vector<Node*>& updates = entry.second;
-      std::vector<std::set<int>> waits(updates.size());  // ids of what each update waits for
+      std::vector<std::set<int>> waits(updates.size());  // for each update: ids of the nodes for which it waits
       std::map<int, Node*> all;
       for (size_t i = 0; i < updates.size(); ++i) {
         ForEachInput(*updates[i], [&](Node* input) {
@@ -99,8 +103,8 @@ class Barriers {
     }
   }
 
-  // Whether the graph stays without a cycle when all of `sets` get their barriers (Kahn's algorithm; the
-  // barrier of sets[i] is node order_.size() + i).
+  // Returns whether the graph has no cycle when all of `sets` get their barriers. Uses Kahn's algorithm; the barrier of
+  // sets[i] is node order_.size() + i.
   bool IsAcyclicWith(const std::vector<UpdateSet>& sets) const {
     const size_t size = order_.size() + sets.size();
     std::vector<std::vector<size_t>> consumers(size);
@@ -135,7 +139,7 @@ class Barriers {
 
   const std::vector<Node*> order_;
   const std::vector<std::string>& device_of_node_;
-  std::set<std::string> devices_;  // those with updates
+  std::set<std::string> devices_;  // the devices that have updates
 };
 
 }  // namespace

@@ -11,7 +11,8 @@ namespace {
 
 void NoOp(KernelContext&) {}
 
-// "[1 2 3...][a b]": the first `summarize` elements of inputs [first, end); all where it is negative.
+// Returns "[1 2 3...][a b]": the first `summarize` elements of each of the inputs [first, end); all elements if it is
+// negative.
 std::string Summarize(const KernelContext& ctx, int first, int64_t summarize) {
   std::string text;
   for (int i = first; i < ctx.num_inputs(); ++i) {

@@ -1,4 +1,6 @@
-// Kernels of ops that call functions, for every type of device: what is called does the computing.
+// Kernels of ops that call functions. They serve every device type, because the called functions do the computing. A
+// kernel takes the inputs, calls the function, and makes its results the outputs (SetResults). A Loop calls the
+// condition and the body of a While in turn.
 #include <atomic>
 #include <utility>
 
@@ -24,8 +26,8 @@ std::vector<Tensor> InputsFrom(const KernelContext& ctx, int first) {
   return inputs;
 }
 
-// Puts `value` where output i of the node is to lie. Throws InvalidArgumentError for another dtype or shape than the
-// node promises.
+// Makes `value` output i of the node, in the memory where it must lie. Throws InvalidArgumentError if it has another
+// dtype or shape than the node declares.
 void SetResult(KernelContext& ctx, int i, Tensor value) {
   const Output output = ctx.node().output(i);
   if (value.dtype() != output.dtype() || !output.shape().IsCompatibleWith(value.shape())) {
@@ -36,7 +38,8 @@ void SetResult(KernelContext& ctx, int i, Tensor value) {
   ctx.SetOutput(i, PlacedAs(ctx, i, std::move(value)));
 }
 
-// Sets results [from, end), and then calls `done`; a result that has to come from the device comes without blocking.
+// Sets the results [from, end), and then calls `done`. If a result must be copied from the device, waits for the copy
+// without a thread.
 void SetResultsFrom(KernelContext& ctx, size_t from, std::vector<Tensor> results, const Done& done) {
   try {
     for (size_t i = from; i < results.size(); ++i) {
@@ -73,7 +76,8 @@ void Call(CompiledFunction& function, KernelContext& ctx, std::vector<Tensor> ar
                      });
 }
 
-// TensorFlow's rule: of a scalar its value, of anything else whether it has elements.
+// Returns whether the value counts as true, by TensorFlow's rule: a scalar by its value, any other tensor if it has
+// elements.
 bool IsTrue(const Tensor& value) {
   if (!value.shape().IsScalar()) return value.num_elements() > 0;
   switch (value.dtype()) {
@@ -114,15 +118,15 @@ class IfKernel final : public AsyncOpKernel {
   CompiledFunction& else_;
 };
 
-// One run of a loop; frees itself. A call that ends at once is followed by the next one without going deeper on the
-// stack.
+// One run of a While loop. It deletes itself at the end. If a call ends before CallAsync returns, the next call follows
+// in a loop, so the stack does not grow.
 class Loop {
  public:
   Loop(KernelContext& ctx, CompiledFunction& cond, CompiledFunction& body, Done done)
       : ctx_(ctx), cond_(cond), body_(body), done_(std::move(done)), mode_(ctx.mode()), values_(InputsFrom(ctx, 0)) {}
 
   void Start() {
-    // A network thread is not for loops.
+    // A loop must not run on a network thread.
     if (mode_ != StepMode::kNetwork) return Run();
     mode_ = StepMode::kDevice;
     Reschedule();
@@ -130,7 +134,7 @@ class Loop {
 
  private:
   enum State : int { kCalling, kEnded, kWaiting };
-  // Between so many calls on the compute thread, others get their turn.
+  // After so many calls on the compute thread, the loop lets other work of the thread run.
   static constexpr int kCallsInARow = 256;
 
   void Reschedule() {
@@ -144,7 +148,7 @@ class Loop {
       if (cancellation != nullptr && cancellation->cancelled()) return Finish(cancellation->status());
       state_.store(kCalling);
       StartCall();
-      if (state_.exchange(kWaiting) == kCalling) return;  // whoever ends the call goes on
+      if (state_.exchange(kWaiting) == kCalling) return;  // the thread that ends the call continues the loop
       if (!TakeResults()) return;
     }
   }
@@ -164,7 +168,7 @@ class Loop {
     }
   }
 
-  // Returns false if the loop has ended, and this is gone, or if it goes on later.
+  // Returns false if the loop has ended (then this object is deleted), or if it continues later.
   bool TakeResults() {
     if (!status_.ok()) return Finish(status_), false;
     try {
@@ -187,7 +191,7 @@ class Loop {
     return end(), false;
   }
 
-  // Goes on when the condition has come from the device.
+  // Continues the loop when the condition has been copied from the device.
   void FetchCondition(const Tensor& go_on) {
     CopyToHostInStep(ctx_, go_on, [this](const Status& status, Tensor value) {
       status_ = status;
@@ -211,7 +215,7 @@ class Loop {
   bool in_body_ = false;
   std::atomic<int> state_{kCalling};
   Status status_;                // of the latest call
-  std::vector<Tensor> results_;  // likewise
+  std::vector<Tensor> results_;  // of the latest call
 };
 
 class WhileKernel final : public AsyncOpKernel {

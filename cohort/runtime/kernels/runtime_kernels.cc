@@ -1,3 +1,6 @@
+// Kernels of the nodes that the runtime adds: arguments, results, sends, receives, and copies between host and device.
+// On a device with streams, the ones that need a value on the host have a second form, which waits for the copy without
+// a thread.
 #include "cohort/runtime/kernels/runtime_kernels.h"
 
 #include <utility>
@@ -8,11 +11,13 @@
 namespace cohort {
 namespace {
 
-// On a device with streams a kernel that hands a value to the host waits for the copy, and is asynchronous. On any
-// other device it is not: values lie where they are wanted, and a plan of such kernels stays synchronous.
+// If the device has streams, a kernel that needs a value on the host waits for the copy, so it is asynchronous. On any
+// other device values already lie where they are needed, and the kernel is synchronous. So a plan of such kernels stays
+// synchronous.
 bool HasStreams(const KernelConstruction& c) { return c.device.backend().has_streams(); }
 
-// Values that a session was fed are the caller's; those of a function's arguments are given to its body.
+// The argument of a partition or of a function. A value that was fed belongs to the caller and is shared. A function's
+// argument is moved to the body.
 class ArgKernel final : public OpKernel {
  public:
   explicit ArgKernel(const KernelConstruction& c)
@@ -27,7 +32,7 @@ class ArgKernel final : public OpKernel {
   const bool take_;
 };
 
-// An argument of a function that its body reads on the host, while the caller may have it on the device.
+// An argument of a function that the body reads on the host. The caller may have it on the device.
 class ArgToHostKernel final : public AsyncOpKernel {
  public:
   explicit ArgToHostKernel(const KernelConstruction& c) : index_(static_cast<size_t>(c.attr<int64_t>("index"))) {}
@@ -49,7 +54,7 @@ std::unique_ptr<OpKernel> MakeArg(const KernelConstruction& c) {
   return std::make_unique<ArgKernel>(c);
 }
 
-// Returns a value that lies in host memory, or the result of a function, which stays in the memory in which it lies.
+// Stores a result. A partition's result lies in host memory. A function's result stays in the memory in which it lies.
 class RetvalKernel final : public OpKernel {
  public:
   explicit RetvalKernel(const KernelConstruction& c) : index_(static_cast<size_t>(c.attr<int64_t>("index"))) {}
@@ -94,7 +99,7 @@ class SendFromDeviceKernel final : public AsyncOpKernel {
     CopyToHostInStep(ctx, ctx.input(0), [this, &ctx, done = std::move(done)](const Status& status, const Tensor& copy) {
       if (status.ok()) {
         ctx.step().rendezvous->Send(edge_, copy);
-        ctx.step().rendezvous->Flush();  // whoever runs the step may have left it, and may wait for an answer
+        ctx.step().rendezvous->Flush();  // the thread of the step may have left it, and a peer may wait for the value
       }
       done(status);
     });

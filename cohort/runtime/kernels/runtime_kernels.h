@@ -1,17 +1,17 @@
-// Host kernels of the nodes that the runtime itself adds (_Arg, _Retval, _Send, _Recv), of those that call functions,
-// of the lists in which functions keep values, and of assertions and prints.
+// Host kernels that the runtime itself provides: for the nodes that it adds (_Arg, _Retval, _Send, _Recv), for ops that
+// call functions, for tensor lists, and for NoOp, Assert and Print.
 #pragma once
 
 #include "cohort/device/kernel.h"
 
 namespace cohort {
 
-// Only the first call does anything.
+// Registers all kernels of this header. Only the first call has an effect.
 void RegisterRuntimeKernels(KernelRegistry& registry);
-// PartitionedCall, If, While and their kin.
+// Registers PartitionedCall, If, While and similar ops.
 void RegisterFunctionKernels(KernelRegistry& registry);
 void RegisterTensorListKernels(KernelRegistry& registry);
-// NoOp, Assert, Print.
+// Registers NoOp, Assert and Print.
 void RegisterControlKernels(KernelRegistry& registry);
 
 }  // namespace cohort

@@ -32,7 +32,7 @@ class UnionFind {
 ColocationGroups::ColocationGroups(const Graph& graph) {
   const std::vector<Node*> nodes = graph.nodes();
   UnionFind sets(nodes.size());
-  std::map<std::string, int> absent;  // a name that no node has -> the first node that asked for it
+  std::map<std::string, int> absent;  // name that no node has -> the first node that names it
   for (const Node* node : nodes) {
     for (const std::string& name : node->colocate_with()) {
       const Node* other = graph.FindNode(name);

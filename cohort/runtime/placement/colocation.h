@@ -1,4 +1,4 @@
-// Which nodes of a graph have to stand on one device.
+// Colocation: which nodes of a graph must be on one device.
 #pragma once
 
 #include <string>
@@ -8,16 +8,18 @@
 
 namespace cohort {
 
-// Groups over `colocate_with` names (nodes that name the same absent node belong together too) and over
-// resource handles: an op that takes a handle stands with the node that made it. A node that is bound to no
-// other is a group of its own.
+// Divides the nodes of a graph into groups. All nodes of a group must be on one device. Two nodes are in one group
+// - if one names the other in `colocate_with`;
+// - if both name the same node, even if that node is not in the graph;
+// - if one takes a resource handle that the other made.
+// All other nodes are groups of one node. The groups are computed once and never change.
 class ColocationGroups {
  public:
   explicit ColocationGroups(const Graph& graph);
 
-  // Members in the order of their ids; groups in the order of their first members.
+  // Returns the groups in the order of their first members. The members of a group are in the order of their ids.
   const std::vector<std::vector<Node*>>& groups() const { return groups_; }
-  // By node id.
+  // Returns the index of the node's group in groups().
   int GroupOf(const Node& node) const { return group_of_[static_cast<size_t>(node.id())]; }
 
  private:
@@ -25,9 +27,10 @@ class ColocationGroups {
   std::vector<int> group_of_;
 };
 
-// The requested device of every node by id, completed from the requests of its group; of contradictory
-// requests the first one counts. A session takes these from its whole graph before it prunes, so that a
-// variable stands on the same device whichever of its users a step needs.
+// Returns the requested device of each node, by node id. Parts that a node does not request come from other nodes of
+// its group. If requests contradict each other, the first one counts. A session computes this for its whole graph
+// before it prunes. So a variable is on the same device in every signature, even if a signature uses only some of the
+// variable's nodes.
 std::vector<std::string> ColocatedRequests(const Graph& graph);
 
 }  // namespace cohort

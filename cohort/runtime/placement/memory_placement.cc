@@ -22,7 +22,7 @@ struct Uses {
 
 bool HoldsObjects(DType dtype) { return DTypeSize(dtype) == 0; }
 
-// Whether output 0 can be put into either memory.
+// Returns whether output 0 can lie in either memory.
 bool IsMovable(const Node& node) {
   const std::string& op = node.op_name();
   return op == "_Arg" || op == "_Recv" || (op == "Const" && node.control_inputs().empty());
@@ -32,7 +32,7 @@ Node* CopyOfConst(Graph& graph, const Node& node) {
   return graph.Op("Const").Name(StrCat(node.name(), "/host")).Attrs(node.attrs()).IgnoreScopes().Finish();
 }
 
-// Lets `uses` read output 0 of `node` instead.
+// Makes `uses` read output 0 of `node` instead.
 void Redirect(const std::vector<Use>& uses, Node* node) {
   for (const Use& use : uses) use.node->ReplaceInput(use.input, node->output(0));
 }

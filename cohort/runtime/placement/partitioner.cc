@@ -1,3 +1,5 @@
+// Copies each node into the partition of its device. If an input is in another partition, a pair of _Send and _Recv
+// takes its place (RecvOf). Data edges are found first, so that control edges can use them.
 #include "cohort/runtime/placement/partitioner.h"
 
 #include <map>
@@ -21,7 +23,7 @@ class Partitioner {
   PartitionedGraph Run() {
     FindDataCrossings();
     for (const Node* node : order_) {
-      // A constant comes with its first consumer, so that no partition exists for its sake.
+      // A constant is copied with its first consumer. So there is no partition that has only constants.
       if (!IsFreeConst(*node) || !has_consumer_.count(node)) CopyTo(*node, PartitionOf(*node));
     }
     for (Partition& partition : result_.partitions) TakeFunctions(graph_, *partition.graph);
@@ -63,13 +65,13 @@ class Partitioner {
     std::vector<Node*> controls;
     for (const Output& input : node.inputs()) inputs.push_back(ValueIn(input, partition));
     for (Node* control : node.control_inputs()) {
-      // A constant is there before anything runs.
+      // A constant needs no control edge, because it exists before anything runs.
       if (!IsFreeConst(*control)) controls.push_back(ControlIn(*control, partition));
     }
     copies_[static_cast<size_t>(node.id())][partition] = CopyNode(GraphOf(partition), node, inputs, controls);
   }
 
-  // The copy of `node` in `partition`; null where it has none.
+  // Returns the copy of `node` in `partition`, or nullptr if there is none.
   Node* FindCopy(const Node& node, int partition) {
     const auto& copies = copies_[static_cast<size_t>(node.id())];
     const auto it = copies.find(partition);
@@ -89,8 +91,8 @@ class Partitioner {
     return RecvOf(node, data == crossing_.end() ? kControl : data->second, partition);
   }
 
-  // The _Recv of output `index` (or kControl) of `node` in `partition`, made with its _Send where there is
-  // none yet.
+  // Returns the _Recv of output `index` (or kControl) of `node` in `partition`. Makes it, with its _Send, if there is
+  // none.
   Node* RecvOf(const Node& node, int index, int partition) {
     Node*& recv = recvs_[{&node, index, partition}];
     if (recv != nullptr) return recv;
@@ -156,7 +158,7 @@ class Partitioner {
   std::map<std::string, int> partition_of_device_;
   std::vector<std::map<int, Node*>> copies_;  // by node id, then by partition
   std::set<const Node*> has_consumer_;
-  // (source, destination device) -> an output that crosses.
+  // For each (source node, destination device): an output that is sent there.
   std::map<std::pair<const Node*, std::string>, int> crossing_;
   std::map<std::tuple<const Node*, int, int>, Node*> recvs_;
 };

@@ -1,4 +1,4 @@
-// Partitioner: cuts a placed graph into one graph a device. A pure function.
+// Partitioner: divides a placed graph into one graph for each device. A pure function.
 #pragma once
 
 #include <memory>
@@ -10,31 +10,33 @@
 
 namespace cohort {
 
-// A value that one partition sends and another one receives, once a step.
+// An edge between two partitions. In each step one partition sends its value and the other receives it.
 struct CrossingEdge {
   EdgeId id = 0;  // its index in PartitionedGraph::edges
   int src_partition = 0;
   int dst_partition = 0;
-  std::string tensor_name;  // "node:0", "^node" for a control edge
+  std::string tensor_name;  // "node:0", or "^node" for a control edge
   DType dtype = DType::kInvalid;
-  bool control = false;  // carries a dummy scalar
+  bool control = false;  // a control edge: the value is a scalar without meaning
 };
 
+// The part of a graph that runs on one device.
 struct Partition {
   std::string device;
-  std::unique_ptr<Graph> graph;  // nodes under their own names, besides _Send and _Recv
+  std::unique_ptr<Graph> graph;  // with the names of the original nodes; _Send and _Recv nodes are added
 };
 
+// The result of PartitionByDevice.
 struct PartitionedGraph {
-  std::vector<Partition> partitions;  // in the order in which the devices are first needed
+  std::vector<Partition> partitions;  // in the order in which the devices are first used
   std::vector<CrossingEdge> edges;
 };
 
-// Splits `graph`, all of whose nodes stand on the devices `device_of_node` (full names, by node id). A value
-// is sent once to each other device that uses it. A control edge uses the value of its source that crosses to
-// the same device anyway; only where there is none a dummy scalar is sent, once a source node and device. A
-// Const that waits for nothing is not sent but made part of each partition that uses it. Throws
-// InvalidArgumentError for a resource handle that would have to cross, and for a cycle.
+// Divides `graph`. `device_of_node` gives the full device name of each node, by node id. A value is sent once to each
+// other device that uses it. For a control edge the receiver waits for a data value of the same node if such a value is
+// sent to that device; otherwise a scalar is sent, one for each source node and device. A Const without control inputs
+// is not sent; each partition that uses it gets a copy. Throws InvalidArgumentError if a resource handle would have to
+// be sent, or if there is a cycle.
 PartitionedGraph PartitionByDevice(const Graph& graph, const std::vector<std::string>& device_of_node);
 
 }  // namespace cohort

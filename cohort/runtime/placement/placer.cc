@@ -1,3 +1,7 @@
+// Places colocation groups in three rounds (Run). The first round places all groups but those of the other rounds. The
+// second round places nodes that read only the shape of their input, near that input. The third round places nodes
+// without inputs, near their consumers. A GroupRequest joins the requests of a group. Then the first device is taken
+// that fits the request and has all kernels (PlaceGroup). The last part explains failures (Fail).
 #include "cohort/runtime/placement/placer.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Placer: which device each node of a graph runs on. Pure functions.
+// Placer: decides on which device each node of a graph runs. Pure functions.
 #pragma once
 
 #include <string>
@@ -9,27 +9,31 @@
 
 namespace cohort {
 
+// The options of Place. A SignatureBuilder sets them from the session's config.
 struct PlacementOptions {
-  // A requested device that is not there, or for which an op has no kernel: any device of the same job,
-  // replica and task instead of an error.
+  // If a requested device does not exist, or an op has no kernel for it, uses any device of the same job, replica and
+  // task. If false, this is an error.
   bool allow_soft_placement = false;
-  DeviceName default_task;  // the session's own task
+  DeviceName default_task;  // nodes that name no task are placed there
 };
 
-// Device of every node of `graph`, by node id; they point into `devices`, which are full names.
+// Returns the device of each node of `graph`, by node id. The pointers point into `devices`, which must have full
+// names.
 //
-// The nodes of a colocation group (colocation.h) get one device, which has all fields that any of them
-// requests and for whose type all have a kernel. Of several: the default task's first, then by job, replica,
-// task, type and number. Types whose backend takes unplaced nodes go before the host's; other types are taken only if
-// one is requested. Nodes that no group and no request binds follow their data where they can: one without inputs
-// stands with its consumers when these share a device, Shape, Size and Rank stand with the producer of their input.
+// All nodes of a colocation group (colocation.h) get one device. It has all parts that any node of the group requests,
+// and there is a kernel for each node. If several devices are possible, the first in this order is taken: devices of
+// the default task, then by job, replica, task, type and number. A type whose backend takes unplaced
+// nodes goes before the host's. Other types are taken only if a node requests them. A node that is in no group and
+// requests nothing is placed near its data: a node without inputs on the device of its consumers, if these share a
+// device; Shape, Size and Rank on the device of their input.
 //
-// Throws InvalidArgumentError that names op, node, requested device and the devices there are; for a group
-// that cannot be brought together, two nodes and their requests.
+// Throws InvalidArgumentError if no device is possible. The message names op, node, requested device and the devices
+// that exist. If the requests of a group contradict each other, it names two nodes and their requests.
 std::vector<const DeviceAttributes*> Place(const Graph& graph, const std::vector<DeviceAttributes>& devices,
                                            const PlacementOptions& options);
 
-// One line a node, in the order of adding: "MatMul: (MatMul): /job:worker/replica:0/task:0/device:CPU:0\n".
+// Returns one line for each node, in the order in which the nodes were added: "MatMul: (MatMul):
+// /job:worker/replica:0/task:0/device:CPU:0\n".
 std::string PlacementLog(const Graph& graph, const std::vector<const DeviceAttributes*>& placement);
 
 }  // namespace cohort

@@ -1,3 +1,7 @@
+// How the memory of a run is learned and handed out. A run's StepAllocator notes which values exist while each node
+// runs (LookAround), and reports what the plan does not know (Finish). The ArenaPlanner collects the reports (Learn)
+// and sometimes makes a new plan (MakePlan). An Arena is the block of one run. A Slice is a place in it, which its
+// reference count shows to be free or not.
 #include "cohort/runtime/plan/arena.h"
 
 #include <algorithm>
@@ -8,10 +12,12 @@
 namespace cohort {
 namespace {
 
-// Of one node's large values so many are planned; a kernel that asks for more gets the rest from outside.
+// The number of large values of one node that are planned. If a kernel asks for more, the rest comes from outside the
+// arena.
 constexpr int32_t kPlannedPerNode = 8;
 
-// A value outside the arena. Its bytes lie in another buffer, whose count of references tells whether this one is gone.
+// A value outside the arena. Its bytes lie in another buffer. The reference count of that buffer tells whether this one
+// is gone.
 class OutsideBuffer final : public Buffer {
  public:
   explicit OutsideBuffer(const BufferPtr& real) : Buffer(real->data(), real->size(), real->space()), real_(real) {}
@@ -28,14 +34,14 @@ struct ArenaPlanner::PlannedValue {
   size_t bytes;
   int32_t first;
   int32_t last;
-  int32_t slice;  // -1: lies outside
+  int32_t slice;  // -1: the value lies outside
   size_t offset;
 };
 
 struct ArenaPlanner::Plan {
-  std::vector<int32_t> begin;  // of each node's values, and the end
+  std::vector<int32_t> begin;  // for each node: index of its first value; one more element for the end
   std::vector<PlannedValue> values;
-  std::vector<size_t> sizes;  // of the slices
+  std::vector<size_t> sizes;  // of each slice
   mutable std::atomic<bool> used{false};
   size_t total = 0;
 
@@ -48,7 +54,7 @@ struct ArenaPlanner::Plan {
   }
 };
 
-// A place in an arena, free while nobody holds it.
+// A place in an arena. It is free if nothing holds a reference to it.
 class ArenaPlanner::Slice final : public Buffer {
  public:
   Slice() : Buffer(nullptr, 0, MemorySpace::Host()) { refs_.store(0, std::memory_order_relaxed); }
@@ -57,7 +63,7 @@ class ArenaPlanner::Slice final : public Buffer {
     arena_ = arena;
     data_ = data;
   }
-  // Acquire: what the last holder did with the bytes is done.
+  // Acquire: the last holder has finished its work with the bytes.
   bool free() const { return refs_.load(std::memory_order_acquire) == 0; }
   BufferPtr Take(size_t bytes);
 
@@ -66,7 +72,7 @@ class ArenaPlanner::Slice final : public Buffer {
   Arena* arena_ = nullptr;
 };
 
-// Of one run; lives until its last pin goes: one is the run's, and each slice that is held has one.
+// The block of one run. It lives until its last pin is gone. The run has a pin, and so has each slice that is in use.
 class ArenaPlanner::Arena {
  public:
   explicit Arena(const Plan& plan)
@@ -84,7 +90,8 @@ class ArenaPlanner::Arena {
 
  private:
   ~Arena() = default;
-  // The blocks that the values had until there was the plan are not needed any more.
+  // Returns the sizes of the blocks that the values had before there was this plan, when the plan is used for the first
+  // time. These blocks are not needed any more.
   static std::span<const size_t> Replaced(const Plan& plan) {
     return plan.used.exchange(true) ? std::span<const size_t>() : std::span<const size_t>(plan.sizes);
   }
@@ -103,7 +110,7 @@ BufferPtr ArenaPlanner::Slice::Take(size_t bytes) {
 void ArenaPlanner::Slice::Destroy() {
   Arena* arena = arena_;
   refs_.store(0, std::memory_order_release);
-  arena->Unpin();  // which may free this slice
+  arena->Unpin();  // may free this slice
 }
 
 ArenaPlanner::ArenaPlanner(std::vector<bool> leaves) : leaves_(std::move(leaves)) {
@@ -133,7 +140,7 @@ void ArenaPlanner::Learn(const std::vector<std::pair<Key, Seen>>& seen, const Co
   stats_.slices += counts.slices;
   stats_.from_outside += counts.from_outside;
   if (seen.empty()) return;
-  bool leak = false;  // somebody keeps a slice, and would keep one of each run's blocks
+  bool leak = false;  // a slice is kept after the run; each later run would lose a block in the same way
   for (const auto& [key, news] : seen) {
     const auto [at, is_new] = known_.emplace(key, news);
     Seen& known = at->second;
@@ -151,7 +158,7 @@ void ArenaPlanner::MakePlan() {
   auto plan = std::make_shared<Plan>();
   std::vector<Lifetime> lifetimes;
   plan->begin.assign(leaves_.size() + 1, 0);
-  for (const auto& [key, seen] : known_) {  // in the order of nodes
+  for (const auto& [key, seen] : known_) {  // sorted by node
     ++plan->begin[static_cast<size_t>(key.first) + 1];
     plan->values.push_back({key.second, seen.bytes, seen.first, seen.last, -1, 0});
     if (seen.escaped) continue;
@@ -218,7 +225,7 @@ BufferPtr StepAllocator::AllocateLarge(size_t bytes) {
     }
   }
   ++counts_.from_outside;
-  // After the first run there is a plan, and nobody asks for single blocks like its own.
+  // After the first run there is a plan, so single blocks of these sizes will not be asked for again.
   const bool passing = !never && plan_->values.empty();
   BufferPtr real = passing ? AllocatePassingHostBlock(bytes) : HostAllocator().Allocate(bytes);
   if (never || (planned != nullptr && planned->slice < 0)) return real;
@@ -246,7 +253,7 @@ bool StepAllocator::Fits(const PlannedValue& planned, size_t bytes) {
     try {
       arena_ = new ArenaPlanner::Arena(*plan_);
     } catch (const ResourceExhaustedError&) {
-      return false;  // single blocks may still be had
+      return false;  // there may still be memory for single blocks
     }
   }
   return true;
@@ -259,7 +266,7 @@ void StepAllocator::Finish(bool ok) {
     if (ok ? !gone || value.news : value.slice != nullptr && !gone) Note(value, !gone);
   }
   live_.clear();
-  if (arena_ != nullptr) arena_->Unpin();  // those who hold its slices keep it
+  if (arena_ != nullptr) arena_->Unpin();  // slices that are in use keep the arena
   arena_ = nullptr;
   planner_.Learn(news_, counts_);
   news_.clear();

@@ -1,11 +1,12 @@
-// Arena: one block of memory in which the large values of a run of a plan lie. What a plan's kernels ask for is learned
-// in its first runs, and later ones give them slices of a block. Between runs the block waits, warm, for the next run
-// of this plan or of another one: a program's plans, which seldom run at the same time, share the largest one's.
+// Arena: one block of memory that holds the large values of a run of a plan. The first runs of a plan learn what its
+// kernels allocate. Later runs give the kernels slices of a block. Between runs the block is kept for the next run of
+// this plan or of another plan. The plans of a program seldom run at the same time, so they share the block of the
+// largest plan.
 //
-// A plan is a guess; a slice is handed out only when nobody holds what lay in its place before. Whoever keeps a tensor
-// longer than the plan thought (a slice or reshape of it, a resource, a fetch) keeps its slice, and whatever would lie
-// there comes from the caching allocator in that run. So sizes, aliases and orders that change cost memory, never
-// correctness.
+// Here a plan is a table of offsets, and it may be wrong. So a slice is handed out only if nothing holds the memory of
+// that place. If a tensor lives longer than planned (because of a view, a resource or a fetch), it keeps its slice. A
+// value that was planned for the same place then comes from the caching allocator in this run. So a wrong plan costs
+// memory, and the results stay correct.
 #pragma once
 
 #include <atomic>
@@ -20,53 +21,56 @@
 
 namespace cohort {
 
-// Smaller blocks are the C library's as ever.
+// Smaller values come from HostAllocator().
 constexpr size_t kArenaFromBytes = 32 * 1024;
 
+// Statistics of an ArenaPlanner since it was made.
 struct ArenaStats {
-  int64_t plans = 0;         // made so far
-  int64_t planned = 0;       // values that have a place in the latest one
-  int64_t bytes = 0;         // of its block
-  int64_t slices = 0;        // handed out
-  int64_t from_outside = 0;  // large values that the caching allocator gave instead
-  int64_t escapees = 0;      // values that are known to outlive the run that made them
+  int64_t plans = 0;         // plans that were made
+  int64_t planned = 0;       // values that have a place in the latest plan
+  int64_t bytes = 0;         // size of the latest plan's block
+  int64_t slices = 0;        // slices that were handed out
+  int64_t from_outside = 0;  // large values that were planned or could be, but came from the caching allocator
+  int64_t escapees = 0;      // values that are known to live longer than the run that made them
 };
 
-// What is known of the memory of a plan's kernels. Thread-safe.
+// Knows what the kernels of one plan allocate, and plans the places. The executor owns it. Thread-safe.
 class ArenaPlanner {
  public:
-  // `leaves[node]`: all that the node allocates is for others than this plan and never lies in an arena.
+  // If `leaves[node]` is true, values of the node are kept after the step. They never lie in an arena.
   explicit ArenaPlanner(std::vector<bool> leaves);
   ArenaPlanner(const ArenaPlanner&) = delete;
   ArenaPlanner& operator=(const ArenaPlanner&) = delete;
 
   ArenaStats stats() const;
-  // Whether any run has asked for a large value.
+  // Returns whether a run has asked for a large value.
   bool in_use() const { return in_use_.load(std::memory_order_relaxed); }
 
  private:
   friend class StepAllocator;
   struct PlannedValue;
-  // A value is known by the node that asked for it and how many large ones that node had asked for before in the run.
+  // Identifies a value: the node that asked for it, and how many large values that node had asked for before in the
+  // same run.
   using Key = std::pair<int32_t, int32_t>;
   struct Plan;
   class Arena;
   class Slice;
+  // The facts that runs have learned about one value.
   struct Seen {
     size_t bytes = 0;
-    int32_t first = 0;  // nodes that asked for memory while the value was there
+    int32_t first = 0;  // `first`, `last`: the first and the last node that allocated while the value existed
     int32_t last = 0;
-    bool escaped = false;  // was still there when its run had ended
-    // Takes in what another run has seen; whether that changes anything.
+    bool escaped = false;  // the value still existed when its run had ended
+    // Adds what another run has seen. Returns whether this changes anything.
     bool Join(const Seen& other);
   };
   struct Counts {
     int64_t slices = 0;
     int64_t from_outside = 0;
   };
-  // The latest one, never null.
+  // Returns the latest table of offsets, never null.
   std::shared_ptr<const Plan> plan();
-  // A run is over. `seen`: where it was not as its plan says.
+  // Called at the end of a run. `seen` has the values that were not as the run's plan says.
   void Learn(const std::vector<std::pair<Key, Seen>>& seen, const Counts& counts);
   void MakePlan() COHORT_REQUIRES(mu_);
 
@@ -75,21 +79,22 @@ class ArenaPlanner {
   mutable Mutex mu_;
   std::map<Key, Seen> known_ COHORT_GUARDED_BY(mu_);
   std::shared_ptr<const Plan> plan_ COHORT_GUARDED_BY(mu_);
-  // New plans become rarer, so that sizes that never settle do not cost a plan each run.
-  bool stale_ COHORT_GUARDED_BY(mu_) = false;     // more is known than plan_ says
-  int64_t surprises_ COHORT_GUARDED_BY(mu_) = 0;  // runs since the latest plan that were not as they were planned
-  int64_t surprises_for_plan_ COHORT_GUARDED_BY(mu_) = 1;
+  // Plans are made more and more rarely. So sizes that change in every run do not cost a plan in every run.
+  bool stale_ COHORT_GUARDED_BY(mu_) = false;              // more is known than plan_ says
+  int64_t surprises_ COHORT_GUARDED_BY(mu_) = 0;           // runs since the latest plan that differed from it
+  int64_t surprises_for_plan_ COHORT_GUARDED_BY(mu_) = 1;  // so many lead to a new plan; doubles each time
   ArenaStats stats_ COHORT_GUARDED_BY(mu_);
 };
 
-// The memory of one run at a time: what its kernels allocate comes from here. For the thread that runs the kernels
-// alone (which may change where the change is ordered), unlike other allocators; the buffers are like any.
+// Allocates the memory of one run at a time. A StepRun owns it. Unlike other allocators it is not thread-safe: only the
+// thread that runs the kernels calls it. (Another thread may become that thread if the change is ordered.) The buffers
+// that it returns may be used and freed on any thread.
 class StepAllocator final : public Allocator {
  public:
   explicit StepAllocator(ArenaPlanner& planner) : planner_(planner) {}
   ~StepAllocator() override;
 
-  // What is allocated from now on is for this node.
+  // Says that the next allocations are for this node.
   void BeginNode(int32_t node) {
     node_ = node;
     ordinal_ = 0;
@@ -98,8 +103,8 @@ class StepAllocator final : public Allocator {
     return bytes < kArenaFromBytes ? HostAllocator().Allocate(bytes) : AllocateLarge(bytes);
   }
   MemorySpace space() const override { return MemorySpace::Host(); }
-  // After the run's own tensors are gone: what somebody still holds is never planned again, and its block lives until
-  // it is released. A run that has failed teaches nothing else.
+  // Ends the run. Requires: the run has released its own tensors. If something still holds a value, the value is never
+  // planned again, and its block lives until the value is released. If `ok` is false, the run teaches nothing else.
   void EndRun(bool ok) {
     if (plan_ != nullptr) Finish(ok);
   }
@@ -107,24 +112,24 @@ class StepAllocator final : public Allocator {
  private:
   using Key = ArenaPlanner::Key;
   using PlannedValue = ArenaPlanner::PlannedValue;
-  // A value that was there when the run last looked.
+  // A value that existed when the run last checked.
   struct Live {
     Key key;
-    ArenaPlanner::Slice* slice;  // null where the value lies outside
-    BufferPtr outside;           // held a second time: unique once the value's own buffer is gone
+    ArenaPlanner::Slice* slice;  // null if the value does not lie in the arena
+    BufferPtr outside;           // a second reference to the value's memory; it is unique when the value is gone
     size_t bytes;
-    size_t begin;  // of the slice, in its block
+    size_t begin;  // `begin`, `end`: of the slice in its block
     size_t end;
-    int32_t first;  // as far as known, from the plan or this run
+    int32_t first;  // `first`, `last`: what the plan says, widened by what this run has seen
     int32_t last;
     bool news;  // this run has seen something that the plan does not say
   };
 
   BufferPtr AllocateLarge(size_t bytes);
   void Finish(bool ok);
-  // Whether the value can have the place that is planned for it; then there is a block.
+  // Returns whether the value can have the place that is planned for it. Makes the block if there is none.
   bool Fits(const PlannedValue& planned, size_t bytes);
-  // Drops what is no longer there; the rest is there together with a value of the present node.
+  // Removes values that no longer exist from live_. Notes that the others exist at the same time as the present node.
   void LookAround();
   void Note(const Live& value, bool escaped);
 

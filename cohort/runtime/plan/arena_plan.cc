@@ -10,7 +10,8 @@
 namespace cohort {
 namespace {
 
-// How often an order is changed, where that makes fewer than so many comparisons of two values.
+// How often an order is changed at most. There are fewer changes if these would need more than kMostComparisons
+// comparisons of two values.
 constexpr size_t kMostTries = 50;
 constexpr size_t kMostComparisons = 5'000'000;
 
@@ -18,12 +19,12 @@ size_t Aligned(size_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlig
 
 bool Meet(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
 
-// The start of the smallest gap of at least `bytes` between the spans in `taken` (begin, end; sorted by begin), or the
-// end of the last one.
+// Returns the start of the smallest gap of at least `bytes` between the spans in `taken` (begin, end; sorted by begin),
+// or the end of the last span if there is no such gap.
 size_t BestGap(const std::vector<std::pair<size_t, size_t>>& taken, size_t bytes) {
   size_t best = SIZE_MAX;
   size_t best_size = SIZE_MAX;
-  size_t end = 0;  // of what stands before
+  size_t end = 0;  // of the spans before
   for (const auto& [begin, next_end] : taken) {
     if (begin > end && begin - end >= bytes && begin - end < best_size) {
       best = end;
@@ -37,7 +38,7 @@ size_t BestGap(const std::vector<std::pair<size_t, size_t>>& taken, size_t bytes
 ArenaOffsets PlaceInOrder(std::span<const Lifetime> lifetimes, const std::vector<size_t>& order) {
   ArenaOffsets result;
   result.offsets.assign(lifetimes.size(), 0);
-  std::vector<size_t> placed;  // by offset
+  std::vector<size_t> placed;  // sorted by offset
   std::vector<std::pair<size_t, size_t>> taken;
   for (const size_t next : order) {
     const size_t bytes = Aligned(lifetimes[next].bytes);
@@ -57,8 +58,8 @@ ArenaOffsets PlaceInOrder(std::span<const Lifetime> lifetimes, const std::vector
   return result;
 }
 
-// Places in `order`, then again and again with a value that came to lie highest moved to the front of the order, as
-// long as that may help. Returns the best.
+// Places the values in `order`. Then moves a value of the highest place to the front of the order and tries again, as
+// long as this may help. Returns the best result.
 ArenaOffsets Improve(std::span<const Lifetime> lifetimes, std::vector<size_t> order, size_t bound) {
   ArenaOffsets best = PlaceInOrder(lifetimes, order);
   ArenaOffsets last = best;
@@ -107,7 +108,7 @@ ArenaOffsets AssignOffsets(std::span<const Lifetime> lifetimes) {
 }
 
 size_t MostLiveBytes(std::span<const Lifetime> lifetimes) {
-  // (time, bytes): what begins at a time, and what has ended by it.
+  // (time, bytes) of values that begin at a time, and of values that have ended by a time.
   std::vector<std::pair<int64_t, size_t>> begins;
   std::vector<std::pair<int64_t, size_t>> ends;
   for (const Lifetime& lifetime : lifetimes) {

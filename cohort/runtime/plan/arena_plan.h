@@ -1,4 +1,5 @@
-// Where the values of a plan lie in one block of memory: an offset for each, from when they live. Pure functions.
+// Places the values of a plan in one block of memory. It gives an offset to each value, computed from the time in which
+// the value exists. Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -8,29 +9,32 @@
 
 namespace cohort {
 
-// Every offset and the total are multiples of it.
+// All offsets and the total are multiples of this number.
 constexpr size_t kArenaAlignment = 64;
 
-// A value of `bytes` bytes that is there at the times first..last, both included.
+// A value of `bytes` bytes that exists from time `first` to time `last`, both included.
 struct Lifetime {
   size_t bytes = 0;
   int32_t first = 0;
   int32_t last = 0;
 };
 
+// The result of AssignOffsets.
 struct ArenaOffsets {
-  std::vector<size_t> offsets;  // bytes, one a lifetime
-  size_t total = 0;             // bytes of the block
+  std::vector<size_t> offsets;  // in bytes, one for each lifetime
+  size_t total = 0;             // size of the block in bytes
 };
 
-// Places the values so that no two that are there at the same time share a byte; values of 0 bytes share with anyone.
-// Greedy: one value after the other into the smallest gap that holds it between those that stand already; in several
-// orders (by size, by size times duration, by time), each tried again with values that came to lie highest moved to its
-// front, of which the best is kept. The same input gives the same output. Quadratic in the number of values.
-// Throws InvalidArgumentError for one whose last time is before its first.
+// Returns offsets such that no two values that exist at the same time share a byte. (A value of 0 bytes may have any
+// offset.) The method is greedy: it puts one value after another into the smallest gap that is large enough. It tries
+// several orders of the values: by size, by size times duration, by duration, by first time, by last time. It tries
+// each order again with a value of the highest place moved to its front. It keeps the best result. Equal arguments give
+// equal results. The time is quadratic in the number of values. Throws InvalidArgumentError if the last time of a value
+// is before its first.
 ArenaOffsets AssignOffsets(std::span<const Lifetime> lifetimes);
 
-// The most bytes (each value rounded up to the alignment) that are there at one time: no block can be smaller.
+// Returns the largest number of bytes that exist at one time, with each size rounded up to kArenaAlignment. No block
+// can be smaller than this.
 size_t MostLiveBytes(std::span<const Lifetime> lifetimes);
 
 }  // namespace cohort

@@ -1,4 +1,4 @@
-// Plan: one partition compiled for its device. It says what runs, from which values to which values.
+// Plan: one partition, compiled for its device. It says which kernels run, and which values they read and make.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +13,27 @@ namespace cohort {
 
 class FunctionLibrary;
 
-// One kernel of a plan. A kernel that a backend has made for several nodes has the last of them as its node.
+// One kernel of a plan. If the kernel is a chain of several nodes, `node` is the last of them.
 struct PlanNode {
   OpKernel* kernel = nullptr;
-  AsyncOpKernel* async = nullptr;  // the kernel if it waits, else null
+  AsyncOpKernel* async = nullptr;  // the same kernel if it waits, else null
   const Node* node = nullptr;
-  int32_t input_begin = 0;  // in Plan::input_slots
+  int32_t input_begin = 0;  // index into Plan::input_slots
   int32_t num_inputs = 0;
-  int32_t output_begin = 0;  // slot
+  int32_t output_begin = 0;  // the slot of output 0
   int32_t num_outputs = 0;
-  int32_t successor_begin = 0;  // in Plan::successors
+  int32_t successor_begin = 0;  // index into Plan::successors
   int32_t num_successors = 0;
-  int32_t async_index = 0;  // among the kernels that wait
-  bool updates = false;     // changes variables
-  bool on_host = false;     // allocates host memory on a device that has a memory of its own
+  int32_t async_index = 0;  // number of this kernel among the kernels that wait
+  bool updates = false;     // it changes variables
+  bool on_host = false;     // it allocates host memory, although the device has a memory of its own
 };
 
-// Made by CompilePlan and never changed afterwards. All steps of an executor share it, on any threads. A slot is the
-// place of one value: each output of a node has one, and so has each constant that is an input.
+// CompilePlan makes it. After that it never changes, and all threads may read it. The executor owns it, and all its
+// steps share it. A slot is the place of one value: each output of a node has a slot, and so has each constant that is
+// an input.
 struct Plan {
-  // Uses of a slot that holds a constant, which is never released or written over.
+  // The number of uses of a slot that holds a constant. Such a slot is never released or overwritten.
   static constexpr int32_t kForEver = 1 << 30;
 
   Plan(std::unique_ptr<Graph> graph, Device& device);
@@ -47,21 +48,21 @@ struct Plan {
 
   std::unique_ptr<Graph> graph;
   Device& device;
-  std::unique_ptr<FunctionLibrary> own_functions;  // of the kernels that call functions; null in a function's body
+  std::unique_ptr<FunctionLibrary> own_functions;  // for its kernels; null in a function's body
   std::vector<std::unique_ptr<OpKernel>> kernels;
-  std::vector<PlanNode> nodes;  // in an order in which they can run one by one; constants have none
-  std::vector<int32_t> input_slots;
-  std::vector<int32_t> successors;  // indices into nodes
-  std::vector<int32_t> sources;     // nodes without predecessors
-  std::vector<int32_t> initial_pending;
-  std::vector<int32_t> initial_uses;                  // of each slot
+  std::vector<PlanNode> nodes;                        // in an order in which they can run one by one; without constants
+  std::vector<int32_t> input_slots;                   // the slots that the nodes read, node after node
+  std::vector<int32_t> successors;                    // indices into `nodes`
+  std::vector<int32_t> sources;                       // nodes without predecessors
+  std::vector<int32_t> initial_pending;               // for each node: how many nodes must run before it
+  std::vector<int32_t> initial_uses;                  // for each slot: how many inputs read it
   std::vector<std::pair<int32_t, Tensor>> constants;  // slot, value
-  std::vector<bool> leaves;                           // by node: what it makes is kept after the step
-  int32_t async_nodes = 0;
-  int32_t update_nodes = 0;
+  std::vector<bool> leaves;                           // for each node: whether its results are kept after the step
+  int32_t async_nodes = 0;                            // nodes whose kernels wait
+  int32_t update_nodes = 0;                           // nodes that change variables
   bool has_sends = false;
-  bool on_streams = false;       // kernels enqueue their work; a step has ended when what it has enqueued has run
-  bool has_host_memory = false;  // all values lie in the memory that HostAllocator() gives
+  bool on_streams = false;       // kernels enqueue their work; a step ends when all work that it has enqueued has run
+  bool has_host_memory = false;  // the device's allocator is HostAllocator()
 };
 
 }  // namespace cohort

@@ -1,6 +1,7 @@
-// A partition becomes a plan in four stages: each node that is not a constant becomes a draft with its kernel; drafts
-// that the backend can run as one are joined into chains; drafts become plan nodes with slots for their values; and
-// each node learns who comes after it.
+// A partition becomes a plan in four stages. Each node that is not a constant becomes a draft with its kernel
+// (AddDraft). Drafts that the backend can run as one kernel are joined into chains (FindChains, JoinChains). Drafts
+// become plan nodes with slots for their values (AddPlanNode). Each node learns which nodes run after it
+// (LinkSuccessors).
 #include "cohort/runtime/plan/plan_compiler.h"
 
 #include <algorithm>
@@ -15,10 +16,10 @@
 namespace cohort {
 namespace {
 
-// What will be a node of the plan: one node of the graph, or a chain of them.
+// One node of the graph, or a chain of nodes, that will become a node of the plan.
 struct Draft {
-  ChainLink link;               // of a chain: of its last node, with the kernel of the whole
-  std::vector<Output> inputs;   // of a chain: what it reads from outside, constants left out
+  ChainLink link;               // of a chain: its last node, with the kernel of the whole chain
+  std::vector<Output> inputs;   // of a chain: the values from outside, without constants
   std::vector<int32_t> before;  // drafts that run earlier, each once
   int32_t follows = -1;         // the draft before it in a chain
   bool followed = false;        // is inside a chain that ends later
@@ -42,7 +43,7 @@ class PlanCompiler {
 
  private:
   void AddDraft(Node& node);
-  // Lets chainable neighbours follow each other.
+  // Decides which draft follows which in a chain.
   void FindChains();
   bool CanFollow(Draft& consumer, int input, const std::vector<int32_t>& consumers) const;
   void JoinChains();
@@ -57,10 +58,10 @@ class PlanCompiler {
   FunctionLibrary& functions_;
   std::vector<Draft> drafts_;
   std::unordered_map<const Node*, int32_t> draft_of_;
-  std::unordered_map<const Node*, Tensor> constants_;  // where their readers want them
+  std::unordered_map<const Node*, Tensor> constants_;  // in the memory in which their readers need them
   std::unordered_map<const Node*, int32_t> first_slot_;
   std::unordered_map<int32_t, int32_t> node_of_draft_;
-  std::vector<std::vector<int32_t>> predecessors_;  // of each node of the plan
+  std::vector<std::vector<int32_t>> predecessors_;  // for each node of the plan
   int32_t num_slots_ = 0;
 };
 
@@ -92,7 +93,7 @@ void PlanCompiler::AddDraft(Node& node) {
 }
 
 void PlanCompiler::FindChains() {
-  std::vector<int32_t> consumers(drafts_.size(), 0);  // of any kind, control edges included
+  std::vector<int32_t> consumers(drafts_.size(), 0);  // inputs and control edges
   for (const Draft& draft : drafts_) {
     for (const int32_t producer : draft.before) ++consumers[static_cast<size_t>(producer)];
   }
@@ -126,7 +127,7 @@ void PlanCompiler::JoinChains() {
   }
 }
 
-// A chain takes the place of its last node, so that all that its links need stands before it.
+// A chain runs at the place of its last node, so that the inputs of all its links are there.
 void PlanCompiler::JoinChain(Draft& last) {
   std::vector<Draft*> members = {&last};
   while (members.back()->follows >= 0) members.push_back(&drafts_[static_cast<size_t>(members.back()->follows)]);
@@ -156,7 +157,7 @@ void PlanCompiler::JoinChain(Draft& last) {
 
 int32_t PlanCompiler::SlotOf(const Output& value) {
   const auto [at, is_new] = first_slot_.try_emplace(value.node, num_slots_);
-  if (is_new) {  // a constant: all other values have their slots before they are read
+  if (is_new) {  // it is a constant; all other values get their slots before they are read
     plan_.constants.emplace_back(num_slots_++, constants_.at(value.node));
   }
   return at->second + value.index;
@@ -212,8 +213,8 @@ void PlanCompiler::LinkSuccessors() {
   }
 }
 
-// What is sent, fetched, assigned or put into a list is held by others for as long as they like. A buffer that gets
-// there in another way, as part of a view or by work in place, is found at the end of a run.
+// Values that are sent, fetched, assigned or put into a list may be kept by others for any time. Another way to be
+// kept, as a part of a view or by work in place, is noticed at the end of a run.
 void PlanCompiler::MarkLeaves() {
   std::vector<int32_t> producer_of_slot(static_cast<size_t>(num_slots_), -1);
   for (size_t i = 0; i < plan_.nodes.size(); ++i) {

@@ -1,4 +1,4 @@
-// CompilePlan: makes a plan of a partition.
+// CompilePlan(): makes the plan of a partition.
 #pragma once
 
 #include <memory>
@@ -7,10 +7,11 @@
 
 namespace cohort {
 
-// Lets the device's backend improve the partition, gives the values their memory, makes the kernels, keeps the
-// constants, and joins nodes into chains if the backend can run them as one. Throws what passes and kernels throw, with
-// node and device; InvalidArgumentError for a cycle. `device` must outlive the plan. `functions` compiles the functions
-// that the partition calls and must outlive the plan; if it is null they come from the library of `graph`.
+// Makes a plan in this order: the device's backend improves the graph; values are placed in host or device memory;
+// kernels are made; constants are stored; nodes are joined into chains if the backend can run them as one kernel.
+// Throws what passes and kernels throw. Throws InvalidArgumentError if there is a cycle. `device` must live longer than
+// the plan. `functions` compiles the functions that the partition calls; it must live longer than the plan. If it is
+// null, the functions come from the library of `graph`.
 std::unique_ptr<const Plan> CompilePlan(std::unique_ptr<Graph> graph, Device& device, FunctionLibrary* functions);
 
 }  // namespace cohort

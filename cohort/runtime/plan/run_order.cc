@@ -11,10 +11,10 @@
 namespace cohort {
 namespace {
 
-// What a dimension that is not known before the step, most often the batch, is taken for.
+// The assumed size of a dimension that is not known before the step, most often the batch.
 constexpr int64_t kUnknownDim = 64;
 
-// About so many bytes; nothing where the rank is not known.
+// Returns an estimate of the bytes of a value, or nullopt if its rank is not known.
 std::optional<int64_t> GuessBytes(const Output& value) {
   if (value.dtype() == DType::kResource) return 0;
   if (!value.shape().has_rank()) return std::nullopt;
@@ -35,7 +35,8 @@ class Hoister {
   }
 
   std::vector<Node*> Run() {
-    // Behind place.first of the order there was: the node that stood there, then those that have moved there.
+    // The key of a node is {place, rank}: `place` is a position in the given order. The node of that position has rank
+    // -1. Nodes that have moved there follow it, by their own positions.
     std::vector<std::pair<std::pair<int, int>, Node*>> places;
     std::map<const Node*, std::pair<int, int>> place_of;
     for (size_t i = 0; i < order_.size(); ++i) {

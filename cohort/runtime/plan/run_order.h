@@ -1,4 +1,4 @@
-// The order in which a plan's nodes run where nothing else decides.
+// RunOrder(): the order in which a plan runs its nodes.
 #pragma once
 
 #include <vector>
@@ -7,10 +7,11 @@
 
 namespace cohort {
 
-// Every node after its data and control inputs, otherwise in the order of adding; but a node that is the last to read
-// values that are larger than what it makes (a filter's gradient, say) comes as early as its inputs allow, so that they
-// are forgotten and its result, a gradient, can leave. Stateful ops keep their places. Equal graphs give equal
-// orders. Throws InvalidArgumentError that names the nodes of a cycle.
+// Returns the nodes in an order in which each node comes after its data inputs and control inputs. Apart from that, the
+// nodes have the order in which they were added, with one exception. A node that frees more memory than it needs runs
+// as early as its inputs allow. It frees memory if it is the last to read large values; the gradient of a filter is an
+// example. So memory is free earlier, and gradients can be sent earlier. Stateful ops keep their places. Equal graphs
+// give equal orders. Throws InvalidArgumentError, with the names of its nodes, if there is a cycle.
 std::vector<Node*> RunOrder(const Graph& graph);
 
 }  // namespace cohort

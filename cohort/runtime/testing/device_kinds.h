@@ -1,4 +1,4 @@
-// The kinds of device on which one and the same suite runs: those of the executor, of sessions and of clusters.
+// The device types on which one test suite runs. The suites of the executor, of sessions and of clusters use it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace cohort::testing {
 
-// Ops, kernels and the device TEST, whose kernels stand for what an accelerator would have.
+// Registers ops, kernels and the TEST backend, which stands for an accelerator.
 inline bool RegisterForDeviceKinds() {
   RegisterOps();
   RegisterBackends();
@@ -24,12 +24,12 @@ inline bool RegisterForDeviceKinds() {
 }
 inline const bool kDeviceKindsRegistered = RegisterForDeviceKinds();
 
-// The parameter is a device type.
+// A test whose parameter is a device type.
 class DeviceKindTest : public ::testing::TestWithParam<const char*> {
  protected:
   static std::string device(int id = 0) { return std::string("/device:") + GetParam() + ":" + std::to_string(id); }
   static bool is_cpu() { return GetParam() == std::string("CPU"); }
-  // `count` devices of the kind.
+  // Returns a config with `count` devices of the type.
   static SessionConfig config(int count = 1) {
     SessionConfig config;
     config.device_count[GetParam()] = count;
@@ -37,7 +37,7 @@ class DeviceKindTest : public ::testing::TestWithParam<const char*> {
   }
 };
 
-// A graph whose nodes stand on device 0 of the kind where they do not ask for another one.
+// A graph whose nodes are placed on `device` unless they request another device.
 struct GraphOnDevice {
   explicit GraphOnDevice(const std::string& device) : scope(graph, device) {}
   Graph graph;

@@ -1,4 +1,4 @@
-// What the suites of the executor share: a device of each kind, a graph with arguments and results, steps.
+// The base of the executor's tests: a device of each type, a graph with arguments and results, and steps.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@
 
 namespace cohort::testing {
 
-// Asynchronous kernels that wait until a test lets them go. Thread-safe.
+// Asynchronous kernels that do not end until a test calls Release. Thread-safe.
 class HeldKernels {
  public:
   void Hold(AsyncOpKernel::Done done) {
@@ -49,7 +49,7 @@ class HeldKernels {
   std::vector<AsyncOpKernel::Done> held_ COHORT_GUARDED_BY(mu_);
 };
 
-// Hands out its input once `held()` releases it.
+// A kernel whose output is its input. It ends when `held()` is released.
 template <HeldKernels& (*held)()>
 class HoldingKernel final : public AsyncOpKernel {
  public:
@@ -60,7 +60,7 @@ class HoldingKernel final : public AsyncOpKernel {
   }
 };
 
-// The parameter is a device type.
+// A test whose parameter is a device type. It builds `graph_`, compiles it, and runs steps.
 class ExecutorFixture : public DeviceKindTest {
  protected:
   static constexpr std::chrono::seconds kPatience{60};
@@ -73,7 +73,7 @@ class ExecutorFixture : public DeviceKindTest {
         g_(*graph_) {}
 
   Device& its_device() { return *devices_.back(); }
-  // A float32 variable of the kind that the device's kernels use.
+  // Returns a float32 variable of the class that the device's kernels use.
   std::shared_ptr<VariableResource> MakeVariable(const std::string& name, const Shape& shape) {
     if (is_cpu()) {
       return task_->resources.LookupOrCreate<CpuVariable>(
@@ -86,10 +86,10 @@ class ExecutorFixture : public DeviceKindTest {
   Output Arg(DType dtype, int index) { return g_.Op("_Arg").Attr("T", dtype).Attr("index", index).Finish1(); }
   void Retval(Output value, int index) { g_.Op("_Retval").Input(value).Attr("index", index).Finish(); }
   Output Own(const std::string& op, Output x) { return g_.Op(op).Input(x).Finish1(); }
-  // Takes the graph.
+  // Compiles `graph_`, which is moved away.
   std::unique_ptr<Executor> Compile() { return std::make_unique<Executor>(std::move(graph_), its_device()); }
 
-  // A step, perhaps under way.
+  // One step. It may still be running.
   struct Step {
     std::vector<Tensor> args;
     std::vector<Tensor> rets;

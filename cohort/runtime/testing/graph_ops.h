@@ -1,5 +1,5 @@
-// Ops for tests of passes over graphs: TestOp (any number of float32 inputs, one output), TestHandle,
-// TestRead, TestUpdate and TestOnlyOp, besides real ones.
+// Ops for tests of graph passes: TestOp (any number of float32 inputs, one output), TestHandle, TestRead, TestUpdate
+// and TestOnlyOp. The real ops are registered too.
 #pragma once
 
 #include <string>
@@ -14,7 +14,8 @@ namespace cohort {
 inline std::vector<Shape> TestShape(ShapeContext&) { return {Shape{2}}; }
 inline std::vector<Shape> TestNoShape(ShapeContext&) { return {}; }
 
-// TestOnlyOp has a kernel for TEST alone, the others for CPU; TestOp for both.
+// Registers the ops, and kernels that do nothing: of TestOnlyOp for the device type TEST, of TestOp for CPU and TEST,
+// of all others for CPU.
 inline void RegisterGraphTestOps() {
   if (OpRegistry::Global().Find("TestOp") != nullptr) return;
   RegisterOps();
@@ -33,7 +34,7 @@ inline void RegisterGraphTestOps() {
                    .Stateful()
                    .UpdatesVariable());
   KernelRegistry& kernels = KernelRegistry::Global();
-  const auto kernel = [&](const char* op, const char* type) {  // the real ops' may be there already
+  const auto kernel = [&](const char* op, const char* type) {  // kernels of the real ops may be registered already
     if (!kernels.Has(op, type)) kernels.RegisterFn(op, type, [](KernelContext&) {});
   };
   for (const char* op : {"NoOp", "Const", "Shape", "Identity", "TestOp", "TestHandle", "TestRead", "TestUpdate"}) {

@@ -1,11 +1,11 @@
-# Run by ctest: installs Cohort (WAY=installed) or points at its source (WAY=subdirectory), builds the consumer project
-# against that in the folder WORK, and runs it.
+# ctest runs this script. It installs Cohort (WAY=installed, WAY=shared) or uses its source folder (WAY=subdirectory),
+# builds the consumer project with it in the folder WORK, and runs the program.
 set(arguments -G Ninja -S ${COHORT_SOURCE}/tests/consumer -B ${WORK}/build
   -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -D CMAKE_BUILD_TYPE=${BUILD_TYPE})
 string(TOUPPER "${BUILD_TYPE}" BUILD_TYPE_UPPER)
 file(REMOVE_RECURSE ${WORK})
 
-if(WAY STREQUAL installed)
+if(NOT WAY STREQUAL subdirectory)
   execute_process(COMMAND ${CMAKE_COMMAND} --install ${COHORT_BUILD} --prefix ${WORK}/prefix
     OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
   file(GLOB_RECURSE private ${WORK}/prefix/include/*_internal.h ${WORK}/prefix/include/*.pb.h)
@@ -21,21 +21,30 @@ if(WAY STREQUAL installed)
   endif()
   list(APPEND arguments -D CMAKE_PREFIX_PATH=${WORK}/prefix)
 else()
-  # The whole library is compiled anew, so it is done in the quickest way: what counts is that it compiles and links.
-  list(APPEND arguments -D COHORT_SOURCE_DIR=${COHORT_SOURCE} -D CMAKE_UNITY_BUILD=ON
+  # The whole library is compiled again, in the quickest way: the test checks only that it compiles and links.
+  list(APPEND arguments -D COHORT_SOURCE_DIR=${COHORT_SOURCE} -D CMAKE_UNITY_BUILD=ON -D CMAKE_UNITY_BUILD_BATCH_SIZE=24
     "-D CMAKE_CXX_FLAGS_${BUILD_TYPE_UPPER}=-O0")
 endif()
 
-# The first program in the README is what the consumer runs.
-file(READ ${COHORT_SOURCE}/README.md readme)
-string(FIND "${readme}" "```cpp\n" start)
-string(SUBSTRING "${readme}" ${start} -1 readme)
-string(FIND "${readme}" "\n```\n" end)
-math(EXPR length "${end} - 6")
-string(SUBSTRING "${readme}" 7 ${length} program)
-file(WRITE ${WORK}/readme.cc "${program}\n")
-list(APPEND arguments -D README_PROGRAM=${WORK}/readme.cc)
-set(expected "^w [12]\\.?[0-9]*, b [01]\\.?[0-9]*, loss [0-9.e-]+\n$")
+if(WAY STREQUAL shared)
+  set(program ${COHORT_SOURCE}/tests/consumer/shared/main.cc)
+  list(APPEND arguments -D COHORT=cohort::cohort_shared)
+  set(expected "^graph 1, model 1, memory 1\nInvalidArgumentError\nCodedError<kNotFound>\n$")
+  execute_process(COMMAND python3 -B ${COHORT_SOURCE}/tests/consumer/shared/exported_symbols.py ${WORK}/prefix
+    COMMAND_ERROR_IS_FATAL ANY)
+else()
+  # The consumer runs the first program of the README.
+  file(READ ${COHORT_SOURCE}/README.md readme)
+  string(FIND "${readme}" "```cpp\n" start)
+  string(SUBSTRING "${readme}" ${start} -1 readme)
+  string(FIND "${readme}" "\n```\n" end)
+  math(EXPR length "${end} - 6")
+  string(SUBSTRING "${readme}" 7 ${length} text)
+  set(program ${WORK}/readme.cc)
+  file(WRITE ${program} "${text}\n")
+  set(expected "^w [12]\\.?[0-9]*, b [01]\\.?[0-9]*, loss [0-9.e-]+\n$")
+endif()
+list(APPEND arguments -D PROGRAM=${program})
 
 execute_process(COMMAND ${CMAKE_COMMAND} ${arguments} COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND ${CMAKE_COMMAND} --build ${WORK}/build --target consumer COMMAND_ERROR_IS_FATAL ANY)

@@ -1,3 +1,5 @@
+// Activation functions and their gradients. A function of one element is a struct with Apply, which elementwise.h makes
+// into a loop. FindActivation serves kernels that end in an activation.
 #include "cohort/backends/cpu/kernels/activation.h"
 
 #include <cmath>
@@ -70,7 +72,7 @@ struct TanhFn : Costly {
   static COHORT_INLINE double Apply(double x) { return std::tanh(x); }
 };
 // max(x, 0) + log(1 + e), e = e^-|x|. With s = e / (2 + e) <= 1/3, log(1 + e) = 2 artanh(s) = 2 (s + s^3 / 3 + ...);
-// what is left out after s^15 is below 2e-9 of it.
+// The terms after s^15 are below 2e-9 of it.
 struct SoftplusFn : Costly {
   static COHORT_INLINE float Apply(float x) {
     const float e = Exp(x < 0.0f ? x : -x);

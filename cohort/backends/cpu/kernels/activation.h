@@ -1,4 +1,5 @@
-// The loops of activation functions, for kernels that apply one to their result. Internal to backends/cpu/kernels.
+// Loops of activation functions, for kernels that apply an activation to their result. Internal to
+// backends/cpu/kernels.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +10,14 @@
 
 namespace cohort::cpu {
 
+// The loop of one activation function.
 struct ActivationLoop {
   UnaryLoop loop = nullptr;  // y = activation(x); x and y may be the same memory
-  int64_t cost = 0;          // of an element, in simple operations
+  int64_t cost = 0;          // of one element, in simple operations
 };
 
-// Returns the loop of an op with the trait Activation, which is what its own kernel runs. The loop is null for any
-// other name.
+// Returns the loop that the op's own kernel runs, for an op with the trait Activation. For any other name the loop is
+// null.
 ActivationLoop FindActivation(const std::string& op, DType dtype);
 
 }  // namespace cohort::cpu

@@ -1,3 +1,5 @@
+// Binary arithmetic as elementwise kernels (elementwise.h), with checks of integer operands, joining of strings by Add,
+// and AddN.
 #include <cmath>
 #include <memory>
 #include <string>
@@ -69,7 +71,7 @@ struct MaximumFn {
   template <typename W>
   static COHORT_INLINE W Apply(W x, W y) {
     return x > y || x != x ? x : y;
-  }  // y where it is NaN: x > y is false
+  }  // returns y if it is NaN, because x > y is then false
 };
 struct MinimumFn {
   template <typename W>
@@ -133,7 +135,7 @@ void RegisterBinary(KernelRegistry& registry, const char* op, int64_t cost = 1) 
   });
 }
 
-// Of integers the operands are checked first.
+// For integers, checks the operands first.
 template <typename Fn>
 void RegisterDivision(KernelRegistry& registry, const char* op) {
   registry.Register(op, "CPU", [](const KernelConstruction& c) {
@@ -154,7 +156,7 @@ std::unique_ptr<OpKernel> MakePow(const KernelConstruction& c) {
   });
 }
 
-// Joins strings; broadcasting in the plain way.
+// Joins strings, with simple broadcasting.
 void JoinStrings(KernelContext& ctx) {
   const Tensor& a = ctx.input(0);
   const Tensor& b = ctx.input(1);
@@ -184,7 +186,7 @@ std::unique_ptr<OpKernel> MakeAdd(const KernelConstruction& c) {
   });
 }
 
-// Sums in the order of the inputs, two more at a time in one pass.
+// Adds in the order of the inputs, two inputs in each pass over the memory.
 template <typename T>
 struct AddOneBody {
   static COHORT_INLINE void Run(T* sum, const T* a, const T* b, int64_t n) {

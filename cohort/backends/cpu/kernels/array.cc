@@ -1,3 +1,5 @@
+// Kernels for shapes and dtypes: those that pass their input on with another shape, Shape and Size, BroadcastTo, the
+// axes of broadcast gradients, and Cast.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -98,8 +100,9 @@ void BroadcastTo(KernelContext& ctx) {
   });
 }
 
-// Axes, counted in the broadcast shape, over which the gradient of each operand is summed: those where the
-// operand lacks the dimension or has 1. An axis where both have 1 counts for both, as in TensorFlow.
+// Computes the axes, counted in the broadcast shape, over which the gradient of each operand is summed. These are the
+// axes that the operand does not have or in which its size is 1. If both sizes are 1, the axis counts for both
+// operands, as in TensorFlow.
 void BroadcastGradientArgs(KernelContext& ctx) {
   const Shape a(ops::IntegerValues(ctx.input(0))), b(ops::IntegerValues(ctx.input(1)));
   std::vector<int64_t> reduce_a, reduce_b;
@@ -115,8 +118,8 @@ void BroadcastGradientArgs(KernelContext& ctx) {
   PutIntegers(ctx, 1, reduce_b);
 }
 
-// The fraction is cut off. What does not fit gives the lowest number of a signed type, as x86 does; of that
-// uint8 takes the low bits.
+// Cuts off the fraction. A number that does not fit becomes the lowest number of a signed type, as on x86. For uint8
+// the low bits of that number are taken.
 template <typename To, typename W>
 COHORT_INLINE To Truncate(W x) {
   if constexpr (std::is_same_v<To, uint8_t>) {

@@ -82,7 +82,7 @@ class BatchNormKernel final : public BatchNormBase {
         std::fill_n(none->data<float>(), channels, std::numeric_limits<float>::quiet_NaN());
       }
     }
-    // The variance as an estimate of that of what the batch was drawn from.
+    // Reports the unbiased estimate of the variance, which is divided by count - 1.
     const auto count = static_cast<float>(x.shape().Sub(0, 3).num_elements());
     Report(ctx, 1, mean, 3, 1.0f);
     Report(ctx, 2, variance, 4, count > 1 ? count / (count - 1) : 1.0f);

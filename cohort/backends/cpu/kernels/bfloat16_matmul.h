@@ -1,6 +1,6 @@
-// Products of bfloat16 matrices by oneDNN. Making a primitive for given sizes costs up to 0.7 ms, so sizes that have
-// not been seen lately go through one that takes its sizes at run time (up to 16% slower in what was measured);
-// only sizes that come back get their own, in a small bounded cache. Internal to backends/cpu/kernels.
+// Products of bfloat16 matrices by oneDNN. To make a primitive for given sizes costs up to 0.7 ms. So new sizes use a
+// primitive that takes its sizes at run time; it was up to 16% slower in measurements. Sizes that repeat get a
+// primitive of their own, in a small cache. Internal to backends/cpu/kernels.
 #pragma once
 
 #include <deque>
@@ -13,23 +13,23 @@
 
 namespace cohort::cpu {
 
-// Thread-safe. One a kernel.
+// Each kernel has one. Thread-safe.
 class Bfloat16MatMul {
  public:
   Bfloat16MatMul();
   ~Bfloat16MatMul();
-  // False where oneDNN has no implementation worth its name on this processor; then nothing was computed.
+  // Computes c = a b. Returns false, and computes nothing, if oneDNN has only a slow implementation on this processor.
   bool Run(KernelContext& ctx, const GemmShape& shape, const bfloat16* a, const bfloat16* b, bfloat16* c);
-  // What Run uses for these sizes as oneDNN names it ("brg:avx512_core_bf16"), "" where it would return false. A size
-  // that is 0 stands for one that is known only at run time.
+  // Returns oneDNN's name of the implementation that Run uses for these sizes ("brg:avx512_core_bf16"), or "" if Run
+  // would return false. A size of 0 means that it is known only at run time.
   static std::string Implementation(const GemmShape& shape);
 
  private:
   struct Primitive;
-  static constexpr size_t kCached = 8;  // sizes kept; the oldest goes first
+  static constexpr size_t kCached = 8;  // number of sizes with a primitive of their own; the oldest is dropped first
 
   std::shared_ptr<Primitive> Find(const GemmShape& shape);
-  // Whether `shape` is one of the last few that had no primitive of their own; it is from now on.
+  // Returns true if `shape` is among the last few shapes that had no primitive of their own. Adds it to them if not.
   bool SeenLately(const GemmShape& shape) COHORT_REQUIRES(mu_);
 
   Mutex mu_;

@@ -27,7 +27,7 @@ class ReorderKernel final : public OpKernel {
                         const_cast<void*>(input.raw_data()));
       dnnl::memory to(cpu::ImageDesc(shape, input.dtype(), to_), cpu::CpuEngine(), output.raw_data());
       dnnl::stream stream(cpu::CpuEngine());
-      // oneDNN keeps the primitives that it has made, reorders too.
+      // oneDNN itself keeps the primitives that it has made, also those that change orders.
       dnnl::reorder(from, to).execute(stream, from, to);
       stream.wait();
     } catch (const dnnl::error& error) {
@@ -43,7 +43,7 @@ class ReorderKernel final : public OpKernel {
 }  // namespace
 
 void cpu::RegisterBlockedOrderKernels(KernelRegistry& registry) {
-  // Where vectors are shorter oneDNN's pools have only a reference implementation for this order.
+  // With shorter vectors, oneDNN's pools have only a reference implementation for this order.
   if (!cpu::HasAvx512()) return;
   registry.Register("_ToBlocked", "CPU", [](const KernelConstruction&) -> std::unique_ptr<OpKernel> {
     return std::make_unique<ReorderKernel>(Order::kChannelsLast, Order::kBlocked);

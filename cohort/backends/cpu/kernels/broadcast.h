@@ -1,5 +1,5 @@
-// How N operands that broadcast against each other are walked: dimensions that all of them step through alike
-// are merged, so that the loops are few and long. Internal to backends/cpu/kernels.
+// Loops over N operands that broadcast against each other. Dimensions through which all operands step in the same way
+// are merged, so that there are few, long loops. Internal to backends/cpu/kernels.
 #pragma once
 
 #include <array>
@@ -9,8 +9,8 @@
 
 namespace cohort::cpu {
 
-// `rank` >= 1 merged dimensions; operand o moves by strides[o][d] elements along dimension d (0: it is
-// repeated). Along the last dimension every stride is 0 or 1.
+// `rank` >= 1 merged dimensions. Operand o moves by strides[o][d] elements along dimension d; 0 repeats it. Along the
+// last dimension every stride is 0 or 1.
 template <int N>
 struct BroadcastPlan {
   int rank = 0;
@@ -21,7 +21,7 @@ struct BroadcastPlan {
   bool inner_repeats(int operand) const {
     return strides[static_cast<size_t>(operand)][static_cast<size_t>(rank - 1)] == 0;
   }
-  // How many times the inner loop runs.
+  // Returns how many times the inner loop runs.
   int64_t outer() const {
     int64_t product = 1;
     for (int d = 0; d + 1 < rank; ++d) product *= dims[static_cast<size_t>(d)];
@@ -29,7 +29,7 @@ struct BroadcastPlan {
   }
 };
 
-// `output` is the broadcast shape of the operands, and not empty.
+// Requires: `output` is the broadcast shape of the operands and is not empty.
 template <int N>
 BroadcastPlan<N> PlanBroadcast(const Shape& output, const std::array<const Shape*, N>& operands) {
   BroadcastPlan<N> plan;
@@ -72,8 +72,8 @@ BroadcastPlan<N> PlanBroadcast(const Shape& output, const std::array<const Shape
   return plan;
 }
 
-// Calls body(output element, offsets of the operands) once for each run of the inner dimension, for the runs
-// [begin, end) of plan.outer().
+// Calls body(index of the output element, offsets of the operands) for each run of the innermost dimension, for the
+// runs [begin, end) of plan.outer().
 template <int N, typename Body>
 void WalkBroadcast(const BroadcastPlan<N>& plan, int64_t begin, int64_t end, const Body& body) {
   std::array<int64_t, Shape::kMaxRank> index{};

@@ -1,4 +1,4 @@
-// The CPU's loops for reductions over several tensors of one shape: what device/reduction.h offers for the CPU.
+// The CPU's reductions over several tensors of one shape, for the reduction table (device/reduction.h).
 #pragma once
 
 #include "cohort/device/reduction.h"

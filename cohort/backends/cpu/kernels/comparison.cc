@@ -1,3 +1,5 @@
+// Comparisons and logical ops as binary elementwise kernels (elementwise.h). Equality also has kernels for strings, and
+// for shapes that do not broadcast.
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -99,8 +101,7 @@ class StringEquality final : public OpKernel {
   bool negated_;
 };
 
-// Where shapes do not broadcast and the node says that this is no error, the answer is one scalar: never
-// equal.
+// If shapes do not broadcast and the node says that this is no error, the result is one scalar: not equal.
 class LenientEquality final : public OpKernel {
  public:
   LenientEquality(std::unique_ptr<OpKernel> strict, bool negated) : strict_(std::move(strict)), negated_(negated) {}

@@ -1,3 +1,5 @@
+// Convolutions, their gradients, and their fused forms, by oneDNN. A kernel finds or makes the oneDNN call for its
+// shapes (CallCache) and runs it. ConvolutionBase has the parts that the kernels share.
 #include <cstring>
 
 #include "cohort/backends/cpu/kernels/activation.h"
@@ -14,7 +16,7 @@ using cpu::ConvolutionSpec;
 
 void SetZero(Tensor& tensor) { std::memset(tensor.raw_data(), 0, tensor.bytes()); }
 
-// What the kernels of convolutions have in common: attributes, shapes, calls.
+// The common part of the kernels of convolutions: attributes, shapes, calls.
 class ConvolutionBase : public OpKernel {
  protected:
   ConvolutionBase(const KernelConstruction& c, bool depthwise)
@@ -25,7 +27,7 @@ class ConvolutionBase : public OpKernel {
         input_order_(cpu::OrderOf(c.node, "_blocked_in")),
         output_order_(cpu::OrderOf(c.node, "_blocked_out")) {}
 
-  // Throws InvalidArgumentError for shapes that do not fit; `output` is given where it is an operand.
+  // Throws InvalidArgumentError for shapes that do not fit. `output` is given if it is an operand.
   ConvolutionSpec SpecFor(const Shape& input, const Shape& filter, const Shape* output = nullptr) const {
     ConvolutionSpec spec;
     spec.dtype = dtype_;
@@ -76,7 +78,7 @@ class ConvolutionKernel final : public ConvolutionBase {
   }
 };
 
-// activation(convolution + bias). An activation that oneDNN cannot end in takes a pass of its own, in place.
+// Computes activation(convolution + bias). An activation that oneDNN cannot apply is applied in place afterwards.
 template <bool depthwise>
 class FusedConvolutionKernel final : public ConvolutionBase {
  public:
@@ -153,7 +155,7 @@ class FilterGradientKernel final : public ConvolutionBase {
   }
 };
 
-// Of filter and bias.
+// Computes the gradients of filter and bias.
 class FusedFilterGradientKernel final : public ConvolutionBase {
  public:
   explicit FusedFilterGradientKernel(const KernelConstruction& c) : ConvolutionBase(c, false) {}

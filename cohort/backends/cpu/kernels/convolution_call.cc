@@ -10,17 +10,17 @@ namespace {
 
 using dnnl::memory;
 
-// The one activation that oneDNN applies to a convolution's result and that still tells when something was NaN: it
-// becomes infinite. Elu makes a large number of it, the others a small one.
+// The only activation that oneDNN can apply to a convolution's result so that a NaN can still be seen: it becomes
+// infinite. Elu makes a large number of it, and other activations a small one.
 constexpr const char* kSelu = "Selu";
 constexpr float kSeluScale = 1.0507009873554805f;
 constexpr float kSeluAlpha = 1.6732632423543772f;
 
-// What oneDNN is told of a convolution.
+// oneDNN's description of a convolution.
 struct Description {
   memory::desc input;
   memory::desc filter;
-  memory::desc bias;  // empty where there is none
+  memory::desc bias;  // empty if there is none
   memory::desc output;
   memory::dims strides;
   memory::dims dilations;  // elements left out between two of the filter
@@ -36,7 +36,7 @@ memory::dims FilterDims(const ConvolutionSpec& s) {
   return dims;
 }
 
-// Our filter: [rows, columns, in / groups, out], where out is [groups, out / groups].
+// The filter is [rows, columns, in / groups, out]; out is [groups, out / groups].
 memory::desc FilterDesc(const ConvolutionSpec& s) {
   const memory::dims dims = FilterDims(s);
   const int64_t out = s.filter.dim(3);
@@ -95,14 +95,15 @@ dnnl::convolution_backward_weights::primitive_desc FilterGradientDesc(const Desc
           UserScratchpad(), CpuEngine(), ForwardDesc(d, "")};
 }
 
-// In the orders of the spec; where oneDNN has only its reference implementation for them, in those that it likes.
+// Uses the orders of the spec. If oneDNN has only its reference implementation for them, uses the orders that oneDNN
+// prefers.
 template <typename Make>
 auto BestDesc(const ConvolutionSpec& spec, const Make& make) -> decltype(make(Description())) {
   try {
     auto desc = make(Describe(spec, false));
     if (std::string(desc.impl_info_str()).find("ref") == std::string::npos) return desc;
   } catch (const dnnl::error&) {
-    // Not one implementation takes these orders.
+    // No implementation takes these orders.
   }
   return make(Describe(spec, true));
 }

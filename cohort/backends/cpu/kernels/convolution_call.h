@@ -1,4 +1,4 @@
-// Convolutions and their gradients as oneDNN calls, from shapes alone. Internal to backends/cpu/kernels.
+// oneDNN calls for convolutions and their gradients, made from shapes alone. Internal to backends/cpu/kernels.
 #pragma once
 
 #include <string>
@@ -8,6 +8,7 @@
 
 namespace cohort::cpu {
 
+// The facts on which the oneDNN calls depend.
 struct ConvolutionSpec {
   DType dtype = DType::kFloat32;
   ops::WindowAttrs window;
@@ -17,17 +18,17 @@ struct ConvolutionSpec {
   Shape output;  // [batch, rows, columns, out]
   Order input_order = Order::kChannelsLast;
   Order output_order = Order::kChannelsLast;
-  bool bias = false;       // forward: added to the result; filter gradient: its gradient is a second result
-  std::string activation;  // applied last, one that CanEndIn knows; "" for none
+  bool bias = false;       // forward: a bias is added; filter gradient: the bias's gradient is a result
+  std::string activation;  // applied last; CanEndIn must return true for it; "": none
 };
 
-// The arguments of Run in order: input, filter, [bias,] output.
+// The arguments of Run, in order: input, filter, [bias,] output.
 OneDnnCall ConvolutionCall(const ConvolutionSpec& spec);
-// Whether oneDNN applies the activation as the op of that name does, but for NaN, which becomes infinite.
+// Returns true if oneDNN applies the activation like the op of that name. NaN is an exception: it becomes infinite.
 bool CanEndIn(const std::string& activation);
-// Gradient of the output, filter, gradient of the input.
+// The arguments of Run, in order: gradient of the output, filter, gradient of the input.
 OneDnnCall InputGradientCall(const ConvolutionSpec& spec);
-// Input, gradient of the output, gradient of the filter [, gradient of the bias].
+// The arguments of Run, in order: input, gradient of the output, gradient of the filter [, gradient of the bias].
 OneDnnCall FilterGradientCall(const ConvolutionSpec& spec);
 
 }  // namespace cohort::cpu

@@ -55,7 +55,7 @@ void BinaryKernel::Compute(KernelContext& ctx) {
 
 void BinaryKernel::Broadcast(KernelContext& ctx, const Tensor& a, const Tensor& b) const {
   const Shape shape = BroadcastShapes(a.shape(), b.shape());
-  // An operand of the output's shape is read at the very place that is written, so its memory may be used.
+  // An operand of the output's shape is read where the output is written, so its memory may be used.
   Tensor& out = a.shape() == shape   ? ctx.ForwardInputOrAllocate(0, 0, shape)
                 : b.shape() == shape ? ctx.ForwardInputOrAllocate(1, 0, shape)
                                      : ctx.AllocateOutput(0, shape);

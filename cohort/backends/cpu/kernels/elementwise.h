@@ -1,4 +1,4 @@
-// Kernels that compute one element from the elements at the same place: of one tensor, or of two that
+// Kernels that compute each element from the elements at the same position of one tensor, or of two tensors that
 // broadcast. Internal to backends/cpu/kernels.
 #pragma once
 
@@ -12,15 +12,16 @@
 
 namespace cohort::cpu {
 
-// A result computed in Wide<T> as an element of type R.
+// Converts a result that was computed in Wide<T> to the element type R.
 template <typename R, typename W>
 COHORT_INLINE R Narrow(W value) {
   return static_cast<R>(value);
 }
 
-// Fn::Apply(W x) -> result. `wide`: worth AVX-512.
+// A loop y[i] = Fn::Apply(x[i]).
 using UnaryLoop = void (*)(const void* x, void* y, int64_t n);
 
+// The loop of a UnaryKernel, for Widest.
 template <typename Fn, typename T, typename R>
 struct UnaryBody {
   static COHORT_INLINE void Run(const void* x, void* y, int64_t n) {
@@ -31,7 +32,7 @@ struct UnaryBody {
   }
 };
 
-// y = fn(x), in x's memory where that can be. `cost` is about how many simple operations an element takes.
+// Computes y = fn(x), in x's memory if possible. `cost` is about how many simple operations an element takes.
 class UnaryKernel final : public ElementwiseKernel {
  public:
   UnaryKernel(UnaryLoop loop, int64_t cost) : loop_(loop), cost_(cost) { elementwise_.unary = loop; }
@@ -44,7 +45,7 @@ class UnaryKernel final : public ElementwiseKernel {
   ElementwiseLoops elementwise_;
 };
 
-// Both operands run, the right one is a scalar, the left one is.
+// The loops of a binary op: for two operands of n elements, for a right operand that is a scalar, and for a left one.
 struct BinaryLoops {
   using Loop = void (*)(const void* a, const void* b, void* out, int64_t n);
   Loop both;
@@ -54,6 +55,7 @@ struct BinaryLoops {
   size_t result_size;
 };
 
+// The loops of a BinaryKernel, for Widest: this one, RightScalarBody and LeftScalarBody.
 template <typename Fn, typename T, typename R>
 struct BothBody {
   static COHORT_INLINE void Run(const void* a, const void* b, void* out, int64_t n) {
@@ -93,10 +95,10 @@ BinaryLoops MakeBinaryLoops() {
           sizeof(T), sizeof(R)};
 }
 
-// Refuses operand values before anything is computed (integer division by zero). Throws InvalidArgumentError.
+// Checks the values of operands before anything is computed (integer division by zero). Throws InvalidArgumentError.
 using OperandCheck = void (*)(const Tensor& a, const Tensor& b);
 
-// z = fn(x, y) with broadcasting, in the memory of an operand where that can be.
+// Computes z = fn(x, y) with broadcasting, in the memory of an operand if possible.
 class BinaryKernel final : public ElementwiseKernel {
  public:
   BinaryKernel(BinaryLoops loops, int64_t cost, OperandCheck check = nullptr)

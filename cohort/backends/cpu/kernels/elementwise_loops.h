@@ -1,4 +1,5 @@
-// What a chain of kernels needs of a kernel that works element by element. Internal to backends/cpu.
+// ElementwiseKernel: a kernel that can be part of a chain because it works element by element. Internal to
+// backends/cpu.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// e^x for float32 written so that compilers turn a loop over it into vector code; float64 goes to the C library.
-// Relative error below 2e-7. Internal to backends/cpu/kernels.
+// e^x for float32, written so that compilers vectorize a loop over it. Its relative error is below 2e-7. float64 uses
+// the C library. Internal to backends/cpu/kernels.
 #pragma once
 
 #include <bit>
@@ -10,8 +10,8 @@
 
 namespace cohort::cpu {
 
-// x = n ln 2 + r with |r| <= ln 2 / 2; returns e^r - 1 (Taylor to the 7th power, remainder below 6e-9 of the result)
-// and 2^n.
+// With x = n ln 2 + r and |r| <= ln 2 / 2, `minus_one` is e^r - 1 (Taylor series to the 7th power, remainder below 6e-9
+// of the result), and `power` is 2^n.
 struct ReducedExp {
   float minus_one;
   float power;
@@ -19,10 +19,10 @@ struct ReducedExp {
 
 COHORT_INLINE ReducedExp ReduceExp(float x) {
   constexpr float kLog2E = 1.44269504f;
-  constexpr float kLn2High = 0.693359375f;                              // few bits, so that n times it is exact
-  constexpr float kLn2Low = -2.12194440e-4f;                            // ln 2 minus it
-  constexpr float kMagic = 12582912.0f;                                 // 1.5 2^23: adding it rounds to an integer
-  const float clamped = x < -87.0f ? -87.0f : (x > 88.0f ? 88.0f : x);  // NaN stays
+  constexpr float kLn2High = 0.693359375f;                              // has few bits, so that n times it is exact
+  constexpr float kLn2Low = -2.12194440e-4f;                            // ln 2 - kLn2High
+  constexpr float kMagic = 12582912.0f;                                 // 1.5 * 2^23: adding it rounds to an integer
+  const float clamped = x < -87.0f ? -87.0f : (x > 88.0f ? 88.0f : x);  // NaN stays NaN
   const float n = (clamped * kLog2E + kMagic) - kMagic;
   const float r = (clamped - n * kLn2High) - n * kLn2Low;
   const float p = 1.0f / 2 + r * (1.0f / 6 + r * (1.0f / 24 + r * (1.0f / 120 + r * (1.0f / 720 + r * (1.0f / 5040)))));
@@ -30,15 +30,16 @@ COHORT_INLINE ReducedExp ReduceExp(float x) {
   return {r + r * r * p, std::bit_cast<float>((exponent + 127) << 23)};
 }
 
-// 0 below -87 (no denormal numbers); above 88 the result stays at 1.65e38, so that quotients of it stay finite.
+// Returns e^x. Below -87 it returns 0, so there are no denormal numbers. Above 88 it returns 1.65e38, so that quotients
+// stay finite.
 COHORT_INLINE float Exp(float x) {
   const ReducedExp e = ReduceExp(x);
   const float result = e.power * e.minus_one + e.power;
   return x < -87.0f ? 0.0f : result;
 }
-// e^x as the op Exp gives it: infinite from 88.73 on, denormal numbers down to -103.9.
+// Returns e^x like the op Exp: infinite from 88.73 on, and denormal numbers down to -103.9.
 COHORT_INLINE float FullExp(float x) {
-  // Half the exponent at a time, so that neither power of two leaves the range of normal numbers.
+  // Computes e^(x/2) and squares it, so that the power of two stays a normal number.
   const float half = x * 0.5f;
   const float low = half < -60.0f ? -60.0f : (half > 60.0f ? 60.0f : half);
   const ReducedExp e = ReduceExp(low);
@@ -46,7 +47,7 @@ COHORT_INLINE float FullExp(float x) {
   return root * root;
 }
 COHORT_INLINE double FullExp(double x) { return std::exp(x); }
-// e^x - 1 without loss for small x.
+// Returns e^x - 1 without loss of precision for small x.
 COHORT_INLINE float ExpM1(float x) {
   const ReducedExp e = ReduceExp(x);
   return e.power * e.minus_one + (e.power - 1.0f);

@@ -1,3 +1,5 @@
+// Kernels that look up by index: Gather with batch dimensions, OneHot and Where. Indices are checked before anything is
+// copied.
 #include <algorithm>
 #include <memory>
 #include <string>

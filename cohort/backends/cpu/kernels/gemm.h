@@ -1,5 +1,5 @@
-// Matrix product of row-major matrices, for the element types and sizes that oneDNN does not serve (or serves
-// slowly). Internal to backends/cpu/kernels.
+// Products of row-major matrices, for element types and sizes for which oneDNN has no fast implementation. Internal to
+// backends/cpu/kernels.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace cohort::cpu {
 
-// Sizes and layout of c[m,n] = a'[m,k] b'[k,n]; a is stored as [k,m] where transpose_a, b as [n,k] where
-// transpose_b.
+// Sizes and layout of c[m,n] = a'[m,k] b'[k,n]. If transpose_a, `a` is stored as [k,m]. If transpose_b, `b` is stored
+// as [n,k].
 struct GemmShape {
   int64_t m = 0;
   int64_t n = 0;
@@ -23,11 +23,11 @@ struct GemmShape {
   bool transpose_b = false;
 };
 
-// c[rows, n] += a b with a's element (i, p) at a[i * row_step + p * k_step]; four rows of c share each row of
-// b.
+// Computes c[rows, n] += a b. Element (i, p) of `a` is at a[i * row_step + p * k_step]. Four rows of c are computed
+// together, so that each row of b is loaded once for them.
 template <typename T, typename A>
 struct GemmRowsBody {
-  static constexpr int64_t kColumns = 256;  // a block of b, kDepth x kColumns, stays in the second-level cache
+  static constexpr int64_t kColumns = 256;  // a block of b, kDepth x kColumns, fits into the second-level cache
   static constexpr int64_t kDepth = 128;
 
   static COHORT_INLINE void Run(const T* a, int64_t row_step, int64_t k_step, const A* b, A* c, int64_t rows, int64_t n,
@@ -65,7 +65,7 @@ struct GemmRowsBody {
   }
 };
 
-// Picks the loop for this processor when it is made. Thread-safe.
+// The matrix product for one element type. The constructor chooses the loop for this processor. Thread-safe.
 template <typename T>
 class Gemm {
  public:
@@ -93,7 +93,7 @@ class Gemm {
   }
 
  private:
-  // b as [k,n] of type A: b itself where it is that already.
+  // Returns b as [k,n] of type A. Returns `b` itself if it already has that form.
   static const A* PackB(const GemmShape& s, const T* b, std::vector<A>& packed) {
     if constexpr (std::is_same_v<A, T>) {
       if (!s.transpose_b) return b;

@@ -1,3 +1,5 @@
+// Concat, Split, Pack, Unpack and Tile. They copy rows of equal length between tensors. Parts along axis 0 share the
+// bytes of the whole.
 #include <algorithm>
 #include <vector>
 
@@ -13,7 +15,7 @@ namespace {
 int64_t ElementsFrom(const Shape& shape, int axis) { return shape.Sub(axis, shape.rank()).num_elements(); }
 int64_t ElementsBefore(const Shape& shape, int axis) { return shape.Sub(0, axis).num_elements(); }
 
-// Copies `outer` rows of `row` elements; from one row to the next is `from_step` and `to_step`.
+// Copies `outer` rows of `row` elements. `from_step` and `to_step` are the steps from one row to the next.
 void CopyRows(KernelContext& ctx, const Tensor& source, int64_t from, int64_t from_step, Tensor& target, int64_t to,
               int64_t to_step, int64_t outer, int64_t row) {
   if (outer * row == 0) return;
@@ -79,7 +81,7 @@ void ConcatOffset(KernelContext& ctx) {
   }
 }
 
-// Parts of the value along `axis` of the given sizes; along axis 0 they share its bytes.
+// Cuts the value along `axis` into parts of the given sizes. Along axis 0 the parts share its bytes.
 void SplitInto(KernelContext& ctx, const Tensor& value, int axis, const std::vector<int64_t>& sizes) {
   const Shape& shape = value.shape();
   const int64_t outer = ElementsBefore(shape, axis), from_step = ElementsFrom(shape, axis);

@@ -1,5 +1,5 @@
-// How CPU kernels go over elements. The function for a dtype is picked once, when the kernel is made. bfloat16 is
-// computed in float32. A loop is split over the OpenMP team only if it is long. Internal to backends/cpu/kernels.
+// Helpers for loops over elements. A kernel chooses the function for its dtype once, when it is made. bfloat16 is
+// computed in float32. A loop uses the OpenMP team only if it is long. Internal to backends/cpu/kernels.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,12 @@
 
 namespace cohort::cpu {
 
-// What elements of type T are computed in.
+// The type in which elements of type T are computed.
 template <typename T>
 using Wide = std::conditional_t<std::is_same_v<T, bfloat16>, float, T>;
 
-// fn(T()) for the dtype's T: float32, float64 or bfloat16. Throws UnimplementedError that names `op`.
+// Returns fn(T()) for the dtype's T: float32, float64 or bfloat16. Throws UnimplementedError that names `op` for
+// another dtype.
 template <typename Fn>
 auto ForFloating(DType dtype, const std::string& op, const Fn& fn) -> decltype(fn(float())) {
   switch (dtype) {
@@ -29,7 +30,7 @@ auto ForFloating(DType dtype, const std::string& op, const Fn& fn) -> decltype(f
   throw UnimplementedError(StrCat("[backends/cpu] ", op, " is there for float32, float64 and bfloat16; got ", dtype));
 }
 
-// The same for these and int32, int64.
+// Does the same for these and int32, int64.
 template <typename Fn>
 auto ForNumbers(DType dtype, const std::string& op, const Fn& fn) -> decltype(fn(float())) {
   switch (dtype) {
@@ -39,15 +40,15 @@ auto ForNumbers(DType dtype, const std::string& op, const Fn& fn) -> decltype(fn
   }
 }
 
-// The same for these and uint8: every dtype that is a number.
+// Does the same for these and uint8, that is, for every numeric dtype.
 template <typename Fn>
 auto ForAllNumbers(DType dtype, const std::string& op, const Fn& fn) -> decltype(fn(float())) {
   if (dtype == DType::kUint8) return fn(uint8_t());
   return ForNumbers(dtype, op, fn);
 }
 
-// fn(T()) for a T of the size of one element, for kernels that only move elements: uint8_t, uint16_t, uint32_t,
-// uint64_t, or std::string for strings.
+// Returns fn(T()) for a T of the size of one element. It is for kernels that only move elements. T is uint8_t,
+// uint16_t, uint32_t or uint64_t, or std::string for strings.
 template <typename Fn>
 auto ForElements(DType dtype, const std::string& op, const Fn& fn) -> decltype(fn(uint8_t())) {
   if (dtype == DType::kString) return fn(std::string());
@@ -63,8 +64,8 @@ auto ForElements(DType dtype, const std::string& op, const Fn& fn) -> decltype(f
 
 inline constexpr int64_t kElementsWorthATeam = 32 * 1024;
 
-// body(begin, end) over [0, n), in one piece or one a thread. `cost` is about how many simple operations an element
-// takes. The body must not throw where it runs on a team.
+// Calls body(begin, end) for [0, n), as one block or as one block for each thread. `cost` is about how many simple
+// operations an element takes. Requires: `body` does not throw if there are several blocks.
 template <typename Body>
 void ForBlocks(int64_t n, int threads, const Body& body, int64_t cost = 1) {
   if (threads <= 1 || n * cost <= kElementsWorthATeam) {

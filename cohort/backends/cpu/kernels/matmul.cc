@@ -1,3 +1,6 @@
+// Matrix products. Product multiplies two matrices: by loops of our own if they are tiny or if oneDNN does not have the
+// dtype, otherwise by oneDNN. MatMulKernel, BatchMatMulKernel and FusedMatMulKernel use it. The fused kernel works on
+// blocks of rows, and adds bias and activation while a block is in the cache.
 #include <dnnl.h>
 #include <omp.h>
 
@@ -21,7 +24,7 @@ namespace {
 
 using cpu::GemmShape;
 
-// Products of fewer multiplications than this are made by our own loops, which have no set-up to pay for.
+// Products with fewer multiplications than this use our own loops, which need no set-up.
 constexpr int64_t kTinyProduct = 16 * 16 * 16;
 
 // Product of two matrices of type T.
@@ -116,8 +119,8 @@ struct AddBiasBody {
   }
 };
 
-// activation(a b + bias), with the same roundings as the kernels of MatMul, BiasAdd and the activation one by one. The
-// bias is added and the activation applied to rows that are still in the cache.
+// Computes activation(a b + bias), with the same rounding as the kernels of MatMul, BiasAdd and the activation one
+// after another. Bias and activation are applied to rows that are still in the cache.
 template <typename T>
 class FusedMatMulKernel final : public OpKernel {
  public:
@@ -154,9 +157,9 @@ class FusedMatMulKernel final : public OpKernel {
   }
 
  private:
-  // Rows of the product that fit into the second-level cache, but so many that packing b anew each time does not weigh.
-  // All of them where a's rows do not follow one another, or the product is so deep that what follows it is nothing
-  // beside it.
+  // Returns how many rows of the product are computed before bias and activation are applied. They fit into the
+  // second-level cache, but are so many that packing b again for each block hardly counts. Returns all rows if a's rows
+  // are not contiguous, or if the product is so deep that bias and activation hardly count.
   static int64_t RowsAtOnce(const GemmShape& s) {
     constexpr int64_t kCacheBytes = 512 * 1024;
     constexpr int64_t kFewRows = 256;

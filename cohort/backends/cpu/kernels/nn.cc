@@ -1,3 +1,5 @@
+// BiasAdd and its gradient, L2Loss and InTopK. Long sums are made of blocks, so that they lose little precision and do
+// not depend on the number of threads.
 #include <cmath>
 #include <vector>
 
@@ -108,7 +110,8 @@ struct SumChannelsBody {
   }
 };
 
-// Sums blocks of rows and then the blocks in pairs: little rounding, and the same result for any number of threads.
+// Sums blocks of rows, and then adds the blocks in pairs. This causes little rounding, and gives the same result for
+// any number of threads.
 template <typename T>
 void SumToBias(KernelContext& ctx, const ChannelView& view) {
   using W = Wide<T>;
@@ -152,7 +155,7 @@ class BiasAddGradKernel final : public OpKernel {
   const SumFn sum_;
 };
 
-// In blocks that are added in float64, so that long sums keep their digits.
+// Sums blocks, and adds the blocks in float64, so that long sums keep their precision.
 template <typename T>
 void ComputeL2Loss(KernelContext& ctx) {
   const auto values = ctx.input(0).values<T>();
@@ -182,7 +185,7 @@ class L2LossKernel final : public OpKernel {
   const ComputeFn compute_;
 };
 
-// Whether fewer than k of the row's classes are more probable than `target`; false for what cannot be said.
+// Returns true if fewer than k of the row's classes are more probable than `target`. Returns false for invalid values.
 bool IsInTopK(const float* row, int64_t classes, int64_t target, int64_t k) {
   if (target < 0 || target >= classes || !std::isfinite(row[target])) return false;
   int64_t above = 0;

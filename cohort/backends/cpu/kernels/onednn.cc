@@ -59,7 +59,7 @@ memory::desc ImageDesc(const Shape& shape, DType dtype, Order order) {
 }
 
 memory::desc AnyImageDesc(const Shape& shape, DType dtype) {
-  // With one channel both plain orders are the same bytes; primitives with blocked outputs know this one.
+  // With one channel, both plain orders are the same bytes. Primitives with blocked outputs accept this one.
   const auto tag = shape.dim(3) == 1 ? memory::format_tag::nchw : memory::format_tag::any;
   return {ChannelsSecond(shape), OneDnnType(dtype), tag};
 }

@@ -1,5 +1,5 @@
-// oneDNN as kernels use it: its one engine, descriptions of our tensors, and calls - primitives made once for a set of
-// shapes. Internal to backends/cpu/kernels.
+// oneDNN as kernels use it: its engine, descriptions of Cohort's tensors, and OneDnnCall. A oneDNN primitive is an
+// operation that is compiled for certain shapes. Internal to backends/cpu/kernels.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@
 namespace cohort::cpu {
 
 const dnnl::engine& CpuEngine();
-// Makes oneDNN use `threads` threads for what the calling thread makes and runs from now on.
+// Makes oneDNN use `threads` threads for everything that the calling thread makes and runs from now on.
 void UseThreads(int threads);
-// Whether oneDNN uses these instructions: the processor has them, and ONEDNN_MAX_CPU_ISA allows them.
+// Returns true if oneDNN uses these instructions: the processor has them, and ONEDNN_MAX_CPU_ISA allows them.
 bool HasIsa(dnnl::cpu_isa isa);
 // Throws UnimplementedError for a dtype other than float32 and bfloat16, and for bfloat16 without AVX-512.
 dnnl::memory::data_type OneDnnType(DType dtype);
-// The scratchpad comes from us.
+// Returns attributes which say that the caller provides the scratchpad.
 dnnl::primitive_attr UserScratchpad();
 
-// One argument of a primitive: the order of our tensor, and the one that the primitive takes.
+// One argument of a primitive: the order of Cohort's tensor, and the order that the primitive needs.
 struct OneDnnPort {
   int arg;  // DNNL_ARG_...
   dnnl::memory::desc ours;
@@ -34,44 +34,48 @@ struct OneDnnPort {
   bool is_output = false;
 };
 
-// How the elements of a tensor [batch, rows, columns, channels] lie in memory: as the shape says, or in blocks of 16
-// channels, [batch, channels / 16, rows, columns, 16].
+// The order in memory of a tensor [batch, rows, columns, channels]: as the shape says, or in blocks of 16 channels:
+// [batch, channels / 16, rows, columns, 16].
 enum class Order { kChannelsLast, kBlocked };
 inline constexpr int64_t kChannelBlock = 16;
-// kBlocked where the pass of passes/layout.h has given the node the attribute `mark`.
+// Returns kBlocked if the pass in passes/layout.h has given the node the attribute `mark`.
 Order OrderOf(const Node& node, const char* mark);
 dnnl::memory::desc ImageDesc(const Shape& shape, DType dtype, Order order);
-// The same tensor in whatever order a primitive likes best.
+// Describes the tensor without an order, so that the primitive chooses the fastest.
 dnnl::memory::desc AnyImageDesc(const Shape& shape, DType dtype);
-// A tensor of ours at a primitive that takes `theirs`. Where there is one channel both plain orders are the same bytes.
+// Returns the argument `arg` for a primitive that needs the order `theirs`. If there is one channel,
+// rows-columns-channels and channels-rows-columns are the same bytes.
 OneDnnPort ImagePort(int arg, const Shape& shape, DType dtype, Order order, const dnnl::memory::desc& theirs,
                      bool is_output);
-// _ToBlocked and _FromBlocked, where the processor makes that order worth while.
+// Registers _ToBlocked and _FromBlocked if blocked order is faster on this processor.
 void RegisterBlockedOrderKernels(KernelRegistry& registry);
-// A vector of float32 or bfloat16.
+// Describes a vector of float32 or bfloat16.
 dnnl::memory::desc VectorDesc(int64_t size, DType dtype);
 
-// A primitive, and what brings our tensors into the order that it takes and back. Constant, so that steps may share it.
+// A primitive, and the copies that change the order of tensors before and after it. It does not change after the
+// constructor, so steps may share it. Thread-safe.
 class OneDnnCall {
  public:
   template <typename PrimitiveDesc>
   OneDnnCall(const dnnl::primitive& primitive, const PrimitiveDesc& desc, std::vector<OneDnnPort> ports)
       : OneDnnCall(primitive, desc.scratchpad_desc(), desc.impl_info_str(), std::move(ports)) {}
 
-  // Runs on data[i] for ports[i] (outputs are written), with the context's threads. Throws InternalError.
+  // Runs on data[i] for ports[i], with the context's threads. Outputs are written through data[i]. Throws
+  // InternalError.
   void Run(KernelContext& ctx, std::initializer_list<const void*> data) const;
-  // As oneDNN names it: "jit_1x1:avx512_core".
+  // Returns oneDNN's name of the implementation: "jit_1x1:avx512_core".
   const std::string& implementation() const { return implementation_; }
   bool is_reference() const { return implementation_.find("ref") != std::string::npos; }
-  // Whether a tensor changes its order on the way in or out (filters aside, which always may).
+  // Returns true if the tensor `arg` changes its order before or after the primitive. Filters are not counted; their
+  // order may always change.
   bool reorders(int arg) const;
-  // Bytes that the primitive needs for the value of `arg`.
+  // Returns the bytes that the primitive needs for the value of `arg`.
   size_t bytes(int arg) const;
 
  private:
   struct Side {
     OneDnnPort port;
-    dnnl::reorder reorder;  // empty where the orders agree
+    dnnl::reorder reorder;  // empty if the orders are equal
   };
   OneDnnCall(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad, std::string implementation,
              std::vector<OneDnnPort> ports);
@@ -82,13 +86,15 @@ class OneDnnCall {
   std::vector<Side> sides_;
 };
 
-// The calls of one kernel by what they were made for (shapes, threads); the latest few are kept. Thread-safe.
+// The calls of one kernel. A key has the shapes and threads for which a call was made. The latest few calls are kept.
+// The kernel owns it. Thread-safe.
 class CallCache {
  public:
   using Key = std::vector<int64_t>;
   using CallPtr = std::shared_ptr<const OneDnnCall>;
 
-  // `make` returns a OneDnnCall. oneDNN's errors become InternalError that names `op`.
+  // Returns the call for `key`, and makes it with `make` if there is none. oneDNN's errors become InternalError that
+  // names `op`.
   template <typename Make>
   CallPtr Get(Key key, const std::string& op, const Make& make) {
     MutexLock lock(mu_);

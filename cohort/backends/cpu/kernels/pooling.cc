@@ -1,3 +1,5 @@
+// Max and average pools and their gradients, by oneDNN. The gradient of a max pool needs the positions of the largest
+// elements: MaxPoolGradKernel pools again to find them, and the fused pair keeps them from the forward pass.
 #include <cstring>
 
 #include "cohort/backends/cpu/kernels/loops.h"
@@ -95,7 +97,7 @@ class AvgPoolGradKernel final : public PoolBase {
   cpu::CallCache calls_;
 };
 
-// Pools once more, for the places of the largest elements.
+// Pools again, to find the positions of the largest elements.
 class MaxPoolGradKernel final : public PoolBase {
  public:
   explicit MaxPoolGradKernel(const KernelConstruction& c) : PoolBase(c, true) {}
@@ -125,7 +127,7 @@ class MaxPoolGradKernel final : public PoolBase {
   cpu::CallCache calls_;
 };
 
-// A max pool that keeps the places of the largest elements, and its gradient.
+// A max pool that keeps the positions of the largest elements, and its gradient.
 class MaxPoolWithPlacesKernel final : public PoolBase {
  public:
   explicit MaxPoolWithPlacesKernel(const KernelConstruction& c) : PoolBase(c, true) {}

@@ -1,4 +1,4 @@
-// Pools and their gradients as oneDNN calls, from shapes alone. Internal to backends/cpu/kernels.
+// oneDNN calls for pools and their gradients, made from shapes alone. Internal to backends/cpu/kernels.
 #pragma once
 
 #include "cohort/backends/cpu/kernels/onednn.h"
@@ -6,21 +6,22 @@
 
 namespace cohort::cpu {
 
+// The facts on which the oneDNN calls depend.
 struct PoolSpec {
   DType dtype = DType::kFloat32;
   ops::WindowAttrs window;
   Shape input;   // [batch, rows, columns, channels]
-  Shape output;  // likewise
+  Shape output;  // [batch, rows, columns, channels]
   Order order = Order::kChannelsLast;
   bool is_max = true;
-  // Max only: the forward call writes, and the gradient call reads, the place of the largest element of each window, in
-  // bytes(DNNL_ARG_WORKSPACE) bytes.
+  // For max pools only. The forward call writes the position of the largest element of each window, and the gradient
+  // call reads it, in bytes(DNNL_ARG_WORKSPACE) bytes.
   bool places = false;
 };
 
-// The arguments of Run in order: input, output [, places].
+// The arguments of Run, in order: input, output [, positions].
 OneDnnCall PoolCall(const PoolSpec& spec);
-// Gradient of the output, gradient of the input [, places].
+// The arguments of Run, in order: gradient of the output, gradient of the input [, positions].
 OneDnnCall PoolGradientCall(const PoolSpec& spec);
 
 }  // namespace cohort::cpu

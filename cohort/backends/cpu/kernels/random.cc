@@ -1,3 +1,6 @@
+// Random ops. A distribution makes a group of numbers from the Philox generator. Group g uses the generator at a fixed
+// position, so that threads may make groups in any order and the numbers equal those of TensorFlow's CPU kernels.
+// Stateful kernels own a generator that advances (GuardedPhilox); stateless kernels get a seed.
 #include <random>
 #include <type_traits>
 #include <vector>
@@ -86,7 +89,7 @@ struct Truncated {
   }
 };
 
-// lo + word mod range; range 0 stands for all values of T.
+// lo + word mod range. Range 0 means all values of T.
 template <typename T>
 struct UniformInt {
   using Type = T;
@@ -133,7 +136,7 @@ void FillWith(const D& distribution, const Philox& start, Tensor& out, int threa
                  kCostOfGroup);
 }
 
-// A generator that advances; members of the kernel are guarded, since several steps may draw at once.
+// A generator that advances. Its lock allows several steps to draw at the same time.
 class GuardedPhilox {
  public:
   explicit GuardedPhilox(const KernelConstruction& c) {
@@ -147,14 +150,14 @@ class GuardedPhilox {
     MutexLock lock(mu_);
     philox_ = Philox(seed, seed2);
   }
-  // The generator as it stands; the next call gets it `calls` further on.
+  // Returns the generator. The next call gets it `calls` further on.
   Philox Reserve(int64_t calls) {
     MutexLock lock(mu_);
     const Philox now = philox_;
     philox_.Skip(static_cast<uint64_t>(calls));
     return now;
   }
-  // As TensorFlow: 256 calls are set aside for every number.
+  // Reserves 256 calls for each number, as TensorFlow does.
   Philox ReserveFor(int64_t numbers) { return Reserve(numbers * 256); }
 
  private:

@@ -1,6 +1,6 @@
-// What the reduction kernels fold elements with. A, the Accumulator, is the type that elements are folded in.
-// Sixteen lanes are folded side by side and joined in a fixed order, so that results do not depend on the
-// width of vectors or the number of threads. Internal to backends/cpu/kernels.
+// Reducers: how reduction kernels combine elements. The Accumulator A is the type in which elements are combined.
+// Elements go into sixteen accumulators (lanes) in turn, and these are joined in a fixed order. So results do not
+// depend on the width of vectors or on the number of threads. Internal to backends/cpu/kernels.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ constexpr A Highest() {
     return std::numeric_limits<A>::max();
 }
 
-// Total is the type, per A, in which the sums of long rows' parts are added.
+// A sum. The type Total is used to add the sums of blocks of a long row.
 struct SumReducer {
   template <typename T>
   using Accumulator = Wide<T>;
@@ -43,7 +43,7 @@ struct SumReducer {
     return Wrapping<A>::Add(a, b);
   }
 };
-// The sum below a mean: of integers it must not wrap around.
+// The sum for a mean. A sum of integers must not overflow, so it is int64.
 struct MeanReducer : SumReducer {
   template <typename T>
   using Accumulator = std::conditional_t<std::is_integral_v<T>, int64_t, Wide<T>>;
@@ -119,13 +119,13 @@ struct AnyReducer {
   }
 };
 
-// *result = Join(*result, fold of the n elements).
+// Computes *result = Join(*result, the reduction of the n elements).
 template <typename R, typename T>
 struct RowBody {
   using A = typename R::template Accumulator<T>;
   using Total = typename R::template Total<A>;
   static constexpr int64_t kLanes = 16;
-  static constexpr int64_t kBlock = 1024;  // elements folded in A before they go into Total
+  static constexpr int64_t kBlock = 1024;  // elements that are combined in A before they are added to Total
 
   static COHORT_INLINE void Run(const T* in, int64_t n, A* result) {
     Total total = static_cast<Total>(*result);
@@ -151,11 +151,12 @@ struct RowBody {
   }
 };
 
-// result[j] = Join(result[j], fold over the rows of in[row * stride + j]) for j < n. `block` has room for n.
+// Computes result[j] = Join(result[j], the reduction over rows of in[row * stride + j]) for j < n. Requires: `block`
+// has room for n elements.
 template <typename R, typename T>
 struct ColumnBody {
   using A = typename R::template Accumulator<T>;
-  static constexpr int64_t kRows = 256;  // folded before they go into the result
+  static constexpr int64_t kRows = 256;  // rows that are combined before they are joined with the result
 
   static COHORT_INLINE void Run(const T* in, int64_t rows, int64_t stride, int64_t n, A* result, A* block) {
     for (int64_t first = 0; first < rows; first += kRows) {

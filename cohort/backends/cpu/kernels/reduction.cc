@@ -1,3 +1,6 @@
+// Reductions over axes. A ReductionPlan merges the dimensions, and Folder walks along it and combines rows or columns
+// by a reducer (reducers.h). A long reduction is cut into parts of a fixed length, so that the result does not depend
+// on the number of threads.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -15,7 +18,7 @@ namespace {
 
 using cpu::ReductionPlan;
 
-// Folds a tensor of type T by R along a plan.
+// Reduces a tensor of type T by the reducer R along a plan.
 template <typename R, typename T>
 class Folder {
  public:
@@ -70,7 +73,7 @@ class Folder {
     }
   }
 
-  // Parts of a fixed length, whatever the number of threads, so that the result does not depend on it.
+  // Cuts the reduction into parts of a fixed length, so that the result does not depend on the number of threads.
   void FoldAll(const T* in, int64_t n, A* result, int threads) const {
     constexpr int64_t kPart = cpu::kElementsWorthATeam;
     if (n <= kPart) return row_(in, n, result);

@@ -1,4 +1,4 @@
-// The families of kernels of the CPU. Internal to backends/cpu.
+// Registers the CPU's kernels, which are grouped in families. Internal to backends/cpu.
 #pragma once
 
 #include "cohort/device/kernel.h"
@@ -6,7 +6,7 @@
 
 namespace cohort {
 
-// One a family, in backends/cpu/kernels/<family>.cc.
+// One function for each family, in backends/cpu/kernels/<family>.cc.
 void RegisterConstantKernels(KernelRegistry& registry);
 void RegisterArrayKernels(KernelRegistry& registry);
 void RegisterLayoutKernels(KernelRegistry& registry);
@@ -31,7 +31,7 @@ void RegisterBatchNormKernels(KernelRegistry& registry);
 void RegisterRandomKernels(KernelRegistry& registry);
 void RegisterTrainingKernels(KernelRegistry& registry);
 
-// The reductions that collectives use; in combine.cc.
+// Registers the reductions that collectives use; in combine.cc.
 void RegisterCpuReductions(Reductions& reductions);
 
 }  // namespace cohort

@@ -1,3 +1,5 @@
+// Select, SelectV2 and ClipByValue. Chooser takes each element from one of two operands, in the memory of an operand if
+// possible.
 #include <array>
 #include <memory>
 #include <string>
@@ -11,7 +13,7 @@
 namespace cohort {
 namespace {
 
-// Each operand moves by one element or, where `repeats`, not at all.
+// Each operand moves by one element, or does not move if it `repeats`.
 template <typename T, bool kTRepeats, bool kERepeats>
 struct ChooseBody {
   static COHORT_INLINE void Run(const bool* condition, const T* t, const T* e, T* out, int64_t n) {
@@ -82,7 +84,7 @@ class SelectV2Kernel final : public OpKernel {
   }
 
  private:
-  // In the memory of an operand that is read at the very place that is written.
+  // Uses the memory of an operand if each element is read where it is written.
   static Tensor& Allocate(KernelContext& ctx, const Shape& shape, const Shape& t, const Shape& e) {
     if (t == shape && e == shape) return ctx.ForwardInputOrAllocate({1, 2}, 0, shape);
     if (t == shape) return ctx.ForwardInputOrAllocate(1, 0, shape);

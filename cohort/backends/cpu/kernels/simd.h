@@ -1,16 +1,16 @@
-// Loops compiled for several vector widths; the widest that the processor has is picked when a kernel is made.
-// Internal to backends/cpu/kernels.
+// Compiles loops for several vector widths. When a kernel is made, it chooses the widest version that the processor
+// has. Internal to backends/cpu/kernels.
 #pragma once
 
 namespace cohort::cpu {
 
-// A Loop is a struct with a static function Run, marked COHORT_INLINE so that it takes over the instruction set of the
-// variant that it is compiled into.
+// A Loop is a struct with a static function Run. Run and the functions that it calls are marked COHORT_INLINE, so that
+// they are compiled with the instructions of each version.
 #define COHORT_INLINE inline __attribute__((always_inline))
-#define COHORT_INLINE_LAMBDA __attribute__((always_inline))  // after the parameters
+#define COHORT_INLINE_LAMBDA __attribute__((always_inline))  // put it after the parameters
 
-// Before a loop whose passes are independent although pointers may be equal. Unlike `#pragma omp simd` it acts after
-// inlining, so that small arrays and references within the loop are no hindrance.
+// Put it before a loop whose iterations are independent even if pointers are equal. Unlike `#pragma omp simd` it acts
+// after inlining, so the loop may use small arrays and references.
 #if defined(__clang__)
 #define COHORT_INDEPENDENT_PASSES _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -38,8 +38,8 @@ inline bool HasAvx512() {
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
-// The variant of Loop::Run for this processor, as a function of type void(Args...). `wide`: AVX-512 is worth its code
-// (arithmetic that is not bound by memory).
+// Returns the version of Loop::Run for this processor, as a function of type void(Args...). Set `wide` if AVX-512 makes
+// the loop faster: arithmetic that memory does not limit.
 template <typename Loop, typename... Args>
 auto Widest(void (*)(Args...), bool wide) -> void (*)(Args...) {
   if (wide && HasAvx512()) return &RunAvx512<Loop, Args...>;

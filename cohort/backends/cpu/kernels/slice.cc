@@ -42,7 +42,7 @@ void TakeSlice(KernelContext& ctx, const Tensor& x, const StridedSliceSpec& spec
   });
 }
 
-// `out` of shape `shape` gets `fill` everywhere and x where `spec` would take elements.
+// Fills `out`, of shape `shape`, with `fill`, and puts x at the elements that `spec` selects.
 void PutSlice(KernelContext& ctx, const Tensor& x, const Shape& shape, const StridedSliceSpec& spec,
               const Tensor* fill) {
   Tensor& out = ctx.AllocateOutput(0, shape);

@@ -1,3 +1,6 @@
+// Softmax, LogSoftmax and the cross-entropies with logits. ForRows gives blocks of rows to threads. For a block,
+// Exponentials computes e^(x - largest) of each row into scratch memory, and a struct such as SoftmaxRow makes the op's
+// result of it.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -16,9 +19,9 @@ using cpu::Wide;
 
 constexpr int64_t kCostOfElement = 12;  // in simple operations, for ForBlocks
 
-// Rows of few classes are worked on kLanes at a time, one a vector lane, since a loop over the classes of one row would
-// be shorter than a vector; rows of many classes one at a time. Scratch then holds e^(x - largest of its row), at
-// [class][row] or [class].
+// If there are few classes, kLanes rows are computed together, one in each vector lane, because a loop over the classes
+// of one row would be shorter than a vector. If there are many classes, rows are computed one by one. Scratch holds
+// e^(x - largest of its row), at [class][row] or [class].
 constexpr int64_t kLanes = 16;
 
 template <typename T, bool kFewClasses>
@@ -53,7 +56,7 @@ COHORT_INLINE void Exponentials(const T* x, int64_t, int64_t n, RowBlock<T, fals
   block.sum[0] = sum;
 }
 
-// Of `rows` <= kLanes rows; the lanes left over compute something finite that nobody reads.
+// For `rows` <= kLanes rows. Unused lanes compute finite numbers that are not read.
 template <typename T>
 COHORT_INLINE void Exponentials(const T* x, int64_t rows, int64_t n, RowBlock<T, true>& block) {
   using W = Wide<T>;
@@ -77,7 +80,7 @@ COHORT_INLINE void Exponentials(const T* x, int64_t rows, int64_t n, RowBlock<T,
   }
 }
 
-// What each op makes of a row, whose number in the block is r. All the outputs may be the memory of x.
+// Each struct computes the result of one op for a row, whose number in the block is r. Outputs may be the memory of x.
 
 template <typename T, bool kFewClasses>
 struct SoftmaxRow {

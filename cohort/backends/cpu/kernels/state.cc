@@ -1,3 +1,5 @@
+// Kernels of variables: assigning, reading by rows (Gather), and updates by addition, subtraction or replacement, of
+// the whole value (UpdateKernel) or of some rows (ScatterKernel).
 #include "cohort/backends/cpu/cpu_variable.h"
 #include "cohort/backends/cpu/kernels/loops.h"
 #include "cohort/backends/cpu/kernels/register.h"
@@ -11,8 +13,8 @@ namespace {
 
 CpuVariable& VariableAt(KernelContext& ctx, int i) { return ResourceOf<CpuVariable>(ctx.input(i)); }
 
-// The value's buffer becomes the variable's where nobody else has it (a constant's or a feed's stays with its owner,
-// and a buffer in a step's arena ends with the step).
+// The variable takes the value's buffer if nothing else uses it. A constant or a feed stays with its owner, and a
+// buffer in a step's arena ends with the step, so these are copied.
 void Assign(KernelContext& ctx) {
   const Tensor& value = ctx.input(1);
   const bool own = value.OwnsBufferAlone() && value.raw_data() == value.buffer()->data();

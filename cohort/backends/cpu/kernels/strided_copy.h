@@ -1,5 +1,5 @@
-// One engine for all ops that move elements between regular places: transpose, slices, padding, tiles,
-// reversal. Internal to backends/cpu/kernels.
+// One copy loop for all ops that move elements between regular positions: transpose, slices, padding, tiles, reversal.
+// Internal to backends/cpu/kernels.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 
 namespace cohort::cpu {
 
-// Dimensions from the outermost to the innermost, each with the elements from one index to the next in the
-// source and in the target; a source step of 0 repeats. Neighbours that move as one are merged, dimensions of
-// 1 dropped.
+// The dimensions of a copy from the outermost to the innermost. Each has the step in elements from one index to the
+// next, in the source and in the target. A source step of 0 repeats an element. Neighbours that can be copied as one
+// dimension are merged, and dimensions of size 1 are dropped.
 class StridedLayout {
  public:
   static constexpr size_t kMaxDims = 2 * Shape::kMaxRank;
@@ -40,8 +40,8 @@ class StridedLayout {
   size_t rank() const { return rank_; }
   const Dim& dim(size_t i) const { return dims_[i]; }
 
-  // Where the source runs on along another dimension than the target, that one becomes the last but one, and
-  // the two can be copied in square tiles.
+  // If source and target are contiguous along different dimensions, copying in square tiles is faster. Then moves the
+  // source's contiguous dimension to the last place but one and returns true.
   bool PrepareTiles() {
     if (rank_ < 2 || dims_[rank_ - 1].from == 1 || dims_[rank_ - 1].to != 1 || dims_[rank_ - 1].size < kTile)
       return false;
@@ -86,7 +86,7 @@ void CopyTiles(const StridedLayout::Dim& rows, const StridedLayout::Dim& columns
   }
 }
 
-// Copies every element of the layout; source and target do not overlap.
+// Copies every element of the layout. Requires: source and target do not overlap.
 template <typename T>
 void CopyStrided(StridedLayout layout, const T* from, T* to, int threads) {
   if (layout.elements() == 0) return;
@@ -129,7 +129,7 @@ void CopyStrided(StridedLayout layout, const T* from, T* to, int threads) {
       layout.elements() / outer);
 }
 
-// Elements from one index of dimension i to the next in a dense row-major tensor.
+// Returns the steps in elements from one index to the next of each dimension, for a dense row-major tensor.
 inline std::array<int64_t, Shape::kMaxRank> DenseStrides(const Shape& shape) {
   std::array<int64_t, Shape::kMaxRank> strides{};
   int64_t stride = 1;

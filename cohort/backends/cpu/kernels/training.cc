@@ -1,3 +1,6 @@
+// The kernels of optimizer ops. A rule (update_rules.h) says how one element changes. ApplyDense updates whole
+// variables, ApplySparse updates rows; UpdateInputs finds and checks the op's inputs for both. The last kernel decays
+// weights.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -50,7 +53,7 @@ struct StepBody {
   }
 };
 
-// What dense and sparse updates by a rule share: where the op's inputs are, and the checks.
+// The common part of dense and sparse updates by a rule: finds the op's inputs and checks them.
 template <typename Rule>
 class UpdateInputs {
  public:

@@ -1,3 +1,5 @@
+// Unary elementwise ops. A function of one element is a struct with Apply, which elementwise.h makes into a loop for
+// each dtype.
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -194,7 +196,7 @@ void RegisterTest(KernelRegistry& registry, const char* op) {
   });
 }
 
-// 1 / x of integers, where 1 / 0 is an error.
+// 1 / x for integers. 1 / 0 is an error.
 template <typename T>
 class IntegerReciprocal final : public OpKernel {
  public:

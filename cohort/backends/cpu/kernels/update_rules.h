@@ -1,7 +1,7 @@
-// How optimizers change one element, for dense and sparse updates alike. A rule names its variables and scalars as the
-// op does, reads its attributes when the kernel is made and its scalars when a step runs (Bind), and gives a function
-// step(g, values), values in the order of kVariables, that the compiler can vectorise. Formulas: ops/training.h.
-// Internal to backends/cpu/kernels.
+// Update rules: how an optimizer changes one element, for dense and sparse updates. A rule lists its variables and
+// scalars under the names of the op's inputs. It reads its attributes when the kernel is made. In a step, Bind takes
+// the scalars and returns a function step(g, values) that the compiler can vectorize; `values` are in the order of
+// kVariables. The formulas are in ops/training.h. Internal to backends/cpu/kernels.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ struct MomentumRule {
   explicit MomentumRule(const KernelConstruction& c) : nesterov(c.attr<bool>("use_nesterov")) {}
   template <typename W>
   auto Bind(const std::array<W, 2>& s) const {
-    // var -= own g + shared accum
+    // var -= own * g + shared * accum
     return [lr = s[0], momentum = s[1], own = nesterov ? s[0] : W(0), shared = nesterov ? s[0] * s[1] : s[0]](W g, W* v)
                COHORT_INLINE_LAMBDA {
                  v[1] = v[1] * momentum + g;
@@ -45,7 +45,7 @@ struct KerasMomentumRule {
   explicit KerasMomentumRule(const KernelConstruction& c) : nesterov(c.attr<bool>("use_nesterov")) {}
   template <typename W>
   auto Bind(const std::array<W, 2>& s) const {
-    // var += shared accum - own g
+    // var += shared * accum - own * g
     return [lr = s[0], momentum = s[1], own = nesterov ? s[0] : W(0), shared = nesterov ? s[1] : W(1)](W g, W* v)
                COHORT_INLINE_LAMBDA {
                  v[1] = v[1] * momentum - lr * g;
@@ -106,7 +106,7 @@ struct AdamRule {
     const W alpha = s[2] * std::sqrt(W(1) - s[1]) / (W(1) - s[0]);
     const W rest1 = W(1) - s[3];
     const W rest2 = W(1) - s[4];
-    // The direction is own g + shared m.
+    // The direction is own * g + shared * m.
     const W own = nesterov ? rest1 : W(0);
     const W shared = nesterov ? s[3] : W(1);
     return [=, epsilon = s[5]](W g, W* v) COHORT_INLINE_LAMBDA {
@@ -163,11 +163,11 @@ struct CenteredRMSPropRule {
   }
 };
 
-// Ftrl and FtrlV2, which adds a shrinkage by the variable's value to the gradient that enters `linear`.
+// Ftrl and FtrlV2. FtrlV2 adds 2 * l2_shrinkage * variable to the gradient that enters `linear`.
 template <bool kShrinks>
 struct FtrlRuleOf {
   static constexpr std::array<std::string_view, 3> kVariables = {"var", "accum", "linear"};
-  // The shrinkage stands last here, whatever the op's order: inputs are found by name.
+  // l2_shrinkage is last here. The op may have another order, because inputs are found by name.
   static constexpr auto kScalars = [] {
     if constexpr (kShrinks) {
       return std::array<std::string_view, 5>{"lr", "l1", "l2", "lr_power", "l2_shrinkage"};
@@ -176,7 +176,7 @@ struct FtrlRuleOf {
     }
   }();
   explicit FtrlRuleOf(const KernelConstruction& c) : linear_times_lr(c.attr<bool>("multiply_linear_by_lr")) {}
-  // With linear_times_lr the stored `linear` and all that it is compared with are multiplied by lr.
+  // If linear_times_lr, the stored `linear` and all values that are compared with it are multiplied by lr.
   template <typename W>
   auto Bind(const std::array<W, kScalars.size()>& s) const {
     const W lr = s[0];

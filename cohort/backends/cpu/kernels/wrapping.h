@@ -1,5 +1,5 @@
-// Arithmetic that is defined for every operand: integers wrap around where C++ leaves overflow undefined.
-// Internal to backends/cpu/kernels.
+// Arithmetic that is defined for all operands: integers wrap around, where C++ leaves overflow undefined. Internal to
+// backends/cpu/kernels.
 #pragma once
 
 #include <type_traits>
@@ -8,10 +8,11 @@
 
 namespace cohort::cpu {
 
-// Unsigned, and wide enough that C++ does not promote it to a signed type.
+// An unsigned type that is wide enough so that C++ does not promote it to a signed type.
 template <typename T>
 using Bits = std::conditional_t<sizeof(T) <= 4, unsigned, unsigned long>;
 
+// The operations + - * / for the type T.
 template <typename T>
 struct Wrapping {
   static COHORT_INLINE T Add(T a, T b) {
@@ -32,7 +33,7 @@ struct Wrapping {
     else
       return a * b;
   }
-  // Truncated towards zero; `b` is not 0. The lowest number divided by -1 is itself.
+  // Rounds towards zero. Requires: `b` is not 0. The lowest number divided by -1 is itself.
   static COHORT_INLINE T Div(T a, T b) {
     if constexpr (std::is_integral_v<T> && std::is_signed_v<T>)
       return b == T(-1) ? Sub(T(0), a) : static_cast<T>(a / b);
@@ -42,6 +43,6 @@ struct Wrapping {
 };
 
 template <>
-struct Wrapping<bool>;  // no arithmetic on truth values
+struct Wrapping<bool>;  // there is no arithmetic on truth values
 
 }  // namespace cohort::cpu

@@ -1,3 +1,5 @@
+// FuseBiases. BiasFuser first finds the patterns: a product, its bias, and possibly an activation, where each value in
+// between has one reader. Then it copies the graph, and puts one fused node in the place of each pattern.
 #include "cohort/backends/cpu/passes/bias_fusion.h"
 
 #include <algorithm>
@@ -14,7 +16,8 @@
 namespace cohort {
 namespace {
 
-// What takes the place of a product with a bias; null for an op that is none, or where the device has no such kernel.
+// Returns the op that replaces a product with a bias. Returns null if `node` is not a product, or if the device has no
+// kernel for it.
 const char* FusedOp(const Node& node, const std::string& device_type) {
   static const std::map<std::string, const char*, std::less<>> ops = {
       {"MatMul", "_FusedMatMul"}, {"Conv2D", "_FusedConv2D"}, {"DepthwiseConv2dNative", "_FusedDepthwiseConv2dNative"}};
@@ -23,7 +26,7 @@ const char* FusedOp(const Node& node, const std::string& device_type) {
   return found->second;
 }
 
-// A product with what is fused into it.
+// A product, and the nodes that are fused into it.
 struct Pattern {
   const char* fused = nullptr;
   const Node* product = nullptr;
@@ -63,7 +66,8 @@ class BiasFuser {
   }
 
  private:
-  // The one reader of the node's value; null where there are more, or a control edge.
+  // Returns the only reader of the node's value. Returns null if there are several readers, or if the reader is a
+  // control edge.
   const Node* OnlyReader(const Node& node) const {
     const auto found = readers_.find(&node);
     if (found == readers_.end() || found->second.size() != 1) return nullptr;
@@ -72,10 +76,10 @@ class BiasFuser {
     return std::any_of(reader->inputs().begin(), reader->inputs().end(), reads) ? reader : nullptr;
   }
 
-  // Which input of `sum` is a bias of the rows of `product`.
+  // Returns which input of `sum` is a bias of the rows of `product`.
   static std::optional<int> BiasOf(const Node& sum, const Node& product) {
     if (sum.op_name() == "BiasAdd") {
-      // Of a matrix both orders of dimensions are the same.
+      // For a matrix, both orders of dimensions are the same.
       const bool last = product.op_name() == "MatMul" || sum.attr<std::string>("data_format") == "NHWC";
       return last && sum.input(0).node == &product ? std::optional<int>(1) : std::nullopt;
     }

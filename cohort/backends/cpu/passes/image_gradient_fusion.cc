@@ -1,3 +1,5 @@
+// FuseImageGradients. GradientFuser makes the three changes of the header one after another. Each of them adds new
+// nodes and records which nodes they replace; at the end all readers are connected to the new nodes.
 #include "cohort/backends/cpu/passes/image_gradient_fusion.h"
 
 #include <algorithm>
@@ -17,7 +19,7 @@ constexpr const char* kFilterAndBias = "_FusedConv2DBackpropFilter";
 constexpr const char* kPoolWithPlaces = "_MaxPoolWithPlaces";
 constexpr const char* kGradAtPlaces = "_MaxPoolGradAtPlaces";
 
-// Whether `node` or something that it needs is `wanted`.
+// Returns true if `wanted` is `node` or one of the nodes that it needs.
 bool Needs(const Node* node, const Node* wanted) {
   std::vector<const Node*> stack = {node};
   std::set<const Node*> seen = {node};
@@ -38,7 +40,7 @@ class GradientFuser {
  public:
   explicit GradientFuser(Graph& graph) : graph_(graph), nodes_(graph.nodes()) {}
 
-  // The nodes whose place others have taken.
+  // Makes the changes. Returns the nodes that were replaced.
   std::set<const Node*> Run() {
     FuseBiasGradients();
     FusePools();
@@ -61,7 +63,7 @@ class GradientFuser {
     }
   }
 
-  // Whether neither has to wait for the other.
+  // Returns true if neither node has to wait for the other.
   static bool CanMerge(const Node& filter, const Node& bias) {
     const auto needs_bias = [&](const Node* node) { return Needs(node, &bias); };
     const auto needs_filter = [&](const Node* node) { return Needs(node, &filter); };
@@ -114,8 +116,8 @@ class GradientFuser {
     }
   }
 
-  // Whether `node` takes the result of `pool_grad` on to what is before an activation, whose result is the pool's
-  // input, and may come before it instead.
+  // Returns true if `node` is the gradient of an activation whose result is the pool's input, if its gradient is the
+  // result of `pool_grad`, and if it may run before `pool_grad`.
   static bool IsGradientAt(const Node& node, const Node& pool_grad) {
     const std::optional<int> gradient = node.op().activation_gradient();
     if (!gradient) return false;
@@ -146,7 +148,7 @@ class GradientFuser {
     replaced_.insert(node);
   }
 
-  // Lets everyone read and wait for the new nodes.
+  // Connects all readers and control edges to the new nodes.
   void Redirect() {
     for (Node* node : graph_.nodes()) {
       if (replaced_.count(node) > 0) continue;

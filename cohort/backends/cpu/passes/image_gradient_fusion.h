@@ -1,4 +1,4 @@
-// Fusion of the gradients of convolutions and pools with what computes nearly the same.
+// Fuses gradients of convolutions and pools with nodes that compute almost the same.
 #pragma once
 
 #include <memory>
@@ -8,12 +8,14 @@
 
 namespace cohort {
 
-// Conv2DBackpropFilter and the BiasAddGrad of the same gradient become one _FusedConv2DBackpropFilter; a MaxPool and
-// its MaxPoolGrad, which would pool again, become _MaxPoolWithPlaces and _MaxPoolGradAtPlaces, which does not read the
-// pool's input. The gradient of an activation in front of the pool (SeluGrad of MaxPoolGrad) changes places with it: it
-// is needed where the pool has taken elements only, and there the activation's value is the pool's, so that the larger
-// one can be forgotten after the pool. `graph` itself where there is nothing to fuse or `device_type` has no such
-// kernels.
+// Makes three changes:
+// - A Conv2DBackpropFilter and the BiasAddGrad of the same gradient become one _FusedConv2DBackpropFilter.
+// - A MaxPool and its MaxPoolGrad become _MaxPoolWithPlaces and _MaxPoolGradAtPlaces. The latter neither pools again
+//   nor reads the pool's input.
+// - If an activation is before the pool, its gradient (SeluGrad of MaxPoolGrad) is computed before the pool's gradient
+//   instead of after it. Only the elements that the pool has chosen matter, and there the activation's value is the
+//   pool's. So the activation's result need not be kept after the pool.
+// Returns `graph` itself if there is nothing to fuse or if `device_type` has no such kernels.
 std::unique_ptr<Graph> FuseImageGradients(std::unique_ptr<Graph> graph, const std::string& device_type);
 
 }  // namespace cohort

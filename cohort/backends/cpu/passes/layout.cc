@@ -1,3 +1,6 @@
+// ChooseOrders. Tables say which operands of an op are images (ConvolutionOp, FollowerOp). OrderChooser decides in the
+// graph's order which values are in blocks: convolutions begin, and later nodes follow if their images are in blocks.
+// Then the nodes get their attributes, and changes of order are added.
 #include "cohort/backends/cpu/passes/layout.h"
 
 #include <algorithm>
@@ -14,8 +17,8 @@ namespace {
 
 constexpr int64_t kBlock = 16;
 
-// Where an op of the family of convolutions has the convolution's input, output and filter: the number of an input, or
-// kResult for its output 0.
+// The positions of the convolution's input, output and filter at an op of the family of convolutions. A position is the
+// number of an input, or kResult for output 0.
 constexpr int kResult = 100;
 struct ConvolutionOp {
   int input;
@@ -39,8 +42,7 @@ const ConvolutionOp* FindConvolution(const Node& node) {
   return found == ops.end() ? nullptr : &found->second;
 }
 
-// Ops that work in the order of one of their images (or of the places in one), the others (all inputs of the list) in
-// the same.
+// Ops that work in the order of one of their images, the leader. All inputs in `images` have the same order.
 struct FollowerOp {
   int leader;
   std::vector<int> images;
@@ -61,8 +63,8 @@ const FollowerOp* FindFollower(const Node& node) {
 
 bool IsBlockable(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kBfloat16; }
 
-// Whether the node makes each element of its result from one element of each operand, in an order that is the images'.
-// Operands of other dtypes, such as truth values, are never in blocks.
+// Returns true if each element of the result depends on one element of each operand, and the operands can be in blocks.
+// Operands of other dtypes, such as bool, are never in blocks.
 bool IsElementwise(const Node& node) {
   const OpDef& op = node.op();
   if (!op.is_elementwise() && !op.is_broadcasting()) return false;
@@ -70,7 +72,7 @@ bool IsElementwise(const Node& node) {
   return IsBlockable(node.output_dtype(0)) && std::all_of(node.inputs().begin(), node.inputs().end(), is_blockable);
 }
 
-// -1 where it is not known.
+// Returns -1 if it is not known.
 int64_t Dim(const Shape& shape, int i) { return shape.has_rank() && shape.rank() == 4 ? shape.dim(i) : -1; }
 bool FillsBlocks(int64_t channels) { return channels > 0 && channels % kBlock == 0; }
 
@@ -78,7 +80,7 @@ const Shape& ShapeAt(const Node& node, int place) {
   return place == kResult ? node.output_shape(0) : node.input(place).shape();
 }
 
-// The orders that a node works in.
+// The orders in which a node reads and writes images.
 struct Choice {
   bool blocked_input = false;   // of a convolution's input; of the images of others
   bool blocked_output = false;  // of a convolution's output
@@ -89,7 +91,7 @@ Choice ChooseForConvolution(const Node& node, const ConvolutionOp& op) {
   const Shape& filter = ShapeAt(node, op.filter);
   if (!IsBlockable(node.output_dtype(0)) || !FillsBlocks(out) || in < 0) return {};
   if (op.depthwise) {
-    // Larger and dilated ones have no fast gradients in blocks.
+    // Larger and dilated convolutions have no fast gradients in blocks.
     const auto& dilations = node.attr<std::vector<int64_t>>("dilations");
     const bool near = std::all_of(dilations.begin(), dilations.end(), [](int64_t d) { return d == 1; });
     const bool small = Dim(filter, 0) >= 0 && Dim(filter, 0) <= 3 && Dim(filter, 1) >= 0 && Dim(filter, 1) <= 3;
@@ -118,7 +120,7 @@ class OrderChooser {
   const std::set<ValueKey>& blocked() const { return blocked_; }
   const Choice& choice(const Node* node) const { return choices_.at(node); }
 
-  // Whether `node` reads its input i in blocks, where the order matters to it at all.
+  // Returns true if `node` reads its input i in blocks. Call it only if the order matters to the node.
   bool ReadsBlocked(const Node& node, int i) const {
     const Choice& c = choices_.at(&node);
     if (const ConvolutionOp* op = FindConvolution(node)) {
@@ -143,8 +145,8 @@ class OrderChooser {
     return {node.op().is_elementwise() || OnlyBatchesBroadcast(node), false};
   }
 
-  // Whether all operands are single elements or images of one size: images of blocks broadcast as those of channels do,
-  // along the batch.
+  // Returns true if all operands are single elements or images of one size. Blocked images then broadcast along the
+  // batch like plain images.
   static bool OnlyBatchesBroadcast(const Node& node) {
     const Shape* first = nullptr;
     for (const Output& input : node.inputs()) {

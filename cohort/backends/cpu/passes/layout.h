@@ -1,6 +1,6 @@
-// The order of images in memory: inside a plan, images whose channels are a multiple of 16 may lie in blocks of 16
-// channels, [batch, channels / 16, rows, columns, 16], which convolutions, pools and normalizations run fastest on.
-// Shapes stay [batch, rows, columns, channels].
+// Chooses the order of images in memory. Images whose number of channels is a multiple of 16 may be in blocks of 16
+// channels inside a plan: [batch, channels / 16, rows, columns, 16]. Convolutions, pools and normalizations are fastest
+// in this order. Shapes stay [batch, rows, columns, channels].
 #pragma once
 
 #include <set>
@@ -11,14 +11,16 @@
 
 namespace cohort {
 
-// The values of a partition that should lie in blocks: results of convolutions whose channels fit, and of what follows
-// them and does not mind (pools, normalizations, elementwise ops). Changes nothing.
+// Returns the values of a partition that should be in blocks: results of convolutions with a suitable number of
+// channels, and results of nodes after them that accept blocks (pools, normalizations, elementwise ops). Does not
+// change the graph.
 std::set<std::pair<const Node*, int>> BlockedValues(const Graph& graph);
 
-// Gives the nodes that read or make blocked images the attributes by which their kernels know it - `_blocked_in` (of a
-// convolution or its gradients: the convolution's input; of others: their images) and `_blocked_out` (a convolution's
-// output) - and puts one _ToBlocked or _FromBlocked where a value meets readers of the other order (who looks at
-// its shape alone does not mind). Nothing where `device_type` has no kernels for these two.
+// Gives the nodes that read or make blocked images the attributes `_blocked_in` and `_blocked_out`, from which their
+// kernels know the order. At a convolution and its gradients, these say the order of the convolution's input and
+// output. At other nodes, `_blocked_in` says the order of all their images. Adds one _ToBlocked or _FromBlocked to a
+// value if readers need the other order; a node that reads only the shape does not need one. Does nothing if
+// `device_type` has no kernels for these two.
 void ChooseOrders(Graph& graph, const std::string& device_type);
 
 }  // namespace cohort

@@ -8,8 +8,9 @@
 
 namespace cohort {
 
-// Fuses biases, activations and gradients of images into their neighbours and chooses the order of images.
-// `device_type` is "CPU", or a type that has the CPU's kernels; a pass whose kernels the type lacks does nothing.
+// Fuses biases, activations and gradients of images into neighbouring nodes, and chooses the order of images.
+// `device_type` is "CPU", or a type that has the CPU's kernels. A pass does nothing if the type does not have its
+// kernels.
 std::unique_ptr<Graph> RunCpuPasses(std::unique_ptr<Graph> partition, const std::string& device_type);
 
 }  // namespace cohort

@@ -1,6 +1,8 @@
-// Runs the plans of all members in one thread and checks what no schedule may break: messages fit pairwise, nobody
-// waits for ever, nothing is read before it is written, no part is added twice, and nothing is written over that a
-// receiver may not have read yet - messages refer to their sender's memory, and vector clocks say who knows of what.
+// Runs the plans of all members in one thread and checks properties that must hold in any order of execution:
+// - Each message is received as it was sent, and no member waits for ever.
+// - Nothing is read before it is written, and no contribution is added twice.
+// - No step overwrites memory that a receiver may not have read yet. For this check, messages refer to their sender's
+//   memory, and vector clocks record which member knows of which event.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,13 +20,14 @@
 
 namespace cohort::collective::testing {
 
-// An element: which one it is, and whose parts are in it (a bit a rank).
+// The simulated value of an element: its index, and a bit for each rank whose contribution is in it.
 struct Element {
   int64_t index = -1;
   uint32_t parts = 0;
   friend bool operator==(const Element&, const Element&) = default;
 };
 
+// Simulates the members of one group. One thread.
 class PlanSimulator {
  public:
   // `first[rank]`: index of the member's first input element.
@@ -41,7 +44,7 @@ class PlanSimulator {
     }
   }
 
-  // What is wrong, or "".
+  // Runs all plans. Returns a description of the first error, or "".
   std::string Run() {
     for (bool moved = true; moved && problem_.empty();) {
       moved = false;

@@ -1,0 +1,24 @@
+// Helpers for the form of Keras's metrics in files. A metric returns its options in Serialized(), and a function beside
+// its class makes it from them. A new source of metrics adds a function below and a line to the list in metric.cc.
+// Internal to keras/.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/keras/files/config_reader.h"
+#include "cohort/keras/metrics/metric.h"
+
+namespace cohort::keras {
+
+// The name of a class in files, and the function that makes its metrics.
+using MetricMaker = std::pair<std::string, std::function<MetricPtr(ConfigReader& reader)>>;
+std::vector<MetricMaker> AccuracyMakers();  // accuracies.cc
+std::vector<MetricMaker> AucMakers();       // auc.cc
+
+// Returns the metric's name, or `fallback` if the file has none. Ignores the dtype.
+std::string ReadMetricName(ConfigReader& reader, const char* fallback);
+
+}  // namespace cohort::keras
