@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 #include "cohort/device/client_id.h"
 #include "cohort/graph/attr_value.h"
@@ -16,14 +17,14 @@ namespace cohort {
 class Device;
 
 // What an update does, whatever the values. All records of one node share one.
-struct UpdateOp {
+struct COHORT_EXPORT UpdateOp {
   std::string op;    // "ResourceApplyAdam"
   std::string node;  // its name in the graph, for messages
   AttrMap attrs;     // those that the op defines
 };
 
 // A variable of the task, as its ResourceManager finds it.
-struct VariableId {
+struct COHORT_EXPORT VariableId {
   std::string container;
   std::string name;
   friend bool operator==(const VariableId&, const VariableId&) = default;
@@ -36,7 +37,7 @@ struct VariableId {
 // The inputs are the step's own tensors and not copies. The engine never writes over them as long as the record holds
 // them. They lie where the op wants them: in the memory of UpdateSet::device, or in host memory. If the input was fed,
 // it shares the memory of the caller's tensor.
-struct UpdateRecord {
+struct COHORT_EXPORT UpdateRecord {
   std::shared_ptr<const UpdateOp> op;
   std::vector<VariableId> variables;
   std::vector<Tensor> inputs;
@@ -45,7 +46,7 @@ struct UpdateRecord {
 // The updates that one step has applied on one device of the task without waiting in between. Most steps make one set.
 // A step that waits between two of its updates, because the second one needs a value from another task, makes one set
 // before and one after the wait; both have the step's sequence number.
-struct UpdateSet {
+struct COHORT_EXPORT UpdateSet {
   int64_t position = 0;  // 1, 2, 3... in the order in which the sets of the task were applied
   StepOrigin origin;     // whose step it was; empty if a test has run a plan by itself
   // The number of the step in the origin's session. It grows from set to set of the session if the client starts a step
@@ -68,7 +69,7 @@ struct UpdateSet {
 // While a task has an observer its steps take turns: no two steps change variables at the same time, and sparse updates
 // of different rows do not overlap. On a device with streams a turn lasts until the stream has run the updates. Without
 // an observer a step looks at one flag for each of its updates.
-class UpdateObserver {
+class COHORT_EXPORT UpdateObserver {
  public:
   virtual ~UpdateObserver() = default;
   // Called by one thread at a time, on the thread that has applied the set, while no other step of the task may update.
