@@ -8,7 +8,7 @@ import sys
 
 ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\\": "\\\\", "@": "\\@", "#": "\\#", "%": "\\%", '"': "&quot;"}
 # A declaration and the comment behind it. What stands in quotes is not a comment.
-TRAILING = re.compile(r'^((?:[^"/]|"(?:[^"\\]|\\.)*"|/(?!/))*?\S) *// ?(.*)$')
+TRAILING = re.compile(r'^((?:[^"/]|"(?:[^"\\]|\\.)*"|/(?!/))*?)(?<=\S) *// ?(.*)$')
 # A class at the beginning of its line: its name.
 CLASS = re.compile(r"^(?:class|struct) [^;]*?(\w+)(?: final)?(?: : [^;]*)? \{")
 ONLY = re.compile(r"^(\s*)//( ?)(.*)$")
