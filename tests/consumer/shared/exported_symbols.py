@@ -30,7 +30,7 @@ def path_of(name):
     name = re.sub(r"^(?:vtable for|typeinfo for|typeinfo name for|guard variable for|VTT for) ", "", name)
     name = name.replace("(anonymous namespace)", "anonymous")
     depth, kept = 0, ""
-    for character in re.sub(r"operator[<>=!+\-*/()\[\]|&^~]+", "operator", name):
+    for character in re.sub(r"operator(?:\(\)|\[\]|[<>=!+\-*/|&^~%]+)", "operator", name):
         if character == "(" and depth == 0:
             break
         depth -= character == ">"
