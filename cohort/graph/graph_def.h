@@ -26,7 +26,7 @@ inline constexpr int kGraphDefVersion = 1882;
 // Equal graphs give equal bytes. Throws InvalidArgumentError if the result would be larger than protobuf's limit of 2
 // GB.
 COHORT_EXPORT std::string SerializeGraphDef(const Graph& graph, const GraphDefOptions& options = {});
-// Returns the same in protobuf's text form (graph.pbtxt).
+// Returns the same GraphDef in protobuf's text form (graph.pbtxt). Throws as SerializeGraphDef does.
 COHORT_EXPORT std::string GraphDefText(const Graph& graph, const GraphDefOptions& options = {});
 
 // Adds the nodes of a serialized GraphDef to `graph`. If `prefix` is not empty, the names become `prefix`/name. Scopes
