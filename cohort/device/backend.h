@@ -48,6 +48,9 @@ class Backend {
   virtual const std::string& type() const = 0;
   // Returns whether kernels enqueue their work on a stream of the device and return before the work is done.
   virtual bool has_streams() const { return false; }
+  // Returns whether nodes that request no type of device are placed on devices of this type if the type has kernels for
+  // them. Such devices go before the host's, as GPUs do in TensorFlow.
+  virtual bool takes_unplaced_nodes() const { return false; }
   // Returns `request.count` new devices.
   virtual std::vector<std::unique_ptr<Device>> MakeDevices(const DeviceRequest& request) const = 0;
   // Registers the kernels of the type under type().
