@@ -93,8 +93,8 @@ class COHORT_EXPORT Allocator {
 
 // Counts of the host allocator. They leave out blocks of less than 32 KiB.
 struct COHORT_EXPORT AllocatorStats {
-  int64_t bytes_in_use = 0;  // bytes in blocks that are in use
-  int64_t bytes_cached = 0;  // bytes in freed blocks that are kept for later
+  int64_t bytes_in_use = 0;        // bytes in blocks that are in use
+  int64_t bytes_cached = 0;        // bytes in freed blocks that are kept for later
   int64_t system_allocations = 0;  // blocks that were taken from the system since the process started
 };
 

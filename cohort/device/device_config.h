@@ -1,5 +1,5 @@
-// DeviceConfig: the settings that the functions of config:: (device/logical_devices.h) make, for the parts of Cohort that
-// make devices.
+// DeviceConfig: the settings that the functions of config:: (device/logical_devices.h) make, for the parts of Cohort
+// that make devices.
 #pragma once
 
 #include <string>

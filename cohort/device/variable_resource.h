@@ -25,8 +25,8 @@ namespace cohort {
 // reads and updates have the same order on the stream as their calls.
 class VariableResource : public Resource {
  public:
-  // `allocator` provides the new buffers of updates. It must live as long as the variable. `container` is the container of
-  // the ResourceManager that the variable is in.
+  // `allocator` provides the new buffers of updates. It must live as long as the variable. `container` is the container
+  // of the ResourceManager that the variable is in.
   VariableResource(std::string name, DType dtype, Shape shape, Allocator& allocator = HostAllocator(),
                    std::string container = ResourceManager::kDefaultContainer);
 

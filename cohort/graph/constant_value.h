@@ -1,5 +1,5 @@
-// Functions that say what is known of a value while a graph is built. Constants are known, and so are values that follow from
-// constants and from static shapes.
+// Functions that say what is known of a value while a graph is built. Constants are known, and so are values that
+// follow from constants and from static shapes.
 #pragma once
 
 #include <optional>

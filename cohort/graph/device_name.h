@@ -9,8 +9,8 @@
 
 namespace cohort {
 
-// The type of the devices that use the host's memory. Each task has such a device. A node that names no device type is
-// placed there.
+// The type of the devices that use the host's memory. Each task has such a device. A node that requests no device type
+// is placed there, unless a backend with devices on the task takes such nodes (Backend::takes_unplaced_nodes).
 inline constexpr char kHostDeviceType[] = "CPU";
 
 // Allows "/type:0" as a short form of "/device:TYPE:0". The host's type always has this short form. A second call for a
