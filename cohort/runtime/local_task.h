@@ -15,8 +15,8 @@ namespace cohort {
 // A task whose steps run in this process. A session without a target owns one, and each server owns one. The devices
 // may be shared with other objects. Thread-safe. The destructor calls CloseAll. CloseSession, CloseAll and the
 // destructor cancel the steps that are running, and wait until they have ended, for at most 60 s for each executable;
-// then they log the steps that have not ended and go on. A step keeps its executable until it has ended. `self` is this
-// task. Its process is the client of the sessions that are made in it.
+// then they log the steps that have not ended and go on. A step keeps its executable until it has ended. `self` names
+// the task and its process, which is the client of the sessions that are made in it.
 class LocalTask : public TaskClient {
  public:
   // A function that returns the object that sends values of an executable to other tasks. Register calls the function,
