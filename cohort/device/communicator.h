@@ -48,8 +48,8 @@ struct CollectiveId {
 // into the input after `done`, it must first check that nothing else holds the input (Tensor::OwnsBufferAlone), as for
 // every tensor. If the caller moves a tensor in and nothing else holds it, the group may overwrite it. Members in one
 // process may get the same tensor as their result. Tensors must have a numeric dtype and lie in host memory; bool is
-// allowed in collectives that compute nothing. For any other tensor, and for a root that is no rank, `done` gets an
-// InvalidArgumentError, and the group does not fail.
+// allowed in collectives that compute nothing. For any other tensor, for a root that is no rank, and for rows that the
+// members cannot share equally (ReduceScatterAsync), `done` gets an InvalidArgumentError, and the group does not fail.
 class Communicator : public Resource {
  public:
   using Done = std::function<void(const Status&, Tensor)>;

@@ -46,11 +46,11 @@ class KernelContext {
 
   // Makes a new tensor with the node's dtype, and makes it output i. The reference is valid until the kernel ends.
   Tensor& AllocateOutput(int i, const Shape& shape);
-  // Does the same, but uses the memory of input `input_index` if this kernel is the last to use that input, nothing
-  // else holds the input's buffer, and both have the same size and memory space. Then the output first has the input's
-  // elements.
+  // As AllocateOutput, but the output gets the memory of input `input_index` if no later kernel uses that input,
+  // nothing else holds the input's buffer, and the input has the size and the memory space that the output needs. The
+  // output then begins with the input's elements.
   Tensor& ForwardInputOrAllocate(int input_index, int output_index, const Shape& shape);
-  // Tries these inputs one after another.
+  // As above, with the first of these inputs that can give its memory.
   Tensor& ForwardInputOrAllocate(std::initializer_list<int> input_indices, int output_index, const Shape& shape);
   void SetOutput(int i, Tensor value) { outputs_[i] = std::move(value); }
   // Returns input i. `uses` is how often this value is an input of this kernel. If no other kernel will use the value,

@@ -35,7 +35,8 @@ struct CallFrame {
 };
 
 // The objects that a step offers to the kernels of one partition, or of a function's body. The code that starts the run
-// owns it: the Executable, or the call of the function. It and the objects must exist until the step has ended.
+// owns it: the Executable, or the call of the function. The StepInfo and the objects that it points to must exist until
+// the step has ended.
 struct StepInfo {
   int64_t step_id = 0;
   Rendezvous* rendezvous = nullptr;

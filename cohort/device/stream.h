@@ -33,7 +33,7 @@ class StreamEvent {
 class Stream {
  public:
   virtual ~Stream() = default;
-  // Returns an event after all work that has been enqueued so far.
+  // Returns an event that is reached when all work that has been enqueued so far has run.
   virtual std::shared_ptr<StreamEvent> Record() = 0;
   // Makes the work that is enqueued on this stream later run after `event`. The call itself does not wait. Requires:
   // `event` is of a stream of the same backend.

@@ -59,8 +59,8 @@ class VariableResource : public Resource {
   std::string Describe() const override { return "variable '" + name_ + "'"; }
 
  protected:
-  // Holds the locks of several variables. Takes them in the order of the variables' addresses. Throws
-  // InvalidArgumentError if a variable occurs twice.
+  // Locks several variables, in the order of their addresses, until it is destroyed. Throws InvalidArgumentError if a
+  // variable occurs twice.
   class SetLock {
    public:
     enum class Mode { kShared, kExclusive };

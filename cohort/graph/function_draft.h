@@ -15,7 +15,8 @@ FunctionArg ArgumentLike(const Output& value, std::string name = "");
 // Adds the Placeholder of an argument to `body` and returns its output.
 Output AddArgument(Graph& body, const FunctionArg& arg);
 
-// Returns, of the graphs of `values`, the graph that is inside all others. Requires: `values` is not empty.
+// Returns the innermost one of the graphs of `values`: all others are around it (Graph::IsInside). Requires: `values`
+// is not empty.
 Graph& InnermostGraph(const std::vector<Output>& values);
 
 // A function that is being made. Its body may use values of the graph `outer`, which will call the function, or of a

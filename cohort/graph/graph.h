@@ -50,8 +50,9 @@ class COHORT_EXPORT Graph {
   // InvalidArgumentError if the text or the index is wrong.
   Output FindOutput(const std::string& name) const;
   int num_nodes() const;
-  // Returns the nodes in the order in which they were added, so inputs come before the nodes that read them. The list
-  // does not change when nodes are added later.
+  // Returns the nodes in the order in which they were added. So inputs come before the nodes that read them, unless a
+  // node has got other inputs later (Node::ReplaceInput, NodeBuilder::Redefine). The returned list does not change when
+  // nodes are added later.
   std::vector<Node*> nodes() const;
   // Returns a number that grows with every node that is added. A session uses it to notice that the graph has grown.
   int64_t version() const { return num_nodes(); }
@@ -64,8 +65,8 @@ class COHORT_EXPORT Graph {
   // Reserves the name. Adds no node.
   std::string UniqueName(const std::string& name);
 
-  // The graph's seed, for random ops. It and the op's own seed decide the random numbers. If both are 0, the numbers
-  // are different in each run of the program.
+  // The graph's seed, for random ops. This seed and the op's own seed decide the random numbers. If both are 0, the
+  // numbers are different in each run of the program.
   void set_seed(int64_t seed) { seed_ = seed; }
   int64_t seed() const { return seed_; }
 

@@ -69,7 +69,8 @@ class COHORT_EXPORT Node {
   // Returns the names of nodes on whose device this node must be.
   const std::vector<std::string>& colocate_with() const { return colocate_with_; }
 
-  // Makes this node run after `node`. Throws InvalidArgumentError if that is null, this node, or of another graph.
+  // Makes this node run after `node`. Throws InvalidArgumentError if `node` is null, is this node, or is of another
+  // graph.
   void AddControlInput(Node* node);
   // The following three methods are for passes, which change a graph of their own, and for gradients. They do not
   // compute the dtypes and shapes of the outputs again. ReplaceInput throws InvalidArgumentError if there is no input

@@ -94,7 +94,7 @@ class COHORT_EXPORT ShapeContext {
   // Returns the value of input i, or nullopt if it is not known. While a graph is built, constants are known, and
   // values that graph/constant_value.h computes. While a node runs, inputs in host memory are known.
   std::optional<Tensor> input_value(int i) const;
-  // Return and throw what the methods of InputFacts for a described shape and for a handle do.
+  // These do what value_as_shape, handle_shape and handle_dtype of InputFacts do.
   Shape input_as_shape(int i) const;
   Shape handle_shape(int i) const;
   DType handle_dtype(int i) const;
@@ -106,6 +106,8 @@ class COHORT_EXPORT ShapeContext {
   // Returns the shape of input i. If its rank is unknown, returns `rank` unknown dimensions. Throws
   // InvalidArgumentError "Shape must be rank 2 but is rank 1" if it has another rank.
   Shape WithRank(int i, int rank) const;
+  // Returns the shape of input i, also if its rank is unknown. Throws InvalidArgumentError if its rank is less than
+  // `rank`.
   Shape WithRankAtLeast(int i, int rank) const;
 
  private:
@@ -163,7 +165,7 @@ class COHORT_EXPORT OpDef {
   // Each element of the result depends only on the elements at the same place of the inputs. All inputs have the
   // result's shape.
   OpDef&& Elementwise() &&;
-  // The same, but the inputs may be broadcast.
+  // As Elementwise, but the inputs may be broadcast to the result's shape.
   OpDef&& Broadcasting() &&;
   // The op computes a function of one input, and no attribute changes this function. A fused kernel may compute the
   // function last, and knows it by the op's name. Implies Elementwise.

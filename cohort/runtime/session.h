@@ -28,7 +28,7 @@ struct COHORT_EXPORT SessionConfig {
   // it. The first session or server of the process with a value other than 0 logs a warning.
   int inter_op_parallelism_threads = 0;
   bool allow_soft_placement = false;
-  bool log_device_placement = false;  // one line an op to stdout when a signature is first run
+  bool log_device_placement = false;  // one line for each op to stdout when a signature is prepared
   std::vector<std::string>
       device_filters;  // only tasks that a filter matches, and the default task, are used; empty: all
   std::chrono::milliseconds operation_timeout{0};  // of each Run; 0: none
@@ -131,8 +131,8 @@ class COHORT_EXPORT Session {
   // `target` is "" for devices of the session's own in this process, or Server::Target(), or "grpc://host:port" for a
   // cluster. Connects to the target's task. Connects to other tasks when a signature that needs them is prepared.
   // Throws NotFoundError for a target of another kind, InvalidArgumentError if `config` or the address is wrong,
-  // FailedPreconditionError if cohort/registration.h was not called, and UnavailableError or DeadlineExceededError if
-  // the target's task cannot be reached.
+  // FailedPreconditionError if RegisterAll() (cohort/registration.h) was not called, and UnavailableError or
+  // DeadlineExceededError if the target's task cannot be reached.
   explicit Session(const Graph& graph, const std::string& target = "", const SessionConfig& config = {});
   // Calls Close().
   ~Session();
@@ -174,9 +174,9 @@ class COHORT_EXPORT Session {
   std::vector<DeviceAttributes> ListDevices();
   const Graph& graph() const;
   // Cancels the runs that are in progress, which fail with CancelledError, and frees what the tasks hold for this
-  // session. Waits until the steps on tasks of this process have ended, but at most for a minute or so. Later calls of
-  // Run throw FailedPreconditionError. Variables on servers of a cluster keep their values. A second call of Close does
-  // nothing.
+  // session. Waits until the steps on tasks of this process have ended; for steps that do not end it gives up after 60
+  // s for each signature. Later calls of Run throw FailedPreconditionError. Variables on servers of a cluster keep
+  // their values. A second call of Close returns at once, even if the first one is still waiting.
   void Close();
 
   // Removes the resources (variables, ...) in `containers` on every task of the target's cluster. An empty list means

@@ -1,5 +1,5 @@
 // StepCall: one step of a session, as its master sees it. A part of a step is what one task does for it. StepWatch:
-// checks the time limits of steps that were started with RunAsync.
+// checks the time limits of steps that Session::RunAsync has started.
 #pragma once
 
 #include <chrono>
@@ -76,8 +76,8 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
   std::vector<Tensor> results_ COHORT_GUARDED_BY(mu_);
 };
 
-// Checks the time limits of steps that were started with StartStep. A master owns it. Its thread starts with the first
-// step; the destructor ends and joins it. Does not keep steps alive. Thread-safe.
+// Checks the time limits of steps that Master::StartStep has started, for Session::RunAsync. A master owns it. Its
+// thread starts with the first step; the destructor ends and joins it. Does not keep steps alive. Thread-safe.
 class StepWatch {
  public:
   StepWatch() = default;

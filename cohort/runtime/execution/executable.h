@@ -1,5 +1,5 @@
-// Executable: the part of one signature that one task runs. It has a partition for each device of the task, and it
-// knows the steps that are running.
+// Executable: the part of one signature that one task runs. It has a partition for each device of the task that runs a
+// part of the signature, and it knows the steps that are running.
 #pragma once
 
 #include <functional>
