@@ -31,7 +31,8 @@ class DeviceConfig {
   // Makes all later Set calls throw FailedPreconditionError. The messages name the `user` of the first call of Fix, for
   // example "the first session". ListLogical calls Fix too.
   void Fix(const std::string& user);
-  // Returns the visible physical devices of a type. Here and below "" is not a type.
+  // Returns the visible physical devices of a type. Here and in the functions below, `device_type` "" does not mean all
+  // types.
   std::vector<PhysicalDevice> Visible(const std::string& device_type) const;
   // Returns whether the machine has devices of the type but none of them is visible.
   bool IsHidden(const std::string& device_type) const;

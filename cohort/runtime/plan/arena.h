@@ -103,9 +103,9 @@ class StepAllocator final : public Allocator {
     return bytes < kArenaFromBytes ? HostAllocator().Allocate(bytes) : AllocateLarge(bytes);
   }
   MemorySpace space() const override { return MemorySpace::Host(); }
-  // Ends the run. Requires: the run has released its own tensors. If something still holds a value of the run, this
-  // value never lies in a later plan, and the block in which it lies lives until it is released. `ok` says whether the
-  // run has succeeded. If not, the planner learns only of values in the arena that are still held.
+  // Ends the run. Requires: the run has released its own tensors. If something still holds a value of the run, later
+  // plans give no place to this value, and the block that contains the value lives until the value is released. `ok`
+  // says whether the run has succeeded. If not, the planner learns only of values in the arena that are still held.
   void EndRun(bool ok) {
     if (plan_ != nullptr) Finish(ok);
   }
