@@ -13,15 +13,15 @@
 
 namespace cohort {
 
-// The counting of references is thread-safe. Access to the bytes is not synchronized. The buffer ends with its last
-// reference.
+// A block of memory that counts its references. Ref, Unref and IsUnique are thread-safe. Access to the bytes is not
+// synchronized. The call of Unref that removes the last reference frees the memory, on its thread.
 class COHORT_EXPORT Buffer {
  public:
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
   void* data() const { return data_; }
-  size_t size() const { return size_; }
+  size_t size() const { return size_; }  // in bytes; for strings: how many strings
   MemorySpace space() const { return space_; }
 
   void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
@@ -31,17 +31,17 @@ class COHORT_EXPORT Buffer {
       Destroy();
     }
   }
-  // Returns true if the caller's reference is the only one. Then the caller may write into the memory.
-  // Returns false for memory that a program lent (Tensor::FromBlob), which kernels only read.
+  // Returns true if the caller's reference is the only one. Then the caller may write into the memory. Always returns
+  // false for memory that a program has lent (Tensor::FromBlob), because kernels only read it.
   bool IsUnique() const { return refs_.load(std::memory_order_acquire) == 1; }
 
  protected:
-  // A bit of refs_, above every count: the memory is the program's.
+  // A bit of refs_ that no count of references reaches. It is set if the program has lent the memory.
   static constexpr int32_t kForeign = 1 << 30;
 
   Buffer(void* data, size_t size, MemorySpace space) : data_(data), size_(size), space_(space) {}
   virtual ~Buffer() = default;
-  // Frees the memory. Called once, when the last reference is gone.
+  // Frees the memory and the buffer. Called once, when the last reference is gone.
   virtual void Destroy() = 0;
 
   void* data_;
@@ -50,11 +50,12 @@ class COHORT_EXPORT Buffer {
   MemorySpace space_;
 };
 
-// Holds one reference to a Buffer, and releases it at its end. May be null. Different threads may use copies.
+// Holds one reference to a Buffer. Its destructor releases the reference. May be null. One BufferPtr must not be
+// changed while another thread uses it, but each thread may use a copy of its own.
 class COHORT_EXPORT BufferPtr {
  public:
   BufferPtr() = default;
-  // Takes over the first reference of a new Buffer, which Ref() has not counted.
+  // Takes over the one reference with which every new Buffer begins. Does not call Ref().
   static BufferPtr Adopt(Buffer* buffer) {
     BufferPtr pointer;
     pointer.buffer_ = buffer;
@@ -79,7 +80,8 @@ class COHORT_EXPORT BufferPtr {
   Buffer* buffer_ = nullptr;
 };
 
-// Makes buffers of one memory space. Thread-safe. Allocate never returns null.
+// Makes buffers of one memory space. Thread-safe, except for the memory of one run (StepAllocator). Allocate never
+// returns null.
 class COHORT_EXPORT Allocator {
  public:
   virtual ~Allocator() = default;
@@ -89,18 +91,19 @@ class COHORT_EXPORT Allocator {
   virtual MemorySpace space() const = 0;
 };
 
-// Counts of an allocator. They cover only blocks of 32 KiB and more.
+// Counts of the host allocator. They leave out blocks of less than 32 KiB.
 struct COHORT_EXPORT AllocatorStats {
-  int64_t bytes_in_use = 0;  // bytes in blocks that are in use
-  int64_t bytes_cached = 0;  // bytes in freed blocks that are kept for later
-  int64_t system_allocations = 0;
+  int64_t bytes_in_use = 0;        // bytes in blocks that are in use
+  int64_t bytes_cached = 0;        // bytes in freed blocks that are kept for later
+  int64_t system_allocations = 0;  // blocks that were taken from the system since the process started
 };
 
-// Returns the allocator of host memory. It exists as long as the process. It keeps freed blocks of 32 KiB and more,
-// sorted by size, because a new page of memory costs many times a used one. Smaller blocks come from the C library.
+// Returns the allocator of host memory. It exists as long as the process. It keeps freed blocks of 32 KiB and more and
+// uses them again, because the first use of a new page of memory takes much time. Smaller blocks come from the C
+// library and go back to it.
 COHORT_EXPORT Allocator& HostAllocator();
 COHORT_EXPORT AllocatorStats HostAllocatorStats();
-// Gives all kept blocks back to the system.
+// Frees all blocks that the host allocator keeps.
 COHORT_EXPORT void TrimHostAllocator();
 
 }  // namespace cohort

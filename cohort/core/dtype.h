@@ -1,5 +1,5 @@
 // DType: the type of a tensor's elements. The numbers are those of TensorFlow's DataType. GraphDefs, checkpoints and
-// messages between tasks contain them.
+// messages between tasks contain these numbers.
 #pragma once
 
 #include <cstddef>
@@ -24,13 +24,13 @@ enum class DType : int32_t {
   kInt64 = 9,
   kBool = 10,
   kBfloat16 = 14,
-  kResource = 20,  // a reference to a resource, such as a variable; is never stored or sent
-  kVariant = 21,   // a list of tensors (device/tensor_list.h); is never stored or sent
+  kResource = 20,  // a handle of a resource, such as a variable; never stored or sent to another task
+  kVariant = 21,   // a list of tensors (device/tensor_list.h); never stored or sent to another task
 };
 
 // Returns the bytes of one element. Returns 0 for kString, kResource and kVariant, because their elements are objects.
 COHORT_EXPORT size_t DTypeSize(DType dtype);
-// Returns the name that Keras and numpy use: "float32", "int64", ...
+// Returns the name that Keras and numpy use: "float32", "int64", ... Returns "invalid" for kInvalid.
 COHORT_EXPORT std::string_view DTypeName(DType dtype);
 // Returns the dtype with this name, or kInvalid if there is none. Accepts TensorFlow's "float" and "double" too.
 COHORT_EXPORT DType DTypeFromName(std::string_view name);

@@ -10,7 +10,7 @@
 
 namespace cohort {
 
-// The codes of errors. The numbers are those of gRPC and TensorFlow. Messages between tasks contain them.
+// The codes of errors. The numbers are those of gRPC and TensorFlow. Messages between tasks contain these numbers.
 enum class Code : int {
   kOk = 0,
   kCancelled = 1,
@@ -44,8 +44,8 @@ class COHORT_EXPORT Error : public std::runtime_error {
   Code code_;
 };
 
-// The base of the classes below. There is one class for each code, so that a `catch` can name it. If nothing catches
-// the exception, std::terminate prints the name of the class.
+// The base of the classes below. There is one class for each code except kOk, so that a `catch` can name the class. If
+// nothing catches the exception, std::terminate prints the name of the class.
 template <Code kCode>
 class COHORT_EXPORT CodedError : public Error {
  public:
@@ -121,7 +121,7 @@ class COHORT_EXPORT UnauthenticatedError : public CodedError<Code::kUnauthentica
 [[noreturn]] COHORT_EXPORT void ThrowError(Code code, const std::string& message);
 
 // The outcome of an operation as a value: OK, or the code and the message of an error. Callbacks and messages between
-// tasks use it. ThrowIfError() throws the error as an exception.
+// tasks use it. ThrowIfError() throws the error as an exception, and does nothing if the status is OK.
 class [[nodiscard]] COHORT_EXPORT Status {
  public:
   Status() = default;

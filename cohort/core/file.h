@@ -1,7 +1,9 @@
 // Files for checkpoints, records and readers of data. Errors name the file. If the system reports an error (errno), the
 // functions throw:
-// - NotFoundError, PermissionDeniedError or AlreadyExistsError;
-// - ResourceExhaustedError if the disk or a quota is full, the file is too large, or too many files are open;
+// - NotFoundError or AlreadyExistsError;
+// - PermissionDeniedError, also for a file system that can only be read;
+// - ResourceExhaustedError if the disk or a quota is full, the file is too large, too many files are open, or the
+//   system lacks memory;
 // - FailedPreconditionError if the path is a directory and should be a file, or the reverse, or if a directory is not
 //   empty;
 // - UnknownError for every other error.
@@ -17,7 +19,8 @@
 
 namespace cohort {
 
-// Throws the error for `error`, an errno value. Its text is "MESSAGE: No space left on device" for ENOSPC.
+// Throws the error that the list above gives for `error`, an errno value. Adds the text of the system to `message`:
+// "MESSAGE: No space left on device" for ENOSPC.
 [[noreturn]] COHORT_EXPORT void ThrowErrno(int error, const std::string& message);
 
 // A file that is open for reading at any offset. All methods are thread-safe. The destructor closes the file.
@@ -39,10 +42,11 @@ class COHORT_EXPORT RandomAccessFile {
   int fd_;
 };
 
-// Returns the contents of a regular file.
+// Returns the contents of a regular file. (Other files, such as pipes, have no size.)
 COHORT_EXPORT std::string ReadFile(const std::string& path);
 
 // Writes a file from its beginning, without a buffer. The constructor creates the file or empties it. Not thread-safe.
+// After Close() only the destructor, Close(), path() and size() may be called.
 class COHORT_EXPORT WritableFile {
  public:
   explicit WritableFile(const std::string& path);
@@ -91,15 +95,15 @@ COHORT_EXPORT void WriteFileAtomically(const std::string& path, std::string_view
 
 // Removes a file. Returns false if the file does not exist.
 COHORT_EXPORT bool RemoveFile(const std::string& path);
-// Returns false also if the system cannot tell, for example if a directory of the path may not be read.
+// Returns false also if the system cannot tell, for example because the program may not enter a directory of the path.
 COHORT_EXPORT bool FileExists(const std::string& path);
 // Renames a file. Replaces a file that is called `to`.
 COHORT_EXPORT void RenameFile(const std::string& from, const std::string& to);
 // Creates a directory and its parents. Does nothing if the directory exists.
 COHORT_EXPORT void CreateDirectories(const std::string& path);
-// Waits until the storage device has the renames and removals in the directory `path`.
+// Waits until the storage device has the new names, renames and removals of files in the directory `path`.
 COHORT_EXPORT void SyncDirectory(const std::string& path);
-// Returns "/a/b" for "/a/b/c", and "." for "c".
+// Returns "/a/b" for "/a/b/c", "/" for "/c", and "." for "c".
 COHORT_EXPORT std::string DirectoryOf(const std::string& path);
 
 }  // namespace cohort

@@ -42,7 +42,8 @@ class COHORT_CAPABILITY("mutex") COHORT_EXPORT Mutex {
   std::mutex mu_;
 };
 
-// Holds the lock as long as it exists. WriterLock and ReaderLock below do the same for SharedMutex.
+// Locks the Mutex, and unlocks it in its destructor. For a SharedMutex, WriterLock does this for the one writer, and
+// ReaderLock for one of the readers.
 class COHORT_SCOPED_CAPABILITY COHORT_EXPORT MutexLock {
  public:
   explicit MutexLock(Mutex& mu) COHORT_ACQUIRE(mu) : mu_(mu) { mu_.Lock(); }
@@ -54,8 +55,8 @@ class COHORT_SCOPED_CAPABILITY COHORT_EXPORT MutexLock {
   Mutex& mu_;
 };
 
-// A condition variable for Mutex. A caller of Wait must be sure that a failure also notifies it: no wait may last for
-// ever.
+// A condition variable for Mutex. All waits may end without a notification, so call them in a loop that tests the
+// condition. Wait has no time limit: use it only if every failure that ends the wait also notifies the variable.
 class COHORT_EXPORT CondVar {
  public:
   void Wait(Mutex& mu) COHORT_REQUIRES(mu) {
@@ -63,8 +64,8 @@ class COHORT_EXPORT CondVar {
     cv_.wait(lock);
     lock.release();
   }
-  // Returns false if `deadline` has passed, else true. It may also return true without a notification, so call it in a
-  // loop that tests the condition.
+  // Waits like Wait, but at most until `deadline`. Returns false if `deadline` has passed, else true. WaitFor does the
+  // same with a duration.
   bool WaitUntil(Mutex& mu, std::chrono::steady_clock::time_point deadline) COHORT_REQUIRES(mu) {
     std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
     // The wait uses the system clock, because ThreadSanitizer of clang 14 does not know pthread_cond_clockwait.
@@ -86,7 +87,7 @@ class COHORT_EXPORT CondVar {
   std::condition_variable cv_;
 };
 
-// A lock that one writer or many readers hold.
+// A lock that either one writer holds, or any number of readers at the same time.
 class COHORT_CAPABILITY("shared mutex") COHORT_EXPORT SharedMutex {
  public:
   void Lock() COHORT_ACQUIRE() { mu_.lock(); }

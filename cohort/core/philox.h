@@ -1,6 +1,6 @@
 // Philox4x32-10: a random generator whose output is a function of a key and a counter. So a program can compute any
-// part of its output without the parts before. Described in: Salmon, Moraes, Dror, Shaw: "Parallel Random Numbers: As
-// Easy as 1, 2, 3", SC 2011. TensorFlow's random ops give the same numbers for the same key and counter.
+// part of the output without computing the parts before it. Described in: Salmon, Moraes, Dror, Shaw: "Parallel Random
+// Numbers: As Easy as 1, 2, 3", SC 2011. TensorFlow's random ops give the same numbers for the same key and counter.
 #pragma once
 
 #include <array>

@@ -20,24 +20,25 @@ COHORT_EXPORT void EncodeRecord(std::string_view payload, std::string* out);
 
 // Returns the length of the payload. `header` is the first kRecordHeaderBytes of the record, which begins at `offset`
 // of the file `path`. Throws DataLossError, with path and offset, if the checksum is wrong.
+COHORT_EXPORT uint64_t DecodeRecordLength(std::string_view header, const std::string& path, int64_t offset);
 // Checks the checksum of a payload. `payload_and_footer` is the payload with the kRecordFooterBytes that follow it.
 // Throws DataLossError as DecodeRecordLength does.
-COHORT_EXPORT uint64_t DecodeRecordLength(std::string_view header, const std::string& path, int64_t offset);
 COHORT_EXPORT void CheckRecordPayload(std::string_view payload_and_footer, const std::string& path, int64_t offset);
 
-// Writes records to a file, through a buffer of 64 KiB. Not thread-safe. Throws the errors that file.h lists.
+// Writes records to a file, through a buffer of 64 KiB. Not thread-safe. Throws the errors that file.h lists. If a
+// write fails, the records in the buffer are lost.
 class COHORT_EXPORT RecordWriter {
  public:
   // Creates the file, or empties it.
   explicit RecordWriter(const std::string& path) : file_(path) {}
-  // Flushes, but ignores errors. Call Close() to see them.
+  // Flushes and closes the file, but ignores errors. Call Close() first to see them.
   ~RecordWriter();
   RecordWriter(const RecordWriter&) = delete;
   RecordWriter& operator=(const RecordWriter&) = delete;
 
   const std::string& path() const { return file_.path(); }
   void Write(std::string_view payload);
-  // Writes the buffer to the file. Then readers see all records written so far.
+  // Writes the buffer to the file. After that, readers see all records that were written so far.
   void Flush();
   // Flushes and closes the file.
   void Close();
@@ -59,8 +60,9 @@ class COHORT_EXPORT RecordReader {
 
   explicit RecordReader(const std::string& path) : file_(path) {}
 
-  // Reads the next record into `payload`. After kEnd and kTruncated the position is unchanged, so the caller may call
-  // again when the file has grown. Throws DataLossError, with path and offset, if a checksum is wrong.
+  // Reads the next record into `payload`. After kEnd and kTruncated the position is unchanged and `payload` has no
+  // meaning; the caller may call again when the file has grown. Throws DataLossError, with path and offset, if a
+  // checksum is wrong.
   Outcome Read(std::string* payload);
   // Returns the byte at which the next record begins.
   int64_t offset() const { return offset_; }

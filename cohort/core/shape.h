@@ -14,7 +14,8 @@
 
 namespace cohort {
 
-// The dimensions of a tensor or of a value in a graph. A value type. Const methods are thread-safe.
+// The dimensions of a tensor or of a value in a graph. A value type. Const methods are thread-safe. dim, set_dim,
+// AddDim and Sub require that the rank is known and that the dimensions exist.
 class COHORT_EXPORT Shape {
  public:
   static constexpr int kMaxRank = 8;
@@ -37,7 +38,8 @@ class COHORT_EXPORT Shape {
   int rank() const { return rank_; }  // -1 if the rank is unknown
   int64_t dim(int i) const { return dims_[static_cast<size_t>(i)]; }
   void set_dim(int i, int64_t value) { dims_[static_cast<size_t>(i)] = value; }
-  // Adds a last dimension. Throws InvalidArgumentError if there are kMaxRank dimensions already.
+  // Adds a last dimension. Throws InvalidArgumentError if there are kMaxRank dimensions already, or if `value` is less
+  // than -1.
   void AddDim(int64_t value);
   std::span<const int64_t> dims() const { return {dims_.data(), static_cast<size_t>(rank_ < 0 ? 0 : rank_)}; }
   bool IsFullyDefined() const;
@@ -47,15 +49,16 @@ class COHORT_EXPORT Shape {
 
   // Returns whether a tensor could have both shapes: no known dimension or rank differs.
   bool IsCompatibleWith(const Shape& other) const;
-  // Returns the shape that has all that is known in one of the two. Throws InvalidArgumentError if they are not
-  // compatible.
+  // Returns the shape in which a dimension is known if this shape or `other` knows it. Throws InvalidArgumentError if
+  // they are not compatible.
   Shape MergedWith(const Shape& other) const;
   // Returns a shape that describes all tensors of both shapes: [2,3] and [4,3] give [?,3]. Different ranks give an
   // unknown rank.
   Shape CommonWith(const Shape& other) const;
   // Returns the shape that consists of the dimensions [begin, end).
   Shape Sub(int begin, int end) const;
-  // Returns the dimensions of this shape followed by those of `tail`.
+  // Returns the dimensions of this shape followed by those of `tail`, or UnknownRank if one of the ranks is unknown.
+  // Throws InvalidArgumentError if these are more than kMaxRank dimensions.
   Shape Concat(const Shape& tail) const;
 
   // Returns "[2,3]", "[?,10]", "<unknown>" or, for a scalar, "[]".
@@ -71,8 +74,8 @@ class COHORT_EXPORT Shape {
 COHORT_EXPORT bool operator==(const Shape& a, const Shape& b);
 COHORT_EXPORT std::ostream& operator<<(std::ostream& out, const Shape& shape);
 
-// Returns the shape to which both shapes are broadcast, by numpy's rules. Unknown dimensions are allowed. Throws
-// InvalidArgumentError "Incompatible shapes: [2,3] vs. [4]".
+// Returns the shape to which both shapes are broadcast, by numpy's rules. Unknown dimensions and ranks are allowed.
+// Throws InvalidArgumentError "Incompatible shapes: [2,3] vs. [4]" if the rules do not allow it.
 COHORT_EXPORT Shape BroadcastShapes(const Shape& a, const Shape& b);
 
 }  // namespace cohort

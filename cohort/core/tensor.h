@@ -15,12 +15,14 @@
 
 namespace cohort {
 
-// An array of elements of one dtype. A value type. Different threads may use copies. The bytes are not synchronized.
+// An array of elements of one dtype. A value type. One Tensor must not be changed while another thread uses it, but
+// each thread may use a copy of its own. Access to the elements, which all copies share, is not synchronized.
 class COHORT_EXPORT Tensor {
  public:
   Tensor() = default;  // an undefined tensor: dtype kInvalid
   // Makes a tensor with uninitialized elements; strings are empty. Throws InvalidArgumentError if the shape is not
-  // fully defined or the dtype is kInvalid or a handle, and ResourceExhaustedError if there is not enough memory.
+  // fully defined or the dtype is kInvalid or a handle, and ResourceExhaustedError if there is not enough memory (for
+  // strings std::bad_alloc).
   Tensor(DType dtype, const Shape& shape, Allocator& allocator);
   Tensor(DType dtype, const Shape& shape) : Tensor(dtype, shape, HostAllocator()) {}
   // Makes a tensor whose elements begin at `byte_offset` of `buffer`. Requires: the buffer is large enough.
@@ -45,7 +47,7 @@ class COHORT_EXPORT Tensor {
   static Tensor Vector(const std::vector<T>& values) {
     return FromValues(values, Shape{static_cast<int64_t>(values.size())});
   }
-  // Returns a tensor whose bytes are all zero; strings are empty.
+  // Returns a tensor in host memory whose bytes are all zero; strings are empty.
   static Tensor Zeros(DType dtype, const Shape& shape);
   // Returns a tensor over memory of the program, whose elements stand in row-major order from `data` on. No byte is
   // copied. Kernels read the memory and never write into it. The program must not change it while a step may read it.
@@ -68,10 +70,12 @@ class COHORT_EXPORT Tensor {
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
   int64_t num_elements() const { return num_elements_; }
+  // Returns the size of the elements in bytes, or 0 for strings and handles.
   size_t bytes() const { return static_cast<size_t>(num_elements_) * DTypeSize(dtype_); }
   MemorySpace space() const { return buffer_ ? buffer_->space() : MemorySpace::Host(); }
 
-  // Returns the elements in row-major order. Throws InternalError if T is not the C++ type of dtype().
+  // Returns the elements in row-major order. Throws InternalError if T is not the C++ type of dtype(). The program may
+  // read them only if space() is the host.
   template <typename T>
   T* data() {
     CheckType(kDTypeOf<T>);
@@ -88,7 +92,8 @@ class COHORT_EXPORT Tensor {
   }
   void* raw_data() { return data_; }
   const void* raw_data() const { return data_; }
-  // Returns the only element. Throws InvalidArgumentError if there is not exactly one element or it is not a T.
+  // Returns the only element, which must lie in host memory. Throws InvalidArgumentError if there is not exactly one
+  // element or it is not a T.
   template <typename T>
   const T& scalar() const {
     CheckScalar(kDTypeOf<T>);
@@ -99,20 +104,22 @@ class COHORT_EXPORT Tensor {
     return std::vector<T>(data<T>(), data<T>() + num_elements_);
   }
 
-  // Returns the rows [begin, end) of axis 0. The result shares the bytes. Throws OutOfRangeError if there are no such
-  // rows.
+  // Returns the rows [begin, end) of axis 0. The result shares the bytes. Throws OutOfRangeError if the tensor lacks
+  // these rows, or is a scalar.
   Tensor Slice(int64_t begin, int64_t end) const;
-  // Returns the same elements with another shape. Shares the bytes. Throws InvalidArgumentError if the number of
-  // elements differs.
+  // Returns the same elements with another shape. The result shares the bytes. Throws InvalidArgumentError if the
+  // number of elements differs.
   Tensor Reshaped(const Shape& shape) const;
-  // Returns a tensor with a copy of the elements. Requires: the tensor lies in host memory.
+  // Returns a tensor with a copy of the elements. Requires: the tensor lies in host memory and is no handle.
   Tensor Clone() const;
 
   const BufferPtr& buffer() const { return buffer_; }
-  // Returns true if the buffer has no other reference. The tensor may be only a part of the buffer.
+  // Returns true if no other tensor and nothing else holds the buffer. The tensor may be only a part of the buffer.
+  // Always returns false for a tensor of FromBlob.
   bool OwnsBufferAlone() const { return buffer_ && buffer_->IsUnique(); }
 
-  // Returns, for example, "float32[2,2] [1, 2, 3, ...]", with at most `max_values` values.
+  // Returns, for example, "float32[2,2] [1, 2, 3, ...]", with at most `max_values` values. Shows no values of handles
+  // and of tensors outside host memory.
   std::string ToString(int max_values = 8) const;
 
  private:

@@ -11,20 +11,21 @@
 
 namespace cohort {
 
-// Runs closures on a fixed number of threads. Starts them in the order in which they were scheduled. The owner must
-// stop calling Schedule before it destroys the pool.
+// Runs closures on a fixed number of threads. Starts them in the order in which they were scheduled. When the owner
+// destroys the pool, only the pool's own closures may still call Schedule. None of the pool's threads may destroy the
+// pool.
 class ThreadPool {
  public:
   // Starts the threads. Debuggers and `top` show `name`, cut to 15 characters.
   ThreadPool(const std::string& name, int num_threads);
-  // Runs all closures that are still queued, and then joins the threads.
+  // Waits until all closures have run, also those that are still queued, and then joins the threads.
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   // Adds a closure to the queue. Thread-safe; does not wait. Requires: the closure does not throw.
   void Schedule(std::function<void()> closure);
-  // Returns whether the calling thread is one of this pool's threads.
+  // Returns whether the calling thread is one of this pool's threads. Thread-safe.
   bool IsOwnThread() const;
 
  private:

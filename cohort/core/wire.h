@@ -9,8 +9,8 @@
 
 namespace cohort {
 
-// Appends values to a text. Not thread-safe. A varint has 7 bits of the number in each byte, the lowest first. Fixed64
-// has 8 bytes, the lowest first. A string is its length as a varint, and then its bytes.
+// Appends values to a string of bytes. Not thread-safe. A varint has 7 bits of the number in each byte, the lowest
+// first. Fixed64 has 8 bytes, the lowest first. A string is its length as a varint, and then its bytes.
 class WireWriter {
  public:
   void Varint(uint64_t value) {
@@ -27,6 +27,7 @@ class WireWriter {
     Varint(text.size());
     bytes_.append(text);
   }
+  // Returns what has been written. Call no other method than Clear() afterwards.
   std::string Take() { return std::move(bytes_); }
   // Returns what has been written. The view is valid until the next call of a method that changes the writer.
   std::string_view view() const { return bytes_; }
@@ -41,7 +42,7 @@ class WireWriter {
 };
 
 // Reads the values that a WireWriter wrote, in the same order. Throws DataLossError if the bytes end too early or a
-// varint is too long. The bytes must live longer than the reader. Not thread-safe.
+// varint has more than 10 bytes. The bytes must live longer than the reader. Not thread-safe.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : bytes_(bytes) {}
@@ -51,7 +52,8 @@ class WireReader {
   uint64_t Varint(uint64_t limit);
   uint64_t Fixed64();
   std::string String() { return std::string(View()); }
-  // Reads a string and returns a view of it. The view is valid as long as the bytes that the reader reads.
+  // Reads a string and returns a view of it. The view points into the reader's bytes and is valid as long as they
+  // exist.
   std::string_view View();
   // Returns a view of all bytes that are left, and moves to the end.
   std::string_view Rest() { return bytes_.substr(std::exchange(at_, bytes_.size())); }

@@ -20,25 +20,26 @@ struct DeviceRequest {
   int count = 0;             // how many devices of the type to make
   int intra_op_threads = 1;  // threads that a kernel of each device may use
   std::shared_ptr<TaskResources> resources;
-  // The physical devices that the new logical devices share, in order. Empty if the backend has announced no physical
-  // devices (config::DeviceConfig::AddPhysical).
+  // The visible physical devices of the type, in order. The new logical devices share them. Empty if the type has no
+  // physical devices (config::DeviceConfig::AddPhysical).
   std::vector<config::PhysicalDevice> physical = {};
 };
 
-// A node that may become a part of a chain, and what a backend needs to put it into one kernel with its neighbours. The
-// caller owns it. `node` must live longer than it.
+// A node that may become a part of a chain, and what a backend needs to put the node into one kernel with its
+// neighbours. The code that compiles a plan owns the links until it gives them to MakeChain. `node` must live longer
+// than the link.
 struct ChainLink {
   const Node* node = nullptr;
   std::unique_ptr<OpKernel> kernel;
-  // For each input: its value if the value is the same in every step, else an undefined tensor.
+  // One tensor for each input: the value of the input if it is the same in every step, else an undefined tensor.
   std::vector<Tensor> constants;
-  // The input that is the value of the link before; -1 for the first link.
+  // Which input is the value of the link before this one; -1 for the first link.
   int value_input = -1;
 };
 
 // Describes one device type: its name, its devices, its kernels and its graph passes. There is one object for each
-// type. It is registered once and lives as long as the process. Thread-safe: plans are compiled on any thread. It is
-// used before steps run, never during a step.
+// type. It is registered once and lives as long as the process. Thread-safe, because plans are compiled on any thread.
+// Steps do not use it; it is used when devices are made and plans are compiled.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -47,10 +48,10 @@ class Backend {
   virtual const std::string& type() const = 0;
   // Returns whether kernels enqueue their work on a stream of the device and return before the work is done.
   virtual bool has_streams() const { return false; }
-  // Whether nodes that ask for no type of device are placed on devices of this type if it has kernels for them. Such
-  // devices go before the host's, as GPUs do in TensorFlow.
+  // Returns whether nodes that request no type of device are placed on devices of this type if the type has kernels for
+  // them. Such devices go before the host's, as GPUs do in TensorFlow.
   virtual bool takes_unplaced_nodes() const { return false; }
-  // Returns new devices.
+  // Returns `request.count` new devices.
   virtual std::vector<std::unique_ptr<Device>> MakeDevices(const DeviceRequest& request) const = 0;
   // Registers the kernels of the type under type().
   virtual void RegisterKernels(KernelRegistry& registry) const = 0;
@@ -61,9 +62,9 @@ class Backend {
   // Requires: both have one output and a kernel that does not wait, and only the input `consumer.value_input` uses the
   // value of `producer` or waits for it.
   virtual bool CanChain(const ChainLink& /*producer*/, const ChainLink& /*consumer*/) const { return false; }
-  // Returns one kernel that does the work of all links. Its inputs are the inputs of all links in their order, without
-  // the values between two links and without constants. Its output is the output of the last link. It accepts all
-  // shapes that the single links accept. Requires: CanChain is true for each two neighbours.
+  // Takes over the links. Returns one kernel that does the work of all of them. Its inputs are the inputs of all links
+  // in their order, without the values between two links and without constants. Its output is the output of the last
+  // link. It accepts all shapes that the single links accept. Requires: CanChain is true for each two neighbours.
   virtual std::unique_ptr<OpKernel> MakeChain(std::vector<ChainLink> links) const;
 };
 
@@ -74,18 +75,19 @@ class BackendRegistry {
   static BackendRegistry& Global();
   // `config` says how many devices of each type a task has by default. It must live longer than the registry.
   explicit BackendRegistry(config::DeviceConfig& config = config::DeviceConfig::Global()) : config_(config) {}
-  // Throws AlreadyExistsError if the type has a backend. `backend` must live longer than the registry. Allows "/type:0"
-  // as a short form in device names.
+  // Adds a backend. Throws AlreadyExistsError if its type has a backend already. `backend` must live longer than the
+  // registry. From now on device names may have the short form "/type:0".
   void Register(const Backend& backend);
   // Returns nullptr if there is none.
   const Backend* Find(std::string_view type) const;
   std::vector<std::string> types() const;
 
   // Returns new devices of all types for the task `task`. The number of devices of a type is the one in `device_count`,
-  // or else the one in the config (for the host's type: 1). There are no devices of a type that has no backend, as in
-  // TensorFlow, or that the config hides. If `intra_op_threads` is 0, each device gets the number of cores divided by
-  // the number of devices of the host's type. Throws InvalidArgumentError if there would be no device of the host's
-  // type, and FailedPreconditionError if that type has no backend. The messages begin with `component`.
+  // or else the one in the config. (The config begins with 1 device of the host's type.) There are no devices of a type
+  // that has no backend, as in TensorFlow, or that the config hides. From this call on, the Set functions of the config
+  // throw. If `intra_op_threads` is 0, each device gets the number of cores divided by the number of devices of the
+  // host's type. Throws InvalidArgumentError if there would be no device of the host's type, and
+  // FailedPreconditionError if that type has no backend. `component` names the caller in messages, such as "session".
   std::vector<std::unique_ptr<Device>> MakeDevices(const DeviceName& task,
                                                    const std::map<std::string, int>& device_count, int intra_op_threads,
                                                    const std::shared_ptr<TaskResources>& resources,

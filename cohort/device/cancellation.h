@@ -11,24 +11,28 @@
 
 namespace cohort {
 
-// Tells waiting code that its step has failed or was cancelled. The step owns it and uses it again for later steps.
-// Thread-safe. Cancel calls each callback once, on the calling thread and without a lock.
+// Tells waiting code that its step has failed or was cancelled. The object that runs a step owns it, and resets it for
+// a later step. All methods but Reset are thread-safe.
 class CancellationManager {
  public:
   using Token = uint64_t;
   static constexpr Token kAlreadyCancelled = 0;
 
-  // Keeps `callback` until Deregister or Cancel. Returns kAlreadyCancelled, and does not keep `callback`, if Cancel was
-  // called before.
+  // Keeps `callback` until Deregister or Cancel. If Cancel was called before, returns kAlreadyCancelled and never calls
+  // `callback`.
   Token Register(std::function<void(const Status&)> callback);
-  // Returns false if the callback has run or is running on another thread.
+  // Removes the callback. Returns false if it is too late: Cancel has called the callback, is calling it, or is about
+  // to call it. Does not wait until the callback returns.
   bool Deregister(Token token);
-  // Sets the status and calls the callbacks. Only the first call has an effect. An OK status becomes CancelledError.
+  // Sets the status, and calls each registered callback once, on the calling thread and without a lock. Only the first
+  // call in a step has an effect. If `why` is OK, the status is a CancelledError.
   void Cancel(const Status& why);
   // Returns whether Cancel was called. It is cheap: executors call it before each kernel.
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
+  // Returns the status that Cancel has set, or OK.
   Status status() const;
-  // Makes it ready for the next step. Throws InternalError if a callback is registered.
+  // Makes the manager ready for the next step. Throws InternalError if a callback is registered. Requires: nothing of
+  // the last step uses the manager any more.
   void Reset();
 
  private:

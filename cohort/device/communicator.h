@@ -25,29 +25,31 @@ class CollectiveSchedule {
   virtual ~CollectiveSchedule() = default;
 };
 
-// Identifies a collective of a group. All members give the same instance number to the same collective. A second call
-// with the same number is the next round of the same collective. So a member ends one call with a number before it
-// makes the next call with this number, and all members make these calls in the same order. Calls with different
+// Identifies a collective of a group. All members give the same instance number to the same collective. A later call
+// with the same number is the next round of that collective. So a member waits until its call with a number has ended
+// before it makes the next call with this number. All members make these calls in the same order. Calls with different
 // numbers may overlap, in any order.
 struct CollectiveId {
   int64_t instance = 0;
   std::string name;  // for error messages: "gradients/dense/kernel"
-  // All collectives that one step of the caller's graph runs with the group; null if they are not known. When two
-  // members run this collective together, they compare their schedules. If these differ, the group fails, and the error
-  // names the first difference.
+  // The schedule: all collectives that one step of the caller's graph runs with the group. Null if they are not known.
+  // When two members run this collective together, they compare their schedules. If these differ, the group fails, and
+  // the error names the first difference.
   std::shared_ptr<const CollectiveSchedule> schedule = nullptr;
 };
 
 // The collectives of one member. Thread-safe. No call waits. Each call calls `done` exactly once, on any thread,
-// perhaps before the call returns. `done` must be quick and must not throw. Every failure (a lost member, a different
-// shape, a deadline) fails the whole group: at every member, all calls that have not ended and all later calls fail.
-// The error names the member, the collective, its instance and its round. Callers share it by shared_ptr.
+// perhaps before the call returns. `done` must be quick and must not throw. Almost every failure (a lost member, a
+// different shape, a deadline) fails the whole group: at every member, all calls that have not ended and all later
+// calls fail. (The exception is an argument that no member could use; see below.) The error names the member, the
+// collective, its instance and its round. Callers share it by shared_ptr.
 //
-// The group reads an input until `done`, and peers may read it a little longer. Before the caller writes into it
-// afterwards, the caller must check that nothing else holds it (Tensor::OwnsBufferAlone), as for every tensor. If the
-// caller moves a tensor in and nothing else holds it, the group may overwrite it. Members in one process may get the
-// same tensor as their result. Tensors must have a numeric dtype and lie in host memory; bool is allowed in collectives
-// that compute nothing. For any other tensor `done` gets an InvalidArgumentError, and the group does not fail.
+// The group reads an input until it calls `done`, and peers may read it a little longer. If the caller wants to write
+// into the input after `done`, it must first check that nothing else holds the input (Tensor::OwnsBufferAlone), as for
+// every tensor. If the caller moves a tensor in and nothing else holds it, the group may overwrite it. Members in one
+// process may get the same tensor as their result. Tensors must have a numeric dtype and lie in host memory; bool is
+// allowed in collectives that compute nothing. For any other tensor, for a root that is no rank, and for rows that the
+// members cannot share equally (ReduceScatterAsync), `done` gets an InvalidArgumentError, and the group does not fail.
 class Communicator : public Resource {
  public:
   using Done = std::function<void(const Status&, Tensor)>;
@@ -69,9 +71,11 @@ class Communicator : public Resource {
   // Calls `done`, with an undefined tensor, when all members have called BarrierAsync.
   virtual void BarrierAsync(const CollectiveId& id, Done done) = 0;
 
-  // Fails the group. If the group has failed before, the first reason stays.
+  // Fails the group for all members, because this member gives up. If the group has failed before, the first reason
+  // stays.
   virtual void Abort(const Status& why) = 0;
-  // Returns the reason for which the group has failed, or OK if it has not failed.
+  // Returns the reason for which the group has failed, or OK if it has not failed. Returns FailedPrecondition if the
+  // group no longer exists.
   virtual Status status() const = 0;
 };
 

@@ -28,7 +28,8 @@ struct TaskResources {
   UpdateGate update_gate;
 };
 
-// The base of all devices. A DeviceSet owns it. Kernels may use it as long as their executable exists. Thread-safe.
+// The base of all devices. A DeviceSet owns it, and must keep it as long as executables with kernels of the device
+// exist. Thread-safe. The destructor waits until the compute thread has run all work that was given to it.
 class Device {
  public:
   // `intra_op_threads` is the number of threads that a kernel may use on the compute thread. `backend` and `allocator`
@@ -50,35 +51,37 @@ class Device {
   // core (see OneThreadScope). The first call starts the thread.
   ThreadPool& compute_thread();
 
-  // Copy a tensor between this device's memory and the host's. The copy is complete when they return. The base class
-  // returns the tensor itself, because its memory is the host's.
+  // Copy a tensor from this device's memory to the host's, or back. Both functions wait until the copy is complete. The
+  // base class is for devices that use the host's memory: it copies nothing and returns the tensor itself.
   virtual Tensor CopyToHost(const Tensor& value);
   virtual Tensor CopyFromHost(const Tensor& value);
 
   // The streams of a device whose kernels enqueue their work and return; nullptr on any other device. All sessions
-  // share them. Outputs of kernels are valid in the order of the compute stream. Memory of the device is freed and
-  // reused in this order too. Copies to and from the host have streams of their own.
+  // share the streams. An output of a kernel may be read by work that is enqueued later on the compute stream. Memory
+  // of the device is freed and reused in the order of this stream too. Copies to and from the host have streams of
+  // their own.
   virtual Stream* compute_stream() { return nullptr; }
   virtual Stream* to_host_stream() { return nullptr; }
   virtual Stream* from_host_stream() { return nullptr; }
   // Copies `value` to host memory after the work that is on the compute stream now. Then calls `done` once, on the
-  // thread of RunOnHost. If `value` lies in host memory, calls `done` before it returns.
+  // compute thread. If `value` lies in host memory, calls `done` before CopyToHostAsync returns.
   using CopyDone = std::function<void(const Status&, Tensor)>;
   virtual void CopyToHostAsync(const Tensor& value, CopyDone done);
-  // Returns a copy of `value` in device memory, which is valid in the order of the compute stream. Requires: `value`
-  // lies in host memory.
+  // Returns a copy of `value` in device memory. Work that is enqueued later on the compute stream may read it.
+  // Requires: `value` lies in host memory.
   virtual Tensor CopyFromHostAsync(const Tensor& value);
-  // Runs `work` on the compute thread. The callback of a StreamEvent uses it for work that it must not do itself.
+  // Runs `work` later on the compute thread. Does not wait. The callback of a StreamEvent uses it for work that the
+  // callback must not do itself.
   void RunOnHost(std::function<void()> work) { compute_thread().Schedule(std::move(work)); }
 
  protected:
-  // Returns a function that the compute thread runs first.
+  // Returns a function that the compute thread runs before all other work.
   virtual std::function<void()> ComputeThreadSetup() const;
 
  private:
   friend class OneThreadScope;
-  // Makes parallel regions that the calling thread opens use one thread. Returns a number for RestoreThreads, which
-  // undoes it, or 0 if there is nothing to undo.
+  // Makes OpenMP parallel regions that the calling thread opens use one thread. Returns a number for RestoreThreads,
+  // which ends this, or 0 if nothing was changed.
   virtual int LimitToOneThread() { return 0; }
   virtual void RestoreThreads(int /*limited*/) {}
 
@@ -92,11 +95,11 @@ class Device {
   std::unique_ptr<ThreadPool> compute_thread_;
 };
 
-// Makes kernels of `device` that run on the calling thread use one thread only, as long as the scope exists. Threads
-// other than the compute thread use it. Belongs to the thread that made it.
+// Makes kernels of `device` that run on the calling thread use no other thread, as long as the scope exists. A thread
+// other than the compute thread opens it before it runs kernels. The thread that made the scope must also destroy it.
 class OneThreadScope {
  public:
-  // Does nothing unless `active`.
+  // If `active` is false, the scope changes nothing.
   OneThreadScope(Device& device, bool active) : device_(device), limited_(active ? device.LimitToOneThread() : 0) {}
   ~OneThreadScope() {
     if (limited_ != 0) device_.RestoreThreads(limited_);
@@ -109,12 +112,12 @@ class OneThreadScope {
   const int limited_;
 };
 
-// The devices of one task. It owns them. It never changes, and all threads may read it.
+// The devices of one task. A DeviceSet owns its devices. The list never changes, and all threads may read it.
 class DeviceSet {
  public:
   explicit DeviceSet(std::vector<std::unique_ptr<Device>> devices) : devices_(std::move(devices)) {}
   const std::vector<std::unique_ptr<Device>>& devices() const { return devices_; }
-  // Return the first device that has the name, or nullptr if there is none. An absent part of `name` matches
+  // Return the first device that has the name, or nullptr if there is none. An absent part of a DeviceName matches
   // everything.
   Device* Find(const std::string& full_name) const;
   Device* Find(const DeviceName& name) const;

@@ -1,4 +1,5 @@
-// DeviceConfig: what config:: (device/logical_devices.h) has set, for the parts of Cohort that make devices.
+// DeviceConfig: the settings that the functions of config:: (device/logical_devices.h) make, for the parts of Cohort
+// that make devices.
 #pragma once
 
 #include <string>
@@ -9,27 +10,31 @@
 
 namespace cohort::config {
 
-// Holds what the functions of config:: set. They use Global(); tests make their own. Thread-safe.
+// Holds the settings that the functions of config:: make. These functions use Global(); tests make configs of their
+// own. Thread-safe. The List and Set methods do what the functions of config:: with similar names do, and throw as they
+// do.
 class DeviceConfig {
  public:
   // Returns the settings of the process, which exist as long as the process.
   static DeviceConfig& Global();
-  // The machine has one CPU.
+  // Makes a config with one physical device, the CPU, which is visible.
   DeviceConfig();
 
-  // Adds a physical device. Each backend calls it for each of its devices, in order. Throws AlreadyExistsError if there
-  // is a device of this name.
+  // Adds a physical device, which is visible. Each backend of another type calls it for each of its devices, in order.
+  // Throws AlreadyExistsError if there is a device of this name.
   void AddPhysical(const PhysicalDevice& device);
   std::vector<PhysicalDevice> ListPhysical(const std::string& device_type) const;
   std::vector<LogicalDevice> ListLogical(const std::string& device_type);
   void SetVisible(const std::vector<PhysicalDevice>& devices, const std::string& device_type);
   void SetLogical(const PhysicalDevice& device, int count);
   void SetMemoryGrowth(const PhysicalDevice& device, bool enable);
-  // Makes all later Set calls throw. Their messages name the `user` of the first Fix, for example "the first session".
+  // Makes all later Set calls throw FailedPreconditionError. The messages name the `user` of the first call of Fix, for
+  // example "the first session". ListLogical calls Fix too.
   void Fix(const std::string& user);
-  // Returns the visible physical devices of a type.
+  // Returns the visible physical devices of a type. Here and in the functions below, `device_type` "" does not mean all
+  // types.
   std::vector<PhysicalDevice> Visible(const std::string& device_type) const;
-  // Returns whether the machine has devices of the type and none of them is visible.
+  // Returns whether the machine has devices of the type but none of them is visible.
   bool IsHidden(const std::string& device_type) const;
   // Returns the number of logical devices of all visible devices of a type.
   int Count(const std::string& device_type) const;

@@ -22,20 +22,21 @@ class CompiledFunction {
   virtual ~CompiledFunction() = default;
   virtual const std::string& name() const = 0;
   // Runs the function once, within the step of `ctx`. Calls `done` once, on any thread, perhaps before CallAsync
-  // returns. `ctx` must stay valid until then. Arguments and results may lie in host memory or in device memory. The
-  // function may write into an argument that nothing else holds. If the function fails, it has cancelled the step. The
-  // status then names the function and the node.
+  // returns. `ctx` must stay valid until `done` is called. Arguments and results may lie in host memory or in device
+  // memory. The function may write into an argument that nothing else holds. If a node of the function fails, the step
+  // is cancelled, and the status names the function and the node. If the number of arguments is wrong, `done` gets an
+  // InvalidArgumentError, and the step is not cancelled.
   virtual void CallAsync(const KernelContext& ctx, StepMode mode, std::vector<Tensor> args, Done done) = 0;
 };
 
-// Compiles functions for kernels, which call it in their constructors. It belongs to the executable whose kernels use
-// it.
+// Compiles functions for kernels, which call Compile in their constructors. The plan of these kernels owns the
+// compiler. Not thread-safe.
 class FunctionCompiler {
  public:
   virtual ~FunctionCompiler() = default;
   // Returns the compiled function `name`, which an attribute of `caller` names. Compiles each function once. The result
   // is valid as long as the compiler. Throws NotFoundError if the library lacks the function, InvalidArgumentError if
-  // the function calls itself, and what the constructors of its kernels throw.
+  // the function calls itself, and what the constructors of the function's kernels throw.
   virtual CompiledFunction& Compile(const Node& caller, const std::string& name) = 0;
 };
 

@@ -19,8 +19,9 @@
 
 namespace cohort {
 
-// The argument of a kernel: its inputs, its outputs, its device and its step. The executor makes it for one execution
-// of one node. Only the thread that runs the kernel uses it, or for an AsyncOpKernel the code that computes its result.
+// The argument of a kernel: its inputs, its outputs, its device and its step. A run makes it for one execution of one
+// node, and owns it. One thread at a time may use it: the thread that calls Compute, or for an AsyncOpKernel the
+// threads that work on its result, until the kernel calls `done`.
 class KernelContext {
  public:
   // Used by the executor. `slots` hold a tensor for each output of the plan's nodes. `uses` says for each slot how many
@@ -45,29 +46,31 @@ class KernelContext {
 
   // Makes a new tensor with the node's dtype, and makes it output i. The reference is valid until the kernel ends.
   Tensor& AllocateOutput(int i, const Shape& shape);
-  // Does the same, but uses the memory of input `input_index` if this kernel is the last to use that input and the
-  // sizes are equal. Then the output first has the input's elements.
+  // As AllocateOutput, but the output gets the memory of input `input_index` if no later kernel uses that input,
+  // nothing else holds the input's buffer, and the input has the size and the memory space that the output needs. The
+  // output then begins with the input's elements.
   Tensor& ForwardInputOrAllocate(int input_index, int output_index, const Shape& shape);
-  // Tries these inputs one after another.
+  // As above, with the first of these inputs that can give its memory.
   Tensor& ForwardInputOrAllocate(std::initializer_list<int> input_indices, int output_index, const Shape& shape);
   void SetOutput(int i, Tensor value) { outputs_[i] = std::move(value); }
-  // Returns input i. If this kernel's `uses` uses are the only ones left, removes it from the plan's slot, so the
-  // kernel may overwrite it. The input is undefined afterwards. Otherwise shares the tensor.
+  // Returns input i. `uses` is how often this value is an input of this kernel. If no other kernel will use the value,
+  // moves it out of its slot: input(i) is then undefined, and the kernel may overwrite the value if it owns the buffer
+  // alone. Otherwise the result shares the input's buffer.
   Tensor TakeInput(int i, int32_t uses);
   Tensor AllocateTemp(DType dtype, const Shape& shape) { return Tensor(dtype, shape, *allocator_); }
-  // Returns "[[OP node 'NAME' on DEVICE, inputs: DTYPE[SHAPE], ...]]" for error messages. Adds the functions whose
-  // bodies contain the node.
+  // Returns "[[OP node 'NAME' on DEVICE, inputs: DTYPE[SHAPE], ...]]" for error messages. If the node is in the body of
+  // a function, adds the functions that were called.
   std::string Describe() const;
-  // Returns the allocator of the device's memory. Only the kernel's own thread may use it, and only until the kernel
-  // ends.
+  // Returns the allocator for this kernel: of the device's memory, or of host memory for a host kernel. Only the thread
+  // that runs Compute or ComputeAsync may use it, and only until that call returns.
   Allocator& allocator() const { return *allocator_; }
   // Used by the executor. Sets another allocator of the same memory space.
   void set_allocator(Allocator& allocator) { allocator_ = &allocator; }
   // Returns how many OpenMP threads the kernel may use now. It is 1 on every thread but the compute thread.
   int num_threads() const { return num_threads_; }
   void set_num_threads(int n) { num_threads_ = n; }
-  // For kernels that call functions: the mode of the step, and whether the step is inside the task's update gate
-  // because of this node.
+  // For kernels that call functions: the mode in which the function is to run, and whether this node changes variables,
+  // so that the step is inside the task's update gate while the node runs.
   StepMode mode() const { return mode_; }
   bool in_update_gate() const { return in_update_gate_; }
   void SetCallInfo(StepMode mode, bool in_update_gate) {
@@ -89,25 +92,25 @@ class KernelContext {
   bool in_update_gate_ = false;
 };
 
-// The kernel of one node of a plan. The plan owns it. Several steps may call Compute at the same time, so members must
-// be constant after construction, or guarded by a lock.
+// The kernel of one node of a plan. The plan owns it. Several steps may call Compute or ComputeAsync at the same time,
+// so members must be constant after construction, or guarded by a lock.
 class OpKernel {
  public:
   virtual ~OpKernel() = default;
-  // Computes the outputs and sets all of them. Throws cohort::Error if it fails. The executor adds op, node and device
-  // to the message.
+  // Computes the outputs and sets all of them. Throws an exception if it fails, usually a cohort::Error. The run adds
+  // op, node and device to the message, and fails the step.
   virtual void Compute(KernelContext& ctx) = 0;
   virtual class AsyncOpKernel* AsAsync() { return nullptr; }
 };
 
-// A kernel that waits for something, such as a receive, a queue or a barrier. It waits without a thread.
+// A kernel that waits for something, such as a receive, a queue or a barrier. No thread is blocked while it waits.
 class AsyncOpKernel : public OpKernel {
  public:
   using Done = std::function<void(const Status&)>;
-  // Starts the work and returns. Calls `done` exactly once, on any thread, when the outputs are set. `ctx` is valid
-  // until then.
+  // Starts the work and returns. Calls `done` exactly once, on any thread, when the outputs are set or the work has
+  // failed. `ctx` is valid until then. May throw instead, but then must never call `done`.
   virtual void ComputeAsync(KernelContext& ctx, Done done) = 0;
-  void Compute(KernelContext& ctx) final;
+  void Compute(KernelContext& ctx) final;  // throws InternalError
   AsyncOpKernel* AsAsync() final { return this; }
 };
 
@@ -147,8 +150,8 @@ class KernelRegistry {
   }
   // Registers a kernel that is a function of its context.
   void RegisterFn(const std::string& op, const std::string& device_type, void (*fn)(KernelContext&));
-  // Registers a host kernel. It serves every device type that has no kernel of its own for the op. `memory` must be
-  // kHost or kEither.
+  // Registers a host kernel. It serves every device type that has no kernel of its own for the op. Throws
+  // AlreadyExistsError if the op has a host kernel. Requires: `memory` is kHost or kEither.
   void RegisterHost(const std::string& op, KernelFactory factory, KernelMemory memory = KernelMemory::kHost);
   template <typename K>
   void RegisterHost(const std::string& op, KernelMemory memory = KernelMemory::kHost) {
@@ -158,11 +161,11 @@ class KernelRegistry {
   void RegisterHostFn(const std::string& op, void (*fn)(KernelContext&), KernelMemory memory = KernelMemory::kHost);
   // Returns whether devices of the type have a kernel for the op. A host kernel counts for every type.
   bool Has(std::string_view op, std::string_view device_type) const;
-  // Returns where the inputs and outputs of the kernel lie that Create would make. Returns kDevice if there is no
+  // Returns the memory of the inputs and outputs of the kernel that Create would make. Returns kDevice if there is no
   // kernel.
   KernelMemory MemoryOf(std::string_view op, std::string_view device_type) const;
   // Returns a new kernel for the node. Throws NotFoundError if there is none; the message names op, node, device type,
-  // and the device types that have a kernel for the op.
+  // and the device types that have a kernel for the op. Throws also what the constructor of the kernel throws.
   std::unique_ptr<OpKernel> Create(const KernelConstruction& construction) const;
   // Returns the ops that have a kernel registered for this device type.
   std::vector<std::string> OpsOn(std::string_view device_type) const;

@@ -12,8 +12,8 @@
 namespace cohort {
 
 // Computes out[i] = a[i] op b[i] for n elements. For MEAN it computes (a[i] + b[i]) / divisor, rounded towards zero for
-// integers. Integers wrap around. MIN and MAX return NaN if an operand is NaN. `out` may be the same memory as `a` or
-// `b`.
+// integers; all other operations ignore `divisor`. Integers wrap around. MIN and MAX return NaN if an operand is NaN.
+// `out` may be the same memory as `a` or `b`.
 using ReduceFn = void (*)(const void* a, const void* b, void* out, int64_t n, int64_t divisor);
 
 // The loops of one device type. Both functions may be called on any thread.

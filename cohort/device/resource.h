@@ -15,7 +15,8 @@
 
 namespace cohort {
 
-// The base of all resources. shared_ptrs own it: the manager has one, and each handle tensor has one.
+// The base of all resources. shared_ptrs own it: each handle tensor has one, and so has the manager if the resource is
+// in its list.
 class Resource {
  public:
   virtual ~Resource() = default;
@@ -29,8 +30,8 @@ class ResourceManager {
   static constexpr const char* kDefaultContainer = "localhost";
 
   // Returns the resource `name` of a container; "" means the default container. Calls `make` to create the resource if
-  // there is none. `make` is called under the manager's lock, so it must not call the manager. Throws
-  // FailedPreconditionError if the resource has another C++ type.
+  // there is none. Throws what `make` throws. `make` is called under the manager's lock, so it must not call the
+  // manager. Throws FailedPreconditionError if the resource has another C++ type.
   template <typename T>
   std::shared_ptr<T> LookupOrCreate(const std::string& container, const std::string& name,
                                     const std::function<std::shared_ptr<T>()>& make) {
@@ -45,8 +46,8 @@ class ResourceManager {
   std::vector<std::pair<std::string, std::shared_ptr<Resource>>> List(const std::string& container) const;
   // Removes all resources of a container. A resource lives on as long as a handle holds it.
   void Clear(const std::string& container);
-  // Returns a number that grows with every Clear. A kernel that keeps a handle looks the resource up again when the
-  // number has changed.
+  // Returns a number that grows with every Clear of any container. A kernel that keeps a handle looks up the resource
+  // again when the number has changed.
   int64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
 
  private:
@@ -64,8 +65,8 @@ Tensor MakeResourceHandle(std::shared_ptr<Resource> resource);
 // Returns the resource of a handle. Throws InvalidArgumentError if the tensor is not a handle.
 const std::shared_ptr<Resource>& ResourceOfHandle(const Tensor& handle);
 
-// Returns the resource of a handle as a T. Throws InvalidArgumentError if the tensor is not a handle or the resource is
-// not a T.
+// Returns the resource of a handle as a T. The reference is valid as long as something holds the resource, such as the
+// handle. Throws InvalidArgumentError if the tensor is not a handle or the resource is not a T.
 template <typename T>
 T& ResourceOf(const Tensor& handle) {
   T* typed = dynamic_cast<T*>(ResourceOfHandle(handle).get());

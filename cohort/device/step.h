@@ -17,32 +17,33 @@ namespace cohort {
 // Says which thread runs the kernels of a step.
 enum class StepMode {
   // The thread that starts the step runs them. If the step waits for a value, the thread that brings the value
-  // continues it. If the device's compute thread has a team of several threads, an expensive kernel moves the rest of
-  // the step to the
-  // compute thread.
+  // continues the step. If the device's compute thread has a team of several threads, an expensive kernel moves the
+  // rest of the step to the compute thread. (A kernel is expensive if its inputs are large.)
   kInline,
-  // The same, but an expensive kernel always moves the rest of the step, so that network threads stay free.
+  // As kInline, but an expensive kernel always moves the rest of the step, so that network threads stay free.
   kNetwork,
-  // The compute thread runs all kernels.
+  // The compute thread runs all kernels. (Kernels that wait may end on other threads.)
   kDevice
 };
 
-// One call in the chain of function calls that a step is in. Error messages list this chain.
+// One call of a function. The calls in which a step is at the moment form a chain, which error messages list. The code
+// that runs the call owns the frame until the call has ended.
 struct CallFrame {
   const std::string& function;
   const Node& caller;
-  const CallFrame* outer;  // the call around this one; null if a node of a graph made this one
+  const CallFrame* outer;  // the call in whose body `caller` is; null if `caller` is not in a function
 };
 
-// The objects that a step offers to the kernels of one partition, or of a function's body. The run that starts the
-// kernels owns it, and keeps it until the step has ended.
+// The objects that a step offers to the kernels of one partition, or of a function's body. The code that starts the run
+// owns it: the Executable, or the call of the function. The StepInfo and the objects that it points to must exist until
+// the step has ended.
 struct StepInfo {
   int64_t step_id = 0;
   Rendezvous* rendezvous = nullptr;
   CancellationManager* cancellation = nullptr;
   std::span<Tensor> args;             // values of the _Arg nodes, by their attribute "index"
   std::span<Tensor> rets;             // _Retval nodes put their values here, by "index"
-  const CallFrame* caller = nullptr;  // the call; null unless this is a function's body
+  const CallFrame* caller = nullptr;  // if this is a function's body: the call of the function; else null
   bool in_update_gate = false;  // the caller's step is inside the update gate; false unless this is a function's body
   StepError* error = nullptr;   // set on a device with streams, else null
   const StepOrigin* origin = nullptr;  // set in a step of a session, else null

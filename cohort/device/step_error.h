@@ -10,18 +10,20 @@
 
 namespace cohort {
 
-// A kernel on a stream cannot throw once it is enqueued. If its work finds bad data it sets the step's error, in stream
-// order; work of the step that is enqueued behind it does not run, so that later updates of variables are not applied,
-// and the executor fails the step when the step's last event is reached. Belongs to the executor that runs the step;
-// functions that the step calls share it. Thread-safe.
+// The error of one step at a time on a device with streams. The work that a kernel has enqueued cannot throw, because
+// the kernel has returned. If the work finds bad data, it calls Set. Work of the step that is enqueued behind it then
+// does nothing, so that later updates of variables are not applied. When the last work of the step has run, the run of
+// the step sees the error and fails the step. The run (StepRun) owns the StepError; functions that the step calls share
+// it. All methods but Reset are thread-safe.
 //
-// Work of a step asks MayRun when its turn on the stream has come. Work that updates a variable calls CountUpdate when
-// it has changed the value. So what is still enqueued for a step that was cancelled does nothing, unless the step has
-// changed a variable already: a set of updates that has begun is applied whole.
+// Work of a step calls MayRun when it is about to run on the stream. Work that updates a variable calls CountUpdate
+// when it has changed the value. So work that is still enqueued when its step is cancelled does nothing, unless the
+// step has changed a variable already: then all its updates are applied.
 class StepError {
  public:
-  // Whether work of the step still runs. Returns false if an error is set. If the step was cancelled and has changed no
-  // variable, the cancellation becomes its error. `cancellation` may be null.
+  // Returns whether the work may run. Returns false if an error is set. Returns false too if the step was cancelled and
+  // has changed no variable; the reason of the cancellation then becomes the step's error. `cancellation` is the
+  // step's, and may be null.
   bool MayRun(const CancellationManager* cancellation) {
     if (set()) return false;
     if (cancellation == nullptr || !cancellation->cancelled() || updates_applied() > 0) return true;
@@ -29,11 +31,11 @@ class StepError {
     return false;
   }
   void CountUpdate() { updates_applied_.fetch_add(1, std::memory_order_acq_rel); }
-  // How many updates of the step have been applied.
+  // Returns how many updates of the step have been applied.
   int64_t updates_applied() const { return updates_applied_.load(std::memory_order_acquire); }
 
-  // Keeps `status` if nothing is set yet. The message must say which node failed (KernelContext::Describe does).
-  // Requires: !status.ok().
+  // Sets the error. Does nothing if one is set already. The message must say which node failed (KernelContext::Describe
+  // does). Requires: !status.ok().
   void Set(const Status& status) {
     MutexLock lock(mu_);
     if (set_.load(std::memory_order_relaxed)) return;
@@ -47,7 +49,7 @@ class StepError {
     MutexLock lock(mu_);
     return status_;
   }
-  // Makes it ready for the next step. Requires: no work of the last step is enqueued any more.
+  // Makes the object ready for the next step. Requires: no work of the last step is enqueued any more.
   void Reset() {
     MutexLock lock(mu_);
     status_ = {};

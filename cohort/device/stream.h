@@ -18,12 +18,13 @@ class StreamEvent {
 
   virtual ~StreamEvent() = default;
   virtual bool reached() const = 0;
-  // Waits on the calling thread until the event is reached. Returns a status with kDeadlineExceeded if `deadline`
-  // passes first, and the device's error if the device has failed.
+  // Waits on the calling thread until the event is reached, and returns OK. Returns a status with kDeadlineExceeded if
+  // `deadline` passes first, and the device's error if the device has failed.
   virtual Status Synchronize(std::chrono::steady_clock::time_point deadline) = 0;
-  // Calls `callback` once, when the event is reached or the device has failed. Calls it on a thread of the device, or
-  // before OnReady returns. The callback must not wait and must not call the device: it must not enqueue work, and not
-  // allocate or free device memory. Device::RunOnHost runs such work on another thread.
+  // Calls `callback` once: with OK when the event is reached, or with the device's error if the device has failed.
+  // Calls it on a thread of the device, or on the calling thread before OnReady returns. The callback must not wait and
+  // must not call the device: it must not enqueue work, and not allocate or free device memory. Device::RunOnHost runs
+  // such work on another thread.
   virtual void OnReady(Callback callback) = 0;
 };
 
@@ -32,10 +33,10 @@ class StreamEvent {
 class Stream {
  public:
   virtual ~Stream() = default;
-  // Returns an event after all work that has been enqueued so far.
+  // Returns an event that is reached when all work that has been enqueued so far has run.
   virtual std::shared_ptr<StreamEvent> Record() = 0;
-  // Makes work that is enqueued later run after `event`. Does not wait itself. Requires: `event` is of a stream of the
-  // same backend.
+  // Makes the work that is enqueued on this stream later run after `event`. The call itself does not wait. Requires:
+  // `event` is of a stream of the same backend.
   virtual void Wait(const std::shared_ptr<StreamEvent>& event) = 0;
 };
 

@@ -1,4 +1,4 @@
-// UpdateGate: lets a checkpoint see each step's updates of variables as a whole, and gives them to an observer.
+// UpdateGate: lets a checkpoint see each step's updates of variables as a whole, and gives the updates to an observer.
 #pragma once
 
 #include <atomic>
@@ -14,40 +14,46 @@ namespace cohort {
 class UpdateObserver;
 struct UpdateSet;
 
-// Keeps checkpoints and update sets apart. There is one gate for each task. A step that changes variables is inside the
-// gate from its first update to its last. A checkpoint closes the gate while it takes references to all values. So it
-// sees all updates of a step or none. Thread-safe. A step may enter on one thread and leave on another.
+// Keeps checkpoints and update sets apart. There is one gate for each task; TaskResources owns it. A step that changes
+// variables is inside the gate from its first update to its last. A checkpoint closes the gate while it takes
+// references to all values. So the checkpoint sees all updates of a step or none. Thread-safe. A step may enter on one
+// thread and leave on another.
 class UpdateGate {
  public:
-  // Enters. Waits while the gate is closed, or while another thread waits to close it.
+  // Enters: the step is inside until LeaveStep. Waits while the gate is closed, or while another thread waits to close
+  // it.
   void EnterStep();
   // Enters and returns true, or returns false if EnterStep would wait.
   bool TryEnterStep();
-  // Enters for a thread that must not wait, because the steps inside may need it. Returns true if the step is inside
-  // now. Otherwise keeps `entered`. The thread that opens the gate calls it, without a lock, when the step is inside.
+  // Enters without a wait, for a thread that the steps inside may need. Returns true if the step is inside now.
+  // Otherwise returns false and keeps `entered`. When the step is inside, `entered` is called once, without a lock: on
+  // the thread that opens the gate, or on a thread whose Close has failed.
   bool EnterStepOrCall(std::function<void()> entered);
+  // Leaves. Requires: the step is inside.
   void LeaveStep();
-  // Waits until no step is inside, and closes the gate. Throws DeadlineExceededError, with the number of steps inside,
-  // if this takes longer than `timeout`.
+  // Waits until no step is inside and the gate is open, and closes it. The gate then stays closed until Open. Throws
+  // DeadlineExceededError, with the number of steps inside, if this takes longer than `timeout`.
   void Close(std::chrono::milliseconds timeout);
+  // Opens the gate, which the caller has closed, and lets in the steps that wait. The thread may be another one.
   void Open();
 
-  // Gives each set of updates that is applied from now on to `observer`; to nobody if it is null. Positions start at 1
-  // again. Closes the gate meanwhile, so that a step is observed from its first update to its last or not at all.
-  // Throws as Close.
+  // From now on gives each set of updates that is applied to `observer`; null means to nobody. The positions of the
+  // sets start at 1 again. Closes the gate for the change, so that a step is observed from its first update to its last
+  // or not at all. Throws as Close does.
   void SetObserver(std::shared_ptr<UpdateObserver> observer, std::chrono::milliseconds timeout);
-  // Whether there is an observer. It stays so while the caller is inside.
+  // Returns whether there is an observer. The answer cannot change while the caller is inside.
   bool observed() const { return observed_.load(std::memory_order_acquire); }
-  // The caller, a step inside an observed gate, is the only one that changes variables until EndTurn. Waits for the
-  // turn of another step, which waits for nobody. The same thread ends the turn.
+  // Begins the turn of a step: until EndTurn it is the only step of the task that changes variables. Waits until the
+  // turn of another step has ended; such a turn waits for no other step. The same thread must end the turn. Requires:
+  // the step is inside, and observed().
   void BeginTurn() COHORT_ACQUIRE(turn_) { turn_.Lock(); }
-  // Gives the set to the observer, with its position, unless it has no updates. Throws what the observer throws; the
-  // turn has ended all the same.
+  // Ends the turn. Before that, gives `set` to the observer and sets its position, if it has updates. Throws what the
+  // observer throws; the turn has then ended too.
   void EndTurn(UpdateSet set) COHORT_RELEASE(turn_);
 
  private:
-  // Lets all waiting steps in, if the gate allows it. Returns their functions, which the caller must call without the
-  // lock.
+  // If the gate is open and nobody waits to close it, lets in all steps whose `entered` is kept. Returns these
+  // functions, which the caller must call without the lock.
   std::vector<std::function<void()>> LetIn() COHORT_REQUIRES(mu_);
 
   Mutex mu_;

@@ -1,4 +1,5 @@
-// VariableResource: the state of a variable, which steps read and update. A read never sees a part of an update.
+// VariableResource: the state of a variable, which steps read and update. A read never sees a part of an update (except
+// in a CpuVariable that is used by rows).
 #pragma once
 
 #include <atomic>
@@ -15,17 +16,17 @@
 namespace cohort {
 
 // The state of one variable. Its value lies in the memory of the variable's device. Read returns a tensor that shares
-// the value's buffer. An update writes the new value into a second buffer, which then becomes the value. If no reader
-// holds the first buffer, the update changes it in place. So two buffers are enough for any number of readers. Handles
-// and the task's ResourceManager own the variable. Thread-safe.
+// the value's buffer. An update changes this buffer in place if no reader holds it. If a reader holds it, the update
+// writes the new value into a new buffer, which then becomes the value. Handles and the task's ResourceManager own the
+// variable. Thread-safe. (CpuVariable differs once it is used by rows.)
 //
 // On a device with streams, kernels call these methods when they enqueue work. The tensor that Read returns is valid in
 // the order of the compute stream, and `change` enqueues its work. `change` is called under the variable's lock. So
 // reads and updates have the same order on the stream as their calls.
 class VariableResource : public Resource {
  public:
-  // `allocator` provides the second buffers of updates. It must live as long as the variable. `container` is the one of
-  // the ResourceManager that the variable is in.
+  // `allocator` provides the new buffers of updates. It must live as long as the variable. `container` is the container
+  // of the ResourceManager that the variable is in.
   VariableResource(std::string name, DType dtype, Shape shape, Allocator& allocator = HostAllocator(),
                    std::string container = ResourceManager::kDefaultContainer);
 
@@ -42,14 +43,14 @@ class VariableResource : public Resource {
   // Makes `value` the variable's value. Shares its buffer and copies nothing, so the caller must not write into it
   // afterwards. Throws InvalidArgumentError if dtype or shape do not fit the declaration.
   virtual void Assign(const Tensor& value);
-  // Updates the value. `change(old, out)` must write all elements of `out`. Both have the value's shape and dtype, and
-  // may be the same memory. `change` is called under the variable's lock, so updates do not overlap. If `change`
-  // throws, what it has written may stay; so it must make all checks before it writes. Throws FailedPreconditionError
-  // if the variable has no value.
+  // Updates the value. `change(old, out)` must write all elements of `out`. `old` and `out` have the value's shape and
+  // dtype, and may be the same memory. `change` is called under the variable's lock, so updates do not overlap. If
+  // `change` throws, the elements that it has written may stay; so it must make all checks before it writes. Throws
+  // FailedPreconditionError if the variable has no value, and what `change` throws.
   void Update(const std::function<void(const Tensor& old, Tensor& out)>& change);
   // Updates several variables together, such as a variable and its slots (Momentum, Adam). Locks all of them, in the
-  // order of their addresses, before it calls `change`. `olds[i]` and `outs[i]` belong to `variables[i]`. Throws
-  // InvalidArgumentError if a variable occurs twice.
+  // order of their addresses, before it calls `change`. `olds[i]` and `outs[i]` belong to `variables[i]`. Throws as
+  // Update does, and InvalidArgumentError if a variable occurs twice.
   static void UpdateTogether(std::span<VariableResource* const> variables,
                              const std::function<void(std::span<const Tensor> olds, std::span<Tensor> outs)>& change);
 
@@ -58,8 +59,8 @@ class VariableResource : public Resource {
   std::string Describe() const override { return "variable '" + name_ + "'"; }
 
  protected:
-  // Holds the locks of several variables. Takes them in the order of the variables' addresses. Throws
-  // InvalidArgumentError if a variable occurs twice.
+  // Locks several variables, in the order of their addresses, until it is destroyed. Throws InvalidArgumentError if a
+  // variable occurs twice.
   class SetLock {
    public:
     enum class Mode { kShared, kExclusive };

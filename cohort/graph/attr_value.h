@@ -1,5 +1,5 @@
-// AttrValue: the value of an attribute of a node. It can hold what TensorFlow's AttrValue holds. Of a function it holds
-// only the name.
+// AttrValue: the value of an attribute of a node. It can hold what TensorFlow's AttrValue holds, except lists of
+// tensors and lists of functions. Of a function it holds only the name.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +51,8 @@ class COHORT_EXPORT AttrValue {
   AttrValue(std::vector<DType> value) : value_(std::move(value)) {}
   AttrValue(std::vector<Shape> value) : value_(std::move(value)) {}
 
-  // Returns nullptr if the attribute is empty or of another type.
+  // Returns the value, or nullptr if the attribute is empty or of another type. The pointer is valid until this
+  // AttrValue changes or ends.
   template <typename T>
   const T* get() const {
     return std::get_if<T>(&value_);

@@ -1,5 +1,5 @@
-// Answers what is known of a value while a graph is built. Constants are known, and so are values that follow from
-// constants and from static shapes.
+// Functions that say what is known of a value while a graph is built. Constants are known, and so are values that
+// follow from constants and from static shapes.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,8 @@ namespace cohort {
 // Returns the tensor if the value is known, else nullopt. Two kinds of values are known:
 // - the output of a Const, also through Identity nodes;
 // - an int32 or int64 scalar or vector of at most 1024 elements that these ops compute from constants and static
-//   shapes: Shape, Size, Rank, Pack, ConcatV2, Cast, Identity, StridedSlice, Range, Add, AddV2, Sub, Mul.
+//   shapes: Shape, Size, Rank, Pack, ConcatV2, Cast, Identity, StridedSlice, Range, Add, AddV2, Sub, Mul. At most 256
+//   nodes may take part.
 std::optional<Tensor> ConstantValue(const Output& value);
 
 // Returns the shape that `value`, an int32 or int64 vector, describes. An element that is unknown or -1 becomes an
@@ -20,7 +21,7 @@ std::optional<Tensor> ConstantValue(const Output& value);
 // the value cannot be a shape: it has another rank or dtype, more than Shape::kMaxRank elements, or an element less
 // than -1.
 Shape ConstantValueAsShape(const Output& value);
-// Returns the same for a tensor. Throws as ConstantValueAsShape does.
+// Returns the shape that a tensor describes. Throws as ConstantValueAsShape does.
 Shape TensorAsShape(const Tensor& value);
 
 // Attributes of a function's argument that is the handle of a variable: dtype and shape of the variable, each as a list
@@ -34,8 +35,8 @@ const Node& HandleSource(const Output& handle);
 Shape HandleShape(const Output& handle);
 DType HandleDType(const Output& handle);
 
-// The facts that are known about the inputs of a node that is being added to a graph. The shape rule of its op uses
-// them. Used by one thread.
+// The facts that are known about the inputs of a node that is being added to a graph. The shape rule of the op uses
+// them. NodeBuilder makes it for one call of the rule. Only one thread uses it.
 class StaticFacts final : public InputFacts {
  public:
   // `inputs` must live longer than the object.

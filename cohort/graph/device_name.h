@@ -9,12 +9,12 @@
 
 namespace cohort {
 
-// The type of the devices that use the host's memory. Each task has such a device. A node that names no device type is
-// placed there.
+// The type of the devices that use the host's memory. Each task has such a device. A node that requests no device type
+// is placed there, unless a backend with devices on the task takes such nodes (Backend::takes_unplaced_nodes).
 inline constexpr char kHostDeviceType[] = "CPU";
 
-// Allows "/type:0" as a short form of "/device:TYPE:0". The host's type always has this short form. Does nothing if the
-// type has it already. Not thread-safe: the registration of backends calls it at the start, before any name is parsed.
+// Allows "/type:0" as a short form of "/device:TYPE:0". The host's type always has this short form. A second call for a
+// type does nothing. Not thread-safe: the registration of backends calls it at the start, before any name is parsed.
 COHORT_EXPORT void AddShortDeviceType(std::string_view type);
 
 // The name of a device, or a pattern for names. A value type. Each part is optional. An absent part means "any".
@@ -32,11 +32,11 @@ struct COHORT_EXPORT DeviceName {
   // an id as "/device:GPU:*".
   std::string ToString() const;
 
-  // Returns a name with the parts of `inner`. Takes the parts that `inner` lacks from this name.
+  // Returns the parts of `inner`. Adds the parts of this name that `inner` lacks.
   DeviceName OverriddenBy(const DeviceName& inner) const;
-  // Returns this name. Takes the parts that this name lacks from `base`.
+  // Returns the parts of this name. Adds the parts of `base` that this name lacks.
   DeviceName CompletedFrom(const DeviceName& base) const { return base.OverriddenBy(*this); }
-  // Returns whether `other` has each part that is set here, with the same value.
+  // Returns whether `other` has every part that this name has, with the same value.
   bool Matches(const DeviceName& other) const;
   bool IsFull() const { return job && replica && task && type && id; }
   bool IsEmpty() const { return !job && !replica && !task && !type && !id; }

@@ -12,15 +12,16 @@
 
 namespace cohort {
 
-// Never changes after its construction, apart from the derived objects. All methods are thread-safe. Libraries and
-// callers share it by shared_ptr.
+// A graph that nodes of other graphs call. Never changes after its construction, except that derived objects may be
+// added. All methods are thread-safe. Libraries and callers share it by shared_ptr.
 class COHORT_EXPORT Function {
  public:
-  // Makes the graph with `body`. Throws InvalidArgumentError if TensorFlow would reject the name (it allows letters,
-  // digits and "_.-/", and a letter or '_' at the beginning), if an argument has no dtype, or if a result is not a
-  // value of the body. Throws also what the addition of the nodes throws.
+  // Makes a new graph and calls `body` to add its nodes. Throws InvalidArgumentError if TensorFlow would reject the
+  // name (it allows letters, digits and "_.-/", and a letter or '_' at the beginning), if an argument has no dtype, or
+  // if a result is not a value of the body. Throws also what `body` throws.
   Function(std::string name, const std::vector<FunctionArg>& args, const FunctionBody& body);
-  // Takes a graph that exists. Requires: `args` are outputs of Placeholder nodes of `graph`. Throws as above.
+  // Takes over `graph`. Throws as the other constructor does, and InvalidArgumentError if one of `args` is not the
+  // output of a Placeholder node of `graph`.
   Function(std::string name, std::unique_ptr<Graph> graph, std::vector<Output> args, std::vector<Output> results);
 
   const std::string& name() const { return name_; }
@@ -31,8 +32,8 @@ class COHORT_EXPORT Function {
   // Returns whether an op of the graph is stateful (OpDef::Stateful).
   bool is_stateful() const;
   // Objects that were computed from the function, such as its gradient. They are kept so that they are computed only
-  // once. The code that computes an object chooses its key. FindDerived returns nullptr if there is none for the key.
-  // KeepDerived does nothing if there is one already.
+  // once. The code that computes an object chooses its key. FindDerived returns nullptr if there is no object for the
+  // key. KeepDerived does nothing if there is one already.
   std::shared_ptr<const void> FindDerived(const std::string& key) const COHORT_EXCLUDES(mu_);
   void KeepDerived(const std::string& key, std::shared_ptr<const void> derived) const COHORT_EXCLUDES(mu_);
   // Returns, for example, "add(x: float32[?], y: float32[]) -> (float32[?])".
@@ -49,8 +50,9 @@ class COHORT_EXPORT Function {
   mutable std::map<std::string, std::shared_ptr<const void>> derived_ COHORT_GUARDED_BY(mu_);
 };
 
-// Adds the arguments of a function to `graph`, and then the nodes that `body` adds. Throws as the constructor of
-// Function does. Error messages contain `name`.
+// Adds Placeholder nodes for the arguments of a function to `graph`, puts their outputs into `arguments`, calls `body`,
+// and puts what it returns into `results`. Throws InvalidArgumentError if an argument has no dtype or `body` is empty,
+// and what `body` throws. Messages about arguments contain `name`.
 COHORT_EXPORT void FillBody(const std::string& name, const std::vector<FunctionArg>& args, const FunctionBody& body,
                             Graph& graph, std::vector<Output>* arguments, std::vector<Output>* results);
 

@@ -15,28 +15,32 @@ FunctionArg ArgumentLike(const Output& value, std::string name = "");
 // Adds the Placeholder of an argument to `body` and returns its output.
 Output AddArgument(Graph& body, const FunctionArg& arg);
 
-// Returns, of the graphs of `values`, the graph that is inside all others. Requires: `values` is not empty.
+// Returns the innermost one of the graphs of `values`: all others are around it (Graph::IsInside). Requires: `values`
+// is not empty.
 Graph& InnermostGraph(const std::vector<Output>& values);
 
-// A captured value is a value of `outer` (or of a graph around it) that the body uses. Each captured value becomes a
-// further argument of the function. Only the thread that made the draft may use it. `outer` must live longer than the
-// draft. A draft ends with Finish(), or is destroyed without a function.
+// A function that is being made. Its body may use values of the graph `outer`, which will call the function, or of a
+// graph around `outer`. Such a value is captured: it becomes a further argument of the function. (A constant is copied
+// into the body instead.) Only the thread that made the draft may use it. `outer` must live longer than the draft.
+// Finish() makes the function; a draft that is destroyed without Finish() makes none.
 class FunctionDraft {
  public:
-  // Calls `body` with a new graph. Throws as Function's constructor does. Error messages contain `what`.
+  // Makes a new graph and calls `body` to add its nodes. Throws as FillBody does. Error messages contain `what`.
   FunctionDraft(Graph& outer, std::string what, const std::vector<FunctionArg>& args, const FunctionBody& body);
 
   const std::vector<Output>& results() const { return results_; }
   void AddResult(const Output& value) { results_.push_back(value); }
   // Returns the captured values, each once.
   std::vector<Output> captures() const;
-  // Makes `values` the captured values, in this order. Adds arguments for values that the body does not use. Requires:
-  // `values` contains all values that the body has captured.
+  // Makes `values` the captured values, in this order. Adds arguments for values that the body does not use. Throws
+  // InternalError for a value that is not of `outer` or of a graph around it. Requires: `values` contains all values
+  // that the body has captured.
   void SetCaptures(const std::vector<Output>& values);
-  // Returns the argument for a captured value.
+  // Returns the argument for a captured value. Captures the value if the body does not use it yet.
   Output ArgumentOf(const Output& captured) { return body_->Capture(captured); }
-  // Makes the function and adds it to the library of `outer`. Its arguments are the given arguments, and then one for
-  // each captured value. Throws AlreadyExistsError if the name is taken. Requires: Finish has not been called.
+  // Makes the function and adds it to the library of `outer`. Its arguments are those that the constructor was given,
+  // and then one for each captured value. Throws AlreadyExistsError if the name is taken, and as Function's constructor
+  // does. Must be called once at most, also if it throws.
   std::shared_ptr<const Function> Finish(const std::string& name);
 
  private:

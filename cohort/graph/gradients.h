@@ -29,9 +29,9 @@ struct COHORT_EXPORT Gradient {
 };
 
 // The argument of an op's gradient function: the node, the gradients of its outputs, and a place for the gradients of
-// its inputs. Only the thread that calls Gradients() uses it, during one call of the gradient function. To sum
-// gradients and to make them dense, graph/ adds nodes of these ops, which ops/ must register: AddN, UnsortedSegmentSum,
-// ConcatV2, ZerosLike, OnesLike.
+// its inputs. Gradients() makes it for one call of a gradient function, on its own thread. To sum gradients, to make
+// them dense and to begin with ones, Gradients() adds nodes of these ops, which must be registered: AddN,
+// UnsortedSegmentSum, ConcatV2, ZerosLike, OnesLike.
 class COHORT_EXPORT GradientContext {
  public:
   GradientContext(const Node& node, std::vector<Gradient> output_gradients);
@@ -41,16 +41,19 @@ class COHORT_EXPORT GradientContext {
   Output input(int i) const { return node_.input(i); }
   Output output(int i) const { return node_.output(i); }
   bool has_grad(int i) const { return grads_.at(static_cast<size_t>(i)).exists(); }
-  // Returns the gradient of output i as a dense tensor. Returns zeros if the output has no gradient.
+  // Returns the gradient of output i as a dense tensor, or zeros if the output has no gradient. Adds nodes for this if
+  // necessary.
   Output grad(int i = 0);
   // Returns the gradient of output i as it is: dense, sparse, or not existing.
   const Gradient& raw_grad(int i = 0) const { return grads_.at(static_cast<size_t>(i)); }
-  // Sets the gradient of input i. An input that is not set gets no gradient, for example integers, shapes and axes.
+  // Sets the gradient of input i. An input that is not set gets no gradient. Inputs such as integers, shapes and axes
+  // are not set.
   void SetInput(int i, Gradient gradient) { result_.at(static_cast<size_t>(i)) = std::move(gradient); }
   template <typename T>
   const T& attr(std::string_view name) const {
     return node_.attr<T>(name);
   }
+  // Returns the gradients of the inputs. Gradients() calls it last.
   std::vector<Gradient> TakeResult() { return std::move(result_); }
 
  private:
@@ -59,13 +62,16 @@ class COHORT_EXPORT GradientContext {
   std::vector<Gradient> result_;
 };
 
-// Returns the gradient of sum(ys), or of sum(grad_ys * ys), with respect to each x. Gradient::exists() is false for an
-// x on which no y depends.
+// Returns the gradient of sum(ys) with respect to each x, or of sum(grad_ys * ys) if `grad_ys` is not empty. (An empty
+// Output in `grad_ys` means ones.) Gradient::exists() is false for an x on which no y depends.
 // - An x may be the handle of a variable. Then all reads and gathers of the variable count.
-// - The search does not go back beyond values in `stop`.
-// - The new nodes have the device of the op that they differentiate.
+// - No gradient flows back through values in `stop`.
+// - The new nodes have the device of the node whose gradient they compute, and are colocated as it is. The scopes of
+//   the calling thread for devices, colocation and control dependencies do not apply to them.
 // - Throws InvalidArgumentError for an op between xs and ys that has no gradient function and is not declared as not
 //   differentiable.
+// - Throws InvalidArgumentError if there is no y, if a y is not floating, if the values are not of one graph, or if
+//   `grad_ys` do not fit `ys`. Throws also what gradient functions throw.
 COHORT_EXPORT std::vector<Gradient> Gradients(const std::vector<Output>& ys, const std::vector<Output>& xs,
                                               const std::vector<Output>& grad_ys = {},
                                               const std::vector<Output>& stop = {});

@@ -1,5 +1,6 @@
 // Graph: nodes and the values that flow between them. Each node is checked when it is added: its op, attributes, dtypes
-// and shapes. A mistake throws at that place, with the node's name, its op, and the shapes and dtypes.
+// and shapes. If something is wrong, the call that adds the node throws; the message names the node, its op, and the
+// shapes and dtypes.
 #pragma once
 
 #include <deque>
@@ -32,8 +33,10 @@ struct COHORT_EXPORT FunctionArg {
 // Adds the nodes of a function's body and returns the results. `args` are the values of the arguments.
 using FunctionBody = std::function<std::vector<Output>(Graph& body, const std::vector<Output>& args)>;
 
-// Owns its nodes, which are never removed. The program owns the graph. Several threads may add nodes at the same time.
-// A scope (graph/scopes.h) belongs to the thread that opened it.
+// Owns its nodes, which are never removed. The code that made a graph owns it: the program, or a Function or a Plan of
+// Cohort. Thread-safe: several threads may add nodes at the same time. Not thread-safe are set_seed, the body of a
+// function while it is made (NewBody to CloseBody), and the methods of Node that change a node. A scope
+// (graph/scopes.h) belongs to the thread that opened it.
 class COHORT_EXPORT Graph {
  public:
   Graph();
@@ -47,54 +50,60 @@ class COHORT_EXPORT Graph {
   // InvalidArgumentError if the text or the index is wrong.
   Output FindOutput(const std::string& name) const;
   int num_nodes() const;
-  // Returns the nodes in the order in which they were added, so inputs come before the nodes that read them. The list
-  // does not change when nodes are added later.
+  // Returns the nodes in the order in which they were added. So inputs come before the nodes that read them, unless a
+  // node has got other inputs later (Node::ReplaceInput, NodeBuilder::Redefine). The returned list does not change when
+  // nodes are added later.
   std::vector<Node*> nodes() const;
-  // Returns a number that grows with every node. A session uses it to notice that the graph has changed.
+  // Returns a number that grows with every node that is added. A session uses it to notice that the graph has grown.
   int64_t version() const { return num_nodes(); }
-  // From now on adding a node throws FailedPreconditionError. Supervisor and MonitoredSession call it.
+  // After this call, to add a node or to redefine one throws FailedPreconditionError. Supervisor and MonitoredSession
+  // call it.
   void Finalize();
   bool finalized() const;
 
-  // Returns `name` under the current name scope, with a number if it is taken. The name is then reserved. Adds no node.
+  // Returns `name` with the prefix of the current name scope in front, and with a number behind if that name is taken.
+  // Reserves the name. Adds no node.
   std::string UniqueName(const std::string& name);
 
-  // The graph's seed, for random ops. It and the op's own seed decide the random numbers. If both are 0, the numbers
-  // are different in each run of the program.
+  // The graph's seed, for random ops. This seed and the op's own seed decide the random numbers. If both are 0, the
+  // numbers are different in each run of the program.
   void set_seed(int64_t seed) { seed_ = seed; }
   int64_t seed() const { return seed_; }
 
+  // Adds a variable to the list variables(). The graph owns it.
   VariableInfo* AddVariable(VariableInfo info);
   std::vector<VariableInfo*> variables() const;  // in the order in which they were made
-  // Makes a variable: calls the variable creators of the open scopes, the innermost one first, and at last `maker`.
+  // Makes a variable: calls the innermost variable creator that this thread has opened. Each creator may call the next
+  // one further out; the outermost one calls `maker`. Without creators calls `maker`.
   VariableInfo* CreateVariable(const VariableMaker& maker, const VariableRequest& request);
 
   // The library: functions by name. A graph and the bodies of its functions share one library. DefineFunction makes a
-  // function and throws as Function's constructor does (graph/function.h). Both throw AlreadyExistsError if the name is
+  // function and throws as Function's constructor does (graph/function.h), and InvalidArgumentError if `body` uses
+  // values of this graph that are not constants. DefineFunction and AddFunction throw AlreadyExistsError if the name is
   // taken.
   const Function& DefineFunction(const std::string& name, const std::vector<FunctionArg>& args,
                                  const FunctionBody& body);
   void AddFunction(std::shared_ptr<const Function> function);
   std::shared_ptr<const Function> FindFunction(std::string_view name) const;  // nullptr if there is none
   std::vector<std::shared_ptr<const Function>> functions() const;             // sorted by name
-  // Returns `base`, with a number if the library has a function of that name.
+  // Returns `base`, with a number behind if the library has a function of that name. Does not reserve the name.
   std::string UniqueFunctionName(const std::string& base) const;
-  // Returns an empty graph for the body of a function of this graph. This graph must live until the body is complete.
-  // The body shares this graph's library. Until CloseBody, its nodes may use values of this graph: a constant is
-  // copied, and every other value becomes a further argument of the function. captures() returns these values with
-  // their arguments (outputs of Placeholders), in the order of their first use.
+  // Returns an empty graph for the body of a function of this graph. This graph must live until CloseBody. The body
+  // shares this graph's library. Until CloseBody, its nodes may use values of this graph: a constant is copied, and
+  // every other value becomes a further argument of the function. captures() returns the values that became arguments,
+  // with these arguments (outputs of Placeholders), in the order of their first use.
   struct CapturedValue {
     Output outside;
     Output argument;
   };
   std::unique_ptr<Graph> NewBody();
-  // Returns whether this graph is a body that is being made, and its function is called by `graph` or by a body inside
-  // `graph`.
+  // Returns whether this graph is a body that is being made with `graph`, or with a body inside `graph`, around it.
   bool IsInside(const Graph& graph) const;
   void CloseBody() { outer_ = nullptr; }
   const std::vector<CapturedValue>& captures() const { return captures_; }
   // Returns the argument for `value`, which must be a value of a graph around this body. Makes the argument if there is
-  // none. Returns an empty Output if `value` is of any other graph.
+  // none. If `value` is a constant, makes a copy in this body instead and returns it. Returns an empty Output if
+  // `value` is of any other graph.
   Output Capture(const Output& value);
 
   void AddToCollection(const std::string& collection, Output value);

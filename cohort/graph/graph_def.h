@@ -26,7 +26,7 @@ inline constexpr int kGraphDefVersion = 1882;
 // Equal graphs give equal bytes. Throws InvalidArgumentError if the result would be larger than protobuf's limit of 2
 // GB.
 COHORT_EXPORT std::string SerializeGraphDef(const Graph& graph, const GraphDefOptions& options = {});
-// Returns the same in protobuf's text form (graph.pbtxt).
+// Returns the same GraphDef in protobuf's text form (graph.pbtxt), which has no limit of size.
 COHORT_EXPORT std::string GraphDefText(const Graph& graph, const GraphDefOptions& options = {});
 
 // Adds the nodes of a serialized GraphDef to `graph`. If `prefix` is not empty, the names become `prefix`/name. Scopes
@@ -34,10 +34,11 @@ COHORT_EXPORT std::string GraphDefText(const Graph& graph, const GraphDefOptions
 // library whose names `graph` lacks. Leaves out a function that Cohort cannot have, and logs a warning. Checks all
 // names before it adds the first node. If it rejects a node, the nodes added before stay. Error messages name the node
 // and the op. Throws
-// - InvalidArgumentError if the bytes are not a GraphDef, an input does not exist, there is a cycle, or a value does
-//   not fit the op or has a type that Cohort lacks;
+// - InvalidArgumentError if the bytes are not a GraphDef or need a later version, an input does not exist, there is a
+//   cycle, or a value does not fit the op or has a type that Cohort lacks;
 // - NotFoundError for an unknown op;
-// - AlreadyExistsError if `graph` has a node of the name already.
+// - AlreadyExistsError if `graph` has a node of the name already;
+// - FailedPreconditionError if `graph` is finalized.
 COHORT_EXPORT void ImportGraphDef(Graph& graph, std::string_view bytes, const std::string& prefix = "");
 // Returns a new graph with the nodes of a serialized GraphDef. Throws as ImportGraphDef does.
 COHORT_EXPORT std::unique_ptr<Graph> ParseGraphDef(std::string_view bytes);

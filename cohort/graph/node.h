@@ -17,7 +17,8 @@ namespace cohort {
 class Graph;
 class Node;
 
-// The value at output `index` of a node. Cheap to copy; valid as long as its graph.
+// The value at output `index` of a node. Cheap to copy. Valid as long as the graph of the node. The methods dtype(),
+// shape(), graph() and name() throw InvalidArgumentError if the Output is empty (valid() is false).
 struct COHORT_EXPORT Output {
   Node* node = nullptr;
   int index = 0;
@@ -31,7 +32,8 @@ struct COHORT_EXPORT Output {
 };
 
 // One operation of a graph: an op with its name, inputs, attributes and device. NodeBuilder makes nodes. The graph owns
-// them, and they live as long as the graph. The methods that change a node are not thread-safe.
+// its nodes, and they live as long as the graph. The methods that change a node are not thread-safe: no other thread
+// may use the node meanwhile.
 class COHORT_EXPORT Node {
  public:
   int id() const { return id_; }
@@ -67,9 +69,12 @@ class COHORT_EXPORT Node {
   // Returns the names of nodes on whose device this node must be.
   const std::vector<std::string>& colocate_with() const { return colocate_with_; }
 
+  // Makes this node run after `node`. Throws InvalidArgumentError if `node` is null, is this node, or is of another
+  // graph.
   void AddControlInput(Node* node);
-  // The following three methods are for passes, which change a graph of their own, and for gradients. ReplaceInput
-  // throws InvalidArgumentError if the dtype of `value` is not that of the input.
+  // The following three methods are for passes, which change a graph of their own, and for gradients. They do not
+  // compute the dtypes and shapes of the outputs again. ReplaceInput throws InvalidArgumentError if there is no input
+  // i, or if `value` has another dtype or is of another graph.
   void ReplaceInput(int i, Output value);
   void SetAttr(std::string_view name, AttrValue value) { attrs_.insert_or_assign(std::string(name), std::move(value)); }
   void ReplaceControlInputs(std::vector<Node*> nodes) { control_inputs_ = std::move(nodes); }

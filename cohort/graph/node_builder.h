@@ -11,14 +11,15 @@
 namespace cohort {
 
 // Collects the parts of one node: graph.Op("MatMul").Input(a).Input(b).Attr("transpose_a", true).Finish(). Attributes
-// that follow from the inputs (T, N, ...) and attributes with a default may be left out. Used once and by one thread;
-// different threads may add nodes to one graph at the same time.
+// that follow from the inputs (T, N, ...) and attributes with a default may be left out. Only one thread may use a
+// builder, for one node. Different threads may add nodes to one graph at the same time. If an input is a value of the
+// body of a function that is being made, the node is added to that body.
 class COHORT_EXPORT NodeBuilder {
  public:
   NodeBuilder(Graph& graph, std::string op, CallSite site = CallSite::Here()) : graph_(&graph), op_(std::move(op)) {
     At(site);
   }
-  // A base, which the graph makes unique; "": the op's name. Also gives the node the line in `name`, as At does.
+  // Sets the name, which the graph makes unique. "" stands for the op's name. Also calls At with the line in `name`.
   NodeBuilder& Name(const NodeName& name);
   NodeBuilder& ExactName(std::string name);  // without name scopes; Finish throws AlreadyExistsError if it is taken
   NodeBuilder& Input(Output value);
@@ -37,14 +38,15 @@ class COHORT_EXPORT NodeBuilder {
   }
   NodeBuilder& IgnoreScopes();  // of this thread: device, colocation and control scopes; for imports and passes
   // Adds the node and returns it. Throws NotFoundError for an unknown op, InvalidArgumentError if a part does not fit,
-  // and FailedPreconditionError if the graph is finalized.
+  // AlreadyExistsError if an ExactName is taken, FailedPreconditionError if the graph is finalized, and what the shape
+  // rule of the op throws. If it throws, the graph has no new node.
   Node* Finish();
   // Adds the node and returns its output 0.
   cohort::Output Finish1() { return {Finish(), 0}; }
-  // Gives `node` the collected inputs and attributes instead of its own. The op must be the same. The outputs of `node`
-  // stay, and more outputs may follow them. Everything else of `node` stays. Gradients use this, for example to make a
-  // loop keep the values that its gradient needs. Throws as Finish does. Throws also InvalidArgumentError if the first
-  // outputs would have other dtypes.
+  // Gives `node` the collected inputs and attributes instead of its own. The op must be the same. The outputs that
+  // `node` has keep their numbers and dtypes, and more outputs may follow them. Name, device, control inputs and line
+  // of `node` stay. Gradients use this, for example to make a loop keep the values that its gradient needs. Throws as
+  // Finish does. Throws also InvalidArgumentError if the first outputs would have other dtypes.
   void Redefine(Node& node);
 
  private:

@@ -13,7 +13,7 @@
 
 namespace cohort {
 
-// A place in a source file. `file` lives as long as the program.
+// A place in a source file. The text `file` must live as long as the program.
 struct COHORT_EXPORT CallSite {
   const char* file = nullptr;  // null: not known
   int line = 0;
@@ -23,15 +23,16 @@ struct COHORT_EXPORT CallSite {
   static constexpr CallSite Here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     return {file, line};
   }
-  // Returns whether it is a line of a program that uses Cohort, and not of Cohort's own sources (their tests are such
-  // programs).
+  // Returns whether the line is known and belongs to a program that uses Cohort. A line of Cohort's own sources does
+  // not, but a line of their tests does.
   bool IsOfProgram() const;
   // Returns "src/train.cc:57", with the last two parts of the path; "" if the place is not known.
   std::string ToString() const;
 };
 
-// The last parameter of the functions that add a node: `const NodeName& name = ""`. Made implicitly of anything that is
-// a text. "" stands for the op's name. The graph makes the name unique.
+// The last parameter of the functions that add a node: `const NodeName& name = ""`. Every type that converts to
+// std::string_view converts to it implicitly. "" stands for the op's name. The graph makes the name unique. A value
+// type.
 class COHORT_EXPORT NodeName {
  public:
   template <typename T>

@@ -29,7 +29,7 @@ struct COHORT_EXPORT ArgDef {
   std::string type_attr;       // T for "x: T"
   std::string number_attr;     // N for "values: N * T"
   std::string type_list_attr;  // Tin for "input: Tin", if Tin is a list(type)
-  bool host_memory = false;    // it lies in host memory on every device (shapes, axes, ...)
+  bool host_memory = false;    // the value lies in host memory on every device (shapes, axes, ...)
 };
 
 // The type of an attribute of an op.
@@ -61,7 +61,8 @@ struct COHORT_EXPORT AttrDef {
 };
 
 // The facts that are known about the inputs of a node. While a graph is built, these are static shapes and constants.
-// While the node runs, they are the tensors. A ShapeContext uses it. Requires: `i` is in [0, num_inputs()).
+// While the node runs, they are the tensors. The caller of a shape rule owns the object; only the ShapeContext uses it.
+// Every method requires that `i` is in [0, num_inputs()).
 class COHORT_EXPORT InputFacts {
  public:
   virtual ~InputFacts() = default;
@@ -78,10 +79,10 @@ class COHORT_EXPORT InputFacts {
   virtual DType handle_dtype(int i) const = 0;
 };
 
-// The argument of a shape rule. It answers questions about the inputs and the attributes of one node. This is a node
-// that is being added to a graph. If a device's kernels only enqueue their work, it may also be a node that is about to
-// run (device/output_shapes.h). It exists during one call of the rule. Throws InternalError if an index is out of
-// range.
+// The argument of a shape rule. It answers questions about the inputs and the attributes of one node. Usually this is a
+// node that is being added to a graph. On a device whose kernels only enqueue their work, it may also be a node that is
+// about to run (device/output_shapes.h). The context exists during one call of the rule. The methods throw
+// InternalError if an index is out of range.
 class COHORT_EXPORT ShapeContext {
  public:
   // Both arguments must live longer than the context.
@@ -93,7 +94,7 @@ class COHORT_EXPORT ShapeContext {
   // Returns the value of input i, or nullopt if it is not known. While a graph is built, constants are known, and
   // values that graph/constant_value.h computes. While a node runs, inputs in host memory are known.
   std::optional<Tensor> input_value(int i) const;
-  // Return what InputFacts says.
+  // These do what value_as_shape, handle_shape and handle_dtype of InputFacts do.
   Shape input_as_shape(int i) const;
   Shape handle_shape(int i) const;
   DType handle_dtype(int i) const;
@@ -105,6 +106,8 @@ class COHORT_EXPORT ShapeContext {
   // Returns the shape of input i. If its rank is unknown, returns `rank` unknown dimensions. Throws
   // InvalidArgumentError "Shape must be rank 2 but is rank 1" if it has another rank.
   Shape WithRank(int i, int rank) const;
+  // Returns the shape of input i, also if its rank is unknown. Throws InvalidArgumentError if its rank is less than
+  // `rank`.
   Shape WithRankAtLeast(int i, int rank) const;
 
  private:
@@ -128,15 +131,16 @@ using ShapeFn = std::function<std::vector<Shape>(ShapeContext&)>;
 // A gradient function: sets the gradients of the node's inputs in the context.
 using GradientFn = std::function<void(GradientContext&)>;
 
-// The definition of one op. The methods above name() set its parts and are called in a chain:
-// OpDef("Relu").Input("features: T").Output("activations: T")... They throw InvalidArgumentError if a text does not
-// parse. After OpRegistry::Register the definition never changes, and all threads may read it. The registry owns it.
+// The definition of one op. The methods from Input to Doc set its parts and are called in a chain:
+// OpDef("Relu").Input("features: T").Output("activations: T")... Input, Output and Attr (and the Host forms) throw
+// InvalidArgumentError if a text does not parse, or if a name is declared twice. After OpRegistry::Register the
+// definition never changes, and all threads may read it. The registry owns it.
 class COHORT_EXPORT OpDef {
  public:
   explicit OpDef(std::string name) : name_(std::move(name)) {}
 
-  // Add an input or an output. Examples: "x: T", "values: N * T", "shape: int32", "data: Tin". HostInput and HostOutput
-  // say that the value lies in host memory on every device.
+  // Add an input or an output after those before. Examples: "x: T", "values: N * T", "shape: int32", "data: Tin".
+  // HostInput and HostOutput say that the value lies in host memory on every device.
   OpDef&& Input(const std::string& spec) &&;
   OpDef&& HostInput(const std::string& spec) &&;
   OpDef&& Output(const std::string& spec) &&;
@@ -149,8 +153,8 @@ class COHORT_EXPORT OpDef {
   OpDef&& Gradient(GradientFn fn) &&;
   // Says that no gradient flows through the op. `reason` must be the one in the reviewed list of such ops.
   OpDef&& NotDifferentiable(std::string reason) &&;
-  // Says that the op has an effect or a state. Then passes never merge the node with an equal node, and never replace
-  // it by a constant.
+  // Says that the op has an effect or a state. Then passes never merge a node of the op with an equal node, and never
+  // replace it by a constant. In the body of a function such a node always runs.
   OpDef&& Stateful() &&;
   // Says that the op changes a variable. Its nodes belong to the update set of their step.
   OpDef&& UpdatesVariable() &&;
@@ -161,14 +165,14 @@ class COHORT_EXPORT OpDef {
   // Each element of the result depends only on the elements at the same place of the inputs. All inputs have the
   // result's shape.
   OpDef&& Elementwise() &&;
-  // The same, but the inputs may be broadcast.
+  // As Elementwise, but the inputs may be broadcast to the result's shape.
   OpDef&& Broadcasting() &&;
-  // The op is a function of one input and has no attributes that change it. A fused kernel may compute it last, and
-  // knows it by the op's name. Implies Elementwise.
+  // The op computes a function of one input, and no attribute changes this function. A fused kernel may compute the
+  // function last, and knows it by the op's name. Implies Elementwise.
   OpDef&& Activation() &&;
-  // The op is the gradient of an activation. It computes it from two inputs: the gradient (input number `gradient`, 0
-  // or 1) and the result of the activation. Implies Elementwise. Throws InvalidArgumentError if `gradient` is neither 0
-  // nor 1.
+  // The op computes the gradient of an activation from two inputs: the gradient of the activation's result (input
+  // number `gradient`, 0 or 1), and the result itself (the other input). Implies Elementwise. Throws
+  // InvalidArgumentError if `gradient` is neither 0 nor 1.
   OpDef&& ActivationGradient(int gradient) &&;
   // The op returns something about the shape of its input, in host memory. It never reads the elements.
   OpDef&& ReadsShapeOnly() &&;
@@ -176,7 +180,7 @@ class COHORT_EXPORT OpDef {
   OpDef&& DataDependentShape() &&;
   // The op keeps the value of its last input after the step, for example in a variable or a list.
   OpDef&& KeepsLastInput() &&;
-  // The memory of the results existed before the step and stays after it.
+  // The op returns values whose memory existed before the step and stays after it, such as the value of a variable.
   OpDef&& ReturnsKeptValue() &&;
   OpDef&& Doc(std::string text) &&;
 
@@ -240,7 +244,8 @@ class COHORT_EXPORT OpRegistry {
  public:
   static OpRegistry& Global();
 
-  // Throws AlreadyExistsError if there is an op of this name.
+  // Throws AlreadyExistsError if there is an op of this name, and InvalidArgumentError if an input or output names an
+  // attribute that the op lacks.
   void Register(OpDef&& def);
   // Returns the op. Throws NotFoundError, with similar names, if there is none.
   const OpDef& Get(std::string_view name) const;

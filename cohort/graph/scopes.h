@@ -13,8 +13,8 @@
 
 namespace cohort {
 
-// The description of a variable in its graph; ops/state.h makes it. `value` reads the variable at the start of the
-// step.
+// The description of a variable in its graph. The functions of ops/state.h make it, and the graph owns it. `value`
+// reads the variable at the start of the step.
 struct COHORT_EXPORT VariableInfo {
   std::string name;
   DType dtype = DType::kInvalid;
@@ -38,8 +38,8 @@ struct COHORT_EXPORT VariableRequest {
   bool local = false;
 };
 using VariableMaker = std::function<VariableInfo*(const VariableRequest&)>;
-// Makes a variable, or changes the request and calls `next`. `next` is the creator of the scope around this one; the
-// last one is the maker, which makes the variable.
+// Makes a variable, or changes the request and calls `next`. `next` is the creator of the scope around this one. For
+// the outermost scope, `next` is the maker, which makes the variable.
 using VariableCreator = std::function<VariableInfo*(const VariableMaker& next, const VariableRequest&)>;
 
 // The description of the node that is being added, for device functions.
@@ -50,11 +50,13 @@ struct COHORT_EXPORT NodeDraft {
   DType dtype;                // of output 0, kInvalid if there is none; for VarHandleOp: of the variable
   Shape shape;                // of output 0, or of the variable
 };
-// Returns the device of the node. A DeviceScope calls it for each node.
+// Returns the device of the node. A DeviceScope calls it for each node to which the scope applies.
 using DeviceFunction = std::function<std::string(const NodeDraft&)>;
 
-// Sets the device of nodes that this thread adds. If scopes are nested, the parts of the inner device win, and missing
-// parts come from the outer one.
+// Sets the device of nodes that this thread adds. If scopes are nested, the parts of the inner device win, and parts
+// that it lacks come from the outer device. A device function returns the whole device: it gets the inner device in
+// NodeDraft::device and must keep its parts itself. The constructor throws InvalidArgumentError if `device` is not the
+// name of a device.
 class COHORT_EXPORT DeviceScope {
  public:
   DeviceScope(Graph& graph, const std::string& device);
@@ -68,8 +70,9 @@ class COHORT_EXPORT DeviceScope {
   Graph& graph_;
 };
 
-// Puts `name` in front of the names of nodes: "a/MatMul". The name is made unique ("a", then "a_1"). A name that ends
-// in "/" is used as it is and replaces the outer prefixes. An empty name means no prefix.
+// Puts `name` in front of the names of nodes that this thread adds: "a/MatMul". The name is made unique ("a", then
+// "a_1"). A name that ends in "/" is used as it is and replaces the outer prefixes. An empty name means no prefix. The
+// constructor throws InvalidArgumentError if `name` has characters that no node name may have.
 class COHORT_EXPORT NameScope {
  public:
   NameScope(Graph& graph, const std::string& name);
@@ -82,7 +85,8 @@ class COHORT_EXPORT NameScope {
   std::string prefix_;
 };
 
-// Makes nodes that this thread adds run after `nodes`.
+// Makes nodes that this thread adds run after `nodes`. The constructor throws InvalidArgumentError if one of `nodes` is
+// null or of another graph.
 class COHORT_EXPORT ControlDependencies {
  public:
   ControlDependencies(Graph& graph, std::vector<Node*> nodes);
@@ -95,8 +99,9 @@ class COHORT_EXPORT ControlDependencies {
   Graph& graph_;
 };
 
-// Places nodes that this thread adds on the device of `node`; device scopes do not apply to them. The new nodes are
-// colocated with the nodes with which `node` itself is colocated, or with `node` if there are none.
+// Places nodes that this thread adds on the device of `node`, unless they request a device themselves. Device scopes do
+// not apply to these nodes. The new nodes are colocated with the nodes with which `node` itself is colocated, or with
+// `node` if there are none.
 class COHORT_EXPORT ColocateWith {
  public:
   ColocateWith(Graph& graph, const Node& node);
@@ -109,8 +114,8 @@ class COHORT_EXPORT ColocateWith {
   Graph& graph_;
 };
 
-// Nodes added in this scope get the line `site`, unless they are added by a line of the program itself. A scope whose
-// line is not one of a program changes nothing. Functions that add several nodes open a scope with the line that called
+// Nodes that this thread adds get the line `site`, unless a line of the program itself adds them. If `site` is not a
+// line of a program, the scope changes nothing. Functions that add several nodes open a scope with the line that called
 // them.
 class COHORT_EXPORT CallSiteScope {
  public:

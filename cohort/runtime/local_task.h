@@ -12,14 +12,15 @@
 
 namespace cohort {
 
-// A task whose steps run in this process. A session without a target owns one, and each server owns one. `devices` may
-// be shared. Thread-safe. The destructor cancels the steps that are running and waits for them, at most for a fixed
-// time.
-// `self` is this task. Its process is the client of the sessions that are made in it.
+// A task whose steps run in this process. A session without a target owns one, and each server owns one. The devices
+// may be shared with other objects. Thread-safe. The destructor calls CloseAll. CloseSession, CloseAll and the
+// destructor cancel the steps that are running, and wait until they have ended, for at most 60 s for each executable;
+// then they log the steps that have not ended and go on. A step keeps its executable until it has ended. `self` names
+// the task and its process, which is the client of the sessions that are made in it.
 class LocalTask : public TaskClient {
  public:
-  // Returns the object that sends values of an executable to other tasks. Register calls it, so it may wait and throw.
-  // Null if there are no other tasks.
+  // A function that returns the object that sends values of an executable to other tasks. Register calls the function,
+  // which may wait and throw. It is empty if there are no other tasks.
   using SenderMaker = std::function<std::unique_ptr<ValueSender>(const ExecutableSpec&)>;
 
   LocalTask(ClientId self, std::shared_ptr<const DeviceSet> devices, std::shared_ptr<TaskResources> resources,
@@ -37,16 +38,17 @@ class LocalTask : public TaskClient {
   void ResetContainer(const std::string& container) override;
 
   // Gives the executable a value of `step` that another task has sent. Ignores the value if the executable does not
-  // exist, because its session has ended.
+  // exist, because its session has ended. Throws as Executable::Deliver does.
   void Deliver(const ExecutableKey& key, int64_t step, EdgeId edge, const Tensor& value);
   // Returns nullptr if there is none.
   std::shared_ptr<Executable> Find(const ExecutableKey& key) const;
-  // Cancels all steps of executables that have a partition on `task`. Steps that start later fail too.
+  // Cancels all steps of the executables whose signature has a partition on `task`. Steps of these executables that
+  // start later fail with `why`.
   void TaskLost(const std::string& task, const Status& why);
-  // Ends all sessions: cancels their steps and removes their executables. Steps that start later fail with
-  // UnavailableError.
+  // Ends all sessions: cancels their steps with `why` and removes their executables. Steps of these executables that
+  // start later fail with UnavailableError.
   void CloseAll(const Status& why);
-  // Returns one line for each step that is running.
+  // Returns one line for each step that is running or for which a value has come.
   std::vector<std::string> DescribeSteps() const;
   size_t num_executables() const;
   ResourceManager& resources() const { return resources_->resources; }

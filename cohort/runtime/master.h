@@ -25,18 +25,21 @@ class Master {
   // Calls Close().
   ~Master();
 
-  // Returns the prepared signature. Prepares it if it is new. Does not use the values in `feeds`. The result lives as
-  // long as the master.
+  // Returns the prepared signature. Prepares it if it is new; only one thread at a time prepares, and others wait. Does
+  // not use the values in `feeds`. The result lives as long as the master. Throws FailedPreconditionError if the
+  // session is closed, and what SignatureBuilder::Build throws.
   const PreparedSignature& Prepare(const FeedList& feeds, const std::vector<Output>& fetches,
                                    const std::vector<Node*>& targets) COHORT_EXCLUDES(build_mu_, mu_);
-  // Runs a step and returns the fetched values. `feeds` must be in the order of the signature. Throws as Session::Run
-  // does.
+  // Runs a step, waits for its end, and returns the fetched values. `feeds` must be in the order of the signature.
+  // Throws as Session::Run does.
   std::vector<Tensor> RunStep(const PreparedSignature& prepared, const FeedValues& feeds, const RunOptions& options);
-  // Starts a step. Calls `done` once, on any thread, at the latest during Close. Throws if the feeds do not fit or the
-  // session is closed; `done` is not called then.
+  // Starts a step. Calls `done` once, on any thread, at the latest during Close. Throws InvalidArgumentError if the
+  // feeds do not fit, and FailedPreconditionError if the session is closed. If it throws, it does not call `done`.
   void StartStep(const PreparedSignature& prepared, const FeedValues& feeds, const RunOptions& options, Done done);
+  // Returns the devices of the tasks to which there is a connection.
   std::vector<DeviceAttributes> ListDevices() COHORT_EXCLUDES(build_mu_);
-  // Cancels the steps that are running, and frees what the tasks hold for this session. Later calls do nothing.
+  // Cancels the steps that are running, and frees what the tasks hold for this session. Waits for the steps of tasks of
+  // this process, but only for a limited time. Later calls of Close do nothing.
   void Close() COHORT_EXCLUDES(build_mu_);
   const Graph& graph() const { return graph_; }
 

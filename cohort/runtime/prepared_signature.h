@@ -11,8 +11,9 @@
 
 namespace cohort {
 
-// Says which task gets which feeds and returns which fetches. A SignatureBuilder makes it. After that it never changes,
-// and all threads may read it. The session's master owns it as long as the session exists.
+// Says which task gets which feeds and returns which fetches. A SignatureBuilder makes it, and the session's master
+// sets `master`. After that it never changes, and all threads may read it. The master owns it until the session is
+// destroyed.
 class PreparedSignature {
  public:
   // The part of one task.
@@ -27,15 +28,15 @@ class PreparedSignature {
   std::shared_ptr<const std::vector<Output>> fetches;  // the fetches of `signature`; RunResults share them
   std::vector<Part> parts;                             // if the default task has a part, it is the last
   std::vector<int> fed_fetch;  // for each fetch: the index of the feed that has its value, or -1
-  // If there is only one part, and it can run on the caller's thread and returns the fetches in order: its executable.
-  // Else empty.
+  // The executable of the only part, if there is one part, this part can run on the calling thread
+  // (Executable::runs_inline), and its results are the fetches in order. Otherwise empty.
   std::weak_ptr<Executable> inline_part;
   bool calls_functions = false;  // true if the graph calls functions; a loop in one of them may run for any time
   std::shared_ptr<GraphDump> dump = std::make_shared<GraphDump>();
 };
 
-// A view of the fed values, which are in a list of feeds or in a list of tensors. The list must live longer than the
-// view.
+// A view of the fed values, which are in a list of feeds or in a list of tensors. Requires: the values are in the order
+// of the signature, and the list lives longer than the view.
 class FeedValues {
  public:
   FeedValues(const FeedList& feeds) : feeds_(&feeds) {}                // NOLINT(google-explicit-constructor)

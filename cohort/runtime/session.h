@@ -22,22 +22,24 @@ namespace cohort {
 // The settings of a session. They are the fields of TensorFlow's ConfigProto that Cohort uses, with its names and
 // defaults, and some of Cohort's own.
 struct COHORT_EXPORT SessionConfig {
-  std::map<std::string, int>
-      device_count;                      // {"CPU", 2}: two logical CPU devices; types that there are not do not count
-  int intra_op_parallelism_threads = 0;  // OpenMP team of each device; 0 = the cores, divided by the devices
-  // It has no effect, because a device runs one kernel at a time. It is accepted, because TensorFlow's programs set it.
-  // The first session or server of the process with a value other than 0 logs a warning.
+  std::map<std::string, int> device_count;  // {"CPU", 2}: two logical CPU devices; types without a backend are ignored
+  int intra_op_parallelism_threads = 0;     // OpenMP team of each device; 0 = the cores, divided by the CPU devices
+  // This field has no effect, because a device runs one kernel at a time. It exists because programs for TensorFlow set
+  // it. The first session or server of the process with a value other than 0 logs a warning.
   int inter_op_parallelism_threads = 0;
   bool allow_soft_placement = false;
-  bool log_device_placement = false;               // one line an op to stdout when a signature is first run
-  std::vector<std::string> device_filters;         // a task that no filter matches is not used; empty: all are
+  bool log_device_placement = false;  // one line for each op to stdout when a signature is prepared
+  std::vector<std::string>
+      device_filters;  // only tasks that a filter matches, and the default task, are used; empty: all
   std::chrono::milliseconds operation_timeout{0};  // of each Run; 0: none
-  // A step that takes longer, and that the caller's thread does not run itself, is told in the log with the tasks still
-  // at work, and again each time that this has doubled; 0: never.
+  // If a step takes longer than this, the log names the tasks that are still at work, and again each time that the wait
+  // has doubled. 0: never. A step that the calling thread runs all by itself is not watched.
   std::chrono::milliseconds late_step{10'000};
-  // How long a task that has not been seen yet is waited for.
+  // The longest time for which the session waits for a task that is not up yet.
   std::chrono::milliseconds connect_timeout = std::chrono::hours(2);
-  bool allow_insecure = false;  // a client of a cluster off loopback without TLS
+  // Allows connections that are not encrypted to addresses other than loopback. It has an effect only if the target is
+  // a server of another process.
+  bool allow_insecure = false;
 };
 
 // Logs a warning for each field of `config` that is set and has no effect, once for each field in the process. Session
@@ -59,7 +61,7 @@ struct COHORT_EXPORT RunRequest {
 };
 
 // The fetched values of a run, in the order of the fetches. A value can be found by its position or by its Output.
-// Converts to a std::vector<Tensor>. Not thread-safe.
+// Converts to a std::vector<Tensor>. Const methods are thread-safe.
 class COHORT_EXPORT RunResults {
  public:
   RunResults() = default;
@@ -74,6 +76,7 @@ class COHORT_EXPORT RunResults {
   // Returns the value of `fetch`. Throws InvalidArgumentError, with the names of the fetches, if the run did not fetch
   // it.
   const Tensor& operator[](const Output& fetch) const;
+  // Throws std::out_of_range if there is no value i. (operator[] does not check.)
   const Tensor& at(size_t i) const { return values_.at(i); }
   const Tensor& front() const { return values_.front(); }
   const Tensor& back() const { return values_.back(); }
@@ -91,24 +94,27 @@ class COHORT_EXPORT RunResults {
   std::shared_ptr<const std::vector<Output>> fetches_;  // may be longer than values_, never shorter
 };
 
-// Is called before and after every Session::Run and RunAsync of a session. Callables do not call it. The hooks of
-// training loops use it. The calls come on the threads that run the session, also several at the same time.
+// A session calls its interceptor before and after every Session::Run and RunAsync, but not for Callables. The hooks of
+// training loops use it. The session and its runs share it by shared_ptr. Several threads may call it at the same time.
+// BeforeRun is called on the thread that calls Run or RunAsync. AfterRun is called on that thread too, or for RunAsync
+// on the thread that ends the run.
 class COHORT_EXPORT RunInterceptor {
  public:
   virtual ~RunInterceptor() = default;
   // Called before a run. May add feeds, fetches and targets after those of the caller, and may change the options. If
-  // it throws, the run throws this error and does not begin.
+  // it throws, the run does not begin and fails with this error, and AfterRun is not called.
   virtual void BeforeRun(RunRequest* request) = 0;
-  // Called after the run. If `status` is OK, `results` has all fetched values, also those that BeforeRun added. If it
-  // throws, the run throws this error.
+  // Called after the run, also if the run has failed. If `status` is OK, `results` has all fetched values, also those
+  // that BeforeRun added. If it throws, the run fails with this error; but if a RunAsync has failed before, its first
+  // error stays.
   virtual void AfterRun(const RunRequest& request, const Status& status, const RunResults& results) = 0;
 };
 
-// Runs one signature of a session without looking it up again. It is valid as long as its session. Cheap to copy.
-// Thread-safe.
+// Runs one signature of a session without looking it up again. Valid as long as its session exists. Cheap to copy.
+// Thread-safe. The session's interceptor does not see its runs.
 class COHORT_EXPORT Callable {
  public:
-  // Runs a step. `feeds` must be in the order of MakeCallable. Throws as Session::Run does.
+  // Runs a step. `feeds` must be in the order of the `feeds` of MakeCallable. Throws as Session::Run does.
   RunResults operator()(const std::vector<Tensor>& feeds) const;
 
  private:
@@ -117,13 +123,16 @@ class COHORT_EXPORT Callable {
   const PreparedSignature* prepared_;  // owned by the session
 };
 
-// Runs steps of a graph. The program owns it. Thread-safe. The graph must live longer than the session; nodes may be
-// added to the graph while the session exists. Close, or the destructor, ends it.
+// Runs steps of a graph. The program owns it, or an object of Cohort that made it. All methods but SetInterceptor are
+// thread-safe. The graph must live longer than the session; nodes may be added to the graph while the session exists.
+// Close, or the destructor, ends the session.
 class COHORT_EXPORT Session {
  public:
-  // `target` is "" for devices of its own in this process, or Server::Target(), or "grpc://host:port" for a cluster.
-  // Connects to the target's task; connects to other tasks when a step first needs them. Throws NotFoundError for a
-  // target of another kind, and UnavailableError or DeadlineExceededError if the target's task cannot be reached.
+  // `target` is "" for devices of the session's own in this process, or Server::Target(), or "grpc://host:port" for a
+  // cluster. Connects to the target's task. Connects to other tasks when a signature that needs them is prepared.
+  // Throws NotFoundError for a target of another kind, InvalidArgumentError if `config` or the address is wrong,
+  // FailedPreconditionError if RegisterAll() (cohort/registration.h) was not called, and UnavailableError or
+  // DeadlineExceededError if the target's task cannot be reached.
   explicit Session(const Graph& graph, const std::string& target = "", const SessionConfig& config = {});
   // Calls Close().
   ~Session();
@@ -134,9 +143,9 @@ class COHORT_EXPORT Session {
   // the fetched values in order. The errors name tasks, nodes and shapes. Throws
   // - InvalidArgumentError, for example if dtype or shape of a feed do not fit, or a placeholder is not fed;
   // - UnavailableError if a task is lost, and AbortedError if a task was restarted or its connection was lost;
-  // - DeadlineExceededError if the run takes longer than its timeout;
-  // - FailedPreconditionError if the session is closed;
-  // - what kernels throw.
+  // - DeadlineExceededError if the run takes longer than its timeout, or a task that it needs is not up in time;
+  // - FailedPreconditionError if the session is closed, and CancelledError if it is closed during the run;
+  // - what kernels throw, such as OutOfRangeError at the end of a dataset.
   RunResults Run(const FeedList& feeds, const std::vector<Output>& fetches, const std::vector<Node*>& targets = {},
                  const RunOptions& options = {});
   RunResults Run(const std::vector<Output>& fetches) { return Run({}, fetches); }
@@ -146,13 +155,15 @@ class COHORT_EXPORT Session {
   void Run(Node* target) { Run({}, {}, {target}); }
 
   // Starts a run and returns. Calls `done` once, on any thread, perhaps before RunAsync returns, and at the latest when
-  // the session closes. `done` gets OK and the fetched values, or the error that Run would have thrown and no values.
-  // It must not wait and must not throw. Any number of runs may be in progress; the order of their updates is not
-  // defined. If the signature is new, it is prepared on the calling thread. All errors go to `done`.
+  // the session closes. `done` gets OK and the fetched values, or the error that Run would have thrown and no values:
+  // RunAsync itself throws nothing. `done` must not wait and must not throw. Any number of runs may be in progress; the
+  // order of their updates is not defined. If the signature is new, RunAsync prepares it on the calling thread before
+  // it returns.
   using RunDone = std::function<void(const Status& status, RunResults results)>;
   void RunAsync(RunRequest request, RunDone done);
 
-  // Sets the interceptor of later runs; null: none. Requires: no run is in progress.
+  // Sets the interceptor of later runs; null: none. Requires: no run is in progress, and no other thread uses the
+  // session meanwhile.
   void SetInterceptor(std::shared_ptr<RunInterceptor> interceptor);
 
   // Prepares the signature and returns a callable for it. Throws as Run does.
@@ -162,12 +173,15 @@ class COHORT_EXPORT Session {
   // Returns the devices of the default task and of the tasks to which the session has connected.
   std::vector<DeviceAttributes> ListDevices();
   const Graph& graph() const;
-  // Cancels the runs that are in progress, and frees what the tasks hold for this session. Later calls of Run throw
-  // FailedPreconditionError. Variables on servers of a cluster keep their values. A second call does nothing.
+  // Cancels the runs that are in progress, which fail with CancelledError, and frees what the tasks hold for this
+  // session. Waits until the steps on tasks of this process have ended; for steps that do not end it gives up after 60
+  // s for each signature. Later calls of Run throw FailedPreconditionError. Variables on servers of a cluster keep
+  // their values. A second call of Close returns at once, even if the first one is still waiting.
   void Close();
 
   // Removes the resources (variables, ...) in `containers` on every task of the target's cluster. An empty list means
-  // the default container.
+  // the default container. Connects to all these tasks, and throws as the constructor does. Has no effect for the
+  // target "", because each session has variables of its own.
   static void Reset(const std::string& target, const std::vector<std::string>& containers = {},
                     const SessionConfig& config = {});
 

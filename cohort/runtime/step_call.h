@@ -1,5 +1,5 @@
 // StepCall: one step of a session, as its master sees it. A part of a step is what one task does for it. StepWatch:
-// checks the time limits of steps that were started with RunAsync.
+// checks the time limits of steps that Session::RunAsync has started.
 #pragma once
 
 #include <chrono>
@@ -21,28 +21,31 @@ struct StepLimits {
   std::chrono::milliseconds late{0};     // after this the log names the tasks that are still at work; 0: never
 };
 
-// One step of a session: it starts the parts and waits until all of them have ended. Shared by the caller and by the
-// callbacks of the parts; the last callback may come after the caller has continued. Thread-safe.
+// One step of a session: it starts the parts and waits until all of them have ended. The caller owns it by shared_ptr.
+// Callbacks of the parts hold it too, because after Abandon they may come late, and the last one may still be returning
+// when Wait has returned. Thread-safe.
 class StepCall : public std::enable_shared_from_this<StepCall> {
  public:
   using Clock = std::chrono::steady_clock;
   using Done = std::function<void(const Status&, std::vector<Tensor> results)>;
 
-  // `done` may be null if the caller calls Wait. It is called once, on any thread. `prepared` must live until the last
-  // part has ended or Abandon has returned. The StepCall does not own `prepared`: the tasks in it own threads, and a
-  // callback on such a thread must not release the last reference.
+  // `done` is called once, on any thread, with the outcome of the step. It may be null if the caller calls Wait.
+  // `prepared` must live until the last part has ended or Abandon has returned. The StepCall does not own `prepared`.
+  // `prepared` owns tasks, which own the threads that call the callbacks. If a callback held the last reference, such a
+  // thread would have to join itself.
   StepCall(const PreparedSignature& prepared, int64_t step, StepLimits limits, Done done);
 
-  // Starts all parts. Must be called once. Requires: `feeds` fit the signature.
+  // Starts all parts. If there are none, ends the step. Must be called once. Requires: `feeds` fit the signature.
   void Start(const FeedValues& feeds, Executor::Mode mode);
-  // Waits until the last part has ended. Returns the results. Throws the error that made the step fail. If
-  // limits.timeout has passed, this is DeadlineExceededError with the tasks that are still at work.
+  // Waits until the last part has ended. Returns the results. Throws the error that made the step fail. If the timeout
+  // passed before any part failed, this is DeadlineExceededError, and the message names the tasks that were still at
+  // work when the timeout was noticed. Must not be used together with Abandon.
   std::vector<Tensor> Wait() COHORT_EXCLUDES(mu_);
-  // Does what is due at `now`: cancels the step if its timeout has passed, or logs that it is late. Returns the time of
-  // the next check, or time_point::max() if the step has ended.
+  // Does what is due at `now`: cancels the parts if the timeout has passed, or logs a warning if the step is late.
+  // Returns the time of the next check, or time_point::max() if the step has ended or no check is due any more.
   Clock::time_point LookAtClock(Clock::time_point now) COHORT_EXCLUDES(mu_);
-  // Ends the step with `why` at once, because its session closes. Ignores results that come later. If a callback of a
-  // part is running, waits until it returns.
+  // Ends the step with `why` at once, because its session closes, and calls `done`. Does nothing if the step has ended.
+  // Results that come later are ignored. If a callback of a part is at work, waits until it no longer uses `prepared`.
   void Abandon(const Status& why) COHORT_EXCLUDES(mu_);
 
  private:
@@ -73,8 +76,8 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
   std::vector<Tensor> results_ COHORT_GUARDED_BY(mu_);
 };
 
-// Checks the time limits of steps. A master owns it. Its thread starts with the first step and ends with the object.
-// Thread-safe.
+// Checks the time limits of steps that Master::StartStep has started, for Session::RunAsync. A master owns it. Its
+// thread starts with the first step; the destructor ends and joins it. Does not keep steps alive. Thread-safe.
 class StepWatch {
  public:
   StepWatch() = default;
@@ -82,9 +85,10 @@ class StepWatch {
   StepWatch(const StepWatch&) = delete;
   StepWatch& operator=(const StepWatch&) = delete;
 
-  // Calls LookAtClock of the step each time it is due, until the step has ended.
+  // From now on the thread of the StepWatch calls LookAtClock of the step each time a check is due, until the step has
+  // ended.
   void Add(const std::shared_ptr<StepCall>& call) COHORT_EXCLUDES(mu_);
-  // Returns the steps that have not ended.
+  // Returns every StepCall object that was added and still exists, also if its step has ended.
   std::vector<std::shared_ptr<StepCall>> UnderWay() COHORT_EXCLUDES(mu_);
 
  private:

@@ -25,36 +25,43 @@ class TaskClient {
   // Returns the full name of the task: "/job:ps/replica:0/task:0".
   virtual const std::string& name() const = 0;
   virtual const std::vector<DeviceAttributes>& devices() const = 0;
-  // Compiles an executable on the task and keeps it there until CloseSession. Throws what the compilation throws,
-  // UnavailableError if the task cannot be reached, and AbortedError if it can be reached again after a restart or a
-  // lost connection, because its state for the session is gone.
+  // Compiles an executable on the task and keeps it there until CloseSession. Throws what the compilation throws. If
+  // the task is in another process, throws UnavailableError if the task is lost, DeadlineExceededError if it does not
+  // answer in time, and AbortedError if it can be reached again after a restart or a lost connection, because its state
+  // for the session is gone.
   virtual void Register(ExecutableSpec spec) = 0;
-  // Starts a step. Calls `done` once, on any thread, perhaps before StartStep returns, and also if the task is lost.
+  // Starts a step. Does not throw. Calls `done` once, on any thread, perhaps before StartStep returns: when the step
+  // has ended, when the task is lost, or when the step was cancelled.
   virtual void StartStep(const ExecutableKey& key, int64_t step, std::vector<Tensor> args, Executor::Mode mode,
                          StepDone done) = 0;
-  // Cancels a step. `done` of StartStep is called when the step has ended.
+  // Cancels a step; does nothing if the step is not running. In this process, `done` of StartStep is called when the
+  // step has ended. For another process it is called at once, because the task may not answer.
   virtual void CancelStep(const ExecutableKey& key, int64_t step, const Status& why) = 0;
-  // Returns the executable if it is in this process and runs_inline() is true. Then the caller can run its steps
-  // itself. Else returns an empty pointer.
+  // Returns the executable if it is in this process and runs_inline() is true. Then the caller can run the steps itself
+  // (RunInline). Otherwise returns an empty pointer.
   virtual std::weak_ptr<Executable> FindInline(const ExecutableKey&) const { return {}; }
-  // Ends the session on the task: cancels its steps and frees its executables. Does not throw.
+  // Ends the session on the task: cancels its steps and frees its executables. Does not throw. In this process, waits
+  // until the steps have ended, but only for a limited time. For another process, sends a message and does not wait.
   virtual void CloseSession(uint64_t session) = 0;
-  // Removes all resources of a container; "" is the default container.
+  // Removes all resources of a container; "" is the default container. For another process, sends a message and does
+  // not wait.
   virtual void ResetContainer(const std::string& container) = 0;
 };
 
-// The tasks that a session can use. A SignatureBuilder owns it and calls it from one thread at a time.
+// The tasks that a session can use. The SignatureBuilder of the session owns it and calls it from one thread at a time.
+// (Session::Reset makes one for itself.)
 class ClusterView {
  public:
   virtual ~ClusterView() = default;
-  // Returns the task on which nodes that name no task are placed. It is the session's own task, or the task of its
-  // target.
+  // Returns the task on which nodes that name no task are placed: the task of the session's target or, without a
+  // target, the session's own task.
   virtual DeviceName default_task() const = 0;
   // Returns all tasks.
   virtual std::vector<DeviceName> tasks() const = 0;
-  // Connects to the task if there is no connection yet, and returns it. Waits until the task is up; logs the missing
-  // task every 10 s. Throws NotFoundError if the cluster has no such task, DeadlineExceededError if the task is not up
-  // at `deadline`, and UnavailableError.
+  // Returns the task. In a cluster, connects to the task if there is no connection yet: waits until the task is up, and
+  // logs the missing task every 10 s. Throws NotFoundError if the cluster has no such task, DeadlineExceededError if
+  // the task is not up at `deadline`, and UnavailableError if it is lost. Without a target, throws InvalidArgumentError
+  // for every task but the session's own.
   virtual std::shared_ptr<TaskClient> Connect(const DeviceName& task,
                                               std::chrono::steady_clock::time_point deadline) = 0;
 };
@@ -66,10 +73,11 @@ using ClusterViewFactory = std::function<std::unique_ptr<ClusterView>(const std:
 class SessionFactories {
  public:
   static SessionFactories& Global();
-  // Registers the factory for targets that begin with `scheme`, such as "grpc://".
+  // Registers the factory for targets that begin with `scheme`, such as "grpc://". Replaces an earlier factory for it.
   void Register(const std::string& scheme, ClusterViewFactory factory);
-  // Returns the view for `target`; "" means this process alone. Throws NotFoundError "No session factory registered for
-  // the given session options: {target: ...}" if no scheme fits.
+  // Returns a new view for `target`. "" means new devices in this process, for this session alone. Throws NotFoundError
+  // "No session factory registered for the given session options: {target: ...}" if no scheme fits. Throws also what
+  // the factory, or the making of devices, throws.
   std::unique_ptr<ClusterView> Make(const std::string& target, const SessionConfig& config) const;
 
  private:

@@ -16,11 +16,11 @@
 
 namespace cohort::testing {
 
-// The number of things of each kind.
+// For each kind of thread or descriptor: how many there are.
 using Kinds = std::map<std::string, int>;
 
-// Returns the threads by name. Leaves out the threads of gRPC's pools, because the sizes of the pools depend on the
-// load.
+// Counts the threads of the process by name. Leaves out the threads of gRPC's pools, because the sizes of the pools
+// depend on the load.
 inline Kinds CountThreads() {
   static const std::set<std::string> pools{"default-executo", "event_engine", "grpc_global_tim", "resolver-execut",
                                            "timer_manager"};
@@ -33,7 +33,7 @@ inline Kinds CountThreads() {
   return kinds;
 }
 
-// Returns the descriptors by kind: "socket", "anon_inode" (event and epoll descriptors), or a path.
+// Counts the descriptors of the process by kind: "socket", "anon_inode" (event and epoll descriptors), or a path.
 inline Kinds CountDescriptors() {
   Kinds kinds;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -49,7 +49,7 @@ struct HeldResources {
   Kinds threads = CountThreads();
   Kinds descriptors = CountDescriptors();
 
-  // Returns those that existed when the process started.
+  // Returns the counts that were taken before any test ran.
   static const HeldResources& AtStart() {
     static const HeldResources held;
     return held;
@@ -68,8 +68,8 @@ inline std::string AddedKinds(const Kinds& before, const Kinds& now) {
   return added;
 }
 
-// Fails the test if there are more threads or descriptors than in `before`. Waits up to 30 s until they are gone,
-// because the end of a connection takes some time on both sides.
+// Waits until there are no more threads and descriptors of any kind than in `before`. Fails the test if this takes
+// longer than 30 s. (It waits because the end of a connection takes some time on both sides.)
 inline void ExpectNothingAdded(const HeldResources& before) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   std::string threads, descriptors;

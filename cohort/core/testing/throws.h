@@ -10,7 +10,8 @@
 
 namespace cohort {
 
-// Returns the message of the E that `call` throws. Fails the test if it throws nothing or another exception.
+// Returns the message of the E that `call` throws. If it throws nothing or another std::exception, fails the test and
+// returns "".
 template <typename E, typename Call>
 std::string MessageOf(Call&& call) {
   try {

@@ -8,16 +8,18 @@
 
 namespace cohort {
 
-// Runs nodes when their inputs are there, first come, first served. Only one thread at a time runs kernels that do not
-// wait. A kernel that waits may end on any thread; that thread then continues the step if no other thread does. An
-// executor's RunPool owns it and lends it to one step at a time.
+// Runs nodes when their inputs are there, in the order in which they become ready. Only one thread at a time runs
+// kernels that do not wait. A kernel that waits may end on any thread. If no thread runs the step at that time, that
+// thread continues the step; in mode kDevice the compute thread does. An executor's RunPool owns it and lends it to one
+// step at a time.
 class DataflowRun final : public StepRun {
  public:
   DataflowRun(const Plan& plan, ArenaPlanner& planner, RunPool<DataflowRun>& pool);
 
-  // Starts a step. `thread` says what kind of thread the calling thread is. See Executor::RunAsync.
+  // Starts a step on the calling thread, whose kind is `thread`. At the end gives the run back to the pool, and then
+  // calls `done`. The rest is as in Executor::RunAsync.
   void Start(const StepInfo& step, StepMode mode, Done done, StepThread thread);
-  // Does the same on the compute thread.
+  // Does the same on the compute thread, and returns at once.
   void StartOnComputeThread(const StepInfo& step, StepMode mode, Done done);
 
  private:
@@ -45,7 +47,8 @@ class DataflowRun final : public StepRun {
   // Returns false if node `index` must wait for the update gate. Other nodes may run in the meantime.
   bool PassGate(int32_t index);
   void OpenedGate(int32_t index);
-  // Called when all nodes have run, or on a stream when all have enqueued their work.
+  // Called when all nodes have run. On a device with streams: when all have enqueued their work; then it ends the step
+  // after that work.
   void EndStep();
   void Finish();
 

@@ -1,5 +1,5 @@
-// Executable: the part of one signature that one task runs. It has a partition for each device of the task, and it
-// knows the steps that are running.
+// Executable: the part of one signature that one task runs. It has a partition for each device of the task that runs a
+// part of the signature, and it knows the steps that are running.
 #pragma once
 
 #include <functional>
@@ -23,14 +23,15 @@ struct ExecutableKey {
   friend auto operator<=>(const ExecutableKey&, const ExecutableKey&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
-// The description from which a task makes an Executable. A SignatureBuilder makes it and sends it to the task.
+// The description from which a task makes an Executable. A SignatureBuilder makes it and gives it to
+// TaskClient::Register.
 struct ExecutableSpec {
   struct Part {
     std::string device;            // a full name
     std::unique_ptr<Graph> graph;  // with _Arg, _Retval, _Send, _Recv
   };
   ExecutableKey key;
-  ClientId client;                 // the master of the session; LocalTask::Register puts in its own if it is empty
+  ClientId client;                 // the process of the session's master; if empty, LocalTask::Register sets its own
   std::vector<std::string> tasks;  // "/job:ps/replica:0/task:0"; EdgeRoute has indices into it
   int self = 0;                    // index of the task that runs it
   std::vector<EdgeRoute> edges;
@@ -39,13 +40,15 @@ struct ExecutableSpec {
   int num_rets = 0;
 };
 
-// The part of one signature that one task runs. A LocalTask owns it. Thread-safe.
+// The part of one signature that one task runs. A LocalTask owns it until the session closes, and each of its steps
+// keeps it until the step has ended. Thread-safe.
 class Executable {
  public:
   using StepDone = std::function<void(const Status&, std::vector<Tensor> rets)>;
 
   // Compiles the partitions. `sender` sends values of steps to other tasks. It is null if no edge leaves this task.
-  // Throws what kernels throw, and NotFoundError if `devices` lacks a device.
+  // Throws what CompilePlan throws, such as errors of kernels' constructors, and NotFoundError if `devices` lacks a
+  // device. `devices` must live longer than the executable.
   Executable(ExecutableSpec spec, const DeviceSet& devices, std::unique_ptr<ValueSender> sender);
   // Requires: no step is running.
   ~Executable();
@@ -55,28 +58,31 @@ class Executable {
   int num_args() const { return num_args_; }
 
   // Starts a step. Calls `done` once, on any thread, perhaps before StartStep returns. Throws InvalidArgumentError if
-  // the number of args is wrong, and AlreadyExistsError if a step of this number is running.
+  // the number of args is wrong, and AlreadyExistsError if a step of this number is running. If it throws, it does not
+  // call `done`.
   void StartStep(int64_t step, std::vector<Tensor> args, Executor::Mode mode, StepDone done);
-  // Returns whether a step runs to its end on the calling thread: there is one partition, no other task, and no kernel
-  // that waits.
+  // Returns whether RunInline can run the steps: there is one partition, no other task, and no kernel that waits.
   bool runs_inline() const { return executors_.size() == 1 && edges_.empty() && executors_.front()->is_synchronous(); }
-  // Runs a step and returns its results. `fill` adds the arguments. Throws the error that made the step fail. Requires:
-  // runs_inline().
+  // Runs a step, waits for its end and returns its results. Calls `fill` first, on the calling thread, to add the
+  // arguments. Throws the error that made the step fail, or the one of CancelAll. Requires: runs_inline().
   using FillArgs = std::function<void(std::vector<Tensor>& args)>;
   std::vector<Tensor> RunInline(int64_t step, const FillArgs& fill);
-  // Gives a value from another task to a step. The value may come before the step starts. Ignores it if the step has
-  // failed.
+  // Gives a value from another task to a step. The value may come before the step starts. Ignores the value if the step
+  // has failed or CancelAll was called. Throws InvalidArgumentError if the edge does not end at this task.
   void Deliver(int64_t step, EdgeId edge, const Tensor& value);
   // Cancels a step that is running. Does nothing if the step has not started, so the caller must start steps before it
   // cancels them.
   void CancelStep(int64_t step, const Status& why);
-  // Cancels all steps. Steps that start later fail with `why`.
+  // Cancels all steps that are running. Steps that start later fail with `why`. The first call decides the error for
+  // later steps.
   void CancelAll(const Status& why);
-  // Returns whether the signature has a partition on `task`.
+  // Returns whether the signature has a partition on `task`, this one or another one.
   bool UsesTask(const std::string& task) const;
-  // Waits until no step is running. Returns false if one is still running after `timeout`.
+  // Waits until no step is running and no value for a later step is kept. Returns false if this takes longer than
+  // `timeout`.
   bool WaitIdle(std::chrono::milliseconds timeout);
-  // Returns one line for each step: "step 12: running", or "step 12: waits for dense/MatMul:0".
+  // Returns one line for each step that is running or for which a value has come: "step 12: running", or "step 12:
+  // waits for dense/MatMul:0".
   std::vector<std::string> DescribeSteps();
 
  private:

@@ -24,17 +24,18 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Runs a step on the calling thread and returns its outcome. A part of it may run on the compute thread if a kernel
-  // is expensive. Requires: is_synchronous().
+  // Runs a step on the calling thread and returns its outcome. If a kernel is expensive, the rest of the step may run
+  // on the compute thread. A failure has the same effect as in RunAsync; nothing is thrown. Requires: is_synchronous().
   Status RunSync(const StepInfo& step) { return sequential_runs_.Take().Run(step); }
-  // Starts a step. Calls `done` once, on any thread, perhaps before RunAsync returns. `step` must be valid until then.
-  // If a kernel fails, cancels the step's CancellationManager and aborts its rendezvous.
+  // Starts a step. Calls `done` once, on any thread, perhaps before RunAsync returns. `step` must be valid until `done`
+  // is called. If a kernel fails, cancels the step's CancellationManager, aborts its rendezvous, and gives `done` the
+  // error.
   void RunAsync(const StepInfo& step, Mode mode, Done done);
 
   Device& device() const { return plan_->device; }
   const Graph& graph() const { return *plan_->graph; }
   // Returns whether no kernel of the plan waits. If so, RunAsync in mode kInline calls `done` before it returns, unless
-  // a kernel is expensive or the update gate is closed.
+  // a kernel is expensive, the update gate is closed, or the device has streams.
   bool is_synchronous() const { return plan_->is_synchronous(); }
   // Returns the statistics of the arena. All are zero on a device whose memory the host cannot read.
   ArenaStats arena_stats() const { return arena_planner_.stats(); }

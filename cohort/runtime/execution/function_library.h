@@ -12,16 +12,16 @@
 
 namespace cohort {
 
-// The plan of the executor owns it. Only the thread that makes the executor may call Compile. Any thread may call the
-// compiled functions.
+// The plan of the executor owns it. The functions' own plans use it too. Only the thread that makes the executor may
+// call Compile. Any thread may call the compiled functions.
 class FunctionLibrary final : public FunctionCompiler {
  public:
-  // `graph` has the library of functions. `graph` and `device` must live longer than this object.
+  // Compiles functions of the library of `graph`. `graph` and `device` must live longer than this object.
   FunctionLibrary(const Graph& graph, Device& device);
   ~FunctionLibrary() override;
 
   CompiledFunction& Compile(const Node& caller, const std::string& name) override;
-  // Returns whether `node` changes a variable, itself or in a function that it calls.
+  // Returns whether the op of `node`, or a node in a function that it calls, changes a variable.
   bool UpdatesVariable(const Node& node) const;
 
  private:

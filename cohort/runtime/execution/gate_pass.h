@@ -14,20 +14,21 @@
 namespace cohort {
 
 // Moves one step through the update gate. The step is inside from its first update of a variable to its last. A StepRun
-// owns it. Thread-safe, because updates of one step may run on several threads.
+// owns it and uses it again for later steps. Several threads may call inside, is_ahead and UpdateDone at the same time.
+// For all other methods the run makes sure that one thread at a time calls them.
 class GatePass {
  public:
   explicit GatePass(UpdateGate& gate) : gate_(gate) {}
 
-  // Starts a step that makes `updates` updates. `by_caller` is true if the step is the body of a function and the step
-  // of the caller is already inside the gate for it.
+  // Starts a step that makes `updates` updates. `by_caller` is true if this step is the body of a function and the step
+  // that calls the function is inside the gate. Then this step neither enters nor leaves the gate.
   void Begin(int32_t updates, bool by_caller) {
     updates_left_.store(updates, std::memory_order_relaxed);
     by_caller_ = by_caller;
     inside_ = by_caller;
   }
   bool inside() const { return inside_; }
-  // Whether the updates are given to an observer. Requires: inside().
+  // Returns whether the updates are given to an observer. Requires: inside().
   bool observed() const { return gate_.observed(); }
   // Returns whether the step has updates and has not entered yet.
   bool is_ahead() const { return updates_left_ > 0 && !inside_; }
@@ -37,28 +38,31 @@ class GatePass {
     if (!inside_) inside_ = gate_.TryEnterStep();
     return inside_;
   }
-  // Waits until the step is inside. Requires: no step that is inside needs the calling thread.
+  // Waits until the step is inside. Must not be called on a thread that a step inside the gate needs (the compute
+  // thread): the gate would never open.
   void Enter() {
     gate_.EnterStep();
     inside_ = true;
   }
-  // Returns true if the gate has let the step in. Otherwise keeps `let_in`; the thread that opens the gate calls it
-  // when the step is in. In both cases the step must then call Entered, or TurnBack to leave at once.
+  // Returns true if the gate has let the step in. Otherwise returns false and keeps `let_in`; the thread that opens the
+  // gate calls it when the step is in. After true, or after `let_in` has been called, the step must call Entered, or
+  // TurnBack if it does not want to go on.
   bool EnterOrCall(std::function<void()> let_in) { return gate_.EnterStepOrCall(std::move(let_in)); }
   void Entered() { inside_ = true; }
   void TurnBack() { gate_.LeaveStep(); }
 
-  // Counts one update that has ended. Leaves the gate after the last one.
+  // Counts one update that has ended. After the last update of the step, leaves the gate.
   void UpdateDone() {
     if (updates_left_.fetch_sub(1, std::memory_order_acq_rel) == 1) Leave();
   }
-  // The turn of an observed step, see UpdateGate. It counts as an update that is under way, so that the step does not
-  // leave before its set was given. Requires: inside(), and an update is still to end.
+  // Begins the turn of an observed step (UpdateGate::BeginTurn). The turn counts as one more update that is under way,
+  // so that the step does not leave the gate before EndTurn. Requires: inside(), and an update of the step has not
+  // ended.
   void BeginTurn() COHORT_NO_THREAD_SAFETY_ANALYSIS {
     updates_left_.fetch_add(1, std::memory_order_acq_rel);
     gate_.BeginTurn();
   }
-  // Returns the error of the observer.
+  // Ends the turn and gives `set` to the observer. Returns OK, or the error that the observer has thrown.
   Status EndTurn(UpdateSet set) COHORT_NO_THREAD_SAFETY_ANALYSIS {
     Status status;
     try {
@@ -69,7 +73,7 @@ class GatePass {
     UpdateDone();
     return status;
   }
-  // Whether the update that is under way is the last one. Requires: the step has the turn.
+  // Returns whether the update that is under way is the last one of the step. Requires: the step has the turn.
   bool in_last_update() const { return updates_left_.load(std::memory_order_acquire) == 2; }
   // Leaves the gate if the step is inside.
   void LeaveIfInside() {

@@ -6,19 +6,21 @@
 namespace cohort {
 
 // Runs the nodes in the plan's order, on one thread at a time. If a kernel is expensive, the step may move to the
-// device's compute thread. Before its first update the step waits for the update gate. An executor's RunPool owns it
-// and lends it to one step at a time.
+// device's compute thread. Before its first update the step enters the update gate, and waits if the gate is closed. An
+// executor's RunPool owns it and lends it to one step at a time.
 class SequentialRun final : public StepRun {
  public:
   SequentialRun(const Plan& plan, ArenaPlanner& planner, RunPool<SequentialRun>& pool)
       : StepRun(plan, planner), pool_(pool) {}
 
   // Runs a step on the calling thread, a part of it perhaps on the compute thread. Then gives the run back to the pool
-  // and returns the outcome. It waits for nothing that has no end, because no kernel of the plan waits.
+  // and returns the outcome. It may wait for the update gate, for the compute thread and for the stream. All these
+  // waits end, because no kernel of the plan waits.
   Status Run(const StepInfo& step);
-  // Starts a step. `thread` says what kind of thread the calling thread is. See Executor::RunAsync.
+  // Starts a step on the calling thread, whose kind is `thread`. At the end gives the run back to the pool, and then
+  // calls `done`. The rest is as in Executor::RunAsync.
   void Start(const StepInfo& step, StepMode mode, Done done, StepThread thread);
-  // Does the same on the compute thread.
+  // Does the same on the compute thread, and returns at once.
   void StartOnComputeThread(const StepInfo& step, StepMode mode, Done done);
 
  private:
@@ -26,13 +28,15 @@ class SequentialRun final : public StepRun {
   // Runs nodes in order, beginning with `from`. Returns the index of a node that must run on the compute thread, or the
   // number of nodes if the step has ended (also if it has failed), or kParked if the step waits for the gate.
   size_t RunNodes(size_t from, StepThread thread);
-  // Calls RunNodes, and again on the compute thread if needed. Then ends the step.
+  // Calls RunNodes, and calls it again on the compute thread if a node must run there. When all nodes have run, ends
+  // the step.
   void RunToEnd(size_t from, StepThread thread);
   void MoveToComputeThread(size_t from);
   // Returns false if node `index` must wait for the gate. When the gate opens, the compute thread continues the step,
   // so the caller must not touch it any more.
   bool PassGate(size_t index);
-  // Called when all nodes have run, or on a stream when all have enqueued their work.
+  // Called when all nodes have run. On a device with streams: when all have enqueued their work; it then ends the step
+  // after that work.
   void EndStep();
   void Finish();
 

@@ -11,7 +11,7 @@
 
 namespace cohort {
 
-// Source and destination of an edge, as indices into the list of tasks of the signature.
+// Source and destination of an edge, as indices into the list of tasks of the executable (ExecutableSpec::tasks).
 struct EdgeRoute {
   int src_task = 0;
   int dst_task = 0;
@@ -32,24 +32,28 @@ class ValueSender {
   virtual void SendValues(int dst_task, int64_t step, std::vector<EdgeValue> values) = 0;
 };
 
-// Passes the values of one step. The step owns it. All methods but Reset are thread-safe.
+// Passes the values of one step at a time. The step of an Executable owns it. All methods but Reset are thread-safe.
+// After Abort, values are ignored until Reset.
 class StepRendezvous final : public Rendezvous {
  public:
-  // `routes` must live longer than the rendezvous.
+  // `routes` has the routes of all edges, and must live longer than the rendezvous. `self` is the index of this task.
   StepRendezvous(const std::vector<EdgeRoute>& routes, int self);
-  // Makes it ready for another step: it has no values and no receivers, and is not aborted. `sender` sends values to
-  // other tasks and must live longer than the step. It may be null if no route leaves this task.
+  // Makes the rendezvous ready for another step: afterwards it has no values and no receivers, and is not aborted.
+  // Requires: the step before has ended. `sender` sends values to other tasks and must live longer than the step. It
+  // may be null if no route leaves this task.
   void Reset(ValueSender* sender, int64_t step);
 
-  // A value of less than 64 KiB for another task is kept until Flush, so that several values travel in one message.
+  // Gives a value for this task to its receiver, and a value for another task to the ValueSender. Keeps a value of less
+  // than 64 KiB for another task until Flush, so that several values travel in one message. Throws InternalError if a
+  // value for this task is sent twice.
   void Send(EdgeId edge, const Tensor& value) override;
   void RecvAsync(EdgeId edge, Done done) override;
   void Flush() override;
   void Abort(const Status& why) override;
-  // Returns the values that Flush would send to task `dst_task`, and forgets them. The caller sends them with another
-  // message.
+  // Returns the values that Flush would send to task `dst_task`, and forgets them. So the caller can send them together
+  // with a message of its own.
   std::vector<EdgeValue> TakeHeld(int dst_task);
-  // Returns the names of the tensors that are awaited and have not come, to report a step that does not end.
+  // Returns the names of the tensors for which a receiver waits now. Reports of steps that do not end contain them.
   std::vector<std::string> Awaited();
 
  private:

@@ -18,8 +18,9 @@ namespace cohort {
 // the step (kCaller), or a thread with no time for long work, such as a network thread (kOther).
 enum class StepThread { kCompute, kCaller, kOther };
 
-// Runs one step at a time. A RunPool owns it and lends it to a step. Its methods are called by one thread after
-// another, except where the derived class says otherwise.
+// Runs one step at a time. A RunPool owns it and lends it to a step. One thread at a time calls its methods, and this
+// may be one thread after another. The exceptions are Fail, FinishNode and EnteredGate, which several threads may call
+// at the same time.
 class StepRun {
  public:
   using Done = std::function<void(const Status&)>;
@@ -31,18 +32,19 @@ class StepRun {
   StepRun(const Plan& plan, ArenaPlanner& planner);
   ~StepRun();
 
-  // Prepares the run for a step. `step` must live until CloseStep.
+  // Prepares the run for a step. `step` must be valid until CloseStep.
   void BeginStep(const StepInfo& step, StepMode mode);
   // Returns whether the node's inputs are so large that the node should run on the compute thread, and `thread` is
   // another thread.
   bool ShouldMove(const PlanNode& node, StepThread thread) const;
-  // Runs a node that does not wait, and then calls FinishNode. Returns false if the kernel throws. The step has then
-  // failed.
+  // Runs a node that does not wait, and then calls FinishNode. If the kernel throws, makes the step fail and returns
+  // false.
   bool RunNode(const PlanNode& node, bool on_compute_thread);
   // Counts down the uses of the node's inputs, and releases values that nothing needs any more.
   void FinishNode(const PlanNode& node);
-  // The thread stops running kernels of the step, for now or for good: gives the updates that it has made to their
-  // observer, and then sends what it has for others. Comes before each wait, move and end.
+  // A thread calls it when it stops running kernels of the step, before each wait, before the step moves to another
+  // thread, and at the end. Gives the updates that the step has made to the gate's observer, if there is one, and then
+  // sends the values that are kept for other tasks.
   void Pause() {
     if (recorder_ != nullptr) [[unlikely]]
       recorder_->EndTurn();
@@ -52,10 +54,10 @@ class StepRun {
     return {*node.node,  device_, *step_, slots_.data(), plan_.InputSlots(node), slots_.data() + node.output_begin,
             uses_.data()};
   }
-  // Makes the step fail. Only the first failure counts: it becomes the step's outcome, cancels the step's
+  // Makes the step fail at `node`. Only the first failure counts: it becomes the step's outcome, cancels the step's
   // CancellationManager and aborts its rendezvous.
   void Fail(const PlanNode& node, const Status& status) COHORT_EXCLUDES(mu_);
-  // Returns whether the step was cancelled and must stop before `node`. If so, the step has failed. A step that is
+  // Returns whether the step was cancelled and must stop before `node`. If so, makes the step fail. A step that is
   // inside the update gate does not stop, because an update set that has begun is applied as a whole.
   bool Cancelled(const PlanNode& node) COHORT_EXCLUDES(mu_);
   // Called when the gate has let in a step that waited at `node`. Leaves the gate again if the step was cancelled in
@@ -64,12 +66,12 @@ class StepRun {
   // Returns whether the step must wait for the device before CloseStep: it is on streams, and it is not a function's
   // body.
   bool EndsOnStream() const { return step_ == &own_step_; }
-  // Waits until the work that the step has enqueued has run. If this work has reported an error, the step fails with
-  // it. Requires: EndsOnStream().
+  // Waits until the work that the step has enqueued has run. If this work has reported an error, or the device has
+  // failed, the step fails with that error. Requires: EndsOnStream().
   void WaitForStream();
   // Does the same without waiting on this thread: calls `end` afterwards, on the compute thread.
   void AfterStream(std::function<void()> end);
-  // Ends the step: leaves the gate, releases values and memory. Returns the step's outcome.
+  // Ends the step: leaves the gate if the step is inside, and releases values and memory. Returns the step's outcome.
   Status CloseStep() COHORT_EXCLUDES(mu_);
 
   const Plan& plan_;
@@ -101,13 +103,14 @@ class StepRun {
   StepError error_;
 };
 
-// The runs of one plan. It makes a new run when all others are in use, and owns them all. Thread-safe.
+// The runs of one plan. It makes a new run when all others are in use, and owns them all. Thread-safe. Requires at its
+// end: all runs were given back.
 template <typename Run>
 class RunPool {
  public:
   RunPool(const Plan& plan, ArenaPlanner& planner) : plan_(plan), planner_(planner) {}
 
-  // Returns a run that no step uses. The step must call GiveBack at its end.
+  // Returns a run that no step uses. The step that takes the run must give it back when it ends.
   Run& Take() {
     MutexLock lock(mu_);
     if (idle_.empty()) {

@@ -10,7 +10,8 @@
 
 namespace cohort {
 
-// An edge between two partitions. In each step one partition sends its value and the other receives it.
+// An edge between two partitions. In each step the source partition sends the value of the edge once, and the
+// destination partition receives it.
 struct CrossingEdge {
   EdgeId id = 0;  // its index in PartitionedGraph::edges
   int src_partition = 0;
@@ -35,8 +36,8 @@ struct PartitionedGraph {
 // Divides `graph`. `device_of_node` gives the full device name of each node, by node id. A value is sent once to each
 // other device that uses it. For a control edge the receiver waits for a data value of the same node if such a value is
 // sent to that device; otherwise a scalar is sent, one for each source node and device. A Const without control inputs
-// is not sent; each partition that uses it gets a copy. Throws InvalidArgumentError if a resource handle would have to
-// be sent, or if there is a cycle.
+// is not sent; each partition that uses it gets a copy. Each graph gets the library functions that its nodes call.
+// Throws InvalidArgumentError if a handle (of a resource or a list) would have to be sent, or if there is a cycle.
 PartitionedGraph PartitionByDevice(const Graph& graph, const std::vector<std::string>& device_of_node);
 
 }  // namespace cohort

@@ -3,10 +3,10 @@
 // this plan or of another plan. The plans of a program seldom run at the same time, so they share the block of the
 // largest plan.
 //
-// Here a plan is a table of offsets, and it may be wrong. So a slice is handed out only if nothing holds the memory of
+// Here a plan is a table of offsets, and it may be wrong. So a slice is handed out only if no value holds memory of
 // that place. If a tensor lives longer than planned (because of a view, a resource or a fetch), it keeps its slice. A
-// value that was planned for the same place then comes from the caching allocator in this run. So a wrong plan costs
-// memory, and the results stay correct.
+// value that was planned for the same place in the same run then comes from the caching allocator. So a wrong plan
+// costs memory, and the results stay correct.
 #pragma once
 
 #include <atomic>
@@ -30,11 +30,11 @@ struct ArenaStats {
   int64_t planned = 0;       // values that have a place in the latest plan
   int64_t bytes = 0;         // size of the latest plan's block
   int64_t slices = 0;        // slices that were handed out
-  int64_t from_outside = 0;  // large values that were planned or could be, but came from the caching allocator
+  int64_t from_outside = 0;  // other large values: they did not come from the arena
   int64_t escapees = 0;      // values that are known to live longer than the run that made them
 };
 
-// Knows what the kernels of one plan allocate, and plans the places. The executor owns it. Thread-safe.
+// Learns what the kernels of one plan allocate, and plans the places of the values. The executor owns it. Thread-safe.
 class ArenaPlanner {
  public:
   // If `leaves[node]` is true, values of the node are kept after the step. They never lie in an arena.
@@ -43,7 +43,7 @@ class ArenaPlanner {
   ArenaPlanner& operator=(const ArenaPlanner&) = delete;
 
   ArenaStats stats() const;
-  // Returns whether a run has asked for a large value.
+  // Returns whether a run has ever asked for a large value that may lie in an arena.
   bool in_use() const { return in_use_.load(std::memory_order_relaxed); }
 
  private:
@@ -86,15 +86,15 @@ class ArenaPlanner {
   ArenaStats stats_ COHORT_GUARDED_BY(mu_);
 };
 
-// Allocates the memory of one run at a time. A StepRun owns it. Unlike other allocators it is not thread-safe: only the
-// thread that runs the kernels calls it. (Another thread may become that thread if the change is ordered.) The buffers
-// that it returns may be used and freed on any thread.
+// Allocates the memory of one run at a time. A StepRun owns it. Unlike other allocators it is not thread-safe: one
+// thread at a time runs the kernels and calls it. (The step may move to another thread between two kernels.) The
+// buffers that it returns may be used and freed on any thread.
 class StepAllocator final : public Allocator {
  public:
   explicit StepAllocator(ArenaPlanner& planner) : planner_(planner) {}
   ~StepAllocator() override;
 
-  // Says that the next allocations are for this node.
+  // Says that the next allocations are for this node. The run calls it before each kernel.
   void BeginNode(int32_t node) {
     node_ = node;
     ordinal_ = 0;
@@ -103,8 +103,9 @@ class StepAllocator final : public Allocator {
     return bytes < kArenaFromBytes ? HostAllocator().Allocate(bytes) : AllocateLarge(bytes);
   }
   MemorySpace space() const override { return MemorySpace::Host(); }
-  // Ends the run. Requires: the run has released its own tensors. If something still holds a value, the value is never
-  // planned again, and its block lives until the value is released. If `ok` is false, the run teaches nothing else.
+  // Ends the run. Requires: the run has released its own tensors. If something still holds a value of the run, later
+  // plans give no place to this value, and the block that contains the value lives until the value is released. `ok`
+  // says whether the run has succeeded. If not, the planner learns only of values in the arena that are still held.
   void EndRun(bool ok) {
     if (plan_ != nullptr) Finish(ok);
   }

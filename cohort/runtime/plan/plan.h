@@ -29,9 +29,9 @@ struct PlanNode {
   bool on_host = false;     // it allocates host memory, although the device has a memory of its own
 };
 
-// CompilePlan makes it. After that it never changes, and all threads may read it. The executor owns it, and all its
-// steps share it. A slot is the place of one value: each output of a node has a slot, and so has each constant that is
-// an input.
+// CompilePlan makes it. After that it never changes, and all threads may read it. The executor owns it, and all steps
+// of the executor share it. A slot is the place of one value: each output of a node has a slot, and so has each
+// constant that is an input.
 struct Plan {
   // The number of uses of a slot that holds a constant. Such a slot is never released or overwritten.
   static constexpr int32_t kForEver = 1 << 30;
@@ -48,7 +48,7 @@ struct Plan {
 
   std::unique_ptr<Graph> graph;
   Device& device;
-  std::unique_ptr<FunctionLibrary> own_functions;  // for its kernels; null in a function's body
+  std::unique_ptr<FunctionLibrary> own_functions;  // compiles functions for the kernels; null in a function's body
   std::vector<std::unique_ptr<OpKernel>> kernels;
   std::vector<PlanNode> nodes;                        // in an order in which they can run one by one; without constants
   std::vector<int32_t> input_slots;                   // the slots that the nodes read, node after node
@@ -60,7 +60,7 @@ struct Plan {
   std::vector<bool> leaves;                           // for each node: whether its results are kept after the step
   int32_t async_nodes = 0;                            // nodes whose kernels wait
   int32_t update_nodes = 0;                           // nodes that change variables
-  bool has_sends = false;
+  bool has_sends = false;                             // a node sends a value to another partition
   bool on_streams = false;       // kernels enqueue their work; a step ends when all work that it has enqueued has run
   bool has_host_memory = false;  // the device's allocator is HostAllocator()
 };

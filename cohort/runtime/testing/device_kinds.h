@@ -1,4 +1,5 @@
-// The device types on which one test suite runs. The suites of the executor, of sessions and of clusters use it.
+// The device types on which a test suite runs all its tests: CPU and TEST. The suites of the executor, of sessions and
+// of clusters use this header.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,7 +38,7 @@ class DeviceKindTest : public ::testing::TestWithParam<const char*> {
   }
 };
 
-// A graph whose nodes are placed on `device` unless they request another device.
+// A graph, and a scope that places nodes of the calling thread on `device` unless they request another device.
 struct GraphOnDevice {
   explicit GraphOnDevice(const std::string& device) : scope(graph, device) {}
   Graph graph;

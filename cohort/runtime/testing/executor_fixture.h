@@ -19,7 +19,7 @@
 
 namespace cohort::testing {
 
-// Asynchronous kernels that do not end until a test calls Release. Thread-safe.
+// Keeps the `done` of kernels that wait (HoldingKernel) until a test calls Release. Thread-safe.
 class HeldKernels {
  public:
   void Hold(AsyncOpKernel::Done done) {
@@ -27,6 +27,7 @@ class HeldKernels {
     held_.push_back(std::move(done));
     changed_.NotifyAll();
   }
+  // Waits until `count` kernels are held. Throws DeadlineExceededError after a minute.
   void WaitFor(size_t count) {
     MutexLock lock(mu_);
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
@@ -34,6 +35,7 @@ class HeldKernels {
       if (!changed_.WaitUntil(mu_, deadline)) throw DeadlineExceededError("kernels did not come within a minute");
     }
   }
+  // Ends all kernels that are held now.
   void Release() {
     std::vector<AsyncOpKernel::Done> all;
     {
@@ -49,7 +51,7 @@ class HeldKernels {
   std::vector<AsyncOpKernel::Done> held_ COHORT_GUARDED_BY(mu_);
 };
 
-// A kernel whose output is its input. It ends when `held()` is released.
+// A kernel whose output is its input. It ends when a test calls held().Release().
 template <HeldKernels& (*held)()>
 class HoldingKernel final : public AsyncOpKernel {
  public:
@@ -98,6 +100,7 @@ class ExecutorFixture : public DeviceKindTest {
     std::promise<Status> ended;
     std::future<Status> end = ended.get_future();
 
+    // Waits until the step has ended and returns its status; DeadlineExceeded after a minute. May be called once.
     Status Wait() {
       if (end.wait_for(kPatience) != std::future_status::ready)
         return Status(Code::kDeadlineExceeded, "the step hangs");

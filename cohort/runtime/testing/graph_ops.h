@@ -14,8 +14,9 @@ namespace cohort {
 inline std::vector<Shape> TestShape(ShapeContext&) { return {Shape{2}}; }
 inline std::vector<Shape> TestNoShape(ShapeContext&) { return {}; }
 
-// Registers the ops, and kernels that do nothing: of TestOnlyOp for the device type TEST, of TestOp for CPU and TEST,
-// of all others for CPU.
+// Registers the test ops and the real ops. Also registers kernels that do nothing, if there are none yet: of TestOnlyOp
+// for the device type TEST, of TestOp for CPU and TEST, and of the other test ops, NoOp, Const, Shape and Identity for
+// CPU.
 inline void RegisterGraphTestOps() {
   if (OpRegistry::Global().Find("TestOp") != nullptr) return;
   RegisterOps();
