@@ -15,9 +15,9 @@
 
 namespace cohort {
 
-// Handles the frames that a stream receives and provides the frames that it sends. A stream has one user at a time:
-// first a handshake, and then a connection. OnFrame and OnEnded are called on network threads, one call at a time.
-// NextFrame is called on any thread, one call at a time.
+// Handles the frames that a stream receives and provides the frames that it sends. A stream owns its users through
+// shared_ptr, and calls one of them: first a handshake, and then a connection. It calls OnFrame and OnEnded on network
+// threads, one at a time. It calls NextFrame on any thread, one call at a time, perhaps while OnFrame runs.
 class StreamUser {
  public:
   virtual ~StreamUser() = default;
@@ -32,8 +32,8 @@ class StreamUser {
 
 class ByteStream;
 
-// The streams of a transport that have not ended. At its shutdown the transport cancels them and waits until there are
-// none. Thread-safe.
+// The streams of a transport that have not ended. The transport owns the list; it does not own the streams. At its
+// shutdown the transport cancels them and waits until there are none. Thread-safe.
 class LiveStreams {
  public:
   // Returns the key for Remove.
@@ -52,17 +52,18 @@ class LiveStreams {
   std::map<uint64_t, std::weak_ptr<ByteStream>> streams_ COHORT_GUARDED_BY(mu_);
 };
 
-// One stream. It reads all the time. It writes one frame at a time, after a call of Pump. It keeps itself alive until
-// it has ended. Thread-safe.
+// One stream. It reads all the time. It writes one frame at a time, after a call of Pump. From its start until its end
+// it keeps itself alive. Thread-safe, except SetUser.
 class ByteStream : public std::enable_shared_from_this<ByteStream> {
  public:
   virtual ~ByteStream() = default;
   // Makes `user` the user of the stream, which holds it until its end. May be called twice: before the stream starts,
   // and in OnFrame of the first user.
   void SetUser(std::shared_ptr<StreamUser> user);
-  // Asks the user for frames and writes them until there are no more. If a write is in progress, does so after it.
+  // Begins to write the user's frames, one after another, until NextFrame returns false. Does not wait for a write to
+  // end. If a write is in progress, the stream asks for the next frame when that write has ended.
   void Pump() COHORT_EXCLUDES(mu_);
-  // Ends the stream at once, in both directions.
+  // Ends the stream in both directions without writing further frames. OnEnded is called later, on a network thread.
   virtual void Cancel() = 0;
 
  protected:

@@ -17,7 +17,7 @@ namespace cohort {
 // cores.
 inline constexpr size_t kWindowBytes = 8 << 20;
 
-// A mapped part of this process's address space. The destructor unmaps it. It can be moved and not copied.
+// A mapped part of this process's address space, or nothing. The destructor unmaps it. It can be moved and not copied.
 class Mapping {
  public:
   Mapping() = default;
@@ -73,14 +73,16 @@ class SendWindow {
   std::deque<Reserved> reserved_;
 };
 
-// The receiver's side of a window. A GrpcConnection owns it. It never changes.
+// The receiver's side of a window. A GrpcConnection owns it. The object never changes, so all threads may use it. The
+// destructor unmaps the memory.
 class ReceiveWindow {
  public:
   // Opens the window that a peer of this host has offered. Returns nullptr if that is not possible: the peer belongs to
   // another user or is in another container, or the memory is not what the offer says. Throws DataLossError if the
   // bytes are not an offer.
   static std::unique_ptr<ReceiveWindow> Open(std::string_view offer);
-  // Returns a view of bytes in the window. Throws DataLossError if they lie outside of it.
+  // Returns a view of `size` bytes in the window. The view is valid as long as this object; the peer may change the
+  // bytes when they were given back. Throws DataLossError if they lie outside of the window.
   std::string_view At(uint64_t offset, uint64_t size) const;
   size_t size() const;
 
