@@ -34,7 +34,7 @@ enum class StepKind : uint8_t {
 // One step of a plan. Its kind says which members are used.
 struct PlanStep {
   StepKind kind = StepKind::kSend;
-  bool final = false;    // of kReduce: `to` now has every member's contribution, so a mean is divided
+  bool final = false;    // of kReduce: `to` then has every member's contribution; a mean is divided in this step
   int peer = -1;         // rank
   int32_t sequence = 0;  // number of the message, counted for each sender and receiver in this plan
   int64_t count = 0;
