@@ -81,7 +81,9 @@ namespace cohort {
 
 using ops::UnchangedShape;
 
-void RegisterConstantOps(OpRegistry& registry) {
+namespace {
+
+void RegisterConstantsAndPlaceholders(OpRegistry& registry) {
   registry.Register(OpDef("Const")
                         .Output("output: dtype")
                         .Attr("value: tensor")
@@ -109,6 +111,9 @@ void RegisterConstantOps(OpRegistry& registry) {
                         })
                         .Gradient([](GradientContext& c) { c.SetInput(0, c.raw_grad()); })
                         .Doc("The input, unless another value is fed for it."));
+}
+
+void RegisterFilledTensors(OpRegistry& registry) {
   registry.Register(OpDef("Fill")
                         .HostInput("dims: index_type")
                         .Input("value: T")
@@ -152,6 +157,13 @@ void RegisterConstantOps(OpRegistry& registry) {
                         .Elementwise()
                         .NotDifferentiable("the value does not depend on that of the input")
                         .Doc("Ones (true) in the shape and dtype of x."));
+}
+
+}  // namespace
+
+void RegisterConstantOps(OpRegistry& registry) {
+  RegisterConstantsAndPlaceholders(registry);
+  RegisterFilledTensors(registry);
 }
 
 }  // namespace cohort

@@ -38,7 +38,9 @@ std::vector<Shape> AvgGradShape(ShapeContext& c) {
 
 }  // namespace
 
-void RegisterPoolingOps(OpRegistry& registry) {
+namespace {
+
+void RegisterMaxPool(OpRegistry& registry) {
   registry.Register(AddPoolAttrs(OpDef("MaxPool").Input("input: T").Output("output: T"))
                         .Attr("explicit_paddings: list(int) = []")
                         .ShapeRule(PoolForwardShape)
@@ -63,6 +65,9 @@ void RegisterPoolingOps(OpRegistry& registry) {
             c.SetInput(2, ops::WithSameWindows(c, "MaxPoolGrad", {c.input(0), c.input(1), c.grad()}));
           })
           .Doc("Gradient of MaxPoolGrad by grad: the elements at the places that MaxPool has chosen."));
+}
+
+void RegisterMaxPoolWithPlaces(OpRegistry& registry) {
   registry.Register(AddPoolAttrs(OpDef("_MaxPoolWithPlaces")
                                      .Input("input: T")
                                      .Output("output: T")
@@ -84,13 +89,16 @@ void RegisterPoolingOps(OpRegistry& registry) {
           .Attr("explicit_paddings: list(int) = []")
           .Attr("shape: shape")
           .ShapeRule([](ShapeContext& c) {
-            const auto& shape = c.attr<Shape>("shape");
+            const Shape shape = c.attr<Shape>("shape").MergedWith(c.input_as_shape(0));
             ops::PooledShape(ops::PoolWindow(c), shape).MergedWith(c.WithRank(2, 4));
             return std::vector<Shape>{shape};
           })
           .NotDifferentiable("made when a plan is compiled, after gradients")
           .Doc("MaxPoolGrad with what _MaxPoolWithPlaces has kept; `shape` is what is known of the input's "
                "shape before a step."));
+}
+
+void RegisterAvgPool(OpRegistry& registry) {
   registry.Register(AddPoolAttrs(OpDef("AvgPool").Input("value: T").Output("output: T"))
                         .ShapeRule(PoolForwardShape)
                         .Gradient([](GradientContext& c) {
@@ -102,6 +110,14 @@ void RegisterPoolingOps(OpRegistry& registry) {
           .ShapeRule(AvgGradShape)
           .Gradient([](GradientContext& c) { c.SetInput(1, ops::WithSameWindows(c, "AvgPool", {c.grad()})); })
           .Doc("Gradient of AvgPool: grad shared among the elements of each window."));
+}
+
+}  // namespace
+
+void RegisterPoolingOps(OpRegistry& registry) {
+  RegisterMaxPool(registry);
+  RegisterMaxPoolWithPlaces(registry);
+  RegisterAvgPool(registry);
 }
 
 namespace ops {

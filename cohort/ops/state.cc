@@ -200,7 +200,9 @@ Node* ResourceScatterUpdate(Output handle, const Operand& indices, const Operand
 
 }  // namespace ops
 
-void RegisterStateOps(OpRegistry& registry) {
+namespace {
+
+void RegisterVariableValues(OpRegistry& registry) {
   registry.Register(
       OpDef("VarHandleOp")
           .Output("resource: resource")
@@ -229,6 +231,9 @@ void RegisterStateOps(OpRegistry& registry) {
                  "variable += value.");
   RegisterAssign(registry, "AssignSubVariableOp", "dtype: {float32, float64, bfloat16, int32, int64}",
                  "variable -= value.");
+}
+
+void RegisterVariableFacts(OpRegistry& registry) {
   registry.Register(OpDef("VarIsInitializedOp")
                         .Input("resource: resource")
                         .Output("is_initialized: bool")
@@ -247,6 +252,9 @@ void RegisterStateOps(OpRegistry& registry) {
                         .NotDifferentiable("a shape")
                         .Stateful()
                         .Doc("Shape of a variable, without reading its value."));
+}
+
+void RegisterVariableRows(OpRegistry& registry) {
   registry.Register(OpDef("ResourceGather")
                         .Input("resource: resource")
                         .Input("indices: Tindices")
@@ -263,6 +271,14 @@ void RegisterStateOps(OpRegistry& registry) {
   RegisterScatter(registry, "ResourceScatterSub", "variable[indices[i], ...] -= updates[i, ...]; repeats add up.");
   RegisterScatter(registry, "ResourceScatterUpdate",
                   "variable[indices[i], ...] = updates[i, ...]; of repeats the last one stays.");
+}
+
+}  // namespace
+
+void RegisterStateOps(OpRegistry& registry) {
+  RegisterVariableValues(registry);
+  RegisterVariableFacts(registry);
+  RegisterVariableRows(registry);
 }
 
 }  // namespace cohort

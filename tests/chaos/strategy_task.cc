@@ -116,17 +116,47 @@ keras::ModelData OwnData(const keras::TrainingCase& training, const std::string&
   return kind == "unbatched" ? dataset : dataset.Batch(training.batch_size);
 }
 
-// Sets *kept to the strategy, so that its server stays if this function throws.
-void Train(const Flags& flags, distribute::StrategyPtr* kept, Clock::time_point* last) {
+distribute::StrategyPtr StrategyOf(const Flags& flags) {
   ServerOptions server;
   server.silence_limit = flags.Ms("silence_ms", 60'000);
   server.heartbeat_interval = std::min(server.silence_limit / 5, std::chrono::milliseconds(1000));
   server.config.intra_op_parallelism_threads = 1;
   server.config.connect_timeout = flags.Seconds("connect_timeout_secs", 7200);
-  *kept = distribute::MultiWorkerMirrored(
+  return distribute::MultiWorkerMirrored(
       {.communication = {.implementation = distribute::ImplementationByName(flags.Text("implementation", "auto"))},
        .replicas_per_worker = static_cast<int>(flags.Integer("replicas", 1)),
        .server = server});
+}
+
+// `steps` counts the steps that have ended, and `last` gets the time of the latest one.
+keras::FitOptions FitOf(const Flags& flags, const distribute::Strategy& strategy, int& steps, Clock::time_point* last) {
+  keras::FitOptions fit = {.batch_size = flags.Integer("batch_size", 8),
+                           .epochs = static_cast<int>(flags.Integer("epochs", 2)),
+                           .verbose = 0,
+                           .steps_per_epoch = flags.Integer("steps_per_epoch", 0)};
+  const auto pace = flags.Ms("pause_ms", 0);
+  keras::LambdaCallbackOptions phases;
+  phases.on_train_end = [&flags](const keras::Logs&) { HoldAt(flags, "end"); };
+  phases.on_epoch_end = [&flags](int, keras::Logs&) { HoldAt(flags, "backup"); };
+  phases.on_train_batch_end = [&flags, &steps, pace, last](int64_t, const keras::BatchLogs&) {
+    std::printf("acked %d\n", ++steps);
+    if (steps == 3) HoldAt(flags, "epoch");
+    std::this_thread::sleep_for(pace);  // the trainer's pace
+    *last = Clock::now();
+  };
+  fit.callbacks = {keras::LambdaCallback(phases)};
+  if (const std::string folder = flags.Text("folder"); !folder.empty()) {
+    for (const auto& callback : WritingCallbacks(folder, strategy)) fit.callbacks.push_back(callback);
+  }
+  if (flags.Text("callbacks") == "early_stopping") fit.callbacks.push_back(keras::EarlyStopping({.monitor = "loss"}));
+  if (flags.Text("callbacks") == "terminate_on_nan") fit.callbacks.push_back(keras::TerminateOnNaN());
+  if (!flags.Text("own_data").empty()) fit.auto_shard = data::AutoShardPolicy::kOff;
+  return fit;
+}
+
+// Sets *kept to the strategy, so that its server stays if this function throws.
+void Train(const Flags& flags, distribute::StrategyPtr* kept, Clock::time_point* last) {
+  *kept = StrategyOf(flags);
   const distribute::StrategyPtr& strategy = *kept;
   std::printf("serving pid %d\n", static_cast<int>(getpid()));
   HoldAt(flags, "start");
@@ -153,29 +183,9 @@ void Train(const Flags& flags, distribute::StrategyPtr* kept, Clock::time_point*
   if (flags.Integer("built", 1) != 0) model.Build(Shape{-1, 5});
   HoldAt(flags, "built");
   *last = Clock::now();
-  keras::FitOptions fit = {.batch_size = flags.Integer("batch_size", 8),
-                           .epochs = static_cast<int>(flags.Integer("epochs", 2)),
-                           .verbose = 0,
-                           .steps_per_epoch = flags.Integer("steps_per_epoch", 0)};
-  const auto pace = flags.Ms("pause_ms", 0);
-  keras::LambdaCallbackOptions phases;
-  phases.on_train_end = [&](const keras::Logs&) { HoldAt(flags, "end"); };
-  phases.on_epoch_end = [&](int, keras::Logs&) { HoldAt(flags, "backup"); };
-  phases.on_train_batch_end = [&](int64_t, const keras::BatchLogs&) {
-    std::printf("acked %d\n", ++steps);
-    if (steps == 3) HoldAt(flags, "epoch");
-    std::this_thread::sleep_for(pace);  // the trainer's pace
-    *last = Clock::now();
-  };
-  fit.callbacks = {keras::LambdaCallback(phases)};
-  if (const std::string folder = flags.Text("folder"); !folder.empty()) {
-    for (const auto& callback : WritingCallbacks(folder, *strategy)) fit.callbacks.push_back(callback);
-  }
-  if (flags.Text("callbacks") == "early_stopping") fit.callbacks.push_back(keras::EarlyStopping({.monitor = "loss"}));
-  if (flags.Text("callbacks") == "terminate_on_nan") fit.callbacks.push_back(keras::TerminateOnNaN());
+  const keras::FitOptions fit = FitOf(flags, *strategy, steps, last);
   training.batch_size = fit.batch_size;
   const std::string own = flags.Text("own_data");
-  if (!own.empty()) fit.auto_shard = data::AutoShardPolicy::kOff;
   model.Fit(own.empty() ? DataOf(training) : OwnData(training, own), fit);
   std::string line = "weights";
   for (const Tensor& weight : model.GetWeights()) {

@@ -126,8 +126,8 @@ ModelPtr FrozenInside() {
                                  std::vector<LayerTensor>{Dense(3, {.name = "new_head"})(features)});
 }
 
-const std::map<std::string, std::function<ModelPtr()>>& Models() {
-  static const std::map<std::string, std::function<ModelPtr()>> models = {
+std::map<std::string, std::function<ModelPtr()>> DenseModels() {
+  return {
       {"linear", [] { return Numbers({Input(Shape{6})}); }},
       {"dense",
        [] {
@@ -148,6 +148,11 @@ const std::map<std::string, std::function<ModelPtr()>>& Models() {
                                                     .kernel_regularizer = regularizers::L2(0.02),
                                                     .bias_regularizer = regularizers::L1L2(0.001, 0.01)})});
        }},
+  };
+}
+
+std::map<std::string, std::function<ModelPtr()>> ImageModels() {
+  return {
       {"conv2d",
        [] {
          return Numbers({Input(Shape{9, 9, 2}),
@@ -193,6 +198,11 @@ const std::map<std::string, std::function<ModelPtr()>>& Models() {
        [] {
          return Numbers({Input(Shape{5, 6}), Dense(8), LayerNormalization(), Activation("tanh")});
        }},
+  };
+}
+
+std::map<std::string, std::function<ModelPtr()>> OtherModels() {
+  return {
       {"embedding",
        [] {
          return Numbers({Input(Shape{6}, {.dtype = DType::kInt32}), Embedding(12, 4), Reshape({3, 8}),
@@ -231,6 +241,15 @@ const std::map<std::string, std::function<ModelPtr()>>& Models() {
       {"frozen", Frozen},
       {"frozen_inside", FrozenInside},
   };
+}
+
+const std::map<std::string, std::function<ModelPtr()>>& Models() {
+  static const std::map<std::string, std::function<ModelPtr()>> models = [] {
+    auto all = DenseModels();
+    all.merge(ImageModels());
+    all.merge(OtherModels());
+    return all;
+  }();
   return models;
 }
 

@@ -188,6 +188,9 @@ void AddLoopCases(std::vector<OpCase>& cases) {
                          [](Graph&, const Outputs& v) { return Outputs{v[0] * v[0]}; }, options);
                    },
                    {0}});
+}
+
+void AddRecurrentLoopCases(std::vector<OpCase>& cases) {
   // There are two variables. The first does not reach the result. The body has matrix products.
   cases.push_back({"StatelessWhile",
                    "recurrent",
@@ -205,6 +208,9 @@ void AddLoopCases(std::vector<OpCase>& cases) {
                      return Outputs{last[1]};
                    },
                    {0, 1}});
+}
+
+void AddNestedLoopCases(std::vector<OpCase>& cases) {
   cases.push_back(
       {"StatelessWhile",
        "nested",
@@ -286,6 +292,8 @@ void AddControlFlowCases(std::vector<OpCase>& cases) {
   AddCallCases(cases);
   AddIfCases(cases);
   AddLoopCases(cases);
+  AddRecurrentLoopCases(cases);
+  AddNestedLoopCases(cases);
   AddListCases(cases);
 }
 

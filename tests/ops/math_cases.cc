@@ -143,6 +143,9 @@ void AddBinaryCases(std::vector<OpCase>& cases) {
       {"GreaterEqual", Binary(ops::GreaterEqual), -2, 2, -2, 2, false, true},
   };
   for (const BinaryRow& row : rows) AddBinaryShapes(row, cases);
+}
+
+void AddBinarySpecialCases(std::vector<OpCase>& cases) {
   const Tensor a = Tensor::Vector(std::vector<float>{NAN, 1, NAN, INFINITY, -0.0f, 2});
   const Tensor b = Tensor::Vector(std::vector<float>{1, NAN, NAN, 3, 0.0f, -INFINITY});
   for (const auto& [op, build] :
@@ -167,6 +170,9 @@ void AddBinaryCases(std::vector<OpCase>& cases) {
                    {AsType(Tensor::Vector(std::vector<double>{7.5, -7.5, 7.5, -7.5}), DType::kFloat32),
                     Tensor::Vector(std::vector<float>{2, 2, -2, -2})},
                    Binary(ops::FloorMod)});
+}
+
+void AddBinaryStringAndFlagCases(std::vector<OpCase>& cases) {
   const Tensor words = Tensor::Vector(std::vector<std::string>{"a", "bc", ""});
   const Tensor word = Tensor::Scalar("bc");
   cases.push_back({"Equal", "strings", {words, word}, Binary(ops::Equal)});
@@ -267,6 +273,8 @@ void AddProductCases(std::vector<OpCase>& cases) {
 void AddMathCases(std::vector<OpCase>& cases) {
   AddUnaryCases(cases);
   AddBinaryCases(cases);
+  AddBinarySpecialCases(cases);
+  AddBinaryStringAndFlagCases(cases);
   AddAddNCases(cases);
   AddSelectCases(cases);
   AddProductCases(cases);

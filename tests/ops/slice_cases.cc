@@ -14,7 +14,7 @@ using Outputs = std::vector<Output>;
 
 Tensor Words(const std::vector<std::string>& words) { return Tensor::Vector(words); }
 
-void AddJoinCases(std::vector<OpCase>& cases) {
+void AddConcatCases(std::vector<OpCase>& cases) {
   const auto concat = [](int axis) -> OpCase::Build {
     return [axis](Graph& graph, const Outputs& in) {
       return Outputs{graph.Op("ConcatV2").Inputs(in).Input(ops::Const(graph, axis)).Finish1()};
@@ -32,6 +32,9 @@ void AddJoinCases(std::vector<OpCase>& cases) {
                      Node* node = graph.Op("ConcatOffset").Input(ops::Const(graph, 1)).Inputs(in).Finish();
                      return Outputs{node->output(0), node->output(1), node->output(2)};
                    }});
+}
+
+void AddSplitCases(std::vector<OpCase>& cases) {
   const auto split = [](int axis, int parts) -> OpCase::Build {
     return [=](Graph&, const Outputs& in) { return ops::Split(in[0], axis, parts); };
   };
@@ -46,6 +49,9 @@ void AddJoinCases(std::vector<OpCase>& cases) {
   cases.push_back({"SplitV", "rows", {Ramp({4, 3})}, split_v({1, 3}, 0), {0}});
   cases.push_back({"SplitV", "rest", {Ramp({2, 6})}, split_v({2, -1, 1}, 1), {0}});
   cases.push_back({"SplitV", "with_empty", {Ramp({2, 3})}, split_v({0, 3}, -1), {0}});
+}
+
+void AddPackCases(std::vector<OpCase>& cases) {
   for (const int axis : {0, 1, 2, -1}) {
     const std::string label = StrCat("axis_", axis < 0 ? "minus_" : "", std::abs(axis));
     cases.push_back({"Pack",
@@ -73,6 +79,9 @@ void AddJoinCases(std::vector<OpCase>& cases) {
                    {0, 1, 2}});
   cases.push_back(
       {"Unpack", "vector", {Ramp({3})}, [](Graph&, const Outputs& in) { return ops::Unpack(in[0], 3); }, {0}});
+}
+
+void AddTileCases(std::vector<OpCase>& cases) {
   const auto tile = [&](const char* label, const Shape& shape, const std::vector<int64_t>& multiples) {
     cases.push_back({"Tile",
                      label,
@@ -190,7 +199,10 @@ void AddStridedCases(std::vector<OpCase>& cases) {
 }  // namespace
 
 void AddSliceCases(std::vector<OpCase>& cases) {
-  AddJoinCases(cases);
+  AddConcatCases(cases);
+  AddSplitCases(cases);
+  AddPackCases(cases);
+  AddTileCases(cases);
   AddSliceAndPadCases(cases);
   AddStridedCases(cases);
 }

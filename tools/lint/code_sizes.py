@@ -20,19 +20,7 @@ BUILDER = re.compile(r"Builder$")
 FOLDERS_OF_MANY_SOURCES = re.compile(r"^cohort/ops$|(^|/)kernels$")
 
 # Exceptions that have yet to be divided: (file, function), (file, class) and folders.
-LONG_FUNCTIONS = {
-    ("cohort/backends/cpu/kernels/random_test.cc", "GoldenNumbers"),
-    ("cohort/graph/testing/test_ops.cc", "RegisterArrayOps"),
-    ("cohort/graph/testing/test_ops.cc", "RegisterMathOps"),
-    ("cohort/ops/constant.cc", "RegisterConstantOps"),
-    ("cohort/ops/pooling.cc", "RegisterPoolingOps"),
-    ("cohort/ops/state.cc", "RegisterStateOps"),
-    ("tests/chaos/strategy_task.cc", "Train"),
-    ("tests/interop/keras_models_main.cc", "Models"),
-    ("tests/ops/control_flow_cases.cc", "AddLoopCases"),
-    ("tests/ops/math_cases.cc", "AddBinaryCases"),
-    ("tests/ops/slice_cases.cc", "AddJoinCases"),
-}
+LONG_FUNCTIONS = set()
 LARGE_CLASSES = set()
 FULL_FOLDERS = set()
 

@@ -34,7 +34,7 @@ void RegisterSources(OpRegistry& r) {
                  .ShapeRule(ScalarShape));
 }
 
-void RegisterArrayOps(OpRegistry& r) {
+void RegisterShapeOps(OpRegistry& r) {
   r.Register(
       OpDef("Identity").Input("input: T").Output("output: T").Attr("T: type").ShapeRule(SameAsFirst).Gradient(PassOn));
   r.Register(OpDef("Cast")
@@ -60,6 +60,9 @@ void RegisterArrayOps(OpRegistry& r) {
                  .ShapeRule([](ShapeContext& c) -> std::vector<Shape> {
                    return {c.input(0).has_rank() ? Shape{c.input(0).rank()} : Shape::UnknownDims(1)};
                  }));
+}
+
+void RegisterJoinAndSliceOps(OpRegistry& r) {
   r.Register(
       OpDef("Pack")
           .Input("values: N * T")
@@ -139,6 +142,9 @@ void RegisterMathOps(OpRegistry& r) {
                  .Attr("Tindices: {int32, int64}")
                  .Attr("Tnumsegments: {int32, int64} = DT_INT32")
                  .ShapeRule(Unknown));
+}
+
+void RegisterOpsOfTestsAlone(OpRegistry& r) {
   r.Register(
       OpDef("TestMul")
           .Input("a: T")
@@ -217,8 +223,10 @@ void RegisterVariableOps(OpRegistry& r) {
 [[maybe_unused]] const bool registered = [] {
   OpRegistry& registry = OpRegistry::Global();
   RegisterSources(registry);
-  RegisterArrayOps(registry);
+  RegisterShapeOps(registry);
+  RegisterJoinAndSliceOps(registry);
   RegisterMathOps(registry);
+  RegisterOpsOfTestsAlone(registry);
   RegisterVariableOps(registry);
   AddShortDeviceType("GPU");
   AddShortDeviceType("TEST");
