@@ -18,8 +18,9 @@ namespace cohort {
 // The values of some variables of a task at one point in time.
 struct Snapshot {
   std::vector<std::string> names;
-  std::vector<Tensor>
-      values;  // in host memory; for a variable in host memory the same buffer, until the variable changes
+  // In host memory. If a variable is in host memory too, its value shares the variable's buffer until the variable
+  // changes.
+  std::vector<Tensor> values;
 };
 
 // Each task has one store. The resources of the task own it; Of makes it at its first use. Thread-safe.

@@ -40,7 +40,7 @@ struct COHORT_EXPORT ServerOptions {
   std::chrono::milliseconds reconnect_limit{0};
   // A call that waits for a missing task logs this once in this time; 0: never.
   std::chrono::milliseconds missing_interval{10000};
-  // Is given every update of this task's variables. Null: nobody is.
+  // The object that is given every update of this task's variables. Null: there is none.
   std::shared_ptr<UpdateObserver> update_observer;
 };
 

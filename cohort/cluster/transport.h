@@ -94,8 +94,7 @@ class TransportHandler {
   virtual void OnMessage(const std::shared_ptr<Connection>& connection, Message message) = 0;
   // A connection has closed. The transport calls it once for each connection, made or accepted, as the last call for
   // it. `why` is the `why` of Close on this side, or kCancelled if this side called Shutdown. Otherwise it is
-  // kUnavailable with the peer's task and address and what was seen, such as "closed by the peer" or "no byte for 5.0
-  // s".
+  // kUnavailable with the peer's task and address and what was seen: "closed by the peer", or "no byte for 5.0 s".
   virtual void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) = 0;
 };
 
@@ -118,9 +117,8 @@ class Transport {
   //   resolve (only gRPC), or if this transport is shut down;
   // - PermissionDeniedError if the peer has another token, or if the address is not a loopback address and
   //   allow_insecure is false (the latter only gRPC);
-  // - FailedPreconditionError if the peer has another protocol version, other ops, or is another task, or if
-  // SetIdentity
-  //   was not called;
+  // - FailedPreconditionError if the peer has another protocol version or other ops, if it is another task, or if
+  //   SetIdentity was not called;
   // - DeadlineExceededError if a process listens there and has not answered in time.
   virtual std::shared_ptr<Connection> Dial(const std::string& address, const std::string& expected_task,
                                            std::chrono::steady_clock::time_point deadline) = 0;
