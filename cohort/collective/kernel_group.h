@@ -36,6 +36,7 @@ class KernelGroup final : public Resource, public std::enable_shared_from_this<K
   // Returns the communicator of the device, or null if no group with this device was published or formed. Requires:
   // DeviceNumber has returned `device_number`.
   std::shared_ptr<Communicator> communicator(size_t device_number) const COHORT_EXCLUDES(mu_);
+  // Gives kernels on `device` this communicator from now on, instead of an earlier one.
   void SetCommunicator(const std::string& device, std::shared_ptr<Communicator> communicator) COHORT_EXCLUDES(mu_);
 
   // Calls `tell` once, with the communicator of `device` or with an error, on this thread or on a thread that joins the

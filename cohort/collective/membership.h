@@ -81,7 +81,7 @@ class Membership {
   bool SetGone(int process, const Status& why) COHORT_EXCLUDES(mu_);
   // Returns why a member's process is gone, or ok if it is not. Takes no lock if no process is gone.
   Status WhyGone(int rank) const COHORT_EXCLUDES(mu_);
-  // Returns descriptions of the other processes that the lookup knows as lost, except the process `except`.
+  // Returns descriptions of the processes for which the lookup returns a time, except this process and `except`.
   std::vector<std::string> LostProcesses(int except) const;
 
   // Records that the group has failed, and wakes functions that wait. Returns false if it had failed before; the first

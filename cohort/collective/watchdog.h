@@ -40,7 +40,7 @@ class LateCallReport {
 class Watchdog {
  public:
   struct Limits {
-    std::chrono::milliseconds timeout{0};        // of each collective; 0: none
+    std::chrono::milliseconds timeout{0};        // the longest time for one collective; 0: no limit
     std::chrono::milliseconds late_interval{0};  // between reports in the log; 0: no reports
   };
   // Functions of the group that the watchdog calls, on its own thread.

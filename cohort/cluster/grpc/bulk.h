@@ -20,8 +20,8 @@ class BulkSender {
   grpc::ByteBuffer Next(size_t chunk);
   // Returns how many bytes of the message are left.
   size_t left() const { return left_; }
-  // Copies the next `room.size` bytes to the window and returns the frame that says so. Requires: `room.size` is at
-  // least 1 and at most left().
+  // Copies the next `room.size` bytes to the window. Returns the frame that tells the receiver where they are.
+  // Requires: `room.size` is at least 1 and at most left().
   grpc::ByteBuffer NextThrough(const SendWindow::Room& room);
 
  private:

@@ -39,9 +39,11 @@ class LiveStreams {
   // Returns the key for Remove.
   uint64_t Add(const std::shared_ptr<ByteStream>& stream) COHORT_EXCLUDES(mu_);
   void Remove(uint64_t key) COHORT_EXCLUDES(mu_);
+  // Calls Cancel of all streams. Does not wait for their ends.
   void CancelAll() COHORT_EXCLUDES(mu_);
   // Returns true after CancelAll.
   bool ending() const COHORT_EXCLUDES(mu_);
+  // Waits until all streams have been removed. Requires: CancelAll was called, and no stream is added any more.
   void WaitForNone() COHORT_EXCLUDES(mu_);
 
  private:
@@ -57,8 +59,8 @@ class LiveStreams {
 class ByteStream : public std::enable_shared_from_this<ByteStream> {
  public:
   virtual ~ByteStream() = default;
-  // Makes `user` the user of the stream, which holds it until its end. May be called twice: before the stream starts,
-  // and in OnFrame of the first user.
+  // Makes `user` the user of the stream. The stream owns all its users until it has ended. May be called twice: before
+  // the stream starts, and in OnFrame of the first user.
   void SetUser(std::shared_ptr<StreamUser> user);
   // Begins to write the user's frames, one after another, until NextFrame returns false. Does not wait for a write to
   // end. If a write is in progress, the stream asks for the next frame when that write has ended.
@@ -75,12 +77,12 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   // Returns the completion of the operation that opens the stream.
   Completion* opening() { return &opened_; }
 
-  // The next three start one operation of gRPC, which calls `done` at its end. StartFinish is called when all reads
-  // and writes have ended.
+  // Each of the next three functions starts one operation of gRPC. `done` completes when the operation has ended.
+  // StartFinish is called when all reads and writes have ended.
   virtual void StartRead(grpc::ByteBuffer* frame, Completion* done) = 0;
   virtual void StartWrite(const grpc::ByteBuffer& frame, Completion* done) = 0;
   virtual void StartFinish(Completion* done) = 0;
-  // The user does not want to read more. Frames that it still has may be written.
+  // Called when OnFrame has thrown: nothing more is read. Frames that NextFrame still provides may be written.
   virtual void StopReading() {}
   // Returns why the stream has ended, or "". Called after the operation of StartFinish has ended.
   virtual std::string FinishReason() const { return ""; }

@@ -34,8 +34,9 @@ class Mapping {
   size_t size_ = 0;
 };
 
-// The sender's side of a window. It divides the memory into pieces, as in a ring. Each piece is contiguous. The
-// receiver gives pieces back in the order in which they were reserved. A GrpcConnection owns it. Not thread-safe.
+// The sender's side of a window. It hands out the memory in contiguous pieces, one behind the other, and begins again
+// at the front when it has reached the end. The receiver gives pieces back in the order in which they were reserved. A
+// GrpcConnection owns it; the destructor unmaps the memory. Not thread-safe.
 class SendWindow {
  public:
   // Returns nullptr if the system cannot provide such memory. `bytes` must be at least 1. The system allocates each
@@ -43,7 +44,8 @@ class SendWindow {
   static std::unique_ptr<SendWindow> Make(size_t bytes = kWindowBytes);
   ~SendWindow();
 
-  // Returns what the peer needs to open the window; docs/formats.md has the layout. It is valid until CloseOffer.
+  // Returns the bytes that the peer needs to open the window; docs/formats.md has the layout. The peer can use them
+  // until CloseOffer is called.
   std::string Offer() const;
   // Must be called when the peer has opened the window, or has answered that it cannot.
   void CloseOffer();

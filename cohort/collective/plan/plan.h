@@ -54,11 +54,11 @@ struct Plan {
 
 // The options for making a plan.
 struct PlanOptions {
-  // A longer range is sent as several messages, so that a member can reduce one while the next is on its way. At least
-  // 1.
+  // The largest number of elements of a message, at least 1. A longer range is sent as several messages, so that a
+  // member can reduce one message while the next is on its way.
   int64_t segment = INT64_MAX;
-  // If true, partial sums are in the scratch buffer and are sent from there. Its dtype may be wider than that of input
-  // and output.
+  // If true, partial sums are in the scratch buffer and are sent from there. The buffer's dtype may be wider than that
+  // of input and output.
   bool partials_in_scratch = false;
 };
 
