@@ -24,10 +24,12 @@ struct BundleEntry {
   int32_t dtype_number = 0;  // TensorFlow's number
   Shape shape;               // of the whole tensor; in the record of a part, the shape of the part
   int32_t shard = 0;
-  int64_t offset = 0;               // bytes in the data file of the shard
-  int64_t size = 0;                 // bytes
-  uint32_t crc32c = 0;              // of the stored bytes, not masked
-  std::vector<TensorSlice> slices;  // the parts of a partitioned tensor; its shard, offset, size and crc32c are unused
+  int64_t offset = 0;   // bytes in the data file of the shard
+  int64_t size = 0;     // bytes
+  uint32_t crc32c = 0;  // of the stored bytes, not masked
+  // The parts of the tensor if this is the record of a partitioned tensor, else empty. A record with parts does not use
+  // `shard`, `offset`, `size` and `crc32c`.
+  std::vector<TensorSlice> slices;
 
   // Returns kInvalid for a dtype that Cohort does not have. Such a tensor can be listed and its checksum verified, but
   // it cannot be read.
@@ -56,11 +58,12 @@ inline bool IsSliceKey(std::string_view key) { return !key.empty() && key.front(
 std::string PrintableKey(std::string_view key);
 
 std::string EncodeIndex(const BundleIndex& index);
-// Throws DataLossError that names `file_name` and the key if the bytes are corrupt. Throws UnimplementedError if the
-// format is of a later version.
+// Throws DataLossError if the bytes are corrupt. Throws UnimplementedError if the format is of a later version. Both
+// errors name `file_name`.
 BundleIndex DecodeIndex(const std::string& bytes, const std::string& file_name);
 
-// Takes bytes that are written in pieces.
+// Receives the bytes that EncodeStrings makes, piece by piece. BundleWriter has an implementation that writes to a
+// file.
 class ByteSink {
  public:
   virtual ~ByteSink() = default;

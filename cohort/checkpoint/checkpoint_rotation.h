@@ -14,23 +14,23 @@ class COHORT_EXPORT CheckpointRotation {
  public:
   using Kept = std::vector<std::pair<std::string, double>>;  // prefix and time of saving; oldest first
 
-  // `max_to_keep` 0 keeps all. If there are more than `max_to_keep`, the oldest is removed from the list. It is deleted
-  // from disk unless it was saved more than `keep_checkpoint_every_n_hours` after `start_time`; each checkpoint that
-  // stays on disk for good moves this limit by the same number of hours. Throws InvalidArgumentError for negative
-  // arguments.
+  // If `max_to_keep` is 0, no checkpoint is ever deleted, and Add leaves only the newest one in the list. Otherwise Add
+  // removes the oldest ones until the list has `max_to_keep`. Most of the removed ones must be deleted from disk. But
+  // one that was saved after a certain time stays on disk for good. This time is first `start_time` plus
+  // `keep_checkpoint_every_n_hours`, and moves on by as many hours with each checkpoint that stays. Throws
+  // InvalidArgumentError if `max_to_keep` or `keep_checkpoint_every_n_hours` is negative.
   CheckpointRotation(int max_to_keep, double keep_checkpoint_every_n_hours, double start_time);
 
-  // Adds a checkpoint that was just saved. Returns the prefixes of the checkpoints to delete, which the caller does
-  // after it has written the state file. If the prefix is already in the list, it moves to the end.
+  // Adds a checkpoint that was just saved. If its prefix is already in the list, the prefix moves to the end. Returns
+  // the prefixes of the checkpoints that the caller must delete from disk, after it has written the state file.
   std::vector<std::string> Add(const std::string& prefix, double time);
 
-  // Returns the paths for the state file: all kept checkpoints, oldest first, or only the last one if `max_to_keep` is
-  // 0.
+  // Returns the paths for the state file: the prefixes in the list, oldest first.
   std::vector<std::string> StatePaths() const;
 
   const Kept& kept() const { return kept_; }
-  // Replaces the list by the checkpoints of an earlier process, oldest first. If they are more than `max_to_keep`, the
-  // next Add removes the oldest.
+  // Replaces the list by the checkpoints of an earlier process, oldest first. The list may be longer than
+  // `max_to_keep`; the next Add shortens it.
   void Recover(Kept kept) { kept_ = std::move(kept); }
 
  private:

@@ -17,7 +17,7 @@ inline constexpr char kCheckpointStateFile[] = "checkpoint";
 struct COHORT_EXPORT CheckpointState {
   std::string model_checkpoint_path;                    // prefix of the newest checkpoint
   std::vector<std::string> all_model_checkpoint_paths;  // prefixes, oldest first
-  std::vector<double> all_model_checkpoint_timestamps;  // seconds since 1970; empty, or one for each path
+  std::vector<double> all_model_checkpoint_timestamps;  // seconds since 1970; may be fewer than the paths, or none
   double last_preserved_timestamp = 0;                  // seconds since 1970; 0: none
 };
 
@@ -26,33 +26,35 @@ struct COHORT_EXPORT CheckpointState {
 COHORT_EXPORT std::optional<CheckpointState> ReadCheckpointState(const std::string& dir,
                                                                  const std::string& file = kCheckpointStateFile);
 
-// Replaces DIR/FILE atomically. Appends the newest path to the list if it is not the last one. Writes paths relative to
-// `dir` if `relative_paths` is set or `dir` itself is relative; otherwise writes them as given. Throws as core/file.h
-// says.
+// Replaces DIR/FILE atomically. If all_model_checkpoint_paths does not end with model_checkpoint_path, appends that
+// path in the file. Writes paths relative to `dir` if `relative_paths` is true or `dir` itself is relative; otherwise
+// writes them as given. Throws the errors of WriteFileAtomically, such as ResourceExhaustedError if the disk is full.
 COHORT_EXPORT void WriteCheckpointState(const std::string& dir, CheckpointState state, bool relative_paths,
                                         const std::string& file = kCheckpointStateFile);
 
-// Returns OK if the index can be read and every data file is there and long enough. Does not read the tensors.
+// Returns OK if the index can be read and every data file is there and long enough, else the error. Does not read the
+// tensors.
 COHORT_EXPORT Status CheckCheckpointComplete(const std::string& prefix);
 
 // Returns the prefix of the newest complete checkpoint, or "" if there is none. Tries the state file's newest path,
-// then the earlier ones in the list. Skips a missing, torn or corrupt checkpoint with a warning. If the state file is
-// missing or names no complete checkpoint, tries the directory's other *.index files, beginning with the one that was
-// modified last.
+// then the earlier ones in the list. If the state file is missing or names no complete checkpoint, tries the
+// directory's other *.index files, beginning with the one that was modified last. A checkpoint is complete if
+// CheckCheckpointComplete returns OK. The function logs a warning for each one that it skips.
 COHORT_EXPORT std::string LatestCheckpoint(const std::string& dir, const std::string& file = kCheckpointStateFile);
 
 // The checkpoints that a restore may try, newest first. They may be incomplete or damaged.
 struct COHORT_EXPORT CheckpointCandidates {
-  // In the state file.
+  // The prefixes that the state file names.
   std::vector<std::string> named;
-  // Further *.index files of the directory.
+  // The prefixes of the other *.index files in the directory.
   std::vector<std::string> others;
 };
 COHORT_EXPORT CheckpointCandidates FindCheckpoints(const std::string& dir,
                                                    const std::string& file = kCheckpointStateFile);
 
-// Removes a checkpoint's files. The index is removed first, so that no incomplete checkpoint can be seen. Missing files
-// are no error.
+// Removes a checkpoint's files, but not the temporary files of a writer. Removes the index first, because a checkpoint
+// without an index counts as absent. Missing files are no error. Throws PermissionDeniedError, for example, if a file
+// cannot be removed.
 COHORT_EXPORT void DeleteCheckpoint(const std::string& prefix);
 
 // Removes the temporary files (*.tempstate*) of writers that were killed. Requires: no other task writes to `dir`.

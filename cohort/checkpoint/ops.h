@@ -14,8 +14,8 @@ class KernelRegistry;
 class OpRegistry;
 
 // Register SaveV2, RestoreV2 and the ops that only Saver uses:
-//   _SnapshotTake         keeps references to the values of a device's variables. They are a cut: all are taken
-//                         between the same two update sets of the task.
+//   _SnapshotTake         keeps the values of a device's variables, and returns the number of this snapshot. The values
+//                         are taken together, between two update sets of the task.
 //   _SnapshotRead         returns some bytes of one value of a snapshot
 //   _SnapshotReadStrings  returns a whole value of strings
 //   _SnapshotWrite        writes all values of a snapshot as a checkpoint, on the task that holds them
@@ -31,9 +31,10 @@ namespace ops {
 // "10 3 5,5:0,3": the full shape, then "start,length" of each dimension.
 COHORT_EXPORT Node* SaveV2(Output prefix, Output tensor_names, Output shape_and_slices,
                            const std::vector<Output>& tensors, const NodeName& name = "SaveV2");
-// Reads tensors, or parts of them, from the checkpoint `prefix`. The step fails with NotFoundError "Key X not found in
-// checkpoint" if a tensor is missing, with InvalidArgumentError if it has another dtype or full shape, and with
-// DataLossError if a file is damaged.
+// Reads tensors, or parts of them, from the checkpoint `prefix`. The inputs are as in SaveV2. Returns one output for
+// each of `dtypes`. The step fails with NotFoundError if the checkpoint or a tensor is missing ("Key X not found in
+// checkpoint"), with InvalidArgumentError if a tensor has another dtype or full shape, and with DataLossError if a file
+// is damaged.
 COHORT_EXPORT std::vector<Output> RestoreV2(Output prefix, Output tensor_names, Output shape_and_slices,
                                             const std::vector<DType>& dtypes, const NodeName& name = "RestoreV2");
 

@@ -38,35 +38,41 @@ struct COHORT_EXPORT SaverOptions {
 // outlive it. Thread-safe: calls of Save and Restore wait for each other.
 class COHORT_EXPORT Saver {
  public:
-  // Adds the nodes that it needs. Call it after the variables are made and before the graph is finalized. Throws
-  // InvalidArgumentError if there is no variable, or if two have the same name.
+  // Adds the nodes that it needs to the graph. Requires: the variables are made, and the graph is not finalized. Throws
+  // InvalidArgumentError if there is no variable, if two have the same name, if one belongs to another graph, or if
+  // max_to_keep or keep_checkpoint_every_n_hours is negative.
   explicit Saver(Graph& graph, const SaverOptions& options = {});
   ~Saver();
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
 
-  // Writes the checkpoint "<save_path>-<global_step>", or `save_path` without a step. Then writes the state file in the
-  // same folder, and then deletes checkpoints that are no longer kept. Returns the prefix.
-  // The values of one task are those between two update sets. If the call fails, or the process ends, the new
-  // checkpoint is complete or absent, and earlier checkpoints stay.
-  // Throws what the session throws: FailedPreconditionError if a variable has no value, DeadlineExceededError if a step
-  // stays in the middle of its updates for 30 s. Throws what writing throws, such as ResourceExhaustedError for a full
-  // disk.
+  // Writes the checkpoint with the prefix "<save_path>-<global_step>", or `save_path` if there is no step. Then writes
+  // the state file in the same folder. Then deletes checkpoints that are no longer kept, and only logs a warning if
+  // that fails. Returns the prefix. The values of one device are taken together, between two update sets of its task.
+  // Devices are read one after another, so steps may update variables in between. If the call fails or the process
+  // ends, the new checkpoint is complete or absent. Earlier checkpoints stay until the new one is complete, except one
+  // with the same prefix. Throws InvalidArgumentError if `save_path` has no file name. Throws what the session throws:
+  // FailedPreconditionError if a variable has no value, DeadlineExceededError if a step stays in the middle of its
+  // updates for 30 s. Throws what writing throws, such as ResourceExhaustedError for a full disk. If `sharded` is true,
+  // throws FailedPreconditionError if a task does not see the folder.
   std::string Save(Session& session, const std::string& save_path, std::optional<int64_t> global_step = std::nullopt)
       COHORT_EXCLUDES(mu_);
 
   // Assigns every variable its value in the checkpoint. The variables need not be initialized. All values are read and
-  // checked before the first one is assigned. Throws NotFoundError "Key X not found in checkpoint",
-  // InvalidArgumentError for another dtype or shape, DataLossError for damaged files. Needs memory for 4 MiB of values,
-  // or for the largest variable if that is larger.
+  // checked before the first one is assigned. Throws NotFoundError if there is no such checkpoint or if it lacks a
+  // variable ("Key X not found in checkpoint"), InvalidArgumentError for another dtype or shape, DataLossError for
+  // damaged files, and what the session throws. Needs memory for 4 MiB of values, or for the largest variable if that
+  // is larger.
   void Restore(Session& session, const std::string& prefix) COHORT_EXCLUDES(mu_);
 
-  // Restores the newest intact checkpoint of `dir` and returns its prefix. Returns "" if there is none. Skips torn and
-  // damaged checkpoints with a warning. Throws as Restore if the intact checkpoint does not fit the graph.
+  // Restores the newest intact checkpoint of `dir` and returns its prefix. Returns "" if there is none. Logs a warning
+  // for each torn or damaged checkpoint that it skips. Throws the errors of Restore if the newest intact checkpoint
+  // does not fit the graph.
   std::string RestoreLatest(Session& session, const std::string& dir) COHORT_EXCLUDES(mu_);
 
-  // Replaces the list of kept checkpoints by those of the state file in `dir`, which an earlier process has written.
-  // Later calls of Save delete them when they are too many.
+  // Replaces the list of kept checkpoints by those that the state file in `dir` names and whose index exists. An
+  // earlier process has written them. Later calls of Save delete them as if this Saver had written them. If there is no
+  // state file, the list stays as it is.
   void RecoverLastCheckpoints(const std::string& dir) COHORT_EXCLUDES(mu_);
   // Returns the prefixes of the kept checkpoints, oldest first.
   std::vector<std::string> last_checkpoints() const COHORT_EXCLUDES(mu_);

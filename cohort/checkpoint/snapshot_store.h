@@ -18,26 +18,31 @@ namespace cohort {
 // The values of some variables of a task at one point in time.
 struct Snapshot {
   std::vector<std::string> names;
-  std::vector<Tensor> values;  // in host memory; they share buffers with the variables until the variables change
+  // In host memory. If a variable is in host memory too, its value shares the variable's buffer until the variable
+  // changes.
+  std::vector<Tensor> values;
 };
 
-// Each task has one, as a resource of its devices. It is made at its first use. Thread-safe.
+// Each task has one store. The resources of the task own it; Of makes it at its first use. Thread-safe.
 class SnapshotStore final : public Resource {
  public:
-  // If a program dies, it cannot drop its snapshot. So Put frees snapshots that were not read for this long.
+  // If a program dies, it cannot drop its snapshot. So Put frees the snapshots for which Find was not called for this
+  // long.
   static constexpr std::chrono::minutes kIdleLimit{10};
 
+  // Returns the store of the task to which `device` belongs.
   static std::shared_ptr<SnapshotStore> Of(Device& device);
 
   // Keeps the snapshot and returns its number, which is never 0.
   int64_t Put(Snapshot snapshot);
-  // Throws NotFoundError if there is no snapshot with this number.
+  // Returns the snapshot. Throws NotFoundError if there is none with this number.
   std::shared_ptr<const Snapshot> Find(int64_t id);
   // Frees the snapshot, if there is one with this number.
   void Drop(int64_t id);
   size_t size() const;
 
-  // Runs `closure` on a thread of the store, so that threads which run plans are not blocked. `closure` must not throw.
+  // Runs `closure` later, on one of the two threads of the store, so that threads which run plans are not blocked.
+  // `closure` must not throw.
   void Schedule(std::function<void()> closure) { threads_.Schedule(std::move(closure)); }
   std::string Describe() const override { return "the task's snapshots"; }
 

@@ -23,8 +23,9 @@ namespace cohort {
 // Writes one checkpoint with one data file. All files have temporary names until Finish(), so a writer that fails or
 // dies leaves nothing that looks like a checkpoint. The caller owns it. Not thread-safe.
 // Functions that add a tensor throw InvalidArgumentError if its name is empty, begins with a zero byte or was added
-// before, or if it cannot be stored (undefined, a handle, or in device memory). They throw ResourceExhaustedError if
-// the disk is full.
+// before, or if the tensor cannot be stored (undefined, a handle, or in device memory). All functions that write throw
+// the errors of core/file.h, such as ResourceExhaustedError if the disk is full. After such an error in a tensor, all
+// calls that add a tensor, and Finish, throw FailedPreconditionError.
 class BundleWriter {
  public:
   // Creates the prefix's directory if it is missing.
@@ -32,23 +33,26 @@ class BundleWriter {
   ~BundleWriter();  // if Finish() was not called, removes the written files
 
   void Add(const std::string& name, const Tensor& tensor);
-  // Adds a part of the tensor `name`, whose full shape is `full`. All parts must have the same dtype and `full`. A part
-  // that is the whole tensor is stored as an ordinary tensor.
+  // Adds a part of the tensor `name`, whose full shape is `full`. A part that is the whole tensor is stored as an
+  // ordinary tensor. Throws InvalidArgumentError also if `slice` is not inside `full`, if `part` has another shape than
+  // `slice`, or if dtype or `full` are not those of the parts that were added before.
   void AddSlice(const std::string& name, const Shape& full, const TensorSlice& slice, const Tensor& part);
 
   // Fills the next bytes of the tensor. It is called with at most kCheckpointChunkBytes at a time, in order, until all
   // bytes are filled.
   using Fill = std::function<void(std::span<char>)>;
-  // As Add and AddSlice, for tensors that are never in memory as a whole. Strings are not possible. If `fill` or the
-  // disk throws, only the destructor may follow; other calls throw FailedPreconditionError.
+  // As Add and AddSlice, for tensors that are never in memory as a whole. They call `fill` before they return. They
+  // throw InvalidArgumentError also for strings, and for a shape that is not fully known. An error that `fill` throws
+  // counts as an error of writing.
   void Append(const std::string& name, DType dtype, const Shape& shape, const Fill& fill);
   void AppendSlice(const std::string& name, DType dtype, const Shape& full, const TensorSlice& slice, const Fill& fill);
 
-  // Completes the checkpoint. Syncs data and index to disk. Removes an old index of this prefix. Gives the data file,
-  // then the index, its final name. Syncs the directory.
+  // Completes the checkpoint. Syncs data and index to disk. Removes an old index of this prefix. Gives first the data
+  // file and then the index its final name. Syncs the directory. Requires: it is called once, as the last call.
   void Finish();
 
   const std::string& prefix() const { return prefix_; }
+  // Returns the present size of the data file.
   int64_t bytes_written() const;
 
  private:
@@ -67,14 +71,16 @@ class BundleWriter {
   bool broken_ = false;      // true if a tensor is only partly written
 };
 
-// Joins several checkpoints into one. It is used for the parts that the tasks of a cluster have written to a shared
-// disk. Renames the data files to shards of `prefix`, merges the indexes, and removes the parts and their directories
-// if these are then empty. The parts of a partitioned tensor may come from several checkpoints. Throws
-// InvalidArgumentError if two of them contain the same tensor, NotFoundError if one is missing.
+// Joins the checkpoints `parts` into the checkpoint `prefix`. It is used for the parts that the tasks of a cluster have
+// written to a shared disk. Renames the data files to shards of `prefix` and merges the indexes. Then removes the
+// indexes of `parts`, and those of their directories that are empty now. The parts of a partitioned tensor may be in
+// several of the checkpoints. Throws InvalidArgumentError if `parts` is empty, if two checkpoints contain the same
+// tensor (or the same part of one), or if they differ in byte order. Throws NotFoundError if a checkpoint is missing.
 void MergeBundles(const std::vector<std::string>& parts, const std::string& prefix);
 
-// Reads a checkpoint with any number of data files. Checks everything that it reads: throws DataLossError that names
-// file, tensor and offset. The caller owns it. Thread-safe.
+// Reads a checkpoint with any number of data files. Functions that read tensors compare checksums and throw
+// DataLossError if the bytes are damaged or missing. The reader opens each data file at its first use, and the
+// destructor closes them. The caller owns it. Thread-safe.
 class BundleReader {
  public:
   // Reads the index. Throws NotFoundError if it is missing, DataLossError if it is corrupt.
@@ -89,25 +95,30 @@ class BundleReader {
   // Throws NotFoundError "Key NAME not found in checkpoint PREFIX" if there is no such tensor.
   const BundleEntry& Find(const std::string& name) const;
 
-  // Reads a whole tensor, and joins its parts if it is partitioned. Throws NotFoundError, DataLossError,
-  // UnimplementedError if Cohort does not have the dtype, and InvalidArgumentError if the stored parts do not cover the
-  // tensor.
+  // Reads a whole tensor, and joins its parts if it is partitioned. Throws NotFoundError as Find does, and
+  // DataLossError. Throws UnimplementedError if Cohort does not have the dtype, and for handles and for strings that a
+  // big-endian machine has written. Throws InvalidArgumentError if the stored parts do not cover the tensor.
   Tensor Read(const std::string& name) const;
-  // Reads a box of a tensor, which may be stored in one or many parts. Reads and checks each stored part that the box
-  // touches as a whole.
+  // Reads a box of a tensor, which may be stored in one or many parts. If the box touches a stored part, the whole part
+  // is read and checked. Throws the errors of Read. Throws InvalidArgumentError if the box is not inside the tensor, or
+  // if the stored parts do not cover the box.
   Tensor ReadSlice(const std::string& name, const TensorSlice& slice) const;
-  // Passes the bytes of a tensor to `consume`, little-endian, in pieces of at most kCheckpointChunkBytes. Requires: the
-  // tensor is not partitioned and not of strings. The checksum is only known after the last piece. So if DataLossError
-  // is thrown, the consumed bytes must be discarded.
+  // Passes the bytes of a tensor to `consume`, little-endian, in pieces of at most kCheckpointChunkBytes. Throws
+  // NotFoundError, DataLossError and UnimplementedError as Read does, and InvalidArgumentError if the tensor is
+  // partitioned or has strings. The checksum is compared after the last piece. So if DataLossError is thrown, the
+  // caller must discard the bytes that `consume` got.
   void Stream(const std::string& name, const std::function<void(std::string_view)>& consume) const;
 
-  // Reads and checks every byte of a tensor. Throws as Read, but accepts dtypes that Cohort does not have, except
-  // variants and handles of which the checksum cannot be computed.
+  // Reads every byte of a tensor and compares the checksums. Throws NotFoundError and DataLossError as Read does.
+  // Throws UnimplementedError for variants, whose checksum cannot be computed, and for strings that a big-endian
+  // machine has written. Accepts all other dtypes, also those that Cohort does not have.
   void Verify(const std::string& name) const;
-  // Checks that every data file is there and as long as the index says. Throws DataLossError that names the file.
+  // Checks that every data file in which a tensor lies is there, and is at least as long as the index says. Throws
+  // DataLossError that names the file.
   void CheckFiles() const;
 
-  // Returns the record of the tensor, or the records of its parts if it is partitioned.
+  // Returns the record of the tensor, or the records of its parts if it is partitioned. Throws NotFoundError as Find
+  // does, and DataLossError if the index lacks the record of a part.
   std::vector<const BundleEntry*> StoredParts(const std::string& name) const;
 
  private:

@@ -24,8 +24,9 @@ struct TensorSlice {
 
   // Returns the box that is the whole tensor.
   static TensorSlice Whole(int rank) { return {std::vector<Extent>(static_cast<size_t>(rank))}; }
-  // Returns rows [start, start + length) of axis 0 of a tensor of shape `full`. No length is kWhole, because
-  // TensorFlow's Saver writes all of them explicitly.
+  // Returns rows [start, start + length) of axis 0 of a tensor of shape `full`. In the result no length is kWhole,
+  // because TensorFlow's Saver writes all lengths as numbers. Throws InvalidArgumentError if `full` is a scalar or does
+  // not have these rows.
   static TensorSlice Rows(const Shape& full, int64_t start, int64_t length);
   // Parses "5,5:0,3": start,length of each dimension, or "-" for a whole dimension. Throws InvalidArgumentError for
   // other text.
@@ -42,7 +43,8 @@ struct TensorSlice {
 };
 
 // Parses the text that save and restore ops use, such as "10 3 5,5:0,3": the full shape and the slice. For "", the
-// shape has no rank and the slice no extents. Throws InvalidArgumentError for other text.
+// rank of the shape is unknown and the slice has no extents. Throws InvalidArgumentError for other text, and if the
+// slice is not inside the shape.
 std::pair<Shape, TensorSlice> ParseShapeAndSlice(std::string_view text);
 
 // Returns the key of a part in a checkpoint's index. It begins with a zero byte, unlike the name of a tensor.

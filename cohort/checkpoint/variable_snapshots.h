@@ -12,18 +12,19 @@
 
 namespace cohort {
 
-// Owned by a Saver. It does not change after the constructor. One call at a time.
+// A Saver owns it, and makes one call at a time. It does not change after the constructor.
 class VariableSnapshots {
  public:
-  // Adds the nodes for each device that holds some of `variables`. They are in the current name scope; other scopes are
-  // ignored.
+  // Adds the nodes for each device that holds some of `variables`. Their names are in the graph's current name scope.
+  // Scopes of devices and of control inputs have no effect on them.
   VariableSnapshots(Graph& graph, std::vector<VariableInfo*> variables);
 
-  // Both functions take a snapshot on each device, write the values and drop the snapshots, also if they throw. Devices
-  // take their snapshots one after another, so that closed update gates never wait for each other. They throw what the
-  // session throws (FailedPreconditionError if a variable has no value, UnavailableError, ...) and what writing throws.
-  // Write moves all values through this process, in chunks, into one file. It needs memory for two chunks. The tasks
-  // also need memory for old values of variables that change meanwhile.
+  // Write and WriteSharded take a snapshot on each device and write the values. At the end they drop the snapshots,
+  // even if writing has failed. A snapshot that cannot be dropped stays until SnapshotStore frees it. Devices take
+  // their snapshots one after another, so that closed update gates never wait for each other. Both functions throw what
+  // the session throws (FailedPreconditionError if a variable has no value, UnavailableError, ...) and what writing
+  // throws. While they write, a task needs memory for the old values of variables that change. Write moves all values
+  // through this process, in chunks of 4 MiB, into one file. Strings are moved one tensor at a time.
   void Write(Session& session, const std::string& prefix) const;
   // WriteSharded lets each task write the values that it holds, into the folder `<prefix>_temp_<random>`. Each task
   // must first see a file in that folder. At the end the parts become one checkpoint. Throws FailedPreconditionError

@@ -10,8 +10,9 @@
 namespace cohort {
 
 // Knows whether the chief was never seen, is connected, is gone, or has said that training is done. A ClusterNode owns
-// it and reports connections and messages to it. Server::Join waits here for the end, and workers that wait for the
-// chief check here whether it is lost. Thread-safe. Stop() ends all waits.
+// it and reports connections to it; the StepService reports leases and the end of training. Server::Join waits here for
+// the end, and workers that wait for the chief check here whether it is lost. Thread-safe. After Stop() all waits
+// return.
 class ChiefWatch {
  public:
   // Zero means no limit.
@@ -36,15 +37,18 @@ class ChiefWatch {
   void SetLeases(size_t open) COHORT_EXCLUDES(mu_);
   void Stop() COHORT_EXCLUDES(mu_);
 
-  // Waits until training is done and no session has a lease, or until Stop. While the chief is not connected, calls
-  // `look` from time to time, and logs every `missing_interval` that the chief is missing. Throws UnavailableError,
-  // with the chief, the time and the reason of the last `look`, if a limit is reached. There is no limit if this task
-  // is the chief or if the cluster has no chief.
+  // Waits until training is done and no session has a lease, or until Stop. If the chief was never connected, calls
+  // `look` every 10 s (or every `missing_interval` if that is shorter), and logs every `missing_interval` that the
+  // chief is missing. If the chief is gone, calls `look` when limits.orphan has passed. Throws UnavailableError, with
+  // the chief, the time and the reason of `look`, if a limit has passed and `look` does not find the chief either.
+  // There is no limit if this task is the chief or if the cluster has no chief. Requires: `missing_interval` is not
+  // zero.
   void WaitForEnd(const Limits& limits, std::chrono::milliseconds missing_interval, const Look& look)
       COHORT_EXCLUDES(mu_);
 
-  // For a task that waits for something that the chief does. If the chief is not connected, calls `look` once. Throws
-  // UnavailableError if the chief was connected to this task and has been gone for `orphan` (zero: never throws).
+  // For a task that waits for something that the chief does. If the chief is not connected and training is not done,
+  // calls `look` once. Throws UnavailableError if `look` does not find the chief, and the chief was connected to this
+  // task and has been gone for `orphan` (zero: never throws). Does nothing after Stop, and on the chief itself.
   void ThrowIfLost(std::chrono::milliseconds orphan, const Look& look) COHORT_EXCLUDES(mu_);
 
  private:

@@ -32,8 +32,8 @@ struct NodeOptions {
   std::chrono::milliseconds reconnect_limit{0};
 };
 
-// Ties the parts of one process in a cluster together: it passes messages and news of connections to them. Shared by
-// shared_ptr. Thread-safe. Stop ends it.
+// Ties the parts of one process in a cluster together: it passes messages and news of connections to them. A Server or
+// a session of a client owns it through shared_ptr. Thread-safe. Stop ends it.
 class ClusterNode final : public TransportHandler,
                           public PeerListener,
                           public std::enable_shared_from_this<ClusterNode> {
@@ -47,9 +47,12 @@ class ClusterNode final : public TransportHandler,
   // Calls Stop.
   ~ClusterNode() override;
 
-  // Begins to accept connections on `address`. Returns the port. Throws as Transport::Listen does.
+  // Begins to accept connections on `address`. Returns the port. Throws the errors of Transport::Listen. Peers get no
+  // answer before PeerTable::SetAddress.
   int Listen(const std::string& address);
-  // Ends all sessions and closes all connections. No thread of this node runs afterwards. Later calls do nothing.
+  // Ends all sessions on this task, fails with `why` the steps for which masters of this process wait, and closes all
+  // connections. When it returns, no thread of this node runs any more. Later calls do nothing; they do not wait for
+  // the first one. Must not be called on a network thread.
   void Stop(const Status& why);
 
   const DeviceName& task() const { return task_; }
@@ -63,14 +66,14 @@ class ClusterNode final : public TransportHandler,
   const std::shared_ptr<LocalTask>& local_task() const { return steps_->local_task(); }
   std::chrono::milliseconds missing_interval() const { return peers_.missing_interval(); }
   std::chrono::milliseconds connect_timeout() const { return options_.connect_timeout; }
-  // See PeerTable::TryReach.
+  // Does the same as PeerTable::TryReach, but logs the reason for which there is no connection.
   std::shared_ptr<Connection> TryReach(const DeviceName& task, std::chrono::steady_clock::time_point deadline);
   // See PeerTable::GoneSince.
   std::optional<std::chrono::steady_clock::time_point> GoneSince(const std::string& task) {
     return peers_.GoneSince(task);
   }
 
-  // Returns the service for a kind of messages, or nullptr.
+  // Returns the service that handles the messages of a kind, or nullptr if there is none.
   NodeService* FindService(uint16_t kind) const;
 
   // Waits until this task may end. See ChiefWatch::WaitForEnd.

@@ -23,8 +23,9 @@ class COHORT_EXPORT ClusterSpec {
 
   // A cluster without jobs.
   ClusterSpec() = default;
-  // The position of an address in its list is the task's index.
-  ClusterSpec(const std::map<std::string, std::vector<std::string>>& jobs);  // NOLINT: a map is a spec
+  // The position of an address in its list is the task's index. The constructor is implicit, so that a map can be
+  // passed as a ClusterSpec.
+  ClusterSpec(const std::map<std::string, std::vector<std::string>>& jobs);  // NOLINT: implicit
   // The same from a literal: {{"ps", {"h:1"}}, {"worker", {"h:2", "h:3"}}}. If a job occurs twice, the first one
   // counts.
   ClusterSpec(std::initializer_list<std::pair<const std::string, std::vector<std::string>>> jobs);
@@ -33,7 +34,7 @@ class COHORT_EXPORT ClusterSpec {
   static ClusterSpec FromSparse(std::map<std::string, Tasks> jobs);
   // The constructors and FromSparse throw InvalidArgumentError, with job and index, if a job name is not a letter
   // followed by letters, digits or '_', if an index is not in [0, kMaxTaskIndex], or if ParseAddress rejects an
-  // address. A job may have no tasks.
+  // address. They accept a job without tasks.
   static constexpr int kMaxTaskIndex = 999'999;
 
   bool empty() const { return jobs_.empty(); }

@@ -1,5 +1,5 @@
 // NodeService: how a later module uses the connections of a ClusterNode. A service receives the messages of a range of
-// kinds, and is told of every connection that closes.
+// kinds, and is told of the connections that close.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,19 @@ namespace cohort {
 
 class ClusterNode;
 
-// The base of all services. Each node owns one object of each service. Thread-safe. Called on network threads, so a
-// call must be quick and must not wait.
+// The base of all services. Each node owns one object of each service, from the node's constructor to its destructor.
+// Implementations must be thread-safe. OnMessage and OnClosed are called on network threads, so they must be quick and
+// must not wait.
 class NodeService {
  public:
   virtual ~NodeService() = default;
   // If it throws, the connection is closed with that error.
   virtual void OnMessage(const std::shared_ptr<Connection>& connection, Message message) = 0;
+  // A connection of the node has closed. It is not called any more when the node's Stop has begun. It may be called
+  // twice for a connection that closes just after it was made.
   virtual void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) = 0;
-  // The node stops. Its connections are still open. After the node's Stop has returned, no more calls come.
+  // The node stops. Called once, on the thread that calls the node's Stop. The connections are still open, and
+  // OnMessage may still be called until the node's Stop returns.
   virtual void OnStop(const Status& why) = 0;
 };
 
@@ -37,8 +41,9 @@ class NodeServices {
   };
 
   static NodeServices& Global();
-  // Registers a service for the kinds first_kind..last_kind. They must be at least kFirstServiceKind
-  // (cluster/steps/protocol.h). Throws AlreadyExistsError if the range overlaps another one.
+  // Registers a service for the kinds first_kind..last_kind. `factory` is called once for each node, in the node's
+  // constructor. Throws InvalidArgumentError if a kind is less than kFirstServiceKind (cluster/steps/protocol.h), and
+  // AlreadyExistsError if the range overlaps another one. Not thread-safe.
   void Register(uint16_t first_kind, uint16_t last_kind, Factory factory);
   const std::vector<Entry>& entries() const { return entries_; }
 

@@ -23,13 +23,14 @@ struct DialLimits {
   std::chrono::steady_clock::time_point deadline;
   // If this is earlier than `deadline`: the deadline for a peer whose address refuses connections.
   std::chrono::steady_clock::time_point if_refused = std::chrono::steady_clock::time_point::max();
-  // Called while the table waits between two attempts, and at once after PeerTable::Wake. An error ends the wait and is
-  // thrown. Must not call the table. May be null.
+  // The table calls it before each pause between two attempts, and during the pause after each PeerTable::Wake. If it
+  // returns an error, the waiting function throws that error. It is called under the table's lock, so it must not call
+  // the table. May be null.
   std::function<Status()> interrupted = nullptr;
 };
 
-// Is told when peers connect and disconnect. Every call is made under the table's lock. So the calls come one after
-// another, and they must not call the table.
+// Is told when peers connect and disconnect. A ClusterNode implements it. The table makes every call under its lock. So
+// the calls come one after another, and they must not call the table.
 class PeerListener {
  public:
   virtual ~PeerListener() = default;
@@ -40,19 +41,20 @@ class PeerListener {
   virtual void OnPeerGone(const TaskIdentity& peer, bool task_gone) = 0;
 };
 
-// Makes and keeps connections. A ClusterNode owns it. Thread-safe. Stop ends all waits. Shutdown of the transport
-// closes all connections.
+// Makes and keeps connections. A ClusterNode owns it, and it owns the transport. Thread-safe, except set_cluster and
+// SetAddress. Stop ends all waits for missing tasks. The transport's Shutdown closes all connections.
 class PeerTable {
  public:
-  // If a connection closes before the table knows it, the table calls OnClosed of `handler`. `listener` and `handler`
-  // must live longer than the table. A call that waits for a missing task logs this every `missing_interval` (zero:
-  // never).
+  // If a connection has closed before the table adds it, the table calls OnClosed of `handler`, in addition to the call
+  // of the transport. `listener` and `handler` must live longer than the table. A call that waits for a missing task
+  // logs this every `missing_interval` (zero: never).
   PeerTable(ClusterSpec cluster, const DeviceName& self, std::unique_ptr<Transport> transport,
             TransportHandler& handler, PeerListener& listener, std::chrono::milliseconds missing_interval);
 
   const ClusterSpec& cluster() const { return cluster_; }
   // Sets the cluster of a client, which asks a task for it. Requires: no other thread uses the table yet.
   void set_cluster(ClusterSpec cluster) { cluster_ = std::move(cluster); }
+  // Returns the interval of the constructor, or a year if that was zero.
   std::chrono::milliseconds missing_interval() const { return missing_interval_; }
   // Returns what this process tells its peers about itself.
   const TaskIdentity& identity() const { return identity_; }
@@ -64,36 +66,41 @@ class PeerTable {
   // Returns a connection to `task` that is not closed. Makes one if there is none. Waits for a task that is not up, and
   // logs every missing_interval that it is missing. Throws NotFoundError if the cluster has no such task,
   // UnavailableError (with the reason of the last attempt) if a limit is reached, CancelledError after Stop, the error
-  // that `interrupted` returned, and what a handshake throws.
+  // that `interrupted` returned, and the errors of Transport::Dial for which another attempt is of no use
+  // (InvalidArgumentError, PermissionDeniedError, FailedPreconditionError).
   std::shared_ptr<Connection> Reach(const DeviceName& task, const DialLimits& limits) COHORT_EXCLUDES(mu_);
-  // Does the same for an address whose task is not known.
+  // Does the same for an address whose task is not known, but always makes a new connection.
   std::shared_ptr<Connection> ReachAddress(const std::string& address, const DialLimits& limits) COHORT_EXCLUDES(mu_);
   // Returns a connection to `task` that is not closed, or makes one attempt to connect. If no process listens there, or
-  // none answers by `deadline`, sets `*why_not` and returns nullptr. Throws NotFoundError and what a handshake throws.
+  // none answers by `deadline`, sets `*why_not` and returns nullptr. Throws NotFoundError if the cluster has no such
+  // task, and the errors of Transport::Dial that Reach throws.
   std::shared_ptr<Connection> TryReach(const DeviceName& task, std::chrono::steady_clock::time_point deadline,
                                        std::string* why_not) COHORT_EXCLUDES(mu_);
   // Returns the oldest connection to `task` that is not closed, or nullptr.
   std::shared_ptr<Connection> Find(const std::string& task) COHORT_EXCLUDES(mu_);
 
-  // Adds a new connection.
+  // Adds a new connection and calls the listener. Does nothing after Stop.
   void Add(const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
-  // Removes a closed connection. Returns false if an earlier process of the same task is still connected. Then the task
-  // itself is not lost (see CheckFirstOfItsTask).
+  // Removes a closed connection, and calls the listener if the peer has no other one. Returns false if an earlier
+  // process of the same task is still connected; then the task itself is not lost (see CheckFirstOfItsTask). Otherwise
+  // returns true. Does nothing after Stop.
   bool Remove(const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
 
-  // Returns the time at which a lost task was last heard from, or nullopt if the task is connected or was never seen.
+  // Returns the time at which the last byte of a lost task came, or nullopt if the task is connected, was never seen,
+  // or is not in the cluster.
   std::optional<std::chrono::steady_clock::time_point> GoneSince(const std::string& task) COHORT_EXCLUDES(mu_);
-  // Returns a text that names the task that was lost first, and how long ago, because this process may end for that
-  // reason. Returns "" if no task was lost.
+  // Returns a text that names the task that was lost first, and how long ago. This process may end for that reason, so
+  // it adds the text to its goodbyes. Returns "" if all tasks that were seen are connected.
   std::string DescribeFirstLostTask() COHORT_EXCLUDES(mu_);
-  // Checks that the peer of `connection` is the process to which values for its task are sent. That is the first
-  // process that connected as that task. If it is another process, waits up to 10 s until that process disconnects, and
-  // then throws AlreadyExistsError that names both.
+  // Checks that the peer of `connection` is the process to which values for its task are sent: the first process that
+  // has connected as that task. If another process is first, waits up to 10 s until that one disconnects. If it does
+  // not, or after Stop, throws AlreadyExistsError that names both processes.
   void CheckFirstOfItsTask(const Connection& connection) COHORT_EXCLUDES(mu_);
 
-  // Makes threads that wait in Reach call their `interrupted`.
+  // Makes the threads that wait in Reach or ReachAddress call their `interrupted` now.
   void Wake() COHORT_EXCLUDES(mu_);
-  // Ends all waits. Connections that come later are not added. Later calls do nothing.
+  // Ends the waits of Reach, ReachAddress and CheckFirstOfItsTask, which then throw. An attempt to connect that is
+  // under way ends by itself or with the transport's Shutdown. Connections that come later are not added.
   void Stop() COHORT_EXCLUDES(mu_);
   // Removes all connections without calls of the listener. Requires: Stop and the transport's Shutdown have returned.
   void Clear() COHORT_EXCLUDES(mu_);
@@ -124,7 +131,7 @@ class PeerTable {
   bool stopped_ COHORT_GUARDED_BY(mu_) = false;
 };
 
-// Returns the status for OnClosed of a connection that was found to be closed.
+// Returns a status, kUnavailable, for a connection that was found to be closed and whose reason is not known.
 Status ClosedStatus(const Connection& connection);
 
 }  // namespace cohort

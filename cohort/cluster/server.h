@@ -19,8 +19,8 @@ class ClusterNode;
 // The options of TensorFlow's Server, and some of Cohort's own.
 struct COHORT_EXPORT ServerOptions {
   std::string protocol = "grpc";  // or "in_process": no sockets; all tasks of the cluster are in this process
-  // Used are: device_count and intra_op_parallelism_threads for the devices of this task, connect_timeout for its
-  // collectives.
+  // The server uses three fields: device_count and intra_op_parallelism_threads for the devices of this task, and
+  // connect_timeout for its collectives. The constructor logs a warning about other fields that are set.
   SessionConfig config;
   bool start = true;            // call Start in the constructor
   std::string bind;             // "host:port" to listen on; "" = the address in the cluster spec
@@ -40,16 +40,17 @@ struct COHORT_EXPORT ServerOptions {
   std::chrono::milliseconds reconnect_limit{0};
   // A call that waits for a missing task logs this once in this time; 0: never.
   std::chrono::milliseconds missing_interval{10000};
-  // Is given every update of this task's variables. Null: nobody is.
+  // The object that is given every update of this task's variables. Null: there is none.
   std::shared_ptr<UpdateObserver> update_observer;
 };
 
-// One task of a cluster. The program owns it. Several servers may be in one process. Thread-safe, except Start. Stop
-// ends it.
+// One task of a cluster. The program owns it. Several servers may be in one process. Thread-safe, except Start: no
+// other call may run at the same time as Start. Stop ends it.
 class COHORT_EXPORT Server {
  public:
-  // `job` and `task` may be left out ("" and -1) if the spec has only one. Throws InvalidArgumentError if the spec has
-  // no such task or the protocol is unknown, and what Start throws.
+  // `job` may be left out ("") if the spec has only one job, and `task` (-1) if the job has only one task. Throws
+  // InvalidArgumentError if the spec has no such task, if the protocol is unknown, or if COHORT_ORPHAN_TIMEOUT or
+  // COHORT_CHIEF_TIMEOUT is needed and is not a number of seconds. Throws the errors of Start if options.start is true.
   explicit Server(const ClusterSpec& cluster, const std::string& job = "", int task = -1,
                   const ServerOptions& options = {});
   // Calls Stop.
@@ -57,27 +58,33 @@ class COHORT_EXPORT Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Makes the devices and begins to serve. Throws UnavailableError if the port is in use, InvalidArgumentError if the
-  // address is not local, and PermissionDeniedError if the address is not a loopback address, unless allow_insecure is
-  // set. A second call does nothing.
+  // Makes the devices and begins to serve. Throws the errors of Transport::Listen: UnavailableError if the port is in
+  // use; for gRPC also InvalidArgumentError if the address is not local, and PermissionDeniedError if the address is
+  // not a loopback address and allow_insecure is false. Throws the errors of JobToken if `token` is "". A second call
+  // only logs that the server is started.
   void Start();
   // Returns the target for Session's constructor: protocol, host and port, such as "grpc://host:port". A session of
   // this process reaches the server's own task without a network. Throws FailedPreconditionError if the server is not
   // started.
   std::string Target() const;
-  // Serves until the cluster is done. Returns when the chief has said that training is done and no session is open here
-  // any more, or after Stop. While the chief is not connected, Join looks for it. Throws UnavailableError if the chief
-  // does not come for chief_timeout, or was connected and has been gone for orphan_timeout. There is no limit while the
-  // chief is connected, on the chief itself, and in a cluster without a chief.
+  // Waits while other threads serve. Returns when the chief has said that training is done and no session is open here
+  // any more, or after Stop. Throws FailedPreconditionError if the server is not started. Throws UnavailableError if
+  // the chief has not connected for chief_timeout, or was connected and has been gone for orphan_timeout; before that,
+  // Join tries to connect to the chief. There is no limit while the chief is connected, on the chief itself, and in a
+  // cluster without a chief.
   void Join();
   // For a program that waits for something that the chief does, such as the initialization of variables (Supervisor
-  // calls it). If the chief is not connected, looks for it, for at most a second. Throws UnavailableError if the chief
-  // was connected to this task and has been gone for orphan_timeout. Does nothing on the chief.
+  // calls it). If the chief is not connected, tries to connect to it, for at most a second. Throws UnavailableError if
+  // that fails and the chief was connected to this task and has been gone for orphan_timeout. Does nothing on the
+  // chief, after training is done, and if the server is not started or is stopped.
   void ThrowIfChiefIsLost();
-  // Tells all other tasks that training is done, so that their Join returns. The chief calls it (Supervisor does so).
+  // Tells all other tasks that can be reached that training is done, so that their Join returns. Waits a few seconds
+  // for their answers. Does not throw. The chief calls it (Supervisor does so). Does nothing if the server is not
+  // started.
   void AnnounceDone();
-  // Ends all sessions on this server's devices and closes all connections. Later calls do nothing. A stopped server
-  // cannot be started again.
+  // Ends all sessions on this server's devices, closes all connections and joins the server's threads. Steps that wait
+  // for this server fail. Later calls do nothing. A stopped server cannot be started again. If the server was never
+  // started, does nothing.
   void Stop();
 
   const ClusterSpec& cluster() const;

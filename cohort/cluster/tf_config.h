@@ -31,15 +31,17 @@ struct COHORT_EXPORT TFConfig {
 // - if a field has a wrong type, or a key looks like a misspelt one;
 // - if a job name looks like a misspelt "ps", "worker", "chief" or "evaluator";
 // - if ParseAddress rejects an address, or two tasks have the same address (port 0 may occur several times);
-// - if the cluster is not empty and has no job of the task's type or no task of its index. An evaluator need not be in
-//   the cluster.
+// - if the cluster is not empty and has no job of the task's type or no task of its index. But an evaluator need not be
+//   in the cluster;
+// - if the cluster is not empty and the task has an index and no type.
 COHORT_EXPORT TFConfig ParseTFConfig(std::string_view json);
 // Returns {"cluster": {...}}, which ParseTFConfig can read.
 COHORT_EXPORT std::string ClusterToJson(const ClusterSpec& cluster);
 
-// Tells a program about its cluster and its own task, as TensorFlow's TFConfigClusterResolver does. Each call reads
-// the environment again, so the object may be made before TF_CONFIG is set. Each call throws what ParseTFConfig throws.
-// Thread-safe if no thread changes the environment.
+// Tells a program about its cluster and its own task, as TensorFlow's TFConfigClusterResolver does. Each method reads
+// the environment (or the `json` of the constructor) again, so the object may be made before TF_CONFIG is set. Each
+// method throws the errors of ParseTFConfig; the constructors do not. Thread-safe if no thread changes the environment.
+// The program owns it.
 class COHORT_EXPORT TFConfigClusterResolver {
  public:
   // Values that replace those of TF_CONFIG.

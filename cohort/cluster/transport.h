@@ -17,15 +17,15 @@ namespace cohort {
 // The description of one side of a connection. The two sides exchange it, and check it, when they connect.
 struct TaskIdentity {
   std::string task;  // "/job:ps/replica:0/task:0", or "/job:client/replica:0/task:<random>" for one outside the cluster
-  std::string address;          // "host:port" on which it listens; empty for a client
+  std::string address;          // "host:port" on which the task listens; empty for a client
   uint64_t incarnation = 0;     // a random number, new at each start of the process
   uint64_t op_fingerprint = 0;  // OpRegistry::Fingerprint()
   int32_t protocol_version = 0;
   std::string cluster;  // the ClusterSpec as JSON; a client learns the cluster from it
-  std::string host;     // HostIdentity() if it may share memory, else ""; set by the transport
+  std::string host;  // HostIdentity() if this task may share memory with its peers, else ""; set by the gRPC transport
 };
 
-// Messages of this kind and higher kinds belong to the transport itself.
+// The transport uses this kind itself. Callers may use all smaller kinds.
 inline constexpr uint16_t kReservedKind = UINT16_MAX;
 // SendAfterAll accepts only messages of fewer bytes.
 inline constexpr size_t kSmallMessage = 16 * 1024;
@@ -48,79 +48,91 @@ struct TransportOptions {
   bool share_memory = true;  // use shared memory for large messages to peers of the same host and user
 };
 
-// A connection to one peer. The transport makes it, and shared_ptrs own it. Thread-safe. It ends when either side
-// closes it or the peer is lost.
+// A connection to one peer. The transport makes it and keeps a shared_ptr to it until OnClosed; callers may keep
+// others. Thread-safe. It ends when one side closes it or shuts down, or when the peer is lost.
 class Connection {
  public:
   virtual ~Connection() = default;
   virtual const TaskIdentity& peer() const = 0;
-  // Queues the message and returns without waiting. If no other thread is sending, this thread starts to send it. The
-  // peer handles small messages in the order of Send, and large messages too. But a small message may overtake a large
-  // one, or the reverse; each transport decides which messages are large (see SendAfterAll). The tensors are not
-  // copied, so the caller must never change them afterwards. If the connection is closed, the message is dropped, and
-  // OnClosed of the handler says so. Throws InvalidArgumentError if a tensor is undefined, is a resource handle or lies
-  // in a device's memory, or if the kind is reserved.
+  // Queues the message and returns without waiting for the peer. (gRPC: if no other thread is writing to the
+  // connection, the calling thread encodes the message and begins the write, but does not wait for the write to end.)
+  // The peer handles the small messages in the order of Send, and the large ones in the order of Send. A small message
+  // and a large one may change places. A message is large if MaxEncodedSize is at least kSmallMessage; in process, all
+  // messages count as small.
+  // The tensors are not copied, so the caller must never change them afterwards. If the connection is closed, or is
+  // being closed by Shutdown, the message is dropped without an error. The caller learns this only from OnClosed, which
+  // comes once for the connection, perhaps earlier. Throws InvalidArgumentError if a tensor is undefined, is a resource
+  // handle or lies in a device's memory, or if the kind is reserved.
   virtual void Send(Message message) = 0;
-  // Sends several messages. The small ones among them travel together and are handled in order.
+  // Sends several messages, in order, as Send does. The small ones travel together. If it throws, no message is sent.
   virtual void Send(std::vector<Message> messages) = 0;
   // Sends a message that the peer handles after all messages, small and large, that were sent on this connection
-  // before. Messages that are sent later may overtake it. Throws InvalidArgumentError as Send does, and if the message
-  // has kSmallMessage bytes or more.
+  // before. Messages that are sent later may overtake it. Throws InvalidArgumentError as Send does, and also if
+  // MaxEncodedSize of the message is kSmallMessage or more.
   virtual void SendAfterAll(Message message) = 0;
-  // Closes the connection in both directions. The peer sees this at once. Messages that are queued, or have come and
-  // are not handled yet, are dropped. On this side OnClosed follows with `why`, unless the connection was closed
-  // before.
+  // Closes the connection in both directions, and returns without waiting. Messages that have come to this side and are
+  // not handled yet are dropped. So are messages of this side that are not on their way yet. (In process, the peer
+  // still handles all messages that were sent before.) Afterwards OnClosed is called with `why` on this side, and at
+  // the peer with kUnavailable. If the connection is closed already, Close does nothing.
   virtual void Close(const Status& why) = 0;
   virtual bool closed() const = 0;
-  // Returns the time since the last byte from the peer.
+  // Returns the time since the last byte from the peer, or 0 in process.
   virtual std::chrono::milliseconds silent_for() const = 0;
 };
 
 // Receives what comes over the connections of a transport. The transport calls it on network threads, of which there
-// are few, perhaps one. So a call must be quick: it must not wait for a message, nor call Dial or Shutdown. If
-// OnMessage throws, the transport closes the connection with that error.
+// are few, perhaps one. So a call must be quick: it must not wait for a message, nor call Dial or Shutdown. Calls for
+// different connections may run at the same time. So may OnMessage for a small and for a large message of one
+// connection. If OnMessage throws, the transport closes the connection; the status for OnClosed is then kUnavailable
+// and contains the error's text.
 class TransportHandler {
  public:
   virtual ~TransportHandler() = default;
-  // A peer has connected and the handshake has succeeded. Messages follow.
+  // A peer has connected to this side and the handshake has succeeded. Messages follow. Connections that this side has
+  // made with Dial are not reported.
   virtual void OnAccepted(const std::shared_ptr<Connection>& connection) = 0;
   virtual void OnMessage(const std::shared_ptr<Connection>& connection, Message message) = 0;
-  // A connection has closed. Called once for each connection, made or accepted, as the last call for it. `why` is the
-  // `why` of Close, or kUnavailable with the peer's task and address and what was seen, such as "closed by the peer" or
-  // "no byte for 5.0 s".
+  // A connection has closed. The transport calls it once for each connection, made or accepted, as the last call for
+  // it. `why` is the `why` of Close on this side, or kCancelled if this side called Shutdown. Otherwise it is
+  // kUnavailable with the peer's task and address and what was seen: "closed by the peer", or "no byte for 5.0 s".
   virtual void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) = 0;
 };
 
-// The connections of one process. A PeerTable owns it. Thread-safe. Shutdown ends it.
+// The connections of one process. A PeerTable owns it. Thread-safe. Shutdown ends it; the destructor calls Shutdown.
 class Transport {
  public:
   virtual ~Transport() = default;
   // Begins to accept connections on `address` ("host:port"; port 0 means any free port). Returns the port. Must be
-  // called at most once. Throws UnavailableError "port 2222 of 127.0.0.1 is in use", InvalidArgumentError if the
-  // address is not local or does not resolve, and PermissionDeniedError if the address is not a loopback address,
-  // unless allow_insecure is set.
+  // called at most once. Throws InvalidArgumentError if ParseAddress rejects the address, and UnavailableError if the
+  // port is in use. Only gRPC: throws InvalidArgumentError if the host does not resolve or is not this machine, and
+  // PermissionDeniedError if the address is not a loopback address and allow_insecure is false.
   virtual int Listen(const std::string& address) = 0;
-  // Sets what this side says about itself. It must be called before Dial. Handshakes of peers wait for it.
+  // Sets what this side says about itself. Until it is called, Dial throws, and the handshakes of peers wait.
   virtual void SetIdentity(const TaskIdentity& identity) = 0;
   // Connects to `address` and makes the handshake. `expected_task` is the task that must answer; "" means any task.
-  // Messages may reach the handler before Dial returns. Throws
-  // - UnavailableError if no process listens there (the caller decides whether to try again);
-  // - PermissionDeniedError if the peer has another token;
-  // - FailedPreconditionError if the peer has another protocol version, other ops, or is another task;
-  // - DeadlineExceededError if a process listens there and has not answered by `deadline` or within the handshake
-  //   timeout.
+  // Waits until `deadline`, but not longer than the handshake timeout. Messages may reach the handler before Dial
+  // returns. Throws
+  // - InvalidArgumentError if ParseAddress rejects the address;
+  // - UnavailableError if no process listens there (the caller decides whether to try again), if the host does not
+  //   resolve (only gRPC), or if this transport is shut down;
+  // - PermissionDeniedError if the peer has another token, or if the address is not a loopback address and
+  //   allow_insecure is false (the latter only gRPC);
+  // - FailedPreconditionError if the peer has another protocol version or other ops, if it is another task, or if
+  //   SetIdentity was not called;
+  // - DeadlineExceededError if a process listens there and has not answered in time.
   virtual std::shared_ptr<Connection> Dial(const std::string& address, const std::string& expected_task,
                                            std::chrono::steady_clock::time_point deadline) = 0;
-  // Closes all connections, stops listening, and joins all threads. Sends queued small messages before, if the peers
-  // take them within a second. Peers get `remark` with the reason for which their connections close. No call of the
-  // handler follows. Later calls do nothing.
+  // Sends the messages that are queued, closes all connections, stops listening, and joins all threads. (gRPC: sending
+  // takes at most one second, or at most silence_limit if large messages are queued; the rest is dropped.) Calls
+  // OnClosed for every open connection before it returns, and nothing of the handler afterwards. `remark` is appended
+  // to the reason that OnClosed reports, on this side and at the peers. Later calls do nothing.
   void Shutdown(const std::string& remark = "") { End("[transport] this side shuts down" + remark); }
 
  private:
   virtual void End(const std::string& why) = 0;
 };
 
-// `handler` must live until Shutdown has returned.
+// Returns a transport over gRPC. `handler` must live until Shutdown has returned.
 std::unique_ptr<Transport> MakeGrpcTransport(TransportHandler& handler, const TransportOptions& options);
 // A transport between tasks of one process. It has no sockets. Tensors are passed by reference and never copied. An
 // address is a key in a table of this process, in which "localhost" is the same as 127.0.0.1. It has nothing to do with
@@ -142,7 +154,7 @@ std::unique_ptr<Transport> MakeTransport(const std::string& protocol, TransportH
 // Throws InvalidArgumentError if a tensor is undefined, is a resource handle or lies in a device's memory, or if the
 // kind is reserved.
 void CheckCanTravel(const Message& message);
-// Returns an upper bound of the bytes that the message takes in a frame of small messages.
+// Returns an upper bound of the message's encoded size. A frame may carry several small messages.
 size_t MaxEncodedSize(const Message& message);
 // Throws as CheckCanTravel does. Throws InvalidArgumentError also if the message has kSmallMessage bytes or more.
 void CheckIsSmall(const Message& message);

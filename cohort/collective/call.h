@@ -42,8 +42,8 @@ struct CallSignature {
 
 // Returns "'w' (instance 3, round 7), all-reduce SUM of float32[4] by RING".
 std::string DescribeCall(const std::string& name, const CallId& call, const CallSignature& signature);
-// Returns the InvalidArgumentError for a collective `what`, described as the member `who` calls it, if the member
-// `other` calls it with the signature `theirs`.
+// Returns the InvalidArgumentError for a collective that two members call with different signatures. `what` describes
+// the collective as the member `who` calls it. The member `other` calls it with the signature `theirs`.
 Status SignatureMismatch(const std::string& what, const std::string& who, const std::string& other,
                          const CallSignature& theirs);
 
@@ -69,7 +69,8 @@ class UnfinishedCollective {
  public:
   virtual ~UnfinishedCollective() = default;
   virtual std::string Describe() const = 0;
-  // Returns "waits for rank 2 (...) at step 3 of 12", or "" if the collective has ended.
+  // Returns "waits for rank 2 (...) at step 3 of 12", or "" if there is nothing to report: the collective has ended, or
+  // has not begun at this member, or has all messages that it needs.
   virtual std::string DescribeWait() const = 0;
 };
 

@@ -27,20 +27,21 @@ class EngineHost {
   virtual ~EngineHost() = default;
   virtual const GroupOptions& options() const = 0;
   virtual const MemberList& members() const = 0;
-  // Returns why the group has failed, ok if it has not.
+  // Returns why the group has failed, or ok if it has not.
   virtual Status status() const = 0;
-  // Returns why nothing more will come from a member (it has left or is lost), ok if something may.
+  // Returns why nothing more will come from a member (it has left or is lost), or ok if something may come.
   virtual Status WhyGone(int rank) const = 0;
-  // Fails the group at all members. Calls CollectiveEngine::Fail before it returns, unless another thread does so.
+  // Fails the group at all members. Calls CollectiveEngine::Fail before it returns, unless the group has failed before.
   virtual void Fail(const Status& why) = 0;
-  // Sends a message to the member `data.to`; its engine gets it through Deliver. Fills in `data.group`. The message is
-  // dropped if the member is gone.
+  // Sends a message to the member `data.to`; that member's engine gets it through Deliver. For a member of this
+  // process, calls Deliver on this thread. Fills in `data.group`. The message is dropped if the member is gone.
   virtual void Post(DataMessage data, Tensor tensor) = 0;
-  // Runs `work` on a thread that may compute for long.
+  // Runs `work` on a worker thread of the group, or on this thread if the group is closed.
   virtual void RunOnWorker(std::function<void()> work) = 0;
   // Returns whether the local member `rank`, whose step has the schedule `ours`, may end a collective together with the
-  // member `other`, whose step has the schedule `theirs`. Both are fingerprints. If it returns false and the group does
-  // not fail, CollectiveEngine::OnSchedulesAgreed is called later.
+  // member `other`, whose step has the schedule `theirs`. `ours` and `theirs` are fingerprints. If it returns false,
+  // the group has failed, or `other` is being asked. In the second case the group fails later, or
+  // CollectiveEngine::OnSchedulesAgreed is called, or `other` is gone.
   virtual bool SchedulesAgree(int rank, uint64_t ours, int other, uint64_t theirs) = 0;
   // If options().timeout is set, the group fails when `call` has not ended after timeout + `longer`.
   virtual void Watch(const std::shared_ptr<UnfinishedCollective>& call, std::chrono::milliseconds longer = {}) = 0;
@@ -48,13 +49,14 @@ class EngineHost {
   virtual void SendFarewell(int process) = 0;
 };
 
-// Runs the collectives of one process's members in one group. The group owns it. Thread-safe. It gets no call of Begin
-// before Connect has returned. Its life ends with Fail, then Join, then the destructor.
+// Runs the collectives of one process's members in one group. The group owns it. Thread-safe. JoinGroup calls Connect,
+// and Begin is not called before Connect has returned. A group of MakeLocalGroup never calls Connect. The life of an
+// engine ends with Fail, then Join, then the destructor.
 class CollectiveEngine {
  public:
   virtual ~CollectiveEngine() = default;
 
-  // An engine with connections of its own: returns the addresses of this process for JoinMessage.
+  // Returns the addresses of this process for JoinMessage, if the engine has connections of its own.
   virtual std::vector<std::string> Endpoints() const { return {}; }
   // Returns how many addresses a process of the group has to send.
   virtual size_t NumEndpointsOf(int /*process*/) const { return 0; }
@@ -64,29 +66,31 @@ class CollectiveEngine {
 
   // Returns the algorithm of an all-reduce, which is part of its signature.
   virtual Algorithm AlgorithmOf(DType dtype, int64_t bytes) const = 0;
-  // Takes `call` over and ends it with EndCall, perhaps before this returns. If it throws, it has not touched `call`.
+  // Takes `call` over and ends it with EndCall, perhaps before Begin returns. If Begin throws, it has not changed
+  // `call`.
   virtual void Begin(CollectiveCall&& call) = 0;
-  // Handles a message of EngineHost::Post. `data.to` is a local member. If `may_compute_inline` is true and the message
-  // is small, this thread also runs the steps that have waited for it; otherwise a worker thread does. Throws
+  // Handles a message of EngineHost::Post. `data.to` is a local member. The call may also run steps that have waited
+  // for the message; if `may_compute_inline` is false, it leaves long computations to a worker thread. Throws
   // DataLossError for a message that no peer of this version sends.
   virtual void Deliver(const DataMessage& data, Tensor tensor, bool may_compute_inline) = 0;
-  // EngineHost::WhyGone has changed for a member. The engine fails the group if a call waits for it.
+  // EngineHost::WhyGone has changed for a member. The engine fails the group if a call waits for that member.
   virtual void OnPeerGone() = 0;
   // `process` has left the group. The engine calls SendFarewell when no call runs here in which it takes part.
   virtual void OnPeerLeft(int /*process*/) {}
   // Two schedules that had to be compared are equal: calls that have waited for this go on.
   virtual void OnSchedulesAgreed() = 0;
-  // Appends the collectives that have begun and not ended.
+  // Appends the collectives that have begun and not ended to `all`.
   virtual void AppendUnfinished(std::vector<std::shared_ptr<UnfinishedCollective>>& all) = 0;
 
   // Returns whether this process has to wait for its peers' farewells before its part of the engine is destroyed.
   virtual bool NeedsFarewells() const { return false; }
-  // The group has failed or is left: ends all calls that have not ended with `why`. A call that is computing ends
-  // first.
+  // The group has failed, or this process leaves it. Ends all calls with `why`. If a thread is running a call, Fail
+  // does not wait for it: that thread ends the call, with an error or, if it has just finished, with the result. Calls
+  // that begin later end with `why`, too.
   virtual void Fail(const Status& why) = 0;
   // Returns whether the caller is a thread of the engine. Such a thread must not call Join.
   virtual bool IsOwnThread() const { return false; }
-  // Waits for the engine's threads. Requires: Fail was called.
+  // Waits until the engine's threads have ended. Requires: Fail was called.
   virtual void Join() {}
 };
 

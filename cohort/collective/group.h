@@ -3,8 +3,9 @@
 //
 // The states of a group and of its processes have these names, in code, errors and documents:
 // - A process has *joined* when its peers have its join message. The group has *formed* when all processes have joined.
-// - A process *leaves* when its Group is destroyed or its server stops. It sends its peers a leave message. At a peer
-//   it has *left* when that message has come. Everything that the process sent before has then come, too.
+// - A process *leaves* when its Group is destroyed or its server stops. Unless the group has failed, it sends its peers
+//   a leave message. At a peer it has *left* when that message has come. Everything that the process sent before has
+//   then come, too.
 // - A process is *lost* if its connection closes and it has not left.
 // - A process is *gone* if it has left or is lost. It will send nothing more. If a peer still waits for a message of
 //   it, the group fails.
@@ -13,8 +14,8 @@
 //   later generation.
 // - A group is *closed* in a process when its Group is destroyed. Its threads then end.
 // - A *farewell* is the answer to a process that leaves. It says that no call in which that process takes part runs at
-//   the peer any more. Only groups with connections of their own (Gloo) send farewells, and wait for them before they
-//   close these connections.
+//   the peer any more. Only groups with connections of their own (Gloo) wait for farewells before they close these
+//   connections, for at most 5 s.
 #pragma once
 
 #include <chrono>
@@ -52,8 +53,9 @@ struct GroupOptions {
   // The name of this process's host. Processes with equal names are on one host, which kHierarchical and kAuto use. "":
   // derived from the machine and its network (cluster/host_identity.h).
   std::string host;
-  int64_t segment_bytes = 0;             // the largest message; 0: a size that measurements gave
-  std::chrono::milliseconds timeout{0};  // of each collective; 0: none
+  int64_t segment_bytes = 0;  // the largest message; 0: a size that measurements gave
+  // If a collective takes longer than this, the group fails with DeadlineExceededError. 0: no limit.
+  std::chrono::milliseconds timeout{0};
   // A collective that takes longer is logged with the member that it waits for. It is logged again each time that its
   // age has doubled. 0: never.
   std::chrono::milliseconds late_interval{10000};
@@ -61,8 +63,9 @@ struct GroupOptions {
 
 class GroupCore;
 
-// One process's handle to a group. The caller owns it. Thread-safe. The destructor leaves the group: unfinished
-// collectives fail here, and the group fails at peers that wait for this process.
+// One process's handle to a group. The caller of JoinGroup or MakeLocalGroup owns it. Thread-safe. The destructor
+// leaves the group: unfinished collectives fail here, and the group fails at peers that wait for this process. It waits
+// until the group's threads have ended (unless it runs on one of them), and with Gloo up to 5 s for farewells.
 class Group {
  public:
   // Use JoinGroup or MakeLocalGroup.
@@ -77,10 +80,11 @@ class Group {
   // Returns the communicator of local_ranks()[local]. The caller may keep it after the group is destroyed; its calls
   // then fail. Throws OutOfRangeError if there is no such member.
   std::shared_ptr<Communicator> communicator(int local = 0) const;
-  // Returns why the group has failed, ok if it has not.
+  // Returns why the group has failed, or ok if it has not.
   Status status() const;
-  // Publishes the communicators of this process's members to the kernels of its task. A later group with the same key
-  // replaces this one. Requires: `resources` are the task's, and outlive the group.
+  // Publishes the communicators of this process's members to the kernels of its task. If a later group with the same
+  // key is published, it replaces this one. The communicators stay published after this object is destroyed, and their
+  // calls then fail. Requires: `resources` are the task's.
   void Publish(ResourceManager& resources);
 
  private:
@@ -102,10 +106,12 @@ class Group {
 // - the errors of connecting to the cluster's tasks.
 std::unique_ptr<Group> JoinGroup(ClusterNode& node, const GroupOptions& options,
                                  std::chrono::steady_clock::time_point deadline);
-// Does the same for a server of this process. Throws FailedPreconditionError if the server was stopped.
+// Does the same for a server of this process. Throws FailedPreconditionError also if the server is not started or was
+// stopped.
 std::unique_ptr<Group> JoinGroup(const Server& server, const GroupOptions& options,
                                  std::chrono::steady_clock::time_point deadline);
-// Fails all groups with this key that the server's process has joined, at all members. Returns false if there is none.
+// Fails all groups with this key that the server has joined, with `why`, at all members. Returns false if there is
+// none. Throws FailedPreconditionError if the server is not started.
 bool FailGroups(const Server& server, int64_t key, const Status& why);
 // Returns a group whose members are all devices of this process. It needs no cluster. Throws InvalidArgumentError as
 // JoinGroup does.

@@ -21,8 +21,9 @@ namespace cohort::collective {
 
 class MemberCommunicator;
 
-// Owned by the Group handle. Communicators and the GroupDirectory refer to it weakly. Thread-safe. End it with Close,
-// which the Group's destructor calls.
+// One process's part of a group. The Group handle owns it through shared_ptr. Communicators and the GroupDirectory
+// refer to it weakly; a call that is under way keeps it alive. Thread-safe. End it with Close, which the Group's
+// destructor calls.
 class GroupCore final : public EngineHost, public std::enable_shared_from_this<GroupCore> {
  public:
   // `own_task` and `own_address` name this process, for example "/job:worker/replica:0/task:0" and a host name or
@@ -40,9 +41,9 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
   void Start();
   // Sends our join message to `process`. From now on, messages to `process` use `connection`.
   void SendJoin(int process, const std::shared_ptr<Connection>& connection);
-  // Waits until all processes have joined and the engine is connected. `reach` is explained at Membership::AwaitAll.
-  // Throws what AwaitAll throws or returns, and what CollectiveEngine::Connect throws. If members are lost, also fails
-  // the group.
+  // Waits until all processes have joined and the engine is connected. For `reach` see Membership::AwaitAll. Throws the
+  // errors that AwaitAll throws or returns, and those of CollectiveEngine::Connect. If AwaitAll returns an error,
+  // because processes are lost, fails the group before it throws.
   void AwaitFormed(const std::function<bool()>& reach, std::chrono::steady_clock::time_point deadline,
                    std::chrono::steady_clock::duration log_interval);
   // Sets a function that stores why the group has failed, for processes that join later. Call it before the group can
@@ -60,9 +61,11 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
 
   // Sends our schedule, or the answer that schedules agree, to the process of `message.to`.
   void SendSchedule(const ScheduleMessage& message);
-  // Leaves the group: sends a leave message to the peers, then fails the group in this process with `why`.
+  // Leaves the group: sends a leave message to the peers, unless the group has failed. If the engine needs farewells,
+  // waits for them, for at most 5 s. Then fails the group in this process with `why`.
   void Leave(const Status& why);
-  // Leaves, and ends all threads of the group. If the caller is such a thread, another thread waits for them.
+  // Calls Leave, and waits until all threads of the group have ended. If the caller is such a thread, a new thread
+  // waits for them instead. Later calls do nothing.
   void Close(const Status& why) COHORT_EXCLUDES(mu_);
 
   const GroupOptions& options() const override { return options_; }

@@ -18,31 +18,33 @@ namespace cohort::collective {
 
 class GroupCore;
 
-// Delivers the messages of groups to their GroupCores. Answers joins of groups that have failed or were left. The
-// ClusterNode owns it; it refers to the groups weakly. Thread-safe; messages come on network threads. OnStop ends it.
+// Delivers the messages of groups to their GroupCores. Answers the joins of processes whose group has failed here or is
+// of an earlier generation. The ClusterNode owns it; it refers to the groups weakly. Thread-safe; messages come on
+// network threads. OnStop ends it.
 class GroupDirectory final : public NodeService {
  public:
   explicit GroupDirectory(ClusterNode& node);
   // Returns null if the node was made before RegisterCollectiveService.
   static GroupDirectory* Of(ClusterNode& node);
 
-  // Adds `core`. From now on it gets the messages of its group, also the joins that came earlier. Fails earlier
-  // generations of the group. Throws AlreadyExistsError if this process is already in the group. Throws the reason if
-  // the node has stopped.
+  // Adds `core`. From now on `core` gets the messages of its group, also the joins that came earlier. Fails earlier
+  // generations of the group; if a peer has joined a later one, fails `core`. Throws AlreadyExistsError if this process
+  // is already in the group, and the reason if the node has stopped.
   void Add(const std::shared_ptr<GroupCore>& core);
-  // Fails the groups with this key. Returns false if there is none.
+  // Fails the groups with this key, with `why`. Returns false if there is none.
   bool Fail(int64_t key, const Status& why);
 
   // Returns whether the task with these resources has a cluster node, through which its kernels can join groups.
   static bool CanJoin(ResourceManager& resources);
-  // Joins a group on a new thread. Calls `joined` once, on a thread that may wait, with the group or with the error
-  // that JoinGroup throws. If the node stops, the error is UnavailableError. Requires: CanJoin returns true.
+  // Joins a group on a new thread, with the node's connect_timeout as the limit. Calls `joined` once, on that thread,
+  // with the group or with the error that JoinGroup throws. If the node has stopped, calls it on this thread with
+  // kUnavailable. Requires: CanJoin returns true.
   using Joined = std::function<void(const Status&, std::unique_ptr<Group>)>;
   static void JoinAsync(ResourceManager& resources, GroupOptions options, Joined joined);
 
   void OnMessage(const std::shared_ptr<Connection>& connection, Message message) override;
   void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) override;
-  // Leaves all groups. Waits for the threads of JoinAsync, which fail because the node stops.
+  // Leaves all groups. Waits for the threads of JoinAsync, whose joins fail because the node stops.
   void OnStop(const Status& why) override;
 
  private:

@@ -18,9 +18,10 @@ namespace cohort::collective {
 // The container in a task's ResourceManager that holds the objects of collectives.
 inline constexpr const char* kCollectiveContainer = "_communicators";
 
-// Gives kernels the communicators of their devices. The program may have joined the group and published it. Otherwise
-// the group forms when a kernel first asks for it, and this object owns the group. A task's ResourceManager owns this
-// object, in a container of its own, so that clearing variables does not remove it. Thread-safe.
+// Gives kernels the communicators of their devices. If the program has joined the group and published it, they are
+// those of this group. Otherwise the group forms when a kernel first asks for it, and the KernelGroup owns the group. A
+// task's ResourceManager owns the KernelGroup, in a container of its own, so that clearing variables does not remove
+// it. Thread-safe.
 class KernelGroup final : public Resource, public std::enable_shared_from_this<KernelGroup> {
  public:
   // Call Of instead, which makes `resources` the owner.
@@ -32,17 +33,20 @@ class KernelGroup final : public Resource, public std::enable_shared_from_this<K
 
   // Returns a number for `device`, which communicator() takes. The number of a device never changes.
   size_t DeviceNumber(const std::string& device) COHORT_EXCLUDES(mu_);
-  // Returns the communicator of the device, or null if no group was published or formed.
+  // Returns the communicator of the device, or null if no group with this device was published or formed. Requires:
+  // DeviceNumber has returned `device_number`.
   std::shared_ptr<Communicator> communicator(size_t device_number) const COHORT_EXCLUDES(mu_);
+  // Gives kernels on `device` this communicator from now on, instead of an earlier one.
   void SetCommunicator(const std::string& device, std::shared_ptr<Communicator> communicator) COHORT_EXCLUDES(mu_);
 
-  // Calls `tell` with the communicator of `device`, perhaps before Ask returns. Forms the group of `options` if there
-  // is none. If all members are on this task, a new group replaces a group that has failed. Otherwise `tell` gets the
-  // group's error until a kernel asks for a later generation. Requires: `options.members` are full names.
+  // Calls `tell` once, with the communicator of `device` or with an error, on this thread or on a thread that joins the
+  // group. Forms the group of `options` if there is none of this generation. If all members are on this task, a new
+  // group also replaces a group that has failed. If not, `tell` gets the failed group's error until a kernel asks for
+  // another generation. Requires: `options.members` are full names.
   using Tell = std::function<void(const Status&, std::shared_ptr<Communicator>)>;
   void Ask(const GroupOptions& options, const std::string& device, Tell tell) COHORT_EXCLUDES(mu_);
-  // Returns the equal schedule of another kernel of the device, if there is one; otherwise returns `schedule`. So all
-  // kernels of a graph share one schedule.
+  // Returns the schedule of the last call for `device` if it is equal to `schedule` and still in use; otherwise returns
+  // `schedule`. So all kernels of a graph share one schedule.
   std::shared_ptr<const StepSchedule> Share(const std::string& device, std::shared_ptr<const StepSchedule> schedule)
       COHORT_EXCLUDES(mu_);
 

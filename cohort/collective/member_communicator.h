@@ -15,8 +15,8 @@ namespace cohort::collective {
 class GroupCore;
 
 // Checks the calls of one member, numbers their rounds, and passes them to the group's engine. Each local member has
-// one. Kernels share ownership of it; after the group is closed, its calls fail with FailedPreconditionError.
-// Thread-safe.
+// one communicator. The group, kernels and programs share ownership of it. After the group has failed or is closed,
+// calls end with the reason; after the GroupCore is destroyed, with FailedPreconditionError. Thread-safe.
 class MemberCommunicator final : public Communicator {
  public:
   MemberCommunicator(const std::shared_ptr<GroupCore>& core, int rank);

@@ -34,8 +34,8 @@ class Membership {
   // Returns the name of this process's host for JoinMessage.
   const std::string& own_host() const { return own_host_; }
 
-  // Sets a lookup. Call it before RecordClosed can be called. The lookup returns when a lost task was last heard from,
-  // or nullopt if the task is connected or was never seen.
+  // Sets a lookup. The lookup returns when the last byte of a lost task came, or nullopt if the task is connected or
+  // was never seen. Requires: no other thread uses this object yet.
   using LastHeardLookup = std::function<std::optional<Clock::time_point>(const std::string& task)>;
   void SetLastHeardLookup(LastHeardLookup lookup) { last_heard_ = std::move(lookup); }
 
@@ -46,10 +46,11 @@ class Membership {
   bool RecordJoin(int process, const JoinMessage& join) COHORT_EXCLUDES(mu_);
   // Records that `connection` is the connection to `process`, and that our join is sent over it.
   void SetConnection(int process, const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
-  // Waits until all processes have joined. Calls `reach` again and again, which sends our join to the processes that it
-  // can reach, until it returns true for all processes. Logs the missing processes every `log_interval`.
-  // A process may have been connected and be lost. Generation 1 waits 3 s for it; later generations wait until
-  // `deadline`, because the process may be restarting.
+  // Waits until all processes have joined. Calls `reach` on this thread, again and again, until `reach` returns true.
+  // `reach` sends our join to processes, and returns true when it has reached all that it has to. Logs the missing
+  // processes every `log_interval`.
+  // If a missing process was connected and is lost, generation 1 waits until 3 s after its last byte. Later generations
+  // wait until `deadline`, because the process may be restarting.
   // Returns ok, or the UnavailableError that names the lost processes. Throws the group's failure, the errors of
   // `reach`, or DeadlineExceededError.
   Status AwaitAll(const std::function<bool()>& reach, Clock::time_point deadline, Clock::duration log_interval)
@@ -65,6 +66,7 @@ class Membership {
   // Records a leave message. Returns the process that has now left, or -1 if it had left before or is not in this
   // group.
   int RecordLeave(const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
+  // Records a farewell message. Wakes AwaitFarewells.
   void RecordFarewell(const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
   // Waits at most 5 s until every connected peer has sent its farewell, has left or is gone, or until the group fails.
   void AwaitFarewells() COHORT_EXCLUDES(mu_);
@@ -79,7 +81,7 @@ class Membership {
   bool SetGone(int process, const Status& why) COHORT_EXCLUDES(mu_);
   // Returns why a member's process is gone, or ok if it is not. Takes no lock if no process is gone.
   Status WhyGone(int rank) const COHORT_EXCLUDES(mu_);
-  // Returns descriptions of the other processes that the lookup knows as lost, except the process `except`.
+  // Returns descriptions of the processes for which the lookup returns a time, except this process and `except`.
   std::vector<std::string> LostProcesses(int except) const;
 
   // Records that the group has failed, and wakes functions that wait. Returns false if it had failed before; the first

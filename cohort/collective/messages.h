@@ -70,9 +70,9 @@ struct FarewellMessage {
   GroupRef group;
 };
 
-// Sent if the member `from` gets a message of a call whose schedule `theirs` differs from its own, `ours`. `from` sends
-// its schedule to the member `to`, which compares the two. If they are equal, `to` answers with `agreed`. `ours` and
-// `theirs` are fingerprints.
+// Two members compare their schedules with it. The member `from` has got a message of the member `to` whose schedule
+// `theirs` differs from the schedule `ours` of `from`. So `from` sends its schedule to `to`, which compares the two. If
+// they are equal, `to` answers with `agreed`. `ours` (of the sender) and `theirs` are fingerprints.
 struct ScheduleMessage {
   GroupRef group;
   int32_t from = 0;  // rank

@@ -16,7 +16,7 @@ namespace cohort::collective {
 struct ScheduleEntry {
   int64_t instance = 0;
   std::string name;
-  CallSignature signature;  // algorithm kAuto
+  CallSignature signature;  // its algorithm is always kAuto
   friend bool operator==(const ScheduleEntry&, const ScheduleEntry&) = default;
 };
 
@@ -37,8 +37,8 @@ struct ScheduleDifference {
   size_t number = 0;         // position in both schedules
   std::string ours, theirs;  // "'w' (instance 3), all-reduce SUM of float32[4] by AUTO", or "nothing"
 };
-// kIgnore: names do not count, because members in one graph have different node names. An unknown shape then matches
-// every shape.
+// How FindDifference compares entries. kCompare: they must be equal. kIgnore: names do not count, because members in
+// one graph have different node names. An unknown dimension or shape then matches every one.
 enum class NameCheck : uint8_t { kCompare, kIgnore };
 // Returns the first difference, or nullopt if there is none.
 std::optional<ScheduleDifference> FindDifference(const std::vector<ScheduleEntry>& ours,

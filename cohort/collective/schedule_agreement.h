@@ -27,12 +27,13 @@ class ScheduleAgreement {
   void Add(int rank, const std::shared_ptr<const StepSchedule>& schedule) COHORT_EXCLUDES(mu_);
   // Returns whether two calls may end together: a call of the local member `rank` in its schedule `ours`, and a call of
   // the member `other` in its schedule `theirs`. Both schedules are fingerprints; 0 means that the call is not part of
-  // a graph, which agrees with every schedule. Returns false if the schedules differ; the group has then failed. Also
-  // returns false if `other` is in another process and is being asked. Later OnMessage returns true, or the group
-  // fails, or `other` is gone.
+  // a graph, and agrees with every schedule. Returns false if the schedules differ; the group has then failed. Returns
+  // false also if `other` is in another process and has not answered yet. Then one of three things follows: OnMessage
+  // returns true, the group fails, or `other` is gone without an answer. Requires: Add was called for `ours`.
   bool Agree(int rank, uint64_t ours, int other, uint64_t theirs) COHORT_EXCLUDES(mu_);
-  // Handles a peer's schedule, or its answer that ours is equal. Returns true if two schedules are now known to be
-  // equal. Throws DataLossError if the message names a schedule that the receiving member does not have.
+  // Handles a peer's schedule, or its answer that the schedules are equal. Returns true if two schedules are now known
+  // to be equal. If they differ, fails the group and returns false. Throws DataLossError if the message names a
+  // schedule that the receiving member does not have.
   bool OnMessage(const ScheduleMessage& message) COHORT_EXCLUDES(mu_);
 
  private:

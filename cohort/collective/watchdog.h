@@ -17,7 +17,7 @@
 
 namespace cohort::collective {
 
-// Logs which collectives are late and what they wait for. One thread at a time may call it.
+// Logs which collectives are late and what they wait for. The watchdog's thread owns it. Not thread-safe.
 class LateCallReport {
  public:
   // Call it every `interval` with all unfinished collectives of `group`. Logs a collective that was already there at
@@ -35,18 +35,19 @@ class LateCallReport {
   std::map<const UnfinishedCollective*, Seen> seen_;  // the collectives of the previous update
 };
 
-// Watches the collectives of one group on a thread of its own. The group owns it. Thread-safe. End it with Stop, then
-// Join.
+// Watches the collectives of one group on a thread of its own. It does not own the collectives. The group owns it.
+// Thread-safe, except Start and Join. End it with Stop, then Join.
 class Watchdog {
  public:
   struct Limits {
-    std::chrono::milliseconds timeout{0};        // of each collective; 0: none
+    std::chrono::milliseconds timeout{0};        // the longest time for one collective; 0: no limit
     std::chrono::milliseconds late_interval{0};  // between reports in the log; 0: no reports
   };
   // Functions of the group that the watchdog calls, on its own thread.
   struct Callbacks {
+    // Returns the collectives that have begun and not ended.
     std::function<std::vector<std::shared_ptr<UnfinishedCollective>>()> unfinished;
-    // Called if a collective has not ended in time. `wait` is its DescribeWait().
+    // Called if a collective has not ended in time. `wait` is its DescribeWait(), which is not "".
     std::function<void(const UnfinishedCollective& call, const std::string& wait)> on_timeout;
   };
 
@@ -63,6 +64,7 @@ class Watchdog {
   void Watch(const std::shared_ptr<UnfinishedCollective>& call, std::chrono::milliseconds longer) COHORT_EXCLUDES(mu_);
   // Makes the thread end; does not wait for it.
   void Stop() COHORT_EXCLUDES(mu_);
+  // Waits until the thread has ended. Requires: Stop was called, or there is no thread.
   void Join();
   bool IsOwnThread() const { return thread_.get_id() == std::this_thread::get_id(); }
 

@@ -28,27 +28,30 @@ struct COHORT_EXPORT IteratorOptions {
   int64_t epoch = 0;
 };
 
-// One run over a dataset. It keeps the dataset's description alive. Not thread-safe: one thread at a time may call. The
-// destructor ends the threads of the stages, and waits for calls of functions that they are in.
+// One run over a dataset. The caller of MakeIterator owns it; it keeps the dataset's description alive. Not
+// thread-safe: one thread at a time may call. The destructor ends the threads of the stages. If such a thread is
+// calling a function or reading a file, the destructor waits until that call returns.
 class COHORT_EXPORT Iterator {
  public:
   Iterator(std::shared_ptr<const DatasetNode> root, const IteratorOptions& options);
   ~Iterator();
   Iterator(const Iterator&) = delete;
 
-  // Replaces *element by the next element. Returns false at the end. Throws what a stage throws, with the stage's name
-  // added; the next call continues after the element that failed.
+  // Replaces *element by the next element. Returns false at the end. If a stage throws, throws this error with the
+  // stage's name added; the next call continues after the element that failed.
   bool Next(std::vector<Tensor>* element);
-  // Returns the next element. Throws OutOfRangeError "End of sequence" at the end.
+  // Returns the next element. Throws OutOfRangeError "End of sequence" at the end, and otherwise as the other Next
+  // does.
   std::vector<Tensor> Next();
 
-  // Returns the position as bytes for Restore. It is a few bytes if all sources have random access. Otherwise it also
-  // holds the elements that wait in the buffers of Shuffle, Prefetch and Map. The stages' threads halt during the call.
+  // Returns the position as bytes for Restore. Most positions are a few bytes. But a Shuffle without random access to
+  // its input, an Interleave and a Rebatch put the elements that wait in them into the position, and so do Prefetch and
+  // parallel Map behind them. The threads of Prefetch halt during the call.
   std::string Save();
   // Goes to a position that Save returned. The saved iterator may be of another process, but its dataset must have the
   // same ToString(). The elements that follow are exactly those that the saved iterator would have yielded, even if a
   // shuffle has no seed. Throws InvalidArgumentError for the position of another pipeline, DataLossError for damaged
-  // bytes.
+  // bytes, and the errors of opening a file. If it throws, the iterator stays where it was.
   void Restore(std::string_view position);
 
   const ElementSpec& element_spec() const;
@@ -73,8 +76,8 @@ struct COHORT_EXPORT InterleaveOptions {
   int block_length = 1;  // elements taken from one inner dataset before the next one is read
 };
 
-// Functions of this process. They must be thread-safe if Map makes parallel calls. A dataset that calls them cannot be
-// serialized; use a function of a graph for that.
+// Functions of this process. They must be thread-safe if Map makes parallel calls, or if several iterators run at once.
+// A dataset that calls them cannot be serialized; use a function of a graph for that.
 using HostMap = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 using HostPredicate = std::function<bool(const std::vector<Tensor>&)>;
 using HostDatasetFunction = std::function<Dataset(const std::vector<Tensor>&)>;
@@ -83,7 +86,7 @@ using HostDatasetFunction = std::function<Dataset(const std::vector<Tensor>&)>;
 // throws InvalidArgumentError for invalid parameters.
 class COHORT_EXPORT Dataset {
  public:
-  // The elements are the slices of the tensors along axis 0, whose size must be equal in all tensors. The dataset
+  // The elements are the slices of the tensors along axis 0. All tensors must have the same size of axis 0. The dataset
   // shares the tensors' bytes.
   static Dataset FromTensorSlices(std::vector<Tensor> tensors);
   // The tensors are the dataset's only element.
@@ -96,8 +99,8 @@ class COHORT_EXPORT Dataset {
 
   Dataset Concatenate(const Dataset& other) const;
   // Yields elements drawn at random from a buffer of `buffer_size` elements. With a seed (taken modulo 2^31 - 1), the
-  // order is TensorFlow's for the same seed and no global seed. If `reshuffle_each_iteration`, each pass of a Repeat
-  // and each epoch of IteratorOptions has its own order.
+  // order is TensorFlow's for the same seed and no global seed. Without a seed, this call draws one. If
+  // `reshuffle_each_iteration` is true, each pass of a Repeat and each epoch of IteratorOptions has its own order.
   Dataset Shuffle(int64_t buffer_size, std::optional<int64_t> seed = std::nullopt,
                   bool reshuffle_each_iteration = true) const;
   Dataset Repeat(int64_t count = -1) const;  // -1: endlessly
@@ -108,8 +111,9 @@ class COHORT_EXPORT Dataset {
   // Yields the elements whose index modulo `num_shards` is `index`. If both are kShardHint (auto_shard.h), AutoShard
   // replaces them.
   Dataset Shard(int64_t num_shards, int64_t index) const;
-  // Keeps the elements of the first complete pass. They are kept in memory, for all iterators of this description, or
-  // in the file `<filename>.cache`, which a later process uses too.
+  // Keeps the elements of the first pass that reaches the end; later passes yield these elements and do not read the
+  // input. If `filename` is "", the elements are in memory, for all iterators of this description. Otherwise they are
+  // in the file `<filename>.cache`, which later processes use too.
   Dataset Cache(const std::string& filename = "") const;
   // A thread of the iterator keeps up to `buffer_size` elements ready. -1: Cohort chooses the size. 0: there is no
   // thread.
@@ -121,11 +125,12 @@ class COHORT_EXPORT Dataset {
   // Keeps the elements for which the function returns true. It must return one bool scalar.
   Dataset Filter(const FunctionBody& body) const;
   Dataset Filter(std::shared_ptr<const Function> function) const;
-  // Reads from several inner datasets in turn. The function makes one of each element: the slices of its results along
-  // axis 0.
+  // Makes an inner dataset of each element, and reads from several inner datasets in turn. The elements of an inner
+  // dataset are the slices, along axis 0, of the function's results.
   Dataset Interleave(const FunctionBody& body, const InterleaveOptions& options = {}) const;
   Dataset Interleave(std::shared_ptr<const Function> function, const InterleaveOptions& options = {}) const;
-  // `output_spec`: dtypes and shapes of what the function returns. Each result is checked against it.
+  // The next three take functions of this process. `output_spec`: dtypes and shapes of what the function returns. Each
+  // result is checked against it.
   Dataset Map(HostMap function, ElementSpec output_spec, const MapOptions& options = {}) const;
   Dataset Filter(HostPredicate predicate) const;
   // `output_spec`: dtypes and shapes of the elements of the inner datasets.

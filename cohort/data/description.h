@@ -20,10 +20,11 @@ class DescriptionWriter {
   void Int(int64_t value);
   void String(std::string_view text) { bytes_.String(text); }
   void Spec(const ElementSpec& spec);
-  // Writes the tensor's hash. Keeps the tensor for TakeTensors; the copy shares the bytes.
+  // Writes the tensor's hash. Keeps a Tensor that shares the bytes for TakeTensors.
   void TensorReference(const Tensor& tensor);
   void Node(const DatasetNode& node);
 
+  // Return the description, and the tensors that belong to it by hash. Call each once, at the end.
   std::string TakeBytes() { return bytes_.Take(); }
   std::map<uint64_t, Tensor> TakeTensors() { return std::move(tensors_); }
 
@@ -32,8 +33,9 @@ class DescriptionWriter {
   std::map<uint64_t, Tensor> tensors_;
 };
 
-// Reads what a DescriptionWriter has written. Requires: `bytes` outlive the reader. Each function throws DataLossError
-// or InvalidArgumentError if the bytes are not a description. Not thread-safe.
+// Reads what a DescriptionWriter has written. Each function throws DataLossError or InvalidArgumentError if the bytes
+// are not a description. TensorReference and Node also throw the errors of `lookup`, which must return the tensor of a
+// hash. Requires: `bytes` outlive the reader. Not thread-safe.
 class DescriptionReader {
  public:
   using TensorLookup = std::function<Tensor(uint64_t hash)>;

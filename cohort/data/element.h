@@ -34,7 +34,7 @@ COHORT_EXPORT bool IsCompatible(const ElementSpec& spec, const ElementSpec& requ
 // Throws InvalidArgumentError that shows both specs if `element` does not have the dtypes and shapes of `spec`.
 COHORT_EXPORT void CheckElement(const Element& element, const ElementSpec& spec);
 // Returns a batch without examples: each component has 0 rows. Throws InvalidArgumentError if a dimension other than
-// the first is not known; its message begins with `caller` ("[keras/fit]").
+// the first is not known; the error's message begins with `caller` ("[keras/fit]").
 COHORT_EXPORT Element WithoutRows(const ElementSpec& spec, const std::string& caller);
 
 }  // namespace cohort::data

@@ -10,10 +10,12 @@
 
 namespace cohort::data {
 
-// Makes one element of another. Immutable and thread-safe. Owned by the stage that calls it.
+// Makes one element of another. Stages share ownership of it through shared_ptr. Immutable and thread-safe, except that
+// a function of the host is only as thread-safe as the program made it.
 class ElementFunction {
  public:
   virtual ~ElementFunction() = default;
+  // Throws what the function throws, and InvalidArgumentError if the result does not fit output_spec().
   virtual Element Call(const Element& element) const = 0;
   virtual const ElementSpec& output_spec() const = 0;
   virtual std::string ToString() const = 0;
@@ -22,22 +24,25 @@ class ElementFunction {
   virtual void Write(DescriptionWriter* out) const = 0;
 };
 
-// Makes a dataset of an element. Immutable and thread-safe. Owned by the stage that calls it.
+// Makes a dataset of an element. Ownership and threads are as for ElementFunction.
 class DatasetFunction {
  public:
   virtual ~DatasetFunction() = default;
+  // Throws what the function throws, and InvalidArgumentError if the dataset's elements do not fit output_spec().
   virtual NodePtr Call(const Element& element) const = 0;
-  // Returns false if none of the datasets that it makes can read files.
+  // Returns false if it is known that no dataset that the function makes reads files.
   virtual bool MayReadFiles() const = 0;
   virtual const ElementSpec& output_spec() const = 0;
   virtual std::string ToString() const = 0;
+  // Writes the function as ElementFunction::Write does, and throws as that function does.
   virtual void Write(DescriptionWriter* out) const = 0;
 };
 
-// Reads the function of a ParseExampleDataset after its kind has been read (parse_example.cc).
+// Reads the function of a ParseExampleDataset from `in`. Requires: the function's kind has been read from `in` before.
 class DescriptionReader;
 std::shared_ptr<const ElementFunction> ReadParseExample(DescriptionReader& in);
 
+// Make functions of the host from functions of the program. Throw InvalidArgumentError if the function is empty.
 std::shared_ptr<const ElementFunction> HostElementFunction(HostMap function, ElementSpec output_spec);
 std::shared_ptr<const ElementFunction> HostPredicateFunction(HostPredicate predicate);
 std::shared_ptr<const DatasetFunction> HostDatasetsFunction(HostDatasetFunction function, ElementSpec output_spec);

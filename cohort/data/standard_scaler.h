@@ -11,20 +11,25 @@
 namespace cohort::data {
 
 // Learns mean and standard deviation of rows, then scales other rows with them. All axes after the first are features.
-// Inputs may be float32, float64, int32, int64, uint8 or bfloat16; sums are kept in double (Welford's method). Not
-// thread-safe while it is being fitted.
+// Inputs may be float32, float64, int32, int64, uint8 or bfloat16; sums are kept in double (Welford's method). A value
+// type: the program owns it, and copies are independent. Const members are thread-safe. While Fit or PartialFit runs,
+// no other call may run.
 class COHORT_EXPORT StandardScaler {
  public:
   // Learns from `rows`, [n, features...], and forgets earlier rows. Throws InvalidArgumentError if there are no rows or
   // if the dtype is not a number.
   void Fit(const Tensor& rows);
-  // Learns from one component of all elements. Each element is a row.
+  // Learns from one component of all elements, and forgets earlier rows. Each element is a row. Throws
+  // InvalidArgumentError if there are no elements, no such component, or rows of different features, and the errors of
+  // Iterator::Next.
   void Fit(const Dataset& dataset, size_t component = 0);
-  // Learns from more rows, [n, features...], and keeps what it knows. Throws InvalidArgumentError for other features.
+  // Learns from more rows, [n, features...], in addition to earlier rows. Throws as Fit does, and InvalidArgumentError
+  // if the shape of the features is not that of the earlier rows.
   void PartialFit(const Tensor& rows);
 
-  // `values`: [n, features...], or one row [features...]. Returns float32. Throws FailedPreconditionError before the
-  // first fit, InvalidArgumentError for other features.
+  // Both functions take [n, features...], or one row [features...], and return float32. Transform scales;
+  // InverseTransform undoes it. They throw FailedPreconditionError before the first fit, and InvalidArgumentError if
+  // the shape of the features is another one or the dtype is not a number.
   Tensor Transform(const Tensor& values) const;
   Tensor InverseTransform(const Tensor& values) const;
 

@@ -20,7 +20,7 @@ struct SummaryValue {
   HistogramData histogram;  // of kHistogram
   Tensor tensor;            // of kTensor; undefined if Cohort does not have its dtype
   std::string encoded;      // of kImage and kAudio: the bytes of the encoded file
-  std::string plugin_name;  // from the metadata, which only the first event of a tag carries
+  std::string plugin_name;  // from the metadata, which only the first event of a tag has; else ""
 };
 
 // One event of a file. Its kind says which members are set.
@@ -29,19 +29,22 @@ struct Event {
   double wall_time = 0;  // seconds since 1970
   int64_t step = 0;
   Kind kind = Kind::kNone;
-  std::string bytes;                 // file version, serialized GraphDef or MetaGraphDef, log message, run metadata
+  std::string bytes;  // file version, serialized GraphDef or MetaGraphDef, message of a log, run metadata
   std::vector<SummaryValue> values;  // of kSummary
   int session_status = 0;            // of kSessionLog: 1 start, 2 stop, 3 checkpoint
   std::string checkpoint_path;       // of kSessionLog
 };
 
-// Reads one file from its beginning. The caller owns it. Not thread-safe.
+// Reads one file from its beginning. The caller owns it; the destructor closes the file. Not thread-safe.
 class EventReader {
  public:
+  // Opens the file. Throws the errors of core/file.h.
   explicit EventReader(const std::string& path) : reader_(path) {}
-  // Reads the next event. Works as RecordReader::Read: if the last record is cut off, the call can be repeated later.
-  // Throws DataLossError with file and offset for a wrong checksum or a record that is not an Event.
+  // Replaces *event by the next event and returns kRecord. Returns kEnd if the file ends after the last record, and
+  // kTruncated if it ends inside a record; then *event is unchanged, and the call can be repeated when the file has
+  // grown. Throws DataLossError with file and offset for a wrong checksum or a record that is not an Event.
   RecordReader::Outcome Read(Event* event);
+  // Returns the byte at which the next record begins.
   int64_t offset() const { return reader_.offset(); }
 
  private:

@@ -18,9 +18,10 @@ namespace cohort {
 // The kinds of events about a session. The numbers are TensorFlow's.
 enum class SessionStatus { kStart = 1, kStop = 2, kCheckpoint = 3 };
 
-// Writes one event file. The caller owns it; the destructor closes the file. Thread-safe. Events are buffered. They are
-// flushed by Flush() and Close(), and by a write if `max_queue` events are waiting or `flush_interval` has passed since
-// the last flush. The call that meets a disk error throws it (core/file.h).
+// Writes one event file. The caller owns it; the destructor closes the file. Thread-safe. Events wait in a buffer. They
+// are written to the file by Flush() and Close(), and by the call that adds an event if `max_queue` events are waiting
+// then or `flush_interval` has passed since the last flush. No thread flushes in the background. Every call that writes
+// to the file throws the errors of core/file.h.
 class COHORT_EXPORT EventWriter {
  public:
   struct Options {
@@ -30,8 +31,9 @@ class COHORT_EXPORT EventWriter {
     std::function<double()> now;  // seconds since 1970, for tests; empty: the system clock
   };
 
-  // Creates the directory if it is missing. Creates a new file events.out.tfevents.SSSSSSSSSS.HOSTNAME<suffix> in it,
-  // where S... is the time in seconds. The first record is the format version; it is flushed at once.
+  // Creates the directory if it is missing. Creates a new file events.out.tfevents.SSSSSSSSSS.HOSTNAME<suffix> in it.
+  // S... is the time in seconds, or a later second if a file has that name. The first record is the format version; it
+  // is flushed at once.
   explicit EventWriter(const std::string& dir) : EventWriter(dir, Options()) {}
   EventWriter(const std::string& dir, Options options);
   ~EventWriter();  // closes the file; an error is only logged
@@ -51,7 +53,8 @@ class COHORT_EXPORT EventWriter {
                   std::string_view message = "");
 
   void Flush() COHORT_EXCLUDES(mu_);
-  // Flushes and closes the file. Later calls that write or flush throw FailedPreconditionError.
+  // Flushes and closes the file. Later calls that add events or flush throw FailedPreconditionError. A second Close
+  // does nothing.
   void Close() COHORT_EXCLUDES(mu_);
   const std::string& path() const { return path_; }
 

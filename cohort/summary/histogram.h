@@ -11,26 +11,27 @@
 
 namespace cohort {
 
-// A histogram in the form of a summary. counts[i] is the number of values in [limits[i-1], limits[i]).
+// A histogram in the form of a summary. counts[i] is the number of values in [limits[i-1], limits[i]). A value type.
 struct COHORT_EXPORT HistogramData {
   double min = 0, max = 0, num = 0, sum = 0, sum_squares = 0;
   std::vector<double> limits;
   std::vector<double> counts;
 };
 
-// Counts values in buckets. Not thread-safe.
+// Counts values in buckets. The caller owns it. Not thread-safe.
 class COHORT_EXPORT Histogram {
  public:
   Histogram();
+  // Returns the upper limits of all buckets, in ascending order.
   static std::span<const double> BucketLimits();
 
   // Throws InvalidArgumentError for NaN or infinity.
   void Add(double value);
-  // Adds every element of a float, integer or bool tensor. Throws InvalidArgumentError for other dtypes, NaN or
-  // infinity.
+  // Adds every element of a float, integer or bool tensor. Throws InvalidArgumentError for other dtypes, and for NaN or
+  // infinity; the elements before such a value are then added.
   void Add(const Tensor& values);
-  // Returns the stored form. Consecutive empty buckets are joined to one, with the last of their limits. Without values
-  // there is one bucket.
+  // Returns the histogram in the form of a summary. Empty buckets that follow each other are joined to one, which has
+  // the last of their limits. If no value was added, there is one empty bucket.
   HistogramData Encode() const;
 
  private:

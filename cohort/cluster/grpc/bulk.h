@@ -16,12 +16,12 @@ class BulkSender {
  public:
   explicit BulkSender(Message message);
   bool done() const { return piece_ == pieces_.size(); }
-  // Returns the next frame, with at most `chunk` bytes of the message. Requires: !done().
+  // Returns the next frame, with at most `chunk` bytes of the message. Requires: !done(), and `chunk` is at least 1.
   grpc::ByteBuffer Next(size_t chunk);
   // Returns how many bytes of the message are left.
   size_t left() const { return left_; }
-  // Copies the next `room.size` bytes to the window and returns the frame that says so. Requires: `room.size` is at
-  // least 1 and at most left().
+  // Copies the next `room.size` bytes to the window. Returns the frame that tells the receiver where they are.
+  // Requires: `room.size` is at least 1 and at most left().
   grpc::ByteBuffer NextThrough(const SendWindow::Room& room);
 
  private:
@@ -45,16 +45,18 @@ class BulkSender {
   size_t left_ = 0;
 };
 
-// Assembles messages from frames. It allocates the memory of a tensor when its first byte has come, and never more than
-// the machine has. After an error it must not be used any more. A GrpcConnection owns it. Not thread-safe.
+// Assembles messages from frames. It allocates the memory of a tensor when the tensor's first byte has come, and
+// accepts no tensor that is larger than the machine's memory. After an error it must not be used any more. A
+// GrpcConnection owns it. Not thread-safe.
 class BulkReceiver {
  public:
   // Adds the next frame of the stream. Returns true if the message is complete now; the caller then calls Take. Throws
-  // DataLossError if the bytes do not fit.
+  // DataLossError if the frame cannot follow the frames before it, or if its bytes are not those of a message.
   bool Add(const grpc::ByteBuffer& buffer);
   bool complete() const { return state_ == State::kComplete; }
-  // Adds a kWindowChunk frame, whose bytes lie in `window`. Returns how many bytes these are. Throws DataLossError as
-  // Add does.
+  // Adds the payload of a kWindowChunk frame, which says where its bytes lie in `window`. Returns the number of these
+  // bytes. If complete() is true afterwards, the caller calls Take. Throws DataLossError as Add does, and if the bytes
+  // lie outside of the window.
   size_t AddThrough(const ReceiveWindow& window, std::string_view payload);
   Message Take() { return std::move(message_); }
 

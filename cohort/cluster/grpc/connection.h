@@ -19,14 +19,15 @@
 
 namespace cohort {
 
-// A connection to one peer over gRPC. The transport makes it after a handshake. Its streams keep it alive until both
-// have ended; then OnClosed follows. Thread-safe.
+// A connection to one peer over gRPC. The transport makes it at the end of a handshake. The transport and the streams
+// own it until both streams have ended; then OnClosed is called. Thread-safe, except UseControl.
 class GrpcConnection final : public Connection, public std::enable_shared_from_this<GrpcConnection> {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `number` is chosen by the acceptor. The dialer's bulk stream names it to find its connection. `same_host` says that
-  // memory may be shared with the peer. `forget` is called when both streams have ended, before the handler's OnClosed.
+  // The acceptor chooses `number`. The first frame of the dialer's bulk stream contains it, so that the acceptor finds
+  // the connection. `same_host` is true if memory may be shared with the peer. `forget` is called when both streams
+  // have ended, before the handler's OnClosed.
   GrpcConnection(TransportHandler& handler, const TransportOptions& options, TaskIdentity peer, uint64_t number,
                  bool same_host, std::function<void(GrpcConnection&)> forget);
 
@@ -40,18 +41,22 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
 
   uint64_t number() const { return number_; }
   // Takes over a control stream whose handshake has succeeded. `first` is written before everything else. Must be
-  // called once, before anything is sent.
+  // called once, before any other thread uses the connection.
   void UseControl(const std::shared_ptr<ByteStream>& stream, std::optional<grpc::ByteBuffer> first);
-  // Takes over the bulk stream, at any later time. Returns false if the connection is closed or has a bulk stream.
+  // Takes over the bulk stream, at any later time. `first` is written before everything else. Returns false, and does
+  // not use the stream, if the connection is closed or has a bulk stream.
   bool UseBulk(const std::shared_ptr<ByteStream>& stream, std::optional<grpc::ByteBuffer> first);
 
-  // Sends everything that is queued, and then a goodbye, which makes the peer close the connection. OnClosed then gets
-  // `why`. Messages that are sent after this call are dropped. Returns true if large messages are still being sent.
+  // Begins to send everything that is queued, and then a goodbye, which makes the peer close the connection. Does not
+  // wait. When the connection has closed, OnClosed gets `why` on this side. Drops messages that are sent after this
+  // call. Returns true if large messages are still to be sent. If the connection is closed, returns false and does
+  // nothing.
   bool SayGoodbye(const Status& why);
 
-  // Called regularly by the transport's watching thread. Sends a heartbeat if nothing was sent for a heartbeat
-  // interval. Closes the connection if the peer has been silent for longer than the silence limit. Time before
-  // `listening_since` does not count, nor time in which the handler handles a message, because no byte is read then.
+  // Called regularly by the transport's watching thread. Sends a heartbeat if nothing was sent on the control stream
+  // for a heartbeat interval. Closes the connection if no byte has come from the peer for longer than the silence
+  // limit. Two times do not count, because no byte is read then: the time before `listening_since`, and the time in
+  // which the handler handles a message of this connection.
   void Watch(Clock::time_point now, Clock::time_point listening_since);
 
  private:

@@ -17,7 +17,7 @@ namespace cohort {
 // The type of a frame, which says what its payload is.
 enum class FrameType : uint8_t {
   kHello = 1,    // payload: see EncodeHello
-  kProof = 2,    // payload: the dialer's proof; on a bulk stream: the number of the connection, and a proof
+  kProof = 2,    // payload: the dialer's proof; on a bulk stream: the number of its connection, and the dialer's proof
   kWelcome = 3,  // payload: the connection's number (fixed 64)
   kRefused = 4,  // payload: code, message
   kHeartbeat = 5,
@@ -53,8 +53,8 @@ grpc::ByteBuffer EncodeMessages(const std::vector<Message>& messages);
 // Throws DataLossError if EncodeMessages cannot have made the bytes. Allocates no more than the size of the bytes.
 std::vector<Message> DecodeMessages(std::string_view payload);
 
-// A frame that was received. It copies nothing if gRPC holds the frame in one piece. Throws DataLossError if the frame
-// is empty or has an unknown type.
+// A frame that was received. If gRPC holds the frame in one piece, the bytes are not copied. The constructor throws
+// DataLossError if the frame is empty or has an unknown type. payload() is valid as long as the view.
 class FrameView {
  public:
   explicit FrameView(const grpc::ByteBuffer& buffer);

@@ -20,13 +20,14 @@ class HandshakeHost {
  public:
   virtual ~HandshakeHost() = default;
   virtual const std::string& token() const = 0;
-  // Returns the identity of this side, or nullopt if it is not known yet. In the second case the transport calls
-  // `asker->Answer` when it is known.
+  // Returns the identity of this side. Returns nullopt if Transport::SetIdentity was not called yet; then the transport
+  // calls `asker->Answer` when it is called.
   virtual std::optional<TaskIdentity> IdentityFor(const std::shared_ptr<AcceptorHandshake>& asker) = 0;
-  // Returns a new connection. The dialer passes the `number` that the acceptor chose; the acceptor passes nullopt, and
-  // a number is chosen. Throws UnavailableError after Shutdown.
+  // Returns a new connection, which the host owns until it has ended. The dialer's handshake passes the `number` that
+  // the acceptor has sent. The acceptor's handshake passes nullopt; then the host chooses a number. Throws
+  // UnavailableError after Shutdown.
   virtual std::shared_ptr<GrpcConnection> AddConnection(const TaskIdentity& peer, std::optional<uint64_t> number) = 0;
-  // Returns the accepted connection with this number, or nullptr if there is none that is open.
+  // Returns the accepted connection with this number, or nullptr if there is none or it has ended.
   virtual std::shared_ptr<GrpcConnection> FindAccepted(uint64_t number) = 0;
   // Opens the bulk stream of a connection that this side has dialed at `address`. `ticket` is its first frame; it names
   // and proves the connection.
@@ -34,8 +35,9 @@ class HandshakeHost {
                         grpc::ByteBuffer ticket) = 0;
   // Tells the handler that a connection was accepted.
   virtual void Accepted(const std::shared_ptr<GrpcConnection>& connection) = 0;
-  // If `refused` is false: the handshake on `stream` is over. If it is true: the handshake has failed, and the peer
-  // gets a second to read the reason.
+  // If `refused` is false, the handshake on `stream` is over, and the host does not limit its time any more. If it is
+  // true, the handshake has failed; the host cancels the stream after a short time in which the peer can read the
+  // reason.
   virtual void Settled(ByteStream& stream, bool refused) = 0;
 };
 
@@ -57,7 +59,7 @@ class AcceptorHandshake final : public StreamUser, public std::enable_shared_fro
   void OnFrame(const grpc::ByteBuffer& frame) override;
   bool NextFrame(grpc::ByteBuffer* frame) override { return frames_.Pop(frame); }
   void OnEnded(const std::string& why) override;
-  // Sends this side's hello. May be called on any thread, once.
+  // Sends this side's hello. May be called on any thread. Does nothing if the stream has ended or the hello was sent.
   void Answer(const TaskIdentity& mine) COHORT_EXCLUDES(mu_);
 
  private:
@@ -100,8 +102,9 @@ class DialerHandshake final : public StreamUser {
 
   // Sets the stream that owns this handshake. Must be called before the stream starts.
   void set_stream(ByteStream* stream) { stream_ = stream; }
-  // Waits until the handshake has ended. Returns the connection, or throws the error that made the handshake fail.
-  // Returns nullptr if `deadline` has passed; then no connection will be made.
+  // Waits until the handshake has ended. Returns the connection, or throws the error for which the handshake has
+  // failed: the peer's refusal, an error of this side's checks, or UnavailableError if the stream has ended. Returns
+  // nullptr if `deadline` passes first; then no connection will be made.
   std::shared_ptr<GrpcConnection> Wait(std::chrono::steady_clock::time_point deadline) COHORT_EXCLUDES(mu_);
 
  private:

@@ -39,7 +39,8 @@ class Completion {
   std::atomic<bool> started_{false};
 };
 
-// Serves one completion queue with a few threads. The transport owns it. Stop ends the threads.
+// Serves one completion queue with a few threads. The transport owns it. Operations may be started on any thread. Stop
+// and AddThreadIfAllBusy are not thread-safe.
 class NetworkLoop {
  public:
   // `queue` may also serve a server. All tags in it must be Completions. If `threads` is 0, the number depends on the
@@ -49,13 +50,13 @@ class NetworkLoop {
   ~NetworkLoop() { Stop(); }
 
   grpc::ServerCompletionQueue* queue() const { return queue_.get(); }
-  // Waits until all operations have completed, and joins the threads. Requires: no operation will start, and
-  // AddThreadIfAllBusy will not be called any more.
+  // Waits until all operations have completed, and joins the threads. Later calls do nothing. Requires: no operation
+  // will start, and AddThreadIfAllBusy will not be called any more.
   void Stop();
-  // The transport must call this regularly, always from the same thread. If all threads have been busy in handlers for
-  // more than 100 ms, it starts an extra thread (at most 3), which runs until one of them is free. So heartbeats can
-  // still be sent and received. Returns true if all extra threads are busy too; then this process reads nothing at
-  // present.
+  // The transport must call this regularly, always from the same thread. If all threads have been busy with one
+  // completion each for more than 100 ms, starts an extra thread, so that heartbeats can still be sent and received.
+  // The extra thread runs until one of the normal threads is free. Returns true if there are three extra threads
+  // already and they have been busy as long; then this process reads nothing at present.
   bool AddThreadIfAllBusy();
 
  private:

@@ -15,9 +15,9 @@
 
 namespace cohort {
 
-// Handles the frames that a stream receives and provides the frames that it sends. A stream has one user at a time:
-// first a handshake, and then a connection. OnFrame and OnEnded are called on network threads, one call at a time.
-// NextFrame is called on any thread, one call at a time.
+// Handles the frames that a stream receives and provides the frames that it sends. A stream owns its users through
+// shared_ptr, and calls one of them: first a handshake, and then a connection. It calls OnFrame and OnEnded on network
+// threads, one at a time. It calls NextFrame on any thread, one call at a time, perhaps while OnFrame runs.
 class StreamUser {
  public:
   virtual ~StreamUser() = default;
@@ -32,16 +32,18 @@ class StreamUser {
 
 class ByteStream;
 
-// The streams of a transport that have not ended. At its shutdown the transport cancels them and waits until there are
-// none. Thread-safe.
+// The streams of a transport that have not ended. The transport owns the list; it does not own the streams. At its
+// shutdown the transport cancels them and waits until there are none. Thread-safe.
 class LiveStreams {
  public:
   // Returns the key for Remove.
   uint64_t Add(const std::shared_ptr<ByteStream>& stream) COHORT_EXCLUDES(mu_);
   void Remove(uint64_t key) COHORT_EXCLUDES(mu_);
+  // Calls Cancel of all streams. Does not wait for their ends.
   void CancelAll() COHORT_EXCLUDES(mu_);
   // Returns true after CancelAll.
   bool ending() const COHORT_EXCLUDES(mu_);
+  // Waits until all streams have been removed. Requires: CancelAll was called, and no stream is added any more.
   void WaitForNone() COHORT_EXCLUDES(mu_);
 
  private:
@@ -52,17 +54,18 @@ class LiveStreams {
   std::map<uint64_t, std::weak_ptr<ByteStream>> streams_ COHORT_GUARDED_BY(mu_);
 };
 
-// One stream. It reads all the time. It writes one frame at a time, after a call of Pump. It keeps itself alive until
-// it has ended. Thread-safe.
+// One stream. It reads all the time. It writes one frame at a time, after a call of Pump. From its start until its end
+// it keeps itself alive. Thread-safe, except SetUser.
 class ByteStream : public std::enable_shared_from_this<ByteStream> {
  public:
   virtual ~ByteStream() = default;
-  // Makes `user` the user of the stream, which holds it until its end. May be called twice: before the stream starts,
-  // and in OnFrame of the first user.
+  // Makes `user` the user of the stream. The stream owns all its users until it has ended. May be called twice: before
+  // the stream starts, and in OnFrame of the first user.
   void SetUser(std::shared_ptr<StreamUser> user);
-  // Asks the user for frames and writes them until there are no more. If a write is in progress, does so after it.
+  // Begins to write the user's frames, one after another, until NextFrame returns false. Does not wait for a write to
+  // end. If a write is in progress, the stream asks for the next frame when that write has ended.
   void Pump() COHORT_EXCLUDES(mu_);
-  // Ends the stream at once, in both directions.
+  // Ends the stream in both directions without writing further frames. OnEnded is called later, on a network thread.
   virtual void Cancel() = 0;
 
  protected:
@@ -74,12 +77,12 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   // Returns the completion of the operation that opens the stream.
   Completion* opening() { return &opened_; }
 
-  // The next three start one operation of gRPC, which calls `done` at its end. StartFinish is called when all reads
-  // and writes have ended.
+  // Each of the next three functions starts one operation of gRPC. `done` completes when the operation has ended.
+  // StartFinish is called when all reads and writes have ended.
   virtual void StartRead(grpc::ByteBuffer* frame, Completion* done) = 0;
   virtual void StartWrite(const grpc::ByteBuffer& frame, Completion* done) = 0;
   virtual void StartFinish(Completion* done) = 0;
-  // The user does not want to read more. Frames that it still has may be written.
+  // Called when OnFrame has thrown: nothing more is read. Frames that NextFrame still provides may be written.
   virtual void StopReading() {}
   // Returns why the stream has ended, or "". Called after the operation of StartFinish has ended.
   virtual std::string FinishReason() const { return ""; }

@@ -17,7 +17,7 @@ namespace cohort {
 // cores.
 inline constexpr size_t kWindowBytes = 8 << 20;
 
-// A mapped part of this process's address space. The destructor unmaps it. It can be moved and not copied.
+// A mapped part of this process's address space, or nothing. The destructor unmaps it. It can be moved and not copied.
 class Mapping {
  public:
   Mapping() = default;
@@ -34,8 +34,9 @@ class Mapping {
   size_t size_ = 0;
 };
 
-// The sender's side of a window. It divides the memory into pieces, as in a ring. Each piece is contiguous. The
-// receiver gives pieces back in the order in which they were reserved. A GrpcConnection owns it. Not thread-safe.
+// The sender's side of a window. It hands out the memory in contiguous pieces, one behind the other, and begins again
+// at the front when it has reached the end. The receiver gives pieces back in the order in which they were reserved. A
+// GrpcConnection owns it; the destructor unmaps the memory. Not thread-safe.
 class SendWindow {
  public:
   // Returns nullptr if the system cannot provide such memory. `bytes` must be at least 1. The system allocates each
@@ -43,7 +44,8 @@ class SendWindow {
   static std::unique_ptr<SendWindow> Make(size_t bytes = kWindowBytes);
   ~SendWindow();
 
-  // Returns what the peer needs to open the window; docs/formats.md has the layout. It is valid until CloseOffer.
+  // Returns the bytes that the peer needs to open the window; docs/formats.md has the layout. The peer can use them
+  // until CloseOffer is called.
   std::string Offer() const;
   // Must be called when the peer has opened the window, or has answered that it cannot.
   void CloseOffer();
@@ -73,14 +75,16 @@ class SendWindow {
   std::deque<Reserved> reserved_;
 };
 
-// The receiver's side of a window. A GrpcConnection owns it. It never changes.
+// The receiver's side of a window. A GrpcConnection owns it. The object never changes, so all threads may use it. The
+// destructor unmaps the memory.
 class ReceiveWindow {
  public:
   // Opens the window that a peer of this host has offered. Returns nullptr if that is not possible: the peer belongs to
   // another user or is in another container, or the memory is not what the offer says. Throws DataLossError if the
   // bytes are not an offer.
   static std::unique_ptr<ReceiveWindow> Open(std::string_view offer);
-  // Returns a view of bytes in the window. Throws DataLossError if they lie outside of it.
+  // Returns a view of `size` bytes in the window. The view is valid as long as this object; the peer may change the
+  // bytes when they were given back. Throws DataLossError if they lie outside of the window.
   std::string_view At(uint64_t offset, uint64_t size) const;
   size_t size() const;
 

@@ -21,30 +21,33 @@ namespace cohort {
 // Thread-safe.
 class LeaseTable {
  public:
-  // `on_ended` is called once for each lease that ends, on the thread that ends it or on the table's own thread. It
-  // must be quick. The lease stays in the table until Erase. `on_count` is called under the table's lock when the
-  // number of leases has changed; it must not call the table. If the reconnect limit is zero, a lease ends when its
-  // client's last connection has closed.
+  // `on_ended` is called once for each lease that ends before Stop, on the thread that calls End or OnGone, or on the
+  // table's own thread. It must be quick. A lease that has ended stays in the table until Erase. `on_count` is called
+  // under the table's lock when the number of leases has changed, and by each Stop; it must not call the table. If the
+  // reconnect limit is zero, a lease ends when its client's last connection has closed.
   LeaseTable(std::chrono::milliseconds reconnect_limit, std::function<void(uint64_t session)> on_ended,
              std::function<void(size_t count)> on_count)
       : reconnect_limit_(reconnect_limit), on_ended_(std::move(on_ended)), on_count_(std::move(on_count)) {}
   // Calls Stop.
   ~LeaseTable() { Stop(); }
 
-  // Gives `session` a lease that belongs to `client`. Does nothing if the session has a lease. Requires: `client` is
-  // connected.
+  // Gives `session` a lease that belongs to `client`. Does nothing if the session is in the table already. Requires:
+  // `client` is connected.
   void Hold(uint64_t session, const ClientId& client) COHORT_EXCLUDES(mu_);
+  // The client has connected. Its leases that have not ended stay.
   void OnConnected(const ClientId& client) COHORT_EXCLUDES(mu_);
-  // The last connection of the client has closed.
+  // The last connection of the client has closed. Its leases end after the reconnect limit, unless OnConnected is
+  // called before.
   void OnGone(const ClientId& client) COHORT_EXCLUDES(mu_);
-  // The client closes the session. Ends its lease. Does nothing if the session has none.
+  // The client closes the session. Ends the session's lease. Does nothing if there is none, or if it has ended.
   void End(uint64_t session) COHORT_EXCLUDES(mu_);
-  // Removes the lease of a session. Requires: the lease has ended, and so has the session's work.
+  // Removes the lease of a session from the table. Requires: the lease has ended, and so has the session's work.
   void Erase(uint64_t session) COHORT_EXCLUDES(mu_);
 
   // Returns whether the session's lease has ended. Returns false if the session has no lease.
   bool HasEnded(uint64_t session) COHORT_EXCLUDES(mu_);
-  // Removes all leases without calls of on_ended, and joins the table's thread. Later calls do nothing.
+  // Removes all leases without calls of on_ended, calls on_count(0), and joins the table's thread. Later calls of Hold,
+  // OnGone, End and Erase do nothing. A later call of Stop, also the destructor's, only calls on_count(0).
   void Stop() COHORT_EXCLUDES(mu_);
 
  private:

@@ -14,7 +14,8 @@ namespace cohort {
 
 inline constexpr int32_t kProtocolVersion = 6;
 
-// The kinds of messages of the step protocol. They go from a master to a task and back; kValues go between tasks.
+// The kinds of messages of the step protocol. Messages go from a master to a task, and the replies back. Only kValues
+// go from task to task.
 enum class MessageKind : uint16_t {
   kListDevices = 1,  // a request
   kDevices = 2,      // the reply

@@ -16,29 +16,38 @@ namespace cohort {
 
 class ClusterNode;
 
-// Sends requests of masters over one connection and passes on the answers. The StepService makes one for each
-// connection, and the sessions of this process share it. Thread-safe. It ends when its connection closes; then all
-// waiting calls fail.
+// Sends requests of masters over one connection and passes on the answers. The StepService makes one RemoteTask for
+// each connection; it and the sessions of this process share it through shared_ptr. Thread-safe. When the connection
+// has closed, all waiting calls and steps fail, and so do later ones.
 class RemoteTask final : public TaskClient {
  public:
-  // Uses this connection only. So it belongs to one incarnation of the task.
+  // Sends all requests over `connection`, so the object belongs to one incarnation of the task. Only CloseSession uses
+  // another connection to the task if this one has closed.
   RemoteTask(std::weak_ptr<ClusterNode> node, std::shared_ptr<Connection> connection)
       : node_(std::move(node)), connection_(std::move(connection)), name_(connection_->peer().task) {}
-  // Asks the task for its devices, the first time. Requires: no call of devices() before it has returned. Throws
-  // DeadlineExceededError if the task does not answer in time, and UnavailableError if it is lost.
+  // Asks the task for its devices and waits for the answer. After a call that has succeeded, it does nothing. devices()
+  // may be called only after it has succeeded. Throws DeadlineExceededError if the task does not answer in time, and
+  // UnavailableError if the task is lost.
   void FetchDevices(std::chrono::steady_clock::time_point deadline);
 
   // Tells the task that training is done, and waits for its answer. Throws DeadlineExceededError if the task does not
-  // answer in time, and UnavailableError if it ends without an answer.
+  // answer in time, and UnavailableError if the connection closes without an answer.
   void TellTrainingDone(std::chrono::steady_clock::time_point deadline);
 
   const std::string& name() const override { return name_; }
   const std::vector<DeviceAttributes>& devices() const override { return devices_; }
+  // Sends the executable and waits until the task has prepared it, for at most 10 minutes. Throws the task's error,
+  // DeadlineExceededError, or, if the connection closes, UnavailableError. If it had closed before, throws AbortedError
+  // if the task can be reached again.
   void Register(ExecutableSpec spec) override;
+  // Calls `done` once: on a network thread when the answer has come or the connection has closed, on the thread that
+  // calls CancelStep or CloseSession, or on this thread if the connection has closed before.
   void StartStep(const ExecutableKey& key, int64_t step, std::vector<Tensor> args, Executor::Mode mode,
                  StepDone done) override;
-  // Calls the `done` of StartStep at once. It does not wait for the task, which may not answer.
+  // Tells the task to cancel the step. Calls the `done` of StartStep with `why` before it returns, without waiting for
+  // the task, which may not answer. Does nothing if the step is over.
   void CancelStep(const ExecutableKey& key, int64_t step, const Status& why) override;
+  // Tells the task that the session ends. Calls the `done` of the session's open steps with kCancelled.
   void CloseSession(uint64_t session) override;
   void ResetContainer(const std::string& container) override;
 

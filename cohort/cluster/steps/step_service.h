@@ -19,8 +19,9 @@ namespace cohort {
 
 class RemoteTask;
 
-// A ClusterNode owns it; it uses the node's peer table and chief watch. Thread-safe. It ends in two steps: OnStop while
-// the connections are still open, and End when they have closed.
+// Handles the messages of the step protocol, and makes RemoteTasks. A ClusterNode owns it; it uses the node's peer
+// table and chief watch. Thread-safe. It ends in two steps: OnStop while the connections are still open, and End when
+// they have closed.
 class StepService final : public NodeService {
  public:
   // `devices` is null for a client, which runs no task. For `reconnect_limit` see LeaseTable.
@@ -30,25 +31,26 @@ class StepService final : public NodeService {
 
   // Returns null if this process is a client.
   const std::shared_ptr<LocalTask>& local_task() const { return local_; }
-  // Returns an object through which a master uses `task`. Connects to the task if it is in another process. Waits and
-  // throws as PeerTable::Reach does. Throws also DeadlineExceededError if the task does not list its devices in time.
+  // Returns an object through which a master uses `task`: local_task() if it is this process's own task. Otherwise
+  // connects to the task, and waits and throws as PeerTable::Reach does. Then asks the task for its devices. Throws
+  // DeadlineExceededError if the task has not answered by `deadline` or within a minute.
   std::shared_ptr<TaskClient> ClientFor(const DeviceName& task, std::chrono::steady_clock::time_point deadline);
   // Tells every other task of the cluster that can be reached that training is done. Waits a few seconds for the
   // answers. Logs a warning for a task that is connected and does not answer. A task that ends in the meantime need not
   // answer. Does not throw.
   void TellTrainingDone();
 
-  // Called by the peer table, under its lock.
+  // These two are called under the peer table's lock.
   void OnPeerConnected(const TaskIdentity& peer);
   void OnPeerGone(const TaskIdentity& peer);
-  // Cancels all steps of executables that have a partition on `task`.
+  // Cancels all steps on this process's task whose executables have a partition on `task`.
   void OnTaskLost(const std::string& task, const Status& why);
 
   void OnMessage(const std::shared_ptr<Connection>& connection, Message message) override;
   void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) override;
   void OnStop(const Status& why) override;
-  // Waits for the work of sessions that is in progress. Fails the steps for which masters of this process still wait.
-  // Requires: OnStop has returned, and all connections have closed.
+  // Waits for the work of sessions that is in progress, and drops leases. Fails, with `why`, the steps for which
+  // masters of this process still wait. Requires: OnStop has returned, and all connections have closed.
   void End(const Status& why);
 
  private:

@@ -20,8 +20,8 @@ inline std::chrono::steady_clock::time_point Soon(int seconds = 60) {
   return std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
 }
 
-// Records the calls of a transport, and lets a test wait for them. Fails the test if a wait takes longer than a minute.
-// Thread-safe.
+// Records the calls of a transport, and lets a test wait for them. If a wait takes longer than a minute, it fails the
+// test and returns an empty value. The test owns it. Thread-safe, except `on_message`.
 class RecordingHandler final : public TransportHandler {
  public:
   // Called for each message before it is recorded. It must be set before the transport starts.

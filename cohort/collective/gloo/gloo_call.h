@@ -11,8 +11,9 @@
 
 namespace cohort::collective {
 
-// A call and its stage. It has begun when the member calls. It has its turn when rank 0 has found that all members have
-// begun it. It runs on a lane's thread. Then it has ended. The GlooEngine and a lane share it. Thread-safe.
+// A call and its stage. A call has begun when the member calls. It has its turn when rank 0 has found that all members
+// have begun the collective. Then it runs on a lane's thread, and then it has ended. The GlooEngine and a lane share
+// ownership of it. Thread-safe.
 class GlooCall final : public UnfinishedCollective {
  public:
   // `members` outlives the call.
@@ -35,12 +36,12 @@ class GlooCall final : public UnfinishedCollective {
   bool SetTurn() COHORT_EXCLUDES(mu_);
   // Returns whether the call waits for its turn.
   bool waits_for_turn() const COHORT_EXCLUDES(mu_);
-  // Runs `work` with the call and returns true. Returns false if the call has ended. While `work` runs, Fail does
-  // nothing, and DescribeWait names the member that `mesh` waits for.
+  // Runs `work` with the call on this thread and returns true. Returns false if the call has ended. From then until
+  // End, Fail does nothing. While `work` runs, DescribeWait names the member that `mesh` waits for.
   bool Run(const GlooMesh& mesh, const std::function<void(CollectiveCall&)>& work) COHORT_EXCLUDES(mu_);
   // Ends the call with `why`, unless it runs or has ended.
   void Fail(const Status& why) COHORT_EXCLUDES(mu_);
-  // Ends the call, unless it has ended. Requires: Run has returned true.
+  // Ends the call with the outcome of `work`, unless the call has ended. Requires: Run has returned true.
   void End(const Status& status, Tensor result) COHORT_EXCLUDES(mu_);
 
   std::string Describe() const override { return DescribeCall(name_, id_, signature_); }
@@ -62,9 +63,10 @@ class GlooCall final : public UnfinishedCollective {
   CollectiveCall call_;                                    // used only by the thread that has set kRuns or kEnded
 };
 
-// Runs the collective on `mesh` and returns the member's result. bfloat16 is reduced as float32, which needs twice the
-// bytes. A reduce-scatter is an all-reduce of which the member keeps its rows. A barrier and empty tensors move no
-// bytes, because all members have already begun the collective.
+// Runs the collective on `mesh` and returns the member's result. Waits until the bytes have moved. Throws the errors of
+// GlooMesh. bfloat16 is reduced as float32, which needs twice the bytes. A reduce-scatter is an all-reduce of which the
+// member keeps its rows. A barrier and empty tensors move no bytes, because all members have already begun the
+// collective. May move the input out of `call`.
 Tensor RunByGloo(GlooMesh& mesh, CollectiveCall& call, int world, uint32_t tag);
 
 }  // namespace cohort::collective

@@ -26,12 +26,14 @@
 
 namespace cohort::collective {
 
-// Serves groups of several processes that ask for kGloo.
+// Serves groups of several processes that ask for kGloo. It owns a few lanes for each local member: each has a thread
+// and connections of Gloo, and serves tensors of certain sizes. Rank 0 puts the collectives in order. The group owns
+// the engine. Thread-safe.
 class GlooEngine final : public CollectiveEngine {
  public:
   // Listens on `own_address`. Throws what MakeGlooMeshes throws.
   GlooEngine(EngineHost& host, const std::string& own_address);
-  // Requires: Join has returned, or no call was made.
+  // Requires: Join has returned, or Begin was never called.
   ~GlooEngine() override;
 
   // Returns the addresses of all local members' lanes. Order: rank, then lane.
@@ -47,8 +49,8 @@ class GlooEngine final : public CollectiveEngine {
   void OnPeerLeft(int process) override COHORT_EXCLUDES(mu_);
   void OnSchedulesAgreed() override COHORT_EXCLUDES(mu_);
   void AppendUnfinished(std::vector<std::shared_ptr<UnfinishedCollective>>& all) override COHORT_EXCLUDES(mu_);
-  // Returns true if no call runs here. Then Gloo's connections may still carry bytes that a peer has not read. Closing
-  // them now would lose these bytes.
+  // Returns true if no call runs or waits here. Gloo's connections may then still carry bytes that a peer has not read,
+  // and closing the connections would lose these bytes.
   bool NeedsFarewells() const override COHORT_EXCLUDES(mu_);
   void Fail(const Status& why) override COHORT_EXCLUDES(mu_);
   bool IsOwnThread() const override;

@@ -12,7 +12,8 @@
 
 namespace cohort::collective {
 
-// Owns the mesh that its thread uses. The GlooEngine owns the lane. Thread-safe. End it with Stop, then Join.
+// A thread that runs calls, one after another, on a mesh that the lane owns. The GlooEngine owns the lane. Thread-safe,
+// except Join. End it with Stop, then Join.
 class GlooLane {
  public:
   using Finish = std::function<void(const std::shared_ptr<GlooCall>&, const Status&, Tensor result)>;
@@ -20,14 +21,15 @@ class GlooLane {
   // Starts the thread. The thread calls `finish` after each call that it has run; `finish` has to end the call.
   // Requires: the mesh is connected before the first Add.
   GlooLane(int world, std::unique_ptr<GlooMesh> mesh, Finish finish);
-  // Stops and joins. Requires: the caller is not the lane's thread.
+  // Calls Stop and Join. Requires: the caller is not the lane's thread.
   ~GlooLane();
 
   GlooMesh& mesh() { return *mesh_; }
-  // Adds `call`. The thread runs it after the calls of all smaller turns. Turns are numbered from 0.
+  // Adds `call`. The thread runs it after the calls of all smaller turns have been added and run. Turns are numbered
+  // from 0. After Stop the call is not run.
   void Add(int64_t turn, std::shared_ptr<GlooCall> call) COHORT_EXCLUDES(mu_);
-  // Breaks the mesh, so that the call that runs ends. The thread then closes the mesh and ends. The caller has to end
-  // the calls that have not run.
+  // Breaks the mesh, so that the call that runs ends with an error. Does not wait. The thread then closes the mesh and
+  // ends. The caller has to end the calls that have not run.
   void Stop() COHORT_EXCLUDES(mu_);
   void Join();
   bool IsOwnThread() const { return thread_.get_id() == std::this_thread::get_id(); }

@@ -16,10 +16,11 @@
 
 namespace cohort::collective {
 
-// One member's connections. Its GlooLane owns it. One thread at a time may call it; any thread may call Break, Close
-// and waits_for. All members have to make the same calls in the same order, which nothing checks. A call blocks until
-// the bytes have moved, until Break, or until no byte has moved for a minute. It throws UnavailableError with Gloo's
-// report; the mesh is then broken.
+// One member's connections to all others. A GlooLane owns it. One thread at a time may call it; only Break, Close and
+// waits_for may be called by any thread at any time. All members have to make the same collectives in the same order,
+// which nothing checks. AllReduce, Broadcast and AllGather wait until the bytes have moved. They throw UnavailableError
+// with Gloo's report if a connection breaks, if Break or Close is called, or if no byte has moved for a minute. The
+// mesh is then broken.
 class GlooMesh {
  public:
   // Computes out[0, n) = a[0, n) op b[0, n). `out` may be `a` or `b`.
@@ -38,9 +39,9 @@ class GlooMesh {
   // Requires: `out` has room for the bytes of all members, in the order of ranks.
   virtual void AllGather(const void* in, size_t bytes, void* out, uint32_t tag) = 0;
 
-  // Makes the running call and all later calls throw, except Connect. Does not wait. May be called again.
+  // Makes a running AllReduce, Broadcast or AllGather throw, and all later ones. Does not wait. May be called again.
   virtual void Break() = 0;
-  // Breaks the mesh and closes all connections, which takes some milliseconds for each. Also ends Connect.
+  // Calls Break and closes all connections, which takes some milliseconds for each. A running Connect throws.
   virtual void Close() = 0;
   // Returns the rank that Gloo waits for, or -1 if it waits for none.
   virtual int waits_for() const = 0;

@@ -10,24 +10,24 @@
 
 namespace cohort::collective {
 
-// Collects the members that have begun the collective, until all have. The GlooEngine of rank 0's process makes it at
-// the first arrival, and drops it when the collective gets its turn. Thread-safe.
+// Collects the members that have begun the collective, until all have. The GlooEngine of rank 0's process owns it:
+// makes it at the first arrival, and drops it when the collective gets its turn or the group fails. Thread-safe.
 class PendingArrivals final : public UnfinishedCollective {
  public:
   // `name` and `signature` are those of the member that has arrived first, `first`.
   PendingArrivals(const EngineHost& host, std::string name, const CallId& id, int first,
                   const CallSignature& signature);
 
-  // Records that a member has begun the collective. Returns true if all have now. If the signature differs from the
-  // first one, sets `*different` to the error and returns false.
+  // Records that the member `rank` has begun the collective. Returns true if all members have begun it now. If the
+  // signature `theirs` differs from that of the first member, sets `*different` to the error and returns false.
   bool Arrive(int rank, const CallSignature& theirs, uint64_t schedule_fingerprint, Status* different)
       COHORT_EXCLUDES(mu_);
   const CallSignature& signature() const { return signature_; }
   // Returns the fingerprints of the members' schedules, by rank, if all have arrived. Otherwise returns an empty
   // vector.
   std::vector<uint64_t> ScheduleFingerprints() const COHORT_EXCLUDES(mu_);
-  // Returns why this collective can never get its turn: a member that has not arrived is gone, or a member that has
-  // arrived is gone and can no longer send its schedule. Returns ok if neither is so.
+  // Returns why this collective can never get its turn: a member is gone that has not arrived, or, if all have arrived
+  // and schedules are still compared, any member is gone. Returns ok if neither is so.
   Status WhyNever() const COHORT_EXCLUDES(mu_);
 
   std::string Describe() const override { return DescribeCall(name_, id_, signature_); }

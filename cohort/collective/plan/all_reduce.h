@@ -24,7 +24,7 @@ Plan PlanAllReduce(Algorithm algorithm, int rank, int world, int64_t count, cons
                    const std::vector<Location>& locations = {});
 
 // Returns the algorithm that AUTO chooses for a tensor of `bytes` bytes in a group whose rank r runs at locations[r].
-// It depends only on facts that all members know. The limits between the algorithms were measured with 2 and 4
+// The choice depends only on facts that all members know. The limits between the algorithms were measured with 2 and 4
 // processes on one machine over gRPC (bench/collective_bench --algorithm=...). The choice for several hosts was not
 // measured. It follows from the number of bytes on the link between hosts (PlanTest counts them).
 Algorithm ChooseAllReduce(DType dtype, int64_t bytes, const std::vector<Location>& locations);

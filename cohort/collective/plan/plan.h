@@ -34,7 +34,7 @@ enum class StepKind : uint8_t {
 // One step of a plan. Its kind says which members are used.
 struct PlanStep {
   StepKind kind = StepKind::kSend;
-  bool final = false;    // of kReduce: `to` now has every member's contribution, so a mean is divided
+  bool final = false;    // of kReduce: `to` then has every member's contribution; a mean is divided in this step
   int peer = -1;         // rank
   int32_t sequence = 0;  // number of the message, counted for each sender and receiver in this plan
   int64_t count = 0;
@@ -54,11 +54,11 @@ struct Plan {
 
 // The options for making a plan.
 struct PlanOptions {
-  // A longer range is sent as several messages, so that a member can reduce one while the next is on its way. At least
-  // 1.
+  // The largest number of elements of a message, at least 1. A longer range is sent as several messages, so that a
+  // member can reduce one message while the next is on its way.
   int64_t segment = INT64_MAX;
-  // If true, partial sums are in the scratch buffer and are sent from there. Its dtype may be wider than that of input
-  // and output.
+  // If true, partial sums are in the scratch buffer and are sent from there. The buffer's dtype may be wider than that
+  // of input and output.
   bool partials_in_scratch = false;
 };
 

@@ -20,7 +20,8 @@ class PlanBuilder {
   }
 
   const PlanOptions& options() const { return options_; }
-  // Returns how many messages a range needs. It is at least one, so that members always get a message from each other.
+  // Returns how many messages a range needs. An empty range needs one, so that members always get a message from each
+  // other.
   int64_t Segments(Range range) const {
     return range.size() <= options_.segment ? 1 : (range.size() - 1) / options_.segment + 1;
   }
@@ -30,7 +31,8 @@ class PlanBuilder {
     return {begin, range.size() - index * options_.segment > options_.segment ? begin + options_.segment : range.end};
   }
 
-  // The functions that take a range use its offsets in both buffers.
+  // Each of these functions adds one step, which sends or receives at most one message; callers cut long ranges with
+  // Segments and Segment. A function that takes a range uses the range's offsets in every buffer that it names.
   void Send(int peer, BufferOffset from, int64_t count) {
     Add({StepKind::kSend, false, peer, sent_[peer]++, count, from, {}});
   }
@@ -47,7 +49,7 @@ class PlanBuilder {
   void Copy(BufferOffset from, BufferOffset to, int64_t count) {
     if (count > 0) Add({StepKind::kCopy, false, -1, 0, count, from, to});
   }
-  // Says that input and output must be different memory when the plan runs.
+  // Sets Plan::in_place to false: input and output must be different memory when the plan runs.
   void DeclareNotInPlace() { plan_.in_place = false; }
   // Returns the buffer for partial sums.
   PlanBuffer partial_sum_buffer() const {

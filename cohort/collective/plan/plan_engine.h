@@ -14,8 +14,9 @@
 
 namespace cohort::collective {
 
-// Serves every group that no other engine serves. The group owns it. Thread-safe. It has no threads: plans run on the
-// threads that begin calls or deliver messages, and on the group's workers.
+// Serves every group that no other engine serves. Each local member has its own runs of plans; also members of one
+// process exchange messages. The group owns the engine. Thread-safe. It has no threads: plans run on the threads that
+// begin calls or deliver messages, and on the group's workers.
 class PlanEngine final : public CollectiveEngine {
  public:
   // Throws FailedPreconditionError if no backend has registered its reductions.

@@ -18,27 +18,31 @@
 namespace cohort::collective {
 
 // Holds the call, its plan and its memory, and the messages that have come and are not used yet. If a message comes
-// before the member calls, the message makes this object, which only keeps messages until Start. The PlanEngine owns it
-// until it has ended; running work shares ownership. Thread-safe. At most one thread at a time runs the plan's steps.
-// It is the thread that makes them possible. No thread waits.
+// before the member calls, the PlanEngine makes this object for the message, and it only keeps messages until Start.
+// The PlanEngine owns it until it has ended; running work shares ownership. Thread-safe. At most one thread at a time
+// runs the plan's steps: a thread that calls Start, Deliver, CheckSchedules or Fail, or a worker thread of the group.
+// No thread waits for a message.
 class PlanRun final : public UnfinishedCollective, public std::enable_shared_from_this<PlanRun> {
  public:
   // `on_end` is called once, before the call's `done`.
   PlanRun(EngineHost& host, const ReductionTable& reductions, int rank, const CallId& id, std::function<void()> on_end)
       : host_(host), reductions_(reductions), rank_(rank), id_(id), on_end_(std::move(on_end)) {}
 
-  // The member has begun the collective. Call it at most once. Requires: the counts of `plan` are those of the call's
-  // input.
+  // The member has begun the collective. Runs the steps that are possible. If the input has 128 KiB or more, this
+  // thread runs only the sends at the beginning, and a worker thread the rest. Call it at most once. Requires: `plan`
+  // was made for the call's signature.
   void Start(CollectiveCall call, std::shared_ptr<const Plan> plan) COHORT_EXCLUDES(mu_);
-  // Handles a message of a peer, before or after Start. If `may_compute_inline`, this thread may also run the steps
-  // that the message makes possible, if the message is at most 1 MiB. Otherwise a large collective continues on a
-  // worker thread.
+  // Handles a message of a peer, before or after Start, and continues the plan if the message makes a step possible. A
+  // worker thread does that if the input has 128 KiB or more, unless `may_compute_inline` is true and the message has
+  // at most 1 MiB. Otherwise this thread does it. Fails the group if the peer's signature differs. After the end, does
+  // nothing.
   void Deliver(const DataMessage& message, Tensor tensor, bool may_compute_inline) COHORT_EXCLUDES(mu_);
   // Fails the group if this run waits for a member that is gone.
   void CheckPeers() COHORT_EXCLUDES(mu_);
   // Compares schedules again. Continues if this run has waited for that.
   void CheckSchedules() COHORT_EXCLUDES(mu_);
-  // Ends the call with `why` if it was started and has not ended. A step that is being computed ends first.
+  // Ends the call with `why`, unless it has ended. If a thread is running steps, that thread ends the call after its
+  // present step. If the call was not started, Start ends it.
   void Fail(const Status& why) COHORT_EXCLUDES(mu_);
 
   std::string Describe() const override COHORT_EXCLUDES(mu_);

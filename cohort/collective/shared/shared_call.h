@@ -12,16 +12,18 @@
 
 namespace cohort::collective {
 
-// Collects the calls of all members; the last member to arrive computes for all. The first member that begins the
-// collective makes it, and every member that works on it shares ownership. Thread-safe.
+// Collects the calls of all members; the last member to arrive computes for all. The SharedEngine makes it when the
+// first member begins the collective. The engine and the threads that work on it share ownership. Thread-safe.
 class SharedCall final : public UnfinishedCollective, public std::enable_shared_from_this<SharedCall> {
  public:
   SharedCall(EngineHost& host, const ReductionTable& reductions, const CallId& id);
 
-  // A member adds its call. If its signature differs from the first one, the group fails.
+  // Adds a member's call. If all members have arrived now, computes and ends all calls, on this thread and, if there is
+  // much work, on the group's workers. If the call's signature differs from that of the first member, fails the group
+  // and ends the calls.
   void Arrive(CollectiveCall call) COHORT_EXCLUDES(mu_);
-  // Ends the calls that have arrived with `why`, unless all members have arrived. Requires: after the group has failed,
-  // the caller calls Fail after each Arrive.
+  // Ends the calls that have arrived with `why`. Does nothing if all members have arrived: the calls then end with
+  // their results. After the group has failed, the caller must call Fail again after each Arrive.
   void Fail(const Status& why) COHORT_EXCLUDES(mu_);
 
   std::string Describe() const override COHORT_EXCLUDES(mu_);

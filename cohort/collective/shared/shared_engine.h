@@ -14,7 +14,8 @@
 namespace cohort::collective {
 
 // Serves groups of one process, unless they ask for an algorithm that has a plan. The group owns it. Thread-safe. It
-// has no threads: the thread of the last member to arrive computes, and the group's workers help if there is much work.
+// has no threads: the thread that begins the last member's call computes, and the group's workers help if there is much
+// work.
 class SharedEngine final : public CollectiveEngine {
  public:
   // Throws FailedPreconditionError if no backend has registered its reductions.

@@ -38,6 +38,7 @@ inline std::future<Outcome> Begin(const std::function<void(Communicator::Done)>&
   return future;
 }
 
+// Waits for the outcome, for at most a minute. Then returns kDeadlineExceeded.
 inline Outcome Await(std::future<Outcome>& future) {
   if (future.wait_for(kPatience) != std::future_status::ready) {
     return {Status(Code::kDeadlineExceeded, "the test has waited for a minute"), {}};
@@ -69,7 +70,7 @@ struct Layout {
   int per_process = 1;                        // members of each process (the last may have fewer)
   Algorithm algorithm = Algorithm::kAuto;     // of groups whose options name none
   int per_host = 0;                           // processes of each host (the last may have fewer); 0: one host
-  std::string device_type = kHostDeviceType;  // of the devices of the servers; each has as many as it has members
+  std::string device_type = kHostDeviceType;  // each server has a device of this type for each of its members
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Layout& layout) {
@@ -103,7 +104,8 @@ inline std::vector<Algorithm> OneAlgorithmPerEngine(const Layout& layout) {
   return all;
 }
 
-// Starts and owns the servers of a layout. A "local" layout has none.
+// Starts and owns the servers of a layout. A "local" layout has no servers. The test owns it. The destructor stops the
+// servers.
 class TestCluster {
  public:
   explicit TestCluster(const Layout& layout, std::chrono::milliseconds silence_limit = std::chrono::seconds(60))
@@ -140,8 +142,9 @@ class TestCluster {
   std::optional<cohort::testing::LocalCluster> servers_;
 };
 
-// Joins the group of all members and owns it. `adjust` may change the options of a process. If a process cannot join,
-// it has no group, and its error is in `errors`.
+// Joins the group of all members, and owns the Group of each process. `adjust` may change the options of a process, on
+// a thread of its own. If a process cannot join, it has no Group, and its error is in `errors`. The destructor leaves
+// the group. One thread may use it.
 class TestGroup {
  public:
   using Adjust = std::function<void(int process, GroupOptions&)>;

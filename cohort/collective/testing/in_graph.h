@@ -15,8 +15,8 @@
 
 namespace cohort::collective::testing {
 
-// The devices of the members. One session runs them all. If `tasks` is 0, they are devices of a session without a
-// cluster.
+// The devices of the members. One session runs the ops of all members. If `tasks` is 0, the session has no cluster, and
+// the devices are its own.
 struct Place {
   std::string transport;
   int tasks = 0;
@@ -39,7 +39,7 @@ std::vector<Param> Built(std::vector<Param> params) {
   return params;
 }
 
-// The base of tests whose graph contains all members.
+// The base of tests whose graph contains all members. It owns the servers and the graph.
 class InGraph : public ::testing::TestWithParam<Place> {
  protected:
   InGraph()

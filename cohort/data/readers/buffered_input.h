@@ -10,29 +10,32 @@
 
 namespace cohort::data {
 
-// Not thread-safe.
+// Hands out the bytes of one file, in order. A FileReader owns it; the destructor closes the file. Functions that read
+// throw the errors of InputFile::Read. Not thread-safe.
 class BufferedInput {
  public:
+  // Opens the file. Throws the errors of core/file.h.
   BufferedInput(const std::string& path, Compression compression);
 
   const std::string& path() const { return file_.path(); }
   // Returns the offset, in the unpacked file, of the next byte that will be handed out.
   int64_t offset() const { return buffer_offset_ + static_cast<int64_t>(next_); }
-  // Goes forward to `offset`. Requires: `offset` is not before offset(). Throws DataLossError if a packed file ends
-  // before it.
+  // Goes forward to `offset`. Requires: `offset` is not before offset(). Throws DataLossError if a compressed file ends
+  // before `offset`. In a file that is not compressed, `offset` may be behind the end.
   void SkipTo(int64_t offset);
   // Returns the next byte, from 0 to 255, without taking it. Returns -1 at the end.
   int Peek() { return next_ < filled_ || Fill() ? static_cast<unsigned char>(buffer_[next_]) : -1; }
-  // As Peek, and takes the byte.
+  // Returns the same as Peek, and takes the byte.
   int Get() {
     const int byte = Peek();
     if (byte >= 0) ++next_;
     return byte;
   }
-  // Fills `out` and returns the number of bytes. It is smaller than the size of `out` only at the end of the file.
+  // Fills `out` and returns the number of bytes. The number is smaller than the size of `out` only at the end of the
+  // file.
   size_t Read(std::span<char> out);
-  // Replaces *line by the bytes up to the next "\n", which is taken but not part of the line. Returns false at the end
-  // of the file.
+  // Replaces *line by the bytes up to the next "\n" or the end of the file. Takes the "\n" too, but does not put it
+  // into the line. Returns false if there are no more bytes.
   bool ReadLine(std::string* line);
 
  private:

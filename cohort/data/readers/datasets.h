@@ -25,8 +25,9 @@ struct COHORT_EXPORT ImageDataset {
 };
 
 // Reads train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, each with
-// or without ".gz", from `dir`. Throws NotFoundError that names the missing file, what ReadIdx throws, and
-// InvalidArgumentError if images are not 28 x 28, if a label is above 9, or if there are not as many labels as images.
+// or without ".gz", from `dir`. If both forms of a file are there, reads the one with ".gz". Throws NotFoundError that
+// names the missing file, the errors of ReadIdxImages and ReadIdxLabels, and InvalidArgumentError if images are not
+// 28 x 28, if a label is above 9, or if there are not as many labels as images.
 COHORT_EXPORT ImageDataset LoadFashionMnist(const std::string& dir);
 
 // Returns images of smooth blobs that are shifted, scaled and noisy. A class has two kinds of images. A softmax
@@ -41,7 +42,7 @@ namespace cohort::datasets {
 // Returns the images of the data set's four files in `dir`, read and checked as LoadFashionMnist does. If `dir` is "",
 // reads the folder fashion-mnist of the folder that the environment variable COHORT_DATA_DIR names. If that variable is
 // not set either, returns 60000 + 10000 GeneratedImages of seed 1, and logs a warning that names a source of the files.
-// Throws NotFoundError for a folder or a file that is not there.
+// Throws the errors of LoadFashionMnist, such as NotFoundError for a folder or a file that is not there.
 COHORT_EXPORT data::ImageDataset FashionMnist(const std::string& dir = "");
 // Does the same for MNIST, the handwritten digits. Its files have the same names, and its folder in COHORT_DATA_DIR is
 // mnist.

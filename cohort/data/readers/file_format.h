@@ -9,27 +9,29 @@
 
 namespace cohort::data {
 
-// Reads one open file. Owned by the stage's iterator. Not thread-safe.
+// Reads one open file. The iterator of the reader's stage owns it; the destructor closes the file. Not thread-safe.
 class FileReader {
  public:
   virtual ~FileReader() = default;
   // Replaces *out by the next element. Returns false at the end of the file. If it throws InvalidArgumentError, the
   // next call continues after the wrong element; after other errors the file cannot be read further.
   virtual bool Next(Element* out) = 0;
-  // Writes the offset of the next element in the unpacked file, and whatever else Restore needs.
+  // Writes the offset of the next element in the unpacked file, and all other data that Restore needs.
   virtual void Save(WireWriter* out) const = 0;
-  // Requires: the reader is new.
+  // Goes to a saved position in the same file. Requires: Open has just made the reader.
   virtual void Restore(WireReader* in) = 0;
 };
 
-// A format with its parameters. Immutable and thread-safe. Owned by the stage.
+// A format with its parameters. Stages share ownership of it through shared_ptr. Immutable and thread-safe.
 class FileFormat {
  public:
   virtual ~FileFormat() = default;
   virtual std::string kind() const = 0;  // the name of the stage
   virtual std::string Parameters() const = 0;
   virtual const ElementSpec& spec() const = 0;
+  // Opens a file. Throws the errors of core/file.h.
   virtual std::unique_ptr<FileReader> Open(const std::string& path) const = 0;
+  // Writes the parameters for the Read function of the format (below).
   virtual void Write(DescriptionWriter* out) const = 0;
 };
 
@@ -39,7 +41,7 @@ NodePtr MakeReader(NodePtr files, std::shared_ptr<const FileFormat> format);
 // Returns true if MakeReader has made the stage, so that its input is file names.
 bool IsReader(const DatasetNode& node);
 
-// Each reads the parameters that the Write of the format has written.
+// Each of these functions reads the parameters that FileFormat::Write has written, and returns the format.
 class DescriptionReader;
 std::shared_ptr<const FileFormat> ReadTextLineFormat(DescriptionReader& in);
 std::shared_ptr<const FileFormat> ReadTFRecordFormat(DescriptionReader& in);

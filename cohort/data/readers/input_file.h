@@ -11,17 +11,19 @@
 
 namespace cohort::data {
 
-// One open file; the destructor closes it.
-// Not thread-safe.
+// One open file. The caller owns it; the destructor closes the file. Not thread-safe.
 class InputFile {
  public:
-  // Finds out by the first two bytes, not by the name, whether the file is gzip. Throws as core/file.h says.
+  // Opens the file. Unpacks it if its first two bytes (not its name) say that it is gzip. Throws the errors of
+  // core/file.h.
   explicit InputFile(const std::string& path);
+  // Opens the file, and unpacks it as `compression` says. Throws the errors of core/file.h.
   InputFile(const std::string& path, Compression compression);
   ~InputFile();
 
-  // Fills `out` and returns the number of bytes. It is smaller than the size of `out` only at the end of the file.
-  // Throws DataLossError with file and offset if packed data are corrupt or cut off.
+  // Fills `out` and returns the number of bytes. The number is smaller than the size of `out` only at the end of the
+  // file. Throws DataLossError with file and offset if compressed data are corrupt or cut off, and the errors of
+  // core/file.h.
   size_t Read(std::span<char> out);
   // Makes the next Read begin at `offset`. Requires: the file is not compressed.
   void Seek(int64_t offset) { offset_ = offset; }

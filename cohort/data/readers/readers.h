@@ -39,14 +39,15 @@ struct COHORT_EXPORT CsvOptions {
   std::vector<int> select_columns;  // the file's columns that `columns` describe, ascending; empty: all
   Compression compression = Compression::kNone;
 };
-// Reads CSV files (RFC 4180). An element has one scalar for each column. Throws InvalidArgumentError with file, line
-// and column if a line does not fit; the next call of Next continues with the next line.
+// Reads CSV files (RFC 4180). An element has one scalar for each column. If a line does not fit, Iterator::Next throws
+// InvalidArgumentError with file, line and column; the next call continues with the next line. CsvDataset itself throws
+// InvalidArgumentError for invalid columns or options.
 COHORT_EXPORT Dataset CsvDataset(const Dataset& files, std::vector<CsvColumn> columns, const CsvOptions& options = {});
 COHORT_EXPORT Dataset CsvDataset(const std::vector<std::string>& files, std::vector<CsvColumn> columns,
                                  const CsvOptions& options = {});
 
-// The elements are the slices along axis 0 of the tensors in IDX files, with one component for each file. The files are
-// read when the dataset is described. Throws what ReadIdx and FromTensorSlices throw.
+// The elements are the slices along axis 0 of the tensors in IDX files, with one component for each file. This function
+// reads the files. Throws the errors of ReadIdx and FromTensorSlices.
 COHORT_EXPORT Dataset IdxDataset(const std::vector<std::string>& paths);
 
 // A feature to take from each tf.Example.
@@ -54,14 +55,16 @@ struct COHORT_EXPORT Feature {
   std::string name;
   DType dtype = DType::kFloat32;  // float32, int64 or string
   Shape shape;                    // the feature must have exactly as many values as this shape
-  // Replaces a missing feature. It must have `dtype` and `shape`. Without it, a missing feature is an error.
+  // Replaces a missing feature. The value must have `dtype` and `shape`. If it is not set and the feature is missing,
+  // Iterator::Next throws InvalidArgumentError.
   std::optional<Tensor> default_value;
   // If true, the feature may have any number of values. The result is a vector, which is empty if the feature is
   // missing. `shape` is not used.
   bool variable_length = false;
 };
 // Parses serialized tf.Examples. `records` are string scalars, or batches of them (string vectors). Batches allow no
-// feature of variable length. The result has one component for each feature.
+// feature of variable length. The result has one component for each feature. Throws InvalidArgumentError for invalid
+// features, and if `records` has other elements.
 COHORT_EXPORT Dataset ParseExampleDataset(const Dataset& records, std::vector<Feature> features,
                                           const MapOptions& options = {});
 

@@ -24,23 +24,23 @@ enum class AutoShardPolicy {
 // If both arguments of a Shard have this value, AutoShard with kHint replaces them.
 inline constexpr int64_t kShardHint = -1;
 
-// Returns the part of worker `index` of `num_workers`. With one worker, only hints are replaced.
+// Returns the part of worker `index` of `num_workers`. With one worker, all policies but kHint return `dataset`.
 // kFile looks for readers of files from the last stage back through stages such as Batch, Map and Zip.
 // - A reader gets a Shard on its file names. Shuffles of the names then come after the Shard.
 // - An Interleave whose function makes readers gets the Shard on its input.
 // - As in TensorFlow, there is an exception if a reader or Interleave reads from another Interleave or reader whose
 //   input is tensors: the elements of that other stage are sharded.
-// If the function of an Interleave is a function of the host, kFile and kAuto call it with the first element of its
-// input, to see if it makes readers. They read that element without the stages Shuffle, Prefetch and Cache, and throw
-// what this reading or the function throws.
-// If a worker's part is empty, its iterator throws an error.
-// Throws InvalidArgumentError for an invalid index. Throws FailedPreconditionError if kFile finds no reader, or no
-// first element for a function of the host.
+// If the function of an Interleave is a function of the host, AutoShard with kFile or kAuto calls the function with the
+// first element of the Interleave's input, to see if it makes readers. AutoShard reads this element without the stages
+// Shuffle, Prefetch and Cache, and throws the errors of this reading and of the function.
+// If a worker's part is empty, the first Next of its iterator throws an error.
+// Throws InvalidArgumentError for an invalid index. With kFile, throws FailedPreconditionError if there is no reader,
+// or no first element for a function of the host; with kAuto, logs this error and continues with kData.
 COHORT_EXPORT Dataset AutoShard(const Dataset& dataset, int64_t num_workers, int64_t index,
                                 AutoShardPolicy policy = AutoShardPolicy::kAuto);
 
-// Returns the part by kFile if kAuto would choose kFile. Otherwise logs a warning with the reason and returns nullopt.
-// Throws as AutoShard, but not if there is no reader.
+// Returns the part by kFile if kAuto would choose kFile. Otherwise, that is if AutoShard with kFile throws
+// FailedPreconditionError, logs a warning with the reason and returns nullopt. Throws the other errors of AutoShard.
 COHORT_EXPORT std::optional<Dataset> AutoShardFiles(const Dataset& dataset, int64_t num_workers, int64_t index);
 
 // Returns the number of rows of the batches that `dataset` yields, from its spec or its last Batch. Returns -1 if it is

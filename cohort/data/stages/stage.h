@@ -18,18 +18,18 @@ class DatasetNode;
 class DescriptionWriter;
 using NodePtr = std::shared_ptr<const DatasetNode>;
 
-// One run of a stage over its input. Owned by the iterator of the stage after it, or by the Iterator of the program.
-// Not thread-safe: one thread at a time may call.
+// One run of a stage over its input. The StageIterator of the stage after it owns it; the program's Iterator owns that
+// of the last stage. Not thread-safe: one thread at a time may call.
 class StageIterator {
  public:
   virtual ~StageIterator() = default;
-  // Replaces *out by the next element. Returns false at the end, and in all later calls. If it throws, the next call
-  // continues after the element that failed.
+  // Replaces *out by the next element. Returns false at the end, and in all later calls. If a call throws, the next
+  // call continues after the element that failed.
   virtual bool Next(Element* out) = 0;
-  // Appends the position to `out`. It is not const because a stage with a thread halts the thread meanwhile.
+  // Appends the position to `out`. The function is not const because Prefetch halts its thread meanwhile.
   virtual void Save(WireWriter* out) = 0;
-  // Goes to a saved position. Requires: MakeIterator has just made this iterator. It then yields what the saved
-  // iterator would have yielded.
+  // Goes to a saved position. Afterwards this iterator yields what the saved iterator would have yielded. Requires:
+  // MakeIterator has just made this iterator. If it throws, the iterator must be destroyed.
   virtual void Restore(WireReader* in) = 0;
   // Returns true if a position is a few numbers and costs almost nothing. Returns false if it also holds elements.
   virtual bool HasSmallPosition() const = 0;
@@ -43,8 +43,8 @@ struct IteratorContext {
   std::shared_ptr<const std::map<const DatasetNode*, uint64_t>> seeds;
 };
 
-// One stage with its inputs, which are stages too. Immutable and thread-safe. It is always held by a shared_ptr, and
-// iterators keep their nodes alive.
+// One stage with its inputs, which are stages too. Immutable and thread-safe. Datasets, later stages and iterators
+// share ownership of it through shared_ptr.
 class DatasetNode : public std::enable_shared_from_this<DatasetNode> {
  public:
   static constexpr int64_t kSequential = -1;
@@ -72,9 +72,9 @@ class DatasetNode : public std::enable_shared_from_this<DatasetNode> {
   virtual void Get(int64_t index, Element* out) const;
   // Returns the number of rows of the batches that the stage makes, or -1 if it makes none.
   virtual int64_t batch_size() const { return -1; }
-  // Returns the seed that a shuffle without a seed has drawn. Else nullopt.
+  // If the stage is a shuffle without a seed, returns the seed that it has drawn. Otherwise returns nullopt.
   virtual std::optional<uint64_t> drawn_seed() const { return std::nullopt; }
-  // Returns the same stage with another drawn seed. Returns this stage if it has none.
+  // Returns the same stage with another drawn seed. Returns this stage if it has no drawn seed.
   virtual NodePtr WithDrawnSeed(uint64_t /*seed*/) const { return shared_from_this(); }
 
   // Writes the parameters that the stage's reader in description.cc reads. Throws FailedPreconditionError if the stage
@@ -83,6 +83,7 @@ class DatasetNode : public std::enable_shared_from_this<DatasetNode> {
   // Returns the same stage with other inputs, whose specs must be compatible.
   virtual NodePtr WithInputs(std::vector<NodePtr> inputs) const = 0;
 
+  // Returns a new run of the stage and of its inputs. The caller owns it.
   StagePtr MakeIterator(const IteratorContext& context) const;
   // Calls `work` and returns its result. `work` must not call the input's stages. If it throws, adds " (from stage
   // Map(...) of ...)" to the error's message.
@@ -110,7 +111,7 @@ class DatasetNode : public std::enable_shared_from_this<DatasetNode> {
 std::string StageLabel(const DatasetNode& node);
 // Returns the stages that have a drawn seed, in the order in which ToString() names them.
 std::vector<const DatasetNode*> ShufflesWithoutSeed(const DatasetNode& root);
-// The minimum and the sum of two counts, each of which may be infinite or unknown.
+// Return the minimum and the sum of two counts, each of which may be infinite or unknown.
 int64_t MinCardinality(int64_t a, int64_t b);
 int64_t AddCardinality(int64_t a, int64_t b);
 

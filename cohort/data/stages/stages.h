@@ -55,7 +55,7 @@ NodePtr MakeFilter(NodePtr input, std::shared_ptr<const ElementFunction> predica
 // interleave_stage.cc
 NodePtr MakeInterleave(NodePtr input, std::shared_ptr<const DatasetFunction> function,
                        const InterleaveOptions& options);
-// Returns the function of an Interleave, which owns it. Returns null for another stage.
+// If `node` is an Interleave, returns its function, which lives as long as the node. Otherwise returns null.
 const DatasetFunction* InterleaveFunction(const DatasetNode& node);
 
 }  // namespace cohort::data

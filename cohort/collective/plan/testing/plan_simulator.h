@@ -27,7 +27,7 @@ struct Element {
   friend bool operator==(const Element&, const Element&) = default;
 };
 
-// Simulates the members of one group. One thread.
+// Simulates the members of one group. Not thread-safe: it runs all members on the thread that calls Run.
 class PlanSimulator {
  public:
   // `first[rank]`: index of the member's first input element.
