@@ -34,10 +34,11 @@ class COHORT_EXPORT ModelLayer {
   const std::string& class_name() const;             // "Dense"
 
   bool trainable() const;
-  // Freezes the layer or has it trained, as Keras does: the optimizer leaves a frozen layer's weights as they are, no
-  // gradient of them is computed, their regularizers add nothing to the loss, and BatchNormalization computes as in
-  // inference and keeps its statistics. A model inside the model passes it on to its layers. The next Compile makes
-  // Fit obey; until then Fit goes on as before and warns. All models that have the layer obey.
+  // Freezes the layer (false) or lets it be trained (true), as Keras does, in all models that have the layer. The
+  // optimizer does not change the weights of a frozen layer, no gradients of them are computed, and their regularizers
+  // add nothing to the loss. A frozen BatchNormalization computes as in inference and keeps its statistics. If the
+  // layer is a model, does the same for all layers in it. A model that is compiled already obeys only
+  // after its next Compile. Until then Fit trains as before, and logs a warning.
   void SetTrainable(bool trainable) const;
 
   // Returns the weights of the layer and of all layers inside of it, in the model's order.
