@@ -44,8 +44,8 @@ class COHORT_EXPORT Model {
   const std::string& name() const;
 
   // Sets optimizer, losses and metrics. Weights stay; the optimizer's state begins anew. Throws InvalidArgumentError if
-  // there is no loss, or if the number of losses does not fit the outputs. If the outputs are not known yet, the first
-  // call that builds the model throws the second error.
+  // there is no loss, or if the number of losses does not fit the outputs. If the outputs are not known yet, Fit, or
+  // another call that needs the losses, throws the second error.
   void Compile(const CompileOptions& options);
 
   // Trains. Returns the logs of all epochs. Throws FailedPreconditionError before Compile, and InvalidArgumentError for
