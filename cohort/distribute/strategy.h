@@ -101,7 +101,7 @@ class COHORT_EXPORT ReplicaContext {
   // of the batch differ in size or have no rows.
   Output MeanOfGlobalBatch(Output values);
   // Returns this replica's copy of a variable that was made in the strategy's scope. If replicas share variables,
-  // returns the shared one.
+  // returns the shared variable.
   ops::Variable Local(const ops::Variable& variable) const;
   // Returns the number of AllReduces so far.
   size_t calls() const { return next_call_; }
@@ -129,9 +129,8 @@ class [[nodiscard]] COHORT_EXPORT StrategyScope {
 };
 
 // Distributes the training of models over replicas. Programs and models share ownership (StrategyPtr). Its settings do
-// not change. The processes of a strategy connect when a call first needs the other processes. Thread-safe. Graphs that
-// were made with a strategy may outlive it. Sessions on its target must end before the strategy, because the strategy
-// owns the server.
+// not change. The group of its processes forms when a call first needs it. Thread-safe. Graphs that were made with a
+// strategy may outlive it. Sessions on its target must end before the strategy, because the strategy owns the server.
 class COHORT_EXPORT Strategy {
  public:
   // Programs use the functions of strategies.h instead. Throws InvalidArgumentError if the layout contradicts itself.
@@ -179,7 +178,8 @@ class COHORT_EXPORT Strategy {
   // As above, for functions with one result, such as a loss.
   PerReplica<Output> Run(Graph& graph, const std::function<Output(ReplicaContext&)>& fn) const;
   // Returns the sum or mean of a value over all replicas of all processes. In each process, the result is on the device
-  // of its first replica. Throws InvalidArgumentError if there is not one value for each replica of this process.
+  // of its first replica. With one replica, returns its value. Throws InvalidArgumentError if there is not one value
+  // for each replica of this process.
   Output Reduce(Reduction reduction, const PerReplica<Output>& values) const;
   // Returns the sum over the replicas of this process alone, on the first replica's device.
   Output SumHere(const PerReplica<Output>& values) const;

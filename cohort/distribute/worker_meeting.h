@@ -50,7 +50,7 @@ class WorkerMeeting {
   void ExpectAgreement(const std::string& what, const std::vector<std::pair<std::string, std::string>>& facts);
   // A process that fails calls this instead of Gather or ExpectAgreement. The Gather or ExpectAgreement of the other
   // processes then throws an error with the code and the message of `why`. Waits at most some seconds for the other
-  // processes. If they do not come, only logs it.
+  // processes. If this fails, logs it and returns.
   void AnnounceFailure(const Status& why);
   // Returns "worker 1 (/job:worker/task:1/device:CPU:0)".
   std::string Describe(int worker) const;

@@ -34,10 +34,10 @@ struct COHORT_EXPORT PrepareOptions {
   bool wait_for_checkpoint = false;  // true: wait until checkpoint_dir has a checkpoint
 };
 
-// A session that is ready for its first step.
+// A session that is ready for its first step. The caller owns it.
 struct COHORT_EXPORT PreparedSession {
   std::unique_ptr<Session> session;
-  std::string restored;  // prefix of the restored checkpoint; "" if the model was initialized
+  std::string restored;  // prefix of the restored checkpoint; "" if nothing was restored
 };
 
 // The caller owns it. Only one thread at a time may use it. `graph`, `scaffold` and `coordinator` must outlive it.

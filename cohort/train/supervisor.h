@@ -90,7 +90,8 @@ class COHORT_EXPORT Supervisor {
   // Returns true after RequestStop, and after a service has failed.
   bool should_stop() const { return coordinator_.should_stop(); }
   // Asks the services to end, and makes should_stop() return true so that the program's loop ends. Does not wait.
-  // ManagedSession::Close throws `error`, unless it is an OutOfRangeError, which means a clean end.
+  // ManagedSession::Close throws the first error that was given here or that a service had. An OutOfRangeError means a
+  // clean end and is not thrown.
   void RequestStop(std::exception_ptr error = nullptr) { coordinator_.RequestStop(std::move(error)); }
   // Calls RequestStop, then waits up to stop_grace until the services have ended. If they have not, logs a warning.
   void Stop();
@@ -98,7 +99,7 @@ class COHORT_EXPORT Supervisor {
   // Writes a fetched summary (string scalar) to the chief's event file. Does nothing in other workers, without a
   // logdir, and if there is no ManagedSession.
   void SummaryComputed(const Tensor& summary, int64_t step);
-  // Returns null if this process saves nothing.
+  // Returns null if this process saves nothing, or if the graph has no variables.
   Saver* saver() const { return scaffold_.saver(); }
   bool is_chief() const { return options_.is_chief; }
   // Returns the prefix of the last checkpoint that this supervisor has restored or saved. Returns "" if there is none.

@@ -61,8 +61,8 @@ class COHORT_EXPORT CallbackHost {
   // Returns the state of the training, as the bytes of a weights file. Call it between two batches of Fit: in
   // OnTrainBatchEnd or OnEpochEnd. The state has the weights, the optimizer's state, epoch, batch and the losses so
   // far. It also has, for each process that trains with the others, its position in the data and its metrics. All
-  // processes make the call together. The chief gets the bytes; the others get "". Throws UnimplementedError if the
-  // host cannot do it.
+  // processes make the call together. The chief gets the bytes; the others get "". Throws FailedPreconditionError
+  // outside of Fit, and UnimplementedError if the host cannot do it.
   virtual std::string BackUpTraining();
   // Sets the training to a state of BackUpTraining and returns true; Fit then continues from there. Call it in
   // OnTrainBegin. After OnTrainBegin of all callbacks, each of them gets back its own state (Callback::RestoreState).

@@ -1,6 +1,6 @@
-// Layers: descriptions of one step of a model. A layer says which weights it wants for the shapes of its inputs, and
-// adds nodes that use them; it owns no variable. So one layer can be instantiated many times (for training and
-// inference, once a replica, twice in one model with the same weights) and be shared between models and threads. A
+// Layers: descriptions of one step of a model. A layer says which weights it needs for the shapes of its inputs, and
+// adds nodes that use these weights. It owns no variable. So a layer can be added to graphs many times (for training
+// and inference, for each replica, twice in one model with the same weights), and models and threads can share it. A
 // layer does not change after it was made, except that it can be frozen (SetTrainable).
 //
 // A layer of a program's own derives from Layer. A layer with one input and one result overrides one function:
@@ -68,9 +68,9 @@ class COHORT_EXPORT CallContext {
   // Returns true if this layer and all layers around it are trainable. If false, a layer that keeps statistics should
   // compute as in inference and not update them.
   bool trainable() const { return trainable_; }
-  // Declares a weight and returns its value, like weight(name). If a weight of this name exists already, it is the same
-  // weight. Throws InvalidArgumentError if the layer has a weight of this name with another shape, and if a training
-  // step declares a weight that the model did not have when it was built.
+  // Declares a weight and returns its value, like weight(name). If the layer has a weight of this name already, returns
+  // the value of that weight. Throws InvalidArgumentError if the layer has a weight of this name with another shape,
+  // and if a training step declares a weight that the model did not have when it was built.
   Output weight(const WeightSpec& spec);
   // Returns the value of a weight in the dtype of the computation (see Computed). After an AddUpdate of this weight,
   // the value is that of the last update. Throws InvalidArgumentError for a name that neither Build nor
@@ -93,8 +93,9 @@ class COHORT_EXPORT CallContext {
   // Gives a weight another value. From here on, weight(name) and value(name) return `value`, also in later calls of the
   // layer in the same step. After the step the weight has the value of the last update, averaged over replicas. So if a
   // layer is called twice and computes `value` from value(weight), its weight is updated twice. Outside of training,
-  // the call changes nothing. Throws InvalidArgumentError for a value of another dtype, shape or graph. (The body of a
-  // branch or loop is another graph: return the value from the body first.)
+  // the call changes nothing. Throws InvalidArgumentError for a weight that was not declared, and for a value of
+  // another dtype, shape or graph. (The body of a branch or loop is another graph: return the value from the body
+  // first.)
   void AddUpdate(const std::string& weight, Output value);
   // Adds a scalar to the loss. Throws InvalidArgumentError for another shape.
   void AddLoss(Output loss);
@@ -126,7 +127,8 @@ class COHORT_EXPORT Layer : public std::enable_shared_from_this<Layer> {
   Layer& operator=(const Layer&) = delete;
 
   const std::string& class_name() const { return class_name_; }  // "Dense"
-  // Returns the given name, or "". In the second case the model chooses a name: "dense", then "dense_1", ...
+  // Returns the name that the layer was given. If it is "", each model chooses a name for the layer: "dense", then
+  // "dense_1", ...
   const std::string& name() const { return name_; }
   // Returns false if the layer is frozen: none of its weights is trained.
   bool trainable() const { return trainable_.load(std::memory_order_relaxed); }

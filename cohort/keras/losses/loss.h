@@ -67,9 +67,9 @@ class COHORT_EXPORT Loss {
 using LossPtr = std::shared_ptr<const Loss>;
 
 struct COHORT_EXPORT CrossentropyOptions {
-  // Whether predictions are logits (true) or probabilities. If y_pred is the output of a Softmax op (for the binary
-  // loss: of a Sigmoid op), the loss uses the op's input in both cases, as Keras does. This is exact and does not
-  // saturate. If from_logits is true although y_pred is such an output, a warning is logged.
+  // true: predictions are logits; false: predictions are probabilities. If y_pred is the output of a Softmax op (for
+  // the binary loss: of a Sigmoid op), the loss uses the op's input in both cases, as Keras does. This is exact and
+  // does not saturate. If from_logits is true although y_pred is such an output, a warning is logged.
   bool from_logits = false;
   double label_smoothing = 0.0;  // in [0, 1]; not for sparse labels
   Reduction reduction = Reduction::kSumOverBatchSize;
@@ -107,8 +107,8 @@ COHORT_EXPORT LossPtr LossFromFunction(std::string name,
                                        Reduction reduction = Reduction::kSumOverBatchSize);
 
 // Returns a loss by one of Keras's names: class ("SparseCategoricalCrossentropy"), function
-// ("sparse_categorical_crossentropy") or short ("mse"). It has the defaults above. Throws InvalidArgumentError that
-// lists all names if there is no such loss.
+// ("sparse_categorical_crossentropy") or short ("mse"). The loss has the default options. Throws InvalidArgumentError
+// that lists all names if there is no such loss.
 COHORT_EXPORT LossPtr LossByName(const std::string& name);
 COHORT_EXPORT std::vector<std::string> LossNames();
 
@@ -126,8 +126,8 @@ class COHORT_EXPORT LossArgument {
   LossPtr loss_;
 };
 
-// Returns, as float32 [batch], the weight of each example's class. It is 1 for classes that `weights` does not have.
-// y_true has class numbers as for SparseCategoricalCrossentropy, or is one-hot [batch, classes] with classes > 1.
+// Returns, as float32 [batch], the weight of each example's class. The weight is 1 for classes that `weights` does not
+// have. y_true has class numbers as for SparseCategoricalCrossentropy, or is one-hot [batch, classes] with classes > 1.
 // Throws InvalidArgumentError if `weights` has a negative class.
 COHORT_EXPORT Output ClassWeights(const std::map<int64_t, double>& weights, const Output& y_true);
 

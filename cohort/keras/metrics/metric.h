@@ -72,11 +72,12 @@ COHORT_EXPORT MetricPtr Mean(const std::string& name = "mean");
 
 // The fraction of elements with y_true == y_pred.
 COHORT_EXPORT MetricPtr Accuracy(const std::string& name = "accuracy");
-// Mean over the last axis of y_true == (y_pred > threshold).
+// The fraction of elements with y_true == (y_pred > threshold): first over the last axis, then over the examples.
 COHORT_EXPORT MetricPtr BinaryAccuracy(const std::string& name = "binary_accuracy", double threshold = 0.5);
-// argmax(y_true) == argmax(y_pred), for one-hot y_true. The first of equal values counts.
+// The fraction of examples with argmax(y_true) == argmax(y_pred), for one-hot y_true. Of equal values, argmax takes the
+// first.
 COHORT_EXPORT MetricPtr CategoricalAccuracy(const std::string& name = "categorical_accuracy");
-// y_true == argmax(y_pred), for integer y_true [batch] or [batch, 1].
+// The fraction of examples with y_true == argmax(y_pred), for integer y_true [batch] or [batch, 1].
 COHORT_EXPORT MetricPtr SparseCategoricalAccuracy(const std::string& name = "sparse_categorical_accuracy");
 // The fraction of examples whose label is among the k largest predictions. A prediction that is equal to the k-th
 // largest is among them.

@@ -81,8 +81,8 @@ struct COHORT_EXPORT SGDOptions {
   std::optional<double> global_clipnorm = std::nullopt;
   std::string name = "";
 };
-// If momentum is 0: var -= lr g. Otherwise: m = momentum m - lr g; var += m, or with nesterov: var += momentum m - lr
-// g.
+// If momentum is 0: var -= lr g. Otherwise: m = momentum m - lr g, and then var += m. With nesterov, the second formula
+// is var += momentum m - lr g.
 COHORT_EXPORT OptimizerPtr SGD(const SGDOptions& options = {});
 
 struct COHORT_EXPORT AdagradOptions {
@@ -111,7 +111,7 @@ struct COHORT_EXPORT AdamOptions {
   std::string name = "";
 };
 // t = iterations + 1; alpha = lr sqrt(1 - beta_2^t) / (1 - beta_1^t); m += (g - m)(1 - beta_1); v += (g^2 - v)(1 -
-// beta_2); var -= alpha m / (sqrt(v) + epsilon). With amsgrad, the largest v so far replaces v in the last formula.
+// beta_2); var -= alpha m / (sqrt(v) + epsilon). With amsgrad, the last formula uses the largest v so far instead of v.
 COHORT_EXPORT OptimizerPtr Adam(const AdamOptions& options = {});
 // Adam with a weight_decay of 0.004 if none is set.
 COHORT_EXPORT OptimizerPtr AdamW(const AdamOptions& options = {});

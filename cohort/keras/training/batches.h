@@ -29,7 +29,7 @@ struct BatchOptions {
   int64_t steps_per_epoch = 0;  // 0: until the data end
   // True: each epoch begins at the start of the data, also with steps_per_epoch.
   bool starts_over = false;
-  std::map<int64_t, double> class_weight;          // the the weight of an example is multiplied by that of its class
+  std::map<int64_t, double> class_weight;          // an example's weight is multiplied by that of its class
   const distribute::Strategy* strategy = nullptr;  // its processes share the data; null: this process has all data
   data::AutoShardPolicy auto_shard = data::AutoShardPolicy::kAuto;
 };
