@@ -18,7 +18,7 @@ namespace cohort::ops {
 
 // The attributes of a window. Element [0] is for the rows, [1] for the columns.
 struct WindowAttrs {
-  std::array<int64_t, 2> size{1, 1};  // of a pool; for a convolution the filter has the size
+  std::array<int64_t, 2> size{1, 1};  // size of a pool's window; not used for a convolution, whose filter has the size
   std::array<int64_t, 2> strides{1, 1};
   std::array<int64_t, 2> dilations{1, 1};
   std::string padding;                  // "SAME", "VALID", "EXPLICIT"

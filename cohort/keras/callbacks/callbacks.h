@@ -1,4 +1,4 @@
-// The callbacks of Keras 3, with its arguments and defaults. `monitor` is a name in the logs.
+// The callbacks of Keras 3, with Keras's arguments and defaults. `monitor` is a name in the logs.
 // If several processes train together, all of them must have the same BackupAndRestore (its folder is not compared),
 // EarlyStopping, ReduceLROnPlateau, LearningRateScheduler (its function is not compared) and TerminateOnNaN, in the
 // same order. Otherwise Fit throws InvalidArgumentError in all processes. The other callbacks of this file write only
@@ -86,8 +86,8 @@ COHORT_EXPORT CallbackPtr LearningRateScheduler(std::function<double(int epoch, 
 
 // Writes one row for each epoch: "epoch" (from 0) and the logs in the order of their names. The logs of the first epoch
 // decide the columns. If they have no validation, each of them gets a "val_" column too. A value that an epoch does not
-// have is "NA". Lines end in "\r
-// ", as in Python's csv module. Fit throws an error that names the file if it cannot be written.
+// have is "NA". Lines end in "\r\n", as in Python's csv module. Fit throws an error that names the file if the file
+// cannot be written.
 COHORT_EXPORT CallbackPtr CSVLogger(const std::string& filename, const std::string& separator = ",",
                                     bool append = false);
 

@@ -18,8 +18,8 @@ namespace cohort::keras {
 // call the other functions. Used by one thread.
 class OnnxTranslation {
  public:
-  // `variables` in the constructor below has the names and values of the variables that the graph reads, by their
-  // VarHandleOp.
+  // A weight: its name in the ONNX model, and its value. The constructor takes the weights that the graph reads, by
+  // their VarHandleOp.
   struct NamedTensor {
     std::string name;
     Tensor value;

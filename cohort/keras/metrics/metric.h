@@ -109,8 +109,8 @@ COHORT_EXPORT MetricPtr AUC(const AucOptions& options = {});
 COHORT_EXPORT MetricPtr MetricByName(const std::string& name, const Shape& y_true, const Shape& y_pred);
 COHORT_EXPORT std::vector<std::string> MetricNames();
 
-// An argument of Compile: a metric or its name. A name is resolved when the shapes are known. An unknown name throws at
-// once.
+// An argument of Compile: a metric or its name. A name is resolved when the shapes are known. The constructor throws
+// InvalidArgumentError for an unknown name.
 class COHORT_EXPORT MetricArgument {
  public:
   MetricArgument(MetricPtr metric) : metric_(std::move(metric)) {}

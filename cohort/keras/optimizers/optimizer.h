@@ -128,8 +128,8 @@ struct COHORT_EXPORT RMSpropOptions {
   std::optional<double> global_clipnorm = std::nullopt;
   std::string name = "";
 };
-// s = rho s + (1 - rho) g^2; d = s + epsilon; b = momentum b + lr g / sqrt(d); var -= b. With centered: a = rho a + (1
-// - rho) g; d = s - a^2 + epsilon.
+// s = rho s + (1 - rho) g^2; d = s + epsilon; b = momentum b + lr g / sqrt(d); var -= b.
+// With centered, also a = rho a + (1 - rho) g, and d = s - a^2 + epsilon.
 COHORT_EXPORT OptimizerPtr RMSprop(const RMSpropOptions& options = {});
 
 struct COHORT_EXPORT FtrlOptions {
