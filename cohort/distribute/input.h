@@ -14,16 +14,17 @@
 
 namespace cohort::distribute {
 
-// One run over a distributed dataset. Owned by the caller. Not thread-safe. If there are several processes, all of them
+// One run over a distributed dataset. The caller owns it. Not thread-safe. If there are several processes, all of them
 // must make the same calls.
 class COHORT_EXPORT DistributedIterator {
  public:
   DistributedIterator(StrategyPtr strategy, const data::Dataset& dataset, const data::IteratorOptions& options);
 
   // Replaces *values by the components for each replica of this process. A replica may get batches without rows.
-  // Returns false if no replica of any process has data. Throws what a stage throws. The other processes then wait
-  // until this one calls Next again or ends; if it ends, they throw UnavailableError. Throws InvalidArgumentError if a
-  // replica without data would need a batch of an unknown shape.
+  // Returns false if no replica of any process has data. Throws what a stage of the dataset throws. Unless the dataset
+  // is endless, the other processes then wait in Next until this process calls Next again; if this process ends, they
+  // throw UnavailableError. Throws InvalidArgumentError if a replica without data would need a batch of an unknown
+  // shape.
   bool Next(PerReplica<std::vector<Tensor>>* values);
 
  private:
@@ -50,10 +51,10 @@ class COHORT_EXPORT DistributedDataset {
   data::Dataset dataset_;  // the batches of this process's replicas, in turn
 };
 
-// Divides `dataset` among all replicas, as PartOfProcess says. It must yield global batches and be described in the
-// same way in every process. All processes make the call together. Shuffles without a seed take the chief's seeds
-// (WithSeedsOfChief), except with kOff, where each process reads everything in an order of its own. Throws what
-// data::AutoShard and WithSeedsOfChief throw.
+// Divides `dataset` among all replicas (see PartOfProcess). `dataset` must yield global batches, and every process must
+// describe it in the same way. All processes make the call together. Shuffles without a seed take the chief's seeds
+// (WithSeedsOfChief). With kOff they keep their own seeds, so each process reads everything in an order of its own.
+// Throws what data::AutoShard and WithSeedsOfChief throw.
 COHORT_EXPORT DistributedDataset DistributeDataset(const StrategyPtr& strategy, const data::Dataset& dataset,
                                                    data::AutoShardPolicy policy = data::AutoShardPolicy::kAuto);
 
@@ -66,32 +67,35 @@ struct COHORT_EXPORT InputContext {
   // Throws InvalidArgumentError if the replicas cannot share the batch equally.
   int64_t GetPerReplicaBatchSize(int64_t global_batch_size) const;
 };
-// Makes input by a function. The datasets of `make` yield batches for one replica and are not divided.
+// Calls `make` once, in this process, and returns its dataset for the replicas of this process. The dataset must yield
+// batches for one replica. It is not divided.
 COHORT_EXPORT DistributedDataset DistributeDatasetsFromFunction(
     const StrategyPtr& strategy, const std::function<data::Dataset(const InputContext&)>& make);
 
 // The part of a dataset of global batches that one process reads.
 struct COHORT_EXPORT InputPart {
   data::Dataset dataset;  // the batches of this process's replicas, in turn
-  // True if the processes divide each global batch among them. Then all of them have to read the same data in the same
-  // order.
+  // True if several processes divide each global batch among them. All of them then have to read the same data in the
+  // same order.
   bool of_common_batches = false;
 };
-// Returns this process's part. `policy` decides:
+// Returns this process's part. With one process, it is all data. With several processes, `policy` decides:
 // - kData, and kAuto if there are no files to share: each global batch is cut into parts of ceil(rows / replicas) rows,
 //   one part for each replica of all processes. Worker i of n gets the parts j with j mod n == i.
 // - kFile, and kAuto if there are files: the process reads files of its own.
 // - kHint: the process reads what Shard(kShardHint, kShardHint) leaves to it.
 // - kOff: the process reads everything.
-// With kFile, kHint and kOff, the process cuts its rows to the sizes of its replicas' batches (data::RebatchSizes). If
-// the size of a global batch is not known, it cuts each batch into equal parts.
+// With one process, kFile, kHint and kOff, the batches of the part are cut to the sizes that the replicas of this
+// process take (data::RebatchSizes). If the size of a global batch is not known, each batch is cut into parts of
+// ceil(rows / replicas) rows.
 COHORT_EXPORT InputPart PartOfProcess(const Strategy& strategy, const data::Dataset& dataset,
                                       data::AutoShardPolicy policy);
 
 // Returns the dataset with the seeds that the chief has drawn for shuffles without a seed. Such shuffles then have the
-// same order in all processes and in every epoch. All processes make the call together. Shuffles inside the datasets
-// that an Interleave's function makes keep their own seeds. Throws WorkersDisagreeError if another process has another
-// number of shuffles without a seed. Throws what WorkerMeeting::Gather throws.
+// same order in all processes and in every epoch. All processes make the call together; one process alone gets the
+// dataset unchanged. Shuffles inside the datasets that an Interleave's function makes keep their own seeds. Throws
+// WorkersDisagreeError if another process has another number of shuffles without a seed. Throws what
+// WorkerMeeting::Gather throws.
 COHORT_EXPORT data::Dataset WithSeedsOfChief(const Strategy& strategy, const data::Dataset& dataset);
 
 // Returns the rows of a global batch that each replica of this process gets (Strategy::RowsOf). The tensors share the
@@ -99,9 +103,9 @@ COHORT_EXPORT data::Dataset WithSeedsOfChief(const Strategy& strategy, const dat
 COHORT_EXPORT PerReplica<std::vector<Tensor>> RowsOfReplicas(const Strategy& strategy,
                                                              const std::vector<Tensor>& global_batch);
 
-// Replaces the empty lists of `values` by batches without rows. They are like the batches of another replica, or like
-// `spec` if no replica has data. Throws InvalidArgumentError, whose message begins with `caller`, if `spec` does not
-// have the shapes.
+// Replaces the empty lists of `values` by batches without rows. These have the shapes and dtypes of another replica's
+// batch, or those of `spec` if no replica has a batch. Throws InvalidArgumentError, whose message begins with `caller`,
+// if `spec` is needed and has an unknown dimension other than the first.
 COHORT_EXPORT void FillWithoutRows(PerReplica<std::vector<Tensor>>* values, const data::ElementSpec& spec,
                                    const std::string& caller);
 

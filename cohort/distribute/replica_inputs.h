@@ -10,12 +10,13 @@
 
 namespace cohort::distribute {
 
-// A prepared step that is fed by a DistributedIterator. Cheap to copy. Valid as long as its session.
+// A prepared step that is fed with the batches of a DistributedIterator. Cheap to copy. Thread-safe. It can be used
+// while its session lives.
 class COHORT_EXPORT ReplicaStep {
  public:
   // Runs the step and returns the fetches. `parts` has the components for each replica of this process, as
-  // DistributedIterator::Next yields them. Throws InvalidArgumentError for another number of parts, and what
-  // Session::Run throws.
+  // DistributedIterator::Next yields them. Throws InvalidArgumentError for another number of parts or components.
+  // Throws what Session::Run throws.
   RunResults operator()(const PerReplica<std::vector<Tensor>>& parts) const;
 
  private:
@@ -28,7 +29,7 @@ class COHORT_EXPORT ReplicaStep {
 };
 
 // Placeholders for the components of a distributed dataset's elements, for each replica on its device. Immutable and
-// cheap to copy. Valid as long as its graph.
+// cheap to copy. It can be used while its graph lives.
 class COHORT_EXPORT ReplicaInputs {
  public:
   // Adds the placeholders to `graph`. Batches may have any number of rows.

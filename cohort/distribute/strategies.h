@@ -1,5 +1,6 @@
-// Makes strategies, with TensorFlow's names and semantics. All of them are synchronous: N replicas make the same
-// update, except for rounding, as one replica with the whole global batch.
+// Makes strategies, with TensorFlow's names and semantics. All of them are synchronous: N replicas make the same update
+// as one replica with the whole global batch, except for rounding. The functions that take devices throw
+// InvalidArgumentError if a device has no type and number ("/cpu:0"), is of another process, or is given twice.
 #pragma once
 
 #include <memory>
@@ -16,19 +17,20 @@ namespace cohort::distribute {
 
 // One replica. The graph's scopes decide its device.
 COHORT_EXPORT StrategyPtr Default();
-// One replica. It and all its variables are on `device` ("/cpu:0").
+// One replica. The replica and all its variables are on `device` ("/cpu:0").
 COHORT_EXPORT StrategyPtr OneDevice(const std::string& device);
 
 struct COHORT_EXPORT MirroredOptions {
-  // The devices of the replicas, in this process. Empty: all logical CPUs (config::SetLogicalDevices). By default there
-  // is one.
+  // The devices of the replicas, in this process. Empty: all logical CPUs. A process has one logical CPU unless
+  // config::SetLogicalDevices was called.
   std::vector<std::string> devices = {};
   CommunicationOptions communication = {};
 };
 // Each device has a copy of each variable. Gradients are summed over all devices.
 COHORT_EXPORT StrategyPtr Mirrored(const MirroredOptions& options = {});
 COHORT_EXPORT StrategyPtr Mirrored(const std::vector<std::string>& devices);
-// As Mirrored, with this number of replicas on logical CPUs.
+// As Mirrored, with this number of replicas, each on a logical CPU of its own. Throws InvalidArgumentError for a number
+// that is too small or too large.
 COHORT_EXPORT StrategyPtr MirroredOnCpus(int replicas);
 
 struct COHORT_EXPORT CentralStorageOptions {
@@ -48,9 +50,10 @@ struct COHORT_EXPORT MultiWorkerOptions {
   ServerOptions server = {};  // options of this process's server
 };
 // As Mirrored, with the replicas of all processes of the cluster (its chief and workers). Starts this process's server,
-// which ends with the strategy. The chief computes the initial values. If there is no cluster, or no other worker in
-// it, this process trains alone and logs a warning. Throws InvalidArgumentError if TF_CONFIG does not say which task
-// this is, or if the task does not train (ps, evaluator). Throws what Server throws.
+// which ends with the strategy. The chief's first replica computes the initial values of variables. If there is no
+// cluster, or no other worker in it, this process trains alone: it starts no server, and logs a warning. Throws
+// InvalidArgumentError if there is a cluster and the resolver does not know which task this process is, or if the task
+// does not train (ps, evaluator). Throws what Server's constructor throws.
 COHORT_EXPORT StrategyPtr MultiWorkerMirrored(const MultiWorkerOptions& options = {});
 
 }  // namespace cohort::distribute

@@ -63,22 +63,23 @@ enum class Reduction { kSum, kMean };
 // The replicas of a strategy: their processes and devices.
 struct COHORT_EXPORT StrategyLayout {
   std::string name;                  // "MirroredStrategy"
-  std::vector<std::string> devices;  // of this process's replicas; "": the graph's scopes decide
+  std::vector<std::string> devices;  // devices of this process's replicas; "": the graph's scopes decide
   std::vector<std::string> members;  // devices of all replicas of all processes, by rank
   int num_workers = 1;               // number of processes; each has equally many replicas
   int worker = 0;                    // number of this process
   bool is_chief = true;
   CommunicationOptions communication;
-  std::shared_ptr<Server> server;  // of this process; null: sessions have devices of their own
+  std::shared_ptr<Server> server;  // this process's server; null: each session has devices of its own
 };
 
-// The collectives that the replicas add while Run calls its function. The n-th collective of one replica is the n-th of
-// all.
+// The collectives that the replicas add in one call of Run. The n-th collective of one replica meets the n-th
+// collectives of all other replicas, so all of them have the same key.
 struct COHORT_EXPORT ReplicaCalls {
   std::vector<int64_t> instance_keys;
 };
 
-// The replica for which Strategy::Run calls its function. Run owns it. For one thread.
+// The replica for which Strategy::Run calls its function. Run owns the context, which ends when the function returns.
+// Only the thread that called Run may use it.
 class COHORT_EXPORT ReplicaContext {
  public:
   ReplicaContext(const Strategy& strategy, Graph& graph, int local, ReplicaCalls* calls)
@@ -90,17 +91,17 @@ class COHORT_EXPORT ReplicaContext {
   int local_replica() const { return local_; }  // number among the replicas of this process
   int replica_id_in_sync_group() const;         // rank among all replicas
   int num_replicas_in_sync() const;
-  // Returns the value reduced over all replicas of all processes. Each replica has to make the same calls in the same
-  // order, and to run the resulting nodes in the same steps. `value` may have any dtype that collectives accept; shapes
-  // must be equal.
+  // Returns the sum or mean of `value` over all replicas of all processes. With one replica, returns `value`. Each
+  // replica has to make the same calls in the same order, and the resulting nodes of all replicas have to run in the
+  // same steps. `value` may have any dtype that collectives accept. It must have the same shape at all replicas.
   Output AllReduce(Reduction reduction, Output value);
   // Returns this replica's share of the mean of `values` over all elements of the global batch: the sum of its own
-  // values, divided by the number of elements of all replicas (which is an AllReduce). So the shares of all replicas,
-  // and their gradients, add up to those of one device with the whole batch. This is also true if the parts of the
-  // batch differ in size or have no rows.
+  // values, divided by the number of elements of all replicas. An AllReduce counts these elements. So the shares of all
+  // replicas, and their gradients, add up to those of one device with the whole batch. This is also true if the parts
+  // of the batch differ in size or have no rows.
   Output MeanOfGlobalBatch(Output values);
   // Returns this replica's copy of a variable that was made in the strategy's scope. If replicas share variables,
-  // returns the shared one.
+  // returns the shared variable.
   ops::Variable Local(const ops::Variable& variable) const;
   // Returns the number of AllReduces so far.
   size_t calls() const { return next_call_; }
@@ -113,7 +114,8 @@ class COHORT_EXPORT ReplicaContext {
   size_t next_call_ = 0;
 };
 
-// While it lives, the strategy decides where variables are that this thread makes in the graph.
+// While it lives, the strategy makes and places the variables that this thread makes in the graph. The same thread has
+// to destroy it, before the strategy and the graph.
 class [[nodiscard]] COHORT_EXPORT StrategyScope {
  public:
   // Throws FailedPreconditionError if the thread is in the scope of another strategy for this graph.
@@ -126,12 +128,12 @@ class [[nodiscard]] COHORT_EXPORT StrategyScope {
   std::pair<const Graph*, const class Strategy*> entry_;
 };
 
-// Distributes the training of models over replicas. Programs and models share ownership. It does not change, except
-// that the group of its processes forms when it is first needed. Thread-safe. Graphs that were made with it may outlive
-// it. Sessions on its target must end before the strategy, because it owns the server.
+// Distributes the training of models over replicas. Programs and models share ownership (StrategyPtr). Its settings do
+// not change. The group of its processes forms when a call first needs it. Thread-safe. Graphs that were made with a
+// strategy may outlive it. Sessions on its target must end before the strategy, because the strategy owns the server.
 class COHORT_EXPORT Strategy {
  public:
-  // Throws InvalidArgumentError if the layout is inconsistent. Use the functions of strategies.h.
+  // Programs use the functions of strategies.h instead. Throws InvalidArgumentError if the layout contradicts itself.
   Strategy(StrategyLayout layout, std::unique_ptr<const VariablePlacer> placer);
   ~Strategy();
   Strategy(const Strategy&) = delete;
@@ -153,50 +155,59 @@ class COHORT_EXPORT Strategy {
   int num_copies() const { return has_copies() ? num_local_replicas() : 1; }  // copies of each variable in this process
   // Returns the device for nodes that belong to a copy: the replica's device, or the shared device.
   std::string DeviceOfCopy(int copy) const;
-  // The session's target, and `config` completed with the devices that the replicas need.
+  // session_target returns the target for sessions: this process's server, or "". session_config returns `config`. If
+  // there is no server, it also sets the numbers of devices that the replicas need, except for device types that the
+  // program has configured (config::SetLogicalDevices).
   std::string session_target() const;
   SessionConfig session_config(SessionConfig config) const;
   // Opens a session on `graph` with this target and config. Throws what Session throws.
   std::unique_ptr<Session> OpenSession(const Graph& graph, const SessionConfig& config = {}) const;
 
   // While the result lives, the strategy's VariablePlacer makes the variables of the graph (as a variable creator).
-  // Local variables (VariableOptions) are not affected.
+  // Local variables (VariableOptions) are made as without the scope.
   StrategyScope Scope(Graph& graph) const { return StrategyScope(*this, graph); }
-  // Returns the copy of replica `local` of this process, or the variable itself if replicas share it. Throws
-  // FailedPreconditionError if the variable was not made in the scope.
+  // Returns the copy of replica `local` of this process. Returns the variable itself if replicas share it, or if
+  // `local` is 0. Throws FailedPreconditionError if there is no such copy, because the variable was not made in the
+  // scope.
   ops::Variable Local(const ops::Variable& variable, int local) const;
-  // Calls `fn` once for each replica of this process, on its device, in a name scope of its own. Returns the results.
-  // Throws FailedPreconditionError if the replicas do not make the same all-reduces.
+  // Calls `fn` on this thread once for each replica of this process, in a device scope of the replica's device. Except
+  // for the first replica, it also opens a name scope ("replica_1"). Returns the results. Throws
+  // FailedPreconditionError if the replicas do not call AllReduce equally often.
   PerReplica<std::vector<Output>> Run(Graph& graph,
                                       const std::function<std::vector<Output>(ReplicaContext&)>& fn) const;
   // As above, for functions with one result, such as a loss.
   PerReplica<Output> Run(Graph& graph, const std::function<Output(ReplicaContext&)>& fn) const;
-  // Returns the value reduced over all replicas of all processes. It is on the first replica's device of each process.
+  // Returns the sum or mean of a value over all replicas of all processes. In each process, the result is on the device
+  // of its first replica. With one replica, returns its value. Throws InvalidArgumentError if there is not one value
+  // for each replica of this process.
   Output Reduce(Reduction reduction, const PerReplica<Output>& values) const;
   // Returns the sum over the replicas of this process alone, on the first replica's device.
   Output SumHere(const PerReplica<Output>& values) const;
-  // Returns, for each replica of this process, its dense tensors summed over all replicas of all processes. They are
-  // summed in buckets, in the order of the graph, so that sums begin while the backward pass still runs. If one of the
-  // returned nodes runs in a step, all of them have to run.
+  // Returns, for each replica of this process, the sums of its dense tensors over all replicas of all processes. If
+  // replicas have copies of variables, tensors are summed in buckets, in the order of the graph, so that the first sums
+  // begin while the backward pass still runs. A step then has to run either all of the returned nodes or none of them.
+  // If replicas share variables, the sums are made on the variables' device.
   PerReplica<std::vector<Output>> SumOverReplicas(const PerReplica<std::vector<Output>>& values) const;
   // Adds the update by which `optimizer` minimizes the sum of the losses of all replicas of all processes. This sum is
   // the loss of one device if each loss is a share (ReplicaContext::MeanOfGlobalBatch). `losses` has one loss for each
-  // replica of this process, as Run returns them. Throws what ComputeGradients and ApplyGradients throw.
+  // replica of this process, as Run returns them. When the returned node has run, all updates are done. Throws what
+  // ComputeGradients and ApplyGradients throw.
   struct MinimizeOptions {
-    std::vector<ops::Variable> variables = {};  // empty: all trainable ones of the strategy's scopes
-    ops::Variable global_step = {};             // made in the scope; incremented by 1 after the update
+    std::vector<ops::Variable> variables = {};  // empty: all trainable variables made in the strategy's scopes
+    ops::Variable global_step = {};             // if valid: incremented by 1 after the update; made in the scope
   };
   Node* Minimize(train::Optimizer& optimizer, const PerReplica<Output>& losses, const MinimizeOptions& options) const;
   Node* Minimize(train::Optimizer& optimizer, const PerReplica<Output>& losses) const;
-  // Does the first half of Minimize: returns the gradients, summed over all replicas of all processes, for each copy of
-  // the variables. A variable in parts is represented by its parts. The program may change the gradients before the
-  // second half, in the same way for each copy, for example by train::ClipByGlobalNorm. Throws InvalidArgumentError if
-  // there is no variable, FailedPreconditionError if the replicas' losses depend on different variables.
+  // Does the first half of Minimize. Returns, for each copy of the variables, the gradients summed over all replicas of
+  // all processes. A variable that consists of parts is replaced by its parts. The program may change the gradients
+  // before the second half, in the same way for each copy, for example by train::ClipByGlobalNorm. Throws
+  // InvalidArgumentError if there is no variable, or not one loss for each replica of this process. Throws
+  // FailedPreconditionError if the replicas' losses depend on different variables.
   PerCopy<std::vector<train::GradientAndVariable>> ComputeGradients(
       const PerReplica<Output>& losses, const std::vector<ops::Variable>& variables = {}) const;
-  // Does the second half of Minimize: updates all copies. When the returned node has run, all updates are done.
-  // Collectives need their members in all processes, so the node has to run in the same steps everywhere. Throws what
-  // the optimizer throws.
+  // Does the second half of Minimize: updates all copies. When the returned node has run, all updates are done. All
+  // processes have to run the node in the same steps, because it needs collectives. Throws InvalidArgumentError if
+  // there is not one list of gradients for each copy. Throws what the optimizer throws.
   Node* ApplyGradients(train::Optimizer& optimizer, const PerCopy<std::vector<train::GradientAndVariable>>& gradients,
                        const ops::Variable& global_step = {}) const;
 
@@ -210,27 +221,28 @@ class COHORT_EXPORT Strategy {
   // not have gradients of the same kind for the same variables.
   ReplicaSums SumGradients(const PerReplica<std::vector<train::GradientAndVariable>>& gradients,
                            const PerReplica<std::vector<Output>>& values) const;
-  // Returns true if GatherRows is expected to move fewer bytes than a dense sum. This is so for a sparse gradient of a
-  // large variable.
+  // Returns true if SumGradients uses GatherRows for this gradient: if there are several replicas, the gradient is
+  // sparse, and the variable is large and has a known shape.
   bool GathersRows(const Gradient& gradient, const ops::Variable& variable) const;
   // Returns, for each replica of this process, the rows of a sparse gradient of all replicas of all processes, by rank.
-  // Indices may repeat. There may be rows of zeros, whose index is one that some replica has. The nodes have to run
-  // like those of SumOverReplicas.
+  // Indices may repeat. The result may have added rows of zeros; the index of such a row is also the index of a row of
+  // some replica. A step has to run either all of the returned nodes or none of them.
   PerReplica<Gradient> GatherRows(const PerReplica<Gradient>& gradients) const;
-  // Returns the rows [first, second) of a global batch of `rows` rows that belong to a replica, by rank. The parts are
-  // even, and the first ones get one row more.
+  // Returns the rows [first, second) of a global batch of `rows` rows that belong to a replica, by rank. All replicas
+  // have equally many rows, but if `rows` cannot be divided equally, the first replicas have one row more.
   static std::pair<int64_t, int64_t> RowsOf(int64_t rows, int replica, int num_replicas);
 
-  // Returns the keys of the replicas' group, without an instance.
+  // Returns the keys of the replicas' group. Their instance_key is not set.
   ops::CollectiveKeys replica_keys() const;
-  // Returns a new number for a model on this strategy, from 0. Models need different names because variables on a
-  // server are shared by name.
+  // Returns a new number for a model on this strategy, from 0. A model uses it in the names of its variables, because
+  // variables on a server are shared by name.
   int NextModel() const { return next_model_.fetch_add(1); }
   // Returns the meeting by which the programs of the processes agree on things outside of their graphs.
   WorkerMeeting& meeting() const { return *meeting_; }
-  // Tells the other processes that this process does not continue. The calls in which they wait for it, and all later
-  // ones, fail with `why` and the name of this process. This strategy cannot be used after that. Does nothing if there
-  // is one process. Throws nothing.
+  // Tells the other processes that this process does not continue. Their calls that wait for this process, and all
+  // their later calls, fail with `why` and the name of this process. No process can use the strategy after that. If the
+  // processes have not met yet, waits some seconds at most for their first meeting. Does nothing if there is one
+  // process.
   void Fail(const Status& why) const;
 
  private:

@@ -13,15 +13,16 @@ namespace cohort::distribute {
 
 class Strategy;
 
-// Decides for each variable that is made in a strategy's scope on which device it is and of how many variables it
-// consists. The decision depends on its name, shape and dtype. Owned by its strategy. Immutable and thread-safe.
+// Decides, for each variable that is made in a strategy's scope, on which device it is and of how many variables it
+// consists. The decision may depend on the request: name, shape and dtype. Its strategy owns it. Immutable and
+// thread-safe.
 class COHORT_EXPORT VariablePlacer {
  public:
   virtual ~VariablePlacer() = default;
 
   // Makes the requested variable or variables, each by a call of `next` in a device scope. Returns the variable that
-  // represents all of them: the first of several copies, or the whole of several parts (CreateInParts). It is never
-  // called for local variables.
+  // represents all of them: the first of several copies, or the whole of several parts (CreateInParts). The strategy
+  // does not call it for local variables.
   virtual VariableInfo* Create(const Strategy& strategy, Graph& graph, const VariableMaker& next,
                                const VariableRequest& request) const = 0;
 
@@ -33,9 +34,9 @@ class COHORT_EXPORT VariablePlacer {
   virtual ops::Variable CopyOf(const Strategy& strategy, const ops::Variable& variable, int local) const;
 
   // Returns the device of nodes that replicas share, such as sums and the variables of an optimizer. "": the graph's
-  // scopes decide. It is used only if makes_copies() is false.
+  // scopes decide. The strategy calls it only if makes_copies() is false.
   virtual std::string shared_device() const { return ""; }
-  // Returns devices of this process that hold variables and are not devices of replicas.
+  // Returns the devices of this process that hold variables but have no replica. Sessions get these devices too.
   virtual std::vector<std::string> devices() const { return {}; }
 };
 

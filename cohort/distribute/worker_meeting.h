@@ -16,36 +16,41 @@
 
 namespace cohort::distribute {
 
-// All processes throw it. They may continue with another call.
+// The error for values that differ between processes. All processes throw it in the same call. After that they may make
+// further calls.
 class WorkersDisagreeError final : public InvalidArgumentError {
  public:
   using InvalidArgumentError::InvalidArgumentError;
 };
 
-// The part of one process in the meeting. Every process has to make the same calls in the same order. With one process
-// the calls do nothing. The Strategy owns it. Thread-safe; the calls of one process run one after another. A call
-// throws what a failed collective throws: UnavailableError that names the lost process, or DeadlineExceededError. If
-// another process has failed (AnnounceFailure, Strategy::Fail), a call throws an error with the code of that failure,
-// which names the process and its error.
+// The part of one process in the meeting. Every process has to make the same calls in the same order. Each call waits
+// until all processes make it. If there is only one process, a call returns this process's own value at once. The
+// Strategy owns the meeting. Thread-safe; calls of several threads run one after another. The calls throw what a failed
+// collective throws: UnavailableError that names the lost process, or DeadlineExceededError after the strategy's
+// timeout. After another process has called Strategy::Fail, all calls throw an error with the code of that failure; it
+// names the process and its error.
 class WorkerMeeting {
  public:
-  // `keys` are those of the group of all processes' first devices. `target` and `device` are this process's.
+  // `keys` belong to the group of the first devices of all processes. `target` is the target of this process's server,
+  // and `device` its first device.
   WorkerMeeting(ops::CollectiveKeys keys, std::string target, std::string device);
   ~WorkerMeeting();
 
   int size() const { return static_cast<int>(keys_.members.size()); }
-  // Returns the texts that all processes have given, by process.
+  // Returns the texts of all processes, in the order of the processes.
   std::vector<std::string> Gather(const std::string& mine);
-  // Returns whether `mine` is true at any process.
+  // Returns true if `mine` is true in at least one process.
   bool Any(bool mine);
   // Waits until all processes have called it.
   void Barrier();
   // Compares named values of all processes. Throws WorkersDisagreeError that names the first different value, the
   // processes, and their values. `what` begins every message, for example "[keras/fit] expected all workers to call Fit
-  // together". If a process does not make the call, throws the error of the failed collective, with `what` before it.
+  // together". If the collective fails, for example because a process is lost, throws its error, with `what` before the
+  // message.
   void ExpectAgreement(const std::string& what, const std::vector<std::pair<std::string, std::string>>& facts);
-  // A process that fails calls this in place of Gather or ExpectAgreement. Those calls at the other processes then
-  // throw this failure. Waits some seconds for them at most. Throws nothing.
+  // A process that fails calls this instead of Gather or ExpectAgreement. The Gather or ExpectAgreement of the other
+  // processes then throws an error with the code and the message of `why`. Waits at most some seconds for the other
+  // processes. If this fails, logs it and returns.
   void AnnounceFailure(const Status& why);
   // Returns "worker 1 (/job:worker/task:1/device:CPU:0)".
   std::string Describe(int worker) const;

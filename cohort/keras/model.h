@@ -8,9 +8,9 @@
 //       model.Fit(images, labels, {.epochs = 5, .validation_data = {test_images, test_labels}});
 //
 // A Model is a handle. Copies are the same model with the same weights, and the model ends with its last copy. It has
-// one graph and one session. One thread at a time may use it, with one exception: several threads may call Predict and
-// PredictAll at the same time, also before the model is built. They must not do so while another thread trains,
-// compiles or loads the model.
+// one graph and one session. Only one thread at a time may use it, with one exception: several threads may call Predict
+// and PredictAll at the same time, also before the model is built. No other thread may train, compile or change the
+// model meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -36,20 +36,21 @@ class Trainer;
 // A model of layers. The comment at the top of this file says who may call it.
 class COHORT_EXPORT Model {
  public:
-  // Makes a model from symbolic inputs and outputs. Throws InvalidArgumentError if the outputs do not depend on the
-  // inputs alone.
+  // Makes a model from symbolic inputs and outputs. Throws InvalidArgumentError if an output needs an Input() that is
+  // not among `inputs`, or if an input is no Input() or is given twice.
   Model(const std::vector<LayerTensor>& inputs, const std::vector<LayerTensor>& outputs,
         const ModelOptions& options = {});
 
   const std::string& name() const;
 
-  // Sets optimizer, losses and metrics. Weights stay; the optimizer's state begins anew. Throws InvalidArgumentError
-  // for losses and metrics that do not fit the outputs.
+  // Sets optimizer, losses and metrics. Weights stay; the optimizer's state begins anew. Throws InvalidArgumentError if
+  // there is no loss, or if the number of losses does not fit the outputs. If the outputs are not known yet, Fit, or
+  // another call that needs the losses, throws the second error.
   void Compile(const CompileOptions& options);
 
   // Trains. Returns the logs of all epochs. Throws FailedPreconditionError before Compile, and InvalidArgumentError for
-  // data that do not fit. Throws what a step throws, with epoch and batch added. If one of several processes that train
-  // together fails, Fit throws at the others an error that names the process and the reason.
+  // data that do not fit. Throws what a step throws, with epoch and batch added. If Fit fails in one of several
+  // processes that train together, Fit throws in the other processes an error that names that process and its error.
   History Fit(const ModelData& data, const FitOptions& options = {});
   History Fit(const Tensor& x, const Tensor& y, const FitOptions& options = {}) {
     return Fit(ModelData(x, y), options);
@@ -59,7 +60,7 @@ class COHORT_EXPORT Model {
   Logs Evaluate(const Tensor& x, const Tensor& y, const EvaluateOptions& options = {}) {
     return Evaluate(ModelData(x, y), options);
   }
-  // For callbacks: makes Fit end after the current batch.
+  // Makes a running Fit end after the current batch. Only callbacks may call it while Fit runs.
   void StopTraining();
   // Returns the outputs for all examples, one tensor for each output. A dataset must yield batches; components after
   // the inputs are ignored.
@@ -70,8 +71,8 @@ class COHORT_EXPORT Model {
   Logs TrainOnBatch(const ModelData& batch);
   void ResetMetrics();
 
-  // Returns how activations and gradients change from layer to layer on one batch. Takes the first batch of
-  // `batch_size` examples of `data`.
+  // Measures how activations and gradients change from layer to layer, on the first `batch_size` examples of `data`
+  // (the first batch of a dataset). Weights stay as they are. Throws FailedPreconditionError before Compile.
   SignalReport CheckSignal(const ModelData& data, int64_t batch_size = 32);
 
   // Prints a table of the layers. Throws FailedPreconditionError if input shapes are not known yet.
@@ -80,46 +81,50 @@ class COHORT_EXPORT Model {
 
   // Returns true if layers and weights exist.
   bool built() const;
-  // Return values to make a further model of, which begins with copies of this model's weights (model_layer.h). These
-  // functions and all functions below throw FailedPreconditionError if input shapes are not known yet.
+  // Return values from which a new model can be made; it begins with copies of this model's weights (model_layer.h).
+  // These functions and all functions below need the weights: they build the model, and throw FailedPreconditionError
+  // if input shapes are not known yet.
   std::vector<LayerTensor> inputs() const;
   std::vector<LayerTensor> outputs() const;
 
-  // Returns the model's own layers, in its order. The input of a Sequential is not among them.
+  // Returns the model's own layers, in the order of the computation. The input of a Sequential is not among them.
   std::vector<ModelLayer> layers() const;
   // Throws NotFoundError, with the nearest names, if the model has no layer of this name.
   ModelLayer GetLayer(const std::string& name) const;
-  // Freezes all layers of the model, or has all of them trained: see ModelLayer::SetTrainable.
+  // Freezes all layers of the model (false), or lets all of them be trained (true): see ModelLayer::SetTrainable.
   void SetTrainable(bool trainable);
   bool trainable() const;
 
-  // Weights are in the order of the layers.
+  // Weights are in the order of the layers. SetWeights copies the values. It throws InvalidArgumentError for another
+  // number of weights, and for another dtype or shape.
   std::vector<Tensor> GetWeights() const;
   void SetWeights(const std::vector<Tensor>& weights);
   std::vector<std::string> WeightNames() const;           // "dense/kernel"
   std::vector<std::string> TrainableWeightNames() const;  // as layers are frozen now, before or after Compile
   int64_t CountParams() const;
 
-  // The optimizer's learning rate for the next update. Set throws FailedPreconditionError if the rate follows a
-  // schedule.
+  // The optimizer's learning rate for the next update. These functions and Iterations throw FailedPreconditionError
+  // before Compile. SetLearningRate also throws it if the rate follows a schedule.
   double GetLearningRate() const;
   void SetLearningRate(double rate);
   int64_t Iterations() const;  // updates so far
 
-  // Returns the model as a layer of another model, which begins with copies of its weights (model_layer.h).
+  // Returns this model as a layer for another model. The other model begins with copies of this model's weights
+  // (model_layer.h).
   LayerRef AsLayer() const;
 
-  // Files, as files/model_files.h describes them.
+  // These functions write and read files. They are described in files/model_files.h.
   void Save(const std::string& path) const;         // ".keras"
   void SaveWeights(const std::string& path) const;  // ".weights.h5"
   void LoadWeights(const std::string& path);        // ".keras" or ".weights.h5"
   void ExportOnnx(const std::string& path) const;
 
-  // Return the model's graph and session, for uses that this class does not cover. The program may add nodes.
+  // Return the model's graph and session, for uses that this class does not cover. The model owns them. The program may
+  // add nodes.
   Graph& graph() const;
   Session& session() const;
 
-  // Returns what the copies of this model share. Used by the sources of keras/.
+  // Return the state that the copies of this model share. Only the sources of keras/ use it.
   ModelState& state() const { return *state_; }
   const std::shared_ptr<ModelState>& shared_state() const { return state_; }
 
@@ -131,7 +136,7 @@ class COHORT_EXPORT Model {
   std::shared_ptr<Trainer> trainer_;
 };
 
-// An item of a Sequential: a layer. The first item may be an Input().
+// An item of a Sequential: a layer or an Input().
 class COHORT_EXPORT SequentialItem {
  public:
   SequentialItem(LayerRef layer) : layer_(std::move(layer)) {}
@@ -147,9 +152,11 @@ class COHORT_EXPORT SequentialItem {
 class COHORT_EXPORT Sequential : public Model {
  public:
   explicit Sequential(const std::vector<SequentialItem>& items = {}, const ModelOptions& options = {});
-  // Adds a layer at the end. Requires: the model is not built yet.
+  // Adds a layer at the end. Throws FailedPreconditionError if the model is built, and InvalidArgumentError for an
+  // Input() that is not the first item.
   void Add(const SequentialItem& item);
-  // Makes the layers for examples of this shape ([batch, ...]). Used if the first item is no Input.
+  // Builds the model for batches of this shape, [batch, ...]. It is needed only if the first item is not an Input().
+  // Throws FailedPreconditionError if the model is built already.
   void Build(const Shape& input_shape);
 
  private:

@@ -1,6 +1,7 @@
-// ModelLayer: one of the layers of a model, found by its name or place, with the weights that it has there.
+// ModelLayer: a layer of a model, found by its name or place, with the weights that it has in this model.
 //
-// A model is cut and continued like this; `head` is new, what lies before it keeps its weights:
+// A program can cut a model and continue it with other layers. In this example, the layer `head` is new, and the layers
+// before it keep their weights:
 //
 //   keras::Model base = keras::LoadModel("base.keras");
 //   base.SetTrainable(false);
@@ -8,10 +9,10 @@
 //   keras::Model model(base.inputs(), {keras::Dense(3, {.name = "head"})(features)});
 //   model.Compile(...);
 //
-// Two models never share variables, because each has a graph of its own. The further model begins with copies of the
-// weights: a functional model copies them when it is made, a Sequential when it is built. After that each model's
-// weights are its own. A layer that comes from anywhere else than a built model, such as the LayerRef that Dense()
-// returned, brings no weights: new ones are drawn.
+// Two models never share variables, because each has a graph of its own. The new model begins with copies of the
+// weights: a functional model copies them when it is made, a Sequential when it is built. After that, a change of the
+// weights of one model does not change the other model. If a layer does not come from a built model, such as the
+// LayerRef that Dense() returned, its weights get new initial values.
 #pragma once
 
 #include <memory>
@@ -25,36 +26,39 @@ namespace cohort::keras {
 
 class LayerGraph;
 
-// A handle, cheap to copy. It keeps its model alive. For one thread at a time, as its model.
+// A handle of a layer, cheap to copy. It keeps its model alive. Only one thread at a time may use the model and its
+// ModelLayers.
 class COHORT_EXPORT ModelLayer {
  public:
-  const std::string& name() const { return name_; }  // in its model: "dense_1"
+  const std::string& name() const { return name_; }  // its name in the model: "dense_1"
   const std::string& class_name() const;             // "Dense"
 
   bool trainable() const;
-  // Freezes the layer or has it trained, as Keras does: the optimizer leaves a frozen layer's weights as they are, no
-  // gradient of them is computed, their regularizers add nothing to the loss, and BatchNormalization computes as in
-  // inference and keeps its statistics. A model inside the model passes it on to its layers. The next Compile makes
-  // Fit obey; until then Fit goes on as before and warns. All models that have the layer obey.
+  // Freezes the layer (false) or lets it be trained (true), as Keras does, in all models that have the layer. The
+  // optimizer does not change the weights of a frozen layer, no gradients of them are computed, and their regularizers
+  // add nothing to the loss. A frozen BatchNormalization computes as in inference and keeps its statistics. If the
+  // layer is a model, does the same for all layers in it. A model that is compiled already obeys only after its next
+  // Compile. Until then Fit trains as before, and logs a warning.
   void SetTrainable(bool trainable) const;
 
-  // The layer's weights, those of the layers inside of it among them, in the model's order.
+  // Returns the weights of the layer and of all layers inside of it, in the model's order.
   std::vector<Tensor> GetWeights() const;
-  // Throws InvalidArgumentError for a wrong number of weights, and for one of another dtype or shape, which it names.
+  // Throws InvalidArgumentError for a wrong number of weights, and for a weight of another dtype or shape; the error
+  // names the weight.
   void SetWeights(const std::vector<Tensor>& weights) const;
   std::vector<std::string> WeightNames() const;  // "dense_1/kernel"
 
-  // The result of the layer's first call in the model, for a further model. Throws InvalidArgumentError for a layer
-  // inside of a model that is a layer itself, and for a layer with several results (ask for outputs()).
+  // Returns the result of the layer's first call in the model; a new model can be made from it. Throws
+  // InvalidArgumentError for a layer inside of another layer, and for a layer with several results (use outputs()).
   LayerTensor output() const;
   std::vector<LayerTensor> outputs() const;
 
-  // The layers inside, if the layer is a model; else none.
+  // Returns the layers of a layer that is a model. Returns an empty list for other layers.
   std::vector<ModelLayer> layers() const;
-  // Throws NotFoundError, with the nearest names, if there is no layer of this name inside.
+  // Returns one of layers() by name. Throws NotFoundError, with the nearest names, if there is none.
   ModelLayer GetLayer(const std::string& name) const;
 
-  // The layer for a further model, which begins with copies of its weights.
+  // Returns the layer for use in a new model. The new model begins with copies of the layer's weights.
   LayerRef ref() const;
   operator LayerRef() const { return ref(); }  // NOLINT(google-explicit-constructor)
   LayerTensor operator()(const LayerTensor& input) const { return ref()(input); }
@@ -63,18 +67,19 @@ class COHORT_EXPORT ModelLayer {
  private:
   friend class Model;
   ModelLayer(std::shared_ptr<ModelState> model, std::shared_ptr<const Layer> layer, std::string path);
-  // The layers of `layers`, which is at `path` of the model.
+  // Returns the layers of `layers`, which is at `path` of the model.
   static std::vector<ModelLayer> Of(const std::shared_ptr<ModelState>& model, const LayerGraph& layers,
                                     const std::string& path);
-  // Throws NotFoundError for a name that none of `layers` has. `owner`: "model 'base'", for the error.
+  // Returns the layer called `name`. Throws NotFoundError if none of `layers` has this name. `owner`: "model 'base'",
+  // for the error.
   static ModelLayer Find(const std::vector<ModelLayer>& layers, const std::string& name, const std::string& owner);
-  // Which of the model's weights are the layer's.
+  // Returns the indices of the layer's weights among the weights of the model.
   std::vector<size_t> Weights() const;
 
   std::shared_ptr<ModelState> model_;
   std::shared_ptr<const Layer> layer_;
   std::string path_;
-  std::string name_;  // behind the last "/" of the path
+  std::string name_;  // the part of path_ after the last "/"
 };
 
 }  // namespace cohort::keras

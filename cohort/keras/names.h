@@ -1,4 +1,4 @@
-// NameTable: a table of objects that Keras knows by name. Internal to keras/.
+// NameTable: a table of objects with Keras's names. Internal to keras/.
 #pragma once
 
 #include <string>
@@ -26,7 +26,8 @@ class NameTable {
     }
     return nullptr;
   }
-  // Throws InvalidArgumentError that suggests the nearest names and lists all if there is no such name.
+  // Returns the object. If there is no such name, throws InvalidArgumentError that suggests the nearest names and lists
+  // all names.
   const T& Find(const std::string& name) const {
     if (const T* found = TryFind(name)) return *found;
     Fail(name, names());

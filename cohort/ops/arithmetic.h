@@ -1,7 +1,8 @@
-// Functions of two tensors, element by element, and operators on Output. Both tensors have one dtype, which the result
-// has, too. Their shapes broadcast against each other. Either of the two may be a number (operand.h says which dtype it
-// gets). Integers wrap around on overflow. If an integer is divided by zero, the step fails with InvalidArgumentError.
-// Adding a node throws InvalidArgumentError if the dtypes differ or the shapes do not broadcast.
+// Functions of two tensors, element by element, and operators on Output. Both tensors have the same dtype, and the
+// result has this dtype too. Their shapes broadcast against each other. One of the two may be a number of C++
+// (operand.h says which dtype it gets). Integers wrap around on overflow. If an integer is divided by zero, the step
+// fails with InvalidArgumentError. Adding a node throws InvalidArgumentError if the dtypes differ or the shapes do not
+// broadcast.
 #pragma once
 
 #include <vector>
@@ -20,12 +21,13 @@ COHORT_EXPORT Output Div(const Operand& x, const Operand& y,
                          const NodeName& name = "");  // op RealDiv, for integers op Div
 COHORT_EXPORT Output FloorDiv(const Operand& x, const Operand& y, const NodeName& name = "");
 COHORT_EXPORT Output FloorMod(const Operand& x, const Operand& y, const NodeName& name = "");  // has the sign of y
-COHORT_EXPORT Output Maximum(const Operand& x, const Operand& y, const NodeName& name = "");   // NaN if either is NaN
+// Maximum and Minimum return NaN if x or y is NaN.
+COHORT_EXPORT Output Maximum(const Operand& x, const Operand& y, const NodeName& name = "");
 COHORT_EXPORT Output Minimum(const Operand& x, const Operand& y, const NodeName& name = "");
 COHORT_EXPORT Output Pow(const Operand& x, const Operand& y, const NodeName& name = "");
 COHORT_EXPORT Output SquaredDifference(const Operand& x, const Operand& y, const NodeName& name = "");  // (x - y)^2
-// Returns the sum of tensors that have one shape and one dtype. Throws InvalidArgumentError if `inputs` is empty or the
-// tensors do not match.
+// Returns the sum of tensors that all have the same shape and dtype. Throws InvalidArgumentError if `inputs` is empty
+// or the tensors do not match.
 COHORT_EXPORT Output AddN(const std::vector<Output>& inputs, const NodeName& name = "");
 
 }  // namespace cohort::ops

@@ -1,6 +1,6 @@
-// Ops that read or change the shape, the dtype or the identity of a tensor, without arithmetic. They take every dtype.
-// All throw InvalidArgumentError for shapes that do not fit: when the node is added if the shapes are known, else when
-// the step runs.
+// Ops that read or change the shape or the dtype of a tensor, or pass it on, without arithmetic. They take every dtype.
+// All throw InvalidArgumentError for shapes that do not fit: when the node is added, if the shapes are known by then;
+// otherwise the step fails with this error.
 #pragma once
 
 #include <cstdint>
@@ -14,27 +14,27 @@
 namespace cohort::ops {
 
 COHORT_EXPORT Output Identity(Output input, const NodeName& name = "");
-// Returns one output for each input, with the same values. No output is there before all inputs are.
+// Returns one output for each input, with the same values. The outputs become available only when all inputs are.
 COHORT_EXPORT std::vector<Output> IdentityN(const std::vector<Output>& inputs, const NodeName& name = "");
 // Returns the input. No gradient flows back through the node.
 COHORT_EXPORT Output StopGradient(Output input, const NodeName& name = "");
 
-// Return the shape as a vector [rank], the number of elements, and the rank. The last two are scalars. `out_type` is
-// int32 or int64. The rank is int32.
+// ShapeOf returns the shape as a vector [rank], Size the number of elements as a scalar, Rank the rank as an int32
+// scalar. `out_type` is int32 or int64.
 COHORT_EXPORT Output ShapeOf(Output input, DType out_type = DType::kInt32, const NodeName& name = "");
 COHORT_EXPORT Output Size(Output input, DType out_type = DType::kInt32, const NodeName& name = "");
 COHORT_EXPORT Output Rank(Output input, const NodeName& name = "");
 
-// Returns the same elements in another shape. One dimension of `shape` may be -1: it follows from the number of
-// elements.
+// Returns the same elements in another shape. At most one dimension of `shape` may be -1: it is computed from the
+// number of elements.
 COHORT_EXPORT Output Reshape(Output input, const IntList& shape, const NodeName& name = "");
 // Returns the tensor with a new dimension of 1 at `axis`. A negative axis counts from the end.
 COHORT_EXPORT Output ExpandDims(Output input, int axis, const NodeName& name = "");
 // Returns the tensor without the dimensions `axes`, which must be 1. If `axes` is empty, removes all dimensions of 1.
 COHORT_EXPORT Output Squeeze(Output input, const std::vector<int64_t>& axes = {}, const NodeName& name = "");
-// Converts the elements to `dtype`. A float that becomes an integer loses its fraction. If it does not fit (or is NaN),
-// int32 and int64 get the lowest number, and uint8 gets the low bits of the int32. An integer that becomes a narrower
-// one keeps its low bits. A bool is true if the element is not zero.
+// Converts the elements to `dtype`. A float that becomes an integer loses its fraction. If a float does not fit into
+// the integer (or is NaN), int32 and int64 get the lowest number, and uint8 gets the low bits of that int32. An integer
+// that is converted to a narrower integer keeps its low bits. A bool is true if the element is not zero.
 COHORT_EXPORT Output Cast(Output input, DType dtype, const NodeName& name = "");
 COHORT_EXPORT Output BroadcastTo(Output input, const IntList& shape, const NodeName& name = "");
 

@@ -1,14 +1,16 @@
-// Collectives: ops that run together with the same op on other devices. These are devices of one graph (in-graph
-// replication), or of graphs of their own (between-graph replication). A group is named by its members, or by its key
-// alone:
-// - `members` lists the full names of all devices by rank. The group then forms when one of its ops first runs on a
-//   device: at once if all members are of one task, else when the tasks of the cluster have joined each other.
-// - Without members, the program joins the group (collective/group.h) and publishes it before the first step.
-// `instance_key` tells the collectives of a group apart. It is fixed when the graph is built, and has to be the same at
-// all members. Programs that build equal graphs get equal numbers from NextInstanceKey.
-// All members have to run the same collectives with a group in a step (of a graph, or of a function's body). If the
-// step of a member runs other collectives, the group fails, and the error names the first difference. Names of nodes do
-// not count: if two collectives that look alike have changed places at one member, this is not detected.
+// Collectives: ops that run together with the same op on other devices. The devices belong to one graph (in-graph
+// replication), or each process has a graph of its own (between-graph replication). A program names a group by its
+// members, or by its key alone:
+// - `members` lists the full names of all devices by rank. The group then forms by itself when one of its ops first
+//   runs on a device: at once if all members are devices of one task, else when the tasks of all members have joined
+//   the group.
+// - If `members` is empty, the program joins the group (collective/group.h) and publishes it before the first step.
+//   Such a group does not form by itself.
+// `instance_key` tells the collectives of a group apart. It is fixed when the graph is built. All members of one
+// collective must have the same instance_key. Programs that build equal graphs get equal numbers from NextInstanceKey.
+// In one step, all members of a group have to run the same collectives, in a graph and in each body of a function. If a
+// member runs other collectives, the group fails, and the error names the first difference. The names of the nodes are
+// not compared. So if a member has exchanged two collectives with equal signatures, this is not detected.
 #pragma once
 
 #include <chrono>
@@ -22,14 +24,16 @@
 namespace cohort::ops {
 
 struct COHORT_EXPORT CollectiveKeys {
-  int64_t group_size = 0;  // 0: as many as `members`, or 1
+  int64_t group_size = 0;  // 0: the number of `members`, or 1 if there are none
   int64_t group_key = 1;
   int64_t instance_key = 1;
-  std::vector<std::string> members = {};  // "/job:worker/task:0/device:CPU:0"; parts that are missing are the op's
-  int64_t generation = 1;                 // of a group that forms itself; another one after it has failed
-  std::chrono::milliseconds timeout{0};   // of a collective of a group that forms itself; 0: none
-  // The algorithm of a group that forms itself: the name of any row of collective/algorithm.h, "auto", "ring", "gloo",
-  // ...
+  // The full names of the devices, by rank: "/job:worker/task:0/device:CPU:0". If a name lacks a part, the part of the
+  // op's device is used.
+  std::vector<std::string> members = {};
+  int64_t generation = 1;                // of a group that forms by itself; after it has failed, give another number
+  std::chrono::milliseconds timeout{0};  // longest time of a collective of a group that forms by itself; 0: no limit
+  // The algorithm of a group that forms by itself: a name in the table of collective/algorithm.h: "auto", "ring",
+  // "gloo", ...
   std::string communication_hint = "auto";
 };
 
@@ -37,10 +41,11 @@ struct COHORT_EXPORT CollectiveKeys {
 // count.
 COHORT_EXPORT int64_t NextInstanceKey(const Graph& graph);
 
-// Returns the reduction of all members' inputs, which have one shape and one dtype. merge_op is "Add", "Mul", "Min" or
-// "Max". final_op is "Id", or "Div" by group_size (only with "Add"). The gradient (of "Add") is the same reduction of
-// the gradients. Its instance_key follows from that of the op, so that members get equal ones. A collective that fails,
-// fails the step with the error of the group. Throw InvalidArgumentError for keys or attributes that do not fit.
+// Returns the reduction of all members' inputs, which must have the same shape and dtype. merge_op is "Add", "Mul",
+// "Min" or "Max". final_op is "Id", or "Div" by group_size (only with "Add"). The gradient (only with "Add") is the
+// same reduction of the gradients. Its instance_key is computed from that of the op, so that all members get the same.
+// If a collective fails, its step fails with the error of the group. This function and the functions below throw
+// InvalidArgumentError for keys or attributes that do not fit.
 COHORT_EXPORT Output CollectiveReduce(Output input, const CollectiveKeys& keys, const std::string& merge_op = "Add",
                                       const std::string& final_op = "Id", const NodeName& name = "CollectiveReduce");
 // Returns the inputs [n, ...] of all members, by rank: [group_size * n, ...].
@@ -55,7 +60,7 @@ COHORT_EXPORT Output CollectiveBcastSend(Output input, const CollectiveKeys& key
                                          const NodeName& name = "CollectiveBcastSend");
 COHORT_EXPORT Output CollectiveBcastRecv(Graph& graph, DType dtype, const Shape& shape, const CollectiveKeys& keys,
                                          const NodeName& name = "CollectiveBcastRecv");
-// Adds a node that ends when it runs at all members.
+// Adds a node that waits until all members run it.
 COHORT_EXPORT Node* CollectiveBarrier(Graph& graph, const CollectiveKeys& keys,
                                       const NodeName& name = "CollectiveBarrier");
 

@@ -11,7 +11,8 @@
 
 namespace cohort::ops {
 
-// Returns whether a gradient flows along values of the dtype. Handles of variables are another matter.
+// Returns true if a gradient flows along values of the dtype. Returns false for handles of variables, although
+// gradients are taken for them too.
 inline bool CarriesGradient(DType dtype) { return IsFloating(dtype) || dtype == DType::kVariant; }
 
 // Adds the nodes of the function's body to `graph`, with `args` for its arguments. Returns its results.
@@ -20,23 +21,24 @@ std::vector<Output> CopyBody(const Function& function, Graph& graph, const std::
 class DifferentiatedBody {
  public:
   // Differentiates the results `ys` (by number) of `function` for the arguments `xs`, which may include handles of
-  // variables. Functions that are made on the way are added to the library of `owner`, which must outlive this object.
-  // Requires: neither list is empty. Throws as Gradients.
+  // variables. If gradients need new functions, these are added to the library of `owner`, which must outlive this
+  // object. Requires: `ys` and `xs` are not empty. Throws what Gradients throws.
   DifferentiatedBody(Graph& owner, const Function& function, const std::vector<int>& ys, const std::vector<int>& xs);
 
   // A value of the forward part that the backward part reads.
   struct Kept {
-    Output value;  // belongs to a graph of this object; read its dtype and shape
-    int arg = -1;  // the number of the argument that it is, or -1
+    Output value;  // belongs to a graph of this object; use only its dtype and shape
+    int arg = -1;  // if the value is an argument of the function: its number; else -1
   };
   const std::vector<Kept>& kept() const { return kept_; }
-  // Returns whether the results depend on xs[i] in a way that has a gradient.
+  // Returns true if the results `ys` have a gradient for xs[i].
   bool has_gradient(size_t i) const { return gradients_[i].valid(); }
 
-  // Adds the forward part to `graph`. Returns the function's results, and after them the values of kept().
+  // Adds the forward part to `graph`, with `args` for the function's arguments. Returns the function's results, and
+  // after them the values of kept().
   std::vector<Output> AddForward(Graph& graph, const std::vector<Output>& args) const;
-  // Adds the backward part, given the values of kept() and the gradients of ys. Returns dense gradients of xs. An
-  // Output is empty if there is no gradient.
+  // Adds the backward part to `graph`. `kept` are the values of kept(), and `y_gradients` the gradients of ys. Returns
+  // dense gradients, one for each of xs. The Output is empty if has_gradient(i) is false.
   std::vector<Output> AddBackward(Graph& graph, const std::vector<Output>& kept,
                                   const std::vector<Output>& y_gradients) const;
 
@@ -45,7 +47,7 @@ class DifferentiatedBody {
   void ChooseForward();
   void FindKept();
   void NeedForward(Node* node);
-  // Returns whether the backward part reads a copy of the node instead of a kept value. This is so for constants and
+  // Returns true if the backward part has a copy of the node instead of a kept value. This is so for constants and
   // handles.
   static bool IsRepeated(const Node& node);
 

@@ -12,13 +12,15 @@
 namespace cohort::ops {
 
 // Returns params[..., indices, ...] along `axis`, with the shape params[:axis] + indices + params[axis+1:]. With
-// `batch_dims` b, the first b dimensions of both belong together. An index outside [0, dim) fails the step with
-// InvalidArgumentError, which names the index. The gradient of axis 0 is sparse.
+// `batch_dims` b, params and indices have the same first b dimensions, and each index looks up only in its own part of
+// params. An index outside [0, dim) fails the step with InvalidArgumentError, which names the index. If `axis` is 0,
+// the gradient of `params` is sparse.
 COHORT_EXPORT Output Gather(Output params, const Operand& indices, int axis = 0, int batch_dims = 0,
                             const NodeName& name = "");  // op GatherV2
 
-// Returns on_value at the index and off_value elsewhere, along a new dimension `axis` (-1: the last) of size `depth`.
-// An index outside [0, depth) gives a row of off_value.
+// Replaces each index by a vector of size `depth`, which has on_value at the index and off_value at the other
+// positions. `axis` is the place of the new dimension (-1: the last). For an index outside [0, depth), all elements are
+// off_value.
 COHORT_EXPORT Output OneHot(const Operand& indices, const Operand& depth, const Operand& on_value,
                             const Operand& off_value, int axis = -1, const NodeName& name = "");
 COHORT_EXPORT Output OneHot(Output indices, int depth, DType dtype = DType::kFloat32, const NodeName& name = "");

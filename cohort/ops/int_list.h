@@ -1,5 +1,5 @@
-// IntList: integers that an op takes as an input, such as axes, shapes and permutations. They are known when the graph
-// is built, or computed in the step.
+// IntList: integers that an op takes as an input, such as axes, shapes and permutations. The integers are known when
+// the graph is built, or are computed in the step.
 #pragma once
 
 #include <concepts>
@@ -29,7 +29,7 @@ class COHORT_EXPORT IntList {
   requires NumberType<T> &&(!std::same_as<T, bool>)IntList(T value)
       : value_(std::vector<int64_t>{static_cast<int64_t>(value)}) {}
 
-  // Returns the value in the graph. Adds a constant if the integers are known.
+  // Returns the integers as a value of the graph. If they are known, adds a constant.
   Output In(Graph& graph) const {
     const Output* output = std::get_if<Output>(&value_);
     return output != nullptr ? *output

@@ -1,15 +1,16 @@
-// Operand: what the functions of ops/ take wherever an op has an input - a value of the graph, or a number of C++.
+// Operand: an argument of the functions of ops/ for an input of an op: a value of the graph, or a number of C++.
 //
 //   ops::Maximum(x, 0);    2 * x + 1;    x > 0.5;    counter.AssignAdd(1);
 //
-// A number becomes a constant of the dtype that the op's other inputs ask for:
-// - In an integer dtype it has to be a whole number in the dtype's range: 2.0 is accepted; 0.5, or 300 as uint8, is an
-//   InvalidArgumentError that names the number, the dtype, the op and the other input.
-// - In a floating dtype it is rounded to the nearest value, as TensorFlow does: 0.1, or 16777217 as float32. A finite
-//   number beyond the dtype's range is an InvalidArgumentError. 0.1f is a float: as float64 it is 0.10000000149.
-// - bool takes true and false alone, and no other dtype takes those.
-// If no other input says the dtype, it is that of the C++ type: float is float32, double float64, an integer int32 if
-// its type fits into that, uint8 for uint8_t, else int64.
+// A number becomes a constant of the dtype that the op's other inputs require:
+// - In an integer dtype it has to be a whole number in the dtype's range: 2.0 is accepted. For 0.5, or 300 as uint8,
+//   the function throws InvalidArgumentError that names the number, the dtype, the op and the other input.
+// - In a floating dtype it is rounded to the nearest value, as in TensorFlow: 0.1, or 16777217 as float32. For a finite
+//   number beyond the dtype's range, the function throws InvalidArgumentError. 0.1f is a float: as float64 it is
+//   0.10000000149.
+// - In the dtype bool it has to be true or false. No other dtype accepts true and false.
+// If no other input decides the dtype, the C++ type does: float gives float32, double float64, uint8_t uint8. Other
+// integer types give int32 if int32 holds all values of the type, else int64.
 #pragma once
 
 #include <concepts>
@@ -27,7 +28,7 @@
 
 namespace cohort::ops {
 
-// The types of C++ that count as numbers. Character types and long double do not.
+// The types of C++ that are accepted as numbers: all arithmetic types except character types and long double.
 template <typename T>
 concept NumberType =
     std::is_arithmetic_v<T> && !std::same_as<T, long double> && !std::same_as<T, char> && !std::same_as<T, wchar_t> &&
@@ -84,10 +85,10 @@ class COHORT_EXPORT Operand {
   const Output& output() const { return std::get<Output>(value_); }
   // Returns the dtype of a value of the graph, or kInvalid for a number and for an empty Output.
   DType dtype() const { return is_number() || !output().valid() ? DType::kInvalid : output().dtype(); }
-  // The line that made the operand, which is the line of the call or of the operator that it is an argument of.
+  // Returns the source line that made the operand: the line of the call or of the operator with this argument.
   const CallSite& site() const { return site_; }
-  // Returns the value in `graph`. A number becomes a constant of `dtype`, which is the dtype of `whose`. Throws
-  // InvalidArgumentError if the dtype cannot hold it.
+  // Returns the value in `graph`. A number becomes a constant of `dtype`. Throws InvalidArgumentError if the dtype
+  // cannot hold the number; the message says that it is the dtype of `whose`.
   Output In(Graph& graph, DType dtype, const std::string& whose) const;
 
  private:
@@ -95,10 +96,10 @@ class COHORT_EXPORT Operand {
   CallSite site_;
 };
 
-// Begins a node of `op` called `name`, whose first inputs are `args`, in the graph of the values among them; numbers
-// have become constants. A list among the inputs, and what follows it, is given to the result. Throws
-// InvalidArgumentError for an empty Output, for a number that the dtype cannot hold, and if there are numbers alone;
-// NotFoundError for the op.
+// Begins a node of the op `op`, called `name`, whose first inputs are `args`. The node is in the graph of the values
+// among `args`; numbers become constants. If an input of the op is a list of tensors, the caller gives it and all later
+// inputs to the returned builder. Throws InvalidArgumentError for an empty Output, for a number that the dtype cannot
+// hold, and if all `args` are numbers. Throws NotFoundError if there is no such op.
 COHORT_EXPORT NodeBuilder Op(const std::string& op, const std::vector<Operand>& args, const NodeName& name = "");
 
 }  // namespace cohort::ops

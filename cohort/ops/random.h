@@ -1,8 +1,8 @@
-// Ops that draw random numbers. The numbers come from Philox4x32-10 with TensorFlow's keys. So the same seeds give
-// TensorFlow's numbers, on any device and with any number of threads.
+// Ops that draw random numbers. The numbers come from Philox4x32-10 with TensorFlow's keys. So with equal seeds the ops
+// return TensorFlow's numbers, on any device and with any number of threads.
 //
-// Stateful ops draw new numbers every time they run. Their two seed attributes follow from the graph's seed and `seed`,
-// as in TensorFlow's v1 get_seed:
+// Stateful ops draw new numbers every time they run. Their two seed attributes are computed from the graph's seed and
+// `seed`, as in TensorFlow's v1 get_seed:
 // - If neither is set (both are 0), the numbers differ in every session.
 // - If only the graph's seed is set, the attributes are that seed and the number of nodes so far.
 // - If only `seed` is set, the attributes are 87654321 and `seed`.
@@ -28,10 +28,10 @@ COHORT_EXPORT Output RandomUniform(Output shape, DType dtype = DType::kFloat32, 
                                    const NodeName& name = "RandomUniform");  // [0, 1)
 COHORT_EXPORT Output RandomStandardNormal(Output shape, DType dtype = DType::kFloat32, int64_t seed = 0,
                                           const NodeName& name = "RandomStandardNormal");
-// Returns standard normal numbers. Numbers beyond 2 are drawn again.
+// Returns standard normal numbers. Numbers below -2 and above 2 are drawn again.
 COHORT_EXPORT Output TruncatedNormal(Output shape, DType dtype = DType::kFloat32, int64_t seed = 0,
                                      const NodeName& name = "TruncatedNormal");
-// Returns integers in [minval, maxval). The bounds are two scalars of int32 or int64. If their distance is not a power
+// Returns integers in [minval, maxval). The bounds are two scalars of int32 or int64. If maxval - minval is not a power
 // of two, the distribution is only nearly uniform.
 COHORT_EXPORT Output RandomUniformInt(Output shape, const Operand& minval, const Operand& maxval, int64_t seed = 0,
                                       const NodeName& name = "RandomUniformInt");
@@ -48,7 +48,7 @@ COHORT_EXPORT Output StatelessTruncatedNormal(Output shape, Output seed, DType d
                                               const NodeName& name = "StatelessTruncatedNormal");
 COHORT_EXPORT Output StatelessRandomUniformInt(Output shape, Output seed, const Operand& minval, const Operand& maxval,
                                                const NodeName& name = "StatelessRandomUniformInt");
-// Returns integers from all values of `dtype`, which is int32 or int64.
+// Returns integers that are drawn from all values of `dtype`. `dtype` is int32 or int64.
 COHORT_EXPORT Output StatelessRandomUniformFullInt(Output shape, Output seed, DType dtype,
                                                    const NodeName& name = "StatelessRandomUniformFullInt");
 

@@ -6,7 +6,7 @@
 
 namespace cohort {
 
-// Adds every op of ops/ to the global registry. Thread-safe. Only the first call has an effect.
+// Adds every op of ops/ to the global registry. Thread-safe. Later calls do nothing.
 void RegisterOps();
 
 // Each family has one function, in ops/<family>.cc. It adds the ops of the family.

@@ -1,5 +1,5 @@
-// Ops that hold, read and change variables. The variable of a handle lives in its task's ResourceManager and outlives
-// sessions. Programs use the class of ops/variables.h.
+// Ops that hold, read and change variables. The variable of a handle lives in the ResourceManager of its task. Programs
+// use the class Variable (ops/variables.h).
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ namespace cohort::ops {
 // container is used. If `shared_name` is empty, the node's name is used.
 COHORT_EXPORT Output VarHandleOp(Graph& graph, DType dtype, const Shape& shape, const std::string& shared_name = "",
                                  const std::string& container = "", const NodeName& name = "VarHandleOp");
-// The nodes of all functions below are placed on the device of `handle`. A number for a value gets the variable's
-// dtype.
+// The nodes of all functions below are placed on the device of `handle`. If a value is a number of C++, it gets the
+// variable's dtype.
 // Returns the whole value. The step fails with FailedPreconditionError if the variable has no value yet.
 COHORT_EXPORT Output ReadVariableOp(Output handle, const NodeName& name = "ReadVariableOp");
 COHORT_EXPORT Node* AssignVariableOp(Output handle, const Operand& value, const NodeName& name = "AssignVariableOp");
@@ -29,8 +29,9 @@ COHORT_EXPORT Output VariableShape(Output handle, DType out_type = DType::kInt32
 // Returns the rows `indices` (int32 or int64, any shape), with the shape indices.shape + variable.shape[1:]. Only these
 // rows leave the variable's device. An index out of range fails the step with InvalidArgumentError.
 COHORT_EXPORT Output ResourceGather(Output handle, const Operand& indices, const NodeName& name = "ResourceGather");
-// Add a node that computes variable[indices[i]] += / -= / = updates[i]. `updates` is a scalar, or has the shape
-// indices.shape + variable.shape[1:]. With += and -=, repeated indices add up.
+// Add a node that changes rows: variable[indices[i]] += updates[i] (Add), -= (Sub), or = (Update). `updates` is a
+// scalar, or has the shape indices.shape + variable.shape[1:]. With Add and Sub, all updates of a repeated index are
+// applied.
 COHORT_EXPORT Node* ResourceScatterAdd(Output handle, const Operand& indices, const Operand& updates,
                                        const NodeName& name = "ResourceScatterAdd");
 COHORT_EXPORT Node* ResourceScatterSub(Output handle, const Operand& indices, const Operand& updates,
@@ -40,7 +41,7 @@ COHORT_EXPORT Node* ResourceScatterUpdate(Output handle, const Operand& indices,
 
 // Returns the dtype attribute of the VarHandleOp behind `handle`. Throws InvalidArgumentError if there is no such node.
 COHORT_EXPORT DType VariableDType(Output handle);
-// Returns its shape attribute. Throws as VariableDType.
+// Returns the shape attribute of the VarHandleOp behind `handle`. Throws what VariableDType throws.
 COHORT_EXPORT Shape VariableShapeOf(Output handle);
 
 }  // namespace cohort::ops

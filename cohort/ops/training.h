@@ -1,8 +1,9 @@
-// Ops that update variables by gradients. Each is one pass over the variable and its slots. `var` and the slots are
-// handles. Learning rates and similar values are scalars of the variable's dtype. The gradient has the variable's shape
-// and dtype. The formulas are TensorFlow's for the op of the same name, if the comment does not say otherwise. If
-// indices repeat, the sparse forms apply one row after another, so sum repeated rows first (see train/optimizer.h). All
-// throw InvalidArgumentError for shapes or dtypes that do not fit.
+// Ops that update variables by gradients. Each op makes one pass over the variable and its slots. `var` and the slots
+// are handles. Learning rates and similar values are scalars of the variable's dtype. The gradient has the variable's
+// shape and dtype. Unless a comment says otherwise, the formulas are those of TensorFlow's op of the same name. If
+// indices repeat, the sparse forms apply one row after another. This is not the update by the sum of these rows, so sum
+// repeated rows first (SumRepeatedRows in train/optimizer.h). All functions throw InvalidArgumentError for shapes or
+// dtypes that do not fit.
 #pragma once
 
 #include <string>
@@ -62,11 +63,12 @@ COHORT_EXPORT Node* ResourceApplyFtrl(Output var, Output accum, Output linear, O
 // As ResourceApplyFtrl, but linear also grows by 2 l2_shrinkage var.
 COHORT_EXPORT Node* ResourceApplyFtrlV2(Output var, Output accum, Output linear, Output grad,
                                         const FtrlScalars& scalars, Output l2_shrinkage, const NodeName& name = "");
-// var -= alpha var. This is decoupled weight decay, and alpha is its rate times the learning rate. TensorFlow has no op
-// for it.
+// var -= alpha var. This is decoupled weight decay; alpha is the rate of the decay times the learning rate. TensorFlow
+// has no op for it.
 COHORT_EXPORT Node* ResourceApplyWeightDecay(Output var, Output alpha, const NodeName& name = "");
 
-// The sparse forms do the same for the rows `indices` [n] (int32 or int64) of the variable. grad is [n, ...row].
+// The sparse forms use the same formulas, but update only the rows `indices` [n] (int32 or int64) of the variable and
+// its slots. `grad` has one row for each index: [n, ...].
 COHORT_EXPORT Node* ResourceSparseApplyMomentum(Output var, Output accum, Output lr, Output grad, Output indices,
                                                 Output momentum, bool use_nesterov = false, const NodeName& name = "");
 COHORT_EXPORT Node* ResourceSparseApplyKerasMomentum(Output var, Output accum, Output lr, Output grad, Output indices,

@@ -1,5 +1,5 @@
-// Variable: a value that outlives steps, as programs use it. It is a pointer to the graph's VariableInfo, which has its
-// parts: handle, shared read, initial value and initializer.
+// Variable: a value that outlives steps. The class is a pointer to the graph's VariableInfo, which has the nodes of the
+// variable: handle, shared read, initial value and initializer.
 #pragma once
 
 #include <optional>
@@ -16,12 +16,12 @@ namespace cohort::ops {
 struct COHORT_EXPORT VariableOptions {
   std::string name = "Variable";  // made unique under the current name scope
   bool trainable = true;
-  bool local = false;  // belongs to this worker alone: not saved, not trained, set by LocalVariablesInitializer
+  bool local = false;             // true: only this worker's, not saved, not trained, set by LocalVariablesInitializer
   DType dtype = DType::kInvalid;  // dtype of an Initializer's values; kInvalid: float32
 };
 
-// Cheap to copy. Valid as long as its graph lives. If it refers to no variable (valid() is false), all members except
-// info() throw InvalidArgumentError.
+// A variable of a graph. Cheap to copy. It can be used while its graph lives. If it refers to no variable (valid() is
+// false), all functions except valid(), info() and == throw InvalidArgumentError.
 class COHORT_EXPORT Variable {
  public:
   Variable() = default;
@@ -40,10 +40,11 @@ class COHORT_EXPORT Variable {
   DType dtype() const { return Get().dtype; }
   const Shape& shape() const { return Get().shape; }
   bool trainable() const { return Get().trainable; }
-  // Returns the handle. Throws FailedPreconditionError for a variable with parts(), each of which has its own.
+  // Returns the handle. Throws FailedPreconditionError for a variable with parts(), because each part has a handle of
+  // its own.
   Output handle() const;
-  // Returns the read that all users of the variable share. It runs when the step first needs it, before the updates
-  // that depend on it.
+  // Returns the result of the read node that all users of the variable share. It runs at most once in a step, when the
+  // step first needs it, and before the updates that depend on it. To read the value after an update, use Read.
   Output value() const { return Get().value; }
   operator Output() const { return value(); }
   // Adds a new read, which runs after the current control dependencies.
@@ -56,9 +57,9 @@ class COHORT_EXPORT Variable {
   Node* initializer() const;
   Output is_initialized() const { return Get().is_initialized; }
 
-  // Returns the variables that this one stands for, if a creator has cut it along axis 0 (MakeVariableOfParts). They
-  // have its rows in turn. Returns an empty list for any other variable. Reading, gathering and assigning work on all
-  // parts. Gradients and optimizers take the parts.
+  // If a creator has cut this variable along axis 0 (MakeVariableOfParts), returns the variables that have its rows, in
+  // order. Returns an empty list for any other variable. Reading, gathering and assigning work on all parts. Gradients
+  // and optimizers take the parts.
   std::vector<Variable> parts() const;
 
   // Add a node that changes the value. A number gets the variable's dtype, by the rules of operand.h. Throw
@@ -91,23 +92,23 @@ COHORT_EXPORT Variable GetVariable(Graph& graph, const std::string& name, const 
 // Slots of optimizers are made with it, because they belong to one concrete variable.
 COHORT_EXPORT VariableInfo* MakeVariable(Graph& graph, const VariableRequest& request);
 
-// For creators that cut a variable along axis 0. Adds a variable that stands for `parts`, each of which `next` has
-// made. The graph lists it as a local variable that is not trained, so that savers, initializers and optimizers see
-// only its parts. Throws InvalidArgumentError unless the parts' rows make up the requested shape.
+// For creators that cut a variable along axis 0. Adds a variable that represents `parts`; the creator has made each of
+// them with its `next`. The graph lists it as a local variable that is not trained, so that savers, initializers and
+// optimizers see only its parts. Throws InvalidArgumentError unless the parts' rows make up the requested shape.
 COHORT_EXPORT VariableInfo* MakeVariableOfParts(Graph& graph, const VariableRequest& request,
                                                 const std::vector<VariableInfo*>& parts);
 
-// Return a node that runs the initializers of all variables that are not local (Global) or are local (Local). Only
-// variables that exist now are included.
+// GlobalVariablesInitializer returns a node that runs the initializers of all variables that are not local;
+// LocalVariablesInitializer does so for all local variables. Variables that are added later are not included.
 COHORT_EXPORT Node* GlobalVariablesInitializer(Graph& graph, const NodeName& name = "init");
 COHORT_EXPORT Node* LocalVariablesInitializer(Graph& graph, const NodeName& name = "init_local");
-// Returns the names of the variables without a value, of those that exist now: string [n]. n = 0 means that all are
-// ready.
+// Returns the names of the variables that have no value when the step runs: string [n]. n is 0 if all have values.
+// Variables that are added later are not checked.
 COHORT_EXPORT Output ReportUninitializedVariables(Graph& graph,
                                                   const NodeName& name = "report_uninitialized_variables");
 
-// Returns the int64 scalar variable "global_step" (collection "global_step"), which is not trainable. GetGlobalStep
-// returns nullopt if there is none.
+// Return the int64 scalar variable "global_step" (collection "global_step"), which is not trainable. If there is none,
+// GetOrCreateGlobalStep makes it, and GetGlobalStep returns nullopt.
 COHORT_EXPORT Variable GetOrCreateGlobalStep(Graph& graph);
 COHORT_EXPORT std::optional<Variable> GetGlobalStep(Graph& graph);
 

@@ -18,7 +18,7 @@ namespace cohort::ops {
 
 // The attributes of a window. Element [0] is for the rows, [1] for the columns.
 struct WindowAttrs {
-  std::array<int64_t, 2> size{1, 1};  // of a pool; a convolution has the size of its filter
+  std::array<int64_t, 2> size{1, 1};  // size of a pool's window; not used for a convolution, whose filter has the size
   std::array<int64_t, 2> strides{1, 1};
   std::array<int64_t, 2> dilations{1, 1};
   std::string padding;                  // "SAME", "VALID", "EXPLICIT"
@@ -26,7 +26,8 @@ struct WindowAttrs {
   std::array<int64_t, 2> after{0, 0};
 };
 
-// The number of positions of a window along one dimension, and the number of elements that it reaches beyond its ends.
+// The number of positions of a window along one dimension, and the number of padding elements before and after the
+// dimension.
 struct WindowExtent {
   int64_t count = -1;  // -1 if the dimension is not known
   int64_t before = 0;
@@ -34,12 +35,12 @@ struct WindowExtent {
 };
 
 // Returns the middle two of four numbers, which are given for [batch, rows, columns, channels]. Throws
-// InvalidArgumentError unless there are four positive numbers, and the outer ones are 1.
+// InvalidArgumentError unless there are four positive numbers, of which the first and the last are 1.
 std::array<int64_t, 2> SpatialAttr(const std::vector<int64_t>& values, const char* attr);
 // Throws UnimplementedError for an order other than NHWC.
 void CheckChannelsLast(const std::string& data_format);
-// Reads the attribute explicit_paddings: before and after for each of the four dimensions. Throws InvalidArgumentError
-// for paddings that do not go with `attrs.padding`.
+// Reads the attribute explicit_paddings into attrs.before and attrs.after. It has two numbers, before and after, for
+// each of the four dimensions. Throws InvalidArgumentError for paddings that do not go with `attrs.padding`.
 void ReadExplicitPaddings(const std::vector<int64_t>& paddings, WindowAttrs& attrs);
 
 // Returns the window of a convolution. `source` is a Node or a ShapeContext. Throws as the functions above.
@@ -66,17 +67,18 @@ WindowAttrs PoolWindow(const Source& source) {
 }
 
 // Places a window of `size` elements along dimension `axis` (0 rows, 1 columns) of `length` elements. With SAME there
-// are ceil(length / stride) positions, and the smaller half of the padding comes before. Otherwise there are as many as
-// fit. -1 means unknown. Throws InvalidArgumentError for a window that is larger than the padded dimension.
+// are ceil(length / stride) positions, and the smaller half of the padding comes before. Otherwise there are as many
+// positions as fit. A `length` of -1 is unknown; then `count` is -1 too. Throws InvalidArgumentError for a window that
+// is larger than the padded dimension.
 WindowExtent PlaceWindow(const WindowAttrs& attrs, int axis, int64_t length, int64_t size);
 
-// Return the resulting shapes [batch, rows, columns, channels], as far as they are known. `filter` is [rows, columns,
-// in, out], where `in` is a divisor of the input's channels (then the convolution has groups). For a depthwise
+// Return the shape of the result [batch, rows, columns, channels]; unknown dimensions are -1. `filter` is [rows,
+// columns, in, out], where `in` is a divisor of the input's channels (then the convolution has groups). For a depthwise
 // convolution it is [rows, columns, channels, multiplier]. Throw InvalidArgumentError for shapes that do not fit.
 Shape ConvolvedShape(const WindowAttrs& attrs, const Shape& input, const Shape& filter, bool depthwise);
 Shape PooledShape(const WindowAttrs& attrs, const Shape& input);
 
-// Adds a node of `op` with the window attributes of the node that is differentiated, as far as `op` has them.
+// Adds a node of `op` and returns its output. Copies those window attributes of the differentiated node that `op` has.
 Output WithSameWindows(GradientContext& c, const char* op, const std::vector<Output>& inputs);
 
 }  // namespace cohort::ops

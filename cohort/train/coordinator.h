@@ -13,33 +13,34 @@
 
 namespace cohort::train {
 
-// The program owns it. Thread-safe, except that only one thread may call Loop, Join and Reset. The destructor stops and
-// joins the threads.
+// The program or its Supervisor owns it. Thread-safe, except that only one thread may call Loop, Join and Reset.
 class COHORT_EXPORT Coordinator {
  public:
   Coordinator() = default;
-  // Calls RequestStop and Join.
+  // Calls RequestStop and Join, so it waits until all threads have ended.
   ~Coordinator();
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
   bool should_stop() const COHORT_EXCLUDES(mu_);
-  // Asks all threads to stop. Keeps the first error for exception(). An OutOfRangeError means a clean end and is not
-  // kept.
+  // Asks all threads to stop. The first `error` that is not null is kept for exception(); but an OutOfRangeError means
+  // a clean end and is not kept.
   void RequestStop(std::exception_ptr error = nullptr) COHORT_EXCLUDES(mu_);
   // Waits until RequestStop or until `deadline`. Returns true if RequestStop was called.
   bool WaitForStop(std::chrono::steady_clock::time_point deadline) COHORT_EXCLUDES(mu_);
   // Returns the kept error, or null if there is none.
   std::exception_ptr exception() const COHORT_EXCLUDES(mu_);
 
-  // Starts a thread that calls `work` at once and then every `interval`, counted from the start, until the stop.
-  // If a call takes longer than the interval, calls are skipped. If `work` throws, the thread calls RequestStop with
-  // the error. `name` is the thread's name in debuggers.
+  // Starts a thread that calls `work` at once, even if a stop was requested before, and then at every multiple of
+  // `interval` after the thread's start, until the stop. If a call takes longer than the interval, the multiples that
+  // it misses are skipped. If `work` throws, the thread calls RequestStop with the error. `name` is the thread's name
+  // in debuggers. Requires: `interval` is greater than 0.
   void Loop(const std::string& name, std::chrono::milliseconds interval, std::function<void()> work)
       COHORT_EXCLUDES(mu_);
-  // Waits until the threads of Loop have seen the stop and ended. Returns false if some still run after `grace`.
+  // Waits until the threads of Loop have ended. Returns false if some still run after `grace`. Does not ask them to
+  // stop.
   bool AwaitEnd(std::chrono::milliseconds grace) COHORT_EXCLUDES(mu_);
-  // Joins the threads, however long it takes.
+  // Joins the threads of Loop. Without a RequestStop it waits until one is made.
   void Join() COHORT_EXCLUDES(mu_);
   // Forgets the stop and the error, so that Loop can be used again. Requires: no thread runs.
   void Reset() COHORT_EXCLUDES(mu_);

@@ -3,7 +3,7 @@
 // the device of their variable. The slot of the variable "w" is called "w/Momentum", or "w/Adam" and "w/Adam_1". The
 // formulas are in ops/training.h.
 // Sparse gradients change only their rows. Rows with equal indices are summed first. Adam is an exception: its moments
-// decay in every row, so it makes the gradient dense.
+// decay in every row, so Adam makes the gradient dense.
 #pragma once
 
 #include <map>
@@ -26,8 +26,8 @@ struct COHORT_EXPORT GradientAndVariable {
   ops::Variable variable;
 };
 
-// The base of the optimizers. It adds nodes to one graph and has no values itself. The program owns it. One thread at a
-// time.
+// The base of the optimizers. An optimizer adds nodes to the graph of its variables; the values of its slots live in
+// sessions. The program owns it. Only one thread at a time may use it.
 class COHORT_EXPORT Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -36,11 +36,11 @@ class COHORT_EXPORT Optimizer {
 
   const std::string& name() const { return name_; }
 
-  // Returns the gradients of `loss` (of its sum, if it is not a scalar) for `variables`. If none is given, for all
-  // trainable variables of the graph. Throws InvalidArgumentError if there is no variable.
+  // Returns the gradients of `loss` (of its sum, if it is not a scalar) for `variables`. If `variables` is empty, these
+  // are all trainable variables of the graph. Throws InvalidArgumentError if there is no variable.
   std::vector<GradientAndVariable> ComputeGradients(Output loss,
                                                     const std::vector<ops::Variable>& variables = {}) const;
-  // Adds the updates of the variables that have a gradient. If `global_step` is given, adds 1 to it after the updates.
+  // Adds nodes that update the variables that have a gradient. If `global_step` is given, the nodes then add 1 to it.
   // When the returned node has run, all this is done. Throws InvalidArgumentError that lists the variables if none has
   // a gradient.
   Node* ApplyGradients(const std::vector<GradientAndVariable>& gradients, const ops::Variable& global_step = {});
@@ -51,7 +51,7 @@ class COHORT_EXPORT Optimizer {
   // exist yet.
   ops::Variable slot(const ops::Variable& variable, const std::string& slot) const;
   std::vector<std::string> slot_names() const;
-  // Returns all variables that the optimizer has made, in order.
+  // Returns all slots and other variables that the optimizer has made, in the order in which they were made.
   const std::vector<ops::Variable>& variables() const { return own_; }
 
  protected:
@@ -61,15 +61,15 @@ class COHORT_EXPORT Optimizer {
   virtual void CreateSlots(const std::vector<ops::Variable>& variables) {}
   // Adds the update by a dense gradient.
   virtual Node* ApplyDense(Output gradient, const ops::Variable& variable) = 0;
-  // Adds the update by a sparse gradient. Its indices are unique unless AllowsRepeats().
+  // Adds the update by a sparse gradient. Its indices are unique, unless AllowsRepeats() returns true.
   virtual Node* ApplySparse(const Gradient& gradient, const ops::Variable& variable) = 0;
   virtual bool AllowsRepeats() const { return false; }
   // Adds nodes that must run once after all `updates`. Returns the nodes that the step must wait for.
   virtual std::vector<Node*> Finish(const std::vector<Node*>& updates) { return updates; }
 
-  // Makes the slot, filled with `initial`, if it does not exist.
+  // Makes the slot if it does not exist. All its elements begin with `initial`.
   void MakeSlot(const ops::Variable& variable, const std::string& slot, double initial);
-  // Makes a float32 scalar that belongs to all variables, on the device of `beside`.
+  // Makes a float32 scalar variable that all updates share, on the device of `beside`.
   ops::Variable MakeScalar(const std::string& name, double initial, const ops::Variable& beside);
   // Returns the handle of a slot. Requires: CreateSlots has made it.
   Output SlotHandle(const ops::Variable& variable, const std::string& slot) const;
@@ -94,7 +94,7 @@ COHORT_EXPORT Gradient SumRepeatedRows(const Gradient& gradient);
 COHORT_EXPORT std::vector<GradientAndVariable> ClipByGlobalNorm(const std::vector<GradientAndVariable>& gradients,
                                                                 float clip_norm, Output* global_norm = nullptr);
 
-// It has no slots.
+// Gradient descent. It has no slots.
 class COHORT_EXPORT GradientDescentOptimizer final : public Optimizer {
  public:
   explicit GradientDescentOptimizer(Hyperparameter learning_rate, const std::string& name = "GradientDescent");
@@ -108,7 +108,7 @@ class COHORT_EXPORT GradientDescentOptimizer final : public Optimizer {
   Hyperparameter learning_rate_;
 };
 
-// Its slot is "momentum".
+// Gradient descent with momentum. Its slot is "momentum".
 class COHORT_EXPORT MomentumOptimizer final : public Optimizer {
  public:
   MomentumOptimizer(Hyperparameter learning_rate, Hyperparameter momentum, bool use_nesterov = false,
@@ -125,7 +125,8 @@ class COHORT_EXPORT MomentumOptimizer final : public Optimizer {
   const bool use_nesterov_;
 };
 
-// Its slot is "accumulator". Throws InvalidArgumentError for an initial value that is not positive.
+// Adagrad. Its slot is "accumulator". The constructor throws InvalidArgumentError for an initial value that is not
+// positive.
 class COHORT_EXPORT AdagradOptimizer final : public Optimizer {
  public:
   explicit AdagradOptimizer(Hyperparameter learning_rate, double initial_accumulator_value = 0.1,
@@ -141,7 +142,7 @@ class COHORT_EXPORT AdagradOptimizer final : public Optimizer {
   const double initial_accumulator_value_;
 };
 
-// Its slots are "m" and "v". The powers of beta1 and beta2 are variables "beta1_power" and "beta2_power".
+// Adam. Its slots are "m" and "v". The powers of beta1 and beta2 are variables "beta1_power" and "beta2_power".
 class COHORT_EXPORT AdamOptimizer final : public Optimizer {
  public:
   explicit AdamOptimizer(Hyperparameter learning_rate = 0.001, Hyperparameter beta1 = 0.9, Hyperparameter beta2 = 0.999,
@@ -163,7 +164,7 @@ class COHORT_EXPORT AdamOptimizer final : public Optimizer {
   ops::Variable beta2_power_;
 };
 
-// Its slots are "rms" (initially 1), "momentum" and, if `centered`, "mg".
+// RMSProp. Its slots are "rms" (initially 1), "momentum" and, if `centered`, "mg".
 class COHORT_EXPORT RMSPropOptimizer final : public Optimizer {
  public:
   explicit RMSPropOptimizer(Hyperparameter learning_rate, Hyperparameter decay = 0.9, Hyperparameter momentum = 0.0,

@@ -14,27 +14,30 @@
 
 namespace cohort::train {
 
-// Ops that the program gives to a Scaffold. The others get TensorFlow's default.
+// The ops that the program gives to a Scaffold. If an op is not given, Finalize makes TensorFlow's default.
 struct COHORT_EXPORT ScaffoldOptions {
   Node* init_op = nullptr;                // default: the initializers of all variables that are not local
   FeedList init_feed;                     // fed to init_op
   std::function<void(Session&)> init_fn;  // called after init_op; not called if a checkpoint was restored
   Node* local_init_op = nullptr;          // default: the initializers of the local variables
-  Output ready_op;                        // string [n], the names of variables without a value; default: checks all
-  Saver* saver = nullptr;                 // not owned; default: one for all variables
-  // Default: an op that merges all summaries of the graph. Output(): no summaries.
+  // Gives string [n]: the names of variables without a value; default: of all variables, also local ones.
+  Output ready_op;
+  Saver* saver = nullptr;  // not owned; default: one for all variables
+  // Default: an op that merges all summaries of the graph. Set it to Output() for no summaries.
   std::optional<Output> summary_op;
   ops::Variable global_step;  // default: the graph's global step, if it has one
 };
 
-// The ops of one graph. The program or its Supervisor owns it. Not thread-safe; it does not change after Finalize.
+// The ops of one graph. The program or its Supervisor owns it. Only one thread may use it until Finalize has returned.
+// After that it does not change, and any thread may call its const methods.
 class COHORT_EXPORT Scaffold {
  public:
   explicit Scaffold(ScaffoldOptions options = {}) : options_(std::move(options)) {}
 
-  // Adds the ops that were not given, outside of all scopes, and finalizes the graph. `writes` says whether this
-  // process saves checkpoints and summaries. If it does not, no saver and no summary op are made. Requires: it was not
-  // called before. Throws what the ops throw.
+  // Adds the ops that were not given, and finalizes the graph. The device scopes and control dependencies of the caller
+  // do not apply to these ops. `writes` says if this process saves checkpoints and summaries. If it does not, there is
+  // no saver and no summary op, even if they were given. Throws FailedPreconditionError if it was called before. Throws
+  // what making the ops throws.
   void Finalize(Graph& graph, bool writes);
 
   bool finalized() const { return graph_ != nullptr; }
@@ -45,14 +48,16 @@ class COHORT_EXPORT Scaffold {
   Output ready_op() const { return options_.ready_op; }
   // Returns null if this process does not save, or if the graph has no variables.
   Saver* saver() const { return options_.saver; }
-  // Returns an invalid Output if there is none, or if it needs a value to be fed.
+  // Returns an Output that is not valid() if this process does not write, if there are no summaries, or if the op needs
+  // a fed value (Finalize then logs a warning).
   Output summary_op() const { return options_.summary_op.value_or(Output()); }
-  // Returns an invalid variable if the graph has no global step.
+  // Returns a variable that is not valid() if the graph has no global step.
   const ops::Variable& global_step() const { return options_.global_step; }
 
-  // Returns the value of the global step, or 0 if there is none.
+  // Runs a step and returns the value of the global step, or returns 0 if there is no global step.
   int64_t Step(Session& session) const;
-  // Returns the names of variables that have no value yet. If `with_local`, also those of local variables.
+  // Runs ready_op and returns the names of the variables that have no value yet. If `with_local` is false, leaves out
+  // the names of local variables. Requires: Finalize was called.
   std::vector<std::string> Missing(Session& session, bool with_local) const;
 
  private:

@@ -17,48 +17,50 @@ namespace cohort::train {
 
 // The options of the waits of a SessionManager.
 struct COHORT_EXPORT SessionManagerOptions {
-  // The longest pause between two looks whether the chief is ready. TensorFlow's default is 30 s, because
-  // it makes a new session for each look; here a look is one step of an open session, so the pauses begin with 10 ms
-  // and double.
+  // The longest pause between two checks whether the model, or a checkpoint, is ready. The pauses begin with 10 ms and
+  // double up to this limit. TensorFlow's default is 30 s, because it makes a new session for each check. Here a check
+  // is one step of an open session, or a look into a folder.
   std::chrono::milliseconds recovery_wait{1000};
-  std::chrono::milliseconds max_wait = std::chrono::hours(2);  // for the chief, or for a checkpoint
-  // Called while a worker waits for the chief. It must throw if the chief is lost. Null: not called.
+  std::chrono::milliseconds max_wait = std::chrono::hours(2);  // the longest wait for the chief or for a checkpoint
+  // WaitForSession calls it before each pause. It must throw if the chief is lost; WaitForSession then throws the same
+  // error. Null: not called.
   std::function<void()> check_chief;
 };
 
 // The checkpoints that PrepareSession and RecoverSession may restore.
 struct COHORT_EXPORT PrepareOptions {
   std::string checkpoint_dir;        // "": nothing is restored
-  bool restore = true;               // false: start from the initial values and leave the checkpoints as they are
-  bool wait_for_checkpoint = false;  // wait until checkpoint_dir has one
+  bool restore = true;               // false: nothing is restored, and the checkpoints stay as they are
+  bool wait_for_checkpoint = false;  // true: wait until checkpoint_dir has a checkpoint
 };
 
-// A session that is ready for its first step.
+// A session that is ready for its first step. The caller owns it.
 struct COHORT_EXPORT PreparedSession {
   std::unique_ptr<Session> session;
-  std::string restored;  // prefix of the restored checkpoint; "" if the model was initialized
+  std::string restored;  // prefix of the restored checkpoint; "" if nothing was restored
 };
 
-// Used by one thread. The caller owns it. `graph`, `scaffold` and `coordinator` must outlive it.
+// The caller owns it. Only one thread at a time may use it. `graph`, `scaffold` and `coordinator` must outlive it.
 class COHORT_EXPORT SessionManager {
  public:
   // Requires: the scaffold is finalized before another function is called.
   SessionManager(const Graph& graph, const Scaffold& scaffold, Coordinator& coordinator,
                  SessionManagerOptions options = {});
 
-  // For the chief. Opens a session. Restores the newest intact checkpoint, or runs init_op and init_fn if there is
-  // none. Then runs local_init_op. Throws what the session and the saver throw; FailedPreconditionError, with the
-  // names, if a variable then has no value; DeadlineExceededError if no checkpoint came in time; CancelledError if the
-  // coordinator stops the wait.
+  // For the chief. Opens a session. Restores the newest intact checkpoint; if nothing is restored, runs init_op and
+  // init_fn. Then runs local_init_op. Throws what the session and the saver throw. Throws FailedPreconditionError, with
+  // the names, if a variable has no value after that. With wait_for_checkpoint, throws DeadlineExceededError if no
+  // checkpoint has come within max_wait, and CancelledError if the coordinator is asked to stop during the wait.
   PreparedSession PrepareSession(const std::string& target, const SessionConfig& config,
                                  const PrepareOptions& options) const;
-  // For a session that must not initialize the model. Works as PrepareSession, but returns no session if there is no
-  // checkpoint.
+  // For a session that must not initialize the model. Works as PrepareSession, but does not run init_op: if nothing is
+  // restored, the returned `session` is null.
   PreparedSession RecoverSession(const std::string& target, const SessionConfig& config,
                                  const PrepareOptions& options) const;
-  // For the other workers. Opens a session, waits until every variable that is not local has a value, and runs
+  // For the other workers. Opens a session, waits until ready_op names no variable except local ones, and runs
   // local_init_op. Throws DeadlineExceededError, with the names of variables without a value, after max_wait.
-  // Throws CancelledError if the coordinator stops the wait. Throws what the session throws.
+  // Throws CancelledError if the coordinator is asked to stop during the wait. Throws what the session and check_chief
+  // throw.
   std::unique_ptr<Session> WaitForSession(const std::string& target, SessionConfig config) const;
 
  private:

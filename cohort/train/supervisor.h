@@ -31,69 +31,75 @@ namespace cohort::train {
 // The options of a Supervisor, with TensorFlow's names and defaults.
 struct COHORT_EXPORT SupervisorOptions {
   bool is_chief = true;
-  std::string logdir;       // of the chief, for checkpoints, events and graph.pbtxt; "": nothing is written
+  std::string logdir;       // the chief's folder for checkpoints, events and graph.pbtxt; "": nothing is written
   Node* init_op = nullptr;  // default: the initializers of all variables that are not local
   FeedList init_feed;
   std::function<void(Session&)> init_fn;  // called after init_op; not called if a checkpoint was restored
   Node* local_init_op = nullptr;          // default: the initializers of the local variables
-  Output ready_op;                        // string [n], the names of variables without a value; default: checks all
-  Saver* saver = nullptr;                 // not owned; default: one for all variables
-  ops::Variable global_step;              // default: the graph's global step, if it has one
-  // Default: an op that merges all summaries of the graph. Output(): no summaries. If the op needs a fed value, the
-  // supervisor does not run it and logs a warning; fetch it in the program and pass it to SummaryComputed.
+  // Gives string [n]: the names of variables without a value; default: of all variables, also local ones.
+  Output ready_op;
+  Saver* saver = nullptr;     // not owned; default: one for all variables
+  ops::Variable global_step;  // default: the graph's global step, if it has one
+  // Default: an op that merges all summaries of the graph. Set it to Output() for no summaries. If the op needs a fed
+  // value, the supervisor does not run it and logs a warning; fetch it in the program and pass it to SummaryComputed.
   std::optional<Output> summary_op;
   std::chrono::milliseconds save_model_interval = std::chrono::minutes(10);  // 0: no checkpoints
-  // Also of the step counter; 0: none.
+  // The interval of summaries and of the step counter; 0: no summaries and no step counter.
   std::chrono::milliseconds save_summaries_interval = std::chrono::minutes(2);
-  // Longest pause between two looks whether the chief is ready. TensorFlow's default is 30 s, because it
-  // makes a new session for each look; here a look is one step of an open session, so that waiting begins
-  // with 10 ms and doubles.
+  // The longest pause of a worker between two checks whether the model is ready. The pauses begin with 10 ms and double
+  // up to this limit. TensorFlow's default is 30 s, because it makes a new session for each check. Here a check is one
+  // step of an open session.
   std::chrono::milliseconds recovery_wait{1000};
-  std::chrono::milliseconds max_wait = std::chrono::hours(2);
-  std::chrono::milliseconds stop_grace = std::chrono::minutes(2);
+  std::chrono::milliseconds max_wait = std::chrono::hours(2);      // a worker's longest wait for the chief
+  std::chrono::milliseconds stop_grace = std::chrono::minutes(2);  // longest wait until the services have ended
   std::string checkpoint_basename = "model.ckpt";
   // false: start from the initial values even if logdir has checkpoints. Those stay as they are. New ones are added,
   // and the state file then lists only the new ones.
   bool restore = true;
-  // Not owned. At the end the chief calls its AnnounceDone. A worker that waits for the chief finds out through this
-  // server if the chief is lost.
+  // This process's server, or null. Not owned; it must outlive the supervisor. After a session without errors the chief
+  // calls its AnnounceDone. A worker that waits for the chief asks this server if the chief is lost.
   Server* server = nullptr;
 };
 
 class ManagedSession;
 
-// Supervises one program. The program owns it. managed_session, Stop and ManagedSession::Close must be called by one
-// thread; the rest is thread-safe. End the managed session before the supervisor.
+// Supervises one program. The program owns it. One thread calls managed_session and Stop, and ends the ManagedSession.
+// The other functions are thread-safe, except that no thread may call SummaryComputed while a ManagedSession is made or
+// ended. The ManagedSession must end before the supervisor.
 class COHORT_EXPORT Supervisor {
  public:
-  // Adds the nodes that it needs and finalizes the graph. Throws InvalidArgumentError if this worker is not the chief
-  // and has variables without a device, because workers could not share them.
+  // Adds the nodes that it needs and finalizes the graph. The graph must outlive the supervisor. Throws
+  // InvalidArgumentError for a negative interval. Throws InvalidArgumentError if this worker is not the chief and has
+  // variables without a device, because workers could not share them. Throws what Scaffold::Finalize throws.
   Supervisor(Graph& graph, const SupervisorOptions& options);
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  // Returns a session whose first step can run. One session at a time.
-  // The chief restores the newest intact checkpoint of logdir, or runs init_op if there is none. Then it starts the
-  // services: it saves a checkpoint at once and every save_model_interval, and writes summaries and `global_step/sec`
-  // every save_summaries_interval. Other workers wait until the chief has prepared the model. Throws what the session
-  // throws (UnavailableError, ... name the task); DeadlineExceededError with the names of variables without a value
-  // after max_wait; UnavailableError if options.server has lost the chief for longer than its orphan_timeout;
-  // FailedPreconditionError if a variable has no value after the chief's initialization; CancelledError if RequestStop
-  // is called during the wait.
+  // Returns a session whose first step can run. There can be only one session at a time. Forgets earlier calls of
+  // RequestStop.
+  // The chief restores the newest intact checkpoint of logdir, or runs init_op if there is none. If logdir is not "",
+  // it then starts threads, the services: they save a checkpoint at once and every save_model_interval (unless the
+  // global step has not changed), and write summaries and `global_step/sec` every save_summaries_interval. Other
+  // workers wait until the chief has prepared the model. Throws what the session throws (UnavailableError, ... name the
+  // task); DeadlineExceededError with the names of variables without a value after max_wait; UnavailableError if
+  // options.server has lost the chief for longer than its orphan_timeout; FailedPreconditionError if a variable has no
+  // value after the chief's initialization; CancelledError if RequestStop is called during the wait.
   ManagedSession managed_session(const std::string& target = "", const SessionConfig& config = {});
 
   // Returns true after RequestStop, and after a service has failed.
   bool should_stop() const { return coordinator_.should_stop(); }
-  // Ends the services, and makes should_stop() return true so that the program's loop ends. ManagedSession::Close
-  // throws `error`, unless it is an OutOfRangeError, which means a clean end.
+  // Asks the services to end, and makes should_stop() return true so that the program's loop ends. Does not wait.
+  // ManagedSession::Close throws the first error that was given here or that a service had. An OutOfRangeError means a
+  // clean end and is not thrown.
   void RequestStop(std::exception_ptr error = nullptr) { coordinator_.RequestStop(std::move(error)); }
-  // Calls RequestStop, then waits up to stop_grace for the services.
+  // Calls RequestStop, then waits up to stop_grace until the services have ended. If they have not, logs a warning.
   void Stop();
 
-  // Writes a fetched summary (string scalar) to the chief's event file. Does nothing at other workers.
+  // Writes a fetched summary (string scalar) to the chief's event file. Does nothing in other workers, without a
+  // logdir, and if there is no ManagedSession.
   void SummaryComputed(const Tensor& summary, int64_t step);
-  // Returns null if this process saves nothing.
+  // Returns null if this process saves nothing, or if the graph has no variables.
   Saver* saver() const { return scaffold_.saver(); }
   bool is_chief() const { return options_.is_chief; }
   // Returns the prefix of the last checkpoint that this supervisor has restored or saved. Returns "" if there is none.
@@ -127,8 +133,10 @@ class COHORT_EXPORT Supervisor {
 };
 
 // A session under a supervisor; like the block of a `with` statement in Python. The caller owns it. Its end stops the
-// services and closes the session. If the block is left normally, the chief first saves a last checkpoint (TensorFlow
-// does not), and at the end tells options.server that training is done.
+// services, waits for them, and closes the session. If they do not end within stop_grace, it cancels their steps. If
+// the block is left normally and no error was reported, the chief saves a last checkpoint before it closes the session
+// (TensorFlow does not; only with a logdir and a save_model_interval), and calls AnnounceDone of options.server after
+// that.
 // Call Close at the end of the block: it throws the error of a service, or the error given to RequestStop. The
 // destructor does the same as Close, but only logs such an error. If the block is left by an exception, that exception
 // continues, nothing is saved, and other errors are logged.
@@ -141,8 +149,8 @@ class [[nodiscard]] COHORT_EXPORT ManagedSession {
   Session& operator*() const { return *session_; }
   Session* operator->() const { return session_.get(); }
   Session& session() const { return *session_; }
-  // Ends the block as described above. There is no session afterwards. Throws the first error of a service, or the
-  // error given to RequestStop.
+  // Ends the session as described above. A second call does nothing. Throws the first error of a service or of
+  // RequestStop.
   void Close();
 
  private:

@@ -26,21 +26,21 @@ struct COHORT_EXPORT TaskFlags {
   std::string job_name;           // "ps" or "worker"
   std::optional<int> task_index;  // default: 0
   std::string bind;               // "host:port" to listen on, if that is not the address in the hosts
-  bool allow_insecure = false;    // work without TLS beyond this machine
+  bool allow_insecure = false;    // allow connections without TLS to other machines
   std::optional<std::chrono::milliseconds> orphan_timeout;  // ServerOptions::orphan_timeout
   std::optional<std::chrono::milliseconds> chief_timeout;   // ServerOptions::chief_timeout
 };
 
-// Removes these flags from the command line: "--ps_hosts=A,B" or "--ps_hosts A,B". Dashes in a flag's name count as
-// underscores. Other words stay in `argv` in their order, and `*argc` becomes their number. Words after "--" stay.
-// Throws InvalidArgumentError for a value that is missing or invalid, and for a flag that is almost one of these
+// Removes these flags from the command line: "--ps_hosts=A,B" or "--ps_hosts A,B". A dash in a flag's name means the
+// same as an underscore. Other words stay in `argv` in their order, and `*argc` becomes their number. Words after "--"
+// stay. Throws InvalidArgumentError for a value that is missing or invalid, and for a flag that is almost one of these
 // ("--task_idex"); the error names the flag.
 COHORT_EXPORT TaskFlags TakeTaskFlags(int* argc, char** argv);
 // Returns one line for each flag, for a program's --help.
 COHORT_EXPORT std::string TaskFlagsHelp();
 
-// The task of this process. The program owns it; it owns the server. Without flags and TF_CONFIG, the process is a
-// worker on its own, without a server.
+// The task of this process. The program owns the Task, which owns the server. Without a cluster (in flags or
+// TF_CONFIG), the process trains alone: it is a worker without a server.
 struct COHORT_EXPORT Task {
   ClusterSpec cluster;
   std::string job = "worker";
@@ -54,10 +54,11 @@ struct COHORT_EXPORT Task {
   // Returns "/job:worker/task:1", or "" without a cluster.
   std::string device() const;
   // Returns a device function for a DeviceScope. It puts variables on the parameter servers in turn, and everything
-  // else on `worker` (default: this task).
+  // else on `worker` (default: this task). Without a cluster or without parameter servers, it leaves devices as they
+  // are.
   DeviceFunction replica_device(const std::string& worker = "") const;
-  // Serves until the chief says that training is done. Returns 0, the exit code of main. Requires: there is a cluster.
-  // Throws what Server::Join throws.
+  // Serves until the chief says that training is done. Returns 0, the exit code of main. Throws FailedPreconditionError
+  // without a cluster. Throws what Server::Join throws.
   int Serve() const;
 };
 

@@ -11,13 +11,13 @@
 
 namespace cohort {
 
-// The CPU's variable, which can also be used by rows. The task's ResourceManager owns it. Thread-safe. It holds its
+// A variable of the CPU, which can also be used by rows. The task's ResourceManager owns it. Thread-safe. It holds its
 // value in one of two ways:
-// - dense: as VariableResource describes it. Every variable begins so.
-// - by row: the first Gather or UpdateRows chooses this way for good. The buffer then keeps its address, and an update
-//   never copies all of it. Rows are read and changed under locks, each of which guards some of the rows (a stripe).
-//   Read copies one stripe after the other. So each row in its result is consistent, but two rows may be of different
-//   times.
+// - dense: as VariableResource describes it. Every variable begins in this way.
+// - by row: the first Gather or UpdateRows changes the variable to this way, and it never changes back. An update of
+//   rows then changes the buffer in place and never copies all of it. Rows are read and changed under locks, each of
+//   which guards some of the rows (a stripe). Read copies one stripe after the other. So each row in its result is
+//   consistent, but two rows may have values of different times.
 class CpuVariable final : public VariableResource {
  public:
   using VariableResource::VariableResource;
@@ -27,13 +27,14 @@ class CpuVariable final : public VariableResource {
   // If the value is held by row, copies `value`.
   void Assign(const Tensor& value) override;
 
-  // Returns copies of the rows `indices` (int32 or int64). The shape is indices.shape + shape[1:]. Throws
-  // InvalidArgumentError that names the first index out of range, FailedPreconditionError if the variable has no value.
+  // Returns copies of the rows `indices` (int32 or int64). The result's shape is indices.shape + shape[1:]. Throws
+  // InvalidArgumentError that names the first index out of range, or if the variable is a scalar or does not hold
+  // numbers. Throws FailedPreconditionError if the variable has no value.
   Tensor Gather(const Tensor& indices, Allocator& allocator);
-  // Calls `change(position, rows)` for each index, in the order of `indices`, which may repeat. The stripe of the row
-  // is locked during the call. rows[0] is the row of this variable, and rows[1..] are the same row of each of `slots`.
-  // All indices are checked before anything is changed. Throws as Gather, and InvalidArgumentError if a slot has
-  // another number of rows.
+  // Calls `change(position, rows)` on this thread for each index, in the order of `indices`. Indices may repeat.
+  // rows[0] is the row of this variable, and rows[1..] are the same row of each of `slots`. The row's stripe is locked
+  // in all these variables during the call. All indices are checked before the first call. Throws what Gather throws,
+  // and InvalidArgumentError if a slot has another number of rows.
   void UpdateRows(const Tensor& indices, std::span<CpuVariable* const> slots,
                   const std::function<void(int64_t position, std::span<void* const> rows)>& change);
 

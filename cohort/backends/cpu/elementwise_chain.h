@@ -14,12 +14,12 @@ namespace cohort::cpu {
 // Backend::CanChain.
 bool CanChainElementwise(const ChainLink& producer, const ChainLink& consumer);
 
-// See Backend::MakeChain.
+// Returns an ElementwiseChain of the nodes `links`. See Backend::MakeChain.
 std::unique_ptr<OpKernel> MakeElementwiseChain(std::vector<ChainLink> links);
 
 // Runs several nodes as one kernel. If all values of a step have the same shape, it passes over the memory once, block
 // by block. In any other step (an operand broadcasts to a larger shape) it runs the kernels of the nodes one by one.
-// Owned by the plan. Thread-safe.
+// The plan owns it. Thread-safe.
 class ElementwiseChain final : public OpKernel {
  public:
   explicit ElementwiseChain(std::vector<ChainLink> links);
@@ -73,7 +73,7 @@ class ElementwiseChain final : public OpKernel {
   Operand Other(size_t stage, Operand primary, bool* is_right) const;
   void SetOther(const Stage& stage, const Tensor& operand, bool is_right, bool scalar, Bound* bound) const;
   void RunBlock(const std::vector<Bound>& of_run, const char* first, char* out, int64_t begin, int64_t count) const;
-  // Runs the stages block by block. Returns false, and does nothing, if an operand of this step has neither the
+  // Runs the stages block by block. Returns false, and computes nothing, if an operand of this step has neither the
   // result's shape nor a single element.
   bool RunAsOne(KernelContext& ctx) const;
   void RunOneByOne(KernelContext& ctx) const;
@@ -91,7 +91,7 @@ class ElementwiseChain final : public OpKernel {
   std::vector<OutsideValue> outside_;
   std::vector<int32_t> initial_uses_;  // of each slot
   mutable Mutex scratch_mu_;
-  mutable std::vector<std::unique_ptr<Scratch>> scratch_ COHORT_GUARDED_BY(scratch_mu_);  // that no run uses now
+  mutable std::vector<std::unique_ptr<Scratch>> scratch_ COHORT_GUARDED_BY(scratch_mu_);  // not in use by a run
 };
 
 }  // namespace cohort::cpu

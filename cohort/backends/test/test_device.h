@@ -1,5 +1,5 @@
 // TestDevice and TestBackend: devices of type "TEST". They need no hardware but keep the contract of a device with
-// streams. So code that works on them is ready for an accelerator. They compute with the CPU's kernels.
+// streams. So code that works on these devices is ready for an accelerator. They compute with the CPU's kernels.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 namespace cohort {
 
 // A device with one stream for kernels and two for copies. Each stream is a thread. Each device has memory and a memory
-// space of its own. The session or server that asked for it owns it. Thread-safe.
+// space of its own. The session or server for which it was made owns it. Thread-safe.
 class TestDevice final : public Device {
  public:
   TestDevice(DeviceAttributes attributes, std::shared_ptr<TaskResources> task, const TestDelays& delays);
@@ -27,7 +27,8 @@ class TestDevice final : public Device {
   TestStream* to_host_stream() override { return &to_host_; }
   TestStream* from_host_stream() override { return &from_host_; }
   // Copy the bytes. A tensor of objects (strings, handles) is returned unchanged, because it is in host memory on every
-  // device. Throw InternalError for a tensor of another device, DeadlineExceededError if the streams do not advance.
+  // device. CopyToHost and CopyFromHost wait for the copy; the other two enqueue it. Throw InternalError for a tensor
+  // of another device. The two that wait throw DeadlineExceededError if the streams do not advance.
   Tensor CopyToHost(const Tensor& value) override;
   Tensor CopyFromHost(const Tensor& value) override;
   void CopyToHostAsync(const Tensor& value, CopyDone done) override;
@@ -56,7 +57,8 @@ class TestDevice final : public Device {
   CpuDevice host_;
 };
 
-// The backend of TEST devices. It uses the CPU's passes. There is one object for the process. Thread-safe.
+// The backend of TEST devices. It uses the CPU's passes. Get returns the only object of the process, which is never
+// destroyed. Thread-safe.
 class TestBackend final : public Backend {
  public:
   static TestBackend& Get();
@@ -70,18 +72,18 @@ class TestBackend final : public Backend {
   // Gives each op that has a kernel of the CPU's own a kernel for TEST, unless it has one already.
   void RegisterKernels(KernelRegistry& registry) const override;
   std::unique_ptr<Graph> Improve(std::unique_ptr<Graph> partition) const override;
-  // Sets the delays of devices that are made from now on. Each stream draws its delays from another seed.
+  // Sets the delays of devices that are made from now on. Each stream gets a different seed.
   void set_delays(const TestDelays& delays);
 
  private:
   const std::string type_ = "TEST";
   std::atomic<bool> takes_unplaced_nodes_{false};
   mutable Mutex mu_;
-  mutable TestDelays delays_ COHORT_GUARDED_BY(mu_);  // its seed is the next device's
+  mutable TestDelays delays_ COHORT_GUARDED_BY(mu_);  // has the seed of the next device
 };
 
-// Registers the backend. From then on device_count {"TEST", n} makes such devices. Only the first call registers it.
-// Each call gives TEST kernels to the ops that have got a kernel of the CPU's since the last call.
+// Registers the backend. From then on device_count {"TEST", n} makes such devices. Further calls do not register it
+// again. Each call gives a TEST kernel to the ops that have got a kernel of the CPU since the call before.
 void RegisterTestBackend();
 
 }  // namespace cohort

@@ -1,5 +1,6 @@
-// TestMemory: the memory of one TEST device. If the host uses its addresses, the process gets a memory fault. Freed
-// memory is poisoned (filled with kTestPoison) and reused in the order of the device's compute stream.
+// TestMemory: the memory of one TEST device. If host code reads or writes at the addresses of its buffers, the process
+// gets a memory fault. Freed memory is poisoned (filled with kTestPoison) and reused in the order of the device's
+// compute stream.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +18,14 @@ namespace cohort {
 // The value of every byte of new and of freed memory: floats are then NaN, and integers -1.
 inline constexpr unsigned char kTestPoison = 0xFF;
 
-// Allocates the device's buffers. Shared by the device and its buffers, so it may outlive the device. Thread-safe.
+// Allocates the device's buffers. The device and the buffers share ownership, so it may outlive the device.
+// Thread-safe.
 // A freed buffer can be allocated again at once, as on a GPU. Poisoning it is work on the compute stream: after all
 // work that was enqueued before the buffer was freed, and before all work that is enqueued after it is allocated again.
 // If work on another stream still uses the buffer, it reads the poison.
 class TestMemory final : public Allocator, public std::enable_shared_from_this<TestMemory> {
  public:
-  // `compute` orders the reuse of memory until Detach is called.
+  // `compute` orders the reuse of memory, and must live until Detach is called.
   TestMemory(MemorySpace space, TestStream& compute) : space_(space), compute_(&compute) {}
   ~TestMemory() override;
 
@@ -54,7 +56,7 @@ class TestMemory final : public Allocator, public std::enable_shared_from_this<T
 // Returns the address at which the bytes of `value`, which is in the memory of a TEST device, can be read and written.
 // Only work on a stream of the device may use it.
 void* TrueAddress(const Tensor& value);
-// Returns a tensor in host memory that uses the bytes at `data`. It does not keep them alive.
+// Returns a tensor in host memory that uses the bytes at `data`. The tensor does not keep the bytes alive.
 Tensor BorrowedView(DType dtype, const Shape& shape, void* data);
 
 }  // namespace cohort

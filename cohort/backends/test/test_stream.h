@@ -16,22 +16,22 @@
 
 namespace cohort {
 
-// How long a stream waits before a piece of work. The delays are drawn from `seed`. So a run can be repeated, except
+// The random delays of a stream before its pieces of work. They are drawn from `seed`. So a run can be repeated, except
 // for the scheduling of the host's threads.
 struct TestDelays {
   uint64_t seed = 1;
-  double probability = 0.02;               // of a delay, for each piece of work
-  std::chrono::microseconds longest{500};  // delays are uniformly distributed from 0 to this
+  double probability = 0.02;               // that there is a delay before a piece of work
+  std::chrono::microseconds longest{500};  // delays are uniformly distributed from 0 to this value
 };
 
-// A point in a TestStream. Shared by everybody who waits for it. Thread-safe.
+// A point in a TestStream. The stream and everybody who waits for the event share ownership. Thread-safe.
 class TestEvent final : public StreamEvent {
  public:
   bool reached() const override;
   Status Synchronize(std::chrono::steady_clock::time_point deadline) override;
   void OnReady(Callback callback) override;
 
-  // Marks the event as reached and calls the callbacks. The stream calls it once.
+  // Marks the event as reached and calls the callbacks on the stream's thread. The stream calls it once.
   void Reach();
 
  private:
@@ -54,8 +54,7 @@ class TestStream final : public Stream {
   std::shared_ptr<StreamEvent> Record() override;
   void Wait(const std::shared_ptr<StreamEvent>& event) override;
   // Runs `work` after all work that was enqueued before. `work` must not throw. It must not own an object whose
-  // destructor calls the stream. If it is called inside an event's callback, which must not call the device, it ends
-  // the process with a message.
+  // destructor calls the stream. A callback of an event must not call Enqueue: that ends the process with a message.
   void Enqueue(std::function<void()> work);
 
  private:

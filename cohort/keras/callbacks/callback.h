@@ -1,11 +1,12 @@
-// Callbacks: objects of the program that Fit and Evaluate call. The training loop calls all callbacks on its own
-// thread, in the order of the list. After them come callbacks whose comes_last() is true, then the progress bar, then
-// History. The order of calls is:
+// Callbacks: objects of the program that Fit and Evaluate call. The thread that called Fit or Evaluate calls all
+// callbacks, in the order of the list. But the callbacks whose comes_last() is true are called after all others of the
+// list. After the list come the progress bar and, in Fit, the History. The order of calls is:
 //
 //   OnTrainBegin; in each epoch: OnEpochBegin, OnTrainBatchBegin and OnTrainBatchEnd for each batch, the test calls of
 //   the validation (OnTestBegin, OnTestBatchBegin, OnTestBatchEnd, OnTestEnd), OnEpochEnd; at the end OnTrainEnd.
 //
-// Evaluate makes only the test calls. If a callback throws, Fit ends and throws the same error.
+// The test calls are made only in epochs that end with a validation. Evaluate makes only the test calls. If a callback
+// or a step throws, Fit or Evaluate makes no further call, not even OnTrainEnd, and throws the same error.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +25,16 @@
 
 namespace cohort::keras {
 
-// The functions of a model that callbacks may call while it is trained. Trainer implements it. The calls may run steps,
-// so only the training thread may make them.
+// The functions of a model that callbacks may call while Fit or Evaluate runs. Trainer implements this class. The
+// functions may run steps, so only the thread of Fit or Evaluate may call them: call them inside a callback.
 class COHORT_EXPORT CallbackHost {
  public:
   virtual ~CallbackHost() = default;
   // Makes the training end after the current batch.
   virtual void StopTraining() = 0;
   virtual bool stop_training() const = 0;
-  // Returns true in the process that writes files and prints messages, if several processes train together.
+  // Returns true in the process that writes files and prints messages. If several processes train together, this is the
+  // chief; one process alone is always the chief.
   virtual bool is_chief() const { return true; }
   // Waits until all processes that train together have made the call.
   virtual void AwaitWorkers() {}
@@ -47,8 +49,8 @@ class COHORT_EXPORT CallbackHost {
   virtual void SetWeights(const std::vector<Tensor>& weights) = 0;
   // Returns "<layer>/<weight>" for each weight, in the order of GetWeights.
   virtual std::vector<std::string> WeightNames() const = 0;
-  // Returns whether a metric improves up or down. `name` is its name in the logs without "val_". Returns kDown for
-  // "loss", kNone for an unknown metric.
+  // Returns kUp if larger values of a metric are better, kDown if smaller ones are, kNone if this is not known. `name`
+  // is its name in the logs, without "val_". All losses ("loss", "..._loss") are kDown.
   virtual MetricDirection DirectionOf(const std::string& name) const = 0;
   // Save the whole model (`.keras`), or only the weights (`.weights.h5`). Throw UnimplementedError if this is not
   // possible.
@@ -59,36 +61,38 @@ class COHORT_EXPORT CallbackHost {
   // Returns the state of the training, as the bytes of a weights file. Call it between two batches of Fit: in
   // OnTrainBatchEnd or OnEpochEnd. The state has the weights, the optimizer's state, epoch, batch and the losses so
   // far. It also has, for each process that trains with the others, its position in the data and its metrics. All
-  // processes make the call. The chief gets the bytes; the others get "".
+  // processes make the call together. The chief gets the bytes; the others get "". Throws FailedPreconditionError
+  // outside of Fit, and UnimplementedError if the host cannot do it.
   virtual std::string BackUpTraining();
-  // Continues the training from a state of BackUpTraining, to the same end. Call it in OnTrainBegin. After OnTrainBegin
-  // of all callbacks, each of them gets back its own state (Callback::RestoreState). `where` names the file that this
-  // process has found. If `backup` is nullopt, there was no file: does nothing and returns false. All processes make
-  // the call. Throws InvalidArgumentError if the bytes are not a backup of this model, data and number of processes, or
-  // if another process has found other bytes than the chief; the error names that process. Throws DataLossError for
-  // damaged bytes.
+  // Sets the training to a state of BackUpTraining and returns true; Fit then continues from there. Call it in
+  // OnTrainBegin. After OnTrainBegin of all callbacks, each of them gets back its own state (Callback::RestoreState).
+  // `where` names the file that this process has found. Give nullopt as `backup` if this process has found no file. If
+  // no process has found one, changes nothing and returns false. All processes make the call together. Throws
+  // InvalidArgumentError if the bytes are not a backup of this model, data and number of processes, or if another
+  // process has found other bytes than the chief; the error names that process. Throws DataLossError for damaged bytes.
   virtual bool RestoreTraining(const std::optional<std::string>& backup, const std::string& where);
 };
 
 // Facts about the call of Fit or Evaluate, for its callbacks.
 struct COHORT_EXPORT FitParams {
   int verbose = 1;          // 0 silent, 1 progress bar, 2 one line for each epoch
-  int epochs = 1;           // the number of the last epoch
-  int initial_epoch = 0;    // 0-based
+  int epochs = 1;           // training ends after this epoch, counted from 1
+  int initial_epoch = 0;    // the first epoch, counted from 0
   int64_t steps = 0;        // batches of an epoch; 0: not known (yet)
   bool is_testing = false;  // true for Evaluate, false for Fit
 };
 
-// The base of callbacks. The program and Fit share ownership. Only the training thread calls it.
+// The base of callbacks. The program and the running Fit or Evaluate share ownership. Only the thread of Fit or
+// Evaluate calls it.
 class COHORT_EXPORT Callback {
  public:
   virtual ~Callback() = default;
-  // Called before all other functions. `host` lives until the end of this Fit or Evaluate.
+  // Fit and Evaluate call it before all other functions. A callback may use `host` until this Fit or Evaluate ends.
   void Attach(CallbackHost* host, const FitParams& params) {
     host_ = host;
     params_ = params;
   }
-  // Sets the number of batches of an epoch, when the first epoch has shown it.
+  // Fit calls it after each epoch, with the number of batches of an epoch, if that is known by then.
   void SetSteps(int64_t steps) { params_.steps = steps; }
 
   // Epochs and batches are counted from 0. OnEpochEnd may add to `logs`; the callbacks after it in the list see the
@@ -122,12 +126,12 @@ class COHORT_EXPORT Callback {
     std::vector<Tensor> values;
   };
   // Returns the state that this callback needs to continue a training, or nullopt if it needs none. BackUpTraining
-  // stores the states of the chief's callbacks. Callbacks with an influence have the same state in all processes.
+  // stores the states of the chief's callbacks; after a restart, the callbacks of all processes get these.
   virtual std::optional<State> SaveState() const { return std::nullopt; }
-  // Sets the state to the values of a SaveState of the same kind. It is called after OnTrainBegin. Returns false if the
-  // values are invalid; Fit then throws InvalidArgumentError.
+  // Sets the state to the values of a SaveState of the same kind. Fit calls it after OnTrainBegin, if a training is
+  // continued. Return false if the values are invalid; Fit then throws InvalidArgumentError.
   virtual bool RestoreState(const std::vector<Tensor>& values) { return false; }
-  // Returns true if Fit must call it after the callbacks of the list that return false.
+  // Returns true if this callback must be called after all callbacks of the list that return false.
   virtual bool comes_last() const { return false; }
 
  protected:
@@ -141,7 +145,7 @@ class COHORT_EXPORT Callback {
 
 using CallbackPtr = std::shared_ptr<Callback>;
 
-// Calls all callbacks of a list, in order. Fit owns it. It does not own the host.
+// Calls all callbacks of a list, in order. The running Fit or Evaluate owns it.
 class COHORT_EXPORT CallbackList final : public Callback {
  public:
   explicit CallbackList(std::vector<CallbackPtr> callbacks) : callbacks_(std::move(callbacks)) {}

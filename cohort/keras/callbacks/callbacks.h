@@ -1,7 +1,8 @@
-// The callbacks of Keras 3, with its arguments and defaults. `monitor` is a name in the logs.
-// If several processes train together, all of them must have the same BackupAndRestore, EarlyStopping,
-// ReduceLROnPlateau, LearningRateScheduler (its function is not compared) and TerminateOnNaN, in the same order.
-// Otherwise Fit throws InvalidArgumentError in all processes. Other callbacks may be at the chief alone.
+// The callbacks of Keras 3, with Keras's arguments and defaults. `monitor` is a name in the logs.
+// If several processes train together, all of them must have the same BackupAndRestore (its folder is not compared),
+// EarlyStopping, ReduceLROnPlateau, LearningRateScheduler (its function is not compared) and TerminateOnNaN, in the
+// same order. Otherwise Fit throws InvalidArgumentError in all processes. The other callbacks of this file write only
+// in the chief, and the other processes need not have them.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@
 
 namespace cohort::keras {
 
-// Whether smaller or larger values are better. kAuto: CallbackHost::DirectionOf the monitored metric decides; if it
-// returns kNone, training fails at its begin with InvalidArgumentError.
+// Says whether smaller or larger values are better. kAuto: CallbackHost::DirectionOf of the monitored value decides. If
+// it returns kNone, Fit throws InvalidArgumentError before the first step.
 enum class MonitorMode { kAuto, kMin, kMax };
 
 struct COHORT_EXPORT ModelCheckpointOptions {
@@ -30,21 +31,25 @@ struct COHORT_EXPORT ModelCheckpointOptions {
   int64_t save_every_batches = 0;                 // 0: after each epoch
   std::optional<double> initial_value_threshold;  // save_best_only: the first value must be better than this
 };
-// Saves by CallbackHost::Save or SaveWeights. If the monitored value is missing, it logs a warning and saves.
+// The chief saves with CallbackHost::Save or SaveWeights. `monitor` and `mode` are used only with save_best_only; if
+// the monitored value is then missing in the logs, logs a warning and saves. Throws InvalidArgumentError for a filepath
+// with another ending.
 COHORT_EXPORT CallbackPtr ModelCheckpoint(const ModelCheckpointOptions& options);
 
 struct COHORT_EXPORT BackupAndRestoreOptions {
   std::string backup_dir;          // a folder for this callback alone; made if it is missing
   int64_t save_every_batches = 0;  // 0: after each epoch
-  bool delete_checkpoint = true;   // delete the backup when Fit has ended
+  bool delete_checkpoint = true;   // delete the backup when Fit has ended without an error
 };
 // Keeps the state of the training (CallbackHost::BackUpTraining) in `<backup_dir>/latest.weights.h5`, which is replaced
 // atomically. If a Fit with the same model, data and options finds this file, it continues from it. The final weights
 // are then those of an uninterrupted training, bit for bit on the same machine. EarlyStopping, ReduceLROnPlateau,
 // LearningRateScheduler and ModelCheckpoint continue with their states. So does a callback of the program that
-// overrides SaveState and RestoreState. This callback is called after all others, wherever it is in the list.
-// If several processes train together, the chief writes the file. All of them read the same file when Fit begins, so it
-// must be on a shared disk or copied to each machine. The number of processes must be the same as before.
+// overrides SaveState and RestoreState. This callback is called after all others of the list, wherever it is in the
+// list.
+// If several processes train together, the chief writes the file. When Fit begins, every process reads its own
+// `<backup_dir>/latest.weights.h5`, and all of them must read the same bytes. So the folder must be on a shared disk,
+// or the program copies the file to each machine. The number of processes must be the same as before.
 COHORT_EXPORT CallbackPtr BackupAndRestore(const BackupAndRestoreOptions& options);
 
 struct COHORT_EXPORT EarlyStoppingOptions {
@@ -57,7 +62,7 @@ struct COHORT_EXPORT EarlyStoppingOptions {
   bool restore_best_weights = false;
   int start_from_epoch = 0;
 };
-// Stops when `monitor` has not improved by more than min_delta for `patience` epochs.
+// Stops the training at the end of an epoch if `monitor` has not improved by more than min_delta for `patience` epochs.
 COHORT_EXPORT CallbackPtr EarlyStopping(const EarlyStoppingOptions& options = {});
 
 struct COHORT_EXPORT ReduceLROnPlateauOptions {
@@ -70,8 +75,8 @@ struct COHORT_EXPORT ReduceLROnPlateauOptions {
   int cooldown = 0;
   double min_lr = 0.0;
 };
-// Multiplies the learning rate by `factor` if `monitor` has not improved for `patience` epochs. Adds learning_rate to
-// the logs.
+// At the end of an epoch, multiplies the learning rate by `factor` if `monitor` has not improved by more than min_delta
+// for `patience` epochs. The rate does not become smaller than min_lr. Adds learning_rate to the logs.
 COHORT_EXPORT CallbackPtr ReduceLROnPlateau(const ReduceLROnPlateauOptions& options = {});
 
 // At the begin of each epoch, sets the learning rate to schedule(epoch from 0, current rate). Adds learning_rate to the
@@ -79,8 +84,10 @@ COHORT_EXPORT CallbackPtr ReduceLROnPlateau(const ReduceLROnPlateauOptions& opti
 COHORT_EXPORT CallbackPtr LearningRateScheduler(std::function<double(int epoch, double rate)> schedule,
                                                 int verbose = 0);
 
-// Writes one row for each epoch: "epoch" (from 0) and the logs by name. A value is "NA" if training stopped before it.
-// Lines end in "\r\n", as in Python's csv module. Throws what core/file.h throws.
+// Writes one row for each epoch: "epoch" (from 0) and the logs in the order of their names. The logs of the first epoch
+// decide the columns. If they have no validation, each of them gets a "val_" column too. A value that an epoch does not
+// have is "NA". Lines end in "\r\n", as in Python's csv module. Fit throws an error that names the file if the file
+// cannot be written.
 COHORT_EXPORT CallbackPtr CSVLogger(const std::string& filename, const std::string& separator = ",",
                                     bool append = false);
 
@@ -95,7 +102,8 @@ struct COHORT_EXPORT TensorBoardOptions {
   int64_t update_every_batches = 0;     // also "batch_..." values after each so many batches; 0: only epochs
 };
 // Writes event files under log_dir/train and log_dir/validation: epoch_loss, epoch_<metric>, epoch_learning_rate,
-// evaluation_<metric>_vs_iterations. Their steps are epochs (from 0), batches or iterations.
+// evaluation_<metric>_vs_iterations. The steps of the events are epochs (from 0), batches or iterations, as the names
+// say.
 COHORT_EXPORT CallbackPtr TensorBoard(const TensorBoardOptions& options = {});
 
 }  // namespace cohort::keras

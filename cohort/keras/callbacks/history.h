@@ -1,4 +1,4 @@
-// History: the logs of every epoch, which Fit returns, and its learning curves as a picture.
+// History: the logs of every epoch, which Fit returns. It can draw them as learning curves.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ namespace cohort::keras {
 // The logs of one Fit. The caller owns it. Not thread-safe.
 class COHORT_EXPORT History {
  public:
-  // Adds one epoch. If a name is new, or missing in this epoch, its value is NaN in the epochs without it.
+  // Adds one epoch. The value of a name is NaN in the epochs whose logs do not have that name.
   void Add(int epoch, const Logs& logs);
 
   const std::vector<int>& epochs() const { return epochs_; }  // 0-based
@@ -30,8 +30,8 @@ class COHORT_EXPORT History {
   const std::vector<std::chrono::nanoseconds>& data_waits() const { return data_waits_; }
 
   // Writes an SVG file with one chart for each quantity: its training curve and its "val_" curve over the epochs (from
-  // 1). The file needs no other files. Throws FailedPreconditionError if there are no epochs, InvalidArgumentError if
-  // `path` does not end in ".svg", and what core/file.h throws.
+  // 1). The file refers to no other files. Throws FailedPreconditionError if there are no epochs, InvalidArgumentError
+  // if `path` does not end in ".svg", and what core/file.h throws.
   void Plot(const std::string& path) const;
   std::string Svg() const;
 
@@ -41,7 +41,7 @@ class COHORT_EXPORT History {
   std::vector<std::chrono::nanoseconds> data_waits_;
 };
 
-// Adds each epoch to `history`, which must outlive it.
+// Adds each epoch to `history`, which must outlive the callback. Fit owns it.
 class COHORT_EXPORT HistoryCallback final : public Callback {
  public:
   explicit HistoryCallback(History* history) : history_(history) {}

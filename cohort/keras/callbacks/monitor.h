@@ -8,7 +8,7 @@
 
 namespace cohort::keras {
 
-// A callback that watches a value owns one. Only the training thread calls it.
+// The callback that watches the value owns it. Only the thread of Fit calls it.
 class Monitor {
  public:
   // `owner` is the callback's name, for messages.
@@ -19,9 +19,11 @@ class Monitor {
         min_delta_(min_delta < 0 ? -min_delta : min_delta) {}
 
   const std::string& name() const { return name_; }
-  // Replaces kAuto by the host's direction for this value. Throws InvalidArgumentError if the host does not know it.
+  // Replaces the mode kAuto by the direction that the host returns for this value. Throws InvalidArgumentError if that
+  // is kNone. Call it before Improves.
   void Resolve(const CallbackHost& host);
-  // Returns the monitored value. If it is missing, logs a warning that lists all names.
+  // Returns the monitored value. If the logs do not have it, returns nullopt and logs a warning that lists the names in
+  // the logs.
   std::optional<double> Find(const Logs& logs) const;
   // Returns true if `value` is better than `reference` by more than min_delta, or if there is no reference.
   bool Improves(double value, const std::optional<double>& reference) const;

@@ -1,5 +1,5 @@
 // The output of Fit and Evaluate. On a terminal it is the bar of tf.keras (up to 2.15), which overwrites itself.
-// Elsewhere it is plain lines.
+// Elsewhere, for example in a file, it is plain lines.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace cohort::keras {
 
-// The bar of one epoch. ProgressBarLogger owns it. Not thread-safe.
+// The bar of one epoch. The creator owns it, and `out` must outlive it. Not thread-safe.
 class COHORT_EXPORT ProgressBar {
  public:
   using Clock = std::function<double()>;  // seconds from any start, for tests
@@ -24,7 +24,7 @@ class COHORT_EXPORT ProgressBar {
     int64_t target = 0;                      // number of steps; 0: not known
     int verbose = 1;                         // 0 silent, 1 bar, 2 one line at the end
     bool terminal = true;                    // true: a bar that overwrites itself; false: one line at the end
-    std::chrono::milliseconds interval{50};  // between two drawings
+    std::chrono::milliseconds interval{50};  // shortest time between two drawings
     std::string unit = "step";
   };
   ProgressBar(std::ostream& out, Options options, Clock now = {});
@@ -59,9 +59,10 @@ COHORT_EXPORT std::string FormatTimePerUnit(double seconds, const std::string& u
 // nothing.
 COHORT_EXPORT std::string FormatMetricValue(double value);
 
-// Shows the bar of every epoch, and of Evaluate. Writes to `out`, which must outlive it; the default is std::cout.
-// `terminal` says if `out` is a terminal. By default it asks the system, unless COHORT_PROGRESS is set to "bar" or
-// "plain".
+// Shows a bar for every epoch of Fit, and for Evaluate. Only the thread of Fit or Evaluate calls it. It writes to
+// `out`, which must outlive it; `terminal` says if `out` is a terminal. Without arguments it writes to std::cout. If
+// the environment variable COHORT_PROGRESS is "bar" or "plain", that decides if bars are drawn; otherwise the system
+// says if standard output is a terminal.
 class COHORT_EXPORT ProgressBarLogger final : public Callback {
  public:
   ProgressBarLogger();

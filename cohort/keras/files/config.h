@@ -14,8 +14,8 @@
 
 namespace cohort::keras {
 
-// A null, a truth value, a number, a text, a list, or an object (names with values, in order). Copies are deep.
-// Different threads may read it.
+// A null, a truth value, a number, a text, a list, or an object (names with values, in order). A copy shares nothing
+// with its original. Several threads may read a value at the same time, if none changes it.
 class COHORT_EXPORT ConfigValue {
  public:
   using List = std::vector<ConfigValue>;
@@ -69,8 +69,8 @@ class COHORT_EXPORT ConfigValue {
 COHORT_EXPORT ConfigValue SerializedObject(const char* module, const std::string& class_name,
                                            ConfigValue::Object config);
 
-// Convert between a shape and its form in files: a list, with null for an unknown dimension. ShapeFromFile throws
-// InvalidArgumentError for another value.
+// Convert between a shape and its form in files: a list of numbers, with null for an unknown dimension. ShapeFromFile
+// throws InvalidArgumentError for another value.
 COHORT_EXPORT ConfigValue ShapeInFile(const Shape& shape);
 COHORT_EXPORT Shape ShapeFromFile(const ConfigValue& value);
 

@@ -11,8 +11,8 @@
 
 namespace cohort::keras {
 
-// Reads one object. Every option must be read or ignored: Finish throws if the configuration has other options. Throws
-// InvalidArgumentError, with option and class, for a value of another type. One thread.
+// Reads one object. The caller reads or ignores each option by name, and then calls Finish. The functions throw
+// InvalidArgumentError that names option and class if a value has another type. Used by one thread.
 class ConfigReader {
  public:
   // `what` is the kind of the object ("optimizer"), for errors. `value` is {"class_name", "config", ...}.
@@ -20,7 +20,7 @@ class ConfigReader {
 
   const std::string& class_name() const { return class_name_; }
 
-  // These functions do nothing if the value is missing or null.
+  // If the value is missing or null, ReadBy does not call `read`, and Read leaves `to` unchanged.
   void ReadBy(const char* name, const std::function<void(const ConfigValue&)>& read);
   void Read(const char* name, bool& to);
   void Read(const char* name, int& to);
@@ -28,10 +28,11 @@ class ConfigReader {
   void Read(const char* name, double& to);
   void Read(const char* name, std::optional<double>& to);
   void Read(const char* name, std::string& to);
-  // Throws InvalidArgumentError if the value is missing.
+  // Returns the value. Throws InvalidArgumentError if it is missing or null.
   const ConfigValue& Required(const char* name);
   void Ignore(const char* name) { asked_.insert(name); }
-  // Reads an option for which Cohort has only Keras's default. Throws if the file has another value.
+  // Reads an option for which Cohort has only Keras's default. Throws InvalidArgumentError if the configuration has
+  // another value.
   void OnlyDefault(const char* name, const ConfigValue& value);
   // Throws InvalidArgumentError if the configuration has an option that was neither read nor ignored.
   void Finish() const;
@@ -43,13 +44,15 @@ class ConfigReader {
   std::set<std::string> asked_;
 };
 
-// Returns the name in `value`, which may be a text or a function in Keras's form. Otherwise returns "".
+// Returns the name in `value`: the text itself, or the name in Keras's form of a function (its "config"). Returns ""
+// for other values.
 std::string NameIn(const ConfigValue& value);
 
 template <typename Result>
 using ConfigMakers = NameTable<std::function<Result(ConfigReader&)>>;
 
-// Reads a whole object, by the maker of its class.
+// Makes an object: finds the maker of its class, calls it, and checks that it has read all options. Throws
+// InvalidArgumentError for an unknown class, and what the maker and Finish throw.
 template <typename Result>
 Result MakeFromConfig(const char* what, const ConfigMakers<Result>& makers, const ConfigValue& value) {
   ConfigReader reader(what, value);

@@ -13,46 +13,49 @@
 namespace cohort::keras {
 
 // Writes the whole model as a Keras 3 file: layers, weights, the arguments of Compile and the optimizer's state. `path`
-// must end in ".keras". Keras and LoadModel make the same model of the file. Requires: input shapes are known. Throws
-// UnimplementedError for a layer that a file cannot describe, and what core/file.h throws. An optimizer, loss or metric
-// of the program's own is left out with a warning.
+// must end in ".keras". Both Keras and LoadModel can make the model from the file. If the optimizer, a loss or a metric
+// is of the program's own, the file has none of the arguments of Compile, and a warning is logged. Throws
+// InvalidArgumentError for another ending, FailedPreconditionError if input shapes are not known, UnimplementedError
+// for a layer that a file cannot describe, and what core/file.h throws.
 COHORT_EXPORT void SaveModel(const Model& model, const std::string& path);
 
-// Makes a layer of the program's own from its configuration: the values that its Config() returned. LoadModel gives the
-// layer its name, and freezes it if it was frozen. If the factory returns a layer that has another name already,
-// LoadModel throws InvalidArgumentError.
+// Makes a layer of the program's own from its configuration: the values that its Config() returned. LoadModel then sets
+// the layer's name from the file if the factory gave none, and freezes the layer if it was frozen. If the factory has
+// given another name than the file's, LoadModel throws InvalidArgumentError.
 using LayerFactory = std::function<LayerRef(const ConfigValue& config)>;
 
-// From now on LoadModel and Predictor::Load make layers of this class with `factory`. Thread-safe. Throws
-// AlreadyExistsError if the class is registered already or is one of Keras's.
+// From now on LoadModel and Predictor::Load make layers of this class with `factory`, for the whole process.
+// Thread-safe. Throws AlreadyExistsError if the class is registered already or is one of Keras's.
 COHORT_EXPORT void RegisterLayer(const std::string& class_name, LayerFactory factory);
 
 // The options of LoadModel.
 struct COHORT_EXPORT LoadOptions {
   bool compile = true;  // compile with the optimizer (and its state), losses and metrics of the file
-  // By class name; used before those of RegisterLayer and before Keras's own classes.
+  // Factories by class name. They come before those of RegisterLayer and before Keras's own classes.
   std::map<std::string, LayerFactory> custom_layers;
-  int64_t seed = 0;  // this and the next two: as in ModelOptions
+  int64_t seed = 0;  // seed, session and strategy are as in ModelOptions
   SessionConfig session;
   distribute::StrategyPtr strategy;
 };
 
 // Returns a Sequential or a functional Model with the file's weights. Throws what ReadModelArchive throws (archive.h).
 // Throws errors that name file and member: InvalidArgumentError for an unknown layer or option and for weights that do
-// not fit, DataLossError for damaged ones.
+// not fit; DataLossError for damaged weights.
 COHORT_EXPORT Model LoadModel(const std::string& path, const LoadOptions& options = {});
 
-// Writes only the weights and the optimizer's state. `path` must end in ".weights.h5".
+// Writes only the weights and, if the model is compiled, the optimizer's state. Throws InvalidArgumentError if `path`
+// does not end in ".weights.h5", FailedPreconditionError if input shapes are not known, and what core/file.h throws.
 COHORT_EXPORT void SaveWeights(const Model& model, const std::string& path);
-// Reads weights and the optimizer's state from either kind of file. A layer is found by its class and its position
-// among the layers of this class, as in Keras. Throws InvalidArgumentError that names file, group and layer if weights
-// do not fit; then nothing has changed. Throws DataLossError for a damaged file. If the optimizer's state does not fit,
-// logs a warning and keeps the current state.
+// Reads weights and, if the model is compiled, the optimizer's state, from a ".keras" or a ".weights.h5" file. As in
+// Keras, the weights of a layer are found by the layer's class and by its position among the layers of this class.
+// Throws InvalidArgumentError that names file, group and layer if weights do not fit; then nothing has changed. Throws
+// DataLossError for a damaged file, FailedPreconditionError if input shapes are not known. If the optimizer's state
+// does not fit, logs a warning and keeps the current state.
 COHORT_EXPORT void LoadWeights(Model& model, const std::string& path);
 
 // Writes the inference graph as an ONNX file (opset 17, float32), for example for onnxruntime. Inputs and outputs have
-// the names of their layers. Images stay [batch, rows, columns, channels]. Requires: input shapes are known. Throws
-// UnimplementedError that names the op if an op, such as one of a layer of the program's own, has no form in ONNX.
+// the names of their layers. Images stay [batch, rows, columns, channels]. Throws FailedPreconditionError if input
+// shapes are not known. Throws UnimplementedError that names the op if an op of the model has no form in ONNX.
 COHORT_EXPORT void ExportOnnx(const Model& model, const std::string& path);
 
 }  // namespace cohort::keras

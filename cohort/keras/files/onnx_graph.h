@@ -21,32 +21,33 @@ namespace cohort::keras {
 using OnnxAttribute = std::variant<int64_t, float, std::string, std::vector<int64_t>>;
 using OnnxAttributes = std::vector<std::pair<const char*, OnnxAttribute>>;
 
-// Collects the nodes of one model. A value is represented by its name. One thread.
+// Collects the nodes of one model. A value is represented by its name. The caller of the export owns it. Used by one
+// thread.
 class OnnxGraph {
  public:
   explicit OnnxGraph(const std::string& name);
   ~OnnxGraph();
 
   // Adds an input of the model. Throws UnimplementedError if ONNX runtimes cannot compute with the dtype. Unknown
-  // dimensions get names, the first one "batch".
+  // dimensions get names; an unknown dimension 0 is called "batch". Returns the input's name.
   std::string AddInput(const std::string& name, DType dtype, const Shape& shape);
   void AddOutput(const std::string& name, DType dtype, const Shape& shape);
   // Returns the name of a constant. Names are made unique. The constant is written into the model when a node first
   // takes it as an input.
   std::string AddConstant(const std::string& name, const Tensor& value);
   std::string AddConstant(const std::string& name, const std::vector<int64_t>& values);
-  // Adds a node with one output and returns the output's name: `name` if that is free.
+  // Adds a node with one output. Returns the output's name: `name`, or `name` with a number if `name` is taken.
   std::string Add(const char* op, const std::string& name, const std::vector<std::string>& inputs,
                   const OnnxAttributes& attributes = {}) {
     return AddWithOutputs(1, op, name, inputs, attributes).front();
   }
-  // Adds a node with `count` outputs.
+  // Adds a node with `count` outputs. Returns their names.
   std::vector<std::string> AddWithOutputs(int count, const char* op, const std::string& name,
                                           const std::vector<std::string>& inputs,
                                           const OnnxAttributes& attributes = {});
   // Adds another input to the node that makes `output`.
   void AppendInput(const std::string& output, const std::string& input);
-  // Returns ONNX's number of the type. Throws UnimplementedError if ONNX does not have it.
+  // Returns ONNX's number of the dtype. Throws UnimplementedError if ONNX does not have this dtype.
   static int TypeNumber(DType dtype);
   int num_nodes() const;
 

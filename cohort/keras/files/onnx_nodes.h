@@ -14,10 +14,12 @@
 
 namespace cohort::keras {
 
-// Translates one graph. The caller calls Add(); the rules (onnx_rules.h) call the other functions. One thread.
+// Translates one graph. The caller of the export owns it and calls Add(). The rules (onnx_rules.h), which Add() calls,
+// call the other functions. Used by one thread.
 class OnnxTranslation {
  public:
-  // `variables` has the names and values of the variables that the graph reads, by their VarHandleOp.
+  // A weight: its name in the ONNX model, and its value. The constructor takes the weights that the graph reads, by
+  // their VarHandleOp.
   struct NamedTensor {
     std::string name;
     Tensor value;
@@ -29,16 +31,17 @@ class OnnxTranslation {
   void Add(const std::vector<Output>& outputs);
 
   OnnxGraph& onnx() { return onnx_; }
-  // Sets the name of a value in the ONNX model, in Cohort's layout. The value is a placeholder, or was made by a rule.
+  // Sets the name that a value in Cohort's layout has in the ONNX model. The caller sets it for placeholders, a rule
+  // for the results of its node.
   void SetPlain(const Output& output, const std::string& name) { values_[Key(output)].plain = name; }
   void SetPlain(const Node& node, const std::string& name) { SetPlain(node.output(0), name); }
-  // Sets the name of a value in ONNX's layout.
+  // Sets the name that output 0 of the node, in ONNX's layout, has in the ONNX model.
   void SetNchw(const Node& node, const std::string& name) { values_[{&node, 0}].nchw = name; }
   // Says that output 0 of the node is the same value as `value`.
   void SetAlias(const Node& node, const Output& value) { values_[{&node, 0}] = values_.at(Key(value)); }
 
-  // Return the name of a value that has been added, in Cohort's layout or in ONNX's. Add a transposition if it is
-  // needed.
+  // Return the name of a value in Cohort's layout (Plain) or in ONNX's (Nchw). If the value does not exist in this
+  // layout yet, add a transposition. Require: the value was set before.
   std::string Plain(const Output& output);
   std::string Nchw(const Output& output);
   // Returns true if the value exists only in ONNX's layout.
@@ -49,7 +52,7 @@ class OnnxTranslation {
   const NamedTensor* Variable(const Output& handle) const;
   // Returns the value of a constant or of a weight. Returns an undefined tensor for a computed value.
   Tensor Constant(const Output& output) const;
-  // Returns the same as integers. Throws UnimplementedError for a computed value.
+  // Returns the value of a constant or of a weight as integers. Throws UnimplementedError for a computed value.
   std::vector<int64_t> Integers(const Output& output) const;
 
  private:

@@ -1,9 +1,9 @@
-// Makes layers, losses, metrics, optimizers and their parts from their form in Keras's files. Their functions
-// Serialized() do the reverse; for layers it is Config(). Each function is defined beside the classes that it makes. A
-// value is Keras's object {"module", "class_name", "config", "registered_name"}. If Keras accepts a name instead, it
-// may be a name. All functions throw InvalidArgumentError that names the class and the expected values: for an unknown
-// class (it lists the known ones), for an option of which Cohort has only the default (such as use_ema), and for a
-// value of another type.
+// Makes layers, losses, metrics, optimizers and their parts from their form in Keras's files. The member functions
+// Serialized(), and for layers Config(), do the reverse. Each function is defined beside the classes that it makes. A
+// value is Keras's object {"module", "class_name", "config", "registered_name"}, or a name if Keras accepts a name
+// there. All Deserialize functions throw InvalidArgumentError that names the class and the expected values: for an
+// unknown class (it lists the known ones), for an option of which Cohort has only the default (such as use_ema), and
+// for a value of another type.
 #pragma once
 
 #include <string>
@@ -26,7 +26,8 @@ COHORT_EXPORT LossPtr DeserializeLoss(const ConfigValue& value);
 COHORT_EXPORT MetricArgument DeserializeMetric(const ConfigValue& value);
 COHORT_EXPORT OptimizerPtr DeserializeOptimizer(const ConfigValue& value);
 COHORT_EXPORT LearningRateSchedulePtr DeserializeSchedule(const ConfigValue& value);
-// For a null value the result is not valid(), which means none.
+// For a null value, the result of the next three functions is not valid(): there is no initializer, regularizer or
+// activation function.
 COHORT_EXPORT Initializer DeserializeInitializer(const ConfigValue& value);
 COHORT_EXPORT Regularizer DeserializeRegularizer(const ConfigValue& value);
 COHORT_EXPORT ActivationFunction DeserializeActivation(const ConfigValue& value);

@@ -11,8 +11,8 @@
 
 namespace cohort::keras {
 
-// A function that keeps the shape of its input. Immutable, thread-safe and cheap to copy. If an option leaves it out,
-// it is not valid() and is the identity.
+// A function that keeps the shape of its input. Immutable, thread-safe and cheap to copy. A default ActivationFunction
+// and "linear" are not valid(): they are the identity.
 class COHORT_EXPORT ActivationFunction {
  public:
   ActivationFunction() = default;
@@ -20,7 +20,7 @@ class COHORT_EXPORT ActivationFunction {
   // InvalidArgumentError that lists all names for any other name.
   ActivationFunction(const char* name) : ActivationFunction(std::string(name)) {}
   ActivationFunction(const std::string& name);
-  // A function of the program's own, which must keep the shape.
+  // Makes an activation function of the program's own from `function`, which must keep the shape of its argument.
   ActivationFunction(std::string name, std::function<Output(Output)> function);
 
   bool valid() const { return function_ != nullptr; }
@@ -28,7 +28,7 @@ class COHORT_EXPORT ActivationFunction {
   // Returns the form in Keras's files, which is the name; serialization.h does the reverse. Throws UnimplementedError
   // for a function of the program's own.
   ConfigValue Serialized() const;
-  // Returns x itself if there is no function.
+  // Adds nodes that compute the function of `x`. Returns `x` itself if valid() is false.
   Output operator()(Output x) const { return valid() ? function_(x) : x; }
 
  private:

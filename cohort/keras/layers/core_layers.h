@@ -12,11 +12,11 @@
 namespace cohort::keras {
 
 struct COHORT_EXPORT InputOptions {
-  DType dtype = DType::kFloat32;  // data of another dtype is converted to it
+  DType dtype = DType::kFloat32;  // data of other dtypes are converted to this dtype
   std::string name;
 };
-// Makes an input of a model. `shape` is that of one example. It is the first item of a Sequential, or the beginning of
-// a functional model.
+// Makes an input of a model. `shape` is the shape of one example. An input is the first item of a Sequential, or the
+// beginning of a functional model.
 COHORT_EXPORT LayerTensor Input(const Shape& shape, const InputOptions& options = {});
 
 struct COHORT_EXPORT DenseOptions {
@@ -38,11 +38,11 @@ struct COHORT_EXPORT LayerOptions {
 COHORT_EXPORT LayerRef Activation(const ActivationFunction& activation, const LayerOptions& options = {});
 
 struct COHORT_EXPORT DropoutOptions {
-  int64_t seed = 0;  // layers and steps differ in any case; see CallContext::StepSeed
+  int64_t seed = 0;  // layers and steps get different numbers with equal seeds too; see CallContext::StepSeed
   std::string name;
 };
-// In training, sets each element to zero with probability `rate` and divides the others by 1 - rate. Otherwise returns
-// x. Throws InvalidArgumentError for a rate outside of [0, 1).
+// In training, sets each element to zero with probability `rate` and divides the others by 1 - rate. Outside of
+// training, returns its input. Throws InvalidArgumentError for a rate outside of [0, 1).
 COHORT_EXPORT LayerRef Dropout(double rate, const DropoutOptions& options = {});
 
 struct COHORT_EXPORT EmbeddingOptions {
@@ -58,7 +58,7 @@ COHORT_EXPORT LayerRef Embedding(int64_t input_dim, int64_t output_dim, const Em
 
 // [batch, ...] becomes [batch, product of the other dimensions].
 COHORT_EXPORT LayerRef Flatten(const LayerOptions& options = {});
-// Gives the elements of each example another shape. One dimension of `target` may be -1, which is then computed.
+// Gives each example the shape `target`. At most one dimension of `target` may be -1; it is computed from the others.
 COHORT_EXPORT LayerRef Reshape(const std::vector<int64_t>& target, const LayerOptions& options = {});
 
 // The sum of two or more inputs, which broadcast against each other.

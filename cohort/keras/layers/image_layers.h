@@ -12,7 +12,7 @@
 
 namespace cohort::keras {
 
-// A number for rows and one for columns: 3 (for both), or {3, 5}.
+// Two numbers, for rows and for columns: 3 (for rows and columns), or {3, 5}.
 struct COHORT_EXPORT RowsColumns {
   int64_t rows;
   int64_t columns;
@@ -20,7 +20,8 @@ struct COHORT_EXPORT RowsColumns {
   RowsColumns(int64_t rows, int64_t columns) : rows(rows), columns(columns) {}
 };
 
-// `padding` "valid": no padding. "same": the output has ceil(input / stride) rows and columns.
+// `padding` is "valid" (no padding) or "same": zeros are added at the borders so that the output has ceil(input /
+// stride) rows and columns.
 struct COHORT_EXPORT Conv2DOptions {
   RowsColumns strides = 1;
   std::string padding = "valid";
@@ -38,7 +39,7 @@ struct COHORT_EXPORT Conv2DOptions {
 // Weights: kernel [rows, columns, channels / groups, filters], bias [filters].
 COHORT_EXPORT LayerRef Conv2D(int64_t filters, RowsColumns kernel_size, const Conv2DOptions& options = {});
 
-// How initializers that depend on fans count the fans of a depthwise kernel [rows, columns, channels, multiplier].
+// Says how initializers that use fans count the fans of a depthwise kernel [rows, columns, channels, multiplier].
 enum class DepthwiseFans {
   // The true numbers: an output has rows * columns inputs, and an input has rows * columns * multiplier outputs.
   kTrue,
@@ -93,7 +94,7 @@ struct COHORT_EXPORT Pooling2DOptions {
   std::string padding = "valid";
   std::string name;
 };
-// The largest element, or the mean, of each window. Padding is not counted.
+// Compute the largest element, or the mean, of each window in each channel. Elements of the padding are left out.
 COHORT_EXPORT LayerRef MaxPooling2D(RowsColumns pool_size = 2, const Pooling2DOptions& options = {});
 COHORT_EXPORT LayerRef AveragePooling2D(RowsColumns pool_size = 2, const Pooling2DOptions& options = {});
 
@@ -101,7 +102,7 @@ struct COHORT_EXPORT GlobalPooling2DOptions {
   bool keepdims = false;  // true: the result is [batch, 1, 1, channels]
   std::string name;
 };
-// The mean over rows and columns. The result is [batch, channels].
+// Computes the mean over rows and columns. The result is [batch, channels], unless keepdims.
 COHORT_EXPORT LayerRef GlobalAveragePooling2D(const GlobalPooling2DOptions& options = {});
 
 }  // namespace cohort::keras

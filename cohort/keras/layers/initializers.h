@@ -11,7 +11,7 @@
 
 namespace cohort::keras {
 
-// Immutable, thread-safe and cheap to copy. If an option leaves it out, it is not valid().
+// Makes the initial value of a weight. Immutable, thread-safe and cheap to copy. A default Initializer is not valid().
 class COHORT_EXPORT Initializer {
  public:
   Initializer() = default;
@@ -19,16 +19,16 @@ class COHORT_EXPORT Initializer {
   // that lists all names if there is no such initializer.
   Initializer(const char* name) : Initializer(std::string(name)) {}
   Initializer(const std::string& name);
-  // An initializer of the program's own. `name` is used in messages.
+  // Makes an initializer of the program's own. `name` is used in messages.
   Initializer(std::string name, ops::Initializer function);
-  // One of Keras's initializers: the class `name` with the options `config`.
+  // Makes one of Keras's initializers: the class `name` with the options `config`. Used by the functions below.
   Initializer(std::string name, ops::Initializer function, ConfigValue::Object config);
 
   bool valid() const { return function_ != nullptr; }
   const std::string& name() const { return name_; }  // "GlorotUniform"
   const ops::Initializer& function() const { return function_; }
-  // Returns the form in Keras's files, null if not valid(); serialization.h does the reverse. Throws UnimplementedError
-  // for an initializer of the program's own.
+  // Returns the form in Keras's files, or null if not valid(); serialization.h does the reverse. Throws
+  // UnimplementedError for an initializer of the program's own.
   ConfigValue Serialized() const;
 
  private:
@@ -39,7 +39,8 @@ class COHORT_EXPORT Initializer {
 
 namespace initializers {
 
-// Two weights with equal names and shapes get the same numbers, unless their seeds differ.
+// Random numbers depend on the name and the shape of the weight, on the model's seed and on `seed`. Two weights for
+// which all these are equal get the same numbers.
 COHORT_EXPORT Initializer Zeros();
 COHORT_EXPORT Initializer Ones();
 COHORT_EXPORT Initializer Constant(double value = 0.0);

@@ -1,9 +1,9 @@
-// Layers: descriptions of one step of a model. A layer says which weights it wants for the shapes of its inputs, and
-// adds nodes that use them; it owns no variable. So one layer can be instantiated many times (for training and
-// inference, once a replica, twice in one model with the same weights) and be shared between models and threads.
-// Nothing of a layer changes after it was made, but whether it is trained.
+// Layers: descriptions of one step of a model. A layer says which weights it needs for the shapes of its inputs, and
+// adds nodes that use these weights. It owns no variable. So a layer can be added to graphs many times (for training
+// and inference, for each replica, twice in one model with the same weights), and models and threads can share it. A
+// layer does not change after it was made, except that it can be frozen (SetTrainable).
 //
-// A layer of a program's own derives from Layer. One with one input and one result overrides one function:
+// A layer of a program's own derives from Layer. A layer with one input and one result overrides one function:
 //
 //   class Scale final : public keras::Layer {
 //    public:
@@ -14,7 +14,7 @@
 //   };
 //   keras::Sequential model({keras::Dense(8), keras::MakeLayer<Scale>()});
 //
-// docs/how-to/add-a-layer.md says what a layer in files needs.
+// docs/how-to/add-a-layer.md says how such a layer can be saved in files.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,8 @@ class Layer;
 class LayerInstance;
 class ModelState;
 
-// Shape and dtype of a value that flows between layers. Dimension 0 of the shape is the batch, mostly unknown.
+// Shape and dtype of a value that flows between layers. Dimension 0 of the shape is the batch; its size is mostly
+// unknown.
 struct COHORT_EXPORT LayerInput {
   DType dtype = DType::kFloat32;
   Shape shape = Shape::UnknownRank();
@@ -51,30 +52,35 @@ struct COHORT_EXPORT WeightSpec {
   Initializer initializer = "glorot_uniform";
   bool trainable = true;
   Regularizer regularizer = {};
-  // The fans for initializers that scale by them, if the general rule for the shape (ops::Fans) is wrong for this
-  // weight.
+  // The numbers of inputs and outputs for initializers that scale by them. nullopt: ops::Fans computes them from the
+  // shape.
   std::optional<ops::FanCounts> fans = std::nullopt;
 };
 
-// The functions that Layer::Call may use. LayerInstance makes one for each call. One thread, during the call.
+// The functions that Layer::Call may use. LayerInstance makes and owns a context for each call. It is valid during the
+// call, on the calling thread.
 class COHORT_EXPORT CallContext {
  public:
   Graph& graph() const;
-  // Returns true if the nodes are for a training step: then Dropout drops and batch statistics are taken.
+  // Returns true if the nodes are for a training step: then Dropout drops elements, and BatchNormalization uses the
+  // statistics of the batch.
   bool training() const;
-  // Whether the layer's weights are trained: the layer is trainable, and so are those around it. A frozen layer that
-  // keeps statistics computes as in inference, and leaves them as they are.
+  // Returns true if this layer and all layers around it are trainable. If false, a layer that keeps statistics should
+  // compute as in inference and not update them.
   bool trainable() const { return trainable_; }
-  // The value of a weight that the layer wants to have, declared where it is used. The same name again is the same
-  // weight. Throws InvalidArgumentError if the layer has a weight of this name with another shape.
+  // Declares a weight and returns its value, like weight(name). If the layer has a weight of this name already, returns
+  // the value of that weight. Throws InvalidArgumentError if the layer has a weight of this name with another shape,
+  // and if a training step declares a weight that the model did not have when it was built.
   Output weight(const WeightSpec& spec);
-  // The value of a weight, in the dtype that is computed in, as the updates so far (AddUpdate) leave it. Throws
-  // InvalidArgumentError for a name that neither Build nor weight(WeightSpec) has declared.
+  // Returns the value of a weight in the dtype of the computation (see Computed). After an AddUpdate of this weight,
+  // the value is that of the last update. Throws InvalidArgumentError for a name that neither Build nor
+  // weight(WeightSpec) has declared.
   Output weight(const std::string& name) const { return Computed(value(name)); }
-  // Likewise, in the dtype that it was declared with: if precision matters, and for the values of updates.
+  // Returns the same value in the dtype that the weight was declared with. Use it if precision matters, and to compute
+  // the values of updates.
   Output value(const std::string& name) const;
-  // Returns the variable of a weight, for look-ups by row. Its value() is that at the begin of the step, without
-  // updates.
+  // Returns the variable of a weight, for look-ups by row. Its value() is the value at the begin of the step, without
+  // the updates of AddUpdate.
   ops::Variable variable(const std::string& name) const;
   // Returns `value` in the dtype of the computation: float32, or bfloat16 in a model of mixed precision. The floating
   // inputs of Call already have this dtype.
@@ -84,16 +90,18 @@ class COHORT_EXPORT CallContext {
   std::vector<Output> Call(const Layer& layer, const std::vector<Output>& inputs);
   // As above, for a layer with one input and one result.
   Output Call(const Layer& layer, Output input) { return Call(layer, std::vector<Output>{input}).at(0); }
-  // Gives a weight another value. From here on, weight() and value() return `value`, also in other calls of the layer.
-  // After the step the weight has the value of the last update, averaged over replicas. So if a layer is called twice
-  // and computes `value` from value(weight), its weight is updated twice. Outside of training, the call is ignored.
-  // Throws InvalidArgumentError for a value of another dtype, shape or graph. (The body of a branch or loop is another
-  // graph; it must return its value to the graph around it.)
+  // Gives a weight another value. From here on, weight(name) and value(name) return `value`, also in later calls of the
+  // layer in the same step. After the step the weight has the value of the last update, averaged over replicas. So if a
+  // layer is called twice and computes `value` from value(weight), its weight is updated twice. Outside of training,
+  // the call changes nothing. Throws InvalidArgumentError for a weight that was not declared, and for a value of
+  // another dtype, shape or graph. (The body of a branch or loop is another graph: return the value from the body
+  // first.)
   void AddUpdate(const std::string& weight, Output value);
-  // Adds a scalar to the loss.
+  // Adds a scalar to the loss. Throws InvalidArgumentError for another shape.
   void AddLoss(Output loss);
   // In training, returns a seed for stateless random ops, int32 [2]. It differs for each step, each call of the layer
   // and each `seed`. It depends only on these and on the model's seed, so a continued training gets the same numbers.
+  // Throws FailedPreconditionError outside of training.
   Output StepSeed(int64_t seed = 0) const;
   // Returns the sum over all replicas of the step. With one replica, returns `value`.
   Output SumOverReplicas(Output value) const;
@@ -111,7 +119,7 @@ class COHORT_EXPORT CallContext {
   std::vector<std::pair<std::string, ops::Variable>> weights_;
 };
 
-// Thread-safe. Immutable, but for SetTrainable.
+// The base of layers. Thread-safe, and immutable except for SetTrainable. Models share ownership through LayerRef.
 class COHORT_EXPORT Layer : public std::enable_shared_from_this<Layer> {
  public:
   virtual ~Layer() = default;
@@ -119,28 +127,29 @@ class COHORT_EXPORT Layer : public std::enable_shared_from_this<Layer> {
   Layer& operator=(const Layer&) = delete;
 
   const std::string& class_name() const { return class_name_; }  // "Dense"
-  // Returns the given name. If it is "", the model chooses a name: "dense", then "dense_1", ...
+  // Returns the name that the layer was given. If it is "", each model chooses a name for the layer: "dense", then
+  // "dense_1", ...
   const std::string& name() const { return name_; }
-  // False: the layer is frozen, and none of its weights is trained.
+  // Returns false if the layer is frozen: none of its weights is trained.
   bool trainable() const { return trainable_.load(std::memory_order_relaxed); }
-  // Freezes the layer or has it trained, in all models that have it; a model as a layer passes it on to its layers. A
-  // model that is compiled obeys from its next Compile on.
+  // Freezes the layer (false) or lets it be trained (true), in all models that have the layer. If the layer is a model,
+  // does the same for all its layers. A model that is compiled already obeys only after its next Compile.
   virtual void SetTrainable(bool trainable) const { trainable_.store(trainable, std::memory_order_relaxed); }
 
-  // The weights for these inputs. Throws InvalidArgumentError for inputs that the layer cannot take. Weights of layers
-  // inside this one (CallContext::Call) are not among them, nor are those that Call declares with
-  // CallContext::weight(WeightSpec).
+  // Returns the weights that the layer declares for these inputs. Throws InvalidArgumentError for inputs that the layer
+  // cannot take. The weights of inner layers (CallContext::Call) are not among them, nor are the weights that Call
+  // declares with CallContext::weight(WeightSpec).
   virtual std::vector<WeightSpec> Build(const std::vector<LayerInput>& inputs) const { return {}; }
   // Adds the nodes and returns the results. `inputs` have the shapes that Build was given.
-  // A layer overrides one of the two functions: that of several values, or that of one. The first one calls the second,
-  // and throws InvalidArgumentError if there is not one input alone.
+  // A layer overrides one of the two functions. By default, the function for several values calls the function for one
+  // value, and throws InvalidArgumentError if there is not exactly one input.
   virtual std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const;
   virtual Output Call(CallContext& ctx, Output x) const;
-  // The dtype of the first input, for a model whose inputs are not declared.
+  // Returns the dtype of the input of a Sequential that begins with this layer and has no Input().
   virtual DType InputDType() const { return DType::kFloat32; }
-  // The options as Keras's files hold them, without name, trainable and dtype, so that a model can be saved. Throws
-  // UnimplementedError if a layer of the program's own does not say. The reverse is the LayerFactory that is given to
-  // RegisterLayer or to LoadOptions::custom_layers.
+  // Returns the options as Keras's files have them, without name, trainable and dtype. Models with this layer can be
+  // saved only if the layer overrides it; by default it throws UnimplementedError. A LayerFactory (RegisterLayer,
+  // LoadOptions::custom_layers) does the reverse.
   virtual ConfigValue::Object Config() const;
 
  protected:
@@ -151,25 +160,25 @@ class COHORT_EXPORT Layer : public std::enable_shared_from_this<Layer> {
   friend class LayerNaming;
 
   const std::string class_name_;
-  mutable std::string name_;  // LayerNaming gives it to layers that a factory made without
+  mutable std::string name_;  // LayerNaming sets it if a factory made the layer without a name
   mutable std::atomic<bool> trainable_;
 };
 
 struct LayerCall;
 
-// A symbolic value between the layers of a functional model. It says which layer makes it from which values. Cheap to
-// copy.
+// A symbolic value between the layers of a functional model. It knows which layer makes it from which values.
+// Immutable, and cheap to copy.
 class COHORT_EXPORT LayerTensor {
  public:
-  // `model`: the built model that the value was looked up in; null if it is none of a model. A further model that is
-  // made of the value begins with copies of that model's weights.
+  // `model` is the built model in which the value was looked up, or null. If it is not null, the value keeps the model
+  // alive, and a new model that is made with the value begins with copies of that model's weights.
   LayerTensor(std::shared_ptr<const LayerCall> call, int index, LayerInput spec,
               std::shared_ptr<ModelState> model = nullptr)
       : call_(std::move(call)), index_(index), spec_(std::move(spec)), model_(std::move(model)) {}
   const std::shared_ptr<const LayerCall>& call() const { return call_; }
   int index() const { return index_; }
   DType dtype() const { return spec_.dtype; }
-  const Shape& shape() const { return spec_.shape; }  // as far as it is known
+  const Shape& shape() const { return spec_.shape; }  // unknown dimensions are -1
   const std::shared_ptr<ModelState>& model() const { return model_; }
   friend bool operator==(const LayerTensor& a, const LayerTensor& b) {
     return a.call_ == b.call_ && a.index_ == b.index_;
@@ -182,13 +191,14 @@ class COHORT_EXPORT LayerTensor {
   std::shared_ptr<ModelState> model_;
 };
 
-// Where the weights of a layer begin in a further model: with copies of those that it has at `path` of `model`.
+// The initial values of a layer's weights in a new model: copies of the weights that the layer has at `path` of
+// `model`.
 struct COHORT_EXPORT WeightOrigin {
   std::shared_ptr<ModelState> model;  // null: initial values are drawn
   std::string path;
 };
 
-// A shared layer that takes part in models. Copies are the same layer with the same weights. Cheap to copy.
+// A shared layer that models use. Copies are the same layer: in one model they have the same weights. Cheap to copy.
 class COHORT_EXPORT LayerRef {
  public:
   explicit LayerRef(std::shared_ptr<const Layer> layer, WeightOrigin origin = {})
@@ -204,7 +214,7 @@ class COHORT_EXPORT LayerRef {
   // Applies the layer in a functional model. Throws InvalidArgumentError for inputs that the layer cannot take.
   LayerTensor operator()(const LayerTensor& input) const { return Apply({input}).at(0); }
   LayerTensor operator()(const std::vector<LayerTensor>& inputs) const { return Apply(inputs).at(0); }
-  // Returns all results of a layer that has several.
+  // Applies the layer and returns all its results.
   std::vector<LayerTensor> Apply(const std::vector<LayerTensor>& inputs) const;
 
  private:

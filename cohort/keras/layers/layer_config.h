@@ -1,9 +1,9 @@
 // Makes layers from their form in files: the functions that all FromConfig functions share, and the tables of classes.
 // Internal to keras/.
 //
-// A layer returns its options in Config(). FromConfig, a function of the same class, makes the layer from them; it is
-// listed in the table of its source. A new source of layers adds a function below and a line to the list in
-// layer_config.cc.
+// A layer returns its options in Config(). FromConfig, a static function of the same class, makes the layer from these
+// options. Each source lists the FromConfig functions of its classes in a table. A new source of layers adds a function
+// below and a line to the list in layer_config.cc.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +35,11 @@ void Read(ConfigReader& reader, const char* name, Initializer& to);
 void Read(ConfigReader& reader, const char* name, Regularizer& to);
 void Read(ConfigReader& reader, const char* name, ActivationFunction& to);
 void Read(ConfigReader& reader, const char* name, RowsColumns& to);
-// Reads one number for both, or a list of two. Throws InvalidArgumentError for another value.
+// Reads one number, which is used for rows and columns, or a list of two numbers. Throws InvalidArgumentError for
+// another value.
 RowsColumns RowsColumnsOf(const ConfigValue& value);
-// Returns the seed, or 0 if the file has none. Also returns 0 if the file has the state of a generator: its numbers are
-// already in the weights.
+// Returns the seed, or 0 if the file has none. Also returns 0 if the file has the state of a random generator instead
+// of a seed; the file's weights have its numbers already.
 int64_t ReadSeed(ConfigReader& reader);
 
 // Returns the layer's name, and ignores the other options that every layer has. The dtype is the model's; see

@@ -12,8 +12,8 @@
 
 namespace cohort::keras {
 
-// The layers of a model. It is a layer itself, so that a model can be a part of another model. Shared between models;
-// immutable.
+// The layers of a model. It is a layer itself, so that a model can be a part of another model. Models share ownership.
+// Immutable, except for SetTrainable and TakeInherited.
 class LayerGraph final : public Layer {
  public:
   // The source of a value: result `index` of steps()[step].
@@ -31,21 +31,21 @@ class LayerGraph final : public Layer {
     WeightOrigin origin;
   };
 
-  // Throws InvalidArgumentError for an input that is no Input(), is given twice or is missing, for no output, and for a
-  // layer that would have the weights of two models.
+  // Throws InvalidArgumentError if an input is not the result of an Input(), is given twice, or is missing; if there is
+  // no input or no output; and for a layer that would begin with the weights of two models.
   LayerGraph(std::string class_name, std::string name, const std::vector<LayerTensor>& inputs,
              const std::vector<LayerTensor>& outputs);
 
   const std::vector<LayerInput>& inputs() const { return input_specs_; }
   const std::vector<LayerInput>& outputs() const { return output_specs_; }
   // Returns the layers in the order in which they can be called. Inputs come first, in their order. The other layers
-  // have Keras's order, which is the order of weights in files: the layer with the longest way to an output comes
-  // first. Layers with equal ways have the order in which a walk from the outputs reaches them.
+  // have Keras's order, which is the order of weights in files: the layer with the longest path to an output comes
+  // first. Layers with equally long paths have the order in which a walk from the outputs reaches them.
   const std::vector<LayerStep>& steps() const { return steps_; }
   const std::vector<Value>& output_values() const { return outputs_; }
 
-  // The layers that came with an origin. They are forgotten by the first call, so that the graph does not keep other
-  // models alive. For the one thread that builds the model.
+  // Returns the layers that came with an origin, and forgets them, so that the graph does not keep other models alive.
+  // A second call returns none. Only the thread that builds the model may call it.
   std::vector<Inherited> TakeInherited() const { return std::exchange(inherited_, {}); }
   bool inherits() const { return !inherited_.empty(); }
 

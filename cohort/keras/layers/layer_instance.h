@@ -17,28 +17,29 @@ namespace cohort::keras {
 struct ModelWeight {
   std::string path;   // "dense/kernel"
   std::string layer;  // path of its layer, "dense"
-  WeightSpec spec;    // `trainable` as the layer declares it
-  bool trainable;     // false also for those of frozen layers
+  WeightSpec spec;    // its `trainable` is the layer's declaration
+  bool trainable;     // false if spec.trainable is false or the layer is frozen
   ops::Variable variable;
 };
 
-// The weights of one replica. A weight is made when a layer first asks for it, and weights() has this order.
-// ModelEngine owns it. One thread.
+// The weights of one replica. A weight is made when a layer first asks for it. weights() has the order in which they
+// were made. ModelEngine owns it. Used by one thread at a time.
 class WeightStore {
  public:
   // `prefix` is put before the names of variables. Variables are made through the current variable creators of `graph`.
   explicit WeightStore(Graph& graph, std::string prefix = "") : graph_(graph), prefix_(std::move(prefix)) {}
 
-  // The weights of another replica: those of `first`, with `local` applied to each variable. It is frozen.
+  // Makes the store of another replica: the weights of `first`, with `local` applied to each variable. The store is
+  // frozen.
   WeightStore(const WeightStore& first, const std::function<ops::Variable(const ops::Variable&)>& local);
 
   Graph& graph() const { return graph_; }
   // Returns the weight, and makes it if it is new. Throws InvalidArgumentError if it exists with another shape.
   const ModelWeight& Get(const std::string& layer_path, const WeightSpec& spec, bool trainable);
   const std::vector<ModelWeight>& weights() const { return weights_; }
-  // Sets by path which weights are trained. Requires: `trainable` has all weights.
+  // Sets which weights are trained. Requires: `trainable` has the path of every weight.
   void SetTrainable(const std::map<std::string, bool>& trainable);
-  // From now on a weight that is not there is an InvalidArgumentError: the model is built.
+  // From now on Get throws InvalidArgumentError for a weight that does not exist, because the model is built.
   void Freeze() { frozen_ = true; }
 
  private:
@@ -50,7 +51,7 @@ class WeightStore {
 };
 
 // The values of weights after a step, if layers update them. A weight that is updated several times has its last value,
-// which may be computed from the earlier ones. All instances of a step share it. One thread.
+// which may be computed from the earlier ones. All instances of a step share it; StepParts owns it. Used by one thread.
 class WeightUpdates {
  public:
   struct Update {
@@ -68,22 +69,23 @@ class WeightUpdates {
   std::vector<Update> all_;
 };
 
-// Adds layers and collects their results. One thread, while the graph is built.
+// Adds layers and collects their results. ModelEngine or StepParts owns it. Used by the thread that builds the graph.
 class LayerInstance {
  public:
   struct LayerValues {
     std::string path;
     std::vector<Output> outputs;
-    // Returns true if the layer is one of the model's own layers, not a part of another layer.
+    // Returns true if the layer is one of the model's own layers. Returns false for the model itself and for a layer
+    // inside of another layer.
     bool is_whole() const { return !path.empty() && path.find('/') == std::string::npos; }
   };
 
   struct Options {
     bool training = false;
     DType compute_dtype = DType::kFloat32;
-    Output step = {};                               // of training: the number of the step, an int64 scalar
-    distribute::ReplicaContext* replica = nullptr;  // valid while the instance is made; null: one replica
-    WeightUpdates* updates = nullptr;               // of training: shared by the step; null: updates are dropped
+    Output step = {};                               // in training: the number of the step, an int64 scalar
+    distribute::ReplicaContext* replica = nullptr;  // valid while layers are added; null: one replica
+    WeightUpdates* updates = nullptr;               // in training: shared by the step; null: updates are ignored
   };
 
   LayerInstance(WeightStore& weights, const Options& options) : weights_(weights), options_(options) {}
@@ -100,7 +102,8 @@ class LayerInstance {
   // Returns the results of each layer, in the order of calls. Inner layers come before the layers that contain them.
   const std::vector<LayerValues>& values() const { return values_; }
   const std::vector<Output>& losses() const { return losses_; }
-  // Of the trained weights that have a regularizer; Keras leaves out those of frozen layers too.
+  // Adds and returns the penalties of the trained weights that have a regularizer. As in Keras, weights of frozen
+  // layers have no penalty.
   std::vector<Output> Penalties() const;
 
  private:

@@ -24,10 +24,10 @@ struct COHORT_EXPORT BatchNormalizationOptions {
   bool trainable = true;
 };
 // Computes gamma (x - mean) / sqrt(variance + epsilon) + beta for each channel (index of the last axis). In training,
-// mean and variance are those of the batch; the sum of squares is divided by the count. They also update the moving
-// averages: moving = moving * momentum + batch * (1 - momentum). Outside of training, and if the layer is not
-// trainable, mean and variance are the moving averages. Weights, [channels] in float32: gamma, beta, moving_mean,
-// moving_variance.
+// mean and variance are those of the batch; the variance is the mean of the squared differences from the mean. The
+// batch's mean and variance also update the moving averages: moving = moving * momentum + batch * (1 - momentum).
+// Outside of training, and if the layer is not trainable, mean and variance are the moving averages. Weights,
+// [channels] in float32: gamma, beta, moving_mean, moving_variance.
 COHORT_EXPORT LayerRef BatchNormalization(const BatchNormalizationOptions& options = {});
 
 struct COHORT_EXPORT LayerNormalizationOptions {
@@ -41,8 +41,8 @@ struct COHORT_EXPORT LayerNormalizationOptions {
   std::string name;
   bool trainable = true;
 };
-// Normalizes in the same way over the last axis of each example. It has no moving averages. Weights, [channels]: gamma,
-// beta.
+// Computes the same formula with the mean and the variance over the last axis, for each example alone. It has no moving
+// averages, and computes the same in training and in inference. Weights, [channels]: gamma, beta.
 COHORT_EXPORT LayerRef LayerNormalization(const LayerNormalizationOptions& options = {});
 
 }  // namespace cohort::keras

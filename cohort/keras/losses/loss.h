@@ -1,7 +1,7 @@
 // Losses with Keras 3's names, arguments and defaults. A Loss is an immutable description that threads may share. Its
-// functions add nodes to the graph of their arguments. A loss is kept as a pair (sum, weight) until all parts of the
-// global batch, of all steps and replicas, are added; then loss = sum / weight. So a smaller last batch, or parts of
-// different sizes, do not change the result.
+// functions add nodes to the graph of their arguments. The loss of a part of a batch is kept as a pair (sum, weight).
+// The pairs of all replicas are added before the division: loss = sum / weight. So it does not matter if replicas have
+// different numbers of examples.
 #pragma once
 
 #include <cstdint>
@@ -23,32 +23,32 @@ namespace cohort::keras {
 // the sum is the loss.
 enum class Reduction { kSumOverBatchSize, kMeanWithSampleWeight, kSum };
 
-// Two float32 scalars. Both are summed over replicas.
+// Two float32 scalars of one replica. Each of them is summed over the replicas.
 struct COHORT_EXPORT LossSums {
   Output sum;
   Output weight;
 };
 
-// The base of losses. Immutable and thread-safe; owned through LossPtr.
+// The base of losses. Immutable and thread-safe. Programs and models share ownership (LossPtr).
 class COHORT_EXPORT Loss {
  public:
   virtual ~Loss() = default;
   Loss(const Loss&) = delete;
   Loss& operator=(const Loss&) = delete;
 
-  // Returns the name in the program or Keras's name: "sparse_categorical_crossentropy".
+  // Returns the name that the program gave, or else Keras's name: "sparse_categorical_crossentropy".
   const std::string& name() const { return name_; }
   Reduction reduction() const { return reduction_; }
 
   // Returns one float32 value for each example. Its shape is [batch], or [batch, d1, ...] if predictions have more than
   // two dimensions. y_pred is float [batch, ..., outputs]. y_true may have any numeric dtype. Its rank is that of
-  // y_pred or one less, as the loss says. Shapes that do not fit throw InvalidArgumentError; unknown shapes are checked
-  // when the step runs.
+  // y_pred or one less; each loss below says which. Shapes that do not fit throw InvalidArgumentError; unknown shapes
+  // are checked when the step runs.
   virtual Output PerExample(const Output& y_true, const Output& y_pred) const = 0;
 
   // Returns the weighted sum of PerExample, with Keras's adjustments: ranks that differ by a last dimension of 1 are
-  // made equal, and values are multiplied by `sample_weight`. Its shape is [batch], [batch, 1] or PerExample's shape.
-  // If it is not valid, weights are 1.
+  // made equal, and values are multiplied by `sample_weight`. `sample_weight` has the shape [batch], [batch, 1] or that
+  // of PerExample. If it is not valid, weights are 1.
   LossSums Sums(const Output& y_true, const Output& y_pred, const Output& sample_weight = {}) const;
 
   // Returns the loss in the form of Keras's files; serialization.h does the reverse. Throws UnimplementedError for a
@@ -67,9 +67,9 @@ class COHORT_EXPORT Loss {
 using LossPtr = std::shared_ptr<const Loss>;
 
 struct COHORT_EXPORT CrossentropyOptions {
-  // Whether predictions are logits (true) or probabilities. If y_pred is the output of a Softmax op (for the binary
-  // loss: of a Sigmoid op), the loss uses the op's input in both cases, as Keras does. This is exact and does not
-  // saturate. If from_logits is true, it then logs a warning that model and loss contradict each other.
+  // true: predictions are logits; false: predictions are probabilities. If y_pred is the output of a Softmax op (for
+  // the binary loss: of a Sigmoid op), the loss uses the op's input in both cases, as Keras does. This is exact and
+  // does not saturate. If from_logits is true although y_pred is such an output, a warning is logged.
   bool from_logits = false;
   double label_smoothing = 0.0;  // in [0, 1]; not for sparse labels
   Reduction reduction = Reduction::kSumOverBatchSize;
@@ -101,14 +101,14 @@ COHORT_EXPORT LossPtr MeanSquaredError(const LossOptions& options = {});   // me
 COHORT_EXPORT LossPtr MeanAbsoluteError(const LossOptions& options = {});  // mean over the last axis of |t - p|
 // Mean over the last axis of e^2 / 2 if |e| <= delta, else of delta |e| - delta^2 / 2, with e = t - p.
 COHORT_EXPORT LossPtr Huber(const HuberOptions& options = {});
-// Returns a loss of the program's own. `per_example` is Loss::PerExample.
+// Returns a loss of the program's own. `per_example` is called as its Loss::PerExample.
 COHORT_EXPORT LossPtr LossFromFunction(std::string name,
                                        std::function<Output(const Output& y_true, const Output& y_pred)> per_example,
                                        Reduction reduction = Reduction::kSumOverBatchSize);
 
 // Returns a loss by one of Keras's names: class ("SparseCategoricalCrossentropy"), function
-// ("sparse_categorical_crossentropy") or short ("mse"). It has the defaults above. Throws InvalidArgumentError that
-// lists all names if there is no such loss.
+// ("sparse_categorical_crossentropy") or short ("mse"). The loss has the default options. Throws InvalidArgumentError
+// that lists all names if there is no such loss.
 COHORT_EXPORT LossPtr LossByName(const std::string& name);
 COHORT_EXPORT std::vector<std::string> LossNames();
 
@@ -126,9 +126,9 @@ class COHORT_EXPORT LossArgument {
   LossPtr loss_;
 };
 
-// Returns, as float32 [batch], the weight of each example's class. It is 1 for classes that `weights` does not have.
-// y_true is as for the sparse losses, or one-hot [batch, classes] with classes > 1. Throws InvalidArgumentError for a
-// negative class.
+// Returns, as float32 [batch], the weight of each example's class. The weight is 1 for classes that `weights` does not
+// have. y_true has class numbers as for SparseCategoricalCrossentropy, or is one-hot [batch, classes] with classes > 1.
+// Throws InvalidArgumentError if `weights` has a negative class.
 COHORT_EXPORT Output ClassWeights(const std::map<int64_t, double>& weights, const Output& y_true);
 
 }  // namespace cohort::keras

@@ -1,7 +1,7 @@
 // Metrics with Keras 3's names, arguments and defaults. A Metric is an immutable description that threads may share.
-// Its functions add nodes. Its state is a list of tensors that change only by addition. So the states of replicas can
-// be summed, and the result of the sums is the result for all replicas. The model that trains makes one variable for
-// each state.
+// Its functions add nodes to the graph of their arguments. Its state is a list of tensors that change only by addition.
+// So the states of replicas can be summed, and the result of the sums is the result for all replicas. The model that
+// trains makes one variable for each state.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ struct COHORT_EXPORT MetricState {
 
 enum class MetricDirection { kNone, kUp, kDown };  // kUp: larger values are better
 
-// The base of metrics. Immutable and thread-safe; owned through MetricPtr.
+// The base of metrics. Immutable and thread-safe. Programs and models share ownership (MetricPtr).
 class COHORT_EXPORT Metric {
  public:
   virtual ~Metric() = default;
@@ -45,7 +45,7 @@ class COHORT_EXPORT Metric {
   virtual Output Result(const std::vector<Output>& states) const = 0;
 
   // Adds Increments to the variables `states` (one for each of States(), in order). When the returned node has run, all
-  // of them have changed.
+  // states have changed.
   Node* Update(const std::vector<ops::Variable>& states, const Output& y_true, const Output& y_pred,
                const Output& sample_weight = {}) const;
 
@@ -72,13 +72,15 @@ COHORT_EXPORT MetricPtr Mean(const std::string& name = "mean");
 
 // The fraction of elements with y_true == y_pred.
 COHORT_EXPORT MetricPtr Accuracy(const std::string& name = "accuracy");
-// Mean over the last axis of y_true == (y_pred > threshold).
+// The fraction of elements with y_true == (y_pred > threshold): first over the last axis, then over the examples.
 COHORT_EXPORT MetricPtr BinaryAccuracy(const std::string& name = "binary_accuracy", double threshold = 0.5);
-// argmax(y_true) == argmax(y_pred), for one-hot y_true. The first of equal values counts.
+// The fraction of examples with argmax(y_true) == argmax(y_pred), for one-hot y_true. Of equal values, argmax takes the
+// first.
 COHORT_EXPORT MetricPtr CategoricalAccuracy(const std::string& name = "categorical_accuracy");
-// y_true == argmax(y_pred), for integer y_true [batch] or [batch, 1].
+// The fraction of examples with y_true == argmax(y_pred), for integer y_true [batch] or [batch, 1].
 COHORT_EXPORT MetricPtr SparseCategoricalAccuracy(const std::string& name = "sparse_categorical_accuracy");
-// Whether the label is among the k largest predictions. A prediction that is equal to the k-th largest counts.
+// The fraction of examples whose label is among the k largest predictions. A prediction that is equal to the k-th
+// largest is among them.
 COHORT_EXPORT MetricPtr TopKCategoricalAccuracy(int k = 5, const std::string& name = "top_k_categorical_accuracy");
 COHORT_EXPORT MetricPtr SparseTopKCategoricalAccuracy(int k = 5,
                                                       const std::string& name = "sparse_top_k_categorical_accuracy");
@@ -107,8 +109,8 @@ COHORT_EXPORT MetricPtr AUC(const AucOptions& options = {});
 COHORT_EXPORT MetricPtr MetricByName(const std::string& name, const Shape& y_true, const Shape& y_pred);
 COHORT_EXPORT std::vector<std::string> MetricNames();
 
-// An argument of Compile: a metric or its name. A name is resolved when the shapes are known. An unknown name throws at
-// once.
+// An argument of Compile: a metric or its name. A name is resolved when the shapes are known. The constructor throws
+// InvalidArgumentError for an unknown name.
 class COHORT_EXPORT MetricArgument {
  public:
   MetricArgument(MetricPtr metric) : metric_(std::move(metric)) {}

@@ -1,6 +1,6 @@
 // Learning-rate schedules of Keras: the learning rate as a function of the optimizer's iterations (updates so far),
-// which the formulas call `step`. They are immutable descriptions. Making one throws InvalidArgumentError for invalid
-// numbers.
+// which the formulas call `step`. Schedules are immutable descriptions. The functions that make a schedule throw
+// InvalidArgumentError for invalid numbers.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace cohort::keras {
 
-// The base of schedules. Immutable and thread-safe; owned through LearningRateSchedulePtr.
+// The base of schedules. Immutable and thread-safe. Programs and optimizers share ownership (LearningRateSchedulePtr).
 class COHORT_EXPORT LearningRateSchedule {
  public:
   virtual ~LearningRateSchedule() = default;
@@ -68,15 +68,15 @@ struct COHORT_EXPORT CosineDecayOptions {
   double warmup_target = 0.0;  // used if warmup_steps > 0
   double warmup_steps = 0.0;
 };
-// initial * ((1 - alpha) * (1 + cos(pi * step / decay_steps)) / 2 + alpha). With warm-up, the rate first grows linearly
-// from initial to warmup_target during warmup_steps. Then the decay begins at warmup_target, and `step` counts from
-// there.
+// initial * ((1 - alpha) * (1 + cos(pi * step / decay_steps)) / 2 + alpha). If warmup_steps > 0, the rate first grows
+// linearly from initial to warmup_target during these steps. Then the decay begins: `step` counts from its begin, and
+// warmup_target replaces `initial` in the formula.
 COHORT_EXPORT LearningRateSchedulePtr CosineDecay(const CosineDecayOptions& options);
 
 // values[0] while step <= boundaries[0], values[i] while boundaries[i-1] < step <= boundaries[i], then the last value.
 COHORT_EXPORT LearningRateSchedulePtr PiecewiseConstantDecay(const std::vector<int64_t>& boundaries,
                                                              const std::vector<double>& values);
-// A schedule of the program's own. `at` is LearningRateSchedule::At.
+// Returns a schedule of the program's own. Its At calls `at`.
 COHORT_EXPORT LearningRateSchedulePtr ScheduleFromFunction(std::string name,
                                                            std::function<Output(Output iterations)> at);
 
@@ -85,7 +85,7 @@ class COHORT_EXPORT LearningRate {
  public:
   LearningRate(double value) : value_(value) {}
   LearningRate(LearningRateSchedulePtr schedule) : schedule_(std::move(schedule)) {}
-  double value() const { return value_; }  // if it is a number
+  double value() const { return value_; }  // if schedule() is null
   const LearningRateSchedulePtr& schedule() const { return schedule_; }
 
  private:

@@ -1,6 +1,7 @@
 // Optimizers with Keras 3's names, arguments and defaults. An Optimizer is an immutable description that threads may
-// share. Make() puts such an optimizer into a graph, with variables of its own, once for each replica's set of
-// variables. The formulas in the comments are Keras's; g is the gradient and lr the learning rate.
+// share. Make() adds an optimizer with its own variables to a graph. It is called once for each set of variables: once
+// for each replica, or once if replicas share variables. The formulas in the comments are Keras's; g is the gradient
+// and lr the learning rate.
 #pragma once
 
 #include <memory>
@@ -17,18 +18,19 @@
 
 namespace cohort::keras {
 
-// An optimizer in a graph, for the variables of one replica. The caller of Make owns it; its graph must outlive it. One
-// thread at a time.
+// An optimizer in a graph, for the variables of one replica. The caller of Make owns it. Its graph must outlive it.
+// Only one thread at a time may use it.
 class COHORT_EXPORT GraphOptimizer {
  public:
   virtual ~GraphOptimizer() = default;
   // Adds the update of all variables that have a gradient: clips, decays weights, updates, then adds 1 to the
-  // iterations. When the returned node has run, all this is done. `gradients` are those of the whole global batch.
-  // Makes the slots, each beside its variable. Throws InvalidArgumentError if no variable has a gradient. Call it once.
+  // iterations. When the returned node has run, all this is done. `gradients` must be the gradients of the whole global
+  // batch. Also makes the slots, each on the device of its variable. Throws InvalidArgumentError if no variable has a
+  // gradient, FailedPreconditionError if it is called a second time.
   virtual Node* Apply(const std::vector<train::GradientAndVariable>& gradients) = 0;
   // Returns the number of updates so far: an int64 scalar.
   virtual ops::Variable iterations() const = 0;
-  // Returns a float32 scalar. It is not valid() if the rate follows a schedule.
+  // Returns the variable of the learning rate, a float32 scalar. It is not valid() if the rate follows a schedule.
   virtual ops::Variable learning_rate_variable() const = 0;
   // Returns the rate of the next update, a float32 scalar: the value of the variable or of the schedule.
   virtual Output learning_rate() const = 0;
@@ -37,7 +39,7 @@ class COHORT_EXPORT GraphOptimizer {
   virtual std::vector<ops::Variable> variables() const = 0;
 };
 
-// The base of optimizers. Immutable and thread-safe; owned through OptimizerPtr.
+// The base of optimizers. Immutable and thread-safe. Programs and models share ownership (OptimizerPtr).
 class COHORT_EXPORT Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -45,7 +47,8 @@ class COHORT_EXPORT Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   const std::string& name() const { return name_; }
-  // Adds the variables "<name>/iteration" and "<name>/learning_rate" in the current scopes of `graph`.
+  // Adds the variables "<name>/iteration" and, if the rate does not follow a schedule, "<name>/learning_rate" in the
+  // current scopes of `graph`. Returns the optimizer of the graph.
   virtual std::unique_ptr<GraphOptimizer> Make(Graph& graph) const = 0;
   // Returns the form in Keras's files, with the learning rate of the description; serialization.h does the reverse.
   // Throws UnimplementedError for an optimizer or a schedule of the program's own.
@@ -78,8 +81,8 @@ struct COHORT_EXPORT SGDOptions {
   std::optional<double> global_clipnorm = std::nullopt;
   std::string name = "";
 };
-// If momentum is 0: var -= lr g. Otherwise: m = momentum m - lr g; var += m, or with nesterov: var += momentum m - lr
-// g.
+// If momentum is 0: var -= lr g. Otherwise: m = momentum m - lr g, and then var += m. With nesterov, the second formula
+// is var += momentum m - lr g.
 COHORT_EXPORT OptimizerPtr SGD(const SGDOptions& options = {});
 
 struct COHORT_EXPORT AdagradOptions {
@@ -108,7 +111,7 @@ struct COHORT_EXPORT AdamOptions {
   std::string name = "";
 };
 // t = iterations + 1; alpha = lr sqrt(1 - beta_2^t) / (1 - beta_1^t); m += (g - m)(1 - beta_1); v += (g^2 - v)(1 -
-// beta_2); var -= alpha m / (sqrt(v) + epsilon). With amsgrad, the largest v so far replaces v in the last formula.
+// beta_2); var -= alpha m / (sqrt(v) + epsilon). With amsgrad, the last formula uses the largest v so far instead of v.
 COHORT_EXPORT OptimizerPtr Adam(const AdamOptions& options = {});
 // Adam with a weight_decay of 0.004 if none is set.
 COHORT_EXPORT OptimizerPtr AdamW(const AdamOptions& options = {});
@@ -125,8 +128,8 @@ struct COHORT_EXPORT RMSpropOptions {
   std::optional<double> global_clipnorm = std::nullopt;
   std::string name = "";
 };
-// s = rho s + (1 - rho) g^2; d = s + epsilon; b = momentum b + lr g / sqrt(d); var -= b. With centered: a = rho a + (1
-// - rho) g; d = s - a^2 + epsilon.
+// s = rho s + (1 - rho) g^2; d = s + epsilon; b = momentum b + lr g / sqrt(d); var -= b.
+// With centered, also a = rho a + (1 - rho) g, and d = s - a^2 + epsilon.
 COHORT_EXPORT OptimizerPtr RMSprop(const RMSpropOptions& options = {});
 
 struct COHORT_EXPORT FtrlOptions {

@@ -32,15 +32,15 @@ CommonOptions CommonOf(const Options& options, const char* name) {
           options.global_clipnorm};
 }
 
-// A slot that a rule wants for each variable.
+// A slot that a rule needs for each variable.
 struct Slot {
   std::string name;
   double initial = 0.0;
-  bool keras_has_it = true;  // false: the op needs it, but Keras's optimizer does not have it
+  bool keras_has_it = true;  // false: the op needs the slot, but Keras's optimizer does not have it
 };
 
-// The arguments of a rule when it adds the update of one variable. Scalars have the variable's dtype and are on its
-// device.
+// The arguments of a rule when it adds the update of one variable. The scalars that the functions return have the
+// variable's dtype and are on its device. Valid during one call of Dense or Sparse.
 class UpdateArgs {
  public:
   // Scalars that several variables share, by name. They are made once for each graph.
@@ -65,7 +65,7 @@ class UpdateArgs {
   Shared* const shared_;
 };
 
-// The base of rules. Immutable and thread-safe; the optimizer shares ownership.
+// The base of rules. Immutable and thread-safe. An Optimizer and its GraphOptimizers share ownership.
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
@@ -73,8 +73,8 @@ class UpdateRule {
   // begins.
   virtual std::vector<std::vector<Slot>> slots() const { return {}; }
   virtual Node* Dense(const UpdateArgs& args) const = 0;
-  // Adds an update by rows, each of which appears once. Without it (has_sparse() is false), sparse gradients are made
-  // dense, because Keras's rule changes every row.
+  // Adds the update by a sparse gradient, in which each row appears at most once. It is called only if has_sparse() is
+  // true. If that is false, sparse gradients are made dense, because Keras's rule changes every row.
   virtual Node* Sparse(const UpdateArgs&) const { return nullptr; }
   virtual bool has_sparse() const { return false; }
   // Returns the class's configuration without the options that all optimizers have.

@@ -25,15 +25,16 @@ struct BatchOptions {
   int64_t batch_size = 32;     // if the data are tensors
   bool shuffle = false;        // if the data are tensors: shuffle all examples in each epoch
   int64_t seed = 0;
-  int64_t first_pass = 0;                  // the order in the first epoch depends on it
-  int64_t steps_per_epoch = 0;             // 0: until the data end
-  bool starts_over = false;                // each epoch begins at the start of the data, also with steps_per_epoch
-  std::map<int64_t, double> class_weight;  // the weights of examples are multiplied by it
+  int64_t first_pass = 0;       // the order in the first epoch depends on it
+  int64_t steps_per_epoch = 0;  // 0: until the data end
+  // True: each epoch begins at the start of the data, also with steps_per_epoch.
+  bool starts_over = false;
+  std::map<int64_t, double> class_weight;          // an example's weight is multiplied by that of its class
   const distribute::Strategy* strategy = nullptr;  // its processes share the data; null: this process has all data
   data::AutoShardPolicy auto_shard = data::AutoShardPolicy::kAuto;
 };
 
-// The needs of a model: its inputs, and the number of its targets (0: it predicts).
+// The inputs and the number of targets that a model takes from the data. 0 targets: the data are for Predict.
 struct BatchTargets {
   std::vector<LayerInput> inputs;
   size_t targets = 0;
@@ -43,8 +44,8 @@ struct BatchTargets {
 // InvalidArgumentError for data without examples, tensors of different lengths, and elements that are not batches.
 data::ElementSpec SpecOfData(const ModelData& data, const char* caller);
 
-// The batches of one data set. A thread of the iterator prepares batches before the steps need them. Owned by the call
-// of Fit, Evaluate or Predict. One thread at a time.
+// The batches of one data set. A thread of the iterator prepares batches before the steps need them. The call of Fit,
+// Evaluate or Predict owns it, and only the thread of this call uses it.
 class Batches {
  public:
   using Parts = distribute::PerReplica<std::vector<Tensor>>;
@@ -52,8 +53,8 @@ class Batches {
   // Throws InvalidArgumentError, with both shapes, for data that do not fit the inputs.
   Batches(const ModelData& data, const BatchTargets& wanted, const BatchOptions& options);
 
-  // Returns the global batches that several processes divide among them; all of them must describe the same data.
-  // Returns null if there is one process, or if each process reads data of its own.
+  // Returns the dataset of global batches that several processes divide among them; all of them must describe the same
+  // data. Returns null if there is one process, or if each process reads data of its own.
   const data::Dataset* common_data() const { return common_ ? &*common_ : nullptr; }
   // Gives the chief's seeds to shuffles without a seed. Call it before the first batch. All processes make the call
   // together.
@@ -62,7 +63,7 @@ class Batches {
   const std::vector<data::TensorSpec>& y_specs() const { return y_specs_; }
   // Returns the number of batches of an epoch, or 0 if it is not known before the first epoch has ended.
   int64_t steps() const;
-  // Returns how long callers have waited for data so far.
+  // Returns the time that Next and Peek have waited for data so far.
   std::chrono::nanoseconds waited() const { return waited_; }
   // Returns the first batch. If there are several processes, returns the part of this process's first replica in it.
   std::vector<Tensor> Peek();
@@ -75,11 +76,11 @@ class Batches {
   // the end of the epoch. Logs a warning if the data ended before steps_per_epoch.
   bool Next(Parts* parts);
 
-  // Returns the position in the data, as bytes. Call it between two batches of an epoch or between epochs, but not
-  // between Peek and Next.
+  // Returns the position in the data, as bytes. Call it between two batches of an epoch or between epochs. Throws
+  // FailedPreconditionError between Peek and Next.
   std::string Save();
-  // Goes to a saved position, which may be of another process. The data must be described as they were then. Throws
-  // InvalidArgumentError if they are not, DataLossError for damaged bytes.
+  // Goes to a position that Save has returned, in this process or in an earlier one. The data must be described in the
+  // same way as at the Save. Throws InvalidArgumentError if they are not, DataLossError for damaged bytes.
   void Restore(std::string_view position);
 
  private:

@@ -15,13 +15,13 @@
 
 namespace cohort::keras {
 
-// Means of the losses over a pass. Each batch counts by its number of examples. One thread.
+// The means of the losses over a pass. Each batch is weighted by its number of examples. Used by one thread.
 class RunningLosses {
  public:
   explicit RunningLosses(const StepFunction& step) : step_(&step), sums_(1 + step.output_loss_names().size()) {}
   void Add(const StepFunction::Result& result);
-  // Returns losses and metrics so far. If `of_all`, metrics are those of all processes, which must make the call
-  // together; otherwise those of this process.
+  // Returns losses and metrics so far. If `of_all`, the metrics count the batches of all processes, and all processes
+  // must make the call together. Otherwise they count the batches of this process.
   Logs Read(bool of_all) const;
   // Returns the state for a training that will be continued: the number of examples, then the sums.
   std::vector<double> Save() const;
@@ -43,8 +43,8 @@ struct PassEvents {
   std::function<void()> after_step = {};
 };
 
-// Calls `work` and returns its result. If it throws an Error, adds the place to the message: "... (in epoch 1, batch
-// 2)". `batch` counts from 0.
+// Calls `work` and returns its result. If `work` throws an Error, throws an error with the same code and with the place
+// added to the message: "... (in epoch 1, batch 2)". `batch` counts from 0.
 template <typename Work>
 auto WithPlace(const std::string& where, int64_t batch, const Work& work) {
   try {
@@ -54,19 +54,19 @@ auto WithPlace(const std::string& where, int64_t batch, const Work& work) {
   }
 }
 
-// Runs `step` on all batches of one epoch. Returns loss and metrics. Sets *steps to the number of batches that are
-// done. If *steps is not 0 at first, the pass continues after that many batches, with `running` and the metrics as they
-// are. Throws what a step throws, with `where` and the batch's number added.
+// Runs `step` on all batches of one epoch. Returns loss and metrics. Counts the batches that are done in *steps. If
+// *steps is not 0 at first, the pass continues after that many batches, and keeps the values of `running` and of the
+// metrics. Throws what a step throws, with `where` and the batch's number added.
 Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& events, RunningLosses& running,
              int64_t* steps);
 
-// The state of a call of Fit.
+// The state of one call of Fit, which owns it.
 struct FitProgress {
   Batches& batches;
   CallbackList& callbacks;
   RunningLosses running;
-  int64_t first_pass;  // the order of a shuffle in epoch initial_epoch depends on it
-  int epoch;           // the current epoch; in OnEpochEnd the next one
+  int64_t first_pass;  // the pass over the data in epoch initial_epoch; the order of a shuffle depends on it
+  int epoch;           // the current epoch; in OnEpochEnd the next epoch
   int64_t batch = 0;   // batches of the epoch that are done
   // For a continued training: the states of the callbacks, and the name of the file that they are from.
   std::optional<std::vector<Callback::State>> restored_states = {};

@@ -17,8 +17,8 @@ class COHORT_EXPORT ModelData {
   // A dataset of batches. The components of its elements are the inputs, the targets and, optionally, weights [batch]
   // of the examples.
   ModelData(data::Dataset dataset) : dataset_(std::move(dataset)) {}
-  // Tensors [n, ...] whose axis 0 is the examples. Shares the tensors' bytes. `sample_weight` is [n], of any numeric
-  // dtype.
+  // Tensors [n, ...]; axis 0 counts the examples. Shares the tensors' bytes, so do not change them while the data are
+  // used. `sample_weight` is [n], of any numeric dtype.
   ModelData(Tensor x, Tensor y, Tensor sample_weight = {})
       : ModelData(std::vector<Tensor>{std::move(x)}, std::vector<Tensor>{std::move(y)}, std::move(sample_weight)) {}
   // As above, for a model with several inputs or outputs.

@@ -1,5 +1,5 @@
 // ModelEngine: a built model in one graph with one session: its weights, and step functions that are added when they
-// are first needed. It has all replicas of this process. Internal to keras/.
+// are first needed. It holds the weights and steps of all replicas of this process. Internal to keras/.
 #pragma once
 
 #include <functional>
@@ -23,8 +23,8 @@
 
 namespace cohort::keras {
 
-// One prepared signature that runs batch after batch. Valid as long as its ModelEngine. One thread at a
-// time.
+// The prepared signatures of one step (training or evaluation), which runs batch after batch. ModelState owns it. It
+// can be used while its ModelEngine lives, by one thread at a time.
 class StepFunction {
  public:
   struct Result {
@@ -36,8 +36,8 @@ class StepFunction {
   // Runs the step on a global batch. Each replica takes its rows.
   Result Run(const std::vector<Tensor>& global_batch) const;
   const std::vector<std::string>& output_loss_names() const { return output_loss_names_; }
-  // Set the metrics to zero, or read them. If `of_all`, the metrics count the batches of all processes, which must make
-  // the call together; otherwise those of this process's replicas.
+  // Set the metrics to zero, or read them. If `of_all`, the metrics count the batches of all processes, and all
+  // processes must make the call together. Otherwise they count the batches of this process.
   void ResetMetrics() const;
   Logs ReadMetrics(bool of_all) const;
   std::vector<std::pair<std::string, MetricPtr>> metrics() const;
@@ -62,12 +62,14 @@ class StepFunction {
   std::optional<Callable> results_;
 };
 
-// Owns graph, session, weights and optimizers of a model. ModelState owns it. One thread at a time, except for Predict.
+// Owns graph, session, weights and optimizers of a model. ModelState owns it. Only one thread at a time may use it,
+// except for Predict and PredictFunction.
 class ModelEngine {
  public:
   using StepBody = std::function<void(StepContext&)>;
 
-  // Adds the weights and gives them their initial values.
+  // Adds the weights and gives them their initial values. With several processes, all of them must make the engine
+  // together; throws WorkersDisagreeError if their weights differ.
   ModelEngine(std::shared_ptr<const LayerGraph> layers, DType compute_dtype, int64_t seed,
               const SessionConfig& session_config, distribute::StrategyPtr strategy);
 
@@ -75,9 +77,9 @@ class ModelEngine {
   const distribute::Strategy& strategy() const { return *strategy_; }
   // Returns the weights of the first replica.
   const std::vector<ModelWeight>& weights() const { return weights_.weights(); }
-  // Asks the layers anew which weights are trained. A step obeys what is true when it is made.
+  // Asks the layers again which weights are trained. Steps that exist already do not change.
   void UpdateTrainable();
-  // Path and outputs of each of layers().steps().
+  // Returns path and outputs of each of layers().steps(), in the graph of predictions.
   std::vector<LayerInstance::LayerValues> step_values() const;
   Graph& graph() { return graph_; }
   Session& session() { return *session_; }
@@ -86,10 +88,11 @@ class ModelEngine {
   // not fit.
   void SetWeights(const std::vector<Tensor>& values);
 
-  // Makes the optimizer's variables. Call it once for each Compile, before the first step for training is made.
+  // Makes the optimizer's variables, in place of those of an earlier optimizer. Call it once for each Compile, before
+  // the first step for training is made.
   void SetOptimizer(const Optimizer& optimizer);
-  // Sets the optimizer's variables of all replicas of this process. `values` are one for each of
-  // GraphOptimizer::variables(), or for the first of them.
+  // Sets the optimizer's variables of all replicas of this process. `values` has one value for each of
+  // GraphOptimizer::variables(), or only for the first of them.
   void SetOptimizerVariables(const std::vector<Tensor>& values);
   // Returns the optimizer of the first replica, or null if there is none.
   GraphOptimizer* optimizer() const { return optimizers_.empty() ? nullptr : optimizers_[0].get(); }
@@ -106,16 +109,17 @@ class ModelEngine {
   // Measures activations and gradients of all layers in a step on `batch`. Nothing is updated. All processes make the
   // call together.
   SignalReport MeasureSignal(const StepFunction& step, const std::vector<Tensor>& batch);
-  // The outputs for a batch of inputs, as in inference, by the first replica alone. Thread-safe.
+  // Returns the outputs for a batch of inputs, computed as in inference by the first replica of this process.
+  // Thread-safe.
   std::vector<Tensor> Predict(const std::vector<Tensor>& x) { return PredictFunction()(x); }
-  // The signature of Predict, prepared by the first call. Thread-safe.
+  // Returns the signature of Predict. The first call prepares it. Thread-safe.
   Callable PredictFunction() COHORT_EXCLUDES(predict_mu_);
-  // The outputs in inference, float32 in mixed precision too.
+  // Returns the outputs in inference. In mixed precision they are float32 too.
   const std::vector<Output>& predictions() const { return predictions_; }
 
  private:
   std::vector<Output> InputPlaceholders();
-  // Throws InvalidArgumentError if another process has other weights.
+  // Throws WorkersDisagreeError if another process has other weights.
   void ExpectEqualModels();
   // Gives all variables that are new in the graph their initial values.
   void RunInitializers();

@@ -18,12 +18,12 @@
 
 namespace cohort::keras {
 
-// Shared by the copies of a Model and its Trainer. One thread at a time, except for functions that are called
-// thread-safe.
+// The copies of a Model and its Trainer share ownership. Only one thread at a time may use it, except for the functions
+// whose comments say "Thread-safe".
 class ModelState {
  public:
-  // Returns the layers for inputs of these shapes and dtypes. If `data` is empty, returns null unless the layers are
-  // known without data.
+  // Returns the layers for inputs of these shapes and dtypes. If `data` is empty and the layers depend on the data,
+  // returns null.
   using MakeLayers = std::function<std::shared_ptr<const LayerGraph>(const data::ElementSpec& data)>;
 
   // Throws InvalidArgumentError for an unknown dtype policy.
@@ -39,21 +39,23 @@ class ModelState {
   // if the shapes of the inputs are known neither from the layers nor from `data`.
   ModelEngine& EngineFor(const data::ElementSpec& data) COHORT_EXCLUDES(build_mu_);
   ModelEngine& engine() { return EngineFor({}); }
-  // Makes layers and weights, and applies the arguments of Compile, if this is possible without data. Returns false if
-  // it is not.
+  // If the layers do not depend on data, makes layers and weights, applies the arguments of Compile, and returns true.
+  // Otherwise returns false.
   bool BuildIfKnown();
-  // Makes layers and weights if some begin with the weights of another model, which is free to change afterwards.
+  // Makes layers and weights if some weights begin with copies of another model's weights. So later changes of the
+  // other model have no effect here. Makes nothing if the layers depend on data.
   void BuildIfItInherits();
   // Requires: EngineFor has returned.
   const LayerGraph& layers() const { return *layers_; }
   std::shared_ptr<const LayerGraph> shared_layers() const { return layers_; }
 
-  // The results of layers().steps()[step], to make a further model of; the same values each time. `self` is this.
-  // Requires: EngineFor has returned.
+  // Returns the results of layers().steps()[step], from which a new model can be made. Each call returns the same
+  // values. `self` must own this ModelState. Requires: EngineFor has returned.
   std::vector<LayerTensor> ValuesOf(const std::shared_ptr<ModelState>& self, size_t step);
-  // The path of one of the model's own layers: "dense_1". Throws InternalError for another layer.
+  // Returns the path of one of the model's own layers: "dense_1". Throws InternalError for another layer.
   std::string PathOf(const Layer& layer) const;
-  // Paths of weights ("dense_1/kernel") and their values. Paths begin with `layer` and a "/", or are all if it is "".
+  // Returns the weights below the path `layer`, or all weights if `layer` is "": their paths ("dense_1/kernel") and
+  // values.
   std::map<std::string, Tensor> WeightsBelow(const std::string& layer);
 
   void Compile(const CompileOptions& options);
@@ -62,7 +64,8 @@ class ModelState {
   const CompiledModel* compiled() const { return compiled_.get(); }
   // Throws FailedPreconditionError before Compile. `caller` is the function in the error: "fit".
   void RequireCompiled(const char* caller) const;
-  // Returns the engine of a compiled model for data of these shapes and dtypes.
+  // Returns the engine of a compiled model for data of these shapes and dtypes. Throws what RequireCompiled and
+  // EngineFor throw, and InvalidArgumentError if the number of losses does not fit the outputs.
   ModelEngine& CompiledEngine(const char* caller, const data::ElementSpec& data = {});
   // Requires: CompiledEngine has returned.
   BatchTargets TrainedTargets() const { return {layers_->inputs(), compiled_->targets()}; }
@@ -70,14 +73,15 @@ class ModelState {
   // Returns the step if it was made since the last Compile, else null.
   const StepFunction* MadeStep(bool training) const { return (training ? train_ : test_).get(); }
 
-  // The optimizer's variables, in Keras's order. Set returns false and logs a warning if the values do not fit. `where`
-  // names the file of the values. Values of slots that do not exist yet are kept until the training step is made.
+  // The optimizer's variables, in Keras's order. SetOptimizerState returns false and logs a warning if the values do
+  // not fit. `where` names the file of the values. Values of slots that do not exist yet are kept until the training
+  // step is made.
   std::vector<Tensor> OptimizerState();
   bool SetOptimizerState(const std::vector<Tensor>& values, const std::string& where);
 
  private:
   void ResolveCompiled();
-  // Weights of layers that other models have begin with copies of theirs.
+  // Copies the weights that begin with the weights of other models.
   void InheritWeights(ModelEngine& engine) const;
   // Warns once if layers were frozen or freed since the training step was made.
   void CheckTrainable();

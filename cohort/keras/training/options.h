@@ -58,8 +58,8 @@ struct COHORT_EXPORT CompileOptions {
   // not trained.
   LossList loss;
   std::vector<double> loss_weights;              // one for each output; empty: all are 1
-  std::vector<MetricArgument> metrics;           // of every output with a loss; they ignore sample weights
-  std::vector<MetricArgument> weighted_metrics;  // as metrics, but they use sample weights
+  std::vector<MetricArgument> metrics;           // for every output with a loss; they ignore sample weights
+  std::vector<MetricArgument> weighted_metrics;  // for every output with a loss; they use sample weights
   // Steps of the program's own (train_step.h). Empty: DefaultTrainStep and DefaultTestStep. Files do not contain them:
   // pass them to Compile again after LoadModel.
   std::function<void(StepContext& step)> train_step;
@@ -68,8 +68,8 @@ struct COHORT_EXPORT CompileOptions {
 
 // The arguments of Model::Fit beside the data.
 struct COHORT_EXPORT FitOptions {
-  int64_t batch_size = 32;  // of tensors; datasets already have batches
-  int epochs = 1;           // the number of the last epoch
+  int64_t batch_size = 32;  // if the data are tensors; datasets have batches already
+  int epochs = 1;           // training ends after this epoch, counted from 1
   int verbose = 1;          // 0 silent, 1 progress bar, 2 one line for each epoch
   std::vector<CallbackPtr> callbacks;
   // The fraction of the examples, in (0, 1), that is used for validation and not for training. These are the last
@@ -80,14 +80,14 @@ struct COHORT_EXPORT FitOptions {
   std::map<int64_t, double> class_weight;
   int initial_epoch = 0;
   int64_t steps_per_epoch = 0;        // 0: until the data end
-  int64_t validation_steps = 0;       // batches, always the first ones; 0: until the data end
-  int64_t validation_batch_size = 0;  // of tensors; 0: batch_size
+  int64_t validation_steps = 0;       // number of batches, from the start of the data; 0: until the data end
+  int64_t validation_batch_size = 0;  // if the data are tensors; 0: batch_size
   int validation_freq = 1;            // epochs between validations
   // The seed of the order of shuffled tensors. The order depends on the seed and on the number of the epoch. Epochs are
-  // counted over all calls of Fit, or from initial_epoch if that is set.
+  // counted over all calls of Fit. If initial_epoch is greater than 0, they are counted from initial_epoch.
   int64_t seed = 0;
   // If true, one forward and one backward pass of the first batch measure activations and gradients layer by layer,
-  // once for each model, before its first step. If they become too small or too large, Fit logs a warning with numbers
+  // once for each model, before its first step. If these become too small or too large, Fit logs a warning with numbers
   // and a remedy.
   bool signal_check = true;
   // How several processes divide the batches of a dataset (docs/strategies.md). Tensors are divided by kData.

@@ -1,5 +1,5 @@
-// Joins the steps of all replicas of a process to one signature, in which the replicas exchange the values of the whole
-// global batch. Internal to keras/.
+// Joins the steps of all replicas of a process to one signature. In it the replicas sum their losses, gradients and
+// statistics, so that these are those of the whole global batch. Internal to keras/.
 #pragma once
 
 #include <memory>
@@ -15,20 +15,20 @@ namespace cohort::keras {
 
 // The fetches and targets that run the step of all replicas of a process.
 struct ReplicatedStep {
-  // The values for all replicas, float32 scalars: loss, the loss of each output, and with several processes the number
-  // of examples.
+  // Float32 scalars, summed over all replicas of all processes: the loss, the loss of each output (if there are several
+  // outputs), and the number of examples (if there are several processes).
   std::vector<Output> fetches;
   std::vector<Node*> targets;
 };
 
 // Completes the steps of the replicas: adds the sums over replicas, the updates of the weights and those of the moving
-// statistics. `replicas` has one StepParts for each replica of this process. `optimizers` are those of the replicas, or
-// the one of the device where all variables are; a step that does not train has none. Call it once for a step.
+// statistics. `replicas` has one StepParts for each replica of this process. `optimizers` has one optimizer for each
+// copy of the variables; it is empty for a step that does not train. Call it once for each step.
 ReplicatedStep JoinReplicas(const distribute::Strategy& strategy, const std::vector<StepParts*>& replicas,
                             const std::vector<GraphOptimizer*>& optimizers);
 
-// A metric of all replicas. `local_result` counts the batches of this process's replicas, `result` those of all
-// replicas.
+// A metric of all replicas. `local_result` counts the examples of this process's replicas, `result` the examples of all
+// replicas of all processes.
 struct ReplicatedMetric {
   std::string name;
   MetricPtr metric;

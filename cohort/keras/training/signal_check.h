@@ -11,8 +11,8 @@
 
 namespace cohort::keras {
 
-// The measurements of one layer, each of which is the root of the mean square. It is infinite if a value is infinite or
-// NaN.
+// The measurements of one layer. Each measurement is the root of the mean square of some values. It is infinite if one
+// of these values is infinite or NaN.
 struct COHORT_EXPORT LayerSignal {
   std::string layer;           // path, "conv2d"
   std::string class_name;      // "Conv2D"

@@ -23,10 +23,10 @@ struct CompiledModel {
     bool weighted;
   };
   OptimizerPtr optimizer;
-  std::vector<LossPtr> losses;            // one for each output; null: the output has none
+  std::vector<LossPtr> losses;            // one for each output; null: the output has no loss
   std::vector<double> loss_weights;       // one for each output
   std::vector<OutputMetric> metrics;      // of outputs that have a loss
-  std::vector<std::string> output_names;  // if the model has several outputs; else one ""
+  std::vector<std::string> output_names;  // one for each output; with a single output it is ""
 
   size_t targets() const {
     size_t count = 0;
@@ -42,7 +42,7 @@ struct MetricInStep {
   std::vector<ops::Variable> states;
 };
 
-// One replica's step while it is described. ModelEngine owns it. One thread.
+// One replica's step while it is described. Its StepContext owns it. Used by one thread.
 struct StepParts {
   const LayerGraph& layers;
   const CompiledModel& compiled;

@@ -25,10 +25,11 @@ namespace cohort::keras {
 
 struct StepParts;
 
-// Describes the step of one replica. ModelEngine makes and owns it. One thread, while the step's graph is built.
+// Describes the step of one replica. ModelEngine makes and owns it. It is valid during the call of the program's step
+// function, on the thread of that call.
 class COHORT_EXPORT StepContext {
  public:
-  explicit StepContext(std::unique_ptr<StepParts> parts);  // made by Model
+  explicit StepContext(std::unique_ptr<StepParts> parts);  // only ModelEngine calls it
   ~StepContext();
 
   Graph& graph() const;
@@ -37,26 +38,31 @@ class COHORT_EXPORT StepContext {
   const std::vector<Output>& y() const;  // the targets of the outputs that have a loss
   Output sample_weight() const;          // float32 [batch]
 
-  // Returns the model's outputs as float32, computed as training() says.
+  // Adds the model's layers and returns its outputs (bfloat16 outputs as float32). The layers compute as in training if
+  // training() is true, else as in inference.
   std::vector<Output> Call(const std::vector<Output>& x);
-  // Of a model with one input and one output. Throws InvalidArgumentError for one with more.
+  // As above, for a model with one input and one output. Throws InvalidArgumentError for other models.
   Output Call(Output x);
-  // The loss of the batch, a float32 scalar: of each output sum / weight as its loss has it, times its loss weight, and
-  // the penalties of regularizers and layers. With several replicas the weight is that of the global batch, and each
-  // has its share of the penalties: so their losses, and gradients, add up to those of the global batch.
+  // Returns the loss of this replica, a float32 scalar. It is the sum over the outputs of sum / weight (LossSums) times
+  // the output's loss weight, plus the penalties of regularizers and layers. With several replicas, `weight` is that of
+  // the global batch, and each replica has an equal share of the penalties. So the losses of the replicas, and their
+  // gradients, add up to those of the global batch. Requires: Call was called.
   Output Loss(const std::vector<Output>& y_pred);
   Output Loss(Output y_pred) { return Loss(std::vector<Output>{y_pred}); }
-  // Of the trainable weights; those that the loss does not depend on have none.
+  // Returns the gradients of `loss` for the trainable weights. A weight on which the loss does not depend has no
+  // gradient (Gradient::exists() is false).
   std::vector<train::GradientAndVariable> Gradients(Output loss) const;
-  // Lets the optimizer change the weights. Gradients are first summed over replicas, when the steps of all replicas are
-  // described. Call it once, in training.
+  // Makes the optimizer update the weights in each run of the step. The gradients are summed over all replicas first.
+  // Throws FailedPreconditionError if the step does not train or if it is called a second time, InvalidArgumentError if
+  // there are no gradients.
   void ApplyGradients(const std::vector<train::GradientAndVariable>& gradients);
-  // What logs show as "loss", summed over replicas. A step that does not call it reports the result of its first Loss.
+  // Sets the value that logs show as "loss"; it is summed over the replicas. Without this call, it is the result of the
+  // first Loss.
   void ReportLoss(Output loss);
   // Adds the batch to the metrics that were given to Compile.
   void UpdateMetrics(const std::vector<Output>& y_pred);
   void UpdateMetrics(Output y_pred) { UpdateMetrics(std::vector<Output>{y_pred}); }
-  // This step's replica, for more than one.
+  // Returns the replica for which the step is described, for example for its AllReduce.
   distribute::ReplicaContext& replica() const;
   // Adds another node that the step has to run.
   void AddTarget(Node* node);
@@ -68,7 +74,7 @@ class COHORT_EXPORT StepContext {
   std::unique_ptr<StepParts> parts_;
 };
 
-// The default steps: predictions, loss and metrics; in training also the update of the weights.
+// The default steps. They compute predictions, loss and metrics. DefaultTrainStep also updates the weights.
 COHORT_EXPORT void DefaultTrainStep(StepContext& step);
 COHORT_EXPORT void DefaultTestStep(StepContext& step);
 

@@ -16,8 +16,8 @@
 
 namespace cohort::keras {
 
-// Each model has one, which the copies of a Model share. One thread at a time, except for PredictAll. The first group
-// of functions does what the functions of Model with the same names promise.
+// The copies of a Model share one Trainer. Only one thread at a time may use it, except for PredictAll. The first group
+// of functions is described at the functions of Model with the same names.
 class Trainer final : public CallbackHost {
  public:
   explicit Trainer(std::shared_ptr<ModelState> state) : state_(std::move(state)) {}
@@ -50,14 +50,14 @@ class Trainer final : public CallbackHost {
 
  private:
   ModelEngine& engine() const { return state_->engine(); }
-  // Makes the parts of a compiled model that the data determine. Throws what ModelState::CompiledEngine throws.
+  // Builds the model for these data, if it is not built yet. Throws what ModelState::CompiledEngine throws.
   void Prepare(const ModelData& data, const char* caller) {
     state_->RequireCompiled(caller);
     state_->CompiledEngine(caller, SpecOfData(data, caller));
   }
   History FitHere(const ModelData& all, const FitOptions& options);
   Batches TrainingBatches(const ModelData& data, const FitOptions& options, int64_t first_pass) const;
-  // Returns null if there is no validation data. The result is used in all epochs.
+  // Returns the batches for the validations of all epochs, or null if there are no validation data.
   std::unique_ptr<Batches> ValidationBatches(const ModelData& data, const FitOptions& options) const;
   // Compares the facts that must be equal before several processes train together. Then all take the chief's seeds.
   void ExpectAgreement(Batches& batches, Batches* validation, const FitOptions& options);

@@ -1,6 +1,6 @@
-// Products of bfloat16 matrices by oneDNN. To make a primitive for given sizes costs up to 0.7 ms. So new sizes use a
-// primitive that takes its sizes at run time; it was up to 16% slower in measurements. Sizes that repeat get a
-// primitive of their own, in a small cache. Internal to backends/cpu/kernels.
+// Products of bfloat16 matrices by oneDNN. It costs up to 0.7 ms to make a primitive for given sizes. So new sizes use
+// a general primitive that takes its sizes at run time; it was up to 16% slower in measurements. If sizes repeat, they
+// get a primitive of their own, in a small cache. Internal to backends/cpu/kernels.
 #pragma once
 
 #include <deque>
@@ -13,7 +13,7 @@
 
 namespace cohort::cpu {
 
-// Each kernel has one. Thread-safe.
+// The products of one kernel, which owns it. Thread-safe.
 class Bfloat16MatMul {
  public:
   Bfloat16MatMul();
@@ -29,7 +29,7 @@ class Bfloat16MatMul {
   static constexpr size_t kCached = 8;  // number of sizes with a primitive of their own; the oldest is dropped first
 
   std::shared_ptr<Primitive> Find(const GemmShape& shape);
-  // Returns true if `shape` is among the last few shapes that had no primitive of their own. Adds it to them if not.
+  // Returns true if `shape` is among the last few shapes that had no primitive of their own. If not, adds it to them.
   bool SeenLately(const GemmShape& shape) COHORT_REQUIRES(mu_);
 
   Mutex mu_;

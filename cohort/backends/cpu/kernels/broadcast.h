@@ -9,8 +9,8 @@
 
 namespace cohort::cpu {
 
-// `rank` >= 1 merged dimensions. Operand o moves by strides[o][d] elements along dimension d; 0 repeats it. Along the
-// last dimension every stride is 0 or 1.
+// The merged dimensions of a broadcast. There are `rank` of them, at least 1. One step along dimension d moves operand
+// o by strides[o][d] elements; 0 repeats an element. Along the last dimension every stride is 0 or 1.
 template <int N>
 struct BroadcastPlan {
   int rank = 0;
@@ -29,7 +29,8 @@ struct BroadcastPlan {
   }
 };
 
-// Requires: `output` is the broadcast shape of the operands and is not empty.
+// Returns the plan for these shapes. Requires: `output` is the broadcast shape of the operands, and no dimension of it
+// is 0.
 template <int N>
 BroadcastPlan<N> PlanBroadcast(const Shape& output, const std::array<const Shape*, N>& operands) {
   BroadcastPlan<N> plan;
@@ -72,8 +73,8 @@ BroadcastPlan<N> PlanBroadcast(const Shape& output, const std::array<const Shape
   return plan;
 }
 
-// Calls body(index of the output element, offsets of the operands) for each run of the innermost dimension, for the
-// runs [begin, end) of plan.outer().
+// Calls body(index of the first output element, offsets of the operands) for the inner loops with the numbers [begin,
+// end), of plan.outer() inner loops. Each inner loop has plan.inner() elements.
 template <int N, typename Body>
 void WalkBroadcast(const BroadcastPlan<N>& plan, int64_t begin, int64_t end, const Body& body) {
   std::array<int64_t, Shape::kMaxRank> index{};

@@ -12,7 +12,7 @@
 
 namespace cohort::cpu {
 
-// Converts a result that was computed in Wide<T> to the element type R.
+// Converts a result of type W (Wide<T>: float for bfloat16, else T) to the element type R.
 template <typename R, typename W>
 COHORT_INLINE R Narrow(W value) {
   return static_cast<R>(value);
@@ -21,7 +21,8 @@ COHORT_INLINE R Narrow(W value) {
 // A loop y[i] = Fn::Apply(x[i]).
 using UnaryLoop = void (*)(const void* x, void* y, int64_t n);
 
-// The loop of a UnaryKernel, for Widest.
+// The loop of a UnaryKernel. Widest<UnaryBody<...>>() compiles it for each instruction set and returns the version for
+// this processor.
 template <typename Fn, typename T, typename R>
 struct UnaryBody {
   static COHORT_INLINE void Run(const void* x, void* y, int64_t n) {
@@ -32,7 +33,8 @@ struct UnaryBody {
   }
 };
 
-// Computes y = fn(x), in x's memory if possible. `cost` is about how many simple operations an element takes.
+// Computes y = fn(x), in x's memory if possible. `cost` is about how many simple operations an element takes. The plan
+// owns the kernel. Thread-safe.
 class UnaryKernel final : public ElementwiseKernel {
  public:
   UnaryKernel(UnaryLoop loop, int64_t cost) : loop_(loop), cost_(cost) { elementwise_.unary = loop; }
@@ -45,17 +47,19 @@ class UnaryKernel final : public ElementwiseKernel {
   ElementwiseLoops elementwise_;
 };
 
-// The loops of a binary op: for two operands of n elements, for a right operand that is a scalar, and for a left one.
+// The loops of a binary op: for two operands of n elements, for a right operand that is a scalar, and for a left
+// operand that is a scalar.
 struct BinaryLoops {
   using Loop = void (*)(const void* a, const void* b, void* out, int64_t n);
   Loop both;
   Loop right_scalar;
   Loop left_scalar;
-  size_t element_size;  // of the operands, in bytes
+  size_t element_size;  // bytes of an element of the operands
   size_t result_size;
 };
 
-// The loops of a BinaryKernel, for Widest: this one, RightScalarBody and LeftScalarBody.
+// The three loops of a BinaryKernel: BothBody, RightScalarBody, LeftScalarBody. MakeBinaryLoops gives them to Widest,
+// which picks the version for this processor.
 template <typename Fn, typename T, typename R>
 struct BothBody {
   static COHORT_INLINE void Run(const void* a, const void* b, void* out, int64_t n) {
@@ -98,7 +102,8 @@ BinaryLoops MakeBinaryLoops() {
 // Checks the values of operands before anything is computed (integer division by zero). Throws InvalidArgumentError.
 using OperandCheck = void (*)(const Tensor& a, const Tensor& b);
 
-// Computes z = fn(x, y) with broadcasting, in the memory of an operand if possible.
+// Computes z = fn(x, y) with broadcasting, in the memory of an operand if possible. The plan owns the kernel.
+// Thread-safe.
 class BinaryKernel final : public ElementwiseKernel {
  public:
   BinaryKernel(BinaryLoops loops, int64_t cost, OperandCheck check = nullptr)

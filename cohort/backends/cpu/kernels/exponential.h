@@ -1,5 +1,5 @@
-// e^x for float32, written so that compilers vectorize a loop over it. Its relative error is below 2e-7. float64 uses
-// the C library. Internal to backends/cpu/kernels.
+// e^x for float32, written so that compilers vectorize a loop over it. The relative error is below 2e-7. The functions
+// for float64 call the C library. Internal to backends/cpu/kernels.
 #pragma once
 
 #include <bit>
@@ -10,8 +10,8 @@
 
 namespace cohort::cpu {
 
-// With x = n ln 2 + r and |r| <= ln 2 / 2, `minus_one` is e^r - 1 (Taylor series to the 7th power, remainder below 6e-9
-// of the result), and `power` is 2^n.
+// The two parts of e^x. With x = n ln 2 + r and |r| <= ln 2 / 2, `minus_one` is e^r - 1 (Taylor series to the 7th
+// power, remainder below 6e-9 of the result), and `power` is 2^n.
 struct ReducedExp {
   float minus_one;
   float power;
@@ -19,7 +19,7 @@ struct ReducedExp {
 
 COHORT_INLINE ReducedExp ReduceExp(float x) {
   constexpr float kLog2E = 1.44269504f;
-  constexpr float kLn2High = 0.693359375f;                              // has few bits, so that n times it is exact
+  constexpr float kLn2High = 0.693359375f;                              // has few bits, so that n * kLn2High is exact
   constexpr float kLn2Low = -2.12194440e-4f;                            // ln 2 - kLn2High
   constexpr float kMagic = 12582912.0f;                                 // 1.5 * 2^23: adding it rounds to an integer
   const float clamped = x < -87.0f ? -87.0f : (x > 88.0f ? 88.0f : x);  // NaN stays NaN

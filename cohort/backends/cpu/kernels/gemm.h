@@ -71,6 +71,7 @@ class Gemm {
  public:
   using A = Wide<T>;
 
+  // Computes c = a' b' (see GemmShape), on up to `threads` threads.
   void Run(const GemmShape& s, const T* a, const T* b, T* c, int threads) const {
     std::vector<A> packed;
     const A* right = PackB(s, b, packed);

@@ -30,7 +30,7 @@ auto ForFloating(DType dtype, const std::string& op, const Fn& fn) -> decltype(f
   throw UnimplementedError(StrCat("[backends/cpu] ", op, " is there for float32, float64 and bfloat16; got ", dtype));
 }
 
-// Does the same for these and int32, int64.
+// As ForFloating, but also for int32 and int64.
 template <typename Fn>
 auto ForNumbers(DType dtype, const std::string& op, const Fn& fn) -> decltype(fn(float())) {
   switch (dtype) {
@@ -40,15 +40,16 @@ auto ForNumbers(DType dtype, const std::string& op, const Fn& fn) -> decltype(fn
   }
 }
 
-// Does the same for these and uint8, that is, for every numeric dtype.
+// As ForNumbers, but also for uint8, that is, for every numeric dtype.
 template <typename Fn>
 auto ForAllNumbers(DType dtype, const std::string& op, const Fn& fn) -> decltype(fn(float())) {
   if (dtype == DType::kUint8) return fn(uint8_t());
   return ForNumbers(dtype, op, fn);
 }
 
-// Returns fn(T()) for a T of the size of one element. It is for kernels that only move elements. T is uint8_t,
-// uint16_t, uint32_t or uint64_t, or std::string for strings.
+// Returns fn(T()) for a type T that has the size of one element, for kernels that only move elements. T is uint8_t,
+// uint16_t, uint32_t or uint64_t, or std::string for strings. Throws UnimplementedError that names `op` for other
+// dtypes.
 template <typename Fn>
 auto ForElements(DType dtype, const std::string& op, const Fn& fn) -> decltype(fn(uint8_t())) {
   if (dtype == DType::kString) return fn(std::string());
@@ -64,8 +65,9 @@ auto ForElements(DType dtype, const std::string& op, const Fn& fn) -> decltype(f
 
 inline constexpr int64_t kElementsWorthATeam = 32 * 1024;
 
-// Calls body(begin, end) for [0, n), as one block or as one block for each thread. `cost` is about how many simple
-// operations an element takes. Requires: `body` does not throw if there are several blocks.
+// Calls body(begin, end) for the range [0, n): once on this thread, or, if there is enough work (n * cost), once for
+// each of `threads` threads, with a part of the range. `cost` is about how many simple operations an element takes.
+// Requires: `body` does not throw if there are several blocks.
 template <typename Body>
 void ForBlocks(int64_t n, int threads, const Body& body, int64_t cost = 1) {
   if (threads <= 1 || n * cost <= kElementsWorthATeam) {

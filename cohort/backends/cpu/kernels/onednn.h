@@ -1,5 +1,5 @@
-// oneDNN as kernels use it: its engine, descriptions of Cohort's tensors, and OneDnnCall. A oneDNN primitive is an
-// operation that is compiled for certain shapes. Internal to backends/cpu/kernels.
+// The parts of oneDNN that kernels use: its engine, descriptions of Cohort's tensors, and OneDnnCall. A oneDNN
+// primitive is an operation that is compiled for certain shapes. Internal to backends/cpu/kernels.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ const dnnl::engine& CpuEngine();
 void UseThreads(int threads);
 // Returns true if oneDNN uses these instructions: the processor has them, and ONEDNN_MAX_CPU_ISA allows them.
 bool HasIsa(dnnl::cpu_isa isa);
-// Throws UnimplementedError for a dtype other than float32 and bfloat16, and for bfloat16 without AVX-512.
+// Returns oneDNN's name of the dtype. Throws UnimplementedError for a dtype other than float32 and bfloat16, and for
+// bfloat16 on a processor without AVX-512.
 dnnl::memory::data_type OneDnnType(DType dtype);
 // Returns attributes which say that the caller provides the scratchpad.
 dnnl::primitive_attr UserScratchpad();
@@ -41,7 +42,7 @@ inline constexpr int64_t kChannelBlock = 16;
 // Returns kBlocked if the pass in passes/layout.h has given the node the attribute `mark`.
 Order OrderOf(const Node& node, const char* mark);
 dnnl::memory::desc ImageDesc(const Shape& shape, DType dtype, Order order);
-// Describes the tensor without an order, so that the primitive chooses the fastest.
+// Describes the tensor without an order, so that the primitive chooses the fastest order.
 dnnl::memory::desc AnyImageDesc(const Shape& shape, DType dtype);
 // Returns the argument `arg` for a primitive that needs the order `theirs`. If there is one channel,
 // rows-columns-channels and channels-rows-columns are the same bytes.
@@ -53,15 +54,16 @@ void RegisterBlockedOrderKernels(KernelRegistry& registry);
 dnnl::memory::desc VectorDesc(int64_t size, DType dtype);
 
 // A primitive, and the copies that change the order of tensors before and after it. It does not change after the
-// constructor, so steps may share it. Thread-safe.
+// constructor, so several steps may use it at the same time. Thread-safe. A CallCache and the steps that run it share
+// ownership.
 class OneDnnCall {
  public:
   template <typename PrimitiveDesc>
   OneDnnCall(const dnnl::primitive& primitive, const PrimitiveDesc& desc, std::vector<OneDnnPort> ports)
       : OneDnnCall(primitive, desc.scratchpad_desc(), desc.impl_info_str(), std::move(ports)) {}
 
-  // Runs on data[i] for ports[i], with the context's threads. Outputs are written through data[i]. Throws
-  // InternalError.
+  // Runs the primitive on data[i] for ports[i], with the context's threads. If ports[i] is an output, writes to
+  // data[i]. Throws InternalError if oneDNN fails.
   void Run(KernelContext& ctx, std::initializer_list<const void*> data) const;
   // Returns oneDNN's name of the implementation: "jit_1x1:avx512_core".
   const std::string& implementation() const { return implementation_; }
@@ -69,7 +71,7 @@ class OneDnnCall {
   // Returns true if the tensor `arg` changes its order before or after the primitive. Filters are not counted; their
   // order may always change.
   bool reorders(int arg) const;
-  // Returns the bytes that the primitive needs for the value of `arg`.
+  // Returns the number of bytes that the value of `arg` has in the primitive's order.
   size_t bytes(int arg) const;
 
  private:
@@ -86,8 +88,8 @@ class OneDnnCall {
   std::vector<Side> sides_;
 };
 
-// The calls of one kernel. A key has the shapes and threads for which a call was made. The latest few calls are kept.
-// The kernel owns it. Thread-safe.
+// The OneDnnCalls of one kernel. A key has the shapes and the number of threads for which a call was made. The cache
+// keeps the calls that were made last. The kernel owns it. Thread-safe.
 class CallCache {
  public:
   using Key = std::vector<int64_t>;

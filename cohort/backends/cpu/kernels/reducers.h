@@ -1,5 +1,5 @@
 // Reducers: how reduction kernels combine elements. The Accumulator A is the type in which elements are combined.
-// Elements go into sixteen accumulators (lanes) in turn, and these are joined in a fixed order. So results do not
+// Elements go into sixteen accumulators (lanes) in turn, and the lanes are joined in a fixed order. So results do not
 // depend on the width of vectors or on the number of threads. Internal to backends/cpu/kernels.
 #pragma once
 
@@ -28,7 +28,7 @@ constexpr A Highest() {
     return std::numeric_limits<A>::max();
 }
 
-// A sum. The type Total is used to add the sums of blocks of a long row.
+// A sum. The sums of the blocks of a long row are added in the type Total.
 struct SumReducer {
   template <typename T>
   using Accumulator = Wide<T>;
@@ -43,7 +43,7 @@ struct SumReducer {
     return Wrapping<A>::Add(a, b);
   }
 };
-// The sum for a mean. A sum of integers must not overflow, so it is int64.
+// The sum for a mean. Sums of integers are int64, so that they do not overflow.
 struct MeanReducer : SumReducer {
   template <typename T>
   using Accumulator = std::conditional_t<std::is_integral_v<T>, int64_t, Wide<T>>;

@@ -4,10 +4,10 @@
 
 namespace cohort::cpu {
 
-// A Loop is a struct with a static function Run. Run and the functions that it calls are marked COHORT_INLINE, so that
-// they are compiled with the instructions of each version.
+// In this file a Loop is a struct with a static function Run. Run, and the functions that it calls, must be marked
+// COHORT_INLINE; then they are compiled with the instructions of each version.
 #define COHORT_INLINE inline __attribute__((always_inline))
-#define COHORT_INLINE_LAMBDA __attribute__((always_inline))  // put it after the parameters
+#define COHORT_INLINE_LAMBDA __attribute__((always_inline))  // for lambdas: put it after the parameters
 
 // Put it before a loop whose iterations are independent even if pointers are equal. Unlike `#pragma omp simd` it acts
 // after inlining, so the loop may use small arrays and references.
@@ -39,7 +39,7 @@ inline bool HasAvx512() {
 }
 
 // Returns the version of Loop::Run for this processor, as a function of type void(Args...). Set `wide` if AVX-512 makes
-// the loop faster: arithmetic that memory does not limit.
+// the loop faster, which is so if arithmetic and not memory limits its speed.
 template <typename Loop, typename... Args>
 auto Widest(void (*)(Args...), bool wide) -> void (*)(Args...) {
   if (wide && HasAvx512()) return &RunAvx512<Loop, Args...>;

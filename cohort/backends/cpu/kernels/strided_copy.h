@@ -12,9 +12,9 @@
 
 namespace cohort::cpu {
 
-// The dimensions of a copy from the outermost to the innermost. Each has the step in elements from one index to the
-// next, in the source and in the target. A source step of 0 repeats an element. Neighbours that can be copied as one
-// dimension are merged, and dimensions of size 1 are dropped.
+// The dimensions of a copy from the outermost to the innermost. Each dimension has the step in elements from one index
+// to the next, in the source (`from`) and in the target (`to`). A source step of 0 repeats an element. Neighbours that
+// can be copied as one dimension are merged, and dimensions of size 1 are dropped.
 class StridedLayout {
  public:
   static constexpr size_t kMaxDims = 2 * Shape::kMaxRank;
@@ -40,8 +40,8 @@ class StridedLayout {
   size_t rank() const { return rank_; }
   const Dim& dim(size_t i) const { return dims_[i]; }
 
-  // If source and target are contiguous along different dimensions, copying in square tiles is faster. Then moves the
-  // source's contiguous dimension to the last place but one and returns true.
+  // If source and target are contiguous along different dimensions, copying in square tiles is faster. In this case,
+  // moves the source's contiguous dimension to the last place but one and returns true. Otherwise returns false.
   bool PrepareTiles() {
     if (rank_ < 2 || dims_[rank_ - 1].from == 1 || dims_[rank_ - 1].to != 1 || dims_[rank_ - 1].size < kTile)
       return false;
@@ -86,7 +86,7 @@ void CopyTiles(const StridedLayout::Dim& rows, const StridedLayout::Dim& columns
   }
 }
 
-// Copies every element of the layout. Requires: source and target do not overlap.
+// Copies every element of the layout, on up to `threads` threads. Requires: source and target do not overlap.
 template <typename T>
 void CopyStrided(StridedLayout layout, const T* from, T* to, int threads) {
   if (layout.elements() == 0) return;

@@ -1,7 +1,8 @@
-// Update rules: how an optimizer changes one element, for dense and sparse updates. A rule lists its variables and
-// scalars under the names of the op's inputs. It reads its attributes when the kernel is made. In a step, Bind takes
-// the scalars and returns a function step(g, values) that the compiler can vectorize; `values` are in the order of
-// kVariables. The formulas are in ops/training.h. Internal to backends/cpu/kernels.
+// Update rules: how an optimizer changes one element, for dense and sparse updates. kVariables and kScalars of a rule
+// are the names of the op's inputs for its variables and scalars. The constructor reads the op's attributes when the
+// kernel is made. In each step, Bind takes the values of the scalars and returns a function f(g, values) that changes
+// one element and that the compiler can vectorize. `g` is the gradient's element; `values` has the elements of the
+// variables, in the order of kVariables. The formulas are in ops/training.h. Internal to backends/cpu/kernels.
 #pragma once
 
 #include <array>

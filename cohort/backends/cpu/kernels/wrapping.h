@@ -1,5 +1,5 @@
-// Arithmetic that is defined for all operands: integers wrap around, where C++ leaves overflow undefined. Internal to
-// backends/cpu/kernels.
+// Arithmetic without undefined overflow: integers wrap around. Only division of integers has a requirement (see Div).
+// Internal to backends/cpu/kernels.
 #pragma once
 
 #include <type_traits>
@@ -33,7 +33,8 @@ struct Wrapping {
     else
       return a * b;
   }
-  // Rounds towards zero. Requires: `b` is not 0. The lowest number divided by -1 is itself.
+  // Integers: rounds towards zero; requires that `b` is not 0; the lowest number divided by -1 is itself. Floats: a /
+  // b.
   static COHORT_INLINE T Div(T a, T b) {
     if constexpr (std::is_integral_v<T> && std::is_signed_v<T>)
       return b == T(-1) ? Sub(T(0), a) : static_cast<T>(a / b);
