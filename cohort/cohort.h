@@ -21,6 +21,7 @@
 #include "cohort/data/sharding/auto_shard.h"
 #include "cohort/data/standard_scaler.h"
 #include "cohort/device/logical_devices.h"
+#include "cohort/device/update_observer.h"
 #include "cohort/distribute/input.h"
 #include "cohort/distribute/replica_inputs.h"
 #include "cohort/distribute/strategies.h"

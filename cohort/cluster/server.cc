@@ -83,6 +83,9 @@ void Server::Start() {
   }
   const DeviceName name = FullTaskName(job_, task_);
   auto resources = std::make_shared<TaskResources>();
+  if (options_.update_observer != nullptr) {
+    resources->update_gate.SetObserver(options_.update_observer, std::chrono::milliseconds(0));  // no step is there yet
+  }
   auto devices = std::make_shared<DeviceSet>(BackendRegistry::Global().MakeDevices(
       name, options_.config.device_count, options_.config.intra_op_parallelism_threads, resources, "server"));
 

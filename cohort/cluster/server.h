@@ -9,6 +9,7 @@
 
 #include "cohort/cluster/cluster_spec.h"
 #include "cohort/core/export.h"
+#include "cohort/device/update_observer.h"
 #include "cohort/runtime/session.h"
 
 namespace cohort {
@@ -39,6 +40,8 @@ struct COHORT_EXPORT ServerOptions {
   std::chrono::milliseconds reconnect_limit{0};
   // A call that waits for a missing task logs this once in this time; 0: never.
   std::chrono::milliseconds missing_interval{10000};
+  // Is given every update of this task's variables. Null: nobody is.
+  std::shared_ptr<UpdateObserver> update_observer;
 };
 
 // One task of a cluster. The program owns it. Several servers may be in one process. Thread-safe, except Start. Stop

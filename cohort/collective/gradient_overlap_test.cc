@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/backends/test/test_kernels.h"
 #include "cohort/collective/gradient_reduction.h"
 #include "cohort/collective/testing/in_graph.h"
 #include "cohort/device/kernel.h"
@@ -68,6 +69,7 @@ void RegisterOverlapOps() {
                                     .Stateful());
   KernelRegistry::Global().RegisterFn("OverlapHasSum", "CPU", HasSum);
   KernelRegistry::Global().RegisterFn("OverlapAwaitSums", "CPU", AwaitSums);
+  RegisterTestKernels(KernelRegistry::Global());
 }
 
 class GradientOverlap : public InGraph {
@@ -157,6 +159,8 @@ INSTANTIATE_TEST_SUITE_P(All, GradientOverlap,
                                                                     {"in_process", 3},
                                                                     {"grpc", 3},
                                                                     {"grpc", 2, 2},
+                                                                    {"local", 0, 3, "auto", "TEST"},
+                                                                    {"in_process", 2, 2, "auto", "TEST"},
                                                                     {"local", 0, 2, "gloo"},
                                                                     {"grpc", 3, 1, "gloo"}})),
                          [](const auto& info) { return StrCat(info.param); });

@@ -237,6 +237,8 @@ INSTANTIATE_TEST_SUITE_P(All, SchedulesInGraph,
                                                            {"local", 0, 3},
                                                            {"in_process", 3},
                                                            {"grpc", 2, 2},
+                                                           {"local", 0, 2, "auto", "TEST"},
+                                                           {"in_process", 2, 2, "auto", "TEST"},
                                                            {"local", 0, 2, "gloo"},
                                                            {"grpc", 2, 2, "gloo"}})),
                          [](const auto& info) { return StrCat(info.param); });

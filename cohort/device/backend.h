@@ -47,6 +47,9 @@ class Backend {
   virtual const std::string& type() const = 0;
   // Returns whether kernels enqueue their work on a stream of the device and return before the work is done.
   virtual bool has_streams() const { return false; }
+  // Whether nodes that ask for no type of device are placed on devices of this type if it has kernels for them. Such
+  // devices go before the host's, as GPUs do in TensorFlow.
+  virtual bool takes_unplaced_nodes() const { return false; }
   // Returns new devices.
   virtual std::vector<std::unique_ptr<Device>> MakeDevices(const DeviceRequest& request) const = 0;
   // Registers the kernels of the type under type().

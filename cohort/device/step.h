@@ -7,6 +7,7 @@
 
 #include "cohort/core/tensor.h"
 #include "cohort/device/cancellation.h"
+#include "cohort/device/client_id.h"
 #include "cohort/device/rendezvous.h"
 #include "cohort/device/step_error.h"
 #include "cohort/graph/graph.h"
@@ -16,8 +17,8 @@ namespace cohort {
 // Says which thread runs the kernels of a step.
 enum class StepMode {
   // The thread that starts the step runs them. If the step waits for a value, the thread that brings the value
-  // continues it. If
-  // the device's compute thread has a team of several threads, an expensive kernel moves the rest of the step to the
+  // continues it. If the device's compute thread has a team of several threads, an expensive kernel moves the rest of
+  // the step to the
   // compute thread.
   kInline,
   // The same, but an expensive kernel always moves the rest of the step, so that network threads stay free.
@@ -44,6 +45,7 @@ struct StepInfo {
   const CallFrame* caller = nullptr;  // the call; null unless this is a function's body
   bool in_update_gate = false;  // the caller's step is inside the update gate; false unless this is a function's body
   StepError* error = nullptr;   // set on a device with streams, else null
+  const StepOrigin* origin = nullptr;  // set in a step of a session, else null
 };
 
 }  // namespace cohort

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
 #include "cohort/core/error.h"
 #include "cohort/core/mutex.h"
+#include "cohort/device/cancellation.h"
 
 namespace cohort {
 
@@ -12,8 +14,24 @@ namespace cohort {
 // order; work of the step that is enqueued behind it does not run, so that later updates of variables are not applied,
 // and the executor fails the step when the step's last event is reached. Belongs to the executor that runs the step;
 // functions that the step calls share it. Thread-safe.
+//
+// Work of a step asks MayRun when its turn on the stream has come. Work that updates a variable calls CountUpdate when
+// it has changed the value. So what is still enqueued for a step that was cancelled does nothing, unless the step has
+// changed a variable already: a set of updates that has begun is applied whole.
 class StepError {
  public:
+  // Whether work of the step still runs. Returns false if an error is set. If the step was cancelled and has changed no
+  // variable, the cancellation becomes its error. `cancellation` may be null.
+  bool MayRun(const CancellationManager* cancellation) {
+    if (set()) return false;
+    if (cancellation == nullptr || !cancellation->cancelled() || updates_applied() > 0) return true;
+    Set(cancellation->status());
+    return false;
+  }
+  void CountUpdate() { updates_applied_.fetch_add(1, std::memory_order_acq_rel); }
+  // How many updates of the step have been applied.
+  int64_t updates_applied() const { return updates_applied_.load(std::memory_order_acquire); }
+
   // Keeps `status` if nothing is set yet. The message must say which node failed (KernelContext::Describe does).
   // Requires: !status.ok().
   void Set(const Status& status) {
@@ -34,12 +52,14 @@ class StepError {
     MutexLock lock(mu_);
     status_ = {};
     set_.store(false, std::memory_order_relaxed);
+    updates_applied_.store(0, std::memory_order_relaxed);
   }
 
  private:
   mutable Mutex mu_;
   Status status_ COHORT_GUARDED_BY(mu_);
   std::atomic<bool> set_{false};
+  std::atomic<int64_t> updates_applied_{0};
 };
 
 }  // namespace cohort

@@ -4,6 +4,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/device/update_observer.h"
 
 namespace cohort {
 
@@ -76,6 +77,30 @@ void UpdateGate::Open() {
   }
   changed_.NotifyAll();
   for (const auto& call : entered) call();
+}
+
+void UpdateGate::SetObserver(std::shared_ptr<UpdateObserver> observer, std::chrono::milliseconds timeout) {
+  Close(timeout);
+  {
+    MutexLock lock(turn_);
+    observed_.store(observer != nullptr, std::memory_order_release);
+    observer_.swap(observer);
+    sets_given_ = 0;
+  }
+  Open();
+}
+
+void UpdateGate::EndTurn(UpdateSet set) COHORT_NO_THREAD_SAFETY_ANALYSIS {
+  try {
+    if (!set.updates.empty()) {
+      set.position = ++sets_given_;
+      observer_->OnUpdates(std::move(set));
+    }
+  } catch (...) {
+    turn_.Unlock();
+    throw;
+  }
+  turn_.Unlock();
 }
 
 }  // namespace cohort

@@ -5,10 +5,13 @@
 
 #include <array>
 #include <atomic>
+#include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/device/update_observer.h"
 
 namespace cohort {
 namespace {
@@ -73,6 +76,76 @@ TEST(UpdateGateTest, ACutNeverSeesHalfASetOfUpdates) {
   stop = true;
   for (std::thread& step : steps) step.join();
   EXPECT_EQ(torn, 0);
+}
+
+class Positions final : public UpdateObserver {
+ public:
+  void OnUpdates(UpdateSet set) override {
+    EXPECT_EQ(under_way_++, 0);
+    seen.push_back(set.position);
+    std::this_thread::yield();
+    --under_way_;
+    if (set.sequence < 0) throw UnavailableError("the log is full");
+  }
+  std::vector<int64_t> seen;
+
+ private:
+  std::atomic<int> under_way_{0};
+};
+
+UpdateSet SetOfOne(int64_t sequence) {
+  UpdateSet set;
+  set.sequence = sequence;
+  set.updates.resize(1);
+  return set;
+}
+
+TEST(UpdateGateTest, SetsAreGivenOneAfterAnother) {
+  UpdateGate gate;
+  EXPECT_FALSE(gate.observed());
+  const auto observer = std::make_shared<Positions>();
+  gate.SetObserver(observer, kLongWait);
+  EXPECT_TRUE(gate.observed());
+  std::vector<std::thread> steps;
+  steps.reserve(4);
+  for (int i = 0; i < 4; ++i) {
+    steps.emplace_back([&] {
+      for (int k = 0; k < 50; ++k) {
+        gate.EnterStep();
+        gate.BeginTurn();
+        gate.EndTurn(SetOfOne(k));
+        gate.BeginTurn();
+        gate.EndTurn({});  // nothing was updated: no set
+        gate.LeaveStep();
+      }
+    });
+  }
+  for (std::thread& step : steps) step.join();
+  ASSERT_EQ(observer->seen.size(), 200u);
+  for (size_t i = 0; i < 200; ++i) EXPECT_EQ(observer->seen[i], static_cast<int64_t>(i) + 1);
+}
+
+TEST(UpdateGateTest, AnObserverThatThrowsEndsTheTurnAllTheSame) {
+  UpdateGate gate;
+  const auto observer = std::make_shared<Positions>();
+  gate.SetObserver(observer, kLongWait);
+  gate.BeginTurn();
+  EXPECT_THROW(gate.EndTurn(SetOfOne(-1)), UnavailableError);
+  gate.BeginTurn();
+  gate.EndTurn(SetOfOne(1));
+  EXPECT_EQ(observer->seen, (std::vector<int64_t>{1, 2}));
+}
+
+TEST(UpdateGateTest, AnObserverIsSetBetweenStepsOnly) {
+  UpdateGate gate;
+  gate.EnterStep();
+  EXPECT_THROW(gate.SetObserver(std::make_shared<Positions>(), milliseconds(1)), DeadlineExceededError);
+  EXPECT_FALSE(gate.observed());
+  gate.LeaveStep();
+  gate.SetObserver(std::make_shared<Positions>(), kLongWait);
+  EXPECT_TRUE(gate.observed());
+  gate.SetObserver(nullptr, kLongWait);
+  EXPECT_FALSE(gate.observed());
 }
 
 }  // namespace

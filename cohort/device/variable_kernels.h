@@ -41,8 +41,8 @@ class VarHandleKernel final : public OpKernel {
 
  private:
   std::shared_ptr<V> Find(ResourceManager& resources, Allocator& allocator) const {
-    auto variable = resources.LookupOrCreate<V>(container_, name_,
-                                                [&] { return std::make_shared<V>(name_, dtype_, shape_, allocator); });
+    auto variable = resources.LookupOrCreate<V>(
+        container_, name_, [&] { return std::make_shared<V>(name_, dtype_, shape_, allocator, container_); });
     if (variable->dtype() != dtype_ || !variable->shape().IsCompatibleWith(shape_)) {
       throw InvalidArgumentError(StrCat("[kernels/state] expected variable '", name_, "' as ", dtype_, shape_,
                                         "; the one in container '", container_, "' is ", variable->dtype(),

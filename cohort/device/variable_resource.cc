@@ -28,8 +28,13 @@ VariableResource::SetLock::~SetLock() COHORT_NO_THREAD_SAFETY_ANALYSIS {
   }
 }
 
-VariableResource::VariableResource(std::string name, DType dtype, Shape shape, Allocator& allocator)
-    : name_(std::move(name)), dtype_(dtype), shape_(std::move(shape)), allocator_(allocator) {}
+VariableResource::VariableResource(std::string name, DType dtype, Shape shape, Allocator& allocator,
+                                   std::string container)
+    : name_(std::move(name)),
+      container_(std::move(container)),
+      dtype_(dtype),
+      shape_(std::move(shape)),
+      allocator_(allocator) {}
 
 void VariableResource::CheckInitialized() const {
   if (!value_.defined()) {

@@ -24,10 +24,13 @@ namespace cohort {
 // reads and updates have the same order on the stream as their calls.
 class VariableResource : public Resource {
  public:
-  // `allocator` provides the second buffers of updates. It must live as long as the variable.
-  VariableResource(std::string name, DType dtype, Shape shape, Allocator& allocator = HostAllocator());
+  // `allocator` provides the second buffers of updates. It must live as long as the variable. `container` is the one of
+  // the ResourceManager that the variable is in.
+  VariableResource(std::string name, DType dtype, Shape shape, Allocator& allocator = HostAllocator(),
+                   std::string container = ResourceManager::kDefaultContainer);
 
   const std::string& name() const { return name_; }
+  const std::string& container() const { return container_; }
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }  // as declared; dimensions may be unknown
   bool initialized() const { return initialized_.load(std::memory_order_acquire); }
@@ -87,6 +90,7 @@ class VariableResource : public Resource {
   Tensor TargetOfUpdate() const COHORT_REQUIRES(mu_);
 
   const std::string name_;
+  const std::string container_;
   const DType dtype_;
   const Shape shape_;
   Allocator& allocator_;

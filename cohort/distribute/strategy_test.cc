@@ -13,6 +13,7 @@
 #include "cohort/ops/math.h"
 #include "cohort/ops/random.h"
 #include "cohort/registration.h"
+#include "cohort/runtime/testing/device_kinds.h"
 
 namespace cohort::distribute {
 namespace {
@@ -33,6 +34,22 @@ class StrategyTest : public ::testing::Test {
   }
   Graph graph_;
 };
+
+class StrategyOnDevicesTest : public testing::DeviceKindTest {
+ protected:
+  StrategyOnDevicesTest() {
+    RegisterAll();
+    RegisterTestBackend();
+  }
+  static std::vector<std::string> devices() { return {device(0), device(1), device(2)}; }
+  std::unique_ptr<Session> Open(const StrategyPtr& strategy) {
+    auto session = strategy->OpenSession(graph_);
+    session->Run(ops::GlobalVariablesInitializer(graph_));
+    return session;
+  }
+  Graph graph_;
+};
+INSTANTIATE_TEST_SUITE_P(Devices, StrategyOnDevicesTest, testing::AllDeviceKinds(), testing::DeviceKindName);
 
 TEST_F(StrategyTest, Layouts) {
   const StrategyPtr mirrored = Mirrored({"/cpu:1", "CPU:0"});
@@ -104,8 +121,8 @@ TEST_F(StrategyTest, CommunicationOptionsReachTheCollectives) {
   EXPECT_EQ(apart.second, std::make_pair(std::string("ring"), 1.5f));
 }
 
-TEST_F(StrategyTest, MirroredVariablesBeginEqualEvenWithoutASeed) {
-  const StrategyPtr strategy = MirroredOnCpus(3);
+TEST_P(StrategyOnDevicesTest, MirroredVariablesBeginEqualEvenWithoutASeed) {
+  const StrategyPtr strategy = Mirrored(devices());
   ops::Variable w, local;
   {
     const auto scope = strategy->Scope(graph_);
@@ -118,7 +135,7 @@ TEST_F(StrategyTest, MirroredVariablesBeginEqualEvenWithoutASeed) {
   for (int r = 0; r < 3; ++r) {
     const ops::Variable part = strategy->Local(w, r);
     EXPECT_EQ(part.name(), r == 0 ? "w" : StrCat("w/replica_", r));
-    EXPECT_EQ(part.handle().node->device(), StrCat("/device:CPU:", r));
+    EXPECT_EQ(part.handle().node->device(), device(r));
     EXPECT_EQ(session->Run(part.value()).ToVector<float>(), first);
   }
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { strategy->Local(outside, 1); }),
@@ -143,9 +160,9 @@ TEST_F(StrategyTest, OneStrategysScopeAtATime) {
   const auto again = outer->Scope(graph_);  // no harm
 }
 
-TEST_F(StrategyTest, ReplicasReduceTheirValues) {
+TEST_P(StrategyOnDevicesTest, ReplicasReduceTheirValues) {
   for (const StrategyPtr& strategy :
-       {OneDevice("/cpu:0"), MirroredOnCpus(3), CentralStorage({.compute_devices = {"/cpu:0", "/cpu:1", "/cpu:2"}})}) {
+       {OneDevice(device()), Mirrored(devices()), CentralStorage({.compute_devices = devices()})}) {
     const int n = strategy->num_replicas_in_sync();
     std::vector<Output> values, sums, means;
     const auto results = strategy->Run(graph_, [&](ReplicaContext& replica) -> std::vector<Output> {

@@ -1,4 +1,4 @@
-// Training loops by hand: N replicas make the updates of one.
+// Training loops by hand: N replicas make the updates of one, on all kinds of device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +13,7 @@
 #include "cohort/ops/math.h"
 #include "cohort/ops/unary.h"
 #include "cohort/registration.h"
+#include "cohort/runtime/testing/device_kinds.h"
 
 namespace cohort::distribute {
 namespace {
@@ -24,10 +25,19 @@ using OptimizerPtr = std::unique_ptr<train::Optimizer>;
 
 constexpr int64_t kRows = 40'000;  // of a table of 320 KB, which is large enough for its rows to travel alone
 
-class StrategyTrainingTest : public ::testing::Test {
+class StrategyTrainingTest : public testing::DeviceKindTest {
  protected:
-  StrategyTrainingTest() { RegisterAll(); }
+  StrategyTrainingTest() {
+    RegisterAll();
+    RegisterTestBackend();
+  }
+  static std::vector<std::string> devices(int count) {
+    std::vector<std::string> names;
+    for (int i = 0; i < count; ++i) names.push_back(device(i));
+    return names;
+  }
 };
+INSTANTIATE_TEST_SUITE_P(Devices, StrategyTrainingTest, testing::AllDeviceKinds(), testing::DeviceKindName);
 
 struct Trained {
   std::vector<Floats> copies_of_w, copies_of_table;
@@ -97,7 +107,7 @@ void ExpectNear(const Floats& got, const Floats& expected, const std::string& wh
   EXPECT_LT(worst, 2e-6) << what;
 }
 
-TEST_F(StrategyTrainingTest, ReplicasUpdateAsOneDevice) {
+TEST_P(StrategyTrainingTest, ReplicasUpdateAsOneDevice) {
   const std::vector<std::function<OptimizerPtr()>> optimizers = {
       [] { return std::make_unique<train::GradientDescentOptimizer>(0.1); },
       [] { return std::make_unique<train::MomentumOptimizer>(0.1, 0.5); },
@@ -107,8 +117,8 @@ TEST_F(StrategyTrainingTest, ReplicasUpdateAsOneDevice) {
     const OptimizerPtr optimizer = make();
     const Trained expected = Train(Default(), *optimizer, 100);
     for (const StrategyPtr& strategy :
-         {OneDevice("/cpu:0"), MirroredOnCpus(2), MirroredOnCpus(3),
-          CentralStorage({.compute_devices = {"/cpu:0", "/cpu:1"}, .parameter_device = "/cpu:1"})}) {
+         {OneDevice(device()), Mirrored(devices(2)), Mirrored(devices(3)),
+          CentralStorage({.compute_devices = devices(2), .parameter_device = device(1)})}) {
       const std::string what = optimizer->name() + " under " + strategy->name();
       const OptimizerPtr own = make();
       const Trained got = Train(strategy, *own, 100);
@@ -125,8 +135,8 @@ TEST_F(StrategyTrainingTest, ReplicasUpdateAsOneDevice) {
 }
 
 // A norm far below that of the gradients bounds every update, and the copies agree on the norm.
-TEST_F(StrategyTrainingTest, ClippedGradientsBoundTheUpdate) {
-  for (const StrategyPtr& strategy : {Default(), MirroredOnCpus(2)}) {
+TEST_P(StrategyTrainingTest, ClippedGradientsBoundTheUpdate) {
+  for (const StrategyPtr& strategy : {Default(), Mirrored(devices(2))}) {
     train::GradientDescentOptimizer optimizer(1.0);
     const Trained got = Train(strategy, optimizer, 1e-3f);
     double moved = 0;
@@ -141,8 +151,8 @@ TEST_F(StrategyTrainingTest, ClippedGradientsBoundTheUpdate) {
   }
 }
 
-TEST_F(StrategyTrainingTest, WhatCannotBeTrainedIsNamed) {
-  const StrategyPtr strategy = MirroredOnCpus(2);
+TEST_P(StrategyTrainingTest, WhatCannotBeTrainedIsNamed) {
+  const StrategyPtr strategy = Mirrored(devices(2));
   Graph graph;
   const ops::Variable outside(graph, Tensor::Scalar(1.0f), {.name = "outside"});
   train::GradientDescentOptimizer optimizer(0.1);
@@ -169,8 +179,8 @@ TEST_F(StrategyTrainingTest, WhatCannotBeTrainedIsNamed) {
               AllOf(HasSubstr("each of the 2 copies"), HasSubstr("got 1")));
 }
 
-TEST_F(StrategyTrainingTest, StepsTakeAPartOfEachReplica) {
-  const StrategyPtr strategy = MirroredOnCpus(2);
+TEST_P(StrategyTrainingTest, StepsTakeAPartOfEachReplica) {
+  const StrategyPtr strategy = Mirrored(devices(2));
   Graph graph;
   const ReplicaInputs inputs(graph, DistributeDataset(strategy, Examples()));
   const PerReplica<Output> sums = strategy->Run(graph, [&](ReplicaContext& replica) {

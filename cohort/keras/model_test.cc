@@ -15,6 +15,7 @@
 #include "cohort/keras/layers/image_layers.h"
 #include "cohort/keras/layers/normalization_layers.h"
 #include "cohort/keras/testing/layer_runs.h"
+#include "cohort/keras/testing/suite_device.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/gather.h"

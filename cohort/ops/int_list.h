@@ -32,7 +32,8 @@ class COHORT_EXPORT IntList {
   // Returns the value in the graph. Adds a constant if the integers are known.
   Output In(Graph& graph) const {
     const Output* output = std::get_if<Output>(&value_);
-    return output != nullptr ? *output : IntVector(graph, std::get<std::vector<int64_t>>(value_));
+    return output != nullptr ? *output
+                             : IntVector(graph, std::get<std::vector<int64_t>>(value_), NodeName("", CallSite()));
   }
 
  private:

@@ -89,7 +89,7 @@ void RegisterMaxPoolWithPlaces(OpRegistry& registry) {
           .Attr("explicit_paddings: list(int) = []")
           .Attr("shape: shape")
           .ShapeRule([](ShapeContext& c) {
-            const auto& shape = c.attr<Shape>("shape");
+            const Shape shape = c.attr<Shape>("shape").MergedWith(c.input_as_shape(0));
             ops::PooledShape(ops::PoolWindow(c), shape).MergedWith(c.WithRank(2, 4));
             return std::vector<Shape>{shape};
           })

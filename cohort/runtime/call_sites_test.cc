@@ -15,8 +15,8 @@
 #include "cohort/ops/math.h"
 #include "cohort/ops/random.h"
 #include "cohort/ops/variables.h"
-#include "cohort/registration.h"
 #include "cohort/runtime/session.h"
+#include "cohort/runtime/testing/device_kinds.h"
 
 namespace cohort {
 namespace {
@@ -28,7 +28,7 @@ std::string At(int line) { return StrCat(", made at runtime/call_sites_test.cc:"
 
 class CallSitesTest : public ::testing::Test {
  protected:
-  CallSitesTest() { RegisterAll(); }
+  CallSitesTest() { testing::RegisterForDeviceKinds(); }
   // The message of the error that a step ends with.
   std::string Failure(const FeedList& feeds, Output fetch) {
     Session session(graph_);

@@ -11,24 +11,25 @@ constexpr std::chrono::seconds kIdleTimeout{60};
 
 }  // namespace
 
-LocalTask::LocalTask(std::string name, std::shared_ptr<const DeviceSet> devices,
-                     std::shared_ptr<TaskResources> resources, SenderMaker make_sender)
-    : name_(std::move(name)),
+LocalTask::LocalTask(ClientId self, std::shared_ptr<const DeviceSet> devices, std::shared_ptr<TaskResources> resources,
+                     SenderMaker make_sender)
+    : self_(std::move(self)),
       devices_(std::move(devices)),
       resources_(std::move(resources)),
       make_sender_(std::move(make_sender)) {
   for (const auto& device : devices_->devices()) attributes_.push_back(device->attributes());
 }
 
-LocalTask::~LocalTask() { CloseAll(Status(Code::kCancelled, StrCat("[task] ", name_, " ends"))); }
+LocalTask::~LocalTask() { CloseAll(Status(Code::kCancelled, StrCat("[task] ", name(), " ends"))); }
 
 void LocalTask::Register(ExecutableSpec spec) {
   const ExecutableKey key = spec.key;
+  if (spec.client == ClientId()) spec.client = self_;
   std::unique_ptr<ValueSender> sender = make_sender_ ? make_sender_(spec) : nullptr;
   auto executable = std::make_shared<Executable>(std::move(spec), *devices_, std::move(sender));
   MutexLock lock(mu_);
   if (!executables_.emplace(key, std::move(executable)).second) {
-    throw AlreadyExistsError(StrCat("[task] ", name_, " has executable ", key.id, " of session ", key.session));
+    throw AlreadyExistsError(StrCat("[task] ", name(), " has executable ", key.id, " of session ", key.session));
   }
 }
 
@@ -59,8 +60,8 @@ void LocalTask::StartStep(const ExecutableKey& key, int64_t step, std::vector<Te
 
 Status LocalTask::UnknownExecutable(const ExecutableKey& key) const {
   MutexLock lock(mu_);
-  if (!ended_.ok()) return Status(Code::kUnavailable, StrCat("[task] ", name_, " has ended: ", ended_.message()));
-  return Status(Code::kAborted, StrCat("[task] ", name_, " does not know executable ", key.id, " of session ",
+  if (!ended_.ok()) return Status(Code::kUnavailable, StrCat("[task] ", name(), " has ended: ", ended_.message()));
+  return Status(Code::kAborted, StrCat("[task] ", name(), " does not know executable ", key.id, " of session ",
                                        key.session, ": the task was restarted or the session's lease ended"));
 }
 
@@ -93,7 +94,7 @@ void LocalTask::CloseExecutables(const std::function<bool(const ExecutableKey&)>
   for (const auto& executable : closed) executable->CancelAll(why);
   for (const auto& executable : closed) {
     if (!executable->WaitIdle(kIdleTimeout)) {
-      LogError("task", name_, ": a kernel does not end after its session was closed:\n  ",
+      LogError("task", name(), ": a kernel does not end after its session was closed:\n  ",
                StrJoin(executable->DescribeSteps(), "\n  "));
     }
   }

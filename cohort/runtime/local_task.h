@@ -15,17 +15,18 @@ namespace cohort {
 // A task whose steps run in this process. A session without a target owns one, and each server owns one. `devices` may
 // be shared. Thread-safe. The destructor cancels the steps that are running and waits for them, at most for a fixed
 // time.
+// `self` is this task. Its process is the client of the sessions that are made in it.
 class LocalTask : public TaskClient {
  public:
   // Returns the object that sends values of an executable to other tasks. Register calls it, so it may wait and throw.
   // Null if there are no other tasks.
   using SenderMaker = std::function<std::unique_ptr<ValueSender>(const ExecutableSpec&)>;
 
-  LocalTask(std::string name, std::shared_ptr<const DeviceSet> devices, std::shared_ptr<TaskResources> resources,
+  LocalTask(ClientId self, std::shared_ptr<const DeviceSet> devices, std::shared_ptr<TaskResources> resources,
             SenderMaker make_sender = nullptr);
   ~LocalTask() override;
 
-  const std::string& name() const override { return name_; }
+  const std::string& name() const override { return self_.task; }
   const std::vector<DeviceAttributes>& devices() const override { return attributes_; }
   void Register(ExecutableSpec spec) override;
   void StartStep(const ExecutableKey& key, int64_t step, std::vector<Tensor> args, Executor::Mode mode,
@@ -55,7 +56,7 @@ class LocalTask : public TaskClient {
   Status UnknownExecutable(const ExecutableKey& key) const;
   void CloseExecutables(const std::function<bool(const ExecutableKey&)>& which, const Status& why);
 
-  const std::string name_;
+  const ClientId self_;
   const std::shared_ptr<const DeviceSet> devices_;
   const std::shared_ptr<TaskResources> resources_;
   const SenderMaker make_sender_;

@@ -14,7 +14,8 @@ class OwnDevices final : public ClusterView {
     auto resources = std::make_shared<TaskResources>();
     auto devices = std::make_shared<DeviceSet>(BackendRegistry::Global().MakeDevices(
         default_task(), config.device_count, config.intra_op_parallelism_threads, resources, "session"));
-    task_ = std::make_shared<LocalTask>(default_task().ToString(), std::move(devices), std::move(resources));
+    task_ = std::make_shared<LocalTask>(ClientId{default_task().ToString(), NewIncarnation()}, std::move(devices),
+                                        std::move(resources));
   }
 
   DeviceName default_task() const override {

@@ -9,9 +9,10 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 FOREIGN = re.compile(
     r"(google/protobuf/|grpc|dlpack/|dnnl|oneapi/dnnl/|spdlog/|fmt/|nlohmann/|leveldb/|CLI/|absl/|openssl/|zlib\.h$"
     r"|snappy|hdf5\.h|zip\.h$|omp\.h$|gtest/|gmock/|benchmark/|.*\.pb\.h$)")
-# Layers below a session: a program sees these headers of theirs and no other. Each is plain data or plain functions.
+# Layers below a session: a program sees these headers of theirs and no other. Each is plain data, plain functions, or
+# an interface that programs implement.
 PUBLIC_OF_LAYER = {
-    "cohort/device/": {"device_attributes.h", "logical_devices.h"},
+    "cohort/device/": {"client_id.h", "device_attributes.h", "logical_devices.h", "update_observer.h"},
     "cohort/backends/": set(),
     "cohort/runtime/": {"session.h"},
     "cohort/collective/": set(),

@@ -2,6 +2,7 @@
 // streams. So code that works on them is ready for an accelerator. They compute with the CPU's kernels.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -62,6 +63,9 @@ class TestBackend final : public Backend {
 
   const std::string& type() const override { return type_; }
   bool has_streams() const override { return true; }
+  // False, unless a test sets it: then what runs without a device scope runs on TEST.
+  bool takes_unplaced_nodes() const override { return takes_unplaced_nodes_; }
+  void set_takes_unplaced_nodes(bool takes) { takes_unplaced_nodes_ = takes; }
   std::vector<std::unique_ptr<Device>> MakeDevices(const DeviceRequest& request) const override;
   // Gives each op that has a kernel of the CPU's own a kernel for TEST, unless it has one already.
   void RegisterKernels(KernelRegistry& registry) const override;
@@ -71,6 +75,7 @@ class TestBackend final : public Backend {
 
  private:
   const std::string type_ = "TEST";
+  std::atomic<bool> takes_unplaced_nodes_{false};
   mutable Mutex mu_;
   mutable TestDelays delays_ COHORT_GUARDED_BY(mu_);  // its seed is the next device's
 };

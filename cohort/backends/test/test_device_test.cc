@@ -170,6 +170,7 @@ class TestKernelTest : public ::testing::Test {
     std::vector<int32_t> uses(slots.size(), 1);
     StepInfo step;
     step.error = &error_;
+    step.cancellation = &cancellation_;
     KernelContext ctx(*node, *device_, step, slots.data(), input_slots, slots.data() + inputs.size(), uses.data());
     kernels_.back()->Compute(ctx);
     return slots[inputs.size()];
@@ -182,6 +183,7 @@ class TestKernelTest : public ::testing::Test {
 
   std::shared_ptr<TaskResources> task_;
   StepError error_;
+  CancellationManager cancellation_;
   KernelRegistry registry_;
   Graph graph_;
   std::vector<std::unique_ptr<OpKernel>> kernels_;
@@ -215,6 +217,38 @@ TEST_F(TestKernelTest, BadDataBecomesTheErrorOfTheStepAndLaterWorkIsSkipped) {
   EXPECT_THAT(error_.status().message(), HasSubstr("expected no negative number"));
   EXPECT_THAT(error_.status().message(), HasSubstr("TestKernelDouble node"));
   EXPECT_THAT(error_.status().message(), HasSubstr("inputs: float32[2]"));
+}
+
+// What is enqueued for a step that was cancelled meanwhile does nothing...
+TEST_F(TestKernelTest, WorkOfACancelledStepIsSkipped) {
+  const auto variable = MakeVariable({1, 1});
+  const Tensor handle = MakeResourceHandle(variable);
+  const Tensor x = OnDevice({1, 2});
+  Hold hold(*device_);
+  Call("TestKernelDouble", {x});
+  Call("TestKernelAdd", {handle, x});
+  cancellation_.Cancel(Status(Code::kDeadlineExceeded, "too late"));
+  Call("TestKernelAdd", {handle, x});
+  hold.LetGo();
+  EXPECT_THAT(OnHost(variable->Read()), ElementsAre(1, 1));
+  EXPECT_EQ(error_.status().code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(error_.status().message(), "too late");
+  EXPECT_EQ(error_.updates_applied(), 0);
+}
+
+// ...unless the step has changed a variable: then all of its updates are made.
+TEST_F(TestKernelTest, UpdatesThatHaveBegunAreMadeInACancelledStep) {
+  const auto a = MakeVariable({1, 1});
+  const auto b = MakeVariable({1, 1});
+  const Tensor x = OnDevice({1, 2});
+  Call("TestKernelAdd", {MakeResourceHandle(a), x});
+  device_->Synchronize();
+  cancellation_.Cancel(Status(Code::kDeadlineExceeded, "too late"));
+  Call("TestKernelAdd", {MakeResourceHandle(b), Call("TestKernelDouble", {x})});
+  EXPECT_THAT(OnHost(a->Read()), ElementsAre(2, 3));
+  EXPECT_THAT(OnHost(b->Read()), ElementsAre(3, 5));
+  EXPECT_FALSE(error_.set());
+  EXPECT_EQ(error_.updates_applied(), 2);
 }
 
 TEST_F(TestKernelTest, UpdatesAreInPlaceUnlessAReaderHoldsTheValue) {

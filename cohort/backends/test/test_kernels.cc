@@ -1,17 +1,15 @@
-// The kernels for TEST. When such a kernel is called, it checks that its inputs are in the memory that the op needs,
-// allocates its outputs, writes their addresses into a Work, and enqueues the Work on the compute stream. When the
-// stream runs the Work, it makes host views of the addresses (HostRun), runs the CPU's kernel, and copies the results.
+// What a kernel for TEST does when it is called, in this order: it checks that its inputs lie where the op wants them,
+// allocates its outputs, notes addresses in a TestWork, and puts that on the compute stream. When its turn comes, the
+// work makes host views of the addresses (a TestHostRun), runs the CPU's kernel, and copies the results.
 #include "cohort/backends/test/test_kernels.h"
 
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <optional>
 #include <string_view>
 #include <utility>
 
-#include "cohort/backends/cpu/cpu_variable.h"
 #include "cohort/backends/test/test_device.h"
+#include "cohort/backends/test/test_work.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/output_shapes.h"
 #include "cohort/device/variable_kernels.h"
@@ -28,8 +26,6 @@ bool IsObject(DType dtype) { return DTypeSize(dtype) == 0; }
 bool InputOnHost(const Node& node, int i) { return node.input_arg(i).host_memory || IsObject(node.input(i).dtype()); }
 bool OutputOnHost(const Node& node, int i) { return node.output_arg(i).host_memory || IsObject(node.output_dtype(i)); }
 
-TestDevice& DeviceOf(const KernelContext& ctx) { return static_cast<TestDevice&>(ctx.device()); }
-
 // An accelerator's kernel would read memory that does not exist.
 void CheckMemory(const KernelContext& ctx) {
   for (int i = 0; i < ctx.num_inputs(); ++i) {
@@ -40,156 +36,7 @@ void CheckMemory(const KernelContext& ctx) {
   }
 }
 
-StepError& ErrorOf(const KernelContext& ctx) {
-  if (ctx.step().error != nullptr) return *ctx.step().error;
-  throw InternalError(
-      StrCat("[test device] expected a step that keeps errors of its streams; got none for ", ctx.node().Describe()));
-}
-
-void CopyBytes(void* to, const void* from, size_t bytes) {
-  if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
-}
-
-size_t BytesOf(DType dtype, const Shape& shape) { return static_cast<size_t>(shape.num_elements()) * DTypeSize(dtype); }
-
-// A tensor as the work on a stream knows it: by its address if it lies in device memory.
-struct Place {
-  explicit Place(const Tensor& value)
-      : dtype(value.dtype()),
-        shape(value.shape()),
-        address(value.space().is_host() ? nullptr : TrueAddress(value)),
-        host(value.space().is_host() ? value : Tensor()) {}
-  Tensor View() const { return host.defined() ? host : BorrowedView(dtype, shape, address); }
-  // Throws InternalError if `value`, which the kernel has made, is of another dtype or shape.
-  void CopyFrom(const Tensor& value, const char* what, int index) const {
-    if (value.dtype() != dtype || value.shape() != shape) {
-      throw InternalError(StrCat("[test device] expected ", what, " ", index, " as ", dtype, shape,
-                                 ", as the op's shape rule says; the kernel made ", value.dtype(), value.shape()));
-    }
-    CopyBytes(address, value.raw_data(), value.bytes());
-  }
-
-  DType dtype;
-  Shape shape;
-  void* address;
-  Tensor host;
-};
-
-// One run of a CPU kernel on views, with what an executor would keep for it.
-class HostRun {
- public:
-  HostRun(const Node& node, Device& host, const StepInfo& step, std::vector<Tensor> inputs)
-      : step_(step),
-        num_inputs_(inputs.size()),
-        slots_(std::move(inputs)),
-        input_slots_(num_inputs_),
-        uses_(num_inputs_ + static_cast<size_t>(node.num_outputs()), 2) {  // 2: not to be worked on in place
-    slots_.resize(uses_.size());
-    for (size_t i = 0; i < num_inputs_; ++i) input_slots_[i] = static_cast<int32_t>(i);
-    context_.emplace(node, host, step_, slots_.data(), input_slots_, slots_.data() + num_inputs_, uses_.data());
-  }
-  KernelContext& context() { return *context_; }
-  const Tensor& output(int i) const { return slots_[num_inputs_ + static_cast<size_t>(i)]; }
-
- private:
-  const StepInfo step_;
-  const size_t num_inputs_;
-  std::vector<Tensor> slots_;
-  std::vector<int32_t> input_slots_;
-  std::vector<int32_t> uses_;
-  std::optional<KernelContext> context_;
-};
-
-// Returns the facts about the step that a CPU kernel needs. The step of a function's body may have ended when the work
-// runs.
-StepInfo StepForWork(const StepInfo& step) {
-  StepInfo kept;
-  kept.step_id = step.step_id;
-  kept.cancellation = step.cancellation;
-  return kept;
-}
-
-// A variable that the work reads or changes: the CPU's kernel gets a CpuVariable of the old value in its place.
-struct VariablePlace {
-  VariablePlace(int input, const VariableResource& variable, const Tensor& old)
-      : input(input), name(variable.name()), declared(variable.shape()), old(old) {}
-
-  std::shared_ptr<CpuVariable> Shadow() const {
-    auto shadow = std::make_shared<CpuVariable>(name, old.dtype, declared);
-    shadow->Assign(old.View().Clone());
-    return shadow;
-  }
-  // Leaves the old value, as if the step had not changed it.
-  void KeepOld() const {
-    if (out) CopyBytes(out->address, old.address, BytesOf(old.dtype, old.shape));
-  }
-
-  int input;
-  std::string name;
-  Shape declared;
-  Place old;
-  std::optional<Place> out;  // where the new value is written; it may be the place of the old one
-};
-
-// The work of one run of a kernel on the compute stream. It keeps no device memory alive.
-class Work {
- public:
-  Work(OpKernel& kernel, const KernelContext& ctx)
-      : kernel_(kernel),
-        node_(ctx.node()),
-        host_(DeviceOf(ctx).host()),
-        step_(StepForWork(ctx.step())),
-        error_(ErrorOf(ctx)),
-        where_(ctx.Describe()) {
-    for (int i = 0; i < ctx.num_inputs(); ++i) inputs_.emplace_back(ctx.input(i));
-  }
-  void AddOutput(const Tensor& value) { outputs_.emplace_back(value); }
-  void AddVariable(VariablePlace variable) { variables_.push_back(std::move(variable)); }
-
-  void Run() const {
-    if (!error_.set()) {
-      try {
-        Compute();
-        return;
-      } catch (...) {
-        const Status status = Status::FromCurrentException();
-        error_.Set(Status(status.code(), StrCat(status.message(), "\n  ", where_)));
-      }
-    }
-    for (const VariablePlace& variable : variables_) variable.KeepOld();
-  }
-
- private:
-  void Compute() const {
-    std::vector<Tensor> inputs;
-    for (const Place& input : inputs_) inputs.push_back(input.View());
-    std::vector<std::shared_ptr<CpuVariable>> shadows;
-    for (const VariablePlace& variable : variables_) {
-      shadows.push_back(variable.Shadow());
-      inputs[static_cast<size_t>(variable.input)] = MakeResourceHandle(shadows.back());
-    }
-    HostRun run(node_, host_, step_, std::move(inputs));
-    kernel_.Compute(run.context());
-    for (size_t i = 0; i < outputs_.size(); ++i) {
-      outputs_[i].CopyFrom(run.output(static_cast<int>(i)), "output", static_cast<int>(i));
-    }
-    for (size_t i = 0; i < variables_.size(); ++i) {
-      if (variables_[i].out) variables_[i].out->CopyFrom(shadows[i]->Read(), "variable", static_cast<int>(i));
-    }
-  }
-
-  OpKernel& kernel_;
-  const Node& node_;
-  Device& host_;
-  const StepInfo step_;
-  StepError& error_;
-  const std::string where_;
-  std::vector<Place> inputs_;
-  std::vector<Place> outputs_;
-  std::vector<VariablePlace> variables_;
-};
-
-void Enqueue(TestDevice& device, std::shared_ptr<const Work> work) {
+void Enqueue(TestDevice& device, std::shared_ptr<const TestWork> work) {
   device.compute_stream()->Enqueue([work = std::move(work)] { work->Run(); });
 }
 
@@ -201,7 +48,7 @@ class EnqueuedKernel final : public OpKernel {
 
   void Compute(KernelContext& ctx) override {
     CheckMemory(ctx);
-    auto work = std::make_shared<Work>(*kernel_, ctx);
+    auto work = std::make_shared<TestWork>(*kernel_, ctx);
     const std::vector<Shape> shapes = ctx.num_outputs() == 0 ? std::vector<Shape>() : OutputShapes(ctx);
     for (int i = 0; i < ctx.num_outputs(); ++i) {
       const Shape& shape = shapes[static_cast<size_t>(i)];
@@ -224,24 +71,24 @@ class EnqueuedKernel final : public OpKernel {
 
  private:
   static void Read(KernelContext& ctx, const std::vector<int>& handles, const std::vector<VariableResource*>& variables,
-                   std::shared_ptr<Work> work) {
+                   std::shared_ptr<TestWork> work) {
     std::vector<Tensor> values;  // held until the work is enqueued, so that no update goes before it in place
     for (size_t k = 0; k < handles.size(); ++k) {
       values.push_back(variables[k]->Read());
       work->AddVariable({handles[k], *variables[k], values.back()});
     }
-    Enqueue(DeviceOf(ctx), std::move(work));
+    Enqueue(TestDeviceOf(ctx), std::move(work));
   }
 
   static void Update(KernelContext& ctx, const std::vector<int>& handles,
-                     const std::vector<VariableResource*>& variables, std::shared_ptr<Work> work) {
+                     const std::vector<VariableResource*>& variables, std::shared_ptr<TestWork> work) {
     VariableResource::UpdateTogether(variables, [&](std::span<const Tensor> olds, std::span<Tensor> outs) {
       for (size_t k = 0; k < handles.size(); ++k) {
-        VariablePlace place(handles[k], *variables[k], olds[k]);
+        TestVariablePlace place(handles[k], *variables[k], olds[k]);
         place.out.emplace(outs[k]);
         work->AddVariable(std::move(place));
       }
-      Enqueue(DeviceOf(ctx), work);
+      Enqueue(TestDeviceOf(ctx), work);
     });
   }
 
@@ -251,12 +98,12 @@ class EnqueuedKernel final : public OpKernel {
 
 std::vector<Tensor> HostViews(const KernelContext& ctx) {
   std::vector<Tensor> views;
-  for (int i = 0; i < ctx.num_inputs(); ++i) views.push_back(Place(ctx.input(i)).View());
+  for (int i = 0; i < ctx.num_inputs(); ++i) views.push_back(TestPlace(ctx.input(i)).View());
   return views;
 }
 
 // Puts copies of what a CPU kernel has made of views into the outputs.
-void SetOutputs(KernelContext& ctx, const HostRun& run) {
+void SetOutputs(KernelContext& ctx, const TestHostRun& run) {
   for (int i = 0; i < ctx.num_outputs(); ++i) {
     const Tensor& value = run.output(i);
     if (IsObject(value.dtype())) {
@@ -275,9 +122,9 @@ class WaitingKernel final : public OpKernel {
 
   void Compute(KernelContext& ctx) override {
     CheckMemory(ctx);
-    DeviceOf(ctx).Synchronize();
-    ErrorOf(ctx).status().ThrowIfError();
-    HostRun run(ctx.node(), DeviceOf(ctx).host(), ctx.step(), HostViews(ctx));
+    TestDeviceOf(ctx).Synchronize();
+    TestErrorOf(ctx).status().ThrowIfError();
+    TestHostRun run(ctx.node(), TestDeviceOf(ctx).host(), ctx.step(), HostViews(ctx));
     kernel_->Compute(run.context());
     SetOutputs(ctx, run);
   }
@@ -293,9 +140,9 @@ class WaitingAsyncKernel final : public AsyncOpKernel {
 
   void ComputeAsync(KernelContext& ctx, Done done) override {
     CheckMemory(ctx);
-    DeviceOf(ctx).Synchronize();
-    ErrorOf(ctx).status().ThrowIfError();
-    const auto run = std::make_shared<HostRun>(ctx.node(), DeviceOf(ctx).host(), ctx.step(), HostViews(ctx));
+    TestDeviceOf(ctx).Synchronize();
+    TestErrorOf(ctx).status().ThrowIfError();
+    const auto run = std::make_shared<TestHostRun>(ctx.node(), TestDeviceOf(ctx).host(), ctx.step(), HostViews(ctx));
     kernel_->AsAsync()->ComputeAsync(run->context(), [&ctx, run, done = std::move(done)](const Status& status) {
       if (status.ok()) SetOutputs(ctx, *run);
       done(status);
@@ -310,31 +157,37 @@ class WaitingAsyncKernel final : public AsyncOpKernel {
 void Assign(KernelContext& ctx) {
   auto& variable = ResourceOf<VariableResource>(ctx.input(0));
   const Tensor& value = ctx.input(1);
-  if (IsObject(value.dtype())) return variable.Assign(value);
+  StepError& error = TestErrorOf(ctx);
+  if (IsObject(value.dtype())) {
+    variable.Assign(value);
+    return error.CountUpdate();
+  }
   CheckMemory(ctx);
-  TestDevice& device = DeviceOf(ctx);
-  StepError& error = ErrorOf(ctx);
-  const auto enqueue_copy = [&](void* to, const void* instead) {
-    device.compute_stream()->Enqueue([&error, to, from = TrueAddress(value), instead, bytes = value.bytes()] {
-      CopyBytes(to, error.set() ? instead : from, bytes);
-    });
-  };
+  TestDevice& device = TestDeviceOf(ctx);
+  const CancellationManager* cancellation = ctx.step().cancellation;
   if (variable.initialized() && variable.value_shape() == value.shape() && variable.dtype() == value.dtype()) {
     variable.Update([&](const Tensor& old, Tensor& out) {
       if (old.shape() != value.shape()) {
         throw AbortedError(StrCat("[test device] expected ", value.shape(), " as the shape of variable '",
                                   variable.name(), "'; another step has made it ", old.shape(), " meanwhile"));
       }
-      enqueue_copy(TrueAddress(out), TrueAddress(old));
+      device.compute_stream()->Enqueue([&error, cancellation, to = TrueAddress(out), from = TrueAddress(value),
+                                        instead = TrueAddress(old), bytes = value.bytes()] {
+        const bool runs = error.MayRun(cancellation);
+        CopyTestBytes(to, runs ? from : instead, bytes);
+        if (runs) error.CountUpdate();
+      });
     });
     return;
   }
   // There is no old value of this shape to keep. First finds out whether the step has failed.
   device.Synchronize();
-  if (error.set()) return;
+  if (!error.MayRun(cancellation)) return;
   const Tensor copy(value.dtype(), value.shape(), device.allocator());
-  enqueue_copy(TrueAddress(copy), TrueAddress(value));
+  device.compute_stream()->Enqueue(
+      [to = TrueAddress(copy), from = TrueAddress(value), bytes = value.bytes()] { CopyTestBytes(to, from, bytes); });
   variable.Assign(copy);
+  error.CountUpdate();
 }
 
 void IsInitialized(KernelContext& ctx) {

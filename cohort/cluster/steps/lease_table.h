@@ -11,15 +11,9 @@
 #include <vector>
 
 #include "cohort/core/mutex.h"
+#include "cohort/device/client_id.h"
 
 namespace cohort {
-
-// The process whose program made a session. It has the same id after it has connected again.
-struct ClientId {
-  std::string task;
-  uint64_t incarnation = 0;
-  friend bool operator==(const ClientId&, const ClientId&) = default;
-};
 
 // The leases of sessions. A session's plans and its state on this task exist as long as its lease. A lease belongs to a
 // client, not to a connection. It ends if the client closes the session. It also ends if the client's last connection

@@ -56,7 +56,7 @@ StepService::StepService(ClusterNode& node, std::shared_ptr<const DeviceSet> dev
           [this](size_t count) { node_.chief().SetLeases(count); }),
       session_work_(std::make_unique<SessionWork>()) {
   if (devices == nullptr) return;
-  local_ = std::make_shared<LocalTask>(node.task().ToString(), std::move(devices), std::move(resources),
+  local_ = std::make_shared<LocalTask>(IdOf(node.identity()), std::move(devices), std::move(resources),
                                        [this](const ExecutableSpec& spec) { return MakeSender(spec); });
 }
 
@@ -204,7 +204,8 @@ void StepService::HandleTrainingDone(const std::shared_ptr<Connection>& connecti
 void StepService::HandleRegister(const std::shared_ptr<Connection>& connection, const Message& message) {
   auto request = std::make_shared<RegisterRequest>(DecodeRegister(message));
   const uint64_t session = request->spec.key.session;
-  leases_.Hold(session, IdOf(connection->peer()));
+  request->spec.client = IdOf(connection->peer());
+  leases_.Hold(session, request->spec.client);
   session_work_->Schedule(session, [this, connection, request] { Register(connection, std::move(*request)); });
 }
 

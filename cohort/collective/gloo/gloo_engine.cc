@@ -16,8 +16,6 @@
 namespace cohort::collective {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // The sequence numbers of the engine's messages. The tensor of an arrival is the collective's name. The tensor of a
 // turn is its number.
 constexpr int32_t kArrival = 0;
@@ -29,8 +27,6 @@ constexpr size_t kLanes = std::size(kLaneLimits) + 1;
 
 // Rank 0 knows which members are missing. So it reports a time-out by this much earlier than the other members.
 constexpr std::chrono::milliseconds kLeaderReportsFirst{1000};
-// After this time the loss of a member is known, because of the silence limit.
-constexpr std::chrono::seconds kCauseLimit{5};
 
 size_t LaneOf(const CallSignature& what) {
   const size_t bytes =
@@ -220,49 +216,10 @@ void GlooEngine::TakeTurn(int rank, const CallId& id, const CallSignature& signa
   lanes_[local * kLanes + LaneOf(signature)]->Add(turn, std::move(call));
 }
 
-void GlooEngine::OnPeerGone() {
-  std::vector<std::shared_ptr<PendingArrivals>> pending;
-  bool awaits_turn = false;
-  bool explains = false;
-  {
-    MutexLock lock(mu_);
-    for (const auto& [id, arrivals] : arrivals_) pending.push_back(arrivals);
-    awaits_turn =
-        std::any_of(calls_.begin(), calls_.end(), [](const auto& entry) { return entry.second->waits_for_turn(); });
-    explains = explaining_ > 0;
-  }
-  Status why;
-  for (const auto& arrivals : pending) {
-    if (why.ok()) why = arrivals->WhyNever();
-  }
-  if (why.ok() && awaits_turn) why = host_.WhyGone(0);
-  for (int rank = 0; explains && why.ok() && rank < host_.members().size(); ++rank) why = host_.WhyGone(rank);
-  if (!why.ok()) host_.Fail(why);
-}
-
 void GlooEngine::AppendUnfinished(std::vector<std::shared_ptr<UnfinishedCollective>>& all) {
   MutexLock lock(mu_);
   for (const auto& [id, arrivals] : arrivals_) all.push_back(arrivals);  // names the missing members
   for (const auto& [key, call] : calls_) all.push_back(call);
-}
-
-Status GlooEngine::Explain(const Status& seen) {
-  // A peer that ends closes Gloo's connections and the group's. A peer that fails sends the reason. Either may come
-  // first.
-  if (seen.code() == Code::kUnavailable) {
-    {
-      MutexLock lock(mu_);
-      ++explaining_;
-    }
-    OnPeerGone();
-    const auto until = Clock::now() + kCauseLimit;
-    MutexLock lock(mu_);
-    while (failed_.ok() && changed_.WaitUntil(mu_, until)) {
-    }
-    --explaining_;
-  }
-  host_.Fail(seen);
-  return host_.status();
 }
 
 void GlooEngine::Finish(const std::shared_ptr<GlooCall>& call, const Status& status, Tensor result) {
@@ -282,36 +239,6 @@ void GlooEngine::DecrementRunning() {
     if (--running_ == 0) left.swap(left_);
   }
   for (const int process : left) host_.SendFarewell(process);
-}
-
-bool GlooEngine::NeedsFarewells() const {
-  MutexLock lock(mu_);
-  return running_ == 0 && calls_.empty();
-}
-
-void GlooEngine::OnPeerLeft(int process) {
-  {
-    MutexLock lock(mu_);
-    if (running_ > 0) {
-      left_.push_back(process);
-      return;
-    }
-  }
-  host_.SendFarewell(process);
-}
-
-void GlooEngine::Fail(const Status& why) {
-  std::map<Key, std::shared_ptr<GlooCall>> calls;
-  {
-    MutexLock lock(mu_);
-    if (!failed_.ok()) return;
-    failed_ = why;
-    calls = calls_;
-    arrivals_.clear();
-  }
-  changed_.NotifyAll();
-  for (const auto& lane : lanes_) lane->Stop();
-  for (const auto& [key, call] : calls) call->Fail(why);  // a call that runs ends by itself soon: its mesh is broken
 }
 
 bool GlooEngine::IsOwnThread() const {

@@ -51,11 +51,11 @@ void DataflowRun::Drain(StepThread thread) {
         break;
       case Turn::kIdle:
         // Before the thread leaves, what it has to send goes out; a value may come in meanwhile.
-        FlushSends();
+        Pause();
         if (LeaveIfIdle()) return;
         break;
-      case Turn::kLeave: return;
-      case Turn::kEnd: FlushSends(); return EndStep();
+      case Turn::kLeave: Pause(); return;
+      case Turn::kEnd: Pause(); return EndStep();
     }
   }
 }
@@ -94,7 +94,7 @@ bool DataflowRun::Visit(int32_t index, StepThread thread) {
       MutexLock lock(mu_);
       --ready_head_;
     }
-    FlushSends();
+    Pause();
     DrainOnComputeThread();
     return false;
   }

@@ -33,6 +33,7 @@ struct Executable::Step {
 
 Executable::Executable(ExecutableSpec spec, const DeviceSet& devices, std::unique_ptr<ValueSender> sender)
     : key_(spec.key),
+      origin_{std::move(spec.client), spec.key.session},
       tasks_(std::move(spec.tasks)),
       self_(spec.self),
       edges_(std::move(spec.edges)),
@@ -99,6 +100,7 @@ std::vector<Tensor> Executable::RunInline(int64_t id, const FillArgs& fill) {
   fill(step->args);
   step->rets.resize(static_cast<size_t>(num_rets_));
   step->info = {id, &step->rendezvous, &step->cancellation, step->args, step->rets};
+  step->info.origin = &origin_;
   const Status status = executors_.front()->RunSync(step->info);
   std::vector<Tensor> rets = std::move(step->rets);
   step->rets.clear();
@@ -129,6 +131,7 @@ void Executable::StartStep(int64_t id, std::vector<Tensor> args, Executor::Mode 
   step->rets.resize(static_cast<size_t>(num_rets_));
   step->done = std::move(done);
   step->info = {id, &step->rendezvous, &step->cancellation, step->args, step->rets};
+  step->info.origin = &origin_;
   step->partitions_left = static_cast<int>(executors_.size()) + 1;
   {
     MutexLock lock(step->mu);

@@ -30,6 +30,7 @@ struct ExecutableSpec {
     std::unique_ptr<Graph> graph;  // with _Arg, _Retval, _Send, _Recv
   };
   ExecutableKey key;
+  ClientId client;                 // the master of the session; LocalTask::Register puts in its own if it is empty
   std::vector<std::string> tasks;  // "/job:ps/replica:0/task:0"; EdgeRoute has indices into it
   int self = 0;                    // index of the task that runs it
   std::vector<EdgeRoute> edges;
@@ -90,6 +91,7 @@ class Executable {
   static void CancelOne(Step& step, const Status& why);
 
   const ExecutableKey key_;
+  const StepOrigin origin_;
   const std::vector<std::string> tasks_;
   const int self_;
   const std::vector<EdgeRoute> edges_;

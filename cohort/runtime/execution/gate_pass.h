@@ -6,7 +6,10 @@
 #include <functional>
 #include <utility>
 
+#include "cohort/core/error.h"
+#include "cohort/core/mutex.h"
 #include "cohort/device/update_gate.h"
+#include "cohort/device/update_observer.h"
 
 namespace cohort {
 
@@ -24,6 +27,8 @@ class GatePass {
     inside_ = by_caller;
   }
   bool inside() const { return inside_; }
+  // Whether the updates are given to an observer. Requires: inside().
+  bool observed() const { return gate_.observed(); }
   // Returns whether the step has updates and has not entered yet.
   bool is_ahead() const { return updates_left_ > 0 && !inside_; }
 
@@ -47,6 +52,25 @@ class GatePass {
   void UpdateDone() {
     if (updates_left_.fetch_sub(1, std::memory_order_acq_rel) == 1) Leave();
   }
+  // The turn of an observed step, see UpdateGate. It counts as an update that is under way, so that the step does not
+  // leave before its set was given. Requires: inside(), and an update is still to end.
+  void BeginTurn() COHORT_NO_THREAD_SAFETY_ANALYSIS {
+    updates_left_.fetch_add(1, std::memory_order_acq_rel);
+    gate_.BeginTurn();
+  }
+  // Returns the error of the observer.
+  Status EndTurn(UpdateSet set) COHORT_NO_THREAD_SAFETY_ANALYSIS {
+    Status status;
+    try {
+      gate_.EndTurn(std::move(set));
+    } catch (...) {
+      status = Status::FromCurrentException();
+    }
+    UpdateDone();
+    return status;
+  }
+  // Whether the update that is under way is the last one. Requires: the step has the turn.
+  bool in_last_update() const { return updates_left_.load(std::memory_order_acquire) == 2; }
   // Leaves the gate if the step is inside.
   void LeaveIfInside() {
     if (inside_) Leave();

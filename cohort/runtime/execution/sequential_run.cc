@@ -57,13 +57,13 @@ size_t SequentialRun::RunNodes(size_t from, StepThread thread) {
     const PlanNode& node = nodes[i];
     if (Cancelled(node)) break;
     if (ShouldMove(node, thread)) {
-      FlushSends();
+      Pause();
       return i;
     }
     if (node.updates && !PassGate(i)) return kParked;
     if (!RunNode(node, on_compute_thread)) break;
   }
-  FlushSends();
+  Pause();
   return nodes.size();
 }
 
@@ -84,7 +84,7 @@ bool SequentialRun::PassGate(size_t index) {
     gate_.Enter();
     return true;
   }
-  FlushSends();
+  Pause();
   const auto go_on = [this, index] {
     device_.compute_thread().Schedule([this, index] {
       EnteredGate(plan_.nodes[index]);

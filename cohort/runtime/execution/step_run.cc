@@ -71,7 +71,11 @@ bool StepRun::RunNode(const PlanNode& node, bool on_compute_thread) {
   context.set_allocator(node.on_host ? HostAllocator() : *memory_);
   if (on_compute_thread) context.set_num_threads(device_.intra_op_threads());
   try {
-    node.kernel->Compute(context);
+    if (node.updates && gate_.observed()) [[unlikely]] {
+      ComputeObserved(node, context);
+    } else {
+      node.kernel->Compute(context);
+    }
     for (int32_t i = 0; i < node.num_outputs; ++i) {
       if (!slots_[static_cast<size_t>(node.output_begin + i)].defined()) [[unlikely]] {
         throw InternalError(StrCat("the kernel left output ", i, " unset"));
@@ -83,6 +87,16 @@ bool StepRun::RunNode(const PlanNode& node, bool on_compute_thread) {
   }
   FinishNode(node);
   return true;
+}
+
+void StepRun::ComputeObserved(const PlanNode& node, KernelContext& context) {
+  if (recorder_ == nullptr) {
+    recorder_ = std::make_unique<UpdateRecorder>(plan_, gate_, [this](const Status& status) { FailWith(status); });
+  }
+  recorder_->BeginUpdate(node, context);
+  node.kernel->Compute(context);
+  recorder_->UpdateDone();
+  if (gate_.in_last_update()) recorder_->EndTurn();  // what the step does afterwards needs no turn
 }
 
 void StepRun::FinishNode(const PlanNode& node) {

@@ -8,6 +8,7 @@
 
 #include "cohort/core/mutex.h"
 #include "cohort/runtime/execution/gate_pass.h"
+#include "cohort/runtime/execution/update_recorder.h"
 #include "cohort/runtime/plan/arena.h"
 #include "cohort/runtime/plan/plan.h"
 
@@ -40,7 +41,11 @@ class StepRun {
   bool RunNode(const PlanNode& node, bool on_compute_thread);
   // Counts down the uses of the node's inputs, and releases values that nothing needs any more.
   void FinishNode(const PlanNode& node);
-  void FlushSends() {
+  // The thread stops running kernels of the step, for now or for good: gives the updates that it has made to their
+  // observer, and then sends what it has for others. Comes before each wait, move and end.
+  void Pause() {
+    if (recorder_ != nullptr) [[unlikely]]
+      recorder_->EndTurn();
     if (plan_.has_sends) step_->rendezvous->Flush();
   }
   KernelContext ContextOf(const PlanNode& node) {
@@ -84,9 +89,13 @@ class StepRun {
 
  private:
   bool WantsArena(const StepInfo& step);
+  // Runs the kernel of an update that is observed.
+  void ComputeObserved(const PlanNode& node, KernelContext& context);
   // Makes the step fail with a status whose message is complete.
   void FailWith(const Status& status) COHORT_EXCLUDES(mu_);
   void TakeError(const Status& of_device);
+
+  std::unique_ptr<UpdateRecorder> recorder_;  // null if no update of this run was ever observed
 
   StepInfo own_step_;  // on streams: a copy of the step's info that points to error_
   StepError error_;

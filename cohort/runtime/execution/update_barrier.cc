@@ -15,8 +15,8 @@
 namespace cohort {
 namespace {
 
-// The updates of one set, and the nodes for which they wait.
-struct UpdateSet {
+// The nodes that update variables in one set, and the nodes for which they wait.
+struct UpdateNodes {
   std::string device;
   std::vector<Node*> updates;
   std::vector<Node*> inputs;
@@ -31,8 +31,8 @@ class Barriers {
     }
   }
 
-  std::vector<UpdateSet> Choose() const {
-    std::vector<UpdateSet> sets;
+  std::vector<UpdateNodes> Choose() const {
+    std::vector<UpdateNodes> sets;
     for (const std::string& device : devices_) {
       AppendSets(LevelsCounting([&](const Node& node) { return DeviceOf(node) == device; }), device, sets);
     }
@@ -77,7 +77,7 @@ class Barriers {
     return node.op_name() == "_Arg" || (node.num_outputs() > 0 && node.output_dtype(0) == DType::kResource);
   }
 
-  void AppendSets(const std::vector<int>& levels, const std::string& device, std::vector<UpdateSet>& sets) const {
+  void AppendSets(const std::vector<int>& levels, const std::string& device, std::vector<UpdateNodes>& sets) const {
     std::map<int, std::vector<Node*>> by_level;
     for (Node* node : order_) {
       if (node->op().updates_variable() && DeviceOf(*node) == device) {
@@ -97,7 +97,7 @@ class Barriers {
       }
       const bool same = std::all_of(waits.begin(), waits.end(), [&](const auto& w) { return w.size() == all.size(); });
       if (same) continue;
-      UpdateSet set{device, std::move(updates), {}};
+      UpdateNodes set{device, std::move(updates), {}};
       for (const auto& [id, input] : all) set.inputs.push_back(input);
       sets.push_back(std::move(set));
     }
@@ -105,7 +105,7 @@ class Barriers {
 
   // Returns whether the graph has no cycle when all of `sets` get their barriers. Uses Kahn's algorithm; the barrier of
   // sets[i] is node order_.size() + i.
-  bool IsAcyclicWith(const std::vector<UpdateSet>& sets) const {
+  bool IsAcyclicWith(const std::vector<UpdateNodes>& sets) const {
     const size_t size = order_.size() + sets.size();
     std::vector<std::vector<size_t>> consumers(size);
     std::vector<int> pending(size, 0);
@@ -149,8 +149,8 @@ int AddUpdateBarriers(Graph& graph, std::vector<std::string>& device_of_node) {
     throw InternalError(
         StrCat("[update barrier] expected the devices of ", graph.num_nodes(), " nodes; got ", device_of_node.size()));
   }
-  const std::vector<UpdateSet> sets = Barriers(graph, device_of_node).Choose();
-  for (const UpdateSet& set : sets) {
+  const std::vector<UpdateNodes> sets = Barriers(graph, device_of_node).Choose();
+  for (const UpdateNodes& set : sets) {
     NodeBuilder builder = graph.Op("NoOp");
     builder.Name("_update_barrier").Device(set.device).IgnoreScopes();
     for (Node* input : set.inputs) builder.Control(input);

@@ -11,6 +11,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/device/backend.h"
 #include "cohort/device/kernel.h"
 #include "cohort/runtime/placement/colocation.h"
 
@@ -70,7 +71,7 @@ class Placer {
     const auto rank = [this](const DeviceAttributes* device) {
       const DeviceName& name = device->name;
       return std::make_tuple(!options_.default_task.Matches(name), name.job, name.replica, name.task,
-                             device->type != kHostDeviceType, name.type, name.id);
+                             RankOfType(device->type), name.type, name.id);
     };
     std::sort(ranked_.begin(), ranked_.end(), [&](const auto* a, const auto* b) { return rank(a) < rank(b); });
   }
@@ -95,6 +96,14 @@ class Placer {
   }
 
  private:
+  static bool TakesUnplacedNodes(const std::string& type) {
+    const Backend* backend = BackendRegistry::Global().Find(type);
+    return backend != nullptr && backend->takes_unplaced_nodes();
+  }
+  static int RankOfType(const std::string& type) {
+    if (TakesUnplacedNodes(type)) return 0;
+    return type == kHostDeviceType ? 1 : 2;
+  }
   static bool IsGenerator(const Node& node) {
     return node.num_inputs() == 0 && node.num_outputs() == 1 && node.output_dtype(0) != DType::kResource;
   }
@@ -151,7 +160,7 @@ class Placer {
   }
 
   static bool IsEligible(const DeviceName& request, const DeviceAttributes& device) {
-    return request.Matches(device.name) && (request.type || device.type == kHostDeviceType);
+    return request.Matches(device.name) && (request.type || RankOfType(device.type) < 2);
   }
 
   bool HasKernel(const Node& node, const std::string& type) {

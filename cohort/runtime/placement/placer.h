@@ -22,9 +22,10 @@ struct PlacementOptions {
 //
 // All nodes of a colocation group (colocation.h) get one device. It has all parts that any node of the group requests,
 // and there is a kernel for each node. If several devices are possible, the first in this order is taken: devices of
-// the default task, then by job, replica, task, type and number. A device type other than CPU is taken only if a node
-// requests it. A node that is in no group and requests nothing is placed near its data: a node without inputs on the
-// device of its consumers, if these share a device; Shape, Size and Rank on the device of their input.
+// the default task, then by job, replica, task, type and number. A type whose backend takes unplaced
+// nodes goes before the host's. Other types are taken only if a node requests them. A node that is in no group and
+// requests nothing is placed near its data: a node without inputs on the device of its consumers, if these share a
+// device; Shape, Size and Rank on the device of their input.
 //
 // Throws InvalidArgumentError if no device is possible. The message names op, node, requested device and the devices
 // that exist. If the requests of a group contradict each other, it names two nodes and their requests.

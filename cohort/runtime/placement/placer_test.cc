@@ -7,6 +7,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/runtime/placement/colocation.h"
+#include "cohort/runtime/testing/device_kinds.h"
 #include "cohort/runtime/testing/graph_ops.h"
 
 namespace cohort {
@@ -53,6 +54,25 @@ TEST_F(PlacerTest, WithoutARequestTheDefaultTasksFirstCpuIsTaken) {
   EXPECT_EQ(DeviceOf(b), "worker:0:CPU:0");
   options_.default_task = DeviceName::Parse("/job:ps/task:1");
   EXPECT_EQ(DeviceOf(a), "ps:1:CPU:0");
+}
+
+// A type of device whose backend takes nodes that ask for none, if it has a kernel for them.
+TEST_F(PlacerTest, UnplacedNodesGoToABackendThatTakesThem) {
+  Node* both = TestNode(graph_, "both", {});
+  if (OpRegistry::Global().Find("PlacerHostOnly") == nullptr) {
+    OpRegistry::Global().Register(OpDef("PlacerHostOnly").Output("out: float32").ShapeRule(TestShape));
+    KernelRegistry::Global().RegisterFn("PlacerHostOnly", "CPU", [](KernelContext&) {});
+  }
+  Node* host_only = graph_.Op("PlacerHostOnly").Finish();
+  Node* cpu = TestNode(graph_, "cpu", {}, "/device:CPU:1");
+  Node* ps = TestNode(graph_, "ps", {}, "/job:ps");
+  EXPECT_EQ(DeviceOf(both), "worker:0:CPU:0");
+  TestBackend::Get().set_takes_unplaced_nodes(true);
+  EXPECT_EQ(DeviceOf(both), "worker:0:TEST:0");
+  EXPECT_EQ(DeviceOf(host_only), "worker:0:CPU:0");
+  EXPECT_EQ(DeviceOf(cpu), "worker:0:CPU:1");
+  EXPECT_EQ(DeviceOf(ps), "ps:0:CPU:0");
+  TestBackend::Get().set_takes_unplaced_nodes(false);
 }
 
 TEST_F(PlacerTest, PartialRequestsAreCompleted) {

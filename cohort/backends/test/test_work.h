@@ -1,0 +1,90 @@
+// TestWork: what stands on the compute stream of a TEST device for one run of a kernel.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cohort/backends/cpu/cpu_variable.h"
+#include "cohort/backends/test/test_device.h"
+#include "cohort/device/kernel.h"
+
+namespace cohort {
+
+// A tensor as the work on a stream knows it: by its address if it lies in device memory.
+struct TestPlace {
+  explicit TestPlace(const Tensor& value);
+  // A tensor over the bytes, for the stream's thread.
+  Tensor View() const;
+  // Throws InternalError if `value`, which the kernel has made, is of another dtype or shape.
+  void CopyFrom(const Tensor& value, const char* what, int index) const;
+
+  DType dtype;
+  Shape shape;
+  void* address;
+  Tensor host;
+};
+
+// One run of a CPU kernel on views, with what an executor would keep for it.
+class TestHostRun {
+ public:
+  TestHostRun(const Node& node, Device& host, const StepInfo& step, std::vector<Tensor> inputs);
+  KernelContext& context() { return *context_; }
+  const Tensor& output(int i) const { return slots_[num_inputs_ + static_cast<size_t>(i)]; }
+
+ private:
+  const StepInfo step_;
+  const size_t num_inputs_;
+  std::vector<Tensor> slots_;
+  std::vector<int32_t> input_slots_;
+  std::vector<int32_t> uses_;
+  std::optional<KernelContext> context_;
+};
+
+// A variable that the work reads or changes: the CPU's kernel gets a CpuVariable of the old value in its place.
+struct TestVariablePlace {
+  TestVariablePlace(int input, const VariableResource& variable, const Tensor& old)
+      : input(input), name(variable.name()), declared(variable.shape()), old(old) {}
+  std::shared_ptr<CpuVariable> Shadow() const;
+  // As if the step had not touched it.
+  void KeepOld() const;
+
+  int input;
+  std::string name;
+  Shape declared;
+  TestPlace old;
+  std::optional<TestPlace> out;  // where the new value goes, perhaps the place of the old one
+};
+
+// Keeps no device memory alive. The kernel and the device of `ctx` must outlive it.
+class TestWork {
+ public:
+  TestWork(OpKernel& kernel, const KernelContext& ctx);
+  void AddOutput(const Tensor& value) { outputs_.emplace_back(value); }
+  void AddVariable(TestVariablePlace variable) { variables_.push_back(std::move(variable)); }
+  // Runs the kernel on views, unless the step has failed or was cancelled, and copies the results. Called by the
+  // stream.
+  void Run() const;
+
+ private:
+  void Compute() const;
+
+  OpKernel& kernel_;
+  const Node& node_;
+  Device& host_;
+  const StepInfo step_;
+  StepError& error_;
+  const std::string where_;
+  std::vector<TestPlace> inputs_;
+  std::vector<TestPlace> outputs_;
+  std::vector<TestVariablePlace> variables_;
+};
+
+inline TestDevice& TestDeviceOf(const KernelContext& ctx) { return static_cast<TestDevice&>(ctx.device()); }
+// Throws InternalError if the step keeps no errors of streams.
+StepError& TestErrorOf(const KernelContext& ctx);
+// Nothing happens if both are the same place.
+void CopyTestBytes(void* to, const void* from, size_t bytes);
+
+}  // namespace cohort
