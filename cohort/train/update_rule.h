@@ -23,7 +23,8 @@ struct COHORT_EXPORT Slot {
   bool saved = true;  // false: only the op needs the slot, and its value does not matter to the next step
 };
 
-// A number that a rule uses. A fixed number becomes constants with this name in the graph.
+// A number that a rule uses. The numbers of a rule have different names. A fixed number becomes constants with this
+// name in the graph.
 struct COHORT_EXPORT NamedNumber {
   std::string name;
   Hyperparameter value;

@@ -142,8 +142,9 @@ class Ftrl final : public UpdateRule {
     const Output rate = a.learning_rate();
     Output l2 = a.Number(numbers_.l2);
     const Hyperparameter& half_beta = numbers_.half_beta.value;
-    if (!half_beta.is_fixed() || half_beta.value() != 0.0)
+    if (!half_beta.is_fixed() || half_beta.value() != 0.0) {
       l2 = ops::Add(l2, ops::Div(a.Number(numbers_.half_beta), rate));
+    }
     const ops::FtrlScalars scalars = {rate, a.Number(numbers_.l1), l2, a.Number(numbers_.learning_rate_power)};
     return ops::ResourceApplyFtrlV2(a.var(), a.slot("accumulator"), a.slot("linear"), a.gradient().values, scalars,
                                     a.Number(numbers_.l2_shrinkage));

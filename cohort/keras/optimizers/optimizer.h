@@ -66,7 +66,8 @@ class COHORT_EXPORT GraphOptimizer {
 class COHORT_EXPORT Optimizer {
  public:
   // `class_name` and `config` (the options that are not in CommonOptions) are the form in Keras's files. An empty
-  // `class_name` is an optimizer of the program's own. Requires: the options are checked, and have a name.
+  // `class_name` is an optimizer of the program's own. Requires: `rule` is not null; the options are in range and
+  // have a name.
   Optimizer(std::string class_name, CommonOptions options, train::UpdateRulePtr rule, ConfigValue::Object config);
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
@@ -169,7 +170,7 @@ struct COHORT_EXPORT FtrlOptions {
 // q = a'^-p / lr + 2 (l2 + beta / (2 lr)); var = (clip(z, -l1, l1) - z) / q; a = a'
 COHORT_EXPORT OptimizerPtr Ftrl(const FtrlOptions& options = {});
 
-// Describes an optimizer of the program's own. `rule` computes its powers from the iterations. Throws
+// Describes an optimizer of the program's own. The powers of `rule` are computed from the iterations. Throws
 // InvalidArgumentError if `options` has no name or `rule` is null.
 COHORT_EXPORT OptimizerPtr OptimizerFromRule(train::UpdateRulePtr rule, const CommonOptions& options);
 
