@@ -1,5 +1,6 @@
-// The base class of the optimizers. ComputeGradients adds the gradients. ApplyGradients first makes all slots, then
-// adds one update for each variable on the variable's device, and at the end the increment of the global step.
+// Runs the rule of an optimizer. ComputeGradients adds the gradients. ApplyGradients first makes all slots, then adds
+// one update for each variable on the variable's device. At the end it advances the powers and increments the global
+// step.
 #include "cohort/train/optimizer.h"
 
 #include <algorithm>
@@ -7,11 +8,13 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/clip.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/control.h"
 #include "cohort/ops/gather.h"
+#include "cohort/ops/math.h"
 #include "cohort/ops/partition.h"
 #include "cohort/ops/state.h"
 
@@ -73,6 +76,22 @@ std::vector<GradientAndVariable> ClipByGlobalNorm(const std::vector<GradientAndV
   return result;
 }
 
+Optimizer::Optimizer(std::string name, Hyperparameter learning_rate, UpdateRulePtr rule, Output iterations)
+    : name_(std::move(name)),
+      learning_rate_(std::move(learning_rate)),
+      rule_(std::move(rule)),
+      iterations_(iterations) {
+  if (rule_ == nullptr) {
+    throw InvalidArgumentError(
+        StrCat("[train/optimizer] expected an update rule for '", name_, "'; got a null pointer"));
+  }
+  for (const NamedNumber& base : rule_->powers()) {
+    if (base.value.is_fixed()) continue;
+    throw InvalidArgumentError(StrCat("[train/optimizer] expected ", base.name, " of '", name_,
+                                      "' as a number, since its powers start from it; got a value of a graph"));
+  }
+}
+
 std::vector<GradientAndVariable> Optimizer::ComputeGradients(Output loss,
                                                              const std::vector<ops::Variable>& variables) const {
   const std::vector<ops::Variable> targets = variables.empty() ? TrainableVariables(loss.graph()) : variables;
@@ -104,7 +123,7 @@ Node* Optimizer::ApplyGradients(const std::vector<GradientAndVariable>& gradient
                                       StrJoin(names, ", "), "]; the loss of ", name_, " depends on none of them"));
   }
   Graph& graph = variables[0].graph();
-  CreateSlots(variables);
+  MakeSlots(variables);
   std::vector<Node*> updates;
   std::string prefix;
   {
@@ -113,7 +132,7 @@ Node* Optimizer::ApplyGradients(const std::vector<GradientAndVariable>& gradient
     for (const GradientAndVariable& pair : gradients) {
       if (pair.gradient.exists()) updates.push_back(Update(pair));
     }
-    updates = Finish(updates);
+    updates = AdvancePowers(updates);
   }
   const NameScope root(graph, "");
   return FinalNode(graph, updates, global_step, prefix);
@@ -123,8 +142,66 @@ Node* Optimizer::Update(const GradientAndVariable& pair) {
   Graph& graph = pair.variable.graph();
   const ColocateWith beside(graph, *pair.variable.handle().node);
   const NameScope scope(graph, "update_" + pair.variable.name());
-  if (!pair.gradient.is_sparse()) return ApplyDense(pair.gradient.values, pair.variable);
-  return ApplySparse(AllowsRepeats() ? pair.gradient : SumRepeatedRows(pair.gradient), pair.variable);
+  Gradient gradient = pair.gradient;
+  if (gradient.is_sparse() && rule_->sparse_form() == SparseForm::kDense) gradient = Gradient(ToDense(gradient));
+  if (gradient.is_sparse() && rule_->sparse_form() == SparseForm::kUniqueRows) gradient = SumRepeatedRows(gradient);
+  const DType dtype = pair.variable.dtype();
+  if (gradient.values.dtype() != dtype) gradient.values = ops::Cast(gradient.values, dtype);
+  return rule_->Update(UpdateArgs(*this, pair.variable, gradient));
+}
+
+// The powers are beside the variable whose name is first, so that they do not depend on the order of the gradients.
+void Optimizer::MakeSlots(const std::vector<ops::Variable>& variables) {
+  if (!iterations_.valid()) {
+    const ops::Variable& first =
+        *std::min_element(variables.begin(), variables.end(),
+                          [](const ops::Variable& a, const ops::Variable& b) { return a.name() < b.name(); });
+    for (const NamedNumber& base : rule_->powers()) {
+      if (!powers_.contains(base.name)) powers_[base.name] = MakePower(base, first);
+    }
+  }
+  for (const std::vector<Slot>& group : rule_->slots()) {
+    for (const ops::Variable& variable : variables) {
+      for (const Slot& slot : group) MakeSlot(variable, slot);
+    }
+  }
+}
+
+std::vector<Node*> Optimizer::AdvancePowers(const std::vector<Node*>& updates) {
+  if (powers_.empty()) return updates;
+  const std::vector<NamedNumber> bases = rule_->powers();
+  const ops::Variable& first = powers_.at(bases[0].name);
+  const ColocateWith beside(first.graph(), *first.handle().node);
+  std::vector<Output> next;
+  for (const NamedNumber& base : bases) {
+    const ops::Variable& power = powers_.at(base.name);
+    next.push_back(ops::Mul(power.value(), Number(base, power)));
+  }
+  const ControlDependencies after(first.graph(), updates);
+  std::vector<Node*> all = updates;
+  for (size_t i = 0; i < bases.size(); ++i) {
+    all.push_back(ops::AssignVariableOp(powers_.at(bases[i].name).handle(), next[i]));
+  }
+  return all;
+}
+
+Output Optimizer::Number(const NamedNumber& number, const ops::Variable& variable) {
+  return numbers_.try_emplace(number.name, number.value).first->second.For(variable, number.name);
+}
+
+Output Optimizer::Power(const NamedNumber& base, const ops::Variable& variable) {
+  if (!iterations_.valid()) {
+    const Output power = powers_.at(base.name).value();
+    return power.dtype() == variable.dtype() ? power : ops::Cast(power, variable.dtype());
+  }
+  const std::string name = base.name + "_power";
+  auto found = numbers_.find(name);
+  if (found == numbers_.end()) {
+    const ColocateWith nowhere(variable.graph(), nullptr);
+    const Output step = ops::Cast(iterations_, DType::kFloat32) + 1.0f;
+    found = numbers_.emplace(name, ops::Pow(ops::ScalarLike(step, base.value.value()), step)).first;
+  }
+  return found->second.For(variable, name);
 }
 
 ops::Variable Optimizer::slot(const ops::Variable& variable, const std::string& slot) const {
@@ -138,17 +215,13 @@ std::vector<std::string> Optimizer::slot_names() const {
   return {names.begin(), names.end()};
 }
 
-Output Optimizer::SlotHandle(const ops::Variable& variable, const std::string& slot) const {
-  return slots_.at({variable.info(), slot}).handle();
-}
-
 // Does not use the variable creators: a slot belongs to one concrete variable, and is replicated or sharded like that
 // variable.
-void Optimizer::MakeSlot(const ops::Variable& variable, const std::string& slot, double initial) {
-  ops::Variable& made = slots_[{variable.info(), slot}];
+void Optimizer::MakeSlot(const ops::Variable& variable, const Slot& slot) {
+  ops::Variable& made = slots_[{variable.info(), slot.name}];
   if (made.valid()) return;
   if (!variable.shape().IsFullyDefined()) {
-    throw InvalidArgumentError(StrCat("[train/optimizer] expected a fully defined shape for the slot '", slot,
+    throw InvalidArgumentError(StrCat("[train/optimizer] expected a fully defined shape for the slot '", slot.name,
                                       "' of variable '", variable.name(), "'; got ", variable.shape()));
   }
   Graph& graph = variable.graph();
@@ -156,19 +229,26 @@ void Optimizer::MakeSlot(const ops::Variable& variable, const std::string& slot,
   const NameScope root(graph, "");
   const std::string name = graph.UniqueName(variable.name() + "/" + name_);
   made = ops::Variable(
-      ops::MakeVariable(graph, RequestBeside(variable, name, variable.dtype(), variable.shape(), initial)));
+      ops::MakeVariable(graph, RequestBeside(variable, name, variable.dtype(), variable.shape(), slot.initial)));
   own_.push_back(made);
+  if (slot.saved) saved_.push_back(made);
 }
 
-ops::Variable Optimizer::MakeScalar(const std::string& name, double initial, const ops::Variable& beside_variable) {
+ops::Variable Optimizer::MakePower(const NamedNumber& base, const ops::Variable& beside_variable) {
   Graph& graph = beside_variable.graph();
   const ColocateWith beside(graph, *beside_variable.handle().node);
   const NameScope root(graph, "");
-  const std::string full = graph.UniqueName(name);
+  const std::string full = graph.UniqueName(base.name + "_power");
   const ops::Variable made(
-      ops::MakeVariable(graph, RequestBeside(beside_variable, full, DType::kFloat32, Shape(), initial)));
+      ops::MakeVariable(graph, RequestBeside(beside_variable, full, DType::kFloat32, Shape(), base.value.value())));
   own_.push_back(made);
+  saved_.push_back(made);
   return made;
 }
+
+Output UpdateArgs::slot(const std::string& name) const { return optimizer_.slot(variable_, name).handle(); }
+Output UpdateArgs::learning_rate() const { return optimizer_.learning_rate_.For(variable_, "learning_rate"); }
+Output UpdateArgs::Number(const NamedNumber& number) const { return optimizer_.Number(number, variable_); }
+Output UpdateArgs::Power(const NamedNumber& base) const { return optimizer_.Power(base, variable_); }
 
 }  // namespace cohort::train

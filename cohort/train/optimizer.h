@@ -1,7 +1,7 @@
 // Optimizers, after TensorFlow's v1 classes. An optimizer computes the gradients of a loss and adds one update op for
-// each variable. A slot is a variable that belongs to another variable, such as its momentum. Updates and slots are on
-// the device of their variable. The slot of the variable "w" is called "w/Momentum", or "w/Adam" and "w/Adam_1". The
-// formulas are in ops/training.h.
+// each variable, by an UpdateRule. A slot is a variable that belongs to another variable, such as its momentum. Updates
+// and slots are on the device of their variable. The slot of the variable "w" is called "w/Momentum", or "w/Adam" and
+// "w/Adam_1". The formulas are in ops/training.h.
 // Sparse gradients change only their rows. Rows with equal indices are summed first. Adam is an exception: its moments
 // decay in every row, so Adam makes the gradient dense.
 #pragma once
@@ -17,6 +17,7 @@
 #include "cohort/graph/graph.h"
 #include "cohort/ops/variables.h"
 #include "cohort/train/hyperparameter.h"
+#include "cohort/train/update_rule.h"
 
 namespace cohort::train {
 
@@ -26,10 +27,15 @@ struct COHORT_EXPORT GradientAndVariable {
   ops::Variable variable;
 };
 
-// The base of the optimizers. An optimizer adds nodes to the graph of its variables; the values of its slots live in
-// sessions. The program owns it. Only one thread at a time may use it.
+// Runs an update rule. An optimizer adds nodes to the graph of its variables; the values of its slots live in sessions.
+// The program owns it. Only one thread at a time may use it.
 class COHORT_EXPORT Optimizer {
  public:
+  // An optimizer with a rule of the program's own. `name` is that of the slots and of the update. If `iterations` (an
+  // integer scalar, the number of updates so far) is given, the powers of UpdateRule::powers() are computed from it.
+  // Otherwise they are variables of the optimizer, such as "beta1_power". Throws InvalidArgumentError if `rule` is null
+  // or the base of a power is not fixed.
+  Optimizer(std::string name, Hyperparameter learning_rate, UpdateRulePtr rule, Output iterations = {});
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
@@ -53,33 +59,34 @@ class COHORT_EXPORT Optimizer {
   std::vector<std::string> slot_names() const;
   // Returns all slots and other variables that the optimizer has made, in the order in which they were made.
   const std::vector<ops::Variable>& variables() const { return own_; }
-
- protected:
-  explicit Optimizer(std::string name) : name_(std::move(name)) {}
-
-  // Makes the slots. It is called with all variables that will be updated, before any update is added.
-  virtual void CreateSlots(const std::vector<ops::Variable>& variables) {}
-  // Adds the update by a dense gradient.
-  virtual Node* ApplyDense(Output gradient, const ops::Variable& variable) = 0;
-  // Adds the update by a sparse gradient. Its indices are unique, unless AllowsRepeats() returns true.
-  virtual Node* ApplySparse(const Gradient& gradient, const ops::Variable& variable) = 0;
-  virtual bool AllowsRepeats() const { return false; }
-  // Adds nodes that must run once after all `updates`. Returns the nodes that the step must wait for.
-  virtual std::vector<Node*> Finish(const std::vector<Node*>& updates) { return updates; }
-
-  // Makes the slot if it does not exist. All its elements begin with `initial`.
-  void MakeSlot(const ops::Variable& variable, const std::string& slot, double initial);
-  // Makes a float32 scalar variable that all updates share, on the device of `beside`.
-  ops::Variable MakeScalar(const std::string& name, double initial, const ops::Variable& beside);
-  // Returns the handle of a slot. Requires: CreateSlots has made it.
-  Output SlotHandle(const ops::Variable& variable, const std::string& slot) const;
+  // Returns those of variables() that a file needs: all except slots that are not `saved`.
+  const std::vector<ops::Variable>& saved_variables() const { return saved_; }
 
  private:
+  friend class UpdateArgs;
+
+  // Makes the slots and powers of these variables that do not exist yet.
+  void MakeSlots(const std::vector<ops::Variable>& variables);
+  void MakeSlot(const ops::Variable& variable, const Slot& slot);
+  // Makes the float32 scalar "<base>_power", on the device of `beside`.
+  ops::Variable MakePower(const NamedNumber& base, const ops::Variable& beside);
   Node* Update(const GradientAndVariable& pair);
+  // Adds the nodes that multiply the powers after all `updates`. Returns the nodes that the step must wait for.
+  std::vector<Node*> AdvancePowers(const std::vector<Node*>& updates);
+
+  // Return a number as a scalar for an update of `variable`.
+  Output Number(const NamedNumber& number, const ops::Variable& variable);
+  Output Power(const NamedNumber& base, const ops::Variable& variable);
 
   const std::string name_;
+  Hyperparameter learning_rate_;
+  const UpdateRulePtr rule_;
+  const Output iterations_;
+  std::map<std::string, Hyperparameter> numbers_;  // by name; each makes its constants once
+  std::map<std::string, ops::Variable> powers_;    // by the base's name; empty if `iterations_` is given
   std::map<std::pair<VariableInfo*, std::string>, ops::Variable> slots_;
   std::vector<ops::Variable> own_;
+  std::vector<ops::Variable> saved_;
 };
 
 // Returns the gradient with rows of equal index summed, so that indices are unique. The graph's scopes decide the
@@ -98,14 +105,6 @@ COHORT_EXPORT std::vector<GradientAndVariable> ClipByGlobalNorm(const std::vecto
 class COHORT_EXPORT GradientDescentOptimizer final : public Optimizer {
  public:
   explicit GradientDescentOptimizer(Hyperparameter learning_rate, const std::string& name = "GradientDescent");
-
- protected:
-  Node* ApplyDense(Output gradient, const ops::Variable& variable) override;
-  Node* ApplySparse(const Gradient& gradient, const ops::Variable& variable) override;
-  bool AllowsRepeats() const override { return true; }
-
- private:
-  Hyperparameter learning_rate_;
 };
 
 // Gradient descent with momentum. Its slot is "momentum".
@@ -113,16 +112,6 @@ class COHORT_EXPORT MomentumOptimizer final : public Optimizer {
  public:
   MomentumOptimizer(Hyperparameter learning_rate, Hyperparameter momentum, bool use_nesterov = false,
                     const std::string& name = "Momentum");
-
- protected:
-  void CreateSlots(const std::vector<ops::Variable>& variables) override;
-  Node* ApplyDense(Output gradient, const ops::Variable& variable) override;
-  Node* ApplySparse(const Gradient& gradient, const ops::Variable& variable) override;
-
- private:
-  Hyperparameter learning_rate_;
-  Hyperparameter momentum_;
-  const bool use_nesterov_;
 };
 
 // Adagrad. Its slot is "accumulator". The constructor throws InvalidArgumentError for an initial value that is not
@@ -131,15 +120,6 @@ class COHORT_EXPORT AdagradOptimizer final : public Optimizer {
  public:
   explicit AdagradOptimizer(Hyperparameter learning_rate, double initial_accumulator_value = 0.1,
                             const std::string& name = "Adagrad");
-
- protected:
-  void CreateSlots(const std::vector<ops::Variable>& variables) override;
-  Node* ApplyDense(Output gradient, const ops::Variable& variable) override;
-  Node* ApplySparse(const Gradient& gradient, const ops::Variable& variable) override;
-
- private:
-  Hyperparameter learning_rate_;
-  const double initial_accumulator_value_;
 };
 
 // Adam. Its slots are "m" and "v". The powers of beta1 and beta2 are variables "beta1_power" and "beta2_power".
@@ -147,21 +127,6 @@ class COHORT_EXPORT AdamOptimizer final : public Optimizer {
  public:
   explicit AdamOptimizer(Hyperparameter learning_rate = 0.001, Hyperparameter beta1 = 0.9, Hyperparameter beta2 = 0.999,
                          Hyperparameter epsilon = 1e-8, const std::string& name = "Adam");
-
- protected:
-  void CreateSlots(const std::vector<ops::Variable>& variables) override;
-  Node* ApplyDense(Output gradient, const ops::Variable& variable) override;
-  Node* ApplySparse(const Gradient& gradient, const ops::Variable& variable) override;
-  bool AllowsRepeats() const override { return true; }
-  std::vector<Node*> Finish(const std::vector<Node*>& updates) override;
-
- private:
-  Hyperparameter learning_rate_;
-  Hyperparameter beta1_;
-  Hyperparameter beta2_;
-  Hyperparameter epsilon_;
-  ops::Variable beta1_power_;
-  ops::Variable beta2_power_;
 };
 
 // RMSProp. Its slots are "rms" (initially 1), "momentum" and, if `centered`, "mg".
@@ -169,18 +134,6 @@ class COHORT_EXPORT RMSPropOptimizer final : public Optimizer {
  public:
   explicit RMSPropOptimizer(Hyperparameter learning_rate, Hyperparameter decay = 0.9, Hyperparameter momentum = 0.0,
                             Hyperparameter epsilon = 1e-10, bool centered = false, const std::string& name = "RMSProp");
-
- protected:
-  void CreateSlots(const std::vector<ops::Variable>& variables) override;
-  Node* ApplyDense(Output gradient, const ops::Variable& variable) override;
-  Node* ApplySparse(const Gradient& gradient, const ops::Variable& variable) override;
-
- private:
-  Hyperparameter learning_rate_;
-  Hyperparameter decay_;
-  Hyperparameter momentum_;
-  Hyperparameter epsilon_;
-  const bool centered_;
 };
 
 }  // namespace cohort::train

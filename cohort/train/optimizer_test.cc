@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/testing/throws.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/math.h"
@@ -131,6 +132,39 @@ TEST_F(OptimizerTest, CenteredRMSProp) {
     return w - 0.01 * g[i] / std::sqrt(rms[i] - mean[i] * mean[i] + 1e-3);
   });
   EXPECT_THAT(optimizer.slot_names(), ElementsAre("mg", "momentum", "rms"));
+}
+
+// A rule of a program's own: var -= rate * 0.5^t * g.
+class FadingRule final : public UpdateRule {
+ public:
+  std::vector<std::vector<Slot>> slots() const override { return {{{"kept", 3.0}}, {{"scratch", 0.0, false}}}; }
+  std::vector<NamedNumber> powers() const override { return {fade_}; }
+  Node* Update(const UpdateArgs& a) const override {
+    const Output step = ops::Mul(ops::Mul(a.learning_rate(), a.Power(fade_)), a.gradient().values);
+    return ops::AssignSubVariableOp(a.var(), step);
+  }
+
+ private:
+  const NamedNumber fade_ = {"fade", 0.5};
+};
+
+TEST_F(OptimizerTest, ARuleOfTheProgramsOwnRuns) {
+  Optimizer optimizer("Fading", 0.1, std::make_shared<FadingRule>());
+  Check(optimizer, [&](int t, size_t i, double w) { return w - 0.1 * std::pow(0.5, t) * g[i]; });
+  const auto names = [](const std::vector<ops::Variable>& variables) {
+    std::vector<std::string> all;
+    for (const ops::Variable& variable : variables) all.push_back(variable.name());
+    return all;
+  };
+  EXPECT_THAT(names(optimizer.variables()), ElementsAre("fade_power", "w/Fading", "w/Fading_1"));
+  EXPECT_THAT(names(optimizer.saved_variables()), ElementsAre("fade_power", "w/Fading"));
+  EXPECT_EQ(Value(optimizer.variables()[1])[0], 3.0f);
+}
+
+TEST_F(OptimizerTest, ABadRuleIsNamed) {
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { Optimizer("Fading", 0.1, nullptr); }), HasSubstr("'Fading'"));
+  const Output beta = ops::Const(graph, 0.9f);
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { AdamOptimizer(0.1, beta); }), HasSubstr("beta1 of 'Adam'"));
 }
 
 TEST_F(OptimizerTest, TheGlobalStepCountsAndTheRateMayFollowIt) {

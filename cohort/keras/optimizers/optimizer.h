@@ -1,7 +1,7 @@
 // Optimizers with Keras 3's names, arguments and defaults. An Optimizer is an immutable description that threads may
 // share. Make() adds an optimizer with its own variables to a graph. It is called once for each set of variables: once
-// for each replica, or once if replicas share variables. The formulas in the comments are Keras's; g is the gradient
-// and lr the learning rate.
+// for each replica, or once if replicas share variables. Optimizers differ in their update rule (train/update_rule.h).
+// The formulas in the comments are Keras's; g is the gradient and lr the learning rate.
 #pragma once
 
 #include <memory>
@@ -18,58 +18,80 @@
 
 namespace cohort::keras {
 
-// An optimizer in a graph, for the variables of one replica. The caller of Make owns it. Its graph must outlive it.
-// Only one thread at a time may use it.
+// The options that all optimizers have. At most one of the three clips may be set.
+struct COHORT_EXPORT CommonOptions {
+  LearningRate learning_rate = 0.001;
+  std::optional<double> weight_decay = std::nullopt;     // var -= var * weight_decay * lr, before the gradient's step
+  std::optional<double> clipnorm = std::nullopt;         // scales each gradient down to this norm
+  std::optional<double> clipvalue = std::nullopt;        // clips each element to [-clipvalue, clipvalue]
+  std::optional<double> global_clipnorm = std::nullopt;  // scales all gradients together down to this norm
+  std::string name = "";                                 // "": the optimizer's default name ("adam")
+};
+
+// An optimizer in a graph, for the variables of one replica. Optimizer::Make makes it, and the caller of Make owns it.
+// Its graph must outlive it. Only one thread at a time may use it.
 class COHORT_EXPORT GraphOptimizer {
  public:
-  virtual ~GraphOptimizer() = default;
+  GraphOptimizer(Graph& graph, const CommonOptions& options, train::UpdateRulePtr rule);
+  GraphOptimizer(const GraphOptimizer&) = delete;
+  GraphOptimizer& operator=(const GraphOptimizer&) = delete;
+
   // Adds the update of all variables that have a gradient: clips, decays weights, updates, then adds 1 to the
   // iterations. When the returned node has run, all this is done. `gradients` must be the gradients of the whole global
   // batch. Also makes the slots, each on the device of its variable. Throws InvalidArgumentError if no variable has a
   // gradient, FailedPreconditionError if it is called a second time.
-  virtual Node* Apply(const std::vector<train::GradientAndVariable>& gradients) = 0;
+  Node* Apply(const std::vector<train::GradientAndVariable>& gradients);
   // Returns the number of updates so far: an int64 scalar.
-  virtual ops::Variable iterations() const = 0;
+  ops::Variable iterations() const { return iterations_; }
   // Returns the variable of the learning rate, a float32 scalar. It is not valid() if the rate follows a schedule.
-  virtual ops::Variable learning_rate_variable() const = 0;
+  ops::Variable learning_rate_variable() const { return rate_variable_; }
   // Returns the rate of the next update, a float32 scalar: the value of the variable or of the schedule.
-  virtual Output learning_rate() const = 0;
+  Output learning_rate() const { return learning_rate_; }
   // Returns the variables that Keras saves, in its order: iterations, learning rate (if it is a variable), then the
   // slots (after Apply).
-  virtual std::vector<ops::Variable> variables() const = 0;
+  std::vector<ops::Variable> variables() const;
+
+ private:
+  std::vector<train::GradientAndVariable> Clip(std::vector<train::GradientAndVariable> pairs) const;
+
+  const CommonOptions options_;
+  ops::Variable iterations_;
+  ops::Variable rate_variable_;
+  Output learning_rate_;
+  std::unique_ptr<train::Optimizer> optimizer_;
+  bool applied_ = false;
 };
 
-// The base of optimizers. Immutable and thread-safe. Programs and models share ownership (OptimizerPtr).
+// The description of an optimizer: an update rule with its options. The functions below make it. Immutable and
+// thread-safe. Programs and models share ownership (OptimizerPtr).
 class COHORT_EXPORT Optimizer {
  public:
-  virtual ~Optimizer() = default;
+  // `class_name` and `config` (the options that are not in CommonOptions) are the form in Keras's files. An empty
+  // `class_name` is an optimizer of the program's own. Requires: `rule` is not null; the options are in range and
+  // have a name.
+  Optimizer(std::string class_name, CommonOptions options, train::UpdateRulePtr rule, ConfigValue::Object config);
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return options_.name; }
   // Adds the variables "<name>/iteration" and, if the rate does not follow a schedule, "<name>/learning_rate" in the
   // current scopes of `graph`. Returns the optimizer of the graph.
-  virtual std::unique_ptr<GraphOptimizer> Make(Graph& graph) const = 0;
+  std::unique_ptr<GraphOptimizer> Make(Graph& graph) const;
   // Returns the form in Keras's files, with the learning rate of the description; serialization.h does the reverse.
   // Throws UnimplementedError for an optimizer or a schedule of the program's own.
-  virtual ConfigValue Serialized() const;
-
- protected:
-  explicit Optimizer(std::string name) : name_(std::move(name)) {}
+  ConfigValue Serialized() const;
 
  private:
-  const std::string name_;
+  const std::string class_name_;
+  const CommonOptions options_;
+  const train::UpdateRulePtr rule_;
+  const ConfigValue::Object config_;
 };
 
 using OptimizerPtr = std::shared_ptr<const Optimizer>;
 
-// All optimizers have the last five options. At most one of the three clips may be set.
-//   weight_decay     var -= var * weight_decay * lr, before the gradient's step
-//   clipnorm         scales each gradient down to this norm
-//   clipvalue        clips each element to [-clipvalue, clipvalue]
-//   global_clipnorm  scales all gradients together down to this norm
-//   name             "": the optimizer's default name ("adam")
-// Describing an optimizer throws InvalidArgumentError for numbers out of range.
+// The functions that describe an optimizer throw InvalidArgumentError for numbers out of range. Every options struct
+// contains those of CommonOptions.
 
 struct COHORT_EXPORT SGDOptions {
   LearningRate learning_rate = 0.01;
@@ -149,6 +171,10 @@ struct COHORT_EXPORT FtrlOptions {
 // p = learning_rate_power; a' = a + g^2; z += g + 2 shrinkage var - (a'^-p - a^-p) / lr var;
 // q = a'^-p / lr + 2 (l2 + beta / (2 lr)); var = (clip(z, -l1, l1) - z) / q; a = a'
 COHORT_EXPORT OptimizerPtr Ftrl(const FtrlOptions& options = {});
+
+// Describes an optimizer of the program's own. The powers of `rule` are computed from the iterations. Throws
+// InvalidArgumentError if `options` has no name or `rule` is null.
+COHORT_EXPORT OptimizerPtr OptimizerFromRule(train::UpdateRulePtr rule, const CommonOptions& options);
 
 // Returns an optimizer by Keras's name, in upper or lower case ("adam", "SGD"), with the defaults above. Throws
 // InvalidArgumentError that lists all names if there is no such optimizer.

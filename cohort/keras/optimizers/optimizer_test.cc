@@ -8,8 +8,10 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/testing/throws.h"
+#include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/state.h"
 #include "tests/ops/interpreter.h"
 
 namespace cohort::keras {
@@ -113,6 +115,37 @@ TEST_F(OptimizerTest, ASchedulesRateFollowsTheIterations) {
     run.RunNode(apply);
     EXPECT_EQ(Value(w)[0], expected);
   }
+}
+
+// A rule of a program's own: var -= lr * 0.5^t * g.
+class FadingRule final : public train::UpdateRule {
+ public:
+  std::vector<train::NamedNumber> powers() const override { return {fade_}; }
+  Node* Update(const train::UpdateArgs& a) const override {
+    return ops::AssignSubVariableOp(a.var(),
+                                    ops::Mul(ops::Mul(a.learning_rate(), a.Power(fade_)), a.gradient().values));
+  }
+
+ private:
+  const train::NamedNumber fade_ = {"fade", 0.5};
+};
+
+TEST_F(OptimizerTest, ARuleOfTheProgramsOwnRuns) {
+  const auto rule = std::make_shared<FadingRule>();
+  const OptimizerPtr fading = OptimizerFromRule(rule, {.learning_rate = 1.0, .clipvalue = 4.0, .name = "fading"});
+  const ops::Variable w(graph, Tensor::Scalar(0.0f), {.name = "w"});
+  const auto made = fading->Make(graph);
+  Node* apply = made->Apply({{Gradient(ops::Const(graph, -8.0f)), w}});
+  EXPECT_EQ(made->variables().size(), 2u);  // the power is computed, and no variable
+  Initialize();
+  for (const float expected : {2.0f, 3.0f, 3.5f}) {
+    run.RunNode(apply);
+    EXPECT_EQ(Value(w)[0], expected);
+  }
+  EXPECT_THAT(MessageOf<UnimplementedError>([&] { fading->Serialized(); }), HasSubstr("'fading'"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { OptimizerFromRule(rule, {}); }), HasSubstr("the name ''"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { OptimizerFromRule(nullptr, {.name = "f"}); }),
+              HasSubstr("no rule"));
 }
 
 TEST_F(OptimizerTest, OptionsOutOfRangeAreNamed) {

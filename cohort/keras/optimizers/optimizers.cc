@@ -1,164 +1,69 @@
-// The optimizers of optimizer.h. For each there is an update rule, a function that reads its options from a file, and a
-// row in the table of names (OptimizerTable).
+// The optimizers of optimizer.h: Keras's arguments and names for the rules of train/update_rules.h. For each there is a
+// function that reads its options from a file, and a row in the table of names (OptimizerTable).
 #include <algorithm>
 #include <cctype>
 
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/keras/files/config_reader.h"
 #include "cohort/keras/files/serialization.h"
 #include "cohort/keras/names.h"
 #include "cohort/keras/optimizers/optimizer.h"
-#include "cohort/keras/optimizers/update_rule.h"
-#include "cohort/ops/constant.h"
-#include "cohort/ops/math.h"
-#include "cohort/ops/state.h"
-#include "cohort/ops/training.h"
+#include "cohort/train/update_rules.h"
 
 namespace cohort::keras {
 namespace {
 
-class SgdRule final : public UpdateRule {
- public:
-  explicit SgdRule(const SGDOptions& options) : momentum_(options.momentum), nesterov_(options.nesterov) {}
-  std::vector<std::vector<Slot>> slots() const override {
-    if (momentum_ == 0.0) return {};
-    return {{{"momentum"}}};
-  }
-  Node* Dense(const UpdateArgs& a) const override {
-    if (momentum_ == 0.0) return ops::ResourceApplyGradientDescent(a.var(), a.learning_rate(), a.gradient().values);
-    return ops::ResourceApplyKerasMomentum(a.var(), a.slot("momentum"), a.learning_rate(), a.gradient().values,
-                                           a.Number("momentum", momentum_), nesterov_);
-  }
-  // With a momentum, every row changes in each step.
-  bool has_sparse() const override { return momentum_ == 0.0; }
-  Node* Sparse(const UpdateArgs& a) const override {
-    return ops::ResourceScatterSub(a.var(), a.gradient().indices, ops::Mul(a.gradient().values, a.learning_rate()));
-  }
-  ConfigValue::Object config() const override { return {{"momentum", momentum_}, {"nesterov", nesterov_}}; }
-
- private:
-  const double momentum_;
-  const bool nesterov_;
-};
-
-class AdagradRule final : public UpdateRule {
- public:
-  explicit AdagradRule(const AdagradOptions& options)
-      : initial_(options.initial_accumulator_value), epsilon_(options.epsilon) {}
-  std::vector<std::vector<Slot>> slots() const override { return {{{"accumulator", initial_}}}; }
-  Node* Dense(const UpdateArgs& a) const override {
-    return ops::ResourceApplyKerasAdagrad(a.var(), a.slot("accumulator"), a.learning_rate(),
-                                          a.Number("epsilon", epsilon_), a.gradient().values);
-  }
-  bool has_sparse() const override { return true; }
-  Node* Sparse(const UpdateArgs& a) const override {
-    return ops::ResourceSparseApplyKerasAdagrad(a.var(), a.slot("accumulator"), a.learning_rate(),
-                                                a.Number("epsilon", epsilon_), a.gradient().values,
-                                                a.gradient().indices);
-  }
-  ConfigValue::Object config() const override {
-    return {{"initial_accumulator_value", initial_}, {"epsilon", epsilon_}};
-  }
-
- private:
-  const double initial_;
-  const double epsilon_;
-};
-
-class AdamRule final : public UpdateRule {
- public:
-  explicit AdamRule(const AdamOptions& options) : options_(options) {}
-  std::vector<std::vector<Slot>> slots() const override {
-    if (options_.amsgrad) return {{{"momentum"}, {"velocity"}}, {{"velocity_hat"}}};
-    return {{{"momentum"}, {"velocity"}}};
-  }
-  Node* Dense(const UpdateArgs& a) const override {
-    const ops::AdamScalars scalars = {a.Power("beta_1_power", options_.beta_1),
-                                      a.Power("beta_2_power", options_.beta_2),
-                                      a.learning_rate(),
-                                      a.Number("beta_1", options_.beta_1),
-                                      a.Number("beta_2", options_.beta_2),
-                                      a.Number("epsilon", options_.epsilon)};
-    if (options_.amsgrad) {
-      return ops::ResourceApplyAdamWithAmsgrad(a.var(), a.slot("momentum"), a.slot("velocity"), a.slot("velocity_hat"),
-                                               scalars, a.gradient().values);
-    }
-    return ops::ResourceApplyAdam(a.var(), a.slot("momentum"), a.slot("velocity"), scalars, a.gradient().values);
-  }
-  ConfigValue::Object config() const override {
-    return {{"beta_1", options_.beta_1},
-            {"beta_2", options_.beta_2},
-            {"epsilon", options_.epsilon},
-            {"amsgrad", options_.amsgrad}};
-  }
-
- private:
-  const AdamOptions options_;
-};
-
-class RmspropRule final : public UpdateRule {
- public:
-  explicit RmspropRule(const RMSpropOptions& options) : options_(options) {}
-  // The op needs the momentum's slot in any case.
-  std::vector<std::vector<Slot>> slots() const override {
-    std::vector<std::vector<Slot>> all = {{{"velocity"}}, {{"momentum", 0.0, options_.momentum > 0.0}}};
-    if (options_.centered) all.push_back({{"average_gradient"}});
-    return all;
-  }
-  Node* Dense(const UpdateArgs& a) const override {
-    const ops::RMSPropScalars scalars = {a.learning_rate(), a.Number("rho", options_.rho),
-                                         a.Number("momentum", options_.momentum),
-                                         a.Number("epsilon", options_.epsilon)};
-    if (options_.centered) {
-      return ops::ResourceApplyCenteredRMSProp(a.var(), a.slot("average_gradient"), a.slot("velocity"),
-                                               a.slot("momentum"), scalars, a.gradient().values);
-    }
-    return ops::ResourceApplyRMSProp(a.var(), a.slot("velocity"), a.slot("momentum"), scalars, a.gradient().values);
-  }
-  ConfigValue::Object config() const override {
-    return {{"rho", options_.rho},
-            {"momentum", options_.momentum},
-            {"epsilon", options_.epsilon},
-            {"centered", options_.centered}};
-  }
-
- private:
-  const RMSpropOptions options_;
-};
-
-class FtrlRule final : public UpdateRule {
- public:
-  explicit FtrlRule(const FtrlOptions& options) : options_(options) {}
-  std::vector<std::vector<Slot>> slots() const override {
-    return {{{"accumulator", options_.initial_accumulator_value}, {"linear"}}};
-  }
-  Node* Dense(const UpdateArgs& a) const override {
-    const Output lr = a.learning_rate();
-    Output l2 = a.Number("l2", options_.l2_regularization_strength);
-    if (options_.beta != 0.0) l2 = ops::Add(l2, ops::Div(a.Number("half_beta", options_.beta / 2.0), lr));
-    const ops::FtrlScalars scalars = {lr, a.Number("l1", options_.l1_regularization_strength), l2,
-                                      a.Number("lr_power", options_.learning_rate_power)};
-    return ops::ResourceApplyFtrlV2(a.var(), a.slot("accumulator"), a.slot("linear"), a.gradient().values, scalars,
-                                    a.Number("l2_shrinkage", options_.l2_shrinkage_regularization_strength));
-  }
-  ConfigValue::Object config() const override {
-    return {{"learning_rate_power", options_.learning_rate_power},
-            {"initial_accumulator_value", options_.initial_accumulator_value},
-            {"l1_regularization_strength", options_.l1_regularization_strength},
-            {"l2_regularization_strength", options_.l2_regularization_strength},
-            {"l2_shrinkage_regularization_strength", options_.l2_shrinkage_regularization_strength},
-            {"beta", options_.beta}};
-  }
-
- private:
-  const FtrlOptions options_;
-};
+// Throws InvalidArgumentError "[keras/optimizer] NAME expected WHAT ..." if `holds` is false.
+void Require(bool holds, const std::string& optimizer, const char* what, double got) {
+  if (holds) return;
+  throw InvalidArgumentError(StrCat("[keras/optimizer] ", optimizer, " expected ", what, "; got ", got));
+}
 
 bool IsShare(double x) { return x >= 0.0 && x < 1.0; }
+
+void CheckCommonOptions(const CommonOptions& options) {
+  const std::pair<const char*, std::optional<double>> clips[] = {
+      {"clipnorm > 0", options.clipnorm},
+      {"clipvalue > 0", options.clipvalue},
+      {"global_clipnorm > 0", options.global_clipnorm},
+  };
+  int set = 0;
+  for (const auto& [what, value] : clips) {
+    if (!value) continue;
+    ++set;
+    Require(*value > 0.0, options.name, what, *value);
+  }
+  Require(set < 2, options.name, "at most one of clipnorm, clipvalue and global_clipnorm", set);
+  if (options.weight_decay) {
+    Require(*options.weight_decay >= 0.0, options.name, "weight_decay of at least 0", *options.weight_decay);
+  }
+  if (options.learning_rate.schedule() == nullptr) {
+    const double rate = options.learning_rate.value();
+    Require(rate >= 0.0, options.name, "learning_rate of at least 0", rate);
+  }
+}
+
+template <typename Options>
+OptimizerPtr MakeOptimizer(const char* class_name, const char* default_name, const Options& options,
+                           train::UpdateRulePtr rule, ConfigValue::Object config) {
+  const CommonOptions common = {options.learning_rate,   options.weight_decay,
+                                options.clipnorm,        options.clipvalue,
+                                options.global_clipnorm, options.name.empty() ? default_name : options.name};
+  CheckCommonOptions(common);
+  return std::make_shared<Optimizer>(class_name, common, std::move(rule), std::move(config));
+}
 
 OptimizerPtr MakeAdam(const AdamOptions& options, const char* class_name, const char* name) {
   Require(IsShare(options.beta_1), name, "beta_1 in [0, 1)", options.beta_1);
   Require(IsShare(options.beta_2), name, "beta_2 in [0, 1)", options.beta_2);
-  return MakeOptimizer(class_name, CommonOf(options, name), std::make_shared<AdamRule>(options));
+  return MakeOptimizer(class_name, name, options,
+                       train::AdamRule({"beta_1", options.beta_1}, {"beta_2", options.beta_2},
+                                       {"epsilon", options.epsilon}, options.amsgrad),
+                       {{"beta_1", options.beta_1},
+                        {"beta_2", options.beta_2},
+                        {"epsilon", options.epsilon},
+                        {"amsgrad", options.amsgrad}});
 }
 
 // Reads the options that all optimizers have in files.
@@ -253,13 +158,20 @@ std::string LowerCase(std::string name) {
 
 OptimizerPtr SGD(const SGDOptions& options) {
   Require(options.momentum >= 0.0 && options.momentum <= 1.0, "SGD", "momentum in [0, 1]", options.momentum);
-  return MakeOptimizer("SGD", CommonOf(options, "SGD"), std::make_shared<SgdRule>(options));
+  // With a momentum, every row changes in each step.
+  const train::UpdateRulePtr rule = options.momentum == 0.0
+                                        ? train::GradientDescentRule(train::SparseForm::kUniqueRows)
+                                        : train::KerasMomentumRule({"momentum", options.momentum}, options.nesterov);
+  return MakeOptimizer("SGD", "SGD", options, rule, {{"momentum", options.momentum}, {"nesterov", options.nesterov}});
 }
 
 OptimizerPtr Adagrad(const AdagradOptions& options) {
   Require(options.initial_accumulator_value >= 0.0, "Adagrad", "initial_accumulator_value of at least 0",
           options.initial_accumulator_value);
-  return MakeOptimizer("Adagrad", CommonOf(options, "adagrad"), std::make_shared<AdagradRule>(options));
+  return MakeOptimizer(
+      "Adagrad", "adagrad", options,
+      train::KerasAdagradRule(options.initial_accumulator_value, {"epsilon", options.epsilon}),
+      {{"initial_accumulator_value", options.initial_accumulator_value}, {"epsilon", options.epsilon}});
 }
 
 OptimizerPtr Adam(const AdamOptions& options) { return MakeAdam(options, "Adam", "adam"); }
@@ -273,20 +185,53 @@ OptimizerPtr AdamW(const AdamOptions& options) {
 OptimizerPtr RMSprop(const RMSpropOptions& options) {
   Require(IsShare(options.rho), "RMSprop", "rho in [0, 1)", options.rho);
   Require(options.momentum >= 0.0 && options.momentum <= 1.0, "RMSprop", "momentum in [0, 1]", options.momentum);
-  return MakeOptimizer("RMSprop", CommonOf(options, "rmsprop"), std::make_shared<RmspropRule>(options));
+  // The op needs the momentum's slot in any case, but Keras has none for a momentum of 0. Keras's rule changes every
+  // row.
+  train::RMSPropForm form = {.decay = {"rho", options.rho},
+                             .momentum = {"momentum", options.momentum},
+                             .epsilon = {"epsilon", options.epsilon},
+                             .centered = options.centered,
+                             .slots = {{{"rms"}}, {{"momentum", 0.0, options.momentum > 0.0}}},
+                             .sparse_form = train::SparseForm::kDense};
+  if (options.centered) form.slots.push_back({{"mg"}});
+  return MakeOptimizer("RMSprop", "rmsprop", options, train::RMSPropRule(form),
+                       {{"rho", options.rho},
+                        {"momentum", options.momentum},
+                        {"epsilon", options.epsilon},
+                        {"centered", options.centered}});
 }
 
 OptimizerPtr Ftrl(const FtrlOptions& options) {
+  const double l1 = options.l1_regularization_strength, l2 = options.l2_regularization_strength;
+  const double l2_shrinkage = options.l2_shrinkage_regularization_strength;
   Require(options.learning_rate_power <= 0.0, "Ftrl", "learning_rate_power of at most 0", options.learning_rate_power);
   Require(options.initial_accumulator_value >= 0.0, "Ftrl", "initial_accumulator_value of at least 0",
           options.initial_accumulator_value);
-  Require(options.l1_regularization_strength >= 0.0, "Ftrl", "l1_regularization_strength of at least 0",
-          options.l1_regularization_strength);
-  Require(options.l2_regularization_strength >= 0.0, "Ftrl", "l2_regularization_strength of at least 0",
-          options.l2_regularization_strength);
-  Require(options.l2_shrinkage_regularization_strength >= 0.0, "Ftrl",
-          "l2_shrinkage_regularization_strength of at least 0", options.l2_shrinkage_regularization_strength);
-  return MakeOptimizer("Ftrl", CommonOf(options, "ftrl"), std::make_shared<FtrlRule>(options));
+  Require(l1 >= 0.0, "Ftrl", "l1_regularization_strength of at least 0", l1);
+  Require(l2 >= 0.0, "Ftrl", "l2_regularization_strength of at least 0", l2);
+  Require(l2_shrinkage >= 0.0, "Ftrl", "l2_shrinkage_regularization_strength of at least 0", l2_shrinkage);
+  return MakeOptimizer("Ftrl", "ftrl", options,
+                       train::FtrlRule(options.initial_accumulator_value,
+                                       {.l1 = {"l1", l1},
+                                        .l2 = {"l2", l2},
+                                        .learning_rate_power = {"lr_power", options.learning_rate_power},
+                                        .l2_shrinkage = {"l2_shrinkage", l2_shrinkage},
+                                        .half_beta = {"half_beta", options.beta / 2.0}}),
+                       {{"learning_rate_power", options.learning_rate_power},
+                        {"initial_accumulator_value", options.initial_accumulator_value},
+                        {"l1_regularization_strength", l1},
+                        {"l2_regularization_strength", l2},
+                        {"l2_shrinkage_regularization_strength", l2_shrinkage},
+                        {"beta", options.beta}});
+}
+
+OptimizerPtr OptimizerFromRule(train::UpdateRulePtr rule, const CommonOptions& options) {
+  if (rule == nullptr || options.name.empty()) {
+    throw InvalidArgumentError(StrCat("[keras/optimizer] expected an update rule and a name; got ",
+                                      rule == nullptr ? "no rule" : "a rule", " and the name '", options.name, "'"));
+  }
+  CheckCommonOptions(options);
+  return std::make_shared<Optimizer>("", options, std::move(rule), ConfigValue::Object());
 }
 
 OptimizerPtr OptimizerByName(const std::string& name) {

@@ -1,0 +1,81 @@
+// UpdateRule: how an optimizer changes one variable by its gradient. A rule names the slots of the variable and adds
+// the update op. The optimizers of train/ and of keras/ both run rules; Cohort's own ones are in update_rules.h.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cohort/core/export.h"
+#include "cohort/graph/gradients.h"
+#include "cohort/graph/graph.h"
+#include "cohort/ops/variables.h"
+#include "cohort/train/hyperparameter.h"
+
+namespace cohort::train {
+
+class Optimizer;
+
+// A slot that a rule wants for each variable.
+struct COHORT_EXPORT Slot {
+  std::string name;
+  double initial = 0.0;
+  bool saved = true;  // false: only the op needs the slot, and its value does not matter to the next step
+};
+
+// A number that a rule uses. The numbers of a rule have different names. A fixed number becomes constants with this
+// name in the graph.
+struct COHORT_EXPORT NamedNumber {
+  std::string name;
+  Hyperparameter value;
+};
+
+// What a rule accepts as a sparse gradient.
+enum class SparseForm {
+  kDense,       // nothing: the optimizer makes the gradient dense, because the rule changes every row
+  kUniqueRows,  // rows that each appear once: the optimizer sums repeated rows first
+  kAnyRows,     // any rows
+};
+
+// The arguments of a rule when it adds the update of one variable. Scalars have the variable's dtype. They are shared
+// by the variables of a device.
+class COHORT_EXPORT UpdateArgs {
+ public:
+  const ops::Variable& variable() const { return variable_; }
+  Output var() const { return variable_.handle(); }
+  // Returns the gradient, with the variable's dtype. It is sparse only if the rule's sparse_form() allows it.
+  const Gradient& gradient() const { return gradient_; }
+  // Returns the handle of a slot. Requires: the slot is one of the rule's slots().
+  Output slot(const std::string& name) const;
+  Output learning_rate() const;
+  Output Number(const NamedNumber& number) const;
+  // Returns base^t in update t = 1, 2, ... Requires: `base` is one of the rule's powers().
+  Output Power(const NamedNumber& base) const;
+
+ private:
+  friend class Optimizer;
+  UpdateArgs(Optimizer& optimizer, const ops::Variable& variable, const Gradient& gradient)
+      : optimizer_(optimizer), variable_(variable), gradient_(gradient) {}
+
+  Optimizer& optimizer_;
+  const ops::Variable& variable_;
+  const Gradient& gradient_;
+};
+
+// The base of rules. A rule is immutable. Threads and graphs may share a rule whose numbers are all fixed.
+class COHORT_EXPORT UpdateRule {
+ public:
+  virtual ~UpdateRule() = default;
+  // Returns the slots in the order in which they are made and saved. The slots of one inner list are made for all
+  // variables before the next list begins.
+  virtual std::vector<std::vector<Slot>> slots() const { return {}; }
+  // Returns the fixed numbers whose powers Update uses.
+  virtual std::vector<NamedNumber> powers() const { return {}; }
+  virtual SparseForm sparse_form() const { return SparseForm::kDense; }
+  // Adds the update. The scopes of the graph decide its name and its device.
+  virtual Node* Update(const UpdateArgs& args) const = 0;
+};
+
+using UpdateRulePtr = std::shared_ptr<const UpdateRule>;
+
+}  // namespace cohort::train

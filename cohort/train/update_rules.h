@@ -1,0 +1,43 @@
+// The update rules of Cohort's optimizers. The classes in optimizer.h and the functions in keras/optimizers/optimizer.h
+// give them to users. The formulas are those of the ops in ops/training.h. Internal to train/ and keras/.
+#pragma once
+
+#include <vector>
+
+#include "cohort/train/update_rule.h"
+
+namespace cohort::train {
+
+UpdateRulePtr GradientDescentRule(SparseForm sparse_form);
+// The slot is "momentum".
+UpdateRulePtr MomentumRule(const NamedNumber& momentum, bool use_nesterov);
+// Keras's formula multiplies the gradient by the rate before it adds it to the momentum. It changes every row.
+UpdateRulePtr KerasMomentumRule(const NamedNumber& momentum, bool use_nesterov);
+// The slot is "accumulator".
+UpdateRulePtr AdagradRule(double initial_accumulator_value);
+// Keras's formula adds `epsilon` inside of the root.
+UpdateRulePtr KerasAdagradRule(double initial_accumulator_value, const NamedNumber& epsilon);
+// The slots are "m", "v" and, if `amsgrad`, "vhat". The betas must be fixed.
+UpdateRulePtr AdamRule(const NamedNumber& beta1, const NamedNumber& beta2, const NamedNumber& epsilon,
+                       bool amsgrad = false);
+
+struct RMSPropForm {
+  NamedNumber decay, momentum, epsilon;
+  bool centered = false;
+  // "rms", "momentum" and, if `centered`, "mg". TensorFlow and Keras differ in their order and in initial values.
+  std::vector<std::vector<Slot>> slots;
+  SparseForm sparse_form;
+};
+UpdateRulePtr RMSPropRule(const RMSPropForm& form);
+
+struct FtrlNumbers {
+  NamedNumber l1, l2, learning_rate_power, l2_shrinkage;
+  NamedNumber half_beta;  // if it is not 0, half_beta / learning_rate is added to l2
+};
+// The slots are "accumulator" and "linear".
+UpdateRulePtr FtrlRule(double initial_accumulator_value, const FtrlNumbers& numbers);
+
+// Returns `rule` with a decoupled weight decay before each update: var -= var * rate * learning_rate.
+UpdateRulePtr WithWeightDecay(UpdateRulePtr rule, const NamedNumber& rate);
+
+}  // namespace cohort::train
