@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "cohort/collective/group_failures.h"
 #include "cohort/collective/member_communicator.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
@@ -147,7 +148,7 @@ bool GroupCore::FailHere(const Status& why) {
 
 void GroupCore::Fail(const Status& why) {
   if (!status().ok()) return;
-  if (failure_record_ != nullptr) failure_record_(membership_.ref(), why);
+  if (failures_ != nullptr) failures_->Add(membership_.ref(), why);
   // The peers are told first. Otherwise a call could end here, and its caller close connections, before the peers know
   // the cause; they would then report the closed connections as a second one.
   for (const auto& connection : membership_.Connections()) connection->Send(EncodeAbort({membership_.ref(), why}));
@@ -158,11 +159,15 @@ void GroupCore::SetGone(int process, const Status& why) {
   if (membership_.SetGone(process, why)) engine_->OnPeerGone();
 }
 
-void GroupCore::OnLeave(const std::shared_ptr<Connection>& connection) {
+void GroupCore::OnLeave(const std::shared_ptr<Connection>& connection, const LeaveMessage& leave) {
   const int process = membership_.RecordLeave(connection);
   if (process < 0) return;
-  SetGone(process, Status(Code::kUnavailable, StrCat("[collective] ", members().DescribeProcess(process), " has left ",
-                                                     membership_.Describe())));
+  SetGone(process,
+          Status(Code::kUnavailable,
+                 StrCat("[collective] ", members().DescribeProcess(process), " has left ", membership_.Describe(),
+                        leave.failed_before.ok()
+                            ? ""
+                            : StrCat(", after another group of it had failed: ", leave.failed_before.ToString()))));
   engine_->OnPeerLeft(process);
 }
 
@@ -192,7 +197,7 @@ void GroupCore::OnTimeout(const UnfinishedCollective& call, const std::string& w
 void GroupCore::Leave(const Status& why) {
   if (status().ok()) {
     for (const auto& connection : membership_.Connections()) {
-      connection->SendAfterAll(EncodeLeave({membership_.ref()}));
+      connection->SendAfterAll(EncodeLeave({membership_.ref(), failures_ == nullptr ? Status() : failures_->Latest()}));
     }
     if (engine_->NeedsFarewells()) membership_.AwaitFarewells();
   }

@@ -19,6 +19,7 @@
 
 namespace cohort::collective {
 
+class GroupFailures;
 class MemberCommunicator;
 
 // One process's part of a group. The Group handle owns it through shared_ptr. Communicators and the GroupDirectory
@@ -46,16 +47,14 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
   // because processes are lost, fails the group before it throws.
   void AwaitFormed(const std::function<bool()>& reach, std::chrono::steady_clock::time_point deadline,
                    std::chrono::steady_clock::duration log_interval);
-  // Sets a function that stores why the group has failed, for processes that join later. Call it before the group can
-  // fail.
-  using FailureRecord = std::function<void(const GroupRef& group, const Status& why)>;
-  void SetFailureRecord(FailureRecord record) { failure_record_ = std::move(record); }
+  // Sets the record of the process's failed groups, to which the group adds its own. Call it before the group can fail.
+  void SetFailures(std::shared_ptr<GroupFailures> failures) { failures_ = std::move(failures); }
 
   // The directory calls these functions when a message has come or a connection has closed.
   void OnJoin(const std::shared_ptr<Connection>& connection, const JoinMessage& join);
   void OnData(const DataMessage& data, Tensor tensor, bool may_compute_inline);
   void OnAbort(const AbortMessage& abort) { Fail(abort.why); }
-  void OnLeave(const std::shared_ptr<Connection>& connection);
+  void OnLeave(const std::shared_ptr<Connection>& connection, const LeaveMessage& leave);
   void OnSchedule(const ScheduleMessage& message);
   void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why);
 
@@ -99,7 +98,7 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
   Membership membership_;
   ScheduleAgreement schedules_{*this};
   Watchdog watchdog_;
-  FailureRecord failure_record_;  // empty in a local group
+  std::shared_ptr<GroupFailures> failures_;  // null in a local group
   std::unique_ptr<CollectiveEngine> engine_;
   std::vector<std::shared_ptr<MemberCommunicator>> communicators_;  // of the local ranks
 

@@ -1,10 +1,11 @@
 // GroupDirectory. A message is delivered to the GroupCore of its group (OnMessage). A join for a group that this
-// process has not joined yet is kept (early_joins_) until Add. Failures remembers why groups have failed, so that later
-// joins get the reason as their answer. Joiner has the threads of JoinAsync.
+// process has not joined yet is kept (early_joins_) until Add. GroupFailures remembers why groups have failed, so that
+// later joins get the reason as their answer. Joiner has the threads of JoinAsync.
 #include "cohort/collective/group_directory.h"
 
 #include "cohort/cluster/cluster_node.h"
 #include "cohort/collective/group_core.h"
+#include "cohort/collective/group_failures.h"
 #include "cohort/collective/kernel_group.h"
 #include "cohort/core/deadline.h"
 #include "cohort/core/str_cat.h"
@@ -13,9 +14,8 @@
 namespace cohort::collective {
 namespace {
 
-// Limits, so that a faulty peer cannot fill the memory with early joins.
+// A limit, so that a faulty peer cannot fill the memory with early joins.
 constexpr size_t kMaxEarlyJoins = 1000;
-constexpr size_t kMaxFailedGroups = 1000;
 
 constexpr char kJoinerName[] = "joiner";
 
@@ -25,31 +25,6 @@ Status Superseded(const GroupRef& ours, const GroupRef& later, const std::string
 }
 
 }  // namespace
-
-// Why groups of this process have failed, for processes that join later. GroupCores may hold it longer than the
-// directory. Thread-safe.
-class GroupDirectory::Failures {
- public:
-  void Add(const GroupRef& ref, const Status& why) {
-    MutexLock lock(mu_);
-    failed_[ref] = why;
-    if (failed_.size() > kMaxFailedGroups) failed_.erase(failed_.begin());
-  }
-  void Forget(const GroupRef& ref) {
-    MutexLock lock(mu_);
-    failed_.erase(ref);
-  }
-  // Returns ok if the group has not failed.
-  Status Find(const GroupRef& ref) const {
-    MutexLock lock(mu_);
-    const auto it = failed_.find(ref);
-    return it == failed_.end() ? Status() : it->second;
-  }
-
- private:
-  mutable Mutex mu_;
-  std::map<GroupRef, Status> failed_ COHORT_GUARDED_BY(mu_);
-};
 
 // The threads of JoinAsync. The task's ResourceManager owns it, and JoinAsync finds it there. Thread-safe.
 class GroupDirectory::Joiner final : public Resource {
@@ -109,7 +84,7 @@ void RegisterCollectiveService() {
 
 GroupDirectory::GroupDirectory(ClusterNode& node)
     : joiner_(node.local_task() != nullptr ? std::make_shared<Joiner>(node) : nullptr),
-      failures_(std::make_shared<Failures>()) {
+      failures_(std::make_shared<GroupFailures>()) {
   if (joiner_ == nullptr) return;
   node.local_task()->resources().LookupOrCreate<Joiner>(kCollectiveContainer, kJoinerName, [&] { return joiner_; });
 }
@@ -132,8 +107,7 @@ void GroupDirectory::Add(const std::shared_ptr<GroupCore>& core) {
   const GroupRef ref = core->membership().ref();
   FailEarlierGenerations(ref, core->members().own_task());
   failures_->Forget(ref);
-  core->SetFailureRecord(
-      [failures = failures_](const GroupRef& group, const Status& why) { failures->Add(group, why); });
+  core->SetFailures(failures_);
   Status over;
   {
     MutexLock lock(mu_);
@@ -247,7 +221,7 @@ void GroupDirectory::OnMessage(const std::shared_ptr<Connection>& connection, Me
     }
     case Kind::kLeave: {
       const LeaveMessage leave = DecodeLeave(message);
-      if (const auto core = Find(leave.group)) return core->OnLeave(connection);
+      if (const auto core = Find(leave.group)) return core->OnLeave(connection, leave);
       return ForgetEarlyJoins(connection, &leave.group);
     }
     case Kind::kFarewell: {

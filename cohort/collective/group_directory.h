@@ -17,6 +17,7 @@
 namespace cohort::collective {
 
 class GroupCore;
+class GroupFailures;
 
 // Delivers the messages of groups to their GroupCores. Answers the joins of processes whose group has failed here or is
 // of an earlier generation. The ClusterNode owns it; it refers to the groups weakly. Thread-safe; messages come on
@@ -48,7 +49,6 @@ class GroupDirectory final : public NodeService {
   void OnStop(const Status& why) override;
 
  private:
-  class Failures;
   class Joiner;  // the threads of JoinAsync
   struct EarlyJoin {
     std::shared_ptr<Connection> connection;
@@ -64,7 +64,7 @@ class GroupDirectory final : public NodeService {
   void ForgetEarlyJoins(const std::shared_ptr<Connection>& connection, const GroupRef* ref) COHORT_EXCLUDES(mu_);
 
   const std::shared_ptr<Joiner> joiner_;  // null if the node runs no task
-  const std::shared_ptr<Failures> failures_;
+  const std::shared_ptr<GroupFailures> failures_;
   Mutex mu_;
   std::map<GroupRef, std::weak_ptr<GroupCore>> groups_ COHORT_GUARDED_BY(mu_);
   std::vector<EarlyJoin> early_joins_ COHORT_GUARDED_BY(mu_);  // of groups that this process has not joined yet

@@ -271,6 +271,22 @@ TEST_P(GroupProcessFaults, LeavingAfterTheLastCollectiveDisturbsNobody) {
   }
 }
 
+// A program ends because one of its groups has failed. Members of its other groups may hear that it has left before
+// they hear of the failure.
+TEST_P(GroupProcessFaults, AProcessThatLeavesTellsWhichFailureCameBefore) {
+  TestGroup failing(cluster_, {.key = 2});
+  TestGroup healthy(cluster_, {.key = 3});
+  ASSERT_TRUE(failing.joined() && healthy.joined());
+  ASSERT_TRUE(FailGroups(cluster_.server(1), 2, Status(Code::kInvalidArgument, "a bad shape of 17 columns")));
+  healthy.Drop(1);
+  auto barrier = Begin([&](Communicator::Done done) { healthy.members()[0]->BarrierAsync({1, "b"}, std::move(done)); });
+  const Outcome outcome = Await(barrier);
+  EXPECT_EQ(outcome.status.code(), Code::kUnavailable);
+  EXPECT_THAT(outcome.status.message(),
+              AllOf(HasSubstr("has left group 3, generation 1, after another group of it had"),
+                    HasSubstr("InvalidArgument: a bad shape of 17 columns")));
+}
+
 TEST_P(GroupProcessFaults, WhoWaitsForOneThatHasLeftIsTold) {
   TestGroup group(cluster_, {});
   ASSERT_TRUE(group.joined());

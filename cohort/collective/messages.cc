@@ -34,6 +34,17 @@ GroupRef GetGroup(WireReader& in) {
 }
 
 // Rank and dimensions are stored plus one: 0 is unknown.
+void Put(WireWriter& out, const Status& status) {
+  out.Varint(static_cast<uint64_t>(status.code()));
+  out.String(status.message());
+}
+
+Status GetStatus(WireReader& in) {
+  const auto code = static_cast<Code>(in.Varint(static_cast<uint64_t>(Code::kUnauthenticated)));
+  const std::string message(in.String());
+  return code == Code::kOk ? Status() : Status(code, message);
+}
+
 void Put(WireWriter& out, const CallSignature& signature) {
   out.Varint(static_cast<uint64_t>(signature.kind));
   out.Varint(static_cast<uint64_t>(signature.op));
@@ -163,8 +174,7 @@ DataMessage DecodeData(const Message& message) {
 Message EncodeAbort(const AbortMessage& abort) {
   WireWriter out;
   Put(out, abort.group);
-  out.Varint(static_cast<uint64_t>(abort.why.code()));
-  out.String(abort.why.message());
+  Put(out, abort.why);
   return Make(Kind::kAbort, out);
 }
 
@@ -173,8 +183,8 @@ AbortMessage DecodeAbort(const Message& message) {
   WireReader in(message.header);
   AbortMessage abort;
   abort.group = GetGroup(in);
-  const auto code = static_cast<Code>(in.Varint(static_cast<uint64_t>(Code::kUnauthenticated)));
-  abort.why = Status(code == Code::kOk ? Code::kUnknown : code, in.String());
+  abort.why = GetStatus(in);
+  if (abort.why.ok()) abort.why = Status(Code::kUnknown, "the peer gave no reason");
   in.ExpectEnd();
   return abort;
 }
@@ -182,6 +192,7 @@ AbortMessage DecodeAbort(const Message& message) {
 Message EncodeLeave(const LeaveMessage& leave) {
   WireWriter out;
   Put(out, leave.group);
+  Put(out, leave.failed_before);
   return Make(Kind::kLeave, out);
 }
 
@@ -232,6 +243,7 @@ LeaveMessage DecodeLeave(const Message& message) {
   WireReader in(message.header);
   LeaveMessage leave;
   leave.group = GetGroup(in);
+  leave.failed_before = GetStatus(in);
   in.ExpectEnd();
   return leave;
 }

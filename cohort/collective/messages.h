@@ -62,6 +62,7 @@ struct AbortMessage {
 // handled, too.
 struct LeaveMessage {
   GroupRef group;
+  Status failed_before;  // the failure of another group, which may be why the process leaves; ok if there is none
 };
 
 // Sent to a process that leaves. It says that no call in which the process takes part runs at the sender any more, so

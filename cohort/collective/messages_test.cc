@@ -67,7 +67,10 @@ TEST(MessagesTest, AbortLeaveAndFarewellComeBack) {
   EXPECT_EQ(abort.why.code(), Code::kUnavailable);
   EXPECT_EQ(abort.why.message(), "gone");
   EXPECT_EQ(abort.group, (GroupRef{1, 2}));
-  EXPECT_EQ(DecodeLeave(EncodeLeave({{3, 4}})).group, (GroupRef{3, 4}));
+  const LeaveMessage leave = DecodeLeave(EncodeLeave({{3, 4}, Status(Code::kInvalidArgument, "bad")}));
+  EXPECT_EQ(leave.group, (GroupRef{3, 4}));
+  EXPECT_EQ(leave.failed_before.ToString(), "InvalidArgument: bad");
+  EXPECT_TRUE(DecodeLeave(EncodeLeave({{3, 4}, Status()})).failed_before.ok());
 }
 
 // Every header that is cut short, and some with one byte changed: an error or another value, never more.
@@ -90,7 +93,7 @@ TEST(MessagesTest, DamagedHeadersAreRefused) {
   };
   for (const Message& whole :
        {EncodeJoin(join), EncodeData(data, Tensor::Scalar(1)), EncodeAbort({{1, 2}, Status(Code::kAborted, "why")}),
-        EncodeLeave({{1, 2}}), EncodeFarewell({{1, 2}}),
+        EncodeLeave({{1, 2}, Status(Code::kUnavailable, "gone")}), EncodeFarewell({{1, 2}}),
         EncodeSchedule({{1, 2}, 3, 4, 5, 6, false, {{7, "w", kSignature}}})}) {
     EXPECT_NO_THROW(decode(whole));
     for (size_t length = 0; length < whole.header.size(); ++length) {
