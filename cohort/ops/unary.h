@@ -4,6 +4,7 @@
 
 #include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
+#include "cohort/ops/operand.h"
 
 namespace cohort::ops {
 
