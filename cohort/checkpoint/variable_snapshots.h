@@ -20,7 +20,8 @@ class VariableSnapshots {
   VariableSnapshots(Graph& graph, std::vector<VariableInfo*> variables);
 
   // Both functions take a snapshot on each device, write the values and drop the snapshots, also if they throw. Devices
-  // take their snapshots one after another, so that closed update gates never wait for each other. They throw what the
+  // take their snapshots one after another, so that closed update gates never wait for each other; so the values of one
+  // device are one cut, and those of two devices may be of different steps. They throw what the
   // session throws (FailedPreconditionError if a variable has no value, UnavailableError, ...) and what writing throws.
   // Write moves all values through this process, in chunks, into one file. It needs memory for two chunks. The tasks
   // also need memory for old values of variables that change meanwhile.
@@ -58,7 +59,7 @@ class VariableSnapshots {
     size_t index;
   };
 
-  static void AddNodes(Graph& graph, Shard& shard, Node* after);
+  static void AddNodes(Graph& graph, Shard& shard);
   static void Append(Session& session, const Source& source, BundleWriter& writer);
 
   std::vector<Shard> shards_;  // sorted by device
