@@ -36,7 +36,7 @@ class EngineHost {
   // Sends a message to the member `data.to`; its engine gets it through Deliver. Fills in `data.group`. The message is
   // dropped if the member is gone.
   virtual void Post(DataMessage data, Tensor tensor) = 0;
-  // Runs `work` on a thread that may compute for long.
+  // Runs `work` on a thread that may compute for long; on the calling thread if the group is closed. Call it unlocked.
   virtual void RunOnWorker(std::function<void()> work) = 0;
   // Returns whether the local member `rank`, whose step has the schedule `ours`, may end a collective together with the
   // member `other`, whose step has the schedule `theirs`. Both are fingerprints. If it returns false and the group does
