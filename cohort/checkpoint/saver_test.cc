@@ -253,6 +253,32 @@ TEST_F(SaverTest, AVariableWithoutAValueFailsTheSaveAndLeavesNoFile) {
   model.saver->Save(*model.session, Path("m"), 1);
 }
 
+// A snapshot shares the values with the variables. So if it stays, their memory is not freed when they change.
+TEST_F(SaverTest, ASaveThatFailsOnOneDeviceKeepsNoSnapshotOfAnother) {
+  constexpr int64_t kCount = 1'000'000;
+  Graph g;
+  SessionConfig config;
+  config.device_count["CPU"] = 2;
+  const auto on = [&](const char* device, const std::string& name, const Tensor& initial) {
+    const DeviceScope scope(g, device);
+    return Make(g, name, initial);
+  };
+  const ops::Variable held = on("/cpu:0", "held", Ramp(kCount, 0));
+  on("/cpu:1", "missing", Ramp(2, 0));
+  const Output fed = ops::Placeholder(g, DType::kFloat32, Shape{kCount});
+  Node* assign = held.Assign(fed);
+  Saver saver(g);
+  Session session(g, "", config);
+  const auto bytes_after_a_change = [&] {
+    session.Run({{fed, Ramp(kCount, 1)}}, {}, {assign});
+    return HostAllocatorStats().bytes_in_use;
+  };
+  bytes_after_a_change();
+  const int64_t before = bytes_after_a_change();
+  EXPECT_THAT(ErrorOf([&] { saver.Save(session, Path("m")); }), HasSubstr("uninitialized value"));
+  EXPECT_LT(bytes_after_a_change(), before + kCount);  // a quarter of the value
+}
+
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {

@@ -68,21 +68,30 @@ class TemporaryFolder {
 class VariableSnapshots::Snapshots {
  public:
   Snapshots(Session& session, const std::vector<Shard>& shards) : session_(session), shards_(shards) {
-    std::vector<Output> fetches;
-    for (const Shard& shard : shards) {
-      fetches.push_back(shard.take->output(0));
-      fetches.push_back(shard.take->output(1));
-    }
-    const std::vector<Tensor> values = session.Run(fetches);
-    for (size_t i = 0; i < shards.size(); ++i) {
-      taken_.push_back({values[2 * i].scalar<int64_t>(), DecodeShapes(values[2 * i + 1], shards[i].variables.size())});
+    try {
+      // A run for each device: if a device fails, the snapshots of those before it are known and can be dropped.
+      for (const Shard& shard : shards) {
+        const std::vector<Tensor> values = session.Run({shard.take->output(0), shard.take->output(1)});
+        taken_.push_back({values[0].scalar<int64_t>(), DecodeShapes(values[1], shard.variables.size())});
+      }
+    } catch (...) {
+      Drop();
+      throw;
     }
   }
 
-  ~Snapshots() {
+  ~Snapshots() { Drop(); }
+  Snapshots(const Snapshots&) = delete;
+  Snapshots& operator=(const Snapshots&) = delete;
+
+  const Taken& operator[](size_t shard) const { return taken_[shard]; }
+
+ private:
+  void Drop() {
+    if (taken_.empty()) return;
     FeedList feeds;
     std::vector<Node*> targets;
-    for (size_t i = 0; i < shards_.size(); ++i) {
+    for (size_t i = 0; i < taken_.size(); ++i) {
       feeds.emplace_back(shards_[i].drop_snapshot, Tensor::Scalar(taken_[i].snapshot));
       targets.push_back(shards_[i].drop);
     }
@@ -92,12 +101,7 @@ class VariableSnapshots::Snapshots {
       LogWarning("saver", "a snapshot stays on its task until the next save: ", e.what());
     }
   }
-  Snapshots(const Snapshots&) = delete;
-  Snapshots& operator=(const Snapshots&) = delete;
 
-  const Taken& operator[](size_t shard) const { return taken_[shard]; }
-
- private:
   Session& session_;
   const std::vector<Shard>& shards_;
   std::vector<Taken> taken_;
@@ -107,17 +111,15 @@ VariableSnapshots::VariableSnapshots(Graph& graph, std::vector<VariableInfo*> va
   std::sort(variables.begin(), variables.end(), [](auto* a, auto* b) { return a->name < b->name; });
   std::map<std::string, std::vector<VariableInfo*>> by_device;
   for (VariableInfo* variable : variables) by_device[variable->handle.node->device()].push_back(variable);
-  Node* last = nullptr;
   for (auto& [device, held] : by_device) {
     Shard& shard = shards_.emplace_back();
     shard.device = device;
     shard.variables = std::move(held);
-    AddNodes(graph, shard, last);
-    last = shard.take;
+    AddNodes(graph, shard);
   }
 }
 
-void VariableSnapshots::AddNodes(Graph& graph, Shard& shard, Node* after) {
+void VariableSnapshots::AddNodes(Graph& graph, Shard& shard) {
   const auto here = [&](const char* op, const char* name) {
     NodeBuilder builder = graph.Op(op);
     builder.Name(name).IgnoreScopes().Device(shard.device);
@@ -129,10 +131,7 @@ void VariableSnapshots::AddNodes(Graph& graph, Shard& shard, Node* after) {
     handles.push_back(variable->handle);
     names.push_back(variable->name);
   }
-  NodeBuilder take = here("_SnapshotTake", "take");
-  take.Inputs(handles).Attr("names", names);
-  if (after != nullptr) take.Control(after);
-  shard.take = take.Finish();
+  shard.take = here("_SnapshotTake", "take").Inputs(handles).Attr("names", names).Finish();
   shard.read_request = Fed(graph, DType::kInt64, Shape{4}, "read_request");
   shard.read = here("_SnapshotRead", "read").Input(shard.read_request).Finish1();
   shard.strings_request = Fed(graph, DType::kInt64, Shape{2}, "strings_request");

@@ -21,7 +21,8 @@ class VariableSnapshots {
 
   // Write and WriteSharded take a snapshot on each device and write the values. At the end they drop the snapshots,
   // even if writing has failed. A snapshot that cannot be dropped stays until SnapshotStore frees it. Devices take
-  // their snapshots one after another, so that closed update gates never wait for each other. Both functions throw what
+  // their snapshots one after another, so that closed update gates never wait for each other. So the values of one
+  // device are one cut, and those of two devices may be of different steps. Both functions throw what
   // the session throws (FailedPreconditionError if a variable has no value, UnavailableError, ...) and what writing
   // throws. While they write, a task needs memory for the old values of variables that change. Write moves all values
   // through this process, in chunks of 4 MiB, into one file. Strings are moved one tensor at a time.
@@ -59,7 +60,7 @@ class VariableSnapshots {
     size_t index;
   };
 
-  static void AddNodes(Graph& graph, Shard& shard, Node* after);
+  static void AddNodes(Graph& graph, Shard& shard);
   static void Append(Session& session, const Source& source, BundleWriter& writer);
 
   std::vector<Shard> shards_;  // sorted by device

@@ -16,7 +16,7 @@ ClusterNode::ClusterNode(ClusterSpec cluster, DeviceName task, std::shared_ptr<c
     : task_(std::move(task)),
       options_(options),
       chief_(task_.ToString(), options.chief),
-      peers_(std::move(cluster), task_, make_transport(*this), *this, *this, options.missing_interval),
+      peers_(std::move(cluster), task_, make_transport(*this), *this, options.missing_interval),
       steps_(std::make_unique<StepService>(*this, std::move(devices), std::move(resources), options.reconnect_limit)) {
   for (const NodeServices::Entry& entry : NodeServices::Global().entries()) {
     services_.push_back({entry.first_kind, entry.last_kind, entry.make(*this)});

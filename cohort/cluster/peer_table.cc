@@ -45,10 +45,9 @@ Status ClosedStatus(const Connection& connection) {
 }
 
 PeerTable::PeerTable(ClusterSpec cluster, const DeviceName& self, std::unique_ptr<Transport> transport,
-                     TransportHandler& handler, PeerListener& listener, std::chrono::milliseconds missing_interval)
+                     PeerListener& listener, std::chrono::milliseconds missing_interval)
     : cluster_(std::move(cluster)),
       missing_interval_(missing_interval.count() > 0 ? missing_interval : std::chrono::hours(24 * 365)),
-      handler_(handler),
       listener_(listener),
       transport_(std::move(transport)) {
   identity_.task = self.ToString();
@@ -56,6 +55,11 @@ PeerTable::PeerTable(ClusterSpec cluster, const DeviceName& self, std::unique_pt
   identity_.op_fingerprint = OpRegistry::Global().Fingerprint();
   identity_.protocol_version = kProtocolVersion;
   identity_.cluster = ClusterToJson(cluster_);
+}
+
+void PeerTable::set_cluster(ClusterSpec cluster) {
+  MutexLock lock(mu_);
+  cluster_ = std::move(cluster);
 }
 
 void PeerTable::SetAddress(const std::string& address) {
@@ -82,41 +86,51 @@ void PeerTable::Add(const std::shared_ptr<Connection>& connection) {
     connections_.emplace(peer.task, connection);
     gone_since_.erase(peer.task);
     listener_.OnPeerConnected(peer);
+    // If the connection has closed and Remove has not been called, it will be.
+    if (closed_early_.erase(connection) > 0) RemoveLocked(connection);
   }
   changed_.NotifyAll();
-  // If the connection had closed before it was in the table, OnClosed has found nothing to remove.
-  if (connection->closed()) handler_.OnClosed(connection, ClosedStatus(*connection));
 }
 
 bool PeerTable::Remove(const std::shared_ptr<Connection>& connection) {
-  const TaskIdentity& peer = connection->peer();
   bool was_the_task = true;
   {
     MutexLock lock(mu_);
     if (stopped_) return true;
-    const auto [begin, end] = connections_.equal_range(peer.task);
-    auto mine = end;
-    bool same_process = false;
-    for (auto it = begin; it != end; ++it) {
-      const bool same = it->second->peer().incarnation == peer.incarnation;
-      if (it->second == connection) {
-        mine = it;
-      } else if (same) {
-        same_process = true;
-      } else if (mine == end && !it->second->closed()) {
-        was_the_task = false;
-      }
-    }
-    if (mine == end) return was_the_task;  // it was removed before
-    connections_.erase(mine);
-    const bool task_gone = connections_.count(peer.task) == 0;
-    if (const DeviceName task = DeviceName::Parse(peer.task);
-        task_gone && task.job && task.task && cluster_.has_task(*task.job, *task.task)) {
-      gone_since_.emplace(peer.task, Clock::now() - connection->silent_for());
-    }
-    if (!same_process) listener_.OnPeerGone(peer, task_gone);
+    was_the_task = RemoveLocked(connection);
   }
   changed_.NotifyAll();
+  return was_the_task;
+}
+
+bool PeerTable::RemoveLocked(const std::shared_ptr<Connection>& connection) {
+  const TaskIdentity& peer = connection->peer();
+  bool was_the_task = true;
+  const auto [begin, end] = connections_.equal_range(peer.task);
+  auto mine = end;
+  bool same_process = false;
+  for (auto it = begin; it != end; ++it) {
+    const bool same = it->second->peer().incarnation == peer.incarnation;
+    if (it->second == connection) {
+      mine = it;
+    } else if (same) {
+      same_process = true;
+    } else if (mine == end && !it->second->closed()) {
+      was_the_task = false;
+    }
+  }
+  if (mine == end) {  // it is not in the table yet
+    std::erase_if(closed_early_, [](const auto& early) { return early.expired(); });
+    closed_early_.insert(connection);
+    return was_the_task;
+  }
+  connections_.erase(mine);
+  const bool task_gone = connections_.count(peer.task) == 0;
+  if (const DeviceName task = DeviceName::Parse(peer.task);
+      task_gone && task.job && task.task && cluster_.has_task(*task.job, *task.task)) {
+    gone_since_.emplace(peer.task, Clock::now() - connection->silent_for());
+  }
+  if (!same_process) listener_.OnPeerGone(peer, task_gone);
   return was_the_task;
 }
 

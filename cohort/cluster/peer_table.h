@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "cohort/cluster/cluster_spec.h"
@@ -45,15 +46,15 @@ class PeerListener {
 // SetAddress. Stop ends all waits for missing tasks. The transport's Shutdown closes all connections.
 class PeerTable {
  public:
-  // If a connection has closed before the table adds it, the table calls OnClosed of `handler`, in addition to the call
-  // of the transport. `listener` and `handler` must live longer than the table. A call that waits for a missing task
-  // logs this every `missing_interval` (zero: never).
-  PeerTable(ClusterSpec cluster, const DeviceName& self, std::unique_ptr<Transport> transport,
-            TransportHandler& handler, PeerListener& listener, std::chrono::milliseconds missing_interval);
+  // `listener` must live longer than the table. A call that waits for a missing task logs this every
+  // `missing_interval` (zero: never).
+  PeerTable(ClusterSpec cluster, const DeviceName& self, std::unique_ptr<Transport> transport, PeerListener& listener,
+            std::chrono::milliseconds missing_interval);
 
   const ClusterSpec& cluster() const { return cluster_; }
-  // Sets the cluster of a client, which asks a task for it. Requires: no other thread uses the table yet.
-  void set_cluster(ClusterSpec cluster) { cluster_ = std::move(cluster); }
+  // Sets the cluster of a client, which asks a task for it. Connections may close meanwhile. Requires: no other thread
+  // calls cluster(), Reach or TryReach yet.
+  void set_cluster(ClusterSpec cluster) COHORT_EXCLUDES(mu_);
   // Returns the interval of the constructor, or a year if that was zero.
   std::chrono::milliseconds missing_interval() const { return missing_interval_; }
   // Returns what this process tells its peers about itself.
@@ -79,11 +80,12 @@ class PeerTable {
   // Returns the oldest connection to `task` that is not closed, or nullptr.
   std::shared_ptr<Connection> Find(const std::string& task) COHORT_EXCLUDES(mu_);
 
-  // Adds a new connection and calls the listener. Does nothing after Stop.
+  // Adds a new connection and calls the listener. If Remove was called for the connection before, removes it at once.
+  // Does nothing after Stop.
   void Add(const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
-  // Removes a closed connection, and calls the listener if the peer has no other one. Returns false if an earlier
-  // process of the same task is still connected; then the task itself is not lost (see CheckFirstOfItsTask). Otherwise
-  // returns true. Does nothing after Stop.
+  // Removes a closed connection, and calls the listener if the peer has no other one. Must be called once for each
+  // connection; it may come before Add. Returns false if an earlier process of the same task is still connected; then
+  // the task itself is not lost (see CheckFirstOfItsTask). Otherwise returns true. Does nothing after Stop.
   bool Remove(const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
 
   // Returns the time at which the last byte of a lost task came, or nullopt if the task is connected, was never seen,
@@ -111,16 +113,16 @@ class PeerTable {
   // Throws NotFoundError if the cluster has no such task.
   const std::string& AddressOf(const DeviceName& task) const;
   std::shared_ptr<Connection> FindLocked(const std::string& task) COHORT_REQUIRES(mu_);
+  bool RemoveLocked(const std::shared_ptr<Connection>& connection) COHORT_REQUIRES(mu_);
   std::shared_ptr<Connection> DialUntil(const std::string& address, const std::string& task, const DialLimits& limits)
       COHORT_EXCLUDES(mu_);
   // Waits until `until`, or until the peer has connected to this process. Throws what Reach throws after Stop or if it
   // is interrupted.
   void PauseDialing(const std::string& task, Clock::time_point until, const DialLimits& limits) COHORT_EXCLUDES(mu_);
 
-  ClusterSpec cluster_;
+  ClusterSpec cluster_;  // written and read on network threads under mu_; see set_cluster
   const std::chrono::milliseconds missing_interval_;
   TaskIdentity identity_;
-  TransportHandler& handler_;
   PeerListener& listener_;
   const std::unique_ptr<Transport> transport_;
 
@@ -128,6 +130,8 @@ class PeerTable {
   CondVar changed_;
   std::multimap<std::string, std::shared_ptr<Connection>> connections_ COHORT_GUARDED_BY(mu_);  // by task, oldest first
   std::map<std::string, Clock::time_point> gone_since_ COHORT_GUARDED_BY(mu_);                  // by task
+  // Connections for which Remove was called before Add: their transport saw the end before Dial had returned.
+  std::set<std::weak_ptr<Connection>, std::owner_less<>> closed_early_ COHORT_GUARDED_BY(mu_);
   bool stopped_ COHORT_GUARDED_BY(mu_) = false;
 };
 

@@ -1,5 +1,7 @@
 #include "cohort/cluster/transport.h"
 
+#include <bit>
+
 #include "cohort/core/str_cat.h"
 
 namespace cohort {
@@ -10,6 +12,9 @@ struct Protocol {
   std::unique_ptr<Transport> (*make)(TransportHandler& handler, const TransportOptions& options);
 };
 constexpr Protocol kProtocols[] = {{"grpc", MakeGrpcTransport}, {"in_process", MakeInProcessTransport}};
+
+// Returns the bytes of a number in the form of WireWriter::Varint.
+size_t VarintSize(uint64_t value) { return (static_cast<size_t>(std::bit_width(value | 1)) + 6) / 7; }
 
 const Protocol& FindProtocol(const std::string& name) {
   std::string known;
@@ -50,12 +55,15 @@ void CheckCanTravel(const Message& message) {
 }
 
 size_t MaxEncodedSize(const Message& message) {
-  size_t bytes = message.header.size() + 16;
+  // 8 bytes are for the type of the frame, the number of messages in it, and the kind.
+  size_t bytes = 8 + VarintSize(message.tensors.size()) + VarintSize(message.header.size()) + message.header.size();
   for (const Tensor& tensor : message.tensors) {
-    bytes += tensor.bytes() + 32;
+    size_t content = tensor.bytes();
     if (tensor.dtype() == DType::kString) {
-      for (const std::string& text : tensor.values<std::string>()) bytes += text.size() + 4;
+      for (const std::string& text : tensor.values<std::string>()) content += VarintSize(text.size()) + text.size();
     }
+    bytes += 3 + VarintSize(content) + content;  // with the dtype and the rank
+    for (const int64_t dim : tensor.shape().dims()) bytes += VarintSize(static_cast<uint64_t>(dim));
   }
   return bytes;
 }

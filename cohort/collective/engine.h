@@ -36,7 +36,8 @@ class EngineHost {
   // Sends a message to the member `data.to`; that member's engine gets it through Deliver. For a member of this
   // process, calls Deliver on this thread. Fills in `data.group`. The message is dropped if the member is gone.
   virtual void Post(DataMessage data, Tensor tensor) = 0;
-  // Runs `work` on a worker thread of the group, or on this thread if the group is closed.
+  // Runs `work` on a worker thread of the group, or on this thread if the group is closed. Requires: the caller holds
+  // no lock that `work` takes.
   virtual void RunOnWorker(std::function<void()> work) = 0;
   // Returns whether the local member `rank`, whose step has the schedule `ours`, may end a collective together with the
   // member `other`, whose step has the schedule `theirs`. `ours` and `theirs` are fingerprints. If it returns false,

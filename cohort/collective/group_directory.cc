@@ -3,6 +3,9 @@
 // later joins get the reason as their answer. Joiner has the threads of JoinAsync.
 #include "cohort/collective/group_directory.h"
 
+#include <atomic>
+#include <list>
+
 #include "cohort/cluster/cluster_node.h"
 #include "cohort/collective/group_core.h"
 #include "cohort/collective/group_failures.h"
@@ -35,31 +38,48 @@ class GroupDirectory::Joiner final : public Resource {
   std::string Describe() const override { return "the joiner of groups"; }
 
   void Join(GroupOptions options, Joined joined) COHORT_EXCLUDES(mu_) {
+    bool begun = false;
+    std::list<Thread> ended;  // waited for after the lock, which takes no time
     {
       MutexLock lock(mu_);
       if (!closed_) {
-        threads_.emplace_back([this, options = std::move(options), joined = std::move(joined)] {
+        for (auto it = threads_.begin(); it != threads_.end();) {
+          const auto next = std::next(it);
+          if (it->ended) ended.splice(ended.end(), threads_, it);
+          it = next;
+        }
+        Thread& thread = threads_.emplace_back();
+        thread.thread = std::thread([this, &thread, options = std::move(options), joined = std::move(joined)] {
           SetThreadName("cohort-join");
           JoinHere(options, joined);
+          thread.ended = true;
         });
-        return;
+        begun = true;
       }
     }
+    for (Thread& thread : ended) thread.thread.join();
+    if (begun) return;
     joined(Status(Code::kUnavailable, "[collective] the server stops and joins no group any more"), nullptr);
   }
 
   // Waits for the joins that have begun; later ones fail. Requires: the node stops.
   void Close() COHORT_EXCLUDES(mu_) {
-    std::vector<std::thread> threads;
+    std::list<Thread> threads;
     {
       MutexLock lock(mu_);
       closed_ = true;
       threads.swap(threads_);
     }
-    for (std::thread& thread : threads) thread.join();
+    for (Thread& thread : threads) thread.thread.join();
   }
 
  private:
+  // A thread keeps its place in memory until it is joined.
+  struct Thread {
+    std::thread thread;
+    std::atomic<bool> ended{false};
+  };
+
   void JoinHere(const GroupOptions& options, const Joined& joined) {
     std::unique_ptr<Group> group;
     Status status;
@@ -74,7 +94,7 @@ class GroupDirectory::Joiner final : public Resource {
   ClusterNode& node_;
   Mutex mu_;
   bool closed_ COHORT_GUARDED_BY(mu_) = false;
-  std::vector<std::thread> threads_ COHORT_GUARDED_BY(mu_);
+  std::list<Thread> threads_ COHORT_GUARDED_BY(mu_);  // those that have ended are joined by the next Join
 };
 
 void RegisterCollectiveService() {

@@ -7,6 +7,19 @@
 #include "cohort/core/str_cat.h"
 
 namespace cohort {
+namespace {
+
+// Returns the product of `dims`, which does not fit into 64 bits unless another dimension is 0 or unknown. Throws
+// InvalidArgumentError if it does not fit. It is apart from num_elements, which is called in each step.
+int64_t ProductOfLargeDims(const Shape& shape) {
+  if (!shape.IsFullyDefined()) return -1;
+  for (const int64_t dim : shape.dims()) {
+    if (dim == 0) return 0;
+  }
+  throw InvalidArgumentError(StrCat("[shape] expected a shape of fewer than 2^63 elements; got ", shape));
+}
+
+}  // namespace
 
 Shape::Shape(std::span<const int64_t> dims) {
   for (const int64_t dim : dims) AddDim(dim);
@@ -40,7 +53,7 @@ int64_t Shape::num_elements() const {
   for (int i = 0; i < rank_; ++i) {
     const int64_t dim = dims_[static_cast<size_t>(i)];
     if (dim < 0) return -1;
-    product *= dim;
+    if (__builtin_mul_overflow(product, dim, &product)) return ProductOfLargeDims(*this);
   }
   return product;
 }

@@ -44,6 +44,42 @@ TEST(TensorTest, ErrorsNameTheValues) {
   EXPECT_THROW(Tensor::Scalar(1.0f).data<int32_t>(), InternalError);
 }
 
+TEST(TensorTest, ShapesThatNoMemoryHoldsAreErrors) {
+  const int64_t large = int64_t{1} << 40;
+  const auto expect_named = [](const std::string& message, const std::string& shape) {
+    EXPECT_NE(message.find(shape), std::string::npos) << message;
+  };
+  // The product is 2^80, which is 0 in 64 bits.
+  try {
+    Tensor(DType::kFloat32, Shape{large, large});
+    ADD_FAILURE();
+  } catch (const InvalidArgumentError& e) {
+    expect_named(e.what(), "[1099511627776,1099511627776]");
+  }
+  // The product fits, but the number of bytes does not.
+  try {
+    Tensor(DType::kFloat32, Shape{large, 1 << 22});
+    ADD_FAILURE();
+  } catch (const InvalidArgumentError& e) {
+    expect_named(e.what(), "float32[1099511627776,4194304]");
+  }
+  try {
+    Tensor(DType::kString, Shape{large, 1 << 22});
+    ADD_FAILURE();
+  } catch (const ResourceExhaustedError& e) {
+    expect_named(e.what(), "[1099511627776,4194304]");
+  }
+  EXPECT_EQ(Tensor(DType::kFloat32, Shape{large, large, 0}).num_elements(), 0);
+}
+
+TEST(ShapeTest, CountsElementsOfLargeShapes) {
+  const int64_t large = int64_t{1} << 40;
+  EXPECT_EQ((Shape{large, 1 << 22}.num_elements()), int64_t{1} << 62);
+  EXPECT_THROW((Shape{large, 1 << 23}.num_elements()), InvalidArgumentError);
+  EXPECT_EQ((Shape{large, large, 0}.num_elements()), 0);
+  EXPECT_EQ((Shape{large, large, -1}.num_elements()), -1);
+}
+
 TEST(ShapeTest, Broadcasting) {
   EXPECT_EQ(BroadcastShapes(Shape{2, 1, 3}, Shape{4, 1}), (Shape{2, 4, 3}));
   EXPECT_EQ(BroadcastShapes(Shape{-1, 3}, Shape{1}), (Shape{-1, 3}));

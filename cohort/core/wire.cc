@@ -11,13 +11,14 @@ void WireReader::Fail(const char* what) const {
 
 uint64_t WireReader::Varint() {
   uint64_t value = 0;
-  for (int shift = 0; shift < 64; shift += 7) {
+  for (int shift = 0;; shift += 7) {
     if (at_ == bytes_.size()) Fail("a varint is cut off");
     const auto byte = static_cast<unsigned char>(bytes_[at_++]);
+    // The tenth byte has the highest bit of the number. A writer never sets another bit of it.
+    if (shift == 63 && byte > 1) Fail("a varint is greater than 64 bits");
     value |= static_cast<uint64_t>(byte & 0x7f) << shift;
     if (byte < 0x80) return value;
   }
-  Fail("a varint is too long");
 }
 
 uint64_t WireReader::Varint(uint64_t limit) {

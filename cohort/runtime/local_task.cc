@@ -28,6 +28,7 @@ void LocalTask::Register(ExecutableSpec spec) {
   std::unique_ptr<ValueSender> sender = make_sender_ ? make_sender_(spec) : nullptr;
   auto executable = std::make_shared<Executable>(std::move(spec), *devices_, std::move(sender));
   MutexLock lock(mu_);
+  if (!ended_.ok()) throw UnavailableError(HasEnded());
   if (!executables_.emplace(key, std::move(executable)).second) {
     throw AlreadyExistsError(StrCat("[task] ", name(), " has executable ", key.id, " of session ", key.session));
   }
@@ -58,9 +59,11 @@ void LocalTask::StartStep(const ExecutableKey& key, int64_t step, std::vector<Te
   }
 }
 
+std::string LocalTask::HasEnded() const { return StrCat("[task] ", name(), " has ended: ", ended_.message()); }
+
 Status LocalTask::UnknownExecutable(const ExecutableKey& key) const {
   MutexLock lock(mu_);
-  if (!ended_.ok()) return Status(Code::kUnavailable, StrCat("[task] ", name(), " has ended: ", ended_.message()));
+  if (!ended_.ok()) return Status(Code::kUnavailable, HasEnded());
   return Status(Code::kAborted, StrCat("[task] ", name(), " does not know executable ", key.id, " of session ",
                                        key.session, ": the task was restarted or the session's lease ended"));
 }

@@ -54,6 +54,8 @@ class LocalTask : public TaskClient {
   ResourceManager& resources() const { return resources_->resources; }
 
  private:
+  // Returns the text of the errors after CloseAll.
+  std::string HasEnded() const COHORT_REQUIRES(mu_);
   // Returns the error for a step whose executable does not exist.
   Status UnknownExecutable(const ExecutableKey& key) const;
   void CloseExecutables(const std::function<bool(const ExecutableKey&)>& which, const Status& why);

@@ -72,6 +72,7 @@ const PreparedSignature& Master::Prepare(const FeedList& feeds, const std::vecto
   };
   if (const PreparedSignature* found = find()) return *found;
   MutexLock build_lock(build_mu_);
+  CheckOpen();  // Close may have run meanwhile; the tasks would keep what is registered from now on
   if (const PreparedSignature* found = find()) return *found;
   Signature signature{{}, fetches, targets};
   for (const auto& [feed, value] : feeds) signature.feeds.push_back(feed);

@@ -97,10 +97,12 @@ void AcceptorHandshake::OnProof(const grpc::ByteBuffer& buffer) {
     state_ = State::kOver;
   }
   host_.Settled(stream_, false);
+  // The handler is told before the welcome leaves: a message that the peer sends after the welcome may come on another
+  // network thread. What the handler sends meanwhile waits in the connection, behind the welcome.
+  host_.Accepted(connection);
   WireWriter number;
   number.Fixed64(connection->number());
   connection->UseControl(stream_.shared_from_this(), EncodeFrame(FrameType::kWelcome, number.view()));
-  host_.Accepted(connection);
 }
 
 void AcceptorHandshake::Refuse() {

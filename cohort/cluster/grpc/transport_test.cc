@@ -9,8 +9,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <future>
+#include <limits>
 #include <random>
 
 #include "cohort/cluster/grpc/bulk.h"
@@ -62,6 +65,46 @@ class GrpcTransportTest : public ::testing::Test {
   std::unique_ptr<Transport> ps_;
   int port_;
 };
+
+// A bulk message comes on another stream than the handshake, and so perhaps on another thread.
+TEST(GrpcOrderTest, NoMessageComesBeforeOnAcceptedHasReturned) {
+  constexpr auto kLateMessage = std::chrono::milliseconds(300);
+  RecordingHandler at_ps;
+  RecordingHandler at_worker;
+  std::promise<void> message;
+  std::future<void> came = message.get_future();
+  std::atomic<bool> accepted{false};
+  at_ps.on_accepted = [&] {
+    EXPECT_EQ(came.wait_for(kLateMessage), std::future_status::timeout);
+    accepted = true;
+  };
+  at_ps.on_message = [&](const auto&, const Message&) {
+    EXPECT_TRUE(accepted);
+    message.set_value();
+  };
+  TransportOptions options = Options();
+  options.network_threads = 3;
+  const auto ps = MakeGrpcTransport(at_ps, options);
+  const auto worker = MakeGrpcTransport(at_worker, options);
+  const int port = ps->Listen("127.0.0.1:0");
+  ps->SetIdentity(Identity(kPs, "127.0.0.1:" + std::to_string(port)));
+  worker->SetIdentity(Identity(kWorker));
+  const auto connection = worker->Dial("127.0.0.1:" + std::to_string(port), kPs, Soon());
+  connection->Send({1, "large", {Tensor::Zeros(DType::kFloat32, Shape{1 << 16})}});
+  EXPECT_EQ(at_ps.Messages(1).front().header, "large");
+  worker->Shutdown();
+  ps->Shutdown();
+}
+
+// 9 bytes for each dimension, and an empty tensor.
+TEST(FrameSizeTest, TheBoundHoldsForLargeDimensions) {
+  const int64_t large = std::numeric_limits<int64_t>::max();
+  const Message message{
+      3, "header", {Tensor(DType::kUint8, Shape{0, large, large, large, large, large, large, large})}};
+  EXPECT_LE(EncodeMessages({message}).Length(), MaxEncodedSize(message));
+  const Message strings{3, "", {Tensor::Vector<std::string>({"", "a", std::string(20'000, 'b')})}};
+  EXPECT_LE(EncodeMessages({strings}).Length(), MaxEncodedSize(strings));
+}
 
 TEST(GrpcAddressTest, WhatCannotBeListenedOnIsNamed) {
   RecordingHandler handler;

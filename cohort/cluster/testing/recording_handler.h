@@ -26,8 +26,11 @@ class RecordingHandler final : public TransportHandler {
  public:
   // Called for each message before it is recorded. It must be set before the transport starts.
   std::function<void(const std::shared_ptr<Connection>&, const Message&)> on_message;
+  // Called for each accepted connection before it is recorded. It must be set before the transport starts.
+  std::function<void()> on_accepted;
 
   void OnAccepted(const std::shared_ptr<Connection>& connection) override {
+    if (on_accepted) on_accepted();
     MutexLock lock(mu_);
     CheckAlive(connection);
     accepted_.push_back(connection);

@@ -90,11 +90,11 @@ void PlanRun::Start(CollectiveCall call, std::shared_ptr<const Plan> plan) {
   }
   if (!large_) return Advance();
   SendFirst();
-  MutexLock lock(mu_);
-  running_ = false;
-  if (!CanAdvance()) return;
-  running_ = true;
-  host_.RunOnWorker([self = shared_from_this()] { self->Advance(); });
+  {
+    MutexLock lock(mu_);
+    running_ = false;
+  }
+  AdvanceSomewhere(false);
 }
 
 void PlanRun::SendFirst() {

@@ -56,7 +56,7 @@ class PrefetchIterator : public StageIterator {
   }
   void Save(WireWriter* out) override {
     MutexLock lock(mu_);
-    ++halts_;
+    const Halt halt(*this);
     // Ends when the input's call that is under way returns or throws; `halts_` keeps the thread from beginning another.
     while (producing_) idle_.Wait(mu_);
     if (small_) {
@@ -69,8 +69,6 @@ class PrefetchIterator : public StageIterator {
       }
       input_->Save(out);
     }
-    --halts_;
-    room_.NotifyAll();
   }
   void Restore(WireReader* in) override {
     if (small_) {
@@ -90,6 +88,24 @@ class PrefetchIterator : public StageIterator {
   bool HasSmallPosition() const override { return small_; }
 
  private:
+  // Keeps the thread from beginning a call of the input while it exists, also if Save throws. Requires: the thread that
+  // makes and destroys it holds mu_.
+  class Halt {
+   public:
+    explicit Halt(PrefetchIterator& iterator) COHORT_REQUIRES(iterator.mu_) : iterator_(iterator) {
+      ++iterator_.halts_;
+    }
+    ~Halt() COHORT_NO_THREAD_SAFETY_ANALYSIS {  // the holder of the lock is the function around it
+      --iterator_.halts_;
+      iterator_.room_.NotifyAll();
+    }
+    Halt(const Halt&) = delete;
+    Halt& operator=(const Halt&) = delete;
+
+   private:
+    PrefetchIterator& iterator_;
+  };
+
   void Loop() {
     SetThreadName("prefetch");
     MutexLock lock(mu_);

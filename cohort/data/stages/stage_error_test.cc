@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "cohort/core/error.h"
 #include "cohort/data/dataset.h"
+#include "cohort/data/stages/stages.h"
 #include "cohort/data/testing/drain.h"
 
 namespace cohort::data {
@@ -81,6 +84,51 @@ TEST(StageErrorTest, BatchOfUnequalShapesNamesThem) {
   } catch (const InvalidArgumentError& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("int64[1]"), HasSubstr("int64[2]"), HasSubstr("(from stage Batch(2)")));
   }
+}
+
+// Counts up. Its first Save throws.
+class UnsavableOnce final : public StageIterator {
+ public:
+  bool Next(Element* out) override {
+    *out = {Tensor::Scalar<int64_t>(next_++)};
+    return true;
+  }
+  void Save(WireWriter*) override {
+    if (!std::exchange(failed_, true)) throw UnavailableError("no position now");
+  }
+  void Restore(WireReader*) override {}
+  bool HasSmallPosition() const override { return false; }
+
+ private:
+  int64_t next_ = 0;
+  bool failed_ = false;
+};
+
+class UnsavableOnceNode final : public DatasetNode {
+ public:
+  UnsavableOnceNode() : DatasetNode({}, kInt64Scalar) {}
+  std::string kind() const override { return "UnsavableOnce"; }
+  int64_t Cardinality() const override { return kInfiniteCardinality; }
+  void Write(DescriptionWriter*) const override {}
+  NodePtr WithInputs(std::vector<NodePtr>) const override { return shared_from_this(); }
+
+ protected:
+  StagePtr MakeStage(const IteratorContext&) const override { return std::make_unique<UnsavableOnce>(); }
+};
+
+// A Save that throws halts the prefetching thread no longer than one that succeeds.
+TEST(StageErrorTest, PrefetchGoesOnAfterASaveThatThrows) {
+  const StagePtr prefetch = MakePrefetch(std::make_shared<UnsavableOnceNode>(), 2)->MakeIterator({});
+  const auto next = [&prefetch] {
+    Element element;
+    EXPECT_TRUE(prefetch->Next(&element));
+    return element.at(0).scalar<int64_t>();
+  };
+  EXPECT_EQ(next(), 0);
+  WireWriter position;
+  EXPECT_THROW(prefetch->Save(&position), UnavailableError);
+  for (int64_t i = 1; i < 6; ++i) EXPECT_EQ(next(), i);
+  prefetch->Save(&position);
 }
 
 // An iterator that is dropped in the middle ends its threads, with calls under way and waiting.
