@@ -14,13 +14,14 @@ class KernelRegistry;
 class OpRegistry;
 
 // Register SaveV2, RestoreV2 and the ops that only Saver uses:
-//   _SnapshotTake         keeps the values of a device's variables, and returns the number of this snapshot. The values
-//                         are taken together, between two update sets of the task.
+//   _SnapshotTake         keeps the values of a device's variables. Returns the number of this snapshot, and `shapes`:
+//                         rank and dimensions of each value, one after another. The values are taken together, between
+//                         two update sets of the task.
 //   _SnapshotRead         returns some bytes of one value of a snapshot
 //   _SnapshotReadStrings  returns a whole value of strings
 //   _SnapshotWrite        writes all values of a snapshot as a checkpoint, on the task that holds them
 //   _SnapshotDrop         frees a snapshot
-//   _CheckpointProbe      fails if the task cannot see a file that another task has written
+//   _CheckpointProbe      fails if the task cannot see a file that another task has written, or sees another content
 COHORT_EXPORT void RegisterCheckpointOps(OpRegistry& registry);
 COHORT_EXPORT void RegisterCheckpointKernels(KernelRegistry& registry);
 
@@ -33,8 +34,9 @@ COHORT_EXPORT Node* SaveV2(Output prefix, Output tensor_names, Output shape_and_
                            const std::vector<Output>& tensors, const NodeName& name = "SaveV2");
 // Reads tensors, or parts of them, from the checkpoint `prefix`. The inputs are as in SaveV2. Returns one output for
 // each of `dtypes`. The step fails with NotFoundError if the checkpoint or a tensor is missing ("Key X not found in
-// checkpoint"), with InvalidArgumentError if a tensor has another dtype or full shape, and with DataLossError if a file
-// is damaged.
+// checkpoint"), with InvalidArgumentError if a tensor has another dtype or full shape, if its stored parts do not cover
+// it, or if the numbers of names or slices differ, with UnimplementedError for a dtype that Cohort lacks and for
+// big-endian strings, and with DataLossError if a file is damaged.
 COHORT_EXPORT std::vector<Output> RestoreV2(Output prefix, Output tensor_names, Output shape_and_slices,
                                             const std::vector<DType>& dtypes, const NodeName& name = "RestoreV2");
 

@@ -20,8 +20,8 @@ class ChiefWatch {
     std::chrono::milliseconds orphan;  // how long to wait for a chief that was connected and is gone
     std::chrono::milliseconds chief;   // how long to wait for a chief that was never connected
   };
-  // Makes one attempt to connect to the chief. Returns "" if the chief is connected, else the reason why it is not. A
-  // new connection is reported by OnConnected.
+  // Makes one attempt to connect to the chief. Returns "" if the chief is connected, else the reason why it is not. If
+  // the attempt makes a connection, the ClusterNode calls OnConnected, as for every connection.
   using Look = std::function<std::string()>;
 
   // `self` and `chief` are full task names. `chief` is "" if the cluster has no chief.

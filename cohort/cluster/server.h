@@ -20,7 +20,8 @@ class ClusterNode;
 struct COHORT_EXPORT ServerOptions {
   std::string protocol = "grpc";  // or "in_process": no sockets; all tasks of the cluster are in this process
   // The server uses three fields: device_count and intra_op_parallelism_threads for the devices of this task, and
-  // connect_timeout for its collectives. The constructor logs a warning about other fields that are set.
+  // connect_timeout for its collectives. If inter_op_parallelism_threads is set, the constructor logs a warning, once
+  // in a process. Other fields are ignored.
   SessionConfig config;
   bool start = true;            // call Start in the constructor
   std::string bind;             // "host:port" to listen on; "" = the address in the cluster spec
@@ -38,7 +39,7 @@ struct COHORT_EXPORT ServerOptions {
   // How long a client whose connections have closed may take to connect again without losing the state of its sessions
   // on this task. Zero: the state is freed at once.
   std::chrono::milliseconds reconnect_limit{0};
-  // A call that waits for a missing task logs this once in this time; 0: never.
+  // How often a call that waits for a missing task logs that it waits; 0: never.
   std::chrono::milliseconds missing_interval{10000};
   // The object that is given every update of this task's variables. Null: there is none.
   std::shared_ptr<UpdateObserver> update_observer;
@@ -60,8 +61,8 @@ class COHORT_EXPORT Server {
 
   // Makes the devices and begins to serve. Throws the errors of Transport::Listen: UnavailableError if the port is in
   // use; for gRPC also InvalidArgumentError if the address is not local, and PermissionDeniedError if the address is
-  // not a loopback address and allow_insecure is false. Throws the errors of JobToken if `token` is "". A second call
-  // only logs that the server is started.
+  // not a loopback address and allow_insecure is false. Throws the errors of JobToken if `token` is "". Throws the
+  // errors of BackendRegistry::MakeDevices. A second call, and a call after Stop, only logs.
   void Start();
   // Returns the target for Session's constructor: protocol, host and port, such as "grpc://host:port". A session of
   // this process reaches the server's own task without a network. Throws FailedPreconditionError if the server is not

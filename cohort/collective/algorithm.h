@@ -24,11 +24,13 @@
   ENGINE(kGloo, 7, "GLOO", Gloo)                                                                                       \
   /* All bytes in each of log2(n) rounds: few messages, for small tensors. */                                          \
   PLAN(kDoubling, 3, "DOUBLING", Doubling)                                                                             \
-  /* Direct inside a process and inside a host, a ring between hosts (on a single host: between its processes). */     \
+  /* DIRECT among the members of a process, then among the processes of a host, then a ring between hosts. On one */   \
+  /* host, the ring is between its processes. */                                                                       \
   PLAN(kHierarchical, 5, "HIERARCHICAL", Hierarchical)                                                                 \
   /* Each member reduces its share from all others and sends it to all: 2 rounds, many peers. */                       \
   PLAN(kDirect, 4, "DIRECT", Direct)                                                                                   \
-  /* The bytes of a ring in 2 log2(n) rounds. If n is no power of 2, the members above it are folded in first. */      \
+  /* The bytes of a ring in 2 log2(n) rounds. If n is no power of 2, the first few pairs of */                         \
+  /* neighbours take part as one member each. */                                                                       \
   PLAN(kHalvingDoubling, 2, "HALVING_DOUBLING", HalvingDoubling)                                                       \
   /* Optimal in bytes: 2 (n - 1) / n of the tensor each way, in 2 (n - 1) rounds. */                                   \
   PLAN(kRing, 1, "RING", Ring)

@@ -44,7 +44,7 @@ class MemberCommunicator final : public Communicator {
   static void CompleteSignature(GroupCore& core, CollectiveCall& call);
   // Sets the call's round and schedule.
   void NumberCall(GroupCore& core, const CollectiveId& id, CollectiveCall& call) COHORT_EXCLUDES(mu_);
-  // Called if the call was not begun: the next call of the instance gets its round.
+  // Called if the engine's Begin has thrown: the next call of this instance gets the round.
   void ReturnRound(const CallId& id) COHORT_EXCLUDES(mu_);
 
   const std::weak_ptr<GroupCore> core_;

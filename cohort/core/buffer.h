@@ -41,7 +41,8 @@ class COHORT_EXPORT Buffer {
 
   Buffer(void* data, size_t size, MemorySpace space) : data_(data), size_(size), space_(space) {}
   virtual ~Buffer() = default;
-  // Frees the memory and the buffer. Called once, when the last reference is gone.
+  // Frees the memory and the buffer. (A slice of an arena unpins its arena instead, and is used again.) Called when the
+  // last reference is gone.
   virtual void Destroy() = 0;
 
   void* data_;
@@ -80,8 +81,8 @@ class COHORT_EXPORT BufferPtr {
   Buffer* buffer_ = nullptr;
 };
 
-// Makes buffers of one memory space. Thread-safe, except for the memory of one run (StepAllocator). Allocate never
-// returns null.
+// Makes buffers of one memory space. Thread-safe, except StepAllocator (runtime/plan/arena.h), which allocates for one
+// run on one thread at a time. Allocate never returns null.
 class COHORT_EXPORT Allocator {
  public:
   virtual ~Allocator() = default;

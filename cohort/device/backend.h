@@ -39,7 +39,8 @@ struct ChainLink {
 
 // Describes one device type: its name, its devices, its kernels and its graph passes. There is one object for each
 // type. It is registered once and lives as long as the process. Thread-safe, because plans are compiled on any thread.
-// Steps do not use it; it is used when devices are made and plans are compiled.
+// Steps do not use it; it is used when devices are made, kernels are registered, nodes are placed and plans are
+// compiled.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -59,8 +60,8 @@ class Backend {
   virtual std::unique_ptr<Graph> Improve(std::unique_ptr<Graph> partition) const { return partition; }
 
   // Returns whether `producer` and then `consumer` may be neighbours in a chain: one kernel for several nodes.
-  // Requires: both have one output and a kernel that does not wait, and only the input `consumer.value_input` uses the
-  // value of `producer` or waits for it.
+  // Requires: both have one output and a kernel that does not wait, `consumer.value_input` is the only use of
+  // `producer` (no other input and no control edge), and `consumer` has no control inputs.
   virtual bool CanChain(const ChainLink& /*producer*/, const ChainLink& /*consumer*/) const { return false; }
   // Takes over the links. Returns one kernel that does the work of all of them. Its inputs are the inputs of all links
   // in their order, without the values between two links and without constants. Its output is the output of the last

@@ -1,5 +1,5 @@
-// Communicator: the collectives that one member of a group can call. Kernels and strategies call them; collective/
-// implements them.
+// Communicator: the collectives that one member of a group can call. The kernels of collective ops call them, and
+// programs may; collective/ implements them.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ class CollectiveSchedule {
 
 // Identifies a collective of a group. All members give the same instance number to the same collective. A later call
 // with the same number is the next round of that collective. So a member waits until its call with a number has ended
-// before it makes the next call with this number. All members make these calls in the same order. Calls with different
-// numbers may overlap, in any order.
+// before it makes the next call with this number. The k-th call of a member with a number belongs to the k-th call of
+// every other member with that number. Calls with different numbers may overlap, in any order.
 struct CollectiveId {
   int64_t instance = 0;
   std::string name;  // for error messages: "gradients/dense/kernel"
@@ -42,7 +42,7 @@ struct CollectiveId {
 // perhaps before the call returns. `done` must be quick and must not throw. Almost every failure (a lost member, a
 // different shape, a deadline) fails the whole group: at every member, all calls that have not ended and all later
 // calls fail. (The exception is an argument that no member could use; see below.) The error names the member, the
-// collective, its instance and its round. Callers share it by shared_ptr.
+// collective, its instance and its round. Callers share the communicator by shared_ptr.
 //
 // The group reads an input until it calls `done`, and peers may read it a little longer. If the caller wants to write
 // into the input after `done`, it must first check that nothing else holds the input (Tensor::OwnsBufferAlone), as for

@@ -1,5 +1,6 @@
 // Kernels that work for every kind of VariableResource: VarHandleOp, ReadVariableOp and VariableShape. Each backend
-// registers them for its own subclass V of VariableResource.
+// registers them for its type of variable V: VariableResource or a subclass. V needs a constructor with the arguments
+// (name, dtype, shape, allocator, container).
 #pragma once
 
 #include <algorithm>

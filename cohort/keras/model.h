@@ -7,10 +7,10 @@
 //   const keras::History history =
 //       model.Fit(images, labels, {.epochs = 5, .validation_data = {test_images, test_labels}});
 //
-// A Model is a handle. Copies are the same model with the same weights, and the model ends with its last copy. It has
-// one graph and one session. Only one thread at a time may use it, with one exception: several threads may call Predict
-// and PredictAll at the same time, also before the model is built. No other thread may train, compile or change the
-// model meanwhile.
+// A Model is a handle. Copies are the same model with the same weights. The model ends when its last copy is gone, and
+// also the last ModelLayer, LayerTensor or LayerRef that came from it. It has one graph and one session. Only one
+// thread at a time may use it, with one exception: several threads may call Predict and PredictAll at the same time,
+// also before the model is built. No other thread may train, compile or change the model meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +44,8 @@ class COHORT_EXPORT Model {
   const std::string& name() const;
 
   // Sets optimizer, losses and metrics. Weights stay; the optimizer's state begins anew. Throws InvalidArgumentError if
-  // there is no loss, or if the number of losses does not fit the outputs. If the outputs are not known yet, Fit, or
-  // another call that needs the losses, throws the second error.
+  // there is no loss, or if the number of losses does not fit the outputs. If the outputs are not known yet, the number
+  // of losses is checked later, by Fit or another call that needs them.
   void Compile(const CompileOptions& options);
 
   // Trains. Returns the logs of all epochs. Throws FailedPreconditionError before Compile, and InvalidArgumentError for
@@ -67,7 +67,8 @@ class COHORT_EXPORT Model {
   std::vector<Tensor> PredictAll(const ModelData& x, const PredictOptions& options = {});
   // As PredictAll, for a model with one input and one output.
   Tensor Predict(const Tensor& x, const PredictOptions& options = {});
-  // Runs one training step on one batch. Returns the loss and the metrics since the epoch began or since ResetMetrics.
+  // Runs one training step on one batch. Returns the loss of this batch, and the metrics over all batches since Fit
+  // last began an epoch or since ResetMetrics.
   Logs TrainOnBatch(const ModelData& batch);
   void ResetMetrics();
 
@@ -82,8 +83,8 @@ class COHORT_EXPORT Model {
   // Returns true if layers and weights exist.
   bool built() const;
   // Return values from which a new model can be made; it begins with copies of this model's weights (model_layer.h).
-  // These functions and all functions below need the weights: they build the model, and throw FailedPreconditionError
-  // if input shapes are not known yet.
+  // These functions and all functions below, except state() and shared_state(), need the weights: they build the model,
+  // and throw FailedPreconditionError if input shapes are not known yet.
   std::vector<LayerTensor> inputs() const;
   std::vector<LayerTensor> outputs() const;
 
@@ -99,8 +100,9 @@ class COHORT_EXPORT Model {
   // number of weights, and for another dtype or shape.
   std::vector<Tensor> GetWeights() const;
   void SetWeights(const std::vector<Tensor>& weights);
-  std::vector<std::string> WeightNames() const;           // "dense/kernel"
-  std::vector<std::string> TrainableWeightNames() const;  // as layers are frozen now, before or after Compile
+  std::vector<std::string> WeightNames() const;  // "dense/kernel"
+  // Returns the names for the layers that are not frozen now, even if Compile was not called since.
+  std::vector<std::string> TrainableWeightNames() const;
   int64_t CountParams() const;
 
   // The optimizer's learning rate for the next update. These functions and Iterations throw FailedPreconditionError

@@ -1,6 +1,6 @@
-// Ops that read or change the shape or the dtype of a tensor, or pass it on, without arithmetic. They take every dtype.
-// All throw InvalidArgumentError for shapes that do not fit: when the node is added, if the shapes are known by then;
-// otherwise the step fails with this error.
+// Ops that read or change the shape or the dtype of a tensor, or pass it on, without arithmetic. They take every dtype,
+// except that Cast takes numbers and bools. All throw InvalidArgumentError for shapes that do not fit: when the node is
+// added, if the shapes are known by then; otherwise the step fails with this error.
 #pragma once
 
 #include <cstdint>
@@ -32,10 +32,13 @@ COHORT_EXPORT Output Reshape(Output input, const IntList& shape, const NodeName&
 COHORT_EXPORT Output ExpandDims(Output input, int axis, const NodeName& name = "");
 // Returns the tensor without the dimensions `axes`, which must be 1. If `axes` is empty, removes all dimensions of 1.
 COHORT_EXPORT Output Squeeze(Output input, const std::vector<int64_t>& axes = {}, const NodeName& name = "");
-// Converts the elements to `dtype`. A float that becomes an integer loses its fraction. If a float does not fit into
-// the integer (or is NaN), int32 and int64 get the lowest number, and uint8 gets the low bits of that int32. An integer
-// that is converted to a narrower integer keeps its low bits. A bool is true if the element is not zero.
+// Converts the elements to `dtype`. A float that becomes an integer loses its fraction. A float that does not fit into
+// int32 or int64, or is NaN, becomes the lowest number. A float becomes uint8 by way of int32: 300.0 gives 44, NaN
+// gives 0. An integer that is converted to a narrower integer keeps its low bits. A bool is true if the element is not
+// zero. If the input has this dtype already, adds no node and returns the input.
 COHORT_EXPORT Output Cast(Output input, DType dtype, const NodeName& name = "");
+// Returns the tensor repeated along dimensions, so that it has the shape `shape`. The shapes are compared from the end:
+// each dimension of the tensor must be 1 or that of `shape`.
 COHORT_EXPORT Output BroadcastTo(Output input, const IntList& shape, const NodeName& name = "");
 
 }  // namespace cohort::ops

@@ -21,18 +21,17 @@ struct StepLimits {
   std::chrono::milliseconds late{0};     // after this the log names the tasks that are still at work; 0: never
 };
 
-// One step of a session: it starts the parts and waits until all of them have ended. The caller owns it by shared_ptr.
-// Callbacks of the parts hold it too, because after Abandon they may come late, and the last one may still be returning
-// when Wait has returned. Thread-safe.
+// One step of a session: Start starts the parts and does not wait; Wait waits until all of them have ended. The caller
+// owns it by shared_ptr. Callbacks of the parts hold it too, because after Abandon they may come late, and the last one
+// may still be returning when Wait has returned. Thread-safe.
 class StepCall : public std::enable_shared_from_this<StepCall> {
  public:
   using Clock = std::chrono::steady_clock;
   using Done = std::function<void(const Status&, std::vector<Tensor> results)>;
 
   // `done` is called once, on any thread, with the outcome of the step. It may be null if the caller calls Wait.
-  // `prepared` must live until the last part has ended or Abandon has returned. The StepCall does not own `prepared`.
-  // `prepared` owns tasks, which own the threads that call the callbacks. If a callback held the last reference, such a
-  // thread would have to join itself.
+  // `prepared` must live until the last part has ended or Abandon has returned. If the StepCall owned `prepared`, a
+  // callback might free it, and with it the tasks. The callback's thread would then have to join itself.
   StepCall(const PreparedSignature& prepared, int64_t step, StepLimits limits, Done done);
 
   // Starts all parts. If there are none, ends the step. Must be called once. Requires: `feeds` fit the signature.
@@ -44,8 +43,9 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
   // Does what is due at `now`: cancels the parts if the timeout has passed, or logs a warning if the step is late.
   // Returns the time of the next check, or time_point::max() if the step has ended or no check is due any more.
   Clock::time_point LookAtClock(Clock::time_point now) COHORT_EXCLUDES(mu_);
-  // Ends the step with `why` at once, because its session closes, and calls `done`. Does nothing if the step has ended.
-  // Results that come later are ignored. If a callback of a part is at work, waits until it no longer uses `prepared`.
+  // Ends the step with `why` at once, because its session closes, and calls `done`. If a part has failed before, or the
+  // timeout has passed, `done` gets that error. Does nothing if the step has ended. Results that come later are
+  // ignored. If a callback of a part is at work, waits until it no longer uses `prepared`.
   void Abandon(const Status& why) COHORT_EXCLUDES(mu_);
 
  private:

@@ -20,9 +20,9 @@ struct COHORT_EXPORT ScaffoldOptions {
   FeedList init_feed;                     // fed to init_op
   std::function<void(Session&)> init_fn;  // called after init_op; not called if a checkpoint was restored
   Node* local_init_op = nullptr;          // default: the initializers of the local variables
-  // Gives string [n]: the names of variables without a value; default: of all variables, also local ones.
+  // Gives string [n]: the names of the variables that have no value. The default checks all variables, also local ones.
   Output ready_op;
-  Saver* saver = nullptr;  // not owned; default: one for all variables
+  Saver* saver = nullptr;  // not owned; default: one for all variables that are not local
   // Default: an op that merges all summaries of the graph. Set it to Output() for no summaries.
   std::optional<Output> summary_op;
   ops::Variable global_step;  // default: the graph's global step, if it has one
@@ -54,7 +54,7 @@ class COHORT_EXPORT Scaffold {
   // Returns a variable that is not valid() if the graph has no global step.
   const ops::Variable& global_step() const { return options_.global_step; }
 
-  // Runs a step and returns the value of the global step, or returns 0 if there is no global step.
+  // Reads the global step with one call of session.Run and returns it, or 0 if there is none.
   int64_t Step(Session& session) const;
   // Runs ready_op and returns the names of the variables that have no value yet. If `with_local` is false, leaves out
   // the names of local variables. Requires: Finalize was called.

@@ -20,11 +20,12 @@ class Optimizer;
 struct COHORT_EXPORT Slot {
   std::string name;
   double initial = 0.0;
-  bool saved = true;  // false: only the op needs the slot, and its value does not matter to the next step
+  // false: scratch memory of the op. The next step does not need its value, so checkpoints leave it out.
+  bool saved = true;
 };
 
-// A number that a rule uses. The numbers of a rule have different names. A fixed number becomes constants with this
-// name in the graph.
+// A number that a rule uses. The numbers of a rule have different names. A fixed number (Hyperparameter::is_fixed)
+// becomes one constant with this name for each device and dtype.
 struct COHORT_EXPORT NamedNumber {
   std::string name;
   Hyperparameter value;
@@ -37,8 +38,8 @@ enum class SparseForm {
   kAnyRows,     // any rows
 };
 
-// The arguments of a rule when it adds the update of one variable. Scalars have the variable's dtype. They are shared
-// by the variables of a device.
+// The arguments of a rule when it adds the update of one variable. learning_rate, Number and Power return scalars of
+// the variable's dtype. Variables of one device share the constants of fixed numbers.
 class COHORT_EXPORT UpdateArgs {
  public:
   const ops::Variable& variable() const { return variable_; }

@@ -1,4 +1,4 @@
-// TestWork: what stands on the compute stream of a TEST device for one run of a kernel.
+// TestWork: the work that a kernel of a TEST device enqueues on the compute stream for one call.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,8 @@ struct TestPlace {
   explicit TestPlace(const Tensor& value);
   // A tensor over the bytes, for the stream's thread.
   Tensor View() const;
-  // Throws InternalError if `value`, which the kernel has made, is of another dtype or shape.
+  // Copies the elements of `value`, which the kernel has made, to this place. Throws InternalError for another dtype or
+  // shape; `what` and `index` name the value in the error ("output", 0).
   void CopyFrom(const Tensor& value, const char* what, int index) const;
 
   DType dtype;
@@ -26,7 +27,7 @@ struct TestPlace {
   Tensor host;
 };
 
-// One run of a CPU kernel on views, with what an executor would keep for it.
+// Makes a KernelContext for one run of a CPU kernel, and owns what an executor would own: slots and use counts.
 class TestHostRun {
  public:
   TestHostRun(const Node& node, Device& host, const StepInfo& step, std::vector<Tensor> inputs);
@@ -47,7 +48,8 @@ struct TestVariablePlace {
   TestVariablePlace(int input, const VariableResource& variable, const Tensor& old)
       : input(input), name(variable.name()), declared(variable.shape()), old(old) {}
   std::shared_ptr<CpuVariable> Shadow() const;
-  // As if the step had not touched it.
+  // Copies the old value to `out`, so that the variable stays unchanged. Run calls it if the kernel does not run, or
+  // fails.
   void KeepOld() const;
 
   int input;
@@ -57,14 +59,15 @@ struct TestVariablePlace {
   std::optional<TestPlace> out;  // where the new value goes, perhaps the place of the old one
 };
 
-// Keeps no device memory alive. The kernel and the device of `ctx` must outlive it.
+// Holds tensors in device memory by address only, so it does not keep them alive (handles keep their resources). The
+// kernel, node, device and step error of `ctx` must outlive it.
 class TestWork {
  public:
   TestWork(OpKernel& kernel, const KernelContext& ctx);
   void AddOutput(const Tensor& value) { outputs_.emplace_back(value); }
   void AddVariable(TestVariablePlace variable) { variables_.push_back(std::move(variable)); }
-  // Runs the kernel on views, unless the step has failed or was cancelled, and copies the results. Called by the
-  // stream.
+  // Runs the kernel on views, unless the step has failed or was cancelled, and copies the results. If the kernel fails,
+  // reports this to the step error. If it did not run or failed, variables keep their old values. Called by the stream.
   void Run() const;
 
  private:
@@ -82,7 +85,7 @@ class TestWork {
 };
 
 inline TestDevice& TestDeviceOf(const KernelContext& ctx) { return static_cast<TestDevice&>(ctx.device()); }
-// Throws InternalError if the step keeps no errors of streams.
+// Returns the step error of the kernel's step. Throws InternalError if the step has none.
 StepError& TestErrorOf(const KernelContext& ctx);
 // Nothing happens if both are the same place.
 void CopyTestBytes(void* to, const void* from, size_t bytes);

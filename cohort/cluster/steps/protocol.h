@@ -14,8 +14,8 @@ namespace cohort {
 
 inline constexpr int32_t kProtocolVersion = 6;
 
-// The kinds of messages of the step protocol. Messages go from a master to a task, and the replies back. Only kValues
-// go from task to task.
+// The kinds of messages of the step protocol. Requests go from a master to a task, replies the other way. Two
+// exceptions: kValues go between tasks that run a step; kTrainingDone goes from the chief to every other task.
 enum class MessageKind : uint16_t {
   kListDevices = 1,  // a request
   kDevices = 2,      // the reply
@@ -31,7 +31,8 @@ enum class MessageKind : uint16_t {
   kTrainingDoneAck = 12,  // the reply
 };
 
-// Kinds from this number on belong to services of later modules (cluster/node_service.h).
+// Kinds from this number on belong to node services of modules above cluster/, such as collectives
+// (cluster/node_service.h).
 inline constexpr uint16_t kFirstServiceKind = 64;
 
 // Identifies a step of an executable.
@@ -45,7 +46,8 @@ struct StepRef {
 
 Message EncodeListDevices(uint64_t request);
 Message EncodeDevices(uint64_t request, const std::vector<DeviceAttributes>& devices);
-// The contents of the message that EncodeDevices makes. The same holds for the structs below.
+// What the header of an EncodeDevices message says. Each struct below does so for the Encode function before it;
+// StepDoneMessage also serves kCancelStep. Tensors stay in Message::tensors.
 struct DevicesReply {
   uint64_t request = 0;
   std::vector<DeviceAttributes> devices;

@@ -2,8 +2,8 @@
 // Serialized(), and for layers Config(), do the reverse. Each function is defined beside the classes that it makes. A
 // value is Keras's object {"module", "class_name", "config", "registered_name"}, or a name if Keras accepts a name
 // there. All Deserialize functions throw InvalidArgumentError that names the class and the expected values: for an
-// unknown class (it lists the known ones), for an option of which Cohort has only the default (such as use_ema), and
-// for a value of another type.
+// unknown class (it lists the known ones), for another value than the default of an option that Cohort does not support
+// (such as use_ema), and for a value of another type.
 #pragma once
 
 #include <string>
@@ -32,7 +32,8 @@ COHORT_EXPORT Initializer DeserializeInitializer(const ConfigValue& value);
 COHORT_EXPORT Regularizer DeserializeRegularizer(const ConfigValue& value);
 COHORT_EXPORT ActivationFunction DeserializeActivation(const ConfigValue& value);
 
-// Makes a layer of one of Keras's classes. `value` may also have the "build_config" of the layer.
+// Makes a layer of one of Keras's classes. If `value` also has the "build_config", its input_shape tells whether the
+// axis of a normalization is the last one (that axis becomes -1).
 COHORT_EXPORT LayerRef DeserializeLayer(const ConfigValue& value);
 // Returns true if DeserializeLayer knows the class.
 COHORT_EXPORT bool IsKerasLayer(const std::string& class_name);

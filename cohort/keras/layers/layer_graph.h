@@ -22,10 +22,10 @@ class LayerGraph final : public Layer {
     int index;
   };
   struct LayerStep {
-    LayerRef layer;  // without an origin
+    LayerRef layer;  // its origin() is empty; TakeInherited has the origins
     std::vector<Value> inputs;
   };
-  // A layer whose weights begin with those that it has in another model.
+  // A layer whose initial weights are copied from another model that has the layer.
   struct Inherited {
     LayerRef layer;
     WeightOrigin origin;
@@ -38,9 +38,10 @@ class LayerGraph final : public Layer {
 
   const std::vector<LayerInput>& inputs() const { return input_specs_; }
   const std::vector<LayerInput>& outputs() const { return output_specs_; }
-  // Returns the layers in the order in which they can be called. Inputs come first, in their order. The other layers
-  // have Keras's order, which is the order of weights in files: the layer with the longest path to an output comes
-  // first. Layers with equally long paths have the order in which a walk from the outputs reaches them.
+  // Returns the calls of layers, in an order in which they can be made. A shared layer appears several times. Inputs
+  // come first, in their order. The other layers have Keras's order, which is the order of weights in files: the layer
+  // with the longest path to an output comes first. Layers with equally long paths have the order in which a walk from
+  // the outputs reaches them.
   const std::vector<LayerStep>& steps() const { return steps_; }
   const std::vector<Value>& output_values() const { return outputs_; }
 
@@ -54,16 +55,17 @@ class LayerGraph final : public Layer {
   DType InputDType() const override { return input_specs_[0].dtype; }
 
  private:
-  // `model`: the built model that the values behind `tensor` were looked up in, or null.
+  // `model`: the built model in which a value that follows from `tensor` was looked up; its weights are inherited.
+  // Null: none so far.
   Value Visit(const LayerTensor& tensor, const std::shared_ptr<ModelState>& model);
   void Inherit(const LayerRef& layer, const std::shared_ptr<ModelState>& model);
-  // Puts steps_, which every step's inputs precede, into Keras's order.
+  // Puts steps_ into Keras's order. Requires: each step comes after the steps that make its inputs.
   void Sort();
 
   std::vector<LayerInput> input_specs_;
   std::vector<LayerInput> output_specs_;
   std::vector<LayerStep> steps_;
-  std::vector<const LayerCall*> visited_;  // the calls of which steps_ were made
+  std::vector<const LayerCall*> visited_;  // only during construction: steps_[i] was made from visited_[i]
   std::map<const Layer*, size_t> met_;     // the order in which the walk reached the layers
   std::vector<Value> outputs_;
   mutable std::vector<Inherited> inherited_;

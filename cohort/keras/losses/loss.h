@@ -1,7 +1,7 @@
 // Losses with Keras 3's names, arguments and defaults. A Loss is an immutable description that threads may share. Its
 // functions add nodes to the graph of their arguments. The loss of a part of a batch is kept as a pair (sum, weight).
-// The pairs of all replicas are added before the division: loss = sum / weight. So it does not matter if replicas have
-// different numbers of examples.
+// Each replica divides its sum by the weight of all replicas; these shares add up to the loss. So it does not matter if
+// replicas have different numbers of examples.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,13 @@
 
 namespace cohort::keras {
 
-// The weight of a batch: the number of loss values, whatever the sample weights are (kSumOverBatchSize); the sum of the
-// sample weights (kMeanWithSampleWeight); or 1 for a global batch (kSum). For kSum, LossSums::weight is not valid, and
-// the sum is the loss.
+// What the sum of a batch is divided by: the number of loss values, whatever the sample weights are
+// (kSumOverBatchSize); the sum of the sample weights (kMeanWithSampleWeight); or nothing (kSum): LossSums::weight is
+// not valid, and the sum is the loss.
 enum class Reduction { kSumOverBatchSize, kMeanWithSampleWeight, kSum };
 
-// Two float32 scalars of one replica. Each of them is summed over the replicas.
+// Two float32 scalars of one replica. Each replica divides its sum by the weight of all replicas; these shares add up
+// to the loss.
 struct COHORT_EXPORT LossSums {
   Output sum;
   Output weight;
@@ -46,9 +47,10 @@ class COHORT_EXPORT Loss {
   // are checked when the step runs.
   virtual Output PerExample(const Output& y_true, const Output& y_pred) const = 0;
 
-  // Returns the weighted sum of PerExample, with Keras's adjustments: ranks that differ by a last dimension of 1 are
-  // made equal, and values are multiplied by `sample_weight`. `sample_weight` has the shape [batch], [batch, 1] or that
-  // of PerExample. If it is not valid, weights are 1.
+  // Returns the weighted sum of PerExample and the weight by which it is divided (see Reduction), with Keras's
+  // adjustments: ranks that differ by a last dimension of 1 are made equal, and values are multiplied by
+  // `sample_weight`. `sample_weight` has the shape [batch], [batch, 1] or that of PerExample. If it is not valid,
+  // weights are 1.
   LossSums Sums(const Output& y_true, const Output& y_pred, const Output& sample_weight = {}) const;
 
   // Returns the loss in the form of Keras's files; serialization.h does the reverse. Throws UnimplementedError for a

@@ -27,7 +27,7 @@ struct TrainingCase {
   std::string dtype_policy = "float32";
 };
 
-// The weights before and after a training, and its results.
+// The weights before and after a training, and its results. `evaluated` is the loss that Evaluate returns.
 struct Trained {
   std::vector<Tensor> before, after;
   double loss = 0, metric = 0, evaluated = 0;
@@ -89,7 +89,8 @@ inline Trained Train(const TrainingCase& c, const distribute::StrategyPtr& strat
   return trained;
 }
 
-// Returns || change of b - change of a || / || change of a || of the weight for which it is largest.
+// For each weight: d = || (b's change) - (a's change) || / || a's change ||. Returns the largest d. If a's change is 0,
+// d is the squared numerator.
 inline double DistanceOfUpdates(const Trained& a, const Trained& b) {
   double largest = 0;
   for (size_t w = 0; w < a.before.size(); ++w) {

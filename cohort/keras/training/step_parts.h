@@ -15,7 +15,7 @@
 
 namespace cohort::keras {
 
-// The arguments of Compile, with names resolved.
+// The arguments of Compile, with an entry of `losses` for each output. UpdateMetrics resolves the names of metrics.
 struct CompiledModel {
   struct OutputMetric {
     size_t output;
@@ -42,7 +42,8 @@ struct MetricInStep {
   std::vector<ops::Variable> states;
 };
 
-// One replica's step while it is described. Its StepContext owns it. Used by one thread.
+// The state of a StepContext: the step of one replica while the program's step function adds its nodes to the graph.
+// Its StepContext owns it. Used by one thread.
 struct StepParts {
   const LayerGraph& layers;
   const CompiledModel& compiled;
@@ -51,12 +52,12 @@ struct StepParts {
   DType compute_dtype;
   std::vector<Output> x, y;
   Output sample_weight;
-  distribute::ReplicaContext* replica;  // while the step is described
+  distribute::ReplicaContext* replica;  // dangling after the program's step function has returned
 
   // The members below are collected while the step is described.
-  std::unique_ptr<LayerInstance> instance;            // of the last Call
-  WeightUpdates updates;                              // of all Calls
-  std::vector<train::GradientAndVariable> gradients;  // of ApplyGradients
+  std::unique_ptr<LayerInstance> instance;            // of the last StepContext::Call
+  WeightUpdates updates;                              // of all Calls; empty in a step that does not train
+  std::vector<train::GradientAndVariable> gradients;  // the argument of StepContext::ApplyGradients
   Output reported_loss;
   std::vector<std::pair<std::string, Output>> output_losses;
   std::vector<MetricInStep> metrics;

@@ -68,7 +68,8 @@ class Executable {
   using FillArgs = std::function<void(std::vector<Tensor>& args)>;
   std::vector<Tensor> RunInline(int64_t step, const FillArgs& fill);
   // Gives a value from another task to a step. The value may come before the step starts. Ignores the value if the step
-  // has failed or CancelAll was called. Throws InvalidArgumentError if the edge does not end at this task.
+  // has failed or CancelAll was called. Throws InvalidArgumentError if the edge does not end at this task, and
+  // InternalError if the value comes a second time.
   void Deliver(int64_t step, EdgeId edge, const Tensor& value);
   // Cancels a step that is running. Does nothing if the step has not started, so the caller must start steps before it
   // cancels them.
@@ -82,7 +83,7 @@ class Executable {
   // `timeout`.
   bool WaitIdle(std::chrono::milliseconds timeout);
   // Returns one line for each step that is running or for which a value has come: "step 12: running", or "step 12:
-  // waits for dense/MatMul:0".
+  // waits for dense/MatMul:0". A step that has a value but was not started also shows "running".
   std::vector<std::string> DescribeSteps();
 
  private:

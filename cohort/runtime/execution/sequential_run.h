@@ -14,8 +14,9 @@ class SequentialRun final : public StepRun {
       : StepRun(plan, planner), pool_(pool) {}
 
   // Runs a step on the calling thread, a part of it perhaps on the compute thread. Then gives the run back to the pool
-  // and returns the outcome. It may wait for the update gate, for the compute thread and for the stream. All these
-  // waits end, because no kernel of the plan waits.
+  // and returns the outcome. It may wait for the update gate, for the compute thread and for the stream. The waits for
+  // the compute thread and the stream end because no kernel of the plan waits. The gate opens again because Close waits
+  // only until its timeout.
   Status Run(const StepInfo& step);
   // Starts a step on the calling thread, whose kind is `thread`. At the end gives the run back to the pool, and then
   // calls `done`. The rest is as in Executor::RunAsync.
@@ -32,8 +33,9 @@ class SequentialRun final : public StepRun {
   // the step.
   void RunToEnd(size_t from, StepThread thread);
   void MoveToComputeThread(size_t from);
-  // Returns false if node `index` must wait for the gate. When the gate opens, the compute thread continues the step,
-  // so the caller must not touch it any more.
+  // If the step was started with Run, waits for the gate and returns true. Otherwise returns false if node `index` must
+  // wait for the gate. When the gate opens, the compute thread continues the step, so the caller must not touch it any
+  // more.
   bool PassGate(size_t index);
   // Called when all nodes have run. On a device with streams: when all have enqueued their work; it then ends the step
   // after that work.

@@ -32,8 +32,8 @@ class ValueSender {
   virtual void SendValues(int dst_task, int64_t step, std::vector<EdgeValue> values) = 0;
 };
 
-// Passes the values of one step at a time. The step of an Executable owns it. All methods but Reset are thread-safe.
-// After Abort, values are ignored until Reset.
+// Passes the values of one step; Reset makes it ready for the next. Executable's Step object, which is also used again,
+// owns it. All methods but Reset are thread-safe. After Abort, values are ignored until Reset.
 class StepRendezvous final : public Rendezvous {
  public:
   // `routes` has the routes of all edges, and must live longer than the rendezvous. `self` is the index of this task.

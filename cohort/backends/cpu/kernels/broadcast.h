@@ -1,5 +1,6 @@
-// Loops over N operands that broadcast against each other. Dimensions through which all operands step in the same way
-// are merged, so that there are few, long loops. Internal to backends/cpu/kernels.
+// Loops over N operands that broadcast against each other. Neighbouring dimensions are merged if each operand can step
+// through them with one stride (it is contiguous in them, or repeats in both). So there are few, long loops. Internal
+// to backends/cpu/kernels.
 #pragma once
 
 #include <array>
@@ -34,7 +35,8 @@ struct BroadcastPlan {
 template <int N>
 BroadcastPlan<N> PlanBroadcast(const Shape& output, const std::array<const Shape*, N>& operands) {
   BroadcastPlan<N> plan;
-  std::array<int64_t, N> steps;  // elements of the operand in the dimensions passed, from the last one on
+  // For each operand: the product of its dimensions that the loop has passed (= the stride of the next).
+  std::array<int64_t, N> steps;
   steps.fill(1);
   // From the last dimension to the first; reversed at the end.
   for (int d = output.rank() - 1; d >= 0; --d) {

@@ -1,5 +1,5 @@
-// Helpers for loops over elements. A kernel chooses the function for its dtype once, when it is made. bfloat16 is
-// computed in float32. A loop uses the OpenMP team only if it is long. Internal to backends/cpu/kernels.
+// Helpers for loops over elements. Most kernels choose the function for their dtype once, when they are made. bfloat16
+// is computed in float32. A loop uses the OpenMP team only if it is long. Internal to backends/cpu.
 #pragma once
 
 #include <algorithm>
