@@ -42,7 +42,7 @@ struct COHORT_EXPORT SessionConfig {
   bool allow_insecure = false;
 };
 
-// Logs a warning for each field of `config` that is set and has no effect, once for each field in the process. Session
+// Logs a warning if `config` sets inter_op_parallelism_threads, which has no effect. The process logs it once. Session
 // and Server call it.
 COHORT_EXPORT void WarnOfFieldsWithoutEffect(const SessionConfig& config);
 

@@ -51,7 +51,8 @@ class GatePass {
   void Entered() { inside_ = true; }
   void TurnBack() { gate_.LeaveStep(); }
 
-  // Counts one update that has ended. After the last update of the step, leaves the gate.
+  // Counts one update that has ended. After the last update of the step, leaves the gate (but not if Begin got
+  // `by_caller`: then the calling step leaves it).
   void UpdateDone() {
     if (updates_left_.fetch_sub(1, std::memory_order_acq_rel) == 1) Leave();
   }
