@@ -279,12 +279,19 @@ TEST_P(GroupProcessFaults, AProcessThatLeavesTellsWhichFailureCameBefore) {
   ASSERT_TRUE(failing.joined() && healthy.joined());
   ASSERT_TRUE(FailGroups(cluster_.server(1), 2, Status(Code::kInvalidArgument, "a bad shape of 17 columns")));
   healthy.Drop(1);
-  auto barrier = Begin([&](Communicator::Done done) { healthy.members()[0]->BarrierAsync({1, "b"}, std::move(done)); });
-  const Outcome outcome = Await(barrier);
-  EXPECT_EQ(outcome.status.code(), Code::kUnavailable);
-  EXPECT_THAT(outcome.status.message(),
-              AllOf(HasSubstr("has left group 3, generation 1, after another group of it had"),
-                    HasSubstr("InvalidArgument: a bad shape of 17 columns")));
+  std::vector<std::future<Outcome>> futures;
+  for (const size_t rank : {0, 2}) {
+    futures.push_back(Begin([&](Communicator::Done done) {
+      healthy.members()[rank]->BarrierAsync({1, "b"}, std::move(done));
+    }));
+  }
+  for (auto& future : futures) {
+    const Outcome outcome = Await(future);
+    EXPECT_EQ(outcome.status.code(), Code::kUnavailable);
+    EXPECT_THAT(outcome.status.message(),
+                AllOf(HasSubstr("has left group 3, generation 1, after another group of it had"),
+                      HasSubstr("InvalidArgument: a bad shape of 17 columns")));
+  }
 }
 
 TEST_P(GroupProcessFaults, WhoWaitsForOneThatHasLeftIsTold) {
