@@ -25,6 +25,12 @@ endif()
 # The options with which every Cohort target compiles. None of them reaches a consumer.
 add_library(cohort_build_options INTERFACE)
 target_compile_options(cohort_build_options INTERFACE -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers)
+# Source paths in objects begin at the root of the project. So an object is the same in every checkout, even if ccache brings
+# it from another one, and cohort/graph/node_name.cc knows Cohort's own sources by "cohort/". Where CCACHE_BASEDIR is set,
+# ccache gives the compiler paths relative to the build folder.
+file(RELATIVE_PATH COHORT_RELATIVE_ROOT ${CMAKE_BINARY_DIR} ${PROJECT_SOURCE_DIR})
+target_compile_options(cohort_build_options INTERFACE
+  -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/= -fmacro-prefix-map=${COHORT_RELATIVE_ROOT}/=)
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   target_compile_options(cohort_build_options INTERFACE -Wthread-safety -Werror=thread-safety)
 endif()

@@ -44,7 +44,8 @@ class COHORT_EXPORT Shape {
   std::span<const int64_t> dims() const { return {dims_.data(), static_cast<size_t>(rank_ < 0 ? 0 : rank_)}; }
   bool IsFullyDefined() const;
   bool IsScalar() const { return rank_ == 0; }
-  // Returns the product of the dimensions, or -1 if a dimension or the rank is unknown.
+  // Returns the product of the dimensions, or -1 if a dimension or the rank is unknown. Throws InvalidArgumentError if
+  // the product is 2^63 or more.
   int64_t num_elements() const;
 
   // Returns whether a tensor could have both shapes: no known dimension or rank differs.

@@ -58,8 +58,9 @@ struct COHORT_EXPORT UpdateSet {
 };
 
 // A program that wants to see the updates of a task derives from this class and gives an object to
-// ServerOptions::update_observer, or to UpdateGate::SetObserver. Who applies the records of all sets, one after the
-// other, with the kernels of the same ops to variables that were equal at the start, gets equal variables, bit for bit.
+// ServerOptions::update_observer, or to UpdateGate::SetObserver. If a program applies the records of all sets, one
+// after the other, with the kernels of the same ops to variables that were equal at the start, then the variables are
+// equal afterwards, bit for bit.
 //
 // Each set comes exactly once. It comes before the step is acknowledged, before values that depend on the set leave the
 // task, and before the step leaves the update gate; so a checkpoint contains exactly the sets that came before its cut.

@@ -5,20 +5,16 @@
 namespace cohort {
 namespace {
 
-// Returns the path of the folder cohort/ as the compiler was given it, "" if this file's path is not as expected.
-constexpr std::string_view OwnFolder() {
-  constexpr std::string_view kOwnName = "graph/node_name.cc";
-  constexpr std::string_view path = __FILE__;
-  return path.ends_with(kOwnName) ? path.substr(0, path.size() - kOwnName.size()) : "";
-}
+// The build cuts the path of Cohort's sources before this folder (cmake/CohortToolchain.cmake). A program's sources have
+// the path that its own build gives to the compiler.
+constexpr std::string_view kOwnFolder = "cohort/";
 
 }  // namespace
 
 bool CallSite::IsOfProgram() const {
-  constexpr std::string_view kFolder = OwnFolder();
   if (file == nullptr) return false;
   const std::string_view path = file;
-  if (kFolder.empty() || !path.starts_with(kFolder)) return true;
+  if (!path.starts_with(kOwnFolder)) return true;
   return path.ends_with("_test.cc") || path.find("/testing/") != std::string_view::npos;
 }
 

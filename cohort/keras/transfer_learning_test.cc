@@ -187,6 +187,19 @@ TEST_F(TransferLearningTest, AFrozenBaseStaysBitForBitAndTheHeadLearns) {
   EXPECT_NE(more.back(), after.back());
 }
 
+TEST(FreezeTest, AFrozenModelIsFitWithAWarning) {
+  Sequential base = Base();
+  base.SetTrainable(false);
+  base.Compile(kCompiled);
+  const std::vector<Floats> before = Values(base.GetWeights());
+  const ModelData batch(Counting(Shape{8, 3}, -1, 0.125f), Counting(Shape{8, 2}, 1, -0.25f));
+  const double loss = FindLog(base.Evaluate(batch, {.verbose = 0}), "loss").value();
+  ::testing::internal::CaptureStderr();
+  EXPECT_NEAR(FindLog(base.TrainOnBatch(batch), "loss").value(), loss, 1e-5 * loss);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("the model has no trainable weights"));
+  EXPECT_EQ(Values(base.GetWeights()), before);
+}
+
 // A frozen normalization of a training step computes with its moving statistics.
 TEST(FreezeTest, AFrozenNormalizationComputesAsInInference) {
   Sequential base = Base();

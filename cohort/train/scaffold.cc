@@ -1,5 +1,6 @@
 #include "cohort/train/scaffold.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -27,6 +28,12 @@ const Node* FindPlaceholder(Output value) {
   return nullptr;
 }
 
+// The Saver saves all variables that are not local, and throws if there is none.
+bool HasVariablesToSave(const Graph& graph) {
+  const std::vector<VariableInfo*> variables = graph.variables();
+  return std::any_of(variables.begin(), variables.end(), [](const VariableInfo* variable) { return !variable->local; });
+}
+
 }  // namespace
 
 void Scaffold::Finalize(Graph& graph, bool writes) {
@@ -42,7 +49,7 @@ void Scaffold::Finalize(Graph& graph, bool writes) {
     options_.saver = nullptr;
     options_.summary_op = Output();
   } else {
-    if (options_.saver == nullptr && !graph.variables().empty()) {
+    if (options_.saver == nullptr && HasVariablesToSave(graph)) {
       own_saver_ = std::make_unique<Saver>(graph);
       options_.saver = own_saver_.get();
     }

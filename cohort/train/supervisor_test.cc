@@ -283,6 +283,16 @@ TEST_F(SupervisorTest, AnIncompleteInitializationIsNamed) {
   EXPECT_THROW(ops::Const(graph, 1.0f), FailedPreconditionError);  // the graph is finalized
 }
 
+TEST_F(SupervisorTest, OnlyLocalVariablesAreNotSaved) {
+  Graph graph;
+  ops::Variable seen(graph, Shape{}, initializers::Zeros(), {.name = "seen", .trainable = false, .local = true});
+  Supervisor supervisor(graph, {.logdir = dir_});
+  EXPECT_EQ(supervisor.saver(), nullptr);
+  ManagedSession session = supervisor.managed_session();
+  session.Close();
+  EXPECT_EQ(supervisor.last_checkpoint(), "");
+}
+
 TEST_F(SupervisorTest, NegativeIntervalsAreRefused) {
   Model model;
   EXPECT_THAT(

@@ -227,7 +227,7 @@ TEST_F(ModelSavingTest, AFactoryNeedsNotToKnowNameAndTrainable) {
       AllOf(HasSubstr("Scale"), HasSubstr("called 'half'; got one called 'other'"), HasSubstr(Path("own.keras"))));
 }
 
-// A layer in as few lines as one needs: its weight is declared where it is used.
+// A short layer: Call declares its weight with its first use.
 class Shift final : public Layer {
  public:
   Shift() : Layer("Shift") {}

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cohort/core/error.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/training/step_parts.h"
 #include "cohort/ops/arithmetic.h"
@@ -137,7 +138,12 @@ void StepContext::UpdateMetrics(const std::vector<Output>& y_pred) {
 
 void DefaultTrainStep(StepContext& step) {
   const std::vector<Output> y_pred = step.Call(step.x());
-  step.ApplyGradients(step.Gradients(step.Loss(y_pred)));
+  const Output loss = step.Loss(y_pred);
+  if (!step.trainable_variables().empty()) {
+    step.ApplyGradients(step.Gradients(loss));
+  } else if (step.replica().replica_id_in_sync_group() == 0) {
+    LogWarning("keras", "the model has no trainable weights; Fit computes its loss and metrics and trains nothing");
+  }
   step.UpdateMetrics(y_pred);
 }
 

@@ -116,14 +116,6 @@ void StepRendezvous::Abort(const Status& why) {
   for (const Done& waiter : waiters) waiter(why, Tensor());
 }
 
-std::vector<EdgeValue> StepRendezvous::TakeHeld(int dst_task) {
-  MutexLock lock(mu_);
-  for (auto& [task, values] : held_) {
-    if (task == dst_task) return std::exchange(values, {});
-  }
-  return {};
-}
-
 std::vector<std::string> StepRendezvous::Awaited() {
   std::vector<std::string> names;
   MutexLock lock(mu_);

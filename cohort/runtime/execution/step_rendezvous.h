@@ -50,9 +50,6 @@ class StepRendezvous final : public Rendezvous {
   void RecvAsync(EdgeId edge, Done done) override;
   void Flush() override;
   void Abort(const Status& why) override;
-  // Returns the values that Flush would send to task `dst_task`, and forgets them. So the caller can send them together
-  // with a message of its own.
-  std::vector<EdgeValue> TakeHeld(int dst_task);
   // Returns the names of the tensors for which a receiver waits now. Reports of steps that do not end contain them.
   std::vector<std::string> Awaited();
 

@@ -104,8 +104,8 @@ class CallCache {
       if (known == key) return call;
     }
     try {
-      if (calls_.size() == kKept) calls_.pop_front();
       calls_.emplace_back(std::move(key), std::make_shared<const OneDnnCall>(make()));
+      if (calls_.size() > kKept) calls_.pop_front();
     } catch (const dnnl::error& error) {
       Fail(op, error);
     }

@@ -84,7 +84,7 @@ class SelectV2Kernel final : public OpKernel {
   }
 
  private:
-  // Uses the memory of an operand if each element is read where it is written.
+  // Uses the memory of an operand of the result's shape, because its elements stand at the same places as the result's.
   static Tensor& Allocate(KernelContext& ctx, const Shape& shape, const Shape& t, const Shape& e) {
     if (t == shape && e == shape) return ctx.ForwardInputOrAllocate({1, 2}, 0, shape);
     if (t == shape) return ctx.ForwardInputOrAllocate(1, 0, shape);
