@@ -29,8 +29,8 @@ target_compile_options(cohort_build_options INTERFACE -Wall -Wextra -Wno-unused-
 # it from another one, and cohort/graph/node_name.cc knows Cohort's own sources by "cohort/". Where CCACHE_BASEDIR is set,
 # ccache gives the compiler paths relative to the build folder.
 file(RELATIVE_PATH COHORT_RELATIVE_ROOT ${CMAKE_BINARY_DIR} ${PROJECT_SOURCE_DIR})
-target_compile_options(cohort_build_options INTERFACE
-  -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/= -fmacro-prefix-map=${COHORT_RELATIVE_ROOT}/=)
+target_compile_options(cohort_build_options INTERFACE -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=
+  $<$<BOOL:${COHORT_RELATIVE_ROOT}>:-fmacro-prefix-map=${COHORT_RELATIVE_ROOT}/=>)
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   target_compile_options(cohort_build_options INTERFACE -Wthread-safety -Werror=thread-safety)
 endif()

@@ -22,7 +22,7 @@ if(NOT WAY STREQUAL subdirectory)
   list(APPEND arguments -D CMAKE_PREFIX_PATH=${WORK}/prefix)
 else()
   # The whole library is compiled again, in the quickest way: the test checks only that it compiles and links.
-  list(APPEND arguments -D COHORT_SOURCE_DIR=${COHORT_SOURCE} -D CMAKE_UNITY_BUILD=ON -D CMAKE_UNITY_BUILD_BATCH_SIZE=24
+  list(APPEND arguments -D COHORT_SOURCE_DIR=${COHORT_SOURCE} -D CMAKE_UNITY_BUILD=ON
     "-D CMAKE_CXX_FLAGS_${BUILD_TYPE_UPPER}=-O0")
 endif()
 
