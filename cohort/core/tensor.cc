@@ -69,19 +69,19 @@ size_t CheckedBytesOfBlob(const void* data, DType dtype, const Shape& shape) {
 
 BufferPtr AllocateFor(DType dtype, const Shape& shape, int64_t count, Allocator& allocator) {
   if (count < 0) throw InvalidArgumentError(StrCat("[tensor] a tensor needs a fully defined shape; got ", shape));
-  if (dtype == DType::kString) {
-    try {
-      return BufferPtr::Adopt(new StringBuffer(static_cast<size_t>(count)));
-    } catch (const std::bad_alloc&) {  // also thrown if the array would be larger than all memory
-      throw ResourceExhaustedError(
-          StrCat("[tensor] expected host memory for ", count, " strings; there is too little; shape ", shape));
-    }
-  }
-  const size_t size = DTypeSize(dtype);
+  const size_t size = dtype == DType::kString ? sizeof(std::string) : DTypeSize(dtype);
   if (size == 0) throw InvalidArgumentError(StrCat("[tensor] no tensor of dtype ", dtype, " can be made"));
   size_t bytes = 0;
   if (__builtin_mul_overflow(static_cast<size_t>(count), size, &bytes)) {
     throw InvalidArgumentError(StrCat("[tensor] expected a tensor of fewer than 2^64 bytes; got ", dtype, shape));
+  }
+  if (dtype == DType::kString) {
+    try {
+      return BufferPtr::Adopt(new StringBuffer(static_cast<size_t>(count)));
+    } catch (const std::bad_alloc&) {
+      throw ResourceExhaustedError(
+          StrCat("[tensor] expected host memory for ", count, " strings; there is too little; shape ", shape));
+    }
   }
   return allocator.Allocate(bytes);
 }
