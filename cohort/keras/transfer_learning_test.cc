@@ -1,13 +1,11 @@
 // Layers that are looked up in a model, frozen, and used in a further model with their weights.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <string>
 #include <vector>
 
-#include "cohort/core/file.h"
-#include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/keras/files/model_files.h"
 #include "cohort/keras/layers/normalization_layers.h"
@@ -55,12 +53,8 @@ Model Continued(const Model& base) {
 
 class TransferLearningTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder = StrCat(::testing::TempDir(), "cohort_transfer_", getpid());
-    CreateDirectories(folder);
-  }
-  std::string Path(const std::string& name) const { return folder + "/" + name; }
-  std::string folder;
+  std::string Path(const std::string& name) const { return folder / name; }
+  const testing::TempFolder folder;
 };
 
 TEST(ModelLayerTest, LayersAreFoundByNameAndInOrder) {

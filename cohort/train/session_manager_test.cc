@@ -2,14 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <future>
 #include <string>
 
 #include "cohort/core/error.h"
-#include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/math.h"
@@ -18,28 +16,22 @@
 namespace cohort::train {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class SessionManagerTest : public ::testing::Test {
  protected:
-  SessionManagerTest()
-      : dir_(
-            (fs::path(::testing::TempDir()) /
-             StrCat("session_manager_", ::testing::UnitTest::GetInstance()->current_test_info()->name(), "_", getpid()))
-                .string()) {
+  SessionManagerTest() {
     RegisterAll();
-    fs::remove_all(dir_);
     step_ = ops::GetOrCreateGlobalStep(graph_);
     w_ = ops::GetVariable(graph_, "w", Shape{2}, DType::kFloat32, initializers::Constant(10.0));
   }
-  ~SessionManagerTest() override { fs::remove_all(dir_); }
 
+  const testing::TempFolder folder_;
+  const std::string dir_ = folder_ / "logdir";
   Graph graph_;
   ops::Variable step_, w_;
   Coordinator coordinator_;
-  const std::string dir_;
 };
 
 TEST_F(SessionManagerTest, OpsMayBeAddedUntilTheScaffoldIsFinalized) {
