@@ -33,7 +33,6 @@ GroupRef GetGroup(WireReader& in) {
   return group;
 }
 
-// Rank and dimensions are stored plus one: 0 is unknown.
 void Put(WireWriter& out, const Status& status) {
   out.Varint(static_cast<uint64_t>(status.code()));
   out.String(status.message());
@@ -45,6 +44,7 @@ Status GetStatus(WireReader& in) {
   return code == Code::kOk ? Status() : Status(code, message);
 }
 
+// Rank and dimensions are stored plus one: 0 is unknown.
 void Put(WireWriter& out, const CallSignature& signature) {
   out.Varint(static_cast<uint64_t>(signature.kind));
   out.Varint(static_cast<uint64_t>(signature.op));
