@@ -1,5 +1,6 @@
 #include "cohort/ops/variables.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "cohort/core/error.h"
@@ -269,7 +270,8 @@ VariableInfo* MakeVariableOfParts(Graph& graph, const VariableRequest& request,
 Variable GetVariable(Graph& graph, const std::string& name, const Shape& shape, DType dtype,
                      const Initializer& initializer, bool trainable, CallSite site) {
   const std::string full = graph.UniqueName(name);
-  if (!full.ends_with(name)) {  // something was put after it to make it unique
+  const size_t scope = full.size() - std::min(full.size(), name.size());
+  if (full.substr(scope) != name || (scope > 0 && full[scope - 1] != '/')) {  // a number was added to make it unique
     throw AlreadyExistsError(StrCat("[ops/variables] expected a new name; got '", name,
                                     "', which the graph already has; give it another or keep the first Variable"));
   }

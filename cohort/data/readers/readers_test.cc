@@ -196,12 +196,12 @@ TEST_F(ReadersTest, CsvSelectsColumns) {
 }
 
 TEST_F(ReadersTest, WrongCsvLinesAreToldAndTheNextOneRead) {
-  const std::string path = Put("t.csv", "1,2\n1\nx,2\n3,\n\"4\"5,6\n7,8,9\n3.5,1\n5,6\n");
+  const std::string path = Put("t.csv", "1,2\n1\nx,2\n+-5,1\n3,\n\"4\"5,6\n7,8,9\n3.5,1\n5,6\n");
   std::string message;
   EXPECT_THAT(Texts(CsvDataset({path}, {{DType::kInt32}, {DType::kInt32}}), &message),
-              ElementsAre("int32[] [1]|int32[] [2]", "ERROR", "ERROR", "ERROR", "ERROR", "ERROR", "ERROR",
+              ElementsAre("int32[] [1]|int32[] [2]", "ERROR", "ERROR", "ERROR", "ERROR", "ERROR", "ERROR", "ERROR",
                           "int32[] [5]|int32[] [6]"));
-  EXPECT_THAT(message, HasSubstr("expected a valid int32 in column 0; got '3.5'; line 7 of " + path));
+  EXPECT_THAT(message, HasSubstr("expected a valid int32 in column 0; got '3.5'; line 8 of " + path));
 }
 
 TEST_F(ReadersTest, IdxFilesAreSlices) {
