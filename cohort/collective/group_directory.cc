@@ -136,7 +136,7 @@ void GroupDirectory::Add(const std::shared_ptr<GroupCore>& core) {
   std::vector<EarlyJoin> waiting;
   const GroupRef ref = core->membership().ref();
   FailEarlierGenerations(ref, core->members().own_task());
-  failures_->Forget(ref);
+  failures_->OnJoined(ref);
   core->SetFailures(failures_);
   Status over;
   {
