@@ -38,6 +38,10 @@ struct COHORT_EXPORT CollectiveKeys {
   std::string communication_hint = "auto";
 };
 
+// Returns the keys of a collective node. A timeout of more than a century becomes a century. Throws
+// InvalidArgumentError if the node's timeout_seconds is negative, infinite or not a number.
+COHORT_EXPORT CollectiveKeys KeysOf(const Node& node);
+
 // Returns one more than the largest instance_key in the graph, or 1 if there is none. The keys of gradients do not
 // count.
 COHORT_EXPORT int64_t NextInstanceKey(const Graph& graph);

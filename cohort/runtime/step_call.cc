@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cohort/core/deadline.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/thread_pool.h"
@@ -16,8 +17,7 @@ namespace {
 constexpr StepCall::Clock::time_point kNever = StepCall::Clock::time_point::max();
 
 StepCall::Clock::time_point After(StepCall::Clock::time_point start, std::chrono::milliseconds wait) {
-  constexpr std::chrono::hours kLongest{1 << 16};
-  return wait.count() > 0 ? start + std::min<std::chrono::milliseconds>(wait, kLongest) : kNever;
+  return wait.count() > 0 ? DeadlineAfter(wait, start) : kNever;
 }
 
 double Seconds(StepCall::Clock::duration time) {
