@@ -1,5 +1,8 @@
 #include "cohort/keras/summary_table.h"
 
+#include <algorithm>
+#include <map>
+
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/training/model_state.h"
 
@@ -91,9 +94,8 @@ std::string SummaryOf(ModelState& state) {
     }
     SummaryRow row = {values[i].path, steps[i].layer->class_name(), {}, 0, connected};
     for (const Output& output : values[i].outputs) row.outputs.push_back(output.shape());
-    for (const ModelWeight& weight : engine.weights()) {
-      const bool inside = weight.layer == row.name || weight.layer.rfind(row.name + "/", 0) == 0;
-      if (inside) row.params += weight.spec.shape.num_elements();
+    for (const size_t w : WeightsBelow(engine.weights(), row.name)) {
+      row.params += engine.weights()[w].spec.shape.num_elements();
     }
     rows.push_back(std::move(row));
   }

@@ -159,6 +159,15 @@ TEST(ModelLayerTest, InputsOfAnotherShapeAndWeightsOfTwoModelsAreRefused) {
               AllOf(HasSubstr("weights of one model"), HasSubstr("model 'base'"), HasSubstr("model 'continued'")));
 }
 
+TEST(ModelLayerTest, ASequentialThatCannotTakeTheWeightsIsRefusedAgain) {
+  const Sequential base = Base();
+  Sequential chain({base.GetLayer("wide"), Dense(2)});
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { chain.Build(Shape{-1, 4}); }), HasSubstr("'wide/kernel'")) << i;
+    EXPECT_FALSE(chain.built());
+  }
+}
+
 TEST_F(TransferLearningTest, AFrozenBaseStaysBitForBitAndTheHeadLearns) {
   Base().Save(Path("base.keras"));
   Model base = LoadModel(Path("base.keras"));

@@ -23,6 +23,10 @@ struct ModelWeight {
 };
 
 // The weights of one replica. A weight is made when a layer first asks for it. weights() has the order in which they
+// Returns the indices of the weights of the layer at the path `layer` and of the layers inside of it. If `layer` is "",
+// these are all weights.
+std::vector<size_t> WeightsBelow(const std::vector<ModelWeight>& weights, const std::string& layer);
+
 // were made. ModelEngine owns it. Used by one thread at a time.
 class WeightStore {
  public:

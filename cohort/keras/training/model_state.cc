@@ -4,6 +4,7 @@
 #include "cohort/keras/training/model_state.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "cohort/core/error.h"
@@ -79,25 +80,30 @@ void ModelState::BuildIfItInherits() {
   {
     const MutexLock lock(build_mu_);
     if (layers_ == nullptr) layers_ = make_layers_({});
-    if (layers_ == nullptr || !layers_->inherits()) return;
+    if (layers_ == nullptr || layers_->inherited().empty()) return;
   }
   engine();
 }
 
 void ModelState::InheritWeights(ModelEngine& engine) const {
-  const std::vector<LayerGraph::Inherited> layers = layers_->TakeInherited();
-  if (layers.empty()) return;
-  std::map<std::string, Tensor> values;  // by path in this model
+  if (layers_->inherited().empty()) return;
+  std::map<ModelState*, std::vector<Tensor>> all_of;  // the weights of each other model
+  std::map<std::string, Tensor> values;               // by path in this model
   std::map<std::string, std::string> models;
-  for (const LayerGraph::Inherited& layer : layers) {
-    const std::string path = PathOf(*layer.layer);
-    for (const auto& [theirs, value] : layer.origin.model->WeightsBelow(layer.origin.path)) {
-      const std::string below = layer.origin.path.empty() ? "/" + theirs : theirs.substr(layer.origin.path.size());
-      values[path + below] = value;
-      models[path + below] = layer.origin.model->name();
+  for (const auto& [layer, origin] : layers_->inherited()) {
+    const auto [theirs, is_new] = all_of.try_emplace(origin.model.get());
+    if (is_new) theirs->second = origin.model->engine().GetWeights();
+    const std::string path = PathOf(*layer);
+    const std::vector<ModelWeight>& weights = origin.model->engine().weights();
+    for (const size_t i : WeightsBelow(weights, origin.path)) {
+      const std::string below =
+          origin.path.empty() ? "/" + weights[i].path : weights[i].path.substr(origin.path.size());
+      values[path + below] = theirs->second[i];
+      models[path + below] = origin.model->name();
     }
   }
   std::vector<Tensor> all = engine.GetWeights();
+  layers_->ForgetInherited();  // if something above throws, the next call of EngineFor tries again
   for (size_t i = 0; i < all.size(); ++i) {
     const ModelWeight& weight = engine.weights()[i];
     const auto found = values.find(weight.path);
@@ -144,16 +150,6 @@ std::string ModelState::PathOf(const Layer& layer) const {
     if (&*layers_->steps()[i].layer == &layer) return names[i];
   }
   throw InternalError(StrCat("[keras/model] layer '", layer.name(), "' is none of model '", name(), "'"));
-}
-
-std::map<std::string, Tensor> ModelState::WeightsBelow(const std::string& layer) {
-  const std::vector<Tensor> values = engine().GetWeights();
-  std::map<std::string, Tensor> below;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const std::string& path = engine().weights()[i].path;
-    if (layer.empty() || path.rfind(layer + "/", 0) == 0) below[path] = values[i];
-  }
-  return below;
 }
 
 void ModelState::CheckTrainable() {

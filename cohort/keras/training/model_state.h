@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,9 +53,6 @@ class ModelState {
   std::vector<LayerTensor> ValuesOf(const std::shared_ptr<ModelState>& self, size_t step);
   // Returns the path of one of the model's own layers: "dense_1". Throws InternalError for another layer.
   std::string PathOf(const Layer& layer) const;
-  // Returns the weights below the path `layer`, or all weights if `layer` is "": their paths ("dense_1/kernel") and
-  // values.
-  std::map<std::string, Tensor> WeightsBelow(const std::string& layer);
 
   void Compile(const CompileOptions& options);
   const std::optional<CompileOptions>& compile_options() const { return compile_options_; }
