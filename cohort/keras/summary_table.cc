@@ -75,7 +75,6 @@ std::string SummaryTable(const std::string& title, const std::vector<SummaryRow>
 
 std::string SummaryOf(ModelState& state) {
   ModelEngine& engine = state.engine();
-  engine.UpdateTrainable();
   const std::vector<LayerInstance::LayerValues> values = engine.step_values();
   const std::vector<LayerGraph::LayerStep>& steps = engine.layers().steps();
   const bool chain = engine.layers().class_name() == "Sequential";
@@ -100,8 +99,9 @@ std::string SummaryOf(ModelState& state) {
     rows.push_back(std::move(row));
   }
   SummaryTotals totals;
+  const std::map<std::string, bool> trainable = engine.TrainableWeights();
   for (const ModelWeight& weight : engine.weights()) {
-    (weight.trainable ? totals.trainable : totals.non_trainable) += weight.spec.shape.num_elements();
+    (trainable.at(weight.path) ? totals.trainable : totals.non_trainable) += weight.spec.shape.num_elements();
   }
   return SummaryTable(state.name(), rows, totals, !chain);
 }

@@ -114,6 +114,7 @@ std::vector<Output> LayerInstance::Add(const Layer& layer, const std::string& pa
   }
   frozen_ = outer_frozen;
   values_.push_back({path, outputs});
+  layers_.push_back({layer.weak_from_this(), layer.trainable()});
   return outputs;
 }
 

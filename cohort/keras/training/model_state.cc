@@ -23,20 +23,6 @@ DType ComputeDType(const std::string& policy) {
       StrCat("[keras/model] expected dtype_policy 'float32' or 'mixed_bfloat16'; got '", policy, "'"));
 }
 
-// Of all layers, those of models inside of the model too.
-std::vector<bool> TrainableFlags(const LayerGraph& layers) {
-  std::vector<bool> flags = {layers.trainable()};
-  for (const LayerGraph::LayerStep& step : layers.steps()) {
-    if (const auto* inner = dynamic_cast<const LayerGraph*>(&*step.layer)) {
-      const std::vector<bool> more = TrainableFlags(*inner);
-      flags.insert(flags.end(), more.begin(), more.end());
-    } else {
-      flags.push_back(step.layer.trainable());
-    }
-  }
-  return flags;
-}
-
 }  // namespace
 
 ModelState::ModelState(ModelOptions options, MakeLayers make_layers)
@@ -103,7 +89,6 @@ void ModelState::InheritWeights(ModelEngine& engine) const {
     }
   }
   std::vector<Tensor> all = engine.GetWeights();
-  layers_->ForgetInherited();  // if something above throws, the next call of EngineFor tries again
   for (size_t i = 0; i < all.size(); ++i) {
     const ModelWeight& weight = engine.weights()[i];
     const auto found = values.find(weight.path);
@@ -118,6 +103,7 @@ void ModelState::InheritWeights(ModelEngine& engine) const {
     all[i] = found->second;
   }
   engine.SetWeights(all);
+  layers_->ForgetInherited();  // if something above throws, the next call of EngineFor tries again
 }
 
 std::vector<LayerTensor> ModelState::ValuesOf(const std::shared_ptr<ModelState>& self, size_t step) {
@@ -152,11 +138,12 @@ std::string ModelState::PathOf(const Layer& layer) const {
   throw InternalError(StrCat("[keras/model] layer '", layer.name(), "' is none of model '", name(), "'"));
 }
 
-void ModelState::CheckTrainable() {
-  if (step_trainable_.empty() || step_trainable_ == TrainableFlags(*layers_)) return;
-  step_trainable_.clear();
+void ModelState::WarnOfFrozenLayers() {
+  if (warned_of_frozen_ || !train_->OtherLayersAreFrozen()) return;
+  warned_of_frozen_ = true;
   LogWarning("keras", "layers of model '", name(),
-             "' were frozen or freed since it was compiled; Fit goes on as before: Compile the model again");
+             "' were frozen or freed since it was first fitted; Fit and Evaluate go on as before: Compile the model "
+             "again");
 }
 
 void ModelState::Compile(const CompileOptions& options) {
@@ -169,6 +156,7 @@ void ModelState::Compile(const CompileOptions& options) {
   compiled_.reset();
   train_.reset();
   test_.reset();
+  warned_of_frozen_ = false;
   waiting_state_.clear();
   if (built()) ResolveCompiled();
 }
@@ -215,6 +203,7 @@ ModelEngine& ModelState::CompiledEngine(const char* caller, const data::ElementS
 }
 
 const StepFunction& ModelState::Step(bool training, const std::vector<data::TensorSpec>& y_specs) {
+  if (train_ == nullptr && test_ != nullptr && test_->OtherLayersAreFrozen()) test_.reset();
   std::unique_ptr<StepFunction>& step = training ? train_ : test_;
   if (step != nullptr) {
     bool same = true;
@@ -229,13 +218,13 @@ const StepFunction& ModelState::Step(bool training, const std::vector<data::Tens
       same = false;
     }
     if (same) {
-      if (training) CheckTrainable();
+      if (training) WarnOfFrozenLayers();
       return *step;
     }
   }
   const std::function<void(StepContext&)>& own = training ? compile_options_->train_step : compile_options_->test_step;
   const std::function<void(StepContext&)> body = own ? own : training ? DefaultTrainStep : DefaultTestStep;
-  if (training) step_trainable_ = TrainableFlags(*layers_);
+  if (train_ == nullptr) engine().UpdateTrainable();
   step = std::make_unique<StepFunction>(engine().MakeStep(*compiled_, training, y_specs, body));
   if (training && !waiting_state_.empty()) {
     SetOptimizerState(std::exchange(waiting_state_, {}), "the file that was loaded");
