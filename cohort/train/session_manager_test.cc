@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <future>
 #include <string>
@@ -92,6 +94,19 @@ TEST_F(SessionManagerTest, WaitsForACheckpointAsLongAsItIsTold) {
     saver.Save(session, dir_ + "/model.ckpt", 3);
   }
   EXPECT_EQ(waiting.get(), dir_ + "/model.ckpt-3");
+}
+
+TEST(CoordinatorTest, AnIntervalWithoutALimitMeansOneCall) {
+  Coordinator coordinator;
+  std::atomic<int> calls = 0;
+  std::promise<void> again;
+  coordinator.Loop("once", std::chrono::milliseconds::max(), [&] {
+    if (++calls == 2) again.set_value();
+  });
+  EXPECT_EQ(again.get_future().wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  coordinator.RequestStop();
+  coordinator.Join();
+  EXPECT_EQ(calls, 1);
 }
 
 TEST_F(SessionManagerTest, AStopEndsTheWait) {
