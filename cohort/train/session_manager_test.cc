@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <future>
 #include <string>
 
@@ -84,6 +86,19 @@ TEST_F(SessionManagerTest, WaitsForACheckpointAsLongAsItIsTold) {
     saver.Save(session, dir_ + "/model.ckpt", 3);
   }
   EXPECT_EQ(waiting.get(), dir_ + "/model.ckpt-3");
+}
+
+TEST(CoordinatorTest, AnIntervalWithoutALimitMeansOneCall) {
+  Coordinator coordinator;
+  std::atomic<int> calls = 0;
+  std::promise<void> again;
+  coordinator.Loop("once", std::chrono::milliseconds::max(), [&] {
+    if (++calls == 2) again.set_value();
+  });
+  EXPECT_EQ(again.get_future().wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  coordinator.RequestStop();
+  coordinator.Join();
+  EXPECT_EQ(calls, 1);
 }
 
 TEST_F(SessionManagerTest, AStopEndsTheWait) {

@@ -248,6 +248,8 @@ TEST_F(ModelSavingTest, ARegisteredLayerIsMadeByEveryLoad) {
               HasSubstr("'Shift', which is registered already"));
   EXPECT_THAT(MessageOf<AlreadyExistsError>([&] { RegisterLayer("Dense", factory); }),
               HasSubstr("'Dense', which Keras has"));
+  EXPECT_THAT(MessageOf<AlreadyExistsError>([&] { RegisterLayer("Sequential", factory); }),
+              HasSubstr("'Sequential', which Keras has"));
 }
 
 TEST_F(ModelSavingTest, WeightsAloneComeWithTheOptimizersState) {

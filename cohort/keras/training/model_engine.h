@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -43,6 +44,8 @@ class StepFunction {
   std::vector<std::pair<std::string, MetricPtr>> metrics() const;
   // Returns the specs of the targets. Their batch dimension is unknown.
   const std::vector<data::TensorSpec>& y_specs() const { return y_specs_; }
+  // Returns true if a layer, or a layer inside of one, was frozen or freed since the step was made.
+  bool OtherLayersAreFrozen() const;
 
  private:
   friend class ModelEngine;
@@ -53,7 +56,8 @@ class StepFunction {
   };
   const distribute::Strategy* strategy_ = nullptr;
   std::vector<data::TensorSpec> y_specs_;
-  std::vector<Replica> replicas_;  // of this process
+  std::vector<LayerInstance::AddedLayer> layers_;  // of the first replica
+  std::vector<Replica> replicas_;                  // of this process
   std::vector<std::string> output_loss_names_;
   std::vector<std::pair<std::string, MetricPtr>> metrics_;
   std::optional<Callable> step_;
@@ -78,7 +82,9 @@ class ModelEngine {
   const distribute::Strategy& strategy() const { return *strategy_; }
   // Returns the weights of the first replica.
   const std::vector<ModelWeight>& weights() const { return weights_.weights(); }
-  // Asks the layers again which weights are trained. Steps that exist already do not change.
+  // Asks the layers, which may have been frozen or freed, and returns by path whether a training would change a weight.
+  std::map<std::string, bool> TrainableWeights() const;
+  // Makes the steps that MakeStep adds from now on train these weights, and only these. Earlier steps do not change.
   void UpdateTrainable();
   // Returns, for each of layers().steps(), the layer's path and its outputs in inference.
   std::vector<LayerInstance::LayerValues> step_values() const;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,9 +53,6 @@ class ModelState {
   std::vector<LayerTensor> ValuesOf(const std::shared_ptr<ModelState>& self, size_t step);
   // Returns the path of one of the model's own layers: "dense_1". Throws InternalError for another layer.
   std::string PathOf(const Layer& layer) const;
-  // Returns the weights below the path `layer`, or all weights if `layer` is "": their paths ("dense_1/kernel") and
-  // values.
-  std::map<std::string, Tensor> WeightsBelow(const std::string& layer);
 
   void Compile(const CompileOptions& options);
   const std::optional<CompileOptions>& compile_options() const { return compile_options_; }
@@ -69,6 +65,9 @@ class ModelState {
   ModelEngine& CompiledEngine(const char* caller, const data::ElementSpec& data = {});
   // Requires: CompiledEngine has returned.
   BatchTargets TrainedTargets() const { return {layers_->inputs(), compiled_->targets()}; }
+  // Returns the step of training or evaluation, and makes it if needed. The first training step since Compile decides
+  // which layers are frozen, until the next Compile: for training and for evaluation. Before it, a step of evaluation
+  // obeys the layers as they are.
   const StepFunction& Step(bool training, const std::vector<data::TensorSpec>& y_specs);
   // Returns the step if it was made since the last Compile, else null.
   const StepFunction* MadeStep(bool training) const { return (training ? train_ : test_).get(); }
@@ -84,12 +83,12 @@ class ModelState {
   // Copies the weights that begin with the weights of other models.
   void InheritWeights(ModelEngine& engine) const;
   // Warns once if layers were frozen or freed since the training step was made.
-  void CheckTrainable();
+  void WarnOfFrozenLayers();
 
   const ModelOptions options_;
   const MakeLayers make_layers_;
   std::vector<std::vector<LayerTensor>> values_;  // of ValuesOf, by step
-  std::vector<bool> step_trainable_;              // of all layers, when the training step was made; empty: none is
+  bool warned_of_frozen_ = false;                 // since Compile
   mutable Mutex build_mu_;
   // Set once, with build_mu_ held. Read after a call of EngineFor.
   std::shared_ptr<const LayerGraph> layers_;
