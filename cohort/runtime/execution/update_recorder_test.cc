@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <random>
 #include <set>
 #include <thread>
@@ -51,6 +52,16 @@ class KeptUpdates final : public UpdateObserver {
   mutable Mutex mu_;
   std::vector<UpdateSet> sets_ COHORT_GUARDED_BY(mu_);
   bool refusing_ COHORT_GUARDED_BY(mu_) = false;
+};
+
+// Calls a function with each set.
+class CalledWithUpdates final : public UpdateObserver {
+ public:
+  explicit CalledWithUpdates(std::function<void()> call) : call_(std::move(call)) {}
+  void OnUpdates(UpdateSet) override { call_(); }
+
+ private:
+  const std::function<void()> call_;
 };
 
 testing::HeldKernels& HeldInTurns() {
@@ -325,6 +336,31 @@ TEST_P(UpdateRecorderTest, AStepFailsIfItsObserverThrows) {
   EXPECT_TRUE(Start(*executor, {ones}, 0)->Wait().ok());
   EXPECT_THAT(ValueOf("w"), ElementsAre(3, 3, 3));
   EXPECT_EQ(kept_->sets().size(), 1u);
+}
+
+// A kernel that ends while the observer is at work does not end the step, although the step has failed.
+TEST_P(UpdateRecorderTest, AFailedStepEndsAfterItsObserverHasReturned) {
+  const Output x = Arg(DType::kFloat32, 0);
+  Retval(Own("RecorderHold", x), 0);
+  Node* first = ops::AssignAddVariableOp(Dense("w"), x * 2.0f);
+  {
+    const ControlDependencies after(g_, {first});
+    ops::ResourceScatterAdd(Sparse("table"), Arg(DType::kInt32, 1), ops::Const(g_, 1.0f));
+  }
+  const auto executor = Compile();
+  const auto step = Prepare({Tensor::Vector<float>({1, 1, 1}), Tensor::Vector<int32_t>({2, kRows})}, 1);
+  int sets = 0;
+  bool had_ended = false;
+  const auto observer = std::make_shared<CalledWithUpdates>([&] {
+    ++sets;
+    HeldInTurns().Release();
+    had_ended = step->end.wait_for(milliseconds(0)) == std::future_status::ready;
+  });
+  task_->update_gate.SetObserver(observer, milliseconds(20000));
+  Start(*executor, *step);
+  EXPECT_THAT(step->Wait().message(), HasSubstr(StrCat("indices[1] = ", kRows)));
+  EXPECT_EQ(sets, 1);
+  EXPECT_FALSE(had_ended);
 }
 
 TEST_P(UpdateRecorderTest, UpdatesInsideOfFunctionsAreGivenToo) {
