@@ -102,6 +102,7 @@ bool DataflowRun::Visit(int32_t index, StepThread thread) {
 
 void DataflowRun::StartAsync(int32_t index, StepThread thread) {
   const PlanNode& node = plan_.nodes[static_cast<size_t>(index)];
+  EndTurn();
   KernelContext& context = contexts_[static_cast<size_t>(node.async_index)].emplace(ContextOf(node));
   if (node.on_host) context.set_allocator(HostAllocator());
   context.SetCallInfo(thread == StepThread::kOther ? StepMode::kNetwork : mode_, node.updates);
