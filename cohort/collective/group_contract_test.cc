@@ -66,8 +66,8 @@ T ElementAs(int rank, int64_t i) {
   if constexpr (!std::is_same_v<T, bool>) return static_cast<T>(static_cast<float>(Element(rank, i)));
 }
 
-// Returns the tensor that has value(i) at each i. Requires: `value` repeats after kPeriod, as Element does. Otherwise most
-// of the time of these tests would go into what they expect.
+// Returns the tensor that has value(i) at each i. Requires: `value` repeats after kPeriod, as Element does. Otherwise
+// most of the time of these tests would go into what they expect.
 template <typename T, typename Value>
 Tensor Repeated(const Shape& shape, const Value& value) {
   std::array<T, kPeriod> period;
