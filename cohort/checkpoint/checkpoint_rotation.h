@@ -15,9 +15,9 @@ class COHORT_EXPORT CheckpointRotation {
   using Kept = std::vector<std::pair<std::string, double>>;  // prefix and time of saving; oldest first
 
   // If `max_to_keep` is 0, no checkpoint is ever deleted, and Add leaves only the newest one in the list. Otherwise Add
-  // removes the oldest ones until the list has `max_to_keep`. Most of the removed ones must be deleted from disk. But
-  // one that was saved after a certain time stays on disk for good. This time is first `start_time` plus
-  // `keep_checkpoint_every_n_hours`, and moves on by as many hours with each checkpoint that stays. Throws
+  // removes the oldest checkpoints from the list until it has `max_to_keep`. A removed checkpoint must be deleted from
+  // disk if it was not saved after a certain time, and else it stays on disk for good. This time is `start_time` plus
+  // `keep_checkpoint_every_n_hours` at first. Each checkpoint that stays moves it on by as many hours. Throws
   // InvalidArgumentError if `max_to_keep` or `keep_checkpoint_every_n_hours` is negative.
   CheckpointRotation(int max_to_keep, double keep_checkpoint_every_n_hours, double start_time);
 
