@@ -35,9 +35,8 @@ COHORT_EXPORT Node* SaveV2(Output prefix, Output tensor_names, Output shape_and_
 // Reads tensors, or parts of them, from the checkpoint `prefix`. The inputs are as in SaveV2. Returns one output for
 // each of `dtypes`. The step fails with
 // - NotFoundError if the checkpoint is missing or lacks a tensor ("Key X not found in checkpoint");
-// - InvalidArgumentError if a tensor in the checkpoint has another dtype than the output, or another full shape than
-// its
-//   slice says; if the stored parts do not cover what is read; or if there are not as many names and slices as outputs;
+// - InvalidArgumentError if a tensor has another dtype than its output, or another full shape than its slice says;
+// - InvalidArgumentError if stored parts do not cover the tensor, or if the number of names, slices or outputs differs;
 // - UnimplementedError if Cohort lacks the dtype, or for strings that a big-endian machine has written;
 // - DataLossError if a file is damaged.
 COHORT_EXPORT std::vector<Output> RestoreV2(Output prefix, Output tensor_names, Output shape_and_slices,

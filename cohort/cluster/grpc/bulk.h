@@ -51,8 +51,8 @@ class BulkSender {
 class BulkReceiver {
  public:
   // Adds the next frame, kBulkBegin or kBulkChunk. Returns true if the message is complete now; the caller then calls
-  // Take. Throws
-  // DataLossError if the frame cannot follow the frames before it, or if its bytes are not those of a message.
+  // Take. Throws DataLossError if the frame cannot follow the frames before it, or if its bytes are not those of a
+  // message.
   bool Add(const grpc::ByteBuffer& buffer);
   bool complete() const { return state_ == State::kComplete; }
   // Adds the payload of a kWindowChunk frame, which says where its bytes lie in `window`. Returns the number of these
