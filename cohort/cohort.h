@@ -1,5 +1,5 @@
-// The public interface of Cohort: include this, or the single headers that it lists. What it does not reach is not
-// installed and may change at any time.
+// The public interface of Cohort: include this header, or the single headers that it lists. A header that it does not
+// include, directly or through another header, is not installed and may change at any time.
 #pragma once
 
 #include "cohort/checkpoint/checkpoint_state.h"

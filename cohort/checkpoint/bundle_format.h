@@ -24,8 +24,8 @@ struct BundleEntry {
   int32_t dtype_number = 0;  // TensorFlow's number
   Shape shape;               // of the whole tensor; in the record of a part, the shape of the part
   int32_t shard = 0;
-  int64_t offset = 0;   // bytes in the data file of the shard
-  int64_t size = 0;     // bytes
+  int64_t offset = 0;   // of the first byte in the data file of the shard
+  int64_t size = 0;     // in bytes
   uint32_t crc32c = 0;  // of the stored bytes, not masked
   // The parts of the tensor if this is the record of a partitioned tensor, else empty. A record with parts does not use
   // `shard`, `offset`, `size` and `crc32c`.
@@ -47,7 +47,7 @@ struct BundleIndex {
   std::map<std::string, BundleEntry, std::less<>> entries;
 };
 
-// Return "P.index" and "P.data-00000-of-00002" for the prefix P.
+// Return "P.index", and "P.data-00000-of-00002" (for shard 0 of 2), for the prefix P.
 std::string IndexFileName(const std::string& prefix);
 std::string DataFileName(const std::string& prefix, int shard, int num_shards);
 
@@ -72,8 +72,8 @@ class ByteSink {
 // Writes a string tensor as varint lengths, the masked crc32c of the lengths, and the characters. Returns the crc32c
 // that the tensor's index entry must have.
 uint32_t EncodeStrings(const Tensor& strings, ByteSink* sink);
-// Fills `out`, a string tensor whose shape is set. Throws DataLossError unless `bytes` are exactly one such tensor with
-// the given crc32c. The message begins with `where`.
+// Fills `out`, a string tensor whose shape is set. Throws DataLossError unless `bytes` are what EncodeStrings writes
+// for one tensor of that shape, with the given crc32c. The message begins with `where`.
 void DecodeStrings(std::string_view bytes, uint32_t crc32c, const std::string& where, Tensor* out);
 
 }  // namespace cohort

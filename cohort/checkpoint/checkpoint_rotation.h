@@ -15,10 +15,10 @@ class COHORT_EXPORT CheckpointRotation {
   using Kept = std::vector<std::pair<std::string, double>>;  // prefix and time of saving; oldest first
 
   // If `max_to_keep` is 0, no checkpoint is ever deleted, and Add leaves only the newest one in the list. Otherwise Add
-  // removes the oldest ones until the list has `max_to_keep`. Most of the removed ones must be deleted from disk. But
-  // one that was saved after a certain time stays on disk for good. This time is first `start_time` plus
-  // `keep_checkpoint_every_n_hours`, and moves on by as many hours with each checkpoint that stays. Throws
-  // InvalidArgumentError if `max_to_keep` or `keep_checkpoint_every_n_hours` is negative.
+  // removes the oldest checkpoints from the list until it has `max_to_keep`. A removed checkpoint stays on disk for
+  // good if it was saved after the keep time. If not, Add returns it, and the caller must delete it. The keep time
+  // begins as `start_time` plus `keep_checkpoint_every_n_hours`. Each checkpoint that stays moves it on by as many
+  // hours. Throws InvalidArgumentError if `max_to_keep` or `keep_checkpoint_every_n_hours` is negative.
   CheckpointRotation(int max_to_keep, double keep_checkpoint_every_n_hours, double start_time);
 
   // Adds a checkpoint that was just saved. If its prefix is already in the list, the prefix moves to the end. Returns

@@ -18,7 +18,8 @@ struct COHORT_EXPORT CheckpointState {
   std::string model_checkpoint_path;                    // prefix of the newest checkpoint
   std::vector<std::string> all_model_checkpoint_paths;  // prefixes, oldest first
   std::vector<double> all_model_checkpoint_timestamps;  // seconds since 1970; may be fewer than the paths, or none
-  double last_preserved_timestamp = 0;                  // seconds since 1970; 0: none
+  // TensorFlow's field: when the last checkpoint was saved that is never deleted, in seconds since 1970. 0: not known.
+  double last_preserved_timestamp = 0;
 };
 
 // Reads DIR/FILE. Joins relative paths to `dir`. Returns nullopt if there is no such file. Also returns nullopt, and
@@ -44,9 +45,9 @@ COHORT_EXPORT std::string LatestCheckpoint(const std::string& dir, const std::st
 
 // The checkpoints that a restore may try, newest first. They may be incomplete or damaged.
 struct COHORT_EXPORT CheckpointCandidates {
-  // The prefixes that the state file names.
+  // The prefixes that the state file names, the newest first.
   std::vector<std::string> named;
-  // The prefixes of the other *.index files in the directory.
+  // The prefixes of the other *.index files in the directory, the one that was modified last first.
   std::vector<std::string> others;
 };
 COHORT_EXPORT CheckpointCandidates FindCheckpoints(const std::string& dir,

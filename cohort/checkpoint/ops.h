@@ -33,10 +33,12 @@ namespace ops {
 COHORT_EXPORT Node* SaveV2(Output prefix, Output tensor_names, Output shape_and_slices,
                            const std::vector<Output>& tensors, const NodeName& name = "SaveV2");
 // Reads tensors, or parts of them, from the checkpoint `prefix`. The inputs are as in SaveV2. Returns one output for
-// each of `dtypes`. The step fails with NotFoundError if the checkpoint or a tensor is missing ("Key X not found in
-// checkpoint"), with InvalidArgumentError if a tensor has another dtype or full shape, if its stored parts do not cover
-// it, or if the numbers of names or slices differ, with UnimplementedError for a dtype that Cohort lacks and for
-// big-endian strings, and with DataLossError if a file is damaged.
+// each of `dtypes`. The step fails with
+// - NotFoundError if the checkpoint is missing or lacks a tensor ("Key X not found in checkpoint");
+// - InvalidArgumentError if a tensor has another dtype than its output, or another full shape than its slice says;
+// - InvalidArgumentError if stored parts do not cover the tensor, or if the number of names, slices or outputs differs;
+// - UnimplementedError if Cohort lacks the dtype, or for strings that a big-endian machine has written;
+// - DataLossError if a file is damaged.
 COHORT_EXPORT std::vector<Output> RestoreV2(Output prefix, Output tensor_names, Output shape_and_slices,
                                             const std::vector<DType>& dtypes, const NodeName& name = "RestoreV2");
 

@@ -35,7 +35,7 @@ struct COHORT_EXPORT SaverOptions {
 };
 
 // Saves and restores the variables of one graph, through any session of that graph. The program owns it; the graph must
-// outlive it. Thread-safe: calls of Save and Restore wait for each other.
+// outlive it. Thread-safe: all functions except variables() run one at a time, so a call waits for one that is running.
 class COHORT_EXPORT Saver {
  public:
   // Adds the nodes that it needs to the graph. Requires: the variables are made, and the graph is not finalized. Throws
@@ -47,14 +47,14 @@ class COHORT_EXPORT Saver {
   Saver& operator=(const Saver&) = delete;
 
   // Writes the checkpoint with the prefix "<save_path>-<global_step>", or `save_path` if there is no step. Then writes
-  // the state file in the same folder. Then deletes checkpoints that are no longer kept, and only logs a warning if
-  // that fails. Returns the prefix. The values of one device are taken together, between two update sets of its task.
-  // Devices are read one after another, so steps may update variables in between. If the call fails or the process
-  // ends, the new checkpoint is complete or absent. Earlier checkpoints stay until the new one is complete, except one
-  // with the same prefix. Throws InvalidArgumentError if `save_path` has no file name. Throws what the session throws:
-  // FailedPreconditionError if a variable has no value, DeadlineExceededError if a step stays in the middle of its
-  // updates for 30 s. Throws what writing throws, such as ResourceExhaustedError for a full disk. If `sharded` is true,
-  // throws FailedPreconditionError if a task does not see the folder.
+  // the state file in the same folder. Then deletes checkpoints that are no longer kept. If this deletion fails, only
+  // logs a warning. Returns the prefix. The values of one device are taken together, between two update sets of its
+  // task. Devices are read one after another, so steps may update variables in between. If the call fails or the
+  // process ends, the new checkpoint is complete or absent. Earlier checkpoints stay until the new one is complete,
+  // except one with the same prefix. Throws InvalidArgumentError if `save_path` has no file name. Throws what the
+  // session throws: FailedPreconditionError if a variable has no value, DeadlineExceededError if a step stays in the
+  // middle of its updates for 30 s. Throws what writing throws, such as ResourceExhaustedError for a full disk. If
+  // `sharded` is true, throws FailedPreconditionError if a task does not share the folder of `save_path`.
   std::string Save(Session& session, const std::string& save_path, std::optional<int64_t> global_step = std::nullopt)
       COHORT_EXCLUDES(mu_);
 

@@ -18,12 +18,12 @@ namespace cohort {
 // The values of some variables of a task at one point in time.
 struct Snapshot {
   std::vector<std::string> names;
-  // In host memory. If a variable is in host memory too, its value shares the variable's buffer until the variable
-  // changes.
+  // values[i] is the value of the variable names[i], in host memory. If a variable is in host memory too, its value
+  // here may share the variable's buffer. The buffer is not changed then: an update of the variable uses a new one.
   std::vector<Tensor> values;
 };
 
-// Each task has one store. The resources of the task own it; Of makes it at its first use. Thread-safe.
+// Each task has one store. The task's ResourceManager owns it. The first call of Of makes it. Thread-safe.
 class SnapshotStore final : public Resource {
  public:
   // If a program dies, it cannot drop its snapshot. So Put frees the snapshots for which Find was not called for this

@@ -24,8 +24,8 @@ namespace cohort {
 // dies leaves nothing that looks like a checkpoint. The caller owns it. Not thread-safe.
 // Functions that add a tensor throw InvalidArgumentError if its name is empty, begins with a zero byte or was added
 // before, or if the tensor cannot be stored (undefined, a handle, or in device memory). All functions that write throw
-// the errors of core/file.h, such as ResourceExhaustedError if the disk is full. After such an error in a tensor, all
-// calls that add a tensor, and Finish, throw FailedPreconditionError.
+// the errors of core/file.h, such as ResourceExhaustedError if the disk is full. If writing the bytes of a tensor has
+// failed with such an error, later calls that add a tensor, and Finish, throw FailedPreconditionError.
 class BundleWriter {
  public:
   // Creates the prefix's directory if it is missing.
@@ -95,9 +95,10 @@ class BundleReader {
   // Throws NotFoundError "Key NAME not found in checkpoint PREFIX" if there is no such tensor.
   const BundleEntry& Find(const std::string& name) const;
 
-  // Reads a whole tensor, and joins its parts if it is partitioned. Throws NotFoundError as Find does, and
-  // DataLossError. Throws UnimplementedError if Cohort does not have the dtype, and for handles and for strings that a
-  // big-endian machine has written. Throws InvalidArgumentError if the stored parts do not cover the tensor.
+  // Reads a whole tensor, and joins its parts if it is partitioned. Throws NotFoundError as Find does. Throws
+  // DataLossError if the bytes are damaged or missing. Throws UnimplementedError if Cohort does not have the dtype, if
+  // the tensor has handles, or if it has strings that a big-endian machine has written. Throws InvalidArgumentError if
+  // the stored parts do not cover the tensor.
   Tensor Read(const std::string& name) const;
   // Reads a box of a tensor, which may be stored in one or many parts. If the box touches a stored part, the whole part
   // is read and checked. Throws the errors of Read. Throws InvalidArgumentError if the box is not inside the tensor, or

@@ -35,9 +35,9 @@ struct TensorSlice {
 
   // Returns the box with lengths in place of kWhole. Throws InvalidArgumentError if the box is not inside `full`.
   TensorSlice ResolvedIn(const Shape& full) const;
-  // Returns the shape of the box. Throws as ResolvedIn.
+  // Returns the shape of the box. Throws as ResolvedIn does.
   Shape ShapeIn(const Shape& full) const;
-  // Returns true if the box is all of `full`. Throws as ResolvedIn.
+  // Returns true if the box is all of `full`. Throws as ResolvedIn does.
   bool IsWholeOf(const Shape& full) const { return ShapeIn(full) == full; }
   friend bool operator==(const TensorSlice&, const TensorSlice&) = default;
 };

@@ -21,15 +21,15 @@ class VariableSnapshots {
 
   // Write and WriteSharded take a snapshot on each device and write the values. At the end they drop the snapshots,
   // even if writing has failed. A snapshot that cannot be dropped stays until SnapshotStore frees it. Devices take
-  // their snapshots one after another, so that closed update gates never wait for each other. So the values of one
-  // device are one cut, and those of two devices may be of different steps. Both functions throw what
-  // the session throws (FailedPreconditionError if a variable has no value, UnavailableError, ...) and what writing
-  // throws. While they write, a task needs memory for the old values of variables that change. Write moves all values
-  // through this process, in chunks of 4 MiB, into one file. Strings are moved one tensor at a time.
+  // their snapshots one after another, because two update gates that are closed at the same time could wait for each
+  // other. So the values of one device are one cut, and those of two devices may be of different steps. Both functions
+  // throw what the session throws (FailedPreconditionError if a variable has no value, UnavailableError, ...) and what
+  // writing throws. While they write, a task needs memory for the old values of variables that change. Write moves all
+  // values through this process, in chunks of 4 MiB, into one file. Strings are moved one tensor at a time.
   void Write(Session& session, const std::string& prefix) const;
-  // WriteSharded lets each task write the values that it holds, into the folder `<prefix>_temp_<random>`. Each task
-  // must first see a file in that folder. At the end the parts become one checkpoint. Throws FailedPreconditionError
-  // that names a task which does not share the folder.
+  // WriteSharded lets each task write the values that it holds, into the folder `<prefix>_temp_<random>`. Before that,
+  // it checks that each task sees a file that this process has written into the folder. At the end the parts become one
+  // checkpoint. If a task does not share the folder, throws FailedPreconditionError that names the task.
   void WriteSharded(Session& session, const std::string& prefix) const;
 
  private:

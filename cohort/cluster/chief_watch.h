@@ -11,8 +11,8 @@ namespace cohort {
 
 // Knows whether the chief was never seen, is connected, is gone, or has said that training is done. A ClusterNode owns
 // it and reports connections to it; the StepService reports leases and the end of training. Server::Join waits here for
-// the end, and workers that wait for the chief check here whether it is lost. Thread-safe. After Stop() all waits
-// return.
+// the end, and workers that wait for the chief check here whether it is lost. Thread-safe. Stop() makes every
+// WaitForEnd return.
 class ChiefWatch {
  public:
   // Zero means no limit.
@@ -20,8 +20,9 @@ class ChiefWatch {
     std::chrono::milliseconds orphan;  // how long to wait for a chief that was connected and is gone
     std::chrono::milliseconds chief;   // how long to wait for a chief that was never connected
   };
-  // Makes one attempt to connect to the chief. Returns "" if the chief is connected, else the reason why it is not. If
-  // the attempt makes a connection, the ClusterNode calls OnConnected, as for every connection.
+  // Makes one attempt to connect to the chief, on the thread that calls WaitForEnd or ThrowIfLost. Returns "" if the
+  // chief is connected, else the reason why it is not. If the attempt makes a connection, the ClusterNode calls
+  // OnConnected, as for every connection.
   using Look = std::function<std::string()>;
 
   // `self` and `chief` are full task names. `chief` is "" if the cluster has no chief.

@@ -1,6 +1,6 @@
 // ClusterNode: one process in a cluster. It owns the connections of the process (PeerTable), its part of the step
-// protocol (StepService), what it knows of the chief (ChiefWatch), and the services of later modules. A Server owns a
-// node. A program outside the cluster also has a node, as /job:client.
+// protocol (StepService), what it knows of the chief (ChiefWatch), and the node services of other modules. A Server
+// owns a node. A program outside the cluster also has a node, as /job:client.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ namespace cohort {
 // The options of a ClusterNode.
 struct NodeOptions {
   std::string chief;  // full name of the chief's task, or "" if there is none
-  // A call that waits for a missing task logs this once in this time; zero: never.
+  // A call that waits for a missing task logs once in each such interval that it waits; zero: never.
   std::chrono::milliseconds missing_interval{10000};
   // How long this task waits for other tasks if it does something without a deadline of a caller, such as joining a
   // group.
@@ -51,8 +51,8 @@ class ClusterNode final : public TransportHandler,
   // answer before PeerTable::SetAddress.
   int Listen(const std::string& address);
   // Ends all sessions on this task, fails with `why` the steps for which masters of this process wait, and closes all
-  // connections. When it returns, no thread of this node runs any more. Later calls do nothing; they do not wait for
-  // the first one. Must not be called on a network thread.
+  // connections. When Stop returns, no thread of this node runs any more. Later calls do nothing and return at once,
+  // even if the first call is still running. Must not be called on a network thread.
   void Stop(const Status& why);
 
   const DeviceName& task() const { return task_; }
@@ -76,9 +76,9 @@ class ClusterNode final : public TransportHandler,
   // Returns the service that handles the messages of a kind, or nullptr if there is none.
   NodeService* FindService(uint16_t kind) const;
 
-  // Waits until this task may end. See ChiefWatch::WaitForEnd.
+  // Waits until this task may end, and throws if a limit has passed, as ChiefWatch::WaitForEnd does.
   void WaitForEnd(const ChiefWatch::Limits& limits);
-  // See ChiefWatch::ThrowIfLost.
+  // Throws UnavailableError if the chief is lost. See ChiefWatch::ThrowIfLost.
   void ThrowIfChiefIsLost(std::chrono::milliseconds orphan_timeout);
 
   void OnAccepted(const std::shared_ptr<Connection>& connection) override;
@@ -103,7 +103,7 @@ class ClusterNode final : public TransportHandler,
   ChiefWatch chief_;
   PeerTable peers_;
   std::unique_ptr<StepService> steps_;
-  std::vector<Service> services_;  // of later modules; constant after construction
+  std::vector<Service> services_;  // of other modules; constant after construction
 };
 
 }  // namespace cohort

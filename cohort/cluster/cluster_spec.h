@@ -26,11 +26,10 @@ class COHORT_EXPORT ClusterSpec {
   // The position of an address in its list is the task's index. The constructor is implicit, so that a map can be
   // passed as a ClusterSpec.
   ClusterSpec(const std::map<std::string, std::vector<std::string>>& jobs);  // NOLINT: implicit
-  // The same from a literal: {{"ps", {"h:1"}}, {"worker", {"h:2", "h:3"}}}. If a job occurs twice, the first one
-  // counts.
+  // The same from a literal: {{"ps", {"h:1"}}, {"worker", {"h:2", "h:3"}}}. If a job occurs twice, uses its first list.
   ClusterSpec(std::initializer_list<std::pair<const std::string, std::vector<std::string>>> jobs);
-  // Makes a cluster in which indices may be missing. It is not a constructor, because a literal would then be
-  // ambiguous.
+  // Makes a cluster in which indices may be missing. This is not a constructor, because a literal could then mean two
+  // constructors.
   static ClusterSpec FromSparse(std::map<std::string, Tasks> jobs);
   // The constructors and FromSparse throw InvalidArgumentError, with job and index, if a job name is not a letter
   // followed by letters, digits or '_', if an index is not in [0, kMaxTaskIndex], or if ParseAddress rejects an

@@ -1,5 +1,5 @@
-// NodeService: how a later module uses the connections of a ClusterNode. A service receives the messages of a range of
-// kinds, and is told of the connections that close.
+// NodeService: how a module above cluster/ uses the connections of a ClusterNode. A service receives the messages of a
+// range of kinds, and is told of the connections that close.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,16 @@ class NodeService {
   virtual ~NodeService() = default;
   // If it throws, the connection is closed with that error.
   virtual void OnMessage(const std::shared_ptr<Connection>& connection, Message message) = 0;
-  // A connection of the node has closed. It is not called any more when the node's Stop has begun. It may be called
-  // twice for a connection that closes just after it was made.
+  // A connection of the node has closed. No call begins after the node's Stop has begun. OnClosed may be called twice
+  // for a connection that closes just after it was made.
   virtual void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) = 0;
   // The node stops. Called once, on the thread that calls the node's Stop. The connections are still open, and
   // OnMessage may still be called until the node's Stop returns.
   virtual void OnStop(const Status& why) = 0;
 };
 
-// The services of later modules. cohort/registration.h fills it once at the start. After that it never changes, and all
-// threads may read it.
+// The services of modules above cluster/. cohort/registration.h fills it once at the start. After that it never
+// changes, and all threads may read it.
 class NodeServices {
  public:
   using Factory = std::function<std::unique_ptr<NodeService>(ClusterNode&)>;

@@ -65,10 +65,13 @@ class PeerTable {
   Transport& transport() { return *transport_; }
 
   // Returns a connection to `task` that is not closed. Makes one if there is none. Waits for a task that is not up, and
-  // logs every missing_interval that it is missing. Throws NotFoundError if the cluster has no such task,
-  // UnavailableError (with the reason of the last attempt) if a limit is reached, CancelledError after Stop, the error
-  // that `interrupted` returned, and the errors of Transport::Dial for which another attempt is of no use
-  // (InvalidArgumentError, PermissionDeniedError, FailedPreconditionError).
+  // logs every missing_interval that it is missing. Throws
+  // - NotFoundError if the cluster has no such task;
+  // - UnavailableError, with the reason of the last attempt, if a time in `limits` is reached;
+  // - CancelledError after Stop;
+  // - the error that `limits.interrupted` has returned;
+  // - InvalidArgumentError, PermissionDeniedError or FailedPreconditionError if Transport::Dial throws it, because
+  //   another attempt is then of no use.
   std::shared_ptr<Connection> Reach(const DeviceName& task, const DialLimits& limits) COHORT_EXCLUDES(mu_);
   // Does the same for an address whose task is not known, but always makes a new connection.
   std::shared_ptr<Connection> ReachAddress(const std::string& address, const DialLimits& limits) COHORT_EXCLUDES(mu_);
@@ -83,13 +86,14 @@ class PeerTable {
   // Adds a new connection and calls the listener. If Remove was called for the connection before, removes it at once.
   // Does nothing after Stop.
   void Add(const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
-  // Removes a closed connection, and calls the listener if the peer has no other one. Must be called once for each
-  // connection; it may come before Add. Returns false if an earlier process of the same task is still connected; then
-  // the task itself is not lost (see CheckFirstOfItsTask). Otherwise returns true. Does nothing after Stop.
+  // Removes a closed connection, and calls the listener if the process of the peer has no other connection. Must be
+  // called once for each connection, after Add or before it. Returns false if an earlier process of the same task is
+  // still connected; then the task itself is not lost (see CheckFirstOfItsTask). Otherwise returns true. After Stop,
+  // only returns true.
   bool Remove(const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
 
-  // Returns the time at which the last byte of a lost task came, or nullopt if the task is connected, was never seen,
-  // or is not in the cluster.
+  // If the connections to `task` have closed, returns the time at which its last byte came. Returns nullopt if the task
+  // is connected, was never connected, or is not in the cluster.
   std::optional<std::chrono::steady_clock::time_point> GoneSince(const std::string& task) COHORT_EXCLUDES(mu_);
   // Returns a text that names the task that was lost first, and how long ago. This process may end for that reason, so
   // it adds the text to its goodbyes. Returns "" if all tasks that were seen are connected.

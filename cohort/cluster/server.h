@@ -23,18 +23,18 @@ struct COHORT_EXPORT ServerOptions {
   // connect_timeout for its collectives. If inter_op_parallelism_threads is set, the constructor logs a warning, once
   // in a process. Other fields are ignored.
   SessionConfig config;
-  bool start = true;            // call Start in the constructor
+  bool start = true;            // true: the constructor calls Start
   std::string bind;             // "host:port" to listen on; "" = the address in the cluster spec
   bool allow_insecure = false;  // allow connections without TLS to other hosts
   bool share_memory = true;     // use shared memory for large messages to tasks of the same host and user
   std::string token;            // "" = JobToken()
   std::chrono::milliseconds heartbeat_interval{1000};
   std::chrono::milliseconds silence_limit{4500};  // a peer that sends no byte for this time is lost
-  // Join fails if the chief was connected and has been gone for this time. Zero: never. If not set: as many seconds as
+  // Join throws if the chief was connected and has been gone for this time. Zero: never. If not set: as many seconds as
   // COHORT_ORPHAN_TIMEOUT says, or else 60 s.
   std::optional<std::chrono::milliseconds> orphan_timeout;
-  // Join fails if the chief has not connected for this time. Zero: never. If not set: as many seconds as
-  // COHORT_CHIEF_TIMEOUT says, or else 2 h.
+  // Join throws if the chief has not connected for this time, from the call of Join on. Zero: never. If not set: as
+  // many seconds as COHORT_CHIEF_TIMEOUT says, or else 2 h.
   std::optional<std::chrono::milliseconds> chief_timeout;
   // How long a client whose connections have closed may take to connect again without losing the state of its sessions
   // on this task. Zero: the state is freed at once.

@@ -31,8 +31,8 @@ struct COHORT_EXPORT TFConfig {
 // - if a field has a wrong type, or a key looks like a misspelt one;
 // - if a job name looks like a misspelt "ps", "worker", "chief" or "evaluator";
 // - if ParseAddress rejects an address, or two tasks have the same address (port 0 may occur several times);
-// - if the cluster is not empty and has no job of the task's type or no task of its index. But an evaluator need not be
-//   in the cluster;
+// - if the cluster is not empty and does not have the task's job, or does not have its index in this job. But an
+//   evaluator need not be in the cluster;
 // - if the cluster is not empty and the task has an index and no type.
 COHORT_EXPORT TFConfig ParseTFConfig(std::string_view json);
 // Returns {"cluster": {...}}, which ParseTFConfig can read.
@@ -63,7 +63,7 @@ class COHORT_EXPORT TFConfigClusterResolver {
   std::optional<std::string> rpc_layer() const;
   // Returns the target to which a Session of this program connects:
   // - session_master, if it is set;
-  // - "" (a session in this process) if the cluster has no task or only one;
+  // - "" (a session in this process) if the cluster has no job, or if it has one job with one task;
   // - otherwise the address of the task, with "rpc_layer://" in front if there is an rpc_layer.
   // Arguments replace the resolver's own values. Throws InvalidArgumentError if type or index is needed and missing,
   // and NotFoundError if the cluster has no such task.

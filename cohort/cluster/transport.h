@@ -48,8 +48,8 @@ struct TransportOptions {
   bool share_memory = true;  // use shared memory for large messages to peers of the same host and user
 };
 
-// A connection to one peer. The transport makes it and keeps a shared_ptr to it until OnClosed; callers may keep
-// others. Thread-safe. It ends when one side closes it or shuts down, or when the peer is lost.
+// A connection to one peer. The transport makes it and keeps a shared_ptr to it until OnClosed; callers may also keep
+// shared_ptrs to it. Thread-safe. It ends when one side closes it or shuts down, or when the peer is lost.
 class Connection {
  public:
   virtual ~Connection() = default;
@@ -61,8 +61,8 @@ class Connection {
   // messages count as small.
   // The tensors are not copied, so the caller must never change them afterwards. If the connection is closed, or is
   // being closed by Shutdown, the message is dropped without an error. The caller learns this only from OnClosed, which
-  // comes once for the connection, perhaps earlier. Throws InvalidArgumentError if a tensor is undefined, is a resource
-  // handle or lies in a device's memory, or if the kind is reserved.
+  // is called once for the connection, perhaps before this call. Throws InvalidArgumentError if a tensor is undefined,
+  // is a resource handle or lies in a device's memory, or if the kind is reserved.
   virtual void Send(Message message) = 0;
   // Sends several messages, in order, as Send does. The small ones travel together. If it throws, no message is sent.
   virtual void Send(std::vector<Message> messages) = 0;
@@ -124,8 +124,8 @@ class Transport {
                                            std::chrono::steady_clock::time_point deadline) = 0;
   // Sends the messages that are queued, closes all connections, stops listening, and joins all threads. (gRPC: sending
   // takes at most one second, or at most silence_limit if large messages are queued; the rest is dropped.) Calls
-  // OnClosed for every open connection before it returns, and nothing of the handler afterwards. `remark` is appended
-  // to the reason that OnClosed reports, on this side and at the peers. Later calls do nothing.
+  // OnClosed for every open connection before it returns, and calls no function of the handler afterwards. `remark` is
+  // appended to the reason that OnClosed reports, on this side and at the peers. Later calls do nothing.
   void Shutdown(const std::string& remark = "") { End("[transport] this side shuts down" + remark); }
 
  private:
@@ -137,7 +137,7 @@ std::unique_ptr<Transport> MakeGrpcTransport(TransportHandler& handler, const Tr
 // A transport between tasks of one process. It has no sockets. Tensors are passed by reference and never copied. An
 // address is a key in a table of this process, in which "localhost" is the same as 127.0.0.1. It has nothing to do with
 // the system's port of the same number. A peer cannot be silent here, and nobody can read the messages on their way. So
-// of the options only token and handshake_timeout have an effect.
+// only two of the options have an effect: token and handshake_timeout.
 std::unique_ptr<Transport> MakeInProcessTransport(TransportHandler& handler, const TransportOptions& options);
 
 // Returns the names of all transports: "grpc", "in_process". The target of a server begins with the name of its

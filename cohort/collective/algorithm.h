@@ -10,7 +10,7 @@
 //
 // A PLAN row is an all-reduce algorithm that runs as a plan (plan/plan.h). A row whose functions are named X needs two
 // functions in a source of plan/, which plan/all_reduce.h declares: AppendX makes the plan, and SuitsX returns whether
-// AUTO may choose it. AUTO chooses the first suitable row from the top.
+// AUTO may choose it. AUTO chooses the first suitable row from the top. In the rows, n is the number of members.
 //
 // An ENGINE row is a way to run all collectives of a group. A row whose functions are named X needs XEngineFactory() in
 // a folder of its own, which engine.h declares. The first engine from the top whose factory's `serves` returns true

@@ -29,9 +29,9 @@ struct CallId {
 // Describes a collective. All members have to call it with equal signatures.
 struct CallSignature {
   CallKind kind = CallKind::kBarrier;
-  ReduceOp op = ReduceOp::kSum;            // of kAllReduce and kReduceScatter
-  Algorithm algorithm = Algorithm::kRing;  // of kAllReduce
-  int32_t root = 0;                        // of kBroadcast
+  ReduceOp op = ReduceOp::kSum;            // only for kAllReduce and kReduceScatter
+  Algorithm algorithm = Algorithm::kRing;  // only for kAllReduce
+  int32_t root = 0;                        // only for kBroadcast: the rank of the root
   DType dtype = DType::kInvalid;
   Shape shape;  // of each member's input; in a schedule it may be partly unknown
 
@@ -57,7 +57,7 @@ struct CollectiveCall {
   Tensor input;  // undefined for a barrier
   Shape output_shape;
   Communicator::Done done;
-  uint64_t schedule_fingerprint = 0;  // of StepSchedule; 0: the call is not part of a graph
+  uint64_t schedule_fingerprint = 0;  // of the step's schedule; 0: the call is not part of a graph
 };
 
 // Ends the call: releases the input and calls `done`. `done` gets `result` if `status` is ok. Otherwise it gets an

@@ -62,7 +62,7 @@ class CollectiveEngine {
   // Returns how many addresses a process of the group has to send.
   virtual size_t NumEndpointsOf(int /*process*/) const { return 0; }
   // Called when all processes have joined. `endpoints` has the addresses of each process. Returns when all members are
-  // connected to all others. Throws the group's failure.
+  // connected to all others. Throws the group's failure if the group fails.
   virtual void Connect(const std::vector<std::vector<std::string>>& /*endpoints*/) {}
 
   // Returns the algorithm of an all-reduce, which is part of its signature.
@@ -83,7 +83,8 @@ class CollectiveEngine {
   // Appends the collectives that have begun and not ended to `all`.
   virtual void AppendUnfinished(std::vector<std::shared_ptr<UnfinishedCollective>>& all) = 0;
 
-  // Returns whether this process has to wait for its peers' farewells before its part of the engine is destroyed.
+  // Returns whether this process, if it leaves the group, has to wait for its peers' farewells before the engine is
+  // destroyed.
   virtual bool NeedsFarewells() const { return false; }
   // The group has failed, or this process leaves it. Ends all calls with `why`. If a thread is running a call, Fail
   // does not wait for it: that thread ends the call, with an error or, if it has just finished, with the result. Calls

@@ -13,7 +13,7 @@ namespace cohort {
 
 // A variable of the CPU, which can also be used by rows. The task's ResourceManager owns it. Thread-safe. It holds its
 // value in one of two ways:
-// - dense: as VariableResource describes it. Every variable begins in this way.
+// - dense: Read shares the buffer of the whole value, as in VariableResource. Every variable begins in this way.
 // - by row: the first Gather or UpdateRows changes the variable to this way, and it never changes back. An update of
 //   rows then changes the buffer in place and never copies all of it. Rows are read and changed under locks, each of
 //   which guards some of the rows (a stripe). Read copies one stripe after the other. So each row in its result is
@@ -24,17 +24,20 @@ class CpuVariable final : public VariableResource {
 
   // If the value is held by row, returns a copy.
   Tensor Read() const override;
-  // If the value is held by row, copies `value`.
+  // Throws as VariableResource::Assign does. If the value is held by row, copies `value`, and also throws
+  // InvalidArgumentError if `value` is a scalar.
   void Assign(const Tensor& value) override;
 
   // Returns copies of the rows `indices` (int32 or int64). The result's shape is indices.shape + shape[1:]. Throws
-  // InvalidArgumentError that names the first index out of range, or if the variable is a scalar or does not hold
-  // numbers. Throws FailedPreconditionError if the variable has no value.
+  // InvalidArgumentError if an index is out of range (the message names the first one), if `indices` have another
+  // dtype, or if the variable is a scalar or does not hold numbers. Throws FailedPreconditionError if the variable has
+  // no value.
   Tensor Gather(const Tensor& indices, Allocator& allocator);
   // Calls `change(position, rows)` on this thread for each index, in the order of `indices`. Indices may repeat.
   // rows[0] is the row of this variable, and rows[1..] are the same row of each of `slots`. The row's stripe is locked
-  // in all these variables during the call. All indices are checked before the first call. Throws what Gather throws,
-  // and InvalidArgumentError if a slot has another number of rows.
+  // in this variable and in `slots` during the call of `change`. All indices are checked before the first call. Throws
+  // what Gather throws, and InvalidArgumentError if a slot has another number of rows than this variable or if a
+  // variable occurs twice.
   void UpdateRows(const Tensor& indices, std::span<CpuVariable* const> slots,
                   const std::function<void(int64_t position, std::span<void* const> rows)>& change);
 
@@ -48,7 +51,7 @@ class CpuVariable final : public VariableResource {
   size_t RowBytes() const COHORT_REQUIRES_SHARED(mu_);
 
   bool by_row_ COHORT_GUARDED_BY(mu_) = false;
-  mutable std::array<Mutex, kStripes> stripes_;  // guard the rows, beside a shared lock of mu_
+  mutable std::array<Mutex, kStripes> stripes_;  // to use a row: a shared lock of mu_ and its stripe's lock
 };
 
 }  // namespace cohort

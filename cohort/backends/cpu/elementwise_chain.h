@@ -1,4 +1,5 @@
-// ElementwiseChain: a kernel that runs a chain of elementwise nodes in one pass over the memory, in place.
+// ElementwiseChain: a kernel that runs a chain of elementwise nodes, in one pass over the memory if the shapes allow
+// it.
 #pragma once
 
 #include <memory>
@@ -10,15 +11,15 @@
 
 namespace cohort::cpu {
 
-// Returns true if both kernels are elementwise and all their operands and results have the same dtype. See
-// Backend::CanChain.
+// Returns true if both kernels work element by element and never refuse a value of an operand, and if all their
+// operands and results have one dtype, which is not string. See Backend::CanChain.
 bool CanChainElementwise(const ChainLink& producer, const ChainLink& consumer);
 
 // Returns an ElementwiseChain of the nodes `links`. See Backend::MakeChain.
 std::unique_ptr<OpKernel> MakeElementwiseChain(std::vector<ChainLink> links);
 
-// Runs several nodes as one kernel. If all values of a step have the same shape, it passes over the memory once, block
-// by block. In any other step (an operand broadcasts to a larger shape) it runs the kernels of the nodes one by one.
+// Runs several nodes as one kernel. If, in a step, each operand has the shape of the result or is a single element, the
+// chain passes over the memory once, block by block. In any other step it runs the kernels of the nodes one by one.
 // The plan owns it. Thread-safe.
 class ElementwiseChain final : public OpKernel {
  public:
@@ -31,6 +32,7 @@ class ElementwiseChain final : public OpKernel {
   // k: constant k.
   using Operand = int32_t;
   static constexpr Operand kValue = -1;
+  // A node of the chain in the form of one pass.
   struct Stage {
     const ElementwiseLoops* loops = nullptr;
     Operand left = kValue;
@@ -67,7 +69,7 @@ class ElementwiseChain final : public OpKernel {
   // Assigns the slots of the one-by-one form. A value from outside gets one slot, even if it is used several times.
   void LayOutSlots();
   const Tensor& TensorOf(const KernelContext& ctx, Operand operand) const;
-  // Returns the first operand from outside that has the shape of the result, or kValue if there is none.
+  // Returns the operand of the first stage that has the shape of this stage's result, or kValue if there is none.
   Operand Primary(const KernelContext& ctx) const;
   // Returns the operand of a binary stage that is not the running value. Sets *is_right if it is the right operand.
   Operand Other(size_t stage, Operand primary, bool* is_right) const;

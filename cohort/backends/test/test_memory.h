@@ -18,11 +18,11 @@ namespace cohort {
 // The value of every byte of new and of freed memory: floats are then NaN, and integers -1.
 inline constexpr unsigned char kTestPoison = 0xFF;
 
-// Allocates the device's buffers. The device and the buffers share ownership, so it may outlive the device.
-// Thread-safe.
+// Allocates the device's buffers. The device and the buffers share ownership of the TestMemory, so it may outlive the
+// device. Thread-safe. A callback of an event must not call Allocate: that ends the process with a message.
 // A freed buffer can be allocated again at once, as on a GPU. Poisoning it is work on the compute stream: after all
 // work that was enqueued before the buffer was freed, and before all work that is enqueued after it is allocated again.
-// If work on another stream still uses the buffer, it reads the poison.
+// If work on another stream still uses the buffer, that work may read the poison.
 class TestMemory final : public Allocator, public std::enable_shared_from_this<TestMemory> {
  public:
   // `compute` orders the reuse of memory, and must live until Detach is called.
@@ -31,8 +31,8 @@ class TestMemory final : public Allocator, public std::enable_shared_from_this<T
 
   BufferPtr Allocate(size_t bytes) override;
   MemorySpace space() const override { return space_; }
-  // Says that the stream has ended. From now on memory is poisoned when it is freed. Requires: the stream has run all
-  // its work.
+  // Says that the compute stream has ended. From now on, the thread that frees memory poisons it at once. Requires: the
+  // stream has run all its work.
   void Detach();
   // Returns the number of bytes of all buffers that are not freed.
   size_t bytes_in_use() const;

@@ -29,9 +29,10 @@ class TestEvent final : public StreamEvent {
  public:
   bool reached() const override;
   Status Synchronize(std::chrono::steady_clock::time_point deadline) override;
+  // Calls `callback` on the stream's thread, or on this thread if the event is already reached.
   void OnReady(Callback callback) override;
 
-  // Marks the event as reached and calls the callbacks on the stream's thread. The stream calls it once.
+  // Marks the event as reached and calls the callbacks that wait for it. The stream calls Reach once, on its thread.
   void Reach();
 
  private:
@@ -53,8 +54,9 @@ class TestStream final : public Stream {
 
   std::shared_ptr<StreamEvent> Record() override;
   void Wait(const std::shared_ptr<StreamEvent>& event) override;
-  // Runs `work` after all work that was enqueued before. `work` must not throw. It must not own an object whose
-  // destructor calls the stream. A callback of an event must not call Enqueue: that ends the process with a message.
+  // Runs `work` on the stream's thread, after all work that was enqueued before. `work` must not throw, and must not
+  // own an object whose destructor calls the stream. A callback of an event must not call Enqueue, Record or Wait: that
+  // ends the process with a message.
   void Enqueue(std::function<void()> work);
 
  private:

@@ -12,10 +12,12 @@
 
 namespace cohort {
 
-// A tensor as the work on a stream knows it: by its address if it lies in device memory.
+// A tensor as the work on a stream knows it. A tensor in device memory is known by its address, and `host` is
+// undefined. A tensor in host memory is kept in `host`, and `address` is null.
 struct TestPlace {
   explicit TestPlace(const Tensor& value);
-  // A tensor over the bytes, for the stream's thread.
+  // Returns a tensor over the bytes. If they are in device memory, it may be used only on the stream's thread, or on
+  // another thread while the device has nothing to do.
   Tensor View() const;
   // Copies the elements of `value`, which the kernel has made, to this place. Throws InternalError for another dtype or
   // shape; `what` and `index` name the value in the error ("output", 0).
@@ -47,6 +49,7 @@ class TestHostRun {
 struct TestVariablePlace {
   TestVariablePlace(int input, const VariableResource& variable, const Tensor& old)
       : input(input), name(variable.name()), declared(variable.shape()), old(old) {}
+  // Returns a new CpuVariable that holds a copy of the old value.
   std::shared_ptr<CpuVariable> Shadow() const;
   // Copies the old value to `out`, so that the variable stays unchanged. Run calls it if the kernel does not run, or
   // fails.
@@ -56,11 +59,12 @@ struct TestVariablePlace {
   std::string name;
   Shape declared;
   TestPlace old;
-  std::optional<TestPlace> out;  // where the new value goes, perhaps the place of the old one
+  std::optional<TestPlace> out;  // where the new value goes, perhaps the place of the old one; not set: only read
 };
 
-// Holds tensors in device memory by address only, so it does not keep them alive (handles keep their resources). The
-// kernel, node, device and step error of `ctx` must outlive it.
+// Runs a CPU kernel for one call of a kernel of the TEST device. It knows tensors in device memory by address only, so
+// it does not keep them alive (handles keep their resources). The work on the stream owns it. The kernel, and the node,
+// device and step error of `ctx`, must outlive it.
 class TestWork {
  public:
   TestWork(OpKernel& kernel, const KernelContext& ctx);
@@ -87,7 +91,7 @@ class TestWork {
 inline TestDevice& TestDeviceOf(const KernelContext& ctx) { return static_cast<TestDevice&>(ctx.device()); }
 // Returns the step error of the kernel's step. Throws InternalError if the step has none.
 StepError& TestErrorOf(const KernelContext& ctx);
-// Nothing happens if both are the same place.
+// Copies `bytes` bytes. Does nothing if `to` and `from` are the same address.
 void CopyTestBytes(void* to, const void* from, size_t bytes);
 
 }  // namespace cohort

@@ -50,8 +50,9 @@ class BulkSender {
 // GrpcConnection owns it. Not thread-safe.
 class BulkReceiver {
  public:
-  // Adds the next frame of the stream. Returns true if the message is complete now; the caller then calls Take. Throws
-  // DataLossError if the frame cannot follow the frames before it, or if its bytes are not those of a message.
+  // Adds the next frame, kBulkBegin or kBulkChunk. Returns true if the message is complete now; the caller then calls
+  // Take. Throws DataLossError if the frame cannot follow the frames before it, or if its bytes are not those of a
+  // message.
   bool Add(const grpc::ByteBuffer& buffer);
   bool complete() const { return state_ == State::kComplete; }
   // Adds the payload of a kWindowChunk frame, which says where its bytes lie in `window`. Returns the number of these

@@ -20,7 +20,8 @@
 namespace cohort {
 
 // A connection to one peer over gRPC. The transport makes it at the end of a handshake. The transport and the streams
-// own it until both streams have ended; then OnClosed is called. Thread-safe, except UseControl.
+// own it until the control stream and the bulk stream (if there is one) have ended; then OnClosed is called.
+// Thread-safe, except UseControl.
 class GrpcConnection final : public Connection, public std::enable_shared_from_this<GrpcConnection> {
  public:
   using Clock = std::chrono::steady_clock;
@@ -120,10 +121,10 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   enum class WindowState { kNone, kOffered, kOpen };
   WindowState window_state_ COHORT_GUARDED_BY(mu_) = WindowState::kNone;  // the state of window_
   std::shared_ptr<const ReceiveWindow> peers_window_ COHORT_GUARDED_BY(mu_);
-  Status goodbye_ COHORT_GUARDED_BY(mu_);  // an error if SayGoodbye was called
+  Status goodbye_ COHORT_GUARDED_BY(mu_);  // the `why` of SayGoodbye; ok if it was not called
   bool goodbye_sent_ COHORT_GUARDED_BY(mu_) = false;
-  bool bulk_goodbye_sent_ COHORT_GUARDED_BY(mu_) = false;  // it is sent before that of the control stream
-  Status peers_goodbye_ COHORT_GUARDED_BY(mu_);            // an error if it waits for the bulk goodbye
+  bool bulk_goodbye_sent_ COHORT_GUARDED_BY(mu_) = false;  // sent before the control stream's goodbye
+  Status peers_goodbye_ COHORT_GUARDED_BY(mu_);            // what it says, while it waits for the bulk goodbye; else ok
   bool bulk_goodbye_heard_ COHORT_GUARDED_BY(mu_) = false;
   Clock::time_point last_sent_ COHORT_GUARDED_BY(mu_);
   Status why_ COHORT_GUARDED_BY(mu_);

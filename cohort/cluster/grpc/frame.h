@@ -36,6 +36,7 @@ enum class FrameType : uint8_t {
 };
 inline constexpr FrameType kLastFrameType = FrameType::kWindowChunk;
 
+// The most bytes of a large message in one frame. A frame of small messages may have a few KiB more.
 inline constexpr size_t kLargestChunk = 1 << 20;
 // The limit for every frame. gRPC closes the stream of a peer that sends a larger one.
 inline constexpr size_t kLargestFrame = 4 << 20;
@@ -78,6 +79,6 @@ TensorMeta GetMeta(WireReader& in);
 std::string FlattenStrings(const Tensor& tensor);
 Tensor UnflattenStrings(std::string_view bytes, const Shape& shape);
 
-inline constexpr uint64_t kMaxTensors = 1 << 20;  // in one message
+inline constexpr uint64_t kMaxTensors = 1 << 20;  // in one message; also the most messages in one frame
 
 }  // namespace cohort

@@ -20,8 +20,8 @@ class HandshakeHost {
  public:
   virtual ~HandshakeHost() = default;
   virtual const std::string& token() const = 0;
-  // Returns the identity of this side. Returns nullopt if Transport::SetIdentity was not called yet; then the transport
-  // calls `asker->Answer` when it is called.
+  // Returns the identity of this side, or nullopt if Transport::SetIdentity was not called yet. In the second case,
+  // SetIdentity will call `asker->Answer`.
   virtual std::optional<TaskIdentity> IdentityFor(const std::shared_ptr<AcceptorHandshake>& asker) = 0;
   // Returns a new connection, which the host owns until it has ended. The dialer's handshake passes the `number` that
   // the acceptor has sent. The acceptor's handshake passes nullopt; then the host chooses a number. Throws
@@ -35,9 +35,9 @@ class HandshakeHost {
                         grpc::ByteBuffer ticket) = 0;
   // Tells the handler that a connection was accepted.
   virtual void Accepted(const std::shared_ptr<GrpcConnection>& connection) = 0;
-  // If `refused` is false, the handshake on `stream` is over, and the host does not limit its time any more. If it is
-  // true, the handshake has failed; the host cancels the stream after a short time in which the peer can read the
-  // reason.
+  // If `refused` is false, the handshake on `stream` has succeeded or the stream has ended, and the host does not limit
+  // the time of the handshake any more. If `refused` is true, the handshake has failed, and the host cancels the stream
+  // after a short time in which the peer can read the reason.
   virtual void Settled(ByteStream& stream, bool refused) = 0;
 };
 
@@ -59,7 +59,8 @@ class AcceptorHandshake final : public StreamUser, public std::enable_shared_fro
   void OnFrame(const grpc::ByteBuffer& frame) override;
   bool NextFrame(grpc::ByteBuffer* frame) override { return frames_.Pop(frame); }
   void OnEnded(const std::string& why) override;
-  // Sends this side's hello. May be called on any thread. Does nothing if the stream has ended or the hello was sent.
+  // Sends this side's hello, if the peer's hello has come and was not answered yet. Otherwise does nothing. May be
+  // called on any thread.
   void Answer(const TaskIdentity& mine) COHORT_EXCLUDES(mu_);
 
  private:

@@ -39,8 +39,8 @@ class Completion {
   std::atomic<bool> started_{false};
 };
 
-// Serves one completion queue with a few threads. The transport owns it. Operations may be started on any thread. Stop
-// and AddThreadIfAllBusy are not thread-safe.
+// Serves one completion queue with a few threads. The transport owns it. Operations may be started on any thread. Calls
+// of Stop and AddThreadIfAllBusy must not run at the same time.
 class NetworkLoop {
  public:
   // `queue` may also serve a server. All tags in it must be Completions. If `threads` is 0, the number depends on the
@@ -53,10 +53,11 @@ class NetworkLoop {
   // Waits until all operations have completed, and joins the threads. Later calls do nothing. Requires: no operation
   // will start, and AddThreadIfAllBusy will not be called any more.
   void Stop();
-  // The transport must call this regularly, always from the same thread. If all threads have been busy with one
-  // completion each for more than 100 ms, starts an extra thread, so that heartbeats can still be sent and received.
-  // The extra thread runs until one of the normal threads is free. Returns true if there are three extra threads
-  // already and they have been busy as long; then this process reads nothing at present.
+  // The transport must call this regularly, always from the same thread. If every thread, also every extra thread, has
+  // been busy with one completion for more than 100 ms, starts an extra thread, so that heartbeats can still be sent
+  // and received. There are at most three extra threads. Each runs until one of the normal threads is free. If there
+  // are three already, and every thread is busy in this way, starts none and returns true: this process reads nothing
+  // at present. Otherwise returns false.
   bool AddThreadIfAllBusy();
 
  private:

@@ -83,8 +83,8 @@ class ReceiveWindow {
   // another user or is in another container, or the memory is not what the offer says. Throws DataLossError if the
   // bytes are not an offer.
   static std::unique_ptr<ReceiveWindow> Open(std::string_view offer);
-  // Returns a view of `size` bytes in the window. The view is valid as long as this object; the peer may change the
-  // bytes when they were given back. Throws DataLossError if they lie outside of the window.
+  // Returns a view of the `size` bytes at `offset` in the window. The view is valid as long as this object. The peer
+  // may change the bytes after their piece was given back. Throws DataLossError if the bytes lie outside of the window.
   std::string_view At(uint64_t offset, uint64_t size) const;
   size_t size() const;
 

@@ -46,8 +46,9 @@ struct StepRef {
 
 Message EncodeListDevices(uint64_t request);
 Message EncodeDevices(uint64_t request, const std::vector<DeviceAttributes>& devices);
-// What the header of an EncodeDevices message says. Each struct below does so for the Encode function before it;
-// StepDoneMessage also serves kCancelStep. Tensors stay in Message::tensors.
+// What the header of an EncodeDevices message says. In the same way, RegisterRequest, RegisteredReply, StepDoneMessage
+// and ValuesMessage say what the header of an EncodeRegister, EncodeRegistered, EncodeStepDone and EncodeValues message
+// says. StepDoneMessage is also used for EncodeCancelStep. Decode functions leave the tensors in Message::tensors.
 struct DevicesReply {
   uint64_t request = 0;
   std::vector<DeviceAttributes> devices;

@@ -25,9 +25,9 @@ class RemoteTask final : public TaskClient {
   // another connection to the task if this one has closed.
   RemoteTask(std::weak_ptr<ClusterNode> node, std::shared_ptr<Connection> connection)
       : node_(std::move(node)), connection_(std::move(connection)), name_(connection_->peer().task) {}
-  // Asks the task for its devices and waits for the answer. After a call that has succeeded, it does nothing. devices()
-  // may be called only after it has succeeded. Throws DeadlineExceededError if the task does not answer in time, and
-  // UnavailableError if the task is lost.
+  // Asks the task for its devices and waits for the answer. If an earlier call has succeeded, does nothing. devices()
+  // may be called only after a call has succeeded. Throws DeadlineExceededError if the task does not answer in time,
+  // and UnavailableError if the task is lost.
   void FetchDevices(std::chrono::steady_clock::time_point deadline);
 
   // Tells the task that training is done, and waits for its answer. Throws DeadlineExceededError if the task does not
@@ -36,9 +36,10 @@ class RemoteTask final : public TaskClient {
 
   const std::string& name() const override { return name_; }
   const std::vector<DeviceAttributes>& devices() const override { return devices_; }
-  // Sends the executable and waits until the task has prepared it, for at most 10 minutes. Throws the task's error,
-  // DeadlineExceededError, or, if the connection closes, UnavailableError. If it had closed before, throws AbortedError
-  // if the task can be reached again.
+  // Sends the executable and waits until the task has prepared it. Throws the task's error, DeadlineExceededError if
+  // the task has not answered after 10 minutes, and UnavailableError if the connection closes meanwhile. If the
+  // connection has closed before the call, throws AbortedError if the task can be reached again, and else
+  // UnavailableError.
   void Register(ExecutableSpec spec) override;
   // Calls `done` once: on a network thread when the answer has come or the connection has closed, on the thread that
   // calls CancelStep or CloseSession, or on this thread if the connection has closed before.
@@ -49,6 +50,7 @@ class RemoteTask final : public TaskClient {
   void CancelStep(const ExecutableKey& key, int64_t step, const Status& why) override;
   // Tells the task that the session ends. Calls the `done` of the session's open steps with kCancelled.
   void CloseSession(uint64_t session) override;
+  // Sends the request and does not wait. Does nothing if the connection has closed.
   void ResetContainer(const std::string& container) override;
 
   // Called by the StepService when an answer has come or the connection has closed.

@@ -16,7 +16,7 @@ namespace cohort::collective {
 // ownership of it. Thread-safe.
 class GlooCall final : public UnfinishedCollective {
  public:
-  // `members` outlives the call.
+  // `members` must outlive the call.
   GlooCall(const MemberList& members, CollectiveCall call)
       : members_(members),
         rank_(call.rank),
@@ -36,8 +36,9 @@ class GlooCall final : public UnfinishedCollective {
   bool SetTurn() COHORT_EXCLUDES(mu_);
   // Returns whether the call waits for its turn.
   bool waits_for_turn() const COHORT_EXCLUDES(mu_);
-  // Runs `work` with the call on this thread and returns true. Returns false if the call has ended. From then until
-  // End, Fail does nothing. While `work` runs, DescribeWait names the member that `mesh` waits for.
+  // Runs `work` with the call on this thread and returns true. If the call has ended, only returns false. From the
+  // start of `work` until End, Fail does nothing. While `work` runs, DescribeWait names the member that `mesh` waits
+  // for.
   bool Run(const GlooMesh& mesh, const std::function<void(CollectiveCall&)>& work) COHORT_EXCLUDES(mu_);
   // Ends the call with `why`, unless it runs or has ended.
   void Fail(const Status& why) COHORT_EXCLUDES(mu_);

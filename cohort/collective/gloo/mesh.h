@@ -30,7 +30,8 @@ class GlooMesh {
   // Returns the address that the other members need for Connect.
   virtual const std::string& Endpoint() const = 0;
   // Connects to all other members. `endpoints` has the Endpoint of each rank; this rank's entry is ignored. It takes
-  // some seconds at most. Throws DataLossError for a malformed endpoint, UnavailableError that names the rank.
+  // some seconds at most. Throws DataLossError if an endpoint has a wrong size. Throws UnavailableError if the
+  // connection to a member cannot be made, or if Break or Close is called; the message names the rank of the member.
   virtual void Connect(const std::vector<std::string>& endpoints) = 0;
   // Replaces `data` by the reduction of all members' `count` elements of `element_size` bytes (1, 2, 4 or 8).
   virtual void AllReduce(void* data, size_t count, size_t element_size, const Combine& combine, uint32_t tag) = 0;
@@ -39,7 +40,8 @@ class GlooMesh {
   // Requires: `out` has room for the bytes of all members, in the order of ranks.
   virtual void AllGather(const void* in, size_t bytes, void* out, uint32_t tag) = 0;
 
-  // Makes a running AllReduce, Broadcast or AllGather throw, and all later ones. Does not wait. May be called again.
+  // Makes a running AllReduce, Broadcast or AllGather throw, and also every later call of them. Does not wait. May be
+  // called again.
   virtual void Break() = 0;
   // Calls Break and closes all connections, which takes some milliseconds for each. A running Connect throws.
   virtual void Close() = 0;

@@ -26,8 +26,9 @@ class PendingArrivals final : public UnfinishedCollective {
   // Returns the fingerprints of the members' schedules, by rank, if all have arrived. Otherwise returns an empty
   // vector.
   std::vector<uint64_t> ScheduleFingerprints() const COHORT_EXCLUDES(mu_);
-  // Returns why this collective can never get its turn: a member is gone that has not arrived, or, if all have arrived
-  // and schedules are still compared, any member is gone. Returns ok if neither is so.
+  // Returns why this collective can never get its turn. If some members have not arrived, the reason is that one of
+  // them is gone. If all members have arrived and their schedules are still compared, the reason is that any member is
+  // gone. Otherwise returns ok.
   Status WhyNever() const COHORT_EXCLUDES(mu_);
 
   std::string Describe() const override { return DescribeCall(name_, id_, signature_); }

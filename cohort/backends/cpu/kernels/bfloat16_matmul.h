@@ -13,12 +13,13 @@
 
 namespace cohort::cpu {
 
-// The products of one kernel, which owns it. Thread-safe.
+// Computes the products of one kernel, which owns it. Thread-safe.
 class Bfloat16MatMul {
  public:
   Bfloat16MatMul();
   ~Bfloat16MatMul();
   // Computes c = a b. Returns false, and computes nothing, if oneDNN has only a slow implementation on this processor.
+  // Throws InternalError if oneDNN fails. Requires: all calls have the same transpose_a and the same transpose_b.
   bool Run(KernelContext& ctx, const GemmShape& shape, const bfloat16* a, const bfloat16* b, bfloat16* c);
   // Returns oneDNN's name of the implementation that Run uses for these sizes ("brg:avx512_core_bf16"), or "" if Run
   // would return false. A size of 0 means that it is known only at run time.

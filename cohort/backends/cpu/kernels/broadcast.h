@@ -11,7 +11,7 @@
 namespace cohort::cpu {
 
 // The merged dimensions of a broadcast. There are `rank` of them, at least 1. One step along dimension d moves operand
-// o by strides[o][d] elements; 0 repeats an element. Along the last dimension every stride is 0 or 1.
+// o by strides[o][d] elements. A stride of 0 repeats an element. Along the last dimension every stride is 0 or 1.
 template <int N>
 struct BroadcastPlan {
   int rank = 0;
@@ -30,8 +30,8 @@ struct BroadcastPlan {
   }
 };
 
-// Returns the plan for these shapes. Requires: `output` is the broadcast shape of the operands, and no dimension of it
-// is 0.
+// Returns the BroadcastPlan for these shapes. Requires: `output` is the broadcast shape of the operands, and no
+// dimension of it is 0.
 template <int N>
 BroadcastPlan<N> PlanBroadcast(const Shape& output, const std::array<const Shape*, N>& operands) {
   BroadcastPlan<N> plan;
@@ -75,8 +75,8 @@ BroadcastPlan<N> PlanBroadcast(const Shape& output, const std::array<const Shape
   return plan;
 }
 
-// Calls body(index of the first output element, offsets of the operands) for the inner loops with the numbers [begin,
-// end), of plan.outer() inner loops. Each inner loop has plan.inner() elements.
+// A broadcast consists of plan.outer() inner loops of plan.inner() elements. For each inner loop with a number in
+// [begin, end), calls body(index of its first output element, offset of its first element in each operand).
 template <int N, typename Body>
 void WalkBroadcast(const BroadcastPlan<N>& plan, int64_t begin, int64_t end, const Body& body) {
   std::array<int64_t, Shape::kMaxRank> index{};

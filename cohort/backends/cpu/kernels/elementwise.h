@@ -55,7 +55,7 @@ struct BinaryLoops {
   Loop right_scalar;
   Loop left_scalar;
   size_t element_size;  // bytes of an element of the operands
-  size_t result_size;
+  size_t result_size;   // bytes of an element of the result
 };
 
 // The three loops of a BinaryKernel: BothBody, RightScalarBody, LeftScalarBody. MakeBinaryLoops gives them to Widest,
@@ -99,7 +99,8 @@ BinaryLoops MakeBinaryLoops() {
           sizeof(T), sizeof(R)};
 }
 
-// Checks the values of operands before anything is computed (integer division by zero). Throws InvalidArgumentError.
+// A function that is called before anything is computed. It throws InvalidArgumentError if the op does not allow the
+// values of the operands, such as a divisor 0 of integers.
 using OperandCheck = void (*)(const Tensor& a, const Tensor& b);
 
 // Computes z = fn(x, y) with broadcasting, in the memory of an operand if possible. The plan owns the kernel.

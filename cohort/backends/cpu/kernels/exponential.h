@@ -30,8 +30,8 @@ COHORT_INLINE ReducedExp ReduceExp(float x) {
   return {r + r * r * p, std::bit_cast<float>((exponent + 127) << 23)};
 }
 
-// Returns e^x. Below -87 it returns 0, so there are no denormal numbers. Above 88 it returns 1.65e38, so that quotients
-// stay finite.
+// Returns e^x. If x is below -87, returns 0, so there are no denormal numbers. If x is above 88, returns 1.65e38, so
+// that quotients stay finite.
 COHORT_INLINE float Exp(float x) {
   const ReducedExp e = ReduceExp(x);
   const float result = e.power * e.minus_one + e.power;
@@ -47,7 +47,7 @@ COHORT_INLINE float FullExp(float x) {
   return root * root;
 }
 COHORT_INLINE double FullExp(double x) { return std::exp(x); }
-// Returns e^x - 1 without loss of precision for small x.
+// Returns e^x - 1 without loss of precision for small x. If x is above 88, returns 1.65e38.
 COHORT_INLINE float ExpM1(float x) {
   const ReducedExp e = ReduceExp(x);
   return e.power * e.minus_one + (e.power - 1.0f);

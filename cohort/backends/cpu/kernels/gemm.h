@@ -13,8 +13,8 @@
 
 namespace cohort::cpu {
 
-// Sizes and layout of c[m,n] = a'[m,k] b'[k,n]. If transpose_a, `a` is stored as [k,m]. If transpose_b, `b` is stored
-// as [n,k].
+// Sizes and layout of c[m,n] = a'[m,k] b'[k,n]. If transpose_a is true, `a` is stored as [k,m], and a' is its
+// transpose. Otherwise a' is `a`. In the same way, if transpose_b is true, `b` is stored as [n,k].
 struct GemmShape {
   int64_t m = 0;
   int64_t n = 0;
@@ -65,7 +65,8 @@ struct GemmRowsBody {
   }
 };
 
-// The matrix product for one element type. The constructor chooses the loop for this processor. Thread-safe.
+// The matrix product for one element type. The constructor chooses the loop for this processor. A kernel owns it.
+// Thread-safe.
 template <typename T>
 class Gemm {
  public:

@@ -1,5 +1,6 @@
 // Helpers for loops over elements. Most kernels choose the function for their dtype once, when they are made. bfloat16
-// is computed in float32. A loop uses the OpenMP team only if it is long. Internal to backends/cpu.
+// is computed in float32. ForBlocks uses several threads (the OpenMP team) only for a long loop. Internal to
+// backends/cpu.
 #pragma once
 
 #include <algorithm>
@@ -63,11 +64,12 @@ auto ForElements(DType dtype, const std::string& op, const Fn& fn) -> decltype(f
   throw UnimplementedError(StrCat("[backends/cpu] ", op, " cannot move elements of dtype ", dtype));
 }
 
+// ForBlocks uses several threads if n * cost is larger than this.
 inline constexpr int64_t kElementsWorthATeam = 32 * 1024;
 
 // Calls body(begin, end) for the range [0, n): once on this thread, or, if there is enough work (n * cost), once for
 // each of `threads` threads, with a part of the range. `cost` is about how many simple operations an element takes.
-// Requires: `body` does not throw if there are several blocks.
+// Requires: if `body` is called on several threads, it does not throw.
 template <typename Body>
 void ForBlocks(int64_t n, int threads, const Body& body, int64_t cost = 1) {
   if (threads <= 1 || n * cost <= kElementsWorthATeam) {

@@ -35,8 +35,8 @@ struct OneDnnPort {
   bool is_output = false;
 };
 
-// The order in memory of a tensor [batch, rows, columns, channels]: as the shape says, or in blocks of 16 channels:
-// [batch, channels / 16, rows, columns, 16].
+// The order in memory of a tensor [batch, rows, columns, channels]. kChannelsLast: as the shape says. kBlocked: in
+// blocks of 16 channels, [batch, channels / 16, rows, columns, 16].
 enum class Order { kChannelsLast, kBlocked };
 inline constexpr int64_t kChannelBlock = 16;
 // Returns kBlocked if the pass in passes/layout.h has given the node the attribute `mark`.
@@ -44,8 +44,8 @@ Order OrderOf(const Node& node, const char* mark);
 dnnl::memory::desc ImageDesc(const Shape& shape, DType dtype, Order order);
 // Describes the tensor without an order, so that the primitive chooses the fastest order.
 dnnl::memory::desc AnyImageDesc(const Shape& shape, DType dtype);
-// Returns the argument `arg` for a primitive that needs the order `theirs`. If there is one channel,
-// rows-columns-channels and channels-rows-columns are the same bytes.
+// Returns the argument `arg` for a primitive that needs the order `theirs`. The tensor has the order `order`. If there
+// is one channel and `theirs` has no padding, both orders are the same bytes, and the result says that they are equal.
 OneDnnPort ImagePort(int arg, const Shape& shape, DType dtype, Order order, const dnnl::memory::desc& theirs,
                      bool is_output);
 // Registers _ToBlocked and _FromBlocked if blocked order is faster on this processor.
@@ -67,6 +67,7 @@ class OneDnnCall {
   void Run(KernelContext& ctx, std::initializer_list<const void*> data) const;
   // Returns oneDNN's name of the implementation: "jit_1x1:avx512_core".
   const std::string& implementation() const { return implementation_; }
+  // Returns true if this is one of oneDNN's slow reference implementations.
   bool is_reference() const { return implementation_.find("ref") != std::string::npos; }
   // Returns true if the tensor `arg` changes its order before or after the primitive. Filters are not counted; their
   // order may always change.
@@ -89,7 +90,7 @@ class OneDnnCall {
 };
 
 // The OneDnnCalls of one kernel. A key has the shapes and the number of threads for which a call was made. The cache
-// keeps the calls that were made last. The kernel owns it. Thread-safe.
+// keeps the 16 calls that were made last. The kernel owns it. Thread-safe.
 class CallCache {
  public:
   using Key = std::vector<int64_t>;

@@ -1,6 +1,7 @@
-// Reducers: how reduction kernels combine elements. The Accumulator A is the type in which elements are combined.
-// Elements go into sixteen accumulators (lanes) in turn, and the lanes are joined in a fixed order. So results do not
-// depend on the width of vectors or on the number of threads. Internal to backends/cpu/kernels.
+// Reducers: how reduction kernels combine elements. The Accumulator A is the type in which elements are combined. Start
+// is the first value of an accumulator, and Join combines two values. The elements of a row go into sixteen
+// accumulators (lanes) in turn, and the lanes are joined in a fixed order. So results do not depend on the width of
+// vectors or on the number of threads. Internal to backends/cpu/kernels.
 #pragma once
 
 #include <array>

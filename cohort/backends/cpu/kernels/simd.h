@@ -1,5 +1,5 @@
-// Compiles loops for several vector widths. When a kernel is made, it chooses the widest version that the processor
-// has. Internal to backends/cpu/kernels.
+// On x86-64, compiles loops for several vector widths. When a kernel is made, it chooses a version that the processor
+// can run (see Widest). On other processors there is one version. Internal to backends/cpu/kernels.
 #pragma once
 
 namespace cohort::cpu {
@@ -9,8 +9,8 @@ namespace cohort::cpu {
 #define COHORT_INLINE inline __attribute__((always_inline))
 #define COHORT_INLINE_LAMBDA __attribute__((always_inline))  // for lambdas: put it after the parameters
 
-// Put it before a loop whose iterations are independent even if pointers are equal. Unlike `#pragma omp simd` it acts
-// after inlining, so the loop may use small arrays and references.
+// Put this macro before a loop whose iterations are independent even if pointers are equal. Unlike `#pragma omp simd`
+// it acts after inlining, so the loop may use small arrays and references.
 #if defined(__clang__)
 #define COHORT_INDEPENDENT_PASSES _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -38,8 +38,9 @@ inline bool HasAvx512() {
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
-// Returns the version of Loop::Run for this processor, as a function of type void(Args...). Set `wide` if AVX-512 makes
-// the loop faster, which is so if arithmetic and not memory limits its speed.
+// Returns a version of Loop::Run for this processor, as a function of type void(Args...): AVX-512 if `wide` is true and
+// the processor has it, else AVX2 if the processor has it, else the plain version. Set `wide` if arithmetic, and not
+// memory, limits the speed of the loop. Only such a loop is faster with AVX-512.
 template <typename Loop, typename... Args>
 auto Widest(void (*)(Args...), bool wide) -> void (*)(Args...) {
   if (wide && HasAvx512()) return &RunAvx512<Loop, Args...>;

@@ -24,6 +24,7 @@ class StridedLayout {
     int64_t to;
   };
 
+  // Adds a dimension inside of those that were added before.
   void Add(int64_t size, int64_t from, int64_t to) {
     elements_ *= size;
     if (size == 1) return;
@@ -40,8 +41,9 @@ class StridedLayout {
   size_t rank() const { return rank_; }
   const Dim& dim(size_t i) const { return dims_[i]; }
 
-  // If source and target are contiguous along different dimensions, copying in square tiles is faster. In this case,
-  // moves the source's contiguous dimension to the last place but one and returns true. Otherwise returns false.
+  // If source and target are contiguous along different dimensions, and both dimensions have at least kTile elements,
+  // copying in square tiles is faster. In this case, moves the source's contiguous dimension to the last place but one
+  // and returns true. Otherwise changes nothing and returns false.
   bool PrepareTiles() {
     if (rank_ < 2 || dims_[rank_ - 1].from == 1 || dims_[rank_ - 1].to != 1 || dims_[rank_ - 1].size < kTile)
       return false;

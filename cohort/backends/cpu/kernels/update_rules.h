@@ -177,7 +177,8 @@ struct FtrlRuleOf {
     }
   }();
   explicit FtrlRuleOf(const KernelConstruction& c) : linear_times_lr(c.attr<bool>("multiply_linear_by_lr")) {}
-  // If linear_times_lr, the stored `linear` and all values that are compared with it are multiplied by lr.
+  // If linear_times_lr is true, the variable `linear` holds lr times the value of the formula. Then l1, l2 and the
+  // shrinkage are multiplied by lr, too.
   template <typename W>
   auto Bind(const std::array<W, kScalars.size()>& s) const {
     const W lr = s[0];
