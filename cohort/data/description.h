@@ -1,5 +1,5 @@
-// Writes and reads descriptions of datasets as bytes, so that a dataset can run in another process. Tensors are not in
-// the bytes: a hash of its contents stands for each tensor. So a tensor is sent once to each task, as bulk.
+// Writes and reads descriptions of datasets as bytes, so that a dataset can run in another process. The bytes do not
+// contain tensors, but only a hash of each tensor. So a tensor is sent once to each task, as bulk.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ class DescriptionWriter {
   void TensorReference(const Tensor& tensor);
   void Node(const DatasetNode& node);
 
-  // Return the description, and the tensors that belong to it by hash. Call each once, at the end.
+  // TakeBytes returns the description. TakeTensors returns the tensors to which it refers; the key is the hash. Call
+  // each function once, at the end.
   std::string TakeBytes() { return bytes_.Take(); }
   std::map<uint64_t, Tensor> TakeTensors() { return std::move(tensors_); }
 

@@ -42,9 +42,9 @@ class SharedCall final : public UnfinishedCollective, public std::enable_shared_
 
   mutable Mutex mu_;
   std::vector<CollectiveCall> calls_ COHORT_GUARDED_BY(mu_);  // by rank; `done` is empty if the member has not arrived
-  int first_ COHORT_GUARDED_BY(mu_) = -1;  // the rank that has arrived first; -1: none
-  std::string first_name_ COHORT_GUARDED_BY(mu_);         // of the call of first_
-  CallSignature first_signature_ COHORT_GUARDED_BY(mu_);  // of the call of first_
+  int first_ COHORT_GUARDED_BY(mu_) = -1;                     // the rank that has arrived first; -1: none
+  std::string first_name_ COHORT_GUARDED_BY(mu_);             // of the call of first_
+  CallSignature first_signature_ COHORT_GUARDED_BY(mu_);      // of the call of first_
   int arrived_ COHORT_GUARDED_BY(mu_) = 0;
   bool complete_ COHORT_GUARDED_BY(mu_) = false;  // all members have arrived; the thread that computes has the calls
   bool failed_ COHORT_GUARDED_BY(mu_) = false;
