@@ -58,8 +58,8 @@ struct GroupOptions {
   int64_t segment_bytes = 0;  // the largest message; 0: a size that measurements gave
   // If a collective takes longer than this, the group fails with DeadlineExceededError. 0: no limit.
   std::chrono::milliseconds timeout{0};
-  // A collective that takes longer is logged with the member that it waits for. It is logged again each time that its
-  // age has doubled. 0: never.
+  // A collective that takes longer than this is logged with the members that it waits for. It is logged again each time
+  // that its age has doubled. 0: nothing is logged.
   std::chrono::milliseconds late_interval{10000};
 };
 

@@ -93,7 +93,7 @@ class COHORT_EXPORT Tensor {
   void* raw_data() { return data_; }
   const void* raw_data() const { return data_; }
   // Returns the only element, which must lie in host memory. Throws InvalidArgumentError if there is not exactly one
-  // element or it is not a T.
+  // element or if T is not the C++ type of dtype().
   template <typename T>
   const T& scalar() const {
     CheckScalar(kDTypeOf<T>);

@@ -35,8 +35,9 @@ class DescriptionWriter {
 };
 
 // Reads what a DescriptionWriter has written. Each function throws DataLossError or InvalidArgumentError if the bytes
-// are not a description. TensorReference and Node also throw the errors of `lookup`, which must return the tensor of a
-// hash. Requires: `bytes` outlive the reader. Not thread-safe.
+// are not a description. `lookup` must return the tensor that has a hash. TensorReference and Node also throw the
+// errors of `lookup`, and DataLossError if it returns another tensor. Requires: `bytes` outlive the reader. Not
+// thread-safe.
 class DescriptionReader {
  public:
   using TensorLookup = std::function<Tensor(uint64_t hash)>;
