@@ -9,9 +9,9 @@
 // - A process is *lost* if its connection closes and it has not left.
 // - A process is *gone* if it has left or is lost. It will send nothing more. If a process that has joined is lost, the
 //   group fails. If a process has left, the group fails only if a peer still waits for one of its messages.
-// - The group has *failed* at a process if a collective cannot be completed. All its calls fail from then on. Each
-//   process sends its failure to all peers, so all name the same cause. A group never recovers; its members join a
-//   later generation.
+// - The group has *failed* at a process if a collective cannot be completed. All its calls fail from then on. A process
+//   that fails sends the cause to its peers. They fail with the same cause, unless they have failed before. A group
+//   never recovers; its members join a later generation.
 // - A group is *closed* in a process when its Group is destroyed. Its threads then end.
 // - A *farewell* is the answer to a process that leaves. It says that no call in which that process takes part runs at
 //   the peer any more. Only groups with connections of their own (Gloo) wait for farewells before they close these

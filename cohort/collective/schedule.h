@@ -34,8 +34,9 @@ ReduceOp ReduceOpOf(const Node& node);
 
 // The first entries at which two schedules differ.
 struct ScheduleDifference {
-  size_t number = 0;         // position in both schedules
-  std::string ours, theirs;  // "'w' (instance 3), all-reduce SUM of float32[4] by AUTO", or "nothing"
+  size_t number = 0;  // position in both schedules, from 0
+  // "'w' (instance 3), all-reduce SUM of float32[4] by AUTO", or "nothing" if the schedule has no such position.
+  std::string ours, theirs;
 };
 // How FindDifference compares two entries. kCompare: all their fields must be equal. kIgnore: names and algorithms do
 // not count, and shapes need only be compatible. (Members in one graph have different node names, and a graph may not

@@ -20,8 +20,9 @@ class DeviceConfig {
   // Makes a config with one physical device, the CPU, which is visible.
   DeviceConfig();
 
-  // Adds a physical device, which is visible. A backend of a type other than CPU calls it for each physical device of
-  // its type, in the order of their numbers. Throws AlreadyExistsError if there is a device of this name.
+  // Adds a physical device, which is visible. It is called for each physical device of a type other than CPU, in the
+  // order of their numbers, when the type's backend is registered. Throws AlreadyExistsError if there is a device of
+  // this name.
   void AddPhysical(const PhysicalDevice& device);
   std::vector<PhysicalDevice> ListPhysical(const std::string& device_type) const;
   std::vector<LogicalDevice> ListLogical(const std::string& device_type);

@@ -1,6 +1,7 @@
 // Plans of collectives. A plan lists the steps of one member: which elements it sends, receives and computes. Making a
-// plan is a pure function: every member makes its own plan from equal arguments, and the plans fit together. All counts
-// are numbers of elements. The plans of all-reduce are in all_reduce.h.
+// plan is a pure function: every member makes its own plan, and the plans fit together. For this, all arguments except
+// the rank must be equal at all members. All counts are numbers of elements. The plans of all-reduce are in
+// all_reduce.h.
 //
 // Sources of the algorithms. Ring and halving-doubling all-reduce: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization
 // of Collective Communication Operations in MPICH", 2005. The dissemination barrier: D. Hensgen, R. Finkel, U. Manber,

@@ -18,7 +18,7 @@ namespace cohort::collective::testing {
 // The devices of the members. One session runs the ops of all members. If `tasks` is 0, the session has no cluster, and
 // the devices are its own.
 struct Place {
-  std::string transport;
+  std::string transport;  // the protocol of the servers; not used if `tasks` is 0
   int tasks = 0;
   int devices = 1;            // of each task
   std::string hint = "auto";  // the attribute communication_hint: the name of an algorithm
