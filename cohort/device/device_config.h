@@ -21,8 +21,8 @@ class DeviceConfig {
   DeviceConfig();
 
   // Adds a physical device, which is visible. It is called for each physical device of a type other than CPU, in the
-  // order of their numbers, when the type's backend is registered. Throws AlreadyExistsError if there is a device of
-  // this name.
+  // order of their numbers, before the first use of devices. Throws AlreadyExistsError if there is a device of this
+  // name.
   void AddPhysical(const PhysicalDevice& device);
   std::vector<PhysicalDevice> ListPhysical(const std::string& device_type) const;
   std::vector<LogicalDevice> ListLogical(const std::string& device_type);
