@@ -74,8 +74,8 @@ class COHORT_EXPORT StepContext {
   std::unique_ptr<StepParts> parts_;
 };
 
-// The default steps. They compute predictions, loss and metrics. DefaultTrainStep also updates the weights. If the
-// model has no trainable weights, it logs a warning and updates none, as Keras.
+// The default steps. They compute predictions, loss and metrics. DefaultTrainStep also updates the weights. If the model has
+// no trainable weights, it logs a warning and updates none, as Keras.
 COHORT_EXPORT void DefaultTrainStep(StepContext& step);
 COHORT_EXPORT void DefaultTestStep(StepContext& step);
 

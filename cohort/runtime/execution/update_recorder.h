@@ -14,8 +14,9 @@ namespace cohort {
 // A StepRun owns one from the first update on that is observed. A run has the turn of its gate from an update on until
 // it has made its last one, or until its thread pauses: it waits, moves to another thread, or ends. So a run that has
 // the turn never waits for another one. The thread may come into another run meanwhile, because a send brings a value
-// to another device of the task, a body of a function is called, or a failure wakes the waiting threads. If that run
-// updates variables, the turn goes over to it. Its functions are called by one thread at a time.
+// to another device of the task, a body of a function is called, or a failure wakes the waiting threads. If that run updates
+// variables, the turn goes over to it.
+// Its functions are called by one thread at a time.
 class UpdateRecorder {
  public:
   // `on_failure` is told if the observer has thrown.
